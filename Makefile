@@ -1,0 +1,64 @@
+# Everything a person types. What is checked, and in which order, is `cargo xtask ci`.
+
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+URL        := http://127.0.0.1:8080/v0
+ARGS       ?=
+
+# command:package, the package being Debian's.
+BUILD_TOOLS := cc:build-essential pkg-config:pkg-config curl:curl git:git
+BENCH_TOOLS := wrk:wrk nginx:nginx redis-server:redis-server fio:fio db_bench:rocksdb-tools
+
+# Servers are in a directory that only root has on its path.
+export PATH := $(PATH):/usr/local/sbin:/usr/sbin
+
+# Installs the packages of the commands that are missing, where that is possible; else names them.
+define install_missing
+@missing=""; \
+for tool in $(1); do command -v "$${tool%%:*}" >/dev/null || missing="$$missing $${tool##*:}"; done; \
+if [ -n "$$missing" ]; then \
+	if [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
+	else \
+		echo "missing, please install:$$missing" >&2; exit 1; \
+	fi; \
+fi
+endef
+
+.DEFAULT_GOAL := help
+.PHONY: help run test bench fmt clean build-tools bench-tools
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build-tools ## build the node and run it on 127.0.0.1:8080 (settings: make run ARGS="--memory 1GiB")
+	cargo build --release -p ladoga
+	@echo
+	@echo "Try it from another terminal; Ctrl-C here stops the node and loses nothing:"
+	@echo "  curl -i -X PUT --data-binary 'deep and cold' '$(URL)/entity?id=lake'"
+	@echo "  curl -i '$(URL)/entity?id=lake'"
+	@echo "  curl -i '$(URL)/entities?start=a&end=z'"
+	@echo "  curl -i -X DELETE '$(URL)/entity?id=lake'"
+	@echo "  curl -i '$(URL)/status'"
+	@echo
+	@exec $(TARGET_DIR)/release/ladoga serve $(ARGS)
+
+test: build-tools ## everything that must pass, the same as on the server
+	cargo xtask ci
+
+bench: build-tools bench-tools ## every benchmark beside its reference (takes a while)
+	cargo run --release --manifest-path bench/Cargo.toml -- all $(ARGS)
+
+fmt: ## format the code
+	@for manifest in $(wildcard Cargo.toml fuzz/Cargo.toml bench/Cargo.toml); do \
+		cargo fmt --all --manifest-path $$manifest || exit 1; \
+	done
+
+clean: ## remove what was built; data directories stay
+	cargo clean
+
+build-tools:
+	@command -v cargo >/dev/null || { echo "cargo is missing: https://rustup.rs has it" >&2; exit 1; }
+	$(call install_missing,$(BUILD_TOOLS))
+
+bench-tools:
+	$(call install_missing,$(BENCH_TOOLS))

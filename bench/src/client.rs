@@ -1,0 +1,129 @@
+//! A client that waits for each answer: for status, for checks, for a range of everything.
+
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use crate::dataset::{Dataset, key};
+use crate::http::{Body, Inbox, parse_head};
+use crate::random::Random;
+use crate::stop::{OrFail, Outcome, failed};
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    stream: TcpStream,
+    inbox: Inbox,
+}
+
+impl Client {
+    pub(crate) fn connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
+        Ok(Self { stream, inbox: Inbox::default() })
+    }
+
+    pub(crate) fn get(&mut self, path: &str) -> io::Result<(u16, &[u8])> {
+        self.send_get(path)?;
+        loop {
+            if let Some(reply) = self.inbox.next_reply()? {
+                return Ok((reply.status, self.inbox.body(&reply)));
+            }
+            self.receive()?;
+        }
+    }
+
+    fn send_get(&mut self, path: &str) -> io::Result<()> {
+        self.stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
+    }
+
+    fn receive(&mut self) -> io::Result<()> {
+        match self.inbox.read_from(&mut self.stream)? {
+            0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads a chunked answer to its end; `each` gets every chunk.
+    fn get_chunked(&mut self, path: &str, mut each: impl FnMut(&[u8])) -> io::Result<u16> {
+        self.send_get(path)?;
+        let head = loop {
+            if let Some(head) = parse_head(self.inbox.rest())? {
+                break head;
+            }
+            self.receive()?;
+        };
+        self.inbox.take(head.head_bytes);
+        if head.body != Body::Chunked {
+            return Ok(head.status);
+        }
+        loop {
+            match httparse::parse_chunk_size(self.inbox.rest()) {
+                Ok(httparse::Status::Complete((size_bytes, length))) => {
+                    let total = size_bytes + length as usize + 2;
+                    while self.inbox.rest().len() < total {
+                        self.receive()?;
+                    }
+                    each(&self.inbox.rest()[size_bytes..total - 2]);
+                    self.inbox.take(total);
+                    if length == 0 {
+                        return Ok(head.status);
+                    }
+                }
+                Ok(httparse::Status::Partial) => self.receive()?,
+                Err(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "a chunk has no size")),
+            }
+        }
+    }
+}
+
+/// Whether a node answers 200 on its status page.
+pub(crate) fn is_serving(address: SocketAddr) -> bool {
+    let answer = Client::connect(address).and_then(|mut client| Ok(client.get("/v0/status")?.0));
+    matches!(answer, Ok(200))
+}
+
+/// Reads `count` records, picked at random out of `records`: each must be there, with its value.
+pub(crate) fn check_records(address: SocketAddr, dataset: &Dataset, records: u64, count: u64) -> Outcome {
+    let mut client = Client::connect(address).or_fail(|| format!("cannot connect to {address}"))?;
+    let mut random = Random::new(records ^ count);
+    for _ in 0..count {
+        let number = random.below(records);
+        let name = String::from_utf8_lossy(&key(number)).into_owned();
+        let (status, body) = client
+            .get(&format!("/v0/entity?id={name}"))
+            .or_fail(|| format!("cannot read {name}"))?;
+        if status != 200 || body != dataset.value(number) {
+            return failed(format!("{name} is lost or wrong: status {status}, {} bytes", body.len()));
+        }
+    }
+    Ok(())
+}
+
+/// What a range of everything had.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Scanned {
+    pub(crate) records: u64,
+    pub(crate) bytes: u64,
+    pub(crate) out_of_order: u64,
+}
+
+/// `GET /v0/entities` from the first key to the end, one chunk a record.
+pub(crate) fn scan_everything(address: SocketAddr) -> Outcome<Scanned> {
+    let mut client = Client::connect(address).or_fail(|| format!("cannot connect to {address}"))?;
+    let (mut scanned, mut last) = (Scanned::default(), Vec::new());
+    let status = client
+        .get_chunked("/v0/entities?start=key:", |chunk| {
+            let Some(key_bytes) = chunk.iter().position(|byte| *byte == b'\n') else { return };
+            scanned.records += 1;
+            scanned.bytes += chunk.len() as u64;
+            scanned.out_of_order += u64::from(&chunk[..key_bytes] <= last.as_slice());
+            last.clear();
+            last.extend_from_slice(&chunk[..key_bytes]);
+        })
+        .or_fail(|| "a range of everything broke off".to_owned())?;
+    if status == 200 { Ok(scanned) } else { failed(format!("a range of everything got status {status}")) }
+}

@@ -1,0 +1,65 @@
+//! What every comparison is given.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+
+use crate::arguments::Arguments;
+use crate::machine;
+use crate::references::node::{Node, Settings, binary};
+use crate::report::Results;
+use crate::scale::Scale;
+use crate::scratch::Scratch;
+use crate::stop::Outcome;
+
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) scale: Scale,
+    pub(crate) scratch: Scratch,
+    pub(crate) results: Results,
+    memory: Option<String>,
+    threads: Option<usize>,
+    binary: OnceCell<PathBuf>,
+}
+
+impl Context {
+    /// Makes the directory of this run and prints what machine it is.
+    pub(crate) fn new(arguments: &Arguments, smoke: bool) -> Outcome<Self> {
+        let out = bench_folder().join("out");
+        let scratch = Scratch::new(arguments.dir.as_deref().unwrap_or(&out.join("data")))?;
+        let machine = machine::describe(scratch.path(), &root_folder());
+        println!("Measured on: {machine}");
+        let file = if smoke { "smoke.jsonl" } else { "results.jsonl" };
+        Ok(Self {
+            scale: Scale::of(arguments, smoke),
+            scratch,
+            results: Results::new(out.join(file), machine),
+            memory: arguments.memory.clone(),
+            threads: arguments.threads,
+            binary: OnceCell::new(),
+        })
+    }
+
+    /// Starts a node on a folder; `memory` is this comparison's budget unless the command line has another.
+    pub(crate) fn start_node(&self, folder: &Path, fsync: &'static str, memory: &str) -> Outcome<Node> {
+        let memory = self.memory.clone().unwrap_or_else(|| memory.to_owned());
+        Node::start(&Settings { binary: self.binary()?, folder, fsync, memory, threads: self.threads })
+    }
+
+    fn binary(&self) -> Outcome<&Path> {
+        if let Some(path) = self.binary.get() {
+            return Ok(path);
+        }
+        let path = binary(&root_folder())?;
+        Ok(self.binary.get_or_init(|| path))
+    }
+}
+
+/// Where this package is. Cargo sets the variable when it runs us; the compiled-in one serves a binary started by hand.
+pub(crate) fn bench_folder() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from)
+}
+
+fn root_folder() -> PathBuf {
+    bench_folder().parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}

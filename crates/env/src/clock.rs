@@ -1,0 +1,16 @@
+use std::time::Duration;
+
+/// Time.
+pub trait Clock: Send + Sync {
+    /// Milliseconds since 1970; may jump, also backwards.
+    fn wall_ms(&self) -> u64;
+
+    /// Nanoseconds since some fixed moment; never goes back.
+    fn monotonic_ns(&self) -> u64;
+
+    /// Waits on the calling thread; a simulated clock moves itself forward instead.
+    fn sleep(&self, duration: Duration);
+
+    /// Lets other threads go before the calling one, from now on; a hint, never an error.
+    fn lower_thread_priority(&self) {}
+}

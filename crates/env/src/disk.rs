@@ -1,0 +1,85 @@
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How [`Disk::open`] opens a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// An existing file, to be read.
+    Read,
+    /// An existing file, to be read and written.
+    ReadWrite,
+    /// A file that must not exist yet, to be read and written.
+    CreateNew,
+}
+
+/// A file system, as far as a storage engine needs one.
+///
+/// What may be lost by a power cut: bytes written and not followed by [`File::sync_data`], and files created,
+/// renamed, linked or removed and not followed by [`Disk::sync_dir`] of their directory.
+pub trait Disk: Send + Sync {
+    /// Opens a file. `NotFound` and `AlreadyExists` mean what they say.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
+
+    /// The names (not paths) of what lies in a directory, sorted.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// Creates a directory and its missing parents, durably; one that exists is fine.
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
+
+    /// Renames a file, replacing one of the new name, atomically.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Gives a file a second name (in the same file system).
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Makes what happened to the names in a directory durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Bytes that can still be written in the file system that holds `dir`.
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
+
+    /// Takes the lock file `path` (created where absent) for as long as the answer lives.
+    /// `WouldBlock` when somebody else has it.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
+}
+
+/// A held lock file; dropping it gives it back.
+pub trait Lock: Send + Sync {}
+
+/// An open file. All methods may be called from any thread; closing happens on drop.
+pub trait File: Send + Sync {
+    /// Fills `buffer` from `offset` on; `UnexpectedEof` where the file ends before that.
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// As [`File::read_exact_at`], but answers `false` at once where that would have to wait for the disk.
+    fn try_read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool>;
+
+    /// Writes all of `buffer` at `offset`, growing the file where needed.
+    fn write_all_at(&self, buffer: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Reserves room for the bytes up to `len` (and makes the file that long), so that later writes below
+    /// `len` do not fail for want of room. New bytes read as zero. `StorageFull` where there is none,
+    /// and then the file is as before. (No other handle may be appending to the file meanwhile.)
+    fn allocate(&self, len: u64) -> io::Result<()>;
+
+    /// Cuts the file off at `len`.
+    fn truncate(&self, len: u64) -> io::Result<()>;
+
+    /// Makes the written bytes, and the length, durable.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Starts writing back dirty bytes in the range without waiting for them; a hint, never an error.
+    fn start_writeback(&self, offset: u64, len: u64);
+
+    /// The length in bytes.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether there are no bytes in it.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+}

@@ -1,0 +1,25 @@
+//! The seams to the outside: disk, clock, randomness. Each has the real one and a simulated one; nothing else in
+//! the workspace touches files, time or random numbers.
+
+mod clock;
+mod disk;
+pub mod real;
+mod rng;
+pub mod sim;
+
+pub use clock::Clock;
+pub use disk::{Disk, File, Lock, OpenMode};
+pub use rng::Rng;
+
+use std::sync::Arc;
+
+/// Everything outside that a component may reach.
+#[derive(Clone)]
+pub struct Env {
+    /// Files.
+    pub disk: Arc<dyn Disk>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Random numbers.
+    pub rng: Arc<dyn Rng>,
+}

@@ -1,0 +1,59 @@
+use crate::Clock;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// One moment for the whole process, so that what two clocks answer can be compared.
+static START: LazyLock<Instant> = LazyLock::new(now);
+
+/// The system's clocks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealClock;
+
+impl RealClock {
+    /// A clock; all of them tell the same time.
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+impl Clock for RealClock {
+    fn wall_ms(&self) -> u64 {
+        #[expect(clippy::disallowed_methods, reason = "this is the seam")]
+        let now = SystemTime::now();
+        // A machine whose clock stands before 1970 gets 0: wrong, but as wrong as the machine.
+        now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        // `START` first: were it initialised after `now`, the first answer would be before it.
+        let start = *START;
+        now().duration_since(start).as_nanos() as u64
+    }
+
+    fn sleep(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
+
+    fn lower_thread_priority(&self) {
+        super::syscall::lower_thread_priority();
+    }
+}
+
+fn now() -> Instant {
+    #[expect(clippy::disallowed_methods, reason = "this is the seam")]
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_monotonic_clock_moves_with_sleep_and_the_wall_clock_is_in_this_century() {
+        let clock = RealClock::new();
+        let before = clock.monotonic_ns();
+        clock.sleep(Duration::from_millis(2));
+        assert!(clock.monotonic_ns() - before >= 2_000_000);
+        assert!(clock.wall_ms() > 1_600_000_000_000);
+    }
+}

@@ -1,0 +1,127 @@
+use super::syscall;
+use crate::File;
+use parking_lot::RwLock;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// An open file of the operating system.
+#[derive(Debug)]
+pub(super) struct RealFile {
+    file: std::fs::File,
+    /// Taken alone by what may shorten the file, shared by writes: undoing an allocation that failed must not cut off
+    /// what a write has appended meanwhile. (The kernel holds the inode's lock through either anyway.)
+    length: RwLock<()>,
+}
+
+impl RealFile {
+    pub(super) fn new(file: std::fs::File) -> Self {
+        Self { file, length: RwLock::new(()) }
+    }
+
+    fn reserve(&self, before: u64, len: u64) -> io::Result<()> {
+        // Without room for all of it ext4 takes what there is before it fails; nobody could write meanwhile.
+        if len.saturating_sub(before) > syscall::free_bytes(&self.file)? {
+            return Err(io::Error::from_raw_os_error(libc::ENOSPC));
+        }
+        loop {
+            match syscall::allocate(&self.file, len) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                    return self.fill_with_zeros(before, len);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// What `posix_fallocate` does where the file system cannot reserve.
+    fn fill_with_zeros(&self, before: u64, len: u64) -> io::Result<()> {
+        static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+        let mut end = before;
+        while end < len {
+            let count = (len - end).min(ZEROS.len() as u64);
+            self.file.write_all_at(&ZEROS[..count as usize], end)?;
+            end += count;
+        }
+        Ok(())
+    }
+}
+
+impl File for RealFile {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    fn try_read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool> {
+        match syscall::read_cached(&self.file, buffer, offset) {
+            // A part may be what is cached or all there is; the read that waits finds out which.
+            Ok(read) => Ok(read == buffer.len()),
+            Err(error) => match error.raw_os_error() {
+                // It would wait; or the file system or the kernel has no reads that refuse to.
+                Some(libc::EAGAIN | libc::EINTR | libc::EOPNOTSUPP | libc::ENOSYS) => Ok(false),
+                _ => Err(error),
+            },
+        }
+    }
+
+    fn write_all_at(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
+        let _length = self.length.read();
+        self.file.write_all_at(buffer, offset)
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        // The system call refuses a length of 0.
+        if len == 0 {
+            return Ok(());
+        }
+        let _length = self.length.write();
+        let before = self.file.metadata()?.len();
+        self.reserve(before, len).inspect_err(|_| {
+            // Gives back the part that was reserved. Should that fail too, the first error says more.
+            let _ = self.file.set_len(before);
+        })
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        let _length = self.length.write();
+        self.file.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn start_writeback(&self, offset: u64, len: u64) {
+        // To the system call a length of 0 means "to the end of the file".
+        if len != 0 {
+            // A hint: what is wrong with the disk, the next `sync_data` reports.
+            let _ = syscall::start_writeback(&self.file, offset, len);
+        }
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "this is the seam")]
+
+    use super::*;
+
+    #[test]
+    fn zeros_fill_what_cannot_be_reserved() {
+        let path = std::env::temp_dir().join(format!("ladoga-env-zeros-{}", std::process::id()));
+        let file = std::fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let file = RealFile::new(file);
+        file.write_all_at(b"abc", 0).unwrap();
+        file.fill_with_zeros(3, 200_000).unwrap();
+        assert_eq!(file.len().unwrap(), 200_000);
+        let mut bytes = vec![1; 200_000];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(&bytes[..3], b"abc");
+        assert!(bytes[3..].iter().all(|&byte| byte == 0));
+    }
+}

@@ -1,0 +1,29 @@
+//! The operating system's disk, clock and randomness (Linux).
+//!
+//! - `disk`: the file system, by `std::fs`
+//! - `file`: one open file: positional reads and writes
+//! - `syscall`: what `std` has no name for; the only unsafe code of this crate
+//! - `clock`, `rng`: time and random numbers
+
+mod clock;
+mod disk;
+mod file;
+mod rng;
+mod syscall;
+
+pub use clock::RealClock;
+pub use disk::RealDisk;
+pub use rng::RealRng;
+
+use crate::Env;
+use std::io;
+use std::sync::Arc;
+
+/// The environment of a running process. Fails only where the system has no random seed to give.
+pub fn env() -> io::Result<Env> {
+    Ok(Env {
+        disk: Arc::new(RealDisk::new()),
+        clock: Arc::new(RealClock::new()),
+        rng: Arc::new(RealRng::from_system()?),
+    })
+}

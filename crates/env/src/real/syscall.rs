@@ -1,0 +1,87 @@
+//! System calls without a safe name in `std`. Each function is one call and its error.
+
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+
+/// `preadv2(RWF_NOWAIT)`: reads what the page cache holds, answers how many bytes that were.
+pub(super) fn read_cached(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let offset = file_offset(offset)?;
+    let part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: `part` describes `buffer`, which this call alone may write to while it runs; the kernel writes at
+    // most `iov_len` bytes. The descriptor is open as long as `file` lives.
+    #[expect(unsafe_code, reason = "std has no read that refuses to wait")]
+    let read = unsafe { libc::preadv2(file.as_raw_fd(), &raw const part, 1, offset, libc::RWF_NOWAIT) };
+    usize::try_from(read).map_err(|_| io::Error::last_os_error())
+}
+
+/// `fallocate(mode 0)` of the bytes from 0 to `len`, which is not 0.
+pub(super) fn allocate(file: &File, len: u64) -> io::Result<()> {
+    let len = file_offset(len)?;
+    // SAFETY: no pointers; the descriptor is open as long as `file` lives.
+    #[expect(unsafe_code, reason = "std cannot reserve room")]
+    let result = unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len) };
+    succeeded(result)
+}
+
+/// `sync_file_range(SYNC_FILE_RANGE_WRITE)`: starts writing dirty pages and does not wait for them.
+pub(super) fn start_writeback(file: &File, offset: u64, len: u64) -> io::Result<()> {
+    let (offset, len) = (file_offset(offset)?, file_offset(len)?);
+    // SAFETY: no pointers; the descriptor is open as long as `file` lives.
+    #[expect(unsafe_code, reason = "std cannot start a writeback")]
+    let result = unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
+    succeeded(result)
+}
+
+/// `fstatvfs`: the bytes that a process without privileges may still write.
+pub(super) fn free_bytes(file: &File) -> io::Result<u64> {
+    let mut answer = MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: `answer` has room for one `statvfs`; the descriptor is open as long as `file` lives.
+    #[expect(unsafe_code, reason = "std cannot ask for free room")]
+    let result = unsafe { libc::fstatvfs(file.as_raw_fd(), answer.as_mut_ptr()) };
+    succeeded(result)?;
+    // SAFETY: the call succeeded, so it has filled the structure, which is valid for any bits.
+    #[expect(unsafe_code, reason = "std cannot ask for free room")]
+    let answer = unsafe { answer.assume_init() };
+    Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
+}
+
+/// `getrandom`: fills `buffer`, of at most 256 bytes, which the kernel never fills in part.
+pub(super) fn random_bytes(buffer: &mut [u8]) -> io::Result<()> {
+    assert!(buffer.len() <= 256, "getrandom may answer in part beyond 256 bytes");
+    loop {
+        // SAFETY: the pointer and the length are those of `buffer`, which nobody else may touch meanwhile.
+        #[expect(unsafe_code, reason = "std has no random numbers")]
+        let filled = unsafe { libc::getrandom(buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+        if filled == buffer.len() as isize {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        // A signal before the system has gathered its first seed.
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+fn succeeded(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Offsets are signed in the kernel; one beyond that is refused here as the kernel would.
+fn file_offset(offset: u64) -> io::Result<i64> {
+    i64::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+/// How far behind others a thread goes; 19 is the most.
+const LOW_PRIORITY: libc::c_int = 19;
+
+/// Gives the calling thread the lowest share of the processor. Linux keeps this value by thread, not by process.
+pub(super) fn lower_thread_priority() {
+    #[expect(unsafe_code, reason = "std has no name for it")]
+    // SAFETY: takes and gives plain numbers; 0 means the calling thread.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, LOW_PRIORITY);
+    }
+}

@@ -1,0 +1,41 @@
+//! A simulated disk, clock and randomness, the same for the same seed (as long as one thread uses them).
+//!
+//! - `disk`: the handle: the [`Disk`](crate::Disk) itself, and what a test does to it
+//! - `file`: open files and held locks
+//! - `state`: what the disk consists of; every operation is one function of it
+//! - `names`: directories, and the changes to them that are not durable yet
+//! - `inode`: the bytes of one file, and the changes to them that are not durable yet
+//! - `image`: sparse bytes that are cheap to copy
+//! - `faults`: the operations that are to fail
+//! - `power`: what a power cut leaves
+//! - `clock`, `rng`: time that stands still, and numbers from a seed
+
+mod clock;
+mod disk;
+mod faults;
+mod file;
+mod image;
+mod inode;
+mod names;
+mod power;
+mod rng;
+mod state;
+
+pub use clock::SimClock;
+pub use disk::SimDisk;
+pub use faults::{Fault, Operation};
+pub use power::{PowerCut, is_power_off};
+pub use rng::SimRng;
+
+use crate::Env;
+use std::sync::Arc;
+
+/// An environment from one seed, with the handles by which a test reaches behind it.
+pub fn env(seed: u64) -> (Env, SimDisk, SimClock) {
+    let clock = SimClock::new();
+    let disk = SimDisk::new(seed, clock.clone());
+    // The disk's dice and the program's are apart, so that a change to the program does not move the faults.
+    let rng = SimRng::new(!seed);
+    let env = Env { disk: Arc::new(disk.clone()), clock: Arc::new(clock.clone()), rng: Arc::new(rng) };
+    (env, disk, clock)
+}

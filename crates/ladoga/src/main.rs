@@ -1,0 +1,3 @@
+//! A persistent key-value store that speaks plain HTTP.
+
+fn main() {}

@@ -1,0 +1,63 @@
+use std::net::SocketAddr;
+
+/// What a node is started with.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where clients connect; port 0 takes a free one.
+    pub listen: Vec<SocketAddr>,
+    /// How many event loops there are, at least 1.
+    pub event_loops: usize,
+    /// The number of this node in its cluster: breaks ties between versions.
+    pub node: u16,
+    /// The size of the cluster.
+    pub nodes: u32,
+    /// What bounds it.
+    pub limits: Limits,
+}
+
+impl Config {
+    /// One node on its own.
+    pub fn alone(listen: Vec<SocketAddr>, event_loops: usize) -> Config {
+        assert!(event_loops > 0, "a node has an event loop");
+        Config { listen, event_loops, node: 0, nodes: 1, limits: Limits::default() }
+    }
+}
+
+/// The bounds of a node. What a client can make grow, or make last, is bounded by one of them.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// How long the head of a request may take from its first byte on, and how long a body may pause: then `408`.
+    pub request_timeout_ms: u64,
+    /// How fast a body has to arrive on the whole, once the time above is used up.
+    pub body_bytes_per_second_min: u64,
+    /// How long a client may take no bytes of its answer before it is disconnected.
+    pub answer_timeout_ms: u64,
+    /// How long a connection may be kept alive without a request.
+    pub idle_timeout_ms: u64,
+    /// How long requests in flight may take to end once the node is to stop.
+    pub drain_timeout_ms: u64,
+    /// Connections at a time.
+    pub connections_max: usize,
+    /// Answers of ranges and of large values under way at a time.
+    pub streams_max: usize,
+    /// Large values on their way in at a time.
+    pub uploads_max: usize,
+    /// Bytes of values on their way in, large ones apart.
+    pub body_bytes_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            request_timeout_ms: 10_000,
+            body_bytes_per_second_min: 16 << 10,
+            answer_timeout_ms: 30_000,
+            idle_timeout_ms: 120_000,
+            drain_timeout_ms: 10_000,
+            connections_max: 16_384,
+            streams_max: 64,
+            uploads_max: 32,
+            body_bytes_max: 32 << 20,
+        }
+    }
+}

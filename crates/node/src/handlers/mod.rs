@@ -1,0 +1,21 @@
+//! What a node does with a request. A request is one short chain of calls, in the order in which they happen.
+//!
+//! - `service`: hyper's way in: routes, measures, answers
+//! - `reply`: an answer, now or later, in memory or not
+//! - `entity`: reads and deletes an entity
+//! - `put`: stores a value that fits into memory
+//! - `upload`: stores one that does not
+//! - `value`: reads a value from the connection
+//! - `range`: streams entities
+//! - `status`: says how the node is
+
+mod entity;
+mod put;
+mod range;
+mod reply;
+mod service;
+mod status;
+mod upload;
+mod value;
+
+pub(crate) use service::Service;

@@ -1,0 +1,24 @@
+use std::mem::take;
+
+use super::reply::Reply;
+use super::service::Call;
+use crate::http::{Head, Refusal};
+use crate::metrics::report;
+use crate::store::Store;
+
+/// `GET` of the status: whether the node serves, and why not where it does not.
+pub(super) fn status<S: Store>(call: &Call<'_, S>, head: &mut Head) -> Result<Reply, Refusal> {
+    call.store()?;
+    match call.event_loop.node.store.get().and_then(|store| store.failure()) {
+        Some(reason) => Err(Refusal::unavailable(reason)),
+        None => Ok(Reply::now(take(head).text("text/plain; charset=utf-8", "serving\n".to_owned()))),
+    }
+}
+
+/// `GET` of what the node counts. Answered in every stage: it is how one finds out what is wrong.
+pub(super) fn metrics<S: Store>(call: &Call<'_, S>, head: &mut Head) -> Reply {
+    let node = &call.event_loop.node;
+    let store = node.store.get().map(|store| store.statistics()).unwrap_or_default();
+    let text = report(&node.metrics, &store);
+    Reply::now(take(head).text("text/plain; version=0.0.4; charset=utf-8", text))
+}

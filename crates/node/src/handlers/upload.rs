@@ -1,0 +1,56 @@
+use std::mem::take;
+use std::rc::Rc;
+
+use hyper::StatusCode;
+use hyper::body::Incoming;
+
+use super::entity::stamp;
+use super::reply::{Outcome, Reply};
+use super::service::Call;
+use super::value::{check_complete, next_piece};
+use crate::http::{EntityTarget, Head, Refusal};
+use crate::server::Link;
+use crate::store::{Cell, CellValue, LocalStore, Store, Upload};
+
+/// `PUT` of a value that is not held in memory.
+pub(super) fn upload<S: Store>(
+    call: &Call<'_, S>,
+    store: Rc<S::Local>,
+    target: EntityTarget,
+    body: Incoming,
+    head: &mut Head,
+) -> Result<Reply, Refusal> {
+    let permit = call.event_loop.node.uploads.enter()?;
+    let bytes = hyper::body::Body::size_hint(&body).exact().unwrap_or_default();
+    let event_loop = Rc::clone(call.event_loop);
+    let link = Rc::clone(call.link);
+    Ok(Reply::later_or(take(head), async move |head| {
+        let finished = receive(&link, store.upload().await?, body, bytes).await?;
+        drop(permit);
+        let cell = Cell { key: target.key(), stamp: stamp(&event_loop), value: CellValue::Uploaded(finished) };
+        store.apply([cell]).await?;
+        Ok(Outcome::Answer(take(head).empty(StatusCode::CREATED)))
+    }))
+}
+
+/// Writes the body as it arrives: while one piece is written, the next one is read, and no third.
+async fn receive<U: Upload>(link: &Link, upload: U, mut body: Incoming, bytes: u64) -> Result<U::Finished, Refusal> {
+    link.body_begins();
+    let mut found = 0;
+    let Some(first) = next_piece(link, &mut body).await? else {
+        return Err(check_complete(0, bytes).err().unwrap_or_else(Refusal::length_required));
+    };
+    found += first.len() as u64;
+    let mut writing = upload.write(first);
+    while let Some(piece) = next_piece(link, &mut body).await? {
+        found += piece.len() as u64;
+        // The disk's time is not the client's.
+        link.body_pauses();
+        let upload = writing.await?;
+        link.body_resumes();
+        writing = upload.write(piece);
+    }
+    link.body_ends();
+    check_complete(found, bytes)?;
+    Ok(writing.await?.finish().await?)
+}

@@ -1,0 +1,25 @@
+//! What is HTTP about a request and its answer, apart from sockets.
+//!
+//! - `route`: which operation a method and a path ask for
+//! - `query`: parameters of the query, strictly percent-decoded
+//! - `target`: which key and which replicas an operation is about
+//! - `replicas`: how many copies have to answer
+//! - `refusal`: answers that say no, each with one line of text
+//! - `body`: the bodies of answers
+//! - `response`: answers that say yes
+//! - `wire`: what is written past hyper
+
+mod body;
+mod query;
+mod refusal;
+mod replicas;
+mod response;
+mod route;
+mod target;
+mod wire;
+
+pub(crate) use refusal::{HEADERS_BYTES_MAX, Refusal};
+pub(crate) use response::{Answer, Delivery, Head};
+pub(crate) use route::{Route, route};
+pub(crate) use target::{EntityTarget, RangeTarget};
+pub(crate) use wire::{CHUNKED_RECORDS, LAST_CHUNK, PLAIN_RECORDS};

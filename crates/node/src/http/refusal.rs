@@ -1,0 +1,215 @@
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use bytes::Bytes;
+use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::{HeaderMap, Method, Response, StatusCode};
+use ladoga_model::VALUE_BYTES_MAX;
+
+use super::body::Body;
+use super::query::Quote;
+use super::wire::RawHead;
+use crate::store::StoreError;
+
+/// The head of a request may have this many bytes of headers.
+pub(crate) const HEADERS_BYTES_MAX: usize = 16 << 10;
+/// How long a client that was refused for lack of capacity should stay away.
+const RETRY_AFTER_SECONDS: &str = "1";
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// An answer that says no: a status, and one line that says what was wrong and what was expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    status: StatusCode,
+    line: Cow<'static, str>,
+    allow: Option<&'static str>,
+    closes: bool,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, line: impl Into<Cow<'static, str>>) -> Refusal {
+        Refusal { status, line: line.into(), allow: None, closes: false }
+    }
+
+    /// `400`: the request is none, for the reason given.
+    pub(crate) fn bad_request(reason: impl Display) -> Refusal {
+        Refusal::new(StatusCode::BAD_REQUEST, reason.to_string())
+    }
+
+    /// `400`: there is no such path.
+    pub(crate) fn unknown_path(path: &str) -> Refusal {
+        let path = Quote::of(path.as_bytes());
+        let expected = "/v0/entity, /v0/entities, /v0/status or /metrics";
+        Refusal::bad_request(format_args!("the path {path} does not exist, expected {expected}"))
+    }
+
+    /// `404`: there is no value under the key.
+    pub(crate) fn not_found() -> Refusal {
+        Refusal::new(StatusCode::NOT_FOUND, "there is no value under this key")
+    }
+
+    /// `405`: the path exists, with other methods.
+    pub(crate) fn method_not_allowed(method: &Method, allow: &'static str) -> Refusal {
+        let method = Quote::of(method.as_str().as_bytes());
+        let line = format!("the method {method} is not possible here, expected {allow}");
+        Refusal { allow: Some(allow), ..Refusal::new(StatusCode::METHOD_NOT_ALLOWED, line) }
+    }
+
+    /// `408`: the request did not arrive within its time.
+    pub(crate) fn request_timeout(part: &str, timeout_ms: u64) -> Refusal {
+        let line = format!("the {part} of the request did not arrive in time, expected it within {timeout_ms} ms");
+        Refusal::new(StatusCode::REQUEST_TIMEOUT, line).and_close()
+    }
+
+    /// `411`: a value without its length.
+    pub(crate) fn length_required() -> Refusal {
+        let line = "the request has no Content-Length, expected the length of the value in bytes";
+        Refusal::new(StatusCode::LENGTH_REQUIRED, line).and_close()
+    }
+
+    /// `413`: a value over its limit.
+    pub(crate) fn value_too_large(bytes: u64) -> Refusal {
+        let line = format!("the value has {bytes} bytes, expected at most {VALUE_BYTES_MAX}");
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, line).and_close()
+    }
+
+    /// `431`: headers over their limit.
+    pub(crate) fn headers_too_large() -> Refusal {
+        let line = format!("the headers are too large, expected at most {HEADERS_BYTES_MAX} bytes");
+        Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, line).and_close()
+    }
+
+    /// `500`: the value is there, and cannot be read.
+    pub(crate) fn unreadable(reason: impl Display) -> Refusal {
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, one_line(format!("the value cannot be read: {reason}")))
+    }
+
+    /// `503`: not now, for the reason given.
+    pub(crate) fn unavailable(reason: impl Display) -> Refusal {
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, one_line(reason.to_string()))
+    }
+
+    /// `503`: a bound is reached.
+    pub(crate) fn over_capacity(bound: &str) -> Refusal {
+        Refusal::unavailable(format_args!("over capacity: {bound}; expected fewer requests at a time"))
+    }
+
+    /// `507`: no room on the disk.
+    pub(crate) fn no_room(reason: impl Display) -> Refusal {
+        let line = format!("{reason}; reads and deletes go on, writes do once there is room");
+        Refusal::new(StatusCode::INSUFFICIENT_STORAGE, one_line(line))
+    }
+
+    /// The same, as the last answer of its connection.
+    pub(crate) fn and_close(mut self) -> Refusal {
+        self.closes = true;
+        self
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    #[cfg(test)]
+    pub(crate) fn allow(&self) -> Option<&'static str> {
+        self.allow
+    }
+
+    /// As a response, in `headers` that had another use before.
+    pub(crate) fn into_response(self, mut headers: HeaderMap) -> Response<Body> {
+        headers.clear();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(TEXT));
+        if let Some(allow) = self.allow {
+            headers.insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS));
+        }
+        if self.closes {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        let status = self.status;
+        let mut response = Response::new(Body::full(Bytes::from(self.text())));
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        response
+    }
+
+    /// As the last bytes of a connection on which no request is parsed any more.
+    pub(crate) fn into_last_bytes(self, wall_ms: u64) -> Vec<u8> {
+        let mut head = RawHead::new(self.status, TEXT, wall_ms).header("connection", "close");
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            head = head.header("retry-after", RETRY_AFTER_SECONDS);
+        }
+        let text = self.text();
+        let mut bytes = head.header("content-length", &text.len().to_string()).finish();
+        bytes.extend_from_slice(text.as_bytes());
+        bytes
+    }
+
+    fn text(self) -> String {
+        let mut text = self.line.into_owned();
+        text.push('\n');
+        text
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Refusal {
+        match error {
+            StoreError::OverCapacity { bound } => Refusal::over_capacity(bound),
+            StoreError::NoRoom { reason } => Refusal::no_room(reason),
+            StoreError::Failed { reason } => Refusal::unavailable(reason),
+            StoreError::Unreadable { reason } => Refusal::unreadable(reason),
+        }
+    }
+}
+
+/// Errors of other crates are one line by custom; nothing that a client reads depends on it.
+fn one_line(text: String) -> String {
+    if text.chars().any(char::is_control) { text.replace(char::is_control, " ") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_temporary_says_when_to_come_back() {
+        let response = Refusal::unavailable("the node is opening").into_response(HeaderMap::new());
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.headers().get(RETRY_AFTER), Some(&HeaderValue::from_static("1")));
+        assert_eq!(response.headers().get(CONNECTION), None);
+    }
+
+    #[test]
+    fn a_method_is_answered_with_those_there_are() {
+        let response = Refusal::method_not_allowed(&Method::POST, "GET").into_response(HeaderMap::new());
+        assert_eq!(response.headers().get(ALLOW), Some(&HeaderValue::from_static("GET")));
+    }
+
+    #[test]
+    fn reused_headers_leave_nothing_behind() {
+        let mut headers = HeaderMap::new();
+        headers.insert("host", HeaderValue::from_static("h"));
+        let response = Refusal::not_found().into_response(headers);
+        assert_eq!(response.headers().len(), 1);
+    }
+
+    #[test]
+    fn the_last_bytes_are_a_whole_response() {
+        let bytes = Refusal::request_timeout("head", 5).into_last_bytes(0);
+        let text = String::from_utf8(bytes).expect("ascii");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+        assert!(head.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{head}");
+        assert!(head.ends_with(&format!("content-length: {}", body.len())), "{head}");
+        assert_eq!(body.matches('\n').count(), 1);
+        assert!(body.ends_with('\n'));
+    }
+
+    #[test]
+    fn a_reason_of_many_lines_becomes_one() {
+        let bytes = Refusal::unavailable("a\r\nb").into_last_bytes(0);
+        assert!(bytes.ends_with(b"\r\n\r\na  b\n"));
+    }
+}

@@ -1,0 +1,79 @@
+use hyper::Method;
+
+use super::refusal::Refusal;
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Route {
+    /// `GET /v0/entity`
+    Get,
+    /// `HEAD /v0/entity`
+    Head,
+    /// `PUT /v0/entity`
+    Put,
+    /// `DELETE /v0/entity`
+    Delete,
+    /// `GET /v0/entities`
+    Range,
+    /// `GET /v0/status`
+    Status,
+    /// `GET /metrics`
+    Metrics,
+}
+
+/// Which operation a method and a path ask for.
+pub(crate) fn route(method: &Method, path: &str) -> Result<Route, Refusal> {
+    match path {
+        "/v0/entity" => match *method {
+            Method::GET => Ok(Route::Get),
+            Method::PUT => Ok(Route::Put),
+            Method::HEAD => Ok(Route::Head),
+            Method::DELETE => Ok(Route::Delete),
+            _ => Err(Refusal::method_not_allowed(method, "GET, HEAD, PUT, DELETE")),
+        },
+        "/v0/entities" => only_get(method, Route::Range),
+        "/v0/status" => only_get(method, Route::Status),
+        "/metrics" => only_get(method, Route::Metrics),
+        _ => Err(Refusal::unknown_path(path)),
+    }
+}
+
+fn only_get(method: &Method, route: Route) -> Result<Route, Refusal> {
+    if *method == Method::GET { Ok(route) } else { Err(Refusal::method_not_allowed(method, "GET")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::StatusCode;
+
+    #[test]
+    fn every_path_has_its_methods() {
+        assert_eq!(route(&Method::GET, "/v0/entity").ok(), Some(Route::Get));
+        assert_eq!(route(&Method::HEAD, "/v0/entity").ok(), Some(Route::Head));
+        assert_eq!(route(&Method::PUT, "/v0/entity").ok(), Some(Route::Put));
+        assert_eq!(route(&Method::DELETE, "/v0/entity").ok(), Some(Route::Delete));
+        assert_eq!(route(&Method::GET, "/v0/entities").ok(), Some(Route::Range));
+        assert_eq!(route(&Method::GET, "/v0/status").ok(), Some(Route::Status));
+        assert_eq!(route(&Method::GET, "/metrics").ok(), Some(Route::Metrics));
+    }
+
+    #[test]
+    fn another_method_is_told_which_ones_there_are() {
+        let refusal = route(&Method::POST, "/v0/entity").expect_err("no such method");
+        assert_eq!(refusal.status(), StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(refusal.allow(), Some("GET, HEAD, PUT, DELETE"));
+        for path in ["/v0/entities", "/v0/status", "/metrics"] {
+            let refusal = route(&Method::PUT, path).expect_err("no such method");
+            assert_eq!(refusal.allow(), Some("GET"), "{path}");
+        }
+    }
+
+    #[test]
+    fn any_other_path_is_a_bad_request() {
+        for path in ["/", "", "/v0", "/v0/entity/", "/v1/entity", "/V0/entity", "*", "/v0//entity"] {
+            let refusal = route(&Method::GET, path).expect_err("no such path");
+            assert_eq!(refusal.status(), StatusCode::BAD_REQUEST, "{path}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+use std::borrow::Cow;
+use std::ops::Range;
+
+use bytes::Bytes;
+use hyper::Uri;
+use ladoga_model::{KEY_BYTES_MAX, KeyError, check_key};
+
+use super::query::{QueryError, parameters};
+use super::replicas::{Replicas, ReplicasError};
+
+/// Why a request does not say which entities it is about.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum TargetError {
+    /// A parameter that has to be there is not.
+    #[error("the parameter {name} is missing, expected 1 to {KEY_BYTES_MAX} bytes")]
+    Missing {
+        /// Which one.
+        name: &'static str,
+    },
+    /// A parameter is no key.
+    #[error("{name}: {error}")]
+    Key {
+        /// Which one.
+        name: &'static str,
+        /// Why not.
+        error: KeyError,
+    },
+    /// The query is malformed.
+    #[error(transparent)]
+    Query(#[from] QueryError),
+    /// The replicas cannot be.
+    #[error(transparent)]
+    Replicas(#[from] ReplicasError),
+}
+
+/// The key of a request: a part of its URI where nothing had to be decoded.
+#[derive(Debug, Clone)]
+enum Key {
+    InUri { uri: Uri, range: Range<u32> },
+    Decoded(Vec<u8>),
+}
+
+/// Which entity a request is about, and how many replicas have to answer.
+#[derive(Debug, Clone)]
+pub(crate) struct EntityTarget {
+    key: Key,
+    pub(crate) replicas: Replicas,
+}
+
+impl EntityTarget {
+    /// Reads the query of `uri`, for a cluster of `nodes`.
+    pub(crate) fn parse(uri: Uri, nodes: u32) -> Result<EntityTarget, TargetError> {
+        let query = uri.query().unwrap_or("");
+        let [id, replicas, ack, from] = parameters(query, ["id", "replicas", "ack", "from"])?;
+        let id = key("id", id)?;
+        let replicas = Replicas::parse(replicas.as_deref(), ack.as_deref(), from.as_deref(), nodes)?;
+        let key = match id {
+            Cow::Owned(decoded) => Key::Decoded(decoded),
+            Cow::Borrowed(slice) => {
+                let start = (slice.as_ptr().addr() - query.as_ptr().addr()) as u32;
+                let range = start..start + slice.len() as u32;
+                Key::InUri { uri, range }
+            }
+        };
+        Ok(EntityTarget { key, replicas })
+    }
+
+    /// The key.
+    pub(crate) fn key(&self) -> &[u8] {
+        match &self.key {
+            Key::InUri { uri, range } => {
+                let query = uri.query().unwrap_or("").as_bytes();
+                &query[range.start as usize..range.end as usize]
+            }
+            Key::Decoded(key) => key,
+        }
+    }
+}
+
+/// Which entities a range request is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RangeTarget {
+    /// The first key.
+    pub(crate) start: Bytes,
+    /// The key before which it ends.
+    pub(crate) end: Option<Bytes>,
+}
+
+impl RangeTarget {
+    /// Reads the query of `uri`.
+    pub(crate) fn parse(uri: &Uri) -> Result<RangeTarget, TargetError> {
+        let [start, end] = parameters(uri.query().unwrap_or(""), ["start", "end"])?;
+        let start = Bytes::from(key("start", start)?.into_owned());
+        let end = end.map(|end| key("end", Some(end))).transpose()?;
+        Ok(RangeTarget { start, end: end.map(|end| Bytes::from(end.into_owned())) })
+    }
+}
+
+fn key<'q>(name: &'static str, value: Option<Cow<'q, [u8]>>) -> Result<Cow<'q, [u8]>, TargetError> {
+    let value = value.ok_or(TargetError::Missing { name })?;
+    check_key(&value).map_err(|error| TargetError::Key { name, error })?;
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entity(query: &str) -> Result<Vec<u8>, String> {
+        let uri = format!("/v0/entity{query}").parse::<Uri>().expect("a URI");
+        EntityTarget::parse(uri, 1).map(|target| target.key().to_vec()).map_err(|error| error.to_string())
+    }
+
+    fn range(query: &str) -> Result<(Vec<u8>, Option<Vec<u8>>), String> {
+        let uri = format!("/v0/entities{query}").parse::<Uri>().expect("a URI");
+        let target = RangeTarget::parse(&uri).map_err(|error| error.to_string())?;
+        Ok((target.start.to_vec(), target.end.map(|end| end.to_vec())))
+    }
+
+    #[test]
+    fn a_key_is_found_plain_and_decoded() {
+        assert_eq!(entity("?id=key"), Ok(b"key".to_vec()));
+        assert_eq!(entity("?replicas=1/1&id=key&x=y"), Ok(b"key".to_vec()));
+        assert_eq!(entity("?id=%6bey&ack=1&from=1"), Ok(b"key".to_vec()));
+        assert_eq!(entity("?id=key&x=%20"), Ok(b"key".to_vec()));
+    }
+
+    #[test]
+    fn says_what_is_wrong_with_a_key() {
+        assert_eq!(entity(""), Err("the parameter id is missing, expected 1 to 4096 bytes".into()));
+        assert_eq!(entity("?id="), Err("id: the key is empty, expected 1 to 4096 bytes".into()));
+        let long = entity(&format!("?id={}", "k".repeat(KEY_BYTES_MAX + 1)));
+        assert_eq!(long, Err("id: the key has 4097 bytes, expected 1 to 4096".into()));
+        assert_eq!(entity(&format!("?id={}", "%00".repeat(KEY_BYTES_MAX))), Ok(vec![0; KEY_BYTES_MAX]));
+        assert!(entity("?id=k&replicas=2/3").is_err());
+    }
+
+    #[test]
+    fn a_range_has_a_start_and_may_have_an_end() {
+        assert_eq!(range("?start=a"), Ok((b"a".to_vec(), None)));
+        assert_eq!(range("?end=b&start=a"), Ok((b"a".to_vec(), Some(b"b".to_vec()))));
+        for query in ["", "?start=", "?end=b", "?start=a&end=", "?start=a&end", "?start=a&start=b"] {
+            assert!(range(query).is_err(), "{query}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The server: HTTP API, event loops, admission, the commit queue.
+//!
+//! - `server`: sockets, event loops, connections and their time
+//! - `http`: what is HTTP about a request and its answer
+//! - `handlers`: what the node does with a request
+//! - `store`: the narrow interface to the store
+//! - `metrics`: what the node counts about itself
+//! - `versions`: the hybrid clock of the node
+//! - `gate`: bounds that refuse
+//!
+//! A write: connection → route → parse → admission → version → commit → acknowledge. A read: connection → route →
+//! parse → memory, or else the disk → answer. Nothing blocks an event loop.
+#![forbid(unsafe_code)]
+
+mod config;
+mod gate;
+mod handlers;
+mod http;
+mod metrics;
+mod server;
+pub mod store;
+mod versions;
+
+pub use config::{Config, Limits};
+pub use server::{ListenError, Node, StartError};

@@ -1,0 +1,180 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hyper::StatusCode;
+
+use super::histogram::{Histogram, HistogramSum, add};
+use crate::http::Route;
+
+/// The statuses that a node answers with.
+const STATUSES: [u16; 14] = [200, 201, 202, 400, 404, 405, 408, 411, 413, 431, 500, 503, 504, 507];
+
+/// What is counted apart: the operations, and what is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// An operation.
+    Of(Route),
+    /// A request that asks for none.
+    None,
+}
+
+/// Each operation, and what it is called.
+const OPERATIONS: [(Operation, &str); 8] = [
+    (Operation::Of(Route::Get), "get"),
+    (Operation::Of(Route::Head), "head"),
+    (Operation::Of(Route::Put), "put"),
+    (Operation::Of(Route::Delete), "delete"),
+    (Operation::Of(Route::Range), "range"),
+    (Operation::Of(Route::Status), "status"),
+    (Operation::Of(Route::Metrics), "metrics"),
+    (Operation::None, "none"),
+];
+
+impl Operation {
+    const fn index(self) -> usize {
+        match self {
+            Operation::Of(route) => route as usize,
+            Operation::None => OPERATIONS.len() - 1,
+        }
+    }
+}
+
+/// What one event loop counts. Each figure is written by its thread alone, so counting takes no locked
+/// instruction; the number of connections is the exception, since any loop may place one.
+#[derive(Debug)]
+pub(crate) struct LoopMetrics {
+    requests: [[Histogram; STATUSES.len()]; OPERATIONS.len()],
+    received_bytes: AtomicU64,
+    sent_bytes: AtomicU64,
+    cut_off: AtomicU64,
+    connections: AtomicU64,
+    connections_total: AtomicU64,
+    connections_refused: AtomicU64,
+}
+
+impl LoopMetrics {
+    pub(crate) fn new() -> LoopMetrics {
+        LoopMetrics {
+            requests: Default::default(),
+            received_bytes: AtomicU64::new(0),
+            sent_bytes: AtomicU64::new(0),
+            cut_off: AtomicU64::new(0),
+            connections: AtomicU64::new(0),
+            connections_total: AtomicU64::new(0),
+            connections_refused: AtomicU64::new(0),
+        }
+    }
+
+    /// A request was answered.
+    pub(crate) fn answered(&self, operation: Operation, status: StatusCode, duration_ns: u64) {
+        if let Some(status) = STATUSES.iter().position(|&known| known == status.as_u16()) {
+            self.requests[operation.index()][status].record(duration_ns);
+        }
+    }
+
+    /// Something that is no request was refused.
+    pub(crate) fn refused_before_routing(&self, status: StatusCode) {
+        self.answered(Operation::None, status, 0);
+    }
+
+    /// Bytes of values came in.
+    pub(crate) fn received(&self, bytes: u64) {
+        add(&self.received_bytes, bytes);
+    }
+
+    /// Bytes of answers went out.
+    pub(crate) fn sent(&self, bytes: u64) {
+        add(&self.sent_bytes, bytes);
+    }
+
+    /// An answer could not be completed.
+    pub(crate) fn cut_off(&self) {
+        add(&self.cut_off, 1);
+    }
+
+    pub(crate) fn connected(&self) {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        self.connections_total.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn disconnected(&self) {
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn connection_refused(&self) {
+        add(&self.connections_refused, 1);
+    }
+
+    /// How many connections there are.
+    pub(crate) fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
+}
+
+/// The figures of all event loops.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    /// By operation and status; those that never were are left out.
+    pub(super) requests: Vec<(&'static str, u16, HistogramSum)>,
+    pub(super) received_bytes: u64,
+    pub(super) sent_bytes: u64,
+    pub(super) cut_off: u64,
+    pub(super) connections: u64,
+    pub(super) connections_total: u64,
+    pub(super) connections_refused: u64,
+}
+
+impl Sums {
+    pub(super) fn of<'l>(loops: impl Iterator<Item = &'l LoopMetrics> + Clone) -> Sums {
+        let sum = |figure: fn(&LoopMetrics) -> &AtomicU64| {
+            loops.clone().map(|metrics| figure(metrics).load(Ordering::Relaxed)).sum()
+        };
+        let mut requests = Vec::new();
+        for (operation, name) in OPERATIONS {
+            for (index, status) in STATUSES.into_iter().enumerate() {
+                let mut histogram = HistogramSum::default();
+                for metrics in loops.clone() {
+                    histogram.add(&metrics.requests[operation.index()][index]);
+                }
+                if histogram.count() > 0 {
+                    requests.push((name, status, histogram));
+                }
+            }
+        }
+        Sums {
+            requests,
+            received_bytes: sum(|metrics| &metrics.received_bytes),
+            sent_bytes: sum(|metrics| &metrics.sent_bytes),
+            cut_off: sum(|metrics| &metrics.cut_off),
+            connections: sum(|metrics| &metrics.connections),
+            connections_total: sum(|metrics| &metrics.connections_total),
+            connections_refused: sum(|metrics| &metrics.connections_refused),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_has_its_own_place() {
+        for (index, (operation, _)) in OPERATIONS.into_iter().enumerate() {
+            assert_eq!(operation.index(), index);
+        }
+    }
+
+    #[test]
+    fn sums_are_by_operation_and_status() {
+        let loops = [LoopMetrics::new(), LoopMetrics::new()];
+        for metrics in &loops {
+            metrics.answered(Operation::Of(Route::Get), StatusCode::OK, 2_000);
+            metrics.sent(7);
+        }
+        loops[1].answered(Operation::Of(Route::Put), StatusCode::CREATED, 2_000);
+        loops[1].connected();
+        let sums = Sums::of(loops.iter());
+        let counts = sums.requests.iter().map(|(name, status, sum)| (*name, *status, sum.count()));
+        assert_eq!(counts.collect::<Vec<_>>(), [("get", 200, 2), ("put", 201, 1)]);
+        assert_eq!((sums.sent_bytes, sums.connections, sums.connections_total), (14, 1, 1));
+    }
+}

@@ -1,0 +1,82 @@
+use super::Metrics;
+use super::loop_metrics::Sums;
+use super::text::Text;
+use crate::store::{Sample, SampleKind, SampleValue};
+
+/// What `/metrics` answers: the figures of the node, and those of its store.
+pub(crate) fn report(metrics: &Metrics, store: &[Sample]) -> String {
+    let mut text = Text::default();
+    let sums = Sums::of(metrics.loops.iter().map(AsRef::as_ref));
+    requests(&mut text, &sums);
+    for (name, help, value) in [
+        ("ladoga_received_bytes_total", "Bytes of values received.", sums.received_bytes),
+        ("ladoga_sent_bytes_total", "Bytes of answers sent, without their heads.", sums.sent_bytes),
+        ("ladoga_answers_cut_off_total", "Answers that could not be completed.", sums.cut_off),
+        ("ladoga_connections_total", "Connections accepted.", sums.connections_total),
+        ("ladoga_connections_refused_total", "Connections over the limit.", sums.connections_refused),
+    ] {
+        text.family(name, "counter", help);
+        text.figure(name, "", value);
+    }
+    text.family("ladoga_connections", "gauge", "Connections open.");
+    text.figure("ladoga_connections", "", sums.connections);
+    for sample in store {
+        write_sample(&mut text, sample);
+    }
+    text.finish()
+}
+
+fn requests(text: &mut Text, sums: &Sums) {
+    let labels = |operation: &str, status: u16| format!("operation=\"{operation}\",status=\"{status}\"");
+    let name = "ladoga_requests_total";
+    text.family(name, "counter", "Requests answered.");
+    for (operation, status, sum) in &sums.requests {
+        text.figure(name, &labels(operation, *status), sum.count());
+    }
+    let name = "ladoga_request_duration_seconds";
+    text.family(name, "histogram", "Time from the head of a request to the head of its answer.");
+    for (operation, status, sum) in &sums.requests {
+        text.histogram(name, &labels(operation, *status), sum.buckets(), sum.count(), sum.sum_seconds());
+    }
+}
+
+fn write_sample(text: &mut Text, sample: &Sample) {
+    let name = sample.name;
+    let kind = match (&sample.value, sample.kind) {
+        (SampleValue::Histogram { .. }, _) => "histogram",
+        (_, SampleKind::Counter) => "counter",
+        (_, SampleKind::Gauge) => "gauge",
+    };
+    text.family(name, kind, sample.help);
+    match &sample.value {
+        SampleValue::Number(value) => text.figure(name, "", value),
+        SampleValue::Labelled { label, values } => {
+            for (of, value) in values {
+                text.figure(name, &format!("{label}=\"{of}\""), value);
+            }
+        }
+        SampleValue::Histogram { buckets, count, sum_seconds } => {
+            text.histogram(name, "", buckets.iter().copied(), *count, *sum_seconds);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Operation;
+    use hyper::StatusCode;
+
+    #[test]
+    fn says_what_the_node_and_what_the_store_counted() {
+        let metrics = Metrics::new(2);
+        metrics.loops[0].answered(Operation::None, StatusCode::BAD_REQUEST, 1);
+        let sample = |name, value| Sample { name, help: "Help.", kind: SampleKind::Gauge, value };
+        let levels = SampleValue::Labelled { label: "level", values: vec![("0".into(), 3.0)] };
+        let store = [sample("s_bytes", SampleValue::Number(1.5)), sample("s_tables", levels)];
+        let text = report(&metrics, &store);
+        assert!(text.contains("ladoga_requests_total{operation=\"none\",status=\"400\"} 1\n"), "{text}");
+        assert!(text.contains("# TYPE s_bytes gauge\ns_bytes 1.5\n"), "{text}");
+        assert!(text.contains("s_tables{level=\"0\"} 3\n"), "{text}");
+    }
+}

@@ -1,0 +1,76 @@
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+
+use super::event_loop::EventLoop;
+use super::node::Stage;
+use crate::http::Refusal;
+use crate::store::Store;
+
+/// How long no connection is accepted after the system had no room for one.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// Where an event loop gets its connections from, and until when.
+pub(super) struct Intake {
+    pub(super) listeners: Vec<TcpListener>,
+    pub(super) handed_over: mpsc::UnboundedReceiver<std::net::TcpStream>,
+    pub(super) stage: watch::Receiver<Stage>,
+}
+
+/// Accepts connections. The system spreads them over the listeners by chance, which for a handful of connections
+/// may mean all on one; so each goes on to the loop that has the fewest.
+pub(super) async fn accept<S: Store>(event_loop: Rc<EventLoop<S>>, listener: TcpListener) {
+    loop {
+        match listener.accept().await {
+            Ok((socket, _)) => place(&event_loop, socket),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept connections");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Serves the connections that other loops accepted.
+pub(super) async fn receive<S: Store>(
+    event_loop: Rc<EventLoop<S>>,
+    mut handed_over: mpsc::UnboundedReceiver<std::net::TcpStream>,
+) {
+    while let Some(socket) = handed_over.recv().await {
+        match TcpStream::from_std(socket) {
+            Ok(socket) => event_loop.serve(socket),
+            Err(error) => {
+                event_loop.core.metrics.disconnected();
+                tracing::warn!(%error, "cannot serve a connection");
+            }
+        }
+    }
+}
+
+fn place<S: Store>(event_loop: &Rc<EventLoop<S>>, socket: TcpStream) {
+    let node = &event_loop.node;
+    let counts = node.metrics.loops.iter().map(|metrics| metrics.connections());
+    if counts.clone().sum::<u64>() >= node.config.limits.connections_max as u64 {
+        event_loop.core.metrics.connection_refused();
+        // A fresh socket has room for it; were there none, the client would notice the end all the same.
+        let refusal = Refusal::over_capacity("as many connections as there may be are open");
+        let _ = socket.try_write(&refusal.into_last_bytes(event_loop.core.clock.wall_ms()));
+        return;
+    }
+    let own = event_loop.core.metrics.connections();
+    let (least_loaded, least) =
+        counts.enumerate().min_by_key(|&(_, count)| count).expect("there is an event loop");
+    if least >= own {
+        event_loop.core.metrics.connected();
+        event_loop.serve(socket);
+        return;
+    }
+    node.metrics.loops[least_loaded].connected();
+    let sent = socket.into_std().map(|socket| node.hand_overs[least_loaded].send(socket).is_ok());
+    if !matches!(sent, Ok(true)) {
+        // That loop is draining, and so will this one in a moment.
+        node.metrics.loops[least_loaded].disconnected();
+    }
+}

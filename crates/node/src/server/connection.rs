@@ -1,0 +1,182 @@
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::Poll;
+
+use hyper::server::conn::http1;
+
+use super::event_loop::EventLoop;
+use super::link::{Link, LinkIo};
+use super::progress::Overdue;
+use super::stream::{Streamed, write_all, write_stream};
+use crate::config::Limits;
+use crate::handlers::Service;
+use crate::http::{HEADERS_BYTES_MAX, Refusal};
+use crate::store::Store;
+
+/// The longest request line: a key of 4,096 bytes takes three times as much where each is percent-encoded.
+const REQUEST_LINE_BYTES_MAX: usize = 16 << 10;
+/// What hyper reads and writes at once on one connection.
+const BUFFER_BYTES_MAX: usize = 64 << 10;
+/// What a client may still send after its last answer: one that is sending a value does not listen before it is
+/// done, and a reset would take the answer away from it.
+const LINGER_BYTES_MAX: usize = 128 << 20;
+/// How much of that is read at once.
+const SCRATCH_BYTES: usize = 16 << 10;
+
+const _: () = assert!(BUFFER_BYTES_MAX > REQUEST_LINE_BYTES_MAX + HEADERS_BYTES_MAX);
+
+/// How a connection ends.
+enum Parting {
+    /// Everything is said; the client may still be speaking.
+    Linger,
+    /// With a last word of ours.
+    Say(Refusal),
+    /// Without one: there is nobody who listens.
+    Drop,
+    /// So that the client notices that something is missing.
+    Abort,
+}
+
+/// How hyper gave a connection back.
+enum End {
+    /// It is over, for the reason given.
+    Over(hyper::Result<()>),
+    /// Somebody waited for too long.
+    Overdue(Overdue),
+    /// An answer is to be written past it.
+    Stream(Streamed),
+}
+
+/// How hyper is to speak HTTP.
+pub(super) fn protocol() -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        // A client that has sent everything and closes its half still gets its answer.
+        .half_close(true)
+        .max_header_size(REQUEST_LINE_BYTES_MAX + HEADERS_BYTES_MAX)
+        .max_buf_size(BUFFER_BYTES_MAX)
+        // The sweeper does that, without a timer for every request.
+        .header_read_timeout(None)
+        // Bodies are small, and copying one is cheaper than a system call with two buffers.
+        .writev(false);
+    builder
+}
+
+/// Serves a connection until it ends.
+pub(super) async fn serve<S: Store>(event_loop: Rc<EventLoop<S>>, link: Rc<Link>) {
+    match converse(&event_loop, &link).await {
+        Parting::Drop => {}
+        Parting::Abort => link.abort_on_drop(),
+        Parting::Say(refusal) => {
+            event_loop.core.metrics.refused_before_routing(refusal.status());
+            let bytes = refusal.into_last_bytes(event_loop.core.clock.wall_ms());
+            part(&link, &bytes).await;
+        }
+        Parting::Linger => part(&link, &[]).await,
+    }
+}
+
+async fn converse<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) -> Parting {
+    let core = &event_loop.core;
+    loop {
+        let streamed = match serve_http(event_loop, link).await {
+            End::Stream(streamed) => streamed,
+            End::Over(result) => return after_hyper(link, result),
+            End::Overdue(overdue) => return when_overdue(overdue, &core.limits),
+        };
+        match unless_overdue(link, write_stream(link, streamed)).await {
+            Ok(Ok(true)) if !core.is_draining() => link.rests(),
+            Ok(Ok(_)) => return Parting::Linger,
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "an answer was cut off");
+                core.metrics.cut_off();
+                return Parting::Abort;
+            }
+            Err(overdue) => return when_overdue(overdue, &core.limits),
+        }
+    }
+}
+
+/// Has hyper serve requests until it is done with the connection, or somebody takes it.
+async fn serve_http<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) -> End {
+    let service = Service::new(Rc::clone(event_loop), Rc::clone(link));
+    let mut connection = event_loop.protocol.serve_connection(LinkIo(Rc::clone(link)), service);
+    let mut knows_of_draining = false;
+    let end = poll_fn(|context| {
+        link.driven_by(context.waker());
+        if let Some(overdue) = link.verdict() {
+            return Poll::Ready(End::Overdue(overdue));
+        }
+        if event_loop.core.is_draining() && !knows_of_draining {
+            knows_of_draining = true;
+            Pin::new(&mut connection).graceful_shutdown();
+        }
+        let polled = connection.poll_without_shutdown(context);
+        match link.take_streamed() {
+            Some(streamed) => Poll::Ready(End::Stream(streamed)),
+            None => polled.map(End::Over),
+        }
+    })
+    .await;
+    if let End::Stream(_) = &end {
+        link.give_back(connection.into_parts().read_buf);
+    }
+    end
+}
+
+fn after_hyper(link: &Link, result: hyper::Result<()>) -> Parting {
+    match result {
+        Ok(()) => Parting::Linger,
+        Err(error) if error.is_parse() && link.owes_no_answer() => Parting::Say(if error.is_parse_too_large() {
+            Refusal::headers_too_large()
+        } else {
+            Refusal::bad_request(format_args!("this is no request: {error}; expected HTTP/1.1"))
+        }),
+        Err(error) => {
+            tracing::debug!(%error, "a connection broke");
+            Parting::Drop
+        }
+    }
+}
+
+fn when_overdue(overdue: Overdue, limits: &Limits) -> Parting {
+    match overdue {
+        Overdue::Head => Parting::Say(Refusal::request_timeout("head", limits.request_timeout_ms)),
+        Overdue::Body => Parting::Say(Refusal::request_timeout("body", limits.request_timeout_ms)),
+        Overdue::Answer | Overdue::Drain => Parting::Abort,
+        Overdue::Idle => Parting::Drop,
+    }
+}
+
+/// Says the last word and waits, not for long, until the client is done speaking.
+async fn part(link: &Link, last: &[u8]) {
+    link.begins_to_linger();
+    let end = async {
+        write_all(link, last).await?;
+        poll_fn(|context| link.poll_shutdown(context)).await?;
+        let mut scratch = vec![0; SCRATCH_BYTES];
+        let mut discarded = 0;
+        while discarded < LINGER_BYTES_MAX {
+            match poll_fn(|context| link.poll_discard(context, &mut scratch)).await? {
+                0 => break,
+                count => discarded += count,
+            }
+        }
+        std::io::Result::Ok(())
+    };
+    // However that ends, the connection does.
+    let _ = unless_overdue(link, end).await;
+}
+
+async fn unless_overdue<T>(link: &Link, future: impl Future<Output = T>) -> Result<T, Overdue> {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        link.driven_by(context.waker());
+        match link.verdict() {
+            Some(overdue) => Poll::Ready(Err(overdue)),
+            None => future.as_mut().poll(context).map(Ok),
+        }
+    })
+    .await
+}

@@ -1,0 +1,169 @@
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use ladoga_env::Clock;
+use slab::Slab;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+use super::acceptor::{Intake, accept, receive};
+use super::connection::{protocol, serve};
+use super::link::Link;
+use super::node::{Shared, Stage};
+use super::progress::Overdue;
+use super::sweeper::sweep;
+use crate::config::Limits;
+use crate::metrics::LoopMetrics;
+use crate::store::Store;
+
+/// What everything on one event loop shares, whatever the store is.
+pub(crate) struct Core {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) limits: Limits,
+    pub(crate) metrics: Arc<LoopMetrics>,
+    now_ms: Cell<u64>,
+    links: RefCell<Slab<Rc<Link>>>,
+    is_draining: Cell<bool>,
+    is_empty: Notify,
+}
+
+impl Core {
+    fn new(clock: Arc<dyn Clock>, limits: Limits, metrics: Arc<LoopMetrics>) -> Core {
+        let core = Core {
+            clock,
+            limits,
+            metrics,
+            now_ms: Cell::new(0),
+            links: RefCell::default(),
+            is_draining: Cell::new(false),
+            is_empty: Notify::new(),
+        };
+        core.look_at_the_clock();
+        core
+    }
+
+    /// The time as of the last look, which timeouts are coarse enough for.
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.now_ms.get()
+    }
+
+    pub(super) fn look_at_the_clock(&self) {
+        self.now_ms.set(self.clock.monotonic_ns() / 1_000_000);
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.is_draining.get()
+    }
+
+    /// Ends the connections on which somebody waits for too long.
+    pub(super) fn sweep(&self) {
+        let now_ms = self.now_ms();
+        for (_, link) in &*self.links.borrow() {
+            link.sweep(now_ms);
+        }
+    }
+
+    fn for_each_link(&self, act: impl Fn(&Link)) {
+        for (_, link) in &*self.links.borrow() {
+            act(link);
+        }
+    }
+
+    fn add(&self, link: Rc<Link>) -> usize {
+        self.links.borrow_mut().insert(link)
+    }
+
+    async fn until_empty(&self) {
+        while !self.links.borrow().is_empty() {
+            self.is_empty.notified().await;
+        }
+    }
+}
+
+/// A connection's entry, which goes when the task that drives it does, even in a panic.
+struct Seat {
+    core: Rc<Core>,
+    index: usize,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut links = self.core.links.borrow_mut();
+        links.remove(self.index);
+        self.core.metrics.disconnected();
+        if links.is_empty() {
+            self.core.is_empty.notify_one();
+        }
+    }
+}
+
+/// One thread's share of the node.
+pub(crate) struct EventLoop<S: Store> {
+    pub(crate) core: Rc<Core>,
+    pub(crate) node: Arc<Shared<S>>,
+    pub(super) protocol: http1::Builder,
+    local: OnceCell<Rc<S::Local>>,
+}
+
+impl<S: Store> EventLoop<S> {
+    pub(super) fn new(node: Arc<Shared<S>>, index: usize) -> EventLoop<S> {
+        let metrics = Arc::clone(&node.metrics.loops[index]);
+        let core = Core::new(Arc::clone(&node.clock), node.config.limits.clone(), metrics);
+        EventLoop { core: Rc::new(core), node, protocol: protocol(), local: OnceCell::new() }
+    }
+
+    /// The store, once it is open.
+    pub(crate) fn store(&self) -> Option<Rc<S::Local>> {
+        if let Some(local) = self.local.get() {
+            return Some(Rc::clone(local));
+        }
+        let store = self.node.store.get()?;
+        Some(Rc::clone(self.local.get_or_init(|| Rc::new(store.attach()))))
+    }
+
+    /// Serves a connection that was counted before.
+    pub(super) fn serve(self: &Rc<Self>, socket: TcpStream) {
+        if let Err(error) = socket.set_nodelay(true) {
+            tracing::debug!(%error, "a connection was gone before it was served");
+        }
+        let link = Rc::new(Link::new(socket, Rc::clone(&self.core)));
+        let seat = Seat { index: self.core.add(Rc::clone(&link)), core: Rc::clone(&self.core) };
+        let event_loop = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            serve(event_loop, link).await;
+            drop(seat);
+        });
+    }
+
+    /// Serves until the node is to stop, and the requests in flight have ended or had their time.
+    pub(super) async fn run(self: Rc<Self>, intake: Intake) {
+        let mut stage = intake.stage;
+        let mut acceptors = Vec::new();
+        for listener in intake.listeners {
+            acceptors.push(tokio::task::spawn_local(accept(Rc::clone(&self), listener)));
+        }
+        acceptors.push(tokio::task::spawn_local(receive(Rc::clone(&self), intake.handed_over)));
+        tokio::task::spawn_local(sweep(Rc::clone(&self.core)));
+        // The sender lives as long as the node; without one there is nobody to serve for.
+        let _ = stage.wait_for(|stage| *stage == Stage::Draining).await;
+        for acceptor in acceptors {
+            acceptor.abort();
+        }
+        self.drain().await;
+    }
+
+    async fn drain(&self) {
+        let core = &self.core;
+        core.is_draining.set(true);
+        core.for_each_link(Link::wake);
+        let patience = Duration::from_millis(core.limits.drain_timeout_ms);
+        if tokio::time::timeout(patience, core.until_empty()).await.is_err() {
+            tracing::warn!(connections = core.links.borrow().len(), "cut off requests that took too long to drain");
+            core.for_each_link(|link| link.end(Overdue::Drain));
+            core.until_empty().await;
+        }
+    }
+}

@@ -1,0 +1,176 @@
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::{io, thread};
+
+use ladoga_env::Clock;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::{mpsc, watch};
+
+use super::acceptor::Intake;
+use super::event_loop::EventLoop;
+use super::listener::{ListenError, listen};
+use crate::config::Config;
+use crate::gate::Gate;
+use crate::metrics::Metrics;
+use crate::store::{Store, StoreError};
+use crate::versions::VersionClock;
+
+/// Whether a node is to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It is.
+    Running,
+    /// It ends the requests in flight, and then itself.
+    Draining,
+}
+
+/// Why a node does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// It cannot listen.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The system has no more threads, or descriptors.
+    #[error("cannot start an event loop: {0}")]
+    EventLoop(#[from] io::Error),
+}
+
+/// What the event loops of a node share.
+pub(crate) struct Shared<S: Store> {
+    pub(crate) config: Config,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Empty until the store is open.
+    pub(crate) store: OnceLock<Arc<S>>,
+    pub(crate) versions: VersionClock,
+    pub(crate) metrics: Metrics,
+    /// Answers that are too large for memory.
+    pub(crate) streams: Gate,
+    /// Values that are.
+    pub(crate) uploads: Gate,
+    /// Bytes of values that are not, on their way in.
+    pub(crate) bodies: Gate,
+    /// By which a loop gives a connection to another.
+    pub(super) hand_overs: Vec<mpsc::UnboundedSender<std::net::TcpStream>>,
+}
+
+/// A running node.
+///
+/// Protocol: `start open? stop`.
+pub struct Node<S: Store> {
+    shared: Arc<Shared<S>>,
+    stage: watch::Sender<Stage>,
+    threads: Vec<JoinHandle<()>>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl<S: Store> Node<S> {
+    /// Listens. Until a store is opened, requests are answered with `503`.
+    pub fn start(config: Config, clock: Arc<dyn Clock>) -> Result<Node<S>, StartError> {
+        let loops = config.event_loops;
+        let limits = config.limits.clone();
+        let (addresses, mut listeners) = listen_on_all(&config)?;
+        let (stage, _) = watch::channel(Stage::Running);
+        let (hand_overs, receivers): (Vec<_>, Vec<_>) = (0..loops).map(|_| mpsc::unbounded_channel()).unzip();
+        let shared = Arc::new(Shared {
+            clock,
+            store: OnceLock::new(),
+            versions: VersionClock::new(),
+            metrics: Metrics::new(loops),
+            streams: Gate::new(limits.streams_max as u64, "as many ranges and large values as possible are being read"),
+            uploads: Gate::new(limits.uploads_max as u64, "as many large values as possible are being written"),
+            bodies: Gate::new(limits.body_bytes_max, "as many bytes of values as possible are arriving"),
+            hand_overs,
+            config,
+        });
+        let mut node = Node { shared, stage, threads: Vec::with_capacity(loops), addresses };
+        for (index, handed_over) in receivers.into_iter().enumerate() {
+            let listeners = std::mem::take(&mut listeners[index]);
+            node.start_event_loop(index, listeners, handed_over)?;
+        }
+        Ok(node)
+    }
+
+    fn start_event_loop(
+        &mut self,
+        index: usize,
+        listeners: Vec<std::net::TcpListener>,
+        handed_over: mpsc::UnboundedReceiver<std::net::TcpStream>,
+    ) -> io::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let stage = self.stage.subscribe();
+        let (report, reported) = std::sync::mpsc::channel();
+        let body = move || {
+            let runtime = match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(report.send(Err(error))),
+            };
+            runtime.block_on(async {
+                let listeners = listeners.into_iter().map(tokio::net::TcpListener::from_std);
+                match listeners.collect::<io::Result<_>>() {
+                    Ok(listeners) => {
+                        let _ = report.send(Ok(()));
+                        let intake = Intake { listeners, handed_over, stage };
+                        Rc::new(EventLoop::new(shared, index)).run(intake).await;
+                    }
+                    Err(error) => drop(report.send(Err(error))),
+                }
+            });
+        };
+        self.threads.push(thread::Builder::new().name(format!("event-loop-{index}")).spawn(body)?);
+        reported.recv().map_err(io::Error::other)?
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Serves from this store.
+    ///
+    /// # Panics
+    /// When one was opened before.
+    pub fn open(&self, store: Arc<S>) {
+        self.shared.versions.continue_after(store.last_timestamp());
+        let is_first = self.shared.store.set(store).is_ok();
+        assert!(is_first, "a node has one store");
+    }
+
+    /// Ends the requests in flight, makes everything durable, and stops.
+    pub fn stop(mut self) -> Result<(), StoreError> {
+        self.stop_event_loops();
+        self.shared.store.get().map_or(Ok(()), |store| store.close())
+    }
+
+    fn stop_event_loops(&mut self) {
+        self.stage.send_replace(Stage::Draining);
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("an event loop panicked");
+            }
+        }
+    }
+}
+
+impl<S: Store> Drop for Node<S> {
+    fn drop(&mut self) {
+        self.stop_event_loops();
+    }
+}
+
+type Listeners = Vec<Vec<std::net::TcpListener>>;
+
+/// The addresses as they are, and for each event loop a listener on each.
+fn listen_on_all(config: &Config) -> Result<(Vec<SocketAddr>, Listeners), ListenError> {
+    let mut by_loop: Listeners = (0..config.event_loops).map(|_| Vec::new()).collect();
+    let mut addresses = Vec::new();
+    for &wanted in &config.listen {
+        let listeners = listen(wanted, config.event_loops)?;
+        addresses.push(listeners[0].local_addr().map_err(|error| ListenError { address: wanted, error })?);
+        for (listener, own) in listeners.into_iter().zip(&mut by_loop) {
+            own.push(listener);
+        }
+    }
+    Ok((addresses, by_loop))
+}

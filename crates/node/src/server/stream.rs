@@ -1,0 +1,76 @@
+use std::future::poll_fn;
+use std::io;
+
+use bytes::Bytes;
+
+use super::link::Link;
+use crate::gate::Permit;
+use crate::store::{Piece, StoreError};
+
+/// An answer that is too large for memory. It is written past hyper, which wants every chunk in one buffer: so a
+/// value of 64 MiB is one chunk of a range, and takes the memory of a piece.
+pub(crate) struct Streamed {
+    /// The head, ready to be sent.
+    pub(crate) head: Vec<u8>,
+    /// The body, as far as it has been read: what fails up to here is a refusal, and later breaks the connection.
+    pub(crate) first: Option<Piece>,
+    /// What comes after the body.
+    pub(crate) end: &'static [u8],
+    /// Whether the connection takes another request then.
+    pub(crate) keeps_alive: bool,
+    /// The right to it.
+    pub(crate) permit: Permit,
+}
+
+/// Why an answer was cut off.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StreamError {
+    /// The client is gone.
+    #[error("the connection broke: {0}")]
+    Socket(#[from] io::Error),
+    /// The rest cannot be read.
+    #[error("the rest of an answer cannot be read: {0}")]
+    Store(#[from] StoreError),
+}
+
+/// Writes an answer as fast as the client takes it, with one piece read ahead. Answers whether the connection is
+/// kept alive.
+pub(super) async fn write_stream(link: &Link, streamed: Streamed) -> Result<bool, StreamError> {
+    let mut unsent = streamed.head;
+    let mut piece = streamed.first;
+    while let Some((bytes, rest)) = piece {
+        let next = rest.next();
+        write_piece(link, &mut unsent, &bytes).await?;
+        piece = next.await?;
+    }
+    unsent.extend_from_slice(streamed.end);
+    write_all(link, &unsent).await?;
+    drop(streamed.permit);
+    Ok(streamed.keeps_alive)
+}
+
+/// Below this, a head goes into one packet with the first bytes of its body.
+const TOGETHER_BYTES_MAX: usize = 16 << 10;
+
+async fn write_piece(link: &Link, unsent: &mut Vec<u8>, bytes: &Bytes) -> io::Result<()> {
+    let mut rest: &[u8] = bytes;
+    if !unsent.is_empty() {
+        let (first, others) = rest.split_at(rest.len().min(TOGETHER_BYTES_MAX));
+        unsent.extend_from_slice(first);
+        write_all(link, unsent).await?;
+        unsent.clear();
+        rest = others;
+    }
+    write_all(link, rest).await
+}
+
+/// Writes all the bytes.
+pub(super) async fn write_all(link: &Link, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match poll_fn(|context| link.poll_write(context, bytes)).await? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            count => bytes = &bytes[count..],
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,40 @@
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::time::MissedTickBehavior;
+
+use super::event_loop::Core;
+use crate::config::Limits;
+
+/// How often connections are looked at, at least and at most.
+const SWEEP_MS_MIN: u64 = 5;
+const SWEEP_MS_MAX: u64 = 250;
+
+/// Looks at every connection from time to time: one timer for all of them, and none for a request.
+pub(super) async fn sweep(core: Rc<Core>) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(sweep_ms(&core.limits)));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        core.look_at_the_clock();
+        core.sweep();
+    }
+}
+
+/// A quarter of the shortest timeout: so much later than promised it may strike.
+fn sweep_ms(limits: &Limits) -> u64 {
+    let shortest_ms = limits.request_timeout_ms.min(limits.answer_timeout_ms).min(limits.idle_timeout_ms);
+    (shortest_ms / 4).clamp(SWEEP_MS_MIN, SWEEP_MS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_timeouts_are_looked_at_more_often() {
+        assert_eq!(sweep_ms(&Limits::default()), SWEEP_MS_MAX);
+        assert_eq!(sweep_ms(&Limits { answer_timeout_ms: 100, ..Limits::default() }), 25);
+        assert_eq!(sweep_ms(&Limits { idle_timeout_ms: 0, ..Limits::default() }), SWEEP_MS_MIN);
+    }
+}

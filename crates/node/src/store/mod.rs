@@ -1,0 +1,111 @@
+//! The narrow interface through which the node reaches its store: point read, apply versioned cells, stream a
+//! range, statistics. The embedded engine is behind it; an external engine could be.
+//!
+//! - `cell`: what is applied
+//! - `error`: what a store can answer instead
+//! - `pieces`: what does not fit into one answer of the store
+//! - `sample`: what a store says about itself
+//!
+//! What every write goes through is an associated type, and compiled into the caller; the rest is boxed.
+
+mod cell;
+mod error;
+mod pieces;
+mod sample;
+
+pub use cell::{Cell, CellKind, CellValue};
+pub use error::StoreError;
+pub use pieces::{Piece, Pieces, RecordFormat};
+pub use sample::{Sample, SampleKind, SampleValue};
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+/// Something that is not there yet. What makes it has begun, whether or not this is polled.
+pub type Later<T> = Pin<Box<dyn Future<Output = T>>>;
+
+/// A store, shared by the event loops.
+pub trait Store: Send + Sync + 'static {
+    /// What an event loop reaches it by.
+    type Local: LocalStore;
+
+    /// A way in for one event loop. Called once on the thread of each, within its runtime.
+    fn attach(self: &Arc<Self>) -> Self::Local;
+
+    /// The newest timestamp of any version in the store when it was opened.
+    fn last_timestamp(&self) -> u64;
+
+    /// Why it does not take writes until somebody looks after it, where it does not.
+    fn failure(&self) -> Option<String>;
+
+    /// What it says about itself.
+    fn statistics(&self) -> Vec<Sample>;
+
+    /// Makes everything durable and stops. Nothing is asked of it any more.
+    fn close(&self) -> Result<(), StoreError>;
+}
+
+/// A store, as one event loop reaches it. Nothing here blocks the thread.
+pub trait LocalStore: 'static {
+    /// An [`apply`](LocalStore::apply) under way. Dropping it does not undo it.
+    type Apply: Future<Output = Result<(), StoreError>> + 'static;
+    /// A large value on its way in.
+    type Upload: Upload;
+
+    /// The value of a key: at once where memory can tell.
+    fn get(&self, key: &[u8]) -> Lookup;
+
+    /// Whether a cell with this many bytes of value would be taken now. Asked before the value is read.
+    fn admit(&self, kind: CellKind, value_bytes: u64) -> Result<(), StoreError>;
+
+    /// Makes the cells durable and visible, all or none.
+    fn apply<'c>(
+        &self,
+        cells: impl IntoIterator<Item = Cell<'c, <Self::Upload as Upload>::Finished>>,
+    ) -> Self::Apply;
+
+    /// The length from which on a value has to go through [`upload`](LocalStore::upload).
+    fn upload_bytes_min(&self) -> u64;
+
+    /// A place for a value that is not to be held in memory.
+    fn upload(&self) -> Later<Result<Self::Upload, StoreError>>;
+
+    /// The entities from `start` on and before `end`, sorted by key, as they are now, in this format.
+    fn range(&self, start: Bytes, end: Option<Bytes>, format: RecordFormat) -> Box<dyn Pieces>;
+}
+
+/// A large value on its way in. Dropped unfinished, it leaves nothing.
+pub trait Upload: Sized + 'static {
+    /// What a cell names it by.
+    type Finished: 'static;
+
+    /// Appends bytes.
+    fn write(self, bytes: Bytes) -> Later<Result<Self, StoreError>>;
+
+    /// Makes it durable.
+    fn finish(self) -> Later<Result<Self::Finished, StoreError>>;
+}
+
+/// A value as the store has it.
+pub enum Value {
+    /// In memory.
+    Inline(Bytes),
+    /// To be read piece by piece.
+    Large {
+        /// Its length.
+        bytes: u64,
+        /// All of it.
+        pieces: Box<dyn Pieces>,
+    },
+}
+
+/// What the store says to a point read.
+pub enum Lookup {
+    /// The answer, from memory.
+    Now(Result<Option<Value>, StoreError>),
+    /// The answer takes the disk.
+    Later(Later<Result<Option<Value>, StoreError>>),
+}

@@ -1,0 +1,118 @@
+use std::sync::Arc;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use ladoga_env::{File, OpenMode};
+
+use super::{BLOB_PIECE_BYTES, BlobRef, HEADER_BYTES, header, piece_crc, piece_offset};
+use crate::coding::u32_at;
+use crate::error::Error;
+use crate::record::BlobPointer;
+
+/// A large value on disk. Its file stays as long as this does, whatever happens to the key.
+#[derive(Clone)]
+pub struct Blob {
+    blob: BlobRef,
+    pointer: BlobPointer,
+    file: OnceLock<Arc<dyn File>>,
+}
+
+impl std::fmt::Debug for Blob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Blob({}, {} bytes)", self.pointer.file, self.pointer.len)
+    }
+}
+
+impl Blob {
+    pub(crate) const fn new(blob: BlobRef, pointer: BlobPointer) -> Blob {
+        Blob { blob, pointer, file: OnceLock::new() }
+    }
+
+    /// The length of the value in bytes.
+    pub const fn len(&self) -> u64 {
+        self.pointer.len
+    }
+
+    /// Whether the value has no bytes.
+    pub const fn is_empty(&self) -> bool {
+        self.pointer.len == 0
+    }
+
+    /// Reads the piece that begins at `offset` of the value, checked: [`BLOB_PIECE_BYTES`], or what is left.
+    /// May wait for the disk.
+    ///
+    /// # Panics
+    /// Where `offset` is not a multiple of [`BLOB_PIECE_BYTES`] below the length.
+    pub fn read_piece(&self, offset: u64) -> Result<Bytes, Error> {
+        assert!(offset.is_multiple_of(BLOB_PIECE_BYTES as u64) && offset < self.pointer.len);
+        let file = self.file()?;
+        let index = offset / BLOB_PIECE_BYTES as u64;
+        let length = (self.pointer.len - offset).min(BLOB_PIECE_BYTES as u64) as usize;
+        let mut bytes = vec![0; length + 4];
+        let at = piece_offset(index);
+        file.read_exact_at(&mut bytes, at).map_err(|error| self.failed("read", error))?;
+        let stored = u32_at(&bytes, length);
+        bytes.truncate(length);
+        let computed = piece_crc(self.pointer.file, index, &bytes);
+        if stored != computed {
+            return Err(self.corrupt(at, "blob piece checksum", computed, stored));
+        }
+        Ok(Bytes::from(bytes))
+    }
+
+    /// Reads everything and checks the pieces against each other and the pointer.
+    pub(crate) fn verify(&self) -> Result<(), Error> {
+        let mut crc = 0;
+        let mut offset = 0;
+        while offset < self.pointer.len {
+            let piece = self.read_piece(offset)?;
+            let piece_crc = piece_crc(self.pointer.file, offset / BLOB_PIECE_BYTES as u64, &piece);
+            crc = crc32c::crc32c_append(crc, &piece_crc.to_le_bytes());
+            offset += piece.len() as u64;
+        }
+        if crc != self.pointer.crc {
+            return Err(self.corrupt(HEADER_BYTES, "blob checksum", self.pointer.crc, crc));
+        }
+        Ok(())
+    }
+
+    fn file(&self) -> Result<&Arc<dyn File>, Error> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let path = self.blob.registry().path(self.pointer.file);
+        let disk = self.blob.registry().disk();
+        let file = disk.open(&path, OpenMode::Read).map_err(|error| self.failed("open", error))?;
+        let mut found = [0; HEADER_BYTES as usize];
+        file.read_exact_at(&mut found, 0).map_err(|error| self.failed("read", error))?;
+        let expected = header(self.pointer.file);
+        if found[..7] == expected[..7] && found[7] > expected[7] {
+            return Err(Error::NewerFormat { path, found: found[7].into(), supported: expected[7].into() });
+        }
+        if found != expected {
+            let (expected, found) = (format!("{expected:02x?}"), format!("{found:02x?}"));
+            return Err(Error::Corruption { path, offset: 0, what: "blob header", expected, found });
+        }
+        Ok(self.file.get_or_init(|| file))
+    }
+
+    fn failed(&self, operation: &'static str, error: std::io::Error) -> Error {
+        let path = self.blob.registry().path(self.pointer.file);
+        if error.kind() == std::io::ErrorKind::UnexpectedEof {
+            let expected = format!("{} bytes of a value", self.pointer.len);
+            let found = "the end of the file".to_owned();
+            return Error::Corruption { path, offset: 0, what: "blob length", expected, found };
+        }
+        Error::io(operation, path)(error)
+    }
+
+    fn corrupt(&self, offset: u64, what: &'static str, expected: u32, found: u32) -> Error {
+        Error::Corruption {
+            path: self.blob.registry().path(self.pointer.file),
+            offset,
+            what,
+            expected: format!("{expected:#010x}"),
+            found: format!("{found:#010x}"),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ladoga_env::Disk;
+use parking_lot::Mutex;
+
+use crate::paths;
+
+/// Counts who refers to each blob file, and removes a file when nobody does any more.
+///
+/// Tables, memtables, batches and readers hold references; a table gets its own before the memtable or table it was
+/// made from lets go.
+pub(crate) struct BlobRegistry {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    counts: Mutex<BTreeMap<u64, u64>>,
+    /// Files that nobody refers to any more.
+    dead: Mutex<Vec<u64>>,
+    /// From then on nothing is removed: the process ends, or nobody knows what is on disk.
+    frozen: AtomicBool,
+}
+
+impl BlobRegistry {
+    pub(crate) fn new(disk: Arc<dyn Disk>, dir: PathBuf) -> Arc<BlobRegistry> {
+        Arc::new(BlobRegistry {
+            disk,
+            dir,
+            counts: Mutex::default(),
+            dead: Mutex::default(),
+            frozen: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    pub(crate) fn path(&self, number: u64) -> PathBuf {
+        paths::blob(&self.dir, number)
+    }
+
+    pub(crate) fn blobs_dir(&self) -> PathBuf {
+        paths::blobs_dir(&self.dir)
+    }
+
+    /// One more reference to a file.
+    pub(crate) fn refer(self: &Arc<Self>, number: u64) -> BlobRef {
+        *self.counts.lock().entry(number).or_insert(0) += 1;
+        BlobRef { registry: self.clone(), number }
+    }
+
+    /// Whether anybody refers to the file.
+    pub(crate) fn is_referred(&self, number: u64) -> bool {
+        self.counts.lock().contains_key(&number)
+    }
+
+    pub(crate) fn freeze(&self) {
+        self.frozen.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn live(&self) -> u64 {
+        self.counts.lock().len() as u64
+    }
+
+    fn release(&self, number: u64) {
+        let mut counts = self.counts.lock();
+        let count = counts.get_mut(&number).expect("a reference was counted when it was made");
+        *count -= 1;
+        if *count > 0 {
+            return;
+        }
+        counts.remove(&number);
+        // Whoever let go last may be an event loop, which must not wait for a disk.
+        self.dead.lock().push(number);
+    }
+
+    /// Removes the files that nobody refers to any more. For the background.
+    pub(crate) fn remove_dead(&self) {
+        if self.frozen.load(Ordering::SeqCst) {
+            return;
+        }
+        let dead = std::mem::take(&mut *self.dead.lock());
+        for number in dead {
+            // What cannot be removed now is found as an orphan at the next open.
+            if let Err(error) = self.disk.remove(&self.path(number)) {
+                tracing::warn!(number, %error, "could not remove an unused blob file");
+            }
+        }
+    }
+}
+
+/// One reference to a blob file.
+pub(crate) struct BlobRef {
+    registry: Arc<BlobRegistry>,
+    number: u64,
+}
+
+impl BlobRef {
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn registry(&self) -> &Arc<BlobRegistry> {
+        &self.registry
+    }
+}
+
+impl Clone for BlobRef {
+    fn clone(&self) -> BlobRef {
+        self.registry.refer(self.number)
+    }
+}
+
+impl std::fmt::Debug for BlobRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "BlobRef({})", self.number)
+    }
+}
+
+impl Drop for BlobRef {
+    fn drop(&mut self) {
+        self.registry.release(self.number);
+    }
+}

@@ -1,0 +1,200 @@
+//! Verification of a data directory that nobody uses: every checksum, every order, every count.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ladoga_env::Env;
+
+use crate::batch::records;
+use crate::blob::{Blob, BlobRegistry};
+use crate::cache::BlockCache;
+use crate::engine::{levels_of, take_lock};
+use crate::error::Error;
+use crate::levels::{Recovered, read_manifest};
+use crate::memtable::key_hash;
+use crate::paths;
+use crate::record::Kind;
+use crate::stats::Counters;
+use crate::table::{Access, Resident, Table, TableMeta, TableShared};
+use crate::wal::replay;
+
+/// What a verification found.
+#[derive(Debug, Default)]
+pub struct CheckReport {
+    /// Tables verified.
+    pub tables: u64,
+    /// Blocks in them.
+    pub blocks: u64,
+    /// Records in them, tombstones included.
+    pub records: u64,
+    /// Blob files verified.
+    pub blobs: u64,
+    /// Groups of writes in the log.
+    pub log_groups: u64,
+    /// Groups in the log behind a torn one: lost in a power cut before they were synced.
+    pub lost_groups: u64,
+    /// Everything that is not as it should be.
+    pub errors: Vec<Error>,
+}
+
+/// How far a verification is.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckProgress {
+    /// Bytes verified.
+    pub done_bytes: u64,
+    /// Bytes to verify in all.
+    pub total_bytes: u64,
+}
+
+/// Verifies the store in `dir` and changes nothing. Goes on behind what is corrupt, so that the report is whole; an
+/// `Err` says that it could not even begin.
+pub fn check(env: &Env, dir: &Path, progress: &mut dyn FnMut(CheckProgress)) -> Result<CheckReport, Error> {
+    let disk = &*env.disk;
+    // Before the lock, which would create its file in whatever directory was named by mistake.
+    let recovered = read_manifest(disk, dir)?;
+    let Some(recovered) = recovered else {
+        let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
+        return Err(Error::io("open", dir.join(paths::CURRENT))(missing));
+    };
+    let _lock = take_lock(disk, dir)?;
+    let shared = Arc::new(TableShared {
+        disk: env.disk.clone(),
+        dir: dir.to_path_buf(),
+        cache: BlockCache::new(1 << 20, 0),
+        counters: Arc::new(Counters::default()),
+        blobs: BlobRegistry::new(env.disk.clone(), dir.to_path_buf()),
+    });
+    // Nothing may be removed when the references go.
+    shared.blobs.freeze();
+    let mut report = CheckReport::default();
+    report.errors.extend(levels_of(dir, &recovered, &shared).err());
+    let total_bytes = recovered.tables.values().map(|(_, meta)| meta.disk_bytes()).sum();
+    let mut done_bytes = 0;
+    for (_, meta) in recovered.tables.values() {
+        let table = Table::new(&shared, meta.clone());
+        if let Err(error) = check_table(&table, &mut report) {
+            report.errors.push(error);
+        }
+        report.tables += 1;
+        done_bytes += meta.disk_bytes();
+        progress(CheckProgress { done_bytes, total_bytes });
+    }
+    if let Err(error) = check_log(env, dir, &recovered, &shared, &mut report) {
+        report.errors.push(error);
+    }
+    Ok(report)
+}
+
+/// Counts what a table holds, to be compared with what it says it holds.
+struct Tally {
+    meta: TableMeta,
+    last_key: Vec<u8>,
+}
+
+fn check_table(table: &Arc<Table>, report: &mut CheckReport) -> Result<(), Error> {
+    let footer = table.footer()?;
+    table.read_handle(footer.properties)?;
+    let resident = table.resident(Access::Once)?.expect("the disk may be used");
+    let counted = TableMeta {
+        records: 0,
+        tombstones: 0,
+        blob_bytes: 0,
+        newest: ladoga_model::Version::ZERO,
+        oldest: ladoga_model::Version::MAX,
+        smallest: Box::default(),
+        largest: Box::default(),
+        blobs: Vec::new(),
+        ..table.meta().clone()
+    };
+    let mut tally = Tally { meta: counted, last_key: Vec::new() };
+    let mut whole = true;
+    for index in 0..resident.index.blocks() {
+        if let Err(error) = check_block(table, &resident, index, &mut tally, report) {
+            report.errors.push(error);
+            whole = false;
+        }
+        report.blocks += 1;
+    }
+    tally.meta.largest = tally.last_key.as_slice().into();
+    report.records += tally.meta.records;
+    if whole && tally.meta != *table.meta() {
+        return Err(Error::Corruption {
+            path: table.path().clone(),
+            offset: footer.properties.offset,
+            what: "table properties",
+            expected: format!("{:?}", table.meta()),
+            found: format!("{:?}", tally.meta),
+        });
+    }
+    Ok(())
+}
+
+fn check_block(
+    table: &Arc<Table>,
+    resident: &Resident,
+    index: usize,
+    tally: &mut Tally,
+    report: &mut CheckReport,
+) -> Result<(), Error> {
+    let (offset, size) = resident.index.place(index);
+    let block = table.block(offset, size, Access::Once)?.expect("the disk may be used");
+    block.verify().map_err(|_| table.broken(offset))?;
+    for record in (0..block.count()).filter_map(|at| block.record(at)) {
+        let placed = resident.index.block_of(record.key) == index;
+        let filtered = resident.filter.may_contain(key_hash(record.key));
+        if !placed || !filtered || tally.last_key.as_slice() >= record.key {
+            return Err(table.broken(offset));
+        }
+        let meta = &mut tally.meta;
+        if meta.records == 0 {
+            meta.smallest = record.key.into();
+        }
+        meta.records += 1;
+        meta.tombstones += u64::from(record.kind == Kind::Tombstone);
+        meta.blob_bytes += record.blob_bytes();
+        meta.newest = meta.newest.max(record.stamp.version);
+        meta.oldest = meta.oldest.min(record.stamp.version);
+        if let Some(pointer) = record.blob() {
+            meta.blobs.push(pointer.file);
+            report.blobs += 1;
+            let blob = table.blob_ref(pointer.file).ok_or_else(|| table.broken(offset))?;
+            report.errors.extend(Blob::new(blob, pointer).verify().err());
+        }
+        tally.last_key.clear();
+        tally.last_key.extend_from_slice(record.key);
+    }
+    Ok(())
+}
+
+fn check_log(
+    env: &Env,
+    dir: &Path,
+    recovered: &Recovered,
+    shared: &Arc<TableShared>,
+    report: &mut CheckReport,
+) -> Result<(), Error> {
+    let (first_wal, first_sequence) = (recovered.first_wal, recovered.first_sequence);
+    let log = replay(&*env.disk, dir, first_wal, first_sequence, &mut |group| {
+        report.log_groups += 1;
+        for record in records(group.payload) {
+            let Some(record) = record else {
+                report.errors.push(Error::Corruption {
+                    path: group.path.into(),
+                    offset: group.offset,
+                    what: "log record",
+                    expected: "records of the log's format".to_owned(),
+                    found: "bytes that are none".to_owned(),
+                });
+                break;
+            };
+            if let Some(pointer) = record.blob() {
+                report.blobs += 1;
+                let blob = shared.blobs.refer(pointer.file);
+                report.errors.extend(Blob::new(blob, pointer).verify().err());
+            }
+        }
+        Ok(())
+    })?;
+    report.lost_groups = log.lost_groups;
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! A copy of a store at one moment, by hard links: takes no space until the two part.
+
+use std::path::Path;
+
+use ladoga_env::Disk;
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::levels::{Edit, Manifest};
+use crate::paths;
+
+impl Engine {
+    /// Makes `target` a store of its own with everything that was written before the call. `target` must not exist, or
+    /// be empty, and lie in the same file system. A copy that failed is left without its `CURRENT`: it opens as nothing.
+    pub fn checkpoint(&self, target: &Path) -> Result<(), Error> {
+        let disk = &*self.inner().env.disk;
+        begin(disk, target)?;
+        self.inner().flush_all()?;
+        let dir = self.inner().dir();
+        let view = self.inner().current_levels();
+        let mut added = Vec::new();
+        let mut next_file = 2;
+        for (level, table) in view.iter() {
+            let meta = table.meta();
+            link(disk, &paths::table(dir, meta.number), &paths::table(target, meta.number))?;
+            for &blob in &meta.blobs {
+                let to = paths::blob(target, blob);
+                match disk.hard_link(&paths::blob(dir, blob), &to) {
+                    // Two tables may name one file.
+                    Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                    other => other.map_err(Error::io("link", to))?,
+                }
+                next_file = next_file.max(blob + 1);
+            }
+            next_file = next_file.max(meta.number + 1);
+            added.push((level, meta.clone()));
+        }
+        for dir in [paths::tables_dir(target), paths::blobs_dir(target)] {
+            disk.sync_dir(&dir).map_err(Error::io("sync directory", dir))?;
+        }
+        let everything = Edit {
+            next_file: Some(next_file + 1),
+            first_wal: Some(1),
+            first_sequence: Some(1),
+            added,
+            removed: Vec::new(),
+        };
+        Manifest::create(disk, target, next_file, &everything).map(drop)
+    }
+}
+
+fn begin(disk: &dyn Disk, target: &Path) -> Result<(), Error> {
+    for dir in
+        [target.to_path_buf(), paths::wal_dir(target), paths::tables_dir(target), paths::blobs_dir(target)]
+    {
+        disk.create_dir_all(&dir).map_err(Error::io("create directory", &dir))?;
+        let names = disk.list(&dir).map_err(Error::io("list", &dir))?;
+        if names.iter().any(|name| !["wal", "tables", "blobs"].contains(&name.as_str())) {
+            let exists = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
+            return Err(Error::io("make a checkpoint in", dir)(exists));
+        }
+    }
+    Ok(())
+}
+
+fn link(disk: &dyn Disk, from: &Path, to: &Path) -> Result<(), Error> {
+    disk.hard_link(from, to).map_err(Error::io("link", to))
+}

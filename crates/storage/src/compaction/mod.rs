@@ -1,0 +1,9 @@
+//! Compaction: which tables to merge (`pick`, pure), which records to let go (`purge`, pure), and the merging (`run`).
+
+mod pick;
+mod purge;
+mod run;
+
+pub(crate) use pick::{Choice, PickConfig, TableView, pick};
+pub(crate) use purge::{Surroundings, may_drop};
+pub(crate) use run::{Outputs, Purge, merge_tables};

@@ -1,0 +1,202 @@
+use crate::options::{LEVEL_RATIO, LEVELS};
+
+/// What the choice needs to know of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct TableView {
+    pub number: u64,
+    pub smallest: Box<[u8]>,
+    pub largest: Box<[u8]>,
+    /// Its file and the blob files that it names.
+    pub disk_bytes: u64,
+    pub records: u64,
+    pub tombstones: u64,
+    /// A compaction met corrupt bytes in it, so it stays where it is.
+    pub damaged: bool,
+}
+
+/// The sizes that decide.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PickConfig {
+    pub level_1_bytes: u64,
+}
+
+/// Tables in level 0 that start a compaction.
+const LEVEL_0_TABLES: u64 = 4;
+/// Bytes that one compaction out of level 0 takes at most from there; keeps it short, and the disk that it needs.
+const LEVEL_0_INPUT_TABLES: usize = 8;
+
+/// Which tables to merge into which level.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub level: usize,
+    pub output_level: usize,
+    /// Tables of `level` and of `output_level`.
+    pub inputs: Vec<u64>,
+    /// The tables share no key with each other or anything in the output level: they need not be rewritten.
+    pub only_move: bool,
+}
+
+/// Chooses the most urgent compaction, or none. Level 0 is measured in tables, because each costs every read; the
+/// others in bytes, blob files and what tombstones are likely to hide included, against sizes that grow tenfold.
+pub(crate) fn pick(levels: &[Vec<TableView>; LEVELS], config: PickConfig) -> Option<Choice> {
+    let mean = mean_record_bytes(levels);
+    let mut scored: Vec<(f64, usize)> =
+        (0..LEVELS - 1).map(|level| (score(level, &levels[level], mean, config), level)).collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut urgent = scored.into_iter().take_while(|(score, _)| *score >= 1.0);
+    urgent.find_map(|(_, level)| choose_in(level, levels, mean))
+}
+
+/// Bytes on disk of an average record: what a tombstone is taken to hide.
+pub(crate) fn mean_record_bytes(levels: &[Vec<TableView>; LEVELS]) -> u64 {
+    let (mut bytes, mut records) = (0, 0);
+    for table in levels.iter().flatten() {
+        bytes += table.disk_bytes;
+        records += table.records - table.tombstones;
+    }
+    bytes.checked_div(records).unwrap_or(0)
+}
+
+fn weight(table: &TableView, mean: u64) -> u64 {
+    table.disk_bytes + table.tombstones.saturating_mul(mean)
+}
+
+fn score(level: usize, tables: &[TableView], mean: u64, config: PickConfig) -> f64 {
+    let target = config.level_1_bytes.saturating_mul(LEVEL_RATIO.pow(level.saturating_sub(1) as u32));
+    let bytes: u64 = tables.iter().map(|table| weight(table, mean)).sum();
+    let by_bytes = bytes as f64 / target as f64;
+    // A table that is mostly tombstones slows ranges down and holds space that nobody uses.
+    let mostly_dead = tables.iter().any(|table| table.tombstones * 2 > table.records && !table.damaged);
+    let by_dead = if mostly_dead { 1.0 } else { 0.0 };
+    let by_count = if level == 0 { tables.len() as f64 / LEVEL_0_TABLES as f64 } else { 0.0 };
+    by_bytes.max(by_dead).max(by_count)
+}
+
+fn choose_in(level: usize, levels: &[Vec<TableView>; LEVELS], mean: u64) -> Option<Choice> {
+    if level == 0 {
+        let sound = levels[0].iter().filter(|table| !table.damaged);
+        // The oldest: versions decide between tables, so any subset is right.
+        let mut oldest: Vec<&TableView> = sound.collect();
+        oldest.sort_by_key(|table| table.number);
+        oldest.truncate(LEVEL_0_INPUT_TABLES);
+        return choice(0, &oldest, &levels[1]);
+    }
+    let mut candidates: Vec<(f64, &TableView)> = levels[level]
+        .iter()
+        .filter(|table| !table.damaged)
+        .map(|table| {
+            let below: u64 = overlapping(&levels[level + 1], table).map(|other| other.disk_bytes).sum();
+            (below as f64 / weight(table, mean).max(1) as f64, table)
+        })
+        .collect();
+    // The one that moves the most for the least rewriting.
+    candidates.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.number.cmp(&b.1.number)));
+    candidates.into_iter().find_map(|(_, table)| choice(level, &[table], &levels[level + 1]))
+}
+
+fn overlapping<'a>(tables: &'a [TableView], with: &TableView) -> impl Iterator<Item = &'a TableView> {
+    let start = tables.partition_point(|table| table.largest < with.smallest);
+    let largest = with.largest.clone();
+    tables[start..].iter().take_while(move |table| table.smallest <= largest)
+}
+
+/// `None` where there is nothing to take, or a damaged table is in the way.
+fn choice(level: usize, upper: &[&TableView], below: &[TableView]) -> Option<Choice> {
+    let smallest = upper.iter().map(|table| &table.smallest).min()?.clone();
+    let largest = upper.iter().map(|table| &table.largest).max()?.clone();
+    let span = TableView { smallest, largest, ..upper[0].clone() };
+    let lower: Vec<&TableView> = overlapping(below, &span).collect();
+    if lower.iter().any(|table| table.damaged) {
+        return None;
+    }
+    let mut sorted = upper.to_vec();
+    sorted.sort_by(|a, b| a.smallest.cmp(&b.smallest));
+    let apart = sorted.windows(2).all(|pair| pair[0].largest < pair[1].smallest);
+    // A table with tombstones is rewritten: that is what lets them go.
+    let only_move = lower.is_empty() && apart && upper.iter().all(|table| table.tombstones == 0);
+    let inputs = upper.iter().chain(&lower).map(|table| table.number).collect();
+    Some(Choice { level, output_level: level + 1, inputs, only_move })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: PickConfig = PickConfig { level_1_bytes: 1000 };
+
+    fn table(number: u64, smallest: &str, largest: &str, disk_bytes: u64) -> TableView {
+        TableView {
+            number,
+            smallest: smallest.as_bytes().into(),
+            largest: largest.as_bytes().into(),
+            disk_bytes,
+            records: 10,
+            tombstones: 0,
+            damaged: false,
+        }
+    }
+
+    fn levels(of: &[(usize, TableView)]) -> [Vec<TableView>; LEVELS] {
+        let mut levels: [Vec<TableView>; LEVELS] = std::array::from_fn(|_| Vec::new());
+        of.iter().for_each(|(level, table)| levels[*level].push(table.clone()));
+        levels
+    }
+
+    #[test]
+    fn nothing_to_do_is_no_choice() {
+        assert_eq!(pick(&levels(&[]), CONFIG), None);
+        assert_eq!(
+            pick(&levels(&[(0, table(1, "a", "b", 10)), (1, table(2, "a", "z", 900))]), CONFIG),
+            None
+        );
+    }
+
+    #[test]
+    fn level_0_goes_down_with_everything_below_it_that_it_overlaps() {
+        let mut given: Vec<_> = (5..9).map(|number| (0, table(number, "d", "k", 10))).collect();
+        given.extend([
+            (1, table(1, "a", "c", 10)),
+            (1, table(2, "c1", "e", 10)),
+            (1, table(3, "k", "z", 10)),
+        ]);
+        let choice = pick(&levels(&given), CONFIG).expect("four tables");
+        assert_eq!(choice.inputs, [5, 6, 7, 8, 2, 3]);
+        assert_eq!((choice.level, choice.output_level, choice.only_move), (0, 1, false));
+    }
+
+    #[test]
+    fn tables_that_overlap_nothing_are_moved_unless_they_have_tombstones() {
+        let mut given: Vec<_> =
+            (1..5).map(|n| (0, table(n, &format!("{n}a"), &format!("{n}z"), 10))).collect();
+        assert!(pick(&levels(&given), CONFIG).expect("four tables").only_move);
+        given[2].1.tombstones = 1;
+        assert!(!pick(&levels(&given), CONFIG).expect("four tables").only_move);
+    }
+
+    #[test]
+    fn an_oversized_level_gives_up_the_table_with_the_least_below_it() {
+        let given = levels(&[
+            (1, table(1, "a", "c", 600)),
+            (1, table(2, "d", "f", 600)),
+            (2, table(3, "a", "c", 500)),
+            (2, table(4, "e", "e", 50)),
+        ]);
+        assert_eq!(pick(&given, CONFIG).expect("over its size").inputs, [2, 4]);
+    }
+
+    #[test]
+    fn tombstones_weigh_what_they_are_likely_to_hide() {
+        let mut dead = table(1, "a", "c", 100);
+        dead.tombstones = 10;
+        let given = levels(&[(1, dead), (2, table(2, "a", "z", 9000))]);
+        assert_eq!(pick(&given, CONFIG).expect("mostly tombstones").inputs, [1, 2]);
+    }
+
+    #[test]
+    fn a_damaged_table_stays_and_blocks_only_what_overlaps_it() {
+        let mut broken = table(3, "a", "c", 10);
+        broken.damaged = true;
+        let given = levels(&[(1, table(1, "a", "c", 900)), (1, table(2, "d", "f", 900)), (2, broken)]);
+        assert_eq!(pick(&given, CONFIG).expect("the other").inputs, [2]);
+    }
+}

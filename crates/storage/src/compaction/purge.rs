@@ -1,0 +1,66 @@
+use std::sync::Arc;
+
+use ladoga_model::Version;
+
+use crate::levels::Levels;
+use crate::memtable::{Memtable, key_hash};
+use crate::options::LEVELS;
+use crate::record::{Kind, Record};
+
+/// Whether the newest cell of a key may go. A tombstone hides older cells, and so does an expired value: it may go
+/// where nothing is left that it hides, and nothing can come. `settled_before`: no write older than this comes any
+/// more. (A cluster adds here that every replica has the tombstone.)
+pub(crate) fn may_drop(record: &Record<'_>, hides: bool, settled_before: Version, now_ms: u64) -> bool {
+    let dead = record.kind == Kind::Tombstone || record.stamp.is_expired(now_ms);
+    dead && !hides && record.stamp.version < settled_before
+}
+
+/// Everything that a compaction does not read.
+pub(crate) struct Surroundings<'a> {
+    pub levels: &'a Levels,
+    pub memtables: Vec<Arc<Memtable>>,
+    /// Numbers of the tables that it does read.
+    pub inputs: &'a [u64],
+    pub output_level: usize,
+}
+
+impl Surroundings<'_> {
+    /// Whether a cell of `key` older than `version` may be somewhere else.
+    pub(crate) fn may_hold_older(&self, key: &[u8], version: Version) -> bool {
+        let below = (self.output_level + 1..LEVELS).any(|level| self.levels.table_of(level, key).is_some());
+        // Usually only newer cells are above; older ones are where versions arrived out of order.
+        let above = || {
+            let mut tables = self.levels.iter().take_while(|(level, _)| *level <= self.output_level);
+            tables.any(|(_, table)| {
+                let meta = table.meta();
+                meta.covers(key) && meta.oldest < version && !self.inputs.contains(&meta.number)
+            })
+        };
+        let in_memory =
+            || self.memtables.iter().any(|table| table.get(key_hash(key), key, u64::MAX).is_some());
+        below || above() || in_memory()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ladoga_model::Stamp;
+
+    #[test]
+    fn a_tombstone_goes_only_when_nothing_older_is_left_or_can_come() {
+        let version = |timestamp| Version { timestamp, node: 0 };
+        let stamp = Stamp::new(version(10));
+        let tombstone = Record { key: b"k", stamp, kind: Kind::Tombstone, value: b"" };
+        assert!(may_drop(&tombstone, false, version(11), 100));
+        assert!(!may_drop(&tombstone, true, version(11), 100));
+        assert!(!may_drop(&tombstone, false, version(10), 100));
+
+        let value = Record { kind: Kind::Value, ..tombstone };
+        assert!(!may_drop(&value, false, version(11), 100));
+        let expired = Record { stamp: Stamp { expires_at_ms: 100, ..stamp }, ..value };
+        assert!(may_drop(&expired, false, version(11), 100));
+        let expires_later = Record { stamp: Stamp { expires_at_ms: 101, ..stamp }, ..value };
+        assert!(!may_drop(&expires_later, false, version(11), 100));
+    }
+}

@@ -1,0 +1,261 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::Inner;
+use super::write::Writer;
+use crate::error::Error;
+use crate::levels::Levels;
+use crate::options::{Background as Mode, Durability};
+use crate::table::Table;
+
+/// How often the background looks for work that nobody announced: room on the disk, snapshots that ended.
+const TICK: Duration = Duration::from_millis(250);
+/// Half of the second that [`Durability::EverySecond`] promises; the other half is for the sync itself.
+const SYNC_INTERVAL: Duration = Duration::from_millis(500);
+/// How long a flush or compaction that failed waits before it is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+/// Flushes that may fail in a row before the store is given up: until then the log has everything.
+const FLUSH_FAILURES_MAX: u64 = 10;
+
+/// What the threads in the background share.
+pub(crate) struct Background {
+    mode: Mode,
+    /// Counts wake-ups, so that none is missed between looking for work and going to sleep.
+    wakes: Mutex<u64>,
+    woken: Condvar,
+    progress: Condvar,
+    stop: AtomicBool,
+    flush_bytes_per_s: AtomicU64,
+    flush_failures: AtomicU64,
+    mean_record_bytes: AtomicU64,
+    /// Tables in which a compaction met corrupt bytes; they stay where they are.
+    damaged: Mutex<BTreeSet<u64>>,
+}
+
+impl Background {
+    pub(super) fn new(mode: Mode) -> Background {
+        Background {
+            mode,
+            wakes: Mutex::new(0),
+            woken: Condvar::new(),
+            progress: Condvar::new(),
+            stop: AtomicBool::new(false),
+            flush_bytes_per_s: AtomicU64::new(0),
+            flush_failures: AtomicU64::new(0),
+            mean_record_bytes: AtomicU64::new(0),
+            damaged: Mutex::default(),
+        }
+    }
+
+    pub(super) fn is_manual(&self) -> bool {
+        self.mode == Mode::Manual
+    }
+
+    /// Says that there may be work.
+    pub(crate) fn wake(&self) {
+        *self.wakes.lock() += 1;
+        self.woken.notify_all();
+    }
+
+    /// Waits for the next wake-up after `seen`, or `timeout`; the answer is the last one.
+    fn wait(&self, seen: u64, timeout: Duration) -> u64 {
+        let mut wakes = self.wakes.lock();
+        if *wakes == seen && !self.stop.load(Ordering::SeqCst) {
+            self.woken.wait_for(&mut wakes, timeout);
+        }
+        *wakes
+    }
+
+    pub(super) fn stop(&self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.wake();
+        self.progress.notify_all();
+    }
+
+    pub(super) const fn stopping(&self) -> &AtomicBool {
+        &self.stop
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    /// Waits, without the writer's lock, until a flush ended or a tick went by.
+    pub(super) fn wait_for_progress(&self, writer: &mut MutexGuard<'_, Writer>) {
+        self.progress.wait_for(writer, TICK);
+    }
+
+    pub(super) fn flushed(&self, bytes: u64, elapsed_ns: u64) {
+        let rate = u128::from(bytes) * 1_000_000_000 / u128::from(elapsed_ns.max(1));
+        self.flush_bytes_per_s.store(rate.min(u128::from(u64::MAX)) as u64, Ordering::Relaxed);
+        self.flush_failures.store(0, Ordering::Relaxed);
+    }
+
+    pub(super) fn flush_bytes_per_s(&self) -> u64 {
+        self.flush_bytes_per_s.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of how large records are.
+    pub(super) fn observe(&self, levels: &Levels) {
+        let (mut bytes, mut records) = (0, 0);
+        for (_, table) in levels.iter() {
+            bytes += table.meta().disk_bytes();
+            records += table.meta().records - table.meta().tombstones;
+        }
+        self.mean_record_bytes.store(bytes.checked_div(records).unwrap_or(0), Ordering::Relaxed);
+    }
+
+    pub(super) fn mean_record_bytes(&self) -> u64 {
+        self.mean_record_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn damaged(&self) -> BTreeSet<u64> {
+        self.damaged.lock().clone()
+    }
+
+    pub(super) fn mark_damaged(&self, inputs: &[(usize, Arc<Table>)], error: &Error) {
+        let Error::Corruption { path, .. } = error else { return };
+        let broken = inputs.iter().map(|(_, table)| table).filter(|table| table.path() == path);
+        self.damaged.lock().extend(broken.map(|table| table.meta().number));
+        tracing::error!(%error, "a compaction met corrupt bytes; the table stays where it is");
+    }
+}
+
+/// The engine's threads.
+#[derive(Default)]
+pub(super) struct Threads {
+    handles: Vec<JoinHandle<()>>,
+}
+
+impl Threads {
+    pub(super) fn join(&mut self) {
+        for handle in self.handles.drain(..) {
+            if handle.join().is_err() {
+                tracing::error!("a background thread panicked");
+            }
+        }
+    }
+}
+
+pub(super) fn start(inner: &Arc<Inner>) -> Result<Threads, Error> {
+    let mut threads = Threads::default();
+    if inner.background.is_manual() {
+        return Ok(threads);
+    }
+    let mut spawn = |name: &'static str, work: fn(&Inner)| {
+        let inner = inner.clone();
+        let builder = std::thread::Builder::new().name(name.to_owned());
+        let handle = builder.spawn(move || work(&inner)).map_err(Error::io("start thread", name))?;
+        threads.handles.push(handle);
+        Ok::<(), Error>(())
+    };
+    spawn("ladoga-flush", flush_loop)?;
+    spawn("ladoga-compact", compact_loop)?;
+    if inner.options.durability == Durability::EverySecond {
+        spawn("ladoga-sync", sync_loop)?;
+    }
+    Ok(threads)
+}
+
+fn flush_loop(inner: &Inner) {
+    let mut seen = 0;
+    while !inner.background.is_stopping() {
+        inner.observe_space();
+        let pause = match inner.flush_step() {
+            Ok(true) => continue,
+            Ok(false) => TICK,
+            Err(_) => RETRY,
+        };
+        inner.collect_retired();
+        seen = inner.background.wait(seen, pause);
+    }
+}
+
+fn compact_loop(inner: &Inner) {
+    inner.env.clock.lower_thread_priority();
+    let mut seen = 0;
+    while !inner.background.is_stopping() {
+        let pause = match inner.compact_step() {
+            Ok(true) => continue,
+            Ok(false) => TICK,
+            Err(_) => RETRY,
+        };
+        seen = inner.background.wait(seen, pause);
+    }
+}
+
+fn sync_loop(inner: &Inner) {
+    let mut due = inner.env.clock.monotonic_ns() + SYNC_INTERVAL.as_nanos() as u64;
+    let mut seen = 0;
+    while !inner.background.is_stopping() {
+        let now = inner.env.clock.monotonic_ns();
+        if now < due {
+            seen = inner.background.wait(seen, Duration::from_nanos(due - now));
+            continue;
+        }
+        due = now + SYNC_INTERVAL.as_nanos() as u64;
+        if inner.sync_log().is_err() {
+            return;
+        }
+    }
+}
+
+impl Inner {
+    /// One step for the thread that flushes: a memtable, or the segment for the next.
+    fn flush_step(&self) -> Result<bool, Error> {
+        let flushed = self.flush_one();
+        match &flushed {
+            Ok(true) => self.background.wake(),
+            Ok(false) => {}
+            Err(error) => self.flush_failed(error),
+        }
+        // A writer is either before its look at the view, or waits already.
+        drop(self.writer.lock());
+        self.background.progress.notify_all();
+        if flushed? {
+            return Ok(true);
+        }
+        self.prepare_segment().map(|()| false)
+    }
+
+    /// The log keeps what could not be flushed, so a failure is tried again, but not for ever: writers wait for it.
+    fn flush_failed(&self, error: &Error) {
+        self.shared.counters.background_failures.add(1);
+        if error.is_disk_full() {
+            self.observe_space();
+            return;
+        }
+        tracing::error!(%error, "a flush failed");
+        if self.background.flush_failures.fetch_add(1, Ordering::Relaxed) + 1 >= FLUSH_FAILURES_MAX {
+            self.health.poison(error);
+        }
+    }
+
+    fn compact_step(&self) -> Result<bool, Error> {
+        let result = self.compact_one();
+        if let Err(error) = &result
+            && !matches!(error, Error::Closed)
+        {
+            self.shared.counters.background_failures.add(1);
+            tracing::error!(%error, "a compaction failed");
+        }
+        if matches!(result, Ok(true)) {
+            // Inputs can go: their space is what a full disk waits for.
+            self.background.wake();
+        }
+        result
+    }
+
+    /// One step of everything, for callers that do the background work themselves.
+    pub(super) fn step(&self) -> Result<bool, Error> {
+        self.observe_space();
+        let worked = self.flush_one()? || self.compact_one()?;
+        self.collect_retired();
+        Ok(worked)
+    }
+}

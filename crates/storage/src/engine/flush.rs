@@ -1,0 +1,130 @@
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::{Inner, View};
+use crate::compaction::{Outputs, merge_tables};
+use crate::error::Error;
+use crate::iterator::Source;
+use crate::levels::{Edit, Levels};
+use crate::memtable::Memtable;
+use crate::paths;
+use crate::table::{Table, TableMeta};
+
+impl Inner {
+    /// Writes the oldest sealed memtable to level 0; `false` where none waits.
+    pub(super) fn flush_one(&self) -> Result<bool, Error> {
+        let Some(memtable) = self.view.load().sealed.last().cloned() else { return Ok(false) };
+        let started = self.env.clock.monotonic_ns();
+        let metas = self.write_memtable(&memtable)?;
+        let bytes: u64 = metas.iter().map(|meta| meta.file_bytes).sum();
+        self.install_flush(&memtable, metas)?;
+        let elapsed = self.env.clock.monotonic_ns() - started;
+        self.background.flushed(memtable.used_bytes(), elapsed);
+        self.shared.counters.flushes.add(1);
+        self.shared.counters.flush_bytes.add(bytes);
+        self.remove_segment(memtable.wal_number());
+        self.retired.lock().memtable(memtable);
+        Ok(true)
+    }
+
+    /// A memtable's newest versions as a table, in a file that nothing names yet.
+    pub(super) fn write_memtable(&self, memtable: &Arc<Memtable>) -> Result<Vec<TableMeta>, Error> {
+        let next_number = || self.new_file_number();
+        let outputs = Outputs {
+            disk: &*self.env.disk,
+            dir: &self.dir,
+            compression: self.options.compression[0],
+            table_bytes: u64::MAX,
+            next_number: &next_number,
+            stop: &AtomicBool::new(false),
+        };
+        let metas = merge_tables(vec![Source::Memtable(memtable.sorted())], &outputs, None)?;
+        self.sync_tables_dir()?;
+        Ok(metas)
+    }
+
+    pub(super) fn sync_tables_dir(&self) -> Result<(), Error> {
+        let dir = paths::tables_dir(&self.dir);
+        self.env.disk.sync_dir(&dir).map_err(Error::io("sync directory", dir))
+    }
+
+    fn install_flush(&self, memtable: &Arc<Memtable>, metas: Vec<TableMeta>) -> Result<(), Error> {
+        let edit = Edit {
+            first_wal: Some(memtable.wal_number() + 1),
+            first_sequence: Some(memtable.end_sequence()),
+            added: metas.iter().map(|meta| (0, meta.clone())).collect(),
+            ..Edit::default()
+        };
+        let tables: Vec<_> = metas.into_iter().map(|meta| (0, Table::new(&self.shared, meta))).collect();
+        self.install(edit, &tables, &[], Some(memtable))
+    }
+
+    /// Current to next, persist, publish: the only place where the set of tables changes.
+    pub(super) fn install(
+        &self,
+        mut edit: Edit,
+        added: &[(usize, Arc<Table>)],
+        removed: &[u64],
+        flushed: Option<&Arc<Memtable>>,
+    ) -> Result<(), Error> {
+        let mut manifest = self.manifest.lock();
+        edit.next_file = Some(self.new_file_number());
+        if let Err(error) = manifest.reserve(&edit) {
+            self.discard(added, removed);
+            return Err(error);
+        }
+        // Reads come as soon as it is published, and some of them may not wait for the disk.
+        added.iter().for_each(|(_, table)| table.warm());
+        self.health.admit(false, 0)?;
+        manifest.append(&edit).map_err(|error| self.health.poison(&error))?;
+        self.publish(|view| View {
+            active: view.active.clone(),
+            sealed: view
+                .sealed
+                .iter()
+                .filter(|sealed| flushed.is_none_or(|flushed| !Arc::ptr_eq(sealed, flushed)))
+                .cloned()
+                .collect(),
+            levels: Arc::new(view.levels.with(added, removed)),
+        });
+        self.background.observe(&self.view.load().levels);
+        Ok(())
+    }
+
+    /// Removes tables that were written and are named by nothing; one that only moves is named still.
+    fn discard(&self, tables: &[(usize, Arc<Table>)], moved: &[u64]) {
+        for (_, table) in tables.iter().filter(|(_, table)| !moved.contains(&table.meta().number)) {
+            _ = self.env.disk.remove(table.path());
+        }
+    }
+
+    /// Writes everything that is in memory now to tables, and waits for it.
+    pub(crate) fn flush_all(&self) -> Result<(), Error> {
+        self.seal()?;
+        let last = self.writer.lock().memtable.table().wal_number();
+        while self.view.load().sealed.iter().any(|sealed| sealed.wal_number() < last) {
+            if self.background.is_manual() {
+                self.flush_one()?;
+            } else {
+                self.health.admit(false, 0)?;
+                self.background.wake();
+                let mut writer = self.writer.lock();
+                self.background.wait_for_progress(&mut writer);
+            }
+        }
+        Ok(())
+    }
+
+    /// The tables of this moment; they stay as long as the answer does.
+    pub(crate) fn current_levels(&self) -> Arc<Levels> {
+        self.view.load().levels.clone()
+    }
+
+    /// Removes a segment whose records are in tables. One that stays is removed at the next open.
+    pub(super) fn remove_segment(&self, number: u64) {
+        let path = paths::wal(&self.dir, number);
+        if let Err(error) = self.env.disk.remove(&path) {
+            tracing::warn!(path = %path.display(), %error, "could not remove a log segment");
+        }
+    }
+}

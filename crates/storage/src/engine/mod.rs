@@ -1,0 +1,295 @@
+//! The engine: what holds the parts together.
+//!
+//! - `open`: recovery, orphans, the first manifest; `close`
+//! - `write`: log, sync, memtable; `queue`: writers that share a group
+//! - `view`: what a read looks at
+//! - `flush`, `compact`: memtables to tables, tables to tables; `background`: who does it and when
+//! - `retire`: letting go of what nobody uses any more
+
+mod background;
+mod compact;
+mod flush;
+mod open;
+mod queue;
+mod retire;
+mod view;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use ladoga_env::{Env, Lock};
+use ladoga_model::Version;
+use parking_lot::Mutex;
+
+use crate::batch::WriteBatch;
+use crate::blob::BlobWriter;
+use crate::error::Error;
+use crate::health::{Health, WriteState};
+use crate::levels::Manifest;
+use crate::options::{Budget, Options};
+use crate::snapshot::Snapshot;
+use crate::stats::Statistics;
+use crate::table::{Access, TableShared};
+use crate::value::Value;
+use background::{Background, Threads};
+pub(crate) use open::{levels_of, take_lock};
+use queue::CommitQueue;
+use retire::Retired;
+use view::Found;
+pub(crate) use view::View;
+use write::{NextSegment, Writer};
+
+/// A persistent ordered map from keys to versioned cells. Shared by reference; all methods may be called from any
+/// thread.
+///
+/// Dropped without [`Engine::close`], it leaves what a crash of the process leaves: nothing that was acknowledged is
+/// lost, the next open reads the log.
+pub struct Engine {
+    inner: Arc<Inner>,
+    threads: Mutex<Threads>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) env: Env,
+    dir: PathBuf,
+    options: Options,
+    budget: Budget,
+    view: ArcSwap<View>,
+    /// Held while the view is replaced by one made from it. Never during I/O.
+    publish: Mutex<()>,
+    writer: Mutex<Writer>,
+    next_segment: Mutex<NextSegment>,
+    manifest: Mutex<Manifest>,
+    /// The group that readers see last.
+    visible: AtomicU64,
+    /// The group up to which the log is known to be on disk.
+    durable: AtomicU64,
+    next_file: AtomicU64,
+    shared: Arc<TableShared>,
+    health: Health,
+    pub(crate) background: Background,
+    queue: CommitQueue,
+    retired: Mutex<Retired>,
+    /// Writes with older timestamps have all arrived.
+    settled_before: AtomicU64,
+    last_timestamp: u64,
+    lost_groups: u64,
+    closed: AtomicBool,
+    lock: Mutex<Option<Box<dyn Lock>>>,
+}
+
+/// An answer from memory.
+#[derive(Debug)]
+pub enum Cached {
+    /// The key has this value.
+    Found(Value),
+    /// The key has no value.
+    Absent,
+    /// It takes the disk to know: ask [`Engine::get`] where waiting is fine.
+    NeedsDisk,
+}
+
+impl Engine {
+    /// Opens the store in `dir`, creating it where there is none.
+    pub fn open(env: Env, dir: &Path, options: Options) -> Result<Engine, Error> {
+        let inner = open::open(env, dir, options)?;
+        let threads = Mutex::new(background::start(&inner)?);
+        Ok(Engine { inner, threads })
+    }
+
+    /// Writes what is in memory to tables, so that the next open has no log to read, and gives the directory back.
+    pub fn close(&self) -> Result<(), Error> {
+        if self.inner.closed.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.stop_threads();
+        self.inner.finish()
+    }
+
+    fn stop_threads(&self) {
+        self.inner.background.stop();
+        self.threads.lock().join();
+    }
+
+    /// The value of `key`, if memory can tell. Never waits for the disk.
+    #[inline]
+    pub fn get_cached(&self, key: &[u8]) -> Result<Cached, Error> {
+        let view = self.inner.view.load();
+        match view.find(key, u64::MAX, Access::Memory)? {
+            Found::NeedsDisk => Ok(Cached::NeedsDisk),
+            found => Ok(found.into_value(self.now_ms())?.map_or(Cached::Absent, Cached::Found)),
+        }
+    }
+
+    /// The value of `key`. May wait for the disk.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
+        let view = self.inner.view.load();
+        view.find(key, u64::MAX, Access::Disk)?.into_value(self.now_ms())
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.inner.env.clock.wall_ms()
+    }
+
+    /// Writes a batch; shares the log's sync with other threads that write at the same time.
+    pub fn write(&self, batch: WriteBatch) -> Result<(), Error> {
+        self.inner.queue.write(&self.inner, batch)
+    }
+
+    /// Writes batches as one group, with one frame and one sync, all or nothing: for a caller with a queue of its own.
+    /// A group is at most [`Engine::group_bytes_max`] long. Waits where the background is behind.
+    pub fn write_group(&self, batches: &[WriteBatch]) -> Result<(), Error> {
+        self.inner.write_group(batches)
+    }
+
+    /// The most encoded bytes that one group may have.
+    pub fn group_bytes_max(&self) -> usize {
+        self.inner.group_bytes_max()
+    }
+
+    /// Whether writes are taken.
+    pub fn write_state(&self) -> WriteState {
+        self.inner.health.state()
+    }
+
+    /// Why no writes are taken any more, where that is so.
+    pub fn poison_reason(&self) -> Option<String> {
+        self.inner.health.reason()
+    }
+
+    /// The newest timestamp in the store when it was opened.
+    pub fn last_timestamp(&self) -> u64 {
+        self.inner.last_timestamp
+    }
+
+    /// Groups of writes that a power cut took, counted when the store was opened; always 0 where every write is synced.
+    pub fn lost_groups(&self) -> u64 {
+        self.inner.lost_groups
+    }
+
+    /// Says that every write older than this has arrived; tombstones older than it may go. Never moves back.
+    pub fn settle_before(&self, timestamp: u64) {
+        self.inner.settled_before.fetch_max(timestamp, Ordering::Relaxed);
+    }
+
+    /// The store at this moment.
+    pub fn snapshot(&self) -> Snapshot {
+        let inner = &self.inner;
+        loop {
+            let view = inner.view.load_full();
+            let sequence = inner.visible.load(Ordering::Acquire);
+            // The sequence belongs to the view only if the view was the same before and after.
+            if Arc::ptr_eq(&view, &inner.view.load()) {
+                let lease = inner.retired.lock().lease();
+                return Snapshot::new(inner.clone(), view, sequence, lease);
+            }
+        }
+    }
+
+    /// Begins a large value. May wait for the disk.
+    pub fn create_blob(&self) -> Result<BlobWriter, Error> {
+        self.inner.health.admit(true, self.inner.budget.reserve_bytes)?;
+        BlobWriter::create(&self.inner.shared.blobs, self.inner.new_file_number())
+    }
+
+    /// Does one step of background work; `false` where there is none. For [`crate::Background::Manual`].
+    pub fn step(&self) -> Result<bool, Error> {
+        self.inner.step()
+    }
+
+    /// Seals the memtable, so that it is flushed.
+    pub fn seal(&self) -> Result<(), Error> {
+        self.inner.seal()
+    }
+
+    /// Makes everything written so far durable, whatever the durability.
+    pub fn sync(&self) -> Result<(), Error> {
+        self.inner.sync_log()
+    }
+
+    /// What the engine knows about itself.
+    pub fn statistics(&self) -> Statistics {
+        self.inner.statistics()
+    }
+
+    pub(crate) const fn inner(&self) -> &Arc<Inner> {
+        &self.inner
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.stop_threads();
+        self.inner.shared.blobs.freeze();
+        *self.inner.lock.lock() = None;
+    }
+}
+
+impl Inner {
+    fn new_file_number(&self) -> u64 {
+        self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn settled_before(&self) -> Version {
+        Version { timestamp: self.settled_before.load(Ordering::Relaxed), node: 0 }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Replaces the view by one made from it.
+    fn publish(&self, next: impl FnOnce(&View) -> View) {
+        let _publishing = self.publish.lock();
+        let current = self.view.load_full();
+        self.view.store(Arc::new(next(&current)));
+    }
+
+    /// Looks how much room there is on the disk.
+    fn observe_space(&self) {
+        match self.env.disk.free_bytes(&self.dir) {
+            Ok(free) => self.health.observe_free(free, self.budget.reserve_bytes),
+            Err(error) => tracing::warn!(%error, "could not tell how much room there is on the disk"),
+        }
+    }
+
+    fn statistics(&self) -> Statistics {
+        let view = self.view.load();
+        let counters = &self.shared.counters;
+        let blob_bytes = view.levels.iter().map(|(_, table)| table.meta().blob_bytes).sum();
+        Statistics {
+            memtable_bytes: view.active.used_bytes(),
+            sealed_memtables: view.sealed.len() as u64,
+            sealed_bytes: view.sealed.iter().map(|table| table.used_bytes()).sum(),
+            levels: view.levels.statistics(),
+            blob_files: self.shared.blobs.live(),
+            blob_bytes,
+            cache_bytes: self.shared.cache.bytes(),
+            cache_capacity_bytes: self.shared.cache.capacity_bytes(),
+            pinned_bytes: self.shared.cache.pinned_bytes(),
+            cache_hits: counters.cache_hits.get(),
+            cache_misses: counters.cache_misses.get(),
+            block_reads: counters.block_reads.get(),
+            block_read_bytes: counters.block_read_bytes.get(),
+            filter_negatives: counters.filter_negatives.get(),
+            corrupt_reads: counters.corrupt_reads.get(),
+            write_groups: counters.write_groups.get(),
+            write_records: counters.write_records.get(),
+            wal_bytes: counters.wal_bytes.get(),
+            syncs: counters.syncs.read(),
+            flushes: counters.flushes.get(),
+            flush_bytes: counters.flush_bytes.get(),
+            compactions: counters.compactions.get(),
+            compaction_read_bytes: counters.compaction_read_bytes.get(),
+            compaction_written_bytes: counters.compaction_written_bytes.get(),
+            background_failures: counters.background_failures.get(),
+            stalls: counters.stalls.read(),
+            slowed_ns: counters.slowed_ns.get(),
+            refused_full: counters.refused_full.get(),
+            free_bytes: self.health.free_bytes(),
+        }
+    }
+}

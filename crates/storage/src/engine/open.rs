@@ -1,0 +1,333 @@
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use arc_swap::ArcSwap;
+use ladoga_env::{Disk, Env, Lock};
+use parking_lot::Mutex;
+
+use super::background::Background;
+use super::queue::CommitQueue;
+use super::write::{NextSegment, Writer};
+use super::{Inner, View};
+use crate::batch::records;
+use crate::blob::{BlobRef, BlobRegistry};
+use crate::cache::BlockCache;
+use crate::error::Error;
+use crate::health::Health;
+use crate::levels::{Edit, Levels, Manifest, Recovered, read_manifest};
+use crate::memtable::{Memtable, MemtableWriter};
+use crate::options::{LEVELS, Options};
+use crate::paths;
+use crate::stats::Counters;
+use crate::table::{Table, TableShared};
+use crate::wal::{Group, Replayed, WalWriter, replay, segments, sync_segments};
+
+/// Recovery, step by step: lock, manifest, log, orphans, a new manifest, a new segment.
+pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>, Error> {
+    options.validate()?;
+    let disk = env.disk.clone();
+    create_directories(&*disk, dir)?;
+    let lock = take_lock(&*disk, dir)?;
+    let recovered = match read_manifest(&*disk, dir)? {
+        Some(recovered) => recovered,
+        None => nothing_yet(&*disk, dir)?,
+    };
+    let shared = share(&env, dir, &options);
+    let levels = levels_of(dir, &recovered, &shared)?;
+    let mut memtables = ReplayedMemtables::new(options.budget().memtable_bytes, shared.blobs.clone());
+    let log = replay(&*disk, dir, recovered.first_wal, recovered.first_sequence, &mut |group| {
+        memtables.apply(&group)
+    })?;
+    let memtables = memtables.finish(log.next_sequence);
+    remove_behind(&*disk, dir, &log)?;
+    sync_segments(&*disk, dir, recovered.first_wal)?;
+    let next_file = remove_orphans(&*disk, dir, &recovered, &shared.blobs)?;
+    let manifest = begin_manifest(&*disk, dir, &recovered, next_file)?;
+    let inner =
+        assemble(env, dir, options, (shared, levels, lock), manifest, next_file + 2, &log, memtables.0)?;
+    inner.flush_parts(memtables.1)?;
+    inner.observe_space();
+    Ok(inner)
+}
+
+fn create_directories(disk: &dyn Disk, dir: &Path) -> Result<(), Error> {
+    for dir in [dir.to_path_buf(), paths::wal_dir(dir), paths::tables_dir(dir), paths::blobs_dir(dir)] {
+        disk.create_dir_all(&dir).map_err(Error::io("create directory", dir))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn take_lock(disk: &dyn Disk, dir: &Path) -> Result<Box<dyn Lock>, Error> {
+    let path = dir.join(paths::LOCK);
+    match disk.lock(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Err(Error::Locked { path }),
+        other => other.map_err(Error::io("lock", path)),
+    }
+}
+
+/// A directory without `CURRENT` is new, or its first open was cut off; one with tables has lost its `CURRENT`.
+fn nothing_yet(disk: &dyn Disk, dir: &Path) -> Result<Recovered, Error> {
+    let tables_dir = paths::tables_dir(dir);
+    let tables = disk.list(&tables_dir).map_err(Error::io("list", tables_dir))?;
+    let logs = segments(disk, dir, 0)?;
+    if tables.is_empty() && logs.is_empty() {
+        return Ok(Recovered {
+            number: 0,
+            next_file: 1,
+            first_wal: 1,
+            first_sequence: 1,
+            ..Recovered::default()
+        });
+    }
+    Err(Error::Corruption {
+        path: dir.join(paths::CURRENT),
+        offset: 0,
+        what: "CURRENT",
+        expected: "the name of a manifest".to_owned(),
+        found: format!("no such file, though there are {} tables and {} logs", tables.len(), logs.len()),
+    })
+}
+
+fn share(env: &Env, dir: &Path, options: &Options) -> Arc<TableShared> {
+    let budget = options.budget();
+    Arc::new(TableShared {
+        disk: env.disk.clone(),
+        dir: dir.to_path_buf(),
+        cache: BlockCache::new(budget.cache_bytes, budget.pinned_bytes),
+        counters: Arc::new(Counters::default()),
+        blobs: BlobRegistry::new(env.disk.clone(), dir.to_path_buf()),
+    })
+}
+
+pub(crate) fn levels_of(
+    dir: &Path,
+    recovered: &Recovered,
+    shared: &Arc<TableShared>,
+) -> Result<Levels, Error> {
+    let mut levels: [Vec<Arc<Table>>; LEVELS] = std::array::from_fn(|_| Vec::new());
+    for (level, meta) in recovered.tables.values() {
+        levels[*level].push(Table::new(shared, meta.clone()));
+    }
+    Levels::checked(levels).ok_or_else(|| Error::Corruption {
+        path: dir.join(paths::manifest_name(recovered.number)),
+        offset: 0,
+        what: "levels",
+        expected: "tables of one level that share no key".to_owned(),
+        found: "tables that do".to_owned(),
+    })
+}
+
+/// The log's groups as memtables, one for each segment; more for a segment that was written with a larger budget.
+struct ReplayedMemtables {
+    capacity: usize,
+    blobs: Arc<BlobRegistry>,
+    open: Option<MemtableWriter>,
+    whole: Vec<Arc<Memtable>>,
+    /// Beginnings of segments, whose ends are in `whole`.
+    parts: Vec<Arc<Memtable>>,
+    sequence: u64,
+}
+
+impl ReplayedMemtables {
+    const fn new(capacity: usize, blobs: Arc<BlobRegistry>) -> ReplayedMemtables {
+        ReplayedMemtables { capacity, blobs, open: None, whole: Vec::new(), parts: Vec::new(), sequence: 0 }
+    }
+
+    fn apply(&mut self, group: &Group<'_>) -> Result<(), Error> {
+        let broken = || Error::Corruption {
+            path: group.path.into(),
+            offset: group.offset,
+            what: "log record",
+            expected: "records of the log's format".to_owned(),
+            found: "bytes that are none".to_owned(),
+        };
+        let mut count = 0;
+        let mut blobs: Vec<BlobRef> = Vec::new();
+        for record in records(group.payload) {
+            let record = record.ok_or_else(broken)?;
+            blobs.extend(record.blob().map(|blob| self.blobs.refer(blob.file)));
+            count += 1;
+        }
+        let bytes = group.payload.len();
+        if self.open.as_ref().is_some_and(|open| open.table().wal_number() != group.segment) {
+            self.seal_whole(group.sequence);
+        }
+        if self.open.as_ref().is_some_and(|open| !open.has_room(count, bytes)) {
+            self.parts.extend(self.open.take().map(|open| open.table().clone()));
+        }
+        let capacity = self.capacity.max(crate::memtable::worst_bytes(count, bytes) + 64);
+        let open = self.open.get_or_insert_with(|| MemtableWriter::new(capacity, group.segment));
+        open.keep_blobs(&blobs);
+        for record in records(group.payload).flatten() {
+            open.insert(group.sequence, &record).expect("room was made for the group");
+        }
+        self.sequence = group.sequence;
+        Ok(())
+    }
+
+    fn seal_whole(&mut self, end_sequence: u64) {
+        if let Some(open) = self.open.take() {
+            open.table().seal(end_sequence);
+            self.whole.push(open.table().clone());
+        }
+    }
+
+    /// Whole segments, oldest first, and parts.
+    fn finish(mut self, end_sequence: u64) -> (Vec<Arc<Memtable>>, Vec<Arc<Memtable>>) {
+        self.seal_whole(end_sequence);
+        (self.whole, self.parts)
+    }
+}
+
+/// The newest first, so that a crash in between leaves a log that ends earlier.
+fn remove_behind(disk: &dyn Disk, dir: &Path, log: &Replayed) -> Result<(), Error> {
+    if log.lost_groups > 0 {
+        let groups = log.lost_groups;
+        tracing::warn!(groups, "a power cut took writes that had not been synced, and these with them");
+    }
+    for &number in log.behind.iter().rev() {
+        let path = paths::wal(dir, number);
+        disk.remove(&path).map_err(Error::io("remove", path))?;
+    }
+    let wal_dir = paths::wal_dir(dir);
+    disk.sync_dir(&wal_dir).map_err(Error::io("sync directory", wal_dir))
+}
+
+/// Removes what a crash left: files that nothing names. The answer is a number that no file has.
+fn remove_orphans(
+    disk: &dyn Disk,
+    dir: &Path,
+    recovered: &Recovered,
+    blobs: &BlobRegistry,
+) -> Result<u64, Error> {
+    let mut next_file = recovered.next_file.max(recovered.number + 1);
+    let mut clean = |dir: &Path, prefix: &str, suffix: &str, is_named: &dyn Fn(u64) -> bool| {
+        for name in disk.list(dir).map_err(Error::io("list", dir))? {
+            let Some(number) = paths::parse(&name, prefix, suffix) else { continue };
+            if suffix != ".wal" {
+                next_file = next_file.max(number + 1);
+            }
+            if !is_named(number) {
+                let path = dir.join(name);
+                disk.remove(&path).map_err(Error::io("remove", path))?;
+            }
+        }
+        Ok::<(), Error>(())
+    };
+    clean(&paths::tables_dir(dir), "", ".sst", &|number| recovered.tables.contains_key(&number))?;
+    clean(&paths::blobs_dir(dir), "", ".blob", &|number| blobs.is_referred(number))?;
+    clean(&paths::wal_dir(dir), "", ".wal", &|number| number >= recovered.first_wal)?;
+    clean(dir, "manifest-", "", &|number| number == recovered.number)?;
+    Ok(next_file)
+}
+
+/// A new manifest of what the old one says, which then goes.
+fn begin_manifest(
+    disk: &dyn Disk,
+    dir: &Path,
+    recovered: &Recovered,
+    number: u64,
+) -> Result<Manifest, Error> {
+    let everything = Edit {
+        next_file: Some(number + 1),
+        first_wal: Some(recovered.first_wal),
+        first_sequence: Some(recovered.first_sequence),
+        added: recovered.tables.values().cloned().collect(),
+        removed: Vec::new(),
+    };
+    let manifest = Manifest::create(disk, dir, number, &everything)?;
+    if recovered.number != 0 {
+        let path = dir.join(paths::manifest_name(recovered.number));
+        disk.remove(&path).map_err(Error::io("remove", path))?;
+    }
+    Ok(manifest)
+}
+
+type Parts = (Arc<TableShared>, Levels, Box<dyn Lock>);
+
+#[expect(clippy::too_many_arguments, reason = "the one place where all parts meet")]
+fn assemble(
+    env: Env,
+    dir: &Path,
+    options: Options,
+    (shared, levels, lock): Parts,
+    manifest: Manifest,
+    next_file: u64,
+    log: &Replayed,
+    memtables: Vec<Arc<Memtable>>,
+) -> Result<Arc<Inner>, Error> {
+    let budget = options.budget();
+    let capacity = budget.memtable_bytes;
+    let mut wal = WalWriter::create(&*env.disk, dir, log.next_number, capacity as u64)?;
+    wal.begin(log.next_sequence)?;
+    let memtable = MemtableWriter::new(capacity, log.next_number);
+    let newest = memtables.iter().map(|table| table.newest_timestamp()).max().unwrap_or(0);
+    let last_timestamp = newest.max(levels.newest_of_all().timestamp);
+    let background = Background::new(options.background);
+    background.observe(&levels);
+    let view = View {
+        active: memtable.table().clone(),
+        sealed: memtables.into_iter().rev().collect(),
+        levels: Arc::new(levels),
+    };
+    Ok(Arc::new(Inner {
+        dir: dir.to_path_buf(),
+        budget,
+        options,
+        view: ArcSwap::from_pointee(view),
+        publish: Mutex::new(()),
+        writer: Mutex::new(Writer { wal, memtable, next_sequence: log.next_sequence, unsynced: Vec::new() }),
+        next_segment: Mutex::new(NextSegment { number: log.next_number + 1, ready: None }),
+        manifest: Mutex::new(manifest),
+        visible: AtomicU64::new(log.next_sequence - 1),
+        durable: AtomicU64::new(log.next_sequence - 1),
+        next_file: AtomicU64::new(next_file),
+        shared,
+        health: Health::default(),
+        background,
+        queue: CommitQueue::default(),
+        retired: Mutex::default(),
+        settled_before: AtomicU64::new(0),
+        last_timestamp,
+        lost_groups: log.lost_groups,
+        closed: AtomicBool::new(false),
+        lock: Mutex::new(Some(lock)),
+        env,
+    }))
+}
+
+impl Inner {
+    /// Writes beginnings of segments to tables; the segments stay until their ends are flushed too.
+    fn flush_parts(&self, parts: Vec<Arc<Memtable>>) -> Result<(), Error> {
+        for part in parts {
+            let metas = self.write_memtable(&part)?;
+            let added: Vec<_> =
+                metas.iter().map(|meta| (0, Table::new(&self.shared, meta.clone()))).collect();
+            let edit = Edit { added: metas.into_iter().map(|meta| (0, meta)).collect(), ..Edit::default() };
+            self.install(edit, &added, &[], None)?;
+        }
+        Ok(())
+    }
+
+    /// The end of a store's use: everything in tables, so that the next open reads no log.
+    pub(super) fn finish(&self) -> Result<(), Error> {
+        self.health.admit(false, 0)?;
+        self.sync_log()?;
+        let flushed = self.seal().and_then(|()| {
+            while self.flush_one()? {}
+            Ok(())
+        });
+        self.collect_retired();
+        self.shared.blobs.freeze();
+        *self.lock.lock() = None;
+        match flushed {
+            // The log has it all.
+            Err(error) if error.is_disk_full() => {
+                tracing::warn!(%error, "closed with the log unflushed");
+                Ok(())
+            }
+            other => other,
+        }
+    }
+}

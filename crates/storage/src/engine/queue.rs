@@ -1,0 +1,108 @@
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::Inner;
+use crate::batch::WriteBatch;
+use crate::error::Error;
+
+/// Bytes of batches that one group takes from the queue; keeps a group's latency near that of its sync.
+const GROUP_BYTES: usize = 1 << 20;
+
+/// Writers on threads: the first becomes the leader and writes for all that came meanwhile, then hands over.
+#[derive(Default)]
+pub(super) struct CommitQueue {
+    state: Mutex<QueueState>,
+}
+
+#[derive(Default)]
+struct QueueState {
+    has_leader: bool,
+    waiting: Vec<(WriteBatch, Arc<Waiter>)>,
+}
+
+#[derive(Default)]
+struct Waiter {
+    outcome: Mutex<Outcome>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+enum Outcome {
+    #[default]
+    Waiting,
+    /// The waiter writes the next group, its own batch among it.
+    Lead(Vec<(WriteBatch, Arc<Waiter>)>),
+    Done(Result<(), Error>),
+}
+
+impl CommitQueue {
+    pub(super) fn write(&self, inner: &Inner, batch: WriteBatch) -> Result<(), Error> {
+        let mut state = self.state.lock();
+        if !state.has_leader {
+            state.has_leader = true;
+            drop(state);
+            let result = inner.write_group(std::slice::from_ref(&batch));
+            self.hand_over();
+            return result;
+        }
+        let waiter = Arc::new(Waiter::default());
+        state.waiting.push((batch, waiter.clone()));
+        drop(state);
+        match waiter.wait() {
+            Outcome::Done(result) => result,
+            Outcome::Lead(group) => self.lead(inner, group, &waiter),
+            Outcome::Waiting => unreachable!("the wait ends with an outcome"),
+        }
+    }
+
+    fn lead(
+        &self,
+        inner: &Inner,
+        group: Vec<(WriteBatch, Arc<Waiter>)>,
+        own: &Arc<Waiter>,
+    ) -> Result<(), Error> {
+        let (batches, waiters): (Vec<WriteBatch>, Vec<Arc<Waiter>>) = group.into_iter().unzip();
+        let result = inner.write_group(&batches);
+        self.hand_over();
+        for waiter in waiters.iter().filter(|waiter| !Arc::ptr_eq(waiter, own)) {
+            waiter.set(Outcome::Done(result.clone()));
+        }
+        result
+    }
+
+    /// Makes the longest-waiting writer the leader of those that wait.
+    fn hand_over(&self) {
+        let mut state = self.state.lock();
+        let mut bytes = 0;
+        let fitting = state.waiting.iter().take_while(|(batch, _)| {
+            let fits = bytes == 0 || bytes + batch.encoded_bytes() <= GROUP_BYTES;
+            bytes += batch.encoded_bytes();
+            fits
+        });
+        let count = fitting.count();
+        let group: Vec<_> = state.waiting.drain(..count).collect();
+        let Some((_, leader)) = group.first() else {
+            state.has_leader = false;
+            return;
+        };
+        let leader = leader.clone();
+        drop(state);
+        leader.set(Outcome::Lead(group));
+    }
+}
+
+impl Waiter {
+    fn set(&self, outcome: Outcome) {
+        *self.outcome.lock() = outcome;
+        self.changed.notify_one();
+    }
+
+    fn wait(&self) -> Outcome {
+        let mut outcome = self.outcome.lock();
+        while matches!(*outcome, Outcome::Waiting) {
+            self.changed.wait(&mut outcome);
+        }
+        std::mem::take(&mut *outcome)
+    }
+}

@@ -1,0 +1,66 @@
+use std::sync::{Arc, Weak};
+
+use super::Inner;
+use crate::memtable::Memtable;
+use crate::snapshot::Lease;
+use crate::table::Table;
+
+/// What the current view no longer has, kept until nobody else has it either: the background is always the last to let
+/// go, so that no reader's thread frees a memtable or removes a file.
+#[derive(Default)]
+pub(super) struct Retired {
+    memtables: Vec<Arc<Memtable>>,
+    tables: Vec<Arc<Table>>,
+    /// Of the living snapshots, oldest first.
+    leases: Vec<Weak<Lease>>,
+}
+
+impl Retired {
+    pub(super) fn lease(&mut self) -> Arc<Lease> {
+        let lease = Arc::new(Lease::default());
+        self.leases.retain(|lease| lease.strong_count() > 0);
+        self.leases.push(Arc::downgrade(&lease));
+        lease
+    }
+
+    pub(super) fn memtable(&mut self, memtable: Arc<Memtable>) {
+        self.memtables.push(memtable);
+    }
+
+    pub(super) fn table(&mut self, table: Arc<Table>) {
+        self.tables.push(table);
+    }
+
+    fn pinned_bytes(&self) -> u64 {
+        self.memtables.iter().map(|memtable| memtable.used_bytes()).sum()
+    }
+
+    /// Takes out what nobody else has.
+    fn take_unused(&mut self) -> (Vec<Arc<Memtable>>, Vec<Arc<Table>>) {
+        let memtables = self.memtables.extract_if(.., |memtable| Arc::strong_count(memtable) == 1).collect();
+        let tables = self.tables.extract_if(.., |table| Arc::strong_count(table) == 1).collect();
+        (memtables, tables)
+    }
+}
+
+impl Inner {
+    /// Lets go of what nobody uses; gives the oldest snapshot up while flushed memtables that snapshots keep take more
+    /// than a memtable's share of the budget.
+    pub(super) fn collect_retired(&self) {
+        let unused = {
+            let mut retired = self.retired.lock();
+            let unused = retired.take_unused();
+            let pinned_bytes = retired.pinned_bytes();
+            if pinned_bytes > self.budget.memtable_bytes as u64 {
+                retired.leases.retain(|lease| lease.strong_count() > 0);
+                if let Some(oldest) = retired.leases.first().and_then(Weak::upgrade) {
+                    oldest.give_up(pinned_bytes);
+                }
+            }
+            unused
+        };
+        // Outside of the lock: frees memory and removes files.
+        drop(unused);
+        self.shared.blobs.remove_dead();
+    }
+}

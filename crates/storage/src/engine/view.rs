@@ -1,0 +1,146 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ladoga_model::{Stamp, Version};
+
+use crate::blob::BlobRef;
+use crate::error::Error;
+use crate::levels::Levels;
+use crate::memtable::{Memtable, key_hash};
+use crate::options::LEVELS;
+use crate::record::Kind;
+use crate::table::{Access, Table, TableGet};
+use crate::value::Value;
+
+/// All that a read looks at; replaced as a whole, never changed.
+pub(crate) struct View {
+    pub active: Arc<Memtable>,
+    /// Waiting for their flush, newest first.
+    pub sealed: Vec<Arc<Memtable>>,
+    pub levels: Arc<Levels>,
+}
+
+/// The newest cell of a key.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Cell {
+        stamp: Stamp,
+        kind: Kind,
+        value: Bytes,
+        blob: Option<BlobRef>,
+    },
+    Nothing,
+    /// It takes the disk, and the read may not go there.
+    NeedsDisk,
+}
+
+impl Found {
+    fn version(&self) -> Version {
+        match self {
+            Found::Cell { stamp, .. } => stamp.version,
+            Found::Nothing | Found::NeedsDisk => Version::ZERO,
+        }
+    }
+
+    /// What a user sees of it.
+    ///
+    /// # Panics
+    /// Where it takes the disk: callers that let reads stop there look first.
+    pub(crate) fn into_value(self, now_ms: u64) -> Result<Option<Value>, Error> {
+        match self {
+            Found::Nothing => Ok(None),
+            Found::Cell { stamp, kind, .. } if kind == Kind::Tombstone || stamp.is_expired(now_ms) => {
+                Ok(None)
+            }
+            Found::Cell { kind, value, blob, .. } => {
+                let keep = value.clone();
+                Value::from_parts(kind, &value, move |_| keep, |_| blob).map(Some)
+            }
+            Found::NeedsDisk => panic!("the caller allowed the disk"),
+        }
+    }
+}
+
+impl View {
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        std::iter::once(&self.active).chain(&self.sealed)
+    }
+
+    /// The newest cell of `key`, of the memtables' only what was written at or before `sequence`: memtables, level 0,
+    /// the levels below, each asked only if it can have a better answer.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u8], sequence: u64, access: Access) -> Result<Found, Error> {
+        let hash = key_hash(key);
+        let found = self.find_in_memtables(hash, key, sequence);
+        if found.version() >= self.levels.newest_of_all() {
+            return Ok(found);
+        }
+        self.find_in_tables(found, hash, key, access)
+    }
+
+    #[inline]
+    fn find_in_memtables(&self, hash: u64, key: &[u8], sequence: u64) -> Found {
+        let mut best = None;
+        let mut best_table = &self.active;
+        for memtable in self.memtables() {
+            let Some(record) = memtable.get(hash, key, sequence) else { continue };
+            if best
+                .as_ref()
+                .is_none_or(|best: &crate::record::Record<'_>| best.stamp.version < record.stamp.version)
+            {
+                best = Some(record);
+                best_table = memtable;
+            }
+        }
+        let Some(record) = best else { return Found::Nothing };
+        Found::Cell {
+            stamp: record.stamp,
+            kind: record.kind,
+            value: Bytes::copy_from_slice(record.value),
+            blob: record.blob().and_then(|blob| best_table.blob_ref(blob.file)),
+        }
+    }
+
+    fn find_in_tables(&self, found: Found, hash: u64, key: &[u8], access: Access) -> Result<Found, Error> {
+        let mut found = found;
+        for table in self.levels.level(0) {
+            found = ask(table, found, hash, key, access)?;
+            if matches!(found, Found::NeedsDisk) {
+                return Ok(found);
+            }
+        }
+        for level in 1..LEVELS {
+            if found.version() >= self.levels.newest(level) {
+                continue;
+            }
+            if let Some(table) = self.levels.table_of(level, key) {
+                found = ask(table, found, hash, key, access)?;
+                if matches!(found, Found::NeedsDisk) {
+                    return Ok(found);
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The better of `best` and what `table` has.
+#[inline]
+fn ask(table: &Arc<Table>, best: Found, hash: u64, key: &[u8], access: Access) -> Result<Found, Error> {
+    let meta = table.meta();
+    if best.version() >= meta.newest || !meta.covers(key) {
+        return Ok(best);
+    }
+    match table.get(hash, key, access)? {
+        TableGet::Found { stamp, kind, value } if stamp.version > best.version() => {
+            let blob = if kind == Kind::Blob {
+                crate::record::BlobPointer::decode(&value).and_then(|blob| table.blob_ref(blob.file))
+            } else {
+                None
+            };
+            Ok(Found::Cell { stamp, kind, value, blob })
+        }
+        TableGet::Found { .. } | TableGet::Absent => Ok(best),
+        TableGet::NeedsDisk => Ok(Found::NeedsDisk),
+    }
+}

@@ -1,0 +1,270 @@
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ladoga_env::File;
+use parking_lot::MutexGuard;
+
+use super::{Inner, View};
+use crate::batch::{WriteBatch, records};
+use crate::error::Error;
+use crate::health::WriteState;
+use crate::memtable::{MemtableWriter, worst_bytes};
+use crate::options::{Durability, SEALED_MAX};
+use crate::pacing::{Backlog, delay};
+use crate::wal::WalWriter;
+
+/// What only the thread that writes touches.
+pub(super) struct Writer {
+    pub wal: WalWriter,
+    pub memtable: MemtableWriter,
+    /// The sequence of the next group.
+    pub next_sequence: u64,
+    /// Files of earlier segments that are not known to be on disk.
+    pub unsynced: Vec<Arc<dyn File>>,
+}
+
+/// The segments that come next. Locked while one is made, so that no number is used twice.
+pub(super) struct NextSegment {
+    pub number: u64,
+    /// Made ahead.
+    pub ready: Option<WalWriter>,
+}
+
+impl Inner {
+    pub(super) fn group_bytes_max(&self) -> usize {
+        self.budget.memtable_bytes / 2
+    }
+
+    /// Whether a group fits into a fresh memtable and a fresh segment.
+    fn fits(&self, records: usize, bytes: usize) -> bool {
+        bytes <= self.group_bytes_max() && worst_bytes(records, bytes) <= self.budget.memtable_bytes * 3 / 4
+    }
+
+    pub(super) fn write_group(&self, batches: &[WriteBatch]) -> Result<(), Error> {
+        let records = batches.iter().map(WriteBatch::len).sum();
+        let bytes = batches.iter().map(WriteBatch::encoded_bytes).sum();
+        if records == 0 {
+            return Ok(());
+        }
+        if !self.fits(records, bytes) {
+            let bytes_max = self.group_bytes_max() as u64;
+            return match batches {
+                [_] => Err(Error::BatchTooLarge { bytes: bytes as u64, bytes_max }),
+                _ => self.write_in_parts(batches),
+            };
+        }
+        self.admit(batches)?;
+        let mut writer = self.writer.lock();
+        self.pace(bytes);
+        self.make_room(&mut writer, records, bytes)?;
+        let sequence = self.append_to_log(&mut writer, batches)?;
+        self.apply(&mut writer, sequence, batches);
+        Ok(())
+    }
+
+    /// A group of more than one part is no longer all or nothing; each batch is.
+    fn write_in_parts(&self, batches: &[WriteBatch]) -> Result<(), Error> {
+        let (front, back) = batches.split_at(batches.len() / 2);
+        self.write_group(front)?;
+        self.write_group(back)
+    }
+
+    fn admit(&self, batches: &[WriteBatch]) -> Result<(), Error> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Error::Closed);
+        }
+        let has_puts = batches.iter().any(WriteBatch::has_puts);
+        let admitted = self.health.admit(has_puts, self.budget.reserve_bytes);
+        if matches!(admitted, Err(Error::DiskFull { .. })) {
+            // Looked at again on the way, so that puts come back by themselves even if nobody else looks.
+            self.observe_space();
+            let again = self.health.admit(has_puts, self.budget.reserve_bytes);
+            self.shared.counters.refused_full.add(u64::from(again.is_err()));
+            return again;
+        }
+        admitted
+    }
+
+    /// Slows writers down while the background is behind, so that they need not be stopped.
+    fn pace(&self, bytes: usize) {
+        let view = self.view.load();
+        let backlog = Backlog {
+            sealed: view.sealed.len(),
+            level_0_tables: view.levels.level(0).len(),
+            flush_bytes_per_s: self.background.flush_bytes_per_s(),
+        };
+        drop(view);
+        let wait = delay(backlog, bytes);
+        if !wait.is_zero() {
+            self.env.clock.sleep(wait);
+            self.shared.counters.slowed_ns.add(wait.as_nanos() as u64);
+        }
+    }
+
+    fn make_room(
+        &self,
+        writer: &mut MutexGuard<'_, Writer>,
+        records: usize,
+        bytes: usize,
+    ) -> Result<(), Error> {
+        if writer.wal.has_room(bytes) && writer.memtable.has_room(records, bytes) && !self.is_heavy(writer) {
+            return Ok(());
+        }
+        self.rotate(writer)
+    }
+
+    /// Whether the memtable stands for so much outside of it (blob files that it replaces, records that its tombstones
+    /// hide) that waiting until it is full would keep too much dead space on the disk.
+    fn is_heavy(&self, writer: &Writer) -> bool {
+        let table = writer.memtable.table();
+        let (blob_bytes, tombstones) = (table.blob_bytes(), table.tombstones());
+        if blob_bytes == 0 && tombstones == 0 {
+            return false;
+        }
+        let hidden = tombstones.saturating_mul(self.background.mean_record_bytes());
+        blob_bytes + hidden > self.budget.level_1_bytes
+    }
+
+    /// Seals the memtable and its segment, and goes on with the next.
+    fn rotate(&self, writer: &mut MutexGuard<'_, Writer>) -> Result<(), Error> {
+        self.wait_for_flush(writer)?;
+        let mut next = self.take_segment()?;
+        next.begin(writer.next_sequence).map_err(|error| self.health.poison(&error))?;
+        let memtable = MemtableWriter::new(self.budget.memtable_bytes, next.number());
+        let sealed = std::mem::replace(&mut writer.memtable, memtable);
+        sealed.table().seal(writer.next_sequence);
+        let wal = std::mem::replace(&mut writer.wal, next);
+        if self.durable.load(Ordering::Acquire) + 1 < writer.next_sequence {
+            writer.unsynced.push(wal.file());
+        }
+        self.publish(|view| View {
+            active: writer.memtable.table().clone(),
+            sealed: std::iter::once(sealed.table().clone()).chain(view.sealed.iter().cloned()).collect(),
+            levels: view.levels.clone(),
+        });
+        self.background.wake();
+        Ok(())
+    }
+
+    fn take_segment(&self) -> Result<WalWriter, Error> {
+        let mut next = self.next_segment.lock();
+        let segment = match next.ready.take() {
+            Some(ready) => ready,
+            None => self.create_segment(next.number)?,
+        };
+        next.number += 1;
+        Ok(segment)
+    }
+
+    /// Makes the next segment ahead of its use.
+    pub(super) fn prepare_segment(&self) -> Result<(), Error> {
+        let mut next = self.next_segment.lock();
+        if next.ready.is_none() && self.health.state() != WriteState::Poisoned {
+            next.ready = Some(self.create_segment(next.number)?);
+        }
+        Ok(())
+    }
+
+    fn create_segment(&self, number: u64) -> Result<WalWriter, Error> {
+        let capacity = self.budget.memtable_bytes as u64;
+        WalWriter::create(&*self.env.disk, &self.dir, number, capacity)
+            .map_err(|error| self.out_of_room(error))
+    }
+
+    /// A full disk is a state, not a failure of the operation that met it first.
+    pub(super) fn out_of_room(&self, error: Error) -> Error {
+        if error.is_disk_full() {
+            self.observe_space();
+            let free_bytes = self.health.free_bytes();
+            return Error::DiskFull { free_bytes, needed_bytes: self.budget.reserve_bytes };
+        }
+        error
+    }
+
+    /// Waits until a sealed memtable is flushed, where there are as many as there may be.
+    fn wait_for_flush(&self, writer: &mut MutexGuard<'_, Writer>) -> Result<(), Error> {
+        if self.view.load().sealed.len() < SEALED_MAX {
+            return Ok(());
+        }
+        let started = self.env.clock.monotonic_ns();
+        while self.view.load().sealed.len() >= SEALED_MAX {
+            if self.background.is_manual() {
+                self.flush_one()?;
+                continue;
+            }
+            self.health.admit(true, self.budget.reserve_bytes)?;
+            if self.closed.load(Ordering::Relaxed) {
+                return Err(Error::Closed);
+            }
+            self.background.wake();
+            self.background.wait_for_progress(writer);
+        }
+        self.shared.counters.stalls.record(self.env.clock.monotonic_ns() - started);
+        Ok(())
+    }
+
+    fn append_to_log(&self, writer: &mut Writer, batches: &[WriteBatch]) -> Result<u64, Error> {
+        // A poisoned store may have been admitted before it was.
+        self.health.admit(false, 0)?;
+        let sequence = writer.next_sequence;
+        let durable = self.durable.load(Ordering::Acquire);
+        let written = match writer.wal.append(sequence, durable, batches) {
+            Ok(written) => written,
+            // The next group goes to the same place, so nothing of this one can be taken for a part of the log.
+            Err(error) if error.is_disk_full() => return Err(self.out_of_room(error)),
+            Err(error) => return Err(self.health.poison(&error)),
+        };
+        // Taken even if the sync fails: what is in the file has it.
+        writer.next_sequence = sequence + 1;
+        let counters = &self.shared.counters;
+        counters.wal_bytes.add(written);
+        if self.options.durability == Durability::Always {
+            let started = self.env.clock.monotonic_ns();
+            writer.wal.sync().map_err(|error| self.health.poison(&error))?;
+            counters.syncs.record(self.env.clock.monotonic_ns() - started);
+            self.durable.store(sequence, Ordering::Release);
+        }
+        counters.write_groups.add(1);
+        Ok(sequence)
+    }
+
+    /// Shows a group to readers.
+    fn apply(&self, writer: &mut Writer, sequence: u64, batches: &[WriteBatch]) {
+        for batch in batches {
+            writer.memtable.keep_blobs(batch.blobs());
+            for record in records(batch.bytes()) {
+                let record = record.expect("a batch holds what it was given");
+                writer.memtable.insert(sequence, &record).expect("room was made for the group");
+            }
+            self.shared.counters.write_records.add(batch.len() as u64);
+        }
+        self.visible.store(sequence, Ordering::Release);
+    }
+
+    /// Makes the log durable up to what is written now; for durabilities that do not do so with each group.
+    pub(super) fn sync_log(&self) -> Result<(), Error> {
+        let (files, path, sequence) = {
+            let mut writer = self.writer.lock();
+            let sequence = writer.next_sequence - 1;
+            if self.durable.load(Ordering::Acquire) >= sequence {
+                return Ok(());
+            }
+            let mut files = std::mem::take(&mut writer.unsynced);
+            files.push(writer.wal.file());
+            (files, writer.wal.path().clone(), sequence)
+        };
+        for file in files {
+            let started = self.env.clock.monotonic_ns();
+            // Never tried again: the system may have dropped the pages that it could not write.
+            file.sync_data().map_err(Error::io("sync", &path)).map_err(|error| self.health.poison(&error))?;
+            self.shared.counters.syncs.record(self.env.clock.monotonic_ns() - started);
+        }
+        self.durable.fetch_max(sequence, Ordering::AcqRel);
+        Ok(())
+    }
+
+    pub(super) fn seal(&self) -> Result<(), Error> {
+        let mut writer = self.writer.lock();
+        if writer.memtable.table().is_empty() { Ok(()) } else { self.rotate(&mut writer) }
+    }
+}

@@ -1,0 +1,112 @@
+use std::io;
+use std::path::PathBuf;
+
+/// What can go wrong in the engine. Operating errors only: a broken promise of a caller asserts.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The disk refused an operation.
+    #[error("{operation} {path} failed: {kind}{}", os_code(*.code))]
+    Io {
+        /// What was tried: a verb.
+        operation: &'static str,
+        /// On which file or directory.
+        path: PathBuf,
+        /// What the system said.
+        kind: io::ErrorKind,
+        /// The system's number for it.
+        code: Option<i32>,
+    },
+    /// Bytes on disk are not those that were written.
+    #[error("{path} is corrupt at offset {offset}: {what}: expected {expected}, found {found}")]
+    Corruption {
+        /// Which file.
+        path: PathBuf,
+        /// Where in it.
+        offset: u64,
+        /// Which part of the format.
+        what: &'static str,
+        /// What the format, or the checksum, asks for.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// There is no room for more data; deletes still work, and puts do again once there is room.
+    #[error("the disk is full: {free_bytes} bytes are free, {needed_bytes} are kept in reserve")]
+    DiskFull {
+        /// Bytes free when it was last looked at.
+        free_bytes: u64,
+        /// Bytes that have to be free before puts are accepted.
+        needed_bytes: u64,
+    },
+    /// An earlier write or sync of the log or the manifest failed, so nothing can be promised until a reopen.
+    #[error("writes are refused until the store is reopened: {reason}")]
+    Poisoned {
+        /// The first failure.
+        reason: String,
+    },
+    /// Another process has the directory.
+    #[error("{path} is locked: another process uses this data directory")]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// A file is of a format that this release does not know.
+    #[error("{path} has format version {found}, this release reads versions up to {supported}")]
+    NewerFormat {
+        /// Which file.
+        path: PathBuf,
+        /// The version that it carries.
+        found: u32,
+        /// The newest version that can be read.
+        supported: u32,
+    },
+    /// A setting is out of its range.
+    #[error("{setting} is {value}, expected {expected}")]
+    Setting {
+        /// Which one.
+        setting: &'static str,
+        /// What was given.
+        value: String,
+        /// What is possible.
+        expected: &'static str,
+    },
+    /// A batch is too long for a memtable.
+    #[error("a batch has {bytes} bytes, expected at most {bytes_max}")]
+    BatchTooLarge {
+        /// Its length.
+        bytes: u64,
+        /// What fits.
+        bytes_max: u64,
+    },
+    /// A snapshot was given up because what it kept alive no longer fitted into the memory budget.
+    #[error("the snapshot is too old: it kept {pinned_bytes} bytes in memory that the budget needs")]
+    SnapshotTooOld {
+        /// Bytes of memtables that it kept.
+        pinned_bytes: u64,
+    },
+    /// The engine was closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+fn os_code(code: Option<i32>) -> String {
+    code.map_or_else(String::new, |code| format!(" (os error {code})"))
+}
+
+impl Error {
+    /// An error of the disk, with what was tried and where.
+    pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+        let path = path.into();
+        move |error| Error::Io { operation, path, kind: error.kind(), code: error.raw_os_error() }
+    }
+
+    /// Whether the disk had no room.
+    pub fn is_disk_full(&self) -> bool {
+        matches!(self, Error::DiskFull { .. } | Error::Io { kind: io::ErrorKind::StorageFull, .. })
+    }
+
+    /// Whether bytes on disk were not those that had been written.
+    pub fn is_corruption(&self) -> bool {
+        matches!(self, Error::Corruption { .. })
+    }
+}

@@ -1,0 +1,106 @@
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use crate::error::Error;
+
+/// Whether a store takes writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum WriteState {
+    /// It does.
+    Open = 0,
+    /// It takes deletes only, until there is room on the disk.
+    DiskFull = 1,
+    /// It takes none until it is reopened.
+    Poisoned = 2,
+}
+
+/// Why writes are refused, if they are.
+#[derive(Default)]
+pub(crate) struct Health {
+    state: AtomicU8,
+    reason: OnceLock<String>,
+    free_bytes: AtomicU64,
+}
+
+impl Health {
+    #[inline]
+    pub(crate) fn state(&self) -> WriteState {
+        match self.state.load(Ordering::Acquire) {
+            0 => WriteState::Open,
+            1 => WriteState::DiskFull,
+            _ => WriteState::Poisoned,
+        }
+    }
+
+    pub(crate) fn reason(&self) -> Option<String> {
+        self.reason.get().cloned()
+    }
+
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.free_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Refuses writes from now on, for good; the first reason stays.
+    pub(crate) fn poison(&self, error: &Error) -> Error {
+        let reason = self.reason.get_or_init(|| {
+            tracing::error!(%error, "writes are refused from now on");
+            error.to_string()
+        });
+        self.state.store(WriteState::Poisoned as u8, Ordering::Release);
+        Error::Poisoned { reason: reason.clone() }
+    }
+
+    /// Takes note of how much room there is. Puts come back once there is an eighth more than they were refused for,
+    /// so that the state does not flap.
+    pub(crate) fn observe_free(&self, free_bytes: u64, reserve_bytes: u64) {
+        self.free_bytes.store(free_bytes, Ordering::Relaxed);
+        let (open, full) = (WriteState::Open as u8, WriteState::DiskFull as u8);
+        let (from, to) = if free_bytes < reserve_bytes {
+            (open, full)
+        } else if free_bytes >= reserve_bytes + reserve_bytes / 8 {
+            (full, open)
+        } else {
+            return;
+        };
+        if self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            tracing::warn!(free_bytes, reserve_bytes, refuses_puts = to == full, "room on the disk changed");
+        }
+    }
+
+    /// Refuses a write that the state does not allow.
+    pub(crate) fn admit(&self, has_puts: bool, reserve_bytes: u64) -> Result<(), Error> {
+        match self.state() {
+            WriteState::Open => Ok(()),
+            WriteState::DiskFull if !has_puts => Ok(()),
+            WriteState::DiskFull => {
+                Err(Error::DiskFull { free_bytes: self.free_bytes(), needed_bytes: reserve_bytes })
+            }
+            WriteState::Poisoned => Err(Error::Poisoned { reason: self.reason().unwrap_or_default() }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_refuses_puts_until_there_is_room_and_poison_is_for_good() {
+        let health = Health::default();
+        health.observe_free(99, 100);
+        assert_eq!(health.state(), WriteState::DiskFull);
+        assert!(health.admit(true, 100).expect_err("full").is_disk_full());
+        health.admit(false, 100).expect("deletes go on");
+        health.observe_free(105, 100);
+        assert_eq!(health.state(), WriteState::DiskFull, "not enough to come back");
+        health.observe_free(113, 100);
+        health.admit(true, 100).expect("there is room");
+
+        health.poison(&Error::Closed);
+        health.observe_free(1, 100);
+        health.observe_free(1000, 100);
+        assert_eq!(health.state(), WriteState::Poisoned);
+        assert!(matches!(health.admit(false, 100), Err(Error::Poisoned { .. })));
+    }
+}

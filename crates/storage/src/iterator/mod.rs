@@ -1,0 +1,76 @@
+//! Walking records in key order: over one source, and merged over many.
+
+mod level;
+mod merge;
+mod range;
+
+pub(crate) use level::LevelCursor;
+pub(crate) use merge::Merge;
+pub use range::Range;
+
+use crate::error::Error;
+use crate::memtable::RunCursor;
+use crate::record::Record;
+use crate::table::TableCursor;
+
+/// Anything that has records in key order, each key once.
+pub(crate) enum Source {
+    Memtable(RunCursor),
+    Table(TableCursor),
+    Level(LevelCursor),
+}
+
+impl Source {
+    #[inline]
+    pub(crate) fn record(&self) -> Result<Option<Record<'_>>, Error> {
+        match self {
+            Source::Memtable(cursor) => Ok(cursor.record()),
+            Source::Table(cursor) => cursor.record(),
+            Source::Level(cursor) => cursor.record(),
+        }
+    }
+
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<(), Error> {
+        match self {
+            Source::Memtable(cursor) => {
+                cursor.seek(key);
+                Ok(())
+            }
+            Source::Table(cursor) => cursor.seek(key),
+            Source::Level(cursor) => cursor.seek(key),
+        }
+    }
+
+    pub(crate) fn seek_before(&mut self, key: Option<&[u8]>) -> Result<(), Error> {
+        match self {
+            Source::Memtable(cursor) => {
+                cursor.seek_before(key);
+                Ok(())
+            }
+            Source::Table(cursor) => cursor.seek_before(key),
+            Source::Level(cursor) => cursor.seek_before(key),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn step(&mut self, forward: bool) -> Result<(), Error> {
+        match self {
+            Source::Memtable(cursor) if forward => cursor.next(),
+            Source::Memtable(cursor) => cursor.previous(),
+            Source::Table(cursor) if forward => return cursor.next(),
+            Source::Table(cursor) => return cursor.previous(),
+            Source::Level(cursor) if forward => return cursor.next(),
+            Source::Level(cursor) => return cursor.previous(),
+        }
+        Ok(())
+    }
+
+    /// Another reference to a blob file that the current record names.
+    pub(crate) fn blob_ref(&self, number: u64) -> Option<crate::blob::BlobRef> {
+        match self {
+            Source::Memtable(cursor) => cursor.table().blob_ref(number),
+            Source::Table(cursor) => cursor.table().blob_ref(number),
+            Source::Level(cursor) => cursor.table()?.blob_ref(number),
+        }
+    }
+}

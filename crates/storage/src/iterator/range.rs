@@ -1,0 +1,87 @@
+use bytes::Bytes;
+
+use super::Merge;
+use crate::error::Error;
+use crate::record::{Kind, Record};
+use crate::snapshot::Snapshot;
+use crate::value::Value;
+
+/// The live records of a key range in a snapshot, from both ends. May wait for the disk.
+pub struct Range {
+    snapshot: Snapshot,
+    /// Inclusive; moves up as records are taken from the front.
+    start: Vec<u8>,
+    /// Exclusive; moves down as records are taken from the back.
+    end: Option<Vec<u8>>,
+    front: Option<Merge>,
+    back: Option<Merge>,
+}
+
+impl Range {
+    pub(crate) fn new(snapshot: Snapshot, start: &[u8], end: Option<&[u8]>) -> Range {
+        let end = end.map(<[u8]>::to_vec);
+        Range { snapshot, start: start.to_vec(), end, front: None, back: None }
+    }
+
+    fn is_inside(&self, key: &[u8]) -> bool {
+        self.start.as_slice() <= key && self.end.as_deref().is_none_or(|end| key < end)
+    }
+
+    /// The next record from the front. After an error the range cannot go on.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an iterator of results would hide that it ends at an error"
+    )]
+    pub fn next(&mut self) -> Result<Option<(Bytes, Value)>, Error> {
+        let mut front = match self.front.take() {
+            Some(front) => front,
+            None => Merge::forward(self.snapshot.sources(), &self.start)?,
+        };
+        let found = self.next_live(&mut front)?;
+        if let Some((key, _)) = &found {
+            self.start.clear();
+            self.start.extend_from_slice(key);
+            self.start.push(0);
+        }
+        self.front = Some(front);
+        Ok(found)
+    }
+
+    /// The next record from the back.
+    pub fn next_back(&mut self) -> Result<Option<(Bytes, Value)>, Error> {
+        let mut back = match self.back.take() {
+            Some(back) => back,
+            None => Merge::backward(self.snapshot.sources(), self.end.as_deref())?,
+        };
+        let found = self.next_live(&mut back)?;
+        if let Some((key, _)) = &found {
+            self.end = Some(key.to_vec());
+        }
+        self.back = Some(back);
+        Ok(found)
+    }
+
+    fn next_live(&self, merge: &mut Merge) -> Result<Option<(Bytes, Value)>, Error> {
+        loop {
+            self.snapshot.check()?;
+            let Some((record, source)) = merge.current()? else { return Ok(None) };
+            if !self.is_inside(record.key) {
+                return Ok(None);
+            }
+            let found = if self.is_live(&record) {
+                let value = Value::of(&record, |number| source.blob_ref(number))?;
+                Some((Bytes::copy_from_slice(record.key), value))
+            } else {
+                None
+            };
+            merge.advance()?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn is_live(&self, record: &Record<'_>) -> bool {
+        record.kind != Kind::Tombstone && !record.stamp.is_expired(self.snapshot.now_ms())
+    }
+}

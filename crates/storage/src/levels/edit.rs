@@ -1,0 +1,113 @@
+use crate::coding::Reader;
+use crate::options::LEVELS;
+use crate::table::TableMeta;
+
+/// One change of what a store consists of; the payload of one frame of the manifest.
+///
+/// ```text
+/// edit := item*
+/// item := 1 next_file u64 | 2 first_wal u64 | 3 level u8, meta | 4 number u64 | 5 first_sequence u64  (never change)
+/// ```
+/// 1: numbers from here on are unused. 2: logs from here on are not in tables yet. 3: a new table. 4: a table less.
+/// 5: the sequence of the first group in those logs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Edit {
+    pub next_file: Option<u64>,
+    pub first_wal: Option<u64>,
+    pub first_sequence: Option<u64>,
+    pub added: Vec<(usize, TableMeta)>,
+    pub removed: Vec<u64>,
+}
+
+const NEXT_FILE: u8 = 1;
+const FIRST_WAL: u8 = 2;
+const ADDED: u8 = 3;
+const REMOVED: u8 = 4;
+const FIRST_SEQUENCE: u8 = 5;
+
+impl Edit {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut number = |tag: u8, number: u64| {
+            out.push(tag);
+            out.extend_from_slice(&number.to_le_bytes());
+        };
+        self.next_file.into_iter().for_each(|next| number(NEXT_FILE, next));
+        self.first_wal.into_iter().for_each(|first| number(FIRST_WAL, first));
+        self.first_sequence.into_iter().for_each(|first| number(FIRST_SEQUENCE, first));
+        self.removed.iter().for_each(|removed| number(REMOVED, *removed));
+        for (level, meta) in &self.added {
+            out.extend_from_slice(&[ADDED, *level as u8]);
+            meta.encode(&mut out);
+        }
+        out
+    }
+
+    /// `None` where the bytes are no edit.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Edit> {
+        let mut reader = Reader::new(bytes);
+        let mut edit = Edit::default();
+        while reader.remaining() > 0 {
+            match reader.u8()? {
+                NEXT_FILE => edit.next_file = Some(reader.u64()?),
+                FIRST_WAL => edit.first_wal = Some(reader.u64()?),
+                ADDED => {
+                    let level = usize::from(reader.u8()?);
+                    if level >= LEVELS {
+                        return None;
+                    }
+                    edit.added.push((level, TableMeta::decode(&mut reader)?));
+                }
+                FIRST_SEQUENCE => edit.first_sequence = Some(reader.u64()?),
+                REMOVED => edit.removed.push(reader.u64()?),
+                _ => return None,
+            }
+        }
+        Some(edit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ladoga_model::Version;
+    use proptest::prelude::*;
+
+    fn meta(number: u64) -> TableMeta {
+        TableMeta {
+            number,
+            file_bytes: 4096,
+            records: 3,
+            tombstones: 1,
+            blob_bytes: 9,
+            newest: Version { timestamp: 8, node: 2 },
+            oldest: Version { timestamp: 5, node: 1 },
+            smallest: b"a".as_slice().into(),
+            largest: b"b".as_slice().into(),
+            blobs: vec![5, 6],
+        }
+    }
+
+    #[test]
+    fn decoding_gives_back_what_was_encoded_and_refuses_the_rest() {
+        let edit = Edit {
+            next_file: Some(9),
+            first_wal: Some(3),
+            first_sequence: Some(4),
+            added: vec![(0, meta(7)), (6, meta(8))],
+            removed: vec![1, 2],
+        };
+        let bytes = edit.encode();
+        assert_eq!(Edit::decode(&bytes), Some(edit.clone()));
+        let whole = |cut: usize| Edit::decode(&bytes[..cut]).is_some_and(|shorter| shorter == edit);
+        assert!((0..bytes.len()).all(|cut| !whole(cut)));
+        assert_eq!(Edit::decode(&[ADDED, LEVELS as u8]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn broken_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Edit::decode(&bytes);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ladoga_env::{Disk, File, OpenMode};
+
+use super::Edit;
+use crate::error::Error;
+use crate::frame::{Frames, Header, Leftovers, LogKind, encode_frame, missing_frame};
+use crate::paths;
+use crate::table::TableMeta;
+
+/// Room for edits that is made ahead, so that a full disk shows before anything is half-written.
+const ALLOCATE_BYTES: u64 = 256 << 10;
+
+/// What a manifest says once all its edits are applied.
+#[derive(Debug, Default)]
+pub(crate) struct Recovered {
+    pub number: u64,
+    pub next_file: u64,
+    pub first_wal: u64,
+    pub first_sequence: u64,
+    pub tables: BTreeMap<u64, (usize, TableMeta)>,
+}
+
+/// The log of what the store consists of.
+pub(crate) struct Manifest {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    number: u64,
+    offset: u64,
+    allocated: u64,
+    sequence: u64,
+    frame: Vec<u8>,
+}
+
+impl Manifest {
+    /// Begins a new manifest with everything in one edit, and lets `CURRENT` name it.
+    pub(crate) fn create(
+        disk: &dyn Disk,
+        dir: &Path,
+        number: u64,
+        everything: &Edit,
+    ) -> Result<Manifest, Error> {
+        let path = dir.join(paths::manifest_name(number));
+        let file = disk.open(&path, OpenMode::CreateNew).map_err(Error::io("create", &path))?;
+        let header = Header { number, first_sequence: 1 }.encode(LogKind::Manifest);
+        file.write_all_at(&header, 0).map_err(Error::io("write", &path))?;
+        let offset = header.len() as u64;
+        let mut manifest =
+            Manifest { file, path, number, offset, allocated: 0, sequence: 0, frame: Vec::new() };
+        manifest.append(everything)?;
+        // Durable, and its name too, before CURRENT names it.
+        disk.sync_dir(dir).map_err(Error::io("sync directory", dir))?;
+        manifest.become_current(disk, dir)?;
+        Ok(manifest)
+    }
+
+    fn become_current(&self, disk: &dyn Disk, dir: &Path) -> Result<(), Error> {
+        let (temporary, current) = (dir.join(paths::CURRENT_TEMPORARY), dir.join(paths::CURRENT));
+        match disk.remove(&temporary) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", temporary)(error));
+            }
+            _ => {}
+        }
+        let file = disk.open(&temporary, OpenMode::CreateNew).map_err(Error::io("create", &temporary))?;
+        let name = format!("{}\n", paths::manifest_name(self.number));
+        file.write_all_at(name.as_bytes(), 0).map_err(Error::io("write", &temporary))?;
+        file.sync_data().map_err(Error::io("sync", &temporary))?;
+        disk.rename(&temporary, &current).map_err(Error::io("rename", &temporary))?;
+        disk.sync_dir(dir).map_err(Error::io("sync directory", dir))
+    }
+
+    /// Makes room for an edit. Fails without harm where the disk is full.
+    pub(crate) fn reserve(&mut self, edit: &Edit) -> Result<(), Error> {
+        let needed = self.offset + edit.encode().len() as u64 + 64;
+        if needed > self.allocated {
+            let length = needed.next_multiple_of(ALLOCATE_BYTES);
+            self.file.allocate(length).map_err(Error::io("allocate", &self.path))?;
+            self.allocated = length;
+        }
+        Ok(())
+    }
+
+    /// Appends an edit and makes it durable. After a failure nobody knows what is on disk: the caller poisons.
+    pub(crate) fn append(&mut self, edit: &Edit) -> Result<(), Error> {
+        let payload = edit.encode();
+        let (sequence, durable) = (self.sequence + 1, self.sequence);
+        encode_frame(&mut self.frame, self.number, sequence, durable, std::iter::once(payload.as_slice()));
+        self.file.write_all_at(&self.frame, self.offset).map_err(Error::io("write", &self.path))?;
+        self.file.sync_data().map_err(Error::io("sync", &self.path))?;
+        self.offset += self.frame.len() as u64;
+        self.sequence = sequence;
+        Ok(())
+    }
+}
+
+/// Reads a whole file.
+pub(crate) fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, Error> {
+    let file = disk.open(path, OpenMode::Read).map_err(Error::io("open", path))?;
+    let length = file.len().map_err(Error::io("measure", path))?;
+    let mut bytes = vec![0; length as usize];
+    file.read_exact_at(&mut bytes, 0).map_err(Error::io("read", path))?;
+    Ok(bytes)
+}
+
+/// The manifest that `CURRENT` names; `None` in a directory where no store was made yet.
+pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Recovered>, Error> {
+    let current = dir.join(paths::CURRENT);
+    let corrupt = |found: String| Error::Corruption {
+        path: current.clone(),
+        offset: 0,
+        what: "CURRENT",
+        expected: "the name of a manifest".to_owned(),
+        found,
+    };
+    let name = match read_file(disk, &current) {
+        Ok(bytes) => bytes,
+        Err(Error::Io { kind: std::io::ErrorKind::NotFound, .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let name = String::from_utf8_lossy(&name);
+    let number = name.strip_suffix('\n').and_then(|name| paths::parse(name, "manifest-", ""));
+    let number = number.ok_or_else(|| corrupt(format!("{name:?}")))?;
+    let path = dir.join(paths::manifest_name(number));
+    let bytes = read_file(disk, &path)?;
+    replay(&path, number, &bytes).map(Some)
+}
+
+/// Applies all edits of a manifest.
+pub(crate) fn replay(path: &Path, number: u64, bytes: &[u8]) -> Result<Recovered, Error> {
+    let corrupt = |offset: usize, what, expected: &str, found: &str| Error::Corruption {
+        path: path.into(),
+        offset: offset as u64,
+        what,
+        expected: expected.to_owned(),
+        found: found.to_owned(),
+    };
+    let header = Header::decode(LogKind::Manifest, path, bytes)?;
+    let Some(header) = header.filter(|header| header.number == number) else {
+        return Err(corrupt(0, "manifest header", "the header of this manifest", "other bytes"));
+    };
+    let mut frames = Frames::new(bytes, number, header.first_sequence);
+    let mut recovered = Recovered { number, ..Recovered::default() };
+    loop {
+        let offset = frames.offset();
+        let Some(frame) = frames.next_frame() else { break };
+        let edit = Edit::decode(frame.payload);
+        let edit = edit.ok_or_else(|| corrupt(offset, "manifest edit", "an edit", "bytes that are none"))?;
+        if !recovered.apply(edit) {
+            return Err(corrupt(offset, "manifest edit", "a change of what is there", "one of what is not"));
+        }
+    }
+    // An edit is durable before the next is written, so only the last can be torn.
+    let (offset, expected) = (frames.offset(), frames.expected());
+    let lost = Leftovers::find(&bytes[offset..], number, expected);
+    if lost.durable >= expected || expected == header.first_sequence {
+        return Err(missing_frame(path, bytes, offset, expected));
+    }
+    Ok(recovered)
+}
+
+impl Recovered {
+    fn apply(&mut self, edit: Edit) -> bool {
+        self.next_file = edit.next_file.unwrap_or(self.next_file);
+        self.first_wal = edit.first_wal.unwrap_or(self.first_wal);
+        self.first_sequence = edit.first_sequence.unwrap_or(self.first_sequence);
+        let mut sound = edit.removed.iter().all(|number| self.tables.remove(number).is_some());
+        for (level, meta) in edit.added {
+            sound &= self.tables.insert(meta.number, (level, meta)).is_none();
+        }
+        sound
+    }
+}

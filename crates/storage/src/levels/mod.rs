@@ -1,0 +1,95 @@
+//! Which tables there are, by level; how that changes; and how it is kept on disk.
+
+mod edit;
+mod manifest;
+
+use std::sync::Arc;
+
+use ladoga_model::Version;
+
+use crate::options::LEVELS;
+use crate::stats::LevelStatistics;
+use crate::table::Table;
+pub(crate) use edit::Edit;
+pub(crate) use manifest::{Manifest, Recovered, read_file, read_manifest, replay as replay_manifest};
+
+/// The tables of a store at one moment. Level 0 holds flushed memtables, newest first, whose keys overlap; in every
+/// other level the tables are in key order and share no key.
+#[derive(Clone, Default)]
+pub(crate) struct Levels {
+    levels: [Vec<Arc<Table>>; LEVELS],
+    /// The newest version in each level, so that a read that has a newer one need not look.
+    newest: [Version; LEVELS],
+    /// The newest version in any.
+    newest_of_all: Version,
+}
+
+impl Levels {
+    /// Puts tables into levels; `None` where tables of one level above 0 share a key, so that reads would miss what
+    /// lies in one of them.
+    pub(crate) fn checked(mut levels: [Vec<Arc<Table>>; LEVELS]) -> Option<Levels> {
+        levels[0].sort_by_key(|table| std::cmp::Reverse(table.meta().number));
+        for level in &mut levels[1..] {
+            level.sort_by(|a, b| a.meta().smallest.cmp(&b.meta().smallest));
+            let apart = level.windows(2).all(|pair| pair[0].meta().largest < pair[1].meta().smallest);
+            if !apart {
+                return None;
+            }
+        }
+        let newest = std::array::from_fn(|level| {
+            levels[level].iter().map(|table| table.meta().newest).max().unwrap_or(Version::ZERO)
+        });
+        let newest_of_all = newest.iter().copied().max().unwrap_or(Version::ZERO);
+        Some(Levels { levels, newest, newest_of_all })
+    }
+
+    pub(crate) fn level(&self, level: usize) -> &[Arc<Table>] {
+        &self.levels[level]
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Arc<Table>)> {
+        self.levels
+            .iter()
+            .enumerate()
+            .flat_map(|(level, tables)| tables.iter().map(move |table| (level, table)))
+    }
+
+    #[inline]
+    pub(crate) const fn newest(&self, level: usize) -> Version {
+        self.newest[level]
+    }
+
+    #[inline]
+    pub(crate) const fn newest_of_all(&self) -> Version {
+        self.newest_of_all
+    }
+
+    /// The one table of a level above 0 that can hold `key`.
+    #[inline]
+    pub(crate) fn table_of(&self, level: usize, key: &[u8]) -> Option<&Arc<Table>> {
+        let tables = &self.levels[level];
+        let index = tables.partition_point(|table| *table.meta().largest < *key);
+        tables.get(index).filter(|table| *table.meta().smallest <= *key)
+    }
+
+    /// These levels, changed.
+    pub(crate) fn with(&self, added: &[(usize, Arc<Table>)], removed: &[u64]) -> Levels {
+        let mut levels = self.levels.clone();
+        for level in &mut levels {
+            level.retain(|table| !removed.contains(&table.meta().number));
+        }
+        for (level, table) in added {
+            levels[*level].push(table.clone());
+        }
+        Levels::checked(levels).expect("a compaction takes everything that overlaps")
+    }
+
+    pub(crate) fn statistics(&self) -> Vec<LevelStatistics> {
+        let sum = |tables: &Vec<Arc<Table>>| LevelStatistics {
+            tables: tables.len() as u64,
+            bytes: tables.iter().map(|table| table.meta().file_bytes).sum(),
+            records: tables.iter().map(|table| table.meta().records).sum(),
+        };
+        self.levels.iter().map(sum).collect()
+    }
+}

@@ -1,0 +1,50 @@
+//! The LSM engine of Ladoga.
+//!
+//! A write goes to the log (`wal`), then into the `memtable`; a full memtable is sealed and written to a `table` in
+//! level 0; `compaction` merges tables into deeper `levels`. A read asks the memtables, then the tables, newest first,
+//! and takes the newest version it finds. Large values live in files of their own (`blob`).
+//!
+//! - `record`, `batch`, `coding`, `frame`: the bytes
+//! - `wal`, `memtable`, `table`, `blob`, `levels`: what they are kept in
+//! - `compaction`, `pacing`, `health`: decisions, pure
+//! - `iterator`, `snapshot`, `value`: what readers hold
+//! - `engine`: holds it together
+//! - `check`, `checkpoint`: verification offline, copies by hard links
+
+mod batch;
+mod blob;
+mod cache;
+mod check;
+mod checkpoint;
+mod coding;
+mod compaction;
+mod engine;
+mod error;
+mod frame;
+pub mod fuzzing;
+mod health;
+mod iterator;
+mod levels;
+mod memtable;
+mod options;
+mod pacing;
+mod paths;
+mod record;
+mod snapshot;
+mod stats;
+mod table;
+mod value;
+mod wal;
+
+pub use batch::WriteBatch;
+pub use blob::{BLOB_PIECE_BYTES, Blob, BlobWriter, FinishedBlob};
+pub use check::{CheckProgress, CheckReport, check};
+pub use engine::{Cached, Engine};
+pub use error::Error;
+pub use health::WriteState;
+pub use iterator::Range;
+pub use options::{Background, Compression, Durability, LEVELS, MEMORY_BYTES_MIN, Options};
+pub use record::BLOB_BYTES_MIN;
+pub use snapshot::Snapshot;
+pub use stats::{LATENCY_BOUNDS_US, Latencies, LevelStatistics, Statistics};
+pub use value::Value;

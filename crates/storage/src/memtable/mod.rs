@@ -1,0 +1,244 @@
+//! The newest writes, in memory: found by hash in a few cache misses, put into order only when somebody asks for an
+//! order (a range, a flush). See `docs/decisions/0003-memtable.md` for why it is no tree.
+
+mod arena;
+mod node;
+mod order;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use ladoga_model::Version;
+use parking_lot::Mutex;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::blob::BlobRef;
+use crate::record::{Kind, Record};
+use arena::{Arena, zeroed_words};
+use node::{KeyNode, ValueNode, node_bytes};
+pub(crate) use order::RunCursor;
+use order::SortedRuns;
+
+/// The hash by which memtables, filters and blocks find a key. Stable on disk: never change it.
+#[inline]
+pub(crate) fn key_hash(key: &[u8]) -> u64 {
+    xxh3_64(key)
+}
+
+/// Bytes of memtable for one bucket; about one key each for small records.
+const BYTES_PER_BUCKET: usize = 128;
+
+/// A memtable: one writer, any number of readers, nobody waits for anybody.
+pub(crate) struct Memtable {
+    arena: Arena,
+    buckets: Box<[AtomicU32]>,
+    /// The key that arrived last; the beginning of the list of all keys.
+    last_key: AtomicU32,
+    counts: Counts,
+    /// Blob files that the values are in, also of versions that are no longer the newest.
+    blobs: Mutex<Vec<BlobRef>>,
+    runs: Mutex<SortedRuns>,
+    /// The log whose records are here.
+    wal_number: u64,
+    /// The sequence of the first group that is not here, once that is known.
+    end_sequence: AtomicU64,
+}
+
+#[derive(Default)]
+struct Counts {
+    keys: AtomicU64,
+    records: AtomicU64,
+    tombstones: AtomicU64,
+    blob_bytes: AtomicU64,
+    /// Of the newest version; guarded by there being one writer.
+    newest_timestamp: AtomicU64,
+}
+
+/// Adds one; only for counters that one thread writes.
+fn bump(counter: &AtomicU64, by: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);
+}
+
+impl Memtable {
+    pub(crate) fn wal_number(&self) -> u64 {
+        self.wal_number
+    }
+
+    /// The sequence of the first group behind those in this memtable; known once it is sealed.
+    pub(crate) fn end_sequence(&self) -> u64 {
+        self.end_sequence.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn seal(&self, end_sequence: u64) {
+        self.end_sequence.store(end_sequence, Ordering::Release);
+    }
+
+    pub(crate) fn used_bytes(&self) -> u64 {
+        (self.arena.used() + self.buckets.len() * 4) as u64
+    }
+
+    #[cfg(test)]
+    pub(crate) fn keys(&self) -> u64 {
+        self.counts.keys.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn records(&self) -> u64 {
+        self.counts.records.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn tombstones(&self) -> u64 {
+        self.counts.tombstones.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn blob_bytes(&self) -> u64 {
+        self.counts.blob_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn newest_timestamp(&self) -> u64 {
+        self.counts.newest_timestamp.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records() == 0
+    }
+
+    #[inline]
+    fn bucket(&self, hash: u64) -> &AtomicU32 {
+        &self.buckets[hash as usize & (self.buckets.len() - 1)]
+    }
+
+    #[inline]
+    fn find(&self, hash: u64, key: &[u8]) -> Option<KeyNode<'_>> {
+        let mut offset = self.bucket(hash).load(Ordering::Acquire);
+        while offset != 0 {
+            let node = KeyNode::at(&self.arena, offset);
+            if node.hash() == (hash >> 32) as u32 && node.key() == key {
+                return Some(node);
+            }
+            offset = node.next();
+        }
+        None
+    }
+
+    /// The newest version of `key` that was written at or before `sequence`.
+    #[inline]
+    pub(crate) fn get(&self, hash: u64, key: &[u8], sequence: u64) -> Option<Record<'_>> {
+        self.find(hash, key)?.record_at(sequence)
+    }
+
+    /// Another reference to the blob file `number`, which a record of this memtable names.
+    pub(crate) fn blob_ref(&self, number: u64) -> Option<BlobRef> {
+        self.blobs.lock().iter().find(|blob| blob.number() == number).cloned()
+    }
+
+    /// Cursors over all keys, in order, one for each sorted run; together they cover everything up to now.
+    pub(crate) fn cursors(self: &Arc<Self>, sequence: u64) -> Vec<RunCursor> {
+        let mut runs = self.runs.lock();
+        runs.add_new(&self.arena, self.last_key.load(Ordering::Acquire));
+        runs.iter().map(|run| RunCursor::new(self.clone(), run.clone(), sequence)).collect()
+    }
+
+    /// One cursor over everything; for a memtable that is written no more.
+    pub(crate) fn sorted(self: &Arc<Self>) -> RunCursor {
+        let mut runs = self.runs.lock();
+        runs.add_new(&self.arena, self.last_key.load(Ordering::Acquire));
+        let run = runs.merge_all(&self.arena);
+        RunCursor::new(self.clone(), run, u64::MAX)
+    }
+}
+
+/// The most that `records` records of `bytes` encoded bytes in all take in a memtable.
+pub(crate) const fn worst_bytes(records: usize, bytes: usize) -> usize {
+    bytes + records * (node_bytes(0, 0) + 14)
+}
+
+/// Why a record was not taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct MemtableFull;
+
+/// The one writer of a memtable.
+pub(crate) struct MemtableWriter {
+    table: Arc<Memtable>,
+}
+
+impl MemtableWriter {
+    pub(crate) fn new(capacity: usize, wal_number: u64) -> MemtableWriter {
+        let buckets = (capacity / BYTES_PER_BUCKET).next_power_of_two();
+        let table = Arc::new(Memtable {
+            arena: Arena::new(capacity),
+            buckets: zeroed_words(buckets),
+            last_key: AtomicU32::new(0),
+            counts: Counts::default(),
+            blobs: Mutex::default(),
+            runs: Mutex::default(),
+            wal_number,
+            end_sequence: AtomicU64::new(0),
+        });
+        MemtableWriter { table }
+    }
+
+    pub(crate) const fn table(&self) -> &Arc<Memtable> {
+        &self.table
+    }
+
+    /// Whether `records` records of `bytes` encoded bytes in all are sure to fit.
+    pub(crate) fn has_room(&self, records: usize, bytes: usize) -> bool {
+        worst_bytes(records, bytes) <= self.table.arena.room(self.table.arena.used())
+    }
+
+    /// Keeps blob files from being removed while this memtable names them.
+    pub(crate) fn keep_blobs(&mut self, blobs: &[BlobRef]) {
+        if !blobs.is_empty() {
+            self.table.blobs.lock().extend(blobs.iter().cloned());
+        }
+    }
+
+    /// Makes a record visible. One that is not newer than what is there changes nothing: the newest version wins in
+    /// whatever order they arrive.
+    pub(crate) fn insert(&mut self, sequence: u64, record: &Record<'_>) -> Result<(), MemtableFull> {
+        let table = &*self.table;
+        let hash = key_hash(record.key);
+        if let Some(node) = table.find(hash, record.key) {
+            let newest = node.newest();
+            if newest.version() < record.stamp.version {
+                let value = ValueNode::create(&table.arena, newest.offset(), sequence, record);
+                node.publish_newest(value.ok_or(MemtableFull)?);
+            }
+        } else {
+            self.insert_key(hash, sequence, record)?;
+        }
+        self.count(record);
+        Ok(())
+    }
+
+    fn insert_key(&mut self, hash: u64, sequence: u64, record: &Record<'_>) -> Result<(), MemtableFull> {
+        let table = &*self.table;
+        let bucket = table.bucket(hash);
+        let (next, previous) = (bucket.load(Ordering::Relaxed), table.last_key.load(Ordering::Relaxed));
+        // Both nodes fit, or neither is begun.
+        if node_bytes(record.key.len(), record.value.len()) > table.arena.room(table.arena.used()) {
+            return Err(MemtableFull);
+        }
+        let value = ValueNode::create(&table.arena, 0, sequence, record).ok_or(MemtableFull)?;
+        let node = KeyNode::create(&table.arena, next, (hash >> 32) as u32, value, previous, record.key);
+        let node = node.ok_or(MemtableFull)?;
+        table.last_key.store(node.offset, Ordering::Release);
+        bucket.store(node.offset, Ordering::Release);
+        bump(&table.counts.keys, 1);
+        Ok(())
+    }
+
+    fn count(&self, record: &Record<'_>) {
+        let counts = &self.table.counts;
+        bump(&counts.records, 1);
+        bump(&counts.tombstones, u64::from(record.kind == Kind::Tombstone));
+        bump(&counts.blob_bytes, record.blob_bytes());
+        let Version { timestamp, .. } = record.stamp.version;
+        if timestamp > counts.newest_timestamp.load(Ordering::Relaxed) {
+            counts.newest_timestamp.store(timestamp, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

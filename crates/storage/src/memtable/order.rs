@@ -1,0 +1,159 @@
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::Memtable;
+use super::arena::Arena;
+use super::node::KeyNode;
+use crate::coding::{common_prefix, head_u64};
+use crate::record::Record;
+
+/// Keys in order, as offsets of their nodes.
+pub(super) type Run = Arc<[u32]>;
+
+/// The order of a memtable's keys, made when it is asked for: sorted runs, each at least twice as long as the next,
+/// so that a key is merged a logarithmic number of times however often somebody asks.
+#[derive(Default)]
+pub(super) struct SortedRuns {
+    runs: Vec<Run>,
+    /// The last key that is in a run.
+    up_to: u32,
+}
+
+impl SortedRuns {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter()
+    }
+
+    /// Takes in the keys that arrived since, back from `last_key`.
+    pub(super) fn add_new(&mut self, arena: &Arena, last_key: u32) {
+        let mut offsets = Vec::new();
+        let mut offset = last_key;
+        while offset != self.up_to {
+            offsets.push(offset);
+            offset = KeyNode::at(arena, offset).previous_key();
+        }
+        self.up_to = last_key;
+        if offsets.is_empty() {
+            return;
+        }
+        self.runs.push(sort(arena, &offsets));
+        while let [.., longer, last] = self.runs.as_slice()
+            && longer.len() < last.len() * 2
+        {
+            let merged = merge(arena, longer, last);
+            self.runs.truncate(self.runs.len() - 2);
+            self.runs.push(merged);
+        }
+    }
+
+    /// One run of everything.
+    pub(super) fn merge_all(&mut self, arena: &Arena) -> Run {
+        while let [.., longer, last] = self.runs.as_slice() {
+            let merged = merge(arena, longer, last);
+            self.runs.truncate(self.runs.len() - 2);
+            self.runs.push(merged);
+        }
+        self.runs.first().cloned().unwrap_or_else(|| Arc::from([]))
+    }
+}
+
+fn key(arena: &Arena, offset: u32) -> &[u8] {
+    KeyNode::at(arena, offset).key()
+}
+
+/// Sorts by the eight bytes behind the keys' common prefix, which fit into registers, and looks at the keys
+/// themselves only where those are equal.
+fn sort(arena: &Arena, offsets: &[u32]) -> Run {
+    let first = key(arena, offsets[0]);
+    let shared = offsets
+        .iter()
+        .fold(first.len(), |shared, &offset| common_prefix(&first[..shared], key(arena, offset)));
+    let mut decorated: Vec<(u64, u32)> =
+        offsets.iter().map(|&offset| (head_u64(&key(arena, offset)[shared..]), offset)).collect();
+    decorated.sort_unstable_by(|a, b| {
+        a.0.cmp(&b.0).then_with(|| key(arena, a.1)[shared..].cmp(&key(arena, b.1)[shared..]))
+    });
+    decorated.into_iter().map(|(_, offset)| offset).collect()
+}
+
+fn merge(arena: &Arena, a: &[u32], b: &[u32]) -> Run {
+    let mut merged = Vec::with_capacity(a.len() + b.len());
+    let (mut a, mut b) = (a.iter().copied().peekable(), b.iter().copied().peekable());
+    while let (Some(&left), Some(&right)) = (a.peek(), b.peek()) {
+        let first = match key(arena, left).cmp(key(arena, right)) {
+            Ordering::Less => a.next(),
+            Ordering::Greater => b.next(),
+            Ordering::Equal => unreachable!("a key has one node"),
+        };
+        merged.extend(first);
+    }
+    merged.extend(a);
+    merged.extend(b);
+    merged.into()
+}
+
+/// Walks one sorted run as of a sequence. Keys that came later are passed over.
+pub(crate) struct RunCursor {
+    table: Arc<Memtable>,
+    run: Run,
+    sequence: u64,
+    /// One past the current position when walking backward is not needed: `index < run.len()` is valid.
+    index: usize,
+}
+
+impl RunCursor {
+    pub(super) fn new(table: Arc<Memtable>, run: Run, sequence: u64) -> RunCursor {
+        let index = run.len();
+        RunCursor { table, run, sequence, index }
+    }
+
+    pub(crate) const fn table(&self) -> &Arc<Memtable> {
+        &self.table
+    }
+
+    fn at(&self, index: usize) -> Option<Record<'_>> {
+        KeyNode::at(&self.table.arena, *self.run.get(index)?).record_at(self.sequence)
+    }
+
+    pub(crate) fn record(&self) -> Option<Record<'_>> {
+        self.at(self.index)
+    }
+
+    fn lower_bound(&self, key_wanted: &[u8]) -> usize {
+        self.run.partition_point(|&offset| key(&self.table.arena, offset) < key_wanted)
+    }
+
+    /// To the first key at or behind `key`.
+    pub(crate) fn seek(&mut self, key: &[u8]) {
+        self.index = self.lower_bound(key);
+        self.skip_forward();
+    }
+
+    /// To the last key before `key`, or of all.
+    pub(crate) fn seek_before(&mut self, key: Option<&[u8]>) {
+        let end = key.map_or(self.run.len(), |key| self.lower_bound(key));
+        self.skip_backward(end);
+    }
+
+    pub(crate) fn next(&mut self) {
+        self.index += 1;
+        self.skip_forward();
+    }
+
+    pub(crate) fn previous(&mut self) {
+        self.skip_backward(self.index);
+    }
+
+    fn skip_forward(&mut self) {
+        while self.index < self.run.len() && self.at(self.index).is_none() {
+            self.index += 1;
+        }
+    }
+
+    fn skip_backward(&mut self, mut end: usize) {
+        while end > 0 && self.at(end - 1).is_none() {
+            end -= 1;
+        }
+        self.index = if end > 0 { end - 1 } else { self.run.len() };
+    }
+}

@@ -1,0 +1,134 @@
+use std::collections::BTreeMap;
+
+use ladoga_model::Stamp;
+use proptest::prelude::*;
+
+use super::*;
+
+fn record<'a>(key: &'a [u8], timestamp: u64, value: &'a [u8]) -> Record<'a> {
+    let stamp = Stamp::new(Version { timestamp, node: 0 });
+    Record { key, stamp, kind: Kind::Value, value }
+}
+
+fn get<'a>(table: &'a Memtable, key: &[u8], sequence: u64) -> Option<&'a [u8]> {
+    table.get(key_hash(key), key, sequence).map(|record| record.value)
+}
+
+#[test]
+fn the_newest_version_wins_in_whatever_order_versions_arrive() {
+    let mut writer = MemtableWriter::new(1 << 16, 1);
+    writer.insert(1, &record(b"k", 20, b"second")).expect("room");
+    writer.insert(2, &record(b"k", 10, b"first")).expect("room");
+    assert_eq!(get(writer.table(), b"k", u64::MAX), Some(&b"second"[..]));
+    writer.insert(3, &record(b"k", 30, b"third")).expect("room");
+    assert_eq!(get(writer.table(), b"k", u64::MAX), Some(&b"third"[..]));
+    assert_eq!(get(writer.table(), b"k", 2), Some(&b"second"[..]));
+    assert_eq!(get(writer.table(), b"k", 0), None);
+    assert_eq!((writer.table().keys(), writer.table().records()), (1, 3));
+}
+
+#[test]
+fn what_has_room_fits() {
+    let mut writer = MemtableWriter::new(1 << 12, 1);
+    let value = [7; 33];
+    let mut inserted = 0_u32;
+    loop {
+        let key = inserted.to_be_bytes();
+        let record = record(&key, 1, &value);
+        if !writer.has_room(1, record.encoded_bytes()) {
+            break;
+        }
+        writer.insert(1, &record).expect("it was said to have room");
+        inserted += 1;
+    }
+    assert!(inserted > 20);
+    let mut full = false;
+    for more in inserted..inserted + 10 {
+        full |= writer.insert(1, &record(&more.to_be_bytes(), 1, &value)) == Err(MemtableFull);
+    }
+    assert!(full);
+    assert_eq!(writer.table().cursors(u64::MAX).len(), 1);
+}
+
+#[test]
+fn readers_see_whole_records_while_a_writer_writes() {
+    let mut writer = MemtableWriter::new(1 << 18, 1);
+    let table = writer.table().clone();
+    let count = if cfg!(miri) { 50 } else { 2_000_u64 };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut seen = 0;
+            while seen < count {
+                let last = get(&table, b"key", u64::MAX).map_or(0, |value| {
+                    let (chunks, _) = value.as_chunks::<8>();
+                    assert!(chunks.iter().all(|chunk| *chunk == chunks[0]), "torn value");
+                    u64::from_le_bytes(chunks[0])
+                });
+                assert!(last >= seen, "a read went back in time");
+                seen = last;
+                std::thread::yield_now();
+            }
+        });
+        for version in 1..=count {
+            let value = version.to_le_bytes().repeat(4);
+            writer.insert(version, &record(b"key", version, &value)).expect("room");
+        }
+    });
+}
+
+fn walk(table: &Arc<Memtable>, sequence: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut seen = BTreeMap::new();
+    for mut cursor in table.cursors(sequence) {
+        let mut forward = Vec::new();
+        cursor.seek(b"");
+        while let Some(record) = cursor.record() {
+            forward.push((record.key.to_vec(), record.value.to_vec()));
+            cursor.next();
+        }
+        assert!(forward.windows(2).all(|pair| pair[0].0 < pair[1].0));
+        let mut backward = Vec::new();
+        cursor.seek_before(None);
+        while let Some(record) = cursor.record() {
+            backward.push((record.key.to_vec(), record.value.to_vec()));
+            cursor.previous();
+        }
+        backward.reverse();
+        assert_eq!(forward, backward);
+        seen.extend(forward);
+    }
+    seen
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 64 }, ..ProptestConfig::default() })]
+    #[test]
+    fn it_is_a_map_at_every_sequence(
+        writes in proptest::collection::vec((proptest::collection::vec(97..100_u8, 1..12), 1..50_u64), 1..60),
+        looks in proptest::collection::vec(any::<bool>(), 60),
+    ) {
+        let mut writer = MemtableWriter::new(1 << 16, 1);
+        let mut model: BTreeMap<Vec<u8>, (u64, Vec<u8>)> = BTreeMap::new();
+        let mut history = Vec::new();
+        for (index, (key, timestamp)) in writes.iter().enumerate() {
+            let sequence = index as u64 + 1;
+            let value = sequence.to_string().into_bytes();
+            writer.insert(sequence, &record(key, *timestamp, &value)).expect("room");
+            let slot = model.entry(key.clone()).or_default();
+            if *timestamp > slot.0 {
+                *slot = (*timestamp, value);
+            }
+            history.push(model.clone());
+            if looks[index] {
+                walk(writer.table(), u64::MAX);
+            }
+        }
+        for (index, model) in history.iter().enumerate() {
+            let expected: BTreeMap<_, _> = model.iter().map(|(k, (_, v))| (k.clone(), v.clone())).collect();
+            prop_assert_eq!(&walk(writer.table(), index as u64 + 1), &expected);
+        }
+        let mut sorted = writer.table().sorted();
+        sorted.seek(b"");
+        let first = model.keys().next().map(Vec::as_slice);
+        prop_assert_eq!(sorted.record().map(|record| record.key), first);
+    }
+}

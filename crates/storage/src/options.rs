@@ -1,0 +1,155 @@
+use crate::error::Error;
+
+/// When an acknowledged write is on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Before the answer.
+    Always,
+    /// Within a second; a crash of the process alone loses nothing.
+    EverySecond,
+    /// When the system likes; a crash of the process alone loses nothing.
+    Never,
+}
+
+/// Who does the background work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Background {
+    /// Threads of the engine.
+    Threads,
+    /// The caller, by [`crate::Engine::step`]: for deterministic tests.
+    Manual,
+}
+
+/// How blocks of a level are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// LZ4: cheap to read.
+    Lz4,
+    /// Zstandard at level 1: smaller, five times dearer to read.
+    Zstd,
+}
+
+/// How many levels a store has.
+pub const LEVELS: usize = 7;
+
+/// The smallest memory budget.
+pub const MEMORY_BYTES_MIN: u64 = 16 << 20;
+
+/// What an engine is opened with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The budget for memtables, caches, indexes, filters and iterators.
+    pub memory_bytes: u64,
+    /// When an acknowledged write is on disk.
+    pub durability: Durability,
+    /// Who does the background work.
+    pub background: Background,
+    /// Compression by level.
+    pub compression: [Compression; LEVELS],
+    /// The size of a memtable; `None` derives it from the budget.
+    pub memtable_bytes: Option<usize>,
+    /// The size at which a compaction starts its next output table; `None` derives it.
+    pub table_bytes: Option<u64>,
+    /// The size of level 1; `None` derives it.
+    pub level_1_bytes: Option<u64>,
+    /// Bytes that stay free for flushes, compactions and deletes; `None` derives it.
+    pub reserve_bytes: Option<u64>,
+}
+
+impl Options {
+    /// Settings for a node with this budget.
+    pub fn new(memory_bytes: u64, durability: Durability) -> Options {
+        use Compression::{Lz4, None as Plain};
+        Options {
+            memory_bytes,
+            durability,
+            background: Background::Threads,
+            // Level 0 is rewritten at once, so compressing it would be work for nothing.
+            compression: [Plain, Lz4, Lz4, Lz4, Lz4, Lz4, Lz4],
+            memtable_bytes: None,
+            table_bytes: None,
+            level_1_bytes: None,
+            reserve_bytes: None,
+        }
+    }
+
+    /// Checks every setting.
+    pub fn validate(&self) -> Result<(), Error> {
+        if self.memory_bytes < MEMORY_BYTES_MIN {
+            return Err(Error::Setting {
+                setting: "memory",
+                value: self.memory_bytes.to_string(),
+                expected: "at least 16 MiB (16777216 bytes)",
+            });
+        }
+        Ok(())
+    }
+
+    /// The budget, divided.
+    pub(crate) fn budget(&self) -> Budget {
+        Budget::of(self)
+    }
+}
+
+/// Sealed memtables that may wait for their flush; a writer that would make one more waits for it.
+pub(crate) const SEALED_MAX: usize = 3;
+
+/// The memory budget and the sizes that follow from it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    /// One memtable.
+    pub memtable_bytes: usize,
+    /// Blocks, and the indexes and filters that are not pinned.
+    pub cache_bytes: u64,
+    /// Indexes and filters that stay in memory.
+    pub pinned_bytes: u64,
+    /// One output table of a compaction.
+    pub table_bytes: u64,
+    /// Level 1; each further level is [`LEVEL_RATIO`] times larger.
+    pub level_1_bytes: u64,
+    /// Bytes that stay free on the disk.
+    pub reserve_bytes: u64,
+}
+
+/// How much larger a level is than the one above it.
+pub(crate) const LEVEL_RATIO: u64 = 10;
+
+impl Budget {
+    fn of(options: &Options) -> Budget {
+        let memory = options.memory_bytes;
+        // A quarter for memtables: the active one and those that wait.
+        let memtable_default = (memory / 4 / (SEALED_MAX as u64 + 1)).clamp(1 << 20, 64 << 20) as usize;
+        let memtable_bytes = options.memtable_bytes.unwrap_or(memtable_default).next_multiple_of(4096);
+        let table_bytes = options.table_bytes.unwrap_or((memtable_bytes as u64).clamp(2 << 20, 32 << 20));
+        Budget {
+            memtable_bytes,
+            cache_bytes: memory * 3 / 8,
+            pinned_bytes: memory / 4,
+            table_bytes,
+            level_1_bytes: options.level_1_bytes.unwrap_or(memtable_bytes as u64 * 4),
+            reserve_bytes: options.reserve_bytes.unwrap_or(table_bytes * 2 + memtable_bytes as u64 * 2),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_the_budget_stay_inside_it() {
+        for memory_bytes in [MEMORY_BYTES_MIN, 128 << 20, 1 << 30, 64 << 30] {
+            let budget = Options::new(memory_bytes, Durability::Always).budget();
+            let memtables = budget.memtable_bytes as u64 * (SEALED_MAX as u64 + 1);
+            assert!(memtables + budget.cache_bytes + budget.pinned_bytes <= memory_bytes * 7 / 8);
+        }
+    }
+
+    #[test]
+    fn a_budget_below_the_minimum_is_named() {
+        let error = Options::new(1, Durability::Always).validate().expect_err("too small");
+        assert!(error.to_string().contains("memory is 1, expected at least"), "{error}");
+    }
+}

@@ -1,0 +1,59 @@
+//! Names of the files in a data directory.
+
+use std::path::{Path, PathBuf};
+
+pub(crate) const LOCK: &str = "LOCK";
+pub(crate) const CURRENT: &str = "CURRENT";
+pub(crate) const CURRENT_TEMPORARY: &str = "CURRENT.new";
+
+pub(crate) fn wal_dir(dir: &Path) -> PathBuf {
+    dir.join("wal")
+}
+
+pub(crate) fn tables_dir(dir: &Path) -> PathBuf {
+    dir.join("tables")
+}
+
+pub(crate) fn blobs_dir(dir: &Path) -> PathBuf {
+    dir.join("blobs")
+}
+
+pub(crate) fn wal(dir: &Path, number: u64) -> PathBuf {
+    wal_dir(dir).join(format!("{number:06}.wal"))
+}
+
+pub(crate) fn table(dir: &Path, number: u64) -> PathBuf {
+    tables_dir(dir).join(format!("{number:06}.sst"))
+}
+
+pub(crate) fn blob(dir: &Path, number: u64) -> PathBuf {
+    blobs_dir(dir).join(format!("{number:06}.blob"))
+}
+
+pub(crate) fn manifest_name(number: u64) -> String {
+    format!("manifest-{number:06}")
+}
+
+/// The number in a name such as `000012.sst` or `manifest-000012`.
+pub(crate) fn parse(name: &str, prefix: &str, suffix: &str) -> Option<u64> {
+    let digits = name.strip_prefix(prefix)?.strip_suffix(suffix)?;
+    if digits.len() < 6 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_give_back_their_numbers() {
+        assert_eq!(parse("000012.sst", "", ".sst"), Some(12));
+        assert_eq!(parse("1234567.wal", "", ".wal"), Some(1_234_567));
+        assert_eq!(parse(&manifest_name(3), "manifest-", ""), Some(3));
+        assert_eq!(parse("12.sst", "", ".sst"), None);
+        assert_eq!(parse("00001x.sst", "", ".sst"), None);
+        assert_eq!(parse("CURRENT", "manifest-", ""), None);
+    }
+}

@@ -1,0 +1,204 @@
+//! Counters. Those of the hot path are striped, so that threads do not fight over a cache line.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+const STRIPES: usize = 16;
+
+#[repr(align(128))]
+#[derive(Default)]
+struct Stripe(AtomicU64);
+
+/// A counter that many threads add to.
+#[derive(Default)]
+pub(crate) struct Counter {
+    stripes: [Stripe; STRIPES],
+}
+
+fn stripe() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static MINE: Cell<usize> = Cell::new(NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
+    }
+    MINE.with(Cell::get)
+}
+
+impl Counter {
+    #[inline]
+    pub(crate) fn add(&self, count: u64) {
+        self.stripes[stripe()].0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.stripes.iter().map(|stripe| stripe.0.load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// Upper bounds of the histogram's buckets in microseconds; what is above the last goes into one more.
+pub const LATENCY_BOUNDS_US: [u64; 16] = [
+    10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
+    1_000_000,
+];
+
+/// How long something took, in buckets.
+#[derive(Default)]
+pub(crate) struct LatencyHistogram {
+    buckets: [AtomicU64; LATENCY_BOUNDS_US.len() + 1],
+    sum_ns: AtomicU64,
+}
+
+impl LatencyHistogram {
+    pub(crate) fn record(&self, nanoseconds: u64) {
+        let bucket = LATENCY_BOUNDS_US.partition_point(|&bound| bound * 1_000 < nanoseconds);
+        self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+        self.sum_ns.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> Latencies {
+        let buckets = std::array::from_fn(|index| self.buckets[index].load(Ordering::Relaxed));
+        Latencies { buckets, sum_ns: self.sum_ns.load(Ordering::Relaxed) }
+    }
+}
+
+/// A histogram as of one moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Latencies {
+    /// How many fell into each bucket of [`LATENCY_BOUNDS_US`], and above the last.
+    pub buckets: [u64; LATENCY_BOUNDS_US.len() + 1],
+    /// All together, in nanoseconds.
+    pub sum_ns: u64,
+}
+
+impl Latencies {
+    /// How many there were.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
+
+/// What the engine counts while it runs.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub cache_hits: Counter,
+    pub cache_misses: Counter,
+    pub block_reads: Counter,
+    pub block_read_bytes: Counter,
+    pub filter_negatives: Counter,
+    pub corrupt_reads: Counter,
+    pub write_groups: Counter,
+    pub write_records: Counter,
+    pub wal_bytes: Counter,
+    pub syncs: LatencyHistogram,
+    pub flushes: Counter,
+    pub flush_bytes: Counter,
+    pub compactions: Counter,
+    pub compaction_read_bytes: Counter,
+    pub compaction_written_bytes: Counter,
+    pub background_failures: Counter,
+    /// Waits of writers for a flush.
+    pub stalls: LatencyHistogram,
+    /// Nanoseconds by which writers were slowed down.
+    pub slowed_ns: Counter,
+    pub refused_full: Counter,
+}
+
+/// One level as of one moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LevelStatistics {
+    /// How many tables it has.
+    pub tables: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// How many records they have, tombstones included.
+    pub records: u64,
+}
+
+/// What the engine knows about itself.
+#[derive(Debug, Clone, Default)]
+pub struct Statistics {
+    /// Bytes in the memtable that takes writes.
+    pub memtable_bytes: u64,
+    /// Memtables that wait for their flush.
+    pub sealed_memtables: u64,
+    /// Bytes in those.
+    pub sealed_bytes: u64,
+    /// Levels from 0.
+    pub levels: Vec<LevelStatistics>,
+    /// Live blob files.
+    pub blob_files: u64,
+    /// Bytes of live blob files that tables name.
+    pub blob_bytes: u64,
+    /// Bytes in the block cache.
+    pub cache_bytes: u64,
+    /// Its capacity in bytes.
+    pub cache_capacity_bytes: u64,
+    /// Bytes of indexes and filters that stay in memory.
+    pub pinned_bytes: u64,
+    /// Blocks found in the cache.
+    pub cache_hits: u64,
+    /// Blocks not found there.
+    pub cache_misses: u64,
+    /// Blocks read from files.
+    pub block_reads: u64,
+    /// Their bytes.
+    pub block_read_bytes: u64,
+    /// Tables that a filter saved a read of.
+    pub filter_negatives: u64,
+    /// Reads that met bytes which are not those that were written.
+    pub corrupt_reads: u64,
+    /// Groups of writes: each one log frame, and with `always` one sync.
+    pub write_groups: u64,
+    /// Records in them.
+    pub write_records: u64,
+    /// Bytes appended to the log.
+    pub wal_bytes: u64,
+    /// Syncs of the log, and how long they took.
+    pub syncs: Latencies,
+    /// Memtables written to tables.
+    pub flushes: u64,
+    /// Bytes of those tables.
+    pub flush_bytes: u64,
+    /// Compactions.
+    pub compactions: u64,
+    /// Bytes of the tables that they read.
+    pub compaction_read_bytes: u64,
+    /// Bytes of the tables that they wrote.
+    pub compaction_written_bytes: u64,
+    /// Flushes and compactions that failed, and are tried again.
+    pub background_failures: u64,
+    /// Waits of writers for a flush, and how long they were.
+    pub stalls: Latencies,
+    /// Nanoseconds by which writers were slowed down.
+    pub slowed_ns: u64,
+    /// Writes refused because the disk was full.
+    pub refused_full: u64,
+    /// Bytes free on the disk when it was last looked at.
+    pub free_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_fall_into_the_bucket_of_their_bound() {
+        let histogram = LatencyHistogram::default();
+        histogram.record(10_000);
+        histogram.record(10_001);
+        histogram.record(5_000_000_000);
+        let read = histogram.read();
+        assert_eq!((read.buckets[0], read.buckets[1], read.buckets[16]), (1, 1, 1));
+        assert_eq!((read.count(), read.sum_ns), (3, 5_000_020_001));
+    }
+
+    #[test]
+    fn a_counter_adds_up_over_threads() {
+        let counter = Counter::default();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..1000).for_each(|_| counter.add(1)));
+            }
+        });
+        assert_eq!(counter.get(), 4000);
+    }
+}

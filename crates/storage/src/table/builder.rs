@@ -1,0 +1,160 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ladoga_env::{Disk, File, OpenMode};
+use ladoga_model::Version;
+
+use super::block::BlockBuilder;
+use super::footer::Footer;
+use super::index::{IndexBuilder, separator};
+use super::stored::{BlockHandle, encode_stored};
+use super::{BLOCK_BYTES, TableMeta, filter};
+use crate::error::Error;
+use crate::memtable::key_hash;
+use crate::options::Compression;
+use crate::record::{Kind, Record};
+
+/// Bytes that are collected before they are written.
+const WRITE_BYTES: usize = 256 << 10;
+
+/// Writes a table, record by record in the order of keys. Nothing names the file before [`TableBuilder::finish`], so
+/// one that was left half-written is an orphan.
+///
+/// Protocol: `add+ finish`.
+pub(crate) struct TableBuilder {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    meta: TableMeta,
+    compression: Compression,
+    block: BlockBuilder,
+    /// Between the last key of the block before and the first of this one.
+    block_separator: Vec<u8>,
+    last_key: Vec<u8>,
+    index: IndexBuilder,
+    hashes: Vec<u64>,
+    pending: Vec<u8>,
+    written: u64,
+}
+
+impl TableBuilder {
+    pub(crate) fn create(
+        disk: &dyn Disk,
+        path: PathBuf,
+        number: u64,
+        compression: Compression,
+    ) -> Result<TableBuilder, Error> {
+        let file = disk.open(&path, OpenMode::CreateNew).map_err(Error::io("create", &path))?;
+        let meta = TableMeta {
+            number,
+            file_bytes: 0,
+            records: 0,
+            tombstones: 0,
+            blob_bytes: 0,
+            newest: Version::ZERO,
+            oldest: Version::MAX,
+            smallest: Box::default(),
+            largest: Box::default(),
+            blobs: Vec::new(),
+        };
+        Ok(TableBuilder {
+            file,
+            path,
+            meta,
+            compression,
+            block: BlockBuilder::default(),
+            block_separator: Vec::new(),
+            last_key: Vec::new(),
+            index: IndexBuilder::default(),
+            hashes: Vec::new(),
+            pending: Vec::with_capacity(WRITE_BYTES + BLOCK_BYTES * 2),
+            written: 0,
+        })
+    }
+
+    /// Adds a record.
+    ///
+    /// # Panics
+    /// Where its key is not behind the last one: a table that is out of order would lose keys.
+    pub(crate) fn add(&mut self, record: &Record<'_>) -> Result<(), Error> {
+        assert!(self.last_key.as_slice() < record.key, "records come in the order of their keys");
+        if self.block.is_empty() {
+            self.block_separator.clear();
+            self.block_separator.extend_from_slice(separator(&self.last_key, record.key));
+        }
+        if self.meta.records == 0 {
+            self.meta.smallest = record.key.into();
+        }
+        let hash = key_hash(record.key);
+        self.block.add(hash, record);
+        self.hashes.push(hash);
+        self.last_key.clear();
+        self.last_key.extend_from_slice(record.key);
+        self.count(record);
+        if self.block.bytes() >= BLOCK_BYTES { self.finish_block() } else { Ok(()) }
+    }
+
+    fn count(&mut self, record: &Record<'_>) {
+        self.meta.records += 1;
+        self.meta.tombstones += u64::from(record.kind == Kind::Tombstone);
+        self.meta.newest = self.meta.newest.max(record.stamp.version);
+        self.meta.oldest = self.meta.oldest.min(record.stamp.version);
+        if let Some(blob) = record.blob() {
+            self.meta.blob_bytes += blob.len;
+            self.meta.blobs.push(blob.file);
+        }
+    }
+
+    fn offset(&self) -> u64 {
+        self.written + self.pending.len() as u64
+    }
+
+    /// Bytes so far, the open block included.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.offset() + self.block.bytes() as u64
+    }
+
+    fn finish_block(&mut self) -> Result<(), Error> {
+        let offset = self.offset();
+        let raw = self.block.finish();
+        encode_stored(&mut self.pending, self.meta.number, offset, raw, self.compression);
+        self.block.clear();
+        self.index.add(&self.block_separator, offset);
+        if self.pending.len() >= WRITE_BYTES { self.write_pending() } else { Ok(()) }
+    }
+
+    fn write_pending(&mut self) -> Result<(), Error> {
+        self.file.write_all_at(&self.pending, self.written).map_err(Error::io("write", &self.path))?;
+        // Written back as it comes: a sync of the whole table at once would hold up the log's.
+        self.file.start_writeback(self.written, self.pending.len() as u64);
+        self.written += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+
+    fn append(&mut self, raw: &[u8]) -> BlockHandle {
+        let offset = self.offset();
+        encode_stored(&mut self.pending, self.meta.number, offset, raw, Compression::None)
+    }
+
+    /// Completes the file and makes it durable; its name is durable once the directory is synced.
+    pub(crate) fn finish(mut self) -> Result<TableMeta, Error> {
+        assert!(self.meta.records > 0, "an empty table has no reason to be");
+        if !self.block.is_empty() {
+            self.finish_block()?;
+        }
+        let data_end = self.offset();
+        let filter = self.append(&filter::build(&self.hashes));
+        let index = std::mem::take(&mut self.index).finish(data_end);
+        let index = self.append(&index);
+        self.meta.largest = self.last_key.as_slice().into();
+        self.meta.file_bytes = 0;
+        let mut properties = Vec::new();
+        self.meta.encode(&mut properties);
+        let properties = self.append(&properties);
+        Footer { filter, index, properties }.encode(&mut self.pending);
+        self.write_pending()?;
+        self.file.sync_data().map_err(Error::io("sync", &self.path))?;
+        self.meta.file_bytes = self.written;
+        Ok(self.meta)
+    }
+}

@@ -1,0 +1,88 @@
+use std::path::Path;
+
+use super::stored::BlockHandle;
+use crate::coding::Reader;
+use crate::error::Error;
+
+const MAGIC: &[u8; 8] = b"LADOGAST";
+const FORMAT: u32 = 1;
+pub(crate) const FOOTER_BYTES: usize = 3 * 12 + 4 + 4 + 8;
+
+/// The end of a table: where everything else is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Footer {
+    pub filter: BlockHandle,
+    pub index: BlockHandle,
+    pub properties: BlockHandle,
+}
+
+impl Footer {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        for handle in [self.filter, self.index, self.properties] {
+            out.extend_from_slice(&handle.offset.to_le_bytes());
+            out.extend_from_slice(&handle.size.to_le_bytes());
+        }
+        out.extend_from_slice(&FORMAT.to_le_bytes());
+        let crc = crc32c::crc32c(&out[start..]);
+        out.extend_from_slice(&crc.to_le_bytes());
+        out.extend_from_slice(MAGIC);
+    }
+
+    /// Checks the last bytes of a file of `file_bytes` bytes.
+    pub(crate) fn decode(path: &Path, file_bytes: u64, bytes: &[u8]) -> Result<Footer, Error> {
+        let offset = file_bytes.saturating_sub(FOOTER_BYTES as u64);
+        let corrupt = |what, expected: &dyn std::fmt::Debug, found: &dyn std::fmt::Debug| Error::Corruption {
+            path: path.into(),
+            offset,
+            what,
+            expected: format!("{expected:?}"),
+            found: format!("{found:?}"),
+        };
+        let mut reader = Reader::new(bytes);
+        let mut handle = || Some(BlockHandle { offset: reader.u64()?, size: reader.u32()? });
+        let (filter, index, properties) = (handle(), handle(), handle());
+        let (format, crc, magic) = (reader.u32(), reader.u32(), reader.bytes(8));
+        let (Some(filter), Some(index), Some(properties)) = (filter, index, properties) else {
+            return Err(corrupt("table footer", &FOOTER_BYTES, &bytes.len()));
+        };
+        if magic != Some(MAGIC) {
+            return Err(corrupt("table magic", &Some(MAGIC), &magic));
+        }
+        let computed = crc32c::crc32c(&bytes[..FOOTER_BYTES - 12]);
+        if crc != Some(computed) {
+            return Err(corrupt("footer checksum", &Some(computed), &crc));
+        }
+        if let Some(found) = format.filter(|&format| format > FORMAT) {
+            return Err(Error::NewerFormat { path: path.into(), found, supported: FORMAT });
+        }
+        for handle in [filter, index, properties] {
+            if handle.offset.saturating_add(handle.size.into()) > offset {
+                return Err(corrupt("block handle", &offset, &handle));
+            }
+        }
+        Ok(Footer { filter, index, properties })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let handle = |offset| BlockHandle { offset, size: 10 };
+        let footer = Footer { filter: handle(0), index: handle(10), properties: handle(20) };
+        let mut bytes = Vec::new();
+        footer.encode(&mut bytes);
+        assert_eq!(bytes.len(), FOOTER_BYTES);
+        let size = 30 + FOOTER_BYTES as u64;
+        assert_eq!(Footer::decode(Path::new("t"), size, &bytes).expect("intact"), footer);
+        assert!(Footer::decode(Path::new("t"), size - 1, &bytes).is_err(), "a handle beyond the file");
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(Footer::decode(Path::new("t"), size, &flipped).is_err(), "bit {bit}");
+        }
+    }
+}

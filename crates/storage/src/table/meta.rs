@@ -1,0 +1,78 @@
+use ladoga_model::{KEY_BYTES_MAX, Version};
+
+use crate::coding::{Reader, put_short_bytes};
+
+/// What the manifest keeps of a table, so that opening a store opens no table.
+///
+/// ```text
+/// meta := number u64, file_bytes u64, records u64, tombstones u64, blob_bytes u64, newest timestamp u64, node u16,
+///         oldest timestamp u64, node u16, smallest key, largest key, n u32, blob file u64 × n
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableMeta {
+    pub number: u64,
+    pub file_bytes: u64,
+    pub records: u64,
+    pub tombstones: u64,
+    /// Bytes of blob files that the records name.
+    pub blob_bytes: u64,
+    pub newest: Version,
+    pub oldest: Version,
+    pub smallest: Box<[u8]>,
+    pub largest: Box<[u8]>,
+    pub blobs: Vec<u64>,
+}
+
+impl TableMeta {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        for number in [self.number, self.file_bytes, self.records, self.tombstones, self.blob_bytes] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        for version in [self.newest, self.oldest] {
+            out.extend_from_slice(&version.timestamp.to_le_bytes());
+            out.extend_from_slice(&version.node.to_le_bytes());
+        }
+        put_short_bytes(out, &self.smallest);
+        put_short_bytes(out, &self.largest);
+        out.extend_from_slice(&(self.blobs.len() as u32).to_le_bytes());
+        self.blobs.iter().for_each(|blob| out.extend_from_slice(&blob.to_le_bytes()));
+    }
+
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<TableMeta> {
+        let (number, file_bytes) = (reader.u64()?, reader.u64()?);
+        let (records, tombstones, blob_bytes) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let newest = Version { timestamp: reader.u64()?, node: reader.u16()? };
+        let oldest = Version { timestamp: reader.u64()?, node: reader.u16()? };
+        let (smallest, largest) = (reader.short_bytes()?, reader.short_bytes()?);
+        let count = reader.u32()? as usize;
+        let blobs = reader.bytes(count.checked_mul(8)?)?;
+        let (blobs, _) = blobs.as_chunks::<8>();
+        let blobs = blobs.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+        let key = |key: &[u8]| !key.is_empty() && key.len() <= KEY_BYTES_MAX;
+        let sound = key(smallest) && key(largest) && smallest <= largest && tombstones <= records;
+        let (smallest, largest) = (smallest.into(), largest.into());
+        sound.then_some(TableMeta {
+            number,
+            file_bytes,
+            records,
+            tombstones,
+            blob_bytes,
+            newest,
+            oldest,
+            smallest,
+            largest,
+            blobs,
+        })
+    }
+
+    /// Whether `key` lies between the smallest and the largest key.
+    #[inline]
+    pub(crate) fn covers(&self, key: &[u8]) -> bool {
+        *self.smallest <= *key && *key <= *self.largest
+    }
+
+    /// What this table costs on disk, its blob files included.
+    pub(crate) const fn disk_bytes(&self) -> u64 {
+        self.file_bytes + self.blob_bytes
+    }
+}

@@ -1,0 +1,41 @@
+//! Sorted tables: immutable files of records in key order, each key once.
+//!
+//! ```text
+//! table  := data block*, filter block, index block, properties block, footer
+//! stored := payload, compression u8, raw_len u32, crc u32        (how every block stands in the file)
+//! data   := record*, tag u8 × n, offset u32 × n, n u32           (tag: the key's hash >> 56)
+//! filter := blocked bloom filter: 64-byte lines, probes u8
+//! index  := n u32, (separator, offset u64) × n, end u64          (separator: over every key before the block,
+//!                                                                 at most its first key; u16 length first)
+//! footer := (offset u64, size u32) of filter, index, properties; format u32, crc u32, "LADOGAST"
+//! ```
+//!
+//! A block's checksum is crc32c over the table's number, the block's offset and all that precedes the checksum, so a
+//! block in the wrong place is found out too.
+
+mod block;
+mod builder;
+mod cursor;
+mod filter;
+mod footer;
+mod index;
+mod meta;
+mod reader;
+mod stored;
+
+pub(crate) use block::Block;
+pub(crate) use builder::TableBuilder;
+pub(crate) use cursor::TableCursor;
+pub(crate) use footer::{FOOTER_BYTES, Footer};
+pub(crate) use meta::TableMeta;
+pub(crate) use reader::{Access, Resident, Table, TableGet, TableShared};
+pub(crate) use stored::{BlockHandle, decode_stored};
+
+pub(crate) use filter::Filter;
+pub(crate) use index::Index;
+
+/// A data block is closed when its records have this size.
+const BLOCK_BYTES: usize = 4096;
+
+/// A length in a file above this is no length.
+const BLOCK_BYTES_MAX: usize = 64 << 20;

@@ -1,0 +1,286 @@
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use ladoga_env::{Disk, File, OpenMode};
+use ladoga_model::Stamp;
+
+use super::{Block, BlockHandle, FOOTER_BYTES, Filter, Footer, Index, TableMeta, decode_stored};
+use crate::blob::{BlobRef, BlobRegistry};
+use crate::cache::{BlockCache, CacheEntry};
+use crate::error::Error;
+use crate::paths;
+use crate::record::{Kind, Record};
+use crate::stats::Counters;
+
+/// What all tables of a store share.
+pub(crate) struct TableShared {
+    pub disk: Arc<dyn Disk>,
+    pub dir: PathBuf,
+    pub cache: BlockCache,
+    pub counters: Arc<Counters>,
+    pub blobs: Arc<BlobRegistry>,
+}
+
+/// How far a read may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// What is in memory, ours or the system's; never waits for the disk.
+    Memory,
+    /// The disk too.
+    Disk,
+    /// The disk too, and what is read is not worth keeping.
+    Once,
+}
+
+/// A point read's answer.
+#[derive(Debug)]
+pub(crate) enum TableGet {
+    Found {
+        stamp: Stamp,
+        kind: Kind,
+        value: Bytes,
+    },
+    Absent,
+    /// It takes the disk, and the read may not go there.
+    NeedsDisk,
+}
+
+/// The parts of a table that every read needs.
+pub(crate) struct Resident {
+    pub index: Index,
+    pub filter: Filter,
+}
+
+impl Resident {
+    pub(crate) const fn memory_bytes(&self) -> usize {
+        self.index.memory_bytes() + self.filter.memory_bytes()
+    }
+}
+
+/// One table. Its file is removed when the last one to use it is done with an obsolete one.
+pub(crate) struct Table {
+    meta: TableMeta,
+    path: PathBuf,
+    shared: Arc<TableShared>,
+    file: OnceLock<Arc<dyn File>>,
+    pinned: OnceLock<Arc<Resident>>,
+    obsolete: AtomicBool,
+    /// Keeps the blob files that the records name.
+    blobs: Vec<BlobRef>,
+}
+
+/// The place in the cache of a table's index and filter; no block begins there.
+const RESIDENT: u64 = u64::MAX;
+
+impl Table {
+    pub(crate) fn new(shared: &Arc<TableShared>, meta: TableMeta) -> Arc<Table> {
+        let blobs = meta.blobs.iter().map(|&blob| shared.blobs.refer(blob)).collect();
+        Arc::new(Table {
+            path: paths::table(&shared.dir, meta.number),
+            shared: shared.clone(),
+            file: OnceLock::new(),
+            pinned: OnceLock::new(),
+            obsolete: AtomicBool::new(false),
+            blobs,
+            meta,
+        })
+    }
+
+    pub(crate) const fn meta(&self) -> &TableMeta {
+        &self.meta
+    }
+
+    pub(crate) const fn path(&self) -> &PathBuf {
+        &self.path
+    }
+
+    /// Gets everything ready that reads from memory need. What fails here fails again, and is told, where it is needed.
+    pub(crate) fn warm(&self) {
+        if let Err(error) = self.resident(Access::Once) {
+            tracing::warn!(%error, "could not load a table's index");
+        }
+    }
+
+    /// Says that no version names this table any more.
+    pub(crate) fn retire(&self) {
+        self.obsolete.store(true, Ordering::SeqCst);
+    }
+
+    /// Another reference to the blob file `number`, which a record of this table names.
+    pub(crate) fn blob_ref(&self, number: u64) -> Option<BlobRef> {
+        self.blobs.iter().find(|blob| blob.number() == number).cloned()
+    }
+
+    /// Reads `key`; `hash` is its hash.
+    pub(crate) fn get(&self, hash: u64, key: &[u8], access: Access) -> Result<TableGet, Error> {
+        let loaded;
+        let resident = match self.pinned.get() {
+            Some(pinned) => pinned,
+            None => match self.resident(access)? {
+                Some(resident) => {
+                    loaded = resident;
+                    &loaded
+                }
+                None => return Ok(TableGet::NeedsDisk),
+            },
+        };
+        if !resident.filter.may_contain(hash) {
+            self.shared.counters.filter_negatives.add(1);
+            return Ok(TableGet::Absent);
+        }
+        let (offset, size) = resident.index.place(resident.index.block_of(key));
+        let Some(block) = self.block(offset, size, access)? else { return Ok(TableGet::NeedsDisk) };
+        match block.find(hash, key) {
+            Ok(Some(Record { stamp, kind, value, .. })) => {
+                Ok(TableGet::Found { stamp, kind, value: block.share(value) })
+            }
+            Ok(None) => Ok(TableGet::Absent),
+            Err(_) => Err(self.broken(offset)),
+        }
+    }
+
+    /// The index and the filter; `None` where that takes the disk and may not.
+    pub(crate) fn resident(&self, access: Access) -> Result<Option<Arc<Resident>>, Error> {
+        if let Some(pinned) = self.pinned.get() {
+            return Ok(Some(pinned.clone()));
+        }
+        let key = (self.meta.number, RESIDENT);
+        if let Some(resident) = self.shared.cache.resident(key) {
+            return Ok(Some(resident));
+        }
+        if access == Access::Memory {
+            return Ok(None);
+        }
+        let resident = Arc::new(self.load_resident()?);
+        let bytes = resident.memory_bytes() as u64;
+        if self.shared.cache.pin(bytes) {
+            if self.pinned.set(resident.clone()).is_err() {
+                self.shared.cache.unpin(bytes);
+            }
+        } else {
+            self.shared.cache.insert(key, CacheEntry::Resident(resident.clone()));
+        }
+        Ok(Some(resident))
+    }
+
+    fn load_resident(&self) -> Result<Resident, Error> {
+        let footer = self.footer()?;
+        let filter = self.read_handle(footer.filter)?;
+        let filter = Filter::parse(filter).ok_or_else(|| self.broken(footer.filter.offset))?;
+        let index = self.read_handle(footer.index)?;
+        let index = Index::parse(&index).ok_or_else(|| self.broken(footer.index.offset))?;
+        Ok(Resident { index, filter })
+    }
+
+    pub(crate) fn footer(&self) -> Result<Footer, Error> {
+        let file = self.file()?;
+        let file_bytes = file.len().map_err(Error::io("measure", &self.path))?;
+        if file_bytes != self.meta.file_bytes {
+            return Err(self.counted(Error::Corruption {
+                path: self.path.clone(),
+                offset: file_bytes,
+                what: "table length",
+                expected: self.meta.file_bytes.to_string(),
+                found: file_bytes.to_string(),
+            }));
+        }
+        let offset = file_bytes.saturating_sub(FOOTER_BYTES as u64);
+        let mut bytes = vec![0; FOOTER_BYTES.min(file_bytes as usize)];
+        file.read_exact_at(&mut bytes, offset).map_err(Error::io("read", &self.path))?;
+        Footer::decode(&self.path, file_bytes, &bytes).map_err(|error| self.counted(error))
+    }
+
+    pub(crate) fn read_handle(&self, handle: BlockHandle) -> Result<Bytes, Error> {
+        let mut stored = vec![0; handle.size as usize];
+        let file = self.file()?;
+        file.read_exact_at(&mut stored, handle.offset).map_err(Error::io("read", &self.path))?;
+        self.checked(handle.offset, stored)
+    }
+
+    fn checked(&self, offset: u64, stored: Vec<u8>) -> Result<Bytes, Error> {
+        decode_stored(&self.path, self.meta.number, offset, stored).map_err(|error| self.counted(error))
+    }
+
+    /// A data block, from the cache or the file; `None` where it takes the disk and may not.
+    pub(crate) fn block(&self, offset: u64, size: u64, access: Access) -> Result<Option<Block>, Error> {
+        let key = (self.meta.number, offset);
+        if let Some(block) = self.shared.cache.block(key) {
+            if access != Access::Once {
+                self.shared.counters.cache_hits.add(1);
+            }
+            return Ok(Some(block));
+        }
+        let Some(stored) = self.read_stored(offset, size, access)? else { return Ok(None) };
+        let bytes = self.checked(offset, stored)?;
+        let block = Block::parse(bytes).ok_or_else(|| self.broken(offset))?;
+        if access != Access::Once {
+            self.shared.counters.cache_misses.add(1);
+            self.shared.cache.insert(key, CacheEntry::Block(block.clone()));
+        }
+        Ok(Some(block))
+    }
+
+    fn read_stored(&self, offset: u64, size: u64, access: Access) -> Result<Option<Vec<u8>>, Error> {
+        // Checked when the index was read: blocks lie one behind the other, before the filter.
+        if offset + size > self.meta.file_bytes {
+            return Err(self.broken(offset));
+        }
+        let mut stored = vec![0; size as usize];
+        if access == Access::Memory {
+            let Some(file) = self.file.get() else { return Ok(None) };
+            let read = file.try_read_exact_at(&mut stored, offset).map_err(Error::io("read", &self.path))?;
+            if !read {
+                return Ok(None);
+            }
+        } else {
+            self.file()?.read_exact_at(&mut stored, offset).map_err(Error::io("read", &self.path))?;
+        }
+        self.shared.counters.block_reads.add(1);
+        self.shared.counters.block_read_bytes.add(size);
+        Ok(Some(stored))
+    }
+
+    fn file(&self) -> Result<&Arc<dyn File>, Error> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let file =
+            self.shared.disk.open(&self.path, OpenMode::Read).map_err(Error::io("open", &self.path))?;
+        Ok(self.file.get_or_init(|| file))
+    }
+
+    /// The error for bytes that pass their checksum and are not what the format asks for.
+    pub(crate) fn broken(&self, offset: u64) -> Error {
+        self.counted(Error::Corruption {
+            path: self.path.clone(),
+            offset,
+            what: "block",
+            expected: "a block of the table format".to_owned(),
+            found: "bytes that are none".to_owned(),
+        })
+    }
+
+    fn counted(&self, error: Error) -> Error {
+        self.shared.counters.corrupt_reads.add(1);
+        error
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        let cache = &self.shared.cache;
+        if let Some(pinned) = self.pinned.get() {
+            cache.unpin(pinned.memory_bytes() as u64);
+        }
+        if !*self.obsolete.get_mut() {
+            return;
+        }
+        cache.remove((self.meta.number, RESIDENT));
+        // What cannot be removed now is found as an orphan at the next open.
+        if let Err(error) = self.shared.disk.remove(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "could not remove an obsolete table");
+        }
+    }
+}

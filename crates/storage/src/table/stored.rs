@@ -1,0 +1,133 @@
+use std::path::Path;
+
+use bytes::Bytes;
+
+use super::BLOCK_BYTES_MAX;
+use crate::coding::u32_at;
+use crate::error::Error;
+use crate::options::Compression;
+
+/// Behind the payload: compression, raw length, checksum.
+const TRAILER_BYTES: usize = 1 + 4 + 4;
+
+/// Where a block stands in its file; the size includes the trailer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct BlockHandle {
+    pub offset: u64,
+    pub size: u32,
+}
+
+// Persisted: never change these.
+const PLAIN: u8 = 0;
+const LZ4: u8 = 1;
+const ZSTD: u8 = 2;
+
+const ZSTD_LEVEL: i32 = 1;
+
+fn checksum(table: u64, offset: u64, covered: &[u8]) -> u32 {
+    let mut place = [0; 16];
+    place[..8].copy_from_slice(&table.to_le_bytes());
+    place[8..].copy_from_slice(&offset.to_le_bytes());
+    crc32c::crc32c_append(crc32c::crc32c(&place), covered)
+}
+
+/// Appends a block as it stands in the file at `offset`. What compression does not make an eighth smaller stays plain.
+pub(super) fn encode_stored(
+    out: &mut Vec<u8>,
+    table: u64,
+    offset: u64,
+    raw: &[u8],
+    compression: Compression,
+) -> BlockHandle {
+    assert!(raw.len() <= BLOCK_BYTES_MAX, "callers bound a block");
+    let start = out.len();
+    let tag = match compression {
+        Compression::None => PLAIN,
+        Compression::Lz4 => append_if_smaller(out, raw, LZ4, &lz4_flex::block::compress(raw)),
+        Compression::Zstd => match zstd::bulk::compress(raw, ZSTD_LEVEL) {
+            Ok(packed) => append_if_smaller(out, raw, ZSTD, &packed),
+            Err(_) => PLAIN,
+        },
+    };
+    if tag == PLAIN {
+        out.extend_from_slice(raw);
+    }
+    out.push(tag);
+    out.extend_from_slice(&(raw.len() as u32).to_le_bytes());
+    let crc = checksum(table, offset, &out[start..]);
+    out.extend_from_slice(&crc.to_le_bytes());
+    BlockHandle { offset, size: (out.len() - start) as u32 }
+}
+
+fn append_if_smaller(out: &mut Vec<u8>, raw: &[u8], tag: u8, packed: &[u8]) -> u8 {
+    if packed.len() + raw.len() / 8 > raw.len() {
+        return PLAIN;
+    }
+    out.extend_from_slice(packed);
+    tag
+}
+
+/// Checks a block as it was read from the file and gives back what it was made from.
+pub(crate) fn decode_stored(path: &Path, table: u64, offset: u64, stored: Vec<u8>) -> Result<Bytes, Error> {
+    let corrupt = |what, expected: String, found: String| Error::Corruption {
+        path: path.into(),
+        offset,
+        what,
+        expected,
+        found,
+    };
+    let Some(payload) = stored.len().checked_sub(TRAILER_BYTES) else {
+        let expected = format!("at least {TRAILER_BYTES} bytes");
+        return Err(corrupt("block size", expected, stored.len().to_string()));
+    };
+    let crc = u32_at(&stored, payload + 5);
+    let computed = checksum(table, offset, &stored[..payload + 5]);
+    if crc != computed {
+        return Err(corrupt("block checksum", format!("{computed:#010x}"), format!("{crc:#010x}")));
+    }
+    let (tag, raw_len) = (stored[payload], u32_at(&stored, payload + 1) as usize);
+    if raw_len > BLOCK_BYTES_MAX {
+        return Err(corrupt("block length", format!("at most {BLOCK_BYTES_MAX}"), raw_len.to_string()));
+    }
+    let raw = match tag {
+        PLAIN => {
+            let mut stored = stored;
+            stored.truncate(payload);
+            stored
+        }
+        LZ4 => lz4_flex::block::decompress(&stored[..payload], raw_len)
+            .map_err(|error| corrupt("LZ4 block", "compressed bytes".to_owned(), error.to_string()))?,
+        ZSTD => zstd::bulk::decompress(&stored[..payload], raw_len)
+            .map_err(|error| corrupt("Zstandard block", "compressed bytes".to_owned(), error.to_string()))?,
+        other => return Err(corrupt("compression", "0, 1 or 2".to_owned(), other.to_string())),
+    };
+    if raw.len() != raw_len {
+        return Err(corrupt("block length", raw_len.to_string(), raw.len().to_string()));
+    }
+    Ok(Bytes::from(raw))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let raw = b"the same words, the same words, the same words, the same words".repeat(2);
+        for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
+            let mut stored = Vec::new();
+            let handle = encode_stored(&mut stored, 3, 40, &raw, compression);
+            assert_eq!(handle, BlockHandle { offset: 40, size: stored.len() as u32 });
+            assert_eq!(compression == Compression::None, stored.len() > raw.len());
+            let path = Path::new("t");
+            assert_eq!(decode_stored(path, 3, 40, stored.clone()).expect("intact"), raw);
+            assert!(decode_stored(path, 3, 41, stored.clone()).is_err(), "a block in the wrong place");
+            assert!(decode_stored(path, 4, 40, stored.clone()).is_err(), "a block of another table");
+            for bit in 0..stored.len() * 8 {
+                let mut flipped = stored.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                assert!(decode_stored(path, 3, 40, flipped).is_err(), "bit {bit}");
+            }
+        }
+    }
+}

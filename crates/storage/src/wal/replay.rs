@@ -1,0 +1,120 @@
+use std::path::Path;
+
+use ladoga_env::{Disk, OpenMode};
+
+use crate::error::Error;
+use crate::frame::{Frames, Header, Leftovers, LogKind, missing_frame};
+use crate::levels::read_file;
+use crate::paths;
+
+/// One group of the log: which segment it is in, where, and the batches' bytes.
+pub(crate) struct Group<'a> {
+    pub segment: u64,
+    pub path: &'a Path,
+    pub offset: u64,
+    pub sequence: u64,
+    pub payload: &'a [u8],
+}
+
+/// What came of reading the log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Replayed {
+    /// The sequence that the next group gets.
+    pub next_sequence: u64,
+    /// The number that the next segment gets.
+    pub next_number: u64,
+    /// Segments behind the end of the log, to be removed before the next one is made.
+    pub behind: Vec<u64>,
+    /// Groups in those: lost with one before them; only where not every group is synced.
+    pub lost_groups: u64,
+}
+
+/// Gives every group of the segments from `first_wal` on to `apply`, in order; the first has `first_sequence`.
+///
+/// A group that is missing is a torn tail where nothing says that it had been on disk: the log ends there. Otherwise
+/// it is corruption.
+pub(crate) fn replay(
+    disk: &dyn Disk,
+    dir: &Path,
+    first_wal: u64,
+    first_sequence: u64,
+    apply: &mut dyn FnMut(Group<'_>) -> Result<(), Error>,
+) -> Result<Replayed, Error> {
+    let numbers = segments(disk, dir, first_wal)?;
+    let mut replayed =
+        Replayed { next_sequence: first_sequence, next_number: first_wal, ..Replayed::default() };
+    for (index, &number) in numbers.iter().enumerate() {
+        let path = paths::wal(dir, number);
+        let bytes = read_file(disk, &path)?;
+        let header = Header::decode(LogKind::Wal, &path, &bytes)?;
+        let follows = Header { number, first_sequence: replayed.next_sequence };
+        if number != replayed.next_number || header != Some(follows) {
+            drop(bytes);
+            replayed.lost_groups = lost_in(disk, dir, &numbers[index..], replayed.next_sequence)?;
+            replayed.behind = numbers[index..].to_vec();
+            break;
+        }
+        replayed.next_number = number + 1;
+        replayed.next_sequence = replay_segment(&path, &bytes, follows, apply)?;
+    }
+    Ok(replayed)
+}
+
+/// The numbers of the segments from `first_wal` on, in order.
+pub(crate) fn segments(disk: &dyn Disk, dir: &Path, first_wal: u64) -> Result<Vec<u64>, Error> {
+    let wal_dir = paths::wal_dir(dir);
+    let names = disk.list(&wal_dir).map_err(Error::io("list", wal_dir))?;
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| paths::parse(name, "", ".wal")).collect();
+    numbers.retain(|&number| number >= first_wal);
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// The answer is the sequence that follows the segment's last group.
+fn replay_segment(
+    path: &Path,
+    bytes: &[u8],
+    header: Header,
+    apply: &mut dyn FnMut(Group<'_>) -> Result<(), Error>,
+) -> Result<u64, Error> {
+    let Header { number: segment, first_sequence } = header;
+    let mut frames = Frames::new(bytes, segment, first_sequence);
+    loop {
+        let offset = frames.offset() as u64;
+        let Some(frame) = frames.next_frame() else { break };
+        apply(Group { segment, path, offset, sequence: frame.sequence, payload: frame.payload })?;
+    }
+    let (offset, expected) = (frames.offset().min(bytes.len()), frames.expected());
+    let lost = Leftovers::find(&bytes[offset..], segment, expected);
+    if lost.durable >= expected {
+        return Err(missing_frame(path, bytes, offset, expected));
+    }
+    Ok(expected)
+}
+
+/// Group `expected` is nowhere. Counts the groups in the rest of the log, unless one of them says that the missing one
+/// was durable.
+fn lost_in(disk: &dyn Disk, dir: &Path, rest: &[u64], expected: u64) -> Result<u64, Error> {
+    let mut lost = 0;
+    for &number in rest {
+        let path = paths::wal(dir, number);
+        let bytes = read_file(disk, &path)?;
+        let leftovers = Leftovers::find(&bytes, number, expected);
+        if leftovers.durable >= expected {
+            return Err(missing_frame(&path, &bytes, 0, expected));
+        }
+        lost += leftovers.frames;
+    }
+    Ok(lost)
+}
+
+/// Makes what was replayed durable: it is about to be shown to readers, and a crash before it was synced must not take
+/// it back.
+pub(crate) fn sync_segments(disk: &dyn Disk, dir: &Path, first_wal: u64) -> Result<(), Error> {
+    for number in segments(disk, dir, first_wal)? {
+        let path = paths::wal(dir, number);
+        let file = disk.open(&path, OpenMode::ReadWrite).map_err(Error::io("open", &path))?;
+        file.sync_data().map_err(Error::io("sync", path))?;
+    }
+    Ok(())
+}

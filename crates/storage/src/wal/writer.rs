@@ -1,0 +1,92 @@
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ladoga_env::{Disk, File, OpenMode};
+
+use crate::batch::WriteBatch;
+use crate::error::Error;
+use crate::frame::{FRAME_HEADER_BYTES, Header, LogKind, encode_frame};
+use crate::paths;
+
+/// One segment of the log.
+///
+/// Protocol: `create begin (append | sync)*`.
+pub(crate) struct WalWriter {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    number: u64,
+    offset: u64,
+    capacity: u64,
+    frame: Vec<u8>,
+}
+
+impl WalWriter {
+    /// Makes an empty segment of full size, durably.
+    pub(crate) fn create(
+        disk: &dyn Disk,
+        dir: &Path,
+        number: u64,
+        capacity: u64,
+    ) -> Result<WalWriter, Error> {
+        let path = paths::wal(dir, number);
+        let file = disk.open(&path, OpenMode::CreateNew).map_err(Error::io("create", &path))?;
+        let prepared = (|| {
+            file.allocate(capacity).map_err(Error::io("allocate", &path))?;
+            file.sync_data().map_err(Error::io("sync", &path))?;
+            let wal_dir = paths::wal_dir(dir);
+            disk.sync_dir(&wal_dir).map_err(Error::io("sync directory", wal_dir))
+        })();
+        if let Err(error) = prepared {
+            // Nothing was promised about it, and its number is needed again.
+            drop(file);
+            disk.remove(&path).map_err(Error::io("remove", &path))?;
+            return Err(error);
+        }
+        Ok(WalWriter { file, path, number, offset: 0, capacity, frame: Vec::new() })
+    }
+
+    /// Says which group comes first.
+    pub(crate) fn begin(&mut self, first_sequence: u64) -> Result<(), Error> {
+        assert_eq!(self.offset, 0, "a segment begins once");
+        let header = Header { number: self.number, first_sequence }.encode(LogKind::Wal);
+        self.file.write_all_at(&header, 0).map_err(Error::io("write", &self.path))?;
+        self.offset = header.len() as u64;
+        Ok(())
+    }
+
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn file(&self) -> Arc<dyn File> {
+        self.file.clone()
+    }
+
+    pub(crate) const fn path(&self) -> &PathBuf {
+        &self.path
+    }
+
+    /// Whether a group of `bytes` bytes of batches fits.
+    pub(crate) const fn has_room(&self, bytes: usize) -> bool {
+        self.offset + (FRAME_HEADER_BYTES + bytes) as u64 <= self.capacity
+    }
+
+    /// Appends a group as one frame; the answer is its size. On `StorageFull` nothing has happened: the next append
+    /// goes to the same place.
+    pub(crate) fn append(
+        &mut self,
+        sequence: u64,
+        durable: u64,
+        batches: &[WriteBatch],
+    ) -> Result<u64, Error> {
+        let parts = batches.iter().map(WriteBatch::bytes);
+        encode_frame(&mut self.frame, self.number, sequence, durable, parts);
+        self.file.write_all_at(&self.frame, self.offset).map_err(Error::io("write", &self.path))?;
+        self.offset += self.frame.len() as u64;
+        Ok(self.frame.len() as u64)
+    }
+
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        self.file.sync_data().map_err(Error::io("sync", &self.path))
+    }
+}

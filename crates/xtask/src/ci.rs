@@ -1,0 +1,141 @@
+//! The one command that is CI, on a laptop as on the server: steps in order, the first failure stops.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use crate::workspace::Workspace;
+use crate::{Outcome, TaskResult, cargo, smoke, tidy};
+
+struct Step {
+    name: &'static str,
+    run: fn(&Workspace) -> TaskResult,
+}
+
+/// Cheap checks first: what a person is most likely to have wrong is told soonest.
+const STEPS: [Step; 8] = [
+    Step { name: "fmt", run: fmt },
+    Step { name: "clippy", run: clippy },
+    Step { name: "test", run: test },
+    Step { name: "doc", run: doc },
+    Step { name: "tidy", run: tidy::task },
+    Step { name: "deny", run: deny },
+    Step { name: "fuzz-smoke", run: smoke::fuzz },
+    Step { name: "bench-smoke", run: smoke::bench },
+];
+
+pub(crate) fn task(workspace: &Workspace) -> TaskResult {
+    run_steps(&STEPS, workspace, &mut std::io::stdout())
+}
+
+fn fmt(workspace: &Workspace) -> TaskResult {
+    for manifest in workspace.manifests() {
+        cargo::run(&mut cargo::command(
+            workspace,
+            &["fmt", "--all", "--manifest-path", manifest, "--", "--check"],
+        ))?;
+    }
+    Ok(Outcome::Passed)
+}
+
+fn clippy(workspace: &Workspace) -> TaskResult {
+    for manifest in workspace.manifests() {
+        let arguments =
+            ["clippy", "--workspace", "--all-targets", "--manifest-path", manifest, "--", "-D", "warnings"];
+        cargo::run(&mut cargo::command(workspace, &arguments))?;
+    }
+    Ok(Outcome::Passed)
+}
+
+fn test(workspace: &Workspace) -> TaskResult {
+    cargo::run(&mut cargo::command(workspace, &["test", "--workspace"]))
+}
+
+fn doc(workspace: &Workspace) -> TaskResult {
+    let mut command = cargo::command(workspace, &["doc", "--no-deps", "--workspace"]);
+    cargo::run(command.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn deny(workspace: &Workspace) -> TaskResult {
+    if !cargo::has_subcommand(workspace, "deny") {
+        return Ok(Outcome::Skipped("cargo-deny is not installed".to_owned()));
+    }
+    // Advisories are left to `cargo deny check advisories`: they need the network, and they change while the code
+    // does not, so they would fail a commit that did nothing wrong.
+    cargo::run(&mut cargo::command(workspace, &["deny", "check", "bans", "licenses", "sources"]))
+}
+
+/// Runs the steps up to the first failure and ends with a table. A closed output is no reason to stop.
+fn run_steps(steps: &[Step], workspace: &Workspace, out: &mut dyn Write) -> TaskResult {
+    let mut table = String::new();
+    let (mut passed, mut skipped, mut failure) = (0, 0, None);
+    for step in steps {
+        if failure.is_some() {
+            table.push_str(&row(step.name, "not run", None));
+            continue;
+        }
+        let _ = writeln!(out, "==> {}", step.name).and_then(|()| out.flush());
+        let started = Instant::now();
+        let result = (step.run)(workspace);
+        let elapsed = started.elapsed();
+        let verdict = match &result {
+            Ok(Outcome::Passed) => "passed".to_owned(),
+            Ok(Outcome::Skipped(reason)) => format!("skipped: {reason}"),
+            Err(reason) => format!("FAILED: {reason}"),
+        };
+        let _ = writeln!(out, "<== {}: {verdict} ({:.1} s)\n", step.name, elapsed.as_secs_f64());
+        table.push_str(&row(step.name, &verdict, Some(elapsed)));
+        match result {
+            Ok(Outcome::Passed) => passed += 1,
+            Ok(Outcome::Skipped(_)) => skipped += 1,
+            Err(reason) => failure = Some(format!("step {} failed: {reason}", step.name)),
+        }
+    }
+    let failed = usize::from(failure.is_some());
+    let _ = writeln!(out, "{table}steps: {passed} passed, {failed} failed, {skipped} skipped");
+    failure.map_or(Ok(Outcome::Passed), Err)
+}
+
+fn row(name: &str, verdict: &str, elapsed: Option<Duration>) -> String {
+    let duration = elapsed.map_or_else(String::new, |elapsed| format!("{:.1} s", elapsed.as_secs_f64()));
+    format!("  {name:<12} {duration:>9}  {verdict}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSES: fn(&Workspace) -> TaskResult = |_| Ok(Outcome::Passed);
+    const SKIPS: fn(&Workspace) -> TaskResult =
+        |_| Ok(Outcome::Skipped("the tool is not installed".to_owned()));
+    const FAILS: fn(&Workspace) -> TaskResult = |_| Err("two files differ".to_owned());
+
+    fn printed(steps: &[Step]) -> (TaskResult, String) {
+        let mut out = Vec::new();
+        let result = run_steps(steps, &Workspace::here(), &mut out);
+        (result, String::from_utf8(out).expect("only text is printed"))
+    }
+
+    #[test]
+    fn the_first_failure_stops_the_run_and_is_the_result() {
+        let steps = [
+            Step { name: "one", run: PASSES },
+            Step { name: "two", run: SKIPS },
+            Step { name: "three", run: FAILS },
+            Step { name: "four", run: PASSES },
+        ];
+        let (result, text) = printed(&steps);
+        assert_eq!(result, Err("step three failed: two files differ".to_owned()));
+        assert!(text.contains("==> three"), "{text}");
+        assert!(!text.contains("==> four"), "a step after a failure was run: {text}");
+        assert!(text.contains("skipped: the tool is not installed"), "{text}");
+        assert!(text.lines().any(|line| line.contains("four") && line.contains("not run")), "{text}");
+        assert!(text.ends_with("steps: 1 passed, 1 failed, 1 skipped\n"), "{text}");
+    }
+
+    #[test]
+    fn steps_that_pass_or_are_skipped_pass_the_run() {
+        let (result, text) = printed(&[Step { name: "one", run: PASSES }, Step { name: "two", run: SKIPS }]);
+        assert_eq!(result, Ok(Outcome::Passed));
+        assert!(text.ends_with("steps: 1 passed, 0 failed, 1 skipped\n"), "{text}");
+    }
+}

@@ -1,0 +1,73 @@
+//! What CI runs, as ordinary code: `cargo xtask help` lists the tasks.
+//!
+//! Nothing here depends on another crate of the workspace, so a broken crate cannot take its own checks down.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a development tool reads the checkout itself; env::Disk is for data"
+)]
+
+mod cargo;
+mod ci;
+mod smoke;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use workspace::Workspace;
+
+const HELP: &str = "\
+cargo xtask TASK
+
+  tidy         file and function length, banned words, unsafe, arrows between crates, links
+  ci           everything that must pass: formatting, clippy, tests, docs, tidy, deny, smokes
+  fuzz-smoke   every fuzz target for a moment, on stable Rust
+  bench-smoke  every benchmark, tiny
+  help         this text
+";
+
+/// How a task ended when nothing was wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    /// There was nothing to run; the text says why.
+    Skipped(String),
+}
+
+/// The error is what a person reads, complete in itself.
+type TaskResult = Result<Outcome, String>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [task] = arguments.as_slice() else {
+        return usage_error("expected exactly one task");
+    };
+    let workspace = Workspace::here();
+    let result = match task.as_str() {
+        "tidy" => tidy::task(&workspace),
+        "ci" => ci::task(&workspace),
+        "fuzz-smoke" => smoke::fuzz(&workspace),
+        "bench-smoke" => smoke::bench(&workspace),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        unknown => return usage_error(&format!("unknown task `{unknown}`")),
+    };
+    match result {
+        Ok(Outcome::Passed) => ExitCode::SUCCESS,
+        Ok(Outcome::Skipped(reason)) => {
+            println!("{task}: skipped: {reason}");
+            ExitCode::SUCCESS
+        }
+        Err(reason) => {
+            eprintln!("{task}: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage_error(reason: &str) -> ExitCode {
+    eprint!("xtask: {reason}\n\n{HELP}");
+    ExitCode::from(2)
+}

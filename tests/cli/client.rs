@@ -1,0 +1,169 @@
+use crate::support::{Ladoga, Node, Outcome, Port, value};
+
+/// Runs a command of the client against this node.
+fn run(node: &Node, arguments: &[&str]) -> Outcome {
+    ask(node, arguments).run()
+}
+
+fn ask(node: &Node, arguments: &[&str]) -> Ladoga {
+    let url = node.url();
+    Ladoga::new(arguments.iter().copied().chain(["--url", &url]))
+}
+
+#[test]
+fn a_value_is_put_read_and_deleted() {
+    let node = Node::start();
+    let put = run(&node, &["put", "lake", "deep and cold"]).expect_success();
+    assert_eq!(put.stdout, b"", "scripts like it quiet");
+    assert_eq!(node.connect().value("lake").as_deref(), Some(&b"deep and cold"[..]));
+    let get = run(&node, &["get", "lake"]).expect_success();
+    assert_eq!(get.text().trim_end_matches('\n'), "deep and cold");
+    run(&node, &["delete", "lake"]).expect_success();
+    assert_eq!(node.connect().value("lake"), None);
+    run(&node, &["delete", "lake"]).expect_success();
+}
+
+#[test]
+fn a_key_that_is_not_there_is_a_failure() {
+    let node = Node::start();
+    let missing = run(&node, &["get", "absent"]).expect_failure(1, &["absent"]);
+    assert_eq!(missing.stdout, b"");
+    assert_eq!(missing.stderr.lines().count(), 1, "{missing:?}");
+}
+
+#[test]
+fn a_value_may_come_from_the_standard_input() {
+    let node = Node::start();
+    let all: Vec<u8> = (0..=u8::MAX).cycle().take(100_000).collect();
+    for bytes in [b"text\n".to_vec(), b"\n\n".to_vec(), Vec::new(), all, value(1, 2 << 20)] {
+        ask(&node, &["put", "key"]).input(&bytes).run().expect_success();
+        assert!(node.connect().value("key").as_ref() == Some(&bytes), "{} bytes were changed", bytes.len());
+        // Not a byte more or less where it is read by another program.
+        let read = run(&node, &["get", "key"]).expect_success();
+        assert!(read.stdout == bytes, "{} bytes were printed as {}", bytes.len(), read.stdout.len());
+    }
+}
+
+#[test]
+fn an_empty_argument_is_an_empty_value() {
+    let node = Node::start();
+    ask(&node, &["put", "key", ""]).input(b"not this").run().expect_success();
+    assert_eq!(node.connect().value("key"), Some(Vec::new()));
+    assert_eq!(run(&node, &["get", "key"]).expect_success().stdout, b"");
+}
+
+#[test]
+fn keys_are_taken_as_they_are_typed() {
+    let node = Node::start();
+    for key in [
+        "a+b",
+        "a b",
+        "100%",
+        "%41",
+        "a&id=b",
+        "a=b",
+        "a#b",
+        "a?b",
+        "a/b",
+        "\u{43b}\u{430}\u{434}\u{43e}\u{433}\u{430}",
+        "\n",
+    ] {
+        run(&node, &["put", key, key]).expect_success();
+        assert_eq!(node.connect().value(key).as_deref(), Some(key.as_bytes()), "{key:?}");
+        assert_eq!(run(&node, &["get", key]).expect_success().stdout, key.as_bytes(), "{key:?}");
+        run(&node, &["delete", key]).expect_success();
+        assert_eq!(node.connect().value(key), None, "{key:?}");
+    }
+}
+
+#[test]
+fn a_key_may_begin_with_a_dash() {
+    let node = Node::start();
+    run(&node, &["put", "-", "dash"]).expect_success();
+    assert_eq!(node.connect().value("-").as_deref(), Some(&b"dash"[..]));
+    let url = node.url();
+    Ladoga::new(["put", "--url", &url, "--", "--key", "-value"]).run().expect_success();
+    assert_eq!(node.connect().value("--key").as_deref(), Some(&b"-value"[..]));
+}
+
+#[test]
+fn a_range_is_printed_in_order() {
+    let node = Node::start();
+    for key in ["c", "a", "d", "b"] {
+        node.connect().put(key, format!("value-of-{key}").as_bytes());
+    }
+    let printed = |arguments: &[&str]| {
+        let text = run(&node, arguments).expect_success().text().to_owned();
+        let found = ["a", "b", "c", "d"]
+            .into_iter()
+            .filter_map(|key| Some((text.find(&format!("value-of-{key}"))?, key)));
+        let found: Vec<_> = found.collect();
+        assert!(found.is_sorted(), "not in order: {text}");
+        found.into_iter().map(|(_, key)| key).collect::<String>()
+    };
+    assert_eq!(printed(&["range", "a"]), "abcd");
+    assert_eq!(printed(&["range", "b", "d"]), "bc");
+    assert_eq!(printed(&["range", "x"]), "");
+    assert_eq!(printed(&["range", "b", "b"]), "");
+}
+
+#[test]
+fn the_status_is_told() {
+    let node = Node::start();
+    run(&node, &["status"]).expect_success();
+}
+
+#[test]
+fn a_refusal_of_the_node_is_passed_on() {
+    let node = Node::start();
+    let long = "k".repeat(4_097);
+    for arguments in
+        [&["get", long.as_str()][..], &["put", &long, "value"], &["delete", &long], &["range", &long]]
+    {
+        run(&node, arguments).expect_failure(1, &["4096"]);
+    }
+    for arguments in
+        [&["get", ""][..], &["put", "", "value"], &["delete", ""], &["range", ""], &["range", "a", ""]]
+    {
+        run(&node, arguments).expect_reason(&["empty"]);
+    }
+}
+
+#[test]
+fn a_node_that_is_not_there_is_named() {
+    let port = Port::claim();
+    let url = port.url();
+    let address = port.address().to_string();
+    for arguments in [&["get", "k"][..], &["put", "k", "v"], &["delete", "k"], &["range", "a"], &["status"]] {
+        let outcome = Ladoga::new(arguments.iter().copied().chain(["--url", &url])).run();
+        outcome.expect_failure(1, &[&address]);
+    }
+}
+
+#[test]
+fn a_url_that_is_none_is_named() {
+    for url in ["", "nonsense", "ftp://127.0.0.1:1", "http://", "http://127.0.0.1:65536"] {
+        let outcome = Ladoga::new(["get", "k", "--url", url]).run();
+        outcome.expect_reason(&["url"]);
+    }
+}
+
+#[test]
+fn a_url_may_end_with_a_slash() {
+    let node = Node::start();
+    let url = format!("{}/", node.url());
+    Ladoga::new(["put", "k", "value", "--url", &url]).run().expect_success();
+    assert_eq!(node.connect().value("k").as_deref(), Some(&b"value"[..]));
+}
+
+#[test]
+fn a_large_value_passes_through_the_client() {
+    let node = Node::start();
+    let largest = value(3, 64 << 20);
+    ask(&node, &["put", "large"]).input(&largest).run().expect_success();
+    assert!(run(&node, &["get", "large"]).expect_success().stdout == largest);
+    let mut over = largest;
+    over.push(0);
+    ask(&node, &["put", "larger"]).input(&over).run().expect_reason(&["67108864"]);
+    assert_eq!(node.connect().value("larger"), None);
+}

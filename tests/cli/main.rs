@@ -1,0 +1,16 @@
+//! The commands that people type: what they print, what they refuse, and how they end.
+//!
+//! - `help`: what the binary says about itself
+//! - `settings`: wrong ones are named before anything is opened
+//! - `precedence`: a flag wins over the environment, which wins over the file
+//! - `client`: `get`, `put`, `delete`, `range`, `status`
+#![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
+
+#[path = "../support/mod.rs"]
+#[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
+mod support;
+
+mod client;
+mod help;
+mod precedence;
+mod settings;

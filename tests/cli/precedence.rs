@@ -1,0 +1,97 @@
+use std::fs;
+use std::path::PathBuf;
+
+use crate::support::{Directory, Launch, Node};
+
+struct File {
+    directory: Directory,
+}
+
+impl File {
+    fn new(text: &str) -> File {
+        let file = File { directory: Directory::new() };
+        fs::write(file.path(), text).expect("a file of settings");
+        file
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("ladoga.toml")
+    }
+
+    fn text(&self) -> String {
+        self.path().to_str().expect("a path of text").to_owned()
+    }
+}
+
+/// What the line at the start says, which names where it listens, the directory, the durability and the memory.
+fn start_line(node: &Node) -> String {
+    let log = node.log();
+    let line = log.lines().find(|line| line.contains(&node.address().to_string()));
+    line.unwrap_or_else(|| panic!("no line says where the node listens:\n{log}")).to_owned()
+}
+
+#[test]
+fn the_line_at_the_start_says_what_counts() {
+    let node = Launch::new().flag("--fsync", "everysec").flag("--memory", "64MiB").start();
+    let line = start_line(&node);
+    for word in [node.data().to_str().expect("a path of text"), "everysec", "64"] {
+        assert!(line.contains(word), "{word:?} is not in {line:?}");
+    }
+    assert_eq!(node.log().lines().count(), 1, "quiet by default:\n{}", node.log());
+}
+
+#[test]
+fn the_file_is_read() {
+    let file = File::new("fsync = \"never\"\nmemory = \"48MiB\"\nthreads = 1\n");
+    let node = Launch::new().flag("--config", &file.text()).start();
+    let line = start_line(&node);
+    assert!(line.contains("never") && line.contains("48"), "{line}");
+}
+
+#[test]
+fn the_file_may_be_named_in_the_environment() {
+    let file = File::new("fsync = \"never\"\n");
+    let node = Launch::new().env("LADOGA_CONFIG", &file.text()).start();
+    assert!(start_line(&node).contains("never"), "{}", start_line(&node));
+}
+
+#[test]
+fn the_environment_wins_over_the_file() {
+    let file = File::new("fsync = \"never\"\nmemory = \"48MiB\"\n");
+    let node = Launch::new().flag("--config", &file.text()).env("LADOGA_FSYNC", "everysec").start();
+    let line = start_line(&node);
+    assert!(line.contains("everysec") && !line.contains("never") && line.contains("48"), "{line}");
+}
+
+#[test]
+fn a_flag_wins_over_the_environment_and_the_file() {
+    // The harness names where it listens, and the directory, by flags; the others must not matter then.
+    let file =
+        File::new("listen = \"127.0.0.1:1\"\ndata = \"/nowhere\"\nfsync = \"never\"\nmemory = \"48MiB\"\n");
+    let launch =
+        Launch::new().flag("--config", &file.text()).flag("--fsync", "always").flag("--memory", "64MiB");
+    let launch = launch.env("LADOGA_LISTEN", "127.0.0.1:2").env("LADOGA_DATA", "/nowhere/else");
+    let node = launch.env("LADOGA_FSYNC", "everysec").env("LADOGA_MEMORY", "32MiB").start();
+    let line = start_line(&node);
+    assert!(line.contains("always") && line.contains("64"), "{line}");
+    assert!(!line.contains("nowhere") && !line.contains("everysec") && !line.contains("48"), "{line}");
+}
+
+#[test]
+fn the_environment_alone_is_enough() {
+    let node = Launch::new().env("LADOGA_FSYNC", "never").env("LADOGA_THREADS", "1").start();
+    assert!(start_line(&node).contains("never"), "{}", start_line(&node));
+}
+
+#[test]
+fn a_cluster_of_one_is_a_node() {
+    let launch = Launch::new();
+    let url = launch.url();
+    let mut node = launch.flag("--cluster", &url).start();
+    node.connect().put("key", b"value");
+    node.stop();
+    let launch = Launch::new();
+    let url = launch.url();
+    let node = launch.flag("--cluster", &url).flag("--advertise", &url).data(node.data()).start();
+    assert_eq!(node.connect().request("GET", "/v0/entity?id=key&replicas=1/1", None).text(), "value");
+}

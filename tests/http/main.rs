@@ -1,0 +1,32 @@
+//! The HTTP API, as a client sees it: every row of its table, and what clients do that no table foresees.
+//!
+//! - `entity`: values by key
+//! - `keys`: which bytes a key may have, and how they are written
+//! - `values`: how long a value may be
+//! - `ranges`: many records, in order, chunk by chunk
+//! - `replicas`: the parameters that say how many copies
+//! - `refusals`: requests that are understood and not granted
+//! - `lengths`: bodies without a length, with a wrong one, with one too many
+//! - `headers`: headers that are too large, and `Expect`
+//! - `malformed`: what is no request at all
+//! - `connections`: pipelines, single bytes, requests that break off
+//! - `timeouts`: requests that do not arrive
+//! - `node`: the status and the metrics
+#![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
+
+#[path = "../support/mod.rs"]
+#[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
+mod support;
+
+mod connections;
+mod entity;
+mod headers;
+mod keys;
+mod lengths;
+mod malformed;
+mod node;
+mod ranges;
+mod refusals;
+mod replicas;
+mod timeouts;
+mod values;

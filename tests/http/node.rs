@@ -1,0 +1,26 @@
+use crate::support::Node;
+
+#[test]
+fn a_node_that_serves_says_so() {
+    let node = Node::start();
+    let mut connection = node.connect();
+    for _ in 0..3 {
+        assert_eq!(connection.request("GET", "/v0/status", None).status, 200);
+    }
+    assert_eq!(connection.request("GET", "/v0/status?x=y", None).status, 200);
+}
+
+#[test]
+fn metrics_are_in_the_format_of_prometheus() {
+    let node = Node::start();
+    let mut connection = node.connect();
+    connection.put("k", b"value");
+    connection.get("k");
+    connection.get("absent");
+    connection.request("GET", "/nothing", None);
+    let response = connection.request("GET", "/metrics", None);
+    assert_eq!(response.status, 200);
+    let content_type = response.header("content-type").unwrap_or_default();
+    assert!(content_type.starts_with("text/plain"), "{content_type}");
+    assert!(node.metrics().series().count() > 20);
+}

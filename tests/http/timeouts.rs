@@ -1,0 +1,66 @@
+use crate::support::{Launch, Node, assert_refusal, entity};
+
+/// A node that is not patient: tests cannot wait as long as clients in the world may take.
+fn impatient() -> Node {
+    Launch::new().env("LADOGA_REQUEST_TIMEOUT_MS", "300").start()
+}
+
+#[test]
+fn a_head_that_does_not_arrive_is_answered_and_closed() {
+    let node = impatient();
+    for part in
+        ["G", "GET /v0/status HTTP/1.1\r\n", "GET /v0/status HTTP/1.1\r\nHost: h\r\n", "PUT /v0/entity?id=k"]
+    {
+        let mut connection = node.connect();
+        connection.send(part);
+        let response = connection.response();
+        assert_refusal(&response, 408, part);
+        assert!(response.closes(), "{part:?}");
+        connection.expect_closed();
+    }
+}
+
+#[test]
+fn a_body_that_does_not_arrive_is_answered_and_closed() {
+    let node = impatient();
+    for (length, sent) in [(10, 0), (10, 9), (1_000_000, 999_999), (64 << 20, 1 << 20)] {
+        let mut connection = node.connect();
+        connection
+            .send(format!("PUT {} HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n", entity("k")));
+        connection.send(vec![b'v'; sent]);
+        let response = connection.response();
+        assert_refusal(&response, 408, &format!("{sent} of {length} bytes"));
+        assert!(response.closes(), "{sent} of {length} bytes");
+        connection.expect_closed();
+    }
+    assert_eq!(node.connect().value("k"), None);
+}
+
+#[test]
+fn a_request_that_comes_after_others_has_its_time_too() {
+    let node = impatient();
+    let mut connection = node.connect();
+    connection.put("k", b"value");
+    connection.send(format!("GET {} HTTP/1.1\r\nHost: h\r\n\r\nGET /v0/sta", entity("k")));
+    assert_eq!(connection.response().text(), "value");
+    assert_refusal(&connection.response(), 408, "the second of two");
+    connection.expect_closed();
+}
+
+#[test]
+fn clients_that_dawdle_do_not_hold_up_others() {
+    let node = impatient();
+    let mut slow: Vec<_> = (0..50).map(|_| node.connect()).collect();
+    for connection in &mut slow {
+        connection.send("PUT /v0/entity?id=slow HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\nvalue");
+    }
+    let mut quick = node.connect();
+    for index in 0..200 {
+        quick.put("quick", format!("{index}").as_bytes());
+    }
+    for mut connection in slow {
+        assert_refusal(&connection.response(), 408, "a slow client");
+        connection.expect_closed();
+    }
+    assert_eq!(node.connect().value("slow"), None);
+}

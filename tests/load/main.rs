@@ -1,0 +1,16 @@
+//! Many clients at a time, and clients that nobody would wish for.
+//!
+//! - `writers`: clients that write at once, and see what they wrote
+//! - `connections`: more connections than threads
+//! - `overload`: more than there is room for
+//! - `slow`: clients that stop reading, or stop sending
+#![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
+
+#[path = "../support/mod.rs"]
+#[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
+mod support;
+
+mod connections;
+mod overload;
+mod slow;
+mod writers;

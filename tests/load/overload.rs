@@ -1,0 +1,93 @@
+use crate::support::{Connection, Node, assert_refusal, entity, range, value};
+
+/// Far above any bound that a node should have.
+const ATTEMPTS: usize = 2_000;
+const BYTES: usize = 1 << 20;
+
+/// Announces a PUT and waits for the word to go on, or for another.
+fn announce_put(node: &Node, key: &str, bytes: usize) -> (Connection, crate::support::Response) {
+    let mut connection = node.connect();
+    connection.send(format!(
+        "PUT {} HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: {bytes}\r\n\r\n",
+        entity(key)
+    ));
+    let response = connection.response();
+    (connection, response)
+}
+
+#[test]
+fn values_over_capacity_are_refused_before_they_are_sent_and_the_others_arrive() {
+    for bytes in [BYTES, 200_000] {
+        let node = Node::start();
+        let mut admitted = Vec::new();
+        let refused = (0..ATTEMPTS).find_map(|number| {
+            let (connection, response) = announce_put(&node, &format!("key{number:04}"), bytes);
+            if response.status == 100 {
+                admitted.push(connection);
+                return None;
+            }
+            Some(response)
+        });
+        let refused = refused.expect("a bound for values that are on their way in");
+        assert_refusal(&refused, 503, "PUT over capacity");
+        assert!(admitted.len() >= 8, "only {} values may come in at once", admitted.len());
+
+        // Reads, deletions and the status are not what there is too much of.
+        assert_eq!(node.connect().request("GET", "/v0/status", None).status, 200);
+        assert_eq!(node.connect().value("absent"), None);
+        node.connect().delete("absent");
+
+        for (number, connection) in admitted.iter_mut().enumerate() {
+            connection.send(value(number as u64, bytes));
+            assert_eq!(connection.response().status, 201);
+        }
+        // There is room again.
+        let (mut connection, response) = announce_put(&node, "again", bytes);
+        assert_eq!(response.status, 100);
+        connection.send(value(0, bytes));
+        assert_eq!(connection.response().status, 201);
+        for number in 0..admitted.len() {
+            assert!(node.connect().value(format!("key{number:04}")) == Some(value(number as u64, bytes)));
+        }
+    }
+}
+
+#[test]
+fn ranges_over_capacity_are_refused_and_the_others_go_on() {
+    let node = Node::start();
+    let mut writer = node.connect();
+    // More than the sockets between the two ends hold.
+    for index in 0..256_u64 {
+        writer.put(format!("key{index:03}"), &value(index, 100_000));
+    }
+    let mut stalled = Vec::new();
+    let refused = (0..ATTEMPTS).find_map(|_| {
+        let mut connection = node.connect();
+        connection.send_request("GET", &range("key", None), None);
+        let head = connection.response_head();
+        if head.status == 200 {
+            stalled.push(connection);
+            return None;
+        }
+        let length = head.header("content-length").expect("a length").parse().expect("a length");
+        let body = connection.try_read_exactly(length).expect("a reason");
+        Some(crate::support::Response { body, ..head })
+    });
+    assert_refusal(&refused.expect("a bound for ranges under way"), 503, "a range over capacity");
+    assert!(stalled.len() >= 8, "only {} ranges at once", stalled.len());
+
+    assert!(writer.value("key000") == Some(value(0, 100_000)));
+    writer.put("key000", b"new");
+    let first = &mut stalled[0];
+    for index in 0..256_u64 {
+        let (_, found) = first.next_record().expect("a stream").expect("a record");
+        assert!(found == value(index, 100_000), "key{index:03}");
+    }
+    assert_eq!(first.next_record().expect("the end of a stream"), None);
+    // One has ended, so another may begin.
+    crate::support::wait_until("room for a range", || {
+        let mut connection = node.connect();
+        connection.send_request("GET", &range("key", Some(b"key005")), None);
+        connection.response_head().status == 200
+    });
+}

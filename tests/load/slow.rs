@@ -1,0 +1,147 @@
+use crate::support::{Connection, Launch, Node, entity, range, value};
+
+const MIB: u64 = 1 << 20;
+const MEMORY: u64 = 16 * MIB;
+/// What a process has resident beside its budget: code, stacks, the allocator's own bookkeeping, buffers of sockets.
+const OVERHEAD: u64 = 48 * MIB;
+
+fn small_node() -> Node {
+    Launch::new().flag("--memory", "16MiB").start()
+}
+
+#[track_caller]
+fn check_memory(node: &Node, when: &str) {
+    let resident = node.resident_bytes();
+    assert!(resident < MEMORY + OVERHEAD, "{} MiB resident {when}", resident / MIB);
+}
+
+/// Others are served as if nothing were.
+fn check_service(node: &Node) {
+    let mut connection = node.connect();
+    for index in 0..200_u64 {
+        let key = format!("other{index}");
+        connection.put(&key, &value(index, 2_000));
+        assert!(connection.value(&key) == Some(value(index, 2_000)));
+    }
+    let records = connection.request("GET", &range("other", None), None).records();
+    assert_eq!(records.len(), 200);
+}
+
+#[test]
+fn readers_that_stop_reading_cost_little_and_hold_up_nobody() {
+    let node = small_node();
+    let mut writer = node.connect();
+    for index in 0..6_000_u64 {
+        writer.put(format!("key{index:04}"), &value(index, 16_000));
+    }
+    let mut stalled: Vec<Connection> = (0..16).map(|_| node.connect()).collect();
+    for connection in &mut stalled {
+        connection.send_request("GET", &range("key", None), None);
+        assert_eq!(connection.response_head().status, 200);
+        assert!(connection.next_record().expect("a stream").is_some());
+    }
+    check_service(&node);
+    check_memory(&node, "with 16 readers of 96 MB that stopped");
+    // One of them goes on, and has missed nothing.
+    let reader = &mut stalled[5];
+    for index in 1..6_000_u64 {
+        let (key, found) = reader.next_record().expect("a stream").expect("a record");
+        assert_eq!(key, format!("key{index:04}").into_bytes());
+        assert!(found == value(index, 16_000), "key{index:04}");
+    }
+    assert_eq!(reader.next_record().expect("the end of a stream"), None);
+    check_memory(&node, "after a whole range");
+    drop(stalled);
+    check_service(&node);
+}
+
+#[test]
+fn a_large_range_needs_no_more_memory_than_a_small_one() {
+    let node = small_node();
+    let mut connection = node.connect();
+    for index in 0..12_u64 {
+        connection.put(format!("large{index:02}"), &value(index, 16 << 20));
+    }
+    connection.send_request("GET", &range("large", None), None);
+    assert_eq!(connection.response_head().status, 200);
+    for index in 0..12_u64 {
+        let (_, found) = connection.next_record().expect("a stream").expect("a record");
+        assert!(found == value(index, 16 << 20), "large{index:02}");
+        check_memory(&node, "during a range of 192 MiB");
+    }
+    assert_eq!(connection.next_record().expect("the end of a stream"), None);
+}
+
+#[test]
+fn readers_of_large_values_that_stop_cost_little() {
+    let node = small_node();
+    let largest = value(1, 64 << 20);
+    node.connect().put("largest", &largest);
+    check_memory(&node, "after a PUT of 64 MiB");
+    let mut stalled: Vec<Connection> = (0..16).map(|_| node.connect()).collect();
+    for connection in &mut stalled {
+        connection.send_request("GET", &entity("largest"), None);
+        assert_eq!(connection.response_head().status, 200);
+    }
+    check_service(&node);
+    check_memory(&node, "with 16 readers of 64 MiB that stopped");
+    assert!(stalled[3].try_read_exactly(64 << 20).expect("a value") == largest);
+}
+
+#[test]
+fn writers_of_large_values_that_stop_cost_little() {
+    let node = small_node();
+    let half = value(2, 32 << 20);
+    let mut stalled: Vec<Connection> = (0..8).map(|_| node.connect()).collect();
+    for (number, connection) in stalled.iter_mut().enumerate() {
+        let target = entity(format!("half{number}"));
+        connection.send(format!("PUT {target} HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n", 64 << 20));
+        connection.send(&half);
+    }
+    check_service(&node);
+    check_memory(&node, "with 8 values of 64 MiB half arrived");
+    stalled[6].send(&half);
+    assert_eq!(stalled[6].response().status, 201);
+    let expected = [&half[..], &half[..]].concat();
+    assert!(node.connect().value("half6") == Some(expected));
+    drop(stalled);
+    assert_eq!(node.connect().value("half5"), None);
+}
+
+#[test]
+fn a_client_that_never_reads_is_disconnected() {
+    let node = Launch::new().env("LADOGA_ANSWER_TIMEOUT_MS", "300").start();
+    let mut writer = node.connect();
+    for index in 0..256_u64 {
+        writer.put(format!("key{index:03}"), &value(index, 100_000));
+    }
+    let mut stalled = node.connect();
+    stalled.send_request("GET", &range("key", None), None);
+    assert_eq!(stalled.response_head().status, 200);
+    crate::support::wait_until("an answer that is given up", || {
+        node.metrics().sum("ladoga_answers_cut_off_total", &[]).is_some_and(|count| count > 0.0)
+    });
+    // What it gets in the end is visibly not all.
+    let mut records = 0;
+    while let Ok(Some(_)) = stalled.next_record() {
+        records += 1;
+    }
+    assert!(records < 256, "it was all sent");
+    assert_eq!(node.connect().request("GET", "/v0/status", None).status, 200);
+}
+
+#[test]
+fn clients_that_pipeline_and_never_read_cost_little() {
+    let node = small_node();
+    node.connect().put("key", &value(5, 100_000));
+    let request = format!("GET {} HTTP/1.1\r\nHost: h\r\n\r\n", entity("key")).repeat(100);
+    let mut greedy: Vec<Connection> = (0..16).map(|_| node.connect()).collect();
+    for connection in &mut greedy {
+        connection.send(&request);
+    }
+    check_service(&node);
+    check_memory(&node, "with 16 clients that asked for 10 MB each and read nothing");
+    for _ in 0..100 {
+        assert!(greedy[2].response().body == value(5, 100_000));
+    }
+}

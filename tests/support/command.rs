@@ -1,0 +1,140 @@
+use std::env;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use super::{Directory, wait_for};
+use std::fs;
+
+/// The binary that is tested.
+const BINARY: &str = env!("CARGO_BIN_EXE_ladoga");
+
+/// A command that runs the binary, with none of the settings that whoever runs the tests may have.
+pub(crate) fn ladoga() -> Command {
+    without_settings(Command::new(BINARY))
+}
+
+/// A command that `wrapper` runs: another program and its arguments, before those of the binary.
+pub(crate) fn ladoga_in(wrapper: &[String]) -> Command {
+    let Some((program, arguments)) = wrapper.split_first() else { return ladoga() };
+    let mut command = Command::new(program);
+    command.args(arguments).arg(BINARY);
+    without_settings(command)
+}
+
+fn without_settings(mut command: Command) -> Command {
+    for (name, _) in env::vars_os() {
+        if name.to_string_lossy().starts_with("LADOGA_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// One run of the binary that ends by itself.
+pub(crate) struct Ladoga {
+    command: Command,
+    directory: Directory,
+    input: Vec<u8>,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// The exit code; `None` where a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+impl Ladoga {
+    pub(crate) fn new<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Ladoga {
+        let mut command = ladoga();
+        command.args(arguments);
+        Ladoga { command, directory: Directory::new(), input: Vec::new() }
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Ladoga {
+        self.command.env(name, value);
+        self
+    }
+
+    /// What it reads from its standard input.
+    pub(crate) fn input(mut self, bytes: &[u8]) -> Ladoga {
+        self.input = bytes.to_vec();
+        self
+    }
+
+    /// The directory it runs in.
+    pub(crate) fn current_dir(mut self, path: &Path) -> Ladoga {
+        self.command.current_dir(path);
+        self
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(mut self) -> Outcome {
+        let output = |name| self.directory.path().join(name);
+        let (stdout, stderr) = (output("stdout"), output("stderr"));
+        self.command.stdin(Stdio::piped());
+        self.command.stdout(File::create(&stdout).expect("a file for the output"));
+        self.command.stderr(File::create(&stderr).expect("a file for the errors"));
+        let mut child = Ended(self.command.spawn().expect("the binary starts"));
+        let mut stdin = child.0.stdin.take().expect("a pipe was asked for");
+        let input = self.input;
+        // Whoever does not read its input is allowed not to.
+        let feeder = thread::spawn(move || drop(stdin.write_all(&input)));
+        let what = format!("the end of {:?}", self.command);
+        let status = wait_for(&what, || child.0.try_wait().expect("a child to wait for"));
+        feeder.join().expect("the input was written");
+        Outcome {
+            code: status.code(),
+            stdout: fs::read(&stdout).expect("the output"),
+            stderr: fs::read_to_string(&stderr).expect("errors of text"),
+        }
+    }
+}
+
+/// Ends a run that its test gave up.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Outcome {
+    /// The output, as text.
+    pub(crate) fn text(&self) -> &str {
+        str::from_utf8(&self.stdout).expect("an output of text")
+    }
+
+    #[track_caller]
+    pub(crate) fn expect_success(self) -> Outcome {
+        assert_eq!(self.code, Some(0), "it failed: {self:?}");
+        self
+    }
+
+    /// It failed, with this code, and told why on its standard error, in words that name all of `named`.
+    #[track_caller]
+    pub(crate) fn expect_failure(self, code: i32, named: &[&str]) -> Outcome {
+        assert_eq!(self.code, Some(code), "it ended otherwise: {self:?}");
+        self.expect_reason(named)
+    }
+
+    /// It failed, and told why on its standard error, in words that name all of `named`.
+    #[track_caller]
+    pub(crate) fn expect_reason(self, named: &[&str]) -> Outcome {
+        assert!(self.code.is_some_and(|code| code != 0), "it did not fail: {self:?}");
+        assert!(!self.stderr.trim().is_empty(), "it failed without a reason: {self:?}");
+        assert!(!self.stderr.contains("panicked"), "it panicked: {self:?}");
+        for name in named {
+            assert!(self.stderr.contains(name), "the reason does not name {name:?}: {self:?}");
+        }
+        self
+    }
+}

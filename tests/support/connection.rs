@@ -1,0 +1,146 @@
+use std::io::{self, BufReader, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+
+use super::response::{read_chunk, split_record};
+use super::{DEADLINE, Response, entity};
+
+/// A connection that sends exactly the bytes that it is told to send.
+pub(crate) struct Connection {
+    stream: BufReader<TcpStream>,
+}
+
+impl Connection {
+    pub(crate) fn open(address: SocketAddr) -> Connection {
+        Connection::try_open(address).expect("a connection to the node")
+    }
+
+    pub(crate) fn try_open(address: SocketAddr) -> io::Result<Connection> {
+        let stream = TcpStream::connect_timeout(&address, DEADLINE)?;
+        stream.set_read_timeout(Some(DEADLINE))?;
+        stream.set_write_timeout(Some(DEADLINE))?;
+        stream.set_nodelay(true)?;
+        Ok(Connection { stream: BufReader::new(stream) })
+    }
+
+    /// Sends these bytes, in one write where the socket takes them.
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.try_send(bytes).expect("a node that reads");
+    }
+
+    pub(crate) fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.stream.get_mut().write_all(bytes.as_ref())
+    }
+
+    /// Sends a request with the headers that its body needs.
+    pub(crate) fn send_request(&mut self, method: &str, target: &str, body: Option<&[u8]>) {
+        self.try_send_request(method, target, body).expect("a node that reads");
+    }
+
+    fn try_send_request(&mut self, method: &str, target: &str, body: Option<&[u8]>) -> io::Result<()> {
+        let length = body.map_or_else(String::new, |body| format!("Content-Length: {}\r\n", body.len()));
+        let mut bytes = format!("{method} {target} HTTP/1.1\r\nHost: ladoga\r\n{length}\r\n").into_bytes();
+        bytes.extend_from_slice(body.unwrap_or_default());
+        self.try_send(bytes)
+    }
+
+    /// Reads an answer to anything but HEAD.
+    pub(crate) fn response(&mut self) -> Response {
+        self.try_response().expect("an answer")
+    }
+
+    pub(crate) fn try_response(&mut self) -> io::Result<Response> {
+        Response::read(&mut self.stream, false)
+    }
+
+    /// Reads an answer to HEAD.
+    pub(crate) fn response_to_head(&mut self) -> Response {
+        Response::read(&mut self.stream, true).expect("an answer")
+    }
+
+    /// Reads an answer up to where its body begins: for those who read the body piece by piece, or never.
+    pub(crate) fn response_head(&mut self) -> Response {
+        Response::read_head(&mut self.stream).expect("the head of an answer")
+    }
+
+    /// Reads one record of a range whose head was read; `None` at its end.
+    pub(crate) fn next_record(&mut self) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
+        Ok(read_chunk(&mut self.stream)?.map(|chunk| split_record(&chunk)))
+    }
+
+    /// Sends a request and reads the answer.
+    pub(crate) fn request(&mut self, method: &str, target: &str, body: Option<&[u8]>) -> Response {
+        self.try_request(method, target, body).expect("an answer")
+    }
+
+    /// As [`Connection::request`]; an error where the node went away before it had answered.
+    pub(crate) fn try_request(
+        &mut self,
+        method: &str,
+        target: &str,
+        body: Option<&[u8]>,
+    ) -> io::Result<Response> {
+        self.try_send_request(method, target, body)?;
+        Response::read(&mut self.stream, method == "HEAD")
+    }
+
+    pub(crate) fn get(&mut self, key: impl AsRef<[u8]>) -> Response {
+        self.request("GET", &entity(key), None)
+    }
+
+    /// The value of a key; `None` where there is none.
+    pub(crate) fn value(&mut self, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
+        let response = self.get(key);
+        match response.status {
+            200 => Some(response.body),
+            404 => None,
+            _ => panic!("a read was answered {} {:?}", response.status, response.text()),
+        }
+    }
+
+    /// Stores a value, which has to work.
+    pub(crate) fn put(&mut self, key: impl AsRef<[u8]>, value: &[u8]) {
+        let response = self.request("PUT", &entity(key), Some(value));
+        assert_eq!((response.status, response.text()), (201, ""), "a write was refused");
+    }
+
+    /// Deletes a key, which has to work.
+    pub(crate) fn delete(&mut self, key: impl AsRef<[u8]>) {
+        let response = self.request("DELETE", &entity(key), None);
+        assert_eq!((response.status, response.text()), (202, ""), "a deletion was refused");
+    }
+
+    /// Reads `length` bytes, whatever they are.
+    pub(crate) fn try_read_exactly(&mut self, length: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        self.stream.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Says that nothing more will be sent.
+    pub(crate) fn finish_sending(&self) {
+        self.stream.get_ref().shutdown(Shutdown::Write).expect("a connection to half-close");
+    }
+
+    /// Waits until the node closes the connection, without having sent anything more.
+    #[track_caller]
+    pub(crate) fn expect_closed(&mut self) {
+        let rest = self.rest();
+        assert!(
+            rest.is_empty(),
+            "something came after the last answer: {:?}",
+            rest.escape_ascii().to_string()
+        );
+    }
+
+    /// Everything that comes until the node closes the connection.
+    #[track_caller]
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        match self.stream.read_to_end(&mut rest) {
+            Ok(_) => rest,
+            // What was sent and never read makes a close a reset.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => rest,
+            Err(error) => panic!("the connection was not closed: {error}"),
+        }
+    }
+}

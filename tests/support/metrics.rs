@@ -1,0 +1,54 @@
+use std::collections::{HashMap, HashSet};
+
+/// One scrape of `/metrics`.
+pub(crate) struct Metrics {
+    /// By name and labels, as they stand in the text.
+    samples: HashMap<String, f64>,
+}
+
+impl Metrics {
+    /// Parses the Prometheus text format; what is not in it panics.
+    pub(crate) fn parse(text: &str) -> Metrics {
+        assert!(text.ends_with('\n'), "the last line of the metrics does not end");
+        let (mut typed, mut samples) = (HashSet::new(), HashMap::new());
+        for line in text.lines() {
+            if let Some(comment) = line.strip_prefix("# ") {
+                let words: Vec<&str> = comment.splitn(3, ' ').collect();
+                match words[..] {
+                    ["HELP", _, text] => assert!(!text.is_empty(), "{line:?}"),
+                    ["TYPE", name, kind] => {
+                        assert!(["counter", "gauge", "histogram", "summary"].contains(&kind), "{line:?}");
+                        assert!(typed.insert(name.to_owned()), "{name} has two types");
+                    }
+                    _ => panic!("no metric: {line:?}"),
+                }
+                continue;
+            }
+            let (series, number) = line.rsplit_once(' ').unwrap_or_else(|| panic!("no metric: {line:?}"));
+            let name = series.split('{').next().unwrap_or_default();
+            let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b':';
+            assert!(!name.is_empty() && name.bytes().all(is_name), "no name: {line:?}");
+            let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+            let has_type = typed.contains(name) || family.is_some_and(|family| typed.contains(family));
+            assert!(has_type, "{name} has no type");
+            let number = number.parse().unwrap_or_else(|_| panic!("no number: {line:?}"));
+            assert!(samples.insert(series.to_owned(), number).is_none(), "{series} is there twice");
+        }
+        Metrics { samples }
+    }
+
+    /// The sum of the series whose name contains each of `parts`, labels included.
+    pub(crate) fn sum(&self, name: &str, labels: &[&str]) -> Option<f64> {
+        let matches = |series: &&String| {
+            series.split('{').next() == Some(name) && labels.iter().all(|label| series.contains(label))
+        };
+        let found: Vec<f64> =
+            self.samples.keys().filter(matches).map(|series| self.samples[series]).collect();
+        (!found.is_empty()).then(|| found.iter().sum())
+    }
+
+    /// Every name and its labels.
+    pub(crate) fn series(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.samples.iter().map(|(series, number)| (series.as_str(), *number))
+    }
+}

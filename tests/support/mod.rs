@@ -1,0 +1,34 @@
+//! What black-box tests drive the binary with: processes, raw connections, files, conditions with a deadline.
+//!
+//! - `wait`: conditions with a deadline; nothing here sleeps for a fixed time
+//! - `files`: directories that go away, bytes that flip
+//! - `port`: ports that nobody else on this machine gets
+//! - `node`: a `ladoga serve` that is started, stopped, killed and started again
+//! - `command`: any other run of the binary
+//! - `connection`: HTTP/1.1 over a raw socket, down to single bytes
+//! - `response`: answers, parsed strictly, chunk by chunk
+//! - `target`: request targets
+//! - `metrics`: the Prometheus text format
+//! - `random`: values that compress badly and can be made again
+
+mod command;
+mod connection;
+mod files;
+mod metrics;
+mod node;
+mod port;
+mod random;
+mod response;
+mod target;
+mod wait;
+
+pub(crate) use command::{Ladoga, Outcome};
+pub(crate) use connection::Connection;
+pub(crate) use files::{Directory, files_below, find_bytes, flip_bit};
+pub(crate) use metrics::Metrics;
+pub(crate) use node::{Launch, Node};
+pub(crate) use port::Port;
+pub(crate) use random::{Random, value};
+pub(crate) use response::{Response, assert_refusal};
+pub(crate) use target::{entity, percent_encoded, range};
+pub(crate) use wait::{DEADLINE, wait_for, wait_until};

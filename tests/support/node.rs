@@ -1,0 +1,218 @@
+use std::fs::{self, File, OpenOptions};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+
+use super::command::ladoga_in;
+use super::{Connection, Directory, Metrics, Port, assert_refusal, wait_for, wait_until};
+
+/// How a node is to be started.
+pub(crate) struct Launch {
+    port: Port,
+    flags: Vec<String>,
+    environment: Vec<(String, String)>,
+    wrapper: Vec<String>,
+    data: Option<PathBuf>,
+}
+
+impl Launch {
+    pub(crate) fn new() -> Launch {
+        Launch {
+            port: Port::claim(),
+            flags: Vec::new(),
+            environment: Vec::new(),
+            wrapper: Vec::new(),
+            data: None,
+        }
+    }
+
+    /// Where it is going to be reached.
+    pub(crate) fn url(&self) -> String {
+        self.port.url()
+    }
+
+    pub(crate) fn flag(mut self, name: &str, value: &str) -> Launch {
+        self.flags.extend([name.to_owned(), value.to_owned()]);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Launch {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// A program and its arguments that run the binary.
+    pub(crate) fn wrapper(mut self, wrapper: &[String]) -> Launch {
+        self.wrapper = wrapper.to_vec();
+        self
+    }
+
+    /// A data directory that somebody else looks after.
+    pub(crate) fn data(mut self, path: &Path) -> Launch {
+        self.data = Some(path.to_path_buf());
+        self
+    }
+
+    /// Starts it and waits until it serves.
+    pub(crate) fn start(self) -> Node {
+        let mut node = self.spawn();
+        node.wait_until_it_serves();
+        node
+    }
+
+    /// Starts it.
+    pub(crate) fn spawn(self) -> Node {
+        let directory = Directory::new();
+        let data = self.data.clone().unwrap_or_else(|| directory.path().join("data"));
+        let mut node = Node { launch: self, process: None, data, directory };
+        node.spawn();
+        node
+    }
+}
+
+/// A node, and a directory that lives as long as this does, however often the node is started.
+pub(crate) struct Node {
+    launch: Launch,
+    process: Option<Child>,
+    data: PathBuf,
+    directory: Directory,
+}
+
+impl Node {
+    /// A node with its default settings.
+    pub(crate) fn start() -> Node {
+        Launch::new().start()
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.launch.port.address()
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.launch.url()
+    }
+
+    pub(crate) fn data(&self) -> &Path {
+        &self.data
+    }
+
+    pub(crate) fn connect(&self) -> Connection {
+        Connection::open(self.address())
+    }
+
+    pub(crate) fn metrics(&self) -> Metrics {
+        let response = self.connect().request("GET", "/metrics", None);
+        assert_eq!(response.status, 200, "the metrics were refused: {}", response.text());
+        Metrics::parse(response.text())
+    }
+
+    /// What it has printed since it was first started.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.as_ref().expect("a node that runs").id()
+    }
+
+    /// Starts it without waiting for anything.
+    pub(crate) fn spawn(&mut self) {
+        assert!(self.process.is_none(), "the node runs already");
+        let log = || OpenOptions::new().create(true).append(true).open(self.log_path());
+        let log = || -> File { log().expect("a file for the log") };
+        let mut command = ladoga_in(&self.launch.wrapper);
+        command.args(["serve", "--listen", &self.address().to_string(), "--data"]).arg(&self.data);
+        command.args(&self.launch.flags).envs(self.launch.environment.iter().cloned());
+        command.stdin(Stdio::null()).stdout(log()).stderr(log());
+        self.process = Some(command.spawn().expect("the binary starts"));
+    }
+
+    /// Starts it again and waits until it serves.
+    pub(crate) fn start_again(&mut self) {
+        self.spawn();
+        self.wait_until_it_serves();
+    }
+
+    pub(crate) fn wait_until_it_serves(&mut self) {
+        let address = self.address();
+        wait_until("a node that serves", || {
+            let ended = self.process.as_mut().expect("a node that was started").try_wait();
+            if let Some(status) = ended.expect("a child to wait for") {
+                panic!("the node ended with {status} instead of serving:\n{}", self.log());
+            }
+            let Ok(mut connection) = Connection::try_open(address) else { return false };
+            let Ok(response) = connection.try_request("GET", "/v0/status", None) else { return false };
+            if response.status != 200 {
+                assert_refusal(&response, 503, "GET /v0/status of a node that opens");
+            }
+            response.status == 200
+        });
+    }
+
+    /// Ends it as a crash would.
+    pub(crate) fn kill(&mut self) {
+        let mut process = self.process.take().expect("a node that runs");
+        process.kill().expect("a process to kill");
+        process.wait().expect("a child to wait for");
+    }
+
+    /// Sends a signal, by its name without `SIG`.
+    pub(crate) fn signal(&self, name: &str) {
+        let script = format!("kill -s {name} {}", self.pid());
+        let status = Command::new("sh").args(["-c", &script]).status().expect("a shell");
+        assert!(status.success(), "SIG{name} could not be sent");
+    }
+
+    /// Waits until it has ended.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let mut process = self.process.take().expect("a node that was started");
+        wait_for("the end of the node", || process.try_wait().expect("a child to wait for"))
+    }
+
+    /// Ends it with `SIGTERM`, which has to work.
+    pub(crate) fn stop(&mut self) {
+        self.signal("TERM");
+        let status = self.wait();
+        assert_eq!(status.code(), Some(0), "the node did not stop cleanly:\n{}", self.log());
+    }
+
+    /// Stops it and starts it again.
+    pub(crate) fn restart(&mut self) {
+        self.stop();
+        self.start_again();
+    }
+
+    /// Kills it and starts it again.
+    pub(crate) fn crash(&mut self) {
+        self.kill();
+        self.start_again();
+    }
+
+    /// The memory that it has resident now, in bytes.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.pid());
+        let status = fs::read_to_string(path).expect("the status of a process that runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a resident set");
+        let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number of kilobytes");
+        kilobytes << 10
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.directory.path().join("log")
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+        if thread::panicking() {
+            let log = self.log();
+            let tail = log.len().saturating_sub(4096);
+            eprintln!("the node's log:\n{}", &log[log.ceil_char_boundary(tail)..]);
+        }
+    }
+}

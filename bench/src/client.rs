@@ -56,7 +56,7 @@ impl Client {
             }
             self.receive()?;
         };
-        self.inbox.take(head.head_bytes);
+        self.inbox.take(head.bytes);
         if head.body != Body::Chunked {
             return Ok(head.status);
         }
@@ -93,9 +93,8 @@ pub(crate) fn check_records(address: SocketAddr, dataset: &Dataset, records: u64
     for _ in 0..count {
         let number = random.below(records);
         let name = String::from_utf8_lossy(&key(number)).into_owned();
-        let (status, body) = client
-            .get(&format!("/v0/entity?id={name}"))
-            .or_fail(|| format!("cannot read {name}"))?;
+        let (status, body) =
+            client.get(&format!("/v0/entity?id={name}")).or_fail(|| format!("cannot read {name}"))?;
         if status != 200 || body != dataset.value(number) {
             return failed(format!("{name} is lost or wrong: status {status}, {} bytes", body.len()));
         }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::arguments::Arguments;
 use crate::machine;
 use crate::references::node::{Node, Settings, binary};
-use crate::report::Results;
+use crate::report::{Contest, Results};
 use crate::scale::Scale;
-use crate::scratch::Scratch;
+use crate::scratch::{Scratch, drop_page_cache};
 use crate::stop::Outcome;
 
 #[derive(Debug)]
@@ -43,6 +43,14 @@ impl Context {
     pub(crate) fn start_node(&self, folder: &Path, fsync: &'static str, memory: &str) -> Outcome<Node> {
         let memory = self.memory.clone().unwrap_or_else(|| memory.to_owned());
         Node::start(&Settings { binary: self.binary()?, folder, fsync, memory, threads: self.threads })
+    }
+
+    /// Empties the page cache, and notes where that was not done. It slows the whole machine down for a while, so the
+    /// smoke leaves it.
+    pub(crate) fn drop_page_cache(&self, contest: &mut Contest) {
+        if self.scale.smoke || !drop_page_cache() {
+            contest.note("the page cache was not dropped (that takes root): what is called cold is warm, on both sides");
+        }
     }
 
     fn binary(&self) -> Outcome<&Path> {

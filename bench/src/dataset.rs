@@ -20,10 +20,6 @@ impl Dataset {
         Self { pool, value_bytes }
     }
 
-    pub(crate) const fn value_bytes(&self) -> usize {
-        self.value_bytes
-    }
-
     pub(crate) fn value(&self, number: u64) -> &[u8] {
         let from = mix(number) as usize % POOL_BYTES;
         &self.pool[from..from + self.value_bytes]

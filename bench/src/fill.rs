@@ -100,7 +100,10 @@ impl Lane {
         while self.waiting.len() > left {
             let Some(reply) = self.inbox.next_reply()? else {
                 if self.inbox.read_from(&mut self.stream)? == 0 {
-                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection"));
+                    return Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "the server closed the connection",
+                    ));
                 }
                 continue;
             };

@@ -9,7 +9,8 @@ const HEADERS_MAX: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) status: u16,
-    pub(crate) head_bytes: usize,
+    /// Of the head itself, the empty line included.
+    pub(crate) bytes: usize,
     pub(crate) body: Body,
     /// Whether the server closes the connection after it.
     pub(crate) close: bool,
@@ -42,7 +43,7 @@ pub(crate) fn parse_head(bytes: &[u8]) -> io::Result<Option<Head>> {
             close = header.value.eq_ignore_ascii_case(b"close");
         }
     }
-    Ok(Some(Head { status, head_bytes, body, close }))
+    Ok(Some(Head { status, bytes: head_bytes, body, close }))
 }
 
 fn malformed(reason: &str) -> io::Error {
@@ -89,7 +90,7 @@ impl Inbox {
         let Body::Bytes(length) = head.body else {
             return Err(malformed("an answer is chunked, expected a length"));
         };
-        let body_start = self.start + head.head_bytes;
+        let body_start = self.start + head.bytes;
         let body_end = body_start + length;
         if body_end > self.end {
             return Ok(None);

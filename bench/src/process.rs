@@ -2,9 +2,8 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
@@ -72,7 +71,7 @@ impl Process {
         while started.elapsed() < limit {
             let status = self.child.try_wait().or_fail(|| format!("cannot wait for `{}`", self.line))?;
             match status {
-                Some(status) if ended_as_asked(status) => return Ok(started.elapsed()),
+                Some(status) if status.success() => return Ok(started.elapsed()),
                 Some(status) => {
                     return failed(format!("`{}` ended with {status}: {}", self.line, self.log_end()));
                 }
@@ -90,7 +89,7 @@ impl Process {
     }
 
     fn signal(&self, signal: Signal) -> Outcome {
-        let pid = Pid::from_raw(self.pid() as i32).or_fail(|| "a process has no number".to_owned())?;
+        let pid = Pid::from_raw(self.pid().cast_signed()).or_fail(|| "a process has no number".to_owned())?;
         rustix::process::kill_process(pid, signal).or_fail(|| format!("cannot signal `{}`", self.line))
     }
 
@@ -107,11 +106,6 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// By itself, or by the signal that we sent.
-fn ended_as_asked(status: ExitStatus) -> bool {
-    status.success() || status.signal() == Some(Signal::TERM.as_raw())
 }
 
 /// Runs a program to its end; answers what it printed. The error has the end of what it printed on either stream.
@@ -178,7 +172,8 @@ fn field_of(text: &str, field: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Waits until the process uses less than 3 % of a core for a second, or for `limit`.
+/// Waits until the process uses at most one tick of the CPU in each quarter of a second, four times in a row, or for
+/// `limit`.
 pub(crate) fn wait_until_quiet(pid: u32, limit: Duration) -> Outcome {
     const WINDOW: Duration = Duration::from_millis(250);
     let started = Instant::now();

@@ -14,6 +14,7 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// A new directory in `parent`.
     pub(crate) fn new(parent: &Path) -> Outcome<Self> {
+        remove_abandoned(parent);
         let path = parent.join(format!("run-{}", std::process::id()));
         fs::create_dir_all(&path).or_fail(|| format!("cannot create {}", path.display()))?;
         let path = path.canonicalize().or_fail(|| format!("cannot resolve {}", path.display()))?;
@@ -43,6 +44,19 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A run that was interrupted could not clean up; what is left of it may be gigabytes.
+fn remove_abandoned(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix("run-")?.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            // Where that fails, it is tried again next time.
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 

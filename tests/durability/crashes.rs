@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use super::model::Writer;
-use crate::support::{Ladoga, Launch, Node, Random, files_below, range, wait_until};
+use crate::support::{Connection, Ladoga, Launch, Node, Random, files_below, range, wait_until};
 
 const WRITERS: u64 = 4;
 
@@ -25,6 +25,15 @@ fn crash_under_load(fsync: &str, rounds: u64) {
     Ladoga::new(["check".as_ref(), node.data().as_os_str()]).run().expect_success();
 }
 
+/// Kills the node however the wait for the moment ends: without it the writers would write for ever.
+struct Kill<'n>(&'n mut Node);
+
+impl Drop for Kill<'_> {
+    fn drop(&mut self) {
+        self.0.kill();
+    }
+}
+
 fn write_and_kill(node: &mut Node, writers: &mut [Writer], acknowledged: u64) {
     let address = node.address();
     let count = AtomicU64::new(0);
@@ -36,11 +45,11 @@ fn write_and_kill(node: &mut Node, writers: &mut [Writer], acknowledged: u64) {
                 scope.spawn(move || writer.write_until_it_breaks(address, count))
             })
             .collect();
+        let _end = Kill(node);
         wait_until("writes that are acknowledged", || {
             let somebody_gave_up = threads.iter().any(thread::ScopedJoinHandle::is_finished);
             somebody_gave_up || count.load(Ordering::Relaxed) >= acknowledged
         });
-        node.kill();
     });
     assert!(count.into_inner() >= acknowledged, "the node was gone before it was killed:\n{}", node.log());
 }
@@ -83,10 +92,10 @@ fn a_crash_while_starting_is_a_crash_like_any_other() {
         write_and_kill(&mut node, &mut writers, 1_500);
         for attempt in 0..6 {
             node.spawn();
-            // At once; once it has begun to work; once it answers.
+            // At once; once it listens, which is before it has opened its directory; once it serves.
             match (round + attempt) % 3 {
                 0 => {}
-                1 => wait_until("a start line", || !node.log().is_empty()),
+                1 => wait_until("a node that listens", || Connection::try_open(node.address()).is_ok()),
                 _ => node.wait_until_it_serves(),
             }
             node.kill();

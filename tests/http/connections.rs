@@ -118,6 +118,24 @@ fn a_request_may_be_cut_anywhere() {
 }
 
 #[test]
+fn white_space_around_headers_does_not_add_up() {
+    let node = Node::start();
+    let mut connection = node.connect();
+    let padding = " ".repeat(200);
+    let put = format!(
+        "PUT {} HTTP/1.1\r\nX-Padded:{padding}v{padding}\r\nContent-Length:{padding}5\r\n\r\nvalue",
+        entity("key")
+    );
+    for number in 0..200 {
+        connection.send(put.repeat(3));
+        for _ in 0..3 {
+            let response = connection.response();
+            assert_eq!(response.status, 201, "round {number}: {}", response.text());
+        }
+    }
+}
+
+#[test]
 fn a_client_that_wants_to_close_is_closed() {
     let node = Node::start();
     node.connect().put("key", b"value");

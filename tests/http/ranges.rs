@@ -67,7 +67,7 @@ fn records_are_sorted_by_the_bytes_of_their_keys() {
     let mut connection = node.connect();
     let mut expected: Vec<Vec<u8>> =
         (0..=u8::MAX).filter(|&byte| byte != b'\n').map(|byte| vec![byte]).collect();
-    for key in ["a\0", "aa", "ab", "a\u{ff}", "key1", "key10", "key2", "B", "\u{42f}"] {
+    for key in ["a\0", "aa", "ab", "a\u{ff}", "key1", "key10", "key2", "BB", "\u{42f}"] {
         expected.push(key.as_bytes().to_vec());
     }
     for key in expected.iter().rev() {

@@ -64,3 +64,14 @@ fn clients_that_dawdle_do_not_hold_up_others() {
     }
     assert_eq!(node.connect().value("slow"), None);
 }
+
+#[test]
+fn a_connection_that_is_not_used_is_closed_without_a_word() {
+    let node = Launch::new().env("LADOGA_IDLE_TIMEOUT_MS", "200").start();
+    let mut unused = node.connect();
+    unused.expect_closed();
+    let mut used = node.connect();
+    used.put("k", b"value");
+    assert_eq!(used.value("k").as_deref(), Some(&b"value"[..]));
+    used.expect_closed();
+}

@@ -1,6 +1,6 @@
 use std::thread;
 
-use crate::support::{Connection, Node, entity};
+use crate::support::{Connection, Launch, Node, Random, entity, value};
 
 const CONNECTIONS: usize = 200;
 
@@ -68,6 +68,62 @@ fn half_of_the_connections_may_send_rubbish() {
                         );
                     }
                 }
+            });
+        }
+    });
+}
+
+/// The requests of a client that is never idle, and the status that each has to be answered with.
+fn endless_request(random: &mut Random, out: &mut Vec<u8>) -> u16 {
+    let target = entity(format!("key{}", random.below(200)));
+    let length = match random.below(10) {
+        0 => return append(out, "DELETE", &target, None, 202),
+        1..4 => return append(out, "GET", "/v0/entity?id=absent", None, 404),
+        4..8 => random.below(100),
+        8 => random.below(3_000),
+        _ if random.below(30) == 0 => 262_000 + random.below(60_000),
+        _ => random.below(40_000),
+    };
+    append(out, "PUT", &target, Some(&value(length, length as usize)), 201)
+}
+
+fn append(out: &mut Vec<u8>, method: &str, target: &str, body: Option<&[u8]>, status: u16) -> u16 {
+    let length = body.map_or_else(String::new, |body| format!("Content-Length: {}\r\n", body.len()));
+    out.extend_from_slice(format!("{method} {target} HTTP/1.1\r\nHost: h\r\n{length}\r\n").as_bytes());
+    out.extend_from_slice(body.unwrap_or_default());
+    status
+}
+
+#[test]
+fn a_connection_that_is_never_idle_goes_on() {
+    const REQUESTS: usize = 20_000;
+    let node = Launch::new().flag("--fsync", "never").start();
+    thread::scope(|scope| {
+        for seed in 0..3 {
+            let (mut sender, mut reader) = node.connect().split();
+            scope.spawn(move || {
+                let (mut random, mut out) = (Random::new(seed), Vec::new());
+                for _ in 0..REQUESTS {
+                    endless_request(&mut random, &mut out);
+                    // The cuts between writes have nothing to do with those between requests.
+                    if out.len() > 10_000 {
+                        let rest = out.split_off(10_000);
+                        sender.send(&out);
+                        out = rest;
+                    }
+                }
+                sender.send(&out);
+                sender.finish_sending();
+            });
+            scope.spawn(move || {
+                let (mut random, mut out) = (Random::new(seed), Vec::new());
+                for number in 0..REQUESTS {
+                    let expected = endless_request(&mut random, &mut out);
+                    out.clear();
+                    let response = reader.response();
+                    assert_eq!(response.status, expected, "request {number}: {}", response.text());
+                }
+                reader.expect_closed();
             });
         }
     });

@@ -1,11 +1,11 @@
-use crate::support::{Connection, Node, assert_refusal, entity, range, value};
+use crate::support::{Connection, Launch, Node, Response, assert_refusal, entity, range, value, wait_until};
 
 /// Far above any bound that a node should have.
 const ATTEMPTS: usize = 2_000;
 const BYTES: usize = 1 << 20;
 
 /// Announces a PUT and waits for the word to go on, or for another.
-fn announce_put(node: &Node, key: &str, bytes: usize) -> (Connection, crate::support::Response) {
+fn announce_put(node: &Node, key: &str, bytes: usize) -> (Connection, Response) {
     let mut connection = node.connect();
     connection.send(format!(
         "PUT {} HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: {bytes}\r\n\r\n",
@@ -71,7 +71,7 @@ fn ranges_over_capacity_are_refused_and_the_others_go_on() {
         }
         let length = head.header("content-length").expect("a length").parse().expect("a length");
         let body = connection.try_read_exactly(length).expect("a reason");
-        Some(crate::support::Response { body, ..head })
+        Some(Response { body, ..head })
     });
     assert_refusal(&refused.expect("a bound for ranges under way"), 503, "a range over capacity");
     assert!(stalled.len() >= 8, "only {} ranges at once", stalled.len());
@@ -85,9 +85,33 @@ fn ranges_over_capacity_are_refused_and_the_others_go_on() {
     }
     assert_eq!(first.next_record().expect("the end of a stream"), None);
     // One has ended, so another may begin.
-    crate::support::wait_until("room for a range", || {
+    wait_until("room for a range", || {
         let mut connection = node.connect();
         connection.send_request("GET", &range("key", Some(b"key005")), None);
         connection.response_head().status == 200
     });
+}
+
+#[test]
+fn connections_over_capacity_are_refused_and_the_others_go_on() {
+    let limited = ["sh", "-c", "ulimit -n 640 && exec \"$@\"", "sh"].map(str::to_owned);
+    let node = Launch::new().wrapper(&limited).start();
+    let mut open = Vec::new();
+    let refused = (0..ATTEMPTS).find_map(|_| {
+        let mut connection = node.connect();
+        let response = connection.request("GET", "/v0/status", None);
+        if response.status == 200 {
+            open.push(connection);
+            return None;
+        }
+        connection.expect_closed();
+        Some(response)
+    });
+    assert_refusal(&refused.expect("a bound for connections"), 503, "a connection over capacity");
+    assert!(open.len() >= 100, "only {} connections at once", open.len());
+    for (number, connection) in open.iter_mut().enumerate() {
+        connection.put(format!("key{number}"), b"value");
+    }
+    open.truncate(50);
+    wait_until("room for a connection", || node.connect().request("GET", "/v0/status", None).status == 200);
 }

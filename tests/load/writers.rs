@@ -7,7 +7,13 @@ const WRITERS: u64 = 8;
 
 #[test]
 fn eight_writers_see_their_own_writes() {
-    let node = Launch::new().flag("--memory", "16MiB").start();
+    for threads in ["1", "2", "5"] {
+        eight_writers(threads);
+    }
+}
+
+fn eight_writers(threads: &str) {
+    let node = Launch::new().flag("--memory", "16MiB").flag("--threads", threads).start();
     thread::scope(|scope| {
         for writer in 0..WRITERS {
             let node = &node;

@@ -116,6 +116,13 @@ impl Connection {
         Ok(bytes)
     }
 
+    /// The same connection twice: one that sends, one that reads.
+    pub(crate) fn split(self) -> (Connection, Connection) {
+        assert!(self.stream.buffer().is_empty(), "something was received that nobody has read");
+        let sender = self.stream.get_ref().try_clone().expect("a second descriptor");
+        (Connection { stream: BufReader::new(sender) }, self)
+    }
+
     /// Says that nothing more will be sent.
     pub(crate) fn finish_sending(&self) {
         self.stream.get_ref().shutdown(Shutdown::Write).expect("a connection to half-close");

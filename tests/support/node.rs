@@ -137,10 +137,7 @@ impl Node {
     pub(crate) fn wait_until_it_serves(&mut self) {
         let address = self.address();
         wait_until("a node that serves", || {
-            let ended = self.process.as_mut().expect("a node that was started").try_wait();
-            if let Some(status) = ended.expect("a child to wait for") {
-                panic!("the node ended with {status} instead of serving:\n{}", self.log());
-            }
+            assert!(!self.has_ended(), "the node ended instead of serving:\n{}", self.log());
             let Ok(mut connection) = Connection::try_open(address) else { return false };
             let Ok(response) = connection.try_request("GET", "/v0/status", None) else { return false };
             if response.status != 200 {
@@ -162,6 +159,12 @@ impl Node {
         let script = format!("kill -s {name} {}", self.pid());
         let status = Command::new("sh").args(["-c", &script]).status().expect("a shell");
         assert!(status.success(), "SIG{name} could not be sent");
+    }
+
+    /// Whether it has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        let process = self.process.as_mut().expect("a node that was started");
+        process.try_wait().expect("a child to wait for").is_some()
     }
 
     /// Waits until it has ended.

@@ -146,7 +146,7 @@ impl Driver {
         };
         let wait = due.saturating_sub(now).min(SWEEP_NS);
         let wait = if wait <= SPIN_NS { 0 } else { wait };
-        let timeout = Timespec { tv_sec: 0, tv_nsec: wait as _ };
+        let timeout = Timespec { tv_sec: 0, tv_nsec: wait.cast_signed() };
         events.clear();
         match epoll::wait(&self.poller, rustix::buffer::spare_capacity(events), Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
@@ -188,9 +188,12 @@ impl Driver {
         connection.free_since_ns = now;
         self.waiting -= 1;
         let class = Class::of(request.operation, reply.status);
-        let good = matches!(class, Class::Put | Class::Get);
-        if good && (self.warmup_ns..self.end_ns).contains(&now) {
-            self.report.good_in_time += 1;
+        if (self.warmup_ns..self.end_ns).contains(&now) {
+            match class {
+                Class::Put | Class::Get => self.report.good_in_time += 1,
+                Class::Busy => self.report.busy_in_time += 1,
+                _ => {}
+            }
         }
         if request.due_ns >= self.warmup_ns {
             self.report.record(class, now - request.due_ns, now - request.sent_ns);
@@ -208,8 +211,9 @@ impl Driver {
             let operation = self.workload.append(&mut connection.outbox);
             connection.waiting.push_back(OnItsWay { due_ns, sent_ns: now, operation });
             connection.turn += 1;
+            self.report.sent_in_time += u64::from(now >= self.warmup_ns);
             if due_ns >= self.warmup_ns {
-                self.report.record_sent(now - due_ns.max(connection.free_since_ns).min(now));
+                self.report.record_lateness(now - due_ns.max(connection.free_since_ns).min(now));
             }
         }
         let sent = self.connections[index].waiting.len() - before;

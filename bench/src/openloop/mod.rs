@@ -18,6 +18,8 @@ mod driver;
 mod plan;
 mod report;
 mod schedule;
+#[cfg(test)]
+mod tests;
 mod workload;
 
 pub(crate) use driver::run;

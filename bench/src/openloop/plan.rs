@@ -53,17 +53,18 @@ impl Plan {
         }
     }
 
-    /// The plan as people write it.
-    pub(crate) fn line(&self) -> String {
+    /// The plan as people write it. `rate` stands for an open loop's, which may be another in each round.
+    pub(crate) fn line(&self, rate: &str) -> String {
         let pace = match self.pace {
-            Pace::PerSecond(rate) => format!("open loop, {rate:.0} requests/s"),
+            Pace::PerSecond(_) => format!("open loop, {rate}"),
             Pace::Closed => "closed loop".to_owned(),
         };
         let pipeline =
             if self.pipeline > 1 { format!(", {} in a pipeline", self.pipeline) } else { String::new() };
-        let length = self
-            .requests_max
-            .map_or_else(|| format!("{:.1} s", self.duration.as_secs_f64()), |count| format!("{count} requests"));
+        let length = self.requests_max.map_or_else(
+            || format!("{:.1} s", self.duration.as_secs_f64()),
+            |count| format!("{count} requests"),
+        );
         format!(
             "{pace}, {} connections{pipeline}, {:.0} % PUT, {} keys, values of {} B, {length}",
             self.connections,

@@ -49,9 +49,11 @@ pub(crate) struct Report {
     all: Histogram<u64>,
     /// How late requests were sent that could have been sent in time: the generator's own fault.
     lateness: Histogram<u64>,
-    pub(crate) sent: u64,
-    /// Good answers that came while requests were still due.
+    /// Requests sent, good answers and 503s received between the end of the warm-up and the end of the schedule: what
+    /// rates are made of. All other counts are of the requests that became due in that time.
+    pub(crate) sent_in_time: u64,
     pub(crate) good_in_time: u64,
+    pub(crate) busy_in_time: u64,
     /// Without an answer within the timeout.
     pub(crate) timeouts: u64,
     /// On a connection that broke.
@@ -71,8 +73,9 @@ impl Report {
             classes: std::array::from_fn(|_| latencies.clone()),
             all: histogram(),
             lateness: histogram(),
-            sent: 0,
+            sent_in_time: 0,
             good_in_time: 0,
+            busy_in_time: 0,
             timeouts: 0,
             lost: 0,
             unsent: 0,
@@ -88,8 +91,7 @@ impl Report {
         self.all.saturating_record(from_due_ns);
     }
 
-    pub(super) fn record_sent(&mut self, lateness_ns: u64) {
-        self.sent += 1;
+    pub(super) fn record_lateness(&mut self, lateness_ns: u64) {
         self.lateness.saturating_record(lateness_ns);
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct Read {
 /// Writes the file that is read later. Every byte is written: a hole would be read without the disk.
 pub(crate) fn lay_out(file: &Path, bytes: u64) -> Outcome {
     let mut command = Command::new(find_program("fio")?);
-    command.args(["--name=layout", "--rw=write", "--bs=1m", "--end_fsync=1", "--ioengine=psync"]);
+    command.args(["--name=layout", "--rw=write", "--bs=4k", "--end_fsync=1", "--ioengine=psync"]);
     command.arg(format!("--filename={}", file.display())).arg(format!("--size={bytes}"));
     output_of(&mut command).map(drop)
 }

@@ -27,7 +27,8 @@ impl Nginx {
         let mut command = Command::new(program);
         command.arg("-p").arg(folder).args(["-c", "nginx.conf", "-e", "stderr"]);
         let body = if body_bytes == 0 { String::new() } else { format!(" \"({body_bytes} bytes)\"") };
-        let line = format!("{} # one worker, `return {status}{body};`", line_of(&command, folder));
+        let line =
+            format!("{} # one worker, location / {{ return {status}{body}; }}", line_of(&command, folder));
         let mut process = Process::spawn(&mut command, line, folder.join("nginx.log"))?;
         process.wait_until(Duration::from_secs(10), || TcpStream::connect(address).is_ok())?;
         Ok(Self { process, address })

@@ -13,8 +13,6 @@ use crate::stop::{OrFail, Outcome, failed};
 
 /// As many as wrk has.
 const CLIENTS: usize = super::wrk::CONNECTIONS;
-/// Of the run that finds out how many requests fill a measured run.
-const TRIAL_REQUESTS: u64 = 20_000;
 
 #[derive(Debug)]
 pub(crate) struct Redis {
@@ -70,14 +68,7 @@ impl Redis {
         Ok(())
     }
 
-    /// `set` or `get` of random keys for about so many seconds.
-    pub(crate) fn run(&self, test: &str, value_bytes: usize, records: u64, seconds: u64) -> Outcome<Counted> {
-        let trial = self.requests(test, value_bytes, records, TRIAL_REQUESTS)?;
-        let count = (trial.per_second * seconds as f64) as u64;
-        self.requests(test, value_bytes, records, count.max(TRIAL_REQUESTS))
-    }
-
-    /// Exactly so many requests.
+    /// So many `set` or `get` of random keys.
     pub(crate) fn requests(
         &self,
         test: &str,
@@ -86,12 +77,12 @@ impl Redis {
         requests: u64,
     ) -> Outcome<Counted> {
         let port = self.address.port().to_string();
-        let options =
-            format!("-t {test} -c {CLIENTS} -d {value_bytes} -r {records} -n {requests} --csv");
+        let options = format!("-t {test} -c {CLIENTS} -d {value_bytes} -r {records} -n {requests} --csv");
         let mut command = Command::new(find_program("redis-benchmark")?);
         command.args(["-h", "127.0.0.1", "-p", &port]).args(options.split(' '));
         let text = output_of(&mut command)?;
-        let per_second = parse(&text).or_fail(|| format!("redis-benchmark printed something else: {text}"))?;
+        let per_second =
+            parse(&text).or_fail(|| format!("redis-benchmark printed something else: {text}"))?;
         Ok(Counted { requests, per_second, line: format!("redis-benchmark -p PORT {options}") })
     }
 }

@@ -54,7 +54,9 @@ impl Wrk {
     fn script_and_arguments(&self) -> (&'static str, Vec<String>) {
         match self.script {
             Script::Get => ("get.lua", vec![self.records.to_string()]),
-            Script::Put { value_bytes } => ("put.lua", vec![self.records.to_string(), value_bytes.to_string()]),
+            Script::Put { value_bytes } => {
+                ("put.lua", vec![self.records.to_string(), value_bytes.to_string()])
+            }
         }
     }
 }

@@ -10,5 +10,5 @@ mod contest;
 mod results;
 mod series;
 
-pub(crate) use contest::{Contest, Figure, Subject};
+pub(crate) use contest::{Contest, Figure};
 pub(crate) use results::Results;

@@ -23,8 +23,10 @@ impl Results {
     /// Prints the comparison and keeps it.
     pub(crate) fn publish(&self, contest: &Contest) -> Outcome {
         println!("{}", contest.markdown());
-        let lines: String = contest.rows().iter().map(|row| format!("{}\n", self.line(contest, row))).collect();
-        self.append(&lines).or_fail(|| format!("cannot append to {}", self.path.display()))
+        let lines: Vec<String> =
+            contest.rows().iter().map(|row| self.line(contest, row).to_string()).collect();
+        self.append(&format!("{}\n", lines.join("\n")))
+            .or_fail(|| format!("cannot append to {}", self.path.display()))
     }
 
     fn append(&self, lines: &str) -> std::io::Result<()> {

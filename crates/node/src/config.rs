@@ -46,6 +46,32 @@ pub struct Limits {
     pub body_bytes_max: u64,
 }
 
+/// The memory that an answer larger than memory takes: the piece that is sent, and the one that is read ahead.
+const STREAM_BYTES: u64 = 1 << 20;
+/// The memory that a large value takes on its way in: a piece of its file, and what arrives meanwhile.
+const UPLOAD_BYTES: u64 = 1 << 19;
+/// The share of the memory budget that answers and values under way may have, each.
+const TRANSFER_SHARE: u64 = 8;
+/// However little memory there is, so many at a time are possible; and however much there is, no more make sense.
+const TRANSFERS_MIN: u64 = 24;
+const TRANSFERS_MAX: u64 = 512;
+
+impl Limits {
+    /// Bounds that go with a memory budget.
+    pub fn for_memory(memory_bytes: u64) -> Limits {
+        let transfers = |bytes_each: u64| {
+            (memory_bytes / TRANSFER_SHARE / bytes_each).clamp(TRANSFERS_MIN, TRANSFERS_MAX)
+        };
+        let defaults = Limits::default();
+        Limits {
+            streams_max: transfers(STREAM_BYTES) as usize,
+            uploads_max: transfers(UPLOAD_BYTES) as usize,
+            body_bytes_max: (memory_bytes / TRANSFER_SHARE).clamp(4 << 20, defaults.body_bytes_max),
+            ..defaults
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits {

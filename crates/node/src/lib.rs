@@ -4,6 +4,7 @@
 //! - `http`: what is HTTP about a request and its answer
 //! - `handlers`: what the node does with a request
 //! - `store`: the narrow interface to the store
+//! - `embedded`: the engine behind it
 //! - `metrics`: what the node counts about itself
 //! - `versions`: the hybrid clock of the node
 //! - `gate`: bounds that refuse
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+pub mod embedded;
 mod gate;
 mod handlers;
 mod http;

@@ -166,7 +166,10 @@ impl<'a> Frames<'a> {
 /// What lies behind the place where a log's frames end: the valid frames that are there although they do not follow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Leftovers {
+    /// How many of them come after the expected one: it is missing, or what leads to it is.
     pub frames: u64,
+    /// The sequence of the first.
+    pub first: Option<u64>,
     /// The highest sequence that one of them calls durable.
     pub durable: u64,
 }
@@ -181,7 +184,8 @@ impl Leftovers {
             offset += step;
             match decode_frame(number, &bytes[offset..]) {
                 Some(frame) if frame.sequence >= expected => {
-                    found.frames += 1;
+                    found.frames += u64::from(frame.sequence > expected);
+                    found.first = found.first.or(Some(frame.sequence));
                     found.durable = found.durable.max(frame.durable);
                     offset += FRAME_HEADER_BYTES + frame.payload.len();
                 }
@@ -242,7 +246,7 @@ mod tests {
         assert!(frames.next_frame().is_none());
         assert_eq!((frames.offset(), frames.expected()), (second, 2));
         let leftovers = Leftovers::find(&bytes[second..], 7, 2);
-        assert_eq!(leftovers, Leftovers { frames: 1, durable: 2 });
+        assert_eq!(leftovers, Leftovers { frames: 1, first: Some(3), durable: 2 });
     }
 
     #[test]

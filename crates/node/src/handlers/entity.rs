@@ -5,7 +5,6 @@ use ladoga_model::{Stamp, Version};
 
 use super::reply::{Outcome, Reply};
 use super::service::Call;
-use crate::gate::Permit;
 use crate::http::{Delivery, EntityTarget, Head, Refusal, Route};
 use crate::server::{EventLoop, Streamed};
 use crate::store::{Cell, CellKind, CellValue, LocalStore, Lookup, Pieces, Store, StoreError, Value};

@@ -25,7 +25,8 @@ pub(super) fn put<S: Store>(
     head: &mut Head,
 ) -> Result<Reply, Refusal> {
     let bytes = value_bytes(head, &body)?;
-    let closing = |refusal: Refusal| if bytes > REFUSED_BODY_BYTES_MAX { refusal.and_close() } else { refusal };
+    let closing =
+        |refusal: Refusal| if bytes > REFUSED_BODY_BYTES_MAX { refusal.and_close() } else { refusal };
     let store = call.store().map_err(closing)?;
     store.admit(CellKind::Put, bytes).map_err(|error| closing(error.into()))?;
     if bytes >= store.upload_bytes_min() {

@@ -4,13 +4,13 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use hyper::Request;
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
+use hyper::{Request, StatusCode, Uri};
 
 use super::reply::{Outcome, Reply};
 use super::{entity, put, range, status};
-use crate::http::{Answer, EntityTarget, Head, Refusal, Route, route};
+use crate::http::{Answer, EntityTarget, HEADERS_BYTES_MAX, Head, Refusal, Route, route};
 use crate::metrics::Operation;
 use crate::server::{EventLoop, Link, Streamed};
 use crate::store::Store;
@@ -63,8 +63,10 @@ impl<S: Store> Call<'_, S> {
             Err(refusal) => return (Operation::None, Reply::now(head.refusal(refusal))),
         };
         let reply = match route {
-            _ if head.is_too_large() => Err(Refusal::headers_too_large()),
-            Route::Get | Route::Head => self.target(uri).and_then(|target| entity::get(self, route, &target, &mut head)),
+            _ if head.headers_bytes() > HEADERS_BYTES_MAX => Err(Refusal::headers_too_large()),
+            Route::Get | Route::Head => {
+                self.target(uri).and_then(|target| entity::get(self, route, &target, &mut head))
+            }
             Route::Put => self.target(uri).and_then(|target| put::put(self, target, body, &mut head)),
             Route::Delete => self.target(uri).and_then(|target| entity::delete(self, &target, &mut head)),
             Route::Range => range::range(self, &uri, &mut head),
@@ -74,7 +76,7 @@ impl<S: Store> Call<'_, S> {
         (Operation::Of(route), reply.unwrap_or_else(|refusal| Reply::now(head.refusal(refusal))))
     }
 
-    fn target(&self, uri: hyper::Uri) -> Result<EntityTarget, Refusal> {
+    fn target(&self, uri: Uri) -> Result<EntityTarget, Refusal> {
         EntityTarget::parse(uri, self.event_loop.node.config.nodes).map_err(Refusal::bad_request)
     }
 
@@ -103,7 +105,7 @@ pub(crate) struct Answering<S: Store> {
 }
 
 impl<S: Store> Answering<S> {
-    fn decided(&self, status: hyper::StatusCode) {
+    fn decided(&self, status: StatusCode) {
         let core = &self.event_loop.core;
         let duration_ns = core.clock.monotonic_ns().saturating_sub(self.started_ns);
         core.metrics.answered(self.operation, status, duration_ns);
@@ -126,7 +128,7 @@ impl<S: Store> Future for Answering<S> {
                 return Poll::Ready(Ok(answer));
             }
             State::Waiting(Reply::Now(Outcome::Stream(streamed))) => {
-                self.decided(hyper::StatusCode::OK);
+                self.decided(StatusCode::OK);
                 self.state = State::Streaming(Some(streamed));
             }
             state => self.state = state,

@@ -27,14 +27,20 @@ pub(super) fn upload<S: Store>(
     Ok(Reply::later_or(take(head), async move |head| {
         let finished = receive(&link, store.upload().await?, body, bytes).await?;
         drop(permit);
-        let cell = Cell { key: target.key(), stamp: stamp(&event_loop), value: CellValue::Uploaded(finished) };
+        let cell =
+            Cell { key: target.key(), stamp: stamp(&event_loop), value: CellValue::Uploaded(finished) };
         store.apply([cell]).await?;
         Ok(Outcome::Answer(take(head).empty(StatusCode::CREATED)))
     }))
 }
 
 /// Writes the body as it arrives: while one piece is written, the next one is read, and no third.
-async fn receive<U: Upload>(link: &Link, upload: U, mut body: Incoming, bytes: u64) -> Result<U::Finished, Refusal> {
+async fn receive<U: Upload>(
+    link: &Link,
+    upload: U,
+    mut body: Incoming,
+    bytes: u64,
+) -> Result<U::Finished, Refusal> {
     link.body_begins();
     let mut found = 0;
     let Some(first) = next_piece(link, &mut body).await? else {

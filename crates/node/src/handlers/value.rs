@@ -11,7 +11,8 @@ use crate::server::Link;
 pub(super) async fn read_value(link: &Link, mut body: Incoming, bytes: u64) -> Result<Bytes, Refusal> {
     link.body_begins();
     let first = next_piece(link, &mut body).await?.unwrap_or_default();
-    let value = if first.len() as u64 == bytes { first } else { read_rest(link, body, bytes, &first).await? };
+    let value =
+        if first.len() as u64 == bytes { first } else { read_rest(link, body, bytes, &first).await? };
     link.body_ends();
     Ok(value)
 }
@@ -31,7 +32,8 @@ pub(super) fn check_complete(found: u64, promised: u64) -> Result<(), Refusal> {
     if found == promised {
         return Ok(());
     }
-    Err(Refusal::bad_request(format_args!("the body ended after {found} bytes, expected {promised}")).and_close())
+    Err(Refusal::bad_request(format_args!("the body ended after {found} bytes, expected {promised}"))
+        .and_close())
 }
 
 /// The next piece of a body, not empty; `None` at its end.

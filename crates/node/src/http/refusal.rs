@@ -57,7 +57,8 @@ impl Refusal {
 
     /// `408`: the request did not arrive within its time.
     pub(crate) fn request_timeout(part: &str, timeout_ms: u64) -> Refusal {
-        let line = format!("the {part} of the request did not arrive in time, expected it within {timeout_ms} ms");
+        let line =
+            format!("the {part} of the request did not arrive in time, expected it within {timeout_ms} ms");
         Refusal::new(StatusCode::REQUEST_TIMEOUT, line).and_close()
     }
 
@@ -81,7 +82,10 @@ impl Refusal {
 
     /// `500`: the value is there, and cannot be read.
     pub(crate) fn unreadable(reason: impl Display) -> Refusal {
-        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, one_line(format!("the value cannot be read: {reason}")))
+        Refusal::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            one_line(format!("the value cannot be read: {reason}")),
+        )
     }
 
     /// `503`: not now, for the reason given.

@@ -40,20 +40,20 @@ enum Key {
     Decoded(Vec<u8>),
 }
 
-/// Which entity a request is about, and how many replicas have to answer.
+/// Which entity a request is about.
 #[derive(Debug, Clone)]
 pub(crate) struct EntityTarget {
     key: Key,
-    pub(crate) replicas: Replicas,
 }
 
 impl EntityTarget {
-    /// Reads the query of `uri`, for a cluster of `nodes`.
+    /// Reads the query of `uri`, for a cluster of `nodes`. What it says of replicas is checked; with one node there is
+    /// nothing to choose.
     pub(crate) fn parse(uri: Uri, nodes: u32) -> Result<EntityTarget, TargetError> {
         let query = uri.query().unwrap_or("");
         let [id, replicas, ack, from] = parameters(query, ["id", "replicas", "ack", "from"])?;
         let id = key("id", id)?;
-        let replicas = Replicas::parse(replicas.as_deref(), ack.as_deref(), from.as_deref(), nodes)?;
+        Replicas::parse(replicas.as_deref(), ack.as_deref(), from.as_deref(), nodes)?;
         let key = match id {
             Cow::Owned(decoded) => Key::Decoded(decoded),
             Cow::Borrowed(slice) => {
@@ -62,7 +62,7 @@ impl EntityTarget {
                 Key::InUri { uri, range }
             }
         };
-        Ok(EntityTarget { key, replicas })
+        Ok(EntityTarget { key })
     }
 
     /// The key.

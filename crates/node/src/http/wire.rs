@@ -18,7 +18,9 @@ impl RawHead {
         let reason = status.canonical_reason().unwrap_or("Refused");
         let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(wall_ms));
         let status = status.as_str();
-        RawHead { text: format!("HTTP/1.1 {status} {reason}\r\ncontent-type: {content_type}\r\ndate: {date}\r\n") }
+        RawHead {
+            text: format!("HTTP/1.1 {status} {reason}\r\ncontent-type: {content_type}\r\ndate: {date}\r\n"),
+        }
     }
 
     pub(super) fn header(mut self, name: &str, value: &str) -> RawHead {
@@ -67,7 +69,8 @@ mod tests {
     #[test]
     fn a_raw_head_has_a_date() {
         let head = RawHead::new(StatusCode::OK, "a/b", 784_111_777_000).header("x", "y").finish();
-        let expected = "HTTP/1.1 200 OK\r\ncontent-type: a/b\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\nx: y\r\n\r\n";
+        let expected =
+            "HTTP/1.1 200 OK\r\ncontent-type: a/b\r\ndate: Sun, 06 Nov 1994 08:49:37 GMT\r\nx: y\r\n\r\n";
         assert_eq!(String::from_utf8(head).as_deref(), Ok(expected));
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct Intake {
     pub(super) listeners: Vec<TcpListener>,
     pub(super) handed_over: mpsc::UnboundedReceiver<std::net::TcpStream>,
     pub(super) stage: watch::Receiver<Stage>,
+    /// To say that no request is in flight any more.
+    pub(super) drained: mpsc::Sender<()>,
 }
 
 /// Accepts connections. The system spreads them over the listeners by chance, which for a handful of connections

@@ -5,26 +5,26 @@ use std::task::Poll;
 
 use hyper::server::conn::http1;
 
-use super::event_loop::EventLoop;
+use super::event_loop::{Core, EventLoop};
 use super::link::{Link, LinkIo};
+use super::meter::REQUEST_LINE_BYTES_MAX;
 use super::progress::Overdue;
-use super::stream::{Streamed, write_all, write_stream};
-use crate::config::Limits;
+use super::stream::{StreamError, Streamed, write_all, write_stream};
 use crate::handlers::Service;
 use crate::http::{HEADERS_BYTES_MAX, Refusal};
 use crate::store::Store;
 
-/// The longest request line: a key of 4,096 bytes takes three times as much where each is percent-encoded.
-const REQUEST_LINE_BYTES_MAX: usize = 16 << 10;
 /// What hyper reads and writes at once on one connection.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
+/// What hyper takes for a head, which the meter takes more exactly.
+const HEAD_BYTES_MAX: usize = REQUEST_LINE_BYTES_MAX + HEADERS_BYTES_MAX + (1 << 10);
+/// Headers that fit into their limit, if they are as short as can be.
+const HEADERS_MAX: usize = HEADERS_BYTES_MAX / 4;
 /// What a client may still send after its last answer: one that is sending a value does not listen before it is
 /// done, and a reset would take the answer away from it.
 const LINGER_BYTES_MAX: usize = 128 << 20;
-/// How much of that is read at once.
-const SCRATCH_BYTES: usize = 16 << 10;
 
-const _: () = assert!(BUFFER_BYTES_MAX > REQUEST_LINE_BYTES_MAX + HEADERS_BYTES_MAX);
+const _: () = assert!(BUFFER_BYTES_MAX > HEAD_BYTES_MAX);
 
 /// How a connection ends.
 enum Parting {
@@ -49,12 +49,28 @@ enum End {
 }
 
 /// How hyper is to speak HTTP.
-pub(super) fn protocol() -> http1::Builder {
+pub(super) struct Protocol {
+    /// With as many headers as it has room for on the stack: what nearly all clients need.
+    few_headers: http1::Builder,
+    /// With as many as there may be, on the heap.
+    many_headers: http1::Builder,
+}
+
+impl Protocol {
+    pub(super) fn new() -> Protocol {
+        let few_headers = builder();
+        let mut many_headers = few_headers.clone();
+        many_headers.max_headers(HEADERS_MAX);
+        Protocol { few_headers, many_headers }
+    }
+}
+
+fn builder() -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         // A client that has sent everything and closes its half still gets its answer.
         .half_close(true)
-        .max_header_size(REQUEST_LINE_BYTES_MAX + HEADERS_BYTES_MAX)
+        .max_header_size(HEAD_BYTES_MAX)
         .max_buf_size(BUFFER_BYTES_MAX)
         // The sweeper does that, without a timer for every request.
         .header_read_timeout(None)
@@ -79,30 +95,47 @@ pub(super) async fn serve<S: Store>(event_loop: Rc<EventLoop<S>>, link: Rc<Link>
 
 async fn converse<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) -> Parting {
     let core = &event_loop.core;
+    let mut protocol = &event_loop.protocol.few_headers;
     loop {
-        let streamed = match serve_http(event_loop, link).await {
+        let streamed = match serve_http(event_loop, link, protocol).await {
             End::Stream(streamed) => streamed,
+            End::Over(Err(error)) if error.is_parse_too_large() && !link.has_too_long_a_head() => {
+                if std::ptr::eq(protocol, &raw const event_loop.protocol.many_headers) {
+                    return Parting::Say(Refusal::headers_too_large());
+                }
+                protocol = &event_loop.protocol.many_headers;
+                continue;
+            }
             End::Over(result) => return after_hyper(link, result),
-            End::Overdue(overdue) => return when_overdue(overdue, &core.limits),
+            End::Overdue(Overdue::Look) if link.is_unused() => continue,
+            End::Overdue(overdue) => return when_overdue(overdue, core),
         };
         match unless_overdue(link, write_stream(link, streamed)).await {
             Ok(Ok(true)) if !core.is_draining() => link.rests(),
             Ok(Ok(_)) => return Parting::Linger,
             Ok(Err(error)) => {
-                tracing::debug!(%error, "an answer was cut off");
+                match &error {
+                    StreamError::Socket(_) => tracing::debug!(%error, "an answer was cut off"),
+                    StreamError::Store(_) => tracing::warn!(%error, "an answer was cut off"),
+                }
                 core.metrics.cut_off();
                 return Parting::Abort;
             }
-            Err(overdue) => return when_overdue(overdue, &core.limits),
+            Err(overdue) => return when_overdue(overdue, core),
         }
     }
 }
 
 /// Has hyper serve requests until it is done with the connection, or somebody takes it.
-async fn serve_http<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) -> End {
+async fn serve_http<S: Store>(
+    event_loop: &Rc<EventLoop<S>>,
+    link: &Rc<Link>,
+    protocol: &http1::Builder,
+) -> End {
     let service = Service::new(Rc::clone(event_loop), Rc::clone(link));
-    let mut connection = event_loop.protocol.serve_connection(LinkIo(Rc::clone(link)), service);
-    let mut knows_of_draining = false;
+    let mut connection = protocol.serve_connection(LinkIo(Rc::clone(link)), service);
+    // Who came after draining had begun is answered once, and closed with that answer.
+    let mut knows_of_draining = link.is_late();
     let end = poll_fn(|context| {
         link.driven_by(context.waker());
         if let Some(overdue) = link.verdict() {
@@ -119,20 +152,17 @@ async fn serve_http<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) ->
         }
     })
     .await;
-    if let End::Stream(_) = &end {
-        link.give_back(connection.into_parts().read_buf);
-    }
+    link.give_back(connection.into_parts().read_buf);
     end
 }
 
 fn after_hyper(link: &Link, result: hyper::Result<()>) -> Parting {
     match result {
         Ok(()) => Parting::Linger,
-        Err(error) if error.is_parse() && link.owes_no_answer() => Parting::Say(if error.is_parse_too_large() {
-            Refusal::headers_too_large()
-        } else {
-            Refusal::bad_request(format_args!("this is no request: {error}; expected HTTP/1.1"))
-        }),
+        Err(_) if link.has_too_long_a_head() => Parting::Say(Refusal::headers_too_large()),
+        Err(error) if error.is_parse() && link.owes_no_answer() => Parting::Say(
+            Refusal::bad_request(format_args!("this is no request: {error}; expected HTTP/1.1")).and_close(),
+        ),
         Err(error) => {
             tracing::debug!(%error, "a connection broke");
             Parting::Drop
@@ -140,11 +170,17 @@ fn after_hyper(link: &Link, result: hyper::Result<()>) -> Parting {
     }
 }
 
-fn when_overdue(overdue: Overdue, limits: &Limits) -> Parting {
+fn when_overdue(overdue: Overdue, core: &Core) -> Parting {
+    let limits = &core.limits;
     match overdue {
-        Overdue::Head => Parting::Say(Refusal::request_timeout("head", limits.request_timeout_ms)),
+        Overdue::Head | Overdue::Look => {
+            Parting::Say(Refusal::request_timeout("head", limits.request_timeout_ms))
+        }
         Overdue::Body => Parting::Say(Refusal::request_timeout("body", limits.request_timeout_ms)),
-        Overdue::Answer | Overdue::Drain => Parting::Abort,
+        Overdue::Answer | Overdue::Drain => {
+            core.metrics.cut_off();
+            Parting::Abort
+        }
         Overdue::Idle => Parting::Drop,
     }
 }
@@ -155,10 +191,9 @@ async fn part(link: &Link, last: &[u8]) {
     let end = async {
         write_all(link, last).await?;
         poll_fn(|context| link.poll_shutdown(context)).await?;
-        let mut scratch = vec![0; SCRATCH_BYTES];
         let mut discarded = 0;
         while discarded < LINGER_BYTES_MAX {
-            match poll_fn(|context| link.poll_discard(context, &mut scratch)).await? {
+            match poll_fn(|context| link.poll_discard(context)).await? {
                 0 => break,
                 count => discarded += count,
             }

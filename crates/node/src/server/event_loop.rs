@@ -1,16 +1,15 @@
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::server::conn::http1;
 use ladoga_env::Clock;
 use slab::Slab;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use super::acceptor::{Intake, accept, receive};
-use super::connection::{protocol, serve};
+use super::connection::{Protocol, serve};
 use super::link::Link;
 use super::node::{Shared, Stage};
 use super::progress::Overdue;
@@ -25,10 +24,16 @@ pub(crate) struct Core {
     pub(crate) limits: Limits,
     pub(crate) metrics: Arc<LoopMetrics>,
     now_ms: Cell<u64>,
+    scratch: RefCell<Vec<u8>>,
     links: RefCell<Slab<Rc<Link>>>,
     is_draining: Cell<bool>,
-    is_empty: Notify,
+    /// Connections that were there when draining began.
+    to_drain: Cell<usize>,
+    is_drained: Notify,
 }
+
+/// What is read from a socket at once, at most.
+const SCRATCH_BYTES: usize = 64 << 10;
 
 impl Core {
     fn new(clock: Arc<dyn Clock>, limits: Limits, metrics: Arc<LoopMetrics>) -> Core {
@@ -37,9 +42,11 @@ impl Core {
             limits,
             metrics,
             now_ms: Cell::new(0),
+            scratch: RefCell::new(vec![0; SCRATCH_BYTES]),
             links: RefCell::default(),
             is_draining: Cell::new(false),
-            is_empty: Notify::new(),
+            to_drain: Cell::new(0),
+            is_drained: Notify::new(),
         };
         core.look_at_the_clock();
         core
@@ -56,6 +63,11 @@ impl Core {
 
     pub(crate) fn is_draining(&self) -> bool {
         self.is_draining.get()
+    }
+
+    /// A buffer for what is used at once.
+    pub(super) fn scratch(&self) -> RefMut<'_, Vec<u8>> {
+        self.scratch.borrow_mut()
     }
 
     /// Ends the connections on which somebody waits for too long.
@@ -76,9 +88,15 @@ impl Core {
         self.links.borrow_mut().insert(link)
     }
 
-    async fn until_empty(&self) {
-        while !self.links.borrow().is_empty() {
-            self.is_empty.notified().await;
+    fn begin_to_drain(&self) {
+        self.is_draining.set(true);
+        self.to_drain.set(self.links.borrow().len());
+        self.for_each_link(Link::wake);
+    }
+
+    async fn until_drained(&self) {
+        while self.to_drain.get() > 0 {
+            self.is_drained.notified().await;
         }
     }
 }
@@ -91,11 +109,12 @@ struct Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut links = self.core.links.borrow_mut();
-        links.remove(self.index);
-        self.core.metrics.disconnected();
-        if links.is_empty() {
-            self.core.is_empty.notify_one();
+        let core = &self.core;
+        let link = core.links.borrow_mut().remove(self.index);
+        core.metrics.disconnected();
+        if core.is_draining() && !link.is_late() {
+            core.to_drain.set(core.to_drain.get() - 1);
+            core.is_drained.notify_one();
         }
     }
 }
@@ -104,7 +123,7 @@ impl Drop for Seat {
 pub(crate) struct EventLoop<S: Store> {
     pub(crate) core: Rc<Core>,
     pub(crate) node: Arc<Shared<S>>,
-    pub(super) protocol: http1::Builder,
+    pub(super) protocol: Protocol,
     local: OnceCell<Rc<S::Local>>,
 }
 
@@ -112,7 +131,7 @@ impl<S: Store> EventLoop<S> {
     pub(super) fn new(node: Arc<Shared<S>>, index: usize) -> EventLoop<S> {
         let metrics = Arc::clone(&node.metrics.loops[index]);
         let core = Core::new(Arc::clone(&node.clock), node.config.limits.clone(), metrics);
-        EventLoop { core: Rc::new(core), node, protocol: protocol(), local: OnceCell::new() }
+        EventLoop { core: Rc::new(core), node, protocol: Protocol::new(), local: OnceCell::new() }
     }
 
     /// The store, once it is open.
@@ -138,32 +157,30 @@ impl<S: Store> EventLoop<S> {
         });
     }
 
-    /// Serves until the node is to stop, and the requests in flight have ended or had their time.
+    /// Serves until the node is to stop, and the requests in flight have ended or had their time. Who comes after
+    /// that is told.
     pub(super) async fn run(self: Rc<Self>, intake: Intake) {
         let mut stage = intake.stage;
-        let mut acceptors = Vec::new();
         for listener in intake.listeners {
-            acceptors.push(tokio::task::spawn_local(accept(Rc::clone(&self), listener)));
+            tokio::task::spawn_local(accept(Rc::clone(&self), listener));
         }
-        acceptors.push(tokio::task::spawn_local(receive(Rc::clone(&self), intake.handed_over)));
+        tokio::task::spawn_local(receive(Rc::clone(&self), intake.handed_over));
         tokio::task::spawn_local(sweep(Rc::clone(&self.core)));
         // The sender lives as long as the node; without one there is nobody to serve for.
-        let _ = stage.wait_for(|stage| *stage == Stage::Draining).await;
-        for acceptor in acceptors {
-            acceptor.abort();
-        }
+        let _ = stage.wait_for(|stage| *stage != Stage::Running).await;
         self.drain().await;
+        let _ = intake.drained.send(()).await;
+        let _ = stage.wait_for(|stage| *stage == Stage::Stopped).await;
     }
 
     async fn drain(&self) {
         let core = &self.core;
-        core.is_draining.set(true);
-        core.for_each_link(Link::wake);
+        core.begin_to_drain();
         let patience = Duration::from_millis(core.limits.drain_timeout_ms);
-        if tokio::time::timeout(patience, core.until_empty()).await.is_err() {
-            tracing::warn!(connections = core.links.borrow().len(), "cut off requests that took too long to drain");
+        if tokio::time::timeout(patience, core.until_drained()).await.is_err() {
+            tracing::warn!(connections = core.to_drain.get(), "cut off requests that took too long to drain");
             core.for_each_link(|link| link.end(Overdue::Drain));
-            core.until_empty().await;
+            core.until_drained().await;
         }
     }
 }

@@ -2,24 +2,27 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::event_loop::Core;
+use super::meter::Meter;
 use super::progress::{Overdue, Phase, Progress};
 use super::stream::Streamed;
 
 /// A connection to a client, as all who deal with it share it: hyper, the handlers, the sweeper.
 pub(crate) struct Link {
-    socket: RefCell<TokioIo<TcpStream>>,
+    socket: RefCell<TcpStream>,
     core: Rc<Core>,
     progress: Progress,
+    meter: Meter,
+    /// Whether the node was draining when it came: then it is told so, instead of being closed.
+    is_late: bool,
     /// Who made it end, where somebody did.
     verdict: Cell<Option<Overdue>>,
     /// The task that drives it.
@@ -34,9 +37,11 @@ impl Link {
     pub(super) fn new(socket: TcpStream, core: Rc<Core>) -> Link {
         let progress = Progress::new(core.now_ms());
         Link {
-            socket: RefCell::new(TokioIo::new(socket)),
+            socket: RefCell::new(socket),
+            is_late: core.is_draining(),
             core,
             progress,
+            meter: Meter::default(),
             verdict: Cell::new(None),
             task: RefCell::new(None),
             streamed: RefCell::new(None),
@@ -102,10 +107,29 @@ impl Link {
 
     /// The answer is out, and the next request may come.
     pub(super) fn rests(&self) {
-        self.progress.enter(Phase::Idle, self.core.now_ms());
+        self.progress.rest(self.core.now_ms());
     }
 
+    /// What was read ahead, now that hyper has given it back, tells whether the connection is unused or in the middle
+    /// of a head. Where it is unused, it may rest on.
+    pub(super) fn is_unused(&self) -> bool {
+        self.verdict.set(None);
+        self.progress.looked();
+        self.read_ahead.borrow().is_empty()
+    }
+
+    /// Whether what arrives is longer than the head of a request may be.
+    pub(super) fn has_too_long_a_head(&self) -> bool {
+        self.progress.phase() == Phase::Head && self.meter.is_too_long()
+    }
+
+    pub(super) fn is_late(&self) -> bool {
+        self.is_late
+    }
+
+    /// The last word is said. It has its own time, whatever made it the last.
     pub(super) fn begins_to_linger(&self) {
+        self.verdict.set(None);
         self.progress.enter(Phase::Lingering, self.core.now_ms());
     }
 
@@ -147,12 +171,22 @@ impl Link {
     pub(super) fn abort_on_drop(&self) {
         let socket = self.socket.borrow();
         // Nothing to be done where it fails: then the connection is gone already.
-        let _ = socket2::SockRef::from(socket.inner()).set_linger(Some(Duration::ZERO));
+        let _ = socket2::SockRef::from(&*socket).set_linger(Some(Duration::ZERO));
+    }
+
+    fn arrived(&self, bytes: &[u8]) {
+        if self.progress.phase() == Phase::Idle && !bytes.is_empty() {
+            self.progress.enter(Phase::Head, self.core.now_ms());
+            self.meter.begin();
+        }
+        if self.progress.phase() == Phase::Head {
+            self.meter.arrived(bytes);
+        }
     }
 
     pub(super) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut socket = self.socket.borrow_mut();
-        let written = Pin::new(socket.inner_mut()).poll_write(context, bytes);
+        let written = Pin::new(&mut *socket).poll_write(context, bytes);
         drop(socket);
         match &written {
             Poll::Ready(Ok(count)) => self.progress.wrote(*count as u64, *count == bytes.len()),
@@ -163,16 +197,17 @@ impl Link {
     }
 
     /// Reads and throws away; answers how many bytes.
-    pub(super) fn poll_discard(&self, context: &mut Context<'_>, scratch: &mut [u8]) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut socket = self.socket.borrow_mut();
-        let mut buffer = ReadBuf::new(scratch);
-        let read = Pin::new(socket.inner_mut()).poll_read(context, &mut buffer);
+        let mut scratch = self.core.scratch();
+        let mut buffer = ReadBuf::new(&mut scratch);
+        let read = Pin::new(&mut *socket).poll_read(context, &mut buffer);
         read.map_ok(|()| buffer.filled().len())
     }
 
     /// Tells the client that there is no more.
     pub(super) fn poll_shutdown(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(self.socket.borrow_mut().inner_mut()).poll_shutdown(context)
+        Pin::new(&mut *self.socket.borrow_mut()).poll_shutdown(context)
     }
 }
 
@@ -187,17 +222,22 @@ impl Read for LinkIo {
     ) -> Poll<io::Result<()>> {
         let link = &*self.0;
         let mut ahead = link.read_ahead.borrow_mut();
-        let read = if ahead.is_empty() {
-            Pin::new(&mut *link.socket.borrow_mut()).poll_read(context, buffer)
-        } else {
+        if !ahead.is_empty() {
             let count = ahead.len().min(buffer.remaining());
             buffer.put_slice(&ahead.split_to(count));
-            Poll::Ready(Ok(()))
-        };
-        if read.is_ready() && link.progress.phase() == Phase::Idle {
-            link.progress.enter(Phase::Head, link.core.now_ms());
+            return Poll::Ready(Ok(()));
         }
-        read
+        if link.has_too_long_a_head() {
+            return Poll::Ready(Err(io::ErrorKind::FileTooLarge.into()));
+        }
+        // By way of a buffer that all connections of the loop use, so that what arrives can be looked at.
+        let mut scratch = link.core.scratch();
+        let room = buffer.remaining().min(scratch.len());
+        let mut read = ReadBuf::new(&mut scratch[..room]);
+        ready!(Pin::new(&mut *link.socket.borrow_mut()).poll_read(context, &mut read))?;
+        link.arrived(read.filled());
+        buffer.put_slice(read.filled());
+        Poll::Ready(Ok(()))
     }
 }
 

@@ -6,6 +6,7 @@
 //! - `acceptor`: which loop gets a connection
 //! - `connection`: a connection from its first request to its last word
 //! - `link`: the socket, as hyper and everybody else share it
+//! - `meter`: how much has arrived
 //! - `progress`: who waits for whom, and since when
 //! - `sweeper`: ends what waits for too long
 //! - `stream`: answers written past hyper
@@ -15,6 +16,7 @@ mod connection;
 mod event_loop;
 mod link;
 mod listener;
+mod meter;
 mod node;
 mod progress;
 mod stream;

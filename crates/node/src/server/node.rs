@@ -22,8 +22,10 @@ use crate::versions::VersionClock;
 pub(crate) enum Stage {
     /// It is.
     Running,
-    /// It ends the requests in flight, and then itself.
+    /// It ends the requests in flight, and takes no others.
     Draining,
+    /// It is not.
+    Stopped,
 }
 
 /// Why a node does not start.
@@ -61,6 +63,7 @@ pub(crate) struct Shared<S: Store> {
 pub struct Node<S: Store> {
     shared: Arc<Shared<S>>,
     stage: watch::Sender<Stage>,
+    drained: mpsc::Receiver<()>,
     threads: Vec<JoinHandle<()>>,
     addresses: Vec<SocketAddr>,
 }
@@ -78,16 +81,24 @@ impl<S: Store> Node<S> {
             store: OnceLock::new(),
             versions: VersionClock::new(),
             metrics: Metrics::new(loops),
-            streams: Gate::new(limits.streams_max as u64, "as many ranges and large values as possible are being read"),
-            uploads: Gate::new(limits.uploads_max as u64, "as many large values as possible are being written"),
+            streams: Gate::new(
+                limits.streams_max as u64,
+                "as many ranges and large values as possible are being read",
+            ),
+            uploads: Gate::new(
+                limits.uploads_max as u64,
+                "as many large values as possible are being written",
+            ),
             bodies: Gate::new(limits.body_bytes_max, "as many bytes of values as possible are arriving"),
             hand_overs,
             config,
         });
-        let mut node = Node { shared, stage, threads: Vec::with_capacity(loops), addresses };
+        let (drained, when_drained) = mpsc::channel(loops);
+        let threads = Vec::with_capacity(loops);
+        let mut node = Node { shared, stage, drained: when_drained, threads, addresses };
         for (index, handed_over) in receivers.into_iter().enumerate() {
             let listeners = std::mem::take(&mut listeners[index]);
-            node.start_event_loop(index, listeners, handed_over)?;
+            node.start_event_loop(index, listeners, handed_over, drained.clone())?;
         }
         Ok(node)
     }
@@ -97,21 +108,23 @@ impl<S: Store> Node<S> {
         index: usize,
         listeners: Vec<std::net::TcpListener>,
         handed_over: mpsc::UnboundedReceiver<std::net::TcpStream>,
+        drained: mpsc::Sender<()>,
     ) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         let stage = self.stage.subscribe();
         let (report, reported) = std::sync::mpsc::channel();
         let body = move || {
-            let runtime = match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
-                Ok(runtime) => runtime,
-                Err(error) => return drop(report.send(Err(error))),
-            };
+            let runtime =
+                match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
+                    Ok(runtime) => runtime,
+                    Err(error) => return drop(report.send(Err(error))),
+                };
             runtime.block_on(async {
                 let listeners = listeners.into_iter().map(tokio::net::TcpListener::from_std);
                 match listeners.collect::<io::Result<_>>() {
                     Ok(listeners) => {
                         let _ = report.send(Ok(()));
-                        let intake = Intake { listeners, handed_over, stage };
+                        let intake = Intake { listeners, handed_over, stage, drained };
                         Rc::new(EventLoop::new(shared, index)).run(intake).await;
                     }
                     Err(error) => drop(report.send(Err(error))),
@@ -137,14 +150,20 @@ impl<S: Store> Node<S> {
         assert!(is_first, "a node has one store");
     }
 
-    /// Ends the requests in flight, makes everything durable, and stops.
+    /// Ends the requests in flight, makes everything durable, and stops. Requests that come meanwhile are told so.
     pub fn stop(mut self) -> Result<(), StoreError> {
+        self.stage.send_replace(Stage::Draining);
+        for _ in 0..self.threads.len() {
+            // None where an event loop panicked: then there is nothing to wait for.
+            let _ = self.drained.blocking_recv();
+        }
+        let closed = self.shared.store.get().map_or(Ok(()), |store| store.close());
         self.stop_event_loops();
-        self.shared.store.get().map_or(Ok(()), |store| store.close())
+        closed
     }
 
     fn stop_event_loops(&mut self) {
-        self.stage.send_replace(Stage::Draining);
+        self.stage.send_replace(Stage::Stopped);
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("an event loop panicked");

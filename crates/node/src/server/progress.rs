@@ -10,7 +10,7 @@ const LINGER_MS: u64 = 2_000;
 /// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nothing of a request is there.
+    /// Nothing of a request has arrived since the last one.
     Idle,
     /// A part of the head of a request is there.
     Head,
@@ -33,6 +33,8 @@ pub(super) enum Overdue {
     Body,
     /// The client, in taking its answer.
     Answer,
+    /// Perhaps the client, with the head of a request that began behind the last one: hyper has it and does not say.
+    Look,
     /// Nobody: it was not used, or is over anyway.
     Idle,
     /// The node, which has to stop.
@@ -46,6 +48,8 @@ pub(super) struct Progress {
     phase: Cell<Phase>,
     /// When the phase began.
     since_ms: Cell<u64>,
+    /// Whether, since then, it was looked for a part of a head.
+    was_looked_at: Cell<bool>,
     /// When the last piece of a body came.
     body_piece_ms: Cell<u64>,
     body_bytes: Cell<u64>,
@@ -60,6 +64,8 @@ impl Progress {
         Progress {
             phase: Cell::new(Phase::Idle),
             since_ms: Cell::new(now_ms),
+            // Nothing is there yet.
+            was_looked_at: Cell::new(true),
             body_piece_ms: Cell::new(now_ms),
             body_bytes: Cell::new(0),
             blocked_since_ms: Cell::new(None),
@@ -74,6 +80,17 @@ impl Progress {
     pub(super) fn enter(&self, phase: Phase, now_ms: u64) {
         self.phase.set(phase);
         self.since_ms.set(now_ms);
+    }
+
+    /// The last request is answered.
+    pub(super) fn rest(&self, now_ms: u64) {
+        self.enter(Phase::Idle, now_ms);
+        self.was_looked_at.set(false);
+    }
+
+    /// There is no part of a head.
+    pub(super) fn looked(&self) {
+        self.was_looked_at.set(true);
     }
 
     /// Whether no answer is owed: the next request is not there, or not whole.
@@ -137,7 +154,11 @@ impl Progress {
         }
         let since_ms = self.since_ms.get();
         let (is_overdue, who) = match self.phase.get() {
-            Phase::Idle => (is_past(since_ms, limits.idle_timeout_ms), Overdue::Idle),
+            Phase::Idle if is_past(since_ms, limits.idle_timeout_ms) => (true, Overdue::Idle),
+            Phase::Idle => {
+                let may_be_in_a_head = !self.was_looked_at.get();
+                (may_be_in_a_head && is_past(since_ms, limits.request_timeout_ms), Overdue::Look)
+            }
             Phase::Head => (is_past(since_ms, limits.request_timeout_ms), Overdue::Head),
             Phase::Body => {
                 let allowance_ms = self.body_bytes.get() * 1_000 / limits.body_bytes_per_second_min;
@@ -174,6 +195,18 @@ mod tests {
         progress.enter(Phase::Head, 900);
         assert_eq!(progress.overdue(1_000, &limits()), None);
         assert_eq!(progress.overdue(1_001, &limits()), Some(Overdue::Head));
+    }
+
+    #[test]
+    fn it_is_looked_once_what_rests() {
+        let progress = Progress::new(0);
+        assert_eq!(progress.overdue(500, &limits()), None);
+        progress.rest(500);
+        assert_eq!(progress.overdue(600, &limits()), None);
+        assert_eq!(progress.overdue(601, &limits()), Some(Overdue::Look));
+        progress.looked();
+        assert_eq!(progress.overdue(1_500, &limits()), None);
+        assert_eq!(progress.overdue(1_501, &limits()), Some(Overdue::Idle));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::options::{LEVELS, Options};
 use crate::paths;
 use crate::stats::Counters;
 use crate::table::{Table, TableShared};
-use crate::wal::{Group, Replayed, WalWriter, replay, segments, sync_segments};
+use crate::wal::{Group, Replayed, WalWriter, make_durable, replay, segments};
 
 /// Recovery, step by step: lock, manifest, log, orphans, a new manifest, a new segment.
 pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>, Error> {
@@ -41,7 +41,7 @@ pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>,
     })?;
     let memtables = memtables.finish(log.next_sequence);
     remove_behind(&*disk, dir, &log)?;
-    sync_segments(&*disk, dir, recovered.first_wal)?;
+    make_durable(&*disk, dir, &log)?;
     let next_file = remove_orphans(&*disk, dir, &recovered, &shared.blobs)?;
     let manifest = begin_manifest(&*disk, dir, &recovered, next_file)?;
     let inner =
@@ -180,7 +180,7 @@ impl ReplayedMemtables {
     }
 }
 
-/// The newest first, so that a crash in between leaves a log that ends earlier.
+/// The newest first, each durably, so that a crash in between leaves a log that ends earlier and has no gap.
 fn remove_behind(disk: &dyn Disk, dir: &Path, log: &Replayed) -> Result<(), Error> {
     if log.lost_groups > 0 {
         let groups = log.lost_groups;
@@ -189,9 +189,10 @@ fn remove_behind(disk: &dyn Disk, dir: &Path, log: &Replayed) -> Result<(), Erro
     for &number in log.behind.iter().rev() {
         let path = paths::wal(dir, number);
         disk.remove(&path).map_err(Error::io("remove", path))?;
+        let wal_dir = paths::wal_dir(dir);
+        disk.sync_dir(&wal_dir).map_err(Error::io("sync directory", wal_dir))?;
     }
-    let wal_dir = paths::wal_dir(dir);
-    disk.sync_dir(&wal_dir).map_err(Error::io("sync directory", wal_dir))
+    Ok(())
 }
 
 /// Removes what a crash left: files that nothing names. The answer is a number that no file has.

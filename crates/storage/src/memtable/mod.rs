@@ -1,5 +1,5 @@
 //! The newest writes, in memory: found by hash in a few cache misses, put into order only when somebody asks for an
-//! order (a range, a flush). See `docs/decisions/0003-memtable.md` for why it is no tree.
+//! order (a range, a flush). See `docs/decisions/0003-memtable-by-hash-ordered-on-demand.md` for why it is no tree.
 
 mod arena;
 mod node;

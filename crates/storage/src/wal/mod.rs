@@ -6,5 +6,5 @@
 mod replay;
 mod writer;
 
-pub(crate) use replay::{Group, Replayed, replay, segments, sync_segments};
+pub(crate) use replay::{Group, Replayed, make_durable, replay, segments};
 pub(crate) use writer::WalWriter;

@@ -1,4 +1,4 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ladoga_env::{Disk, OpenMode};
 
@@ -23,9 +23,11 @@ pub(crate) struct Replayed {
     pub next_sequence: u64,
     /// The number that the next segment gets.
     pub next_number: u64,
+    /// Segments of the log, and where the groups of each end.
+    pub segments: Vec<(u64, u64)>,
     /// Segments behind the end of the log, to be removed before the next one is made.
     pub behind: Vec<u64>,
-    /// Groups in those: lost with one before them; only where not every group is synced.
+    /// Groups that are there, and are lost with one before them; only where not every group is synced.
     pub lost_groups: u64,
 }
 
@@ -43,21 +45,41 @@ pub(crate) fn replay(
     let numbers = segments(disk, dir, first_wal)?;
     let mut replayed =
         Replayed { next_sequence: first_sequence, next_number: first_wal, ..Replayed::default() };
+    let mut end = None;
     for (index, &number) in numbers.iter().enumerate() {
+        if number != replayed.next_number {
+            return Err(missing_segment(dir, replayed.next_number, number));
+        }
         let path = paths::wal(dir, number);
         let bytes = read_file(disk, &path)?;
         let header = Header::decode(LogKind::Wal, &path, &bytes)?;
         let follows = Header { number, first_sequence: replayed.next_sequence };
-        if number != replayed.next_number || header != Some(follows) {
+        if header != Some(follows) {
             drop(bytes);
-            replayed.lost_groups = lost_in(disk, dir, &numbers[index..], replayed.next_sequence)?;
+            replayed.lost_groups += lost_in(disk, dir, &numbers[index..], replayed.next_sequence, end)?;
             replayed.behind = numbers[index..].to_vec();
             break;
         }
+        let ended = replay_segment(&path, &bytes, follows, apply)?;
         replayed.next_number = number + 1;
-        replayed.next_sequence = replay_segment(&path, &bytes, follows, apply)?;
+        replayed.next_sequence = ended.next_sequence;
+        // In a segment that another follows they were counted when that one was made.
+        replayed.lost_groups = ended.lost_groups;
+        replayed.segments.push((number, ended.offset));
+        end = Some((path, ended.offset));
     }
     Ok(replayed)
+}
+
+/// Segments are made in order and removed in order, from either end of the log, so no crash leaves a gap.
+fn missing_segment(dir: &Path, number: u64, next: u64) -> Error {
+    Error::Corruption {
+        path: paths::wal(dir, number),
+        offset: 0,
+        what: "log segment",
+        expected: "a file".to_owned(),
+        found: format!("none, though there is segment {next}"),
+    }
 }
 
 /// The numbers of the segments from `first_wal` on, in order.
@@ -70,13 +92,19 @@ pub(crate) fn segments(disk: &dyn Disk, dir: &Path, first_wal: u64) -> Result<Ve
     Ok(numbers)
 }
 
-/// The answer is the sequence that follows the segment's last group.
+/// Where the groups of a segment end.
+struct Ended {
+    offset: u64,
+    next_sequence: u64,
+    lost_groups: u64,
+}
+
 fn replay_segment(
     path: &Path,
     bytes: &[u8],
     header: Header,
     apply: &mut dyn FnMut(Group<'_>) -> Result<(), Error>,
-) -> Result<u64, Error> {
+) -> Result<Ended, Error> {
     let Header { number: segment, first_sequence } = header;
     let mut frames = Frames::new(bytes, segment, first_sequence);
     loop {
@@ -89,19 +117,31 @@ fn replay_segment(
     if lost.durable >= expected {
         return Err(missing_frame(path, bytes, offset, expected));
     }
-    Ok(expected)
+    Ok(Ended { offset: offset as u64, next_sequence: expected, lost_groups: lost.frames })
 }
 
-/// Group `expected` is nowhere. Counts the groups in the rest of the log, unless one of them says that the missing one
-/// was durable.
-fn lost_in(disk: &dyn Disk, dir: &Path, rest: &[u64], expected: u64) -> Result<u64, Error> {
+/// Group `expected` does not follow at `end`. Counts the groups in the rest of the log, unless one of them says that
+/// the missing one was durable.
+fn lost_in(
+    disk: &dyn Disk,
+    dir: &Path,
+    rest: &[u64],
+    expected: u64,
+    end: Option<(PathBuf, u64)>,
+) -> Result<u64, Error> {
     let mut lost = 0;
+    // Group `expected` is behind the end of the last segment, or in the first of the rest, whose header is broken then.
+    let mut place = end;
     for &number in rest {
         let path = paths::wal(dir, number);
         let bytes = read_file(disk, &path)?;
         let leftovers = Leftovers::find(&bytes, number, expected);
-        if leftovers.durable >= expected {
-            return Err(missing_frame(&path, &bytes, 0, expected));
+        if leftovers.first == Some(expected) || place.is_none() {
+            place = Some((path, 0));
+        }
+        if let Some((path, offset)) = place.as_ref().filter(|_| leftovers.durable >= expected) {
+            let bytes = read_file(disk, path)?;
+            return Err(missing_frame(path, &bytes, *offset as usize, expected));
         }
         lost += leftovers.frames;
     }
@@ -110,10 +150,16 @@ fn lost_in(disk: &dyn Disk, dir: &Path, rest: &[u64], expected: u64) -> Result<u
 
 /// Makes what was replayed durable: it is about to be shown to readers, and a crash before it was synced must not take
 /// it back.
-pub(crate) fn sync_segments(disk: &dyn Disk, dir: &Path, first_wal: u64) -> Result<(), Error> {
-    for number in segments(disk, dir, first_wal)? {
+///
+/// Written again and not only synced: where a sync failed before, the system has the pages, believes that they are on
+/// disk, and would sync nothing.
+pub(crate) fn make_durable(disk: &dyn Disk, dir: &Path, log: &Replayed) -> Result<(), Error> {
+    for &(number, end) in &log.segments {
         let path = paths::wal(dir, number);
         let file = disk.open(&path, OpenMode::ReadWrite).map_err(Error::io("open", &path))?;
+        let mut bytes = vec![0; end as usize];
+        file.read_exact_at(&mut bytes, 0).map_err(Error::io("read", &path))?;
+        file.write_all_at(&bytes, 0).map_err(Error::io("write", &path))?;
         file.sync_data().map_err(Error::io("sync", path))?;
     }
     Ok(())

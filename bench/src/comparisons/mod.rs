@@ -1,0 +1,95 @@
+//! One comparison per claim; the targets are those of the design's performance page.
+//!
+//! | module | compares |
+//! | --- | --- |
+//! | [`closed_loop`] | P1, P2, P3: throughput and CPU per request beside nginx and Redis |
+//! | [`storage`] | P4, P5: the engine alone beside RocksDB and fjall |
+//! | [`tail`] | P6, P7: latency at a fixed rate beside nginx |
+//! | [`memory`] | P8: the resident set |
+//! | [`disk_reads`] | P9: reads from disk beside fio |
+//! | [`restart`] | P10: time to serve again |
+//! | [`overload`] | P11: twice the capacity |
+
+mod closed_loop;
+mod disk_reads;
+mod memory;
+mod overload;
+mod restart;
+mod storage;
+mod tail;
+
+use crate::context::Context;
+use crate::report::Contest;
+use crate::stop::{Outcome, Stop};
+
+pub(crate) struct Comparison {
+    pub(crate) name: &'static str,
+    pub(crate) claim: &'static str,
+    pub(crate) run: fn(&Context) -> Outcome,
+}
+
+pub(crate) const ALL: [Comparison; 11] = [
+    Comparison {
+        name: "p1",
+        claim: "GET of 1,000,000 records in memory: ≥ 0.95 × nginx, at no more CPU a request",
+        run: closed_loop::p1,
+    },
+    Comparison {
+        name: "p2",
+        claim: "PUT, everysec: ≥ 0.95 × nginx at no more CPU a request; ahead of Redis",
+        run: closed_loop::p2,
+    },
+    Comparison { name: "p3", claim: "PUT, always: ≥ 100,000/s and ≥ 2 × Redis", run: closed_loop::p3 },
+    Comparison {
+        name: "p4",
+        claim: "storage get, hot: ≤ 1.5 µs, ≥ 3 × RocksDB and fjall, scales with threads",
+        run: storage::p4,
+    },
+    Comparison {
+        name: "p5",
+        claim: "storage put: ≤ 1.5 µs, ≥ 2 × fjall; synced by 64 threads ≥ 2 × RocksDB",
+        run: storage::p5,
+    },
+    Comparison {
+        name: "p6",
+        claim: "PUT at 20,000/s on one connection for 60 s: p99.9 ≤ 1 ms, max ≤ 10 ms",
+        run: tail::p6,
+    },
+    Comparison {
+        name: "p7",
+        claim: "half PUT, half GET at half of capacity while 10,000,000 records are compacted: p99.9 ≤ 5 ms",
+        run: tail::p7,
+    },
+    Comparison {
+        name: "p8",
+        claim: "10,000,000 records in --memory 128MiB: resident set ≤ 192 MiB, range of everything included",
+        run: memory::p8,
+    },
+    Comparison {
+        name: "p9",
+        claim: "GET larger than memory: within 1.5 × of the disk's own random reads",
+        run: disk_reads::p9,
+    },
+    Comparison {
+        name: "p10",
+        claim: "restart after 10,000,000 records: under 1 s; after kill -9 under 3 s",
+        run: restart::p10,
+    },
+    Comparison {
+        name: "p11",
+        claim: "twice the capacity offered: goodput ≥ 0.9 × peak, 503 within 5 ms",
+        run: overload::p11,
+    },
+];
+
+/// A reference that is not installed leaves a remark and no row.
+fn optional<T>(contest: &mut Contest, reference: Outcome<T>) -> Outcome<Option<T>> {
+    match reference {
+        Ok(value) => Ok(Some(value)),
+        Err(Stop::Skipped(reason)) => {
+            contest.note(format!("skipped: {reason}"));
+            Ok(None)
+        }
+        Err(failed) => Err(failed),
+    }
+}

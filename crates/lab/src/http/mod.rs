@@ -1,0 +1,7 @@
+//! As much HTTP/1.1 as a load generator needs: where a request ends, and what an answer was.
+
+mod request;
+mod response;
+
+pub(crate) use request::{Batch, Heads, IncompleteRequest};
+pub(crate) use response::{Answer, Captured, Malformed, ResponseParser};

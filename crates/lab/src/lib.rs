@@ -1,0 +1,2 @@
+//! The performance lab.
+#![forbid(unsafe_code)]

@@ -1,0 +1,69 @@
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::files;
+
+/// How much CPU the calling thread has used so far.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// How much of the machine's time its host gave to others, from one moment to another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StealMeter {
+    begin: Option<Ticks>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ticks {
+    steal: u64,
+    all: u64,
+}
+
+impl StealMeter {
+    pub(crate) fn start() -> Self {
+        Self { begin: read() }
+    }
+
+    /// As a share of all CPUs' time; none where the system does not say.
+    pub(crate) fn share(&self) -> Option<f64> {
+        let (begin, end) = (self.begin?, read()?);
+        let all = end.all.checked_sub(begin.all).filter(|all| *all > 0)?;
+        Some(end.steal.saturating_sub(begin.steal) as f64 / all as f64)
+    }
+}
+
+fn read() -> Option<Ticks> {
+    parse(&files::read_text("/proc/stat".as_ref()).ok()?)
+}
+
+/// `cpu  user nice system idle iowait irq softirq steal guest guest_nice`
+fn parse(stat: &str) -> Option<Ticks> {
+    let numbers: Vec<u64> =
+        stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    // Guest time is in user time already.
+    Some(Ticks { steal: *numbers.get(7)?, all: numbers[..8].iter().sum() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steal_is_the_eighth_number() {
+        let ticks = parse("cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1 2\n");
+        assert_eq!(ticks, Some(Ticks { steal: 80, all: 360 }));
+        assert_eq!(parse("cpu  10 20\n"), None);
+        assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn a_thread_that_works_uses_cpu() {
+        let before = thread_cpu_ns();
+        let mut sum = 0_u64;
+        while thread_cpu_ns() < before + 1000 {
+            sum = std::hint::black_box(sum + 1);
+        }
+        assert!(sum > 0);
+    }
+}

@@ -1,0 +1,17 @@
+//! What a run found: latencies by class of answer, rates over time, the generator's own condition.
+
+mod class;
+mod cpu;
+mod interval;
+mod latencies;
+mod outcome;
+mod recorder;
+mod samples;
+
+pub(crate) use class::Class;
+pub(crate) use cpu::{StealMeter, thread_cpu_ns};
+pub(crate) use interval::{INTERVAL_NS, Interval, Second, Seconds};
+pub(crate) use latencies::{Latencies, in_micros, ns_histogram};
+pub(crate) use outcome::{Limit, Outcome};
+pub(crate) use recorder::{Errors, Recorder, ThreadOutcome};
+pub(crate) use samples::Samples;

@@ -1,0 +1,155 @@
+use hdrhistogram::Histogram;
+
+use super::class::Class;
+use super::interval::Second;
+use super::latencies::{Latencies, add, ns_histogram};
+use super::recorder::{Errors, ThreadOutcome};
+use super::samples::Samples;
+
+/// A thread that used so much of a core had none left for keeping its schedule.
+const BUSY_SHARE: f64 = 0.95;
+/// Requests that went out later than this, at the 99th percentile, were held up by the generator.
+const LATE_NS: u64 = 1_000_000;
+/// So much steal disturbs every figure of a run.
+const STEAL_SHARE: f64 = 0.02;
+
+/// What limited a result besides the server.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Limit {
+    /// A thread had no CPU left: this share of a core.
+    Cpu(f64),
+    /// Requests went out late: the 99th percentile of the lateness, in nanoseconds.
+    Late(u64),
+    /// The host gave this share of the machine's time to others.
+    Steal(f64),
+}
+
+/// What a whole run found.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// By class.
+    pub(crate) latencies: [Latencies; 6],
+    pub(crate) lateness: Histogram<u64>,
+    pub(crate) samples: Samples,
+    pub(crate) complete: u64,
+    pub(crate) bytes: u64,
+    pub(crate) errors: Errors,
+    pub(crate) elapsed_ns: u64,
+    pub(crate) unanswered: u64,
+    /// Of each thread, as a share of a core.
+    pub(crate) cpu_shares: Vec<f64>,
+    pub(crate) cpu_ns: u64,
+    pub(crate) steal_share: Option<f64>,
+    pub(crate) seconds: Vec<Second>,
+    /// Requests a second; none in a closed loop.
+    pub(crate) rate: Option<f64>,
+    pub(crate) is_interrupted: bool,
+}
+
+impl Outcome {
+    /// An outcome in which nothing happened yet.
+    pub(crate) fn new(rate: Option<f64>) -> Self {
+        Self {
+            latencies: std::array::from_fn(|_| Latencies::new()),
+            lateness: ns_histogram(),
+            samples: Samples::default(),
+            complete: 0,
+            bytes: 0,
+            errors: Errors::default(),
+            elapsed_ns: 0,
+            unanswered: 0,
+            cpu_shares: Vec::new(),
+            cpu_ns: 0,
+            steal_share: None,
+            seconds: Vec::new(),
+            rate,
+            is_interrupted: false,
+        }
+    }
+
+    /// Puts the threads together.
+    pub(crate) fn of_threads(rate: Option<f64>, threads: Vec<ThreadOutcome>) -> Self {
+        let mut whole = Self::new(rate);
+        let mut samples = Vec::new();
+        for thread in threads {
+            for (into, from) in whole.latencies.iter_mut().zip(&thread.latencies) {
+                into.add(from);
+            }
+            add(&mut whole.lateness, &thread.lateness);
+            samples.extend(thread.samples);
+            whole.complete += thread.complete;
+            whole.bytes += thread.bytes;
+            whole.errors.add(&thread.errors);
+            whole.elapsed_ns = whole.elapsed_ns.max(thread.elapsed_ns);
+            whole.unanswered += thread.unanswered;
+            whole.cpu_shares.push(thread.cpu_ns as f64 / thread.elapsed_ns.max(1) as f64);
+            whole.cpu_ns += thread.cpu_ns;
+        }
+        whole.samples = Samples::new(samples);
+        whole
+    }
+
+    pub(crate) fn of(&self, class: Class) -> &Latencies {
+        &self.latencies[class as usize]
+    }
+
+    pub(crate) fn count(&self, class: Class) -> u64 {
+        self.of(class).corrected.len()
+    }
+
+    /// All requests that were sent and whose end was seen, whatever became of them.
+    pub(crate) fn all(&self) -> Latencies {
+        let mut all = Latencies::new();
+        self.latencies.iter().for_each(|latencies| all.add(latencies));
+        all
+    }
+
+    pub(crate) fn per_second(&self) -> f64 {
+        self.over_time(self.complete)
+    }
+
+    pub(crate) fn bytes_per_second(&self) -> f64 {
+        self.over_time(self.bytes)
+    }
+
+    fn over_time(&self, count: u64) -> f64 {
+        if self.elapsed_ns == 0 { 0.0 } else { count as f64 * 1e9 / self.elapsed_ns as f64 }
+    }
+
+    /// Requests that ended in anything but a good answer, and those that did not get to be sent. A miss is an error
+    /// unless it was asked for: it is no read of data.
+    pub(crate) fn failures(&self, misses_are_good: bool) -> u64 {
+        let counted = Class::ALL.into_iter().filter(|class| match class {
+            Class::Success => false,
+            Class::NotFound => !misses_are_good,
+            Class::Unavailable | Class::Other | Class::TimedOut | Class::Broken => true,
+        });
+        counted.map(|class| self.count(class)).sum::<u64>() + self.errors.connect
+    }
+
+    /// The share of requests that failed, from 0 to 1.
+    pub(crate) fn failure_share(&self, misses_are_good: bool) -> f64 {
+        let failures = self.failures(misses_are_good);
+        let all = Class::ALL.iter().map(|class| self.count(*class)).sum::<u64>() + self.errors.connect;
+        if all == 0 { 1.0 } else { failures as f64 / all as f64 }
+    }
+
+    /// What limited the result besides the server.
+    pub(crate) fn limits(&self) -> Vec<Limit> {
+        let mut limits = Vec::new();
+        let busiest = self.cpu_shares.iter().copied().fold(0.0, f64::max);
+        if busiest >= BUSY_SHARE {
+            limits.push(Limit::Cpu(busiest));
+        }
+        if !self.lateness.is_empty() {
+            let late = self.lateness.value_at_percentile(99.0);
+            if late >= LATE_NS {
+                limits.push(Limit::Late(late));
+            }
+        }
+        if let Some(share) = self.steal_share.filter(|share| *share >= STEAL_SHARE) {
+            limits.push(Limit::Steal(share));
+        }
+        limits
+    }
+}

@@ -1,0 +1,154 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// A persistent key-value store that speaks plain HTTP.
+#[derive(Debug, Parser)]
+#[command(name = "ladoga", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  ladoga serve                          a node on http://127.0.0.1:8080, data in ./ladoga-data
+  ladoga put lake 'deep and cold'       stores a value
+  ladoga put photo < photo.jpg          stores what comes from standard input
+  ladoga get lake                       prints it
+  ladoga range a b                      prints the keys from a up to b, and their values
+  curl http://127.0.0.1:8080/v0/entity?id=lake
+
+`ladoga COMMAND --help` says more about each.";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a node
+    Serve(ServeFlags),
+    /// Print the value of a key
+    Get(KeyArguments),
+    /// Store a value under a key
+    Put(PutArguments),
+    /// Remove a key
+    Delete(KeyArguments),
+    /// Print the records from one key up to another
+    Range(RangeArguments),
+    /// Say whether a node serves
+    Status(NodeArguments),
+    /// Verify a data directory, offline
+    Check(CheckArguments),
+}
+
+const SERVE_EXAMPLES: &str = "\
+Every setting can also be given as a variable (LADOGA_LISTEN, LADOGA_FSYNC, ...) or in a TOML file (listen = \"...\").
+A flag wins over the environment, which wins over the file.
+
+Examples:
+  ladoga serve
+  ladoga serve --listen 0.0.0.0:9000 --data /var/lib/ladoga --memory 4GiB
+  ladoga serve --fsync everysec --threads 2
+  LADOGA_MEMORY=512MiB ladoga serve --config ladoga.toml
+
+Exit codes: 0 stopped by a signal, everything is on disk; 2 a setting is wrong, nothing was opened; 1 anything else.";
+
+const SERVE_ADVANCED: &str = "
+Rarely needed, as variables or in the file only:
+  LADOGA_REQUEST_TIMEOUT_MS   how long a request may take to arrive [default: 10000]
+  LADOGA_ANSWER_TIMEOUT_MS    how long a client may take nothing of its answer [default: 30000]
+  LADOGA_IDLE_TIMEOUT_MS      how long a connection may be kept without a request [default: 120000]
+  LADOGA_DRAIN_TIMEOUT_MS     how long requests in flight may take once the node is to stop [default: 10000]
+  LADOGA_LOG                  what is logged: error, warn, info, debug, or ladoga_storage=debug [default: warn]";
+
+/// The flags of a node, as they were typed: `settings` says what they mean.
+#[derive(Debug, Default, Args)]
+#[command(after_help = SERVE_EXAMPLES, after_long_help = format!("{SERVE_EXAMPLES}\n{SERVE_ADVANCED}"))]
+pub(crate) struct ServeFlags {
+    /// Where clients and peers connect [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) listen: Option<String>,
+    /// The data directory, created where absent [default: ./ladoga-data]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Every node of the cluster, this one included [default: this node alone]
+    #[arg(long, value_name = "URL,URL,...")]
+    pub(crate) cluster: Option<String>,
+    /// Which of these URLs is this node [default: the one with its port]
+    #[arg(long, value_name = "URL")]
+    pub(crate) advertise: Option<String>,
+    /// When an acknowledged write is on disk: always (before the answer), everysec (within a second), never (when the
+    /// system likes) [default: always]
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) fsync: Option<String>,
+    /// The budget for everything that grows, such as 512MiB or 4GiB [default: a quarter of the machine's memory]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub(crate) memory: Option<String>,
+    /// Event-loop threads [default: the number of cores]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub(crate) threads: Option<String>,
+    /// The same settings as TOML [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// Where a node is.
+#[derive(Debug, Args)]
+pub(crate) struct NodeArguments {
+    /// The node
+    #[arg(long, value_name = "URL", env = "LADOGA_URL", default_value = "http://127.0.0.1:8080")]
+    pub(crate) url: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyArguments {
+    /// 1 to 4096 bytes
+    #[arg(value_name = "KEY")]
+    pub(crate) key: OsString,
+    #[command(flatten)]
+    pub(crate) node: NodeArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PutArguments {
+    /// 1 to 4096 bytes
+    #[arg(value_name = "KEY")]
+    pub(crate) key: OsString,
+    /// Up to 64 MiB; read from standard input where it is not given
+    #[arg(value_name = "VALUE")]
+    pub(crate) value: Option<OsString>,
+    #[command(flatten)]
+    pub(crate) node: NodeArguments,
+}
+
+const RANGE_FORMAT: &str = "\
+A record is a line: the key, a tab, the value. Where one of them has a backslash, a tab, a line feed, a carriage return or
+a zero byte, it is printed as \\\\, \\t, \\n, \\r or \\0, so that a line is always a whole record. With --raw they are printed
+as they are, each followed by a zero byte instead.
+
+Examples:
+  ladoga range a
+  ladoga range user: user; | cut -f1
+  ladoga range a --raw | xargs -0 -n2 echo";
+
+#[derive(Debug, Args)]
+#[command(after_help = RANGE_FORMAT)]
+pub(crate) struct RangeArguments {
+    /// The first key
+    #[arg(value_name = "START")]
+    pub(crate) start: OsString,
+    /// The key before which it ends [default: after the last]
+    #[arg(value_name = "END")]
+    pub(crate) end: Option<OsString>,
+    /// Print keys and values as they are, each followed by a zero byte
+    #[arg(long)]
+    pub(crate) raw: bool,
+    #[command(flatten)]
+    pub(crate) node: NodeArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// A data directory that no node uses
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+}

@@ -1,0 +1,39 @@
+use std::io::{BufReader, ErrorKind, Write};
+use std::net::TcpStream;
+
+use super::{ClientError, Response, Url};
+
+/// A request to a node.
+pub(crate) struct Request<'r> {
+    pub(crate) method: &'static str,
+    /// Path and query.
+    pub(crate) target: String,
+    pub(crate) body: Option<&'r [u8]>,
+}
+
+impl Request<'_> {
+    /// Sends it, and reads the head of the answer.
+    pub(crate) fn send(&self, url: &Url) -> Result<Response, ClientError> {
+        let unreachable = |error| ClientError::Unreachable { url: url.clone(), error };
+        let stream = TcpStream::connect((url.host.as_str(), url.port)).map_err(unreachable)?;
+        let sent = self.write(&stream, url);
+        match (Response::read_head(url, BufReader::new(stream)), sent) {
+            // A node that refuses a value does not read it to its end, but says why.
+            (Ok(response), _) => Ok(response),
+            (Err(_), Err(error)) => Err(ClientError::Broken { url: url.clone(), error }),
+            (Err(error), Ok(())) => Err(error),
+        }
+    }
+
+    fn write(&self, mut stream: &TcpStream, url: &Url) -> std::io::Result<()> {
+        let Request { method, target, body } = self;
+        let length = body.map_or_else(String::new, |body| format!("content-length: {}\r\n", body.len()));
+        let host = url.authority();
+        let head = format!("{method} {target} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{length}\r\n");
+        stream.write_all(head.as_bytes())?;
+        match stream.write_all(body.unwrap_or_default()) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
+            written => written,
+        }
+    }
+}

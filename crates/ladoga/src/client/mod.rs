@@ -1,0 +1,26 @@
+//! HTTP/1.1, as far as a client of a node needs it, blocking, over one connection for one request. A library would hide
+//! the chunks of a range, which say where a record ends.
+
+mod connection;
+mod response;
+mod url;
+
+pub(crate) use connection::Request;
+pub(crate) use response::Response;
+pub(crate) use url::{Url, percent_encoded};
+
+use std::io;
+
+/// Why a node could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClientError {
+    /// It is not there.
+    #[error("cannot reach {url}: {error}")]
+    Unreachable { url: Url, error: io::Error },
+    /// It went away.
+    #[error("the connection to {url} broke: {error}")]
+    Broken { url: Url, error: io::Error },
+    /// It is something else.
+    #[error("{url} does not speak HTTP: {reason}")]
+    NotHttp { url: Url, reason: String },
+}

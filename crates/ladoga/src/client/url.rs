@@ -1,0 +1,96 @@
+use std::fmt;
+
+/// Where a node is: `http://HOST[:PORT]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Url {
+    /// Without the brackets of an IPv6 address.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+const DEFAULT_PORT: u16 = 80;
+
+impl Url {
+    /// Understands the URL of a node; it has no path but `/`.
+    pub(crate) fn parse(text: &str) -> Option<Url> {
+        let authority = text.strip_prefix("http://")?;
+        let authority = authority.strip_suffix('/').unwrap_or(authority);
+        if authority.contains(['/', '?', '#', '@', ' ']) {
+            return None;
+        }
+        let (host, port) = match authority.strip_prefix('[') {
+            Some(rest) => rest.split_once(']').filter(|(host, _)| host.contains(':'))?,
+            None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+        };
+        let port = match port.strip_prefix(':') {
+            Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().ok()?,
+            None if port.is_empty() => DEFAULT_PORT,
+            _ => return None,
+        };
+        (!host.is_empty()).then(|| Url { host: host.to_owned(), port })
+    }
+
+    /// Host and port, as they stand in a URL.
+    pub(crate) fn authority(&self) -> String {
+        let Url { host, port } = self;
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}", self.authority())
+    }
+}
+
+/// Bytes as they stand in a query.
+pub(crate) fn percent_encoded(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_has_a_host_and_may_have_a_port() {
+        let parse = |text| Url::parse(text).map(|url| (url.host, url.port));
+        assert_eq!(parse("http://h"), Some(("h".to_owned(), 80)));
+        assert_eq!(parse("http://127.0.0.1:8080/"), Some(("127.0.0.1".to_owned(), 8080)));
+        assert_eq!(parse("http://[::1]:8080"), Some(("::1".to_owned(), 8080)));
+        assert_eq!(Url::parse("http://[::1]").map(|url| url.to_string()), Some("http://[::1]:80".to_owned()));
+        for text in [
+            "",
+            "h",
+            "http://",
+            "http:///",
+            "https://h",
+            "ftp://h:1",
+            "http://h:",
+            "http://h:65536",
+            "http://h:x",
+            "http://h/path",
+            "http://u@h",
+            "http://[h]",
+            "http://h:1:2",
+            "http://:1",
+            "http://h:+1",
+        ] {
+            assert_eq!(Url::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_what_needs_it_is_encoded() {
+        assert_eq!(percent_encoded(b"aZ0-._~"), "aZ0-._~");
+        assert_eq!(percent_encoded(b"a+b &%\n\xff"), "a%2Bb%20%26%25%0A%FF");
+    }
+}

@@ -1,0 +1,44 @@
+use std::io::{IsTerminal, Write, stderr, stdout};
+
+use super::Failure;
+use crate::arguments::CheckArguments;
+use crate::settings::format_size;
+
+/// Verifies a data directory.
+pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
+    let env = ladoga_env::real::env()?;
+    let dir = &arguments.dir;
+    let shows_progress = stderr().is_terminal();
+    let report = ladoga_storage::check(&env, dir, &mut |progress| {
+        if shows_progress {
+            let (done, total) = (format_size(progress.done_bytes), format_size(progress.total_bytes));
+            eprint!("\r\x1b[K{done} of {total} verified");
+        }
+    });
+    if shows_progress {
+        eprint!("\r\x1b[K");
+    }
+    let report = report.map_err(|error| Failure::Failed(error.to_string()))?;
+    for error in &report.errors {
+        eprintln!("{error}");
+    }
+    let mut out = stdout();
+    writeln!(
+        out,
+        "{}: {} tables, {} blocks, {} records, {} large values, {} groups in the log",
+        dir.display(),
+        report.tables,
+        report.blocks,
+        report.records,
+        report.blobs,
+        report.log_groups,
+    )?;
+    if report.lost_groups > 0 {
+        writeln!(out, "{} groups were lost in a power cut, before they were synced", report.lost_groups)?;
+    }
+    match report.errors.len() {
+        0 => Ok(writeln!(out, "everything is as it should be")?),
+        1 => Err(Failure::Failed("1 problem found, named above".to_owned())),
+        count => Err(Failure::Failed(format!("{count} problems found, named above"))),
+    }
+}

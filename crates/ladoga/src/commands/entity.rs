@@ -1,0 +1,81 @@
+use std::ffi::OsStr;
+use std::io::{IsTerminal, Read, Write, stdin, stdout};
+use std::os::unix::ffi::OsStrExt;
+
+use ladoga_model::VALUE_BYTES_MAX;
+
+use super::{Failure, parse_url};
+use crate::arguments::{KeyArguments, NodeArguments, PutArguments};
+use crate::client::{Request, Response, percent_encoded};
+
+/// Prints the value of a key.
+pub(crate) fn get(arguments: &KeyArguments) -> Result<(), Failure> {
+    let response = ask("GET", &arguments.key, None, &arguments.node)?;
+    match response.status {
+        200 => print_value(response),
+        404 => Err(Failure::Failed(format!("there is no value under '{}'", arguments.key.display()))),
+        _ => Err(Failure::Failed(response.line())),
+    }
+}
+
+/// As it is for programs; for people, on a line of its own.
+fn print_value(response: Response) -> Result<(), Failure> {
+    let mut out = stdout().lock();
+    response.body(|piece| out.write_all(piece).map_err(Failure::from))?;
+    if out.is_terminal() {
+        out.write_all(b"\n")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Stores a value.
+pub(crate) fn put(arguments: &PutArguments) -> Result<(), Failure> {
+    let value = match &arguments.value {
+        Some(value) => value.as_bytes().to_vec(),
+        None => read_value()?,
+    };
+    let response = ask("PUT", &arguments.key, Some(&value), &arguments.node)?;
+    expect(201, response)
+}
+
+fn read_value() -> Result<Vec<u8>, Failure> {
+    let mut value = Vec::new();
+    stdin().lock().take(VALUE_BYTES_MAX + 1).read_to_end(&mut value)?;
+    if value.len() as u64 > VALUE_BYTES_MAX {
+        let reason =
+            format!("the value has more bytes than there may be, expected at most {VALUE_BYTES_MAX}");
+        return Err(Failure::Failed(reason));
+    }
+    Ok(value)
+}
+
+/// Removes a key.
+pub(crate) fn delete(arguments: &KeyArguments) -> Result<(), Failure> {
+    let response = ask("DELETE", &arguments.key, None, &arguments.node)?;
+    expect(202, response)
+}
+
+/// Says whether a node serves.
+pub(crate) fn status(arguments: &NodeArguments) -> Result<(), Failure> {
+    let url = parse_url(&arguments.url)?;
+    let response = Request { method: "GET", target: "/v0/status".to_owned(), body: None }.send(&url)?;
+    if response.status != 200 {
+        return Err(Failure::Failed(response.line()));
+    }
+    Ok(writeln!(stdout(), "{url}: {}", response.line())?)
+}
+
+fn ask(
+    method: &'static str,
+    key: &OsStr,
+    body: Option<&[u8]>,
+    node: &NodeArguments,
+) -> Result<Response, Failure> {
+    let url = parse_url(&node.url)?;
+    let target = format!("/v0/entity?id={}", percent_encoded(key.as_bytes()));
+    Ok(Request { method, target, body }.send(&url)?)
+}
+
+fn expect(status: u16, response: Response) -> Result<(), Failure> {
+    if response.status == status { Ok(()) } else { Err(Failure::Failed(response.line())) }
+}

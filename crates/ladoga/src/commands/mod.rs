@@ -1,0 +1,73 @@
+//! What each command does.
+
+mod check;
+mod entity;
+mod range;
+mod serve;
+
+pub(crate) use check::check;
+pub(crate) use entity::{delete, get, put, status};
+pub(crate) use range::range;
+pub(crate) use serve::serve;
+
+use std::process::ExitCode;
+
+use crate::client::{ClientError, Url};
+use crate::settings::SettingError;
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// What was typed cannot be done.
+    Usage(String),
+    /// It could be, and did not work.
+    Failed(String),
+    /// Nobody reads what is printed any more, which is no failure.
+    NobodyListens,
+}
+
+/// A wrong setting, as clap's own errors.
+const USAGE: u8 = 2;
+
+impl Failure {
+    /// Says why, and how the process is to exit.
+    pub(crate) fn tell(&self) -> ExitCode {
+        match self {
+            Failure::Usage(reason) => {
+                eprintln!("ladoga: {reason}");
+                ExitCode::from(USAGE)
+            }
+            Failure::Failed(reason) => {
+                eprintln!("ladoga: {reason}");
+                ExitCode::FAILURE
+            }
+            Failure::NobodyListens => ExitCode::SUCCESS,
+        }
+    }
+}
+
+impl From<SettingError> for Failure {
+    fn from(error: SettingError) -> Failure {
+        Failure::Usage(error.to_string())
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Failure {
+        Failure::Failed(error.to_string())
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Failure {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Failure::NobodyListens;
+        }
+        Failure::Failed(error.to_string())
+    }
+}
+
+fn parse_url(text: &str) -> Result<Url, Failure> {
+    let wrong = || format!("--url is '{text}', expected the URL of a node, such as http://127.0.0.1:8080");
+    Url::parse(text).ok_or_else(|| Failure::Usage(wrong()))
+}

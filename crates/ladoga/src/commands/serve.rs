@@ -1,0 +1,155 @@
+use std::fmt::Display;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::thread;
+
+use ladoga_env::Env;
+use ladoga_node::embedded::Embedded;
+use ladoga_node::{Config, Node};
+use ladoga_storage::{Durability, Options};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+
+use super::Failure;
+use crate::arguments::ServeFlags;
+use crate::logging::{self, LIFE};
+use crate::settings::{Settings, format_size, raise_descriptor_limit};
+
+/// Descriptors that connections leave to tables, large values and the log.
+const DESCRIPTORS_RESERVED: u64 = 512;
+
+/// Runs a node until a signal ends it: validate → listen → open → serve → drain → close.
+pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
+    let settings = Settings::read(flags)?;
+    logging::start(settings.log.clone());
+    let env = ladoga_env::real::env()?;
+    let runtime = Builder::new_current_thread().enable_io().build()?;
+    let mut signals = runtime.block_on(async { Signals::listen() })?;
+    let node = Node::start(config(&settings), Arc::clone(&env.clock)).map_err(failed)?;
+    let started_ns = env.clock.monotonic_ns();
+    let Some(store) = open(&runtime, &mut signals, &env, &settings)? else {
+        // Nothing was served yet, so there is nothing to lose.
+        return Ok(());
+    };
+    node.open(Arc::new(store));
+    announce(&settings, &node, (env.clock.monotonic_ns() - started_ns) / 1_000_000);
+    let name = runtime.block_on(signals.next());
+    tracing::info!(target: LIFE, "{name}: finishing the requests in flight");
+    stop(&runtime, &mut signals, node)
+}
+
+fn config(settings: &Settings) -> Config {
+    let descriptors = raise_descriptor_limit();
+    let mut limits = settings.limits.clone();
+    let for_connections = descriptors.saturating_sub(DESCRIPTORS_RESERVED).max(descriptors / 2);
+    limits.connections_max =
+        limits.connections_max.min(usize::try_from(for_connections).unwrap_or(usize::MAX));
+    Config { limits, ..Config::alone(settings.listen.clone(), settings.threads) }
+}
+
+/// Opens the data directory, unless a signal comes first.
+fn open(
+    runtime: &Runtime,
+    signals: &mut Signals,
+    env: &Env,
+    settings: &Settings,
+) -> Result<Option<Embedded>, Failure> {
+    let options = Options::new(settings.memory_bytes, settings.durability);
+    let (env, data) = (env.clone(), settings.data.clone());
+    let opened = on_a_thread("open", move || Embedded::open(env, &data, options))?;
+    let why = |error: &dyn Display| {
+        Failure::Failed(format!("cannot open the data directory {}: {error}", settings.data.display()))
+    };
+    match runtime.block_on(signals.unless_one_comes(opened)) {
+        Some(Ok(opened)) => opened.map(Some).map_err(|error| why(&error)),
+        Some(Err(_)) => Err(why(&"it panicked")),
+        None => Ok(None),
+    }
+}
+
+fn stop(runtime: &Runtime, signals: &mut Signals, node: Node<Embedded>) -> Result<(), Failure> {
+    let stopped = on_a_thread("stop", move || node.stop())?;
+    match runtime.block_on(signals.unless_one_comes(stopped)) {
+        Some(Ok(Ok(()))) => {
+            tracing::info!(target: LIFE, "stopped, everything is on disk");
+            Ok(())
+        }
+        Some(Ok(Err(error))) => Err(Failure::Failed(format!("cannot close the data directory: {error}"))),
+        Some(Err(_)) => Err(Failure::Failed("stopping panicked".to_owned())),
+        None => Err(Failure::Failed("a second signal: stopped at once, as by a crash".to_owned())),
+    }
+}
+
+fn announce(settings: &Settings, node: &Node<Embedded>, open_ms: u64) {
+    let addresses: Vec<String> = node.addresses().iter().map(|address| format!("http://{address}")).collect();
+    let durability = match settings.durability {
+        Durability::Always => "always",
+        Durability::EverySecond => "everysec",
+        Durability::Never => "never",
+    };
+    tracing::info!(
+        target: LIFE,
+        "listening on {}, data in {}, fsync {durability}, memory {}, {} event loops, opened in {open_ms} ms",
+        addresses.join(" and "),
+        settings.data.display(),
+        format_size(settings.memory_bytes),
+        settings.threads,
+    );
+}
+
+/// Does what blocks where signals can still be heard beside it.
+fn on_a_thread<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<oneshot::Receiver<T>, Failure> {
+    let (done, when_done) = oneshot::channel();
+    // Where nobody waits any more, the process is about to end.
+    let work = move || drop(done.send(work()));
+    thread::Builder::new().name(name.to_owned()).spawn(work)?;
+    Ok(when_done)
+}
+
+fn failed(error: impl Display) -> Failure {
+    Failure::Failed(error.to_string())
+}
+
+/// The signals that end a node.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits for one; answers its name.
+    async fn next(&mut self) -> &'static str {
+        poll_fn(|context| {
+            if self.terminate.poll_recv(context).is_ready() {
+                Poll::Ready("SIGTERM")
+            } else {
+                self.interrupt.poll_recv(context).map(|_| "SIGINT")
+            }
+        })
+        .await
+    }
+
+    /// What `future` comes to; `None` if a signal comes first.
+    async fn unless_one_comes<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
+        let mut future = pin!(future);
+        let mut signal = pin!(self.next());
+        poll_fn(|context| match future.as_mut().poll(context) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending => signal.as_mut().poll(context).map(|_| None),
+        })
+        .await
+    }
+}

@@ -1,0 +1,17 @@
+use std::io;
+
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// What says something at its own start and end; everything else is quiet unless somebody has to act.
+pub(crate) const LIFE: &str = "ladoga::life";
+
+/// Begins to log to standard error: what `LADOGA_LOG` says, or else what somebody has to act upon, and the life of the
+/// process.
+pub(crate) fn start(wanted: Option<Targets>) {
+    let targets = wanted.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
+    let targets = targets.with_target(LIFE, LevelFilter::INFO);
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false).with_ansi(false);
+    tracing_subscriber::registry().with(lines).with(targets).init();
+}

@@ -1,0 +1,126 @@
+//! What a node is run with: found by `sources`, understood by `parse` and `cluster`, with what the `machine` is like
+//! where nothing is said.
+
+mod cluster;
+mod machine;
+mod parse;
+mod sources;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use ladoga_node::Limits;
+use ladoga_storage::Durability;
+use tracing_subscriber::filter::Targets;
+
+use crate::arguments::ServeFlags;
+pub(crate) use machine::raise_descriptor_limit;
+pub(crate) use parse::format_size;
+use sources::Sources;
+
+/// A setting that cannot be: the name says where it came from.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name} is '{value}', expected {expected}")]
+pub(crate) struct SettingError {
+    /// A flag, a variable, or a key and its file.
+    pub(crate) name: String,
+    /// What it is.
+    pub(crate) value: String,
+    /// What it could be.
+    pub(crate) expected: String,
+}
+
+/// What a node is run with.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) listen: Vec<SocketAddr>,
+    pub(crate) data: PathBuf,
+    pub(crate) durability: Durability,
+    pub(crate) memory_bytes: u64,
+    pub(crate) threads: usize,
+    pub(crate) limits: Limits,
+    pub(crate) log: Option<Targets>,
+}
+
+impl Settings {
+    /// Reads and validates all settings. Opens nothing.
+    pub(crate) fn read(flags: &ServeFlags) -> Result<Settings, SettingError> {
+        Settings::from_sources(&Sources::of_process(flags)?)
+    }
+
+    fn from_sources(sources: &Sources) -> Result<Settings, SettingError> {
+        let listen = sources.get("listen", parse::listen)?;
+        let (host_and_port, listen) = listen.unwrap_or_else(parse::default_listen);
+        let data = sources.get("data", parse::directory)?.unwrap_or_else(|| PathBuf::from("./ladoga-data"));
+        let durability = sources.get("fsync", parse::durability)?.unwrap_or(Durability::Always);
+        let memory_bytes =
+            sources.get("memory", parse::memory)?.unwrap_or_else(machine::default_memory_bytes);
+        let threads = sources.get("threads", parse::threads)?.unwrap_or_else(machine::cores);
+        cluster::check(sources, &host_and_port)?;
+        let limits = limits(sources, memory_bytes)?;
+        let log = sources.get("log", parse::log)?;
+        Ok(Settings { listen, data, durability, memory_bytes, threads, limits, log })
+    }
+}
+
+fn limits(sources: &Sources, memory_bytes: u64) -> Result<Limits, SettingError> {
+    let mut limits = Limits::for_memory(memory_bytes);
+    for (name, limit) in [
+        ("request_timeout_ms", &mut limits.request_timeout_ms),
+        ("answer_timeout_ms", &mut limits.answer_timeout_ms),
+        ("idle_timeout_ms", &mut limits.idle_timeout_ms),
+        ("drain_timeout_ms", &mut limits.drain_timeout_ms),
+    ] {
+        if let Some(timeout_ms) = sources.get(name, parse::timeout_ms)? {
+            *limit = timeout_ms;
+        }
+    }
+    Ok(limits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(flags: ServeFlags, env: &[(&str, &str)], file: &str) -> Result<Settings, SettingError> {
+        Settings::from_sources(&Sources::of(&flags, env, file)?)
+    }
+
+    #[test]
+    fn a_flag_wins_over_the_environment_which_wins_over_the_file() {
+        let file = "fsync = \"never\"\nmemory = \"48MiB\"\nthreads = 3\n";
+        let flags = || ServeFlags { fsync: Some("always".into()), ..ServeFlags::default() };
+        let env = [("LADOGA_FSYNC", "everysec"), ("LADOGA_MEMORY", "32MiB")];
+        let settings = read(flags(), &env, file).expect("settings");
+        assert_eq!(settings.durability, Durability::Always);
+        assert_eq!((settings.memory_bytes, settings.threads), (32 << 20, 3));
+        let settings = read(ServeFlags::default(), &env, file).expect("settings");
+        assert_eq!(settings.durability, Durability::EverySecond);
+        let settings = read(ServeFlags::default(), &[], file).expect("settings");
+        assert_eq!((settings.durability, settings.memory_bytes), (Durability::Never, 48 << 20));
+    }
+
+    #[test]
+    fn an_error_names_the_setting_and_where_it_came_from() {
+        let flags = ServeFlags { memory: Some("1MiB".into()), ..ServeFlags::default() };
+        let error = read(flags, &[], "").expect_err("too little").to_string();
+        assert_eq!(
+            error,
+            "--memory is '1MiB', expected at least 16MiB, as a size such as 512MiB, 4GiB or 1000000"
+        );
+        let error =
+            read(ServeFlags::default(), &[("LADOGA_THREADS", "0")], "").expect_err("none").to_string();
+        assert_eq!(error, "LADOGA_THREADS is '0', expected a number of event loops from 1 to 1024");
+        let error = read(ServeFlags::default(), &[], "fsync = 1").expect_err("a number").to_string();
+        assert_eq!(error, "fsync in ladoga.toml is '1', expected always, everysec or never");
+    }
+
+    #[test]
+    fn timeouts_can_be_set_but_not_by_flag() {
+        let env = [("LADOGA_REQUEST_TIMEOUT_MS", "300")];
+        let settings = read(ServeFlags::default(), &env, "idle_timeout_ms = 5").expect("settings");
+        assert_eq!((settings.limits.request_timeout_ms, settings.limits.idle_timeout_ms), (300, 5));
+        let env = [("LADOGA_REQUEST_TIMEOUT_MS", "soon")];
+        assert!(read(ServeFlags::default(), &env, "").is_err());
+    }
+}

@@ -1,0 +1,175 @@
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+use ladoga_storage::{Durability, MEMORY_BYTES_MIN};
+use tracing_subscriber::filter::Targets;
+
+/// Event loops that make sense on any machine.
+const THREADS_MAX: usize = 1024;
+/// A day.
+const TIMEOUT_MS_MAX: u64 = 86_400_000;
+const DEFAULT_PORT: u16 = 8080;
+
+/// A host as it was written, and a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HostAndPort {
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+impl HostAndPort {
+    /// Understands `HOST:PORT`; an IPv6 address stands in brackets.
+    pub(super) fn parse(text: &str) -> Option<HostAndPort> {
+        let (host, port) = text.rsplit_once(':')?;
+        let in_brackets = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let bare = in_brackets.unwrap_or(host);
+        let is_host =
+            !bare.is_empty() && !bare.contains(['[', ']']) && bare.contains(':') == in_brackets.is_some();
+        let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_host || !is_number {
+            return None;
+        }
+        Some(HostAndPort { host: bare.to_owned(), port: port.parse().ok()? })
+    }
+}
+
+/// Where to listen: as it was written, and every address that stands for.
+pub(super) fn listen(text: &str) -> Result<(HostAndPort, Vec<SocketAddr>), String> {
+    let expected = || "HOST:PORT, such as 127.0.0.1:8080".to_owned();
+    let parsed = HostAndPort::parse(text).ok_or_else(expected)?;
+    let addresses = (parsed.host.as_str(), parsed.port).to_socket_addrs();
+    let mut addresses: Vec<_> =
+        addresses.map_err(|error| format!("{} of a host that is known: {error}", expected()))?.collect();
+    addresses.sort();
+    addresses.dedup();
+    if addresses.is_empty() { Err(expected()) } else { Ok((parsed, addresses)) }
+}
+
+pub(super) fn default_listen() -> (HostAndPort, Vec<SocketAddr>) {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT));
+    (HostAndPort { host: Ipv4Addr::LOCALHOST.to_string(), port: DEFAULT_PORT }, vec![address])
+}
+
+pub(super) fn directory(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() { Err("the path of a directory".to_owned()) } else { Ok(PathBuf::from(text)) }
+}
+
+pub(super) fn durability(text: &str) -> Result<Durability, String> {
+    match text {
+        "always" => Ok(Durability::Always),
+        "everysec" => Ok(Durability::EverySecond),
+        "never" => Ok(Durability::Never),
+        _ => Err("always, everysec or never".to_owned()),
+    }
+}
+
+pub(super) fn memory(text: &str) -> Result<u64, String> {
+    let least = format_size(MEMORY_BYTES_MIN);
+    let expected = || format!("at least {least}, as a size such as 512MiB, 4GiB or 1000000");
+    size(text).filter(|&bytes| bytes >= MEMORY_BYTES_MIN).ok_or_else(expected)
+}
+
+pub(super) fn threads(text: &str) -> Result<usize, String> {
+    let expected = || format!("a number of event loops from 1 to {THREADS_MAX}");
+    number(text)
+        .filter(|threads| (1..=THREADS_MAX as u64).contains(threads))
+        .map(|n| n as usize)
+        .ok_or_else(expected)
+}
+
+pub(super) fn timeout_ms(text: &str) -> Result<u64, String> {
+    let expected = || format!("a number of milliseconds from 1 to {TIMEOUT_MS_MAX}");
+    number(text).filter(|timeout_ms| (1..=TIMEOUT_MS_MAX).contains(timeout_ms)).ok_or_else(expected)
+}
+
+pub(super) fn log(text: &str) -> Result<Targets, String> {
+    text.parse().map_err(|_| {
+        "error, warn, info, debug or trace, or a list such as warn,ladoga_storage=debug".to_owned()
+    })
+}
+
+fn number(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().ok()).flatten()
+}
+
+const UNITS: [(&str, u32); 8] =
+    [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("K", 10), ("M", 20), ("G", 30), ("T", 40)];
+
+/// A number of bytes, with a unit or without.
+fn size(text: &str) -> Option<u64> {
+    for (unit, shift) in UNITS {
+        if let Some(count) = text.strip_suffix(unit) {
+            return number(count.trim_end())?.checked_mul(1 << shift);
+        }
+    }
+    number(text.strip_suffix('B').unwrap_or(text).trim_end())
+}
+
+/// A number of bytes as a person would write it.
+pub(crate) fn format_size(bytes: u64) -> String {
+    for (unit, shift) in UNITS[..4].iter().rev() {
+        let whole = bytes >> shift;
+        if whole >= 1 && bytes == whole << shift {
+            return format!("{whole}{unit}");
+        }
+    }
+    format!("{:.1}MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [
+            ("16777216", 16 << 20),
+            ("65536KiB", 64 << 20),
+            ("512MiB", 512 << 20),
+            ("512 MiB", 512 << 20),
+            ("512M", 512 << 20),
+            ("4GiB", 4 << 30),
+            ("100000000B", 100_000_000),
+        ] {
+            assert_eq!(memory(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "B", "MiB", "-1", "+16777216", "1.5GiB", "12 parsecs", "16777215", "99999999999TiB"]
+        {
+            assert!(memory(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_written_in_the_largest_unit_that_fits() {
+        assert_eq!(format_size(64 << 20), "64MiB");
+        assert_eq!(format_size(4 << 30), "4GiB");
+        assert_eq!(format_size(48 << 10), "48KiB");
+        assert_eq!(format_size((16 << 20) + 1), "16.0MiB");
+    }
+
+    #[test]
+    fn a_listening_address_has_a_host_and_a_port() {
+        let (written, addresses) = listen("127.0.0.1:80").expect("an address");
+        assert_eq!((written.host.as_str(), written.port), ("127.0.0.1", 80));
+        assert_eq!(addresses, [SocketAddr::from((Ipv4Addr::LOCALHOST, 80))]);
+        assert_eq!(HostAndPort::parse("[::1]:80"), Some(HostAndPort { host: "::1".into(), port: 80 }));
+        for text in
+            ["", "h", "h:", ":80", "h:65536", "h:http", "h:+80", "::1:80", "[]:80", "[h]:80", "a:b:80"]
+        {
+            assert_eq!(HostAndPort::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_have_bounds() {
+        assert_eq!(threads("1"), Ok(1));
+        for text in ["0", "1025", "-1", "1.5", "two", "", "+1"] {
+            assert!(threads(text).is_err(), "{text}");
+        }
+        assert!(timeout_ms("0").is_err());
+        assert_eq!(timeout_ms("300"), Ok(300));
+        assert_eq!(durability("never"), Ok(Durability::Never));
+        assert!(durability("Always").is_err());
+    }
+}

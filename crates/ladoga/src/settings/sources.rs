@@ -1,0 +1,171 @@
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::SettingError;
+use crate::arguments::ServeFlags;
+
+/// Settings that have a flag, a variable and a key.
+const WITH_FLAG: [&str; 7] = ["listen", "data", "cluster", "advertise", "fsync", "memory", "threads"];
+/// Settings that have a variable and a key.
+const WITHOUT_FLAG: [&str; 5] =
+    ["request_timeout_ms", "answer_timeout_ms", "idle_timeout_ms", "drain_timeout_ms", "log"];
+
+/// A setting as somebody wrote it.
+struct Written {
+    /// Where it stands, as an error says it.
+    name: String,
+    text: String,
+}
+
+/// Everything that was said about settings; for each, only what counts.
+pub(super) struct Sources {
+    written: BTreeMap<&'static str, Written>,
+}
+
+impl Sources {
+    /// What the flags, the environment of this process and the file say.
+    pub(super) fn of_process(flags: &ServeFlags) -> Result<Sources, SettingError> {
+        let variable = |name: &str| std::env::var_os(name);
+        let file = flags.config.clone().or_else(|| variable("LADOGA_CONFIG").map(PathBuf::from));
+        let table = file.as_deref().map(read_file).transpose()?.unwrap_or_default();
+        let file_name = file.as_deref().map(|file| file.display().to_string()).unwrap_or_default();
+        Sources::merge(flags, variable, &file_name, &table)
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(flags: &ServeFlags, env: &[(&str, &str)], file: &str) -> Result<Sources, SettingError> {
+        let variable =
+            |name: &str| env.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into());
+        let table = parse_file("ladoga.toml", file)?;
+        Sources::merge(flags, variable, "ladoga.toml", &table)
+    }
+
+    fn merge(
+        flags: &ServeFlags,
+        variable: impl Fn(&str) -> Option<OsString>,
+        file_name: &str,
+        table: &Table,
+    ) -> Result<Sources, SettingError> {
+        let mut sources = Sources { written: BTreeMap::new() };
+        check_keys(table, file_name)?;
+        for name in WITH_FLAG.into_iter().chain(WITHOUT_FLAG) {
+            let from_file = || {
+                table
+                    .get(name)
+                    .map(|value| Written { name: format!("{name} in {file_name}"), text: text(value) })
+            };
+            let from_environment = || -> Result<Option<Written>, SettingError> {
+                let variable_name = format!("LADOGA_{}", name.to_uppercase());
+                let Some(value) = variable(&variable_name) else { return Ok(None) };
+                let text = value.into_string().map_err(|value| SettingError {
+                    name: variable_name.clone(),
+                    value: value.to_string_lossy().into_owned(),
+                    expected: "text in UTF-8".to_owned(),
+                })?;
+                Ok(Some(Written { name: variable_name, text }))
+            };
+            let from_flag = flag(flags, name).map(|text| Written { name: format!("--{name}"), text });
+            let written = match from_flag {
+                Some(written) => Some(written),
+                None => from_environment()?.or_else(from_file),
+            };
+            sources.written.extend(written.map(|written| (name, written)));
+        }
+        Ok(sources)
+    }
+
+    /// A setting, understood by `parse`, which otherwise says what it expects.
+    pub(super) fn get<T>(
+        &self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, SettingError> {
+        let Some(written) = self.written.get(name) else { return Ok(None) };
+        let failed =
+            |expected| SettingError { name: written.name.clone(), value: written.text.clone(), expected };
+        parse(&written.text).map(Some).map_err(failed)
+    }
+}
+
+fn flag(flags: &ServeFlags, name: &str) -> Option<String> {
+    match name {
+        "listen" => flags.listen.clone(),
+        "data" => flags.data.as_ref().map(|data| data.to_string_lossy().into_owned()),
+        "cluster" => flags.cluster.clone(),
+        "advertise" => flags.advertise.clone(),
+        "fsync" => flags.fsync.clone(),
+        "memory" => flags.memory.clone(),
+        "threads" => flags.threads.clone(),
+        _ => None,
+    }
+}
+
+fn read_file(file: &Path) -> Result<Table, SettingError> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|error| SettingError {
+        name: "the file of settings".to_owned(),
+        value: name.clone(),
+        expected: format!("a file that can be read: {error}"),
+    })?;
+    parse_file(&name, &text)
+}
+
+fn parse_file(name: &str, text: &str) -> Result<Table, SettingError> {
+    text.parse().map_err(|error: toml::de::Error| SettingError {
+        name: "the file of settings".to_owned(),
+        value: name.to_owned(),
+        expected: format!("TOML: {}", error.to_string().trim_end()),
+    })
+}
+
+fn check_keys(table: &Table, file_name: &str) -> Result<(), SettingError> {
+    let is_known = |key: &str| WITH_FLAG.contains(&key) || WITHOUT_FLAG.contains(&key);
+    match table.iter().find(|(key, _)| !is_known(key)) {
+        None => Ok(()),
+        Some((key, value)) => Err(SettingError {
+            name: format!("{key} in {file_name}"),
+            value: text(value),
+            expected: format!("no such key, but one of {}", WITH_FLAG.join(", ")),
+        }),
+    }
+}
+
+/// A value of the file as it would stand on a command line.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(text).collect::<Vec<_>>().join(","),
+        value => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> Result<Sources, String> {
+        Sources::of(&ServeFlags::default(), &[], text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_file_with_other_keys_is_refused() {
+        for (text, named) in
+            [("memroy = 1", "memroy in ladoga.toml is '1'"), ("[server]\na = 1", "server in")]
+        {
+            let error = file(text).err().expect("refused");
+            assert!(error.starts_with(named), "{error}");
+        }
+        let error = file("no equals").err().expect("refused");
+        assert!(error.starts_with("the file of settings is 'ladoga.toml', expected TOML: "), "{error}");
+    }
+
+    #[test]
+    fn an_array_is_a_list() {
+        let sources = file("cluster = [\"a\", \"b\"]").expect("sources");
+        assert_eq!(sources.get("cluster", |text| Ok(text.to_owned())), Ok(Some("a,b".to_owned())));
+        assert_eq!(sources.get("listen", |text| Ok(text.to_owned())), Ok(None));
+    }
+}

@@ -1,0 +1,153 @@
+use std::ops::{Add, Sub};
+
+use crate::store::StoreError;
+
+/// Bytes that cost a group about as much as one more entry.
+const UNIT_BYTES: u64 = 1 << 10;
+/// How long what is queued may take. Longer, and a client is better told to come back.
+const QUEUE_WAIT_NS_MAX: u64 = 5_000_000;
+/// What may be queued, however slow it goes: about what a group takes in one sync.
+const QUEUE_UNITS_MIN: u64 = 512;
+/// What may be queued, however fast it goes.
+const QUEUE_UNITS_MAX: u64 = 32 << 10;
+/// What a unit costs as long as nothing is known; the cost of a small put, with headroom.
+const UNIT_NS_DEFAULT: f64 = 2_000.0;
+/// No measurement makes a unit cheaper or dearer than that.
+const UNIT_NS_MIN: f64 = 200.0;
+const UNIT_NS_MAX: f64 = 1e7;
+/// How much the newest group counts.
+const NEWEST: f64 = 1.0 / 32.0;
+/// How much the sizes of groups have to differ (their variance, in units) before more is believed of what they say
+/// about the cost of a unit than of the default.
+const BELIEF_VARIANCE: f64 = 64.0 * 64.0;
+
+/// What writes cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in super::super) struct Load {
+    /// Entries, and what their bytes weigh.
+    pub(super) units: u64,
+    pub(super) bytes: u64,
+}
+
+impl Load {
+    /// Of an entry of so many bytes.
+    pub(super) const fn of_entry(bytes: u64) -> Load {
+        Load { units: 1 + bytes / UNIT_BYTES, bytes }
+    }
+}
+
+impl Add for Load {
+    type Output = Load;
+
+    fn add(self, other: Load) -> Load {
+        Load { units: self.units + other.units, bytes: self.bytes + other.bytes }
+    }
+}
+
+impl Sub for Load {
+    type Output = Load;
+
+    fn sub(self, other: Load) -> Load {
+        Load { units: self.units - other.units, bytes: self.bytes - other.bytes }
+    }
+}
+
+/// Whether what is queued leaves room for more.
+pub(super) fn admit(queued: Load, unit_ns: u64, queue_bytes_max: u64) -> Result<(), StoreError> {
+    let refuse = |bound| Err(StoreError::OverCapacity { bound });
+    if queued.units > QUEUE_UNITS_MIN && queued.units.saturating_mul(unit_ns) > QUEUE_WAIT_NS_MAX {
+        refuse("writes are queued for longer than they should wait")
+    } else if queued.units > QUEUE_UNITS_MAX {
+        refuse("as many writes as possible are queued")
+    } else if queued.bytes > queue_bytes_max {
+        refuse("as many bytes of writes as possible are queued")
+    } else {
+        Ok(())
+    }
+}
+
+/// What a unit costs: the slope of the time that groups take over their size, as a moving regression.
+///
+/// The time that a group takes whatever its size, as for the sync, is left out on purpose: refusing a write does not
+/// save it. Where all groups are of one size, size and time say nothing about each other, and the default holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    units: f64,
+    ns: f64,
+    units_squared: f64,
+    units_ns: f64,
+}
+
+impl Pace {
+    pub(super) const fn new() -> Pace {
+        Pace { units: 0.0, ns: 0.0, units_squared: 0.0, units_ns: 0.0 }
+    }
+
+    /// A group of this size took so long.
+    pub(super) fn observe(&mut self, units: u64, ns: u64) {
+        let (units, ns) = (units as f64, ns as f64);
+        let move_to = |mean: &mut f64, newest: f64| *mean += (newest - *mean) * NEWEST;
+        move_to(&mut self.units, units);
+        move_to(&mut self.ns, ns);
+        move_to(&mut self.units_squared, units * units);
+        move_to(&mut self.units_ns, units * ns);
+    }
+
+    /// What one more unit costs.
+    pub(super) fn unit_ns(&self) -> u64 {
+        let variance = self.units_squared - self.units * self.units;
+        let covariance = self.units_ns - self.units * self.ns;
+        let slope = (covariance + BELIEF_VARIANCE * UNIT_NS_DEFAULT) / (variance.max(0.0) + BELIEF_VARIANCE);
+        slope.clamp(UNIT_NS_MIN, UNIT_NS_MAX) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is believed after groups of these sizes, each with a sync and so much a unit.
+    fn learn(sizes: impl Iterator<Item = u64>, sync_ns: u64, unit_ns: u64) -> u64 {
+        let mut pace = Pace::new();
+        for units in sizes {
+            pace.observe(units, sync_ns + units * unit_ns);
+        }
+        pace.unit_ns()
+    }
+
+    fn is_about(found: u64, expected: u64) -> bool {
+        found.abs_diff(expected) * 5 < expected
+    }
+
+    #[test]
+    fn groups_of_one_size_say_nothing_about_a_unit() {
+        assert!(is_about(learn((0..1_000).map(|_| 64), 30_000, 1_000), 2_000));
+        assert!(is_about(learn((0..1_000).map(|_| 1), 10_000_000, 1_000), 2_000));
+    }
+
+    #[test]
+    fn groups_of_many_sizes_do_and_the_sync_is_left_out() {
+        let sizes = || (0..1_000).map(|n| n * 7 % 1_500);
+        assert!(is_about(learn(sizes(), 30_000, 1_000), 1_000));
+        assert!(is_about(learn(sizes(), 20_000_000, 1_000), 1_000));
+        assert!(is_about(learn(sizes(), 30_000, 50_000), 50_000));
+    }
+
+    #[test]
+    fn nothing_makes_it_absurd() {
+        assert_eq!(learn((0..1_000).map(|n| n % 2 * 5_000), u64::MAX >> 20, 0), UNIT_NS_MIN as u64);
+        assert_eq!(Pace::new().unit_ns(), UNIT_NS_DEFAULT as u64);
+    }
+
+    #[test]
+    fn a_queue_is_bounded_by_time_by_number_and_by_bytes() {
+        let units = |units| Load { units, bytes: 0 };
+        assert!(admit(units(1_000), 2_000, 0).is_ok());
+        assert!(admit(units(2_501), 2_000, 0).is_err());
+        assert!(admit(units(1_000), 20_000, 0).is_err());
+        assert!(admit(units(QUEUE_UNITS_MIN), 10_000_000, 0).is_ok());
+        assert!(admit(units(QUEUE_UNITS_MAX + 1), 1, 0).is_err());
+        assert!(admit(Load { units: 1, bytes: 11 }, 1, 10).is_err());
+        assert_eq!(Load::of_entry(100) + Load::of_entry(2_048), Load { units: 4, bytes: 2_148 });
+    }
+}

@@ -1,0 +1,123 @@
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ladoga_storage::{BLOB_BYTES_MIN, Cached, Engine, FinishedBlob, WriteState};
+
+use super::commit::{Applied, CommitShared, Lane, Waiters};
+use super::doorbell::Doorbell;
+use super::inbox::Inbox;
+use super::pool::Pool;
+use super::range::RangePieces;
+use super::read::into_value;
+use super::upload::EmbeddedUpload;
+use super::{Embedded, poison_reason, read_error, write_error};
+use crate::store::{Cell, CellKind, CellValue, Later, LocalStore, Lookup, Pieces, RecordFormat, StoreError};
+
+/// The embedded engine, as one event loop reaches it.
+pub struct Local {
+    engine: Arc<Engine>,
+    queue: Arc<CommitShared>,
+    lane: Arc<Lane>,
+    waiters: Rc<Waiters>,
+    doorbell: Rc<Doorbell>,
+    disk: Disk,
+}
+
+/// Where what may wait for the disk is done, and how the answer comes back.
+#[derive(Clone)]
+pub(super) struct Disk {
+    pool: Arc<Pool>,
+    inbox: Arc<Inbox>,
+}
+
+impl Disk {
+    pub(super) fn submit<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    ) -> Later<Result<T, StoreError>> {
+        self.pool.submit(&self.inbox, job)
+    }
+}
+
+impl Local {
+    pub(super) fn new(store: &Embedded) -> Local {
+        let inbox = Arc::<Inbox>::default();
+        let lane = store.queue.add_lane(Arc::clone(&inbox));
+        let waiters = Rc::<Waiters>::default();
+        let (receiving_lane, receiving_waiters) = (Arc::clone(&lane), Rc::clone(&waiters));
+        tokio::task::spawn_local(
+            Arc::clone(&inbox).read(move |receipt| receiving_waiters.receive(&receiving_lane, receipt)),
+        );
+        let doorbell = Rc::<Doorbell>::default();
+        let queue = store.queue.shared();
+        tokio::task::spawn_local(Rc::clone(&doorbell).ring(move || queue.pushed()));
+        Local {
+            engine: Arc::clone(&store.engine),
+            queue: store.queue.shared(),
+            lane,
+            waiters,
+            doorbell,
+            disk: Disk { pool: Arc::clone(&store.pool), inbox },
+        }
+    }
+
+    fn get_from_disk(&self, key: &[u8]) -> Lookup {
+        let (engine, disk) = (Arc::clone(&self.engine), self.disk.clone());
+        let key = Bytes::copy_from_slice(key);
+        let found = self.disk.submit(move || engine.get(&key).map_err(|error| read_error(&error)));
+        Lookup::Later(Box::pin(async move { Ok(found.await?.map(|value| into_value(value, &disk))) }))
+    }
+}
+
+impl LocalStore for Local {
+    type Apply = Applied;
+    type Upload = EmbeddedUpload;
+
+    fn get(&self, key: &[u8]) -> Lookup {
+        match self.engine.get_cached(key) {
+            Ok(Cached::Found(value)) => Lookup::Now(Ok(Some(into_value(value, &self.disk)))),
+            Ok(Cached::Absent) => Lookup::Now(Ok(None)),
+            Ok(Cached::NeedsDisk) => self.get_from_disk(key),
+            Err(error) => Lookup::Now(Err(read_error(&error))),
+        }
+    }
+
+    fn admit(&self, kind: CellKind, _value_bytes: u64) -> Result<(), StoreError> {
+        match (self.engine.write_state(), kind) {
+            (WriteState::Open, _) | (WriteState::DiskFull, CellKind::Delete) => self.queue.admit(),
+            (WriteState::DiskFull, CellKind::Put) => {
+                Err(StoreError::NoRoom { reason: "the disk is full".to_owned() })
+            }
+            (WriteState::Poisoned, _) => Err(StoreError::Failed { reason: poison_reason(&self.engine) }),
+        }
+    }
+
+    fn apply<'c>(&self, cells: impl IntoIterator<Item = Cell<'c, FinishedBlob>>) -> Applied {
+        let mut cells = cells.into_iter().peekable();
+        // Several cells share their fate, and with it that of puts, which a full disk does not take.
+        let is_one = cells.size_hint() == (1, Some(1));
+        let kind = match cells.peek() {
+            Some(Cell { value: CellValue::Tombstone, .. }) if is_one => CellKind::Delete,
+            _ => CellKind::Put,
+        };
+        let waiter = self.waiters.enter();
+        self.lane.push(kind, cells, waiter);
+        self.doorbell.press();
+        Applied::waiting(Rc::clone(&self.waiters), waiter)
+    }
+
+    fn upload_bytes_min(&self) -> u64 {
+        BLOB_BYTES_MIN
+    }
+
+    fn upload(&self) -> Later<Result<EmbeddedUpload, StoreError>> {
+        let (engine, disk) = (Arc::clone(&self.engine), self.disk.clone());
+        let writer = self.disk.submit(move || engine.create_blob().map_err(|error| write_error(&error)));
+        Box::pin(async move { Ok(EmbeddedUpload::new(writer.await?, disk)) })
+    }
+
+    fn range(&self, start: Bytes, end: Option<Bytes>, format: RecordFormat) -> Box<dyn Pieces> {
+        Box::new(RangePieces::new(Arc::clone(&self.engine), start, end, format, self.disk.clone()))
+    }
+}

@@ -1,0 +1,104 @@
+//! The embedded engine behind the store interface.
+//!
+//! - `commit`: the queue of writes, the one thread that commits them in groups, and who waits for it
+//! - `doorbell`: one wake-up of that thread for all writes of a turn of an event loop
+//! - `pool`: threads that may wait for the disk
+//! - `inbox`: how both reach an event loop, with one wake-up for many answers
+//! - `local`: the engine as one event loop reaches it
+//! - `read`, `range`, `upload`: what the pool does
+//! - `statistics`: what the engine counts, in the words of Prometheus
+
+mod commit;
+mod doorbell;
+mod inbox;
+mod local;
+mod pool;
+mod range;
+mod read;
+mod statistics;
+mod upload;
+
+pub use commit::Applied;
+pub use local::Local;
+pub use upload::EmbeddedUpload;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ladoga_env::Env;
+use ladoga_storage::{Engine, Error, Options, WriteState};
+
+use crate::store::{Sample, Store, StoreError};
+use commit::CommitQueue;
+use pool::Pool;
+
+/// The embedded engine.
+pub struct Embedded {
+    engine: Arc<Engine>,
+    queue: CommitQueue,
+    pool: Arc<Pool>,
+}
+
+impl Embedded {
+    /// Opens the data directory.
+    pub fn open(env: Env, dir: &Path, options: Options) -> Result<Embedded, Error> {
+        let memory_bytes = options.memory_bytes;
+        let clock = Arc::clone(&env.clock);
+        let engine = Arc::new(Engine::open(env, dir, options)?);
+        let queue = CommitQueue::start(Arc::clone(&engine), clock, memory_bytes);
+        Ok(Embedded { engine, queue, pool: Arc::new(Pool::start()) })
+    }
+}
+
+impl Store for Embedded {
+    type Local = Local;
+
+    fn attach(self: &Arc<Self>) -> Local {
+        Local::new(self)
+    }
+
+    fn last_timestamp(&self) -> u64 {
+        self.engine.last_timestamp()
+    }
+
+    fn failure(&self) -> Option<String> {
+        match self.engine.write_state() {
+            WriteState::Open | WriteState::DiskFull => None,
+            WriteState::Poisoned => Some(poison_reason(&self.engine)),
+        }
+    }
+
+    fn statistics(&self) -> Vec<Sample> {
+        let mut samples = statistics::of_engine(&self.engine.statistics(), self.engine.write_state());
+        samples.extend(self.queue.statistics());
+        samples.extend(self.pool.statistics());
+        samples
+    }
+
+    fn close(&self) -> Result<(), StoreError> {
+        self.pool.close();
+        self.queue.close();
+        self.engine.close().map_err(|error| StoreError::Failed { reason: error.to_string() })
+    }
+}
+
+fn poison_reason(engine: &Engine) -> String {
+    let reason = engine.poison_reason().unwrap_or_else(|| "a write failed".to_owned());
+    format!("the disk failed, so writes are refused until the node is restarted: {reason}")
+}
+
+/// What an error of a read is to a client.
+fn read_error(error: &Error) -> StoreError {
+    if let Error::SnapshotTooOld { .. } = error {
+        tracing::warn!(%error, "a range was given up");
+        return StoreError::OverCapacity { bound: "there is not enough memory to keep the records of this moment" };
+    }
+    tracing::error!(%error, "a read failed");
+    StoreError::Unreadable { reason: error.to_string() }
+}
+
+/// What an error of a write is to a client.
+fn write_error(error: &Error) -> StoreError {
+    let reason = error.to_string();
+    if error.is_disk_full() { StoreError::NoRoom { reason } } else { StoreError::Failed { reason } }
+}

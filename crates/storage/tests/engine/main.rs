@@ -1,0 +1,13 @@
+//! The engine as a whole, over a simulated disk: against a model, through power cuts, failures, a full disk and decay.
+//!
+//! - `support`: a store on a simulated disk, the model that it is compared with, workloads
+//! - `model`: any sequence of operations answers as a `BTreeMap` does
+//! - `workload`: what crash and fault tests let a store do, and what it has to answer afterwards
+//! - `crash`: the power fails at every sync and at every operation, also while the store recovers
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+mod crash;
+mod faults;
+mod model;
+mod support;
+mod workload;

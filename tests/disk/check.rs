@@ -1,0 +1,167 @@
+use std::fs;
+
+use crate::filled::{Flipped, check, expect_found, files, filled};
+use crate::support::{Directory, Node, Random, files_below};
+
+/// Bits that are flipped in each file.
+const FLIPS: u64 = 24;
+
+#[test]
+fn nothing_is_found_where_nothing_is_wrong() {
+    let mut node = filled();
+    check(node.data()).expect_success();
+    node.start_again();
+    node.connect().put("another", b"value");
+    node.kill();
+    check(node.data()).expect_success();
+}
+
+#[test]
+fn an_empty_store_is_fine() {
+    let mut node = Node::start();
+    node.stop();
+    check(node.data()).expect_success();
+}
+
+#[test]
+fn a_check_changes_nothing() {
+    let mut node = filled();
+    node.start_again();
+    node.connect().put("another", b"value");
+    node.kill();
+    let content = || {
+        let files = files_below(node.data()).into_iter();
+        files.map(|(path, _)| (fs::read(&path).expect("a file"), path)).collect::<Vec<_>>()
+    };
+    let before = content();
+    check(node.data()).expect_success();
+    assert!(content() == before, "a file is not what it was");
+    let table = &files(&node, "tables")[0];
+    let flipped = Flipped::new(table, 100, 0);
+    let before = content();
+    expect_found(&check(node.data()), table);
+    assert!(content() == before, "a file is not what it was");
+    drop(flipped);
+}
+
+/// Flips bits all over the files of a directory, one at a time; each has to be found.
+fn expect_every_flip_found(directory: &str, files_max: usize) {
+    let node = filled();
+    let mut random = Random::new(5);
+    let files = files(&node, directory);
+    assert!(!files.is_empty(), "there is nothing in {directory}");
+    for file in files.iter().take(files_max) {
+        let length = fs::metadata(file).expect("a file").len();
+        // The beginning and the end of a file are where its structure is.
+        let edges = [0, 1, 9, length - 1, length - 9, length - 40];
+        for offset in edges.into_iter().chain((0..FLIPS).map(|_| random.below(length))) {
+            let bit = (offset % 8) as u8;
+            let flipped = Flipped::new(file, offset as usize, bit);
+            println!("bit {bit} at {offset} of {length} bytes of {}", file.display());
+            expect_found(&check(node.data()), file);
+            drop(flipped);
+        }
+    }
+    check(node.data()).expect_success();
+}
+
+#[test]
+fn a_flipped_bit_of_a_table_is_found_wherever_it_is() {
+    expect_every_flip_found("tables", 3);
+}
+
+#[test]
+fn a_flipped_bit_of_a_large_value_is_found_wherever_it_is() {
+    expect_every_flip_found("blobs", 2);
+}
+
+#[test]
+fn a_flipped_bit_of_the_manifest_is_found() {
+    let node = filled();
+    let mut random = Random::new(6);
+    let manifests = || files_below(node.data()).into_iter().map(|(path, _)| path);
+    let is_manifest = |name: &str| name.starts_with("manifest-") || name == "CURRENT";
+    let names =
+        |path: &std::path::PathBuf| path.file_name().is_some_and(|name| is_manifest(&name.to_string_lossy()));
+    let files: Vec<_> = manifests().filter(names).collect();
+    assert!(files.len() >= 2, "{files:?}");
+    for file in files {
+        let content = fs::read(&file).expect("a file");
+        // Behind what was written there may be room for more.
+        let used = content.iter().rposition(|&byte| byte != 0).expect("content") as u64 + 1;
+        for offset in (0..FLIPS).map(|_| random.below(used)) {
+            let flipped = Flipped::new(&file, offset as usize, (offset % 8) as u8);
+            let outcome = check(node.data());
+            assert!(
+                outcome.code.is_some_and(|code| code != 0),
+                "{offset} of {used} in {}: {outcome:?}",
+                file.display()
+            );
+            outcome.expect_reason(&[]);
+            drop(flipped);
+        }
+    }
+    check(node.data()).expect_success();
+}
+
+#[test]
+fn a_file_that_is_missing_or_too_short_is_found() {
+    let node = filled();
+    for directory in ["tables", "blobs"] {
+        let file = &files(&node, directory)[0];
+        let content = fs::read(file).expect("a file");
+        for length in [content.len() - 1, content.len() / 2, 0] {
+            fs::write(file, &content[..length]).expect("a shorter file");
+            expect_found_missing(&check(node.data()), file);
+        }
+        fs::remove_file(file).expect("a file to remove");
+        expect_found_missing(&check(node.data()), file);
+        fs::write(file, content).expect("the file again");
+    }
+    check(node.data()).expect_success();
+}
+
+fn expect_found_missing(outcome: &crate::support::Outcome, file: &std::path::Path) {
+    assert!(outcome.code.is_some_and(|code| code != 0), "{outcome:?}");
+    let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
+    let said = format!("{}{}", outcome.text(), outcome.stderr);
+    assert!(said.contains(name) && !said.contains("panicked"), "{said}");
+}
+
+#[test]
+fn two_damages_are_both_named() {
+    let node = filled();
+    let tables = files(&node, "tables");
+    assert!(tables.len() >= 2, "{tables:?}");
+    let flips = [Flipped::new(&tables[0], 500, 1), Flipped::new(&tables[1], 500, 1)];
+    let outcome = check(node.data());
+    for table in &tables[..2] {
+        expect_found(&outcome, table);
+    }
+    drop(flips);
+}
+
+#[test]
+fn a_directory_in_use_is_left_alone() {
+    let node = Node::start();
+    node.connect().put("key", b"value");
+    let name = node.data().to_str().expect("a path of text");
+    check(node.data()).expect_reason(&[name]);
+    assert_eq!(node.connect().value("key").as_deref(), Some(&b"value"[..]));
+    node.connect().put("key", b"new");
+}
+
+#[test]
+fn what_is_no_data_directory_is_named_and_left_alone() {
+    let directory = Directory::new();
+    let missing = directory.path().join("missing");
+    check(&missing).expect_reason(&["missing"]);
+    assert!(!missing.exists(), "a check created a directory");
+    let empty = directory.path().join("empty");
+    fs::create_dir(&empty).expect("a directory");
+    check(&empty).expect_reason(&["empty"]);
+    assert_eq!(files_below(&empty), [], "a check created a file");
+    let file = directory.path().join("file");
+    fs::write(&file, "text").expect("a file");
+    check(&file).expect_reason(&["file"]);
+}

@@ -1,0 +1,109 @@
+use std::fs;
+
+use crate::support::{Connection, Launch, Node, Response, assert_refusal, entity, range, value};
+
+const LENGTH: usize = 8_000;
+/// Values that are tried: many times what is in memory, or ahead in the log.
+const VALUES_MAX: u64 = 8_000;
+
+fn key(index: u64) -> String {
+    format!("key{index:05}")
+}
+
+/// Puts values until one is refused. Answers how many were taken, and the refusal.
+fn put_until_refused(node: &Node) -> (u64, Response) {
+    let mut connection = node.connect();
+    let refused = (0..VALUES_MAX).find_map(|index| {
+        let response = connection.request("PUT", &entity(key(index)), Some(&value(index, LENGTH)));
+        (response.status != 201).then_some((index, response))
+    });
+    refused.expect("a write that is refused")
+}
+
+fn check(connection: &mut Connection, taken: u64) {
+    for index in 0..taken {
+        assert!(
+            connection.value(key(index)) == Some(value(index, LENGTH)),
+            "{} was acknowledged",
+            key(index)
+        );
+    }
+    let records = connection.request("GET", &range("key", Some(b"kez")), None).records();
+    assert!(records.len() as u64 >= taken, "{} of {taken} records", records.len());
+}
+
+#[test]
+fn a_log_that_cannot_go_on_ends_the_writes_and_not_the_reads() {
+    let mut node = Launch::new().flag("--memory", "16MiB").start();
+    node.connect().put("before", b"value");
+    // What is open stays open, but no file can be made any more.
+    let (path, moved) = (node.data().join("wal"), node.data().join("moved"));
+    fs::rename(&path, &moved).expect("a directory to move");
+    let (taken, refused) = put_until_refused(&node);
+    assert_refusal(&refused, 503, "PUT to a log that cannot go on");
+    let mut connection = node.connect();
+    assert_eq!(connection.value("before").as_deref(), Some(&b"value"[..]));
+    check(&mut connection, taken);
+
+    fs::rename(&moved, &path).expect("a directory to move back");
+    let put = connection.request("PUT", &entity("after"), Some(b"value"));
+    if put.status != 201 {
+        // It may want to be restarted, but then it has to say so.
+        assert_refusal(&put, 503, "PUT after a failure");
+        assert_refusal(&connection.request("GET", "/v0/status", None), 503, "the status after a failure");
+    }
+    for _ in 0..2 {
+        node.crash();
+        let mut connection = node.connect();
+        check(&mut connection, taken);
+        assert_eq!(connection.value("before").as_deref(), Some(&b"value"[..]));
+        connection.put("after", b"value");
+    }
+}
+
+#[test]
+fn values_that_a_disk_does_not_take_are_refused_and_leave_nothing() {
+    // No file may be longer than 4 or 8 MiB, depending on the shell's unit; exceeding it is an error, not a signal.
+    let limited = ["sh", "-c", "trap '' XFSZ && ulimit -f 8192 && exec \"$@\"", "sh"].map(str::to_owned);
+    let mut node = Launch::new().wrapper(&limited).flag("--memory", "16MiB").start();
+    node.connect().put("small", b"value");
+    node.connect().put("large", &value(1, 1 << 20));
+    for _ in 0..3 {
+        let mut connection = node.connect();
+        let head =
+            format!("PUT {} HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n", entity("larger"), 32 << 20);
+        connection.send(head);
+        // The node may have had enough before it has everything.
+        let _ = connection.try_send(value(2, 32 << 20));
+        let response = connection.response();
+        assert!([503, 507].contains(&response.status), "{response:?}");
+        assert_refusal(&response, response.status, "PUT of a value that the disk does not take");
+        let mut connection = node.connect();
+        assert_eq!(connection.value("larger"), None);
+        assert_eq!(connection.value("small").as_deref(), Some(&b"value"[..]));
+        assert!(connection.value("large") == Some(value(1, 1 << 20)));
+    }
+    node.kill();
+    let again = Launch::new().data(node.data()).start();
+    let mut connection = again.connect();
+    assert_eq!(connection.value("larger"), None);
+    assert_eq!(connection.value("small").as_deref(), Some(&b"value"[..]));
+    assert!(connection.value("large") == Some(value(1, 1 << 20)));
+    connection.put("larger", &value(2, 32 << 20));
+}
+
+#[test]
+fn tables_that_cannot_be_written_end_the_writes_and_not_the_reads() {
+    let mut node = Launch::new().flag("--memory", "16MiB").start();
+    let (path, moved) = (node.data().join("tables"), node.data().join("moved"));
+    fs::rename(&path, &moved).expect("a directory to move");
+    let (taken, refused) = put_until_refused(&node);
+    assert_refusal(&refused, 503, "PUT where nothing can be flushed");
+    assert_refusal(&node.connect().request("GET", "/v0/status", None), 503, "the status of a failed disk");
+    check(&mut node.connect(), taken);
+    node.kill();
+    fs::rename(&moved, &path).expect("a directory to move back");
+    node.start_again();
+    check(&mut node.connect(), taken);
+    node.connect().put("after", b"value");
+}

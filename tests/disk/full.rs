@@ -1,0 +1,149 @@
+use std::fs;
+use std::path::PathBuf;
+
+use super::small_disk::SmallDisk;
+use crate::support::{Launch, Node, assert_refusal, entity, range, value, wait_until};
+
+const DISK_MEGABYTES: u32 = 96;
+const BALLAST_BYTES: usize = 40 << 20;
+
+/// A node on a small disk, a part of which is taken by somebody else.
+struct Setup {
+    node: Node,
+    ballast: PathBuf,
+    _disk: SmallDisk,
+}
+
+/// `None`, and a reason on the standard error, where small disks cannot be had.
+fn setup() -> Option<Setup> {
+    let disk = match SmallDisk::new(DISK_MEGABYTES) {
+        Ok(disk) => disk,
+        Err(reason) => {
+            eprintln!("skipped: no small disk can be mounted here: {reason}");
+            return None;
+        }
+    };
+    let ballast = disk.path_from_outside().join("ballast");
+    fs::write(&ballast, vec![1; BALLAST_BYTES]).expect("room for the ballast");
+    let launch = Launch::new().flag("--memory", "16MiB").wrapper(disk.wrapper());
+    let node = launch.data(&disk.path().join("data")).start();
+    Some(Setup { node, ballast, _disk: disk })
+}
+
+fn key(index: u64) -> String {
+    format!("key{index:05}")
+}
+
+/// Puts values of this length until there is no room; answers how many were taken.
+fn fill(node: &Node, length: usize) -> u64 {
+    let mut connection = node.connect();
+    let refused = (0..u64::from(DISK_MEGABYTES) << 20).step_by(length).zip(0..).find(|&(_, index)| {
+        let response = connection.request("PUT", &entity(key(index)), Some(&value(index, length)));
+        if response.status != 201 {
+            assert_refusal(&response, 507, "PUT without room");
+        }
+        response.status != 201
+    });
+    refused.expect("the disk gets full").1
+}
+
+/// What was taken is there, but for the first `deleted`.
+fn check(node: &Node, length: usize, deleted: u64, taken: u64) {
+    let mut connection = node.connect();
+    for index in 0..taken {
+        let expected = (index >= deleted).then(|| value(index, length));
+        assert!(connection.value(key(index)) == expected, "{} is not what was acknowledged", key(index));
+    }
+    let records = connection.request("GET", &range("key", Some(b"kez")), None).records();
+    assert_eq!(records.len() as u64, taken - deleted);
+}
+
+fn a_full_disk(length: usize) {
+    let Some(mut setup) = setup() else { return };
+    let node = &mut setup.node;
+    let taken = fill(node, length);
+    assert!(taken as usize * length > 10 << 20, "only {taken} values of {length} bytes were taken");
+
+    check(node, length, 0, taken);
+    let mut connection = node.connect();
+    assert_eq!(connection.request("HEAD", &entity(key(1)), None).status, 200);
+    assert_eq!(connection.request("GET", "/v0/status", None).status, 200, "it serves");
+    for index in 0..20 {
+        connection.delete(key(index));
+    }
+    check(node, length, 20, taken);
+    let refused = connection.request("PUT", &entity("more"), Some(&value(1, length)));
+    if refused.status != 201 {
+        assert_refusal(&refused, 507, "PUT without room");
+    }
+
+    // A crash does not make it worse, and a node starts where it can hardly write.
+    drop(connection);
+    node.crash();
+    check(node, length, 20, taken);
+    node.connect().delete(key(20));
+    check(node, length, 21, taken);
+
+    fs::remove_file(&setup.ballast).expect("the ballast");
+    wait_until("puts that come back by themselves", || {
+        node.connect().request("PUT", &entity("again"), Some(&value(2, length))).status == 201
+    });
+    let mut connection = node.connect();
+    for index in taken..taken + 50 {
+        connection.put(key(index), &value(index, length));
+    }
+    check(node, length, 21, taken + 50);
+    node.restart();
+    check(node, length, 21, taken + 50);
+    assert!(node.connect().value("again") == Some(value(2, length)));
+}
+
+#[test]
+fn a_disk_full_of_small_values_refuses_writes_until_there_is_room() {
+    a_full_disk(8_000);
+}
+
+#[test]
+fn a_disk_full_of_large_values_refuses_writes_until_there_is_room() {
+    a_full_disk(400_000);
+}
+
+#[test]
+fn deleting_and_waiting_makes_room_too() {
+    let Some(setup) = setup() else { return };
+    let node = &setup.node;
+    let taken = fill(node, 400_000);
+    let mut connection = node.connect();
+    for index in 0..taken {
+        connection.delete(key(index));
+    }
+    wait_until("room that was made by deletions", || {
+        node.connect().request("PUT", &entity("again"), Some(&value(2, 400_000))).status == 201
+    });
+    assert_eq!(connection.request("GET", &range("key", Some(b"kez")), None).records(), []);
+}
+
+#[test]
+fn a_value_that_does_not_fit_leaves_nothing_behind() {
+    let Some(setup) = setup() else { return };
+    let mut connection = setup.node.connect();
+    connection.put("small", b"value");
+    let largest = value(3, 64 << 20);
+    for _ in 0..3 {
+        let head = format!(
+            "PUT {} HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n",
+            entity("largest"),
+            largest.len()
+        );
+        let mut other = setup.node.connect();
+        other.send(head);
+        // It may be refused at once, or when the disk turns out to be too small.
+        let _ = other.try_send(&largest);
+        assert_refusal(&other.response(), 507, "PUT of more than there is room for");
+        assert_eq!(connection.value("largest"), None);
+    }
+    wait_until("room for something small", || {
+        connection.request("PUT", &entity("small"), Some(b"new")).status == 201
+    });
+    assert_eq!(connection.value("small").as_deref(), Some(&b"new"[..]));
+}

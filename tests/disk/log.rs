@@ -1,0 +1,105 @@
+use std::fs::{self, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use crate::filled::{Flipped, check, expect_found, files, place_of};
+use crate::support::{Ladoga, Node, Random, value};
+
+const RECORDS: u64 = 400;
+
+fn key(index: u64) -> String {
+    format!("key{index:04}")
+}
+
+fn record(index: u64) -> Vec<u8> {
+    value(index + 77, 500)
+}
+
+/// A node that was killed while everything that it has is in its log.
+fn killed() -> Node {
+    let mut node = Node::start();
+    let mut connection = node.connect();
+    for index in 0..RECORDS {
+        connection.put(key(index), &record(index));
+    }
+    node.kill();
+    assert_eq!(files(&node, "tables"), [] as [PathBuf; 0]);
+    node
+}
+
+/// Where the middle of a record stands in the log.
+fn place(node: &Node, index: u64) -> (PathBuf, usize) {
+    place_of(&files(node, "wal"), &record(index)).expect("a record in the log")
+}
+
+fn check_all(node: &Node, records: u64) {
+    let mut connection = node.connect();
+    for index in 0..records {
+        assert!(
+            connection.value(key(index)) == Some(record(index)),
+            "{} is not what was written",
+            key(index)
+        );
+    }
+}
+
+#[test]
+fn damage_in_the_middle_of_the_log_is_found_and_not_passed_over() {
+    let mut node = killed();
+    let (file, end) = place(&node, RECORDS - 10);
+    let mut random = Random::new(8);
+    let header = [0, 8, 15, 30];
+    for offset in header.into_iter().chain((0..40).map(|_| random.below(end as u64) as usize)) {
+        let flipped = Flipped::new(&file, offset, (offset % 8) as u8);
+        println!("a bit at {offset} of {end}");
+        expect_found(&check(node.data()), &file);
+        drop(flipped);
+    }
+    for offset in [20, end / 3, end / 2] {
+        let flipped = Flipped::new(&file, offset, 2);
+        let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
+        let address = node.address().to_string();
+        let data = node.data().to_str().expect("a path of text");
+        Ladoga::new(["serve", "--listen", &address, "--data", data]).run().expect_reason(&[name, "offset"]);
+        drop(flipped);
+    }
+    // Nobody has thrown away what was only damaged for a while.
+    node.start_again();
+    check_all(&node, RECORDS);
+}
+
+#[test]
+fn what_lies_behind_the_end_of_the_log_is_nothing() {
+    let mut node = killed();
+    let (file, middle) = place(&node, RECORDS - 1);
+    let end = middle + record(0).len();
+    let garbage = value(4, 3_000);
+    let mut opened = OpenOptions::new().write(true).open(&file).expect("the log");
+    opened.seek(SeekFrom::Start(end as u64)).expect("a place in it");
+    opened.write_all(&garbage).expect("a longer log");
+    drop(opened);
+    check(node.data()).expect_success();
+    node.start_again();
+    check_all(&node, RECORDS);
+    node.connect().put("after", b"value");
+    node.crash();
+    check_all(&node, RECORDS);
+    assert_eq!(node.connect().value("after").as_deref(), Some(&b"value"[..]));
+}
+
+#[test]
+fn an_end_that_was_torn_takes_only_the_last_write() {
+    for part in [1, 100, 240] {
+        let mut node = killed();
+        let (file, middle) = place(&node, RECORDS - 1);
+        let content = fs::read(&file).expect("the log");
+        fs::write(&file, &content[..middle + part]).expect("a torn log");
+        check(node.data()).expect_success();
+        node.start_again();
+        check_all(&node, RECORDS - 1);
+        assert_eq!(node.connect().value(key(RECORDS - 1)), None);
+        node.connect().put(key(RECORDS - 1), &record(RECORDS - 1));
+        node.crash();
+        check_all(&node, RECORDS);
+    }
+}

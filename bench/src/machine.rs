@@ -1,8 +1,10 @@
 //! What the figures were taken on.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 /// One paragraph: cores, memory, kernel, file system, commit, and a warning where the machine is busy.
 pub(crate) fn describe(data: &Path, root: &Path) -> String {
@@ -15,14 +17,40 @@ pub(crate) fn describe(data: &Path, root: &Path) -> String {
         file_system(data),
         commit(root),
     );
-    let load: f64 =
-        first_line("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0);
-    if load > 0.3 {
-        let warning =
-            format!("; **the machine was busy before the run (load {load}): do not quote these figures**");
-        text.push_str(&warning);
+    let busy = busy_share();
+    if busy > 0.05 {
+        let percent = busy * 100.0;
+        let _ = write!(
+            text,
+            "; **{percent:.0} % of the cores were busy before the run: do not quote these figures**"
+        );
     }
     text
+}
+
+/// Which share of all cores is at work, by a look of half a second. The load average would still count the build.
+fn busy_share() -> f64 {
+    let Some(before) = CpuTime::now() else { return 0.0 };
+    std::thread::sleep(Duration::from_millis(500));
+    CpuTime::now()
+        .map_or(0.0, |after| (after.busy - before.busy) as f64 / (after.total - before.total).max(1) as f64)
+}
+
+/// Of all cores, in ticks.
+struct CpuTime {
+    busy: u64,
+    total: u64,
+}
+
+impl CpuTime {
+    fn now() -> Option<Self> {
+        let line = first_line("/proc/stat");
+        // user, nice, system, idle, iowait, irq, softirq, steal
+        let ticks: Vec<u64> =
+            line.split_whitespace().skip(1).map_while(|field| field.parse().ok()).take(8).collect();
+        let total = ticks.iter().sum();
+        Some(Self { busy: total - ticks.get(3)? - ticks.get(4)?, total })
+    }
 }
 
 fn first_line(path: &str) -> String {

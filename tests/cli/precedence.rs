@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::support::{Directory, Launch, Node};
+use crate::support::{Directory, Launch, Node, wait_for};
 
 struct File {
     directory: Directory,
@@ -25,16 +25,19 @@ impl File {
 
 /// What the line at the start says, which names where it listens, the directory, the durability and the memory.
 fn start_line(node: &Node) -> String {
-    let log = node.log();
-    let line = log.lines().find(|line| line.contains(&node.address().to_string()));
-    line.unwrap_or_else(|| panic!("no line says where the node listens:\n{log}")).to_owned()
+    let address = node.address().to_string();
+    wait_for("a line that says where the node listens", || {
+        let log = node.log();
+        let (lines, _unfinished) = log.rsplit_once('\n')?;
+        lines.lines().find(|line| line.contains(&address)).map(str::to_owned)
+    })
 }
 
 #[test]
 fn the_line_at_the_start_says_what_counts() {
     let node = Launch::new().flag("--fsync", "everysec").flag("--memory", "64MiB").start();
     let line = start_line(&node);
-    for word in [node.data().to_str().expect("a path of text"), "everysec", "64"] {
+    for word in [node.data().to_str().expect("a path of text"), "everysec", "64MiB"] {
         assert!(line.contains(word), "{word:?} is not in {line:?}");
     }
     assert_eq!(node.log().lines().count(), 1, "quiet by default:\n{}", node.log());
@@ -45,7 +48,7 @@ fn the_file_is_read() {
     let file = File::new("fsync = \"never\"\nmemory = \"48MiB\"\nthreads = 1\n");
     let node = Launch::new().flag("--config", &file.text()).start();
     let line = start_line(&node);
-    assert!(line.contains("never") && line.contains("48"), "{line}");
+    assert!(line.contains("never") && line.contains("48MiB"), "{line}");
 }
 
 #[test]
@@ -60,7 +63,7 @@ fn the_environment_wins_over_the_file() {
     let file = File::new("fsync = \"never\"\nmemory = \"48MiB\"\n");
     let node = Launch::new().flag("--config", &file.text()).env("LADOGA_FSYNC", "everysec").start();
     let line = start_line(&node);
-    assert!(line.contains("everysec") && !line.contains("never") && line.contains("48"), "{line}");
+    assert!(line.contains("everysec") && !line.contains("never") && line.contains("48MiB"), "{line}");
 }
 
 #[test]
@@ -73,8 +76,8 @@ fn a_flag_wins_over_the_environment_and_the_file() {
     let launch = launch.env("LADOGA_LISTEN", "127.0.0.1:2").env("LADOGA_DATA", "/nowhere/else");
     let node = launch.env("LADOGA_FSYNC", "everysec").env("LADOGA_MEMORY", "32MiB").start();
     let line = start_line(&node);
-    assert!(line.contains("always") && line.contains("64"), "{line}");
-    assert!(!line.contains("nowhere") && !line.contains("everysec") && !line.contains("48"), "{line}");
+    assert!(line.contains("always") && line.contains("64MiB"), "{line}");
+    assert!(!line.contains("nowhere") && !line.contains("everysec") && !line.contains("48MiB"), "{line}");
 }
 
 #[test]

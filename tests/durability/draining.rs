@@ -1,4 +1,4 @@
-use crate::support::{Connection, Node, assert_refusal, entity, range, value, wait_for};
+use crate::support::{Connection, Launch, Node, assert_refusal, entity, range, value, wait_for};
 
 const BYTES: usize = 1 << 20;
 
@@ -16,7 +16,7 @@ fn half_a_put(node: &Node, key: &str) -> Connection {
 
 #[test]
 fn requests_in_flight_are_finished_and_new_ones_refused() {
-    let mut node = Node::start();
+    let mut node = Launch::patient().start();
     let mut slow = half_a_put(&node, "slow");
     node.signal("TERM");
     let refused = wait_for("a node that drains", || {
@@ -39,7 +39,7 @@ fn requests_in_flight_are_finished_and_new_ones_refused() {
 
 #[test]
 fn a_range_under_way_is_finished() {
-    let mut node = Node::start();
+    let mut node = Launch::patient().start();
     let mut connection = node.connect();
     for index in 0..100_u64 {
         connection.put(format!("key{index:02}"), &value(index, 200_000));

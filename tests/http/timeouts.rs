@@ -67,7 +67,7 @@ fn clients_that_dawdle_do_not_hold_up_others() {
 
 #[test]
 fn a_connection_that_is_not_used_is_closed_without_a_word() {
-    let node = Launch::new().env("LADOGA_IDLE_TIMEOUT_MS", "200").start();
+    let node = Launch::new().env("LADOGA_IDLE_TIMEOUT_MS", "1000").start();
     let mut unused = node.connect();
     unused.expect_closed();
     let mut used = node.connect();

@@ -18,7 +18,7 @@ fn announce_put(node: &Node, key: &str, bytes: usize) -> (Connection, Response) 
 #[test]
 fn values_over_capacity_are_refused_before_they_are_sent_and_the_others_arrive() {
     for bytes in [BYTES, 200_000] {
-        let node = Node::start();
+        let node = Launch::patient().start();
         let mut admitted = Vec::new();
         let refused = (0..ATTEMPTS).find_map(|number| {
             let (connection, response) = announce_put(&node, &format!("key{number:04}"), bytes);
@@ -54,7 +54,7 @@ fn values_over_capacity_are_refused_before_they_are_sent_and_the_others_arrive()
 
 #[test]
 fn ranges_over_capacity_are_refused_and_the_others_go_on() {
-    let node = Node::start();
+    let node = Launch::patient().start();
     let mut writer = node.connect();
     // More than the sockets between the two ends hold.
     for index in 0..256_u64 {
@@ -95,7 +95,7 @@ fn ranges_over_capacity_are_refused_and_the_others_go_on() {
 #[test]
 fn connections_over_capacity_are_refused_and_the_others_go_on() {
     let limited = ["sh", "-c", "ulimit -n 640 && exec \"$@\"", "sh"].map(str::to_owned);
-    let node = Launch::new().wrapper(&limited).start();
+    let node = Launch::patient().wrapper(&limited).start();
     let mut open = Vec::new();
     let refused = (0..ATTEMPTS).find_map(|_| {
         let mut connection = node.connect();

@@ -7,7 +7,7 @@ const MEMORY: u64 = 16 * MIB;
 const OVERHEAD: u64 = 64 * MIB;
 
 fn small_node() -> Node {
-    Launch::new().flag("--memory", "16MiB").start()
+    Launch::patient().flag("--memory", "16MiB").start()
 }
 
 #[track_caller]

@@ -5,7 +5,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 
 use super::command::ladoga_in;
-use super::{Connection, Directory, Metrics, Port, assert_refusal, wait_for, wait_until};
+use super::{Connection, DEADLINE, Directory, Metrics, Port, assert_refusal, wait_for, wait_until};
 
 /// How a node is to be started.
 pub(crate) struct Launch {
@@ -25,6 +25,15 @@ impl Launch {
             wrapper: Vec::new(),
             data: None,
         }
+    }
+
+    /// With time enough for clients that are slow because the machine is.
+    pub(crate) fn patient() -> Launch {
+        let deadline_ms = DEADLINE.as_millis().to_string();
+        let timeouts = ["REQUEST", "ANSWER", "DRAIN"];
+        timeouts.into_iter().fold(Launch::new(), |launch, name| {
+            launch.env(&format!("LADOGA_{name}_TIMEOUT_MS"), &deadline_ms)
+        })
     }
 
     /// Where it is going to be reached.

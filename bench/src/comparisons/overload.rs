@@ -109,7 +109,7 @@ fn measure(
     if peak.is_none() {
         contest.command(subject, &process.line);
     }
-    contest.command(subject, &format!("own generator: {}", plan.line("see `due/s`")));
+    contest.command(subject, &format!("own generator: {}", plan.line("twice the peak")));
     Ok(report)
 }
 

@@ -18,6 +18,8 @@ const SWEEP_NS: u64 = 20_000_000;
 /// Shorter waits are spent asking the sockets again: waking up takes about as long.
 const SPIN_NS: u64 = 5_000;
 const EVENTS_MAX: usize = 256;
+/// What was due when the time was over and waits for its connection may still go out for so long.
+const GRACE_NS: u64 = 100_000_000;
 
 /// Runs a plan to its end on a thread of its own.
 pub(crate) fn run(plan: &Plan) -> Outcome<Report> {
@@ -47,7 +49,7 @@ struct Driver {
     started: Instant,
     /// How many requests have become due so far.
     released: u64,
-    /// In a closed loop, how many were started.
+    /// How many requests were sent so far.
     begun: u64,
     warmup_ns: u64,
     /// From when on nothing is due.
@@ -106,7 +108,7 @@ impl Driver {
         loop {
             self.release_due()?;
             let now = self.now_ns();
-            if now >= self.end_ns && self.waiting == 0 || self.is_exhausted() {
+            if self.waiting == 0 && self.is_over(now) {
                 break;
             }
             self.poll(&mut events, now)?;
@@ -122,9 +124,18 @@ impl Driver {
         Ok(())
     }
 
-    /// A closed loop that was limited by a count has sent and received it.
-    fn is_exhausted(&self) -> bool {
-        self.waiting == 0 && self.plan.requests_max.is_some_and(|count| self.begun >= count)
+    /// Whether nothing more is to be sent.
+    fn is_over(&self, now: u64) -> bool {
+        match &self.schedule {
+            Some(schedule) => {
+                now >= self.last_send_ns() || (now >= self.end_ns && self.begun == schedule.count())
+            }
+            None => now >= self.end_ns || self.plan.requests_max.is_some_and(|count| self.begun >= count),
+        }
+    }
+
+    fn last_send_ns(&self) -> u64 {
+        if self.schedule.is_some() { self.end_ns + GRACE_NS } else { self.end_ns }
     }
 
     fn release_due(&mut self) -> io::Result<()> {
@@ -211,7 +222,8 @@ impl Driver {
             let operation = self.workload.append(&mut connection.outbox);
             connection.waiting.push_back(OnItsWay { due_ns, sent_ns: now, operation });
             connection.turn += 1;
-            self.report.sent_in_time += u64::from(now >= self.warmup_ns);
+            self.begun += 1;
+            self.report.sent_in_time += u64::from((self.warmup_ns..self.end_ns).contains(&now));
             if due_ns >= self.warmup_ns {
                 self.report.record_lateness(now - due_ns.max(connection.free_since_ns).min(now));
             }
@@ -224,15 +236,13 @@ impl Driver {
         Ok(())
     }
 
-    /// When the connection's next request is due; `None` where it is not yet, or the time is over.
-    fn next_due(&mut self, index: usize, now: u64) -> Option<u64> {
-        if now >= self.end_ns {
+    /// When the connection's next request is due; `None` where it is not yet, or it is too late to send any.
+    fn next_due(&self, index: usize, now: u64) -> Option<u64> {
+        if now >= self.last_send_ns() {
             return None;
         }
         let Some(schedule) = &self.schedule else {
-            let more = self.plan.requests_max.is_none_or(|count| self.begun < count);
-            self.begun += u64::from(more);
-            return more.then_some(now);
+            return self.plan.requests_max.is_none_or(|count| self.begun < count).then_some(now);
         };
         let turn = self.connections[index].turn;
         let owed = schedule.released_to(index, self.released) > turn;

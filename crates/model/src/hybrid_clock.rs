@@ -48,6 +48,11 @@ impl HybridClock {
         if wall > last { wall } else { last + 1 }
     }
 
+    /// The first timestamp of a millisecond since 1970.
+    pub const fn at_wall_ms(wall_ms: u64) -> u64 {
+        wall_ms << COUNTER_BITS
+    }
+
     /// Milliseconds since 1970 of a timestamp.
     pub const fn wall_ms(timestamp: u64) -> u64 {
         timestamp >> COUNTER_BITS

@@ -52,20 +52,20 @@ const STREAM_BYTES: u64 = 1 << 20;
 const UPLOAD_BYTES: u64 = 1 << 19;
 /// The share of the memory budget that answers and values under way may have, each.
 const TRANSFER_SHARE: u64 = 8;
-/// However little memory there is, so many at a time are possible; and however much there is, no more make sense.
+/// However little memory there is, so many at a time are possible.
 const TRANSFERS_MIN: u64 = 24;
-const TRANSFERS_MAX: u64 = 512;
+/// However much there is, more would only wait for the disk together.
+const STREAMS_MAX: u64 = 512;
+const UPLOADS_MAX: u64 = 64;
 
 impl Limits {
     /// Bounds that go with a memory budget.
     pub fn for_memory(memory_bytes: u64) -> Limits {
-        let transfers = |bytes_each: u64| {
-            (memory_bytes / TRANSFER_SHARE / bytes_each).clamp(TRANSFERS_MIN, TRANSFERS_MAX)
-        };
+        let share = memory_bytes / TRANSFER_SHARE;
         let defaults = Limits::default();
         Limits {
-            streams_max: transfers(STREAM_BYTES) as usize,
-            uploads_max: transfers(UPLOAD_BYTES) as usize,
+            streams_max: (share / STREAM_BYTES).clamp(TRANSFERS_MIN, STREAMS_MAX) as usize,
+            uploads_max: (share / UPLOAD_BYTES).clamp(TRANSFERS_MIN, UPLOADS_MAX) as usize,
             body_bytes_max: (memory_bytes / TRANSFER_SHARE).clamp(4 << 20, defaults.body_bytes_max),
             ..defaults
         }

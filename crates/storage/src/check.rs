@@ -57,12 +57,13 @@ pub fn check(env: &Env, dir: &Path, progress: &mut dyn FnMut(CheckProgress)) -> 
         return Err(Error::io("open", dir.join(paths::CURRENT))(missing));
     };
     let _lock = take_lock(disk, dir)?;
+    let counters = Arc::new(Counters::default());
     let shared = Arc::new(TableShared {
         disk: env.disk.clone(),
         dir: dir.to_path_buf(),
         cache: BlockCache::new(1 << 20, 0),
-        counters: Arc::new(Counters::default()),
-        blobs: BlobRegistry::new(env.disk.clone(), dir.to_path_buf()),
+        counters: counters.clone(),
+        blobs: BlobRegistry::new(env.disk.clone(), dir.to_path_buf(), counters),
     });
     // Nothing may be removed when the references go.
     shared.blobs.freeze();

@@ -13,6 +13,8 @@ impl Engine {
     /// Makes `target` a store of its own with everything that was written before the call. `target` must not exist, or
     /// be empty, and lie in the same file system. A copy that failed is left without its `CURRENT`: it opens as nothing.
     pub fn checkpoint(&self, target: &Path) -> Result<(), Error> {
+        self.check_open()?;
+        self.inner().check_writable()?;
         let disk = &*self.inner().env.disk;
         begin(disk, target)?;
         self.inner().flush_all()?;

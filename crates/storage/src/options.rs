@@ -48,6 +48,9 @@ pub struct Options {
     pub background: Background,
     /// Compression by level.
     pub compression: [Compression; LEVELS],
+    /// How long after its timestamp a write may still arrive. `None`: as long as nobody says otherwise, see
+    /// [`crate::Engine::settle_before`]; until then no tombstone goes.
+    pub writes_settle_ms: Option<u64>,
     /// The size of a memtable; `None` derives it from the budget.
     pub memtable_bytes: Option<usize>,
     /// The size at which a compaction starts its next output table; `None` derives it.
@@ -68,6 +71,7 @@ impl Options {
             background: Background::Threads,
             // Level 0 is rewritten at once, so compressing it would be work for nothing.
             compression: [Plain, Lz4, Lz4, Lz4, Lz4, Lz4, Lz4],
+            writes_settle_ms: None,
             memtable_bytes: None,
             table_bytes: None,
             level_1_bytes: None,
@@ -117,10 +121,15 @@ pub(crate) struct Budget {
 pub(crate) const LEVEL_RATIO: u64 = 10;
 
 impl Budget {
+    /// All memtables, the active one and those that wait.
+    pub(crate) const fn memtables_bytes(&self) -> u64 {
+        self.memtable_bytes as u64 * (SEALED_MAX as u64 + 1)
+    }
+
     fn of(options: &Options) -> Budget {
         let memory = options.memory_bytes;
-        // A quarter for memtables: the active one and those that wait.
-        let memtable_default = (memory / 4 / (SEALED_MAX as u64 + 1)).clamp(1 << 20, 64 << 20) as usize;
+        // An eighth for memtables, the active one and those that wait, and as much for those that snapshots keep.
+        let memtable_default = (memory / 8 / (SEALED_MAX as u64 + 1)).clamp(1 << 20, 64 << 20) as usize;
         let memtable_bytes = options.memtable_bytes.unwrap_or(memtable_default).next_multiple_of(4096);
         let table_bytes = options.table_bytes.unwrap_or((memtable_bytes as u64).clamp(2 << 20, 32 << 20));
         Budget {
@@ -140,9 +149,9 @@ mod tests {
 
     #[test]
     fn the_parts_of_the_budget_stay_inside_it() {
-        for memory_bytes in [MEMORY_BYTES_MIN, 128 << 20, 1 << 30, 64 << 30] {
+        for memory_bytes in [32 << 20, 128 << 20, 1 << 30, 64 << 30] {
             let budget = Options::new(memory_bytes, Durability::Always).budget();
-            let memtables = budget.memtable_bytes as u64 * (SEALED_MAX as u64 + 1);
+            let memtables = budget.memtables_bytes() * 2;
             assert!(memtables + budget.cache_bytes + budget.pinned_bytes <= memory_bytes * 7 / 8);
         }
     }

@@ -10,8 +10,9 @@ use crate::value::Value;
 
 /// The store at one moment: every batch that was written before, whole; nothing that came after.
 ///
-/// Keeps the memtables and tables of that moment. Where memtables that are flushed by now no longer fit into the
-/// memory budget, the oldest snapshots are given up: their reads answer [`Error::SnapshotTooOld`].
+/// Keeps the memtables and tables of that moment; a range lets go of the memtables as they are flushed, all but the one
+/// that was written to at that moment. Where memtables that only snapshots keep take more than their share of the memory
+/// budget, the oldest snapshot is given up: its reads answer [`Error::SnapshotTooOld`].
 #[derive(Clone)]
 pub struct Snapshot {
     inner: Arc<Inner>,
@@ -39,6 +40,14 @@ impl Snapshot {
     pub(crate) fn new(inner: Arc<Inner>, view: Arc<View>, sequence: u64, lease: Arc<Lease>) -> Snapshot {
         let now_ms = inner.env.clock.wall_ms();
         Snapshot { inner, view, sequence, now_ms, lease }
+    }
+
+    /// Lets go of memtables that are in tables by now; `true` where there were any, and sources made before should be
+    /// made anew.
+    pub(crate) fn refresh(&mut self) -> bool {
+        let Some(view) = self.view.without_flushed(self.sequence) else { return false };
+        self.view = Arc::new(view);
+        true
     }
 
     pub(crate) const fn now_ms(&self) -> u64 {

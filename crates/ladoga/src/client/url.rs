@@ -1,4 +1,4 @@
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// Where a node is: `http://HOST[:PORT]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,8 @@ pub(crate) fn percent_encoded(bytes: &[u8]) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             text.push(char::from(byte));
         } else {
-            text.push_str(&format!("%{byte:02X}"));
+            // Writing to a string does not fail.
+            let _ = write!(text, "%{byte:02X}");
         }
     }
     text

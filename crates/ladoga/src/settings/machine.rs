@@ -28,7 +28,7 @@ pub(super) fn cores() -> usize {
 pub(crate) fn raise_descriptor_limit() -> u64 {
     let mut limit = getrlimit(Resource::Nofile);
     let wanted = rustix::process::Rlimit { current: limit.maximum, maximum: limit.maximum };
-    if setrlimit(Resource::Nofile, wanted.clone()).is_ok() {
+    if setrlimit(Resource::Nofile, wanted).is_ok() {
         limit = wanted;
     }
     limit.current.unwrap_or(u64::MAX)

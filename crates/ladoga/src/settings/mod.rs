@@ -82,8 +82,8 @@ fn limits(sources: &Sources, memory_bytes: u64) -> Result<Limits, SettingError> 
 mod tests {
     use super::*;
 
-    fn read(flags: ServeFlags, env: &[(&str, &str)], file: &str) -> Result<Settings, SettingError> {
-        Settings::from_sources(&Sources::of(&flags, env, file)?)
+    fn read(flags: &ServeFlags, env: &[(&str, &str)], file: &str) -> Result<Settings, SettingError> {
+        Settings::from_sources(&Sources::of(flags, env, file)?)
     }
 
     #[test]
@@ -91,36 +91,36 @@ mod tests {
         let file = "fsync = \"never\"\nmemory = \"48MiB\"\nthreads = 3\n";
         let flags = || ServeFlags { fsync: Some("always".into()), ..ServeFlags::default() };
         let env = [("LADOGA_FSYNC", "everysec"), ("LADOGA_MEMORY", "32MiB")];
-        let settings = read(flags(), &env, file).expect("settings");
+        let settings = read(&flags(), &env, file).expect("settings");
         assert_eq!(settings.durability, Durability::Always);
         assert_eq!((settings.memory_bytes, settings.threads), (32 << 20, 3));
-        let settings = read(ServeFlags::default(), &env, file).expect("settings");
+        let settings = read(&ServeFlags::default(), &env, file).expect("settings");
         assert_eq!(settings.durability, Durability::EverySecond);
-        let settings = read(ServeFlags::default(), &[], file).expect("settings");
+        let settings = read(&ServeFlags::default(), &[], file).expect("settings");
         assert_eq!((settings.durability, settings.memory_bytes), (Durability::Never, 48 << 20));
     }
 
     #[test]
     fn an_error_names_the_setting_and_where_it_came_from() {
         let flags = ServeFlags { memory: Some("1MiB".into()), ..ServeFlags::default() };
-        let error = read(flags, &[], "").expect_err("too little").to_string();
+        let error = read(&flags, &[], "").expect_err("too little").to_string();
         assert_eq!(
             error,
             "--memory is '1MiB', expected at least 16MiB, as a size such as 512MiB, 4GiB or 1000000"
         );
         let error =
-            read(ServeFlags::default(), &[("LADOGA_THREADS", "0")], "").expect_err("none").to_string();
+            read(&ServeFlags::default(), &[("LADOGA_THREADS", "0")], "").expect_err("none").to_string();
         assert_eq!(error, "LADOGA_THREADS is '0', expected a number of event loops from 1 to 1024");
-        let error = read(ServeFlags::default(), &[], "fsync = 1").expect_err("a number").to_string();
+        let error = read(&ServeFlags::default(), &[], "fsync = 1").expect_err("a number").to_string();
         assert_eq!(error, "fsync in ladoga.toml is '1', expected always, everysec or never");
     }
 
     #[test]
     fn timeouts_can_be_set_but_not_by_flag() {
         let env = [("LADOGA_REQUEST_TIMEOUT_MS", "300")];
-        let settings = read(ServeFlags::default(), &env, "idle_timeout_ms = 5").expect("settings");
+        let settings = read(&ServeFlags::default(), &env, "idle_timeout_ms = 5").expect("settings");
         assert_eq!((settings.limits.request_timeout_ms, settings.limits.idle_timeout_ms), (300, 5));
         let env = [("LADOGA_REQUEST_TIMEOUT_MS", "soon")];
-        assert!(read(ServeFlags::default(), &env, "").is_err());
+        assert!(read(&ServeFlags::default(), &env, "").is_err());
     }
 }

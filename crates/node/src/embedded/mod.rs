@@ -32,6 +32,9 @@ use crate::store::{Sample, Store, StoreError};
 use commit::CommitQueue;
 use pool::Pool;
 
+/// How long after its version was given a write may still be queued; far above what the queue's bounds allow.
+const WRITES_SETTLE_MS: u64 = 60_000;
+
 /// The embedded engine.
 pub struct Embedded {
     engine: Arc<Engine>,
@@ -41,7 +44,8 @@ pub struct Embedded {
 
 impl Embedded {
     /// Opens the data directory.
-    pub fn open(env: Env, dir: &Path, options: Options) -> Result<Embedded, Error> {
+    pub fn open(env: Env, dir: &Path, mut options: Options) -> Result<Embedded, Error> {
+        options.writes_settle_ms = Some(WRITES_SETTLE_MS);
         let memory_bytes = options.memory_bytes;
         let clock = Arc::clone(&env.clock);
         let engine = Arc::new(Engine::open(env, dir, options)?);
@@ -91,7 +95,9 @@ fn poison_reason(engine: &Engine) -> String {
 fn read_error(error: &Error) -> StoreError {
     if let Error::SnapshotTooOld { .. } = error {
         tracing::warn!(%error, "a range was given up");
-        return StoreError::OverCapacity { bound: "there is not enough memory to keep the records of this moment" };
+        return StoreError::OverCapacity {
+            bound: "there is not enough memory to keep the records of this moment",
+        };
     }
     tracing::error!(%error, "a read failed");
     StoreError::Unreadable { reason: error.to_string() }

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hyper::StatusCode;
@@ -124,15 +125,15 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub(super) fn of<'l>(loops: impl Iterator<Item = &'l LoopMetrics> + Clone) -> Sums {
+    pub(super) fn of(loops: &[Arc<LoopMetrics>]) -> Sums {
         let sum = |figure: fn(&LoopMetrics) -> &AtomicU64| {
-            loops.clone().map(|metrics| figure(metrics).load(Ordering::Relaxed)).sum()
+            loops.iter().map(|metrics| figure(metrics).load(Ordering::Relaxed)).sum()
         };
         let mut requests = Vec::new();
         for (operation, name) in OPERATIONS {
             for (index, status) in STATUSES.into_iter().enumerate() {
                 let mut histogram = HistogramSum::default();
-                for metrics in loops.clone() {
+                for metrics in loops {
                     histogram.add(&metrics.requests[operation.index()][index]);
                 }
                 if histogram.count() > 0 {
@@ -165,14 +166,14 @@ mod tests {
 
     #[test]
     fn sums_are_by_operation_and_status() {
-        let loops = [LoopMetrics::new(), LoopMetrics::new()];
+        let loops = [Arc::new(LoopMetrics::new()), Arc::new(LoopMetrics::new())];
         for metrics in &loops {
             metrics.answered(Operation::Of(Route::Get), StatusCode::OK, 2_000);
             metrics.sent(7);
         }
         loops[1].answered(Operation::Of(Route::Put), StatusCode::CREATED, 2_000);
         loops[1].connected();
-        let sums = Sums::of(loops.iter());
+        let sums = Sums::of(&loops);
         let counts = sums.requests.iter().map(|(name, status, sum)| (*name, *status, sum.count()));
         assert_eq!(counts.collect::<Vec<_>>(), [("get", 200, 2), ("put", 201, 1)]);
         assert_eq!((sums.sent_bytes, sums.connections, sums.connections_total), (14, 1, 1));

@@ -6,7 +6,7 @@ use crate::store::{Sample, SampleKind, SampleValue};
 /// What `/metrics` answers: the figures of the node, and those of its store.
 pub(crate) fn report(metrics: &Metrics, store: &[Sample]) -> String {
     let mut text = Text::default();
-    let sums = Sums::of(metrics.loops.iter().map(AsRef::as_ref));
+    let sums = Sums::of(&metrics.loops);
     requests(&mut text, &sums);
     for (name, help, value) in [
         ("ladoga_received_bytes_total", "Bytes of values received.", sums.received_bytes),

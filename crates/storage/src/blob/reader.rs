@@ -91,6 +91,7 @@ impl Blob {
         }
         if found != expected {
             let (expected, found) = (format!("{expected:02x?}"), format!("{found:02x?}"));
+            self.blob.registry().count_corrupt_read();
             return Err(Error::Corruption { path, offset: 0, what: "blob header", expected, found });
         }
         Ok(self.file.get_or_init(|| file))
@@ -101,12 +102,14 @@ impl Blob {
         if error.kind() == std::io::ErrorKind::UnexpectedEof {
             let expected = format!("{} bytes of a value", self.pointer.len);
             let found = "the end of the file".to_owned();
+            self.blob.registry().count_corrupt_read();
             return Error::Corruption { path, offset: 0, what: "blob length", expected, found };
         }
         Error::io(operation, path)(error)
     }
 
     fn corrupt(&self, offset: u64, what: &'static str, expected: u32, found: u32) -> Error {
+        self.blob.registry().count_corrupt_read();
         Error::Corruption {
             path: self.blob.registry().path(self.pointer.file),
             offset,

@@ -7,6 +7,7 @@ use ladoga_env::Disk;
 use parking_lot::Mutex;
 
 use crate::paths;
+use crate::stats::Counters;
 
 /// Counts who refers to each blob file, and removes a file when nobody does any more.
 ///
@@ -20,16 +21,18 @@ pub(crate) struct BlobRegistry {
     dead: Mutex<Vec<u64>>,
     /// From then on nothing is removed: the process ends, or nobody knows what is on disk.
     frozen: AtomicBool,
+    counters: Arc<Counters>,
 }
 
 impl BlobRegistry {
-    pub(crate) fn new(disk: Arc<dyn Disk>, dir: PathBuf) -> Arc<BlobRegistry> {
+    pub(crate) fn new(disk: Arc<dyn Disk>, dir: PathBuf, counters: Arc<Counters>) -> Arc<BlobRegistry> {
         Arc::new(BlobRegistry {
             disk,
             dir,
             counts: Mutex::default(),
             dead: Mutex::default(),
             frozen: AtomicBool::new(false),
+            counters,
         })
     }
 
@@ -54,6 +57,11 @@ impl BlobRegistry {
     /// Whether anybody refers to the file.
     pub(crate) fn is_referred(&self, number: u64) -> bool {
         self.counts.lock().contains_key(&number)
+    }
+
+    /// Takes note of bytes that are not those that were written.
+    pub(crate) fn count_corrupt_read(&self) {
+        self.counters.corrupt_reads.add(1);
     }
 
     pub(crate) fn freeze(&self) {

@@ -10,6 +10,8 @@ pub(crate) struct TableView {
     pub disk_bytes: u64,
     pub records: u64,
     pub tombstones: u64,
+    /// No write that is older than its newest comes any more, so its tombstones may go where nothing is below them.
+    pub settled: bool,
     /// A compaction met corrupt bytes in it, so it stays where it is.
     pub damaged: bool,
 }
@@ -66,7 +68,8 @@ fn score(level: usize, tables: &[TableView], mean: u64, config: PickConfig) -> f
     let bytes: u64 = tables.iter().map(|table| weight(table, mean)).sum();
     let by_bytes = bytes as f64 / target as f64;
     // A table that is mostly tombstones slows ranges down and holds space that nobody uses.
-    let mostly_dead = tables.iter().any(|table| table.tombstones * 2 > table.records && !table.damaged);
+    let is_dead = |table: &TableView| table.settled && !table.damaged && table.tombstones * 2 > table.records;
+    let mostly_dead = tables.iter().any(is_dead);
     let by_dead = if mostly_dead { 1.0 } else { 0.0 };
     let by_count = if level == 0 { tables.len() as f64 / LEVEL_0_TABLES as f64 } else { 0.0 };
     by_bytes.max(by_dead).max(by_count)
@@ -132,6 +135,7 @@ mod tests {
             disk_bytes,
             records: 10,
             tombstones: 0,
+            settled: true,
             damaged: false,
         }
     }
@@ -145,10 +149,7 @@ mod tests {
     #[test]
     fn nothing_to_do_is_no_choice() {
         assert_eq!(pick(&levels(&[]), CONFIG), None);
-        assert_eq!(
-            pick(&levels(&[(0, table(1, "a", "b", 10)), (1, table(2, "a", "z", 900))]), CONFIG),
-            None
-        );
+        assert_eq!(pick(&levels(&[(0, table(1, "a", "b", 10)), (1, table(2, "a", "z", 900))]), CONFIG), None);
     }
 
     #[test]
@@ -188,8 +189,18 @@ mod tests {
     fn tombstones_weigh_what_they_are_likely_to_hide() {
         let mut dead = table(1, "a", "c", 100);
         dead.tombstones = 10;
-        let given = levels(&[(1, dead), (2, table(2, "a", "z", 9000))]);
-        assert_eq!(pick(&given, CONFIG).expect("mostly tombstones").inputs, [1, 2]);
+        let given = |dead: &TableView| levels(&[(1, dead.clone()), (2, table(2, "a", "z", 9000))]);
+        assert_eq!(pick(&given(&dead), CONFIG).expect("over its size").inputs, [1, 2]);
+    }
+
+    #[test]
+    fn a_table_of_tombstones_goes_down_once_they_may_go() {
+        let mut dead = table(1, "a", "c", 1);
+        dead.tombstones = 6;
+        let given = |dead: &TableView| levels(&[(1, dead.clone()), (2, table(2, "a", "z", 10))]);
+        assert_eq!(pick(&given(&dead), CONFIG).expect("mostly tombstones").inputs, [1, 2]);
+        dead.settled = false;
+        assert_eq!(pick(&given(&dead), CONFIG), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::Inner;
 use super::write::Writer;
 use crate::error::Error;
+use crate::health::WriteState;
 use crate::levels::Levels;
 use crate::options::{Background as Mode, Durability};
 use crate::table::Table;
@@ -208,6 +209,9 @@ fn sync_loop(inner: &Inner) {
 impl Inner {
     /// One step for the thread that flushes: a memtable, or the segment for the next.
     fn flush_step(&self) -> Result<bool, Error> {
+        if self.health.state() == WriteState::Poisoned {
+            return Ok(false);
+        }
         let flushed = self.flush_one();
         match &flushed {
             Ok(true) => self.background.wake(),
@@ -237,6 +241,9 @@ impl Inner {
     }
 
     fn compact_step(&self) -> Result<bool, Error> {
+        if self.health.state() == WriteState::Poisoned {
+            return Ok(false);
+        }
         let result = self.compact_one();
         if let Err(error) = &result
             && !matches!(error, Error::Closed)
@@ -254,8 +261,8 @@ impl Inner {
     /// One step of everything, for callers that do the background work themselves.
     pub(super) fn step(&self) -> Result<bool, Error> {
         self.observe_space();
-        let worked = self.flush_one()? || self.compact_one()?;
+        let worked = self.flush_one().and_then(|flushed| Ok(flushed || self.compact_one()?));
         self.collect_retired();
-        Ok(worked)
+        worked
     }
 }

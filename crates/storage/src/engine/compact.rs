@@ -1,6 +1,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use ladoga_model::Version;
+
 use super::Inner;
 use crate::compaction::{Choice, Outputs, PickConfig, Purge, Surroundings, TableView, merge_tables, pick};
 use crate::error::Error;
@@ -12,10 +14,13 @@ use crate::table::{Access, Table, TableCursor, TableMeta};
 impl Inner {
     /// Does the most urgent compaction; `false` where none is.
     pub(super) fn compact_one(&self) -> Result<bool, Error> {
+        self.check_writable()?;
         let levels = self.view.load().levels.clone();
         let damaged = self.background.damaged();
         let config = PickConfig { level_1_bytes: self.budget.level_1_bytes };
-        let Some(choice) = pick(&views(&levels, &damaged), config) else { return Ok(false) };
+        let Some(choice) = pick(&views(&levels, &damaged, self.settled_before()), config) else {
+            return Ok(false);
+        };
         let inputs: Vec<(usize, Arc<Table>)> = levels
             .iter()
             .filter(|(_, table)| choice.inputs.contains(&table.meta().number))
@@ -103,7 +108,7 @@ impl Inner {
     }
 }
 
-fn views(levels: &Levels, damaged: &BTreeSet<u64>) -> [Vec<TableView>; LEVELS] {
+fn views(levels: &Levels, damaged: &BTreeSet<u64>, settled_before: Version) -> [Vec<TableView>; LEVELS] {
     std::array::from_fn(|level| {
         let view = |table: &Arc<Table>| {
             let meta = table.meta();
@@ -114,6 +119,7 @@ fn views(levels: &Levels, damaged: &BTreeSet<u64>) -> [Vec<TableView>; LEVELS] {
                 disk_bytes: meta.disk_bytes(),
                 records: meta.records,
                 tombstones: meta.tombstones,
+                settled: meta.newest < settled_before,
                 damaged: damaged.contains(&meta.number),
             }
         };

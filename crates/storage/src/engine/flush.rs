@@ -13,6 +13,7 @@ use crate::table::{Table, TableMeta};
 impl Inner {
     /// Writes the oldest sealed memtable to level 0; `false` where none waits.
     pub(super) fn flush_one(&self) -> Result<bool, Error> {
+        self.check_writable()?;
         let Some(memtable) = self.view.load().sealed.last().cloned() else { return Ok(false) };
         let started = self.env.clock.monotonic_ns();
         let metas = self.write_memtable(&memtable)?;
@@ -45,7 +46,9 @@ impl Inner {
 
     pub(super) fn sync_tables_dir(&self) -> Result<(), Error> {
         let dir = paths::tables_dir(&self.dir);
-        self.env.disk.sync_dir(&dir).map_err(Error::io("sync directory", dir))
+        let synced = self.env.disk.sync_dir(&dir).map_err(Error::io("sync directory", dir));
+        // It was for the names of another thread's tables as well, whose own sync would now say that all is well.
+        synced.map_err(|error| self.health.poison(&error))
     }
 
     fn install_flush(&self, memtable: &Arc<Memtable>, metas: Vec<TableMeta>) -> Result<(), Error> {
@@ -56,7 +59,9 @@ impl Inner {
             ..Edit::default()
         };
         let tables: Vec<_> = metas.into_iter().map(|meta| (0, Table::new(&self.shared, meta))).collect();
-        self.install(edit, &tables, &[], Some(memtable))
+        self.install(edit, &tables, &[], Some(memtable))?;
+        memtable.flushed_to(tables.into_iter().map(|(_, table)| table).collect());
+        Ok(())
     }
 
     /// Current to next, persist, publish: the only place where the set of tables changes.
@@ -69,13 +74,12 @@ impl Inner {
     ) -> Result<(), Error> {
         let mut manifest = self.manifest.lock();
         edit.next_file = Some(self.new_file_number());
-        if let Err(error) = manifest.reserve(&edit) {
+        if let Err(error) = self.check_writable().and_then(|()| manifest.reserve(&edit)) {
             self.discard(added, removed);
             return Err(error);
         }
         // Reads come as soon as it is published, and some of them may not wait for the disk.
         added.iter().for_each(|(_, table)| table.warm());
-        self.health.admit(false, 0)?;
         manifest.append(&edit).map_err(|error| self.health.poison(&error))?;
         self.publish(|view| View {
             active: view.active.clone(),

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use ladoga_env::{Env, Lock};
-use ladoga_model::Version;
+use ladoga_model::{HybridClock, Version};
 use parking_lot::Mutex;
 
 use crate::batch::WriteBatch;
@@ -191,28 +191,37 @@ impl Engine {
 
     /// Begins a large value. May wait for the disk.
     pub fn create_blob(&self) -> Result<BlobWriter, Error> {
+        self.check_open()?;
         self.inner.health.admit(true, self.inner.budget.reserve_bytes)?;
         BlobWriter::create(&self.inner.shared.blobs, self.inner.new_file_number())
     }
 
     /// Does one step of background work; `false` where there is none. For [`crate::Background::Manual`].
     pub fn step(&self) -> Result<bool, Error> {
+        self.check_open()?;
         self.inner.step()
     }
 
     /// Seals the memtable, so that it is flushed.
     pub fn seal(&self) -> Result<(), Error> {
+        self.check_open()?;
         self.inner.seal()
     }
 
     /// Makes everything written so far durable, whatever the durability.
     pub fn sync(&self) -> Result<(), Error> {
+        self.check_open()?;
         self.inner.sync_log()
     }
 
     /// What the engine knows about itself.
     pub fn statistics(&self) -> Statistics {
         self.inner.statistics()
+    }
+
+    /// Fails once the directory may be somebody else's.
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        if self.inner.closed.load(Ordering::SeqCst) { Err(Error::Closed) } else { Ok(()) }
     }
 
     pub(crate) const fn inner(&self) -> &Arc<Inner> {
@@ -234,7 +243,11 @@ impl Inner {
     }
 
     fn settled_before(&self) -> Version {
-        Version { timestamp: self.settled_before.load(Ordering::Relaxed), node: 0 }
+        let told = self.settled_before.load(Ordering::Relaxed);
+        let by_time = self.options.writes_settle_ms.map_or(0, |settle_ms| {
+            HybridClock::at_wall_ms(self.env.clock.wall_ms().saturating_sub(settle_ms))
+        });
+        Version { timestamp: told.max(by_time), node: 0 }
     }
 
     pub(crate) fn dir(&self) -> &Path {

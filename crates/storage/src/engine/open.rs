@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -20,10 +21,10 @@ use crate::memtable::{Memtable, MemtableWriter};
 use crate::options::{LEVELS, Options};
 use crate::paths;
 use crate::stats::Counters;
-use crate::table::{Table, TableShared};
+use crate::table::{Table, TableShared, missing_table};
 use crate::wal::{Group, Replayed, WalWriter, make_durable, replay, segments};
 
-/// Recovery, step by step: lock, manifest, log, orphans, a new manifest, a new segment.
+/// Recovery, step by step: lock, manifest, log, a new manifest, orphans, a new segment.
 pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>, Error> {
     options.validate()?;
     let disk = env.disk.clone();
@@ -35,6 +36,7 @@ pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>,
     };
     let shared = share(&env, dir, &options);
     let levels = levels_of(dir, &recovered, &shared)?;
+    find_tables(&*disk, dir, &recovered)?;
     let mut memtables = ReplayedMemtables::new(options.budget().memtable_bytes, shared.blobs.clone());
     let log = replay(&*disk, dir, recovered.first_wal, recovered.first_sequence, &mut |group| {
         memtables.apply(&group)
@@ -42,10 +44,10 @@ pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>,
     let memtables = memtables.finish(log.next_sequence);
     remove_behind(&*disk, dir, &log)?;
     make_durable(&*disk, dir, &log)?;
-    let next_file = remove_orphans(&*disk, dir, &recovered, &shared.blobs)?;
-    let manifest = begin_manifest(&*disk, dir, &recovered, next_file)?;
-    let inner =
-        assemble(env, dir, options, (shared, levels, lock), manifest, next_file + 2, &log, memtables.0)?;
+    let number = unused_number(&*disk, dir, &recovered)?;
+    let manifest = begin_manifest(&*disk, dir, &recovered, number)?;
+    remove_orphans(&*disk, dir, &recovered, number, &shared.blobs)?;
+    let inner = assemble(env, dir, options, (shared, levels, lock), manifest, number + 2, &log, memtables.0)?;
     inner.flush_parts(memtables.1)?;
     inner.observe_space();
     Ok(inner)
@@ -91,12 +93,13 @@ fn nothing_yet(disk: &dyn Disk, dir: &Path) -> Result<Recovered, Error> {
 
 fn share(env: &Env, dir: &Path, options: &Options) -> Arc<TableShared> {
     let budget = options.budget();
+    let counters = Arc::new(Counters::default());
     Arc::new(TableShared {
         disk: env.disk.clone(),
         dir: dir.to_path_buf(),
         cache: BlockCache::new(budget.cache_bytes, budget.pinned_bytes),
-        counters: Arc::new(Counters::default()),
-        blobs: BlobRegistry::new(env.disk.clone(), dir.to_path_buf()),
+        counters: counters.clone(),
+        blobs: BlobRegistry::new(env.disk.clone(), dir.to_path_buf(), counters),
     })
 }
 
@@ -116,6 +119,18 @@ pub(crate) fn levels_of(
         expected: "tables of one level that share no key".to_owned(),
         found: "tables that do".to_owned(),
     })
+}
+
+/// Finds every table. One that is missing says that the manifest is not what it was, even where its frames are sound: a
+/// decayed last frame looks like one that was torn. To go on would remove, as orphans, the tables that it named.
+fn find_tables(disk: &dyn Disk, dir: &Path, recovered: &Recovered) -> Result<(), Error> {
+    let tables_dir = paths::tables_dir(dir);
+    let names = disk.list(&tables_dir).map_err(Error::io("list", tables_dir))?;
+    let found: BTreeSet<u64> = names.iter().filter_map(|name| paths::parse(name, "", ".sst")).collect();
+    match recovered.tables.keys().find(|&number| !found.contains(number)) {
+        None => Ok(()),
+        Some(&missing) => Err(missing_table(paths::table(dir, missing))),
+    }
 }
 
 /// The log's groups as memtables, one for each segment; more for a segment that was written with a larger budget.
@@ -195,35 +210,23 @@ fn remove_behind(disk: &dyn Disk, dir: &Path, log: &Replayed) -> Result<(), Erro
     Ok(())
 }
 
-/// Removes what a crash left: files that nothing names. The answer is a number that no file has.
-fn remove_orphans(
-    disk: &dyn Disk,
-    dir: &Path,
-    recovered: &Recovered,
-    blobs: &BlobRegistry,
-) -> Result<u64, Error> {
-    let mut next_file = recovered.next_file.max(recovered.number + 1);
-    let mut clean = |dir: &Path, prefix: &str, suffix: &str, is_named: &dyn Fn(u64) -> bool| {
-        for name in disk.list(dir).map_err(Error::io("list", dir))? {
-            let Some(number) = paths::parse(&name, prefix, suffix) else { continue };
-            if suffix != ".wal" {
-                next_file = next_file.max(number + 1);
-            }
-            if !is_named(number) {
-                let path = dir.join(name);
-                disk.remove(&path).map_err(Error::io("remove", path))?;
-            }
-        }
-        Ok::<(), Error>(())
-    };
-    clean(&paths::tables_dir(dir), "", ".sst", &|number| recovered.tables.contains_key(&number))?;
-    clean(&paths::blobs_dir(dir), "", ".blob", &|number| blobs.is_referred(number))?;
-    clean(&paths::wal_dir(dir), "", ".wal", &|number| number >= recovered.first_wal)?;
-    clean(dir, "manifest-", "", &|number| number == recovered.number)?;
-    Ok(next_file)
+/// A number that no file has.
+fn unused_number(disk: &dyn Disk, dir: &Path, recovered: &Recovered) -> Result<u64, Error> {
+    let mut unused = recovered.next_file.max(recovered.number + 1);
+    let places = [
+        (paths::tables_dir(dir), "", ".sst"),
+        (paths::blobs_dir(dir), "", ".blob"),
+        (dir.to_path_buf(), "manifest-", ""),
+    ];
+    for (dir, prefix, suffix) in places {
+        let names = disk.list(&dir).map_err(Error::io("list", dir))?;
+        let numbers = names.iter().filter_map(|name| paths::parse(name, prefix, suffix));
+        unused = unused.max(numbers.max().unwrap_or(0) + 1);
+    }
+    Ok(unused)
 }
 
-/// A new manifest of what the old one says, which then goes.
+/// A new manifest of what the old one says.
 fn begin_manifest(
     disk: &dyn Disk,
     dir: &Path,
@@ -237,12 +240,32 @@ fn begin_manifest(
         added: recovered.tables.values().cloned().collect(),
         removed: Vec::new(),
     };
-    let manifest = Manifest::create(disk, dir, number, &everything)?;
-    if recovered.number != 0 {
-        let path = dir.join(paths::manifest_name(recovered.number));
-        disk.remove(&path).map_err(Error::io("remove", path))?;
-    }
-    Ok(manifest)
+    Manifest::create(disk, dir, number, &everything)
+}
+
+/// Removes what a crash left: files that nothing names, the old manifest among them. Only now that the new one is
+/// durable: what the old one says may be read from memory, and its last edit never reach the disk, because a sync
+/// failed. Without that edit, it names other files.
+fn remove_orphans(
+    disk: &dyn Disk,
+    dir: &Path,
+    recovered: &Recovered,
+    manifest: u64,
+    blobs: &BlobRegistry,
+) -> Result<(), Error> {
+    let clean = |dir: &Path, prefix: &str, suffix: &str, is_named: &dyn Fn(u64) -> bool| {
+        for name in disk.list(dir).map_err(Error::io("list", dir))? {
+            if paths::parse(&name, prefix, suffix).is_some_and(|number| !is_named(number)) {
+                let path = dir.join(name);
+                disk.remove(&path).map_err(Error::io("remove", path))?;
+            }
+        }
+        Ok::<(), Error>(())
+    };
+    clean(&paths::tables_dir(dir), "", ".sst", &|number| recovered.tables.contains_key(&number))?;
+    clean(&paths::blobs_dir(dir), "", ".blob", &|number| blobs.is_referred(number))?;
+    clean(&paths::wal_dir(dir), "", ".wal", &|number| number >= recovered.first_wal)?;
+    clean(dir, "manifest-", "", &|number| number == manifest)
 }
 
 type Parts = (Arc<TableShared>, Levels, Box<dyn Lock>);

@@ -45,13 +45,13 @@ impl Retired {
 
 impl Inner {
     /// Lets go of what nobody uses; gives the oldest snapshot up while flushed memtables that snapshots keep take more
-    /// than a memtable's share of the budget.
+    /// than the memtables' share of the budget. A single snapshot keeps no more than that.
     pub(super) fn collect_retired(&self) {
         let unused = {
             let mut retired = self.retired.lock();
             let unused = retired.take_unused();
             let pinned_bytes = retired.pinned_bytes();
-            if pinned_bytes > self.budget.memtable_bytes as u64 {
+            if pinned_bytes > self.budget.memtables_bytes() {
                 retired.leases.retain(|lease| lease.strong_count() > 0);
                 if let Some(oldest) = retired.leases.first().and_then(Weak::upgrade) {
                     oldest.give_up(pinned_bytes);

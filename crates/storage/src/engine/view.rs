@@ -62,6 +62,23 @@ impl Found {
 }
 
 impl View {
+    /// This view as of `sequence` with tables in the place of memtables that are flushed by now, if there are any.
+    pub(crate) fn without_flushed(&self, sequence: u64) -> Option<View> {
+        let flushed = |memtable: &Arc<Memtable>| memtable.tables_at(sequence).is_some();
+        let none = !self.sealed.iter().any(flushed);
+        if none && !flushed(&self.active) {
+            return None;
+        }
+        let tables = self.memtables().filter_map(|memtable| memtable.tables_at(sequence)).flatten();
+        let tables: Vec<_> = tables.map(|table| (0, table.clone())).collect();
+        let active = if flushed(&self.active) { Memtable::empty() } else { self.active.clone() };
+        Some(View {
+            active,
+            sealed: self.sealed.iter().filter(|memtable| !flushed(memtable)).cloned().collect(),
+            levels: Arc::new(self.levels.with(&tables, &[])),
+        })
+    }
+
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         std::iter::once(&self.active).chain(&self.sealed)
     }

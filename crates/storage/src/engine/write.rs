@@ -85,6 +85,11 @@ impl Inner {
         admitted
     }
 
+    /// Fails once the store is poisoned.
+    pub(crate) fn check_writable(&self) -> Result<(), Error> {
+        self.health.admit(false, 0)
+    }
+
     /// Slows writers down while the background is behind, so that they need not be stopped.
     fn pace(&self, bytes: usize) {
         let view = self.view.load();
@@ -204,8 +209,11 @@ impl Inner {
     }
 
     fn append_to_log(&self, writer: &mut Writer, batches: &[WriteBatch]) -> Result<u64, Error> {
-        // A poisoned store may have been admitted before it was.
-        self.health.admit(false, 0)?;
+        // What was admitted may have waited here until the store was closed or poisoned.
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(Error::Closed);
+        }
+        self.check_writable()?;
         let sequence = writer.next_sequence;
         let durable = self.durable.load(Ordering::Acquire);
         let written = match writer.wal.append(sequence, durable, batches) {
@@ -246,6 +254,8 @@ impl Inner {
         let (files, path, sequence) = {
             let mut writer = self.writer.lock();
             let sequence = writer.next_sequence - 1;
+            // Of a sync that failed nobody knows what it wrote; another would say that all is well.
+            self.check_writable()?;
             if self.durable.load(Ordering::Acquire) >= sequence {
                 return Ok(());
             }
@@ -265,6 +275,7 @@ impl Inner {
 
     pub(super) fn seal(&self) -> Result<(), Error> {
         let mut writer = self.writer.lock();
+        self.check_writable()?;
         if writer.memtable.table().is_empty() { Ok(()) } else { self.rotate(&mut writer) }
     }
 }

@@ -15,12 +15,17 @@ pub struct Range {
     end: Option<Vec<u8>>,
     front: Option<Merge>,
     back: Option<Merge>,
+    /// Records since the snapshot last let go of memtables.
+    since_refresh: u32,
 }
+
+/// How many records are read between two looks whether memtables have become tables.
+const REFRESH_RECORDS: u32 = 256;
 
 impl Range {
     pub(crate) fn new(snapshot: Snapshot, start: &[u8], end: Option<&[u8]>) -> Range {
         let end = end.map(<[u8]>::to_vec);
-        Range { snapshot, start: start.to_vec(), end, front: None, back: None }
+        Range { snapshot, start: start.to_vec(), end, front: None, back: None, since_refresh: 0 }
     }
 
     fn is_inside(&self, key: &[u8]) -> bool {
@@ -33,6 +38,7 @@ impl Range {
         reason = "an iterator of results would hide that it ends at an error"
     )]
     pub fn next(&mut self) -> Result<Option<(Bytes, Value)>, Error> {
+        self.maybe_refresh();
         let mut front = match self.front.take() {
             Some(front) => front,
             None => Merge::forward(self.snapshot.sources(), &self.start)?,
@@ -49,6 +55,7 @@ impl Range {
 
     /// The next record from the back.
     pub fn next_back(&mut self) -> Result<Option<(Bytes, Value)>, Error> {
+        self.maybe_refresh();
         let mut back = match self.back.take() {
             Some(back) => back,
             None => Merge::backward(self.snapshot.sources(), self.end.as_deref())?,
@@ -59,6 +66,18 @@ impl Range {
         }
         self.back = Some(back);
         Ok(found)
+    }
+
+    fn maybe_refresh(&mut self) {
+        self.since_refresh += 1;
+        if self.since_refresh < REFRESH_RECORDS {
+            return;
+        }
+        self.since_refresh = 0;
+        if self.snapshot.refresh() {
+            // Both go on from where the range begins and ends by now.
+            (self.front, self.back) = (None, None);
+        }
     }
 
     fn next_live(&self, merge: &mut Merge) -> Result<Option<(Bytes, Value)>, Error> {

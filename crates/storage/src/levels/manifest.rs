@@ -44,16 +44,26 @@ impl Manifest {
     ) -> Result<Manifest, Error> {
         let path = dir.join(paths::manifest_name(number));
         let file = disk.open(&path, OpenMode::CreateNew).map_err(Error::io("create", &path))?;
-        let header = Header { number, first_sequence: 1 }.encode(LogKind::Manifest);
-        file.write_all_at(&header, 0).map_err(Error::io("write", &path))?;
-        let offset = header.len() as u64;
         let mut manifest =
-            Manifest { file, path, number, offset, allocated: 0, sequence: 0, frame: Vec::new() };
-        manifest.append(everything)?;
+            Manifest { file, path, number, offset: 0, allocated: 0, sequence: 0, frame: Vec::new() };
         // Durable, and its name too, before CURRENT names it.
-        disk.sync_dir(dir).map_err(Error::io("sync directory", dir))?;
+        let written = manifest
+            .begin(everything)
+            .and_then(|()| disk.sync_dir(dir).map_err(Error::io("sync directory", dir)));
+        if let Err(error) = written {
+            // Where the disk is full, what is left of each attempt would add up.
+            _ = disk.remove(&manifest.path);
+            return Err(error);
+        }
         manifest.become_current(disk, dir)?;
         Ok(manifest)
+    }
+
+    fn begin(&mut self, everything: &Edit) -> Result<(), Error> {
+        let header = Header { number: self.number, first_sequence: 1 }.encode(LogKind::Manifest);
+        self.file.write_all_at(&header, 0).map_err(Error::io("write", &self.path))?;
+        self.offset = header.len() as u64;
+        self.append(everything)
     }
 
     fn become_current(&self, disk: &dyn Disk, dir: &Path) -> Result<(), Error> {
@@ -124,8 +134,14 @@ pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Recove
     let number = name.strip_suffix('\n').and_then(|name| paths::parse(name, "manifest-", ""));
     let number = number.ok_or_else(|| corrupt(format!("{name:?}")))?;
     let path = dir.join(paths::manifest_name(number));
-    let bytes = read_file(disk, &path)?;
-    replay(&path, number, &bytes).map(Some)
+    match read_file(disk, &path) {
+        Ok(bytes) => replay(&path, number, &bytes).map(Some),
+        // A manifest stays until another is durable and named.
+        Err(Error::Io { kind: std::io::ErrorKind::NotFound, .. }) => {
+            Err(corrupt(format!("{name:?}, which is no file")))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Applies all edits of a manifest.

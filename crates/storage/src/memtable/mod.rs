@@ -5,8 +5,8 @@ mod arena;
 mod node;
 mod order;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use ladoga_model::Version;
 use parking_lot::Mutex;
@@ -14,6 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::blob::BlobRef;
 use crate::record::{Kind, Record};
+use crate::table::Table;
 use arena::{Arena, zeroed_words};
 use node::{KeyNode, ValueNode, node_bytes};
 pub(crate) use order::RunCursor;
@@ -42,6 +43,8 @@ pub(crate) struct Memtable {
     wal_number: u64,
     /// The sequence of the first group that is not here, once that is known.
     end_sequence: AtomicU64,
+    /// The tables that have the newest versions from here, once there are any.
+    flushed: OnceLock<Vec<Arc<Table>>>,
 }
 
 #[derive(Default)]
@@ -71,6 +74,19 @@ impl Memtable {
 
     pub(crate) fn seal(&self, end_sequence: u64) {
         self.end_sequence.store(end_sequence, Ordering::Release);
+    }
+
+    /// Says where its newest versions are now.
+    pub(crate) fn flushed_to(&self, tables: Vec<Arc<Table>>) {
+        let first = self.flushed.set(tables).is_ok();
+        assert!(first, "a memtable is flushed once");
+    }
+
+    /// The tables that read the same as this memtable at `sequence`, if there are any yet: only the newest versions
+    /// are in tables, so everything here must have been written by then.
+    pub(crate) fn tables_at(&self, sequence: u64) -> Option<&[Arc<Table>]> {
+        let settled = sequence != u64::MAX && self.end_sequence() <= sequence.saturating_add(1);
+        self.flushed.get().filter(|_| settled).map(Vec::as_slice)
     }
 
     pub(crate) fn used_bytes(&self) -> u64 {
@@ -156,6 +172,16 @@ pub(crate) const fn worst_bytes(records: usize, bytes: usize) -> usize {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MemtableFull;
 
+impl Memtable {
+    /// One that has nothing and takes nothing.
+    pub(crate) fn empty() -> Arc<Memtable> {
+        MemtableWriter::new(EMPTY_BYTES, 0).table
+    }
+}
+
+/// The least that an arena can be.
+const EMPTY_BYTES: usize = 64;
+
 /// The one writer of a memtable.
 pub(crate) struct MemtableWriter {
     table: Arc<Memtable>,
@@ -173,6 +199,7 @@ impl MemtableWriter {
             runs: Mutex::default(),
             wal_number,
             end_sequence: AtomicU64::new(0),
+            flushed: OnceLock::new(),
         });
         MemtableWriter { table }
     }

@@ -246,9 +246,13 @@ impl Table {
         if let Some(file) = self.file.get() {
             return Ok(file);
         }
-        let file =
-            self.shared.disk.open(&self.path, OpenMode::Read).map_err(Error::io("open", &self.path))?;
-        Ok(self.file.get_or_init(|| file))
+        match self.shared.disk.open(&self.path, OpenMode::Read) {
+            Ok(file) => Ok(self.file.get_or_init(|| file)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err(self.counted(missing_table(self.path.clone())))
+            }
+            Err(error) => Err(Error::io("open", &self.path)(error)),
+        }
     }
 
     /// The error for bytes that pass their checksum and are not what the format asks for.
@@ -266,6 +270,12 @@ impl Table {
         self.shared.counters.corrupt_reads.add(1);
         error
     }
+}
+
+/// The error for a table that the manifest names and that is no file.
+pub(crate) fn missing_table(path: PathBuf) -> Error {
+    let (expected, found) = ("a file that the manifest names".to_owned(), "none".to_owned());
+    Error::Corruption { path, offset: 0, what: "table", expected, found }
 }
 
 impl Drop for Table {

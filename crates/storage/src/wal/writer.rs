@@ -29,7 +29,7 @@ impl WalWriter {
         capacity: u64,
     ) -> Result<WalWriter, Error> {
         let path = paths::wal(dir, number);
-        let file = disk.open(&path, OpenMode::CreateNew).map_err(Error::io("create", &path))?;
+        let file = create_anew(disk, &path)?;
         let prepared = (|| {
             file.allocate(capacity).map_err(Error::io("allocate", &path))?;
             file.sync_data().map_err(Error::io("sync", &path))?;
@@ -37,9 +37,9 @@ impl WalWriter {
             disk.sync_dir(&wal_dir).map_err(Error::io("sync directory", wal_dir))
         })();
         if let Err(error) = prepared {
-            // Nothing was promised about it, and its number is needed again.
+            // Where the disk is full, it would stand in the way of what makes room.
             drop(file);
-            disk.remove(&path).map_err(Error::io("remove", &path))?;
+            _ = disk.remove(&path);
             return Err(error);
         }
         Ok(WalWriter { file, path, number, offset: 0, capacity, frame: Vec::new() })
@@ -88,5 +88,16 @@ impl WalWriter {
 
     pub(crate) fn sync(&self) -> Result<(), Error> {
         self.file.sync_data().map_err(Error::io("sync", &self.path))
+    }
+}
+
+/// Creates a file in the place of one that an attempt before this has left: nothing was promised about that.
+fn create_anew(disk: &dyn Disk, path: &Path) -> Result<Arc<dyn File>, Error> {
+    match disk.open(path, OpenMode::CreateNew) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            disk.remove(path).map_err(Error::io("remove", path))?;
+            disk.open(path, OpenMode::CreateNew).map_err(Error::io("create", path))
+        }
+        other => other.map_err(Error::io("create", path)),
     }
 }

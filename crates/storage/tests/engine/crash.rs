@@ -16,7 +16,7 @@ const POLICIES: [(PowerCut, u64); 6] = [
     (PowerCut::Random, 6),
 ];
 
-pub(crate) type Plan = fn(&Machine, u64, PowerCut);
+type Plan = fn(&Machine, u64, PowerCut);
 
 const AT_SYNC: Plan = |machine, n, policy| machine.disk.cut_power_at_sync(n, policy);
 const AT_OPERATION: Plan = |machine, n, policy| machine.disk.cut_power_at_operation(n, policy);
@@ -62,7 +62,7 @@ fn what_was_acknowledged_survives_a_power_cut_at_every_operation() {
 }
 
 /// Each recovery is cut off one operation later than the one before, until one gets through.
-pub(crate) fn recover_under_cuts(machine: &Machine, plan: Plan, policy: PowerCut, context: &str) {
+fn recover_under_cuts(machine: &Machine, plan: Plan, policy: PowerCut, context: &str) {
     for n in 0.. {
         plan(machine, n, policy);
         let opened = machine.open();

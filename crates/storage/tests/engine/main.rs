@@ -6,8 +6,10 @@
 //! - `crash`: the power fails at every sync and at every operation, also while the store recovers
 #![expect(clippy::unwrap_used, reason = "a test")]
 
+mod corruption;
 mod crash;
 mod faults;
 mod model;
+mod poison;
 mod support;
 mod workload;

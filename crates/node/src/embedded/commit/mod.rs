@@ -6,6 +6,7 @@ mod committer;
 mod lane;
 mod pace;
 mod queue;
+mod rhythm;
 mod waiters;
 
 pub(super) use lane::{Lane, Receipt};

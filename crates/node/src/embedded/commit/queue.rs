@@ -128,10 +128,11 @@ impl Shared {
     /// Says that something was pushed into a lane.
     pub(in super::super) fn pushed(&self) {
         // The lane's lock orders this after the push, and the committer looks once more after it has set the flag.
-        if self.is_parked.load(Ordering::SeqCst) && self.is_parked.swap(false, Ordering::SeqCst) {
-            if let Some(committer) = &*self.committer.read() {
-                committer.unpark();
-            }
+        if self.is_parked.load(Ordering::SeqCst)
+            && self.is_parked.swap(false, Ordering::SeqCst)
+            && let Some(committer) = &*self.committer.read()
+        {
+            committer.unpark();
         }
     }
 

@@ -1,0 +1,125 @@
+//! What a store does after its log or manifest could not be written: nothing, until it is opened again.
+
+use ladoga_env::sim::{Fault, Operation, PowerCut};
+use ladoga_storage::{Durability, Engine, Error, WriteState};
+
+use crate::support::{Machine, Model, Write, settle, tiny_options, write};
+
+fn open(durability: Durability) -> (Machine, Engine) {
+    let machine = Machine::new(3, tiny_options(durability));
+    let engine = machine.open().unwrap();
+    (machine, engine)
+}
+
+fn is_poisoned<T>(result: &Result<T, Error>) -> bool {
+    matches!(result, Err(Error::Poisoned { .. }))
+}
+
+#[test]
+fn a_failed_sync_of_the_log_is_never_tried_again() {
+    for durability in [Durability::Always, Durability::EverySecond, Durability::Never] {
+        let (machine, engine) = open(durability);
+        write(&engine, &[Write::put("a", 1, 10)]).unwrap();
+        machine.disk.fail_operation(0, Fault::io().on(Operation::Sync).on_path("wal"));
+        match durability {
+            Durability::Always => assert!(is_poisoned(&write(&engine, &[Write::put("b", 2, 10)]))),
+            _ => assert!(is_poisoned(&engine.sync())),
+        }
+        assert_eq!(engine.write_state(), WriteState::Poisoned);
+        let syncs = machine.disk.operations_of(Operation::Sync);
+        assert!(is_poisoned(&engine.sync()), "the second would say that all is well");
+        assert!(is_poisoned(&write(&engine, &[Write::put("c", 3, 10)])));
+        assert!(is_poisoned(&engine.seal()));
+        assert!(engine.close().is_err());
+        drop(engine);
+        assert_eq!(machine.disk.operations_of(Operation::Sync), syncs);
+    }
+}
+
+#[test]
+fn a_poisoned_store_leaves_the_disk_alone() {
+    let (machine, engine) = open(Durability::Always);
+    let mut model = Model::default();
+    for n in 0..60 {
+        let writes =
+            [Write::put(format!("key-{n}"), n + 1, 200), Write::blob(format!("blob-{n}"), n + 1, 100)];
+        write(&engine, &writes).unwrap();
+        model.apply(&writes);
+    }
+    assert!(engine.statistics().sealed_memtables > 0);
+    machine.disk.fail_operation(0, Fault::io().on(Operation::Sync).on_path("manifest"));
+    assert!(engine.step().is_err());
+    assert_eq!(engine.write_state(), WriteState::Poisoned);
+    let (files, writes) = (machine.disk.paths(), machine.disk.operations_of(Operation::Write));
+    for _ in 0..5 {
+        assert!(is_poisoned(&engine.step()));
+        assert!(is_poisoned(&engine.checkpoint(&machine.dir.join("copy"))));
+        assert!(engine.create_blob().is_err());
+    }
+    assert_eq!((machine.disk.paths(), machine.disk.operations_of(Operation::Write)), (files, writes));
+    model.assert_held_by(&engine, 0, "poisoned");
+    drop(engine);
+    let engine = machine.open().unwrap();
+    settle(&engine).unwrap();
+    model.assert_held_by(&engine, 0, "opened again");
+}
+
+/// The sync of a new segment fails, and so does taking the segment away.
+#[test]
+fn a_segment_that_could_not_be_made_nor_removed_is_made_again() {
+    let (machine, engine) = open(Durability::Always);
+    write(&engine, &[Write::put("a", 1, 10)]).unwrap();
+    for operation in [Operation::Allocate, Operation::Sync, Operation::SyncDir] {
+        machine.disk.fail_operation(0, Fault::io().on(operation).on_path("wal"));
+        machine.disk.fail_operation(0, Fault::io().on(Operation::Remove).on_path("wal"));
+        assert!(matches!(engine.seal(), Err(Error::Io { .. })));
+        engine.seal().unwrap();
+        write(&engine, &[Write::put("a", 2 + operation as u64, 10)]).unwrap();
+    }
+    engine.close().unwrap();
+    machine.assert_sound("closed");
+}
+
+#[test]
+fn a_flush_that_fails_is_done_again_and_leaves_nothing_behind() {
+    for operation in [Operation::Create, Operation::Write, Operation::Sync] {
+        let (machine, engine) = open(Durability::Always);
+        let write_all = [Write::put("a", 1, 300), Write::blob("b", 2, 300)];
+        write(&engine, &write_all).unwrap();
+        engine.seal().unwrap();
+        for _ in 0..3 {
+            machine.disk.fail_operation(0, Fault::io().on(operation).on_path("tables"));
+            assert!(engine.step().is_err());
+            assert_eq!(engine.write_state(), WriteState::Open);
+        }
+        settle(&engine).unwrap();
+        Model::default().with(&write_all).assert_held_by(&engine, 0, "flushed");
+        let tables =
+            machine.disk.paths().iter().filter(|path| path.extension().is_some_and(|e| e == "sst")).count();
+        assert_eq!(tables, 1, "{operation:?}: {:?}", machine.disk.paths());
+        machine.disk.power_cut(PowerCut::LoseAll);
+        machine.disk.power_on();
+        drop(engine);
+        Model::default().with(&write_all).assert_held_by(&machine.open().unwrap(), 0, "after a power cut");
+    }
+}
+
+#[test]
+fn a_closed_store_takes_nothing_and_does_nothing() {
+    let (machine, engine) = open(Durability::Always);
+    write(&engine, &[Write::put("a", 1, 10)]).unwrap();
+    engine.close().unwrap();
+    let writes = machine.disk.operations_of(Operation::Write);
+    let is_closed = |result: Result<(), Error>| matches!(result, Err(Error::Closed));
+    assert!(is_closed(write(&engine, &[Write::put("b", 2, 10)])));
+    assert!(is_closed(engine.step().map(drop)));
+    assert!(is_closed(engine.seal()));
+    assert!(is_closed(engine.sync()));
+    assert!(is_closed(engine.create_blob().map(drop)));
+    assert!(is_closed(engine.checkpoint(&machine.dir.join("copy"))));
+    assert_eq!(machine.disk.operations_of(Operation::Write), writes);
+    engine.close().unwrap();
+    let next = machine.open().unwrap();
+    assert!(matches!(machine.open(), Err(Error::Locked { .. })));
+    write(&next, &[Write::put("b", 3, 10)]).unwrap();
+}

@@ -4,7 +4,10 @@ use std::io::{self, BufWriter};
 use std::path::Path;
 
 /// A new file, or an old one emptied.
-#[expect(clippy::disallowed_methods, reason = "reports are no part of a store; its disk seam is not for them")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "reports are no part of a store; its disk seam is not for them"
+)]
 pub(crate) fn create(path: &Path) -> io::Result<BufWriter<std::fs::File>> {
     std::fs::File::create(path).map(BufWriter::new)
 }

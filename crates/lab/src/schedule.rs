@@ -82,6 +82,13 @@ impl Lane {
         taken
     }
 
+    /// How many requests of the thread's own connection `index` are due before `elapsed_ns`.
+    pub(crate) fn due_before(&self, index: usize, elapsed_ns: u64) -> u64 {
+        let number = (self.first + index * self.threads) as u64;
+        let all = self.schedule.due_before(elapsed_ns);
+        all.saturating_sub(number).div_ceil(self.schedule.connections)
+    }
+
     /// When the `turn`-th request of the thread's own connection `index` is due.
     pub(crate) fn due_ns(&self, index: usize, turn: u64) -> u64 {
         self.schedule.due_ns(self.first + index * self.threads, turn)
@@ -97,6 +104,15 @@ pub(crate) const fn connections_of(thread: usize, threads: usize, connections: u
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn shares_of_connections_add_up() {
+        let lane = Lane::new(Schedule::new(1000.0, 3), 0, 1, 3);
+        for ms in 0..20_u64 {
+            let shares: Vec<u64> = (0..3).map(|index| lane.due_before(index, ms * 1_000_000)).collect();
+            assert_eq!(shares.iter().sum::<u64>(), ms, "{shares:?}");
+        }
+    }
 
     #[test]
     fn requests_are_due_at_even_distances() {

@@ -37,6 +37,9 @@ pub const LEVELS: usize = 7;
 /// The smallest memory budget.
 pub const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
+/// What a memtable may be: a block at least, and half of it a group that fits into a frame of the log.
+const MEMTABLE_BYTES: std::ops::RangeInclusive<usize> = 4 << 10..=512 << 20;
+
 /// What an engine is opened with.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -86,6 +89,13 @@ impl Options {
                 setting: "memory",
                 value: self.memory_bytes.to_string(),
                 expected: "at least 16 MiB (16777216 bytes)",
+            });
+        }
+        if let Some(bytes) = self.memtable_bytes.filter(|bytes| !MEMTABLE_BYTES.contains(bytes)) {
+            return Err(Error::Setting {
+                setting: "memtable",
+                value: bytes.to_string(),
+                expected: "4 KiB to 512 MiB",
             });
         }
         Ok(())

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::engine::{Inner, View};
 use crate::error::Error;
 use crate::iterator::{LevelCursor, Range, Source};
+use crate::memtable::Memtable;
 use crate::options::LEVELS;
 use crate::table::{Access, TableCursor};
 use crate::value::Value;
@@ -23,13 +24,30 @@ pub struct Snapshot {
 }
 
 /// By which the engine takes a snapshot back.
-#[derive(Default)]
 pub(crate) struct Lease {
+    /// The logs of the memtables that it may keep: the oldest and the newest.
+    oldest_log: u64,
+    newest_log: u64,
     given_up: AtomicBool,
     pinned_bytes: AtomicU64,
 }
 
 impl Lease {
+    pub(crate) fn of(view: &View) -> Lease {
+        let newest_log = view.active.wal_number();
+        let oldest_log = view.sealed.last().map_or(newest_log, |oldest| oldest.wal_number());
+        Lease { oldest_log, newest_log, given_up: AtomicBool::new(false), pinned_bytes: AtomicU64::new(0) }
+    }
+
+    /// Whether the snapshot may read this memtable.
+    pub(crate) fn keeps(&self, memtable: &Memtable) -> bool {
+        (self.oldest_log..=self.newest_log).contains(&memtable.wal_number())
+    }
+
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Acquire)
+    }
+
     pub(crate) fn give_up(&self, pinned_bytes: u64) {
         self.pinned_bytes.store(pinned_bytes, Ordering::Relaxed);
         self.given_up.store(true, Ordering::Release);
@@ -55,7 +73,7 @@ impl Snapshot {
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
-        if self.lease.given_up.load(Ordering::Acquire) {
+        if self.lease.is_given_up() {
             return Err(Error::SnapshotTooOld {
                 pinned_bytes: self.lease.pinned_bytes.load(Ordering::Relaxed),
             });

@@ -3,5 +3,5 @@
 mod request;
 mod response;
 
-pub(crate) use request::{Batch, Heads, IncompleteRequest};
-pub(crate) use response::{Answer, Captured, Malformed, ResponseParser};
+pub(crate) use request::{Batch, Heads};
+pub(crate) use response::{Captured, ResponseParser};

@@ -111,7 +111,7 @@ pub(super) fn header_value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> 
 
 fn error_at(bytes: &[u8], at: usize, reason: &'static str) -> IncompleteRequest {
     let before = &bytes[..at];
-    let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+    let line = 1 + memchr::memchr_iter(b'\n', before).count();
     let column = 1 + before.iter().rev().take_while(|byte| **byte != b'\n').count();
     IncompleteRequest { reason, line, column }
 }
@@ -137,7 +137,12 @@ mod tests {
         assert_eq!(reason(b""), "incomplete request at 1:1 of the request");
         assert_eq!(reason(b"GET / HTTP/1.1\r\nHost: a\r\n"), "incomplete request at 3:1 of the request");
         assert_eq!(reason(b"hello\n"), "invalid request line at 1:1 of the request");
-        assert!(reason(b"PUT / HTTP/1.1\r\nContent-Length: 5\r\n\r\nab").starts_with("incomplete request at 4:3"));
-        assert!(reason(b"PUT / HTTP/1.1\r\nContent-Length: x\r\n\r\n").starts_with("invalid content-length at 2:1"));
+        assert!(
+            reason(b"PUT / HTTP/1.1\r\nContent-Length: 5\r\n\r\nab").starts_with("incomplete request at 4:3")
+        );
+        assert!(
+            reason(b"PUT / HTTP/1.1\r\nContent-Length: x\r\n\r\n")
+                .starts_with("invalid content-length at 2:1")
+        );
     }
 }

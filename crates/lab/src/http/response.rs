@@ -90,7 +90,11 @@ impl ResponseParser {
     }
 
     /// Takes bytes up to the end of one answer: how many it took, and the answer where it is whole.
-    pub(crate) fn advance(&mut self, input: &[u8], is_head: bool) -> Result<(usize, Option<Answer>), Malformed> {
+    pub(crate) fn advance(
+        &mut self,
+        input: &[u8],
+        is_head: bool,
+    ) -> Result<(usize, Option<Answer>), Malformed> {
         let mut at = 0;
         while at < input.len() {
             let rest = &input[at..];

@@ -42,12 +42,11 @@ impl Class {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::Class::{self, NotFound, Other, Success, Unavailable};
 
     #[test]
     fn answers_are_told_apart() {
         let classes = [200, 201, 301, 404, 400, 503, 504].map(Class::of_status);
-        use Class::{NotFound, Other, Success, Unavailable};
         assert_eq!(classes, [Success, Success, Other, NotFound, Other, Unavailable, Other]);
     }
 }

@@ -39,8 +39,13 @@ fn read() -> Option<Ticks> {
 
 /// `cpu  user nice system idle iowait irq softirq steal guest guest_nice`
 fn parse(stat: &str) -> Option<Ticks> {
-    let numbers: Vec<u64> =
-        stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    let numbers: Vec<u64> = stat
+        .lines()
+        .next()?
+        .strip_prefix("cpu ")?
+        .split_whitespace()
+        .map_while(|word| word.parse().ok())
+        .collect();
     // Guest time is in user time already.
     Some(Ticks { steal: *numbers.get(7)?, all: numbers[..8].iter().sum() })
 }

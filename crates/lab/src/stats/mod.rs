@@ -11,7 +11,9 @@ mod samples;
 pub(crate) use class::Class;
 pub(crate) use cpu::{StealMeter, thread_cpu_ns};
 pub(crate) use interval::{INTERVAL_NS, Interval, Second, Seconds};
-pub(crate) use latencies::{Latencies, in_micros, ns_histogram};
+pub(crate) use latencies::in_micros;
+#[cfg(test)]
+pub(crate) use latencies::ns_histogram;
 pub(crate) use outcome::{Limit, Outcome};
-pub(crate) use recorder::{Errors, Recorder, ThreadOutcome};
+pub(crate) use recorder::{Recorder, ThreadOutcome};
 pub(crate) use samples::Samples;

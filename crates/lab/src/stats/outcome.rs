@@ -68,7 +68,10 @@ impl Outcome {
     }
 
     /// Puts the threads together.
-    pub(crate) fn of_threads(rate: Option<f64>, threads: Vec<ThreadOutcome>) -> Self {
+    pub(crate) fn of_threads(
+        rate: Option<f64>,
+        threads: impl IntoIterator<Item = Box<ThreadOutcome>>,
+    ) -> Self {
         let mut whole = Self::new(rate);
         let mut samples = Vec::new();
         for thread in threads {

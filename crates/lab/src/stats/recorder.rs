@@ -68,7 +68,11 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(is_open_loop: bool, full: Sender<Box<Interval>>, empty: Receiver<Box<Interval>>) -> Self {
+    pub(crate) fn new(
+        is_open_loop: bool,
+        full: Sender<Box<Interval>>,
+        empty: Receiver<Box<Interval>>,
+    ) -> Self {
         let outcome = ThreadOutcome {
             latencies: std::array::from_fn(|_| Latencies::new()),
             lateness: ns_histogram(),
@@ -99,10 +103,6 @@ impl Recorder {
 
     pub(crate) const fn add_bytes(&mut self, bytes: usize) {
         self.outcome.bytes += bytes as u64;
-    }
-
-    pub(crate) const fn complete(&self) -> u64 {
-        self.outcome.complete
     }
 
     /// An answer arrived. Its latency is written down apart, where it is wanted.

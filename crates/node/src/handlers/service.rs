@@ -109,7 +109,6 @@ impl<S: Store> Answering<S> {
         let core = &self.event_loop.core;
         let duration_ns = core.clock.monotonic_ns().saturating_sub(self.started_ns);
         core.metrics.answered(self.operation, status, duration_ns);
-        self.link.answer_begins();
     }
 }
 
@@ -124,11 +123,13 @@ impl<S: Store> Future for Answering<S> {
         match std::mem::replace(&mut self.state, State::Done) {
             State::Waiting(Reply::Now(Outcome::Answer(answer))) => {
                 self.decided(answer.status());
+                self.link.answer_begins();
                 self.event_loop.core.metrics.sent(answer.body().bytes());
                 return Poll::Ready(Ok(answer));
             }
             State::Waiting(Reply::Now(Outcome::Stream(streamed))) => {
                 self.decided(StatusCode::OK);
+                self.link.stream_begins();
                 self.state = State::Streaming(Some(streamed));
             }
             state => self.state = state,

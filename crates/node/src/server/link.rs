@@ -59,6 +59,11 @@ impl Link {
         self.progress.enter(Phase::Answering, self.core.now_ms());
     }
 
+    /// The answer is decided, and goes past hyper, whose next flush is not its end.
+    pub(crate) fn stream_begins(&self) {
+        self.progress.enter(Phase::Streaming, self.core.now_ms());
+    }
+
     /// The body of a request is waited for.
     pub(crate) fn body_begins(&self) {
         self.progress.begin_body(self.core.now_ms());

@@ -18,8 +18,10 @@ pub(super) enum Phase {
     Serving,
     /// The body of a request is arriving.
     Body,
-    /// An answer is on its way out.
+    /// An answer is on its way out, by way of hyper.
     Answering,
+    /// An answer is on its way out, past hyper.
+    Streaming,
     /// The last answer is out; what the client still sends is thrown away.
     Lingering,
 }
@@ -167,7 +169,7 @@ impl Progress {
                 (is_paused || is_slow, Overdue::Body)
             }
             Phase::Lingering => (is_past(since_ms, LINGER_MS), Overdue::Idle),
-            Phase::Serving | Phase::Answering => (false, Overdue::Answer),
+            Phase::Serving | Phase::Answering | Phase::Streaming => (false, Overdue::Answer),
         };
         is_overdue.then_some(who)
     }

@@ -65,13 +65,13 @@ fn weight(table: &TableView, mean: u64) -> u64 {
 
 fn score(level: usize, tables: &[TableView], mean: u64, config: PickConfig) -> f64 {
     let target = config.level_1_bytes.saturating_mul(LEVEL_RATIO.pow(level.saturating_sub(1) as u32));
-    let bytes: u64 = tables.iter().map(|table| weight(table, mean)).sum();
+    let sound = || tables.iter().filter(|table| !table.damaged);
+    let bytes: u64 = sound().map(|table| weight(table, mean)).sum();
     let by_bytes = bytes as f64 / target as f64;
     // A table that is mostly tombstones slows ranges down and holds space that nobody uses.
-    let is_dead = |table: &TableView| table.settled && !table.damaged && table.tombstones * 2 > table.records;
-    let mostly_dead = tables.iter().any(is_dead);
+    let mostly_dead = sound().any(|table| table.settled && table.tombstones * 2 > table.records);
     let by_dead = if mostly_dead { 1.0 } else { 0.0 };
-    let by_count = if level == 0 { tables.len() as f64 / LEVEL_0_TABLES as f64 } else { 0.0 };
+    let by_count = if level == 0 { sound().count() as f64 / LEVEL_0_TABLES as f64 } else { 0.0 };
     by_bytes.max(by_dead).max(by_count)
 }
 

@@ -119,11 +119,17 @@ impl Background {
         self.damaged.lock().clone()
     }
 
-    pub(super) fn mark_damaged(&self, inputs: &[(usize, Arc<Table>)], error: &Error) {
-        let Error::Corruption { path, .. } = error else { return };
-        let broken = inputs.iter().map(|(_, table)| table).filter(|table| table.path() == path);
-        self.damaged.lock().extend(broken.map(|table| table.meta().number));
-        tracing::error!(%error, "a compaction met corrupt bytes; the table stays where it is");
+    /// Which of the inputs an error of a compaction is about; it is left alone from now on.
+    pub(super) fn mark_damaged<'a>(
+        &self,
+        inputs: &'a [(usize, Arc<Table>)],
+        error: &Error,
+    ) -> Option<&'a (usize, Arc<Table>)> {
+        let Error::Corruption { path, .. } = error else { return None };
+        let broken = inputs.iter().find(|(_, table)| table.path() == path)?;
+        self.damaged.lock().insert(broken.1.meta().number);
+        tracing::error!(%error, "a compaction met corrupt bytes; the table is left alone");
+        Some(broken)
     }
 }
 
@@ -236,7 +242,7 @@ impl Inner {
         }
         tracing::error!(%error, "a flush failed");
         if self.background.flush_failures.fetch_add(1, Ordering::Relaxed) + 1 >= FLUSH_FAILURES_MAX {
-            self.health.poison(error);
+            self.poison(error);
         }
     }
 

@@ -30,23 +30,29 @@ impl Inner {
             self.install_compaction(&choice, &inputs, Vec::new())?;
             return Ok(true);
         }
-        match self.merge(&choice, &levels, &inputs) {
+        match self.merge(&choice, &inputs) {
             Ok(metas) => self.install_compaction(&choice, &inputs, metas)?,
-            Err(error) if error.is_corruption() => {
-                self.background.mark_damaged(&inputs, &error);
-                return Ok(true);
-            }
-            Err(error) => return Err(error),
+            Err(error) => match self.background.mark_damaged(&inputs, &error) {
+                Some((level, table)) => self.set_aside(*level, table)?,
+                None => return Err(error),
+            },
         }
         Ok(true)
     }
 
-    fn merge(
-        &self,
-        choice: &Choice,
-        levels: &Levels,
-        inputs: &[(usize, Arc<Table>)],
-    ) -> Result<Vec<TableMeta>, Error> {
+    /// Takes a damaged table out of the way: in level 0, where tables may overlap, no compaction needs it. Where it is,
+    /// it would keep everything above from coming down.
+    fn set_aside(&self, level: usize, table: &Arc<Table>) -> Result<(), Error> {
+        if level == 0 {
+            return Ok(());
+        }
+        let removed = vec![table.meta().number];
+        let added = vec![(0, table.meta().clone())];
+        let edit = Edit { added, removed: removed.clone(), ..Edit::default() };
+        self.install(edit, &[(0, table.clone())], &removed, None)
+    }
+
+    fn merge(&self, choice: &Choice, inputs: &[(usize, Arc<Table>)]) -> Result<Vec<TableMeta>, Error> {
         let next_number = || self.new_file_number();
         let outputs = Outputs {
             disk: &*self.env.disk,
@@ -56,12 +62,13 @@ impl Inner {
             next_number: &next_number,
             stop: self.background.stopping(),
         };
-        // Read before the memtables are: what is settled by then is in one of them, or in a table.
+        // Read before the view is: what is settled by then is in one of its memtables or tables. Memtables and tables are
+        // of one view, and not those that the choice was made from: what was flushed since is in none of those.
         let settled_before = self.settled_before();
         let view = self.view.load_full();
         let purge = Purge {
             surroundings: Surroundings {
-                levels,
+                levels: &view.levels,
                 memtables: view.memtables().cloned().collect(),
                 inputs: &choice.inputs,
                 output_level: choice.output_level,

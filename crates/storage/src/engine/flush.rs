@@ -48,7 +48,7 @@ impl Inner {
         let dir = paths::tables_dir(&self.dir);
         let synced = self.env.disk.sync_dir(&dir).map_err(Error::io("sync directory", dir));
         // It was for the names of another thread's tables as well, whose own sync would now say that all is well.
-        synced.map_err(|error| self.health.poison(&error))
+        synced.map_err(|error| self.poison(&error))
     }
 
     fn install_flush(&self, memtable: &Arc<Memtable>, metas: Vec<TableMeta>) -> Result<(), Error> {
@@ -80,7 +80,7 @@ impl Inner {
         }
         // Reads come as soon as it is published, and some of them may not wait for the disk.
         added.iter().for_each(|(_, table)| table.warm());
-        manifest.append(&edit).map_err(|error| self.health.poison(&error))?;
+        manifest.append(&edit).map_err(|error| self.poison(&error))?;
         self.publish(|view| View {
             active: view.active.clone(),
             sealed: view

@@ -183,7 +183,7 @@ impl Engine {
             let sequence = inner.visible.load(Ordering::Acquire);
             // The sequence belongs to the view only if the view was the same before and after.
             if Arc::ptr_eq(&view, &inner.view.load()) {
-                let lease = inner.retired.lock().lease();
+                let lease = inner.retired.lock().lease(&view);
                 return Snapshot::new(inner.clone(), view, sequence, lease);
             }
         }

@@ -47,7 +47,7 @@ pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>,
     let number = unused_number(&*disk, dir, &recovered)?;
     let manifest = begin_manifest(&*disk, dir, &recovered, number)?;
     remove_orphans(&*disk, dir, &recovered, number, &shared.blobs)?;
-    let inner = assemble(env, dir, options, (shared, levels, lock), manifest, number + 2, &log, memtables.0)?;
+    let inner = assemble(env, dir, options, (shared, levels, lock), manifest, number + 2, &log, &memtables)?;
     inner.flush_parts(memtables.1)?;
     inner.observe_space();
     Ok(inner)
@@ -279,20 +279,21 @@ fn assemble(
     manifest: Manifest,
     next_file: u64,
     log: &Replayed,
-    memtables: Vec<Arc<Memtable>>,
+    memtables: &(Vec<Arc<Memtable>>, Vec<Arc<Memtable>>),
 ) -> Result<Arc<Inner>, Error> {
     let budget = options.budget();
     let capacity = budget.memtable_bytes;
     let mut wal = WalWriter::create(&*env.disk, dir, log.next_number, capacity as u64)?;
     wal.begin(log.next_sequence)?;
     let memtable = MemtableWriter::new(capacity, log.next_number);
-    let newest = memtables.iter().map(|table| table.newest_timestamp()).max().unwrap_or(0);
+    let (whole, parts) = memtables;
+    let newest = whole.iter().chain(parts).map(|table| table.newest_timestamp()).max().unwrap_or(0);
     let last_timestamp = newest.max(levels.newest_of_all().timestamp);
     let background = Background::new(options.background);
     background.observe(&levels);
     let view = View {
         active: memtable.table().clone(),
-        sealed: memtables.into_iter().rev().collect(),
+        sealed: whole.iter().rev().cloned().collect(),
         levels: Arc::new(levels),
     };
     Ok(Arc::new(Inner {
@@ -338,10 +339,12 @@ impl Inner {
     pub(super) fn finish(&self) -> Result<(), Error> {
         self.health.admit(false, 0)?;
         self.sync_log()?;
-        let flushed = self.seal().and_then(|()| {
+        let flush = || {
             while self.flush_one()? {}
             Ok(())
-        });
+        };
+        // The threads are gone, and sealing would wait for one of them where as many memtables wait as there may be.
+        let flushed = flush().and_then(|()| self.seal()).and_then(|()| flush());
         self.collect_retired();
         self.shared.blobs.freeze();
         *self.lock.lock() = None;

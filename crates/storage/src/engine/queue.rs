@@ -38,6 +38,8 @@ enum Outcome {
 
 impl CommitQueue {
     pub(super) fn write(&self, inner: &Inner, batch: WriteBatch) -> Result<(), Error> {
+        // Before it is in a group, which would fail as a whole.
+        inner.check_fits(&batch)?;
         let mut state = self.state.lock();
         if !state.has_leader {
             state.has_leader = true;
@@ -62,13 +64,26 @@ impl CommitQueue {
         group: Vec<(WriteBatch, Arc<Waiter>)>,
         own: &Arc<Waiter>,
     ) -> Result<(), Error> {
-        let (batches, waiters): (Vec<WriteBatch>, Vec<Arc<Waiter>>) = group.into_iter().unzip();
+        let (mut batches, waiters): (Vec<WriteBatch>, Vec<Arc<Waiter>>) = group.into_iter().unzip();
+        let has_puts: Vec<bool> = batches.iter().map(WriteBatch::has_puts).collect();
         let result = inner.write_group(&batches);
-        self.hand_over();
-        for waiter in waiters.iter().filter(|waiter| !Arc::ptr_eq(waiter, own)) {
-            waiter.set(Outcome::Done(result.clone()));
+        let mut of_deletes = result.clone();
+        if matches!(result, Err(Error::DiskFull { .. })) {
+            // The puts are refused, and must not take with them what may go on.
+            batches.retain(|batch| !batch.has_puts());
+            of_deletes = inner.write_group(&batches);
         }
-        result
+        self.hand_over();
+        let mut own_result = result.clone();
+        for (waiter, has_puts) in waiters.iter().zip(has_puts) {
+            let result = if has_puts { &result } else { &of_deletes };
+            if Arc::ptr_eq(waiter, own) {
+                own_result.clone_from(result);
+            } else {
+                waiter.set(Outcome::Done(result.clone()));
+            }
+        }
+        own_result
     }
 
     /// Makes the longest-waiting writer the leader of those that wait.

@@ -1,6 +1,6 @@
 use std::sync::{Arc, Weak};
 
-use super::Inner;
+use super::{Inner, View};
 use crate::memtable::Memtable;
 use crate::snapshot::Lease;
 use crate::table::Table;
@@ -16,8 +16,8 @@ pub(super) struct Retired {
 }
 
 impl Retired {
-    pub(super) fn lease(&mut self) -> Arc<Lease> {
-        let lease = Arc::new(Lease::default());
+    pub(super) fn lease(&mut self, view: &View) -> Arc<Lease> {
+        let lease = Arc::new(Lease::of(view));
         self.leases.retain(|lease| lease.strong_count() > 0);
         self.leases.push(Arc::downgrade(&lease));
         lease
@@ -31,8 +31,23 @@ impl Retired {
         self.tables.push(table);
     }
 
-    fn pinned_bytes(&self) -> u64 {
-        self.memtables.iter().map(|memtable| memtable.used_bytes()).sum()
+    /// Gives the oldest snapshots up until what the others keep fits. (What those keep until their owners drop them, is
+    /// none of the others' fault.)
+    fn give_up_oldest(&mut self, pinned_bytes_max: u64) {
+        if self.memtables.iter().map(|memtable| memtable.used_bytes()).sum::<u64>() <= pinned_bytes_max {
+            return;
+        }
+        self.leases.retain(|lease| lease.strong_count() > 0);
+        let living = self.leases.iter().filter_map(Weak::upgrade).filter(|lease| !lease.is_given_up());
+        let living: Vec<Arc<Lease>> = living.collect();
+        for (index, oldest) in living.iter().enumerate() {
+            let kept = |memtable: &&Arc<Memtable>| living[index..].iter().any(|lease| lease.keeps(memtable));
+            let pinned_bytes = self.memtables.iter().filter(kept).map(|memtable| memtable.used_bytes()).sum();
+            if pinned_bytes <= pinned_bytes_max {
+                return;
+            }
+            oldest.give_up(pinned_bytes);
+        }
     }
 
     /// Takes out what nobody else has.
@@ -44,19 +59,13 @@ impl Retired {
 }
 
 impl Inner {
-    /// Lets go of what nobody uses; gives the oldest snapshot up while flushed memtables that snapshots keep take more
+    /// Lets go of what nobody uses; gives the oldest snapshots up while flushed memtables that snapshots keep take more
     /// than the memtables' share of the budget. A single snapshot keeps no more than that.
     pub(super) fn collect_retired(&self) {
         let unused = {
             let mut retired = self.retired.lock();
             let unused = retired.take_unused();
-            let pinned_bytes = retired.pinned_bytes();
-            if pinned_bytes > self.budget.memtables_bytes() {
-                retired.leases.retain(|lease| lease.strong_count() > 0);
-                if let Some(oldest) = retired.leases.first().and_then(Weak::upgrade) {
-                    oldest.give_up(pinned_bytes);
-                }
-            }
+            retired.give_up_oldest(self.budget.memtables_bytes());
             unused
         };
         // Outside of the lock: frees memory and removes files.

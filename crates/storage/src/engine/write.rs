@@ -40,6 +40,14 @@ impl Inner {
         bytes <= self.group_bytes_max() && worst_bytes(records, bytes) <= self.budget.memtable_bytes * 3 / 4
     }
 
+    pub(super) fn check_fits(&self, batch: &WriteBatch) -> Result<(), Error> {
+        let bytes = batch.encoded_bytes();
+        if self.fits(batch.len(), bytes) {
+            return Ok(());
+        }
+        Err(Error::BatchTooLarge { bytes: bytes as u64, bytes_max: self.group_bytes_max() as u64 })
+    }
+
     pub(super) fn write_group(&self, batches: &[WriteBatch]) -> Result<(), Error> {
         let records = batches.iter().map(WriteBatch::len).sum();
         let bytes = batches.iter().map(WriteBatch::encoded_bytes).sum();
@@ -47,9 +55,8 @@ impl Inner {
             return Ok(());
         }
         if !self.fits(records, bytes) {
-            let bytes_max = self.group_bytes_max() as u64;
             return match batches {
-                [_] => Err(Error::BatchTooLarge { bytes: bytes as u64, bytes_max }),
+                [batch] => self.check_fits(batch),
                 _ => self.write_in_parts(batches),
             };
         }
@@ -83,6 +90,13 @@ impl Inner {
             return again;
         }
         admitted
+    }
+
+    /// Refuses writes from now on. No blob file is removed any more either: what was written last may be in the log,
+    /// though nothing in memory names its blobs.
+    pub(super) fn poison(&self, error: &Error) -> Error {
+        self.shared.blobs.freeze();
+        self.health.poison(error)
     }
 
     /// Fails once the store is poisoned.
@@ -133,8 +147,7 @@ impl Inner {
     /// Seals the memtable and its segment, and goes on with the next.
     fn rotate(&self, writer: &mut MutexGuard<'_, Writer>) -> Result<(), Error> {
         self.wait_for_flush(writer)?;
-        let mut next = self.take_segment()?;
-        next.begin(writer.next_sequence).map_err(|error| self.health.poison(&error))?;
+        let next = self.begin_segment(writer.next_sequence)?;
         let memtable = MemtableWriter::new(self.budget.memtable_bytes, next.number());
         let sealed = std::mem::replace(&mut writer.memtable, memtable);
         sealed.table().seal(writer.next_sequence);
@@ -151,14 +164,23 @@ impl Inner {
         Ok(())
     }
 
-    fn take_segment(&self) -> Result<WalWriter, Error> {
+    fn begin_segment(&self, first_sequence: u64) -> Result<WalWriter, Error> {
         let mut next = self.next_segment.lock();
-        let segment = match next.ready.take() {
+        let mut segment = match next.ready.take() {
             Some(ready) => ready,
             None => self.create_segment(next.number)?,
         };
-        next.number += 1;
-        Ok(segment)
+        match segment.begin(first_sequence) {
+            Ok(()) => {
+                next.number += 1;
+                Ok(segment)
+            }
+            Err(error) if error.is_disk_full() => {
+                next.ready = Some(segment);
+                Err(self.out_of_room(error))
+            }
+            Err(error) => Err(self.poison(&error)),
+        }
     }
 
     /// Makes the next segment ahead of its use.
@@ -220,7 +242,7 @@ impl Inner {
             Ok(written) => written,
             // The next group goes to the same place, so nothing of this one can be taken for a part of the log.
             Err(error) if error.is_disk_full() => return Err(self.out_of_room(error)),
-            Err(error) => return Err(self.health.poison(&error)),
+            Err(error) => return Err(self.poison(&error)),
         };
         // Taken even if the sync fails: what is in the file has it.
         writer.next_sequence = sequence + 1;
@@ -228,7 +250,7 @@ impl Inner {
         counters.wal_bytes.add(written);
         if self.options.durability == Durability::Always {
             let started = self.env.clock.monotonic_ns();
-            writer.wal.sync().map_err(|error| self.health.poison(&error))?;
+            writer.wal.sync().map_err(|error| self.poison(&error))?;
             counters.syncs.record(self.env.clock.monotonic_ns() - started);
             self.durable.store(sequence, Ordering::Release);
         }
@@ -266,7 +288,7 @@ impl Inner {
         for file in files {
             let started = self.env.clock.monotonic_ns();
             // Never tried again: the system may have dropped the pages that it could not write.
-            file.sync_data().map_err(Error::io("sync", &path)).map_err(|error| self.health.poison(&error))?;
+            file.sync_data().map_err(Error::io("sync", &path)).map_err(|error| self.poison(&error))?;
             self.shared.counters.syncs.record(self.env.clock.monotonic_ns() - started);
         }
         self.durable.fetch_max(sequence, Ordering::AcqRel);

@@ -59,6 +59,12 @@ pub(super) fn encode_stored(
     BlockHandle { offset, size: (out.len() - start) as u32 }
 }
 
+/// Bytes as they stand in a file with the checksum that they should have.
+pub(crate) fn with_checksum(table: u64, offset: u64, covered: &[u8]) -> Vec<u8> {
+    let crc = checksum(table, offset, covered);
+    [covered, &crc.to_le_bytes()].concat()
+}
+
 fn append_if_smaller(out: &mut Vec<u8>, raw: &[u8], tag: u8, packed: &[u8]) -> u8 {
     if packed.len() + raw.len() / 8 > raw.len() {
         return PLAIN;

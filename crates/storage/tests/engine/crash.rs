@@ -61,10 +61,11 @@ fn what_was_acknowledged_survives_a_power_cut_at_every_operation() {
     cut_everywhere(AT_OPERATION, Durability::Always, assert_recovers);
 }
 
-/// Each recovery is cut off one operation later than the one before, until one gets through.
-fn recover_under_cuts(machine: &Machine, plan: Plan, policy: PowerCut, context: &str) {
-    for n in 0.. {
-        plan(machine, n, policy);
+/// Each recovery is cut off later than the one before, until one gets through. (Two operations later: one that is cut off
+/// may leave a file that the next has to remove.)
+fn recover_under_cuts(machine: &Machine, first: u64, policy: PowerCut, context: &str) {
+    for n in (first..).step_by(2) {
+        AT_OPERATION(machine, n, policy);
         let opened = machine.open();
         let cut = !machine.disk.is_powered();
         machine.disk.clear_faults();
@@ -85,7 +86,7 @@ fn cut_twice(durability: Durability, verify: impl Fn(&Machine, &Known, &str)) {
         let cut = |machine: &Machine, n| AT_OPERATION(machine, n, policy);
         while let Some((machine, known)) = crashed(durability, seed, &steps, |machine| cut(machine, n)) {
             let context = format!("{policy:?}, seed {seed}, cut {n}");
-            recover_under_cuts(&machine, AT_OPERATION, policy, &context);
+            recover_under_cuts(&machine, n % 2, policy, &context);
             verify(&machine, &known, &context);
             n += 3;
         }

@@ -8,8 +8,14 @@
 
 mod corruption;
 mod crash;
+mod damage;
 mod faults;
+mod full;
 mod model;
 mod poison;
+mod reopen;
+mod slow_disk;
+mod space;
 mod support;
+mod threads;
 mod workload;

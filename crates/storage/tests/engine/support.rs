@@ -120,7 +120,7 @@ impl Write {
         Write { key: key.into(), timestamp, change: Change::Delete }
     }
 
-    fn stamp(&self) -> Stamp {
+    pub(crate) fn stamp(&self) -> Stamp {
         let expires_at_ms =
             if let Change::Put { expires_at_ms, .. } = self.change { expires_at_ms } else { 0 };
         Stamp { version: version(self.timestamp), expires_at_ms }
@@ -172,12 +172,7 @@ pub(crate) type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 impl Model {
     pub(crate) fn apply(&mut self, writes: &[Write]) {
         for write in writes {
-            let cell = Cell { stamp: write.stamp(), value: write.value() };
-            match self.cells.get_mut(&write.key) {
-                Some(newer) if newer.stamp.version >= cell.stamp.version => {}
-                Some(older) => *older = cell,
-                None => drop(self.cells.insert(write.key.clone(), cell)),
-            }
+            self.put(&write.key, Cell { stamp: write.stamp(), value: write.value() });
         }
     }
 
@@ -185,6 +180,23 @@ impl Model {
         let mut model = self.clone();
         model.apply(writes);
         model
+    }
+
+    /// The newer cells of both.
+    pub(crate) fn and(&self, other: &Model) -> Model {
+        let mut both = self.clone();
+        for (key, cell) in &other.cells {
+            both.put(key, cell.clone());
+        }
+        both
+    }
+
+    fn put(&mut self, key: &[u8], cell: Cell) {
+        match self.cells.get_mut(key) {
+            Some(newer) if newer.stamp.version >= cell.stamp.version => {}
+            Some(older) => *older = cell,
+            None => drop(self.cells.insert(key.to_vec(), cell)),
+        }
     }
 
     pub(crate) fn get(&self, key: &[u8], now_ms: u64) -> Option<&[u8]> {

@@ -11,7 +11,10 @@ const ALLOWED: [(&str, &str); 3] = [
         "system calls that std does not offer: fdatasync of a range, fallocate, direct reads",
     ),
     ("crates/storage/src/memtable/*.rs", "the ordered arena that readers walk while one writer adds to it"),
-    ("crates/profiler/src/sys/*.rs", "perf events, CPU timers, their signal handler, the global allocator's wrapper"),
+    (
+        "crates/profiler/src/sys/*.rs",
+        "perf events, CPU timers, their signal handler, the global allocator's wrapper",
+    ),
 ];
 
 pub(super) fn check(file: &TextFile, views: &Views) -> Vec<Finding> {

@@ -7,7 +7,6 @@ use super::super::write_error;
 use super::lane::{Lane, Part, Receipt};
 use super::pace::{Load, Pace};
 use super::queue::Shared;
-use super::rhythm::Rhythm;
 use crate::store::StoreError;
 
 /// The one thread that writes to the log: takes all that is queued, writes it as one group with one sync, says what
@@ -19,9 +18,6 @@ pub(super) struct Committer {
     lanes: Vec<Arc<Lane>>,
     group: Group,
     pace: Pace,
-    rhythm: Rhythm,
-    /// When the last group was committed.
-    idle_since_ns: u64,
 }
 
 /// What is written at once: first the puts, then the deletes, which a full disk still takes.
@@ -45,17 +41,7 @@ struct Share {
 
 impl Committer {
     pub(super) fn new(shared: Arc<Shared>, engine: Arc<Engine>, clock: Arc<dyn Clock>) -> Committer {
-        let idle_since_ns = clock.monotonic_ns();
-        Committer {
-            shared,
-            engine,
-            clock,
-            lanes: Vec::new(),
-            group: Group::default(),
-            pace: Pace::new(),
-            rhythm: Rhythm::new(),
-            idle_since_ns,
-        }
+        Committer { shared, engine, clock, lanes: Vec::new(), group: Group::default(), pace: Pace::new() }
     }
 
     /// Commits until the queue is closed and empty.
@@ -89,10 +75,8 @@ impl Committer {
     fn commit(&mut self) {
         let group = std::mem::take(&mut self.group);
         let started_ns = self.clock.monotonic_ns();
-        self.rhythm.observe(group.entries, started_ns.saturating_sub(self.idle_since_ns));
         let outcome = self.engine.write_group(&group.batches);
-        self.idle_since_ns = self.clock.monotonic_ns();
-        self.pace.observe(group.load.units, self.idle_since_ns.saturating_sub(started_ns));
+        self.pace.observe(group.load.units, self.clock.monotonic_ns().saturating_sub(started_ns));
         self.shared.committed(group.entries, self.pace.unit_ns());
         let of_deletes = self.outcome_of_deletes(&outcome, &group.batches[group.puts..]);
         self.deliver(group.put_shares, &outcome.map_err(|error| write_error(&error)));
@@ -114,20 +98,10 @@ impl Committer {
     }
 
     fn wait(&mut self) {
-        let awake_until_ns = self.idle_since_ns + self.rhythm.awake_ns();
-        while self.clock.monotonic_ns() < awake_until_ns {
-            if !self.is_empty() {
-                return;
-            }
-            // Whoever else wants this processor has it.
-            std::thread::yield_now();
-        }
-        self.shared.park_if(|| self.is_empty());
-    }
-
-    /// Under the locks of the lanes, so that no push is missed.
-    fn is_empty(&self) -> bool {
-        self.lanes.len() == self.shared.lanes_count() && self.lanes.iter().all(|lane| lane.is_empty())
+        self.shared.park_if(|| {
+            // Under the locks of the lanes, so that no push is missed.
+            self.lanes.len() == self.shared.lanes_count() && self.lanes.iter().all(|lane| lane.is_empty())
+        });
     }
 }
 

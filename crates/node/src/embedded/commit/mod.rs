@@ -6,7 +6,6 @@ mod committer;
 mod lane;
 mod pace;
 mod queue;
-mod rhythm;
 mod waiters;
 
 pub(super) use lane::{Lane, Receipt};

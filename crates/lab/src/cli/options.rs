@@ -1,0 +1,192 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::target::Target;
+use super::units::{parse_count, parse_seconds, parse_size};
+use crate::slo::Slo;
+use crate::workload::{Distribution, Name};
+
+/// Measures an HTTP server. Takes the command lines of wrk and wrk2.
+#[derive(Debug, Parser)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person gives or not")]
+#[expect(clippy::doc_markdown, reason = "clap prints these lines as they are")]
+#[command(name = "ladoga bench", bin_name = "ladoga bench", disable_version_flag = true)]
+#[command(after_help = "Numbers may have a unit (1k, 1M, 1G), times too (30, 10s, 2m, 1h).\n\
+    Exit code: 0; 1 where the SLO was missed or no request was answered; 2 where the command or the script is wrong.")]
+pub(crate) struct Options {
+    /// Connections to keep open
+    #[arg(short = 'c', long, value_name = "N", default_value = "10", value_parser = parse_count)]
+    pub(crate) connections: u64,
+    /// How long to run
+    #[arg(short = 'd', long, value_name = "TIME", default_value = "10s", value_parser = parse_seconds)]
+    pub(crate) duration: u64,
+    /// Threads to use
+    #[arg(short = 't', long, value_name = "N", default_value = "2", value_parser = parse_count)]
+    pub(crate) threads: u64,
+    /// Open loop: so many requests a second in all, on a fixed schedule; without it a closed loop
+    #[arg(short = 'R', long, value_name = "N", value_parser = parse_count)]
+    pub(crate) rate: Option<u64>,
+    /// Lua script; what follows `--` are its arguments
+    #[arg(short = 's', long, value_name = "FILE", conflicts_with = "workload")]
+    pub(crate) script: Option<PathBuf>,
+    /// Header to add to every request, as `Name: value`
+    #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = parse_header)]
+    pub(crate) headers: Vec<(String, String)>,
+    /// Print the latency percentiles
+    #[arg(short = 'L', long)]
+    pub(crate) latency: bool,
+    /// Print the uncorrected percentiles too, counted from when a request was sent instead of when it was due
+    #[arg(short = 'U', long = "u_latency", alias = "u-latency")]
+    pub(crate) u_latency: bool,
+    /// Measure whole batches of pipelined requests instead of each request
+    #[arg(short = 'B', long = "batch_latency", alias = "batch-latency")]
+    pub(crate) batch_latency: bool,
+    /// Give a request up after so long
+    #[arg(short = 'T', long, value_name = "TIME", default_value = "2s", value_parser = parse_seconds)]
+    pub(crate) timeout: u64,
+    /// Built-in workload instead of a script
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub(crate) workload: Option<Name>,
+    #[command(flatten)]
+    pub(crate) knobs: Knobs,
+    /// Write the result as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Write an HdrHistogram interval log, one line a second
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hdr: Option<PathBuf>,
+    /// Bounds that must hold, as `p99<5ms,errors<0.1%`; exit code 1 where one does not
+    #[arg(long, value_name = "BOUNDS", value_parser = Slo::parse)]
+    pub(crate) slo: Option<Slo>,
+    /// Search the highest rate that holds the SLO; every step lasts as long as `--duration`
+    #[arg(long, conflicts_with_all = ["script"])]
+    pub(crate) find_knee: bool,
+    /// Count a 404 as a good answer; else a miss is an error, because it reads no data
+    #[arg(long)]
+    pub(crate) allow_misses: bool,
+    /// Server to measure, as http://HOST[:PORT][/PATH]
+    #[arg(value_name = "URL", value_parser = Target::parse)]
+    pub(crate) target: Target,
+    /// Arguments of the script
+    #[arg(value_name = "ARGS")]
+    pub(crate) arguments: Vec<OsString>,
+}
+
+/// How a built-in workload differs from its defaults.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Knobs {
+    /// Keys of the workload
+    #[arg(long, value_name = "N", value_parser = parse_count, requires = "workload")]
+    pub(crate) keys: Option<u64>,
+    /// Bytes of a value, instead of `value0`, `value1`, …
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "workload")]
+    pub(crate) value: Option<u64>,
+    /// Which keys are asked for more often
+    #[arg(long, value_name = "NAME", value_enum, requires = "workload")]
+    pub(crate) distribution: Option<Distribution>,
+    /// Of the random numbers
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "workload")]
+    pub(crate) seed: u64,
+}
+
+impl Options {
+    /// What flags cannot say alone.
+    fn check(self) -> Result<Self, String> {
+        if self.connections < self.threads {
+            return Err("number of connections must be >= threads".to_owned());
+        }
+        if self.threads > THREADS_MAX {
+            return Err(format!("at most {THREADS_MAX} threads"));
+        }
+        if self.connections > CONNECTIONS_MAX {
+            return Err(format!("at most {CONNECTIONS_MAX} connections"));
+        }
+        if self.knobs.value.is_some_and(|bytes| bytes > VALUE_BYTES_MAX) {
+            return Err(format!("a value has at most {VALUE_BYTES_MAX} bytes"));
+        }
+        if self.find_knee && self.rate.is_some() {
+            return Err("--find-knee chooses the rate itself: leave -R out".to_owned());
+        }
+        Ok(self)
+    }
+
+    /// Whether any percentiles are to be printed.
+    pub(crate) const fn wants_percentiles(&self) -> bool {
+        self.latency || self.u_latency
+    }
+}
+
+const THREADS_MAX: u64 = 1024;
+const CONNECTIONS_MAX: u64 = 1_000_000;
+/// The node's own limit.
+const VALUE_BYTES_MAX: u64 = 64 << 20;
+
+/// The command line without the name of the command.
+pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Options, clap::Error> {
+    let options = Options::try_parse_from(std::iter::once("bench".into()).chain(arguments))?;
+    options
+        .check()
+        .map_err(|reason| clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{reason}\n")))
+}
+
+fn parse_header(text: &str) -> Result<(String, String), String> {
+    let wanted = || format!("`{text}` is no header such as `Name: value`");
+    let (name, value) = text.split_once(':').ok_or_else(wanted)?;
+    let (name, value) = (name.trim(), value.trim());
+    if name.is_empty() || text.bytes().any(|byte| byte.is_ascii_control()) || name.contains(' ') {
+        return Err(wanted());
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Options, clap::Error> {
+        parse(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn command_lines_of_wrk_and_wrk2_are_taken_unchanged() {
+        let wrk2 = parsed("-t 1 -c 1 -R 20000 -d 1m -s put.lua -L http://localhost:8080").unwrap();
+        assert_eq!((wrk2.threads, wrk2.connections, wrk2.rate, wrk2.duration), (1, 1, Some(20_000), 60));
+        assert!(wrk2.latency && wrk2.script == Some("put.lua".into()));
+        let glued =
+            parsed("--latency -c4 -d2m -t1 -R20k -T3s -HA:b -s scripts/put.lua http://localhost:8088")
+                .unwrap();
+        assert_eq!((glued.threads, glued.connections, glued.rate, glued.duration), (1, 4, Some(20_000), 120));
+        assert_eq!((glued.timeout, glued.headers), (3, vec![("A".to_owned(), "b".to_owned())]));
+        let with_arguments = parsed("-t1 -c2 -s a.lua http://a -- 10 --x -y").unwrap();
+        assert_eq!(with_arguments.arguments, ["10", "--x", "-y"]);
+        let url_first = parsed("http://a -LU -d 3").unwrap();
+        assert!(url_first.latency && url_first.u_latency && url_first.duration == 3);
+        assert_eq!(url_first.target.url, "http://a");
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_a_reason() {
+        let cases = [
+            ("", "<URL>"),
+            ("-c 1 -t 2 http://a", "number of connections must be >= threads"),
+            ("-d x http://a", "is no time such as"),
+            ("-R fast http://a", "is no number such as"),
+            ("-R 0 http://a", "must be more than 0"),
+            ("-t0 http://a", "must be more than 0"),
+            ("-H nonsense http://a", "is no header such as"),
+            ("ftp://a", "expected http://HOST"),
+            ("--workload nothing http://a", "possible values"),
+            ("--keys 5 http://a", "--workload"),
+            ("--slo p99 http://a", "p99<5ms"),
+            ("--no-such-flag http://a", "--no-such-flag"),
+        ];
+        for (line, reason) in cases {
+            let error = parsed(line).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{line}");
+            assert!(error.to_string().contains(reason), "{line}: {error}");
+        }
+        assert_eq!(parsed("--help").unwrap_err().exit_code(), 0);
+    }
+}

@@ -1,0 +1,122 @@
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use crate::error::{LabError, Outcome};
+
+/// Where requests go: `http://HOST[:PORT][/PATH]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// As it was typed.
+    pub(crate) url: String,
+    /// Without brackets.
+    pub(crate) host: String,
+    /// None where the address names none.
+    pub(crate) port: Option<u16>,
+    /// With the query, at least `/`.
+    pub(crate) path: String,
+}
+
+impl Target {
+    /// Says what is wrong.
+    pub(crate) fn parse(url: &str) -> Result<Self, String> {
+        let wrong = |what: &str| format!("invalid URL `{url}`: {what}");
+        let rest = match url.split_once("://") {
+            Some(("http", rest)) => rest,
+            Some(("https", _)) => return Err(wrong("https is not supported, only http")),
+            _ => return Err(wrong("expected http://HOST[:PORT][/PATH]")),
+        };
+        let authority_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(authority_end);
+        let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let (host, port) = split_port(authority).ok_or_else(|| wrong("a bracket is missing"))?;
+        let port = match port {
+            None | Some("") => None,
+            Some(digits) => Some(digits.parse().map_err(|_| wrong("its port is none"))?),
+        };
+        if host.is_empty() {
+            return Err(wrong("it has no host"));
+        }
+        if rest.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+            return Err(wrong("it has a blank or a control character"));
+        }
+        let path = path.split('#').next().unwrap_or_default();
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        Ok(Self { url: url.to_owned(), host: host.to_owned(), port, path })
+    }
+
+    pub(crate) fn port_or_default(&self) -> u16 {
+        self.port.unwrap_or(80)
+    }
+
+    /// What `Host` says.
+    pub(crate) fn host_header(&self) -> String {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        match self.port {
+            Some(port) => format!("{host}:{port}"),
+            None => host,
+        }
+    }
+
+    /// Every address of the host, in the system's order.
+    pub(crate) fn resolve(&self) -> Outcome<Vec<SocketAddr>> {
+        resolve(&self.host, self.port_or_default())
+    }
+}
+
+pub(crate) fn resolve(host: &str, port: u16) -> Outcome<Vec<SocketAddr>> {
+    let addresses = (host, port).to_socket_addrs();
+    addresses.map(Iterator::collect).map_err(|source| LabError::Resolve {
+        host: host.to_owned(),
+        port,
+        source,
+    })
+}
+
+fn split_port(authority: &str) -> Option<(&str, Option<&str>)> {
+    if let Some(bracketed) = authority.strip_prefix('[') {
+        let (host, rest) = bracketed.split_once(']')?;
+        return if rest.is_empty() {
+            Some((host, None))
+        } else {
+            Some((host, Some(rest.strip_prefix(':')?)))
+        };
+    }
+    Some(authority.rsplit_once(':').map_or((authority, None), |(host, port)| (host, Some(port))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(url: &str) -> (String, Option<u16>, String) {
+        let target = Target::parse(url).unwrap();
+        (target.host, target.port, target.path)
+    }
+
+    #[test]
+    fn addresses_are_taken_apart() {
+        assert_eq!(parts("http://localhost:8080"), ("localhost".into(), Some(8080), "/".into()));
+        assert_eq!(parts("http://a"), ("a".into(), None, "/".into()));
+        assert_eq!(parts("http://a/b?c=d#e"), ("a".into(), None, "/b?c=d".into()));
+        assert_eq!(parts("http://a?c"), ("a".into(), None, "/?c".into()));
+        assert_eq!(parts("http://u:p@[::1]:80/x"), ("::1".into(), Some(80), "/x".into()));
+        assert_eq!(Target::parse("http://[::1]:80").unwrap().host_header(), "[::1]:80");
+        assert_eq!(Target::parse("http://a").unwrap().host_header(), "a");
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for url in [
+            "",
+            "localhost:8080",
+            "ftp://a",
+            "https://a",
+            "http://",
+            "http://a:x",
+            "http://[::1",
+            "http://a b",
+        ] {
+            let reason = Target::parse(url).unwrap_err();
+            assert!(reason.starts_with(&format!("invalid URL `{url}`: ")), "{reason}");
+        }
+    }
+}

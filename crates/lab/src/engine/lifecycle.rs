@@ -1,0 +1,95 @@
+//! How a worker opens its connections, gives them up, and opens them again.
+
+use rustix::event::epoll;
+
+use super::connection::Phase;
+use super::timers::Alarm;
+use super::worker::{SWEEP_NS_MIN, Worker};
+use crate::error::Outcome;
+use crate::stats::Class;
+
+impl Worker {
+    /// Closes the connection, counts what was on its way, and opens it again: at once, or later where it keeps failing.
+    pub(super) fn give_up(&mut self, index: usize, class: Class, now: u64) {
+        let connection = &mut self.connections[index];
+        let had_answer = connection.has_answered && connection.pending() == 0;
+        for _ in 0..connection.pending() {
+            self.recorder.failed(class, now - connection.due_ns, now - connection.sent_ns);
+        }
+        connection.close();
+        let retry_ns = if had_answer { 0 } else { connection.next_retry_ns() };
+        if retry_ns == 0 {
+            self.open(index, now);
+        } else {
+            self.timers.set(now + retry_ns, index, self.connections[index].life, Alarm::Connect);
+        }
+    }
+
+    pub(super) fn open(&mut self, index: usize, now: u64) {
+        let connected = self.connections[index].connect(self.address, now).and_then(|socket| {
+            let token = epoll::EventData::new_u64(index as u64);
+            epoll::add(&self.poller, socket, token, epoll::EventFlags::OUT)
+        });
+        if connected.is_err() {
+            self.connect_failed(index, now);
+        }
+    }
+
+    pub(super) fn end_connect(&mut self, index: usize, now: u64) {
+        match self.connections[index].end_connect(now) {
+            Ok(()) => self.watch(index, epoll::EventFlags::IN),
+            Err(_) => self.connect_failed(index, now),
+        }
+    }
+
+    pub(super) fn connect_failed(&mut self, index: usize, now: u64) {
+        self.recorder.errors().connect += 1;
+        let connection = &mut self.connections[index];
+        connection.close();
+        // Not at once, or this would never return where every attempt fails at once.
+        let retry_ns = connection.next_retry_ns().max(SWEEP_NS_MIN);
+        self.timers.set(now + retry_ns, index, connection.life, Alarm::Connect);
+    }
+
+    pub(super) fn watch(&self, index: usize, flags: epoll::EventFlags) {
+        let Some(socket) = self.connections[index].socket() else { return };
+        let token = epoll::EventData::new_u64(index as u64);
+        if let Err(error) = epoll::modify(&self.poller, socket, token, flags) {
+            unreachable!("a socket that is in the event queue: {error}");
+        }
+    }
+
+    /// Gives up what was waited for too long.
+    pub(super) fn sweep(&mut self, now: u64) {
+        for index in 0..self.connections.len() {
+            let connection = &self.connections[index];
+            let is_waiting = connection.phase == Phase::Connecting || connection.pending() > 0;
+            if !is_waiting || now.saturating_sub(connection.sent_ns) < self.plan.timeout_ns {
+                continue;
+            }
+            if connection.phase == Phase::Connecting {
+                self.connect_failed(index, now);
+            } else {
+                self.recorder.errors().timeout += 1;
+                self.give_up(index, Class::TimedOut, now);
+            }
+        }
+    }
+
+    pub(super) fn ring(&mut self, index: usize, life: u64, alarm: Alarm, now: u64) -> Outcome<()> {
+        let connection = &mut self.connections[index];
+        if connection.life != life {
+            return Ok(());
+        }
+        match alarm {
+            Alarm::Connect => self.open(index, now),
+            Alarm::EndDelay => {
+                connection.is_delaying = false;
+                connection.has_delayed = true;
+                connection.free_since_ns = now;
+                self.offer(index, now)?;
+            }
+        }
+        Ok(())
+    }
+}

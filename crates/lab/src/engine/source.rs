@@ -1,0 +1,73 @@
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::error::{LabError, Outcome};
+use crate::http::{Batch, Captured};
+
+/// Makes requests, one after the other.
+pub(crate) trait Requests {
+    /// Appends the next request of a connection, or several where they are to be pipelined. `connection` is the
+    /// number of the connection among those of the thread.
+    fn next(&mut self, connection: usize, out: &mut Vec<u8>) -> Outcome<Batch>;
+
+    /// How long to wait before the next request, in milliseconds. Asked only where [`Source::has_delay`] says so.
+    fn delay_ms(&mut self) -> Outcome<u64> {
+        Ok(0)
+    }
+
+    /// An answer arrived. Told only where [`Source::wants_answers`] says so.
+    fn answered(&mut self, _status: u16, _answer: &Captured) -> Outcome<()> {
+        Ok(())
+    }
+
+    /// Whether the thread is to end its run now.
+    fn should_stop(&self) -> bool {
+        false
+    }
+}
+
+/// A request that is always the same: made once, never copied.
+#[derive(Debug, Clone)]
+pub(crate) struct Fixed {
+    pub(crate) bytes: Arc<[u8]>,
+    pub(crate) batch: Batch,
+}
+
+impl Fixed {
+    pub(crate) fn new(bytes: &[u8]) -> Outcome<Self> {
+        let batch = Batch::parse(bytes).map_err(|error| LabError::Script(error.to_string()))?;
+        Ok(Self { bytes: bytes.into(), batch })
+    }
+}
+
+/// Where the requests of a thread come from.
+pub(crate) struct Source {
+    /// Wins over `requests` where there is one.
+    pub(crate) fixed: Option<Fixed>,
+    pub(crate) requests: Option<Box<dyn Requests>>,
+    pub(crate) has_delay: bool,
+    pub(crate) wants_answers: bool,
+}
+
+impl Source {
+    pub(crate) fn fixed(fixed: Fixed) -> Self {
+        Self { fixed: Some(fixed), requests: None, has_delay: false, wants_answers: false }
+    }
+
+    pub(crate) fn made(requests: Box<dyn Requests>) -> Self {
+        Self { fixed: None, requests: Some(requests), has_delay: false, wants_answers: false }
+    }
+}
+
+/// What a thread needs before it can begin.
+pub(crate) struct Station {
+    pub(crate) address: SocketAddr,
+    pub(crate) source: Source,
+    /// Runs on the thread when its run is over, and may last until everybody is done with the thread.
+    pub(crate) afterwards: Box<dyn FnOnce()>,
+}
+
+/// Makes the station of a thread, on that thread: a Lua state cannot move from one to another.
+pub(crate) trait Maker: Send {
+    fn make(self: Box<Self>) -> Outcome<Station>;
+}

@@ -1,0 +1,37 @@
+use std::io;
+use std::path::PathBuf;
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LabError {
+    /// The command line asks for something that makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// Names file and line, as Lua does.
+    #[error("{0}")]
+    Script(String),
+    #[error("unable to resolve {host}:{port}: {source}")]
+    Resolve { host: String, port: u16, source: io::Error },
+    #[error("cannot write {}: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("cannot {what}: {source}")]
+    System { what: &'static str, source: io::Error },
+    #[error("a thread of the load generator failed unexpectedly")]
+    ThreadLost,
+}
+
+impl LabError {
+    /// 2 is what the person who typed the command can mend; 1 everything else.
+    pub(crate) const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) | Self::Script(_) => 2,
+            Self::Resolve { .. } | Self::Write { .. } | Self::System { .. } | Self::ThreadLost => 1,
+        }
+    }
+
+    pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::System { what, source }
+    }
+}
+
+pub(crate) type Outcome<T> = Result<T, LabError>;

@@ -1,0 +1,184 @@
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
+use serde_json::{Value, json};
+
+use crate::engine::Watcher;
+use crate::error::{LabError, Outcome};
+use crate::stats::{self, Class, INTERVAL_NS, Limit, Second};
+use crate::{clock, files};
+
+/// What the percentiles of the JSON are.
+const PERCENTILES: [(&str, f64); 7] = [
+    ("p50", 50.0),
+    ("p75", 75.0),
+    ("p90", 90.0),
+    ("p99", 99.0),
+    ("p99.9", 99.9),
+    ("p99.99", 99.99),
+    ("p99.999", 99.999),
+];
+
+/// The result as JSON; times are in microseconds.
+pub(crate) fn write_json(path: &Path, run: &Value, outcome: &stats::Outcome) -> Outcome<()> {
+    let failed = |source| LabError::Write { path: path.to_owned(), source };
+    let mut file = files::create(path).map_err(failed)?;
+    let text = format!("{:#}\n", json_of(run, outcome));
+    file.write_all(text.as_bytes()).and_then(|()| file.flush()).map_err(failed)
+}
+
+fn json_of(run: &Value, outcome: &stats::Outcome) -> Value {
+    let all = outcome.all();
+    let answers: serde_json::Map<String, Value> = Class::ALL
+        .into_iter()
+        .map(|class| (class.name().to_owned(), latency_json(&outcome.of(class).corrected)))
+        .collect();
+    let errors = outcome.errors;
+    json!({
+        "run": run,
+        "duration_s": outcome.elapsed_ns as f64 / 1e9,
+        "interrupted": outcome.is_interrupted,
+        "requests": outcome.complete,
+        "bytes": outcome.bytes,
+        "requests_per_second": outcome.per_second(),
+        "bytes_per_second": outcome.bytes_per_second(),
+        "rate": outcome.rate,
+        "unanswered": outcome.unanswered,
+        "latency_us": latency_json(&all.corrected),
+        "uncorrected_us": latency_json(&all.uncorrected),
+        "answers": answers,
+        "errors": {
+            "connect": errors.connect, "read": errors.read, "write": errors.write,
+            "timeout": errors.timeout, "status": errors.status,
+        },
+        "generator": {
+            "lateness_us": latency_json(&outcome.lateness),
+            "cpu_shares": outcome.cpu_shares,
+            "cpu_us_per_request": if outcome.complete == 0 { Value::Null } else {
+                json!(outcome.cpu_ns as f64 / 1000.0 / outcome.complete as f64)
+            },
+            "steal_share": outcome.steal_share,
+            "limits": outcome.limits().into_iter().map(limit_name).collect::<Vec<_>>(),
+        },
+        "seconds": outcome.seconds.iter().map(second_json).collect::<Vec<_>>(),
+    })
+}
+
+const fn limit_name(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Cpu(_) => "cpu",
+        Limit::Late(_) => "late",
+        Limit::Steal(_) => "steal",
+    }
+}
+
+/// Null instead of percentiles where there are none.
+fn latency_json(latencies: &Histogram<u64>) -> Value {
+    if latencies.is_empty() {
+        return json!({ "count": 0 });
+    }
+    let mut object = serde_json::Map::new();
+    object.insert("count".to_owned(), json!(latencies.len()));
+    object.insert("min".to_owned(), micros(latencies.min()));
+    object.insert("mean".to_owned(), json!(latencies.mean() / 1000.0));
+    object.insert("stdev".to_owned(), json!(latencies.stdev() / 1000.0));
+    for (name, percentile) in PERCENTILES {
+        object.insert(name.to_owned(), micros(latencies.value_at_percentile(percentile)));
+    }
+    object.insert("max".to_owned(), micros(latencies.max()));
+    Value::Object(object)
+}
+
+fn micros(ns: u64) -> Value {
+    json!(ns as f64 / 1000.0)
+}
+
+fn second_json(second: &Second) -> Value {
+    let latency = second.percentiles_ns.map(|ns| {
+        let [p50, p99, p999, max] = ns.map(micros);
+        json!({ "p50": p50, "p99": p99, "p99.9": p999, "max": max })
+    });
+    json!({
+        "second": second.number,
+        "completed": second.completed,
+        "errors": second.errors,
+        "latency_us": latency,
+    })
+}
+
+/// An `HdrHistogram` interval log, in nanoseconds, one line a second. Lines are collected while the run goes on, and
+/// written when it is over: a disk must not disturb what is measured.
+#[derive(Default)]
+pub(crate) struct HdrLog {
+    lines: Vec<(u64, Histogram<u64>)>,
+}
+
+impl HdrLog {
+    pub(crate) fn write(&self, path: &Path) -> Outcome<()> {
+        let failed = |source| LabError::Write { path: path.to_owned(), source };
+        let file = files::create(path).map_err(failed)?;
+        self.write_to(file).map_err(failed)
+    }
+
+    fn write_to<W: Write>(&self, mut file: BufWriter<W>) -> io::Result<()> {
+        let mut serializer = V2DeflateSerializer::new();
+        let mut log = IntervalLogWriterBuilder::new()
+            .add_comment("[Histogram log format version 1.3]")
+            .add_comment("[corrected latencies in nanoseconds; Interval_Max in milliseconds]")
+            .with_start_time(clock::wall())
+            .with_max_value_divisor(1_000_000.0)
+            .begin_log_with(&mut file, &mut serializer)?;
+        for (number, latencies) in &self.lines {
+            let start = Duration::from_nanos(number * INTERVAL_NS);
+            log.write_histogram(latencies, start, Duration::from_nanos(INTERVAL_NS), None)
+                .map_err(|error| io::Error::other(format!("{error:?}")))?;
+        }
+        file.flush()
+    }
+}
+
+impl Watcher for HdrLog {
+    fn second(&mut self, second: &Second, latencies: &Histogram<u64>) {
+        let mut copy = latencies.clone();
+        copy.auto(true);
+        self.lines.push((second.number, copy));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_json_tells_answers_apart_and_has_no_nan() {
+        let mut outcome = stats::Outcome::new(Some(10.0));
+        outcome.latencies[Class::NotFound as usize].corrected.record(2_000).unwrap();
+        let value = json_of(&json!({ "url": "http://a" }), &outcome);
+        assert_eq!(value["answers"]["404"]["count"], 1);
+        assert_eq!(value["answers"]["2xx"], json!({ "count": 0 }));
+        assert_eq!(value["latency_us"]["p99"], 2.0);
+        assert_eq!(value["generator"]["cpu_us_per_request"], Value::Null);
+    }
+
+    #[test]
+    fn the_log_has_a_line_for_every_second() {
+        let mut log = HdrLog::default();
+        let mut latencies = stats::ns_histogram();
+        latencies.record(5_000_000).unwrap();
+        for number in 0..3 {
+            let second = Second { number, completed: 1, errors: 0, percentiles_ns: None };
+            log.second(&second, &latencies);
+        }
+        let mut bytes = Vec::new();
+        log.write_to(BufWriter::new(&mut bytes)).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(text.starts_with("#[Histogram log format version 1.3]\n"), "{text}");
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains("HISTFAAA")).collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        assert!(lines[1].starts_with("1.000,1.000,5."), "{text}");
+    }
+}

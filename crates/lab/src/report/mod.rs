@@ -1,0 +1,12 @@
+//! What is printed and written about a run.
+
+mod files;
+mod live;
+mod notes;
+mod spectrum;
+mod text;
+
+pub(crate) use files::{HdrLog, write_json};
+pub(crate) use live::Live;
+pub(crate) use notes::print_notes;
+pub(crate) use text::{Header, print_header, print_result};

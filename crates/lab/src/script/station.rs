@@ -1,0 +1,179 @@
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use mlua::{Function, Lua, LuaString, Table, Value};
+
+use super::state::{Script, script_error};
+use super::thread::{Command, Own, Shared};
+use super::value::Transfer;
+use crate::engine::{Fixed, Maker, Requests, Source, Station};
+use crate::error::{LabError, Outcome};
+use crate::http::{Batch, Captured};
+
+/// Makes the state of one thread, on that thread.
+pub(super) struct StationMaker {
+    pub(super) script: Arc<Script>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) commands: Receiver<Command>,
+}
+
+impl Maker for StationMaker {
+    fn make(self: Box<Self>) -> Outcome<Station> {
+        let lua = self.script.new_state()?;
+        set_thread(&lua, &self.shared).map_err(script_error)?;
+        // Until `init`, which comes last, the run's `setup` may look into this state and change it.
+        loop {
+            match self.commands.recv() {
+                Ok(Command::Init(arguments, answer)) => {
+                    let result = init(&lua, arguments);
+                    let failed = result.is_err();
+                    let _ = answer.send(result.map_err(|error| error.to_string())); // Shows as lost otherwise.
+                    if failed {
+                        return Err(LabError::ThreadLost);
+                    }
+                    break;
+                }
+                Ok(command) => obey(&lua, command),
+                Err(_) => return Err(LabError::ThreadLost), // The run was given up.
+            }
+        }
+        let address =
+            self.shared.address().ok_or_else(|| LabError::Script("thread.addr is not set".to_owned()))?;
+        let source = source(&lua, &self.shared)?;
+        let commands = self.commands;
+        // `done` looks into the states of threads that have ended.
+        let afterwards = move || commands.iter().for_each(|command| obey(&lua, command));
+        Ok(Station { address, source, afterwards: Box::new(afterwards) })
+    }
+}
+
+fn set_thread(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<()> {
+    lua.globals().get::<Table>("wrk")?.set("thread", Own(Arc::clone(shared)))
+}
+
+/// As in wrk the arguments are counted from 0, where the address stands.
+fn init(lua: &Lua, arguments: Vec<String>) -> mlua::Result<()> {
+    let table = lua.create_table()?;
+    for (index, argument) in arguments.into_iter().enumerate() {
+        table.raw_set(index, argument)?;
+    }
+    lua.globals().get::<Table>("wrk")?.get::<Function>("init")?.call(table)
+}
+
+fn obey(lua: &Lua, command: Command) {
+    // Whoever asked and went away needs no answer.
+    match command {
+        Command::Get(name, answer) => {
+            let value = lua.globals().get::<Value>(name).and_then(|value| Transfer::of(&value));
+            let _ = answer.send(value.map_err(|error| error.to_string()));
+        }
+        Command::Set(name, value, answer) => {
+            let set = value.into_lua(lua).and_then(|value| lua.globals().set(name, value));
+            let _ = answer.send(set.map_err(|error| error.to_string()));
+        }
+        Command::Init(_, answer) => {
+            let _ = answer.send(Err("init is called once".to_owned()));
+        }
+    }
+}
+
+/// What the script does itself decides how its requests are made: one without `request` sends the same bytes for ever,
+/// and Lua is not called for them.
+fn source(lua: &Lua, shared: &Arc<Shared>) -> Outcome<Source> {
+    let defines = |name: &str| lua.globals().get::<Value>(name).is_ok_and(|value| value.is_function());
+    let (has_request, has_delay, wants_answers) = (defines("request"), defines("delay"), defines("response"));
+    let mut hooks = Hooks::new(lua, shared).map_err(script_error)?;
+    let fixed = if has_request {
+        hooks.verify()?;
+        None
+    } else {
+        let bytes: LuaString =
+            lua.load("return wrk.request()").set_name("=wrk").eval().map_err(script_error)?;
+        Some(Fixed::new(&bytes.as_bytes())?)
+    };
+    Ok(Source { fixed, requests: Some(Box::new(hooks)), has_delay, wants_answers })
+}
+
+/// The functions of a script. They are looked up by Lua itself on every call, so a script may replace them.
+struct Hooks {
+    lua: Lua,
+    request: Function,
+    response: Function,
+    delay: Function,
+    shared: Arc<Shared>,
+    /// The request that was made to see whether requests are whole; it is the first one that is sent.
+    first: Option<(Vec<u8>, Batch)>,
+    is_pipelined: bool,
+}
+
+impl Hooks {
+    fn new(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Self> {
+        let function = |code: &str| lua.load(code).set_name("=wrk").eval::<Function>();
+        Ok(Self {
+            request: function("return function() return request() end")?,
+            response: function("return function(status, headers, body) response(status, headers, body) end")?,
+            delay: function("return function() return delay() end")?,
+            lua: lua.clone(),
+            shared: Arc::clone(shared),
+            first: None,
+            is_pipelined: false,
+        })
+    }
+
+    /// A script whose requests are not whole would wait for answers for ever.
+    fn verify(&mut self) -> Outcome<()> {
+        let mut bytes = Vec::new();
+        self.request_into(&mut bytes)?;
+        let batch = Batch::parse(&bytes).map_err(|error| LabError::Script(format!("request(): {error}")))?;
+        self.is_pipelined = batch.requests > 1;
+        self.first = Some((bytes, batch));
+        Ok(())
+    }
+
+    fn request_into(&self, out: &mut Vec<u8>) -> Outcome<()> {
+        match self.request.call::<Value>(()).map_err(script_error)? {
+            Value::String(text) => {
+                out.extend_from_slice(&text.as_bytes());
+                Ok(())
+            }
+            other => {
+                Err(LabError::Script(format!("request() must return a string, not {}", other.type_name())))
+            }
+        }
+    }
+
+    fn call_response(&self, status: u16, answer: &Captured) -> mlua::Result<()> {
+        let headers = self.lua.create_table_with_capacity(0, answer.headers.len())?;
+        for (name, value) in &answer.headers {
+            headers.raw_set(self.lua.create_string(name)?, self.lua.create_string(value)?)?;
+        }
+        self.response.call((status, headers, self.lua.create_string(&answer.body)?))
+    }
+}
+
+impl Requests for Hooks {
+    fn next(&mut self, _connection: usize, out: &mut Vec<u8>) -> Outcome<Batch> {
+        if let Some((bytes, batch)) = self.first.take() {
+            out.extend_from_slice(&bytes);
+            return Ok(batch);
+        }
+        self.request_into(out)?;
+        if self.is_pipelined {
+            return Batch::parse(out).map_err(|error| LabError::Script(format!("request(): {error}")));
+        }
+        Ok(Batch::single(out))
+    }
+
+    fn delay_ms(&mut self) -> Outcome<u64> {
+        let delay: f64 = self.delay.call(()).map_err(script_error)?;
+        Ok(delay.max(0.0) as u64)
+    }
+
+    fn answered(&mut self, status: u16, answer: &Captured) -> Outcome<()> {
+        self.call_response(status, answer).map_err(script_error)
+    }
+
+    fn should_stop(&self) -> bool {
+        self.shared.is_stopped()
+    }
+}

@@ -1,0 +1,172 @@
+//! Bounds that a run must hold: `p99<5ms,errors<0.1%`.
+
+use std::fmt;
+
+use crate::stats::Outcome;
+
+/// One or more bounds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Slo {
+    bounds: Vec<Bound>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Bound {
+    /// As it was typed.
+    text: String,
+    what: What,
+    limit: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum What {
+    /// A percentile of the corrected latency, in nanoseconds.
+    Percentile(f64),
+    Mean,
+    Max,
+    /// A share, from 0 to 1.
+    Errors,
+    /// Answers a second; a lower bound.
+    Rate,
+}
+
+/// A bound that did not hold.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Broken {
+    bound: String,
+    found: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: found {}", self.bound, self.found)
+    }
+}
+
+impl Slo {
+    /// Says what is wrong.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let bounds = text.split(',').map(str::trim).map(Bound::parse).collect::<Result<_, _>>()?;
+        Ok(Self { bounds })
+    }
+
+    /// The bounds that the run broke.
+    pub(crate) fn check(&self, outcome: &Outcome, misses_are_good: bool) -> Vec<Broken> {
+        self.bounds.iter().filter_map(|bound| bound.check(outcome, misses_are_good)).collect()
+    }
+}
+
+impl fmt::Display for Slo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<&str> = self.bounds.iter().map(|bound| bound.text.as_str()).collect();
+        f.write_str(&texts.join(","))
+    }
+}
+
+impl Bound {
+    fn parse(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("`{text}` is no bound such as p99<5ms, mean<1ms, max<1s, errors<0.1% or rate>10k");
+        let (name, limit) = text.split_once(['<', '>']).ok_or_else(wrong)?;
+        let (name, limit) = (name.trim(), limit.trim().trim_start_matches('='));
+        let what = match name {
+            "mean" => What::Mean,
+            "max" => What::Max,
+            "errors" => What::Errors,
+            "rate" => What::Rate,
+            _ => {
+                let percentile = name.strip_prefix('p').and_then(|digits| digits.parse::<f64>().ok());
+                What::Percentile(percentile.filter(|p| (0.0..=100.0).contains(p)).ok_or_else(wrong)?)
+            }
+        };
+        if text.contains('>') != (what == What::Rate) {
+            return Err(wrong());
+        }
+        let limit = match what {
+            What::Percentile(_) | What::Mean | What::Max => scaled(limit, &TIMES),
+            What::Errors => scaled(limit, &SHARES),
+            What::Rate => scaled(limit, &RATES),
+        };
+        Ok(Self { text: text.to_owned(), what, limit: limit.ok_or_else(wrong)? })
+    }
+
+    fn check(&self, outcome: &Outcome, misses_are_good: bool) -> Option<Broken> {
+        let latencies = outcome.all().corrected;
+        let (found, shown) = match self.what {
+            What::Percentile(p) => latency(latencies.value_at_percentile(p) as f64),
+            What::Mean => latency(latencies.mean()),
+            What::Max => latency(latencies.max() as f64),
+            What::Errors => {
+                let share = outcome.failure_share(misses_are_good);
+                (share, format!("{:.3}%", share * 100.0))
+            }
+            What::Rate => (outcome.per_second(), format!("{:.0}/s", outcome.per_second())),
+        };
+        let is_latency = !matches!(self.what, What::Errors | What::Rate);
+        if is_latency && latencies.is_empty() {
+            return Some(Broken { bound: self.text.clone(), found: "no answer at all".to_owned() });
+        }
+        let holds = if self.what == What::Rate { found > self.limit } else { found < self.limit };
+        // A run without any error holds `errors<0%` too: nobody means by it that it cannot be held.
+        let holds = holds || (self.what == What::Errors && found == 0.0);
+        (!holds).then(|| Broken { bound: self.text.clone(), found: shown })
+    }
+}
+
+fn latency(ns: f64) -> (f64, String) {
+    (ns, crate::cli::format_time_us(ns / 1000.0))
+}
+
+const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+const SHARES: [(&str, f64); 2] = [("%", 0.01), ("", 1.0)];
+const RATES: [(&str, f64); 4] = [("k", 1e3), ("M", 1e6), ("/s", 1.0), ("", 1.0)];
+
+/// A number with one of these units; a number that is no finite positive one is none.
+fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let (unit, scale) = units.iter().find(|(unit, _)| text.ends_with(unit))?;
+    let number: f64 = text[..text.len() - unit.len()].trim().parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number * scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Class;
+
+    fn outcome() -> Outcome {
+        let mut outcome = Outcome::new(Some(1000.0));
+        outcome.elapsed_ns = 1_000_000_000;
+        outcome.complete = 1000;
+        let good = &mut outcome.latencies[Class::Success as usize].corrected;
+        good.record_n(1_000_000, 980).unwrap();
+        good.record_n(9_000_000, 10).unwrap();
+        outcome.latencies[Class::NotFound as usize].corrected.record_n(1_000_000, 10).unwrap();
+        outcome
+    }
+
+    #[test]
+    fn bounds_that_broke_are_named_with_what_was_found() {
+        let slo = Slo::parse("p99<2ms, p99.9<5ms,errors<0.5%,max<10ms,rate>900,mean<1.5ms").unwrap();
+        let broken: Vec<String> = slo.check(&outcome(), false).iter().map(ToString::to_string).collect();
+        assert_eq!(broken.len(), 2, "{broken:?}");
+        assert!(broken[0].starts_with("p99.9<5ms: found 9.0"), "{broken:?}");
+        assert_eq!(broken[1], "errors<0.5%: found 1.000%");
+        let broken = slo.check(&outcome(), true);
+        assert_eq!(broken.len(), 1, "a miss is good where that was asked for: {broken:?}");
+    }
+
+    #[test]
+    fn a_run_without_answers_holds_nothing() {
+        let slo = Slo::parse("p50<1s,errors<1%").unwrap();
+        assert_eq!(slo.check(&Outcome::new(None), false).len(), 2);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in
+            ["", "p99", "p99<", "p99<5", "p101<5ms", "x<5ms", "errors<-1%", "rate<5", "p99>5ms", "p99<5ms,"]
+        {
+            assert!(Slo::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Built-in workloads: requests against the store's own HTTP API, made without a script.
+//!
+//! | name | requests | keys where none are given |
+//! | --- | --- | --- |
+//! | `status` | the node's state | |
+//! | `put` | new keys, one after the other; with `--keys` it starts over after so many | no end |
+//! | `put-overwrite` | a limited set of keys | 1,000 |
+//! | `get` | all keys of a filled store | 1,000,000 |
+//! | `get-hot` | a limited set | 1,000 |
+//! | `put-get` | a key is written and then read, on the same connection | 1,000,000 |
+//! | `delete` | one key after the other | 1,000,000 |
+//! | `range` | all keys with one prefix, about a hundred | 1,000,000 |
+//! | `ycsb-a` … `ycsb-f` | YCSB's core workloads (Cooper et al., 2010) | 1,000,000 |
+
+mod chooser;
+mod generator;
+mod random;
+mod render;
+mod zipfian;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+pub(crate) use chooser::Distribution;
+pub(crate) use generator::Generator;
+pub(crate) use render::Renderer;
+
+/// The name of a built-in workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Name {
+    Status,
+    Put,
+    PutOverwrite,
+    Get,
+    GetHot,
+    PutGet,
+    Delete,
+    Range,
+    /// Half reads, half updates
+    #[value(alias = "a")]
+    YcsbA,
+    /// 95 % reads, 5 % updates
+    #[value(alias = "b")]
+    YcsbB,
+    /// Reads only
+    #[value(alias = "c")]
+    YcsbC,
+    /// 95 % reads of the latest, 5 % inserts
+    #[value(alias = "d")]
+    YcsbD,
+    /// 95 % short ranges, 5 % inserts
+    #[value(alias = "e")]
+    YcsbE,
+    /// Half reads, half read-modify-writes
+    #[value(alias = "f")]
+    YcsbF,
+}
+
+const KEYS_ALL: u64 = 1_000_000;
+const KEYS_FEW: u64 = 1_000;
+
+impl Name {
+    /// How many keys there are where the person does not say; none for no end.
+    pub(crate) const fn default_keys(self) -> Option<u64> {
+        match self {
+            Self::Put => None,
+            Self::PutOverwrite | Self::GetHot => Some(KEYS_FEW),
+            _ => Some(KEYS_ALL),
+        }
+    }
+
+    /// YCSB's workloads have theirs; the others ask for all keys alike.
+    pub(crate) const fn default_distribution(self) -> Distribution {
+        match self {
+            Self::YcsbA | Self::YcsbB | Self::YcsbC | Self::YcsbE | Self::YcsbF => Distribution::Zipfian,
+            Self::YcsbD => Distribution::Latest,
+            _ => Distribution::Uniform,
+        }
+    }
+}
+
+/// A workload with all that was chosen for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Workload {
+    pub(crate) name: Name,
+    pub(crate) keys: Option<u64>,
+    pub(crate) distribution: Distribution,
+    pub(crate) seed: u64,
+    /// Of all threads: so many inserts may be on their way at once.
+    pub(crate) connections: u64,
+    /// The number of the next new key, for all threads.
+    pub(crate) next_key: Arc<AtomicU64>,
+}
+
+impl Workload {
+    pub(crate) fn new(name: Name, knobs: &crate::cli::Knobs, connections: u64) -> Self {
+        let keys = knobs.keys.or(name.default_keys());
+        let first_new = match name {
+            Name::YcsbD | Name::YcsbE => keys.unwrap_or(0),
+            _ => 0,
+        };
+        Self {
+            name,
+            keys,
+            distribution: knobs.distribution.unwrap_or(name.default_distribution()),
+            seed: knobs.seed,
+            connections,
+            next_key: Arc::new(AtomicU64::new(first_new)),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! wrk's Lua interface.
+
+use crate::command::{Ran, Scratch, bench};
+use crate::server::{Manner, Server};
+
+fn run(name: &str, script: &str, flags: &str, arguments: &str) -> (Ran, Server) {
+    let server = Server::start(Manner::Answer(200));
+    let file = Scratch::with(&format!("{name}.lua"), script);
+    let ran = bench(&format!("-d1s {flags} -s {} {} -- {arguments}", file.0.display(), server.url()));
+    (ran, server)
+}
+
+#[test]
+fn a_script_of_settings_alone_changes_the_request() {
+    let script =
+        "wrk.method = 'POST'\nwrk.body = 'a=b'\nwrk.headers['Content-Type'] = 'text/x'\nwrk.path = '/p'\n";
+    let (ran, server) = run("settings", script, "-t1 -c1 -R 50 -H X-A:b", "");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let request = server.last_request();
+    assert!(request.starts_with("POST /p HTTP/1.1\r\n") && request.ends_with("\r\n\r\na=b"), "{request}");
+    for header in
+        ["Content-Type: text/x", "X-A: b", "Content-Length: 3", &format!("Host: {}", server.address)]
+    {
+        assert!(request.contains(&format!("\r\n{header}\r\n")), "{header} in {request}");
+    }
+}
+
+#[test]
+fn every_function_of_a_script_is_called() {
+    let script = r#"
+local threads = {}
+local number = 1
+function setup(thread)
+   thread:set("id", number)
+   thread:set("settings", { deep = { er = "x" } })
+   table.insert(threads, thread)
+   number = number + 1
+end
+function init(args)
+   requests, responses, bodies, arg0, arg1, arg2 = 0, 0, 0, args[0], args[1], args[2]
+   deep = settings.deep.er
+end
+function request()
+   requests = requests + 1
+   return wrk.format("GET", "/" .. requests)
+end
+function delay()
+   return 5
+end
+function response(status, headers, body)
+   if status == 200 and headers["X-Test"] == "yes" and body:sub(1, 1) == "/" then responses = responses + 1 end
+   if responses == 20 then wrk.thread:stop() end
+end
+function done(summary, latency, requests)
+   for _, thread in ipairs(threads) do
+      print(("thread %d: %d %d %s %s %s"):format(thread:get("id"), thread:get("requests"), thread:get("responses"),
+         thread:get("arg1"), thread:get("arg2"), thread:get("deep")))
+   end
+   print("url", threads[1]:get("arg0"), tostring(threads[1].addr))
+   print("summary", summary.requests, summary.duration > 0, summary.bytes > 0, summary.errors.status)
+   local value, count = latency(1)
+   print("latency", latency.min <= latency.mean, latency.max >= latency:percentile(99), #latency > 0, value, count)
+   print("requests", requests.max >= requests.min, requests.stdev)
+end
+"#;
+    let (ran, server) = run("all", script, "-t2 -c2", "one two");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let after = ran.out.split("Transfer/sec:").nth(1).expect("what done prints comes last");
+    for part in [
+        "thread 1: 20 20 one two x\n",
+        "thread 2: 20 20 one two x\n",
+        &format!("url\t{}\t{}\n", server.url(), server.address),
+        "summary\t40\ttrue\ttrue\t0\n",
+        "latency\ttrue\ttrue\ttrue\t",
+        "requests\ttrue\t",
+    ] {
+        assert!(after.contains(part), "{part} in {after}");
+    }
+    assert_eq!(server.requests(), 40, "no request is made for nothing");
+}
+
+#[test]
+fn requests_can_be_pipelined() {
+    let script = "init = function(args)\n local r = {}\n for i = 1, 3 do r[i] = wrk.format(nil, '/' .. i) end\n \
+                  req = table.concat(r)\nend\nrequest = function() return req end\n";
+    let (ran, server) = run("pipeline", script, "-t1 -c1 -R 300 -L", "");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(
+        server.requests().is_multiple_of(3) && (270.0..330.0).contains(&ran.number_after("Requests/sec:")),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn errors_of_a_script_name_file_and_line() {
+    let cases = [
+        ("syntax", "x = = 1", ":1:"),
+        ("load", "\nerror('no')", ":2: no"),
+        ("init", "function init()\n local a = nil + 1\nend", ":2: attempt to perform arithmetic"),
+        ("setup", "function setup(t)\n t:nothing()\nend", ":2:"),
+        (
+            "request",
+            "n = 0\nfunction request()\n n = n + 1\n if n > 5 then n.x.y = 1 end\n return wrk.format()\nend",
+            ":4: attempt to index",
+        ),
+        ("response", "function response()\n error('bad')\nend", ":2: bad"),
+        ("delay", "function delay()\n error('bad')\nend", ":2: bad"),
+        ("done", "function done()\n error('bad')\nend", ":2: bad"),
+    ];
+    for (name, script, place) in cases {
+        let (ran, _server) = run(name, script, "-t1 -c1", "");
+        assert_eq!(ran.code, 2, "{name}: {ran:?}");
+        assert!(ran.err.contains(&format!("-{name}.lua{place}")), "{name}: {}", ran.err);
+    }
+    let (ran, _server) = run("type", "function request() return 5 end", "-t1 -c1", "");
+    assert_eq!((ran.code, ran.err.contains("must return a string, not")), (2, true), "{ran:?}");
+    let (ran, _server) = run("cut", "function request() return 'GET / HTTP/1.1' end", "-t1 -c1", "");
+    assert_eq!((ran.code, ran.err.contains("incomplete request at 1:15")), (2, true), "{ran:?}");
+}

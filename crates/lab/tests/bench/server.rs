@@ -1,0 +1,146 @@
+//! A server of a few lines that behaves as badly as it is told to.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// What it does with a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// Answers with this status, and a body that is the request's target.
+    Answer(u16),
+    /// As `Answer(200)`, and closes after every answer.
+    AnswerAndClose,
+    /// As `Answer(200)`, one byte at a time.
+    Drip,
+    /// Closes without having read: the peer sees a reset.
+    Reset,
+    /// Reads the request and says that nothing will come.
+    HalfClose,
+    Silent,
+    Malformed,
+    EndlessHead,
+    EndlessBody,
+}
+
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    frozen: AtomicBool,
+    requests: AtomicU64,
+    last_request: Mutex<String>,
+}
+
+impl Server {
+    pub(crate) fn start(manner: Manner) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (address, shared) = (listener.local_addr().unwrap(), Arc::new(Shared::default()));
+        let for_connections = Arc::clone(&shared);
+        // The threads end with the process: what they wait for ends with the client.
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = Arc::clone(&for_connections);
+                thread::spawn(move || serve(stream, manner, &shared));
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// Answers nobody for so long.
+    pub(crate) fn freeze(&self, time: Duration) {
+        self.shared.frozen.store(true, Ordering::SeqCst);
+        thread::sleep(time);
+        self.shared.frozen.store(false, Ordering::SeqCst);
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        self.shared.requests.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn last_request(&self) -> String {
+        self.shared.last_request.lock().unwrap().clone()
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+fn serve(mut stream: TcpStream, manner: Manner, shared: &Shared) -> Option<()> {
+    stream.set_nodelay(true).ok()?;
+    if manner == Manner::Reset {
+        stream.peek(&mut [0]).ok()?;
+        return None;
+    }
+    let mut buffered = Vec::new();
+    loop {
+        let request = read_request(&mut stream, &mut buffered)?;
+        shared.requests.fetch_add(1, Ordering::SeqCst);
+        let target = request.split(' ').nth(1).unwrap_or_default().to_owned();
+        *shared.last_request.lock().unwrap() = request;
+        while shared.frozen.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        answer(&mut stream, manner, &target)?;
+    }
+}
+
+/// One request: its head and, as far as its length says so, its body.
+fn read_request(stream: &mut TcpStream, buffered: &mut Vec<u8>) -> Option<String> {
+    let mut piece = [0; 4096];
+    loop {
+        if let Some(end) = buffered.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&buffered[..end]).to_lowercase();
+            let length = head.split("content-length: ").nth(1).map_or(0, |rest| {
+                rest.split("\r\n").next().unwrap_or_default().parse::<usize>().unwrap_or(0)
+            });
+            if buffered.len() >= end + 4 + length {
+                let request = buffered.drain(..end + 4 + length).collect();
+                return String::from_utf8(request).ok();
+            }
+        }
+        let count = stream.read(&mut piece).ok().filter(|count| *count > 0)?;
+        buffered.extend_from_slice(&piece[..count]);
+    }
+}
+
+fn answer(stream: &mut TcpStream, manner: Manner, target: &str) -> Option<()> {
+    let with = |status: u16, extra: &str| {
+        let length = target.len();
+        format!("HTTP/1.1 {status} X\r\nX-Test: yes\r\n{extra}Content-Length: {length}\r\n\r\n{target}")
+    };
+    match manner {
+        Manner::Answer(status) => stream.write_all(with(status, "").as_bytes()).ok(),
+        Manner::AnswerAndClose => {
+            stream.write_all(with(200, "Connection: close\r\n").as_bytes()).ok()?;
+            None
+        }
+        Manner::Drip => with(200, "").bytes().try_for_each(|byte| stream.write_all(&[byte])).ok(),
+        Manner::HalfClose => {
+            stream.shutdown(Shutdown::Write).ok()?;
+            Some(())
+        }
+        Manner::Silent | Manner::Reset => Some(()),
+        Manner::Malformed => stream.write_all(b"hello, this is no HTTP\r\n\r\n").ok(),
+        Manner::EndlessHead => endless(stream, "HTTP/1.1 200 OK\r\n", "X-More: and more\r\n"),
+        Manner::EndlessBody => {
+            endless(stream, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "4\r\nmore\r\n")
+        }
+    }
+}
+
+/// Until the client has enough of it.
+fn endless(stream: &mut TcpStream, head: &str, piece: &str) -> Option<()> {
+    stream.write_all(head.as_bytes()).ok()?;
+    loop {
+        stream.write_all(piece.repeat(100).as_bytes()).ok()?;
+        thread::sleep(Duration::from_millis(1));
+    }
+}

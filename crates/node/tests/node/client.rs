@@ -1,0 +1,100 @@
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// Longer than anything takes that does not hang.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A connection that sends the bytes that it is told to send.
+pub(crate) struct Client {
+    stream: BufReader<TcpStream>,
+}
+
+/// An answer: its status, its head in lower case, its body.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn text(&self) -> &str {
+        str::from_utf8(&self.body).expect("text")
+    }
+
+    pub(crate) fn closes(&self) -> bool {
+        self.head.contains("connection: close\r\n")
+    }
+}
+
+impl Client {
+    pub(crate) fn connect(address: SocketAddr) -> Client {
+        let stream = TcpStream::connect(address).expect("a node that listens");
+        stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
+        Client { stream: BufReader::new(stream) }
+    }
+
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.get_mut().write_all(bytes.as_ref()).expect("a node that reads");
+    }
+
+    /// Announces a value, and sends nothing of it.
+    pub(crate) fn announce(&mut self, key: &str, bytes: u64) {
+        self.send(format!(
+            "PUT /v0/entity?id={key} HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: {bytes}\r\n\r\n"
+        ));
+    }
+
+    pub(crate) fn get(&mut self, target: &str) -> Answer {
+        self.send(format!("GET {target} HTTP/1.1\r\n\r\n"));
+        self.answer()
+    }
+
+    pub(crate) fn delete(&mut self, key: &str) -> Answer {
+        self.send(format!("DELETE /v0/entity?id={key} HTTP/1.1\r\n\r\n"));
+        self.answer()
+    }
+
+    pub(crate) fn put(&mut self, key: &str, value: &[u8]) -> Answer {
+        self.send_put(key, value);
+        self.answer()
+    }
+
+    pub(crate) fn send_put(&mut self, key: &str, value: &[u8]) {
+        let head = format!("PUT /v0/entity?id={key} HTTP/1.1\r\ncontent-length: {}\r\n\r\n", value.len());
+        self.send([head.as_bytes(), value].concat());
+    }
+
+    pub(crate) fn answer(&mut self) -> Answer {
+        let head = self.head();
+        let status = head[9..12].parse().expect("a status");
+        let mut answer = Answer { status, head, body: Vec::new() };
+        if let Some((_, rest)) = answer.head.split_once("content-length: ") {
+            let digits = rest.split("\r\n").next().unwrap_or_default();
+            answer.body = vec![0; digits.parse().expect("a length")];
+            self.stream.read_exact(&mut answer.body).expect("a whole body");
+        }
+        answer
+    }
+
+    /// The head of an answer, whose body is left where it is.
+    pub(crate) fn head(&mut self) -> String {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            let count = self.stream.read_line(&mut head).expect("a head");
+            assert!(count > 0, "the connection was closed after {head:?}");
+        }
+        head.to_ascii_lowercase()
+    }
+
+    /// What comes until the node closes the connection, and whether it does so in order.
+    pub(crate) fn rest(&mut self) -> (Vec<u8>, bool) {
+        let mut rest = Vec::new();
+        let end = self.stream.read_to_end(&mut rest);
+        if let Err(error) = &end {
+            assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "the connection was not closed");
+        }
+        (rest, end.is_ok())
+    }
+}

@@ -1,0 +1,19 @@
+//! A node over a store that does as it is told, and over the engine on a simulated disk.
+//!
+//! - `scripted`: the store that does as it is told
+//! - `client`: raw connections
+//! - `stages`: opening, serving, draining
+//! - `refusals`: what a store refuses, and what the node does with it
+//! - `patience`: who lets a node wait, and for how long
+//! - `bounds`: how many there may be at a time
+//! - `streams`: answers that are larger than memory
+//! - `simulated`: the engine on a disk that fills up or fails
+
+mod bounds;
+mod client;
+mod patience;
+mod refusals;
+mod scripted;
+mod simulated;
+mod stages;
+mod streams;

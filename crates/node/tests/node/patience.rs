@@ -1,0 +1,103 @@
+use ladoga_node::Limits;
+
+use crate::scripted::{LARGE_BYTES, Running, Script};
+
+fn impatient() -> Limits {
+    Limits { request_timeout_ms: 60, answer_timeout_ms: 60, idle_timeout_ms: 60_000, ..Limits::default() }
+}
+
+#[test]
+fn a_head_that_stops_is_answered_408() {
+    let running = Running::start_with(impatient());
+    for part in ["G", "GET /v0/status HTTP/1.1\r\nx: y\r\n"] {
+        let mut client = running.connect();
+        client.send(part);
+        let answer = client.answer();
+        assert!(answer.status == 408 && answer.closes(), "{answer:?}");
+        assert!(answer.text().contains("within 60 ms"), "{answer:?}");
+        assert_eq!(client.rest(), (Vec::new(), true));
+    }
+}
+
+#[test]
+fn a_head_that_began_behind_another_request_is_not_forgotten() {
+    let running = Running::start_with(impatient());
+    running.store.insert("k", b"value");
+    let mut client = running.connect();
+    client.send("GET /v0/entity?id=k HTTP/1.1\r\n\r\nGET /v0/sta");
+    assert_eq!(client.answer().text(), "value");
+    assert_eq!(client.answer().status, 408);
+}
+
+#[test]
+fn a_body_that_stops_is_answered_408() {
+    let running = Running::start_with(impatient());
+    for bytes in [10, LARGE_BYTES] {
+        let mut client = running.connect();
+        client.announce("k", bytes);
+        assert_eq!(client.head().split(' ').nth(1), Some("100"));
+        client.send("some");
+        let answer = client.answer();
+        assert!(answer.status == 408 && answer.closes(), "{answer:?}");
+    }
+    assert_eq!(running.store.value("k"), None);
+}
+
+#[test]
+fn a_connection_that_rests_may_be_used_again_later() {
+    let running = Running::start_with(impatient());
+    running.store.insert("k", b"value");
+    let mut client = running.connect();
+    for _ in 0..3 {
+        assert_eq!(client.get("/v0/entity?id=k").text(), "value");
+        // Longer than a request may take: that counts from its first byte on.
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn a_connection_that_is_not_used_is_closed() {
+    let running = Running::start_with(Limits { idle_timeout_ms: 60, ..Limits::default() });
+    let mut fresh = running.connect();
+    let mut used = running.connect();
+    assert_eq!(used.get("/v0/status").status, 200);
+    assert_eq!(fresh.rest(), (Vec::new(), true));
+    assert_eq!(used.rest(), (Vec::new(), true));
+}
+
+#[test]
+fn the_time_of_the_store_is_not_the_clients() {
+    let running = Running::start_with(impatient());
+    running.store.tell(Script { holds: true, ..Script::default() });
+    let mut client = running.connect();
+    client.send_put("k", b"value");
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    running.store.release();
+    assert_eq!(client.answer().status, 201);
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_cut_off() {
+    let running = Running::start_with(impatient());
+    running.store.insert("large", &vec![b'v'; 64 << 20]);
+    let mut client = running.connect();
+    client.send("GET /v0/entity?id=large HTTP/1.1\r\n\r\n");
+    let head = client.head();
+    assert!(head.starts_with("http/1.1 200 ok\r\n"), "{head}");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let (taken, in_order) = client.rest();
+    assert!(taken.len() < 64 << 20 && !in_order, "{} bytes", taken.len());
+    assert!(running.connect().get("/metrics").text().contains("ladoga_answers_cut_off_total 1\n"));
+}
+
+#[test]
+fn an_answer_may_take_longer_than_a_request() {
+    let running = Running::start_with(Limits { answer_timeout_ms: 20_000, ..impatient() });
+    let value = vec![b'v'; 64 << 20];
+    running.store.insert("large", &value);
+    let mut client = running.connect();
+    client.send("GET /v0/entity?id=large HTTP/1.1\r\n\r\n");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(client.answer().body == value);
+    assert_eq!(client.get("/v0/status").status, 200);
+}

@@ -1,0 +1,103 @@
+use ladoga_node::store::StoreError;
+
+use crate::scripted::{LARGE_BYTES, Running, Script};
+
+fn no_room() -> StoreError {
+    StoreError::NoRoom { reason: "the disk is full".to_owned() }
+}
+
+fn over_capacity() -> StoreError {
+    StoreError::OverCapacity { bound: "as many writes as possible are queued" }
+}
+
+#[test]
+fn what_is_not_admitted_is_refused_before_its_value_is_read() {
+    let running = Running::start();
+    let failed = StoreError::Failed { reason: "the disk failed".to_owned() };
+    for (error, status) in [(over_capacity(), 503), (no_room(), 507), (failed, 503)] {
+        running.store.tell(Script { admit: Some(error), ..Script::default() });
+        for bytes in [5, LARGE_BYTES] {
+            let mut client = running.connect();
+            client.announce("k", bytes);
+            let answer = client.answer();
+            assert_eq!(answer.status, status, "{answer:?}");
+            assert_eq!(answer.head.contains("\r\nretry-after: 1\r\n"), status == 503, "{answer:?}");
+        }
+    }
+    assert_eq!(running.store.value("k"), None);
+}
+
+#[test]
+fn a_small_value_that_is_refused_leaves_its_connection_usable() {
+    let running = Running::start();
+    running.store.tell(Script { admit: Some(over_capacity()), ..Script::default() });
+    let mut client = running.connect();
+    for _ in 0..10 {
+        let answer = client.put("k", &[b'v'; 1_000]);
+        assert_eq!((answer.status, answer.closes()), (503, false));
+    }
+    assert!(
+        client.put("k", &[b'v'; 5_000]).closes(),
+        "reading that away would cost more than a new connection"
+    );
+    running.store.tell(Script::default());
+    assert_eq!(running.connect().put("k", b"value").status, 201);
+}
+
+#[test]
+fn what_fails_after_its_value_was_read_has_the_same_status() {
+    let running = Running::start();
+    for (error, status) in [(no_room(), 507), (StoreError::Failed { reason: "EIO".to_owned() }, 503)] {
+        running.store.tell(Script { apply: Some(error), ..Script::default() });
+        let mut client = running.connect();
+        for value in [&b"small"[..], &[b'v'; LARGE_BYTES as usize]] {
+            assert_eq!(client.put("k", value).status, status);
+        }
+        assert_eq!(client.delete("k").status, status);
+        assert_eq!(client.get("/v0/status").status, 200, "the connection goes on");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_says_why() {
+    let running = Running::start();
+    for reads_later in [false, true] {
+        let get =
+            Some(StoreError::Unreadable { reason: "tables/000007.sst is corrupt at offset 4096".to_owned() });
+        running.store.tell(Script { get, reads_later, ..Script::default() });
+        let answer = running.connect().get("/v0/entity?id=k");
+        assert_eq!(answer.status, 500);
+        assert!(answer.text().contains("tables/000007.sst is corrupt at offset 4096"), "{answer:?}");
+    }
+}
+
+#[test]
+fn what_takes_the_disk_does_not_hold_up_what_does_not() {
+    let running = Running::start();
+    running.store.insert("k", b"value");
+    running.store.tell(Script { reads_later: true, holds: true, ..Script::default() });
+    let mut waiting: Vec<_> = (0..20).map(|_| running.connect()).collect();
+    for client in &mut waiting {
+        client.send("GET /v0/entity?id=k HTTP/1.1\r\n\r\n");
+    }
+    assert_eq!(running.connect().get("/v0/status").status, 200);
+    running.store.release();
+    for client in &mut waiting {
+        assert_eq!(client.answer().text(), "value");
+    }
+}
+
+#[test]
+fn a_client_that_leaves_does_not_undo_its_write() {
+    let running = Running::start();
+    running.store.tell(Script { holds: true, ..Script::default() });
+    let mut client = running.connect();
+    client.send_put("k", b"value");
+    while running.store.value("k").is_none() {
+        std::thread::yield_now();
+    }
+    drop(client);
+    running.store.release();
+    running.store.tell(Script::default());
+    assert_eq!(running.connect().get("/v0/entity?id=k").text(), "value");
+}

@@ -1,0 +1,247 @@
+use std::collections::{BTreeMap, VecDeque};
+use std::future::ready;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ladoga_env::real::RealClock;
+use ladoga_node::store::{
+    Cell, CellKind, CellValue, Later, LocalStore, Lookup, Piece, Pieces, RecordFormat, Sample, Store,
+    StoreError, Upload, Value,
+};
+use ladoga_node::{Config, Limits, Node};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::client::Client;
+
+/// Values from this length on are uploaded.
+pub(crate) const LARGE_BYTES: u64 = 10_000;
+
+/// A map in memory that answers as a script says.
+pub(crate) struct Scripted {
+    entities: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
+    script: Mutex<Script>,
+    /// Whether what takes time may end.
+    released: watch::Sender<bool>,
+}
+
+/// What a store is to say.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Script {
+    /// To the question whether a cell would be taken.
+    pub(crate) admit: Option<StoreError>,
+    /// To a cell, after it is applied all the same.
+    pub(crate) apply: Option<StoreError>,
+    /// To a read.
+    pub(crate) get: Option<StoreError>,
+    /// Why it does not serve.
+    pub(crate) failure: Option<String>,
+    /// Reads take the disk.
+    pub(crate) reads_later: bool,
+    /// Cells, and reads that take the disk, wait until they are released.
+    pub(crate) holds: bool,
+    /// Large values and ranges break off after so many pieces.
+    pub(crate) breaks_after: Option<usize>,
+}
+
+impl Scripted {
+    pub(crate) fn tell(&self, script: Script) {
+        *self.script.lock() = script;
+    }
+
+    /// Lets go of what is held.
+    pub(crate) fn release(&self) {
+        self.released.send_replace(true);
+    }
+
+    pub(crate) fn value(&self, key: &str) -> Option<Vec<u8>> {
+        self.entities.lock().get(key.as_bytes()).cloned()
+    }
+
+    pub(crate) fn insert(&self, key: &str, value: &[u8]) {
+        self.entities.lock().insert(key.as_bytes().to_vec(), value.to_vec());
+    }
+
+    fn script(&self) -> Script {
+        self.script.lock().clone()
+    }
+
+    fn when_released(&self) -> impl Future<Output = ()> + 'static {
+        let (holds, mut released) = (self.script().holds, self.released.subscribe());
+        async move {
+            if holds {
+                let _ = released.wait_for(|released| *released).await;
+            }
+        }
+    }
+
+    fn look_up(&self, key: &[u8]) -> Result<Option<Value>, StoreError> {
+        let script = self.script();
+        if let Some(error) = script.get {
+            return Err(error);
+        }
+        Ok(self.entities.lock().get(key).map(|value| {
+            let bytes = value.len() as u64;
+            if bytes < LARGE_BYTES {
+                return Value::Inline(Bytes::copy_from_slice(value));
+            }
+            let pieces = value.chunks(LARGE_BYTES as usize / 2).map(Bytes::copy_from_slice);
+            Value::Large { bytes, pieces: Ready::boxed(pieces, script.breaks_after) }
+        }))
+    }
+}
+
+impl Store for Scripted {
+    type Local = Local;
+
+    fn attach(self: &Arc<Self>) -> Local {
+        Local(Arc::clone(self))
+    }
+
+    fn last_timestamp(&self) -> u64 {
+        0
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.script().failure
+    }
+
+    fn statistics(&self) -> Vec<Sample> {
+        Vec::new()
+    }
+
+    fn close(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+pub(crate) struct Local(Arc<Scripted>);
+
+impl LocalStore for Local {
+    type Apply = Later<Result<(), StoreError>>;
+    type Upload = Uploading;
+
+    fn get(&self, key: &[u8]) -> Lookup {
+        if !self.0.script().reads_later {
+            return Lookup::Now(self.0.look_up(key));
+        }
+        let (store, key, released) = (Arc::clone(&self.0), key.to_vec(), self.0.when_released());
+        Lookup::Later(Box::pin(async move {
+            tokio::task::yield_now().await;
+            released.await;
+            store.look_up(&key)
+        }))
+    }
+
+    fn admit(&self, _: CellKind, _: u64) -> Result<(), StoreError> {
+        self.0.script().admit.map_or(Ok(()), Err)
+    }
+
+    fn apply<'c>(&self, cells: impl IntoIterator<Item = Cell<'c, Vec<u8>>>) -> Self::Apply {
+        let mut entities = self.0.entities.lock();
+        for cell in cells {
+            let key = cell.key.to_vec();
+            match cell.value {
+                CellValue::Bytes(value) => entities.insert(key, value.to_vec()),
+                CellValue::Uploaded(value) => entities.insert(key, value),
+                CellValue::Tombstone => entities.remove(&key),
+            };
+        }
+        drop(entities);
+        let (outcome, released) = (self.0.script().apply.map_or(Ok(()), Err), self.0.when_released());
+        Box::pin(async move {
+            released.await;
+            outcome
+        })
+    }
+
+    fn upload_bytes_min(&self) -> u64 {
+        LARGE_BYTES
+    }
+
+    fn upload(&self) -> Later<Result<Uploading, StoreError>> {
+        Box::pin(ready(Ok(Uploading(Vec::new()))))
+    }
+
+    fn range(&self, start: Bytes, end: Option<Bytes>, format: RecordFormat) -> Box<dyn Pieces> {
+        let entities = self.0.entities.lock();
+        let is_before_end = |key: &[u8]| end.as_deref().is_none_or(|end| key < end);
+        let records = entities.range(start.to_vec()..).take_while(|(key, _)| is_before_end(key));
+        let pieces = records.map(|(key, value)| {
+            let mut piece = Vec::new();
+            (format.begin)(&mut piece, key, value.len() as u64);
+            piece.extend_from_slice(value);
+            (format.end)(&mut piece);
+            Bytes::from(piece)
+        });
+        Ready::boxed(pieces, self.0.script().breaks_after)
+    }
+}
+
+pub(crate) struct Uploading(Vec<u8>);
+
+impl Upload for Uploading {
+    type Finished = Vec<u8>;
+
+    fn write(mut self, bytes: Bytes) -> Later<Result<Uploading, StoreError>> {
+        self.0.extend_from_slice(&bytes);
+        Box::pin(ready(Ok(self)))
+    }
+
+    fn finish(self) -> Later<Result<Vec<u8>, StoreError>> {
+        Box::pin(ready(Ok(self.0)))
+    }
+}
+
+/// Pieces that are there already.
+struct Ready(VecDeque<Result<Bytes, StoreError>>);
+
+impl Ready {
+    fn boxed(pieces: impl Iterator<Item = Bytes>, breaks_after: Option<usize>) -> Box<dyn Pieces> {
+        let mut pieces: VecDeque<_> = pieces.map(Ok).collect();
+        if let Some(count) = breaks_after {
+            pieces.truncate(count);
+            pieces.push_back(Err(StoreError::Unreadable { reason: "block 7 is corrupt".to_owned() }));
+        }
+        Box::new(Ready(pieces))
+    }
+}
+
+impl Pieces for Ready {
+    fn next(mut self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
+        let next = self.0.pop_front().transpose();
+        Box::pin(ready(next.map(|piece| piece.map(|bytes| (bytes, self as Box<dyn Pieces>)))))
+    }
+}
+
+/// A node over such a store.
+pub(crate) struct Running {
+    pub(crate) node: Node<Scripted>,
+    pub(crate) store: Arc<Scripted>,
+}
+
+impl Running {
+    /// One that listens, with its store not opened yet.
+    pub(crate) fn opening(limits: Limits) -> Running {
+        let any = "127.0.0.1:0".parse().expect("an address");
+        let config = Config { limits, ..Config::alone(vec![any], 2) };
+        let node = Node::start(config, Arc::new(RealClock::new())).expect("a free port");
+        let (released, _) = watch::channel(false);
+        let store = Scripted { entities: Mutex::default(), script: Mutex::default(), released };
+        Running { node, store: Arc::new(store) }
+    }
+
+    pub(crate) fn start_with(limits: Limits) -> Running {
+        let running = Running::opening(limits);
+        running.node.open(Arc::clone(&running.store));
+        running
+    }
+
+    pub(crate) fn start() -> Running {
+        Running::start_with(Limits::default())
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        Client::connect(self.node.addresses()[0])
+    }
+}

@@ -1,0 +1,185 @@
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use ladoga_env::Env;
+use ladoga_env::real::RealClock;
+use ladoga_env::sim::{self, Fault, Operation, SimDisk};
+use ladoga_node::embedded::Embedded;
+use ladoga_node::{Config, Node};
+use ladoga_storage::{Durability, Options};
+
+use crate::client::Client;
+
+const DIR: &str = "/data";
+const VALUE: [u8; 10_000] = [b'v'; 10_000];
+
+/// A node over the engine, on a disk that is not there.
+fn start(env: Env) -> Node<Embedded> {
+    let options = Options::new(16 << 20, Durability::Always);
+    let store = Embedded::open(env, Path::new(DIR), options).expect("a store that opens");
+    let any = "127.0.0.1:0".parse().expect("an address");
+    let node = Node::start(Config::alone(vec![any], 2), Arc::new(RealClock::new())).expect("a free port");
+    node.open(Arc::new(store));
+    node
+}
+
+fn connect(node: &Node<Embedded>) -> Client {
+    Client::connect(node.addresses()[0])
+}
+
+/// Bytes that do not compress.
+fn noise(seed: u64) -> Vec<u8> {
+    let mut state = seed | 1;
+    let words = std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    });
+    words.take(VALUE.len() / 8).flatten().collect()
+}
+
+/// Puts until a put is refused; answers how many were taken, and the status of the one that was not.
+fn put_until_refused(client: &mut Client) -> (usize, u16) {
+    for index in 0..10_000 {
+        let answer = client.put(&format!("key{index}"), &noise(index as u64 + 1));
+        if answer.status != 201 {
+            return (index, answer.status);
+        }
+    }
+    panic!("the disk never ends")
+}
+
+fn used_bytes(disk: &SimDisk) -> u64 {
+    disk.paths().iter().filter_map(|path| disk.file_len(path).ok()).sum()
+}
+
+#[test]
+fn a_full_disk_takes_deletes_and_reads_and_puts_again_when_there_is_room() {
+    let (env, disk, _) = sim::env(1);
+    let node = start(env);
+    let mut client = connect(&node);
+    disk.set_capacity(used_bytes(&disk) + (40 << 20));
+    let (taken, status) = put_until_refused(&mut client);
+    assert_eq!(status, 507, "after {taken}");
+    // Compaction may make room; now it does not.
+    disk.set_capacity(0);
+    // What was refused was too much to read away.
+    let mut client = connect(&node);
+    assert_eq!(client.get("/v0/status").status, 200);
+    while client.put("key0", b"small").status == 201 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    // Puts and deletes that are committed together fare differently.
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let node = &node;
+            scope.spawn(move || {
+                let mut client = connect(node);
+                for index in 0..50 {
+                    let key = format!("key{}", thread * 50 + index);
+                    if thread % 2 == 0 {
+                        assert_eq!(client.put(&key, b"small").status, 507);
+                    } else {
+                        assert_eq!(client.delete(&key).status, 202);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(client.get("/v0/entity?id=key1").body, noise(2));
+    assert_eq!(client.get("/v0/entity?id=key50").status, 404);
+    disk.set_capacity(None);
+    while client.put("again", b"value").status == 507 {
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(client.get("/v0/entity?id=again").text(), "value");
+    assert_eq!(node.stop(), Ok(()));
+}
+
+#[test]
+fn a_failed_sync_ends_the_writes_and_not_the_reads() {
+    let (env, disk, _) = sim::env(2);
+    let node = start(env);
+    let mut client = connect(&node);
+    assert_eq!(client.put("before", b"value").status, 201);
+    disk.fail_operation(0, Fault::io().on(Operation::Sync).on_path("wal"));
+    let answer = client.put("failed", b"value");
+    assert_eq!(answer.status, 503);
+    assert!(answer.head.contains("\r\nretry-after: 1\r\n"), "{answer:?}");
+    for _ in 0..3 {
+        assert_eq!(client.put("after", b"value").status, 503);
+        assert_eq!(client.delete("before").status, 503);
+    }
+    let status = client.get("/v0/status");
+    assert_eq!(status.status, 503);
+    assert!(status.text().contains("restarted") && status.text().contains("sync"), "{status:?}");
+    assert_eq!(client.get("/v0/entity?id=before").text(), "value");
+    assert!(client.get("/metrics").text().contains("ladoga_write_state{state=\"failed\"} 1\n"));
+    // Whatever closing has to say about it, it ends.
+    let _ = node.stop();
+}
+
+#[test]
+fn what_memory_does_not_have_comes_from_the_disk() {
+    let (env, disk, _) = sim::env(3);
+    let node = start(env.clone());
+    let mut client = connect(&node);
+    for index in 0..500 {
+        assert_eq!(client.put(&format!("key{index}"), &VALUE).status, 201);
+    }
+    let large = vec![b'l'; 1 << 20];
+    assert_eq!(client.put("large", &large).status, 201);
+    assert_eq!(node.stop(), Ok(()));
+    disk.set_cached(false);
+    let node = start(env);
+    let mut client = connect(&node);
+    for index in 0..500 {
+        assert_eq!(client.get(&format!("/v0/entity?id=key{index}")).body, VALUE);
+    }
+    assert_eq!(client.get("/v0/entity?id=absent").status, 404);
+    assert!(client.get("/v0/entity?id=large").body == large);
+    assert!(!client.get("/metrics").text().contains("ladoga_io_jobs_total 0\n"));
+    assert_eq!(node.stop(), Ok(()));
+}
+
+#[test]
+fn a_clock_that_was_set_back_does_not_make_writes_older() {
+    let (env, _disk, clock) = sim::env(4);
+    let node = start(env.clone());
+    assert_eq!(connect(&node).put("k", b"first").status, 201);
+    assert_eq!(node.stop(), Ok(()));
+    clock.jump_wall_ms(-1_000_000);
+    let node = start(env);
+    let mut client = connect(&node);
+    assert_eq!(client.put("k", b"second").status, 201);
+    assert_eq!(client.get("/v0/entity?id=k").text(), "second");
+    assert_eq!(node.stop(), Ok(()));
+}
+
+#[test]
+fn many_writers_share_groups_and_all_are_answered() {
+    const WRITERS: usize = 16;
+    let (env, _disk, _) = sim::env(5);
+    let node = start(env);
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let node = &node;
+            scope.spawn(move || {
+                let mut client = connect(node);
+                for index in 0..200 {
+                    let key = format!("{writer}-{index}");
+                    assert_eq!(client.put(&key, key.as_bytes()).status, 201);
+                    assert_eq!(client.get(&format!("/v0/entity?id={key}")).text(), key);
+                }
+            });
+        }
+    });
+    let metrics = connect(&node).get("/metrics");
+    let entries = format!("ladoga_commit_entries_total {}\n", WRITERS * 200);
+    assert!(metrics.text().contains(&entries), "{}", metrics.text());
+    assert!(metrics.text().contains("ladoga_commit_queue_units 0\n"), "{}", metrics.text());
+    assert_eq!(node.stop(), Ok(()));
+}

@@ -1,0 +1,89 @@
+use crate::scripted::{LARGE_BYTES, Running, Script};
+
+const LARGE: usize = LARGE_BYTES as usize * 3 + 7;
+
+fn with_a_large_value() -> (Running, Vec<u8>) {
+    let running = Running::start();
+    let value: Vec<u8> = (0..LARGE).map(|index| index as u8).collect();
+    running.store.insert("large", &value);
+    running.store.insert("small", b"value");
+    (running, value)
+}
+
+#[test]
+fn a_large_value_and_a_range_go_through_a_connection_that_goes_on() {
+    let (running, value) = with_a_large_value();
+    let mut client = running.connect();
+    for _ in 0..3 {
+        let answer = client.get("/v0/entity?id=large");
+        assert!(answer.status == 200 && !answer.closes() && answer.body == value);
+        assert!(answer.head.contains("\r\ncontent-type: application/octet-stream\r\n"), "{}", answer.head);
+        assert!(answer.head.contains("\r\ndate: "), "{}", answer.head);
+        assert_eq!(client.get("/v0/entity?id=small").text(), "value");
+    }
+    // All of it in one packet, what comes behind a stream included.
+    client.send("GET /v0/entity?id=large HTTP/1.1\r\n\r\nGET /v0/entity?id=small HTTP/1.1\r\n\r\n".repeat(5));
+    for _ in 0..5 {
+        assert!(client.answer().body == value);
+        assert_eq!(client.answer().text(), "value");
+    }
+}
+
+#[test]
+fn a_large_value_comes_in_and_out_as_it_was() {
+    let running = Running::start();
+    let value: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
+    let mut client = running.connect();
+    assert_eq!(client.put("k", &value).status, 201);
+    assert!(running.store.value("k").as_ref() == Some(&value));
+    assert!(client.get("/v0/entity?id=k").body == value);
+    client.send("HEAD /v0/entity?id=k HTTP/1.1\r\n\r\n");
+    assert!(client.head().contains("\r\ncontent-length: 800000\r\n"));
+    assert_eq!(client.get("/v0/status").status, 200);
+}
+
+#[test]
+fn what_breaks_off_is_not_taken_for_a_whole() {
+    let (running, value) = with_a_large_value();
+    running.store.tell(Script { breaks_after: Some(2), ..Script::default() });
+    let mut client = running.connect();
+    client.send("GET /v0/entity?id=large HTTP/1.1\r\n\r\n");
+    assert!(client.head().starts_with("http/1.1 200 ok\r\n"));
+    let (sent, in_order) = client.rest();
+    assert!(!in_order && sent.len() < value.len() && value.starts_with(&sent));
+
+    running.store.tell(Script { breaks_after: Some(1), ..Script::default() });
+    for version in ["1.0", "1.1"] {
+        let mut client = running.connect();
+        client.send(format!("GET /v0/entities?start=a HTTP/{version}\r\n\r\n"));
+        assert!(client.head().starts_with("http/1.1 200 ok\r\n"));
+        let (sent, in_order) = client.rest();
+        assert!(!in_order && !sent.ends_with(b"0\r\n\r\n"), "HTTP/{version}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_at_all_is_refused() {
+    let (running, _) = with_a_large_value();
+    running.store.tell(Script { breaks_after: Some(0), ..Script::default() });
+    let mut client = running.connect();
+    for target in ["/v0/entity?id=large", "/v0/entities?start=a"] {
+        let answer = client.get(target);
+        assert_eq!(answer.status, 500, "{target}");
+        assert!(answer.text().contains("block 7 is corrupt"), "{answer:?}");
+    }
+    running.store.tell(Script::default());
+    assert_eq!(client.get("/v0/entity?id=small").text(), "value");
+}
+
+#[test]
+fn a_stream_whose_client_wants_to_close_is_the_last() {
+    let (running, value) = with_a_large_value();
+    for header in ["connection: close\r\n", "content-length: 3\r\n"] {
+        let mut client = running.connect();
+        client.send(format!("GET /v0/entity?id=large HTTP/1.1\r\n{header}\r\nabc"));
+        let answer = client.answer();
+        assert!(answer.closes() && answer.body == value, "{header}");
+        assert_eq!(client.rest(), (Vec::new(), true), "{header}");
+    }
+}

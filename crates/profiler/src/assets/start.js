@@ -1,0 +1,7 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const flame = ladogaFlame(data.tree, data.unit);
+  flame.show(data.values);
+  window.ladogaProfile = { flame };
+})();

@@ -1,0 +1,38 @@
+//! Profiles of the running process: where CPU time goes, who allocates, who waits; and what people look at them with.
+//!
+//! ```text
+//! Profiler::start(kind, options) -> Session -> finish() -> Profile -> render(Format) -> bytes
+//! ```
+//!
+//! - [`Kind::Cpu`]: samples of all threads from the kernel (`perf_event_open`), or from per-thread CPU timers where the
+//!   kernel refuses.
+//! - [`Kind::Alloc`]: one sample per so many bytes, where [`ProfilingAllocator`] is the global allocator.
+//! - [`Kind::Lock`]: time off the CPU by call site, from the kernel's context switches; where it refuses, the time spent
+//!   inside [`waiting`].
+//!
+//! One profile of a kind at a time. While none runs, nothing of this costs more than one relaxed load per allocation and
+//! per `waiting`. Linux only.
+
+mod collector;
+mod cpu;
+mod error;
+mod memory;
+mod options;
+mod profile;
+mod recorder;
+mod render;
+mod ring;
+mod session;
+mod stack;
+mod symbols;
+mod sys;
+mod wait;
+
+pub use error::ProfileError;
+pub use options::{FREQUENCY_HZ_MAX, FREQUENCY_HZ_MIN, Kind, Mechanism, Options};
+pub use profile::{Frame, FrameKind, Profile, Sample, StackId, StackTable, Thread};
+pub use render::{Folded, Format, difference_svg};
+pub use session::{Profiler, Session};
+pub use stack::FRAME_POINTERS;
+pub use sys::allocator::ProfilingAllocator;
+pub use wait::site::waiting;

@@ -1,0 +1,135 @@
+//! What to profile, and how.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::ProfileError;
+
+/// Fewest samples per second and thread.
+pub const FREQUENCY_HZ_MIN: u32 = 99;
+/// Most samples per second and thread.
+pub const FREQUENCY_HZ_MAX: u32 = 1000;
+
+const ALLOC_INTERVAL_BYTES_MIN: u64 = 1024;
+const ALLOC_INTERVAL_BYTES_DEFAULT: u64 = 512 * 1024;
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Time on the CPU, in nanoseconds.
+    Cpu,
+    /// Memory asked for, in bytes.
+    Alloc,
+    /// Time spent waiting, in nanoseconds.
+    Lock,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 3] = [Kind::Cpu, Kind::Alloc, Kind::Lock];
+
+    /// The name in URLs and arguments.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Cpu => "cpu",
+            Kind::Alloc => "alloc",
+            Kind::Lock => "lock",
+        }
+    }
+
+    /// What a sample's weight counts: `nanoseconds` or `bytes`.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Kind::Cpu | Kind::Lock => "nanoseconds",
+            Kind::Alloc => "bytes",
+        }
+    }
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Kind::Cpu => "CPU time",
+            Kind::Alloc => "Allocated bytes",
+            Kind::Lock => "Time waiting",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = ProfileError;
+
+    fn from_str(text: &str) -> Result<Self, ProfileError> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| ProfileError::BadOption {
+            option: "kind",
+            found: text.to_owned(),
+            expected: "cpu, alloc or lock".to_owned(),
+        })
+    }
+}
+
+/// Who takes the samples of a CPU or lock profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mechanism {
+    /// The kernel's performance events where it permits them, else the process itself.
+    #[default]
+    Auto,
+    /// `perf_event_open`, or nothing.
+    PerfEvents,
+    /// Inside the process: CPU timers that send `SIGPROF`, and time spent in [`crate::waiting`].
+    InProcess,
+}
+
+/// How to profile. The default suits a production node.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// CPU samples per second and running thread, 99 to 1,000. The default is 499: odd, so that it does not beat with
+    /// timers that tick in round figures.
+    pub frequency_hz: u32,
+    /// Bytes between two samples of an allocation profile, on average.
+    pub alloc_interval_bytes: u64,
+    /// Who takes the samples.
+    pub mechanism: Mechanism,
+    /// Whether a lock profile keeps event loops and timers that wait because there is nothing to do.
+    pub include_idle: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            frequency_hz: 499,
+            alloc_interval_bytes: ALLOC_INTERVAL_BYTES_DEFAULT,
+            mechanism: Mechanism::Auto,
+            include_idle: false,
+        }
+    }
+}
+
+impl Options {
+    pub(crate) fn check(&self) -> Result<(), ProfileError> {
+        if !(FREQUENCY_HZ_MIN..=FREQUENCY_HZ_MAX).contains(&self.frequency_hz) {
+            return Err(ProfileError::BadOption {
+                option: "frequency_hz",
+                found: self.frequency_hz.to_string(),
+                expected: format!("{FREQUENCY_HZ_MIN} to {FREQUENCY_HZ_MAX}"),
+            });
+        }
+        if self.alloc_interval_bytes < ALLOC_INTERVAL_BYTES_MIN {
+            return Err(ProfileError::BadOption {
+                option: "alloc_interval_bytes",
+                found: self.alloc_interval_bytes.to_string(),
+                expected: format!("at least {ALLOC_INTERVAL_BYTES_MIN}"),
+            });
+        }
+        Ok(())
+    }
+
+    /// CPU time that one sample stands for.
+    pub(crate) fn period_ns(&self) -> u64 {
+        1_000_000_000 / u64::from(self.frequency_hz)
+    }
+}

@@ -1,0 +1,202 @@
+//! What a session leaves: samples whose stacks are shared.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::options::Kind;
+
+/// A finished profile.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// What was measured.
+    pub kind: Kind,
+    /// When it began, nanoseconds since 1970.
+    pub started_unix_ns: u64,
+    /// How long it ran.
+    pub duration_ns: u64,
+    /// The weight between two samples: nanoseconds of CPU or bytes; 1 where every event is a sample.
+    pub period: u64,
+    /// The threads that were seen.
+    pub threads: Vec<Thread>,
+    /// All stacks.
+    pub stacks: StackTable,
+    /// In the order of their time.
+    pub samples: Vec<Sample>,
+    /// Samples that found no room.
+    pub dropped: u64,
+    /// What a reader should know: how it was taken, and what is missing.
+    pub notes: Vec<String>,
+}
+
+/// One thread of the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// The kernel's number.
+    pub id: u32,
+    /// Its name, or its number where it had ended before it could be asked.
+    pub name: String,
+}
+
+/// One sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Index into [`Profile::threads`].
+    pub thread: u32,
+    /// Its stack.
+    pub stack: StackId,
+    /// Nanoseconds since the profile began. Of a wait: when it ended.
+    pub at_ns: u64,
+    /// What it stands for, in [`Kind::unit`].
+    pub weight: u64,
+    /// How many events it stands for.
+    pub count: u64,
+}
+
+/// A stack of a [`StackTable`]: its leaf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StackId(pub(crate) u32);
+
+/// One function of a stack.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// The function, demangled.
+    pub function: Arc<str>,
+    /// Its source file, where the debug information says.
+    pub file: Option<Arc<str>>,
+    /// The line in it, or 0.
+    pub line: u32,
+    /// Where it runs.
+    pub kind: FrameKind,
+}
+
+/// Where a frame runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FrameKind {
+    /// A function with a frame of its own.
+    User,
+    /// Inlined into its caller.
+    Inlined,
+    /// The kernel.
+    Kernel,
+    /// No function: something that the profiler says about the stack.
+    Note,
+}
+
+impl Frame {
+    /// A remark in place of a function.
+    pub(crate) fn note(text: &str) -> Self {
+        Frame { function: text.into(), file: None, line: 0, kind: FrameKind::Note }
+    }
+
+    /// The name in graphs: as the function's, with `_[k]` and `_[i]` as the flame graph tools mark them.
+    pub fn label(&self) -> String {
+        let suffix = match self.kind {
+            FrameKind::Kernel => "_[k]",
+            FrameKind::Inlined => "_[i]",
+            FrameKind::User | FrameKind::Note => "",
+        };
+        format!("{}{suffix}", self.function)
+    }
+}
+
+/// Stacks as a tree from the root, so that what they share is kept once.
+#[derive(Debug, Clone, Default)]
+pub struct StackTable {
+    nodes: Vec<Node>,
+    children: HashMap<Node, u32>,
+    frames: Vec<Frame>,
+    frame_ids: HashMap<Frame, u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Node {
+    /// Index + 1 of the caller's node; 0 is the root.
+    parent: u32,
+    frame: u32,
+}
+
+impl StackTable {
+    /// The stack of no frames.
+    pub const EMPTY: StackId = StackId(0);
+
+    /// The stack that calls `frame` at the end of `caller`.
+    pub fn push(&mut self, caller: StackId, frame: &Frame) -> StackId {
+        let frame = match self.frame_ids.get(frame) {
+            Some(id) => *id,
+            None => {
+                let id = self.frames.len() as u32;
+                self.frames.push(frame.clone());
+                self.frame_ids.insert(frame.clone(), id);
+                id
+            }
+        };
+        let node = Node { parent: caller.0, frame };
+        let nodes = &mut self.nodes;
+        let id = self.children.entry(node).or_insert_with(|| {
+            nodes.push(node);
+            nodes.len() as u32
+        });
+        StackId(*id)
+    }
+
+    /// The stack's frames, leaf first.
+    pub fn frames(&self, stack: StackId) -> impl Iterator<Item = &Frame> {
+        let node = |id: u32| id.checked_sub(1).map(|at| self.nodes[at as usize]);
+        std::iter::successors(node(stack.0), move |last| node(last.parent))
+            .map(|node| &self.frames[node.frame as usize])
+    }
+
+    /// How many nodes the tree has.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there is no stack.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+}
+
+impl Profile {
+    /// The sum of all weights.
+    pub fn total_weight(&self) -> u64 {
+        self.samples.iter().map(|sample| sample.weight).sum()
+    }
+
+    /// The weight of samples whose stack has a function with `part` in its name.
+    pub fn weight_of(&self, part: &str) -> u64 {
+        let has =
+            |sample: &&Sample| self.stacks.frames(sample.stack).any(|frame| frame.function.contains(part));
+        self.samples.iter().filter(has).map(|sample| sample.weight).sum()
+    }
+
+    /// The part between two moments since the start, with the same threads and stacks.
+    #[must_use]
+    pub fn between(&self, from_ns: u64, to_ns: u64) -> Profile {
+        let mut part = self.clone();
+        part.samples.retain(|sample| (from_ns..to_ns).contains(&sample.at_ns));
+        part.samples.iter_mut().for_each(|sample| sample.at_ns -= from_ns);
+        part.started_unix_ns += from_ns;
+        part.duration_ns = to_ns.min(self.duration_ns).saturating_sub(from_ns);
+        part
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_share_what_they_have_in_common() {
+        let mut table = StackTable::default();
+        let main = table.push(StackTable::EMPTY, &Frame::note("main"));
+        let a = table.push(main, &Frame::note("a"));
+        let b = table.push(main, &Frame::note("b"));
+        assert_eq!(table.push(main, &Frame::note("a")), a);
+        assert_ne!(a, b);
+        assert_eq!(table.len(), 3);
+        let names: Vec<&str> = table.frames(b).map(|frame| &*frame.function).collect();
+        assert_eq!(names, ["b", "main"]);
+        assert_eq!(table.frames(StackTable::EMPTY).count(), 0);
+    }
+}

@@ -1,0 +1,110 @@
+//! Samples as addresses, while a profile runs. Symbols come later, once per address.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// 64 MB of samples at most; what comes after is counted and dropped.
+pub(crate) const SAMPLES_MAX: usize = 2_000_000;
+/// 24 MB of stacks at most.
+pub(crate) const STACK_NODES_MAX: usize = 1_000_000;
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RawSample {
+    pub(crate) thread: u32,
+    pub(crate) node: u32,
+    pub(crate) at_ns: u64,
+    pub(crate) weight: u64,
+    pub(crate) count: u64,
+}
+
+/// The stacks of addresses form a tree; node 0 is the root.
+#[derive(Default)]
+pub(crate) struct Recorder {
+    children: HashMap<(u32, u64), u32, BuildHasherDefault<AddressHasher>>,
+    /// Parent and address of each node but the root.
+    pub(crate) nodes: Vec<(u32, u64)>,
+    pub(crate) samples: Vec<RawSample>,
+    pub(crate) dropped: u64,
+    /// Names of threads, as they were while they lived.
+    pub(crate) thread_names: HashMap<u32, String>,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Recorder {
+    /// Takes a stack, leaf first. All but the leaf are return addresses: the call is before them.
+    pub(crate) fn intern(&mut self, addresses: &[u64]) -> Option<u32> {
+        let mut node = 0;
+        for (depth, address) in addresses.iter().enumerate().rev() {
+            let address = if depth == 0 { *address } else { address.wrapping_sub(1) };
+            node = match self.children.get(&(node, address)) {
+                Some(child) => *child,
+                None if self.nodes.len() == STACK_NODES_MAX => return None,
+                None => {
+                    self.nodes.push((node, address));
+                    let id = self.nodes.len() as u32;
+                    self.children.insert((node, address), id);
+                    id
+                }
+            };
+        }
+        Some(node)
+    }
+
+    pub(crate) fn record(&mut self, sample: RawSample) {
+        if self.samples.len() < SAMPLES_MAX {
+            self.samples.push(sample);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    pub(crate) fn note_once(&mut self, note: &str) {
+        if !self.notes.iter().any(|known| known == note) {
+            self.notes.push(note.to_owned());
+        }
+    }
+}
+
+/// Addresses need no protection against chosen keys, and the collector's time counts as overhead.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_stacks_are_one_node() {
+        let mut recorder = Recorder::default();
+        let first = recorder.intern(&[10, 21, 31]);
+        assert_eq!(recorder.intern(&[10, 21, 31]), first);
+        assert_ne!(recorder.intern(&[11, 21, 31]), first);
+        assert_eq!(recorder.nodes, [(0, 30), (1, 20), (2, 10), (2, 11)]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        let mut recorder = Recorder::default();
+        let sample = RawSample { thread: 1, node: 0, at_ns: 0, weight: 1, count: 1 };
+        (0..SAMPLES_MAX + 3).for_each(|_| recorder.record(sample));
+        assert_eq!((recorder.samples.len(), recorder.dropped), (SAMPLES_MAX, 3));
+    }
+}

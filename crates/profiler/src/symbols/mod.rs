@@ -1,0 +1,77 @@
+//! From addresses to functions, in the process itself: its own mappings, their debug information, the kernel's table.
+
+mod kernel;
+mod maps;
+mod names;
+
+use std::collections::HashMap;
+
+use crate::profile::{Frame, Profile, Sample, StackId, StackTable, Thread};
+use crate::recorder::Recorder;
+use names::Namer;
+
+/// The frames at the leaf that are the profiler's own: where a sample was taken from inside.
+const OWN_CRATE: &str = "ladoga_profiler::";
+const UNWINDER: &str = "_Unwind_Backtrace";
+
+/// Fills the profile's threads, stacks and samples.
+pub(crate) fn resolve(recorder: &Recorder, started_ns: u64, profile: &mut Profile) {
+    let namer = Namer::of_this_process();
+    let mut frames_of: HashMap<u64, Vec<Frame>> = HashMap::new();
+    let mut threads = Threads { recorder, ids: HashMap::new(), list: Vec::new() };
+    let mut stacks: HashMap<u32, StackId> = HashMap::new();
+    let mut table = StackTable::default();
+    for sample in &recorder.samples {
+        let stack = *stacks
+            .entry(sample.node)
+            .or_insert_with(|| translate(recorder, sample.node, &namer, &mut frames_of, &mut table));
+        profile.samples.push(Sample {
+            thread: threads.index_of(sample.thread),
+            stack,
+            at_ns: sample.at_ns.saturating_sub(started_ns),
+            weight: sample.weight,
+            count: sample.count,
+        });
+    }
+    profile.samples.sort_by_key(|sample| sample.at_ns);
+    profile.stacks = table;
+    profile.threads = threads.list;
+    profile.notes.extend(namer.into_notes());
+}
+
+fn translate(
+    recorder: &Recorder,
+    node: u32,
+    namer: &Namer,
+    frames_of: &mut HashMap<u64, Vec<Frame>>,
+    table: &mut StackTable,
+) -> StackId {
+    let mut frames: Vec<Frame> = Vec::new();
+    let mut at = node;
+    while let Some((parent, address)) = at.checked_sub(1).map(|at| recorder.nodes[at as usize]) {
+        frames.extend_from_slice(frames_of.entry(address).or_insert_with(|| namer.frames(address)));
+        at = parent;
+    }
+    let own = frames
+        .iter()
+        .take_while(|frame| frame.function.contains(OWN_CRATE) || &*frame.function == UNWINDER)
+        .count();
+    frames[own..].iter().rev().fold(StackTable::EMPTY, |stack, frame| table.push(stack, frame))
+}
+
+struct Threads<'a> {
+    recorder: &'a Recorder,
+    ids: HashMap<u32, u32>,
+    list: Vec<Thread>,
+}
+
+impl Threads<'_> {
+    fn index_of(&mut self, id: u32) -> u32 {
+        *self.ids.entry(id).or_insert_with(|| {
+            let known = self.recorder.thread_names.get(&id);
+            let name = known.cloned().unwrap_or_else(|| format!("thread {id}"));
+            self.list.push(Thread { id, name });
+            self.list.len() as u32 - 1
+        })
+    }
+}

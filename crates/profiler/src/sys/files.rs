@@ -1,0 +1,53 @@
+//! What the profiler reads from `/proc`. It profiles the real process and no simulated one, so these reads do not go
+//! through the node's disk seam.
+#![expect(clippy::disallowed_methods, reason = "/proc and the executable describe the real process only")]
+
+use std::io::Read;
+use std::path::Path;
+
+/// Numbers of all threads of this process.
+pub(crate) fn thread_ids() -> Vec<u32> {
+    let Ok(entries) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The thread's name, at most 15 bytes as the kernel keeps it.
+pub(crate) fn thread_name(id: u32) -> Option<String> {
+    let bytes = std::fs::read(format!("/proc/self/task/{id}/comm")).ok()?;
+    Some(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+}
+
+pub(crate) fn memory_maps() -> String {
+    std::fs::read("/proc/self/maps").map_or_else(|_| String::new(), |bytes| lossy(&bytes))
+}
+
+pub(crate) fn kernel_symbols() -> String {
+    std::fs::read("/proc/kallsyms").map_or_else(|_| String::new(), |bytes| lossy(&bytes))
+}
+
+/// The first bytes of a file; fewer where it is shorter, none where it cannot be read.
+pub(crate) fn head_of(path: &Path, bytes_max: u64) -> Vec<u8> {
+    let mut head = Vec::new();
+    if let Ok(file) = std::fs::File::open(path) {
+        // What was read before an error is as good as a short file.
+        let _ = file.take(bytes_max).read_to_end(&mut head);
+    }
+    head
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_thread_is_among_the_threads() {
+        let own = crate::sys::calls::thread_id();
+        assert!(thread_ids().contains(&own));
+        assert!(thread_name(own).is_some_and(|name| !name.is_empty()));
+        assert!(memory_maps().contains("r-xp"));
+    }
+}

@@ -1,0 +1,105 @@
+//! A compaction meets corrupt bytes: the table stays where it is, everything else goes on.
+
+use std::path::PathBuf;
+
+use ladoga_env::sim::{Fault, Operation};
+use ladoga_storage::{Durability, Engine, Error, LEVELS, WriteState};
+
+use crate::support::{Machine, Model, Write, settle, tiny_options, write};
+
+fn put(engine: &Engine, model: &mut Model, n: u64, timestamp: u64) {
+    let writes = [Write::put(format!("key-{:04}", n % 300), timestamp, 120)];
+    write(engine, &writes).unwrap();
+    model.apply(&writes);
+}
+
+fn tables(engine: &Engine) -> Vec<u64> {
+    engine.statistics().levels.iter().map(|level| level.tables).collect()
+}
+
+fn table_paths(machine: &Machine) -> Vec<PathBuf> {
+    machine.disk.paths().into_iter().filter(|path| path.extension().is_some_and(|e| e == "sst")).collect()
+}
+
+/// A store with tables down to level 2 and none in memory.
+fn store() -> (Machine, Model) {
+    let machine = Machine::new(6, tiny_options(Durability::Always));
+    let engine = machine.open().unwrap();
+    let mut model = Model::default();
+    for n in 0..900 {
+        put(&engine, &mut model, n * 7, 1 + n);
+        engine.step().unwrap();
+    }
+    engine.seal().unwrap();
+    settle(&engine).unwrap();
+    assert!(tables(&engine)[2] > 0, "{:?}", tables(&engine));
+    engine.close().unwrap();
+    drop(engine);
+    (machine, model)
+}
+
+/// Reads what can be read; the answer is how many keys cannot.
+fn unreadable(engine: &Engine, model: &Model, damaged: &PathBuf) -> usize {
+    let mut count = 0;
+    for key in model.keys() {
+        match engine.get(key).map(|value| value.map(|value| value.read().unwrap())) {
+            Ok(found) => assert_eq!(found.as_deref(), model.get(key, 0)),
+            Err(Error::Corruption { path, .. }) => {
+                assert_eq!(path, *damaged);
+                count += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    count
+}
+
+#[test]
+fn a_damaged_table_stays_and_everything_else_goes_on() {
+    let (machine, _) = store();
+    for damaged in table_paths(&machine) {
+        let (machine, mut model) = store();
+        machine.disk.flip_bit(&damaged, 50, 3).unwrap();
+        let engine = machine.open().unwrap();
+        let before = unreadable(&engine, &model, &damaged);
+        for n in 0..2000 {
+            put(&engine, &mut model, n * 11, 10_000 + n);
+            engine.step().unwrap();
+        }
+        engine.seal().unwrap();
+        settle(&engine).unwrap();
+        assert_eq!(engine.write_state(), WriteState::Open);
+        assert!(unreadable(&engine, &model, &damaged) <= before.max(40), "{damaged:?}");
+        assert!(machine.disk.file_len(&damaged).is_ok(), "{damaged:?} is evidence");
+        let now = tables(&engine);
+        assert!(now[0] < 6, "{damaged:?}: writers would be slowed down for ever: {now:?}");
+        assert!(now[1..LEVELS].iter().sum::<u64>() > 0);
+        engine.close().unwrap();
+        let engine = machine.open().unwrap();
+        unreadable(&engine, &model, &damaged);
+    }
+}
+
+#[test]
+fn a_compaction_that_fails_is_done_again_and_leaves_nothing_behind() {
+    let (machine, mut model) = store();
+    let engine = machine.open().unwrap();
+    for operation in [Operation::Create, Operation::Write, Operation::Sync, Operation::Read, Operation::Open]
+    {
+        for n in 0..60 {
+            put(&engine, &mut model, n * 5, 20_000 + n + 100 * operation as u64);
+            engine.seal().unwrap();
+            if n % 3 == 0 {
+                machine.disk.fail_operation(0, Fault::io().on(operation).on_path("tables"));
+            }
+            while !matches!(engine.step(), Ok(false)) {}
+            machine.disk.clear_faults();
+        }
+    }
+    model.assert_held_by(&engine, 0, "done again");
+    assert_eq!(engine.write_state(), WriteState::Open);
+    settle(&engine).unwrap();
+    assert_eq!(table_paths(&machine).len() as u64, tables(&engine).iter().sum::<u64>());
+    drop(engine);
+    machine.assert_sound("dropped");
+}

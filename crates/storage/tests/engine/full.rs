@@ -1,0 +1,200 @@
+//! The disk fills up: puts are refused, all else goes on, nothing is lost, and with room everything comes back.
+
+use ladoga_env::Disk;
+use ladoga_env::sim::{Fault, Operation};
+use ladoga_storage::{Durability, Engine, Error, Options, WriteState};
+
+use crate::support::{Machine, Model, Write, settle, tiny_options, write};
+
+fn options() -> Options {
+    Options { reserve_bytes: Some(64 << 10), ..tiny_options(Durability::Always) }
+}
+
+fn used(machine: &Machine) -> u64 {
+    machine.disk.set_capacity(None);
+    (1 << 40) - machine.disk.free_bytes(&machine.dir).unwrap()
+}
+
+/// A store to which puts go until they are refused.
+struct Filled {
+    machine: Machine,
+    engine: Engine,
+    model: Model,
+    timestamp: u64,
+}
+
+impl Filled {
+    fn new(options: Options, capacity_bytes: u64) -> Filled {
+        let machine = Machine::new(5, options);
+        let engine = machine.open().unwrap();
+        machine.disk.set_capacity(capacity_bytes);
+        let mut filled = Filled { machine, engine, model: Model::default(), timestamp: 0 };
+        filled.fill();
+        filled
+    }
+
+    fn put(&mut self, key: String) -> Result<(), Error> {
+        self.timestamp += 1;
+        let writes = [match self.timestamp % 9 {
+            0 => Write::blob(key, self.timestamp, 2000),
+            _ => Write::put(key, self.timestamp, 400),
+        }];
+        write(&self.engine, &writes)?;
+        self.model.apply(&writes);
+        Ok(())
+    }
+
+    /// Writes and works until a put is refused for want of room.
+    fn fill(&mut self) {
+        for n in 0.. {
+            assert!(n < 20_000, "never full");
+            match self.put(format!("key-{n:05}")) {
+                Ok(()) => {}
+                Err(error) if error.is_disk_full() => return,
+                Err(error) => panic!("{error}"),
+            }
+            if let Err(error) = self.engine.step() {
+                assert!(error.is_disk_full(), "{error}");
+            }
+        }
+    }
+
+    fn delete(&mut self, n: u64) {
+        self.timestamp += 1;
+        let writes = [Write::delete(format!("key-{n:05}"), self.timestamp)];
+        write(&self.engine, &writes).unwrap();
+        self.model.apply(&writes);
+    }
+
+    fn assert_holds(&self, context: &str) {
+        self.model.assert_held_by(&self.engine, self.machine.now_ms(), context);
+    }
+
+    fn assert_survives(mut self, context: &str) {
+        self.assert_holds(context);
+        let machine = self.machine;
+        drop(self.engine);
+        machine.assert_sound(context);
+        self.engine = machine.open().unwrap();
+        self.model.assert_held_by(&self.engine, machine.now_ms(), &format!("{context}, opened again"));
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_puts_while_deletes_and_reads_go_on() {
+    let mut filled = Filled::new(options(), 400 << 10);
+    assert_eq!(filled.engine.write_state(), WriteState::DiskFull);
+    let refused = filled.put("more".to_owned());
+    assert!(
+        matches!(refused, Err(Error::DiskFull { free_bytes, needed_bytes })
+        if free_bytes < needed_bytes && needed_bytes == 64 << 10),
+        "{refused:?}"
+    );
+    assert!(filled.engine.create_blob().is_err_and(|error| error.is_disk_full()));
+    assert!(filled.engine.statistics().refused_full > 0);
+    filled.assert_holds("full");
+    (0..50).for_each(|n| filled.delete(n));
+    filled.assert_holds("deleted");
+    filled.assert_survives("full");
+}
+
+#[test]
+fn puts_come_back_by_themselves_once_there_is_room() {
+    let mut filled = Filled::new(options(), 400 << 10);
+    filled.machine.disk.set_capacity(600 << 10);
+    filled.put("more".to_owned()).unwrap();
+    assert_eq!(filled.engine.write_state(), WriteState::Open);
+    filled.fill();
+    filled.assert_survives("full again");
+}
+
+#[test]
+fn deleting_makes_room_for_puts() {
+    let mut filled = Filled::new(options(), 400 << 10);
+    let count = filled.model.keys().count() as u64;
+    for n in 0..count {
+        filled.delete(n);
+        if n % 10 == 0 {
+            filled.engine.settle_before(filled.timestamp);
+            // Fails where even a flush has no room, and goes on once there is some.
+            _ = filled.engine.step();
+        }
+    }
+    filled.engine.settle_before(filled.timestamp + 1);
+    filled.engine.seal().unwrap();
+    settle(&filled.engine).unwrap();
+    assert_eq!(filled.engine.write_state(), WriteState::Open);
+    filled.put("more".to_owned()).unwrap();
+    filled.fill();
+    filled.assert_survives("full again");
+}
+
+/// No reserve, so that flushes, compactions, rotations and the manifest meet the end of the disk themselves.
+#[test]
+fn whatever_meets_the_end_of_the_disk_loses_nothing() {
+    for extra in 0..40 {
+        let options = Options { reserve_bytes: Some(0), ..options() };
+        let mut filled = Filled::new(options, (150 << 10) + extra * 1111);
+        let context = format!("{extra}");
+        assert_ne!(filled.engine.write_state(), WriteState::Poisoned, "{context}");
+        filled.assert_holds(&context);
+        // Still full: closing does what it can.
+        if extra % 2 == 0 {
+            filled.engine.close().unwrap();
+            drop(filled.engine);
+            filled.machine.disk.set_capacity(None);
+            filled.machine.assert_sound(&context);
+            filled.engine = filled.machine.open().unwrap();
+        }
+        filled.machine.disk.set_capacity(None);
+        filled.put("more".to_owned()).unwrap();
+        settle(&filled.engine).unwrap();
+        filled.assert_survives(&context);
+    }
+}
+
+/// The system says that there is no room although there was: copy-on-write file systems, quotas.
+#[test]
+fn no_operation_that_finds_the_disk_full_poisons() {
+    for operation in [Operation::Write, Operation::Allocate, Operation::Create] {
+        for n in 0..400 {
+            let machine = Machine::new(n, tiny_options(Durability::Always));
+            let engine = machine.open().unwrap();
+            machine.disk.fail_operation(n, Fault::storage_full().on(operation).on_path("wal"));
+            let mut model = Model::default();
+            for n in 0..60 {
+                let writes = [Write::put(format!("key-{n}"), n + 1, 300)];
+                match write(&engine, &writes) {
+                    Ok(()) => model.apply(&writes),
+                    Err(error) => assert!(error.is_disk_full(), "{error}"),
+                }
+            }
+            assert_eq!(engine.write_state(), WriteState::Open, "{operation:?} {n}");
+            model.assert_held_by(&engine, 0, "open");
+            if machine.disk.faults_hit() == 0 {
+                break;
+            }
+            drop(engine);
+            machine.assert_sound("dropped");
+            model.assert_held_by(&machine.open().unwrap(), 0, "opened again");
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_named_at_open_and_takes_nothing() {
+    let filled = Filled::new(options(), 400 << 10);
+    let Filled { machine, engine, model, .. } = filled;
+    drop(engine);
+    let used = used(&machine);
+    for room in (0..20_000).step_by(500) {
+        machine.disk.set_capacity(used + room);
+        match machine.open() {
+            Ok(engine) => model.assert_held_by(&engine, 0, &format!("{room} bytes of room")),
+            Err(error) => assert!(error.is_disk_full(), "{room} bytes of room: {error}"),
+        }
+    }
+    machine.disk.set_capacity(None);
+    machine.assert_sound("with room");
+    model.assert_held_by(&machine.open().unwrap(), 0, "with room");
+}

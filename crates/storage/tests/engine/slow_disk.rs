@@ -1,0 +1,87 @@
+//! A disk whose syncs take a while, for real: others have time to queue up behind one.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ladoga_env::{Disk, File, Lock, OpenMode};
+
+const SYNC: Duration = Duration::from_millis(2);
+
+pub(crate) struct SlowDisk(pub(crate) Arc<dyn Disk>);
+
+struct SlowFile(Arc<dyn File>);
+
+impl Disk for SlowDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(SlowFile(self.0.open(path, mode)?)))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.0.list(dir)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.0.create_dir_all(dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.remove(path)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.hard_link(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.0.sync_dir(dir)
+    }
+
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        self.0.free_bytes(dir)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
+        self.0.lock(path)
+    }
+}
+
+impl File for SlowFile {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read_exact_at(buffer, offset)
+    }
+
+    fn try_read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool> {
+        self.0.try_read_exact_at(buffer, offset)
+    }
+
+    fn write_all_at(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(buffer, offset)
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        self.0.allocate(len)
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.0.truncate(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        std::thread::sleep(SYNC);
+        self.0.sync_data()
+    }
+
+    fn start_writeback(&self, offset: u64, len: u64) {
+        self.0.start_writeback(offset, len);
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+}

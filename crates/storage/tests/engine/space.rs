@@ -1,0 +1,263 @@
+//! The space of what is deleted and overwritten comes back; what snapshots hold stays; tombstones hide what comes late.
+
+use std::time::Duration;
+
+use ladoga_env::Disk;
+use ladoga_storage::{Durability, Engine, Error, Snapshot};
+
+use crate::support::{Change, Machine, Model, Write, bytes, forward, settle, tiny_options, write};
+
+fn open() -> (Machine, Engine) {
+    let machine = Machine::new(9, tiny_options(Durability::Never));
+    let engine = machine.open().unwrap();
+    (machine, engine)
+}
+
+fn used(machine: &Machine, part: &str) -> u64 {
+    let paths = machine.disk.paths().into_iter().filter(|path| path.to_string_lossy().contains(part));
+    paths.map(|path| machine.disk.file_len(path).unwrap()).sum()
+}
+
+fn flush(engine: &Engine) {
+    engine.seal().unwrap();
+    settle(engine).unwrap();
+}
+
+#[test]
+fn what_is_overwritten_does_not_stay() {
+    let (machine, engine) = open();
+    let mut timestamp = 0;
+    for _ in 0..40 {
+        for n in 0..20 {
+            timestamp += 1;
+            write(&engine, &[Write::put(format!("key-{n}"), timestamp, 500)]).unwrap();
+        }
+        flush(&engine);
+    }
+    let live = 20 * 500;
+    let used = used(&machine, "tables");
+    // Four tables in level 0, and one copy of each key in each of the levels that have been reached.
+    assert!(used < live * 8, "{used} bytes of tables for {live} live: {:?}", engine.statistics().levels);
+}
+
+#[test]
+fn what_is_deleted_goes_and_so_do_its_tombstones_once_no_older_write_can_come() {
+    let (machine, engine) = open();
+    for n in 0..300_u64 {
+        write(&engine, &[Write::put(format!("key-{n}"), 1000 + n, 300)]).unwrap();
+    }
+    flush(&engine);
+    for n in 0..300_u64 {
+        write(&engine, &[Write::delete(format!("key-{n}"), 2000 + n)]).unwrap();
+    }
+    flush(&engine);
+    assert!(forward(engine.snapshot().range(b"", None)).is_empty());
+    assert!(used(&machine, "tables") > 0, "tombstones wait for older writes");
+    engine.settle_before(3000);
+    settle(&engine).unwrap();
+    assert_eq!(used(&machine, "tables"), 0, "{:?}", engine.statistics().levels);
+    assert!(engine.statistics().levels.iter().all(|level| level.records == 0));
+}
+
+#[test]
+fn blob_files_go_with_what_named_them() {
+    let (machine, engine) = open();
+    for n in 0..10_u64 {
+        write(&engine, &[Write::blob(format!("key-{n}"), 1000 + n, 5000)]).unwrap();
+    }
+    flush(&engine);
+    assert_eq!(engine.statistics().blob_files, 10);
+    for n in 0..10_u64 {
+        let writes = match n % 3 {
+            0 => [Write::blob(format!("key-{n}"), 2000 + n, 400)],
+            1 => [Write::put(format!("key-{n}"), 2000 + n, 10)],
+            _ => [Write::delete(format!("key-{n}"), 2000 + n)],
+        };
+        write(&engine, &writes).unwrap();
+    }
+    flush(&engine);
+    engine.settle_before(3000);
+    settle(&engine).unwrap();
+    assert_eq!(engine.statistics().blob_files, 4);
+    let files: u64 =
+        machine.disk.paths().iter().filter(|p| p.extension().is_some_and(|e| e == "blob")).count() as u64;
+    assert_eq!((files, used(&machine, "blobs")), (4, 4 * (400 + 20)));
+    engine.close().unwrap();
+    machine.assert_sound("closed");
+}
+
+#[test]
+fn a_blob_that_nobody_names_goes() {
+    let (machine, engine) = open();
+    let mut writer = engine.create_blob().unwrap();
+    writer.write(&[7; 300_000]).unwrap();
+    drop(writer.finish().unwrap());
+    let mut unfinished = engine.create_blob().unwrap();
+    unfinished.write(&[7; 600_000]).unwrap();
+    drop(unfinished);
+    engine.step().unwrap();
+    assert_eq!(used(&machine, "blobs"), 0);
+    // A crash leaves what was begun; the next open takes it away.
+    let mut writer = engine.create_blob().unwrap();
+    writer.write(&[7; 600_000]).unwrap();
+    machine.disk.kill_process();
+    drop((writer, engine));
+    assert!(used(&machine, "blobs") > 0);
+    let engine = machine.open().unwrap();
+    assert_eq!(used(&machine, "blobs"), 0);
+    drop(engine);
+}
+
+#[test]
+fn a_large_value_is_read_while_its_key_is_overwritten_and_its_file_goes_afterwards() {
+    let (machine, engine) = open();
+    write(&engine, &[Write::blob("key", 1, 700_000)]).unwrap();
+    let value = engine.get(b"key").unwrap().unwrap();
+    write(&engine, &[Write::put("key", 2, 10)]).unwrap();
+    flush(&engine);
+    assert_eq!(bytes(&value), crate::support::filled(1, 700_000));
+    assert!(used(&machine, "blobs") > 700_000);
+    drop(value);
+    settle(&engine).unwrap();
+    assert_eq!(used(&machine, "blobs"), 0);
+}
+
+#[test]
+fn a_snapshot_keeps_what_it_shows_until_it_is_dropped() {
+    let (machine, engine) = open();
+    let mut model = Model::default();
+    for n in 0..30_u64 {
+        let writes =
+            [Write::put(format!("key-{n}"), 1000 + n, 300), Write::blob(format!("blob-{n}"), 1000 + n, 900)];
+        write(&engine, &writes).unwrap();
+        model.apply(&writes);
+    }
+    flush(&engine);
+    let snapshot = engine.snapshot();
+    let range = snapshot.range(b"", None);
+    for n in 0..30_u64 {
+        let writes =
+            [Write::delete(format!("key-{n}"), 2000 + n), Write::delete(format!("blob-{n}"), 2000 + n)];
+        write(&engine, &writes).unwrap();
+    }
+    engine.settle_before(3000);
+    flush(&engine);
+    assert!(forward(engine.snapshot().range(b"", None)).is_empty());
+    assert_eq!(forward(snapshot.range(b"", None)), model.range(b"", None, 0));
+    assert_eq!(forward(range), model.range(b"", None, 0));
+    drop(snapshot);
+    // The memtables first, and then the tables that they kept.
+    settle(&engine).unwrap();
+    settle(&engine).unwrap();
+    assert_eq!(
+        (used(&machine, "tables"), used(&machine, "blobs")),
+        (0, 0),
+        "{:?}",
+        engine.statistics().levels
+    );
+}
+
+/// A late write lies above the tombstone that hides it: the tombstone may not go down past it and vanish.
+#[test]
+fn a_tombstone_does_not_go_while_an_older_write_lies_above_it() {
+    for in_memory in [true, false] {
+        let (_machine, engine) = open();
+        write(&engine, &[Write::delete("key", 500)]).unwrap();
+        flush(&engine);
+        write(&engine, &[Write::put("key", 100, 10)]).unwrap();
+        if !in_memory {
+            engine.seal().unwrap();
+            engine.step().unwrap();
+        }
+        engine.settle_before(1000);
+        settle(&engine).unwrap();
+        assert!(engine.get(b"key").unwrap().is_none(), "in memory: {in_memory}");
+        assert!(forward(engine.snapshot().range(b"", None)).is_empty(), "in memory: {in_memory}");
+    }
+}
+
+#[test]
+fn an_expired_value_goes_and_what_it_hides_does_not_come_back() {
+    let (machine, engine) = open();
+    write(&engine, &[Write::put("key", 1, 100), Write::put("other", 1, 100)]).unwrap();
+    flush(&engine);
+    let expires_at_ms = machine.now_ms() + 1000;
+    let change = Change::Put { len: 200, expires_at_ms };
+    write(&engine, &[Write { key: b"key".to_vec(), timestamp: 2, change }]).unwrap();
+    flush(&engine);
+    machine.clock.advance(Duration::from_millis(999));
+    assert_eq!(engine.get(b"key").unwrap().unwrap().len(), 200);
+    machine.clock.advance(Duration::from_millis(1));
+    assert!(engine.get(b"key").unwrap().is_none());
+    engine.settle_before(10);
+    for n in 0..200_u64 {
+        write(&engine, &[Write::put(format!("more-{n}"), 100 + n, 300)]).unwrap();
+    }
+    flush(&engine);
+    assert!(engine.get(b"key").unwrap().is_none());
+    assert_eq!(engine.get(b"other").unwrap().unwrap().len(), 100);
+}
+
+/// Fills one memtable, and flushes it.
+fn fill_memtable(engine: &Engine, timestamp: &mut u64) {
+    let flushes = engine.statistics().flushes;
+    while engine.statistics().flushes == flushes {
+        *timestamp += 1;
+        write(engine, &[Write::put(format!("key-{}", *timestamp % 50), *timestamp, 200)]).unwrap();
+        settle(engine).unwrap();
+    }
+}
+
+#[test]
+fn the_oldest_snapshots_are_given_up_when_together_they_keep_too_many_memtables() {
+    let (_machine, engine) = open();
+    let mut timestamp = 1;
+    write(&engine, &[Write::put("key", 1, 10)]).unwrap();
+    let shows_it = |snapshot: &Snapshot| match snapshot.get(b"key") {
+        Ok(value) => value.is_some_and(|value| value.len() == 10),
+        Err(Error::SnapshotTooOld { pinned_bytes }) => {
+            assert!(pinned_bytes > 0);
+            assert!(matches!(snapshot.range(b"", None).next(), Err(Error::SnapshotTooOld { .. })));
+            false
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let mut kept = Vec::new();
+    for count in 1..12_usize {
+        kept.push(engine.snapshot());
+        fill_memtable(&engine, &mut timestamp);
+        engine.step().unwrap();
+        let given_up = kept.iter().take_while(|snapshot| !shows_it(snapshot)).count();
+        assert!(kept[given_up..].iter().all(shows_it), "the oldest go first");
+        // Each keeps one memtable, and there is room for four, which are not quite full.
+        assert!(
+            (count.saturating_sub(6)..=count.saturating_sub(3)).contains(&given_up),
+            "{given_up} of {count}"
+        );
+    }
+    assert!(shows_it(&engine.snapshot()));
+}
+
+#[test]
+fn the_disk_of_a_store_without_data_is_almost_empty() {
+    let (machine, engine) = open();
+    for n in 0..200_u64 {
+        write(&engine, &[Write::put(format!("key-{n}"), 1 + n, 300)]).unwrap();
+    }
+    flush(&engine);
+    for n in 0..200_u64 {
+        write(&engine, &[Write::delete(format!("key-{n}"), 1000 + n)]).unwrap();
+    }
+    engine.settle_before(2000);
+    engine.close().unwrap();
+    let engine = machine.open().unwrap();
+    engine.settle_before(2000);
+    settle(&engine).unwrap();
+    engine.close().unwrap();
+    drop(engine);
+    let engine = machine.open().unwrap();
+    let used = (1 << 40) - machine.disk.free_bytes(&machine.dir).unwrap();
+    // Its next log segments and a manifest.
+    assert!(used < 64 << 10, "{used} bytes: {:?}", machine.disk.paths());
+    drop(engine);
+}

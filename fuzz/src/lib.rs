@@ -1,0 +1,8 @@
+//! The fuzz targets as functions, and the seeds to begin from.
+//!
+//! `fuzz_targets/` wraps them for libFuzzer; `tests/smoke.rs` runs them for a moment on stable Rust.
+
+mod seeds;
+
+pub use ladoga_storage::fuzzing::{block, manifest, table_footer, wal};
+pub use seeds::{Seeds, seeds};

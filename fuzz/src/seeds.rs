@@ -15,6 +15,8 @@ pub struct Seeds {
     pub manifests: Vec<Vec<u8>>,
     /// Tables, of each compression.
     pub tables: Vec<Vec<u8>>,
+    /// The first blocks of those: as they stand in the file, without their checksums.
+    pub blocks: Vec<Vec<u8>>,
 }
 
 /// Lets an engine write some files on a simulated disk; the same ones each time.
@@ -67,12 +69,39 @@ impl Seeds {
             // What is allocated and not written yet says nothing.
             bytes.truncate(bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1));
             if name.contains("/wal/") {
-                self.logs.push(bytes);
+                self.logs.extend([without_headers(&bytes), bytes]);
             } else if name.contains("manifest") {
-                self.manifests.push(bytes);
+                self.manifests.extend([without_headers(&bytes), bytes]);
             } else if name.contains("/tables/") {
+                self.blocks.extend(first_block(&bytes));
                 self.tables.push(bytes);
             }
         }
     }
+}
+
+/// The frames of a log as the targets build logs from: a jump, what is durable, a length, so many bytes.
+fn without_headers(log: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = log.get(32..).unwrap_or_default();
+    while let Some(header) = rest.first_chunk::<28>() {
+        let length = u32::from_le_bytes([header[8], header[9], header[10], header[11]]) as usize;
+        let Some(payload) = rest.get(28..28 + length) else { break };
+        let kept = &payload[..length.min(255)];
+        out.extend_from_slice(&[0, header[20], kept.len() as u8]);
+        out.extend_from_slice(kept);
+        rest = &rest[28 + length..];
+    }
+    out
+}
+
+/// A block ends with how it is packed and how long it is unpacked: about 4 KiB here.
+fn first_block(table: &[u8]) -> Option<Vec<u8>> {
+    let is_end = |&end: &usize| {
+        let Some(&[packed, length @ ..]) = table.get(end - 5..end).and_then(<[u8]>::first_chunk::<5>) else {
+            return false;
+        };
+        packed <= 2 && (4000..6000).contains(&u32::from_le_bytes(length))
+    };
+    (5..table.len().min(6000)).find(is_end).map(|end| table[..end].to_vec())
 }

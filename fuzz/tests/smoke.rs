@@ -29,8 +29,7 @@ fn input(rng: &SimRng, seeds: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn change(bytes: &mut Vec<u8>, below: &dyn Fn(usize) -> usize) {
-    const NUMBERS: [u64; 8] =
-        [0, 1, 0x7f, 0xff, 0xffff, u32::MAX as u64, i64::MAX as u64, u64::MAX];
+    const NUMBERS: [u64; 8] = [0, 1, 0x7f, 0xff, 0xffff, u32::MAX as u64, i64::MAX as u64, u64::MAX];
     if bytes.is_empty() {
         return;
     }
@@ -72,7 +71,7 @@ fn no_target_panics() {
     let seeds = seeds().unwrap_or_else(|error| panic!("the engine writes its files: {error}"));
     smoke("wal", wal, &seeds.logs);
     smoke("manifest", manifest, &seeds.manifests);
-    smoke("block", block, &seeds.tables);
+    smoke("block", block, &[seeds.blocks, seeds.tables.clone()].concat());
     let tails: Vec<Vec<u8>> = seeds.tables.iter().map(|table| table[table.len() - 600..].to_vec()).collect();
     smoke("table_footer", table_footer, &tails);
 }

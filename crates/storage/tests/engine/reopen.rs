@@ -118,7 +118,7 @@ fn path_of(machine: &Machine, part: &str) -> std::path::PathBuf {
 fn assert_names_versions(result: Result<(), Error>, path: &std::path::Path) {
     match result {
         Err(Error::NewerFormat { path: named, found: 9, supported: 1 }) => assert_eq!(named, path),
-        other => panic!("{path:?}: {other:?}"),
+        other => panic!("{}: {other:?}", path.display()),
     }
 }
 
@@ -151,9 +151,9 @@ fn a_table_or_blob_of_a_newer_release_is_named_by_what_needs_it() {
             make_newer(&machine, &path, 7, 0..0, None);
         }
         let engine = machine.open().unwrap();
-        let reads =
+        let mut reads =
             model.keys().map(|key| engine.get(key).and_then(|value| value.map(|v| v.read()).transpose()));
-        let failed = reads.filter_map(Result::err).next();
+        let failed = reads.find_map(Result::err);
         assert_names_versions(failed.map_or(Ok(()), Err), &path);
     }
 }

@@ -90,16 +90,16 @@ fn blob_files_go_with_what_named_them() {
 fn a_blob_that_nobody_names_goes() {
     let (machine, engine) = open();
     let mut writer = engine.create_blob().unwrap();
-    writer.write(&[7; 300_000]).unwrap();
+    writer.write(&vec![7; 300_000]).unwrap();
     drop(writer.finish().unwrap());
     let mut unfinished = engine.create_blob().unwrap();
-    unfinished.write(&[7; 600_000]).unwrap();
+    unfinished.write(&vec![7; 600_000]).unwrap();
     drop(unfinished);
     engine.step().unwrap();
     assert_eq!(used(&machine, "blobs"), 0);
     // A crash leaves what was begun; the next open takes it away.
     let mut writer = engine.create_blob().unwrap();
-    writer.write(&[7; 600_000]).unwrap();
+    writer.write(&vec![7; 600_000]).unwrap();
     machine.disk.kill_process();
     drop((writer, engine));
     assert!(used(&machine, "blobs") > 0);

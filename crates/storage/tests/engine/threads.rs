@@ -55,7 +55,7 @@ fn writer(engine: &Engine, thread: u64, first_round: u64, rounds: u64) -> Model 
         write(engine, std::slice::from_ref(&one)).unwrap();
         let found = engine.get(&one.key).unwrap().map(|value| bytes(&value));
         let expected = Model::default().with(std::slice::from_ref(&one));
-        assert_eq!(found.as_deref(), expected.get(&one.key, 0), "{} reads its own write", thread);
+        assert_eq!(found.as_deref(), expected.get(&one.key, 0), "{thread} reads its own write");
         model.apply(&[one]);
     }
     model
@@ -161,7 +161,10 @@ fn writers_that_come_together_share_a_sync() {
 }
 
 /// Runs one thread for each batch, all at once and again and again, and gives each its answers.
-fn at_once(engine: &Engine, jobs: &[&(dyn Fn(&Engine, u64) + Sync)]) {
+/// What a thread does, given the engine and its number.
+type Job<'a> = &'a (dyn Fn(&Engine, u64) + Sync);
+
+fn at_once(engine: &Engine, jobs: &[Job<'_>]) {
     let barrier = Barrier::new(jobs.len());
     thread::scope(|scope| {
         for job in jobs {

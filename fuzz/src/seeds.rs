@@ -20,6 +20,9 @@ pub struct Seeds {
 }
 
 /// Lets an engine write some files on a simulated disk; the same ones each time.
+///
+/// # Errors
+/// Those of the engine, which has no reason for one.
 pub fn seeds() -> Result<Seeds, Error> {
     let mut seeds = Seeds::default();
     for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {

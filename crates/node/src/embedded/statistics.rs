@@ -97,7 +97,7 @@ fn durations(name: &'static str, help: &'static str, latencies: &Latencies) -> S
     let value = SampleValue::Histogram {
         buckets: bounds.zip(latencies.buckets).collect(),
         count: latencies.count(),
-        sum_seconds: latencies.sum_ns as f64 / 1e9,
+        sum: latencies.sum_ns as f64 / 1e9,
     };
     Sample { name, help, kind: SampleKind::Counter, value }
 }

@@ -32,7 +32,7 @@ pub(super) fn put<S: Store>(
     if bytes >= store.upload_bytes_min() {
         return upload(call, store, target, body, head).map_err(closing);
     }
-    let room = call.event_loop.node.bodies.enter_with(bytes).map_err(|error| closing(error.into()))?;
+    let room = call.event_loop.core.bodies.enter_with(bytes).map_err(|error| closing(error.into()))?;
     let event_loop = Rc::clone(call.event_loop);
     let link = Rc::clone(call.link);
     Ok(Reply::later_or(take(head), async move |head| {

@@ -1,4 +1,3 @@
-use std::borrow::Cow;
 use std::fmt::Display;
 
 use bytes::Bytes;
@@ -21,14 +20,22 @@ const TEXT: &str = "text/plain; charset=utf-8";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     status: StatusCode,
-    line: Cow<'static, str>,
+    /// One line, with its end.
+    text: Bytes,
     allow: Option<&'static str>,
     closes: bool,
 }
 
 impl Refusal {
-    fn new(status: StatusCode, line: impl Into<Cow<'static, str>>) -> Refusal {
-        Refusal { status, line: line.into(), allow: None, closes: false }
+    fn new(status: StatusCode, mut line: String) -> Refusal {
+        line.push('\n');
+        Refusal { status, text: Bytes::from(line), allow: None, closes: false }
+    }
+
+    /// One that is always the same, and costs nothing to make.
+    fn fixed(status: StatusCode, text: &'static str) -> Refusal {
+        debug_assert!(text.ends_with('\n'));
+        Refusal { status, text: Bytes::from_static(text.as_bytes()), allow: None, closes: false }
     }
 
     /// `400`: the request is none, for the reason given.
@@ -45,7 +52,7 @@ impl Refusal {
 
     /// `404`: there is no value under the key.
     pub(crate) fn not_found() -> Refusal {
-        Refusal::new(StatusCode::NOT_FOUND, "there is no value under this key")
+        Refusal::fixed(StatusCode::NOT_FOUND, "there is no value under this key\n")
     }
 
     /// `405`: the path exists, with other methods.
@@ -64,8 +71,8 @@ impl Refusal {
 
     /// `411`: a value without its length.
     pub(crate) fn length_required() -> Refusal {
-        let line = "the request has no Content-Length, expected the length of the value in bytes";
-        Refusal::new(StatusCode::LENGTH_REQUIRED, line).and_close()
+        let text = "the request has no Content-Length, expected the length of the value in bytes\n";
+        Refusal::fixed(StatusCode::LENGTH_REQUIRED, text).and_close()
     }
 
     /// `413`: a value over its limit.
@@ -74,9 +81,12 @@ impl Refusal {
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, line).and_close()
     }
 
-    /// `431`: headers over their limit.
+    /// `431`: headers, or a request line, over their limit.
     pub(crate) fn headers_too_large() -> Refusal {
-        let line = format!("the headers are too large, expected at most {HEADERS_BYTES_MAX} bytes");
+        let line = format!(
+            "the head of the request is too large, expected at most {HEADERS_BYTES_MAX} bytes of headers, and no longer a \
+             request line"
+        );
         Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, line).and_close()
     }
 
@@ -133,7 +143,7 @@ impl Refusal {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         let status = self.status;
-        let mut response = Response::new(Body::full(Bytes::from(self.text())));
+        let mut response = Response::new(Body::full(self.text));
         *response.status_mut() = status;
         *response.headers_mut() = headers;
         response
@@ -145,16 +155,9 @@ impl Refusal {
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             head = head.header("retry-after", RETRY_AFTER_SECONDS);
         }
-        let text = self.text();
-        let mut bytes = head.header("content-length", &text.len().to_string()).finish();
-        bytes.extend_from_slice(text.as_bytes());
+        let mut bytes = head.header("content-length", &self.text.len().to_string()).finish();
+        bytes.extend_from_slice(&self.text);
         bytes
-    }
-
-    fn text(self) -> String {
-        let mut text = self.line.into_owned();
-        text.push('\n');
-        text
     }
 }
 

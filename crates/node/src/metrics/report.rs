@@ -55,8 +55,8 @@ fn write_sample(text: &mut Text, sample: &Sample) {
                 text.figure(name, &format!("{label}=\"{of}\""), value);
             }
         }
-        SampleValue::Histogram { buckets, count, sum_seconds } => {
-            text.histogram(name, "", buckets.iter().copied(), *count, *sum_seconds);
+        SampleValue::Histogram { buckets, count, sum } => {
+            text.histogram(name, "", buckets.iter().copied(), *count, *sum);
         }
     }
 }

@@ -25,14 +25,14 @@ impl Text {
         };
     }
 
-    /// Writes a histogram: upper bounds in seconds, and how many durations are in each bucket.
+    /// Writes a histogram: upper bounds, and how many are in each bucket.
     pub(super) fn histogram(
         &mut self,
         name: &str,
         labels: &str,
         buckets: impl Iterator<Item = (f64, u64)>,
         count: u64,
-        sum_seconds: f64,
+        sum: f64,
     ) {
         let comma = if labels.is_empty() { "" } else { "," };
         let mut below = 0;
@@ -41,7 +41,7 @@ impl Text {
             let _ = writeln!(self.out, "{name}_bucket{{{labels}{comma}le=\"{bound}\"}} {below}");
         }
         let _ = writeln!(self.out, "{name}_bucket{{{labels}{comma}le=\"+Inf\"}} {count}");
-        self.figure(&format!("{name}_sum"), labels, sum_seconds);
+        self.figure(&format!("{name}_sum"), labels, sum);
         self.figure(&format!("{name}_count"), labels, count);
     }
 

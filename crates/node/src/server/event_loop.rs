@@ -15,6 +15,7 @@ use super::node::{Shared, Stage};
 use super::progress::Overdue;
 use super::sweeper::sweep;
 use crate::config::Limits;
+use crate::gate::Gate;
 use crate::metrics::LoopMetrics;
 use crate::store::Store;
 
@@ -23,6 +24,8 @@ pub(crate) struct Core {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Limits,
     pub(crate) metrics: Arc<LoopMetrics>,
+    /// Bytes of values on their way into memory: this loop's share of them.
+    pub(crate) bodies: Gate,
     now_ms: Cell<u64>,
     scratch: RefCell<Vec<u8>>,
     links: RefCell<Slab<Rc<Link>>>,
@@ -36,8 +39,10 @@ pub(crate) struct Core {
 const SCRATCH_BYTES: usize = 64 << 10;
 
 impl Core {
-    fn new(clock: Arc<dyn Clock>, limits: Limits, metrics: Arc<LoopMetrics>) -> Core {
+    fn new(clock: Arc<dyn Clock>, limits: Limits, loops: usize, metrics: Arc<LoopMetrics>) -> Core {
+        let body_bytes_max = limits.body_bytes_max / loops as u64;
         let core = Core {
+            bodies: Gate::new(body_bytes_max, "as many bytes of values as possible are arriving"),
             clock,
             limits,
             metrics,
@@ -130,7 +135,8 @@ pub(crate) struct EventLoop<S: Store> {
 impl<S: Store> EventLoop<S> {
     pub(super) fn new(node: Arc<Shared<S>>, index: usize) -> EventLoop<S> {
         let metrics = Arc::clone(&node.metrics.loops[index]);
-        let core = Core::new(Arc::clone(&node.clock), node.config.limits.clone(), metrics);
+        let core =
+            Core::new(Arc::clone(&node.clock), node.config.limits.clone(), node.config.event_loops, metrics);
         EventLoop { core: Rc::new(core), node, protocol: Protocol::new(), local: OnceCell::new() }
     }
 

@@ -16,6 +16,16 @@ pub struct ListenError {
     pub error: io::Error,
 }
 
+impl ListenError {
+    /// Whether this machine has no such address.
+    pub(super) fn is_no_such_address(&self) -> bool {
+        // There is no kind for a family of addresses that the system does not speak.
+        const NO_SUCH_FAMILY: i32 = 97;
+        self.error.kind() == io::ErrorKind::AddrNotAvailable
+            || self.error.raw_os_error() == Some(NO_SUCH_FAMILY)
+    }
+}
+
 /// `count` listening sockets on one address, among which the system spreads the connections.
 pub(super) fn listen(address: SocketAddr, count: usize) -> Result<Vec<TcpListener>, ListenError> {
     let failed = |error| ListenError { address, error };
@@ -55,5 +65,8 @@ mod tests {
         let error = listen(address, 1).expect_err("taken");
         assert_eq!(error.error.kind(), io::ErrorKind::AddrInUse);
         assert!(error.to_string().starts_with(&format!("cannot listen on {address}: ")));
+        assert!(!error.is_no_such_address());
+        let elsewhere = listen("192.0.2.1:0".parse().expect("an address"), 1).expect_err("not ours");
+        assert!(elsewhere.is_no_such_address());
     }
 }

@@ -51,8 +51,6 @@ pub(crate) struct Shared<S: Store> {
     pub(crate) streams: Gate,
     /// Values that are.
     pub(crate) uploads: Gate,
-    /// Bytes of values that are not, on their way in.
-    pub(crate) bodies: Gate,
     /// By which a loop gives a connection to another.
     pub(super) hand_overs: Vec<mpsc::UnboundedSender<std::net::TcpStream>>,
 }
@@ -89,7 +87,6 @@ impl<S: Store> Node<S> {
                 limits.uploads_max as u64,
                 "as many large values as possible are being written",
             ),
-            bodies: Gate::new(limits.body_bytes_max, "as many bytes of values as possible are arriving"),
             hand_overs,
             config,
         });
@@ -180,16 +177,28 @@ impl<S: Store> Drop for Node<S> {
 
 type Listeners = Vec<Vec<std::net::TcpListener>>;
 
-/// The addresses as they are, and for each event loop a listener on each.
+/// The addresses as they are, and for each event loop a listener on each. A name may stand for addresses that this
+/// machine does not have, as `localhost` does where there is no IPv6: one that it has is enough.
 fn listen_on_all(config: &Config) -> Result<(Vec<SocketAddr>, Listeners), ListenError> {
     let mut by_loop: Listeners = (0..config.event_loops).map(|_| Vec::new()).collect();
     let mut addresses = Vec::new();
+    let mut missing = None;
     for &wanted in &config.listen {
-        let listeners = listen(wanted, config.event_loops)?;
+        let listeners = match listen(wanted, config.event_loops) {
+            Ok(listeners) => listeners,
+            Err(error) if error.is_no_such_address() => {
+                missing = Some(error);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         addresses.push(listeners[0].local_addr().map_err(|error| ListenError { address: wanted, error })?);
         for (listener, own) in listeners.into_iter().zip(&mut by_loop) {
             own.push(listener);
         }
     }
-    Ok((addresses, by_loop))
+    match missing {
+        Some(error) if addresses.is_empty() => Err(error),
+        _ => Ok((addresses, by_loop)),
+    }
 }

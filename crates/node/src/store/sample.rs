@@ -19,14 +19,14 @@ pub enum SampleValue {
         /// Its values, and their numbers.
         values: Vec<(String, f64)>,
     },
-    /// How often a duration was at most so long.
+    /// How often something was at most so large: so many seconds, or so many of something.
     Histogram {
-        /// Upper bounds in seconds, rising, and how many durations are at or below each but above the one before.
+        /// Upper bounds, rising, and how many are at or below each but above the one before.
         buckets: Vec<(f64, u64)>,
-        /// How many durations there were, those above the last bound included.
+        /// How many there were, those above the last bound included.
         count: u64,
-        /// Their sum in seconds.
-        sum_seconds: f64,
+        /// Their sum.
+        sum: f64,
     },
 }
 

@@ -39,15 +39,20 @@ fn large_values_on_their_way_in_are_bounded() {
 
 #[test]
 fn bytes_of_small_values_on_their_way_in_are_bounded() {
-    let running = Running::start_with(Limits { body_bytes_max: 10_000, ..Limits::default() });
-    let mut first = running.connect();
-    first.announce("k", 9_000);
-    assert_eq!(first.head().split(' ').nth(1), Some("100"));
-    let mut second = running.connect();
-    second.announce("k", 2_000);
-    assert_eq!(second.answer().status, 503);
-    first.send(vec![b'v'; 9_000]);
-    assert_eq!(first.answer().status, 201);
+    let running = Running::start_with(Limits { body_bytes_max: 20_000, ..Limits::default() });
+    // One on each event loop.
+    let mut admitted: Vec<_> = (0..2).map(|_| running.connect()).collect();
+    for client in &mut admitted {
+        client.announce("k", 9_000);
+        assert_eq!(client.head().split(' ').nth(1), Some("100"));
+    }
+    let mut client = running.connect();
+    client.announce("k", 2_000);
+    assert_eq!(client.answer().status, 503);
+    for mut client in admitted {
+        client.send(vec![b'v'; 9_000]);
+        assert_eq!(client.answer().status, 201);
+    }
     assert_eq!(running.connect().put("k", &[b'w'; 2_000]).status, 201);
 }
 

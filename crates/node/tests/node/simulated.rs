@@ -178,7 +178,7 @@ fn many_writers_share_groups_and_all_are_answered() {
         }
     });
     let metrics = connect(&node).get("/metrics");
-    let entries = format!("ladoga_commit_entries_total {}\n", WRITERS * 200);
+    let entries = format!("ladoga_commit_group_entries_sum {}\n", WRITERS * 200);
     assert!(metrics.text().contains(&entries), "{}", metrics.text());
     assert!(metrics.text().contains("ladoga_commit_queue_units 0\n"), "{}", metrics.text());
     assert_eq!(node.stop(), Ok(()));

@@ -31,8 +31,35 @@ pub(in super::super) struct Shared {
     is_closed: AtomicBool,
     unit_ns: AtomicU64,
     queue_bytes_max: u64,
-    groups: AtomicU64,
+    groups: GroupSizes,
+}
+
+/// Groups by how many entries they had; the buckets end at powers of two, and the last one is open.
+#[derive(Default)]
+struct GroupSizes {
+    buckets: [AtomicU64; GROUP_SIZE_BUCKETS + 1],
     entries: AtomicU64,
+}
+
+/// The last bucket but the open one ends at 2^12 entries.
+const GROUP_SIZE_BUCKETS: usize = 13;
+
+impl GroupSizes {
+    fn add(&self, entries: u64) {
+        let bucket = (entries.max(1).next_power_of_two().ilog2() as usize).min(GROUP_SIZE_BUCKETS);
+        self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+        self.entries.fetch_add(entries, Ordering::Relaxed);
+    }
+
+    fn histogram(&self) -> SampleValue {
+        let counts = self.buckets.each_ref().map(|bucket| bucket.load(Ordering::Relaxed));
+        let buckets = counts[..GROUP_SIZE_BUCKETS].iter().enumerate();
+        SampleValue::Histogram {
+            buckets: buckets.map(|(bits, &count)| ((1_u64 << bits) as f64, count)).collect(),
+            count: counts.iter().sum(),
+            sum: self.entries.load(Ordering::Relaxed) as f64,
+        }
+    }
 }
 
 impl CommitQueue {
@@ -48,8 +75,7 @@ impl CommitQueue {
             is_closed: AtomicBool::new(false),
             unit_ns: AtomicU64::new(Pace::new().unit_ns()),
             queue_bytes_max: (memory_bytes / QUEUE_MEMORY_SHARE).min(QUEUE_BYTES_MAX),
-            groups: AtomicU64::new(0),
-            entries: AtomicU64::new(0),
+            groups: GroupSizes::default(),
         });
         let committer = Committer::new(Arc::clone(&shared), engine, clock);
         let thread = std::thread::Builder::new()
@@ -85,26 +111,24 @@ impl CommitQueue {
     pub(in super::super) fn statistics(&self) -> Vec<Sample> {
         let shared = &*self.shared;
         let queued = shared.queued();
-        let sample = |name, help, kind, value: u64| {
+        let gauge = |name, help, value: u64| {
             let value = SampleValue::Number(value as f64);
-            Sample { name, help, kind, value }
+            Sample { name, help, kind: SampleKind::Gauge, value }
         };
-        let counter = SampleKind::Counter;
         vec![
-            sample(
-                "ladoga_commit_groups_total",
-                "Groups of writes.",
-                counter,
-                shared.groups.load(Ordering::Relaxed),
+            Sample {
+                name: "ladoga_commit_group_entries",
+                help: "Writes that were committed together.",
+                kind: SampleKind::Counter,
+                value: shared.groups.histogram(),
+            },
+            gauge("ladoga_commit_queue_bytes", "Bytes of writes queued.", queued.bytes),
+            gauge("ladoga_commit_queue_units", "Writes queued, by weight.", queued.units),
+            gauge(
+                "ladoga_commit_unit_nanoseconds",
+                "What one more of them takes.",
+                shared.unit_ns.load(Ordering::Relaxed),
             ),
-            sample(
-                "ladoga_commit_entries_total",
-                "Writes in them.",
-                counter,
-                shared.entries.load(Ordering::Relaxed),
-            ),
-            sample("ladoga_commit_queue_bytes", "Bytes of writes queued.", SampleKind::Gauge, queued.bytes),
-            sample("ladoga_commit_queue_units", "Writes queued, by weight.", SampleKind::Gauge, queued.units),
         ]
     }
 }
@@ -159,9 +183,24 @@ impl Shared {
 
     /// A group was committed.
     pub(super) fn committed(&self, entries: u64, unit_ns: u64) {
-        // One thread writes these.
-        self.groups.store(self.groups.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        self.entries.store(self.entries.load(Ordering::Relaxed) + entries, Ordering::Relaxed);
+        self.groups.add(entries);
         self.unit_ns.store(unit_ns, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_in_the_bucket_that_ends_at_its_size_or_above() {
+        let sizes = GroupSizes::default();
+        for entries in [1, 2, 3, 4, 4_096, 4_097] {
+            sizes.add(entries);
+        }
+        let SampleValue::Histogram { buckets, count, sum } = sizes.histogram() else { panic!("a histogram") };
+        let found: Vec<_> = buckets.into_iter().filter(|(_, count)| *count > 0).collect();
+        assert_eq!(found, [(1.0, 1), (2.0, 1), (4.0, 2), (4_096.0, 1)]);
+        assert_eq!((count, sum), (6, 8_203.0));
     }
 }

@@ -131,6 +131,11 @@ pub(crate) struct Budget {
 pub(crate) const LEVEL_RATIO: u64 = 10;
 
 impl Budget {
+    /// How long a manifest becomes before it is replaced, so that opening a store takes little memory and time.
+    pub(crate) const fn manifest_bytes(&self) -> u64 {
+        self.memtable_bytes as u64 / 4
+    }
+
     /// All memtables, the active one and those that wait.
     pub(crate) const fn memtables_bytes(&self) -> u64 {
         self.memtable_bytes as u64 * (SEALED_MAX as u64 + 1)

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ladoga_env::Disk;
 use parking_lot::Mutex;
 
+use crate::error::Error;
+use crate::health::Health;
 use crate::paths;
 use crate::stats::Counters;
 
@@ -19,6 +21,7 @@ pub(crate) struct BlobRegistry {
     counts: Mutex<BTreeMap<u64, u64>>,
     /// Files that nobody refers to any more.
     dead: Mutex<Vec<u64>>,
+    health: Arc<Health>,
     /// From then on nothing is removed: the process ends, or nobody knows what is on disk.
     frozen: AtomicBool,
     counters: Arc<Counters>,
@@ -31,6 +34,7 @@ impl BlobRegistry {
             dir,
             counts: Mutex::default(),
             dead: Mutex::default(),
+            health: Arc::default(),
             frozen: AtomicBool::new(false),
             counters,
         })
@@ -44,8 +48,20 @@ impl BlobRegistry {
         paths::blob(&self.dir, number)
     }
 
-    pub(crate) fn blobs_dir(&self) -> PathBuf {
-        paths::blobs_dir(&self.dir)
+    /// The health of the store.
+    pub(crate) fn health(&self) -> &Arc<Health> {
+        &self.health
+    }
+
+    /// Makes the names of all files so far durable. A sync that failed was for the names of other threads' files as well,
+    /// whose own sync would say that all is well: it poisons.
+    pub(crate) fn sync_names(&self) -> Result<(), Error> {
+        let dir = paths::blobs_dir(&self.dir);
+        if let Err(error) = self.disk.sync_dir(&dir).map_err(Error::io("sync directory", dir)) {
+            self.freeze();
+            return Err(self.health.poison(&error));
+        }
+        self.health.admit(false, 0)
     }
 
     /// One more reference to a file.

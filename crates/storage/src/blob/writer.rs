@@ -84,8 +84,7 @@ impl BlobWriter {
             self.write_piece()?;
         }
         self.file.sync_data().map_err(|error| self.failed("sync", error))?;
-        let dir = self.blob.registry().blobs_dir();
-        self.blob.registry().disk().sync_dir(&dir).map_err(Error::io("sync directory", dir))?;
+        self.blob.registry().sync_names()?;
         let pointer = BlobPointer { file: self.blob.number(), len: self.len, crc: self.crc };
         Ok(FinishedBlob { blob: self.blob, pointer })
     }

@@ -1,11 +1,11 @@
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Inner, View};
 use crate::compaction::{Outputs, merge_tables};
 use crate::error::Error;
 use crate::iterator::Source;
-use crate::levels::{Edit, Levels};
+use crate::levels::{Edit, Levels, Manifest};
 use crate::memtable::Memtable;
 use crate::paths;
 use crate::table::{Table, TableMeta};
@@ -92,7 +92,36 @@ impl Inner {
             levels: Arc::new(view.levels.with(added, removed)),
         });
         self.background.observe(&self.view.load().levels);
+        if manifest.is_long(self.budget.manifest_bytes()) {
+            self.replace_manifest(&mut manifest);
+        }
         Ok(())
+    }
+
+    /// Begins a new manifest in the place of one that has become long: the next open reads it as a whole.
+    fn replace_manifest(&self, manifest: &mut Manifest) {
+        let disk = &*self.env.disk;
+        let number = self.new_file_number();
+        let levels = self.current_levels();
+        let tables = levels.iter().map(|(level, table)| (level, table.meta().clone())).collect();
+        let everything = manifest.everything(number + 1, tables);
+        let next = match Manifest::prepare(disk, &self.dir, number, &everything) {
+            Ok(next) => next,
+            Err(error) => {
+                // Nothing is lost but time: the old one goes on, and the next edit tries again.
+                tracing::warn!(%error, "could not begin a new manifest");
+                return;
+            }
+        };
+        if let Err(error) = next.become_current(disk, &self.dir) {
+            self.poison(&error);
+            return;
+        }
+        let old = std::mem::replace(manifest, next);
+        if let Err(error) = disk.remove(old.path()) {
+            // The next open does it.
+            tracing::warn!(%error, "could not remove the old manifest");
+        }
     }
 
     /// Removes tables that were written and are named by nothing; one that only moves is named still.
@@ -110,7 +139,11 @@ impl Inner {
             if self.background.is_manual() {
                 self.flush_one()?;
             } else {
-                self.health.admit(false, 0)?;
+                if self.closed.load(Ordering::SeqCst) {
+                    return Err(Error::Closed);
+                }
+                // A full disk may stay full.
+                self.health.admit(true, self.budget.reserve_bytes)?;
                 self.background.wake();
                 let mut writer = self.writer.lock();
                 self.background.wait_for_progress(&mut writer);

@@ -69,7 +69,7 @@ pub(crate) struct Inner {
     durable: AtomicU64,
     next_file: AtomicU64,
     shared: Arc<TableShared>,
-    health: Health,
+    health: Arc<Health>,
     pub(crate) background: Background,
     queue: CommitQueue,
     retired: Mutex<Retired>,

@@ -15,7 +15,6 @@ use crate::batch::records;
 use crate::blob::{BlobRef, BlobRegistry};
 use crate::cache::BlockCache;
 use crate::error::Error;
-use crate::health::Health;
 use crate::levels::{Edit, Levels, Manifest, Recovered, read_manifest};
 use crate::memtable::{Memtable, MemtableWriter};
 use crate::options::{LEVELS, Options};
@@ -308,8 +307,8 @@ fn assemble(
         visible: AtomicU64::new(log.next_sequence - 1),
         durable: AtomicU64::new(log.next_sequence - 1),
         next_file: AtomicU64::new(next_file),
+        health: shared.blobs.health().clone(),
         shared,
-        health: Health::default(),
         background,
         queue: CommitQueue::default(),
         retired: Mutex::default(),

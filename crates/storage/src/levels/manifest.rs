@@ -32,6 +32,11 @@ pub(crate) struct Manifest {
     allocated: u64,
     sequence: u64,
     frame: Vec<u8>,
+    /// What the edits say by now.
+    first_wal: u64,
+    first_sequence: u64,
+    /// How long the first edit, which says everything, is.
+    everything_bytes: u64,
 }
 
 impl Manifest {
@@ -42,10 +47,32 @@ impl Manifest {
         number: u64,
         everything: &Edit,
     ) -> Result<Manifest, Error> {
+        let manifest = Manifest::prepare(disk, dir, number, everything)?;
+        manifest.become_current(disk, dir)?;
+        Ok(manifest)
+    }
+
+    /// Begins a manifest that nothing names yet; one that fails is no harm.
+    pub(crate) fn prepare(
+        disk: &dyn Disk,
+        dir: &Path,
+        number: u64,
+        everything: &Edit,
+    ) -> Result<Manifest, Error> {
         let path = dir.join(paths::manifest_name(number));
         let file = disk.open(&path, OpenMode::CreateNew).map_err(Error::io("create", &path))?;
-        let mut manifest =
-            Manifest { file, path, number, offset: 0, allocated: 0, sequence: 0, frame: Vec::new() };
+        let mut manifest = Manifest {
+            file,
+            path,
+            number,
+            offset: 0,
+            allocated: 0,
+            sequence: 0,
+            frame: Vec::new(),
+            first_wal: 0,
+            first_sequence: 0,
+            everything_bytes: 0,
+        };
         // Durable, and its name too, before CURRENT names it.
         let written = manifest
             .begin(everything)
@@ -55,7 +82,6 @@ impl Manifest {
             _ = disk.remove(&manifest.path);
             return Err(error);
         }
-        manifest.become_current(disk, dir)?;
         Ok(manifest)
     }
 
@@ -63,10 +89,33 @@ impl Manifest {
         let header = Header { number: self.number, first_sequence: 1 }.encode(LogKind::Manifest);
         self.file.write_all_at(&header, 0).map_err(Error::io("write", &self.path))?;
         self.offset = header.len() as u64;
-        self.append(everything)
+        self.append(everything)?;
+        self.everything_bytes = self.offset;
+        Ok(())
     }
 
-    fn become_current(&self, disk: &dyn Disk, dir: &Path) -> Result<(), Error> {
+    /// Whether it is time for a new one: longer than `bytes_max`, and than twice what says everything.
+    pub(crate) fn is_long(&self, bytes_max: u64) -> bool {
+        self.offset > bytes_max.max(self.everything_bytes * 2)
+    }
+
+    /// Everything in one edit, with these tables.
+    pub(crate) fn everything(&self, next_file: u64, tables: Vec<(usize, TableMeta)>) -> Edit {
+        Edit {
+            next_file: Some(next_file),
+            first_wal: Some(self.first_wal),
+            first_sequence: Some(self.first_sequence),
+            added: tables,
+            removed: Vec::new(),
+        }
+    }
+
+    pub(crate) const fn path(&self) -> &PathBuf {
+        &self.path
+    }
+
+    /// Lets `CURRENT` name this manifest. After a failure nobody knows which one it names.
+    pub(crate) fn become_current(&self, disk: &dyn Disk, dir: &Path) -> Result<(), Error> {
         let (temporary, current) = (dir.join(paths::CURRENT_TEMPORARY), dir.join(paths::CURRENT));
         match disk.remove(&temporary) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -102,6 +151,8 @@ impl Manifest {
         self.file.sync_data().map_err(Error::io("sync", &self.path))?;
         self.offset += self.frame.len() as u64;
         self.sequence = sequence;
+        self.first_wal = edit.first_wal.unwrap_or(self.first_wal);
+        self.first_sequence = edit.first_sequence.unwrap_or(self.first_sequence);
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ mod faults;
 mod full;
 mod model;
 mod poison;
+mod race;
 mod reopen;
 mod slow_disk;
 mod space;

@@ -268,7 +268,7 @@ fn run(actions: &[Action], durability: Durability) {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 150,
+        cases: 400,
         failure_persistence: None,
         rng_seed: RngSeed::Fixed(20_260_714),
         ..ProptestConfig::default()

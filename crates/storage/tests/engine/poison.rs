@@ -104,6 +104,27 @@ fn a_flush_that_fails_is_done_again_and_leaves_nothing_behind() {
     }
 }
 
+/// The names of two large values are not durable yet, and the sync for one of them fails.
+#[test]
+fn a_failed_sync_of_the_names_is_everybodys() {
+    let (machine, engine) = open(Durability::Always);
+    let begin = || {
+        let mut writer = engine.create_blob().unwrap();
+        writer.write(&[7; 300]).unwrap();
+        writer
+    };
+    write(&engine, &[Write::put("small", 1, 10)]).unwrap();
+    let (first, second) = (begin(), begin());
+    machine.disk.fail_operation(0, Fault::io().on(Operation::SyncDir).on_path("blobs"));
+    assert!(first.finish().is_err());
+    assert!(second.finish().is_err(), "its name went with the other's");
+    assert_eq!(engine.write_state(), WriteState::Poisoned);
+    drop(engine);
+    let engine = machine.open().unwrap();
+    write(&engine, &[Write::blob("large", 2, 300)]).unwrap();
+    assert!(engine.get(b"small").unwrap().is_some());
+}
+
 #[test]
 fn a_closed_store_takes_nothing_and_does_nothing() {
     let (machine, engine) = open(Durability::Always);

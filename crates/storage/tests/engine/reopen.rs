@@ -12,10 +12,11 @@ fn store(options: Options, writes: u64) -> (Machine, Model) {
     let mut model = Model::default().with(&[Write::put("newest", 900, 10)]);
     write(&engine, &[Write::put("newest", 900, 10)]).unwrap();
     for n in 0..writes {
-        let writes = [
-            Write::put(format!("key-{:03}", n * 31 % 97), 1 + n, 200),
-            Write::blob(format!("blob-{}", n % 5), 1 + n, 300),
-        ];
+        let mut writes = vec![Write::put(format!("key-{:03}", n * 31 % 97), 1 + n, 200)];
+        // Few, because blobs make a memtable be sealed before it is full.
+        if n % 20 == 0 {
+            writes.push(Write::blob(format!("blob-{}", n % 5), 1 + n, 300));
+        }
         write(&engine, &writes).unwrap();
         model.apply(&writes);
     }

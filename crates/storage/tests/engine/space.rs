@@ -162,8 +162,12 @@ fn a_snapshot_keeps_what_it_shows_until_it_is_dropped() {
 fn a_tombstone_does_not_go_while_an_older_write_lies_above_it() {
     for in_memory in [true, false] {
         let (_machine, engine) = open();
-        write(&engine, &[Write::delete("key", 500)]).unwrap();
-        flush(&engine);
+        // Four flushes bring the tombstones into level 1.
+        for key in ["a", "key", "y", "z"] {
+            write(&engine, &[Write::delete(key, 500)]).unwrap();
+            flush(&engine);
+        }
+        assert_eq!(engine.statistics().levels[1].records, 4);
         write(&engine, &[Write::put("key", 100, 10)]).unwrap();
         if !in_memory {
             engine.seal().unwrap();
@@ -236,6 +240,26 @@ fn the_oldest_snapshots_are_given_up_when_together_they_keep_too_many_memtables(
         );
     }
     assert!(shows_it(&engine.snapshot()));
+}
+
+#[test]
+fn a_manifest_does_not_grow_with_the_changes_that_it_tells_of() {
+    let (machine, engine) = open();
+    let mut timestamp = 0;
+    let mut manifests = std::collections::BTreeSet::new();
+    for _ in 0..200 {
+        fill_memtable(&engine, &mut timestamp);
+        let paths = machine.disk.paths().into_iter().filter(|path| path.to_string_lossy().contains("manifest"));
+        let [path] = paths.collect::<Vec<_>>().try_into().unwrap();
+        let bytes = machine.disk.read_file(&path).unwrap();
+        let used = bytes.iter().rposition(|&byte| byte != 0).unwrap();
+        assert!(used < 8 << 10, "{used} bytes after {timestamp} writes");
+        manifests.insert(path);
+    }
+    assert!(manifests.len() > 5, "{manifests:?}");
+    drop(engine);
+    machine.assert_sound("dropped");
+    assert_eq!(machine.open().unwrap().last_timestamp(), timestamp);
 }
 
 #[test]

@@ -1,0 +1,74 @@
+//! What happens between two steps of another thread, at one exact moment: whenever the engine asks for the time.
+
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
+
+use ladoga_env::sim::SimClock;
+use ladoga_env::{Clock, Env};
+use ladoga_storage::{Durability, Engine, Options};
+
+use crate::support::{Machine, Write, tiny_options, write};
+
+type Hook = Box<dyn FnOnce(&Engine) + Send>;
+
+/// A clock that lets something else happen, once, before it answers.
+#[derive(Default)]
+struct HookedClock {
+    clock: SimClock,
+    engine: OnceLock<Weak<Engine>>,
+    hook: Mutex<Option<Hook>>,
+}
+
+impl HookedClock {
+    fn before_the_next_answer(&self, hook: impl FnOnce(&Engine) + Send + 'static) {
+        *self.hook.lock().unwrap() = Some(Box::new(hook));
+    }
+}
+
+impl Clock for HookedClock {
+    fn wall_ms(&self) -> u64 {
+        let hook = self.hook.lock().unwrap().take();
+        if let (Some(hook), Some(engine)) = (hook, self.engine.get().and_then(Weak::upgrade)) {
+            hook(&engine);
+        }
+        self.clock.wall_ms()
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        self.clock.monotonic_ns()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.clock.sleep(duration);
+    }
+}
+
+fn open() -> (Machine, Arc<HookedClock>, Arc<Engine>) {
+    let options = Options { writes_settle_ms: Some(0), ..tiny_options(Durability::Never) };
+    let machine = Machine::new(8, options.clone());
+    let clock = Arc::new(HookedClock { clock: machine.clock.clone(), ..HookedClock::default() });
+    let env = Env { clock: clock.clone(), ..machine.env() };
+    let engine = Arc::new(Engine::open(env, &machine.dir, options).unwrap());
+    clock.engine.set(Arc::downgrade(&engine)).unwrap();
+    (machine, clock, engine)
+}
+
+/// The compaction has chosen its tables when the memtable that holds an older value becomes a table. The tombstone may
+/// not go: it hides that value.
+#[test]
+fn a_memtable_is_flushed_while_a_compaction_begins() {
+    let (_machine, clock, engine) = open();
+    write(&engine, &[Write::delete("key", 500)]).unwrap();
+    engine.seal().unwrap();
+    assert!(engine.step().unwrap(), "a flush");
+    write(&engine, &[Write::put("key", 100, 10)]).unwrap();
+    clock.before_the_next_answer(|engine| {
+        engine.seal().unwrap();
+        assert!(engine.step().unwrap(), "another flush");
+    });
+    assert!(engine.step().unwrap(), "a compaction");
+    assert!(clock.hook.lock().unwrap().is_none(), "it asked for the time");
+    assert_eq!(engine.statistics().flushes, 2);
+    while engine.step().unwrap() {}
+    assert!(engine.get(b"key").unwrap().is_none(), "a deleted value is back");
+}

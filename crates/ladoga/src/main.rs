@@ -18,7 +18,9 @@ use clap::Parser;
 
 use arguments::{Arguments, Command};
 
-/// Measured against the system's and against jemalloc: see the note on allocators in `bench/`.
+/// The system's allocator, jemalloc and this one take the same processor time a request, within what can be measured,
+/// and about the same memory; this one builds in seconds. Its huge pages are switched off in the workspace's manifest:
+/// with them, a budget of 16 MiB had a resident set of 125 MiB instead of 20.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

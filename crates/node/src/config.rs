@@ -50,6 +50,13 @@ pub struct Limits {
 const STREAM_BYTES: u64 = 1 << 20;
 /// The memory that a large value takes on its way in: a piece of its file, and what arrives meanwhile.
 const UPLOAD_BYTES: u64 = 1 << 19;
+/// The memory of a connection as a rule: the buffers of hyper, and what is known of it.
+const CONNECTION_BYTES: u64 = 20 << 10;
+/// The share of the memory budget that connections may have.
+const CONNECTIONS_SHARE: u64 = 4;
+/// However little memory there is, so many are possible.
+const CONNECTIONS_MIN: u64 = 512;
+const CONNECTIONS_MAX: u64 = 16 << 10;
 /// The share of the memory budget that answers and values under way may have, each.
 const TRANSFER_SHARE: u64 = 8;
 /// However little memory there is, so many at a time are possible.
@@ -63,7 +70,9 @@ impl Limits {
     pub fn for_memory(memory_bytes: u64) -> Limits {
         let share = memory_bytes / TRANSFER_SHARE;
         let defaults = Limits::default();
+        let connections = memory_bytes / CONNECTIONS_SHARE / CONNECTION_BYTES;
         Limits {
+            connections_max: connections.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX) as usize,
             streams_max: (share / STREAM_BYTES).clamp(TRANSFERS_MIN, STREAMS_MAX) as usize,
             uploads_max: (share / UPLOAD_BYTES).clamp(TRANSFERS_MIN, UPLOADS_MAX) as usize,
             body_bytes_max: (memory_bytes / TRANSFER_SHARE).clamp(4 << 20, defaults.body_bytes_max),
@@ -80,7 +89,7 @@ impl Default for Limits {
             answer_timeout_ms: 30_000,
             idle_timeout_ms: 120_000,
             drain_timeout_ms: 10_000,
-            connections_max: 16_384,
+            connections_max: CONNECTIONS_MAX as usize,
             streams_max: 64,
             uploads_max: 32,
             body_bytes_max: 32 << 20,

@@ -5,9 +5,12 @@ use ladoga_model::{Stamp, Version};
 
 use super::reply::{Outcome, Reply};
 use super::service::Call;
-use crate::http::{Delivery, EntityTarget, Head, Refusal, Route};
-use crate::server::{EventLoop, Streamed};
+use crate::http::{EntityTarget, Head, Refusal, Route};
+use crate::server::{EventLoop, NoPieces, Streamed};
 use crate::store::{Cell, CellKind, CellValue, LocalStore, Lookup, Pieces, Store, StoreError, Value};
+
+/// Up to this length a value is copied into the buffer of its connection, which stays as large as it once was.
+const VALUE_IN_BUFFER_BYTES_MAX: usize = 64 << 10;
 
 /// `GET` and `HEAD` of an entity.
 pub(super) fn get<S: Store>(
@@ -41,6 +44,10 @@ fn with_value<S: Store>(
     let value = found?.ok_or_else(Refusal::not_found)?;
     match (value, route) {
         (Value::Inline(value), Route::Head) => Ok(Reply::now(take(head).value_withheld(value.len() as u64))),
+        (Value::Inline(value), _) if value.len() > VALUE_IN_BUFFER_BYTES_MAX => {
+            let streamed = streamed(call, value.len() as u64, head);
+            Ok(Reply::Now(Outcome::Stream(Streamed { first: Some((value, Box::new(NoPieces))), ..streamed })))
+        }
         (Value::Inline(value), _) => Ok(Reply::now(take(head).value(value))),
         (Value::Large { bytes, .. }, Route::Head) => Ok(Reply::now(take(head).value_withheld(bytes))),
         (Value::Large { bytes, pieces }, _) => large_value(call, bytes, pieces, head),
@@ -55,19 +62,23 @@ fn large_value<S: Store>(
     head: &mut Head,
 ) -> Result<Reply, Refusal> {
     let permit = call.event_loop.node.streams.enter()?;
-    let head_bytes = |delivery: Delivery| delivery.value_head(bytes, call.event_loop.core.clock.wall_ms());
-    let delivery = head.delivery();
-    let streamed = Streamed {
-        head: head_bytes(delivery),
-        first: None,
-        end: b"",
-        keeps_alive: delivery.keeps_alive,
-        permit,
-    };
+    let streamed = Streamed { permit: Some(permit), ..streamed(call, bytes, head) };
     Ok(Reply::later_or(take(head), async move |_| {
         let first = pieces.next().await?;
         Ok(Outcome::Stream(Streamed { first, ..streamed }))
     }))
+}
+
+/// A value of this length, without any of it.
+fn streamed<S: Store>(call: &Call<'_, S>, bytes: u64, head: &Head) -> Streamed {
+    let delivery = head.delivery();
+    Streamed {
+        head: delivery.value_head(bytes, call.event_loop.core.clock.wall_ms()),
+        first: None,
+        end: b"",
+        keeps_alive: delivery.keeps_alive,
+        permit: None,
+    }
 }
 
 /// `DELETE` of an entity.

@@ -22,7 +22,7 @@ pub(super) fn range<S: Store>(call: &Call<'_, S>, uri: &Uri, head: &mut Head) ->
         first: None,
         end,
         keeps_alive: delivery.keeps_alive,
-        permit,
+        permit: Some(permit),
     };
     Ok(Reply::later_or(take(head), async move |_| {
         let first = pieces.next().await?;

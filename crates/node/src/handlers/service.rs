@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::http::request::Parts;
 use hyper::{Request, StatusCode, Uri};
 
@@ -33,7 +33,7 @@ impl<S: Store> hyper::service::Service<Request<Incoming>> for Service<S> {
     type Future = Answering<S>;
 
     fn call(&self, request: Request<Incoming>) -> Answering<S> {
-        self.link.request_begins();
+        self.link.request_begins(!request.body().is_end_stream());
         let started_ns = self.event_loop.core.clock.monotonic_ns();
         let call = Call { event_loop: &self.event_loop, link: &self.link };
         let (operation, reply) = call.handle(request);

@@ -19,7 +19,7 @@ mod target;
 mod wire;
 
 pub(crate) use refusal::{HEADERS_BYTES_MAX, Refusal};
-pub(crate) use response::{Answer, Delivery, Head};
+pub(crate) use response::{Answer, Head};
 pub(crate) use route::{Route, route};
 pub(crate) use target::{EntityTarget, RangeTarget};
 pub(crate) use wire::{CHUNKED_RECORDS, LAST_CHUNK, PLAIN_RECORDS};

@@ -28,9 +28,9 @@ const _: () = assert!(BUFFER_BYTES_MAX > HEAD_BYTES_MAX);
 
 /// How a connection ends.
 enum Parting {
-    /// Everything is said; the client may still be speaking.
-    Linger,
-    /// With a last word of ours.
+    /// Everything is said.
+    Over,
+    /// With a last word of ours, while the client may still be speaking.
     Say(Refusal),
     /// Without one: there is nobody who listens.
     Drop,
@@ -87,9 +87,9 @@ pub(super) async fn serve<S: Store>(event_loop: Rc<EventLoop<S>>, link: Rc<Link>
         Parting::Say(refusal) => {
             event_loop.core.metrics.refused_before_routing(refusal.status());
             let bytes = refusal.into_last_bytes(event_loop.core.clock.wall_ms());
-            part(&link, &bytes).await;
+            part(&link, &bytes, true).await;
         }
-        Parting::Linger => part(&link, &[]).await,
+        Parting::Over => part(&link, &[], link.has_unread_body()).await,
     }
 }
 
@@ -112,7 +112,7 @@ async fn converse<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) -> P
         };
         match unless_overdue(link, write_stream(link, streamed)).await {
             Ok(Ok(true)) if !core.is_draining() => link.rests(),
-            Ok(Ok(_)) => return Parting::Linger,
+            Ok(Ok(_)) => return Parting::Over,
             Ok(Err(error)) => {
                 match &error {
                     StreamError::Socket(_) => tracing::debug!(%error, "an answer was cut off"),
@@ -158,7 +158,7 @@ async fn serve_http<S: Store>(
 
 fn after_hyper(link: &Link, result: hyper::Result<()>) -> Parting {
     match result {
-        Ok(()) => Parting::Linger,
+        Ok(()) => Parting::Over,
         Err(_) if link.has_too_long_a_head() => Parting::Say(Refusal::headers_too_large()),
         Err(error) if error.is_parse() && link.owes_no_answer() => Parting::Say(
             Refusal::bad_request(format_args!("this is no request: {error}; expected HTTP/1.1")).and_close(),
@@ -185,18 +185,24 @@ fn when_overdue(overdue: Overdue, core: &Core) -> Parting {
     }
 }
 
-/// Says the last word and waits, not for long, until the client is done speaking.
-async fn part(link: &Link, last: &[u8]) {
+/// Says the last word. Where the client is still speaking, or may be, waits until it is done, though not for long.
+async fn part(link: &Link, last: &[u8], may_be_speaking: bool) {
     link.begins_to_linger();
     let end = async {
         write_all(link, last).await?;
         poll_fn(|context| link.poll_shutdown(context)).await?;
+        let mut may_be_speaking = may_be_speaking;
         let mut discarded = 0;
         while discarded < LINGER_BYTES_MAX {
-            match poll_fn(|context| link.poll_discard(context)).await? {
+            let read = poll_fn(|context| match link.poll_discard(context) {
+                Poll::Pending if !may_be_speaking => Poll::Ready(Ok(0)),
+                read => read,
+            });
+            match read.await? {
                 0 => break,
                 count => discarded += count,
             }
+            may_be_speaking = true;
         }
         std::io::Result::Ok(())
     };

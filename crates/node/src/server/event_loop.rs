@@ -96,7 +96,7 @@ impl Core {
     fn begin_to_drain(&self) {
         self.is_draining.set(true);
         self.to_drain.set(self.links.borrow().len());
-        self.for_each_link(Link::wake);
+        self.for_each_link(Link::begins_to_drain);
     }
 
     async fn until_drained(&self) {
@@ -176,6 +176,8 @@ impl<S: Store> EventLoop<S> {
         let _ = stage.wait_for(|stage| *stage != Stage::Running).await;
         self.drain().await;
         let _ = intake.drained.send(()).await;
+        // Whoever waits for all loops notices by that where one is no more.
+        drop(intake.drained);
         let _ = stage.wait_for(|stage| *stage == Stage::Stopped).await;
     }
 

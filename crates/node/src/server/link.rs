@@ -21,6 +21,8 @@ pub(crate) struct Link {
     core: Rc<Core>,
     progress: Progress,
     meter: Meter,
+    /// Whether the last request has a body that was not read to its end.
+    has_unread_body: Cell<bool>,
     /// Whether the node was draining when it came: then it is told so, instead of being closed.
     is_late: bool,
     /// Who made it end, where somebody did.
@@ -42,6 +44,7 @@ impl Link {
             core,
             progress,
             meter: Meter::default(),
+            has_unread_body: Cell::new(false),
             verdict: Cell::new(None),
             task: RefCell::new(None),
             streamed: RefCell::new(None),
@@ -49,8 +52,9 @@ impl Link {
         }
     }
 
-    /// A request has arrived and is being served.
-    pub(crate) fn request_begins(&self) {
+    /// A request has arrived, perhaps with a body that is still to be read, and is being served.
+    pub(crate) fn request_begins(&self, has_body: bool) {
+        self.has_unread_body.set(has_body);
         self.progress.enter(Phase::Serving, self.core.now_ms());
     }
 
@@ -87,6 +91,7 @@ impl Link {
 
     /// The body is complete.
     pub(crate) fn body_ends(&self) {
+        self.has_unread_body.set(false);
         self.progress.enter(Phase::Serving, self.core.now_ms());
     }
 
@@ -128,6 +133,10 @@ impl Link {
         self.progress.phase() == Phase::Head && self.meter.is_too_long()
     }
 
+    pub(super) fn has_unread_body(&self) -> bool {
+        self.has_unread_body.get()
+    }
+
     pub(super) fn is_late(&self) -> bool {
         self.is_late
     }
@@ -155,6 +164,14 @@ impl Link {
         if let Some(task) = &*self.task.borrow() {
             task.wake_by_ref();
         }
+    }
+
+    /// The node is to stop: has the task look, and waits no longer for what a client says after its last answer.
+    pub(super) fn begins_to_drain(&self) {
+        if self.progress.phase() == Phase::Lingering {
+            self.end(Overdue::Idle);
+        }
+        self.wake();
     }
 
     /// Ends the connection if it is overdue.
@@ -208,6 +225,11 @@ impl Link {
         let mut buffer = ReadBuf::new(&mut scratch);
         let read = Pin::new(&mut *socket).poll_read(context, &mut buffer);
         read.map_ok(|()| buffer.filled().len())
+    }
+
+    /// Bytes of an answer are out.
+    pub(super) fn sent(&self, bytes: usize) {
+        self.core.metrics.sent(bytes as u64);
     }
 
     /// Tells the client that there is no more.

@@ -24,7 +24,7 @@ mod sweeper;
 
 pub(crate) use event_loop::EventLoop;
 pub(crate) use link::Link;
-pub(crate) use stream::Streamed;
+pub(crate) use stream::{NoPieces, Streamed};
 
 pub use listener::ListenError;
 pub use node::{Node, StartError};

@@ -73,6 +73,7 @@ impl<S: Store> Node<S> {
         let limits = config.limits.clone();
         let (addresses, mut listeners) = listen_on_all(&config)?;
         let (stage, _) = watch::channel(Stage::Running);
+        // Bounded by the number of connections: each is counted before it is handed over.
         let (hand_overs, receivers): (Vec<_>, Vec<_>) = (0..loops).map(|_| mpsc::unbounded_channel()).unzip();
         let shared = Arc::new(Shared {
             clock,

@@ -5,7 +5,7 @@ use crate::config::Limits;
 /// A client that takes fewer bytes than this within the time for an answer takes none.
 const ANSWER_BYTES_MIN: u64 = 4 << 10;
 /// How long the last bytes of a client are waited for after its last answer.
-const LINGER_MS: u64 = 2_000;
+const LINGER_MS: u64 = 5_000;
 
 /// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl Progress {
             }
             Phase::Head => (is_past(since_ms, limits.request_timeout_ms), Overdue::Head),
             Phase::Body => {
-                let allowance_ms = self.body_bytes.get() * 1_000 / limits.body_bytes_per_second_min;
+                let allowance_ms = self.body_bytes.get() * 1_000 / limits.body_bytes_per_second_min.max(1);
                 let is_paused = is_past(self.body_piece_ms.get(), limits.request_timeout_ms);
                 let is_slow = is_past(since_ms, limits.request_timeout_ms + allowance_ms);
                 (is_paused || is_slow, Overdue::Body)

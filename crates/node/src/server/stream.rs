@@ -5,10 +5,10 @@ use bytes::Bytes;
 
 use super::link::Link;
 use crate::gate::Permit;
-use crate::store::{Piece, StoreError};
+use crate::store::{Later, Piece, Pieces, StoreError};
 
-/// An answer that is too large for memory. It is written past hyper, which wants every chunk in one buffer: so a
-/// value of 64 MiB is one chunk of a range, and takes the memory of a piece.
+/// An answer that is too large for memory, or for the buffers of a connection. It is written past hyper, which wants
+/// every chunk in one buffer: so a value of 64 MiB is one chunk of a range, and takes the memory of a piece.
 pub(crate) struct Streamed {
     /// The head, ready to be sent.
     pub(crate) head: Vec<u8>,
@@ -18,8 +18,17 @@ pub(crate) struct Streamed {
     pub(crate) end: &'static [u8],
     /// Whether the connection takes another request then.
     pub(crate) keeps_alive: bool,
-    /// The right to it.
-    pub(crate) permit: Permit,
+    /// The right to it, where it takes memory.
+    pub(crate) permit: Option<Permit>,
+}
+
+/// Nothing more.
+pub(crate) struct NoPieces;
+
+impl Pieces for NoPieces {
+    fn next(self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
 }
 
 /// Why an answer was cut off.
@@ -41,6 +50,7 @@ pub(super) async fn write_stream(link: &Link, streamed: Streamed) -> Result<bool
     while let Some((bytes, rest)) = piece {
         let next = rest.next();
         write_piece(link, &mut unsent, &bytes).await?;
+        link.sent(bytes.len());
         piece = next.await?;
     }
     unsent.extend_from_slice(streamed.end);

@@ -87,3 +87,14 @@ fn a_stream_whose_client_wants_to_close_is_the_last() {
         assert_eq!(client.rest(), (Vec::new(), true), "{header}");
     }
 }
+
+#[test]
+fn values_in_memory_of_every_size_go_through_one_connection() {
+    let (running, _) = with_a_large_value();
+    let mut client = running.connect();
+    for bytes in [0, 1, 9_999] {
+        let value = vec![b'm'; bytes];
+        assert_eq!(client.put("k", &value).status, 201);
+        assert!(client.get("/v0/entity?id=k").body == value, "{bytes}");
+    }
+}

@@ -33,6 +33,7 @@ pub(crate) struct Background {
     stop: AtomicBool,
     flush_bytes_per_s: AtomicU64,
     flush_failures: AtomicU64,
+    flushes_without_room: AtomicU64,
     mean_record_bytes: AtomicU64,
     /// Tables in which a compaction met corrupt bytes; they stay where they are.
     damaged: Mutex<BTreeSet<u64>>,
@@ -48,6 +49,7 @@ impl Background {
             stop: AtomicBool::new(false),
             flush_bytes_per_s: AtomicU64::new(0),
             flush_failures: AtomicU64::new(0),
+            flushes_without_room: AtomicU64::new(0),
             mean_record_bytes: AtomicU64::new(0),
             damaged: Mutex::default(),
         }
@@ -95,6 +97,11 @@ impl Background {
         let rate = u128::from(bytes) * 1_000_000_000 / u128::from(elapsed_ns.max(1));
         self.flush_bytes_per_s.store(rate.min(u128::from(u64::MAX)) as u64, Ordering::Relaxed);
         self.flush_failures.store(0, Ordering::Relaxed);
+    }
+
+    /// How many flushes found no room on the disk.
+    pub(super) fn flushes_without_room(&self) -> u64 {
+        self.flushes_without_room.load(Ordering::Acquire)
     }
 
     pub(super) fn flush_bytes_per_s(&self) -> u64 {
@@ -238,6 +245,7 @@ impl Inner {
         self.shared.counters.background_failures.add(1);
         if error.is_disk_full() {
             self.observe_space();
+            self.background.flushes_without_room.fetch_add(1, Ordering::Release);
             return;
         }
         tracing::error!(%error, "a flush failed");

@@ -126,7 +126,9 @@ impl Inner {
         records: usize,
         bytes: usize,
     ) -> Result<(), Error> {
-        if writer.wal.has_room(bytes) && writer.memtable.has_room(records, bytes) && !self.is_heavy(writer) {
+        let has_room = writer.wal.has_room(bytes) && writer.memtable.has_room(records, bytes);
+        // Nobody waits for the sake of space.
+        if has_room && (!self.is_heavy(writer) || self.has_too_many_sealed()) {
             return Ok(());
         }
         self.rotate(writer)
@@ -208,18 +210,28 @@ impl Inner {
         error
     }
 
+    fn has_too_many_sealed(&self) -> bool {
+        self.view.load().sealed.len() >= SEALED_MAX
+    }
+
     /// Waits until a sealed memtable is flushed, where there are as many as there may be.
     fn wait_for_flush(&self, writer: &mut MutexGuard<'_, Writer>) -> Result<(), Error> {
-        if self.view.load().sealed.len() < SEALED_MAX {
+        if !self.has_too_many_sealed() {
             return Ok(());
         }
         let started = self.env.clock.monotonic_ns();
-        while self.view.load().sealed.len() >= SEALED_MAX {
+        let without_room = self.background.flushes_without_room();
+        while self.has_too_many_sealed() {
             if self.background.is_manual() {
                 self.flush_one()?;
                 continue;
             }
-            self.health.admit(true, self.budget.reserve_bytes)?;
+            self.check_writable()?;
+            // On a full disk, flushes go on in the reserve: there is room for this write until there is none for them.
+            if self.background.flushes_without_room() != without_room {
+                let free_bytes = self.health.free_bytes();
+                return Err(Error::DiskFull { free_bytes, needed_bytes: self.budget.reserve_bytes });
+            }
             if self.closed.load(Ordering::Relaxed) {
                 return Err(Error::Closed);
             }

@@ -160,10 +160,10 @@ fn writers_that_come_together_share_a_sync() {
     }
 }
 
-/// Runs one thread for each batch, all at once and again and again, and gives each its answers.
-/// What a thread does, given the engine and its number.
+/// What a thread does, given the engine and the number of the round.
 type Job<'a> = &'a (dyn Fn(&Engine, u64) + Sync);
 
+/// Runs one thread for each job, all at once, each again and again.
 fn at_once(engine: &Engine, jobs: &[Job<'_>]) {
     let barrier = Barrier::new(jobs.len());
     thread::scope(|scope| {
@@ -225,6 +225,24 @@ fn deletes_go_on_beside_puts_that_a_full_disk_refuses() {
     };
     at_once(&engine, &[&put, &delete, &put, &delete, &put, &delete]);
     assert!(engine.get(&key(1, 1)).unwrap().is_none());
+}
+
+/// They come faster than memtables are flushed, which on a full disk goes on in the reserve.
+#[test]
+fn deletes_on_a_full_disk_wait_for_a_flush_as_always() {
+    let options = Options { reserve_bytes: Some(1 << 20), ..options(Durability::Never) };
+    let machine = Machine::new(1, options.clone());
+    let env = Env { disk: Arc::new(SlowDisk(machine.env().disk)), ..machine.env() };
+    machine.disk.set_capacity(1 << 20);
+    let engine = Engine::open(env, &machine.dir, options).unwrap();
+    while engine.write_state() == WriteState::Open {
+        thread::yield_now();
+    }
+    for n in 0..4000 {
+        write(&engine, &[Write::delete(key(1, n % 100), 1 + n)]).unwrap();
+    }
+    assert_eq!(engine.write_state(), WriteState::DiskFull);
+    assert!(engine.statistics().stalls.count() > 0, "the flushes kept up");
 }
 
 #[test]

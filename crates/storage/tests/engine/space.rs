@@ -249,7 +249,8 @@ fn a_manifest_does_not_grow_with_the_changes_that_it_tells_of() {
     let mut manifests = std::collections::BTreeSet::new();
     for _ in 0..200 {
         fill_memtable(&engine, &mut timestamp);
-        let paths = machine.disk.paths().into_iter().filter(|path| path.to_string_lossy().contains("manifest"));
+        let paths =
+            machine.disk.paths().into_iter().filter(|path| path.to_string_lossy().contains("manifest"));
         let [path] = paths.collect::<Vec<_>>().try_into().unwrap();
         let bytes = machine.disk.read_file(&path).unwrap();
         let used = bytes.iter().rposition(|&byte| byte != 0).unwrap();

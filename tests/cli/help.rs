@@ -1,6 +1,6 @@
 use crate::support::Ladoga;
 
-const COMMANDS: [&str; 7] = ["serve", "get", "put", "delete", "range", "status", "check"];
+const COMMANDS: [&str; 8] = ["serve", "get", "put", "delete", "range", "status", "bench", "check"];
 
 #[test]
 fn help_names_every_command() {

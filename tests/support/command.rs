@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use super::{Directory, wait_for};
 use std::fs;
@@ -75,24 +75,55 @@ impl Ladoga {
     }
 
     /// Runs it to its end.
-    pub(crate) fn run(mut self) -> Outcome {
+    pub(crate) fn run(self) -> Outcome {
+        self.start().wait()
+    }
+
+    /// Starts it.
+    pub(crate) fn start(mut self) -> Running {
         let output = |name| self.directory.path().join(name);
-        let (stdout, stderr) = (output("stdout"), output("stderr"));
         self.command.stdin(Stdio::piped());
-        self.command.stdout(File::create(&stdout).expect("a file for the output"));
-        self.command.stderr(File::create(&stderr).expect("a file for the errors"));
+        self.command.stdout(File::create(output("stdout")).expect("a file for the output"));
+        self.command.stderr(File::create(output("stderr")).expect("a file for the errors"));
         let mut child = Ended(self.command.spawn().expect("the binary starts"));
         let mut stdin = child.0.stdin.take().expect("a pipe was asked for");
         let input = self.input;
         // Whoever does not read its input is allowed not to.
         let feeder = thread::spawn(move || drop(stdin.write_all(&input)));
-        let what = format!("the end of {:?}", self.command);
-        let status = wait_for(&what, || child.0.try_wait().expect("a child to wait for"));
-        feeder.join().expect("the input was written");
+        Running { what: format!("the end of {:?}", self.command), child, feeder, directory: self.directory }
+    }
+}
+
+/// A run that goes on.
+pub(crate) struct Running {
+    what: String,
+    child: Ended,
+    feeder: JoinHandle<()>,
+    directory: Directory,
+}
+
+impl Running {
+    /// Sends a signal, by its name without `SIG`.
+    pub(crate) fn signal(&self, name: &str) {
+        let script = format!("kill -s {name} {}", self.child.0.id());
+        let status = Command::new("sh").args(["-c", &script]).status().expect("a shell");
+        assert!(status.success(), "SIG{name} could not be sent");
+    }
+
+    /// What it has printed so far.
+    pub(crate) fn printed(&self) -> String {
+        fs::read_to_string(self.directory.path().join("stdout")).expect("an output of text")
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(mut self) -> Outcome {
+        let status = wait_for(&self.what, || self.child.0.try_wait().expect("a child to wait for"));
+        self.feeder.join().expect("the input was written");
+        let output = |name| self.directory.path().join(name);
         Outcome {
             code: status.code(),
-            stdout: fs::read(&stdout).expect("the output"),
-            stderr: fs::read_to_string(&stderr).expect("errors of text"),
+            stdout: fs::read(output("stdout")).expect("the output"),
+            stderr: fs::read_to_string(output("stderr")).expect("errors of text"),
         }
     }
 }

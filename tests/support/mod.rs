@@ -22,7 +22,7 @@ mod response;
 mod target;
 mod wait;
 
-pub(crate) use command::{Ladoga, Outcome};
+pub(crate) use command::{Ladoga, Outcome, Running};
 pub(crate) use connection::Connection;
 pub(crate) use files::{Directory, files_below, find_bytes, flip_bit};
 pub(crate) use metrics::Metrics;

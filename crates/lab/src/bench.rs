@@ -1,6 +1,5 @@
 //! `ladoga bench`: from the command line to the exit code.
 
-use std::ffi::OsString;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::ExitCode;
@@ -11,7 +10,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde_json::json;
 
-use crate::cli::{self, Options};
+use crate::cli::Options;
 use crate::engine::{Crew, Fixed, Maker, Plan, Source, Station, Watcher};
 use crate::error::{LabError, Outcome};
 use crate::knee;
@@ -24,20 +23,13 @@ use crate::workload::{Generator, Renderer, Workload};
 const FAILED: u8 = 1;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs `ladoga bench`; the arguments are those after the name of the command. Prints the result on standard output,
-/// and what went wrong on standard error.
+/// Runs `ladoga bench`. Prints the result on standard output, and what went wrong on standard error.
 ///
 /// Exit codes: 0; 1 where the SLO was missed or nothing could be measured; 2 where the command line or the script is
 /// wrong.
-pub fn bench(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let options = match cli::parse(arguments) {
-        Ok(options) => options,
-        Err(error) => {
-            let _ = error.print(); // There is nowhere else to say so.
-            return ExitCode::from(error.exit_code() as u8);
-        }
-    };
-    match run(&options) {
+pub fn bench(options: &Options) -> ExitCode {
+    let checked = options.check().map_err(LabError::Usage);
+    match checked.and_then(|()| run(options)) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("ladoga bench: {error}");

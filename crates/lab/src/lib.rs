@@ -28,3 +28,4 @@ mod stats;
 mod workload;
 
 pub use bench::bench;
+pub use cli::Options as BenchArguments;

@@ -18,6 +18,7 @@ Examples:
   ladoga put photo < photo.jpg          stores what comes from standard input
   ladoga get lake                       prints it
   ladoga range a b                      prints the keys from a up to b, and their values
+  ladoga bench -t1 -c4 -R 1k -d 10s -L --workload put http://127.0.0.1:8080
   curl http://127.0.0.1:8080/v0/entity?id=lake
 
 `ladoga COMMAND --help` says more about each.";
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     Range(RangeArguments),
     /// Say whether a node serves
     Status(NodeArguments),
+    /// Measure an HTTP server; takes the command lines of wrk and wrk2
+    Bench(Box<ladoga_lab::BenchArguments>),
     /// Verify a data directory, offline
     Check(CheckArguments),
 }

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::Delete(arguments) => commands::delete(&arguments),
         Command::Range(arguments) => commands::range(&arguments),
         Command::Status(node) => commands::status(&node),
+        Command::Bench(arguments) => return ladoga_lab::bench(&arguments),
         Command::Check(arguments) => commands::check(&arguments),
     };
     match outcome {

@@ -1,21 +1,32 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::Args;
 
 use super::target::Target;
 use super::units::{parse_count, parse_seconds, parse_size};
 use crate::slo::Slo;
 use crate::workload::{Distribution, Name};
 
-/// Measures an HTTP server. Takes the command lines of wrk and wrk2.
-#[derive(Debug, Parser)]
+const EXAMPLES: &str = "\
+Latency counts from the moment at which a request was due, so a server that stalls cannot hide it. Numbers may have a
+unit (1k, 1M, 1G), times too (30, 10s, 2m, 1h).
+
+Examples:
+  ladoga bench -t1 -c1 -R 20000 -d 1m -L --workload put http://127.0.0.1:8080
+  ladoga bench -t2 -c64 -d 10s --latency --workload get --keys 100k http://127.0.0.1:8080
+  ladoga bench -t1 -c4 -R 2000 -d 30s -L -s put.lua http://127.0.0.1:8080 -- for the script
+  ladoga bench -t1 -c8 -R 10k --slo 'p99<5ms,errors<0.1%' --json run.json --workload ycsb-a http://127.0.0.1:8080
+  ladoga bench -t2 -c64 -d 5s --find-knee --slo 'p99<5ms' --workload get-hot http://127.0.0.1:8080
+
+Exit codes: 0; 1 where the SLO was missed or no request was answered; 2 where the command or the script is wrong.";
+
+/// What `ladoga bench` can be told.
+#[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person gives or not")]
 #[expect(clippy::doc_markdown, reason = "clap prints these lines as they are")]
-#[command(name = "ladoga bench", bin_name = "ladoga bench", disable_version_flag = true)]
-#[command(after_help = "Numbers may have a unit (1k, 1M, 1G), times too (30, 10s, 2m, 1h).\n\
-    Exit code: 0; 1 where the SLO was missed or no request was answered; 2 where the command or the script is wrong.")]
-pub(crate) struct Options {
+#[command(after_help = EXAMPLES)]
+pub struct Options {
     /// Connections to keep open
     #[arg(short = 'c', long, value_name = "N", default_value = "10", value_parser = parse_count)]
     pub(crate) connections: u64,
@@ -93,7 +104,7 @@ pub(crate) struct Knobs {
 
 impl Options {
     /// What flags cannot say alone.
-    fn check(self) -> Result<Self, String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         if self.connections < self.threads {
             return Err("number of connections must be >= threads".to_owned());
         }
@@ -109,7 +120,7 @@ impl Options {
         if self.find_knee && self.rate.is_some() {
             return Err("--find-knee chooses the rate itself: leave -R out".to_owned());
         }
-        Ok(self)
+        Ok(())
     }
 
     /// Whether any percentiles are to be printed.
@@ -123,14 +134,6 @@ const CONNECTIONS_MAX: u64 = 1_000_000;
 /// The node's own limit.
 const VALUE_BYTES_MAX: u64 = 64 << 20;
 
-/// The command line without the name of the command.
-pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Options, clap::Error> {
-    let options = Options::try_parse_from(std::iter::once("bench".into()).chain(arguments))?;
-    options
-        .check()
-        .map_err(|reason| clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{reason}\n")))
-}
-
 fn parse_header(text: &str) -> Result<(String, String), String> {
     let wanted = || format!("`{text}` is no header such as `Name: value`");
     let (name, value) = text.split_once(':').ok_or_else(wanted)?;
@@ -143,10 +146,19 @@ fn parse_header(text: &str) -> Result<(String, String), String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
     fn parsed(line: &str) -> Result<Options, clap::Error> {
-        parse(line.split_whitespace().map(OsString::from))
+        let words = std::iter::once("bench").chain(line.split_whitespace());
+        Line::try_parse_from(words).map(|line| line.options)
     }
 
     #[test]
@@ -170,7 +182,6 @@ mod tests {
     fn nonsense_is_refused_with_a_reason() {
         let cases = [
             ("", "<URL>"),
-            ("-c 1 -t 2 http://a", "number of connections must be >= threads"),
             ("-d x http://a", "is no time such as"),
             ("-R fast http://a", "is no number such as"),
             ("-R 0 http://a", "must be more than 0"),
@@ -188,5 +199,13 @@ mod tests {
             assert!(error.to_string().contains(reason), "{line}: {error}");
         }
         assert_eq!(parsed("--help").unwrap_err().exit_code(), 0);
+        for (line, reason) in [
+            ("-c 1 -t 2 http://a", "number of connections must be >= threads"),
+            ("-t 2000 -c 2000 http://a", "at most 1024 threads"),
+            ("--find-knee -R 5 http://a", "leave -R out"),
+            ("--workload put --value 65M http://a", "at most 67108864 bytes"),
+        ] {
+            assert!(parsed(line).unwrap().check().unwrap_err().contains(reason), "{line}");
+        }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What it does with a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,11 @@ pub(crate) enum Manner {
     Answer(u16),
     /// As `Answer(200)`, and closes after every answer.
     AnswerAndClose,
+    /// As `Answer(200)`, until this many requests have come; then nobody is answered for a time.
+    Freeze {
+        at_request: u64,
+        time: Duration,
+    },
     /// As `Answer(200)`, one byte at a time.
     Drip,
     /// Closes without having read: the peer sees a reset.
@@ -33,15 +38,15 @@ pub(crate) struct Server {
 
 #[derive(Default)]
 struct Shared {
-    frozen: AtomicBool,
+    frozen_until: Mutex<Option<Instant>>,
     requests: AtomicU64,
     last_request: Mutex<String>,
 }
 
 impl Server {
     pub(crate) fn start(manner: Manner) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (address, shared) = (listener.local_addr().unwrap(), Arc::new(Shared::default()));
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let (address, shared) = (listener.local_addr().expect("an address"), Arc::new(Shared::default()));
         let for_connections = Arc::clone(&shared);
         // The threads end with the process: what they wait for ends with the client.
         thread::spawn(move || {
@@ -53,23 +58,29 @@ impl Server {
         Self { address, shared }
     }
 
-    /// Answers nobody for so long.
-    pub(crate) fn freeze(&self, time: Duration) {
-        self.shared.frozen.store(true, Ordering::SeqCst);
-        thread::sleep(time);
-        self.shared.frozen.store(false, Ordering::SeqCst);
-    }
-
     pub(crate) fn requests(&self) -> u64 {
         self.shared.requests.load(Ordering::SeqCst)
     }
 
     pub(crate) fn last_request(&self) -> String {
-        self.shared.last_request.lock().unwrap().clone()
+        self.shared.last_request.lock().expect("a lock that no panic broke").clone()
     }
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+}
+
+impl Shared {
+    fn freeze_if_told(&self, manner: Manner, number: u64) {
+        let Manner::Freeze { at_request, time } = manner else { return };
+        if number == at_request {
+            *self.frozen_until.lock().expect("a lock that no panic broke") = Some(Instant::now() + time);
+        }
+        let until = *self.frozen_until.lock().expect("a lock that no panic broke");
+        while let Some(left) = until.and_then(|until| until.checked_duration_since(Instant::now())) {
+            thread::park_timeout(left);
+        }
     }
 }
 
@@ -82,12 +93,10 @@ fn serve(mut stream: TcpStream, manner: Manner, shared: &Shared) -> Option<()> {
     let mut buffered = Vec::new();
     loop {
         let request = read_request(&mut stream, &mut buffered)?;
-        shared.requests.fetch_add(1, Ordering::SeqCst);
+        let number = 1 + shared.requests.fetch_add(1, Ordering::SeqCst);
         let target = request.split(' ').nth(1).unwrap_or_default().to_owned();
-        *shared.last_request.lock().unwrap() = request;
-        while shared.frozen.load(Ordering::SeqCst) {
-            thread::sleep(Duration::from_millis(1));
-        }
+        *shared.last_request.lock().expect("a lock that no panic broke") = request;
+        shared.freeze_if_told(manner, number);
         answer(&mut stream, manner, &target)?;
     }
 }
@@ -117,6 +126,7 @@ fn answer(stream: &mut TcpStream, manner: Manner, target: &str) -> Option<()> {
         format!("HTTP/1.1 {status} X\r\nX-Test: yes\r\n{extra}Content-Length: {length}\r\n\r\n{target}")
     };
     match manner {
+        Manner::Freeze { .. } => stream.write_all(with(200, "").as_bytes()).ok(),
         Manner::Answer(status) => stream.write_all(with(status, "").as_bytes()).ok(),
         Manner::AnswerAndClose => {
             stream.write_all(with(200, "Connection: close\r\n").as_bytes()).ok()?;
@@ -141,6 +151,5 @@ fn endless(stream: &mut TcpStream, head: &str, piece: &str) -> Option<()> {
     stream.write_all(head.as_bytes()).ok()?;
     loop {
         stream.write_all(piece.repeat(100).as_bytes()).ok()?;
-        thread::sleep(Duration::from_millis(1));
     }
 }

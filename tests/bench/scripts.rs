@@ -1,12 +1,17 @@
 //! wrk's Lua interface.
 
-use crate::command::{Ran, Scratch, bench};
+use std::fs;
+
+use crate::command::{Ran, bench};
 use crate::server::{Manner, Server};
+use crate::support::Directory;
 
 fn run(name: &str, script: &str, flags: &str, arguments: &str) -> (Ran, Server) {
     let server = Server::start(Manner::Answer(200));
-    let file = Scratch::with(&format!("{name}.lua"), script);
-    let ran = bench(&format!("-d1s {flags} -s {} {} -- {arguments}", file.0.display(), server.url()));
+    let directory = Directory::new();
+    let file = directory.path().join(format!("{name}.lua"));
+    fs::write(&file, script).expect("a script");
+    let ran = bench(&format!("-d1s {flags} -s {} {} -- {arguments}", file.display(), server.url()));
     (ran, server)
 }
 
@@ -110,7 +115,7 @@ fn errors_of_a_script_name_file_and_line() {
     for (name, script, place) in cases {
         let (ran, _server) = run(name, script, "-t1 -c1", "");
         assert_eq!(ran.code, 2, "{name}: {ran:?}");
-        assert!(ran.err.contains(&format!("-{name}.lua{place}")), "{name}: {}", ran.err);
+        assert!(ran.err.contains(&format!("/{name}.lua{place}")), "{name}: {}", ran.err);
     }
     let (ran, _server) = run("type", "function request() return 5 end", "-t1 -c1", "");
     assert_eq!((ran.code, ran.err.contains("must return a string, not")), (2, true), "{ran:?}");

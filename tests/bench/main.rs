@@ -1,0 +1,20 @@
+//! `ladoga bench` as a person runs it, against servers that behave well and badly.
+//!
+//! - `server`: behaves as badly as it is told to
+//! - `command`: runs the command, and reads its text
+//! - `honest`: what is printed is what happened
+//! - `text`: wrk's and wrk2's text, line for line
+//! - `hostile`: it never hangs, and says what went wrong
+//! - `scripts`: wrk's Lua interface
+#![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
+
+#[path = "../support/mod.rs"]
+#[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
+mod support;
+
+mod command;
+mod honest;
+mod hostile;
+mod scripts;
+mod server;
+mod text;

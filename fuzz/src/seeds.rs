@@ -45,7 +45,11 @@ fn write_files(env: Env, compression: Compression) -> Result<(), Error> {
     };
     let engine = Engine::open(env, Path::new("/data"), options)?;
     for n in 0..300_u64 {
-        let stamp = |expires_at_ms| Stamp { version: Version { timestamp: n + 1, node: 1 }, expires_at_ms };
+        let stamp = |expires_at_ms| Stamp {
+            version: Version { timestamp: n + 1, node: 1 },
+            expires_at_ms,
+            copies: (n % 3) as u8,
+        };
         let key = format!("key-{:03}", n * 7 % 90);
         let mut batch = WriteBatch::new();
         match n % 7 {

@@ -58,6 +58,12 @@ impl HybridClock {
         timestamp >> COUNTER_BITS
     }
 
+    /// Whether a timestamp of another node is near enough to be taken over; for callers that keep `last` in an atomic.
+    pub const fn check_ahead(timestamp: u64, wall_ms: u64, ahead_ms_max: u64) -> Result<(), ClockError> {
+        let ahead_ms = Self::wall_ms(timestamp).saturating_sub(wall_ms);
+        if ahead_ms > ahead_ms_max { Err(ClockError { ahead_ms, ahead_ms_max }) } else { Ok(()) }
+    }
+
     /// Takes note of another node's timestamp, unless it is further ahead than `ahead_ms_max`.
     pub const fn observe(
         &mut self,
@@ -65,9 +71,8 @@ impl HybridClock {
         wall_ms: u64,
         ahead_ms_max: u64,
     ) -> Result<(), ClockError> {
-        let ahead_ms = Self::wall_ms(timestamp).saturating_sub(wall_ms);
-        if ahead_ms > ahead_ms_max {
-            return Err(ClockError { ahead_ms, ahead_ms_max });
+        if let Err(error) = Self::check_ahead(timestamp, wall_ms, ahead_ms_max) {
+            return Err(error);
         }
         if timestamp > self.last {
             self.last = timestamp;

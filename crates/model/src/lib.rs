@@ -1,10 +1,12 @@
-//! The values everyone speaks of: keys, versions, cells, limits. No I/O, no clock, no threads, no unsafe.
+//! The values everyone speaks of: keys, versions, stamps, limits. No I/O, no clock, no threads, no unsafe.
 #![forbid(unsafe_code)]
 
 mod hybrid_clock;
 mod key;
+mod quote;
 mod version;
 
 pub use hybrid_clock::{ClockError, HybridClock};
 pub use key::{KEY_BYTES_MAX, KeyError, VALUE_BYTES_MAX, check_key};
+pub use quote::Quote;
 pub use version::{Stamp, Version};

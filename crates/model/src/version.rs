@@ -17,19 +17,22 @@ impl Version {
     pub const MAX: Version = Version { timestamp: u64::MAX, node: u16::MAX };
 }
 
-/// What a cell carries beside its value: its version, and when it ceases to be.
+/// What a cell carries beside its value: its version, when it ceases to be, and on how many nodes it may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Stamp {
     /// The version that decides which cell of a key wins.
     pub version: Version,
     /// Milliseconds since 1970 from which on the cell reads as absent; 0 means never.
     pub expires_at_ms: u64,
+    /// How many nodes it is for: so many from the front of its key's preference list; 0 means all of them. Repairs
+    /// need to know, or a write to one node would end on every node.
+    pub copies: u8,
 }
 
 impl Stamp {
-    /// A stamp without an expiry.
+    /// A stamp without an expiry, for all nodes.
     pub const fn new(version: Version) -> Stamp {
-        Stamp { version, expires_at_ms: 0 }
+        Stamp { version, expires_at_ms: 0, copies: 0 }
     }
 
     /// Whether the cell reads as absent at `now_ms`.

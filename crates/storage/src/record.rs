@@ -1,8 +1,10 @@
 //! A record: one cell of one key, as it stands in the log and in the blocks of a table.
 //!
 //! ```text
-//! record  := kind u8, key_len u16, value_len u32, timestamp u64, node u16, [expires_at_ms u64], key, value
-//! kind    := 1 value | 2 tombstone | 3 blob, + 0x80 where expires_at_ms follows     (never change these)
+//! record  := kind u8, key_len u16, value_len u32, timestamp u64, node u16, [expires_at_ms u64], [copies u8], key,
+//!            value
+//! kind    := 1 value | 2 tombstone | 3 blob, + 0x80 where expires_at_ms follows, + 0x40 where copies does
+//!            (never change these)
 //! value   := the bytes | nothing | blob_file u64, len u64, crc u32                       by kind
 //! ```
 
@@ -29,6 +31,7 @@ pub(crate) enum Kind {
 }
 
 const EXPIRES: u8 = 0x80;
+const COPIES: u8 = 0x40;
 const HEADER_BYTES: usize = 1 + 2 + 4 + 8 + 2;
 
 impl Kind {
@@ -59,15 +62,19 @@ impl<'a> Record<'a> {
     /// Appends the record.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         debug_assert!(check_key(self.key).is_ok() && self.value.len() <= INLINE_BYTES_MAX);
-        let expires = self.stamp.expires_at_ms != 0;
-        out.reserve(HEADER_BYTES + 8 + self.key.len() + self.value.len());
-        out.push(self.kind as u8 | if expires { EXPIRES } else { 0 });
+        let Stamp { expires_at_ms, copies, .. } = self.stamp;
+        out.reserve(HEADER_BYTES + 8 + 1 + self.key.len() + self.value.len());
+        let flags = if expires_at_ms == 0 { 0 } else { EXPIRES } | if copies == 0 { 0 } else { COPIES };
+        out.push(self.kind as u8 | flags);
         out.extend_from_slice(&(self.key.len() as u16).to_le_bytes());
         out.extend_from_slice(&(self.value.len() as u32).to_le_bytes());
         out.extend_from_slice(&self.stamp.version.timestamp.to_le_bytes());
         out.extend_from_slice(&self.stamp.version.node.to_le_bytes());
-        if expires {
-            out.extend_from_slice(&self.stamp.expires_at_ms.to_le_bytes());
+        if expires_at_ms != 0 {
+            out.extend_from_slice(&expires_at_ms.to_le_bytes());
+        }
+        if copies != 0 {
+            out.push(copies);
         }
         out.extend_from_slice(self.key);
         out.extend_from_slice(self.value);
@@ -76,14 +83,15 @@ impl<'a> Record<'a> {
     /// How long [`Record::encode`] makes it.
     pub(crate) const fn encoded_bytes(&self) -> usize {
         let expiry = if self.stamp.expires_at_ms == 0 { 0 } else { 8 };
-        HEADER_BYTES + expiry + self.key.len() + self.value.len()
+        let copies = if self.stamp.copies == 0 { 0 } else { 1 };
+        HEADER_BYTES + expiry + copies + self.key.len() + self.value.len()
     }
 
     /// Takes one record off the front; `None` where the bytes are none.
     #[inline]
     pub(crate) fn decode(reader: &mut Reader<'a>) -> Option<Record<'a>> {
         let byte = reader.u8()?;
-        let kind = Kind::from_byte(byte & !EXPIRES)?;
+        let kind = Kind::from_byte(byte & !(EXPIRES | COPIES))?;
         let key_len = usize::from(reader.u16()?);
         let value_len = reader.u32()? as usize;
         if key_len == 0 || key_len > KEY_BYTES_MAX || value_len > INLINE_BYTES_MAX {
@@ -91,6 +99,7 @@ impl<'a> Record<'a> {
         }
         let version = Version { timestamp: reader.u64()?, node: reader.u16()? };
         let expires_at_ms = if byte & EXPIRES == 0 { 0 } else { reader.u64()? };
+        let copies = if byte & COPIES == 0 { 0 } else { reader.u8()? };
         let key = reader.bytes(key_len)?;
         let value = reader.bytes(value_len)?;
         let shaped = match kind {
@@ -98,7 +107,7 @@ impl<'a> Record<'a> {
             Kind::Tombstone => value.is_empty(),
             Kind::Blob => BlobPointer::decode(value).is_some(),
         };
-        shaped.then_some(Record { key, stamp: Stamp { version, expires_at_ms }, kind, value })
+        shaped.then_some(Record { key, stamp: Stamp { version, expires_at_ms, copies }, kind, value })
     }
 
     /// Bytes that this record keeps on disk outside of itself.
@@ -172,9 +181,9 @@ mod tests {
         fn decoding_gives_back_what_was_encoded(
             key in proptest::collection::vec(any::<u8>(), 1..64),
             value in proptest::collection::vec(any::<u8>(), 0..64),
-            timestamp: u64, node: u16, expires_at_ms: u64, tombstone: bool,
+            timestamp: u64, node: u16, expires_at_ms: u64, copies: u8, tombstone: bool,
         ) {
-            let stamp = Stamp { version: Version { timestamp, node }, expires_at_ms };
+            let stamp = Stamp { version: Version { timestamp, node }, expires_at_ms, copies };
             let record = if tombstone {
                 Record { key: &key, stamp, kind: Kind::Tombstone, value: b"" }
             } else {

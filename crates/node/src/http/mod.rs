@@ -3,7 +3,6 @@
 //! - `route`: which operation a method and a path ask for
 //! - `query`: parameters of the query, strictly percent-decoded
 //! - `target`: which key and which replicas an operation is about
-//! - `replicas`: how many copies have to answer
 //! - `refusal`: answers that say no, each with one line of text
 //! - `body`: the bodies of answers
 //! - `response`: answers that say yes
@@ -12,7 +11,6 @@
 mod body;
 mod query;
 mod refusal;
-mod replicas;
 mod response;
 mod route;
 mod target;

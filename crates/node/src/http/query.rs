@@ -1,26 +1,6 @@
 use std::borrow::Cow;
-use std::fmt;
 
-/// How much of what a client sent is repeated in an error.
-const QUOTE_BYTES_MAX: usize = 32;
-
-/// Bytes of a client, as an error repeats them: printable, on one line, not longer than a glance.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Quote(String);
-
-impl Quote {
-    pub(crate) fn of(bytes: &[u8]) -> Quote {
-        let cut = &bytes[..bytes.len().min(QUOTE_BYTES_MAX)];
-        let dots = if cut.len() < bytes.len() { "..." } else { "" };
-        Quote(format!("'{}{dots}'", cut.escape_ascii()))
-    }
-}
-
-impl fmt::Display for Quote {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+use ladoga_model::Quote;
 
 /// What is wrong with a query.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -147,11 +127,5 @@ mod tests {
     fn refuses_a_parameter_given_twice() {
         assert_eq!(id("id=a&id=a"), Err(QueryError::Repeated { name: "id" }));
         assert_eq!(id("x=a&x=a&id=k"), Ok(Some(b"k".to_vec())));
-    }
-
-    #[test]
-    fn a_quote_stays_on_one_line() {
-        assert_eq!(Quote::of(b"a\nb").to_string(), "'a\\nb'");
-        assert_eq!(Quote::of(&[b'x'; 40]).to_string(), format!("'{}...'", "x".repeat(32)));
     }
 }

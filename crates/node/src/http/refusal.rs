@@ -3,10 +3,9 @@ use std::fmt::Display;
 use bytes::Bytes;
 use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{HeaderMap, Method, Response, StatusCode};
-use ladoga_model::VALUE_BYTES_MAX;
+use ladoga_model::{Quote, VALUE_BYTES_MAX};
 
 use super::body::Body;
-use super::query::Quote;
 use super::wire::RawHead;
 use crate::store::StoreError;
 

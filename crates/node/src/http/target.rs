@@ -3,10 +3,10 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use hyper::Uri;
+use ladoga_cluster::{Replicas, ReplicasError};
 use ladoga_model::{KEY_BYTES_MAX, KeyError, check_key};
 
 use super::query::{QueryError, parameters};
-use super::replicas::{Replicas, ReplicasError};
 
 /// Why a request does not say which entities it is about.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

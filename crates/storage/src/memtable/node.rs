@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! key node   := next u32, hash u32, newest u32 (atomic), previous_key u32, key_len u16, key
-//! value node := older u32, value_len u32, sequence u64, timestamp u64, node u16, kind u8, pad 5, expires u64, value
+//! value node := older u32, value_len u32, sequence u64, timestamp u64, node u16, kind u8, copies u8, pad 4,
+//!               expires u64, value
 //! ```
 //!
 //! `next` chains the keys of a bucket, `previous_key` all keys in the order of their arrival, `older` the versions of
@@ -137,6 +138,7 @@ impl<'a> ValueNode<'a> {
         header[16..24].copy_from_slice(&record.stamp.version.timestamp.to_ne_bytes());
         header[24..26].copy_from_slice(&record.stamp.version.node.to_ne_bytes());
         header[26] = record.kind as u8;
+        header[27] = record.stamp.copies;
         header[32..].copy_from_slice(&record.stamp.expires_at_ms.to_ne_bytes());
         // SAFETY: the allocation is new and its offset is not published.
         unsafe {
@@ -183,7 +185,7 @@ impl<'a> ValueNode<'a> {
         // SAFETY: filled once, before the node is published.
         let value = unsafe { self.arena.bytes(self.offset + VALUE_HEADER as u32, length as usize) };
         let kind = Kind::from_byte(header[26]).expect("written from a kind");
-        let stamp = Stamp { version: self.version(), expires_at_ms: u64_in(header, 32) };
+        let stamp = Stamp { version: self.version(), expires_at_ms: u64_in(header, 32), copies: header[27] };
         Record { key, stamp, kind, value }
     }
 }

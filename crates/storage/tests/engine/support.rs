@@ -123,7 +123,7 @@ impl Write {
     pub(crate) fn stamp(&self) -> Stamp {
         let expires_at_ms =
             if let Change::Put { expires_at_ms, .. } = self.change { expires_at_ms } else { 0 };
-        Stamp { version: version(self.timestamp), expires_at_ms }
+        Stamp { expires_at_ms, ..Stamp::new(version(self.timestamp)) }
     }
 
     fn value(&self) -> Option<Vec<u8>> {

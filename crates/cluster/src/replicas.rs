@@ -1,17 +1,17 @@
-use super::query::Quote;
+use ladoga_model::Quote;
 
 /// How many replicas a key has, and how many of them must answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Replicas {
+pub struct Replicas {
     /// How many must answer.
-    pub(crate) ack: u32,
+    pub ack: u32,
     /// How many nodes the key lives on.
-    pub(crate) from: u32,
+    pub from: u32,
 }
 
 /// Why the replicas that a request asks for cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ReplicasError {
+pub enum ReplicasError {
     /// `replicas` is not `ACK/FROM`.
     #[error("replicas is {found}, expected ACK/FROM, as in 2/3")]
     NoFraction {
@@ -57,13 +57,18 @@ pub(crate) enum ReplicasError {
 
 impl Replicas {
     /// All nodes, of which a majority must answer: what a request that says nothing gets.
-    pub(crate) const fn majority_of(nodes: u32) -> Replicas {
+    pub const fn majority_of(nodes: u32) -> Replicas {
         Replicas { ack: nodes / 2 + 1, from: nodes }
+    }
+
+    /// Whether what is acknowledged by such a write is seen by every such read after it.
+    pub const fn is_quorum(self) -> bool {
+        2 * self.ack > self.from
     }
 
     /// What the parameters `replicas`, `ack` and `from` ask of a cluster of `nodes`. One of `ack` and `from` given
     /// alone takes the other's default.
-    pub(crate) fn parse(
+    pub fn parse(
         replicas: Option<&[u8]>,
         ack: Option<&[u8]>,
         from: Option<&[u8]>,

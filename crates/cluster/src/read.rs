@@ -1,0 +1,302 @@
+//! A read, as its coordinator decides it.
+//!
+//! ```text
+//! calls := new (answered | repaired | deadline)*   all replicas are asked at once, before the first call
+//! ```
+//!
+//! The answers that a quorum needs may disagree: a write reached some of them and failed, or is on its way. To answer
+//! with its value while too few replicas have it would let a later read miss it, and the value would come and go. So such
+//! a read first writes the newest cell to those that lack it (the second phase of Attiya, Bar-Noy, Dolev: "Sharing
+//! Memory Robustly in Message-Passing Systems", 1995). Where the answers agree, which is nearly always, there is no
+//! second phase; and a read below a quorum promises nothing that would need one.
+
+use ladoga_model::Version;
+
+use crate::cell::{Cell, Content};
+use crate::failure::{Failure, QuorumError, Refusal};
+use crate::replicas::Replicas;
+use crate::set::ReplicaSet;
+
+/// What a replica says to a read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadAnswer<V> {
+    /// The newest cell that it has.
+    pub cell: Option<Cell<V>>,
+    /// Whether it has all that it should. One that lost its data and does not have it back yet cannot vouch for what it
+    /// lacks, so its answer does not count; the cell that it has does.
+    pub is_whole: bool,
+}
+
+impl<V> ReadAnswer<V> {
+    fn is_digest(&self) -> bool {
+        self.cell.as_ref().is_some_and(|cell| matches!(cell.content, Content::Digest))
+    }
+}
+
+/// What the coordinator of a read has to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadStep<V> {
+    /// Tell the client: the newest cell if it is a value. Comes exactly once.
+    Decided(Result<Option<Cell<V>>, QuorumError>),
+    /// Ask this replica for its value; the answer goes to [`ReadCore::answered`].
+    Fetch(usize),
+    /// Write this cell to this replica; the answer goes to [`ReadCore::repaired`].
+    Repair(usize, Cell<V>),
+}
+
+#[derive(Debug, Clone)]
+enum Replica<V> {
+    Waiting,
+    Answered(ReadAnswer<V>),
+    Failed,
+}
+
+/// A read of the first `from` nodes of a key's preference list, of which `ack` must answer.
+///
+/// Replicas are named by their places in the list. The read is decided as soon as the answers to come can no longer
+/// change it; it goes on afterwards, to repair those that turn out to be stale. A replica that said which version it
+/// has, and cannot give its value when asked, is treated as if it had not answered.
+#[derive(Debug, Clone)]
+pub struct ReadCore<V> {
+    replicas: Replicas,
+    states: Vec<Replica<V>>,
+    /// Replicas that are being asked for the value.
+    fetching: ReplicaSet,
+    /// The version that repairs write.
+    repair: Version,
+    repairing: ReplicaSet,
+    repaired: ReplicaSet,
+    failures: Vec<(usize, Failure)>,
+    decided: bool,
+    over: bool,
+}
+
+impl<V: Clone> ReadCore<V> {
+    /// A read that all replicas have been asked for.
+    pub fn new(replicas: Replicas) -> ReadCore<V> {
+        ReadCore {
+            replicas,
+            states: vec![Replica::Waiting; replicas.from as usize],
+            fetching: ReplicaSet::default(),
+            repair: Version::ZERO,
+            repairing: ReplicaSet::default(),
+            repaired: ReplicaSet::default(),
+            failures: Vec::new(),
+            decided: false,
+            over: false,
+        }
+    }
+
+    /// A replica answered, or it is known that it will not.
+    pub fn answered(
+        &mut self,
+        replica: usize,
+        answer: Result<ReadAnswer<V>, Failure>,
+        mut step: impl FnMut(ReadStep<V>),
+    ) {
+        let fetched = self.fetching.remove(replica);
+        if self.over || (!fetched && !matches!(self.states[replica], Replica::Waiting)) {
+            return; // Again, or after the deadline.
+        }
+        self.states[replica] = match answer {
+            Ok(answer) if fetched && answer.is_digest() => self.failed(replica, Failure::Broken),
+            Ok(answer) => {
+                if !answer.is_whole {
+                    self.failures.push((replica, Failure::Refused(Refusal::Rebuilding)));
+                }
+                Replica::Answered(answer)
+            }
+            Err(failure) => self.failed(replica, failure),
+        };
+        self.advance(&mut step);
+    }
+
+    /// A replica answered to the repair that wrote this version, or it is known that it will not.
+    pub fn repaired(
+        &mut self,
+        replica: usize,
+        version: Version,
+        answer: Result<(), Failure>,
+        mut step: impl FnMut(ReadStep<V>),
+    ) {
+        if self.over || version != self.repair || !self.repairing.remove(replica) {
+            return;
+        }
+        match answer {
+            Ok(()) => self.repaired.insert(replica),
+            Err(failure) => self.failures.push((replica, failure)),
+        }
+        self.advance(&mut step);
+    }
+
+    /// Nothing is waited for any longer.
+    pub fn deadline(&mut self, mut step: impl FnMut(ReadStep<V>)) {
+        for replica in 0..self.states.len() {
+            if matches!(self.states[replica], Replica::Waiting) || self.fetching.remove(replica) {
+                self.states[replica] = self.failed(replica, Failure::TimedOut);
+            } else if self.repairing.remove(replica) {
+                self.failures.push((replica, Failure::TimedOut));
+            }
+        }
+        if !self.decided {
+            // Without those that did not give their value; nobody is asked for another.
+            self.advance(&mut |next| {
+                if let ReadStep::Decided(_) = next {
+                    step(next);
+                }
+            });
+        }
+        self.over = true;
+        self.maybe_fail(&mut step);
+    }
+
+    /// Whether there is nothing left to wait for.
+    pub fn is_finished(&self) -> bool {
+        self.over || (self.fetching.is_empty() && self.repairing.is_empty() && self.waiting() == 0)
+    }
+
+    /// Whether the client has been told.
+    pub const fn is_decided(&self) -> bool {
+        self.decided
+    }
+
+    fn failed(&mut self, replica: usize, failure: Failure) -> Replica<V> {
+        self.failures.push((replica, failure));
+        Replica::Failed
+    }
+
+    fn advance(&mut self, step: &mut impl FnMut(ReadStep<V>)) {
+        let required = self.replicas.ack as usize;
+        if self.vouching() < required {
+            if self.vouching() + self.waiting() < required {
+                self.maybe_fail(step);
+            }
+            return;
+        }
+        let Some(newest) = self.newest() else { return self.decide(None, step) };
+        if matches!(newest.content, Content::Digest) {
+            return self.fetch(step);
+        }
+        self.repair_stale(&newest, step);
+        let holders = self.holders(&newest).len();
+        let needed = self.holders_needed(&newest);
+        if holders >= needed {
+            let is_value = matches!(newest.content, Content::Value(_));
+            self.decide(is_value.then_some(newest), step);
+        } else if holders + self.waiting() + self.repairing.len() < needed {
+            self.maybe_fail(step);
+        }
+    }
+
+    fn cells(&self) -> impl Iterator<Item = (usize, Option<&Cell<V>>)> {
+        self.states.iter().enumerate().filter_map(|(replica, state)| match state {
+            Replica::Answered(answer) => Some((replica, answer.cell.as_ref())),
+            Replica::Waiting | Replica::Failed => None,
+        })
+    }
+
+    /// The newest cell of all answers, with its value where one of them has it.
+    fn newest(&self) -> Option<Cell<V>> {
+        let cells = self.cells().filter_map(|(_, cell)| cell);
+        cells.max_by_key(|cell| (cell.stamp.version, !matches!(cell.content, Content::Digest))).cloned()
+    }
+
+    /// How many answers count.
+    fn vouching(&self) -> usize {
+        self.states
+            .iter()
+            .filter(|state| matches!(state, Replica::Answered(ReadAnswer { is_whole: true, .. })))
+            .count()
+    }
+
+    fn waiting(&self) -> usize {
+        self.states.iter().filter(|state| matches!(state, Replica::Waiting)).count()
+    }
+
+    /// Replicas that are known to have the newest cell.
+    fn holders(&self, newest: &Cell<V>) -> ReplicaSet {
+        let version = newest.stamp.version;
+        let mut holders = if self.repair == version { self.repaired } else { ReplicaSet::default() };
+        for (replica, cell) in self.cells() {
+            if cell.is_some_and(|cell| cell.stamp.version == version) {
+                holders.insert(replica);
+            }
+        }
+        holders
+    }
+
+    /// How many replicas must have the newest cell so that every later read like this one meets one of them.
+    fn holders_needed(&self, newest: &Cell<V>) -> usize {
+        if !self.replicas.is_quorum() {
+            return 1;
+        }
+        let may_hold = (0..self.states.len()).filter(|&replica| newest.belongs_on(replica)).count();
+        let overlap = (self.replicas.from - self.replicas.ack + 1) as usize;
+        overlap.min(may_hold).max(1)
+    }
+
+    /// Asks one replica after another for the value, until one gives it.
+    fn fetch(&mut self, step: &mut impl FnMut(ReadStep<V>)) {
+        let Some(newest) = self.newest().filter(|_| self.fetching.is_empty()) else { return };
+        if let Some(replica) = self.holders(&newest).iter().next() {
+            self.fetching.insert(replica);
+            step(ReadStep::Fetch(replica));
+        }
+    }
+
+    fn repair_stale(&mut self, newest: &Cell<V>, step: &mut impl FnMut(ReadStep<V>)) {
+        if self.repair != newest.stamp.version {
+            self.repair = newest.stamp.version;
+            (self.repairing, self.repaired) = (ReplicaSet::default(), ReplicaSet::default());
+        }
+        let stale: Vec<usize> = self
+            .cells()
+            .filter(|(_, cell)| cell.is_none_or(|cell| cell.stamp.version < newest.stamp.version))
+            .map(|(replica, _)| replica)
+            .collect();
+        for replica in stale {
+            let is_tried = self.repairing.has(replica) || self.repaired.has(replica);
+            if !is_tried && !self.has_failed(replica) && newest.belongs_on(replica) {
+                self.repairing.insert(replica);
+                step(ReadStep::Repair(replica, newest.clone()));
+            }
+        }
+    }
+
+    /// Whether this replica did not do something that it was asked for, be it after its answer.
+    fn has_failed(&self, replica: usize) -> bool {
+        let mut failures = self.failures.iter();
+        failures.any(|&(other, failure)| other == replica && failure != Failure::Refused(Refusal::Rebuilding))
+    }
+
+    fn decide(&mut self, cell: Option<Cell<V>>, step: &mut impl FnMut(ReadStep<V>)) {
+        if !self.decided {
+            self.decided = true;
+            step(ReadStep::Decided(Ok(cell)));
+        }
+    }
+
+    fn maybe_fail(&mut self, step: &mut impl FnMut(ReadStep<V>)) {
+        if self.decided {
+            return;
+        }
+        self.decided = true;
+        let vouches = |replica: &usize| {
+            let answered =
+                matches!(&self.states[*replica], Replica::Answered(ReadAnswer { is_whole: true, .. }));
+            answered && !self.has_failed(*replica)
+        };
+        let required = self.replicas.ack as usize;
+        step(ReadStep::Decided(Err(QuorumError {
+            // Enough may have answered, of which one was still to give its value.
+            acked: (0..self.states.len()).filter(vouches).count().min(required - 1),
+            required,
+            asked: self.states.len(),
+            failures: self.failures.clone(),
+        })));
+    }
+}
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod tests;

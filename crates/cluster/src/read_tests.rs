@@ -1,0 +1,278 @@
+//! Every combination of what up to five replicas have, in every order of their answers.
+
+use ladoga_model::Stamp;
+
+use super::*;
+use crate::exhaustive::{each_order, each_replicas};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Has {
+    Nothing,
+    Old,
+    New,
+    /// The new cell, but it does not vouch for anything.
+    NewNotWhole,
+    Fails,
+    Silent,
+}
+const ALL: [Has; 6] = [Has::Nothing, Has::Old, Has::New, Has::NewNotWhole, Has::Fails, Has::Silent];
+
+/// What becomes of repairs, and of values that are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Peers {
+    Answer,
+    Fail,
+    Fade,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Setup {
+    replicas: Replicas,
+    peers: Peers,
+    /// Only the first replica sends values.
+    digests: bool,
+    /// The new cell is a deletion.
+    deleted: bool,
+}
+
+const OLD: Version = Version { timestamp: 1, node: 0 };
+const NEW: Version = Version { timestamp: 2, node: 0 };
+
+fn version_of(has: Has) -> Option<Version> {
+    match has {
+        Has::Old => Some(OLD),
+        Has::New | Has::NewNotWhole => Some(NEW),
+        _ => None,
+    }
+}
+
+fn cell(version: Version, setup: Setup, sent: bool) -> Cell<u64> {
+    let content = match version {
+        NEW if setup.deleted => Content::Tombstone,
+        _ if !sent => Content::Digest,
+        _ => Content::Value(version.timestamp),
+    };
+    Cell { stamp: Stamp::new(version), content }
+}
+
+struct Run {
+    setup: Setup,
+    core: ReadCore<u64>,
+    has: Vec<Has>,
+    held: Vec<Option<Version>>,
+    answered: usize,
+    vouching: usize,
+    /// With how many answers it was made.
+    decision: Option<(Decision, usize)>,
+}
+
+type Decision = Result<Option<Cell<u64>>, QuorumError>;
+
+impl Run {
+    fn new(setup: Setup, has: &[Has]) -> Run {
+        let held = has.iter().map(|&has| version_of(has)).collect();
+        let core = ReadCore::new(setup.replicas);
+        Run { setup, core, has: has.to_vec(), held, answered: 0, vouching: 0, decision: None }
+    }
+
+    fn answer(&mut self, replica: usize) {
+        let has = self.has[replica];
+        let answer = match has {
+            Has::Silent => return,
+            Has::Fails => Err(Failure::Unreachable),
+            _ => {
+                let sent = !self.setup.digests || replica == 0;
+                let cell = version_of(has).map(|version| cell(version, self.setup, sent));
+                self.vouching += usize::from(has != Has::NewNotWhole);
+                Ok(ReadAnswer { cell, is_whole: has != Has::NewNotWhole })
+            }
+        };
+        self.answered += 1;
+        let mut steps = Vec::new();
+        self.core.answered(replica, answer, |step| steps.push(step));
+        self.execute(steps);
+    }
+
+    fn execute(&mut self, steps: Vec<ReadStep<u64>>) {
+        for step in steps {
+            let mut next = Vec::new();
+            match step {
+                ReadStep::Decided(decision) => {
+                    assert!(self.decision.is_none(), "it is decided twice");
+                    self.check_decision(&decision);
+                    self.decision = Some((decision, self.answered));
+                }
+                ReadStep::Fetch(replica) => {
+                    let answer = match self.setup.peers {
+                        Peers::Answer => {
+                            let version = self.held[replica].expect("only holders are asked");
+                            let is_whole = self.has[replica] != Has::NewNotWhole;
+                            Ok(ReadAnswer { cell: Some(cell(version, self.setup, true)), is_whole })
+                        }
+                        Peers::Fail => Err(Failure::Broken),
+                        Peers::Fade => continue,
+                    };
+                    self.core.answered(replica, answer, |step| next.push(step));
+                }
+                ReadStep::Repair(replica, cell) => {
+                    let version = cell.stamp.version;
+                    assert!(self.held[replica] < Some(version), "only stale replicas are repaired");
+                    assert_ne!(cell.content, Content::Digest);
+                    let answer = match self.setup.peers {
+                        Peers::Answer => {
+                            self.held[replica] = Some(version);
+                            Ok(())
+                        }
+                        Peers::Fail => Err(Failure::Broken),
+                        Peers::Fade => continue,
+                    };
+                    self.core.repaired(replica, version, answer, |step| next.push(step));
+                }
+            }
+            self.execute(next);
+        }
+    }
+
+    fn check_decision(&self, decision: &Decision) {
+        let Replicas { ack, from } = self.setup.replicas;
+        let Ok(found) = decision else { return };
+        assert!(self.vouching >= ack as usize, "too few answered");
+        let holders = |version| self.held.iter().filter(|&&held| held == Some(version)).count();
+        if let Some(found) = found {
+            assert_eq!(found.content, Content::Value(found.stamp.version.timestamp));
+            if self.setup.replicas.is_quorum() {
+                assert!(holders(found.stamp.version) > (from - ack) as usize, "a later read may miss it");
+            }
+        }
+    }
+
+    fn finish(mut self, order: &[usize]) {
+        let in_time = |has: &&Has| !matches!(has, Has::Fails | Has::Silent);
+        let agree = order.iter().map(|&n| self.has[n]).filter(|has| in_time(&has));
+        let first: Vec<Has> = agree.take(self.setup.replicas.ack as usize).collect();
+        let is_plain = first.len() == self.setup.replicas.ack as usize
+            && first.iter().all(|has| *has == first[0] && *has != Has::NewNotWhole)
+            && !(self.setup.digests && matches!(first[0], Has::Old | Has::New));
+        if is_plain {
+            let position = order.iter().scan(0, |seen, &n| {
+                *seen += usize::from(!matches!(self.has[n], Has::Silent));
+                Some((*seen, in_time(&&self.has[n])))
+            });
+            let in_time: Vec<usize> = position.filter(|(_, counts)| *counts).map(|(seen, _)| seen).collect();
+            let (_, at) = self.decision.as_ref().expect("it is decided");
+            assert_eq!(*at, in_time[first.len() - 1], "answers that agree decide at once");
+        }
+        let mut steps = Vec::new();
+        self.core.deadline(|step| steps.push(step));
+        self.execute(steps);
+        assert!(self.core.is_finished() && self.core.is_decided());
+        let (decision, _) = self.decision.as_ref().expect("it is decided");
+        let enough = self.vouching >= self.setup.replicas.ack as usize;
+        if self.setup.peers == Peers::Answer {
+            assert_eq!(decision.is_ok(), enough, "{decision:?}");
+            if enough {
+                self.check_all_repaired();
+            }
+        }
+        if let Err(error) = decision {
+            assert!(error.acked < error.required, "{error:?}");
+        }
+    }
+
+    /// Everyone who answered has the newest cell by now.
+    fn check_all_repaired(&self) {
+        let answered = |n: &usize| !matches!(self.has[*n], Has::Fails | Has::Silent);
+        let newest = self.held.iter().max().expect("there is a replica");
+        let stale: Vec<usize> =
+            (0..self.has.len()).filter(answered).filter(|&n| self.held[n] != *newest).collect();
+        assert_eq!(stale, [0_usize; 0], "not repaired");
+    }
+}
+
+fn each_setup(mut visit: impl FnMut(Setup)) {
+    each_replicas(|replicas| {
+        for peers in [Peers::Answer, Peers::Fail, Peers::Fade] {
+            for (digests, deleted) in [(false, false), (true, false), (true, true)] {
+                // The largest clusters in the most usual form only: the number of runs is what it costs.
+                if replicas.from < 5 || (peers == Peers::Answer && digests && !deleted) {
+                    visit(Setup { replicas, peers, digests, deleted });
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn every_order_of_every_answer_up_to_five_replicas() {
+    let mut runs = 0_usize;
+    each_setup(|setup| {
+        let from = setup.replicas.from as usize;
+        each_order(from, |order| {
+            for code in 0..ALL.len().pow(from as u32) {
+                let has: Vec<Has> =
+                    (0..from).map(|n| ALL[code / ALL.len().pow(n as u32) % ALL.len()]).collect();
+                let mut run = Run::new(setup, &has);
+                order.iter().for_each(|&replica| run.answer(replica));
+                run.finish(order);
+                runs += 1;
+            }
+        });
+    });
+    assert!(runs > 1_000_000, "{runs}");
+}
+
+fn steps_of(core: &mut ReadCore<u64>, replica: usize, cell: Option<Cell<u64>>) -> Vec<ReadStep<u64>> {
+    let mut steps = Vec::new();
+    core.answered(replica, Ok(ReadAnswer { cell, is_whole: true }), |step| steps.push(step));
+    steps
+}
+
+fn value(timestamp: u64, copies: u8) -> Cell<u64> {
+    let stamp = Stamp { copies, ..Stamp::new(Version { timestamp, node: 0 }) };
+    Cell { stamp, content: Content::Value(timestamp) }
+}
+
+#[test]
+fn a_write_to_one_node_is_never_copied_to_another() {
+    let mut core = ReadCore::new(Replicas { ack: 2, from: 3 });
+    assert_eq!(steps_of(&mut core, 0, Some(value(2, 1))), []);
+    let decided = ReadStep::Decided(Ok(Some(value(2, 1))));
+    assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), [decided]);
+    assert_eq!(steps_of(&mut core, 2, None), []);
+    assert!(core.is_finished());
+}
+
+#[test]
+fn a_deletion_reaches_every_replica_whatever_it_was_for() {
+    let mut core = ReadCore::new(Replicas { ack: 1, from: 2 });
+    let stamp = Stamp { copies: 1, ..Stamp::new(NEW) };
+    let tombstone = Cell { stamp, content: Content::Tombstone };
+    assert_eq!(steps_of(&mut core, 0, Some(tombstone.clone())), [ReadStep::Decided(Ok(None))]);
+    assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), [ReadStep::Repair(1, tombstone)]);
+}
+
+#[test]
+fn a_newer_answer_after_the_decision_repairs_the_others() {
+    let mut core = ReadCore::new(Replicas { ack: 1, from: 3 });
+    assert_eq!(steps_of(&mut core, 0, Some(value(1, 0))), [ReadStep::Decided(Ok(Some(value(1, 0))))]);
+    assert_eq!(steps_of(&mut core, 1, Some(value(2, 0))), [ReadStep::Repair(0, value(2, 0))]);
+    assert_eq!(steps_of(&mut core, 2, None), [ReadStep::Repair(2, value(2, 0))]);
+    assert!(!core.is_finished());
+    for replica in [0, 2] {
+        core.repaired(replica, NEW, Ok(()), |step| panic!("{step:?}"));
+    }
+    assert!(core.is_finished());
+}
+
+#[test]
+fn what_answers_late_or_twice_changes_nothing() {
+    let mut core = ReadCore::new(Replicas { ack: 2, from: 2 });
+    assert_eq!(steps_of(&mut core, 0, None), []);
+    assert_eq!(steps_of(&mut core, 0, None), [], "it is one replica");
+    let mut steps = Vec::new();
+    core.deadline(|step| steps.push(step));
+    let failures = vec![(1, Failure::TimedOut)];
+    let error = QuorumError { acked: 1, required: 2, asked: 2, failures };
+    assert_eq!(steps, [ReadStep::Decided(Err(error))]);
+    assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), []);
+}

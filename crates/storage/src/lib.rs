@@ -7,6 +7,7 @@
 //! - `record`, `batch`, `coding`, `frame`: the bytes
 //! - `wal`, `memtable`, `table`, `blob`, `levels`: what they are kept in
 //! - `compaction`, `pacing`, `health`: decisions, pure
+//! - `cache`, `record_cache`: blocks and records that stay in memory
 //! - `iterator`, `snapshot`, `value`: what readers hold
 //! - `engine`: holds it together
 //! - `check`, `checkpoint`: verification offline, copies by hard links
@@ -30,6 +31,7 @@ mod options;
 mod pacing;
 mod paths;
 mod record;
+mod record_cache;
 mod snapshot;
 mod stats;
 mod table;

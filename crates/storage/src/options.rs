@@ -117,6 +117,8 @@ pub(crate) struct Budget {
     pub memtable_bytes: usize,
     /// Blocks, and the indexes and filters that are not pinned.
     pub cache_bytes: u64,
+    /// Records that point reads asked for.
+    pub records_bytes: u64,
     /// Indexes and filters that stay in memory.
     pub pinned_bytes: u64,
     /// One output table of a compaction.
@@ -149,7 +151,8 @@ impl Budget {
         let table_bytes = options.table_bytes.unwrap_or((memtable_bytes as u64).clamp(2 << 20, 32 << 20));
         Budget {
             memtable_bytes,
-            cache_bytes: memory * 3 / 8,
+            cache_bytes: memory / 8,
+            records_bytes: memory / 4,
             pinned_bytes: memory / 4,
             table_bytes,
             level_1_bytes: options.level_1_bytes.unwrap_or(memtable_bytes as u64 * 4),
@@ -167,7 +170,10 @@ mod tests {
         for memory_bytes in [32 << 20, 128 << 20, 1 << 30, 64 << 30] {
             let budget = Options::new(memory_bytes, Durability::Always).budget();
             let memtables = budget.memtables_bytes() * 2;
-            assert!(memtables + budget.cache_bytes + budget.pinned_bytes <= memory_bytes * 7 / 8);
+            assert!(
+                memtables + budget.cache_bytes + budget.records_bytes + budget.pinned_bytes
+                    <= memory_bytes * 7 / 8
+            );
         }
     }
 

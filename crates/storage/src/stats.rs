@@ -79,6 +79,8 @@ impl Latencies {
 /// What the engine counts while it runs.
 #[derive(Default)]
 pub(crate) struct Counters {
+    pub record_hits: Counter,
+    pub record_misses: Counter,
     pub cache_hits: Counter,
     pub cache_misses: Counter,
     pub block_reads: Counter,
@@ -134,6 +136,12 @@ pub struct Statistics {
     pub cache_capacity_bytes: u64,
     /// Bytes of indexes and filters that stay in memory.
     pub pinned_bytes: u64,
+    /// Bytes in the record cache.
+    pub record_cache_bytes: u64,
+    /// Reads beyond the memtables that the record cache answered.
+    pub record_cache_hits: u64,
+    /// Those that it could not.
+    pub record_cache_misses: u64,
     /// Blocks found in the cache.
     pub cache_hits: u64,
     /// Blocks not found there.

@@ -6,7 +6,7 @@ use crate::compaction::{Outputs, merge_tables};
 use crate::error::Error;
 use crate::iterator::Source;
 use crate::levels::{Edit, Levels, Manifest};
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, key_hash};
 use crate::paths;
 use crate::table::{Table, TableMeta};
 
@@ -18,6 +18,7 @@ impl Inner {
         let started = self.env.clock.monotonic_ns();
         let metas = self.write_memtable(&memtable)?;
         let bytes: u64 = metas.iter().map(|meta| meta.file_bytes).sum();
+        self.cache_records(&memtable);
         self.install_flush(&memtable, metas)?;
         let elapsed = self.env.clock.monotonic_ns() - started;
         self.background.flushed(memtable.used_bytes(), elapsed);
@@ -26,6 +27,18 @@ impl Inner {
         self.remove_segment(memtable.wal_number());
         self.retired.lock().memtable(memtable);
         Ok(true)
+    }
+
+    /// Tells the record cache what is about to be in a table.
+    fn cache_records(&self, memtable: &Arc<Memtable>) {
+        self.records.begin_flush();
+        let newest_of_tables = self.current_levels().newest_of_all();
+        let mut cursor = memtable.sorted();
+        cursor.seek(b"");
+        while let Some(record) = cursor.record() {
+            self.records.flushed(key_hash(record.key), &record, newest_of_tables);
+            cursor.next();
+        }
     }
 
     /// A memtable's newest versions as a table, in a file that nothing names yet.

@@ -29,7 +29,10 @@ use crate::blob::BlobWriter;
 use crate::error::Error;
 use crate::health::{Health, WriteState};
 use crate::levels::Manifest;
+use crate::memtable::key_hash;
 use crate::options::{Budget, Options};
+use crate::record::Record;
+use crate::record_cache::RecordCache;
 use crate::snapshot::Snapshot;
 use crate::stats::Statistics;
 use crate::table::{Access, TableShared};
@@ -69,6 +72,7 @@ pub(crate) struct Inner {
     durable: AtomicU64,
     next_file: AtomicU64,
     shared: Arc<TableShared>,
+    records: RecordCache,
     health: Arc<Health>,
     pub(crate) background: Background,
     queue: CommitQueue,
@@ -117,8 +121,7 @@ impl Engine {
     /// The value of `key`, if memory can tell. Never waits for the disk.
     #[inline]
     pub fn get_cached(&self, key: &[u8]) -> Result<Cached, Error> {
-        let view = self.inner.view.load();
-        match view.find(key, u64::MAX, Access::Memory)? {
+        match self.inner.find_newest(key, Access::Memory)? {
             Found::NeedsDisk => Ok(Cached::NeedsDisk),
             found => Ok(found.into_value(self.now_ms())?.map_or(Cached::Absent, Cached::Found)),
         }
@@ -126,8 +129,7 @@ impl Engine {
 
     /// The value of `key`. May wait for the disk.
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
-        let view = self.inner.view.load();
-        view.find(key, u64::MAX, Access::Disk)?.into_value(self.now_ms())
+        self.inner.find_newest(key, Access::Disk)?.into_value(self.now_ms())
     }
 
     fn now_ms(&self) -> u64 {
@@ -238,6 +240,33 @@ impl Drop for Engine {
 }
 
 impl Inner {
+    /// The newest cell of `key`.
+    #[inline]
+    fn find_newest(&self, key: &[u8], access: Access) -> Result<Found, Error> {
+        // Before the view: what was flushed since may be newer than what the view's tables have.
+        let generation = self.records.generation();
+        let view = self.view.load();
+        let hash = key_hash(key);
+        let found = view.find_in_memtables(hash, key, u64::MAX);
+        if found.version() >= view.levels.newest_of_all() {
+            return Ok(found);
+        }
+        if let Some(cached) = self.records.get(hash, key) {
+            self.shared.counters.record_hits.add(1);
+            return Ok(found.or_newer(cached));
+        }
+        self.shared.counters.record_misses.add(1);
+        let in_memory = found.version();
+        let found = view.find_in_tables(found, hash, key, access)?;
+        if let Found::Cell { stamp, kind, value, .. } = &found
+            && stamp.version > in_memory
+        {
+            let record = Record { key, stamp: *stamp, kind: *kind, value };
+            self.records.keep(generation, hash, &record);
+        }
+        Ok(found)
+    }
+
     fn new_file_number(&self) -> u64 {
         self.next_file.fetch_add(1, Ordering::Relaxed)
     }
@@ -283,6 +312,9 @@ impl Inner {
             cache_bytes: self.shared.cache.bytes(),
             cache_capacity_bytes: self.shared.cache.capacity_bytes(),
             pinned_bytes: self.shared.cache.pinned_bytes(),
+            record_cache_bytes: self.records.bytes(),
+            record_cache_hits: counters.record_hits.get(),
+            record_cache_misses: counters.record_misses.get(),
             cache_hits: counters.cache_hits.get(),
             cache_misses: counters.cache_misses.get(),
             block_reads: counters.block_reads.get(),

@@ -19,6 +19,7 @@ use crate::levels::{Edit, Levels, Manifest, Recovered, read_manifest};
 use crate::memtable::{Memtable, MemtableWriter};
 use crate::options::{LEVELS, Options};
 use crate::paths;
+use crate::record_cache::RecordCache;
 use crate::stats::Counters;
 use crate::table::{Table, TableShared, missing_table};
 use crate::wal::{Group, Replayed, WalWriter, make_durable, replay, segments};
@@ -309,6 +310,7 @@ fn assemble(
         next_file: AtomicU64::new(next_file),
         health: shared.blobs.health().clone(),
         shared,
+        records: RecordCache::new(budget.records_bytes),
         background,
         queue: CommitQueue::default(),
         retired: Mutex::default(),

@@ -9,6 +9,7 @@ use crate::levels::Levels;
 use crate::memtable::{Memtable, key_hash};
 use crate::options::LEVELS;
 use crate::record::Kind;
+use crate::record_cache::CachedCell;
 use crate::table::{Access, Table, TableGet};
 use crate::value::Value;
 
@@ -35,11 +36,20 @@ pub(crate) enum Found {
 }
 
 impl Found {
-    fn version(&self) -> Version {
+    pub(crate) fn version(&self) -> Version {
         match self {
             Found::Cell { stamp, .. } => stamp.version,
             Found::Nothing | Found::NeedsDisk => Version::ZERO,
         }
+    }
+
+    /// The newer of this and a cell of the record cache.
+    pub(crate) fn or_newer(self, cached: CachedCell) -> Found {
+        let CachedCell { stamp, value } = cached;
+        if stamp.version > self.version() {
+            return Found::Cell { stamp, kind: Kind::Value, value, blob: None };
+        }
+        self
     }
 
     /// What a user sees of it.
@@ -96,7 +106,7 @@ impl View {
     }
 
     #[inline]
-    fn find_in_memtables(&self, hash: u64, key: &[u8], sequence: u64) -> Found {
+    pub(crate) fn find_in_memtables(&self, hash: u64, key: &[u8], sequence: u64) -> Found {
         let mut best = None;
         let mut best_table = &self.active;
         for memtable in self.memtables() {
@@ -118,7 +128,14 @@ impl View {
         }
     }
 
-    fn find_in_tables(&self, found: Found, hash: u64, key: &[u8], access: Access) -> Result<Found, Error> {
+    /// The better of `found` and what the tables have.
+    pub(crate) fn find_in_tables(
+        &self,
+        found: Found,
+        hash: u64,
+        key: &[u8],
+        access: Access,
+    ) -> Result<Found, Error> {
         let mut found = found;
         for table in self.levels.level(0) {
             found = ask(table, found, hash, key, access)?;

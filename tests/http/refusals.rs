@@ -46,7 +46,7 @@ fn a_path_says_which_methods_it_has() {
     let node = Node::start();
     let mut connection = node.connect();
     connection.put("k", b"value");
-    let table: [(&str, &[&str], &[&str]); 4] = [
+    let table: [(&str, &[&str], &[&str]); 5] = [
         (
             "/v0/entity?id=k",
             &["GET", "HEAD", "PUT", "DELETE"],
@@ -59,6 +59,7 @@ fn a_path_says_which_methods_it_has() {
         ),
         ("/v0/status", &["GET"], &["HEAD", "PUT", "DELETE", "POST", "PATCH", "OPTIONS", "TRACE", "BREW"]),
         ("/metrics", &["GET"], &["HEAD", "PUT", "DELETE", "POST", "PATCH", "OPTIONS", "TRACE", "BREW"]),
+        ("/debug/profile/cpu", &["GET"], &["HEAD", "PUT", "DELETE", "POST", "OPTIONS", "TRACE", "BREW"]),
     ];
     for (target, allowed, others) in table {
         for method in others {

@@ -1,5 +1,5 @@
 use std::fs::{self, File, OpenOptions};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -14,6 +14,7 @@ pub(crate) struct Launch {
     environment: Vec<(String, String)>,
     wrapper: Vec<String>,
     data: Option<PathBuf>,
+    on_all_addresses: bool,
 }
 
 impl Launch {
@@ -24,6 +25,7 @@ impl Launch {
             environment: Vec::new(),
             wrapper: Vec::new(),
             data: None,
+            on_all_addresses: false,
         }
     }
 
@@ -60,6 +62,12 @@ impl Launch {
     /// A data directory that somebody else looks after.
     pub(crate) fn data(mut self, path: &Path) -> Launch {
         self.data = Some(path.to_path_buf());
+        self
+    }
+
+    /// Listening on every address of this machine.
+    pub(crate) fn on_all_addresses(mut self) -> Launch {
+        self.on_all_addresses = true;
         self
     }
 
@@ -131,7 +139,11 @@ impl Node {
         let log = || OpenOptions::new().create(true).append(true).open(self.log_path());
         let log = || -> File { log().expect("a file for the log") };
         let mut command = ladoga_in(&self.launch.wrapper);
-        command.args(["serve", "--listen", &self.address().to_string(), "--data"]).arg(&self.data);
+        let mut listen = self.address();
+        if self.launch.on_all_addresses {
+            listen.set_ip(Ipv4Addr::UNSPECIFIED.into());
+        }
+        command.args(["serve", "--listen", &listen.to_string(), "--data"]).arg(&self.data);
         command.args(&self.launch.flags).envs(self.launch.environment.iter().cloned());
         command.stdin(Stdio::null()).stdout(log()).stderr(log());
         self.process = Some(command.spawn().expect("the binary starts"));
@@ -208,6 +220,14 @@ impl Node {
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a resident set");
         let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number of kilobytes");
         kilobytes << 10
+    }
+
+    /// The names of its threads now.
+    pub(crate) fn thread_names(&self) -> Vec<String> {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.pid())).expect("the threads of a process");
+        // One that ends meanwhile has no name any more.
+        let name = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("comm")).ok();
+        threads.flatten().filter_map(name).map(|name| name.trim_end().to_owned()).collect()
     }
 
     fn log_path(&self) -> PathBuf {

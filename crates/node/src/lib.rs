@@ -6,6 +6,7 @@
 //! - `store`: the narrow interface to the store
 //! - `embedded`: the engine behind it
 //! - `metrics`: what the node counts about itself
+//! - `profiling`: profiles of this process, taken on threads of their own
 //! - `versions`: the hybrid clock of the node
 //! - `gate`: bounds that refuse
 //!
@@ -19,6 +20,7 @@ mod gate;
 mod handlers;
 mod http;
 mod metrics;
+mod profiling;
 mod server;
 pub mod store;
 mod versions;

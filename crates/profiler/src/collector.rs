@@ -33,12 +33,13 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    pub(crate) fn start(source: Box<dyn Source>) -> Result<Self, ProfileError> {
+    /// `left_out` is a thread that only waits for the profile.
+    pub(crate) fn start(source: Box<dyn Source>, left_out: Option<u32>) -> Result<Self, ProfileError> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("profiler".to_owned())
-            .spawn(move || collect(source, &stopped))
+            .spawn(move || collect(source, left_out, &stopped))
             .map_err(|source| ProfileError::System { action: "starting the profiler's thread", source })?;
         Ok(Collector { stop, thread: Some(thread) })
     }
@@ -61,7 +62,7 @@ impl Drop for Collector {
     }
 }
 
-fn collect(mut source: Box<dyn Source>, stop: &AtomicBool) -> Recorder {
+fn collect(mut source: Box<dyn Source>, left_out: Option<u32>, stop: &AtomicBool) -> Recorder {
     crate::memory::never_sample_this_thread();
     let mut recorder = Recorder::default();
     let mut followed_ns = 0;
@@ -69,7 +70,7 @@ fn collect(mut source: Box<dyn Source>, stop: &AtomicBool) -> Recorder {
         let now_ns = calls::monotonic_ns();
         if now_ns - followed_ns >= FOLLOW_INTERVAL_NS {
             followed_ns = now_ns;
-            follow(source.as_mut(), &mut recorder);
+            follow(source.as_mut(), left_out, &mut recorder);
         }
         source.drain(&mut recorder);
         std::thread::park_timeout(source.interval());
@@ -80,9 +81,10 @@ fn collect(mut source: Box<dyn Source>, stop: &AtomicBool) -> Recorder {
 }
 
 /// Names are read while the threads live; the profiler itself is left out.
-fn follow(source: &mut dyn Source, recorder: &mut Recorder) {
+fn follow(source: &mut dyn Source, left_out: Option<u32>, recorder: &mut Recorder) {
     let own = calls::thread_id();
-    let ids: Vec<u32> = files::thread_ids().into_iter().filter(|id| *id != own).collect();
+    let is_others = |id: &u32| *id != own && Some(*id) != left_out;
+    let ids: Vec<u32> = files::thread_ids().into_iter().filter(is_others).collect();
     for id in &ids {
         // Read again each time: a thread names itself when it already runs. Except where there are many.
         if (ids.len() <= RENAMED_THREADS_MAX || !recorder.thread_names.contains_key(id))

@@ -1,6 +1,8 @@
 //! Taking a profile: one of a kind at a time.
 
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use crate::collector::{Collector, Source};
@@ -18,14 +20,7 @@ static BUSY: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
 
 /// The right to take a profile of one kind; given back when dropped.
 #[derive(Debug)]
-struct Claim(Kind);
-
-impl Claim {
-    fn take(kind: Kind) -> Result<Self, ProfileError> {
-        let taken = BUSY[kind as usize].swap(true, Ordering::AcqRel);
-        if taken { Err(ProfileError::Busy { kind }) } else { Ok(Claim(kind)) }
-    }
-}
+pub struct Claim(Kind);
 
 impl Drop for Claim {
     fn drop(&mut self) {
@@ -49,43 +44,61 @@ impl std::fmt::Debug for Session {
     }
 }
 
-impl Profiler {
+impl Claim {
     /// Begins a profile of all threads.
     ///
-    /// Errors: `Busy` while another of the kind runs, `BadOption`, `Unavailable` where this process cannot be profiled
-    /// that way, `System`.
-    pub fn start(kind: Kind, options: Options) -> Result<Session, ProfileError> {
+    /// Errors: `BadOption`, `Unavailable` where this process cannot be profiled that way, `System`.
+    pub fn start(self, options: Options) -> Result<Session, ProfileError> {
+        self.start_without(None, options)
+    }
+
+    /// Takes a profile for `duration`. Blocks the calling thread, which is left out of the profile. Ends early, without a
+    /// profile, once the other end of `cancelled` is dropped.
+    ///
+    /// Errors: those of [`Claim::start`] and [`Session::finish`].
+    pub fn record(
+        self,
+        options: Options,
+        duration: Duration,
+        cancelled: &Receiver<Infallible>,
+    ) -> Result<Option<Profile>, ProfileError> {
+        let session = self.start_without(Some(calls::thread_id()), options)?;
+        match cancelled.recv_timeout(duration) {
+            Err(RecvTimeoutError::Timeout) => session.finish().map(Some),
+            Err(RecvTimeoutError::Disconnected) => Ok(None),
+            Ok(never) => match never {},
+        }
+    }
+
+    fn start_without(self, thread: Option<u32>, options: Options) -> Result<Session, ProfileError> {
         options.check()?;
-        let claim = Claim::take(kind)?;
-        let source: Box<dyn Source> = match kind {
+        let source: Box<dyn Source> = match self.0 {
             Kind::Cpu => cpu::source(&options)?,
             Kind::Alloc => memory::source(&options)?,
             Kind::Lock => wait::source(&options)?,
         };
         let started_unix_ns = calls::unix_ns();
         let started_ns = calls::monotonic_ns();
-        let collector = Collector::start(source)?;
-        Ok(Session { collector, claim, started_unix_ns, started_ns, options })
+        let collector = Collector::start(source, thread)?;
+        Ok(Session { collector, claim: self, started_unix_ns, started_ns, options })
+    }
+}
+
+impl Profiler {
+    /// Makes sure that nobody else takes a profile of this kind. Costs next to nothing: `start` of what it gives is for a
+    /// thread that may wait.
+    ///
+    /// Errors: `Busy` while another of the kind runs.
+    pub fn claim(kind: Kind) -> Result<Claim, ProfileError> {
+        let taken = BUSY[kind as usize].swap(true, Ordering::AcqRel);
+        if taken { Err(ProfileError::Busy { kind }) } else { Ok(Claim(kind)) }
     }
 
-    /// Takes a profile for `duration`, blocking the calling thread: for a thread of its own, never an event loop.
-    /// `cancelled` is asked ten times a second; what was taken until then is still a profile.
-    pub fn record(
-        kind: Kind,
-        options: Options,
-        duration: Duration,
-        cancelled: impl Fn() -> bool,
-    ) -> Result<Profile, ProfileError> {
-        let session = Profiler::start(kind, options)?;
-        let end_ns = session.started_ns + duration.as_nanos() as u64;
-        while !cancelled() {
-            let left_ns = end_ns.saturating_sub(calls::monotonic_ns());
-            if left_ns == 0 {
-                break;
-            }
-            std::thread::sleep(Duration::from_nanos(left_ns.min(100_000_000)));
-        }
-        session.finish()
+    /// Begins a profile of all threads.
+    ///
+    /// Errors: those of [`Profiler::claim`] and [`Claim::start`].
+    pub fn start(kind: Kind, options: Options) -> Result<Session, ProfileError> {
+        Profiler::claim(kind)?.start(options)
     }
 }
 

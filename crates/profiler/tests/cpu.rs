@@ -39,10 +39,12 @@ fn profile(mechanism: Mechanism) -> Result<(Profile, u64), ProfileError> {
             .spawn_scoped(scope, || calls_the_busy_one(&stop))
             .expect("a thread");
         let options = Options { frequency_hz: 499, mechanism, ..Options::default() };
-        let profile = Profiler::record(Kind::Cpu, options, Duration::from_secs(1), || false);
+        let (_canceller, cancelled) = std::sync::mpsc::channel();
+        let claim = Profiler::claim(Kind::Cpu).expect("nobody else");
+        let profile = claim.record(options, Duration::from_secs(1), &cancelled);
         stop.store(true, Ordering::Relaxed);
         let cpu_ns = busy.join().expect("the busy thread");
-        Ok((profile?, cpu_ns))
+        Ok((profile?.expect("nobody cancelled it"), cpu_ns))
     })
 }
 
@@ -103,14 +105,21 @@ fn one_at_a_time() {
 #[test]
 fn options_have_bounds() {
     for frequency_hz in [0, 98, 1001] {
+        let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let result = Profiler::start(Kind::Cpu, Options { frequency_hz, ..Options::default() });
         assert!(matches!(result, Err(ProfileError::BadOption { .. })), "{frequency_hz}");
     }
 }
 
 #[test]
-fn a_cancelled_profile_is_one() {
+fn a_cancelled_profile_ends_at_once_and_is_none() {
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let profile = Profiler::record(Kind::Cpu, Options::default(), Duration::from_hours(1), || true);
-    assert!(profile.expect("a profile").duration_ns < 5_000_000_000);
+    let (canceller, cancelled) = std::sync::mpsc::channel();
+    let claim = Profiler::claim(Kind::Cpu).expect("nobody else");
+    let taking = std::thread::spawn(move || {
+        claim.record(Options::default(), Duration::from_hours(1), &cancelled).map(|profile| profile.is_none())
+    });
+    drop(canceller);
+    assert!(matches!(taking.join(), Ok(Ok(true))));
+    drop(Profiler::claim(Kind::Cpu).expect("the claim was given back"));
 }

@@ -7,9 +7,11 @@
 //! - `upload`: stores one that does not
 //! - `value`: reads a value from the connection
 //! - `range`: streams entities
+//! - `profile`: takes a profile of the node
 //! - `status`: says how the node is
 
 mod entity;
+mod profile;
 mod put;
 mod range;
 mod reply;

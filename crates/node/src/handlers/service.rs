@@ -9,7 +9,7 @@ use hyper::http::request::Parts;
 use hyper::{Request, StatusCode, Uri};
 
 use super::reply::{Outcome, Reply};
-use super::{entity, put, range, status};
+use super::{entity, profile, put, range, status};
 use crate::http::{Answer, EntityTarget, HEADERS_BYTES_MAX, Head, Refusal, Route, route};
 use crate::metrics::Operation;
 use crate::server::{EventLoop, Link, Streamed};
@@ -72,6 +72,7 @@ impl<S: Store> Call<'_, S> {
             Route::Range => range::range(self, &uri, &mut head),
             Route::Status => status::status(self, &mut head),
             Route::Metrics => Ok(status::metrics(self, &mut head)),
+            Route::Profile => profile::profile(self, &uri, &mut head),
         };
         (Operation::Of(route), reply.unwrap_or_else(|refusal| Reply::now(head.refusal(refusal))))
     }

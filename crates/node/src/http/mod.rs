@@ -2,6 +2,7 @@
 //!
 //! - `route`: which operation a method and a path ask for
 //! - `query`: parameters of the query, strictly percent-decoded
+//! - `profile`: which profile is asked for
 //! - `target`: which key and which replicas an operation is about
 //! - `refusal`: answers that say no, each with one line of text
 //! - `body`: the bodies of answers
@@ -9,6 +10,7 @@
 //! - `wire`: what is written past hyper
 
 mod body;
+mod profile;
 mod query;
 mod refusal;
 mod response;
@@ -16,6 +18,7 @@ mod route;
 mod target;
 mod wire;
 
+pub(crate) use profile::ProfileTarget;
 pub(crate) use refusal::{HEADERS_BYTES_MAX, Refusal};
 pub(crate) use response::{Answer, Head};
 pub(crate) use route::{Route, route};

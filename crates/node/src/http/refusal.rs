@@ -45,8 +45,13 @@ impl Refusal {
     /// `400`: there is no such path.
     pub(crate) fn unknown_path(path: &str) -> Refusal {
         let path = Quote::of(path.as_bytes());
-        let expected = "/v0/entity, /v0/entities, /v0/status or /metrics";
+        let expected = "/v0/entity, /v0/entities, /v0/status, /metrics or /debug/profile/{cpu,alloc,lock}";
         Refusal::bad_request(format_args!("the path {path} does not exist, expected {expected}"))
+    }
+
+    /// `403`: not for this client.
+    pub(crate) fn forbidden(reason: impl Display) -> Refusal {
+        Refusal::new(StatusCode::FORBIDDEN, reason.to_string())
     }
 
     /// `404`: there is no value under the key.
@@ -59,6 +64,11 @@ impl Refusal {
         let method = Quote::of(method.as_str().as_bytes());
         let line = format!("the method {method} is not possible here, expected {allow}");
         Refusal { allow: Some(allow), ..Refusal::new(StatusCode::METHOD_NOT_ALLOWED, line) }
+    }
+
+    /// `409`: somebody else is at it.
+    pub(crate) fn conflict(reason: impl Display) -> Refusal {
+        Refusal::new(StatusCode::CONFLICT, reason.to_string())
     }
 
     /// `408`: the request did not arrive within its time.
@@ -95,6 +105,16 @@ impl Refusal {
             StatusCode::INTERNAL_SERVER_ERROR,
             one_line(format!("the value cannot be read: {reason}")),
         )
+    }
+
+    /// `500`: what should not have failed did.
+    pub(crate) fn internal(reason: impl Display) -> Refusal {
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, one_line(reason.to_string()))
+    }
+
+    /// `501`: not on this system.
+    pub(crate) fn not_implemented(reason: impl Display) -> Refusal {
+        Refusal::new(StatusCode::NOT_IMPLEMENTED, one_line(reason.to_string()))
     }
 
     /// `503`: not now, for the reason given.

@@ -108,17 +108,22 @@ impl Head {
 impl Delivery {
     /// The head of `200` with a value of this length.
     pub(crate) fn value_head(self, bytes: u64, wall_ms: u64) -> Vec<u8> {
-        self.head(wall_ms).header("content-length", &bytes.to_string()).finish()
+        self.typed_head(OCTETS, bytes, wall_ms)
+    }
+
+    /// The head of `200` with so many bytes of another type.
+    pub(crate) fn typed_head(self, content_type: &str, bytes: u64, wall_ms: u64) -> Vec<u8> {
+        self.head(content_type, wall_ms).header("content-length", &bytes.to_string()).finish()
     }
 
     /// The head of `200` with records.
     pub(crate) fn records_head(self, wall_ms: u64) -> Vec<u8> {
-        let head = self.head(wall_ms);
+        let head = self.head(OCTETS, wall_ms);
         if self.is_chunked { head.header("transfer-encoding", "chunked").finish() } else { head.finish() }
     }
 
-    fn head(self, wall_ms: u64) -> RawHead {
-        let head = RawHead::new(StatusCode::OK, OCTETS, wall_ms);
+    fn head(self, content_type: &str, wall_ms: u64) -> RawHead {
+        let head = RawHead::new(StatusCode::OK, content_type, wall_ms);
         if self.keeps_alive { head } else { head.header("connection", "close") }
     }
 }

@@ -1,5 +1,6 @@
 use hyper::Method;
 
+use super::profile::profiled_kind;
 use super::refusal::Refusal;
 
 /// What a request asks for.
@@ -19,6 +20,8 @@ pub(crate) enum Route {
     Status,
     /// `GET /metrics`
     Metrics,
+    /// `GET /debug/profile/KIND`
+    Profile,
 }
 
 /// Which operation a method and a path ask for.
@@ -34,6 +37,7 @@ pub(crate) fn route(method: &Method, path: &str) -> Result<Route, Refusal> {
         "/v0/entities" => only_get(method, Route::Range),
         "/v0/status" => only_get(method, Route::Status),
         "/metrics" => only_get(method, Route::Metrics),
+        _ if profiled_kind(path).is_some() => only_get(method, Route::Profile),
         _ => Err(Refusal::unknown_path(path)),
     }
 }
@@ -56,6 +60,10 @@ mod tests {
         assert_eq!(route(&Method::GET, "/v0/entities").ok(), Some(Route::Range));
         assert_eq!(route(&Method::GET, "/v0/status").ok(), Some(Route::Status));
         assert_eq!(route(&Method::GET, "/metrics").ok(), Some(Route::Metrics));
+        for kind in ["cpu", "alloc", "lock"] {
+            let path = format!("/debug/profile/{kind}");
+            assert_eq!(route(&Method::GET, &path).ok(), Some(Route::Profile), "{kind}");
+        }
     }
 
     #[test]
@@ -63,7 +71,7 @@ mod tests {
         let refusal = route(&Method::POST, "/v0/entity").expect_err("no such method");
         assert_eq!(refusal.status(), StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(refusal.allow(), Some("GET, HEAD, PUT, DELETE"));
-        for path in ["/v0/entities", "/v0/status", "/metrics"] {
+        for path in ["/v0/entities", "/v0/status", "/metrics", "/debug/profile/cpu"] {
             let refusal = route(&Method::PUT, path).expect_err("no such method");
             assert_eq!(refusal.allow(), Some("GET"), "{path}");
         }
@@ -71,7 +79,8 @@ mod tests {
 
     #[test]
     fn any_other_path_is_a_bad_request() {
-        for path in ["/", "", "/v0", "/v0/entity/", "/v1/entity", "/V0/entity", "*", "/v0//entity"] {
+        let paths = ["/", "", "/v0", "/v0/entity/", "/v1/entity", "/V0/entity", "*", "/v0//entity"];
+        for path in paths.into_iter().chain(["/debug/profile", "/debug/profile/", "/debug/profile/heap"]) {
             let refusal = route(&Method::GET, path).expect_err("no such path");
             assert_eq!(refusal.status(), StatusCode::BAD_REQUEST, "{path}");
         }

@@ -7,7 +7,8 @@ use super::histogram::{Histogram, HistogramSum, add};
 use crate::http::Route;
 
 /// The statuses that a node answers with.
-const STATUSES: [u16; 14] = [200, 201, 202, 400, 404, 405, 408, 411, 413, 431, 500, 503, 504, 507];
+const STATUSES: [u16; 17] =
+    [200, 201, 202, 400, 403, 404, 405, 408, 409, 411, 413, 431, 500, 501, 503, 504, 507];
 
 /// What is counted apart: the operations, and what is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub(crate) enum Operation {
 }
 
 /// Each operation, and what it is called.
-const OPERATIONS: [(Operation, &str); 8] = [
+const OPERATIONS: [(Operation, &str); 9] = [
     (Operation::Of(Route::Get), "get"),
     (Operation::Of(Route::Head), "head"),
     (Operation::Of(Route::Put), "put"),
@@ -27,6 +28,7 @@ const OPERATIONS: [(Operation, &str); 8] = [
     (Operation::Of(Route::Range), "range"),
     (Operation::Of(Route::Status), "status"),
     (Operation::Of(Route::Metrics), "metrics"),
+    (Operation::Of(Route::Profile), "profile"),
     (Operation::None, "none"),
 ];
 

@@ -111,6 +111,20 @@ impl Link {
         *self.read_ahead.borrow_mut() = read_ahead;
     }
 
+    /// Whether the client is on this machine, by the loopback.
+    pub(crate) fn is_from_this_machine(&self) -> bool {
+        self.socket.borrow().peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback())
+    }
+
+    /// Ready once the client has closed its side, while a request is being served. The bytes of a next request hide it.
+    pub(crate) fn poll_left(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut byte = [0];
+        match self.socket.borrow().poll_peek(context, &mut ReadBuf::new(&mut byte)) {
+            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(()),
+            Poll::Ready(Ok(_)) | Poll::Pending => Poll::Pending,
+        }
+    }
+
     pub(super) fn owes_no_answer(&self) -> bool {
         self.progress.owes_no_answer()
     }

@@ -22,7 +22,7 @@ mod progress;
 mod stream;
 mod sweeper;
 
-pub(crate) use event_loop::EventLoop;
+pub(crate) use event_loop::{Core, EventLoop};
 pub(crate) use link::Link;
 pub(crate) use stream::{NoPieces, Streamed};
 

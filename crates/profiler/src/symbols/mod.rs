@@ -3,13 +3,17 @@
 mod kernel;
 mod maps;
 mod names;
+mod paths;
 
 use std::collections::HashMap;
 
-use crate::profile::{Frame, Profile, Sample, StackId, StackTable, Thread};
+use crate::options::Kind;
+use crate::profile::{Frame, FrameKind, Profile, Sample, StackId, StackTable, Thread};
 use crate::recorder::Recorder;
 use names::Namer;
 
+/// Where an allocation enters the allocator: what is below that is the profiler's own.
+const ALLOCATOR_ENTRY: &str = "__rustc::__rust_";
 /// The frames at the leaf that are the profiler's own: where a sample was taken from inside.
 const OWN_CRATE: &str = "ladoga_profiler::";
 const UNWINDER: &str = "_Unwind_Backtrace";
@@ -22,9 +26,14 @@ pub(crate) fn resolve(recorder: &Recorder, started_ns: u64, profile: &mut Profil
     let mut stacks: HashMap<u32, StackId> = HashMap::new();
     let mut table = StackTable::default();
     for sample in &recorder.samples {
-        let stack = *stacks
-            .entry(sample.node)
-            .or_insert_with(|| translate(recorder, sample.node, &namer, &mut frames_of, &mut table));
+        let stack = *stacks.entry(sample.node).or_insert_with(|| {
+            let frames = frames_of_node(recorder, sample.node, &namer, &mut frames_of);
+            let own = own_frames(&frames, profile.kind);
+            let is_told = |frame: &&Frame| !is_scaffolding(frame);
+            let (leaf, callers) = frames[own..].split_at(usize::from(own < frames.len()));
+            let told = leaf.iter().chain(callers.iter().filter(is_told)).rev();
+            told.fold(StackTable::EMPTY, |stack, frame| table.push(stack, frame))
+        });
         profile.samples.push(Sample {
             thread: threads.index_of(sample.thread),
             stack,
@@ -39,24 +48,38 @@ pub(crate) fn resolve(recorder: &Recorder, started_ns: u64, profile: &mut Profil
     profile.notes.extend(namer.into_notes());
 }
 
-fn translate(
+/// Leaf first.
+fn frames_of_node(
     recorder: &Recorder,
     node: u32,
     namer: &Namer,
     frames_of: &mut HashMap<u64, Vec<Frame>>,
-    table: &mut StackTable,
-) -> StackId {
+) -> Vec<Frame> {
     let mut frames: Vec<Frame> = Vec::new();
     let mut at = node;
     while let Some((parent, address)) = at.checked_sub(1).map(|at| recorder.nodes[at as usize]) {
         frames.extend_from_slice(frames_of.entry(address).or_insert_with(|| namer.frames(address)));
         at = parent;
     }
-    let own = frames
-        .iter()
-        .take_while(|frame| frame.function.contains(OWN_CRATE) || &*frame.function == UNWINDER)
-        .count();
-    frames[own..].iter().rev().fold(StackTable::EMPTY, |stack, frame| table.push(stack, frame))
+    frames
+}
+
+/// How many frames at the leaf are the profiler's own.
+fn own_frames(frames: &[Frame], kind: Kind) -> usize {
+    let entry = frames.iter().position(|frame| frame.function.starts_with(ALLOCATOR_ENTRY));
+    match (kind, entry) {
+        (Kind::Alloc, Some(entry)) => entry + 1,
+        _ => frames
+            .iter()
+            .take_while(|frame| frame.function.contains(OWN_CRATE) || &*frame.function == UNWINDER)
+            .count(),
+    }
+}
+
+/// Combinators of the standard library that were inlined on the way to somebody else's code say nothing, and there are
+/// more of them than of everything else.
+fn is_scaffolding(frame: &Frame) -> bool {
+    frame.kind == FrameKind::Inlined && frame.file.as_deref().is_some_and(paths::is_of_the_standard_library)
 }
 
 struct Threads<'a> {

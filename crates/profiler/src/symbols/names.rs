@@ -9,6 +9,7 @@ use addr2line::Loader;
 
 use super::kernel::{KERNEL_FROM, KernelSymbols};
 use super::maps::{self, Module};
+use super::paths;
 use crate::profile::{Frame, FrameKind};
 use crate::sys::files;
 
@@ -137,13 +138,22 @@ impl Loaded {
             }
         }
         let outermost = frames.len().saturating_sub(1);
-        let frame = |(depth, (name, file, line)): (usize, (Option<String>, _, _))| Frame {
-            function: name.map_or_else(|| "[unknown]".into(), Arc::from),
+        let frame = |(depth, (name, file, line)): (usize, (Option<String>, Option<Arc<str>>, _))| Frame {
+            function: name.map_or_else(|| "[unknown]".into(), |name| full_name(&name, file.as_deref())),
             file,
             line,
             kind: if depth == outermost { FrameKind::User } else { FrameKind::Inlined },
         };
         frames.into_iter().enumerate().map(frame).collect()
+    }
+}
+
+/// With its module, which an inlined function's name does not have, and without the types that it was made for.
+fn full_name(name: &str, file: Option<&str>) -> Arc<str> {
+    let short = paths::without_parameters(name);
+    match file.and_then(paths::module_of).filter(|_| !short.contains("::")) {
+        Some(module) => format!("{module}::{short}").into(),
+        None => short.into(),
     }
 }
 

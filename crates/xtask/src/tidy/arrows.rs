@@ -24,8 +24,13 @@ const CRATES: [Crate; 10] = [
         may_use: &["model", "env", "storage", "cluster", "profiler"],
     },
     Crate { folder: "lab", package: "ladoga-lab", may_use: &["profiler"] },
-    // `ladoga check` verifies a data directory without a node.
-    Crate { folder: "ladoga", package: "ladoga", may_use: &["node", "lab", "storage", "env", "model"] },
+    // `ladoga check` verifies a data directory without a node; a binary chooses its allocator, which allocation profiles
+    // look into, and `ladoga profile` knows their formats.
+    Crate {
+        folder: "ladoga",
+        package: "ladoga",
+        may_use: &["node", "lab", "profiler", "storage", "env", "model"],
+    },
     Crate { folder: "sim", package: "ladoga-sim", may_use: &["storage", "cluster", "env", "model"] },
     Crate { folder: "xtask", package: "xtask", may_use: &[] },
 ];

@@ -1,0 +1,77 @@
+use std::future::poll_fn;
+use std::mem::take;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use hyper::Uri;
+use ladoga_profiler::ProfileError;
+
+use super::reply::{Outcome, Reply};
+use super::service::Call;
+use crate::http::{Head, ProfileTarget, Refusal};
+use crate::profiling::{Profiling, ProfilingError};
+use crate::server::{Core, Link, NoPieces, Streamed};
+use crate::store::Store;
+
+/// `GET` of a profile of this process. Taken in every stage but the last: opening a store takes time too.
+pub(super) fn profile<S: Store>(call: &Call<'_, S>, uri: &Uri, head: &mut Head) -> Result<Reply, Refusal> {
+    if !call.link.is_from_this_machine() {
+        let reason = "profiles are for clients on the node's own machine, expected a loopback address";
+        return Err(Refusal::forbidden(reason));
+    }
+    let target = ProfileTarget::parse(uri).map_err(Refusal::bad_request)?;
+    let (link, core) = (Rc::clone(call.link), Rc::clone(&call.event_loop.core));
+    if core.is_draining() {
+        return Err(draining());
+    }
+    let content_type = target.format.content_type();
+    let profiling = Profiling::start(target)?;
+    Ok(Reply::later_or(take(head), async move |head| {
+        let rendered = unless_ended(profiling, &link, &core).await?;
+        let delivery = head.delivery();
+        Ok(Outcome::Stream(Streamed {
+            head: delivery.typed_head(content_type, rendered.len() as u64, core.clock.wall_ms()),
+            first: Some((rendered, Box::new(NoPieces))),
+            end: b"",
+            keeps_alive: delivery.keeps_alive,
+            permit: None,
+        }))
+    }))
+}
+
+/// The profile, unless the client leaves or the node is to stop: whoever ends the wait ends the profile.
+async fn unless_ended(mut profiling: Profiling, link: &Link, core: &Core) -> Result<Bytes, Refusal> {
+    poll_fn(|context| {
+        // Draining wakes all connections.
+        if core.is_draining() {
+            return Poll::Ready(Err(draining()));
+        }
+        if link.poll_left(context).is_ready() {
+            let reason =
+                "the connection was closed for sending, expected it to stay open until the profile is taken";
+            return Poll::Ready(Err(Refusal::bad_request(reason).and_close()));
+        }
+        Pin::new(&mut profiling).poll(context).map(|rendered| Ok(rendered?))
+    })
+    .await
+}
+
+fn draining() -> Refusal {
+    Refusal::unavailable("the node is draining: it is about to stop, and takes no profile").and_close()
+}
+
+impl From<ProfilingError> for Refusal {
+    fn from(error: ProfilingError) -> Refusal {
+        match &error {
+            ProfilingError::Profile(ProfileError::Busy { .. }) => Refusal::conflict(&error),
+            ProfilingError::Profile(ProfileError::Unavailable { .. }) => Refusal::not_implemented(&error),
+            ProfilingError::NoThread(_) => Refusal::unavailable(&error),
+            ProfilingError::Profile(_) | ProfilingError::Lost => {
+                tracing::error!(%error, "a profile failed");
+                Refusal::internal(&error)
+            }
+        }
+    }
+}

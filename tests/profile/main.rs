@@ -1,0 +1,18 @@
+//! Profiles of a running node, as people get them.
+//!
+//! - `asking`: who may ask for what
+//! - `ending`: what ends a profile early
+//! - `contents`: what profiles of a node under load say, in every format
+//! - `load`: what a node is busy with meanwhile
+//! - `pprof`: the format of pprof, read back
+#![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
+
+#[path = "../support/mod.rs"]
+#[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
+mod support;
+
+mod asking;
+mod contents;
+mod ending;
+mod load;
+mod pprof;

@@ -6,6 +6,8 @@ ARGS       ?=
 
 # command:package, the package being Debian's.
 BUILD_TOOLS := cc:build-essential pkg-config:pkg-config curl:curl git:git
+# Tests that need one of these are skipped where it cannot be had, and say so.
+TEST_TOOLS  := chromium:chromium
 BENCH_TOOLS := wrk:wrk nginx:nginx redis-server:redis-server fio:fio db_bench:rocksdb-tools
 
 # Servers are in a directory that only root has on its path.
@@ -24,8 +26,21 @@ if [ -n "$$missing" ]; then \
 fi
 endef
 
+# The same, where that is possible; else names what is going to be skipped.
+define install_optional
+@missing=""; \
+for tool in $(1); do command -v "$${tool%%:*}" >/dev/null || missing="$$missing $${tool##*:}"; done; \
+if [ -n "$$missing" ]; then \
+	if [ "$$(id -u)" -eq 0 ] && command -v apt-get >/dev/null && apt-get update -qq \
+		&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; then :; \
+	else \
+		echo "not installed, tests that need it are skipped:$$missing" >&2; \
+	fi; \
+fi
+endef
+
 .DEFAULT_GOAL := help
-.PHONY: help run test bench fmt clean build-tools bench-tools
+.PHONY: help run test bench fmt clean build-tools test-tools bench-tools
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,7 +57,7 @@ run: build-tools ## build the node and run it on 127.0.0.1:8080 (settings: make 
 	@echo
 	@exec $(TARGET_DIR)/release/ladoga serve $(ARGS)
 
-test: build-tools ## everything that must pass, the same as on the server
+test: build-tools test-tools ## everything that must pass, the same as on the server
 	cargo xtask ci
 
 bench: build-tools bench-tools ## every benchmark beside its reference (takes a while)
@@ -59,6 +74,9 @@ clean: ## remove what was built; data directories stay
 build-tools:
 	@command -v cargo >/dev/null || { echo "cargo is missing: https://rustup.rs has it" >&2; exit 1; }
 	$(call install_missing,$(BUILD_TOOLS))
+
+test-tools:
+	$(call install_optional,$(TEST_TOOLS))
 
 bench-tools:
 	$(call install_missing,$(BENCH_TOOLS))

@@ -4,6 +4,7 @@
 //! - `ending`: what ends a profile early
 //! - `contents`: what profiles of a node under load say, in every format
 //! - `load`: what a node is busy with meanwhile
+//! - `pages`: flame graph and heat map in a real browser
 //! - `pprof`: the format of pprof, read back
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
@@ -15,4 +16,5 @@ mod asking;
 mod contents;
 mod ending;
 mod load;
+mod pages;
 mod pprof;

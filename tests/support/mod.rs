@@ -9,8 +9,10 @@
 //! - `response`: answers, parsed strictly, chunk by chunk
 //! - `target`: request targets
 //! - `metrics`: the Prometheus text format
+//! - `browser`: a real browser without a screen, for pages that people look at
 //! - `random`: values that compress badly and can be made again
 
+mod browser;
 mod command;
 mod connection;
 mod files;
@@ -22,6 +24,7 @@ mod response;
 mod target;
 mod wait;
 
+pub(crate) use browser::{Browser, Page};
 pub(crate) use command::{Ladoga, Outcome, Running};
 pub(crate) use connection::Connection;
 pub(crate) use files::{Directory, files_below, find_bytes, flip_bit};

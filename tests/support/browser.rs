@@ -1,0 +1,237 @@
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::{env, fs, thread};
+
+use serde_json::{Value, json};
+
+use super::{DEADLINE, Directory, wait_until};
+
+/// What the browser is called by those who package it.
+const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+/// A pipe in place of a port: nobody else can speak to it, and there is no WebSocket. The protocol wants it on the
+/// descriptors 3 and 4.
+const OVER_PIPES: &str = r#"exec "$0" --remote-debugging-pipe "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1"#;
+/// Without a screen, without a sandbox (which root may not have), and without asking anybody on the network for anything.
+const FLAGS: [&str; 8] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-extensions",
+    "--disable-background-networking",
+    "--no-first-run",
+    "--hide-scrollbars",
+];
+
+/// A real browser without a screen, driven by its own debugging protocol.
+pub(crate) struct Browser {
+    process: Child,
+    commands: ChildStdin,
+    messages: Receiver<Value>,
+    next_id: u64,
+    /// Events that came while an answer was waited for, by session.
+    events: HashMap<String, Vec<Value>>,
+    _profile: Directory,
+}
+
+impl Browser {
+    /// Starts one; where this machine has none, says so and gives `None`, and the test is to be skipped.
+    pub(crate) fn start() -> Option<Browser> {
+        let is_there = |name: &&str| Command::new(name).arg("--version").output().is_ok();
+        let Some(name) = NAMES.into_iter().find(is_there) else {
+            eprintln!("skipped: no browser here, expected one of {NAMES:?}");
+            return None;
+        };
+        let profile = Directory::new();
+        let mut command = Command::new("sh");
+        command.args(["-c", OVER_PIPES, name]).args(FLAGS);
+        command.arg(format!("--user-data-dir={}", profile.path().display())).arg("about:blank");
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell that runs the browser");
+        let commands = process.stdin.take().expect("a pipe was asked for");
+        let mut output = BufReader::new(process.stdout.take().expect("a pipe was asked for"));
+        let (sender, messages) = mpsc::channel();
+        thread::spawn(move || {
+            let mut message = Vec::new();
+            while output.read_until(0, &mut message).is_ok_and(|count| count > 0) {
+                let parsed = serde_json::from_slice(message.strip_suffix(&[0]).unwrap_or(&message));
+                if sender.send(parsed.expect("the browser speaks JSON")).is_err() {
+                    return;
+                }
+                message.clear();
+            }
+        });
+        let events = HashMap::new();
+        Some(Browser { process, commands, messages, next_id: 1, events, _profile: profile })
+    }
+
+    /// Opens a file in a window of this size, and waits until it is loaded.
+    pub(crate) fn open(&mut self, file: &Path, width: u32, height: u32) -> Page<'_> {
+        let target = self.call(None, "Target.createTarget", &json!({ "url": "about:blank" }));
+        let attach = json!({ "targetId": target["targetId"], "flatten": true });
+        let session = self.call(None, "Target.attachToTarget", &attach)["sessionId"].clone();
+        let session = session.as_str().expect("a session").to_owned();
+        let mut page = Page { browser: self, session };
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            page.call(&format!("{domain}.enable"), &json!({}));
+        }
+        let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
+        page.call("Emulation.setDeviceMetricsOverride", &size);
+        let path = file.canonicalize().expect("a file to open");
+        page.call("Page.navigate", &json!({ "url": format!("file://{}", path.display()) }));
+        page.wait_until("document.readyState === 'complete' && location.protocol === 'file:'");
+        page
+    }
+
+    fn call(&mut self, session: Option<&str>, method: &str, parameters: &Value) -> Value {
+        let id = self.next_id;
+        self.next_id += 1;
+        let mut command = json!({ "id": id, "method": method, "params": parameters });
+        if let Some(session) = session {
+            command["sessionId"] = json!(session);
+        }
+        let mut bytes = command.to_string().into_bytes();
+        bytes.push(0);
+        self.commands.write_all(&bytes).expect("a browser that listens");
+        loop {
+            let mut message = self.messages.recv_timeout(DEADLINE).expect("an answer of the browser");
+            if message["id"] == id {
+                assert!(message["error"].is_null(), "{method} failed: {}", message["error"]);
+                return message["result"].take();
+            }
+            let of = message["sessionId"].as_str().unwrap_or_default().to_owned();
+            self.events.entry(of).or_default().push(message);
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // The shell has become the browser.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A page that is open.
+pub(crate) struct Page<'b> {
+    browser: &'b mut Browser,
+    session: String,
+}
+
+impl Page<'_> {
+    fn call(&mut self, method: &str, parameters: &Value) -> Value {
+        self.browser.call(Some(&self.session), method, parameters)
+    }
+
+    /// The value of an expression in the page.
+    pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
+        let parameters = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
+        let mut answer = self.call("Runtime.evaluate", &parameters);
+        let thrown = &answer["exceptionDetails"];
+        assert!(thrown.is_null(), "{expression} failed in the page: {thrown}");
+        answer["result"]["value"].take()
+    }
+
+    /// Asks an expression until it holds.
+    pub(crate) fn wait_until(&mut self, expression: &str) {
+        wait_until(expression, || self.evaluate(expression) == true);
+    }
+
+    /// The text of the first element that a selector finds.
+    pub(crate) fn text(&mut self, selector: &str) -> String {
+        let text = self.evaluate(&format!("document.querySelector({}).innerText", json!(selector)));
+        text.as_str().expect("an element with text").to_owned()
+    }
+
+    /// Presses the mouse within an element, at these parts of its width and height from its left upper corner, moves it to
+    /// another point of it, and lets go. A click is a drag to where it began.
+    pub(crate) fn drag(&mut self, selector: &str, from: (f64, f64), to: (f64, f64)) {
+        let script = format!(
+            "(e => {{ e.scrollIntoView({{ block: 'nearest' }}); const r = e.getBoundingClientRect(); \
+             return [r.left, r.top, r.width, r.height]; }})(document.querySelector({}))",
+            json!(selector)
+        );
+        let area = self.evaluate(&script);
+        let area: Vec<f64> = area.as_array().expect("an area").iter().filter_map(Value::as_f64).collect();
+        let point = |(x, y): (f64, f64)| (area[0] + x * area[2], area[1] + y * area[3]);
+        for (kind, (x, y)) in
+            [("mouseMoved", from), ("mousePressed", from), ("mouseMoved", to), ("mouseReleased", to)]
+                .map(|(kind, part)| (kind, point(part)))
+        {
+            let buttons = u8::from(kind != "mouseReleased");
+            let event = json!({ "type": kind, "x": x, "y": y, "button": "left", "buttons": buttons, "clickCount": 1 });
+            self.call("Input.dispatchMouseEvent", &event);
+        }
+    }
+
+    /// Clicks into the middle of an element.
+    pub(crate) fn click(&mut self, selector: &str) {
+        self.drag(selector, (0.5, 0.5), (0.5, 0.5));
+    }
+
+    /// Whatever went wrong since the page was opened: exceptions, errors and warnings in the console, and every request
+    /// for anything but the file itself.
+    pub(crate) fn complaints(&mut self) -> Vec<String> {
+        // Whatever has happened is told before the answer to this.
+        self.evaluate("0");
+        let events = self.browser.events.get(&self.session).map_or(&[][..], Vec::as_slice);
+        events.iter().filter_map(complaint).collect()
+    }
+
+    /// Keeps a picture of the page, all of it, for people to look at; answers where.
+    pub(crate) fn screenshot(&mut self, name: &str) -> PathBuf {
+        let parameters = json!({ "format": "png", "captureBeyondViewport": true });
+        let answer = self.call("Page.captureScreenshot", &parameters);
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screenshots");
+        fs::create_dir_all(&folder).expect("a folder for pictures");
+        let file = folder.join(format!("{name}.png"));
+        let picture = decode_base64(answer["data"].as_str().expect("a picture"));
+        assert!(picture.starts_with(b"\x89PNG"), "this is no picture");
+        fs::write(&file, picture).expect("a file for the picture");
+        file
+    }
+}
+
+fn complaint(event: &Value) -> Option<String> {
+    let parameters = &event["params"];
+    match event["method"].as_str()? {
+        "Runtime.exceptionThrown" => Some(format!("exception: {}", parameters["exceptionDetails"])),
+        "Runtime.consoleAPICalled"
+            if ["error", "warning", "assert"].iter().any(|kind| parameters["type"] == *kind) =>
+        {
+            Some(format!("console: {}", parameters["args"]))
+        }
+        "Log.entryAdded" => Some(format!("log: {}", parameters["entry"])),
+        "Network.requestWillBeSent" => {
+            let url = parameters["request"]["url"].as_str().unwrap_or_default();
+            let is_own = ["file:", "data:", "about:", "blob:"].iter().any(|scheme| url.starts_with(scheme));
+            (!is_own).then(|| format!("request: {url}"))
+        }
+        _ => None,
+    }
+}
+
+fn decode_base64(text: &str) -> Vec<u8> {
+    let sextet = |letter: u8| match letter {
+        b'A'..=b'Z' => letter - b'A',
+        b'a'..=b'z' => letter - b'a' + 26,
+        b'0'..=b'9' => letter - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        other => panic!("no base64: {other}"),
+    };
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    for four in text.trim_end_matches('=').as_bytes().chunks(4) {
+        let bits = four.iter().fold(0_u32, |bits, letter| bits << 6 | u32::from(sextet(*letter)));
+        let bits = bits << (6 * (4 - four.len()));
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..four.len()]);
+    }
+    bytes
+}

@@ -4,25 +4,42 @@
 //! - `replicas`: how many copies, how many answers
 //! - `write`, `read`: one request, as its coordinator decides it
 //! - `failure`: why a replica did not answer, and what the client is told
+//! - `messages`: what nodes say to each other
+//! - `hints`: what is kept for a peer that is away
+//! - `tree`: what two nodes both hold, as hashes; `pull`: how one gets from the other what it lacks
+//! - `settle`: who lost its data, what everybody has, which tombstones may go
 #![forbid(unsafe_code)]
 
 mod cell;
 #[cfg(test)]
 mod exhaustive;
 mod failure;
+mod hints;
+mod messages;
 mod nodes;
 mod placement;
+mod pull;
 mod read;
 mod replicas;
 mod set;
+mod settle;
+mod tree;
 mod write;
 
 pub use cell::{Cell, Content};
 pub use failure::{Failure, QuorumError, Refusal};
+pub use hints::{HINT_AGE_MS_MAX, HINT_BYTES_MAX, HINTS_IN_FLIGHT_MAX, Hint, HintQueue, HintStep};
+pub use messages::{
+    Hello, HelloError, LEAF_GROUPS_MAX, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, Listed, Origin,
+    PROTOCOL_VERSION, Request, Response, Slice, Want,
+};
 pub use nodes::{Difference, NODES_MAX, Node, NodeId, NodeList, NodesError};
 pub use placement::{PARTITIONS, Partition, Placement};
+pub use pull::{Pull, PullFailure, PullProgress, PullStep};
 pub use read::{ReadAnswer, ReadCore, ReadStep};
 pub use replicas::{Replicas, ReplicasError};
+pub use settle::{Acquaintance, Durable, Pass, RESERVE_MS, SETTLE_MS, Settlement, Statement};
+pub use tree::{CellMark, HashTree, PairLeaves, WINDOW_MS};
 pub use write::{WriteCore, WriteStep};
 
 /// How far ahead of a node's own clock the version of a write may be: more than two clocks that are both half a minute

@@ -13,7 +13,9 @@ use std::cmp::Ordering;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use crate::cell::belongs_on;
 use crate::nodes::{NodeId, NodeList};
+use crate::tree::CellMark;
 
 const PARTITION_BITS: u32 = 16;
 
@@ -96,6 +98,12 @@ impl Placement {
     #[inline]
     pub fn replicas(&self, key: &[u8], from: usize) -> &[NodeId] {
         &self.preference_list(Partition::of(key))[..from]
+    }
+
+    /// Whether both nodes hold a cell of this partition, if they have what they should: what a peer lists for another.
+    pub fn both_hold(&self, partition: Partition, nodes: [NodeId; 2], cell: CellMark) -> bool {
+        let last = nodes.map(|node| self.position(partition, node)).into_iter().max().unwrap_or(0);
+        cell.is_tombstone || belongs_on(cell.stamp, last)
     }
 
     /// Where in the preference list of a partition a node stands.

@@ -1,0 +1,303 @@
+//! One peer is pulled from: what it has and this node lacks, of the cells that both should hold.
+//!
+//! ```text
+//! we ask Groups, Leaves*, (List, (look here, Read, apply)*)*      only for what differs
+//! ```
+//!
+//! The one who asks keeps all state; whoever answers keeps none.
+
+use std::collections::VecDeque;
+
+use crate::cell::{Cell, Content};
+use crate::failure::Refusal;
+use crate::messages::{LEAF_GROUPS_MAX, Listed, Request, Response, Slice, Want};
+use crate::nodes::NodeId;
+use crate::placement::{PARTITIONS, Partition};
+use crate::tree::{HashTree, PairLeaves};
+use ladoga_model::Version;
+
+/// Cells that are fetched at the same time.
+const FETCHES_MAX: usize = 16;
+
+/// What the driver has to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PullStep<B> {
+    /// Ask the peer; its answer goes to [`Pull::answered`], with this number.
+    Ask(u64, Request<B>),
+    /// Look which version of this key is here; the answer goes to [`Pull::found`].
+    Look(B),
+    /// Make this cell durable, as [`crate::Origin::Exchange`]; the answer goes to [`Pull::applied`].
+    Apply(B, Cell<B>),
+    /// Everything is here. The last step.
+    Done,
+    /// It did not work out. The last step.
+    Failed(PullFailure),
+}
+
+/// Why a pull does not work out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PullFailure {
+    /// This node cannot compare as of that time any more.
+    #[error("it is too late to compare as of this time")]
+    TooLate,
+    /// The peer cannot, or will not.
+    #[error("the peer refused: {0}")]
+    Refused(Refusal),
+    /// The peer's answer is not one to what it was asked.
+    #[error("the peer's answer does not fit what it was asked")]
+    Malformed,
+    /// What it sent could not be written here.
+    #[error("a cell could not be written: {0}")]
+    NotWritten(Refusal),
+}
+
+#[derive(Debug)]
+enum State {
+    Groups,
+    Leaves { asked: Vec<u8>, more: Vec<u8> },
+    Listing,
+    Over,
+}
+
+/// Progress of a pull, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PullProgress {
+    /// Partitions that differ.
+    pub partitions: usize,
+    /// Keys that were compared.
+    pub compared: u64,
+    /// Cells that were taken over.
+    pub applied: u64,
+}
+
+/// A pull from one peer.
+#[derive(Debug)]
+pub struct Pull<B> {
+    slice: Slice,
+    peer: NodeId,
+    ours: Option<PairLeaves>,
+    state: State,
+    partitions: Vec<Partition>,
+    /// Of the page that is being worked on.
+    page: VecDeque<Listed<B>>,
+    /// Keys up to this one have been listed.
+    after: Option<B>,
+    is_last_page: bool,
+    /// Keys that are being looked up, fetched or written.
+    busy: Vec<(B, Version, u64)>,
+    asked: u64,
+    /// The request whose answer is no cell.
+    waiting_for: u64,
+    progress: PullProgress,
+}
+
+impl<B: Clone + PartialEq> Pull<B> {
+    /// Begins to pull all cells before `before` from `peer`.
+    pub fn new(peer: NodeId, before: u64, tree: &HashTree, mut step: impl FnMut(PullStep<B>)) -> Pull<B> {
+        let slice = Slice { before, dropped_before: tree.dropped_before() };
+        let mut pull = Pull {
+            slice,
+            peer,
+            ours: None,
+            state: State::Groups,
+            partitions: Vec::new(),
+            page: VecDeque::new(),
+            after: None,
+            is_last_page: false,
+            busy: Vec::new(),
+            asked: 0,
+            waiting_for: 0,
+            progress: PullProgress::default(),
+        };
+        pull.ask(Request::Groups(slice), &mut step);
+        pull
+    }
+
+    /// Whom it pulls from.
+    pub const fn peer(&self) -> NodeId {
+        self.peer
+    }
+
+    /// How far it is.
+    pub const fn progress(&self) -> PullProgress {
+        self.progress
+    }
+
+    /// The peer answered the request with this number.
+    pub fn answered(
+        &mut self,
+        number: u64,
+        response: Response<B>,
+        tree: &HashTree,
+        mut step: impl FnMut(PullStep<B>),
+    ) {
+        if let Some(busy) = self.busy.iter().position(|&(_, _, fetch)| fetch == number && fetch != 0) {
+            return self.fetched(busy, response, &mut step);
+        }
+        if number != self.waiting_for || matches!(self.state, State::Over) {
+            return;
+        }
+        match response {
+            Response::Refused(refusal) => self.fail(PullFailure::Refused(refusal), &mut step),
+            Response::Groups { dropped_before, hashes } => {
+                self.compare_groups(dropped_before, &hashes, tree, &mut step);
+            }
+            Response::Leaves(leaves) => self.compare_leaves(&leaves, &mut step),
+            Response::List { entries, next } => self.take_page(entries, next, &mut step),
+            _ => self.fail(PullFailure::Malformed, &mut step),
+        }
+    }
+
+    /// This version of a key that was to be looked up is here, or none.
+    pub fn found(&mut self, key: &B, version: Option<Version>, mut step: impl FnMut(PullStep<B>)) {
+        let Some(at) = self.busy.iter().position(|(busy, _, fetch)| busy == key && *fetch == 0) else {
+            return;
+        };
+        if version >= Some(self.busy[at].1) {
+            self.busy.swap_remove(at);
+            return self.go_on(&mut step);
+        }
+        self.asked += 1;
+        self.busy[at].2 = self.asked;
+        step(PullStep::Ask(self.asked, Request::Read { key: key.clone(), want: Want::Value }));
+    }
+
+    /// A cell was made durable, or not. One that is too old is not missed: this node has it or something newer.
+    pub fn applied(&mut self, key: &B, result: Result<(), Refusal>, mut step: impl FnMut(PullStep<B>)) {
+        let Some(at) = self.busy.iter().position(|(busy, _, _)| busy == key) else { return };
+        self.busy.swap_remove(at);
+        match result {
+            Ok(()) => self.progress.applied += 1,
+            Err(Refusal::TooOld { .. }) => {}
+            Err(refusal) => return self.fail(PullFailure::NotWritten(refusal), &mut step),
+        }
+        self.go_on(&mut step);
+    }
+
+    fn ask(&mut self, request: Request<B>, step: &mut impl FnMut(PullStep<B>)) {
+        self.asked += 1;
+        self.waiting_for = self.asked;
+        step(PullStep::Ask(self.asked, request));
+    }
+
+    fn fail(&mut self, failure: PullFailure, step: &mut impl FnMut(PullStep<B>)) {
+        self.state = State::Over;
+        self.busy.clear();
+        self.page.clear();
+        step(PullStep::Failed(failure));
+    }
+
+    fn compare_groups(
+        &mut self,
+        dropped_before: u64,
+        theirs: &[u64],
+        tree: &HashTree,
+        step: &mut impl FnMut(PullStep<B>),
+    ) {
+        if !matches!(self.state, State::Groups) || dropped_before < self.slice.dropped_before {
+            return self.fail(PullFailure::Malformed, step);
+        }
+        self.slice.dropped_before = dropped_before;
+        let Some(ours) = tree.pair(self.peer, self.slice) else {
+            return self.fail(PullFailure::TooLate, step);
+        };
+        let Some(differing) = ours.differing_groups(theirs) else {
+            return self.fail(PullFailure::Malformed, step);
+        };
+        self.ours = Some(ours);
+        self.ask_leaves(differing, step);
+    }
+
+    fn ask_leaves(&mut self, mut groups: Vec<u8>, step: &mut impl FnMut(PullStep<B>)) {
+        if groups.is_empty() {
+            self.ours = None;
+            return self.list(step);
+        }
+        let more = groups.split_off(groups.len().min(LEAF_GROUPS_MAX));
+        self.state = State::Leaves { asked: groups.clone(), more };
+        self.ask(Request::Leaves { slice: self.slice, groups }, step);
+    }
+
+    fn compare_leaves(&mut self, theirs: &[u64], step: &mut impl FnMut(PullStep<B>)) {
+        let State::Leaves { asked, more } = &mut self.state else {
+            return self.fail(PullFailure::Malformed, step);
+        };
+        let differing = self.ours.as_ref().and_then(|ours| ours.differing_partitions(asked, theirs));
+        let more = std::mem::take(more);
+        match differing {
+            Some(differing) => {
+                self.partitions.extend(differing);
+                self.ask_leaves(more, step);
+            }
+            None => self.fail(PullFailure::Malformed, step),
+        }
+    }
+
+    fn list(&mut self, step: &mut impl FnMut(PullStep<B>)) {
+        self.progress.partitions = self.partitions.len();
+        self.state = State::Listing;
+        if self.partitions.is_empty() {
+            self.is_last_page = true;
+            return self.go_on(step);
+        }
+        // All of them are as good as most of them, and need not be named.
+        let most = self.partitions.len() > PARTITIONS / 2;
+        let partitions = if most { Vec::new() } else { self.partitions.clone() };
+        self.ask(Request::List { slice: self.slice, partitions, after: self.after.clone() }, step);
+    }
+
+    fn take_page(&mut self, entries: Vec<Listed<B>>, next: Option<B>, step: &mut impl FnMut(PullStep<B>)) {
+        let is_progress = next.is_none() || next != self.after;
+        if !matches!(self.state, State::Listing) || !is_progress {
+            return self.fail(PullFailure::Malformed, step);
+        }
+        self.is_last_page = next.is_none();
+        self.after = next;
+        self.progress.compared += entries.len() as u64;
+        self.page = entries.into();
+        self.go_on(step);
+    }
+
+    /// Looks at the next keys, asks for the next page, or is done.
+    fn go_on(&mut self, step: &mut impl FnMut(PullStep<B>)) {
+        while self.busy.len() < FETCHES_MAX
+            && let Some(Listed { key, stamp }) = self.page.pop_front()
+        {
+            self.busy.push((key.clone(), stamp.version, 0));
+            step(PullStep::Look(key));
+        }
+        if !self.busy.is_empty() || !matches!(self.state, State::Listing) {
+            return;
+        }
+        if self.is_last_page {
+            self.state = State::Over;
+            step(PullStep::Done);
+        } else {
+            self.list(step);
+        }
+    }
+
+    fn fetched(&mut self, at: usize, response: Response<B>, step: &mut impl FnMut(PullStep<B>)) {
+        match response {
+            Response::Read(answer) => match answer.cell {
+                Some(Cell { content: Content::Digest, .. }) => self.fail(PullFailure::Malformed, step),
+                Some(cell) => {
+                    let (key, _, fetch) = &mut self.busy[at];
+                    *fetch = u64::MAX;
+                    step(PullStep::Apply(key.clone(), cell));
+                }
+                // A tombstone that everybody had by now, dropped since it was listed.
+                None => {
+                    self.busy.swap_remove(at);
+                    self.go_on(step);
+                }
+            },
+            Response::Refused(refusal) => self.fail(PullFailure::Refused(refusal), step),
+            _ => self.fail(PullFailure::Malformed, step),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "pull_tests.rs"]
+mod tests;

@@ -1,0 +1,180 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ladoga_model::Stamp;
+
+use super::*;
+use crate::nodes::NodeList;
+use crate::placement::Placement;
+use crate::read::ReadAnswer;
+use crate::tree::CellMark;
+
+type Key = Vec<u8>;
+
+/// A node with its cells: the value is the timestamp.
+struct Peer {
+    id: NodeId,
+    tree: HashTree,
+    placement: Arc<Placement>,
+    cells: BTreeMap<Key, (Stamp, bool)>,
+    asked_for_values: usize,
+}
+
+impl Peer {
+    fn new(placement: &Arc<Placement>, id: u16) -> Peer {
+        let tree = HashTree::new(placement.clone(), 3, NodeId(id));
+        Peer {
+            id: NodeId(id),
+            tree,
+            placement: placement.clone(),
+            cells: BTreeMap::new(),
+            asked_for_values: 0,
+        }
+    }
+
+    fn write(&mut self, key: &[u8], stamp: Stamp, is_tombstone: bool) {
+        let old = self.cells.get(key).map(|&(stamp, is_tombstone)| CellMark { stamp, is_tombstone });
+        if old.is_some_and(|old| old.stamp.version >= stamp.version) {
+            return;
+        }
+        self.tree.replaced(xxhash_rust::xxh3::xxh3_64(key), old, CellMark { stamp, is_tombstone });
+        self.cells.insert(key.to_vec(), (stamp, is_tombstone));
+    }
+
+    fn put(&mut self, key: &str, timestamp: u64) {
+        self.write(key.as_bytes(), Stamp::new(Version { timestamp, node: 0 }), false);
+    }
+
+    /// Answers as a driver does, in pages of two keys.
+    fn answer(&mut self, asker: NodeId, request: Request<Key>) -> Response<Key> {
+        match request {
+            Request::Groups(slice) => match self.tree.pair(asker, slice) {
+                Some(leaves) => {
+                    Response::Groups { dropped_before: slice.dropped_before, hashes: leaves.groups() }
+                }
+                None => Response::Refused(Refusal::OverCapacity),
+            },
+            Request::Leaves { slice, groups } => {
+                let leaves = self.tree.pair(asker, slice).expect("as for the groups");
+                Response::Leaves(groups.iter().flat_map(|&group| leaves.group(group)).copied().collect())
+            }
+            Request::List { slice, partitions, after } => {
+                let in_list = |key: &Key| partitions.is_empty() || partitions.contains(&Partition::of(key));
+                let mut all =
+                    self.cells.iter().filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after));
+                let page: Vec<_> = all.by_ref().take(2).collect();
+                let next = all.next().and_then(|_| page.last().map(|(key, _)| (*key).clone()));
+                let entries =
+                    page.into_iter().filter(|(key, _)| in_list(key)).filter(|(key, (stamp, dead))| {
+                        let mark = CellMark { stamp: *stamp, is_tombstone: *dead };
+                        slice.has(mark)
+                            && self.placement.both_hold(Partition::of(key), [self.id, asker], mark)
+                    });
+                let entries = entries.map(|(key, &(stamp, _))| Listed { key: key.clone(), stamp }).collect();
+                Response::List { entries, next }
+            }
+            Request::Read { key, .. } => {
+                self.asked_for_values += 1;
+                let cell = self.cells.get(&key).map(|&(stamp, is_tombstone)| {
+                    let value = Content::Value(stamp.version.timestamp.to_le_bytes().to_vec());
+                    Cell { stamp, content: if is_tombstone { Content::Tombstone } else { value } }
+                });
+                Response::Read(ReadAnswer { cell, is_whole: true })
+            }
+            other => panic!("a pull does not ask {other:?}"),
+        }
+    }
+}
+
+fn pull(ours: &mut Peer, theirs: &mut Peer, before: u64) -> Result<PullProgress, PullFailure> {
+    let mut steps = VecDeque::new();
+    let mut pull = Pull::new(theirs.id, before, &ours.tree, |step| steps.push_back(step));
+    loop {
+        let mut next = Vec::new();
+        match steps.pop_front().expect("a pull ends with done or failed") {
+            PullStep::Ask(number, request) => {
+                let response = theirs.answer(ours.id, request);
+                pull.answered(number, response, &ours.tree, |step| next.push(step));
+            }
+            PullStep::Look(key) => {
+                let version = ours.cells.get(&key).map(|(stamp, _)| stamp.version);
+                pull.found(&key, version, |step| next.push(step));
+            }
+            PullStep::Apply(key, cell) => {
+                ours.write(&key, cell.stamp, matches!(cell.content, Content::Tombstone));
+                pull.applied(&key, Ok(()), |step| next.push(step));
+            }
+            PullStep::Done => return Ok(pull.progress()),
+            PullStep::Failed(failure) => return Err(failure),
+        }
+        steps.extend(next);
+    }
+}
+
+fn peers() -> (Peer, Peer) {
+    let names = (0..3).map(|n| format!("http://node-{n}"));
+    let placement = Arc::new(Placement::of(&NodeList::first(names).expect("a list")));
+    (Peer::new(&placement, 0), Peer::new(&placement, 1))
+}
+
+#[test]
+fn takes_over_exactly_what_differs() {
+    let (mut ours, mut theirs) = peers();
+    for n in 0..300 {
+        ours.put(&format!("key{n}"), 10);
+        theirs.put(&format!("key{n}"), 10);
+    }
+    theirs.put("key7", 20);
+    theirs.put("new", 30);
+    ours.put("key9", 40);
+    let progress = pull(&mut ours, &mut theirs, u64::MAX).expect("it works out");
+    assert_eq!((progress.partitions, progress.applied), (3, 2));
+    assert_eq!(theirs.asked_for_values, 2);
+    assert_eq!(ours.cells["key7".as_bytes()].0.version.timestamp, 20);
+    assert_eq!(ours.cells["key9".as_bytes()].0.version.timestamp, 40);
+    assert_eq!(pull(&mut theirs, &mut ours, u64::MAX).expect("it works out").applied, 1);
+    let equal = pull(&mut ours, &mut theirs, u64::MAX).expect("it works out");
+    assert_eq!(equal, PullProgress::default());
+}
+
+#[test]
+fn an_empty_node_gets_everything_but_what_is_for_others() {
+    let (mut ours, mut theirs) = peers();
+    let mut expected = BTreeMap::new();
+    for n in 0..200_u64 {
+        let key = format!("key{n}").into_bytes();
+        let stamp = Stamp { copies: (n % 4) as u8, ..Stamp::new(Version { timestamp: n + 1, node: 0 }) };
+        let is_tombstone = n % 5 == 0;
+        theirs.write(&key, stamp, is_tombstone);
+        let position = ours.placement.position(Partition::of(&key), ours.id);
+        let peer_position = ours.placement.position(Partition::of(&key), theirs.id);
+        let copies = if n % 4 == 0 { 3 } else { (n % 4) as usize };
+        if is_tombstone || position.max(peer_position) < copies {
+            expected.insert(key, (stamp, is_tombstone));
+        }
+    }
+    pull(&mut ours, &mut theirs, u64::MAX).expect("it works out");
+    assert_eq!(ours.cells, expected);
+}
+
+#[test]
+fn a_peer_that_is_too_late_or_talks_nonsense_ends_it() {
+    let (ours, _) = peers();
+    let run = |response: Response<Key>| {
+        let mut last = None;
+        let mut pull = Pull::new(NodeId(1), u64::MAX, &ours.tree, |step| last = Some(step));
+        let Some(PullStep::Ask(number, _)) = last else { panic!("it asks first") };
+        pull.answered(number, response, &ours.tree, |step| last = Some(step));
+        last
+    };
+    let refusal = Refusal::OverCapacity;
+    assert_eq!(run(Response::Refused(refusal)), Some(PullStep::Failed(PullFailure::Refused(refusal))));
+    for nonsense in [
+        Response::Written,
+        Response::Leaves(vec![]),
+        Response::Groups { dropped_before: 0, hashes: vec![0; 255] },
+        Response::List { entries: vec![], next: None },
+    ] {
+        assert_eq!(run(nonsense), Some(PullStep::Failed(PullFailure::Malformed)));
+    }
+}

@@ -1,0 +1,156 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::nodes::NodeList;
+
+const MINUTE: u64 = HybridClock::at_wall_ms(2 * WINDOW_MS);
+
+fn placement(nodes: usize) -> Arc<Placement> {
+    let names = (0..nodes).map(|n| format!("http://node-{n}"));
+    Arc::new(Placement::of(&NodeList::first(names).expect("a list")))
+}
+
+fn mark(timestamp: u64, is_tombstone: bool, copies: u8) -> CellMark {
+    let version = Version { timestamp, node: 0 };
+    CellMark { stamp: Stamp { copies, ..Stamp::new(version) }, is_tombstone }
+}
+
+fn all() -> Slice {
+    Slice { before: u64::MAX, dropped_before: 0 }
+}
+
+/// A node's cells, and its tree.
+struct Replica {
+    tree: HashTree,
+    cells: BTreeMap<u64, CellMark>,
+}
+
+impl Replica {
+    fn new(placement: &Arc<Placement>, nodes: usize, me: u16) -> Replica {
+        Replica { tree: HashTree::new(placement.clone(), nodes, NodeId(me)), cells: BTreeMap::new() }
+    }
+
+    fn write(&mut self, key_hash: u64, cell: CellMark) {
+        let old = self.cells.get(&key_hash).copied();
+        if old.is_none_or(|old| old.stamp.version < cell.stamp.version) {
+            self.tree.replaced(key_hash, old, cell);
+            self.cells.insert(key_hash, cell);
+        }
+    }
+
+    fn drop_before(&mut self, timestamp: u64) {
+        self.tree.drop_before(timestamp);
+        let dropped_before = self.tree.dropped_before();
+        self.cells.retain(|_, cell| !cell.is_tombstone || cell.stamp.version.timestamp >= dropped_before);
+    }
+}
+
+fn differing(one: &Replica, other: &Replica, slice: Slice) -> Vec<Partition> {
+    let ours = one.tree.pair(other.tree.me, slice).expect("it can be compared");
+    let theirs = other.tree.pair(one.tree.me, slice).expect("it can be compared");
+    let groups = ours.differing_groups(&theirs.groups()).expect("as many");
+    let leaves: Vec<u64> = groups.iter().flat_map(|&group| theirs.group(group)).copied().collect();
+    ours.differing_partitions(&groups, &leaves).expect("as many")
+}
+
+#[test]
+fn what_one_lacks_is_found_by_its_partition() {
+    let placement = placement(3);
+    let (mut one, mut other) = (Replica::new(&placement, 3, 0), Replica::new(&placement, 3, 1));
+    for key in 1..1000_u64 {
+        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        one.write(hash, mark(MINUTE + key, false, 0));
+        other.write(hash, mark(MINUTE + key, false, 0));
+    }
+    assert_eq!(differing(&one, &other, all()), []);
+    one.write(0x1234_5678_9abc_def0, mark(2 * MINUTE, false, 0));
+    assert_eq!(differing(&one, &other, all()), [Partition(0x1234)]);
+    let before = Slice { before: 2 * MINUTE, ..all() };
+    assert_eq!(differing(&one, &other, before), [], "it is too new for this comparison");
+}
+
+#[test]
+fn cells_for_fewer_nodes_are_compared_only_by_those() {
+    let placement = placement(3);
+    for partition in [0_u16, 7, 4711] {
+        let list = placement.preference_list(Partition(partition)).to_vec();
+        let hash = u64::from(partition) << 48;
+        let mut first = Replica::new(&placement, 3, list[0].0);
+        first.write(hash, mark(5, false, 2));
+        let [second, third] = [1, 2].map(|place: usize| Replica::new(&placement, 3, list[place].0));
+        assert_eq!(differing(&first, &second, all()), [Partition(partition)]);
+        assert_eq!(differing(&first, &third, all()), []);
+        first.write(hash, mark(6, true, 2));
+        assert_eq!(differing(&first, &third, all()), [Partition(partition)], "deletions are for all");
+    }
+}
+
+#[test]
+fn a_comparison_that_is_too_late_is_none() {
+    let placement = placement(2);
+    let mut replica = Replica::new(&placement, 2, 0);
+    for minute in 1..20 {
+        replica.write(minute, mark(minute * MINUTE, false, 0));
+    }
+    let earliest = replica.tree.earliest();
+    assert!(earliest > 0);
+    let slice = |before| Slice { before, dropped_before: 0 };
+    assert!(replica.tree.pair(NodeId(1), slice(earliest)).is_some());
+    assert!(replica.tree.pair(NodeId(1), slice(earliest - 1)).is_none());
+    replica.drop_before(5 * MINUTE);
+    assert!(replica.tree.pair(NodeId(1), slice(earliest)).is_none(), "tombstones that are gone");
+}
+
+#[derive(Debug, Clone)]
+enum Action {
+    Write { key: u64, minute: u64, tombstone: bool, copies: u8, to: [bool; 2] },
+    DropOn(usize),
+}
+
+fn actions() -> impl Strategy<Value = Vec<Action>> {
+    let write = (0..8_u64, 1..30_u64, any::<bool>(), 0..3_u8, any::<[bool; 2]>()).prop_map(
+        |(key, minute, tombstone, copies, to)| Action::Write { key, minute, tombstone, copies, to },
+    );
+    proptest::collection::vec(prop_oneof![8 => write, 1 => (0..2_usize).prop_map(Action::DropOn)], 1..60)
+}
+
+proptest! {
+    /// Whatever the order of arrival and of drops, trees are equal where the cells are, and differ where they do.
+    #[test]
+    fn trees_are_equal_where_the_cells_are(actions in actions()) {
+        let placement = placement(2);
+        let mut replicas = [Replica::new(&placement, 2, 0), Replica::new(&placement, 2, 1)];
+        let spread = |key: u64| key << 48;
+        let mut missed = [Vec::new(), Vec::new()];
+        for (n, action) in actions.iter().enumerate() {
+            match *action {
+                Action::Write { key, minute, tombstone, copies, to } => {
+                    let cell = mark(minute * MINUTE + n as u64, tombstone, copies);
+                    for (index, replica) in replicas.iter_mut().enumerate() {
+                        if to[index] { replica.write(spread(key), cell) } else { missed[index].push((key, cell)) }
+                    }
+                }
+                // Only what both have may go: here, what they have before anything that one of them missed.
+                Action::DropOn(index) => {
+                    let oldest = missed.iter().flatten().map(|(_, cell)| cell.stamp.version.timestamp).min();
+                    if oldest.is_none_or(|oldest| oldest > 3 * MINUTE) {
+                        replicas[index].drop_before(3 * MINUTE);
+                    }
+                }
+            }
+        }
+        let dropped_before = replicas.iter().map(|replica| replica.tree.dropped_before()).max().unwrap_or(0);
+        let slice = Slice { before: u64::MAX, dropped_before };
+        let shared = |replica: &Replica, key: u64| {
+            let cell = replica.cells.get(&spread(key)).copied();
+            cell.filter(|cell| {
+                let timestamp = cell.stamp.version.timestamp;
+                if cell.is_tombstone { timestamp >= dropped_before } else { cell.stamp.copies != 1 }
+            })
+        };
+        let [one, other] = &replicas;
+        let expected: Vec<Partition> =
+            (0..8).filter(|&key| shared(one, key) != shared(other, key)).map(|key| Partition(key as u16)).collect();
+        prop_assert_eq!(differing(one, other, slice), expected);
+    }
+}

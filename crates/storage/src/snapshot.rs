@@ -85,7 +85,7 @@ impl Snapshot {
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
         self.check()?;
         let found = self.view.find(key, self.sequence, Access::Disk)?;
-        found.into_value(self.now_ms)
+        found.into_value(|| self.now_ms)
     }
 
     /// The live records with `start <= key`, and `key < end` where there is an end, in the order of their keys.

@@ -24,7 +24,7 @@ impl Inner {
         self.background.flushed(memtable.used_bytes(), elapsed);
         self.shared.counters.flushes.add(1);
         self.shared.counters.flush_bytes.add(bytes);
-        self.remove_segment(memtable.wal_number());
+        self.retire_segment(memtable.wal_number());
         self.retired.lock().memtable(memtable);
         Ok(true)
     }

@@ -123,13 +123,13 @@ impl Engine {
     pub fn get_cached(&self, key: &[u8]) -> Result<Cached, Error> {
         match self.inner.find_newest(key, Access::Memory)? {
             Found::NeedsDisk => Ok(Cached::NeedsDisk),
-            found => Ok(found.into_value(self.now_ms())?.map_or(Cached::Absent, Cached::Found)),
+            found => Ok(found.into_value(|| self.now_ms())?.map_or(Cached::Absent, Cached::Found)),
         }
     }
 
     /// The value of `key`. May wait for the disk.
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
-        self.inner.find_newest(key, Access::Disk)?.into_value(self.now_ms())
+        self.inner.find_newest(key, Access::Disk)?.into_value(|| self.now_ms())
     }
 
     fn now_ms(&self) -> u64 {

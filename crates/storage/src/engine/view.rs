@@ -52,16 +52,15 @@ impl Found {
         self
     }
 
-    /// What a user sees of it.
+    /// What a user sees of it at a time, in milliseconds since 1970.
     ///
     /// # Panics
     /// Where it takes the disk: callers that let reads stop there look first.
-    pub(crate) fn into_value(self, now_ms: u64) -> Result<Option<Value>, Error> {
+    pub(crate) fn into_value(self, now_ms: impl FnOnce() -> u64) -> Result<Option<Value>, Error> {
         match self {
-            Found::Nothing => Ok(None),
-            Found::Cell { stamp, kind, .. } if kind == Kind::Tombstone || stamp.is_expired(now_ms) => {
-                Ok(None)
-            }
+            Found::Nothing | Found::Cell { kind: Kind::Tombstone, .. } => Ok(None),
+            // Few cells expire: only for those it matters what time it is.
+            Found::Cell { stamp, .. } if stamp.expires_at_ms != 0 && stamp.is_expired(now_ms()) => Ok(None),
             Found::Cell { kind, value, blob, .. } => {
                 let keep = value.clone();
                 Value::from_parts(kind, &value, move |_| keep, |_| blob).map(Some)

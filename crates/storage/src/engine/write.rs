@@ -194,6 +194,24 @@ impl Inner {
         Ok(())
     }
 
+    /// Lets a segment whose records are in tables be the next one, where none is ready; removes it otherwise.
+    pub(super) fn retire_segment(&self, number: u64) {
+        let mut next = self.next_segment.lock();
+        if next.ready.is_none() {
+            let capacity = self.budget.memtable_bytes as u64;
+            match WalWriter::recycle(&*self.env.disk, &self.dir, number, next.number, capacity) {
+                Ok(Some(segment)) => {
+                    next.ready = Some(segment);
+                    return;
+                }
+                Ok(None) => {}
+                Err(error) => tracing::warn!(%error, "could not use a log segment again"),
+            }
+        }
+        drop(next);
+        self.remove_segment(number);
+    }
+
     fn create_segment(&self, number: u64) -> Result<WalWriter, Error> {
         let capacity = self.budget.memtable_bytes as u64;
         WalWriter::create(&*self.env.disk, &self.dir, number, capacity)

@@ -10,7 +10,7 @@ use crate::paths;
 
 /// One segment of the log.
 ///
-/// Protocol: `create begin (append | sync)*`.
+/// Protocol: `(create | recycle) begin (append | sync)*`.
 pub(crate) struct WalWriter {
     file: Arc<dyn File>,
     path: PathBuf,
@@ -43,6 +43,31 @@ impl WalWriter {
             return Err(error);
         }
         Ok(WalWriter { file, path, number, offset: 0, capacity, frame: Vec::new() })
+    }
+
+    /// Makes an empty segment, durably, of segment `old`, whose groups nobody needs any more: what it held is none of
+    /// the new one's, as frames are checked with their log's number. A sync of bytes that were written once before
+    /// changes nothing but them, while the first write of allocated room goes through the file system's journal as well.
+    ///
+    /// `None` where the old one is not of full size.
+    pub(crate) fn recycle(
+        disk: &dyn Disk,
+        dir: &Path,
+        old: u64,
+        number: u64,
+        capacity: u64,
+    ) -> Result<Option<WalWriter>, Error> {
+        let (old, path, wal_dir) = (paths::wal(dir, old), paths::wal(dir, number), paths::wal_dir(dir));
+        let file = disk.open(&old, OpenMode::ReadWrite).map_err(Error::io("open", &old))?;
+        if file.len().map_err(Error::io("measure", &old))? != capacity {
+            return Ok(None);
+        }
+        disk.rename(&old, &path).map_err(Error::io("rename", old))?;
+        if let Err(error) = disk.sync_dir(&wal_dir) {
+            _ = disk.remove(&path);
+            return Err(Error::io("sync directory", wal_dir)(error));
+        }
+        Ok(Some(WalWriter { file, path, number, offset: 0, capacity, frame: Vec::new() }))
     }
 
     /// Says which group comes first.

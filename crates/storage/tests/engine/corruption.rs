@@ -159,8 +159,11 @@ fn the_check_finds_every_flipped_bit_of_tables_and_blobs() {
 /// Where the frames of a log begin, and where the last one ends.
 fn frames(bytes: &[u8]) -> Vec<u64> {
     let mut starts = vec![32_u64];
+    let first_sequence = u64::from_le_bytes(*bytes[20..].first_chunk().unwrap());
+    // What follows may be frames of the segment that the file was before.
     while let Some(header) = bytes[*starts.last().unwrap() as usize..].first_chunk::<28>()
         && header[..4] == 0x4c46_5241_u32.to_le_bytes()
+        && header[12..20] == (first_sequence + starts.len() as u64 - 1).to_le_bytes()
     {
         let length = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
         starts.push(starts.last().unwrap() + 28 + u64::from(length));
@@ -172,7 +175,12 @@ fn frames(bytes: &[u8]) -> Vec<u64> {
 fn the_check_finds_every_flipped_bit_of_the_log_but_in_its_last_group() {
     let store = store(Left::Dropped);
     let machine = store.machine();
-    let path = store.paths("wal/").pop().unwrap();
+    let is_begun = |path: &&PathBuf| {
+        let number = u64::from_le_bytes(*store.files[*path][12..].first_chunk().unwrap());
+        path.ends_with(format!("{number:06}.wal"))
+    };
+    let paths = store.paths("wal/");
+    let path = paths.iter().rfind(is_begun).unwrap().clone();
     let frames = frames(&store.files[&path]);
     assert!(frames.len() > 6, "{frames:?}");
     // The last group may have been torn by a power cut before it was acknowledged: nothing tells.

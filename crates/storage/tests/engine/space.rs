@@ -213,6 +213,28 @@ fn fill_memtable(engine: &Engine, timestamp: &mut u64) {
 }
 
 #[test]
+fn a_log_segment_that_nobody_needs_becomes_the_next_one() {
+    let (machine, engine) = open();
+    let segments = || {
+        let paths = machine.disk.paths().into_iter();
+        paths.filter(|path| path.extension().is_some_and(|e| e == "wal")).collect::<Vec<_>>()
+    };
+    let mut timestamp = 0;
+    fill_memtable(&engine, &mut timestamp);
+    let before = segments();
+    for _ in 0..10 {
+        fill_memtable(&engine, &mut timestamp);
+        assert_eq!(segments().len(), 2, "the active one, and one that is ready");
+    }
+    assert!(before.iter().all(|path| !segments().contains(path)), "{before:?}");
+    // What a segment was before is nothing, wherever its groups ended.
+    engine.sync().unwrap();
+    drop(engine);
+    machine.assert_sound("dropped");
+    assert_eq!(machine.open().unwrap().last_timestamp(), timestamp);
+}
+
+#[test]
 fn the_oldest_snapshots_are_given_up_when_together_they_keep_too_many_memtables() {
     let (_machine, engine) = open();
     let mut timestamp = 1;

@@ -49,4 +49,4 @@ pub use options::{Background, Compression, Durability, LEVELS, MEMORY_BYTES_MIN,
 pub use record::BLOB_BYTES_MIN;
 pub use snapshot::Snapshot;
 pub use stats::{LATENCY_BOUNDS_US, Latencies, LevelStatistics, Statistics};
-pub use value::Value;
+pub use value::{StoredCell, Value};

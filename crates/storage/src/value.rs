@@ -1,4 +1,5 @@
 use bytes::Bytes;
+use ladoga_model::Stamp;
 
 use crate::blob::{Blob, BlobRef};
 use crate::error::Error;
@@ -11,6 +12,15 @@ pub enum Value {
     Inline(Bytes),
     /// A large value, to be read piece by piece.
     Blob(Blob),
+}
+
+/// The newest cell of a key: its version, and its value where it has one.
+#[derive(Debug, Clone)]
+pub struct StoredCell {
+    /// Its version.
+    pub stamp: Stamp,
+    /// `None` where it is a deletion, or has expired.
+    pub value: Option<Value>,
 }
 
 impl Value {

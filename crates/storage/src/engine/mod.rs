@@ -36,7 +36,7 @@ use crate::record_cache::RecordCache;
 use crate::snapshot::Snapshot;
 use crate::stats::Statistics;
 use crate::table::{Access, TableShared};
-use crate::value::Value;
+use crate::value::{StoredCell, Value};
 use background::{Background, Threads};
 pub(crate) use open::{levels_of, take_lock};
 use queue::CommitQueue;
@@ -85,14 +85,14 @@ pub(crate) struct Inner {
     lock: Mutex<Option<Box<dyn Lock>>>,
 }
 
-/// An answer from memory.
+/// An answer from memory: a value, or a cell.
 #[derive(Debug)]
-pub enum Cached {
-    /// The key has this value.
-    Found(Value),
-    /// The key has no value.
+pub enum Cached<T = Value> {
+    /// The key has this.
+    Found(T),
+    /// The key has none.
     Absent,
-    /// It takes the disk to know: ask [`Engine::get`] where waiting is fine.
+    /// It takes the disk to know: ask where waiting is fine.
     NeedsDisk,
 }
 
@@ -130,6 +130,19 @@ impl Engine {
     /// The value of `key`. May wait for the disk.
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
         self.inner.find_newest(key, Access::Disk)?.into_value(|| self.now_ms())
+    }
+
+    /// The newest cell of `key`, deletions included, if memory can tell. Never waits for the disk.
+    pub fn get_cell_cached(&self, key: &[u8]) -> Result<Cached<StoredCell>, Error> {
+        match self.inner.find_newest(key, Access::Memory)? {
+            Found::NeedsDisk => Ok(Cached::NeedsDisk),
+            found => Ok(found.into_cell(|| self.now_ms())?.map_or(Cached::Absent, Cached::Found)),
+        }
+    }
+
+    /// The newest cell of `key`, deletions included. May wait for the disk.
+    pub fn get_cell(&self, key: &[u8]) -> Result<Option<StoredCell>, Error> {
+        self.inner.find_newest(key, Access::Disk)?.into_cell(|| self.now_ms())
     }
 
     fn now_ms(&self) -> u64 {

@@ -11,7 +11,7 @@ use crate::options::LEVELS;
 use crate::record::Kind;
 use crate::record_cache::CachedCell;
 use crate::table::{Access, Table, TableGet};
-use crate::value::Value;
+use crate::value::{StoredCell, Value};
 
 /// All that a read looks at; replaced as a whole, never changed.
 pub(crate) struct View {
@@ -57,13 +57,26 @@ impl Found {
     /// # Panics
     /// Where it takes the disk: callers that let reads stop there look first.
     pub(crate) fn into_value(self, now_ms: impl FnOnce() -> u64) -> Result<Option<Value>, Error> {
+        Ok(self.into_cell(now_ms)?.and_then(|cell| cell.value))
+    }
+
+    /// What a replica sees of it.
+    ///
+    /// # Panics
+    /// As [`Found::into_value`].
+    #[inline]
+    pub(crate) fn into_cell(self, now_ms: impl FnOnce() -> u64) -> Result<Option<StoredCell>, Error> {
         match self {
-            Found::Nothing | Found::Cell { kind: Kind::Tombstone, .. } => Ok(None),
+            Found::Nothing => Ok(None),
+            Found::Cell { stamp, kind: Kind::Tombstone, .. } => Ok(Some(StoredCell { stamp, value: None })),
             // Few cells expire: only for those it matters what time it is.
-            Found::Cell { stamp, .. } if stamp.expires_at_ms != 0 && stamp.is_expired(now_ms()) => Ok(None),
-            Found::Cell { kind, value, blob, .. } => {
+            Found::Cell { stamp, .. } if stamp.expires_at_ms != 0 && stamp.is_expired(now_ms()) => {
+                Ok(Some(StoredCell { stamp, value: None }))
+            }
+            Found::Cell { stamp, kind, value, blob } => {
                 let keep = value.clone();
-                Value::from_parts(kind, &value, move |_| keep, |_| blob).map(Some)
+                let value = Value::from_parts(kind, &value, move |_| keep, |_| blob)?;
+                Ok(Some(StoredCell { stamp, value: Some(value) }))
             }
             Found::NeedsDisk => panic!("the caller allowed the disk"),
         }

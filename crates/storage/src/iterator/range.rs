@@ -4,7 +4,7 @@ use super::Merge;
 use crate::error::Error;
 use crate::record::{Kind, Record};
 use crate::snapshot::Snapshot;
-use crate::value::Value;
+use crate::value::{StoredCell, Value};
 
 /// The live records of a key range in a snapshot, from both ends. May wait for the disk.
 pub struct Range {
@@ -38,12 +38,22 @@ impl Range {
         reason = "an iterator of results would hide that it ends at an error"
     )]
     pub fn next(&mut self) -> Result<Option<(Bytes, Value)>, Error> {
+        let found = self.take_front(true)?;
+        Ok(found.and_then(|(key, cell)| Some((key, cell.value?))))
+    }
+
+    /// The next cell from the front, deletions included.
+    pub fn next_cell(&mut self) -> Result<Option<(Bytes, StoredCell)>, Error> {
+        self.take_front(false)
+    }
+
+    fn take_front(&mut self, live: bool) -> Result<Option<(Bytes, StoredCell)>, Error> {
         self.maybe_refresh();
         let mut front = match self.front.take() {
             Some(front) => front,
             None => Merge::forward(self.snapshot.sources(), &self.start)?,
         };
-        let found = self.next_live(&mut front)?;
+        let found = self.take(&mut front, live)?;
         if let Some((key, _)) = &found {
             self.start.clear();
             self.start.extend_from_slice(key);
@@ -60,12 +70,12 @@ impl Range {
             Some(back) => back,
             None => Merge::backward(self.snapshot.sources(), self.end.as_deref())?,
         };
-        let found = self.next_live(&mut back)?;
+        let found = self.take(&mut back, true)?;
         if let Some((key, _)) = &found {
             self.end = Some(key.to_vec());
         }
         self.back = Some(back);
-        Ok(found)
+        Ok(found.and_then(|(key, cell)| Some((key, cell.value?))))
     }
 
     fn maybe_refresh(&mut self) {
@@ -80,19 +90,21 @@ impl Range {
         }
     }
 
-    fn next_live(&self, merge: &mut Merge) -> Result<Option<(Bytes, Value)>, Error> {
+    /// The current cell, or the next one that is `live`, if only those are wanted.
+    fn take(&self, merge: &mut Merge, live: bool) -> Result<Option<(Bytes, StoredCell)>, Error> {
         loop {
             self.snapshot.check()?;
             let Some((record, source)) = merge.current()? else { return Ok(None) };
             if !self.is_inside(record.key) {
                 return Ok(None);
             }
-            let found = if self.is_live(&record) {
-                let value = Value::of(&record, |number| source.blob_ref(number))?;
-                Some((Bytes::copy_from_slice(record.key), value))
+            let value = if self.is_live(&record) {
+                Some(Value::of(&record, |number| source.blob_ref(number))?)
             } else {
                 None
             };
+            let found = (value.is_some() || !live)
+                .then(|| (Bytes::copy_from_slice(record.key), StoredCell { stamp: record.stamp, value }));
             merge.advance()?;
             if found.is_some() {
                 return Ok(found);

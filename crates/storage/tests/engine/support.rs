@@ -123,7 +123,7 @@ impl Write {
     pub(crate) fn stamp(&self) -> Stamp {
         let expires_at_ms =
             if let Change::Put { expires_at_ms, .. } = self.change { expires_at_ms } else { 0 };
-        Stamp { expires_at_ms, ..Stamp::new(version(self.timestamp)) }
+        Stamp { version: version(self.timestamp), expires_at_ms, copies: (self.timestamp % 4) as u8 }
     }
 
     fn value(&self) -> Option<Vec<u8>> {
@@ -225,11 +225,33 @@ impl Model {
             let found = found.map(|value| bytes(&value));
             assert_eq!(found.as_deref(), self.get(key, now_ms), "{context}: get {}", key.escape_ascii());
         }
+        self.assert_cells_of(engine, now_ms, context);
         let expected = self.range(b"", None, now_ms);
         assert_same(&forward(engine.snapshot().range(b"", None)), &expected, &format!("{context}: forward"));
         let mut backward = backward(engine.snapshot().range(b"", None));
         backward.reverse();
         assert_same(&backward, &expected, &format!("{context}: backward"));
+    }
+}
+
+impl Model {
+    /// Compares cells with what a store says of them. What is dead may be gone.
+    fn assert_cells_of(&self, engine: &Engine, now_ms: u64, context: &str) {
+        for (key, cell) in &self.cells {
+            let found = engine.get_cell(key).unwrap();
+            let is_live = self.get(key, now_ms).is_some();
+            assert_eq!(found.as_ref().is_some_and(|found| found.value.is_some()), is_live, "{context}");
+            if let Some(found) = found {
+                assert_eq!(found.stamp, cell.stamp, "{context}: {}", key.escape_ascii());
+            }
+        }
+        let mut range = engine.snapshot().range(b"", None);
+        let cells = std::iter::from_fn(|| range.next_cell().unwrap());
+        let stamps: BTreeMap<Vec<u8>, Stamp> = cells.map(|(key, cell)| (key.to_vec(), cell.stamp)).collect();
+        for (key, stamp) in &stamps {
+            assert_eq!(Some(stamp), self.cells.get(key).map(|cell| &cell.stamp), "{context}");
+        }
+        assert!(self.range(b"", None, now_ms).iter().all(|(key, _)| stamps.contains_key(key)), "{context}");
     }
 }
 

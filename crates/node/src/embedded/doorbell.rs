@@ -3,20 +3,26 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-/// Rings once for all that an event loop does in one turn.
+/// Presses after which it rings although more are coming.
+const PRESSES_MAX: u32 = 64;
+
+/// Rings once for all that an event loop does while it is busy.
 ///
-/// The first to press it wakes a task of the loop, which comes after every task that was ready by then; only that
-/// task rings. So a hundred connections that have a write each cost the thread that commits one wake-up, not a hundred.
+/// The first to press it wakes a task of the loop, which rings once a turn of the loop brought no more. So a hundred
+/// connections that have a write each cost the thread that commits one wake-up, not a hundred; and a single one waits for
+/// one look at the sockets.
 #[derive(Default)]
 pub(super) struct Doorbell {
-    pressed: Cell<bool>,
+    presses: Cell<u32>,
     ringer: RefCell<Option<Waker>>,
 }
 
 impl Doorbell {
-    /// Has it ring at the end of this turn.
+    /// Has it ring, soon.
     pub(super) fn press(&self) {
-        if !self.pressed.replace(true)
+        let presses = self.presses.get();
+        self.presses.set(presses + 1);
+        if presses == 0
             && let Some(ringer) = &*self.ringer.borrow()
         {
             ringer.wake_by_ref();
@@ -25,16 +31,26 @@ impl Doorbell {
 
     /// Rings, for as long as the event loop runs.
     pub(super) async fn ring(self: Rc<Self>, ring: impl Fn()) {
+        loop {
+            self.pressed().await;
+            let mut seen = 0;
+            while seen < self.presses.get() && self.presses.get() < PRESSES_MAX {
+                seen = self.presses.get();
+                // Comes back after a look at the sockets, and after what that made ready.
+                tokio::task::yield_now().await;
+            }
+            self.presses.set(0);
+            ring();
+        }
+    }
+
+    async fn pressed(&self) {
         poll_fn(|context| {
             let mut ringer = self.ringer.borrow_mut();
             if !ringer.as_ref().is_some_and(|ringer| ringer.will_wake(context.waker())) {
                 *ringer = Some(context.waker().clone());
             }
-            drop(ringer);
-            if self.pressed.take() {
-                ring();
-            }
-            Poll::<()>::Pending
+            if self.presses.get() == 0 { Poll::Pending } else { Poll::Ready(()) }
         })
         .await;
     }
@@ -48,17 +64,25 @@ mod tests {
     use std::task::Context;
 
     #[test]
-    fn many_presses_are_one_ring_and_none_is_lost() {
+    fn presses_that_come_together_are_one_ring_and_none_is_lost() {
         let (bell, rings) = (Rc::new(Doorbell::default()), Cell::new(0));
         bell.press();
         let mut ringing = pin!(Rc::clone(&bell).ring(|| rings.set(rings.get() + 1)));
         let mut context = Context::from_waker(Waker::noop());
-        assert!(ringing.as_mut().poll(&mut context).is_pending());
+        let mut turn = || assert!(ringing.as_mut().poll(&mut context).is_pending());
+        turn();
+        turn();
         assert_eq!(rings.get(), 1, "pressed before anybody listened");
         bell.press();
+        turn();
         bell.press();
-        assert!(ringing.as_mut().poll(&mut context).is_pending());
-        assert!(ringing.as_mut().poll(&mut context).is_pending());
+        turn();
+        assert_eq!(rings.get(), 1, "the last turn brought one more");
+        turn();
+        turn();
         assert_eq!(rings.get(), 2);
+        (0..PRESSES_MAX).for_each(|_| bell.press());
+        turn();
+        assert_eq!(rings.get(), 3, "many do not wait for more");
     }
 }

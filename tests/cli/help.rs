@@ -1,6 +1,6 @@
 use crate::support::Ladoga;
 
-const COMMANDS: [&str; 8] = ["serve", "get", "put", "delete", "range", "status", "bench", "check"];
+const COMMANDS: [&str; 9] = ["serve", "get", "put", "delete", "range", "status", "bench", "profile", "check"];
 
 #[test]
 fn help_names_every_command() {
@@ -25,7 +25,7 @@ fn help_of_serve_names_every_setting() {
 
 #[test]
 fn help_of_the_client_names_its_url() {
-    for command in ["get", "put", "delete", "range", "status"] {
+    for command in ["get", "put", "delete", "range", "status", "profile"] {
         let help = Ladoga::new([command, "--help"]).run().expect_success();
         for word in ["--url", "http://127.0.0.1:8080"] {
             assert!(help.text().contains(word), "{command}: {word} is missing: {}", help.text());

@@ -1,10 +1,10 @@
-use crate::asking::{begin, is_taken};
+use crate::asking::{begin, is_taken, kinds};
 use crate::support::{Launch, Node, assert_refusal, wait_until};
 
 #[test]
 fn a_client_that_leaves_ends_its_profile() {
     let node = Node::start();
-    for kind in ["cpu", "alloc", "lock"] {
+    for kind in kinds(&node) {
         let connection = begin(&node, kind);
         drop(connection);
         wait_until("the end of a profile that nobody waits for", || !is_taken(&node, kind));
@@ -29,7 +29,7 @@ fn a_client_that_closes_its_side_ends_its_profile_and_is_told() {
 #[test]
 fn a_node_that_stops_ends_its_profiles() {
     let mut node = Launch::patient().start();
-    let held = ["cpu", "alloc", "lock"].map(|kind| (kind, begin(&node, kind)));
+    let held: Vec<_> = kinds(&node).into_iter().map(|kind| (kind, begin(&node, kind))).collect();
     node.signal("TERM");
     for (kind, mut connection) in held {
         let response = connection.response();

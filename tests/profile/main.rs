@@ -1,6 +1,7 @@
 //! Profiles of a running node, as people get them.
 //!
 //! - `asking`: who may ask for what
+//! - `command`: `ladoga profile`
 //! - `ending`: what ends a profile early
 //! - `contents`: what profiles of a node under load say, in every format
 //! - `load`: what a node is busy with meanwhile
@@ -13,6 +14,7 @@
 mod support;
 
 mod asking;
+mod command;
 mod contents;
 mod ending;
 mod load;

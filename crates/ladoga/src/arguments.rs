@@ -19,6 +19,7 @@ Examples:
   ladoga get lake                       prints it
   ladoga range a b                      prints the keys from a up to b, and their values
   ladoga bench -t1 -c4 -R 1k -d 10s -L --workload put http://127.0.0.1:8080
+  ladoga profile --seconds 10 -o where.html
   curl http://127.0.0.1:8080/v0/entity?id=lake
 
 `ladoga COMMAND --help` says more about each.";
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Status(NodeArguments),
     /// Measure an HTTP server; takes the command lines of wrk and wrk2
     Bench(Box<ladoga_lab::BenchArguments>),
+    /// Say where a running node spends its time, as a flame graph or a heat map
+    Profile(ProfileArguments),
     /// Verify a data directory, offline
     Check(CheckArguments),
 }
@@ -145,6 +148,48 @@ pub(crate) struct RangeArguments {
     /// Print keys and values as they are, each followed by a zero byte
     #[arg(long)]
     pub(crate) raw: bool,
+    #[command(flatten)]
+    pub(crate) node: NodeArguments,
+}
+
+const PROFILE_FORMATS: &str = "\
+The ending of FILE says how the profile is written:
+  .html           a flame graph as a page: click to widen, search
+  .svg            a flame graph as a picture
+  .heatmap.html   cells of 20 ms over the time: click or drag to open a range as a flame graph, a second range gives the
+                  difference
+  .folded         a line a stack, for other tools
+  .pb.gz          for `go tool pprof`
+
+Kinds:
+  cpu             which functions the time on the processor goes to
+  alloc           who asks for memory
+  lock            who waits, and for what: a lock, the disk, the network
+
+A node answers clients on its own machine only, and takes one profile of a kind at a time.
+
+Examples:
+  ladoga profile -o cpu.html
+  ladoga profile --seconds 10 -o stalls.heatmap.html
+  ladoga profile --kind lock -o waits.svg --url http://127.0.0.1:9000
+
+Exit codes: 0 the profile is in FILE; 2 what was typed is wrong; 1 there is no profile, and no FILE.";
+
+#[derive(Debug, Args)]
+#[command(after_help = PROFILE_FORMATS)]
+pub(crate) struct ProfileArguments {
+    /// What is measured: cpu, alloc or lock
+    #[arg(long, value_name = "KIND", default_value = "cpu")]
+    pub(crate) kind: String,
+    /// For how long, 1 to 600
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub(crate) seconds: u32,
+    /// CPU samples a second and running thread, 99 to 1000 [default: 499]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(99..=1000))]
+    pub(crate) hz: Option<u32>,
+    /// Where it is kept
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
     #[command(flatten)]
     pub(crate) node: NodeArguments,
 }

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Command::Range(arguments) => commands::range(&arguments),
         Command::Status(node) => commands::status(&node),
         Command::Bench(arguments) => return ladoga_lab::bench(&arguments),
+        Command::Profile(arguments) => commands::profile(&arguments),
         Command::Check(arguments) => commands::check(&arguments),
     };
     match outcome {

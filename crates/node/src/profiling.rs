@@ -6,10 +6,17 @@ use std::task::{Context, Poll};
 use std::thread;
 
 use bytes::Bytes;
-use ladoga_profiler::{Claim, ProfileError, Profiler};
+use ladoga_profiler::{Claim, Options, ProfileError, Profiler};
 use tokio::sync::oneshot;
 
 use crate::http::ProfileTarget;
+
+/// Where threads of a node wait because there is nothing to do: no part of a lock profile.
+const IDLE_FUNCTIONS: [&str; 3] = [
+    "ladoga_node::embedded::pool::Shared::work",
+    "ladoga_node::embedded::commit::queue::Shared::park_if",
+    "ladoga_storage::engine::background::Background::wait",
+];
 
 /// Why there is no profile.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +48,7 @@ impl Profiling {
         let thread = thread::Builder::new().name(format!("profile-{}", target.kind));
         let body = move || {
             // Nobody is told where nobody waits any more.
-            if let Some(outcome) = take(claim, target, &cancelled).transpose() {
+            if let Some(outcome) = take(claim, &target, &cancelled).transpose() {
                 let _ = report.send(outcome);
             }
         };
@@ -52,10 +59,11 @@ impl Profiling {
 
 fn take(
     claim: Claim,
-    target: ProfileTarget,
+    target: &ProfileTarget,
     cancelled: &mpsc::Receiver<Infallible>,
 ) -> Result<Option<Bytes>, ProfileError> {
-    let Some(profile) = claim.record(target.options, target.duration, cancelled)? else { return Ok(None) };
+    let options = Options { idle_functions: &IDLE_FUNCTIONS, ..target.options.clone() };
+    let Some(profile) = claim.record(options, target.duration, cancelled)? else { return Ok(None) };
     Ok(Some(Bytes::from(profile.render(target.format)?)))
 }
 

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::ProfileError;
+use crate::own::OwnThread;
 use crate::recorder::Recorder;
 use crate::sys::{calls, files};
 
@@ -33,13 +34,12 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    /// `left_out` is a thread that only waits for the profile.
-    pub(crate) fn start(source: Box<dyn Source>, left_out: Option<u32>) -> Result<Self, ProfileError> {
+    pub(crate) fn start(source: Box<dyn Source>) -> Result<Self, ProfileError> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("profiler".to_owned())
-            .spawn(move || collect(source, left_out, &stopped))
+            .spawn(move || collect(source, &stopped))
             .map_err(|source| ProfileError::System { action: "starting the profiler's thread", source })?;
         Ok(Collector { stop, thread: Some(thread) })
     }
@@ -62,15 +62,16 @@ impl Drop for Collector {
     }
 }
 
-fn collect(mut source: Box<dyn Source>, left_out: Option<u32>, stop: &AtomicBool) -> Recorder {
+fn collect(mut source: Box<dyn Source>, stop: &AtomicBool) -> Recorder {
     crate::memory::never_sample_this_thread();
+    let _own = OwnThread::register();
     let mut recorder = Recorder::default();
     let mut followed_ns = 0;
     while !stop.load(Ordering::Acquire) {
         let now_ns = calls::monotonic_ns();
         if now_ns - followed_ns >= FOLLOW_INTERVAL_NS {
             followed_ns = now_ns;
-            follow(source.as_mut(), left_out, &mut recorder);
+            follow(source.as_mut(), &mut recorder);
         }
         source.drain(&mut recorder);
         std::thread::park_timeout(source.interval());
@@ -81,10 +82,9 @@ fn collect(mut source: Box<dyn Source>, left_out: Option<u32>, stop: &AtomicBool
 }
 
 /// Names are read while the threads live; the profiler itself is left out.
-fn follow(source: &mut dyn Source, left_out: Option<u32>, recorder: &mut Recorder) {
-    let own = calls::thread_id();
-    let is_others = |id: &u32| *id != own && Some(*id) != left_out;
-    let ids: Vec<u32> = files::thread_ids().into_iter().filter(is_others).collect();
+fn follow(source: &mut dyn Source, recorder: &mut Recorder) {
+    recorder.left_out = OwnThread::all();
+    let ids: Vec<u32> = files::thread_ids().into_iter().filter(|id| !recorder.is_left_out(*id)).collect();
     for id in &ids {
         // Read again each time: a thread names itself when it already runs. Except where there are many.
         if (ids.len() <= RENAMED_THREADS_MAX || !recorder.thread_names.contains_key(id))

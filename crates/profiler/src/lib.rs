@@ -7,17 +7,17 @@
 //! - [`Kind::Cpu`]: samples of all threads from the kernel (`perf_event_open`), or from per-thread CPU timers where the
 //!   kernel refuses.
 //! - [`Kind::Alloc`]: one sample per so many bytes, where [`ProfilingAllocator`] is the global allocator.
-//! - [`Kind::Lock`]: time off the CPU by call site, from the kernel's context switches; where it refuses, the time spent
-//!   inside [`waiting`].
+//! - [`Kind::Lock`]: time off the CPU by call site, from the kernel's context switches.
 //!
-//! One profile of a kind at a time. While none runs, nothing of this costs more than one relaxed load per allocation and
-//! per `waiting`. Linux only.
+//! One profile of a kind at a time. While none runs, nothing of this costs more than one relaxed load per allocation.
+//! Linux only.
 
 mod collector;
 mod cpu;
 mod error;
 mod memory;
 mod options;
+mod own;
 mod profile;
 mod recorder;
 mod render;
@@ -35,4 +35,3 @@ pub use render::{Folded, Format, difference_svg};
 pub use session::{Claim, Profiler, Session};
 pub use stack::FRAME_POINTERS;
 pub use sys::allocator::ProfilingAllocator;
-pub use wait::site::waiting;

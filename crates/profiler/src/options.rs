@@ -80,7 +80,7 @@ pub enum Mechanism {
     Auto,
     /// `perf_event_open`, or nothing.
     PerfEvents,
-    /// Inside the process: CPU timers that send `SIGPROF`, and time spent in [`crate::waiting`].
+    /// Inside the process: CPU timers that send `SIGPROF`. There is no such way to see who waits.
     InProcess,
 }
 
@@ -94,7 +94,9 @@ pub struct Options {
     pub alloc_interval_bytes: u64,
     /// Who takes the samples.
     pub mechanism: Mechanism,
-    /// Whether a lock profile keeps event loops and timers that wait because there is nothing to do.
+    /// Functions of the program in which a thread waits for a condition because there is nothing to do.
+    pub idle_functions: &'static [&'static str],
+    /// Whether a lock profile keeps threads that wait because there is nothing to do.
     pub include_idle: bool,
 }
 
@@ -104,6 +106,7 @@ impl Default for Options {
             frequency_hz: 499,
             alloc_interval_bytes: ALLOC_INTERVAL_BYTES_DEFAULT,
             mechanism: Mechanism::Auto,
+            idle_functions: &[],
             include_idle: false,
         }
     }

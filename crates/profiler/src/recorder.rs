@@ -28,9 +28,15 @@ pub(crate) struct Recorder {
     /// Names of threads, as they were while they lived.
     pub(crate) thread_names: HashMap<u32, String>,
     pub(crate) notes: Vec<String>,
+    /// Threads that only serve profiles.
+    pub(crate) left_out: Vec<u32>,
 }
 
 impl Recorder {
+    pub(crate) fn is_left_out(&self, thread: u32) -> bool {
+        self.left_out.contains(&thread)
+    }
+
     /// Takes a stack, leaf first. All but the leaf are return addresses: the call is before them.
     pub(crate) fn intern(&mut self, addresses: &[u64]) -> Option<u32> {
         let mut node = 0;

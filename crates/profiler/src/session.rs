@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::collector::{Collector, Source};
 use crate::options::{Kind, Options};
+use crate::own::OwnThread;
 use crate::profile::Profile;
 use crate::recorder::Recorder;
 use crate::sys::calls;
@@ -49,7 +50,16 @@ impl Claim {
     ///
     /// Errors: `BadOption`, `Unavailable` where this process cannot be profiled that way, `System`.
     pub fn start(self, options: Options) -> Result<Session, ProfileError> {
-        self.start_without(None, options)
+        options.check()?;
+        let source: Box<dyn Source> = match self.0 {
+            Kind::Cpu => cpu::source(&options)?,
+            Kind::Alloc => memory::source(&options)?,
+            Kind::Lock => wait::source(&options)?,
+        };
+        let started_unix_ns = calls::unix_ns();
+        let started_ns = calls::monotonic_ns();
+        let collector = Collector::start(source)?;
+        Ok(Session { collector, claim: self, started_unix_ns, started_ns, options })
     }
 
     /// Takes a profile for `duration`. Blocks the calling thread, which is left out of the profile. Ends early, without a
@@ -62,25 +72,13 @@ impl Claim {
         duration: Duration,
         cancelled: &Receiver<Infallible>,
     ) -> Result<Option<Profile>, ProfileError> {
-        let session = self.start_without(Some(calls::thread_id()), options)?;
+        let _own = OwnThread::register();
+        let session = self.start(options)?;
         match cancelled.recv_timeout(duration) {
             Err(RecvTimeoutError::Timeout) => session.finish().map(Some),
             Err(RecvTimeoutError::Disconnected) => Ok(None),
             Ok(never) => match never {},
         }
-    }
-
-    fn start_without(self, thread: Option<u32>, options: Options) -> Result<Session, ProfileError> {
-        options.check()?;
-        let source: Box<dyn Source> = match self.0 {
-            Kind::Cpu => cpu::source(&options)?,
-            Kind::Alloc => memory::source(&options)?,
-            Kind::Lock => wait::source(&options)?,
-        };
-        let started_unix_ns = calls::unix_ns();
-        let started_ns = calls::monotonic_ns();
-        let collector = Collector::start(source, thread)?;
-        Ok(Session { collector, claim: self, started_unix_ns, started_ns, options })
     }
 }
 
@@ -131,7 +129,7 @@ impl Session {
         };
         symbols::resolve(&recorder, self.started_ns, &mut profile);
         if kind == Kind::Lock {
-            wait::classify(&mut profile, self.options.include_idle);
+            wait::classify(&mut profile, &self.options);
         }
         Ok(profile)
     }

@@ -2,11 +2,13 @@
 
 mod check;
 mod entity;
+mod profile;
 mod range;
 mod serve;
 
 pub(crate) use check::check;
 pub(crate) use entity::{delete, get, put, status};
+pub(crate) use profile::profile;
 pub(crate) use range::range;
 pub(crate) use serve::serve;
 

@@ -6,6 +6,8 @@ use crate::stack::RawStack;
 #[expect(clippy::large_enum_variant, reason = "most records are samples, and each is looked at once")]
 pub(crate) enum Record {
     Sample {
+        process: u32,
+        thread: u32,
         at_ns: u64,
         stack: RawStack,
     },
@@ -56,6 +58,7 @@ fn parse(kind: u32, misc: u16, body: &[u8]) -> Option<Record> {
 
 fn sample(body: &[u8]) -> Option<Record> {
     let ip = u64_at(body, 0)?;
+    let (process, thread) = (u32_at(body, 8)?, u32_at(body, 12)?);
     let at_ns = u64_at(body, 16)?;
     let frames = u64_at(body, 24)? as usize;
     let mut stack = RawStack::new();
@@ -68,7 +71,7 @@ fn sample(body: &[u8]) -> Option<Record> {
     if stack.as_slice().is_empty() {
         stack.push(ip);
     }
-    Some(Record::Sample { at_ns, stack })
+    Some(Record::Sample { process, thread, at_ns, stack })
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
@@ -101,11 +104,13 @@ mod tests {
         let kernel = (-128i64) as u64;
         let user = (-512i64) as u64;
         let mut bytes = record(77, 0, &[1, 2, 3]);
-        bytes.extend(record(TYPE_SAMPLE, 0, &[100, 5, 42, 4, kernel, 100, user, 200]));
+        bytes.extend(record(TYPE_SAMPLE, 0, &[100, 7 << 32 | 5, 42, 4, kernel, 100, user, 200]));
         bytes.extend(record(TYPE_SWITCH, MISC_SWITCH_OUT, &[5, 43]));
         let found: Vec<Record> = records(&bytes).collect();
-        let [Record::Sample { at_ns: 42, stack }, Record::Switch { at_ns: 43, out: true, preempted: false }] =
-            found.as_slice()
+        let [
+            Record::Sample { process: 5, thread: 7, at_ns: 42, stack },
+            Record::Switch { at_ns: 43, out: true, preempted: false },
+        ] = found.as_slice()
         else {
             panic!("{} records", found.len());
         };

@@ -17,6 +17,18 @@ pub(crate) fn thread_name(id: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).trim_end().to_owned())
 }
 
+/// Numbers of the cores that run, as in `0-3,6`.
+pub(crate) fn online_cores() -> Vec<u32> {
+    let text =
+        std::fs::read("/sys/devices/system/cpu/online").map_or_else(|_| String::new(), |bytes| lossy(&bytes));
+    text.trim().split(',').filter_map(core_range).flatten().collect()
+}
+
+fn core_range(text: &str) -> Option<std::ops::RangeInclusive<u32>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    Some(first.parse().ok()?..=last.parse().ok()?)
+}
+
 pub(crate) fn memory_maps() -> String {
     std::fs::read("/proc/self/maps").map_or_else(|_| String::new(), |bytes| lossy(&bytes))
 }
@@ -42,6 +54,12 @@ fn lossy(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cores_are_ranges_and_numbers() {
+        assert_eq!((core_range("0-3"), core_range("6"), core_range("")), (Some(0..=3), Some(6..=6), None));
+        assert!(!online_cores().is_empty());
+    }
 
     #[test]
     fn this_thread_is_among_the_threads() {

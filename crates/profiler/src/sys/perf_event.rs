@@ -43,7 +43,7 @@ pub(crate) const SAMPLE_TIME: u64 = 1 << 2;
 pub(crate) const SAMPLE_CALLCHAIN: u64 = 1 << 5;
 
 pub(crate) const FLAG_DISABLED: u64 = 1;
-pub(crate) const FLAG_EXCLUDE_KERNEL: u64 = 1 << 5;
+pub(crate) const FLAG_EXCLUDE_IDLE: u64 = 1 << 7;
 const FLAG_SAMPLE_ID_ALL: u64 = 1 << 18;
 const FLAG_USE_CLOCK_ID: u64 = 1 << 25;
 pub(crate) const FLAG_CONTEXT_SWITCH: u64 = 1 << 26;
@@ -76,7 +76,16 @@ impl Attributes {
     }
 }
 
-/// One event of one thread, with its ring.
+/// What an event watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Target {
+    /// A thread, wherever it runs.
+    Thread(u32),
+    /// Whatever runs on a core.
+    Core(u32),
+}
+
+/// One event, with its ring.
 pub(crate) struct PerfEvent {
     file: OwnedFd,
     pages: NonNull<u8>,
@@ -86,16 +95,19 @@ pub(crate) struct PerfEvent {
 unsafe impl Send for PerfEvent {}
 
 impl PerfEvent {
-    pub(crate) fn open(attributes: &Attributes, thread: u32) -> io::Result<Self> {
-        let any_cpu: libc::c_int = -1;
+    pub(crate) fn open(attributes: &Attributes, target: Target) -> io::Result<Self> {
+        let (thread, cpu): (libc::pid_t, libc::c_int) = match target {
+            Target::Thread(id) => (id as libc::pid_t, -1),
+            Target::Core(index) => (-1, index as libc::c_int),
+        };
         let no_group: libc::c_int = -1;
         // SAFETY: the structure is as its own `size` says; the call reads it and gives a new descriptor or an error.
         let descriptor = unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,
                 std::ptr::from_ref(attributes),
-                thread as libc::pid_t,
-                any_cpu,
+                thread,
+                cpu,
                 no_group,
                 PERF_FLAG_FD_CLOEXEC,
             )

@@ -15,7 +15,7 @@ use crate::recorder::{RawSample, Recorder};
 use crate::sys::calls;
 use crate::sys::perf_event::{
     Attributes, FLAG_CONTEXT_SWITCH, FLAG_DISABLED, PerfEvent, SAMPLE_CALLCHAIN, SAMPLE_IP, SAMPLE_TID,
-    SAMPLE_TIME, SW_CONTEXT_SWITCHES,
+    SAMPLE_TIME, SW_CONTEXT_SWITCHES, Target,
 };
 
 /// What a ring surely holds, with the records of leaving and coming back.
@@ -56,14 +56,14 @@ impl SwitchSource {
             SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CALLCHAIN,
             FLAG_CONTEXT_SWITCH | FLAG_DISABLED,
         );
-        drop(PerfEvent::open(&attributes, calls::thread_id())?);
+        drop(PerfEvent::open(&attributes, Target::Thread(calls::thread_id()))?);
         Ok(SwitchSource { attributes, threads: HashMap::new(), buffer: Vec::new() })
     }
 }
 
 impl Watched {
     fn start(attributes: &Attributes, thread: u32) -> io::Result<Self> {
-        let event = PerfEvent::open(attributes, thread)?;
+        let event = PerfEvent::open(attributes, Target::Thread(thread))?;
         event.enable_for(BURST)?;
         let now_ns = calls::monotonic_ns();
         Ok(Watched {

@@ -1,0 +1,127 @@
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+
+use crate::asking::{begin, kinds};
+use crate::load::Load;
+use crate::support::{Directory, Ladoga, Node, Outcome, Port, files_below};
+
+fn run(url: &str, directory: &Directory, arguments: &[&str]) -> Outcome {
+    Ladoga::new(["profile", "--url", url].iter().chain(arguments)).current_dir(directory.path()).run()
+}
+
+fn nothing_is_left_in(directory: &Directory) {
+    assert_eq!(files_below(directory.path()), [], "something was left behind");
+}
+
+#[test]
+fn the_ending_of_the_file_says_how_it_is_written() {
+    let node = Node::start();
+    let _load = Load::on(&node);
+    let directory = Directory::new();
+    for (name, begins, names_functions) in [
+        ("out.svg", &b"<?xml"[..], true),
+        ("out.html", b"<!doctype html>", true),
+        ("out.heatmap.html", b"<!doctype html>", true),
+        ("out.folded", b"", true),
+        ("out.pb.gz", b"\x1f\x8b", false),
+    ] {
+        let done = run(&node.url(), &directory, &["--seconds", "1", "-o", name]).expect_success();
+        assert!(done.text().contains(name), "{done:?}");
+        assert_eq!(done.stderr, "", "progress is for terminals");
+        let bytes = fs::read(directory.path().join(name)).expect("the profile");
+        assert!(bytes.starts_with(begins), "{name}");
+        let text = String::from_utf8_lossy(&bytes);
+        assert_eq!(text.contains("ladoga_node::"), names_functions, "{name}");
+        assert_eq!(text.contains("20 ms"), name.contains("heatmap"), "{name}");
+    }
+    assert_eq!(files_below(directory.path()).len(), 5, "something was left behind");
+}
+
+#[test]
+fn kinds_and_rates_reach_the_node() {
+    let node = Node::start();
+    let _load = Load::on(&node);
+    let directory = Directory::new();
+    for kind in kinds(&node) {
+        let says = match kind {
+            "cpu" => "CPU time",
+            "alloc" => "Allocated bytes",
+            _ => "Time waiting",
+        };
+        run(&node.url(), &directory, &["--kind", kind, "--seconds", "1", "-o", "a.html"]).expect_success();
+        let page = fs::read_to_string(directory.path().join("a.html")).expect("the profile");
+        assert!(page.contains(says), "{kind}");
+    }
+    // What was there is replaced as a whole.
+    run(&node.url(), &directory, &["--hz", "99", "--seconds", "1", "-o", "a.html"]).expect_success();
+    assert_eq!(files_below(directory.path()).len(), 1);
+    run(&node.url(), &directory, &["--kind", "lock", "--hz", "99", "-o", "b.html"])
+        .expect_failure(1, &["hz", "cpu only"]);
+}
+
+#[test]
+fn what_is_typed_wrong_is_told_at_once() {
+    let directory = Directory::new();
+    let nobody = Port::claim();
+    for (arguments, named) in [
+        (&["-o", "out.png"][..], "out.png"),
+        (&["-o", "out"], ".heatmap.html"),
+        (&["-o", ".."], "names no format"),
+        (&["--kind", "heap", "-o", "a.svg"], "heap"),
+        (&["--seconds", "0", "-o", "a.svg"], "--seconds"),
+        (&["--seconds", "601", "-o", "a.svg"], "--seconds"),
+        (&["--seconds", "1.5", "-o", "a.svg"], "--seconds"),
+        (&["--hz", "98", "-o", "a.svg"], "--hz"),
+        (&[], "--output"),
+        (&["-o", "a.svg", "b.svg"], "b.svg"),
+    ] {
+        run(&nobody.url(), &directory, arguments).expect_failure(2, &[named]);
+    }
+    run("ftp://here", &directory, &["-o", "a.svg"]).expect_failure(2, &["ftp://here"]);
+    nothing_is_left_in(&directory);
+}
+
+#[test]
+fn what_does_not_work_says_why_and_leaves_nothing() {
+    let directory = Directory::new();
+    let nobody = Port::claim();
+    run(&nobody.url(), &directory, &["-o", "a.svg"]).expect_failure(1, &["cannot reach", &nobody.url()]);
+
+    let node = Node::start();
+    let taken = begin(&node, "cpu");
+    run(&node.url(), &directory, &["-o", "a.svg"]).expect_failure(1, &["already being taken"]);
+    drop(taken);
+
+    fs::create_dir(directory.path().join("folder.svg")).expect("a folder");
+    run(&node.url(), &directory, &["-o", "folder.svg"]).expect_failure(1, &["folder.svg", "directory"]);
+    run(&node.url(), &directory, &["-o", "absent/a.svg"]).expect_failure(1, &["absent/a.svg"]);
+    nothing_is_left_in(&directory);
+}
+
+#[test]
+fn a_node_that_breaks_off_leaves_no_half_of_a_file() {
+    let directory = Directory::new();
+    fs::write(directory.path().join("a.svg"), "what was there").expect("a file");
+    for answer in [
+        "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n<?xml",
+        "HTTP/1.1 200 OK\r\ncontent-le",
+        "",
+        "SSH-2.0-OpenSSH\r\n\r\n",
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let server = std::thread::spawn(move || {
+            use std::io::{Read, Write};
+            let (mut client, _) = listener.accept().expect("a client");
+            let mut head = [0; 4096];
+            let _ = client.read(&mut head).expect("a request");
+            client.write_all(answer.as_bytes()).expect("a client that reads");
+        });
+        run(&url, &directory, &["-o", "a.svg"]).expect_failure(1, &[&url]);
+        server.join().expect("no panic");
+    }
+    let kept = fs::read_to_string(directory.path().join("a.svg")).expect("the file");
+    assert_eq!(kept, "what was there");
+    assert_eq!(files_below(Path::new(directory.path())).len(), 1, "something was left behind");
+}

@@ -40,10 +40,10 @@ fi
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench fmt clean build-tools test-tools bench-tools
+.PHONY: help run cluster test bench fmt clean build-tools test-tools bench-tools
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build-tools ## build the node and run it on 127.0.0.1:8080 (settings: make run ARGS="--memory 1GiB")
 	cargo build --release -p ladoga
@@ -56,6 +56,28 @@ run: build-tools ## build the node and run it on 127.0.0.1:8080 (settings: make 
 	@echo "  curl -i '$(URL)/status'"
 	@echo
 	@exec $(TARGET_DIR)/release/ladoga serve $(ARGS)
+
+CLUSTER_PORTS := 8081 8082 8083
+CLUSTER_DATA  ?= ladoga-cluster-data
+CLUSTER_URLS  := http://127.0.0.1:8081,http://127.0.0.1:8082,http://127.0.0.1:8083
+
+cluster: build-tools ## build the node and run three of them on 127.0.0.1:8081 to 8083
+	cargo build --release -p ladoga
+	@echo
+	@echo "Try it from another terminal; Ctrl-C here stops all three and loses nothing:"
+	@echo "  curl -i -X PUT --data-binary 'deep and cold' 'http://127.0.0.1:8081/v0/entity?id=lake'"
+	@echo "  curl -i 'http://127.0.0.1:8082/v0/entity?id=lake'                   two of three have to answer"
+	@echo "  curl -i 'http://127.0.0.1:8083/v0/entity?id=lake&replicas=3/3'      all of them"
+	@echo "  curl -s 'http://127.0.0.1:8081/v0/cluster'                          how they are, as seen from the first"
+	@echo "  kill -9 \$$(pgrep -f 'listen 127.0.0.1:8083')                        and ask again"
+	@echo
+	@trap 'kill $$pids 2>/dev/null; wait; exit 0' INT TERM; pids=""; \
+	for port in $(CLUSTER_PORTS); do \
+		$(TARGET_DIR)/release/ladoga serve --listen 127.0.0.1:$$port --data $(CLUSTER_DATA)/$$port \
+			--cluster $(CLUSTER_URLS) $(ARGS) & \
+		pids="$$pids $$!"; \
+	done; \
+	wait $$pids
 
 test: build-tools test-tools ## everything that must pass, the same as on the server
 	cargo xtask ci

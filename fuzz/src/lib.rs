@@ -4,5 +4,6 @@
 
 mod seeds;
 
+pub use ladoga_node::peers::wire::decode_all as peer;
 pub use ladoga_storage::fuzzing::{block, manifest, table_footer, wal};
-pub use seeds::{Seeds, seeds};
+pub use seeds::{Seeds, peer_seeds, seeds};

@@ -1,9 +1,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::{Bytes, BytesMut};
 use ladoga_env::Env;
 use ladoga_env::sim::{self, SimDisk};
 use ladoga_model::{Stamp, Version};
+use ladoga_node::peers::wire::{Answer, Request};
 use ladoga_storage::{Background, Compression, Durability, Engine, Error, Options, WriteBatch};
 
 /// Files as the engine writes them.
@@ -17,6 +19,34 @@ pub struct Seeds {
     pub tables: Vec<Vec<u8>>,
     /// The first blocks of those: as they stand in the file, without their checksums.
     pub blocks: Vec<Vec<u8>>,
+}
+
+/// What nodes say to each other.
+pub fn peer_seeds() -> Vec<Vec<u8>> {
+    let key = Bytes::from_static(b"key");
+    let version = Version { timestamp: 1 << 40, node: 1 };
+    let stamp = Stamp { copies: 2, ..Stamp::new(version) };
+    let requests = [
+        Request::Read { key: key.clone(), digest: true },
+        Request::Write { key: key.clone(), stamp, value: Some(Bytes::from_static(b"value")) },
+        Request::Write { key: key.clone(), stamp, value: None },
+        Request::OpenValue { key: key.clone(), version },
+        Request::OpenCells { start: key.clone(), end: Bytes::new() },
+        Request::Push { stream: 3, bytes: Bytes::from_static(b"piece") },
+        Request::Finish { stream: 3, stamp, key },
+    ];
+    let answers = [Answer::Done, Answer::Stale(version), Answer::Opened(3), Answer::Piece(Bytes::from_static(b"piece"))];
+    let frame = |put: &dyn Fn(&mut BytesMut)| {
+        let mut out = BytesMut::new();
+        put(&mut out);
+        out.to_vec()
+    };
+    let requests = requests.iter().map(|request| frame(&|out| request.put(out, 7)));
+    let answers = answers.iter().map(|answer| frame(&|out| answer.put(out, 7)));
+    let mut seeds: Vec<_> = requests.chain(answers).collect();
+    // The same without what stands before a body, as the target has it.
+    seeds.extend(seeds.clone().into_iter().map(|mut seed| seed.split_off(12)));
+    seeds
 }
 
 /// Lets an engine write some files on a simulated disk; the same ones each time.

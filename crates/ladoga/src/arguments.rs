@@ -54,6 +54,7 @@ Examples:
   ladoga serve
   ladoga serve --listen 0.0.0.0:9000 --data /var/lib/ladoga --memory 4GiB
   ladoga serve --fsync everysec --threads 2
+  ladoga serve --listen 0.0.0.0:8080 --cluster http://a:8080,http://b:8080,http://c:8080
   LADOGA_MEMORY=512MiB ladoga serve --config ladoga.toml
 
 Exit codes: 0 stopped by a signal, everything is on disk; 2 a setting is wrong, nothing was opened; 1 anything else.";
@@ -64,6 +65,10 @@ Rarely needed, as variables or in the file only:
   LADOGA_ANSWER_TIMEOUT_MS    how long a client may take nothing of its answer [default: 30000]
   LADOGA_IDLE_TIMEOUT_MS      how long a connection may be kept without a request [default: 120000]
   LADOGA_DRAIN_TIMEOUT_MS     how long requests in flight may take once the node is to stop [default: 10000]
+  LADOGA_PEER_TIMEOUT_MS      how long a peer that owes an answer may be silent [default: 1000]
+  LADOGA_PEER_CONNECT_TIMEOUT_MS   how long a connection to a peer may take [default: 1000]
+  LADOGA_QUORUM_TIMEOUT_MS    how long a request waits for its replicas [default: 5000]
+  LADOGA_CLOCK_AHEAD_MS_MAX   how far ahead of this machine's clock a version may be [default: 60000]
   LADOGA_LOG                  what is logged: error, warn, info, debug, or ladoga_storage=debug [default: warn]";
 
 /// The flags of a node, as they were typed: `settings` says what they mean.
@@ -79,7 +84,7 @@ pub(crate) struct ServeFlags {
     /// Every node of the cluster, this one included [default: this node alone]
     #[arg(long, value_name = "URL,URL,...")]
     pub(crate) cluster: Option<String>,
-    /// Which of these URLs is this node [default: the one with its port]
+    /// Which of these URLs is this node [default: the one with its port, on this machine]
     #[arg(long, value_name = "URL")]
     pub(crate) advertise: Option<String>,
     /// When an acknowledged write is on disk: always (before the answer), everysec (within a second), never (when the

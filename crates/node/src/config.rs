@@ -1,5 +1,7 @@
 use std::net::SocketAddr;
 
+use crate::peers::{Membership, PeerLimits};
+
 /// What a node is started with.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -7,19 +9,35 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// How many event loops there are, at least 1.
     pub event_loops: usize,
-    /// The number of this node in its cluster: breaks ties between versions.
-    pub node: u16,
-    /// The size of the cluster.
-    pub nodes: u32,
+    /// The cluster that it is of, if any.
+    pub membership: Option<Membership>,
     /// What bounds it.
     pub limits: Limits,
+    /// What bounds what other nodes may cost.
+    pub peer_limits: PeerLimits,
 }
 
 impl Config {
     /// One node on its own.
     pub fn alone(listen: Vec<SocketAddr>, event_loops: usize) -> Config {
         assert!(event_loops > 0, "a node has an event loop");
-        Config { listen, event_loops, node: 0, nodes: 1, limits: Limits::default() }
+        Config {
+            listen,
+            event_loops,
+            membership: None,
+            limits: Limits::default(),
+            peer_limits: PeerLimits::default(),
+        }
+    }
+
+    /// The number of this node in its cluster: breaks ties between versions.
+    pub(crate) fn node(&self) -> u16 {
+        self.membership.as_ref().map_or(0, |membership| membership.own.0)
+    }
+
+    /// The size of the cluster.
+    pub(crate) fn nodes(&self) -> u32 {
+        self.membership.as_ref().map_or(1, |membership| membership.nodes.len() as u32)
     }
 }
 

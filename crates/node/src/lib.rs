@@ -5,6 +5,7 @@
 //! - `handlers`: what the node does with a request
 //! - `store`: the narrow interface to the store
 //! - `embedded`: the engine behind it
+//! - `peers`: other nodes; `coordinate`: a request that several nodes have to answer
 //! - `metrics`: what the node counts about itself
 //! - `profiling`: profiles of this process, taken on threads of their own
 //! - `versions`: the hybrid clock of the node
@@ -15,11 +16,13 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod coordinate;
 pub mod embedded;
 mod gate;
 mod handlers;
 mod http;
 mod metrics;
+pub mod peers;
 mod profiling;
 mod server;
 pub mod store;

@@ -7,6 +7,7 @@ use std::thread;
 
 use ladoga_env::Env;
 use ladoga_node::embedded::Embedded;
+use ladoga_node::peers::Kept;
 use ladoga_node::{Config, Node};
 use ladoga_storage::{Durability, Options};
 use tokio::runtime::{Builder, Runtime};
@@ -26,6 +27,7 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
     let settings = Settings::read(flags)?;
     logging::start(settings.log.clone());
     let env = ladoga_env::real::env()?;
+    check_nodes(&env, &settings)?;
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let mut signals = runtime.block_on(async { Signals::listen() })?;
     let node = Node::start(config(&settings), Arc::clone(&env.clock)).map_err(failed)?;
@@ -34,11 +36,25 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
         // Nothing was served yet, so there is nothing to lose.
         return Ok(());
     };
+    if let Some(membership) = &settings.membership {
+        let kept = Kept::keep(&env, &settings.data, &membership.nodes).map_err(failed)?;
+        node.join(&env, &settings.data, &kept).map_err(failed)?;
+    }
     node.open(Arc::new(store));
     announce(&settings, &node, (env.clock.monotonic_ns() - started_ns) / 1_000_000);
     let name = runtime.block_on(signals.next());
     tracing::info!(target: LIFE, "{name}: finishing the requests in flight");
     stop(&runtime, &mut signals, node)
+}
+
+/// That the data directory is of this cluster: seen before anything is opened.
+fn check_nodes(env: &Env, settings: &Settings) -> Result<(), Failure> {
+    let nodes = settings.membership.as_ref().map(|membership| &membership.nodes);
+    Kept::check(&*env.disk, &settings.data, nodes).map(drop).map_err(|error| {
+        let value = nodes.map(|nodes| nodes.iter().map(|(_, node)| node.name.as_str()).collect::<Vec<_>>());
+        let value = value.unwrap_or_default().join(",");
+        Failure::Usage(format!("--cluster is '{value}', expected {error}"))
+    })
 }
 
 fn config(settings: &Settings) -> Config {
@@ -47,7 +63,12 @@ fn config(settings: &Settings) -> Config {
     let for_connections = descriptors.saturating_sub(DESCRIPTORS_RESERVED).max(descriptors / 2);
     limits.connections_max =
         limits.connections_max.min(usize::try_from(for_connections).unwrap_or(usize::MAX));
-    Config { limits, ..Config::alone(settings.listen.clone(), settings.threads) }
+    Config {
+        limits,
+        membership: settings.membership.clone(),
+        peer_limits: settings.peer_limits.clone(),
+        ..Config::alone(settings.listen.clone(), settings.threads)
+    }
 }
 
 /// Opens the data directory, unless a signal comes first.
@@ -58,8 +79,15 @@ fn open(
     settings: &Settings,
 ) -> Result<Option<Embedded>, Failure> {
     let options = Options::new(settings.memory_bytes, settings.durability);
+    let is_in_cluster = settings.membership.is_some();
     let (env, data) = (env.clone(), settings.data.clone());
-    let opened = on_a_thread("open", move || Embedded::open(env, &data, options))?;
+    let opened = on_a_thread("open", move || {
+        if is_in_cluster {
+            Embedded::open_replica(env, &data, options)
+        } else {
+            Embedded::open(env, &data, options)
+        }
+    })?;
     let why = |error: &dyn Display| {
         Failure::Failed(format!("cannot open the data directory {}: {error}", settings.data.display()))
     };

@@ -1,32 +1,91 @@
+use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
+
+use ladoga_node::peers::{Membership, NodeList};
+
 use super::SettingError;
 use super::parse::HostAndPort;
 use super::sources::Sources;
 use crate::client::Url;
 
-/// Checks the nodes of the cluster. For now there is one: what is written must come down to it.
-pub(super) fn check(sources: &Sources, listen: &HostAndPort) -> Result<(), SettingError> {
-    let cluster = sources.get("cluster", |text| nodes(text, listen))?;
-    sources.get("advertise", |text| advertised(text, cluster.as_ref()))?;
-    Ok(())
-}
-
-fn nodes(text: &str, listen: &HostAndPort) -> Result<Url, String> {
-    let expected = "the URL of this node, such as http://127.0.0.1:8080";
-    let urls = text.split(',').map(|url| Url::parse(url).ok_or_else(|| expected.to_owned()));
-    match &urls.collect::<Result<Vec<_>, _>>()?[..] {
-        [url] if url.port == listen.port => Ok(url.clone()),
-        [_] => Err(format!("{expected}: one with the port that it listens on, {}", listen.port)),
-        _ => Err(format!("{expected}: clusters of several nodes come with a later version")),
+/// Reads the nodes of the cluster, and which of them this one is; `None` where it is on its own.
+pub(super) fn membership(
+    sources: &Sources,
+    listen: &HostAndPort,
+) -> Result<Option<Membership>, SettingError> {
+    let urls = sources.get("cluster", urls)?;
+    let advertised = sources.get("advertise", |text| advertised(text, urls.as_deref()))?;
+    let Some(urls) = urls else { return Ok(None) };
+    let own = match advertised {
+        Some(url) => url,
+        None => sources
+            .get("cluster", |_| find_own(&urls, listen))?
+            .expect("the setting is there, as its URLs are"),
+    };
+    if urls.len() == 1 {
+        return Ok(None);
     }
+    let nodes = NodeList::first(urls.iter().map(Url::to_string)).expect("checked as the setting was read");
+    let own = nodes.find(&own.to_string()).expect("it is one of them");
+    let address = |name: &str| {
+        let url = urls.iter().find(|url| url.to_string() == name).expect("the list is made of these");
+        (url.host.clone(), url.port)
+    };
+    let addresses = nodes.iter().map(|(_, node)| address(&node.name)).collect();
+    Ok(Some(Membership { nodes, own, addresses }))
 }
 
-fn advertised(text: &str, cluster: Option<&Url>) -> Result<(), String> {
+fn urls(text: &str) -> Result<Vec<Url>, String> {
+    let expected =
+        || "the URLs of all nodes, separated by commas, such as http://a:8080,http://b:8080".to_owned();
+    let urls = text.split(',').map(|url| Url::parse(url).ok_or_else(expected));
+    let urls = urls.collect::<Result<Vec<_>, _>>()?;
+    NodeList::first(urls.iter().map(Url::to_string)).map_err(|error| format!("{}: {error}", expected()))?;
+    Ok(urls)
+}
+
+fn advertised(text: &str, urls: Option<&[Url]>) -> Result<Url, String> {
     let expected = "one of the URLs of --cluster, such as http://127.0.0.1:8080";
-    match (Url::parse(text), cluster) {
-        (Some(url), Some(node)) if url == *node => Ok(()),
-        (_, Some(node)) => Err(format!("{expected}: the cluster is {node}")),
+    match (Url::parse(text), urls) {
+        (Some(url), Some(urls)) if urls.contains(&url) => Ok(url),
+        (_, Some(urls)) => Err(format!("{expected}: the cluster is {}", join(urls))),
         (_, None) => Err(format!("{expected}, which names none")),
     }
+}
+
+/// The node with the port that this one listens on, on this machine.
+fn find_own(urls: &[Url], listen: &HostAndPort) -> Result<Url, String> {
+    let same_port: Vec<&Url> = urls.iter().filter(|url| url.port == listen.port).collect();
+    let expected = format!("the URL of this node among them: one with the port {}", listen.port);
+    match same_port[..] {
+        [] => Err(format!("{expected}, that it listens on")),
+        // With one node on its own there is nothing to mistake it for.
+        [url] if urls.len() == 1 || url.host == listen.host => Ok(url.clone()),
+        _ => {
+            let ours: Vec<&Url> = same_port.into_iter().filter(|url| is_this_machine(url)).collect();
+            match ours[..] {
+                [url] => Ok(url.clone()),
+                [] => {
+                    Err(format!("{expected} and a host of this machine, or --advertise to say which it is"))
+                }
+                _ => Err(format!("--advertise to say which of {} this node is", join_refs(&ours))),
+            }
+        }
+    }
+}
+
+/// Whether a host is this machine: whether one of its addresses can be bound to.
+fn is_this_machine(url: &Url) -> bool {
+    let addresses = (url.host.as_str(), 0).to_socket_addrs();
+    let is_ours = |address: IpAddr| UdpSocket::bind((address, 0)).is_ok();
+    addresses.is_ok_and(|mut addresses| addresses.any(|address| is_ours(address.ip())))
+}
+
+fn join(urls: &[Url]) -> String {
+    join_refs(&urls.iter().collect::<Vec<_>>())
+}
+
+fn join_refs(urls: &[&Url]) -> String {
+    urls.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -34,7 +93,8 @@ mod tests {
     use super::*;
     use crate::arguments::ServeFlags;
 
-    fn check_flags(cluster: Option<&str>, advertise: Option<&str>) -> Result<(), String> {
+    /// How many nodes there are, and the URL of this one.
+    fn read(cluster: Option<&str>, advertise: Option<&str>) -> Result<Option<(usize, String)>, String> {
         let flags = ServeFlags {
             cluster: cluster.map(str::to_owned),
             advertise: advertise.map(str::to_owned),
@@ -42,30 +102,44 @@ mod tests {
         };
         let sources = Sources::of(&flags, &[], "").expect("no file");
         let listen = HostAndPort { host: "127.0.0.1".into(), port: 8080 };
-        check(&sources, &listen).map_err(|error| error.to_string())
+        let membership = membership(&sources, &listen).map_err(|error| error.to_string())?;
+        Ok(membership.map(|found| (found.nodes.len(), found.nodes.name(found.own).to_owned())))
     }
 
     #[test]
-    fn one_url_that_is_this_node_is_a_cluster() {
-        assert_eq!(check_flags(None, None), Ok(()));
-        assert_eq!(check_flags(Some("http://127.0.0.1:8080"), None), Ok(()));
-        assert_eq!(check_flags(Some("http://node:8080/"), Some("http://node:8080")), Ok(()));
+    fn one_url_that_is_this_node_is_a_node_on_its_own() {
+        assert_eq!(read(None, None), Ok(None));
+        assert_eq!(read(Some("http://127.0.0.1:8080"), None), Ok(None));
+        assert_eq!(read(Some("http://node:8080/"), Some("http://node:8080")), Ok(None));
     }
 
     #[test]
-    fn more_than_one_comes_later() {
-        let error = check_flags(Some("http://a:8080,http://b:8080"), None).expect_err("two");
-        assert!(error.contains("--cluster is 'http://a:8080,http://b:8080', expected"), "{error}");
-        assert!(error.ends_with("come with a later version"), "{error}");
+    fn a_node_finds_itself_by_its_port_and_host_or_is_told() {
+        let found = |url: &str| Ok(Some((2, url.to_owned())));
+        let own = "http://127.0.0.1:8080";
+        assert_eq!(read(Some("http://127.0.0.1:8081,http://127.0.0.1:8080"), None), found(own));
+        assert_eq!(read(Some("http://192.0.2.1:8080,http://127.0.0.1:8080"), None), found(own));
+        let two = Some("http://a.invalid:8080,http://b.invalid:8080");
+        assert_eq!(read(two, Some("http://b.invalid:8080")), found("http://b.invalid:8080"));
+        let error = read(two, None).expect_err("neither is here");
+        assert!(error.contains("--advertise"), "{error}");
+        let error = read(Some("http://127.0.0.1:1,http://127.0.0.1:2"), None).expect_err("no such port");
+        assert!(error.contains("the port 8080, that it listens on"), "{error}");
     }
 
     #[test]
-    fn what_is_not_this_node_is_refused() {
-        for cluster in ["", "nonsense", "http://127.0.0.1:8081", "http://127.0.0.1:8080,,", "https://a:8080"]
-        {
-            assert!(check_flags(Some(cluster), None).is_err(), "{cluster}");
+    fn what_is_no_cluster_is_refused() {
+        for cluster in [
+            "",
+            "nonsense",
+            "http://127.0.0.1:8081",
+            "http://127.0.0.1:8080,,",
+            "https://a:8080",
+            "http://127.0.0.1:8080,http://127.0.0.1:8080",
+        ] {
+            assert!(read(Some(cluster), None).is_err(), "{cluster}");
         }
-        assert!(check_flags(None, Some("http://127.0.0.1:8080")).is_err());
-        assert!(check_flags(Some("http://a:8080"), Some("http://b:8080")).is_err());
+        assert!(read(None, Some("http://127.0.0.1:8080")).is_err());
+        assert!(read(Some("http://a:8080"), Some("http://b:8080")).is_err());
     }
 }

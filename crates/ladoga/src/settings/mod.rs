@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use ladoga_node::Limits;
+use ladoga_node::peers::{Membership, PeerLimits};
 use ladoga_storage::Durability;
 use tracing_subscriber::filter::Targets;
 
@@ -38,7 +39,9 @@ pub(crate) struct Settings {
     pub(crate) durability: Durability,
     pub(crate) memory_bytes: u64,
     pub(crate) threads: usize,
+    pub(crate) membership: Option<Membership>,
     pub(crate) limits: Limits,
+    pub(crate) peer_limits: PeerLimits,
     pub(crate) log: Option<Targets>,
 }
 
@@ -56,10 +59,11 @@ impl Settings {
         let memory_bytes =
             sources.get("memory", parse::memory)?.unwrap_or_else(machine::default_memory_bytes);
         let threads = sources.get("threads", parse::threads)?.unwrap_or_else(machine::cores);
-        cluster::check(sources, &host_and_port)?;
+        let membership = cluster::membership(sources, &host_and_port)?;
         let limits = limits(sources, memory_bytes)?;
+        let peer_limits = peer_limits(sources)?;
         let log = sources.get("log", parse::log)?;
-        Ok(Settings { listen, data, durability, memory_bytes, threads, limits, log })
+        Ok(Settings { listen, data, durability, memory_bytes, threads, membership, limits, peer_limits, log })
     }
 }
 
@@ -70,6 +74,21 @@ fn limits(sources: &Sources, memory_bytes: u64) -> Result<Limits, SettingError> 
         ("answer_timeout_ms", &mut limits.answer_timeout_ms),
         ("idle_timeout_ms", &mut limits.idle_timeout_ms),
         ("drain_timeout_ms", &mut limits.drain_timeout_ms),
+    ] {
+        if let Some(timeout_ms) = sources.get(name, parse::timeout_ms)? {
+            *limit = timeout_ms;
+        }
+    }
+    Ok(limits)
+}
+
+fn peer_limits(sources: &Sources) -> Result<PeerLimits, SettingError> {
+    let mut limits = PeerLimits::default();
+    for (name, limit) in [
+        ("peer_connect_timeout_ms", &mut limits.peer_connect_timeout_ms),
+        ("peer_timeout_ms", &mut limits.peer_timeout_ms),
+        ("quorum_timeout_ms", &mut limits.quorum_timeout_ms),
+        ("clock_ahead_ms_max", &mut limits.clock_ahead_ms_max),
     ] {
         if let Some(timeout_ms) = sources.get(name, parse::timeout_ms)? {
             *limit = timeout_ms;

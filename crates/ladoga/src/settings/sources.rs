@@ -10,8 +10,17 @@ use crate::arguments::ServeFlags;
 /// Settings that have a flag, a variable and a key.
 const WITH_FLAG: [&str; 7] = ["listen", "data", "cluster", "advertise", "fsync", "memory", "threads"];
 /// Settings that have a variable and a key.
-const WITHOUT_FLAG: [&str; 5] =
-    ["request_timeout_ms", "answer_timeout_ms", "idle_timeout_ms", "drain_timeout_ms", "log"];
+const WITHOUT_FLAG: [&str; 9] = [
+    "request_timeout_ms",
+    "answer_timeout_ms",
+    "idle_timeout_ms",
+    "drain_timeout_ms",
+    "peer_connect_timeout_ms",
+    "peer_timeout_ms",
+    "quorum_timeout_ms",
+    "clock_ahead_ms_max",
+    "log",
+];
 
 /// A setting as somebody wrote it.
 struct Written {

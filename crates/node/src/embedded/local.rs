@@ -4,15 +4,19 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ladoga_storage::{BLOB_BYTES_MIN, Cached, Engine, FinishedBlob, WriteState};
 
+use super::cells::CellPieces;
 use super::commit::{Applied, CommitShared, Lane, Waiters};
 use super::doorbell::Doorbell;
 use super::inbox::Inbox;
 use super::pool::Pool;
 use super::range::RangePieces;
-use super::read::into_value;
+use super::read::{into_cell, into_value};
 use super::upload::EmbeddedUpload;
 use super::{Embedded, poison_reason, read_error, write_error};
-use crate::store::{Cell, CellKind, CellValue, Later, LocalStore, Lookup, Pieces, RecordFormat, StoreError};
+use crate::store::{
+    Cell, CellFormat, CellKind, CellValue, Later, LocalStore, Lookup, Pieces, RecordFormat, StoreError,
+    StoredCell,
+};
 
 /// The embedded engine, as one event loop reaches it.
 pub struct Local {
@@ -68,6 +72,13 @@ impl Local {
         let found = self.disk.submit(move || engine.get(&key).map_err(|error| read_error(&error)));
         Lookup::Later(Box::pin(async move { Ok(found.await?.map(|value| into_value(value, &disk))) }))
     }
+
+    fn get_cell_from_disk(&self, key: &[u8]) -> Lookup<StoredCell> {
+        let (engine, disk) = (Arc::clone(&self.engine), self.disk.clone());
+        let key = Bytes::copy_from_slice(key);
+        let found = self.disk.submit(move || engine.get_cell(&key).map_err(|error| read_error(&error)));
+        Lookup::Later(Box::pin(async move { Ok(found.await?.map(|cell| into_cell(cell, &disk))) }))
+    }
 }
 
 impl LocalStore for Local {
@@ -79,6 +90,15 @@ impl LocalStore for Local {
             Ok(Cached::Found(value)) => Lookup::Now(Ok(Some(into_value(value, &self.disk)))),
             Ok(Cached::Absent) => Lookup::Now(Ok(None)),
             Ok(Cached::NeedsDisk) => self.get_from_disk(key),
+            Err(error) => Lookup::Now(Err(read_error(&error))),
+        }
+    }
+
+    fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell> {
+        match self.engine.get_cell_cached(key) {
+            Ok(Cached::Found(cell)) => Lookup::Now(Ok(Some(into_cell(cell, &self.disk)))),
+            Ok(Cached::Absent) => Lookup::Now(Ok(None)),
+            Ok(Cached::NeedsDisk) => self.get_cell_from_disk(key),
             Err(error) => Lookup::Now(Err(read_error(&error))),
         }
     }
@@ -119,5 +139,9 @@ impl LocalStore for Local {
 
     fn range(&self, start: Bytes, end: Option<Bytes>, format: RecordFormat) -> Box<dyn Pieces> {
         Box::new(RangePieces::new(Arc::clone(&self.engine), start, end, format, self.disk.clone()))
+    }
+
+    fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces> {
+        Box::new(CellPieces::new(Arc::clone(&self.engine), start, end, format, self.disk.clone()))
     }
 }

@@ -5,9 +5,10 @@
 //! - `pool`: threads that may wait for the disk
 //! - `inbox`: how both reach an event loop, with one wake-up for many answers
 //! - `local`: the engine as one event loop reaches it
-//! - `read`, `range`, `upload`: what the pool does
+//! - `read`, `range`, `cells`, `upload`: what the pool does
 //! - `statistics`: what the engine counts, in the words of Prometheus
 
+mod cells;
 mod commit;
 mod doorbell;
 mod inbox;
@@ -43,9 +44,15 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Opens the data directory.
+    /// Opens the data directory of a node on its own.
     pub fn open(env: Env, dir: &Path, mut options: Options) -> Result<Embedded, Error> {
         options.writes_settle_ms = Some(WRITES_SETTLE_MS);
+        Embedded::open_replica(env, dir, options)
+    }
+
+    /// Opens the data directory of a node of a cluster: there, no time proves that a deletion has reached every
+    /// replica, so none is dropped for its age.
+    pub fn open_replica(env: Env, dir: &Path, options: Options) -> Result<Embedded, Error> {
         let memory_bytes = options.memory_bytes;
         let clock = Arc::clone(&env.clock);
         let engine = Arc::new(Engine::open(env, dir, options)?);

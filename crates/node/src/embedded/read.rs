@@ -2,7 +2,7 @@ use ladoga_storage::Blob;
 
 use super::local::Disk;
 use super::read_error;
-use crate::store::{Later, Piece, Pieces, StoreError, Value};
+use crate::store::{Later, Piece, Pieces, StoreError, StoredCell, Value};
 
 /// A value of the engine, as the node has it.
 pub(super) fn into_value(value: ladoga_storage::Value, disk: &Disk) -> Value {
@@ -13,6 +13,11 @@ pub(super) fn into_value(value: ladoga_storage::Value, disk: &Disk) -> Value {
             pieces: Box::new(BlobPieces { blob, offset: 0, disk: disk.clone() }),
         },
     }
+}
+
+/// A cell of the engine, as the node has it.
+pub(super) fn into_cell(cell: ladoga_storage::StoredCell, disk: &Disk) -> StoredCell {
+    StoredCell { stamp: cell.stamp, value: cell.value.map(|value| into_value(value, disk)) }
 }
 
 /// A large value, piece by piece, each checked.

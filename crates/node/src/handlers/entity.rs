@@ -1,13 +1,15 @@
 use std::mem::take;
 
 use hyper::StatusCode;
+use ladoga_cluster::{Cell, Content};
 use ladoga_model::{Stamp, Version};
 
 use super::reply::{Outcome, Reply};
 use super::service::Call;
+use crate::coordinate::{self, Plan, open_found};
 use crate::http::{EntityTarget, Head, Refusal, Route};
 use crate::server::{EventLoop, NoPieces, Streamed};
-use crate::store::{Cell, CellKind, CellValue, LocalStore, Lookup, Pieces, Store, StoreError, Value};
+use crate::store::{self, CellKind, CellValue, LocalStore, Lookup, Pieces, Store, StoreError, Value};
 
 /// Up to this length a value is copied into the buffer of its connection, which stays as large as it once was.
 const VALUE_IN_BUFFER_BYTES_MAX: usize = 64 << 10;
@@ -19,7 +21,11 @@ pub(super) fn get<S: Store>(
     target: &EntityTarget,
     head: &mut Head,
 ) -> Result<Reply, Refusal> {
-    match call.store()?.get(target.key()) {
+    let store = call.store()?;
+    if let Some(plan) = Plan::of(call.event_loop, &store, target) {
+        return Ok(get_from_cluster(call, route, plan, head));
+    }
+    match store.get(target.key()) {
         Lookup::Now(found) => with_value(call, route, found, head),
         Lookup::Later(found) => {
             let event_loop = std::rc::Rc::clone(call.event_loop);
@@ -33,6 +39,29 @@ pub(super) fn get<S: Store>(
             }))
         }
     }
+}
+
+/// How often a large value that was replaced before it could be opened is looked for again.
+const OPENS_MAX: usize = 3;
+
+fn get_from_cluster<S: Store>(call: &Call<'_, S>, route: Route, plan: Plan<S>, head: &mut Head) -> Reply {
+    let event_loop = std::rc::Rc::clone(call.event_loop);
+    let link = std::rc::Rc::clone(call.link);
+    Reply::later_or(take(head), async move |head| {
+        let call = Call { event_loop: &event_loop, link: &link };
+        for _ in 0..OPENS_MAX {
+            let Some(Cell { content: Content::Value(found), .. }) = coordinate::read(&plan).await? else {
+                return Err(Refusal::not_found());
+            };
+            if let Some(value) = open_found(&plan, found).await? {
+                return match with_value(&call, route, Ok(Some(value)), head)? {
+                    Reply::Now(outcome) => Ok(outcome),
+                    Reply::Later(outcome) => Ok(outcome.await),
+                };
+            }
+        }
+        Err(Refusal::over_capacity("the value is replaced faster than it can be read"))
+    })
 }
 
 fn with_value<S: Store>(
@@ -88,18 +117,25 @@ pub(super) fn delete<S: Store>(
     head: &mut Head,
 ) -> Result<Reply, Refusal> {
     let store = call.store()?;
+    if let Some(plan) = Plan::of(call.event_loop, &store, target) {
+        return Ok(Reply::later_or(take(head), async move |head| {
+            coordinate::write(plan, None).await?;
+            Ok(Outcome::Answer(take(head).empty(StatusCode::ACCEPTED)))
+        }));
+    }
     store.admit(CellKind::Delete, 0)?;
-    let cell = Cell { key: target.key(), stamp: stamp(call.event_loop), value: CellValue::Tombstone };
-    let applied = store.apply([cell]);
+    let stamp = stamp(call.event_loop);
+    let applied = store.apply([store::Cell { key: target.key(), stamp, value: CellValue::Tombstone }]);
     Ok(Reply::later_or(take(head), async move |head| {
         applied.await?;
         Ok(Outcome::Answer(take(head).empty(StatusCode::ACCEPTED)))
     }))
 }
 
-/// The version of a write that happens now.
+/// The version of a write that happens now, and on this node alone.
 pub(super) fn stamp<S: Store>(event_loop: &EventLoop<S>) -> Stamp {
     let node = &event_loop.node;
     let timestamp = node.versions.next(event_loop.core.clock.wall_ms());
-    Stamp::new(Version { timestamp, node: node.config.node })
+    let stamp = Stamp::new(Version { timestamp, node: node.config.node() });
+    Stamp { copies: u8::from(node.config.nodes() > 1), ..stamp }
 }

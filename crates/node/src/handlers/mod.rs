@@ -9,7 +9,9 @@
 //! - `range`: streams entities
 //! - `profile`: takes a profile of the node
 //! - `status`: says how the node is
+//! - `cluster`: says how its cluster is, and lets other nodes in
 
+mod cluster;
 mod entity;
 mod profile;
 mod put;

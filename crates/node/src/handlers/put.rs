@@ -10,6 +10,7 @@ use super::reply::{Outcome, Reply};
 use super::service::Call;
 use super::upload::upload;
 use super::value::read_value;
+use crate::coordinate::{self, Plan};
 use crate::http::{EntityTarget, Head, Refusal};
 use crate::store::{Cell, CellKind, CellValue, LocalStore, Store};
 
@@ -28,15 +29,23 @@ pub(super) fn put<S: Store>(
     let closing =
         |refusal: Refusal| if bytes > REFUSED_BODY_BYTES_MAX { refusal.and_close() } else { refusal };
     let store = call.store().map_err(closing)?;
-    store.admit(CellKind::Put, bytes).map_err(|error| closing(error.into()))?;
+    let plan = Plan::of(call.event_loop, &store, &target);
+    if plan.is_none() {
+        store.admit(CellKind::Put, bytes).map_err(|error| closing(error.into()))?;
+    }
     if bytes >= store.upload_bytes_min() {
-        return upload(call, store, target, body, head).map_err(closing);
+        return upload(call, store, target, plan, body, head).map_err(closing);
     }
     let room = call.event_loop.core.bodies.enter_with(bytes).map_err(|error| closing(error.into()))?;
     let event_loop = Rc::clone(call.event_loop);
     let link = Rc::clone(call.link);
     Ok(Reply::later_or(take(head), async move |head| {
         let value = read_value(&link, body, bytes).await?;
+        if let Some(plan) = plan {
+            coordinate::write(plan, Some(value)).await?;
+            drop(room);
+            return Ok(Outcome::Answer(take(head).empty(StatusCode::CREATED)));
+        }
         let cell = Cell { key: target.key(), stamp: stamp(&event_loop), value: CellValue::Bytes(&value) };
         let applied = store.apply([cell]);
         // The queue has a copy, and bounds of its own.

@@ -1,10 +1,12 @@
 use std::mem::take;
+use std::rc::Rc;
 
 use hyper::Uri;
 
 use super::reply::{Outcome, Reply};
 use super::service::Call;
-use crate::http::{CHUNKED_RECORDS, Head, LAST_CHUNK, PLAIN_RECORDS, RangeTarget, Refusal};
+use crate::coordinate;
+use crate::http::{CHUNKED_RECORDS, Head, LAST_CHUNK, PLAIN_RECORDS, RangeTarget, Refusal, Scope};
 use crate::server::Streamed;
 use crate::store::{LocalStore, Store};
 
@@ -16,7 +18,8 @@ pub(super) fn range<S: Store>(call: &Call<'_, S>, uri: &Uri, head: &mut Head) ->
     let delivery = head.delivery();
     let (format, end) =
         if delivery.is_chunked { (CHUNKED_RECORDS, LAST_CHUNK) } else { (PLAIN_RECORDS, &b""[..]) };
-    let pieces = store.range(target.start, target.end, format);
+    let event_loop = Rc::clone(call.event_loop);
+    let is_of_cluster = target.scope == Scope::Cluster && event_loop.node.cluster.is_some();
     let streamed = Streamed {
         head: delivery.records_head(call.event_loop.core.clock.wall_ms()),
         first: None,
@@ -25,6 +28,11 @@ pub(super) fn range<S: Store>(call: &Call<'_, S>, uri: &Uri, head: &mut Head) ->
         permit: Some(permit),
     };
     Ok(Reply::later_or(take(head), async move |_| {
+        let pieces = if is_of_cluster {
+            coordinate::merge(event_loop, store, (target.start, target.end), format).await?
+        } else {
+            store.range(target.start, target.end, format)
+        };
         let first = pieces.next().await?;
         Ok(Outcome::Stream(Streamed { first, ..streamed }))
     }))

@@ -10,6 +10,8 @@ pub(super) enum Outcome {
     Answer(Answer),
     /// One that is written past it.
     Stream(Streamed),
+    /// None: the connection is a peer's from now on.
+    Peer,
 }
 
 /// What becomes of a request, now or later.

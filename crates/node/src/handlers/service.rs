@@ -9,10 +9,10 @@ use hyper::http::request::Parts;
 use hyper::{Request, StatusCode, Uri};
 
 use super::reply::{Outcome, Reply};
-use super::{entity, profile, put, range, status};
+use super::{cluster, entity, profile, put, range, status};
 use crate::http::{Answer, EntityTarget, HEADERS_BYTES_MAX, Head, Refusal, Route, route};
 use crate::metrics::Operation;
-use crate::server::{EventLoop, Link, Streamed};
+use crate::server::{EventLoop, Link, Takeover};
 use crate::store::Store;
 
 /// What hyper hands the requests of a connection to.
@@ -71,6 +71,8 @@ impl<S: Store> Call<'_, S> {
             Route::Delete => self.target(uri).and_then(|target| entity::delete(self, &target, &mut head)),
             Route::Range => range::range(self, &uri, &mut head),
             Route::Status => status::status(self, &mut head),
+            Route::Cluster => cluster::cluster(self, &mut head),
+            Route::Peer => cluster::peer(self, &mut head),
             Route::Metrics => Ok(status::metrics(self, &mut head)),
             Route::Profile => profile::profile(self, &uri, &mut head),
         };
@@ -78,7 +80,7 @@ impl<S: Store> Call<'_, S> {
     }
 
     fn target(&self, uri: Uri) -> Result<EntityTarget, Refusal> {
-        EntityTarget::parse(uri, self.event_loop.node.config.nodes).map_err(Refusal::bad_request)
+        EntityTarget::parse(uri, self.event_loop.node.config.nodes()).map_err(Refusal::bad_request)
     }
 
     /// The store, unless the node does not serve.
@@ -92,7 +94,7 @@ impl<S: Store> Call<'_, S> {
 
 enum State {
     Waiting(Reply),
-    Streaming(Option<Streamed>),
+    TakenOver(Option<Takeover>),
     Done,
 }
 
@@ -131,13 +133,18 @@ impl<S: Store> Future for Answering<S> {
             State::Waiting(Reply::Now(Outcome::Stream(streamed))) => {
                 self.decided(StatusCode::OK);
                 self.link.stream_begins();
-                self.state = State::Streaming(Some(streamed));
+                self.state = State::TakenOver(Some(Takeover::Stream(streamed)));
+            }
+            State::Waiting(Reply::Now(Outcome::Peer)) => {
+                self.decided(StatusCode::SWITCHING_PROTOCOLS);
+                self.link.stream_begins();
+                self.state = State::TakenOver(Some(Takeover::Peer));
             }
             state => self.state = state,
         }
         let answering = &mut *self;
-        if let State::Streaming(streamed) = &mut answering.state {
-            answering.link.hand_over(streamed);
+        if let State::TakenOver(takeover) = &mut answering.state {
+            answering.link.hand_over(takeover);
         }
         // From here on the connection is taken from hyper, which then drops this.
         Poll::Pending

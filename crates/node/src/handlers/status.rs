@@ -18,7 +18,8 @@ pub(super) fn status<S: Store>(call: &Call<'_, S>, head: &mut Head) -> Result<Re
 /// `GET` of what the node counts. Answered in every stage: it is how one finds out what is wrong.
 pub(super) fn metrics<S: Store>(call: &Call<'_, S>, head: &mut Head) -> Reply {
     let node = &call.event_loop.node;
-    let store = node.store.get().map(|store| store.statistics()).unwrap_or_default();
-    let text = report(&node.metrics, &store);
+    let mut samples = node.store.get().map(|store| store.statistics()).unwrap_or_default();
+    samples.extend(node.cluster.iter().flat_map(|cluster| cluster.samples()));
+    let text = report(&node.metrics, &samples);
     Reply::now(take(head).text("text/plain; version=0.0.4; charset=utf-8", text))
 }

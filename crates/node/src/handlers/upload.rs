@@ -8,6 +8,7 @@ use super::entity::stamp;
 use super::reply::{Outcome, Reply};
 use super::service::Call;
 use super::value::{check_complete, next_piece};
+use crate::coordinate::{self, Plan};
 use crate::http::{EntityTarget, Head, Refusal};
 use crate::server::Link;
 use crate::store::{Cell, CellValue, LocalStore, Store, Upload};
@@ -17,6 +18,7 @@ pub(super) fn upload<S: Store>(
     call: &Call<'_, S>,
     store: Rc<S::Local>,
     target: EntityTarget,
+    plan: Option<Plan<S>>,
     body: Incoming,
     head: &mut Head,
 ) -> Result<Reply, Refusal> {
@@ -25,6 +27,12 @@ pub(super) fn upload<S: Store>(
     let event_loop = Rc::clone(call.event_loop);
     let link = Rc::clone(call.link);
     Ok(Reply::later_or(take(head), async move |head| {
+        if let Some(plan) = plan {
+            let spread = receive(&link, coordinate::spread(plan).await, body, bytes).await?;
+            drop(permit);
+            spread.commit().await?;
+            return Ok(Outcome::Answer(take(head).empty(StatusCode::CREATED)));
+        }
         let finished = receive(&link, store.upload().await?, body, bytes).await?;
         drop(permit);
         let cell =

@@ -45,7 +45,8 @@ impl Refusal {
     /// `400`: there is no such path.
     pub(crate) fn unknown_path(path: &str) -> Refusal {
         let path = Quote::of(path.as_bytes());
-        let expected = "/v0/entity, /v0/entities, /v0/status, /metrics or /debug/profile/{cpu,alloc,lock}";
+        let expected =
+            "/v0/entity, /v0/entities, /v0/status, /v0/cluster, /metrics or /debug/profile/{cpu,alloc,lock}";
         Refusal::bad_request(format_args!("the path {path} does not exist, expected {expected}"))
     }
 
@@ -90,6 +91,12 @@ impl Refusal {
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, line).and_close()
     }
 
+    /// `426`: peers speak another protocol.
+    pub(crate) fn upgrade_required(upgrade: &str) -> Refusal {
+        let line = format!("this path is for nodes of the cluster, expected `Upgrade: {upgrade}`");
+        Refusal::new(StatusCode::UPGRADE_REQUIRED, line)
+    }
+
     /// `431`: headers, or a request line, over their limit.
     pub(crate) fn headers_too_large() -> Refusal {
         let line = format!(
@@ -125,6 +132,11 @@ impl Refusal {
     /// `503`: a bound is reached.
     pub(crate) fn over_capacity(bound: &str) -> Refusal {
         Refusal::unavailable(format_args!("over capacity: {bound}; expected fewer requests at a time"))
+    }
+
+    /// `504`: too few replicas answered, for the reasons given.
+    pub(crate) fn too_few_replicas(line: String) -> Refusal {
+        Refusal::new(StatusCode::GATEWAY_TIMEOUT, one_line(line))
     }
 
     /// `507`: no room on the disk.

@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, UPGRADE};
 use hyper::{HeaderMap, Response, StatusCode, Version};
 
 use super::body::Body;
@@ -48,6 +48,11 @@ impl Head {
             Some(0) if !self.headers.contains_key(CONTENT_LENGTH) => None,
             length => length,
         }
+    }
+
+    /// Whether the client wants to go on in another protocol.
+    pub(crate) fn upgrades_to(&self, protocol: &str) -> bool {
+        self.headers.get_all(UPGRADE).iter().any(|value| value.as_bytes() == protocol.as_bytes())
     }
 
     /// How an answer can go out past hyper.

@@ -18,6 +18,10 @@ pub(crate) enum Route {
     Range,
     /// `GET /v0/status`
     Status,
+    /// `GET /v0/cluster`
+    Cluster,
+    /// `GET /v0/peer`
+    Peer,
     /// `GET /metrics`
     Metrics,
     /// `GET /debug/profile/KIND`
@@ -36,6 +40,8 @@ pub(crate) fn route(method: &Method, path: &str) -> Result<Route, Refusal> {
         },
         "/v0/entities" => only_get(method, Route::Range),
         "/v0/status" => only_get(method, Route::Status),
+        "/v0/cluster" => only_get(method, Route::Cluster),
+        "/v0/peer" => only_get(method, Route::Peer),
         "/metrics" => only_get(method, Route::Metrics),
         _ if profiled_kind(path).is_some() => only_get(method, Route::Profile),
         _ => Err(Refusal::unknown_path(path)),
@@ -71,7 +77,9 @@ mod tests {
         let refusal = route(&Method::POST, "/v0/entity").expect_err("no such method");
         assert_eq!(refusal.status(), StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(refusal.allow(), Some("GET, HEAD, PUT, DELETE"));
-        for path in ["/v0/entities", "/v0/status", "/metrics", "/debug/profile/cpu"] {
+        for path in
+            ["/v0/entities", "/v0/status", "/v0/cluster", "/v0/peer", "/metrics", "/debug/profile/cpu"]
+        {
             let refusal = route(&Method::PUT, path).expect_err("no such method");
             assert_eq!(refusal.allow(), Some("GET"), "{path}");
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use hyper::Uri;
 use ladoga_cluster::{Replicas, ReplicasError};
-use ladoga_model::{KEY_BYTES_MAX, KeyError, check_key};
+use ladoga_model::{KEY_BYTES_MAX, KeyError, Quote, check_key};
 
 use super::query::{QueryError, parameters};
 
@@ -25,6 +25,12 @@ pub(crate) enum TargetError {
         /// Why not.
         error: KeyError,
     },
+    /// A scope that is none.
+    #[error("scope is {found}, expected node or cluster")]
+    Scope {
+        /// What it is.
+        found: Quote,
+    },
     /// The query is malformed.
     #[error(transparent)]
     Query(#[from] QueryError),
@@ -44,16 +50,16 @@ enum Key {
 #[derive(Debug, Clone)]
 pub(crate) struct EntityTarget {
     key: Key,
+    replicas: Replicas,
 }
 
 impl EntityTarget {
-    /// Reads the query of `uri`, for a cluster of `nodes`. What it says of replicas is checked; with one node there is
-    /// nothing to choose.
+    /// Reads the query of `uri`, for a cluster of `nodes`.
     pub(crate) fn parse(uri: Uri, nodes: u32) -> Result<EntityTarget, TargetError> {
         let query = uri.query().unwrap_or("");
         let [id, replicas, ack, from] = parameters(query, ["id", "replicas", "ack", "from"])?;
         let id = key("id", id)?;
-        Replicas::parse(replicas.as_deref(), ack.as_deref(), from.as_deref(), nodes)?;
+        let replicas = Replicas::parse(replicas.as_deref(), ack.as_deref(), from.as_deref(), nodes)?;
         let key = match id {
             Cow::Owned(decoded) => Key::Decoded(decoded),
             Cow::Borrowed(slice) => {
@@ -62,7 +68,7 @@ impl EntityTarget {
                 Key::InUri { uri, range }
             }
         };
-        Ok(EntityTarget { key })
+        Ok(EntityTarget { key, replicas })
     }
 
     /// The key.
@@ -77,6 +83,18 @@ impl EntityTarget {
     }
 }
 
+impl EntityTarget {
+    /// How many nodes the key lives on, and how many have to answer.
+    pub(crate) fn replicas(&self) -> Replicas {
+        self.replicas
+    }
+
+    /// The key, on its own.
+    pub(crate) fn key_bytes(&self) -> Bytes {
+        Bytes::copy_from_slice(self.key())
+    }
+}
+
 /// Which entities a range request is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RangeTarget {
@@ -84,15 +102,31 @@ pub(crate) struct RangeTarget {
     pub(crate) start: Bytes,
     /// The key before which it ends.
     pub(crate) end: Option<Bytes>,
+    /// Whose entities.
+    pub(crate) scope: Scope,
+}
+
+/// Whose entities a range has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Those of the node that is asked.
+    Node,
+    /// Those of all nodes.
+    Cluster,
 }
 
 impl RangeTarget {
     /// Reads the query of `uri`.
     pub(crate) fn parse(uri: &Uri) -> Result<RangeTarget, TargetError> {
-        let [start, end] = parameters(uri.query().unwrap_or(""), ["start", "end"])?;
+        let [start, end, scope] = parameters(uri.query().unwrap_or(""), ["start", "end", "scope"])?;
         let start = Bytes::from(key("start", start)?.into_owned());
         let end = end.map(|end| key("end", Some(end))).transpose()?;
-        Ok(RangeTarget { start, end: end.map(|end| Bytes::from(end.into_owned())) })
+        let scope = match scope.as_deref() {
+            None | Some(b"node") => Scope::Node,
+            Some(b"cluster") => Scope::Cluster,
+            Some(other) => return Err(TargetError::Scope { found: Quote::of(other) }),
+        };
+        Ok(RangeTarget { start, end: end.map(|end| Bytes::from(end.into_owned())), scope })
     }
 }
 
@@ -138,8 +172,16 @@ mod tests {
     #[test]
     fn a_range_has_a_start_and_may_have_an_end() {
         assert_eq!(range("?start=a"), Ok((b"a".to_vec(), None)));
-        assert_eq!(range("?end=b&start=a"), Ok((b"a".to_vec(), Some(b"b".to_vec()))));
-        for query in ["", "?start=", "?end=b", "?start=a&end=", "?start=a&end", "?start=a&start=b"] {
+        assert_eq!(range("?end=b&start=a&scope=cluster"), Ok((b"a".to_vec(), Some(b"b".to_vec()))));
+        for query in [
+            "",
+            "?start=",
+            "?end=b",
+            "?start=a&end=",
+            "?start=a&end",
+            "?start=a&start=b",
+            "?start=a&scope=all",
+        ] {
             assert!(range(query).is_err(), "{query}");
         }
     }

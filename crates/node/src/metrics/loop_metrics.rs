@@ -7,8 +7,8 @@ use super::histogram::{Histogram, HistogramSum, add};
 use crate::http::Route;
 
 /// The statuses that a node answers with.
-const STATUSES: [u16; 17] =
-    [200, 201, 202, 400, 403, 404, 405, 408, 409, 411, 413, 431, 500, 501, 503, 504, 507];
+const STATUSES: [u16; 19] =
+    [101, 200, 201, 202, 400, 403, 404, 405, 408, 409, 411, 413, 426, 431, 500, 501, 503, 504, 507];
 
 /// What is counted apart: the operations, and what is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,13 +20,15 @@ pub(crate) enum Operation {
 }
 
 /// Each operation, and what it is called.
-const OPERATIONS: [(Operation, &str); 9] = [
+const OPERATIONS: [(Operation, &str); 11] = [
     (Operation::Of(Route::Get), "get"),
     (Operation::Of(Route::Head), "head"),
     (Operation::Of(Route::Put), "put"),
     (Operation::Of(Route::Delete), "delete"),
     (Operation::Of(Route::Range), "range"),
     (Operation::Of(Route::Status), "status"),
+    (Operation::Of(Route::Cluster), "cluster"),
+    (Operation::Of(Route::Peer), "peer"),
     (Operation::Of(Route::Metrics), "metrics"),
     (Operation::Of(Route::Profile), "profile"),
     (Operation::None, "none"),
@@ -49,6 +51,8 @@ pub(crate) struct LoopMetrics {
     received_bytes: AtomicU64,
     sent_bytes: AtomicU64,
     cut_off: AtomicU64,
+    clock_ahead: AtomicU64,
+    read_repairs: AtomicU64,
     connections: AtomicU64,
     connections_total: AtomicU64,
     connections_refused: AtomicU64,
@@ -61,6 +65,8 @@ impl LoopMetrics {
             received_bytes: AtomicU64::new(0),
             sent_bytes: AtomicU64::new(0),
             cut_off: AtomicU64::new(0),
+            clock_ahead: AtomicU64::new(0),
+            read_repairs: AtomicU64::new(0),
             connections: AtomicU64::new(0),
             connections_total: AtomicU64::new(0),
             connections_refused: AtomicU64::new(0),
@@ -94,6 +100,16 @@ impl LoopMetrics {
         add(&self.cut_off, 1);
     }
 
+    /// A version was refused because it is too far ahead.
+    pub(crate) fn clock_ahead(&self) {
+        add(&self.clock_ahead, 1);
+    }
+
+    /// A replica was found stale by a read.
+    pub(crate) fn read_repair(&self) {
+        add(&self.read_repairs, 1);
+    }
+
     pub(crate) fn connected(&self) {
         self.connections.fetch_add(1, Ordering::Relaxed);
         self.connections_total.fetch_add(1, Ordering::Relaxed);
@@ -121,6 +137,8 @@ pub(super) struct Sums {
     pub(super) received_bytes: u64,
     pub(super) sent_bytes: u64,
     pub(super) cut_off: u64,
+    pub(super) clock_ahead: u64,
+    pub(super) read_repairs: u64,
     pub(super) connections: u64,
     pub(super) connections_total: u64,
     pub(super) connections_refused: u64,
@@ -148,6 +166,8 @@ impl Sums {
             received_bytes: sum(|metrics| &metrics.received_bytes),
             sent_bytes: sum(|metrics| &metrics.sent_bytes),
             cut_off: sum(|metrics| &metrics.cut_off),
+            clock_ahead: sum(|metrics| &metrics.clock_ahead),
+            read_repairs: sum(|metrics| &metrics.read_repairs),
             connections: sum(|metrics| &metrics.connections),
             connections_total: sum(|metrics| &metrics.connections_total),
             connections_refused: sum(|metrics| &metrics.connections_refused),

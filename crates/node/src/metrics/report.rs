@@ -12,6 +12,8 @@ pub(crate) fn report(metrics: &Metrics, store: &[Sample]) -> String {
         ("ladoga_received_bytes_total", "Bytes of values received.", sums.received_bytes),
         ("ladoga_sent_bytes_total", "Bytes of answers sent, without their heads.", sums.sent_bytes),
         ("ladoga_answers_cut_off_total", "Answers that could not be completed.", sums.cut_off),
+        ("ladoga_clock_ahead_refused_total", "Versions too far ahead of this clock.", sums.clock_ahead),
+        ("ladoga_read_repairs_total", "Replicas that a read found stale.", sums.read_repairs),
         ("ladoga_connections_total", "Connections accepted.", sums.connections_total),
         ("ladoga_connections_refused_total", "Connections over the limit.", sums.connections_refused),
     ] {

@@ -9,7 +9,7 @@ use super::event_loop::{Core, EventLoop};
 use super::link::{Link, LinkIo};
 use super::meter::REQUEST_LINE_BYTES_MAX;
 use super::progress::Overdue;
-use super::stream::{StreamError, Streamed, write_all, write_stream};
+use super::stream::{StreamError, Takeover, write_all, write_stream};
 use crate::handlers::Service;
 use crate::http::{HEADERS_BYTES_MAX, Refusal};
 use crate::store::Store;
@@ -44,8 +44,8 @@ enum End {
     Over(hyper::Result<()>),
     /// Somebody waited for too long.
     Overdue(Overdue),
-    /// An answer is to be written past it.
-    Stream(Streamed),
+    /// Something else is to go on with the connection.
+    Takeover(Takeover),
 }
 
 /// How hyper is to speak HTTP.
@@ -98,7 +98,8 @@ async fn converse<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) -> P
     let mut protocol = &event_loop.protocol.few_headers;
     loop {
         let streamed = match serve_http(event_loop, link, protocol).await {
-            End::Stream(streamed) => streamed,
+            End::Takeover(Takeover::Stream(streamed)) => streamed,
+            End::Takeover(Takeover::Peer) => return serve_as_peer(event_loop, link).await,
             End::Over(Err(error)) if error.is_parse_too_large() && !link.has_too_long_a_head() => {
                 if std::ptr::eq(protocol, &raw const event_loop.protocol.many_headers) {
                     return Parting::Say(Refusal::headers_too_large());
@@ -146,8 +147,8 @@ async fn serve_http<S: Store>(
             Pin::new(&mut connection).graceful_shutdown();
         }
         let polled = connection.poll_without_shutdown(context);
-        match link.take_streamed() {
-            Some(streamed) => Poll::Ready(End::Stream(streamed)),
+        match link.take_over() {
+            Some(takeover) => Poll::Ready(End::Takeover(takeover)),
             None => polled.map(End::Over),
         }
     })
@@ -155,6 +156,27 @@ async fn serve_http<S: Store>(
     link.give_back(connection.into_parts().read_buf);
     end
 }
+
+/// Serves a connection that a peer has asked for.
+async fn serve_as_peer<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) -> Parting {
+    link.peer_begins();
+    let serving = async {
+        write_all(link, SWITCHING).await?;
+        crate::peers::serve(event_loop, link).await
+    };
+    match unless_overdue(link, serving).await {
+        Ok(Ok(())) => Parting::Over,
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a connection of a peer broke");
+            Parting::Drop
+        }
+        Err(overdue) => when_overdue(overdue, &event_loop.core),
+    }
+}
+
+/// What is said before another protocol begins.
+const SWITCHING: &[u8] =
+    b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ladoga-peer/1\r\n\r\n";
 
 fn after_hyper(link: &Link, result: hyper::Result<()>) -> Parting {
     match result {

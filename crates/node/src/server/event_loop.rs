@@ -17,6 +17,7 @@ use super::sweeper::sweep;
 use crate::config::Limits;
 use crate::gate::Gate;
 use crate::metrics::LoopMetrics;
+use crate::peers::Peers;
 use crate::store::Store;
 
 /// What everything on one event loop shares, whatever the store is.
@@ -62,7 +63,7 @@ impl Core {
         self.now_ms.get()
     }
 
-    pub(super) fn look_at_the_clock(&self) {
+    pub(crate) fn look_at_the_clock(&self) {
         self.now_ms.set(self.clock.monotonic_ns() / 1_000_000);
     }
 
@@ -71,7 +72,7 @@ impl Core {
     }
 
     /// A buffer for what is used at once.
-    pub(super) fn scratch(&self) -> RefMut<'_, Vec<u8>> {
+    pub(crate) fn scratch(&self) -> RefMut<'_, Vec<u8>> {
         self.scratch.borrow_mut()
     }
 
@@ -126,10 +127,12 @@ impl Drop for Seat {
 
 /// One thread's share of the node.
 pub(crate) struct EventLoop<S: Store> {
+    index: usize,
     pub(crate) core: Rc<Core>,
     pub(crate) node: Arc<Shared<S>>,
     pub(super) protocol: Protocol,
     local: OnceCell<Rc<S::Local>>,
+    peers: OnceCell<Rc<Peers>>,
 }
 
 impl<S: Store> EventLoop<S> {
@@ -137,7 +140,14 @@ impl<S: Store> EventLoop<S> {
         let metrics = Arc::clone(&node.metrics.loops[index]);
         let core =
             Core::new(Arc::clone(&node.clock), node.config.limits.clone(), node.config.event_loops, metrics);
-        EventLoop { core: Rc::new(core), node, protocol: Protocol::new(), local: OnceCell::new() }
+        EventLoop {
+            index,
+            core: Rc::new(core),
+            node,
+            protocol: Protocol::new(),
+            local: OnceCell::new(),
+            peers: OnceCell::new(),
+        }
     }
 
     /// The store, once it is open.
@@ -147,6 +157,12 @@ impl<S: Store> EventLoop<S> {
         }
         let store = self.node.store.get()?;
         Some(Rc::clone(self.local.get_or_init(|| Rc::new(store.attach()))))
+    }
+
+    /// The other nodes, where there are any.
+    pub(crate) fn peers(&self) -> Option<&Rc<Peers>> {
+        let cluster = self.node.cluster.as_ref()?;
+        Some(self.peers.get_or_init(|| Peers::start(cluster, &self.core)))
     }
 
     /// Serves a connection that was counted before.
@@ -172,6 +188,9 @@ impl<S: Store> EventLoop<S> {
         }
         tokio::task::spawn_local(receive(Rc::clone(&self), intake.handed_over));
         tokio::task::spawn_local(sweep(Rc::clone(&self.core)));
+        if self.index == 0 {
+            tokio::task::spawn_local(crate::peers::deliver(Rc::clone(&self)));
+        }
         // The sender lives as long as the node; without one there is nobody to serve for.
         let _ = stage.wait_for(|stage| *stage != Stage::Running).await;
         self.drain().await;

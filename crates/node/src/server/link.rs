@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use super::event_loop::Core;
 use super::meter::Meter;
 use super::progress::{Overdue, Phase, Progress};
-use super::stream::Streamed;
+use super::stream::Takeover;
 
 /// A connection to a client, as all who deal with it share it: hyper, the handlers, the sweeper.
 pub(crate) struct Link {
@@ -29,8 +29,8 @@ pub(crate) struct Link {
     verdict: Cell<Option<Overdue>>,
     /// The task that drives it.
     task: RefCell<Option<Waker>>,
-    /// An answer that is written past hyper.
-    streamed: RefCell<Option<Streamed>>,
+    /// What is to take the connection from hyper.
+    takeover: RefCell<Option<Takeover>>,
     /// Bytes that were read ahead by a hyper connection that is no more.
     read_ahead: RefCell<Bytes>,
 }
@@ -47,7 +47,7 @@ impl Link {
             has_unread_body: Cell::new(false),
             verdict: Cell::new(None),
             task: RefCell::new(None),
-            streamed: RefCell::new(None),
+            takeover: RefCell::new(None),
             read_ahead: RefCell::new(Bytes::new()),
         }
     }
@@ -66,6 +66,12 @@ impl Link {
     /// The answer is decided, and goes past hyper, whose next flush is not its end.
     pub(crate) fn stream_begins(&self) {
         self.progress.enter(Phase::Streaming, self.core.now_ms());
+    }
+
+    /// The connection is a peer's from now on.
+    pub(super) fn peer_begins(&self) {
+        self.has_unread_body.set(false);
+        self.progress.enter(Phase::Peer, self.core.now_ms());
     }
 
     /// The body of a request is waited for.
@@ -95,16 +101,16 @@ impl Link {
         self.progress.enter(Phase::Serving, self.core.now_ms());
     }
 
-    /// Hands over an answer that is written past hyper. Does nothing while hyper still has bytes of an earlier
+    /// Hands the connection over to what goes on past hyper. Does nothing while hyper still has bytes of an earlier
     /// answer to write: once it has, it comes back and this is tried again.
-    pub(crate) fn hand_over(&self, streamed: &mut Option<Streamed>) {
-        if !self.progress.is_blocked() && streamed.is_some() {
-            *self.streamed.borrow_mut() = streamed.take();
+    pub(crate) fn hand_over(&self, takeover: &mut Option<Takeover>) {
+        if !self.progress.is_blocked() && takeover.is_some() {
+            *self.takeover.borrow_mut() = takeover.take();
         }
     }
 
-    pub(super) fn take_streamed(&self) -> Option<Streamed> {
-        self.streamed.borrow_mut().take()
+    pub(super) fn take_over(&self) -> Option<Takeover> {
+        self.takeover.borrow_mut().take()
     }
 
     pub(super) fn give_back(&self, read_ahead: Bytes) {
@@ -162,7 +168,7 @@ impl Link {
     }
 
     /// Whom to wake where the connection has to end.
-    pub(super) fn driven_by(&self, waker: &Waker) {
+    pub(crate) fn driven_by(&self, waker: &Waker) {
         let mut task = self.task.borrow_mut();
         if !task.as_ref().is_some_and(|known| known.will_wake(waker)) {
             *task = Some(waker.clone());
@@ -174,7 +180,7 @@ impl Link {
     }
 
     /// Has the task look at the connection.
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         if let Some(task) = &*self.task.borrow() {
             task.wake_by_ref();
         }
@@ -220,7 +226,7 @@ impl Link {
         }
     }
 
-    pub(super) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    pub(crate) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut socket = self.socket.borrow_mut();
         let written = Pin::new(&mut *socket).poll_write(context, bytes);
         drop(socket);
@@ -230,6 +236,25 @@ impl Link {
             Poll::Pending => self.progress.blocked(self.core.now_ms()),
         }
         written
+    }
+
+    /// Reads what a peer sent; answers how many bytes, none at the end.
+    pub(crate) fn poll_take(
+        &self,
+        context: &mut Context<'_>,
+        input: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
+        let ahead = std::mem::take(&mut *self.read_ahead.borrow_mut());
+        if !ahead.is_empty() {
+            input.extend_from_slice(&ahead);
+            return Poll::Ready(Ok(ahead.len()));
+        }
+        let mut socket = self.socket.borrow_mut();
+        let mut scratch = self.core.scratch();
+        let mut buffer = ReadBuf::new(&mut scratch);
+        ready!(Pin::new(&mut *socket).poll_read(context, &mut buffer))?;
+        input.extend_from_slice(buffer.filled());
+        Poll::Ready(Ok(buffer.filled().len()))
     }
 
     /// Reads and throws away; answers how many bytes.

@@ -24,7 +24,7 @@ mod sweeper;
 
 pub(crate) use event_loop::{Core, EventLoop};
 pub(crate) use link::Link;
-pub(crate) use stream::{NoPieces, Streamed};
+pub(crate) use stream::{NoPieces, Streamed, Takeover};
 
 pub use listener::ListenError;
 pub use node::{Node, StartError};

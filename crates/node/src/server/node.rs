@@ -1,10 +1,11 @@
 use std::net::SocketAddr;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::{io, thread};
 
-use ladoga_env::Clock;
+use ladoga_env::{Clock, Env};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, watch};
 
@@ -14,6 +15,7 @@ use super::listener::{ListenError, listen};
 use crate::config::Config;
 use crate::gate::Gate;
 use crate::metrics::Metrics;
+use crate::peers::{Cluster, Kept};
 use crate::store::{Store, StoreError};
 use crate::versions::VersionClock;
 
@@ -47,6 +49,8 @@ pub(crate) struct Shared<S: Store> {
     pub(crate) store: OnceLock<Arc<S>>,
     pub(crate) versions: VersionClock,
     pub(crate) metrics: Metrics,
+    /// None for a node on its own.
+    pub(crate) cluster: Option<Arc<Cluster>>,
     /// Answers that are too large for memory.
     pub(crate) streams: Gate,
     /// Values that are.
@@ -80,6 +84,10 @@ impl<S: Store> Node<S> {
             store: OnceLock::new(),
             versions: VersionClock::new(),
             metrics: Metrics::new(loops),
+            cluster: config
+                .membership
+                .as_ref()
+                .map(|membership| Arc::new(Cluster::new(membership, config.peer_limits.clone()))),
             streams: Gate::new(
                 limits.streams_max as u64,
                 "as many ranges and large values as possible are being read",
@@ -138,6 +146,15 @@ impl<S: Store> Node<S> {
         &self.addresses
     }
 
+    /// Takes its place in the cluster, with what the data directory says about that.
+    ///
+    /// # Panics
+    /// Where it is of none.
+    pub fn join(&self, env: &Env, dir: &Path, kept: &Kept) -> io::Result<()> {
+        let cluster = self.shared.cluster.as_ref().expect("it was started as a node of a cluster");
+        cluster.join(env, dir, kept)
+    }
+
     /// Serves from this store.
     ///
     /// # Panics
@@ -154,6 +171,9 @@ impl<S: Store> Node<S> {
         for _ in 0..self.threads.len() {
             // None where an event loop panicked: then there is nothing to wait for.
             let _ = self.drained.blocking_recv();
+        }
+        if let Some(cluster) = &self.shared.cluster {
+            cluster.close();
         }
         let closed = self.shared.store.get().map_or(Ok(()), |store| store.close());
         self.stop_event_loops();

@@ -22,6 +22,8 @@ pub(super) enum Phase {
     Answering,
     /// An answer is on its way out, past hyper.
     Streaming,
+    /// It is a peer's, which has rules of its own.
+    Peer,
     /// The last answer is out; what the client still sends is thrown away.
     Lingering,
 }
@@ -169,7 +171,7 @@ impl Progress {
                 (is_paused || is_slow, Overdue::Body)
             }
             Phase::Lingering => (is_past(since_ms, LINGER_MS), Overdue::Idle),
-            Phase::Serving | Phase::Answering | Phase::Streaming => (false, Overdue::Answer),
+            Phase::Serving | Phase::Answering | Phase::Streaming | Phase::Peer => (false, Overdue::Answer),
         };
         is_overdue.then_some(who)
     }

@@ -22,6 +22,14 @@ pub(crate) struct Streamed {
     pub(crate) permit: Option<Permit>,
 }
 
+/// What takes a connection from hyper.
+pub(crate) enum Takeover {
+    /// An answer; hyper may have the connection back after it.
+    Stream(Streamed),
+    /// Another protocol, up to the end of the connection.
+    Peer,
+}
+
 /// Nothing more.
 pub(crate) struct NoPieces;
 

@@ -1,7 +1,7 @@
 //! The narrow interface through which the node reaches its store: point read, apply versioned cells, stream a
 //! range, statistics. The embedded engine is behind it; an external engine could be.
 //!
-//! - `cell`: what is applied
+//! - `cell`: what is applied; `cells`: what a range of cells consists of
 //! - `error`: what a store can answer instead
 //! - `pieces`: what does not fit into one answer of the store
 //! - `sample`: what a store says about itself
@@ -9,11 +9,13 @@
 //! What every write goes through is an associated type, and compiled into the caller; the rest is boxed.
 
 mod cell;
+mod cells;
 mod error;
 mod pieces;
 mod sample;
 
 pub use cell::{Cell, CellKind, CellValue};
+pub use cells::{CellContent, CellFormat};
 pub use error::StoreError;
 pub use pieces::{Piece, Pieces, RecordFormat};
 pub use sample::{Sample, SampleKind, SampleValue};
@@ -23,6 +25,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use ladoga_model::Stamp;
 
 /// Something that is not there yet. What makes it has begun, whether or not this is polled.
 pub type Later<T> = Pin<Box<dyn Future<Output = T>>>;
@@ -58,6 +61,9 @@ pub trait LocalStore: 'static {
     /// The value of a key: at once where memory can tell.
     fn get(&self, key: &[u8]) -> Lookup;
 
+    /// The newest cell of a key, deletions included: at once where memory can tell.
+    fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell>;
+
     /// Whether a cell with this many bytes of value would be taken now. Asked before the value is read.
     fn admit(&self, kind: CellKind, value_bytes: u64) -> Result<(), StoreError>;
 
@@ -75,6 +81,10 @@ pub trait LocalStore: 'static {
 
     /// The entities from `start` on and before `end`, sorted by key, as they are now, in this format.
     fn range(&self, start: Bytes, end: Option<Bytes>, format: RecordFormat) -> Box<dyn Pieces>;
+
+    /// The cells from `start` on and before `end`, deletions included, sorted by key, as they are now. Each piece has
+    /// whole cells, and one more than fit into a few ten kilobytes.
+    fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces>;
 }
 
 /// A large value on its way in. Dropped unfinished, it leaves nothing.
@@ -102,10 +112,18 @@ pub enum Value {
     },
 }
 
-/// What the store says to a point read.
-pub enum Lookup {
+/// The newest cell of a key.
+pub struct StoredCell {
+    /// Its version.
+    pub stamp: Stamp,
+    /// `None` where it is a deletion, or has expired.
+    pub value: Option<Value>,
+}
+
+/// What the store says to a point read: for a value, or for a cell.
+pub enum Lookup<T = Value> {
     /// The answer, from memory.
-    Now(Result<Option<Value>, StoreError>),
+    Now(Result<Option<T>, StoreError>),
     /// The answer takes the disk.
-    Later(Later<Result<Option<Value>, StoreError>>),
+    Later(Later<Result<Option<T>, StoreError>>),
 }

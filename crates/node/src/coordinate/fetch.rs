@@ -1,0 +1,148 @@
+use std::rc::Rc;
+
+use bytes::Bytes;
+use ladoga_cluster::Failure;
+use ladoga_model::{Stamp, Version};
+
+use super::plan::Plan;
+use super::spread::Target;
+use super::trouble::failure;
+use crate::peers::wire::{Answer, Request};
+use crate::peers::{PeerLink, replica};
+use crate::store::{Later, LocalStore, Lookup, Piece, Pieces, Store, StoreError, StoredCell, Value};
+
+/// A value, as the coordinator of a read has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// All of it.
+    Inline(Bytes),
+    /// Where it is.
+    Large {
+        /// Its length.
+        bytes: u64,
+        /// Its version.
+        version: Version,
+        /// The place of the replica that has it.
+        holder: usize,
+    },
+}
+
+/// Opens a value that was found; `None` where it was replaced since then.
+pub(crate) async fn open_found<S: Store>(plan: &Plan<S>, found: Found) -> Result<Option<Value>, StoreError> {
+    match found {
+        Found::Inline(bytes) => Ok(Some(Value::Inline(bytes))),
+        Found::Large { bytes, version, holder } => {
+            let pieces = open_large(plan, version, holder).await?;
+            Ok(pieces.map(|pieces| Value::Large { bytes, pieces }))
+        }
+    }
+}
+
+async fn open_large<S: Store>(
+    plan: &Plan<S>,
+    version: Version,
+    holder: usize,
+) -> Result<Option<Box<dyn Pieces>>, StoreError> {
+    if plan.node(holder) != plan.cluster.own {
+        return open_remote(plan.link(holder), &plan.key, version).await;
+    }
+    let found = match plan.store.get_cell(&plan.key) {
+        Lookup::Now(found) => found,
+        Lookup::Later(found) => found.await,
+    };
+    Ok(match found? {
+        Some(StoredCell { stamp, value: Some(Value::Large { pieces, .. }) }) if stamp.version == version => {
+            Some(pieces)
+        }
+        _ => None,
+    })
+}
+
+pub(super) async fn open_remote(
+    link: &Rc<PeerLink>,
+    key: &Bytes,
+    version: Version,
+) -> Result<Option<Box<dyn Pieces>>, StoreError> {
+    match link.ask(&Request::OpenValue { key: key.clone(), version }).await {
+        Ok(Answer::Opened(stream)) => Ok(Some(Box::new(RemotePieces::new(link, stream)))),
+        Ok(Answer::Gone) => Ok(None),
+        Ok(Answer::Refused(refusal)) => Err(unreadable(link, &refusal)),
+        Ok(_) => Err(unreadable(link, &"it answers something else")),
+        Err(error) => Err(unreadable(link, &error)),
+    }
+}
+
+fn unreadable(link: &PeerLink, why: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Unreadable { reason: format!("{}: {why}", link.url()) }
+}
+
+/// A stream of a peer.
+pub(super) struct RemotePieces {
+    link: Rc<PeerLink>,
+    stream: u32,
+    /// Whether the peer still has it.
+    is_open: bool,
+}
+
+impl RemotePieces {
+    pub(super) fn new(link: &Rc<PeerLink>, stream: u32) -> RemotePieces {
+        RemotePieces { link: Rc::clone(link), stream, is_open: true }
+    }
+}
+
+impl Drop for RemotePieces {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.link.tell(&Request::Close { stream: self.stream });
+        }
+    }
+}
+
+impl Pieces for RemotePieces {
+    fn next(mut self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
+        let asked = self.link.ask(&Request::Next { stream: self.stream });
+        Box::pin(async move {
+            match asked.await {
+                Ok(Answer::Piece(bytes)) => Ok(Some((bytes, self as Box<dyn Pieces>))),
+                Ok(Answer::End) => {
+                    self.is_open = false;
+                    Ok(None)
+                }
+                Ok(Answer::Refused(refusal)) => Err(unreadable(&self.link, &refusal)),
+                Ok(_) => Err(unreadable(&self.link, &"the stream is not there any more")),
+                Err(error) => {
+                    self.is_open = false;
+                    Err(unreadable(&self.link, &error))
+                }
+            }
+        })
+    }
+}
+
+/// Copies a large value from one replica to another, through the memory of a piece.
+pub(super) async fn copy_large<S: Store>(
+    plan: &Plan<S>,
+    stamp: Stamp,
+    holder: usize,
+    to: usize,
+) -> Result<(), Failure> {
+    let refused = |error: StoreError| Failure::Refused(replica::refusal(&error));
+    let pieces = open_large(plan, stamp.version, holder).await.map_err(refused)?;
+    // Replaced since then: what replaced it is repaired by who finds it missing.
+    let Some(mut pieces) = pieces else { return Err(Failure::Broken) };
+    let mut target = Target::open(plan, to).await?;
+    while let Some((bytes, rest)) = pieces.next().await.map_err(refused)? {
+        target = target.write(bytes).await?;
+        pieces = rest;
+    }
+    target.finish(plan, stamp).await
+}
+
+/// The failure that an answer amounts to, where it is none of those that were expected.
+pub(super) fn unexpected(answer: Result<Answer, crate::peers::PeerError>) -> Failure {
+    match answer {
+        Ok(Answer::Refused(refusal)) => Failure::Refused(refusal),
+        Ok(_) => Failure::Broken,
+        Err(error) => failure(&error),
+    }
+}

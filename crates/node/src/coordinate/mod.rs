@@ -1,0 +1,24 @@
+//! A request that other nodes have to answer, or answer as well: the machines of `ladoga_cluster`, driven.
+//!
+//! - `plan`: who has to answer, and what they are asked for
+//! - `write`: a value that fits into memory, or a deletion
+//! - `read`: a cell, and what it takes to keep its replicas alike
+//! - `spread`: a value that does not fit into memory, to many nodes at once
+//! - `fetch`: such a value from another node
+//! - `merge`: the entities of all nodes
+//! - `trouble`: why a replica did not answer, in the words of `ladoga_cluster`
+
+mod fetch;
+mod merge;
+mod plan;
+mod read;
+mod spread;
+mod trouble;
+mod write;
+
+pub(crate) use fetch::open_found;
+pub(crate) use merge::merge;
+pub(crate) use plan::Plan;
+pub(crate) use read::{read, refresh};
+pub(crate) use spread::spread;
+pub(crate) use write::{Payload, write};

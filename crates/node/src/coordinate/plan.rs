@@ -1,0 +1,102 @@
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ladoga_cluster::{NodeId, Replicas};
+use ladoga_model::Stamp;
+use ladoga_model::Version;
+
+use crate::http::EntityTarget;
+use crate::peers::{Cluster, PeerLink, Peers};
+use crate::server::EventLoop;
+use crate::store::Store;
+
+/// Who has to answer a request: what its coordinator goes by.
+pub(crate) struct Plan<S: Store> {
+    pub(super) event_loop: Rc<EventLoop<S>>,
+    pub(super) store: Rc<S::Local>,
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) peers: Rc<Peers>,
+    pub(super) key: Bytes,
+    pub(super) replicas: Replicas,
+}
+
+impl<S: Store> Clone for Plan<S> {
+    fn clone(&self) -> Plan<S> {
+        Plan {
+            event_loop: Rc::clone(&self.event_loop),
+            store: Rc::clone(&self.store),
+            cluster: Arc::clone(&self.cluster),
+            peers: Rc::clone(&self.peers),
+            key: self.key.clone(),
+            replicas: self.replicas,
+        }
+    }
+}
+
+impl<S: Store> Plan<S> {
+    /// The plan for a request; `None` where this node alone has to answer.
+    pub(crate) fn of(
+        event_loop: &Rc<EventLoop<S>>,
+        store: &Rc<S::Local>,
+        target: &EntityTarget,
+    ) -> Option<Plan<S>> {
+        let peers = event_loop.peers()?;
+        let cluster = &peers.cluster;
+        let replicas = target.replicas();
+        if replicas.from == 1 && cluster.placement.replicas(target.key(), 1)[0] == cluster.own {
+            return None;
+        }
+        Some(Plan {
+            event_loop: Rc::clone(event_loop),
+            store: Rc::clone(store),
+            cluster: Arc::clone(cluster),
+            peers: Rc::clone(peers),
+            key: target.key_bytes(),
+            replicas,
+        })
+    }
+
+    /// The plan for a read of all nodes that may have a cell with this stamp.
+    pub(super) fn of_all(event_loop: &Rc<EventLoop<S>>, key: Bytes, stamp: Stamp) -> Option<Plan<S>> {
+        let peers = event_loop.peers()?;
+        let nodes = peers.cluster.nodes.len() as u32;
+        let from = if stamp.copies == 0 { nodes } else { u32::from(stamp.copies).min(nodes) };
+        Some(Plan {
+            event_loop: Rc::clone(event_loop),
+            store: event_loop.store()?,
+            cluster: Arc::clone(&peers.cluster),
+            peers: Rc::clone(peers),
+            key,
+            replicas: Replicas { ack: from, from },
+        })
+    }
+
+    /// The node at a place of the key's preference list.
+    pub(super) fn node(&self, replica: usize) -> NodeId {
+        self.nodes()[replica]
+    }
+
+    /// The nodes that have to answer, in the order of the key's preference list.
+    pub(super) fn nodes(&self) -> &[NodeId] {
+        self.cluster.placement.replicas(&self.key, self.replicas.from as usize)
+    }
+
+    /// The place of this node among them.
+    pub(super) fn own_place(&self) -> Option<usize> {
+        self.nodes().iter().position(|&node| node == self.cluster.own)
+    }
+
+    pub(super) fn link(&self, replica: usize) -> &Rc<PeerLink> {
+        self.peers.link(self.node(replica))
+    }
+
+    /// The version of a write that happens now.
+    pub(super) fn stamp(&self) -> Stamp {
+        let node = &self.event_loop.node;
+        let timestamp = node.versions.next(self.event_loop.core.clock.wall_ms());
+        let stamp = Stamp::new(Version { timestamp, node: self.cluster.own.0 });
+        let is_everywhere = self.replicas.from as usize == self.cluster.nodes.len();
+        Stamp { copies: if is_everywhere { 0 } else { self.replicas.from as u8 }, ..stamp }
+    }
+}

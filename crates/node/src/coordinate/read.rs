@@ -1,0 +1,241 @@
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::rc::{Rc, Weak};
+use std::task::{Poll, Waker};
+
+use bytes::Bytes;
+use ladoga_cluster::{Cell, Content, Failure, QuorumError, ReadAnswer, ReadCore, ReadStep};
+use ladoga_model::{Stamp, Version};
+
+use super::fetch::{Found, copy_large};
+use super::plan::Plan;
+use super::trouble::{failure, too_few};
+use crate::http::Refusal;
+use crate::peers::wire::{Answer, PeerValue, Request};
+use crate::peers::{Expires, PeerError, Waiter, replica};
+use crate::server::EventLoop;
+use crate::store::{self, CellValue, LocalStore, Lookup, Store, StoreError, StoredCell};
+
+/// The slots of a reading: the first answers, values that only a digest came of, and repairs, each by place.
+const FETCH_SLOTS: usize = 64;
+const REPAIR_SLOTS: usize = 128;
+
+/// Reads the newest cell of a key from its nodes.
+pub(crate) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<Cell<Found>>, Refusal> {
+    let reading = Reading::begin(plan);
+    reading.until_decided().await.map_err(|error| too_few(plan, &error, false))
+}
+
+/// Reads a key from all nodes that may have a cell with this stamp, so that those that lack it are repaired. Answers
+/// whether all of them answered.
+pub(crate) async fn refresh<S: Store>(event_loop: &Rc<EventLoop<S>>, key: Bytes, stamp: Stamp) -> bool {
+    match Plan::of_all(event_loop, key, stamp) {
+        Some(plan) => read(&plan).await.is_ok(),
+        None => false,
+    }
+}
+
+/// A read under way. It lives until every replica has answered and is repaired, or was waited for long enough.
+struct Reading<S: Store> {
+    plan: Plan<S>,
+    state: RefCell<State>,
+}
+
+struct State {
+    core: ReadCore<Found>,
+    decision: Option<Result<Option<Cell<Found>>, QuorumError>>,
+    /// The version that each replica was last sent in order to repair it.
+    repairs: Vec<Version>,
+    asked_again: u64,
+    waker: Option<Waker>,
+}
+
+impl<S: Store> Reading<S> {
+    /// Asks all replicas. Where this node is one, its value is at hand, and digests do for the others.
+    fn begin(plan: &Plan<S>) -> Rc<Reading<S>> {
+        let state = State {
+            core: ReadCore::new(plan.replicas),
+            decision: None,
+            repairs: vec![Version::ZERO; plan.replicas.from as usize],
+            asked_again: 0,
+            waker: None,
+        };
+        let reading = Rc::new(Reading { plan: plan.clone(), state: RefCell::new(state) });
+        let own_place = plan.own_place();
+        let request = Request::Read { key: plan.key.clone(), digest: own_place.is_some() };
+        for (place, &node) in plan.nodes().iter().enumerate() {
+            if node != plan.cluster.own {
+                reading.send(&request, place, place);
+            }
+        }
+        if let Some(place) = own_place {
+            reading.look_up(place);
+        }
+        let expires: Weak<Reading<S>> = Rc::downgrade(&reading);
+        plan.peers.expire_later(expires);
+        reading
+    }
+
+    fn send(self: &Rc<Self>, request: &Request, place: usize, slot: usize) {
+        let waiter = Rc::clone(self);
+        if let Err(error) = self.plan.link(place).send(request, waiter, slot) {
+            self.failed(slot, failure(&error));
+        }
+    }
+
+    /// Asks this node, without a network.
+    fn look_up(self: &Rc<Self>, place: usize) {
+        match self.plan.store.get_cell(&self.plan.key) {
+            Lookup::Now(found) => self.looked_up(place, found),
+            Lookup::Later(found) => {
+                let reading = Rc::clone(self);
+                tokio::task::spawn_local(async move { reading.looked_up(place, found.await) });
+            }
+        }
+    }
+
+    fn looked_up(self: &Rc<Self>, place: usize, found: Result<Option<StoredCell>, StoreError>) {
+        let answer = match found {
+            Ok(found) => Ok(with_holder(replica::read_answer(found, false), place)),
+            Err(error) => Err(Failure::Refused(replica::refusal(&error))),
+        };
+        self.step(|core, step| core.answered(place, answer, step));
+    }
+
+    fn failed(self: &Rc<Self>, slot: usize, failure: Failure) {
+        let place = slot % FETCH_SLOTS;
+        if slot >= REPAIR_SLOTS {
+            self.repaired(place, Err(failure));
+        } else {
+            self.step(|core, step| core.answered(place, Err(failure), step));
+        }
+    }
+
+    fn repaired(self: &Rc<Self>, place: usize, answer: Result<(), Failure>) {
+        let version = self.state.borrow().repairs[place];
+        self.step(|core, step| core.repaired(place, version, answer, step));
+    }
+
+    /// Lets the machine take a step, and does what it says.
+    fn step(self: &Rc<Self>, act: impl FnOnce(&mut ReadCore<Found>, &mut dyn FnMut(ReadStep<Found>))) {
+        let mut to_do = Vec::new();
+        let mut state = self.state.borrow_mut();
+        let State { core, decision, waker, .. } = &mut *state;
+        act(core, &mut |step| match step {
+            ReadStep::Decided(decided) => *decision = Some(decided),
+            step => to_do.push(step),
+        });
+        let waker = if decision.is_some() { waker.take() } else { None };
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        for step in to_do {
+            match step {
+                ReadStep::Fetch(place) => {
+                    let request = Request::Read { key: self.plan.key.clone(), digest: false };
+                    self.send(&request, place, FETCH_SLOTS + place);
+                }
+                ReadStep::Repair(place, cell) => self.repair(place, cell),
+                ReadStep::Decided(_) => unreachable!("taken out before"),
+            }
+        }
+    }
+
+    fn repair(self: &Rc<Self>, place: usize, cell: Cell<Found>) {
+        let Cell { stamp, content } = cell;
+        self.plan.event_loop.core.metrics.read_repair();
+        self.state.borrow_mut().repairs[place] = stamp.version;
+        let value = match content {
+            Content::Value(Found::Inline(bytes)) => Some(bytes),
+            Content::Tombstone => None,
+            Content::Digest => return,
+            Content::Value(Found::Large { holder, .. }) => {
+                let reading = Rc::clone(self);
+                tokio::task::spawn_local(async move {
+                    let copied = copy_large(&reading.plan, stamp, holder, place).await;
+                    reading.repaired(place, copied);
+                });
+                return;
+            }
+        };
+        let plan = &self.plan;
+        if plan.node(place) != plan.cluster.own {
+            let request = Request::Write { key: plan.key.clone(), stamp, value };
+            return self.send(&request, place, REPAIR_SLOTS + place);
+        }
+        let content = value.as_deref().map_or(CellValue::Tombstone, CellValue::Bytes);
+        let applied = plan.store.apply([store::Cell { key: &plan.key, stamp, value: content }]);
+        let reading = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            let applied = applied.await.map_err(|error| Failure::Refused(replica::refusal(&error)));
+            reading.repaired(place, applied);
+        });
+    }
+
+    async fn until_decided(&self) -> Result<Option<Cell<Found>>, QuorumError> {
+        poll_fn(|context| {
+            let mut state = self.state.borrow_mut();
+            match state.decision.take() {
+                Some(decision) => Poll::Ready(decision),
+                None => {
+                    state.waker = Some(context.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
+    fn may_ask_again(&self, place: usize) -> bool {
+        let mut state = self.state.borrow_mut();
+        let bit = 1 << place;
+        let may = state.asked_again & bit == 0 && !state.core.is_finished();
+        state.asked_again |= bit;
+        may
+    }
+}
+
+/// The answer of the replica at `place`.
+fn with_holder(answer: ReadAnswer<PeerValue>, place: usize) -> ReadAnswer<Found> {
+    let ReadAnswer { cell, is_whole } = answer;
+    let cell = cell.map(|Cell { stamp, content }| {
+        let content = match content {
+            Content::Value(PeerValue::Inline(bytes)) => Content::Value(Found::Inline(bytes)),
+            Content::Value(PeerValue::Large(bytes)) => {
+                Content::Value(Found::Large { bytes, version: stamp.version, holder: place })
+            }
+            Content::Tombstone => Content::Tombstone,
+            Content::Digest => Content::Digest,
+        };
+        Cell { stamp, content }
+    });
+    ReadAnswer { cell, is_whole }
+}
+
+impl<S: Store> Waiter for Reading<S> {
+    fn answered(self: Rc<Self>, slot: usize, answer: Result<Answer, PeerError>) {
+        let place = slot % FETCH_SLOTS;
+        match answer {
+            Ok(Answer::Read(answer)) if slot < REPAIR_SLOTS => {
+                let answer = with_holder(answer, place);
+                self.step(|core, step| core.answered(place, Ok(answer), step));
+            }
+            // That something is newer yet does not make the repair void.
+            Ok(Answer::Done | Answer::Stale(_)) if slot >= REPAIR_SLOTS => self.repaired(place, Ok(())),
+            Ok(Answer::Refused(refusal)) => self.failed(slot, Failure::Refused(refusal)),
+            Ok(_) => self.failed(slot, Failure::Broken),
+            Err(error) if error.is_of_the_connection() && slot < FETCH_SLOTS && self.may_ask_again(place) => {
+                let request = Request::Read { key: self.plan.key.clone(), digest: false };
+                self.send(&request, place, slot);
+            }
+            Err(error) => self.failed(slot, failure(&error)),
+        }
+    }
+}
+
+impl<S: Store> Expires for Reading<S> {
+    fn expire(self: Rc<Self>) {
+        self.step(|core, step| core.deadline(step));
+    }
+}

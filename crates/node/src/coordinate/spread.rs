@@ -1,0 +1,153 @@
+use std::rc::Rc;
+
+use bytes::Bytes;
+use ladoga_cluster::Failure;
+use ladoga_model::Stamp;
+
+use super::fetch::unexpected;
+use super::plan::Plan;
+use super::read::read;
+use super::trouble::too_few;
+use super::write::{Decision, Payload, Writing};
+use crate::http::Refusal;
+use crate::peers::wire::{Answer, Request};
+use crate::peers::{PeerLink, replica};
+use crate::store::{Cell, CellValue, Later, LocalStore, Store, StoreError, Upload};
+
+/// A large value on its way to one replica.
+pub(super) enum Target<S: Store> {
+    /// This node.
+    Local(<S::Local as LocalStore>::Upload),
+    /// Another one.
+    Remote { link: Rc<PeerLink>, stream: u32 },
+}
+
+fn refused(error: &StoreError) -> Failure {
+    Failure::Refused(replica::refusal(error))
+}
+
+impl<S: Store> Target<S> {
+    /// A place for the value, asked for at once.
+    pub(super) fn open(plan: &Plan<S>, place: usize) -> Later<Result<Target<S>, Failure>> {
+        if plan.node(place) == plan.cluster.own {
+            let upload = plan.store.upload();
+            return Box::pin(async move { Ok(Target::Local(upload.await.map_err(|e| refused(&e))?)) });
+        }
+        let link = Rc::clone(plan.link(place));
+        let asked = link.ask(&Request::Upload);
+        Box::pin(async move {
+            match asked.await {
+                Ok(Answer::Opened(stream)) => Ok(Target::Remote { link, stream }),
+                answer => Err(unexpected(answer)),
+            }
+        })
+    }
+
+    /// Appends a piece, sent at once.
+    pub(super) fn write(self, bytes: Bytes) -> Later<Result<Target<S>, Failure>> {
+        match self {
+            Target::Local(upload) => {
+                let written = upload.write(bytes);
+                Box::pin(async move { Ok(Target::Local(written.await.map_err(|error| refused(&error))?)) })
+            }
+            Target::Remote { link, stream } => {
+                let asked = link.ask(&Request::Push { stream, bytes });
+                Box::pin(async move {
+                    match asked.await {
+                        Ok(Answer::Done) => Ok(Target::Remote { link, stream }),
+                        answer => Err(unexpected(answer)),
+                    }
+                })
+            }
+        }
+    }
+
+    /// Makes it durable, and stores it.
+    pub(super) async fn finish(self, plan: &Plan<S>, stamp: Stamp) -> Result<(), Failure> {
+        match self {
+            Target::Local(upload) => {
+                let finished = upload.finish().await.map_err(|error| refused(&error))?;
+                let cell = Cell { key: &plan.key, stamp, value: CellValue::Uploaded(finished) };
+                plan.store.apply([cell]).await.map_err(|error| refused(&error))
+            }
+            Target::Remote { link, stream } => {
+                let request = Request::Finish { stream, stamp, key: plan.key.clone() };
+                match link.ask(&request).await {
+                    Ok(Answer::Done | Answer::Stale(_)) => Ok(()),
+                    answer => Err(unexpected(answer)),
+                }
+            }
+        }
+    }
+}
+
+/// A large value on its way to all replicas of its key, in step: a piece is sent once the one before is written
+/// everywhere, so that it is held once. A replica that fails is left out from there on.
+pub(crate) struct Spread<S: Store> {
+    plan: Plan<S>,
+    /// By place.
+    targets: Vec<Result<Target<S>, Failure>>,
+}
+
+/// Begins to write a large value to the nodes of its key.
+pub(crate) async fn spread<S: Store>(plan: Plan<S>) -> Spread<S> {
+    let opening: Vec<_> = (0..plan.nodes().len()).map(|place| Target::open(&plan, place)).collect();
+    let mut targets = Vec::with_capacity(opening.len());
+    for target in opening {
+        targets.push(target.await);
+    }
+    Spread { plan, targets }
+}
+
+impl<S: Store> Upload for Spread<S> {
+    type Finished = Spread<S>;
+
+    fn write(self, bytes: Bytes) -> Later<Result<Spread<S>, StoreError>> {
+        let Spread { plan, targets } = self;
+        let writing: Vec<_> =
+            targets.into_iter().map(|target| target.map(|target| target.write(bytes.clone()))).collect();
+        Box::pin(async move {
+            let mut targets = Vec::with_capacity(writing.len());
+            for target in writing {
+                targets.push(match target {
+                    Ok(writing) => writing.await,
+                    Err(failure) => Err(failure),
+                });
+            }
+            Ok(Spread { plan, targets })
+        })
+    }
+
+    fn finish(self) -> Later<Result<Spread<S>, StoreError>> {
+        Box::pin(std::future::ready(Ok(self)))
+    }
+}
+
+impl<S: Store> Spread<S> {
+    /// Stores the value on all replicas, and waits for as many as the request asked for.
+    pub(crate) async fn commit(self) -> Result<(), Refusal> {
+        let Spread { plan, targets } = self;
+        // Sending it again with a newer version would take the whole value; so the newest one is asked for before.
+        if let Ok(Some(newest)) = read(&plan).await {
+            plan.observe(newest.stamp.version)?;
+        }
+        let stamp = plan.stamp();
+        let writing = Writing::new(&plan, stamp, Payload::Large);
+        for (place, target) in targets.into_iter().enumerate() {
+            match target {
+                Ok(target) => {
+                    let (plan, writing) = (plan.clone(), Rc::clone(&writing));
+                    tokio::task::spawn_local(async move {
+                        let finished = target.finish(&plan, stamp).await;
+                        writing.settled(place, finished);
+                    });
+                }
+                Err(failure) => writing.settled(place, Err(failure)),
+            }
+        }
+        match writing.until_decided().await {
+            Decision::Acknowledged | Decision::Stale(_) => Ok(()),
+            Decision::Failed(error) => Err(too_few(&plan, &error, true)),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+use std::mem::take;
+
+use super::reply::{Outcome, Reply};
+use super::service::Call;
+use crate::http::{Head, Refusal};
+use crate::peers::{UPGRADE, report};
+use crate::store::Store;
+
+/// `GET` of the cluster: its nodes, and how they are as seen from here.
+pub(super) fn cluster<S: Store>(call: &Call<'_, S>, head: &mut Head) -> Result<Reply, Refusal> {
+    let text = match &call.event_loop.node.cluster {
+        Some(cluster) => report(cluster),
+        None => return Err(alone()),
+    };
+    Ok(Reply::now(take(head).text("application/json", text)))
+}
+
+/// `GET` by another node, which goes on in a protocol of their own.
+pub(super) fn peer<S: Store>(call: &Call<'_, S>, head: &mut Head) -> Result<Reply, Refusal> {
+    if call.event_loop.node.cluster.is_none() {
+        return Err(alone());
+    }
+    if !head.upgrades_to(UPGRADE) {
+        return Err(Refusal::upgrade_required(UPGRADE));
+    }
+    call.store()?;
+    Ok(Reply::Now(Outcome::Peer))
+}
+
+fn alone() -> Refusal {
+    Refusal::bad_request("this node is not of a cluster, expected one that was started with --cluster")
+}

@@ -1,0 +1,225 @@
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::error::PeerError;
+use super::link::{PeerLink, Phase};
+use super::wire::{Answer, Frame, Hello, Request, take_frame};
+
+/// The head of an answer to the request for an upgrade.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+/// Bytes that stay allocated for what is sent; what was larger is given back.
+const BUFFER_BYTES_KEPT: usize = 256 << 10;
+/// What a peer says by closing a connection that nobody uses.
+pub(super) const IDLE: &str = "the peer closed a connection that was not used";
+
+impl PeerLink {
+    /// One connection, from its making to its end.
+    pub(super) async fn connect_and_converse(self: &Rc<Self>) -> PeerError {
+        let timeout_ms = self.cluster.limits.peer_connect_timeout_ms;
+        let connected = tokio::time::timeout(Duration::from_millis(timeout_ms), self.connect()).await;
+        let (socket, input) = match connected {
+            Ok(Ok(connected)) => connected,
+            Ok(Err(error)) => return error,
+            Err(_) => {
+                let line = format!("no greeting, expected one within {timeout_ms} ms");
+                return PeerError::Unreachable(line.into());
+            }
+        };
+        self.phase.set(Phase::Up);
+        self.view.connections.fetch_add(1, Ordering::Relaxed);
+        self.view.connects.fetch_add(1, Ordering::Relaxed);
+        self.heard();
+        self.converse(socket, input).await
+    }
+
+    /// Connects, asks for the upgrade, and greets.
+    async fn connect(&self) -> Result<(TcpStream, BytesMut), PeerError> {
+        let unreachable = |error: std::io::Error| PeerError::Unreachable(error.to_string().into());
+        let view = &self.view;
+        let mut socket = TcpStream::connect((view.host.as_str(), view.port)).await.map_err(unreachable)?;
+        socket.set_nodelay(true).map_err(unreachable)?;
+        let authority = view.url.trim_start_matches("http://");
+        let mut output = BytesMut::from(
+            format!(
+                "GET /v0/peer HTTP/1.1\r\nhost: {authority}\r\nconnection: upgrade\r\nupgrade: {}\r\n\r\n",
+                super::UPGRADE
+            )
+            .as_bytes(),
+        );
+        let hello = self.cluster.hello(self.core.clock.wall_ms());
+        Request::Hello(hello).put(&mut output, u32::MAX);
+        write_all(&mut socket, &mut output).await.map_err(unreachable)?;
+        let mut input = BytesMut::new();
+        read_head(&mut socket, &mut input).await?;
+        let theirs = read_hello(&mut socket, &mut input).await?;
+        self.check(&theirs)?;
+        Ok((socket, input))
+    }
+
+    fn check(&self, theirs: &Hello) -> Result<(), PeerError> {
+        let refused = |line: String| PeerError::Refused(line.into());
+        let peer = self.cluster.greeted(theirs, self.core.clock.wall_ms()).map_err(refused)?;
+        if peer.id != self.view.id {
+            return Err(refused(format!("{} answers as {}: see its --advertise", self.view.url, peer.url)));
+        }
+        Ok(())
+    }
+
+    /// Writes what is to be sent and takes what comes, until it ends.
+    async fn converse(&self, mut socket: TcpStream, mut input: BytesMut) -> PeerError {
+        let mut output = BytesMut::new();
+        poll_fn(|context| {
+            self.driven_by(context);
+            if self.is_frozen.get() {
+                return Poll::Ready(self.silence());
+            }
+            if let Err(error) = self.take(&mut socket, &mut input, context) {
+                return Poll::Ready(error);
+            }
+            match self.give(&mut socket, &mut output, context) {
+                Ok(()) => Poll::Pending,
+                Err(error) => Poll::Ready(PeerError::Broken(error.to_string().into())),
+            }
+        })
+        .await
+    }
+
+    fn driven_by(&self, context: &Context<'_>) {
+        let mut task = self.task.borrow_mut();
+        if !task.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
+            *task = Some(context.waker().clone());
+        }
+    }
+
+    /// Takes what has come.
+    fn take(
+        &self,
+        socket: &mut TcpStream,
+        input: &mut BytesMut,
+        context: &mut Context<'_>,
+    ) -> Result<(), PeerError> {
+        let broken = |line: String| PeerError::Broken(line.into());
+        loop {
+            while let Some(frame) = take_frame(input).map_err(|error| broken(error.to_string()))? {
+                self.understand(&frame)?;
+            }
+            let count = {
+                let mut scratch = self.core.scratch();
+                let mut buffer = ReadBuf::new(&mut scratch);
+                match Pin::new(&mut *socket).poll_read(context, &mut buffer) {
+                    Poll::Pending => return Ok(()),
+                    Poll::Ready(Err(error)) => return Err(broken(error.to_string())),
+                    Poll::Ready(Ok(())) => {}
+                }
+                input.extend_from_slice(buffer.filled());
+                buffer.filled().len()
+            };
+            if count == 0 {
+                let line = if self.owes_answers() { "the peer closed it" } else { IDLE };
+                return Err(PeerError::Broken(line.into()));
+            }
+            self.heard();
+        }
+    }
+
+    fn understand(&self, frame: &Frame) -> Result<(), PeerError> {
+        let answer = Answer::of(frame).map_err(|error| PeerError::Broken(error.to_string().into()))?;
+        // That it lives is all that it says.
+        if answer == Answer::Alive || self.answered(frame.request, answer) {
+            return Ok(());
+        }
+        let line = format!("an answer to the request {}, which nobody made", frame.request);
+        Err(PeerError::Broken(line.into()))
+    }
+
+    /// Writes what is to be sent, in as few writes as the socket takes.
+    fn give(
+        &self,
+        socket: &mut TcpStream,
+        output: &mut BytesMut,
+        context: &mut Context<'_>,
+    ) -> std::io::Result<()> {
+        loop {
+            if output.is_empty() {
+                if output.capacity() > BUFFER_BYTES_KEPT {
+                    *output = BytesMut::new();
+                }
+                std::mem::swap(output, &mut self.unsent.borrow_mut());
+            }
+            if output.is_empty() {
+                return Ok(());
+            }
+            match Pin::new(&mut *socket).poll_write(context, output) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Ok(0)) => return Err(std::io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(count)) => output.advance(count),
+                Poll::Ready(Err(error)) => return Err(error),
+            }
+        }
+    }
+}
+
+async fn write_all(socket: &mut TcpStream, bytes: &mut BytesMut) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        let count = poll_fn(|context| Pin::new(&mut *socket).poll_write(context, bytes)).await?;
+        bytes.advance(count);
+    }
+    Ok(())
+}
+
+async fn read_some(socket: &mut TcpStream, input: &mut BytesMut) -> Result<(), PeerError> {
+    let mut bytes = [0; 4 << 10];
+    let mut buffer = ReadBuf::new(&mut bytes);
+    let read = poll_fn(|context| Pin::new(&mut *socket).poll_read(context, &mut buffer)).await;
+    read.map_err(|error| PeerError::Unreachable(error.to_string().into()))?;
+    if buffer.filled().is_empty() {
+        return Err(PeerError::Unreachable("it closed the connection instead of greeting".into()));
+    }
+    input.extend_from_slice(buffer.filled());
+    Ok(())
+}
+
+/// Takes the answer to the request for an upgrade off the input.
+async fn read_head(socket: &mut TcpStream, input: &mut BytesMut) -> Result<(), PeerError> {
+    loop {
+        if let Some(end) = input.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+            let head = input.split_to(end + 4);
+            if head.starts_with(b"HTTP/1.1 101 ") {
+                return Ok(());
+            }
+            // The body of a refusal is one line; where it is not there yet, the status has to do.
+            let body = String::from_utf8_lossy(input);
+            let line = body.lines().next().filter(|line| !line.is_empty()).map(str::to_owned);
+            let status = || String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
+            return Err(PeerError::Refused(line.unwrap_or_else(status).into()));
+        }
+        if input.len() > HEAD_BYTES_MAX {
+            return Err(PeerError::Refused("it answers with something that is not HTTP".into()));
+        }
+        read_some(socket, input).await?;
+    }
+}
+
+async fn read_hello(socket: &mut TcpStream, input: &mut BytesMut) -> Result<Hello, PeerError> {
+    loop {
+        let frame = take_frame(input).map_err(|error| PeerError::Refused(error.to_string().into()))?;
+        let Some(frame) = frame else {
+            read_some(socket, input).await?;
+            continue;
+        };
+        return match Answer::of(&frame) {
+            Ok(Answer::Hello(hello)) => Ok(hello),
+            Ok(Answer::Stranger(line)) => Err(PeerError::Refused(line.into())),
+            Ok(_) => Err(PeerError::Refused("it does not greet".into())),
+            Err(error) => Err(PeerError::Refused(error.to_string().into())),
+        };
+    }
+}

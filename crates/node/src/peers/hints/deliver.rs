@@ -1,0 +1,66 @@
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ladoga_cluster::{Cell, Content, Refusal};
+
+use super::keeper::{Delivery, HintKeeper};
+use crate::coordinate;
+use crate::peers::wire::{Answer, PeerValue, Record, Request};
+use crate::server::EventLoop;
+use crate::store::Store;
+
+/// How often a peer with hints is tried.
+const TRY_EVERY_MS: u64 = 200;
+
+/// Delivers hints, for as long as the event loop runs. On one loop of a node.
+pub(crate) async fn deliver<S: Store>(event_loop: Rc<EventLoop<S>>) {
+    let Some(peers) = event_loop.peers() else { return };
+    let cluster = &peers.cluster;
+    let mut ticks = tokio::time::interval(Duration::from_millis(TRY_EVERY_MS));
+    let hints = loop {
+        ticks.tick().await;
+        // Not before there is a store, which large values may have to be read from.
+        if let (Some(hints), Some(_)) = (cluster.hints.get(), event_loop.store()) {
+            break hints;
+        }
+    };
+    let Some(mut deliveries) = hints.take_deliveries() else { return };
+    let delivering = Rc::clone(&event_loop);
+    tokio::task::spawn_local(async move {
+        while let Some(delivery) = deliveries.recv().await {
+            tokio::task::spawn_local(deliver_one(Rc::clone(&delivering), delivery));
+        }
+    });
+    loop {
+        ticks.tick().await;
+        for peer in cluster.peers.iter().filter(|peer| peer.hints_waiting.load(Ordering::Relaxed) > 0) {
+            hints.try_peer(peer.id);
+        }
+    }
+}
+
+async fn deliver_one<S: Store>(event_loop: Rc<EventLoop<S>>, delivery: Delivery) {
+    let Delivery { peer, number, record } = delivery;
+    let Some(peers) = event_loop.peers() else { return };
+    let Some(hints) = peers.cluster.hints.get() else { return };
+    let Record { key, cell: Cell { stamp, content } } = record;
+    let value = match content {
+        Content::Value(PeerValue::Inline(value)) => Some(value),
+        Content::Value(PeerValue::Large(_)) | Content::Digest => {
+            // The value is with the replicas that have it: a read of all of them repairs those that do not.
+            let read = coordinate::refresh(&event_loop, key, stamp).await;
+            return settle(hints, peer, number, read);
+        }
+        Content::Tombstone => None,
+    };
+    let arrived = match peers.link(peer).ask(&Request::Write { key, stamp, value }).await {
+        Ok(Answer::Done | Answer::Stale(_) | Answer::Refused(Refusal::TooOld { .. })) => true,
+        Ok(_) | Err(_) => false,
+    };
+    settle(hints, peer, number, arrived);
+}
+
+fn settle(hints: &HintKeeper, peer: ladoga_cluster::NodeId, number: u64, arrived: bool) {
+    if arrived { hints.delivered(peer, number) } else { hints.is_down(peer) }
+}

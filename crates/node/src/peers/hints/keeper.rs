@@ -1,0 +1,286 @@
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ladoga_cluster::{Hint, HintQueue, HintStep, NodeId};
+use ladoga_env::{Clock, Env};
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use super::super::cluster::PeerView;
+use super::super::wire::{Record, take_record};
+use super::log::{FoundHint, HintLog};
+
+/// Commands that may wait for the thread.
+const COMMANDS_MAX: usize = 8_192;
+/// Bytes of hints that may wait for it.
+const COMMAND_BYTES_MAX: u64 = 16 << 20;
+/// What a hint counts beside its bytes: what is known of it in memory is bounded with them.
+const HINT_OVERHEAD_BYTES: u64 = 512;
+/// How often it is looked for hints that are too old.
+const EXPIRE_MS: u64 = 1_000;
+
+/// A hint on its way.
+pub(crate) struct Delivery {
+    pub(crate) peer: NodeId,
+    pub(crate) number: u64,
+    pub(crate) record: Record,
+}
+
+enum Command {
+    Keep { peer: NodeId, timestamp: u64, record: Vec<u8> },
+    Up(NodeId),
+    Down(NodeId),
+    Delivered(NodeId, u64),
+    Close,
+}
+
+/// The hints of a node: a thread that has them, and how everybody else reaches it without waiting.
+pub(crate) struct HintKeeper {
+    commands: SyncSender<Command>,
+    queued_bytes: Arc<AtomicU64>,
+    views: Vec<Arc<PeerView>>,
+    deliveries: Mutex<Option<mpsc::UnboundedReceiver<Delivery>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl HintKeeper {
+    /// Opens the logs below `dir`, and begins.
+    pub(crate) fn start(env: &Env, dir: &Path, views: &[Arc<PeerView>]) -> io::Result<HintKeeper> {
+        let (commands, received) = sync_channel(COMMANDS_MAX);
+        // Bounded by what the queues have on its way.
+        let (deliver, deliveries) = mpsc::unbounded_channel();
+        let queued_bytes = Arc::<AtomicU64>::default();
+        let mut peers = Vec::with_capacity(views.len());
+        for view in views {
+            peers.push(Peer::open(env, dir, view)?);
+        }
+        let worker = Worker {
+            clock: Arc::clone(&env.clock),
+            received,
+            deliver,
+            queued_bytes: Arc::clone(&queued_bytes),
+            peers,
+        };
+        let thread = std::thread::Builder::new().name("hints".to_owned()).spawn(move || worker.run())?;
+        Ok(HintKeeper {
+            commands,
+            queued_bytes,
+            views: views.to_vec(),
+            deliveries: Mutex::new(Some(deliveries)),
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Keeps a record for a peer, as soon as the thread comes to it; counts it where there is no room.
+    pub(crate) fn keep(&self, peer: NodeId, timestamp: u64, record: Vec<u8>) {
+        let bytes = record.len() as u64;
+        let queued = self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let has_room = queued + bytes <= COMMAND_BYTES_MAX;
+        if !has_room || self.commands.try_send(Command::Keep { peer, timestamp, record }).is_err() {
+            self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.views[peer.index()].hints_dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Tries to deliver to a peer.
+    pub(crate) fn try_peer(&self, peer: NodeId) {
+        self.tell(Command::Up(peer));
+    }
+
+    /// A hint arrived.
+    pub(crate) fn delivered(&self, peer: NodeId, number: u64) {
+        self.tell(Command::Delivered(peer, number));
+    }
+
+    /// A hint did not arrive: the peer is tried again later.
+    pub(crate) fn is_down(&self, peer: NodeId) {
+        self.tell(Command::Down(peer));
+    }
+
+    fn tell(&self, command: Command) {
+        // Where the thread is behind, the next attempt finds the same hints.
+        let _ = self.commands.try_send(command);
+    }
+
+    /// Where hints come out; for one taker.
+    pub(crate) fn take_deliveries(&self) -> Option<mpsc::UnboundedReceiver<Delivery>> {
+        self.deliveries.lock().take()
+    }
+
+    /// Keeps what has come, and ends.
+    pub(crate) fn close(&self) {
+        if let Some(thread) = self.thread.lock().take() {
+            let _ = self.commands.send(Command::Close);
+            if thread.join().is_err() {
+                tracing::error!("the thread of the hints panicked");
+            }
+        }
+    }
+}
+
+impl Drop for HintKeeper {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+struct Peer {
+    view: Arc<PeerView>,
+    queue: HintQueue,
+    log: HintLog,
+}
+
+impl Peer {
+    fn open(env: &Env, dir: &Path, view: &Arc<PeerView>) -> io::Result<Peer> {
+        let mut queue = HintQueue::new();
+        // The clock that hints are dated by is the wall clock: what does not jump does not survive a restart.
+        let log = HintLog::open(&env.disk, &dir.join(view.id.0.to_string()), |found| {
+            let FoundHint { number, kept_at_ms, mut record } = found;
+            let bytes = record.len() as u64 + HINT_OVERHEAD_BYTES;
+            let timestamp = timestamp_of(&mut record);
+            queue.recovered(Hint { number, bytes, timestamp, kept_at_ms });
+        })?;
+        Ok(Peer { view: Arc::clone(view), queue, log })
+    }
+
+    fn note(&self) {
+        let view = &self.view;
+        view.hints_waiting.store(self.queue.len() as u64, Ordering::Relaxed);
+        view.hints_bytes.store(self.queue.bytes(), Ordering::Relaxed);
+        view.hints_oldest.store(self.queue.oldest_timestamp().unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+fn timestamp_of(record: &mut Bytes) -> u64 {
+    match take_record(record) {
+        Ok(Some(record)) => record.cell.stamp.version.timestamp,
+        // It cannot be delivered either, and goes as if it had been.
+        _ => 0,
+    }
+}
+
+struct Worker {
+    clock: Arc<dyn Clock>,
+    received: Receiver<Command>,
+    deliver: mpsc::UnboundedSender<Delivery>,
+    queued_bytes: Arc<AtomicU64>,
+    peers: Vec<Peer>,
+}
+
+impl Worker {
+    fn run(mut self) {
+        self.peers.iter().for_each(Peer::note);
+        loop {
+            let first = match self.received.recv_timeout(Duration::from_millis(EXPIRE_MS)) {
+                Ok(command) => Some(command),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let mut kept = Vec::new();
+            let mut closes = false;
+            let mut next = first;
+            while let Some(command) = next {
+                match command {
+                    Command::Close => closes = true,
+                    command => self.obey(command, &mut kept),
+                }
+                next = self.received.try_recv().ok();
+            }
+            self.commit(kept);
+            self.expire();
+            self.peers.iter().for_each(Peer::note);
+            if closes {
+                return;
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command, kept: &mut Vec<(NodeId, u64, u64)>) {
+        match command {
+            Command::Keep { peer, timestamp, record } => {
+                self.queued_bytes.fetch_sub(record.len() as u64, Ordering::Relaxed);
+                let bytes = record.len() as u64 + HINT_OVERHEAD_BYTES;
+                let now_ms = self.clock.wall_ms();
+                let Peer { queue, log, view } = &mut self.peers[peer.index()];
+                if !queue.admit(bytes) {
+                    view.hints_dropped.fetch_add(1, Ordering::Relaxed);
+                } else if let Err(error) = log.append(now_ms, &record) {
+                    view.hints_dropped.fetch_add(1, Ordering::Relaxed);
+                    tracing::warn!("a hint for {} cannot be kept: {error}", view.url);
+                } else {
+                    kept.push((peer, bytes, timestamp));
+                }
+            }
+            Command::Up(peer) => self.step(peer, |queue, step| queue.peer_is_up(step)),
+            Command::Down(peer) => self.peers[peer.index()].queue.peer_is_down(),
+            Command::Delivered(peer, number) => {
+                self.step(peer, |queue, step| queue.delivered(number, step));
+            }
+            Command::Close => {}
+        }
+    }
+
+    /// Makes hints durable; only then they count.
+    fn commit(&mut self, kept: Vec<(NodeId, u64, u64)>) {
+        for peer in &self.peers {
+            if kept.iter().any(|(of, _, _)| *of == peer.view.id)
+                && let Err(error) = peer.log.sync()
+            {
+                tracing::warn!("hints for {} may not survive a crash: {error}", peer.view.url);
+            }
+        }
+        let now_ms = self.clock.wall_ms();
+        for (peer, bytes, timestamp) in kept {
+            self.step(peer, |queue, step| queue.kept(bytes, timestamp, now_ms, step));
+        }
+    }
+
+    fn expire(&mut self) {
+        let now_ms = self.clock.wall_ms();
+        for index in 0..self.peers.len() {
+            self.step(NodeId(index as u16), |queue, step| queue.expire(now_ms, step));
+        }
+    }
+
+    /// Lets a queue take a step, and does what it says.
+    fn step(&mut self, peer: NodeId, act: impl FnOnce(&mut HintQueue, &mut dyn FnMut(HintStep))) {
+        let Peer { queue, log, view } = &mut self.peers[peer.index()];
+        let mut steps = VecDeque::new();
+        act(queue, &mut |step| steps.push_back(step));
+        while let Some(step) = steps.pop_front() {
+            match step {
+                HintStep::Deliver(number) => match read(log, number) {
+                    Some(record) => drop(self.deliver.send(Delivery { peer, number, record })),
+                    None => {
+                        // Left to anti-entropy.
+                        view.hints_dropped.fetch_add(1, Ordering::Relaxed);
+                        queue.delivered(number, |step| steps.push_back(step));
+                    }
+                },
+                HintStep::Forget(number) => {
+                    if let Err(error) = log.forget(number) {
+                        tracing::warn!("delivered hints for {} cannot be removed: {error}", view.url);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn read(log: &HintLog, number: u64) -> Option<Record> {
+    match log.read(number) {
+        Ok(Some(mut bytes)) => take_record(&mut bytes).ok().flatten(),
+        Ok(None) => None,
+        Err(error) => {
+            tracing::warn!("a hint cannot be read: {error}");
+            None
+        }
+    }
+}

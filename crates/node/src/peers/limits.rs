@@ -1,0 +1,42 @@
+use ladoga_cluster::{NodeId, NodeList};
+
+/// The cluster that a node is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Membership {
+    /// Every node, this one included.
+    pub nodes: NodeList,
+    /// Which of them is this one.
+    pub own: NodeId,
+    /// Host and port of each.
+    pub addresses: Vec<(String, u16)>,
+}
+
+/// The bounds of what peers may cost.
+#[derive(Debug, Clone)]
+pub struct PeerLimits {
+    /// How long a connection to a peer may take, the greeting included.
+    pub peer_connect_timeout_ms: u64,
+    /// How long a peer that owes an answer may say nothing at all before it counts as frozen.
+    pub peer_timeout_ms: u64,
+    /// How long a request waits for its replicas.
+    pub quorum_timeout_ms: u64,
+    /// Requests that wait for one peer at a time, on one event loop.
+    pub peer_requests_max: usize,
+    /// Their bytes.
+    pub peer_queue_bytes_max: usize,
+    /// How far ahead of this node's clock a version may be.
+    pub clock_ahead_ms_max: u64,
+}
+
+impl Default for PeerLimits {
+    fn default() -> PeerLimits {
+        PeerLimits {
+            peer_connect_timeout_ms: 1_000,
+            peer_timeout_ms: 1_000,
+            quorum_timeout_ms: 5_000,
+            peer_requests_max: 8_192,
+            peer_queue_bytes_max: 8 << 20,
+            clock_ahead_ms_max: 60_000,
+        }
+    }
+}

@@ -1,0 +1,225 @@
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+use bytes::{Buf, BytesMut};
+use slab::Slab;
+
+use super::cluster::{Cluster, PeerView};
+use super::error::PeerError;
+use super::wire::{Answer, Request};
+use crate::server::Core;
+
+/// Who waits for answers of peers. One may wait for several: `slot` is its own name for a request.
+pub(crate) trait Waiter {
+    /// Called once for each request that was taken, on the event loop, never from within the sending of one.
+    fn answered(self: Rc<Self>, slot: usize, answer: Result<Answer, PeerError>);
+}
+
+/// A request that is not answered yet.
+pub(super) struct Pending {
+    waiter: Rc<dyn Waiter>,
+    slot: usize,
+    bytes: usize,
+    /// It came while a connection was being made, so that its failure is not this request's.
+    joined: bool,
+}
+
+/// How far a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// There is none, and nobody makes one.
+    Down,
+    /// One is being made.
+    Connecting,
+    /// The nodes have greeted each other.
+    Up,
+}
+
+/// The connection of one event loop to one peer: made when it is needed, for all requests of the loop.
+///
+/// No back-off: a request that finds no connection begins to make one, and those that come meanwhile join it. Where it
+/// fails, the first ones fail with it, and for those that joined one more is made.
+pub(crate) struct PeerLink {
+    pub(super) view: Arc<PeerView>,
+    pub(super) cluster: Arc<Cluster>,
+    pub(super) core: Rc<Core>,
+    pub(super) phase: Cell<Phase>,
+    pending: RefCell<Slab<Pending>>,
+    pending_bytes: Cell<usize>,
+    /// Frames that are not written yet.
+    pub(super) unsent: RefCell<BytesMut>,
+    /// Where, in them, those begin that joined a connection in the making.
+    joined_at: Cell<usize>,
+    /// Since when the peer owes an answer and has said nothing.
+    quiet_since_ms: Cell<u64>,
+    /// The task that drives the connection.
+    pub(super) task: RefCell<Option<Waker>>,
+    /// Whether it counts as frozen.
+    pub(super) is_frozen: Cell<bool>,
+}
+
+impl PeerLink {
+    pub(super) fn new(view: Arc<PeerView>, cluster: Arc<Cluster>, core: Rc<Core>) -> PeerLink {
+        PeerLink {
+            view,
+            cluster,
+            core,
+            phase: Cell::new(Phase::Down),
+            pending: RefCell::default(),
+            pending_bytes: Cell::new(0),
+            unsent: RefCell::default(),
+            joined_at: Cell::new(0),
+            quiet_since_ms: Cell::new(0),
+            task: RefCell::new(None),
+            is_frozen: Cell::new(false),
+        }
+    }
+
+    /// Sends a request. Those of one turn of the event loop share a write.
+    pub(crate) fn send(
+        self: &Rc<Self>,
+        request: &Request,
+        waiter: Rc<dyn Waiter>,
+        slot: usize,
+    ) -> Result<(), PeerError> {
+        let limits = &self.cluster.limits;
+        let mut pending = self.pending.borrow_mut();
+        let (requests, bytes) = (pending.len(), self.pending_bytes.get());
+        if requests >= limits.peer_requests_max || bytes >= limits.peer_queue_bytes_max {
+            self.view.failures.fetch_add(1, Ordering::Relaxed);
+            return Err(PeerError::Full { requests, bytes });
+        }
+        let mut unsent = self.unsent.borrow_mut();
+        let was_empty = unsent.is_empty();
+        let before = unsent.len();
+        let entry = pending.vacant_entry();
+        request.put(&mut unsent, entry.key() as u32);
+        let bytes = unsent.len() - before;
+        let joined = self.phase.get() == Phase::Connecting;
+        entry.insert(Pending { waiter, slot, bytes, joined });
+        drop((pending, unsent));
+        self.pending_bytes.set(self.pending_bytes.get() + bytes);
+        if requests == 0 {
+            self.quiet_since_ms.set(self.core.now_ms());
+        }
+        self.view.requests.fetch_add(1, Ordering::Relaxed);
+        match self.phase.get() {
+            Phase::Down => {
+                self.phase.set(Phase::Connecting);
+                tokio::task::spawn_local(Rc::clone(self).run());
+            }
+            Phase::Up if was_empty => self.wake(),
+            Phase::Up | Phase::Connecting => {}
+        }
+        Ok(())
+    }
+
+    /// Where the peer is.
+    pub(crate) fn url(&self) -> &str {
+        &self.view.url
+    }
+
+    /// Sends something that has no answer, if there is a connection.
+    pub(crate) fn tell(&self, request: &Request) {
+        if self.phase.get() == Phase::Up {
+            request.put(&mut self.unsent.borrow_mut(), u32::MAX);
+            self.wake();
+        }
+    }
+
+    pub(super) fn wake(&self) {
+        if let Some(task) = &*self.task.borrow() {
+            task.wake_by_ref();
+        }
+    }
+
+    /// Makes connections and drives them, for as long as there are requests that a connection may help.
+    async fn run(self: Rc<Self>) {
+        loop {
+            self.joined_at.set(self.unsent.borrow().len());
+            let error = self.connect_and_converse().await;
+            let was_up = self.phase.replace(Phase::Connecting) == Phase::Up;
+            if was_up {
+                self.view.connections.fetch_sub(1, Ordering::Relaxed);
+            } else {
+                self.view.connect_failures.fetch_add(1, Ordering::Relaxed);
+            }
+            if error != PeerError::Broken(super::drive::IDLE.into()) {
+                self.view.is_in_trouble(&error.to_string());
+            }
+            *self.task.borrow_mut() = None;
+            self.is_frozen.set(false);
+            let failed = self.take_failed(was_up);
+            if self.pending.borrow().is_empty() {
+                self.phase.set(Phase::Down);
+            }
+            for Pending { waiter, slot, .. } in failed {
+                self.view.failures.fetch_add(1, Ordering::Relaxed);
+                waiter.answered(slot, Err(error.clone()));
+            }
+            if self.phase.get() == Phase::Down || self.pending.borrow().is_empty() {
+                // Where a waiter sent another request, that has begun a connection of its own.
+                return;
+            }
+        }
+    }
+
+    /// Takes out the requests that the end of a connection fails.
+    fn take_failed(&self, was_up: bool) -> Vec<Pending> {
+        let mut pending = self.pending.borrow_mut();
+        let mut unsent = self.unsent.borrow_mut();
+        if was_up {
+            unsent.clear();
+        } else {
+            let joined_at = self.joined_at.get();
+            unsent.advance(joined_at);
+        }
+        let keys = pending.iter().filter(|(_, pending)| was_up || !pending.joined).map(|(key, _)| key);
+        let keys = keys.collect::<Vec<_>>();
+        let failed: Vec<_> = keys.into_iter().map(|key| pending.remove(key)).collect();
+        for (_, pending) in &mut *pending {
+            pending.joined = false;
+        }
+        self.pending_bytes.set(pending.iter().map(|(_, pending)| pending.bytes).sum());
+        failed
+    }
+
+    /// Hands an answer to who waits for it; `false` where nobody does.
+    pub(super) fn answered(&self, number: u32, answer: Answer) -> bool {
+        let mut pending = self.pending.borrow_mut();
+        let Some(Pending { waiter, slot, bytes, .. }) = pending.try_remove(number as usize) else {
+            return false;
+        };
+        drop(pending);
+        self.pending_bytes.set(self.pending_bytes.get() - bytes);
+        waiter.answered(slot, Ok(answer));
+        true
+    }
+
+    /// Something was heard of the peer.
+    pub(super) fn heard(&self) {
+        self.quiet_since_ms.set(self.core.now_ms());
+    }
+
+    pub(super) fn silence(&self) -> PeerError {
+        let silent_ms = self.core.now_ms().saturating_sub(self.quiet_since_ms.get());
+        PeerError::Silent { silent_ms, timeout_ms: self.cluster.limits.peer_timeout_ms }
+    }
+
+    /// Gives up a connection over which nothing comes.
+    pub(super) fn sweep(&self, now_ms: u64) {
+        let silent_ms = now_ms.saturating_sub(self.quiet_since_ms.get());
+        let is_silent = silent_ms > self.cluster.limits.peer_timeout_ms;
+        if self.phase.get() == Phase::Up && is_silent && !self.pending.borrow().is_empty() {
+            self.is_frozen.set(true);
+            self.wake();
+        }
+    }
+
+    pub(super) fn owes_answers(&self) -> bool {
+        !self.pending.borrow().is_empty()
+    }
+}

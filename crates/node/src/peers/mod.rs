@@ -1,0 +1,44 @@
+//! Other nodes: what this one asks of them, and what they ask of it.
+//!
+//! - `limits`: who there is, what they may cost
+//! - `kept`: the list of nodes in the data directory
+//! - `wire`: frames, requests, answers
+//! - `cluster`: what is known of each peer
+//! - `peers`: all of them, as one event loop reaches them; `ask`: one question
+//! - `link`, `drive`: the connection of an event loop to a peer, made when it is needed
+//! - `session`: a connection that a peer made; `replica`: what is done for it
+//! - `hints`: writes that are kept for peers that are away
+//! - `report`: what `/v0/cluster` says; `samples`: what `/metrics` does
+//! - `error`: why a peer did not answer
+
+mod ask;
+mod cluster;
+mod drive;
+mod error;
+mod hints;
+mod kept;
+mod limits;
+mod link;
+#[expect(clippy::module_inception, reason = "peers are what it is about")]
+mod peers;
+pub(crate) mod replica;
+mod report;
+mod samples;
+mod session;
+pub mod wire;
+
+pub use ladoga_cluster::NodeList;
+
+pub use kept::{Kept, KeptError};
+pub use limits::{Membership, PeerLimits};
+
+pub(crate) use cluster::Cluster;
+pub(crate) use error::PeerError;
+pub(crate) use hints::deliver;
+pub(crate) use link::{PeerLink, Waiter};
+pub(crate) use peers::{Expires, Peers};
+pub(crate) use report::report;
+pub(crate) use session::serve;
+
+/// What the connection is upgraded to.
+pub(crate) const UPGRADE: &str = "ladoga-peer/1";

@@ -1,0 +1,110 @@
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ladoga_cluster::NodeId;
+use ladoga_model::Stamp;
+
+use super::cluster::Cluster;
+use super::link::PeerLink;
+use super::wire::put_record;
+use crate::coordinate::Payload;
+use crate::server::Core;
+use crate::store::CellContent;
+
+/// How often it is looked for what waits too long, at least and at most.
+const SWEEP_MS_MIN: u64 = 5;
+const SWEEP_MS_MAX: u64 = 50;
+/// How much of the shortest timeout passes between two looks.
+const SWEEP_SHARE: u64 = 8;
+
+/// A request that ends at a certain time, whoever has answered by then.
+pub(crate) trait Expires {
+    /// That time has come.
+    fn expire(self: Rc<Self>);
+}
+
+/// All peers, as one event loop reaches them.
+pub(crate) struct Peers {
+    pub(crate) cluster: Arc<Cluster>,
+    core: Rc<Core>,
+    links: Vec<Rc<PeerLink>>,
+    /// Requests under way, the oldest first: all have the same time.
+    expiring: RefCell<VecDeque<(u64, Weak<dyn Expires>)>>,
+}
+
+impl Peers {
+    /// Begins to look after the time of requests; within the runtime of the event loop.
+    pub(crate) fn start(cluster: &Arc<Cluster>, core: &Rc<Core>) -> Rc<Peers> {
+        let link =
+            |view: &Arc<_>| Rc::new(PeerLink::new(Arc::clone(view), Arc::clone(cluster), Rc::clone(core)));
+        let peers = Rc::new(Peers {
+            cluster: Arc::clone(cluster),
+            core: Rc::clone(core),
+            links: cluster.peers.iter().map(link).collect(),
+            expiring: RefCell::default(),
+        });
+        tokio::task::spawn_local(Rc::clone(&peers).sweep());
+        peers
+    }
+
+    /// The connection to a peer.
+    pub(crate) fn link(&self, node: NodeId) -> &Rc<PeerLink> {
+        &self.links[node.index()]
+    }
+
+    /// Has a request end in time.
+    pub(crate) fn expire_later(&self, request: Weak<dyn Expires>) {
+        let deadline_ms = self.core.now_ms() + self.cluster.limits.quorum_timeout_ms;
+        let mut expiring = self.expiring.borrow_mut();
+        while expiring.front().is_some_and(|(_, request)| request.strong_count() == 0) {
+            expiring.pop_front();
+        }
+        expiring.push_back((deadline_ms, request));
+    }
+
+    /// Keeps a write for a peer that has not got it.
+    pub(crate) fn hint(&self, node: NodeId, key: &Bytes, stamp: Stamp, payload: &Payload) {
+        self.cluster.peers[node.index()].missed.fetch_add(1, Ordering::Relaxed);
+        let Some(hints) = self.cluster.hints.get() else { return };
+        let content = match payload {
+            Payload::Whole(Some(value)) => CellContent::Value(value),
+            Payload::Whole(None) => CellContent::Tombstone,
+            Payload::Large => CellContent::Large(0),
+        };
+        let mut record = Vec::with_capacity(key.len() + 64);
+        put_record(&mut record, key, stamp, content);
+        hints.keep(node, stamp.version.timestamp, record);
+    }
+
+    async fn sweep(self: Rc<Self>) {
+        let limits = &self.cluster.limits;
+        let shortest_ms = limits.peer_timeout_ms.min(limits.quorum_timeout_ms);
+        let every_ms = (shortest_ms / SWEEP_SHARE).clamp(SWEEP_MS_MIN, SWEEP_MS_MAX);
+        let mut ticks = tokio::time::interval(Duration::from_millis(every_ms));
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            self.core.look_at_the_clock();
+            let now_ms = self.core.now_ms();
+            self.links.iter().for_each(|link| link.sweep(now_ms));
+            while let Some(request) = self.next_expired(now_ms) {
+                if let Some(request) = request.upgrade() {
+                    request.expire();
+                }
+            }
+        }
+    }
+
+    fn next_expired(&self, now_ms: u64) -> Option<Weak<dyn Expires>> {
+        let mut expiring = self.expiring.borrow_mut();
+        let is_due = expiring
+            .front()
+            .is_some_and(|(deadline_ms, request)| *deadline_ms <= now_ms || request.strong_count() == 0);
+        if is_due { expiring.pop_front().map(|(_, request)| request) } else { None }
+    }
+}

@@ -1,0 +1,264 @@
+//! What a node does as one of the replicas of a key, for itself and for peers alike.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use ladoga_cluster::{Cell, Content, ReadAnswer, Refusal};
+use ladoga_model::{Stamp, VALUE_BYTES_MAX, Version};
+
+use super::session::{Session, Uploading};
+use super::wire::{Answer, PeerValue};
+use crate::server::EventLoop;
+use crate::store::{
+    self, CellKind, CellValue, LocalStore, Lookup, Store, StoreError, StoredCell, Upload, Value,
+};
+
+/// What an error of the store is to a peer.
+pub(crate) fn refusal(error: &StoreError) -> Refusal {
+    match error {
+        StoreError::OverCapacity { .. } => Refusal::OverCapacity,
+        StoreError::NoRoom { .. } => Refusal::NoRoom,
+        StoreError::Failed { .. } => Refusal::StoreFailed,
+        StoreError::Unreadable { .. } => Refusal::Unreadable,
+    }
+}
+
+/// What a replica says of a cell.
+pub(crate) fn read_answer(found: Option<StoredCell>, digest: bool) -> ReadAnswer<PeerValue> {
+    let cell = found.map(|StoredCell { stamp, value }| {
+        let content = match value {
+            None => Content::Tombstone,
+            Some(_) if digest => Content::Digest,
+            Some(Value::Inline(bytes)) => Content::Value(PeerValue::Inline(bytes)),
+            Some(Value::Large { bytes, .. }) => Content::Value(PeerValue::Large(bytes)),
+        };
+        Cell { stamp, content }
+    });
+    ReadAnswer { cell, is_whole: true }
+}
+
+/// Whether a replica takes a cell with this stamp now, with a value of so many bytes or none.
+pub(crate) fn admit<S: Store>(
+    event_loop: &EventLoop<S>,
+    store: &S::Local,
+    stamp: Stamp,
+    value_bytes: Option<u64>,
+) -> Result<(), Refusal> {
+    let cluster = event_loop.node.cluster.as_ref().expect("replicas are of a cluster");
+    let wall_ms = event_loop.core.clock.wall_ms();
+    let observed =
+        event_loop.node.versions.observe(stamp.version.timestamp, wall_ms, cluster.limits.clock_ahead_ms_max);
+    observed.map_err(|error| {
+        event_loop.core.metrics.clock_ahead();
+        Refusal::ClockAhead(error)
+    })?;
+    let kind = if value_bytes.is_some() { CellKind::Put } else { CellKind::Delete };
+    store.admit(kind, value_bytes.unwrap_or_default()).map_err(|error| refusal(&error))
+}
+
+/// The newest version of a key, if it is over `version`.
+pub(crate) async fn newer<S: LocalStore>(store: &S, key: &[u8], version: Version) -> Option<Version> {
+    let found = match store.get_cell(key) {
+        Lookup::Now(found) => found,
+        Lookup::Later(found) => found.await,
+    };
+    // What cannot be read is not known to be newer; the read that needs it says so.
+    found.ok().flatten().map(|cell| cell.stamp.version).filter(|newest| *newest > version)
+}
+
+pub(super) fn read<S: Store>(
+    session: &Rc<Session<S>>,
+    store: &S::Local,
+    number: u32,
+    key: &[u8],
+    digest: bool,
+) {
+    let answer = move |found: Result<Option<StoredCell>, StoreError>| match found {
+        Ok(found) => Answer::Read(read_answer(found, digest)),
+        Err(error) => Answer::Refused(refusal(&error)),
+    };
+    match store.get_cell(key) {
+        Lookup::Now(found) => session.answer(number, &answer(found)),
+        Lookup::Later(found) => session.answer_later(number, async move { answer(found.await) }),
+    }
+}
+
+/// The writes of one turn: they are committed together.
+#[derive(Default)]
+pub(super) struct Writes {
+    values: Vec<Write>,
+    tombstones: Vec<Write>,
+}
+
+struct Write {
+    number: u32,
+    key: Bytes,
+    stamp: Stamp,
+    value: Option<Bytes>,
+    /// Whether nothing that this node has can be newer.
+    is_newest: bool,
+}
+
+impl Writes {
+    /// Takes a write, or refuses it.
+    pub(super) fn add<S: Store>(
+        &mut self,
+        session: &Rc<Session<S>>,
+        number: u32,
+        key: Bytes,
+        stamp: Stamp,
+        value: Option<Bytes>,
+    ) {
+        let event_loop = &session.event_loop;
+        let Some(store) = event_loop.store() else { return };
+        let is_newest = event_loop.node.versions.is_after_all(stamp.version.timestamp);
+        let bytes = value.as_ref().map(|value| value.len() as u64);
+        if let Err(refusal) = admit(event_loop, &store, stamp, bytes) {
+            return session.answer(number, &Answer::Refused(refusal));
+        }
+        let write = Write { number, key, stamp, value, is_newest };
+        // A full disk takes deletions, as long as nothing shares their fate.
+        if write.value.is_some() { self.values.push(write) } else { self.tombstones.push(write) }
+    }
+}
+
+/// Commits the writes of a turn, and answers each.
+pub(super) fn write<S: Store>(session: &Rc<Session<S>>, writes: Writes) {
+    let Some(store) = session.event_loop.store() else { return };
+    let Writes { values, tombstones } = writes;
+    let one_by_one = tombstones.into_iter().map(|write| vec![write]);
+    for group in std::iter::once(values).chain(one_by_one).filter(|group| !group.is_empty()) {
+        let cells = group.iter().map(|write| store::Cell {
+            key: &write.key,
+            stamp: write.stamp,
+            value: write.value.as_deref().map_or(CellValue::Tombstone, CellValue::Bytes),
+        });
+        let applied = store.apply(cells);
+        session.answer_all_later(answers(Rc::clone(&store), group, applied));
+    }
+}
+
+/// What becomes of writes that are committed together.
+async fn answers<S: LocalStore>(store: Rc<S>, group: Vec<Write>, applied: S::Apply) -> Vec<(u32, Answer)> {
+    let done = done(applied.await);
+    let mut answers = Vec::with_capacity(group.len());
+    for Write { number, key, stamp, is_newest, .. } in group {
+        let is_certain = is_newest || done != Answer::Done;
+        let newer = if is_certain { None } else { newer(&*store, &key, stamp.version).await };
+        answers.push((number, newer.map_or_else(|| done.clone(), Answer::Stale)));
+    }
+    answers
+}
+
+fn done(applied: Result<(), StoreError>) -> Answer {
+    applied.map_or_else(|error| Answer::Refused(refusal(&error)), |()| Answer::Done)
+}
+
+pub(super) fn open_value<S: Store>(
+    session: &Rc<Session<S>>,
+    store: &S::Local,
+    number: u32,
+    key: &[u8],
+    version: Version,
+) {
+    let open = move |session: &Session<S>, found: Result<Option<StoredCell>, StoreError>| match found {
+        Ok(Some(StoredCell { stamp, value: Some(Value::Large { pieces, .. }) }))
+            if stamp.version == version =>
+        {
+            session.open(number, pieces);
+        }
+        Ok(_) => session.answer(number, &Answer::Gone),
+        Err(error) => session.answer(number, &Answer::Refused(refusal(&error))),
+    };
+    match store.get_cell(key) {
+        Lookup::Now(found) => open(session, found),
+        Lookup::Later(found) => {
+            let session = Rc::clone(session);
+            tokio::task::spawn_local(async move { open(&session, found.await) });
+        }
+    }
+}
+
+pub(super) fn begin_upload<S: Store>(session: &Rc<Session<S>>, store: &S::Local, number: u32) {
+    let admitted = store.admit(CellKind::Put, store.upload_bytes_min());
+    let entered = admitted.and_then(|()| session.event_loop.node.uploads.enter());
+    let permit = match entered {
+        Ok(permit) => permit,
+        Err(error) => return session.answer(number, &Answer::Refused(refusal(&error))),
+    };
+    let upload = store.upload();
+    let opening = Rc::clone(session);
+    session.answer_later(number, async move {
+        match (upload.await, opening.new_stream()) {
+            (Ok(upload), Some(stream)) => {
+                let uploading = Uploading { upload: Some(upload), bytes: 0, permit };
+                opening.uploads.borrow_mut().insert(stream, uploading);
+                Answer::Opened(stream)
+            }
+            (Ok(_), None) => Answer::Refused(Refusal::OverCapacity),
+            (Err(error), _) => Answer::Refused(refusal(&error)),
+        }
+    });
+}
+
+pub(super) fn push<S: Store>(session: &Rc<Session<S>>, number: u32, stream: u32, bytes: Bytes) {
+    let length = bytes.len() as u64;
+    let taken = {
+        let mut uploads = session.uploads.borrow_mut();
+        uploads.get_mut(&stream).and_then(|uploading| {
+            uploading.bytes += length;
+            // One that is too long is forgotten.
+            uploading.upload.take().filter(|_| uploading.bytes <= VALUE_BYTES_MAX)
+        })
+    };
+    let Some(upload) = taken else {
+        session.uploads.borrow_mut().remove(&stream);
+        return session.answer(number, &Answer::Gone);
+    };
+    let written = upload.write(bytes);
+    let pushing = Rc::clone(session);
+    session.answer_later(number, async move {
+        match written.await {
+            Ok(upload) => {
+                if let Some(uploading) = pushing.uploads.borrow_mut().get_mut(&stream) {
+                    uploading.upload = Some(upload);
+                }
+                Answer::Done
+            }
+            Err(error) => {
+                pushing.uploads.borrow_mut().remove(&stream);
+                Answer::Refused(refusal(&error))
+            }
+        }
+    });
+}
+
+pub(super) fn finish_upload<S: Store>(
+    session: &Rc<Session<S>>,
+    store: Rc<S::Local>,
+    number: u32,
+    stream: u32,
+    stamp: Stamp,
+    key: Bytes,
+) {
+    let taken = session.uploads.borrow_mut().remove(&stream);
+    let Some(Uploading { upload: Some(upload), bytes, permit }) = taken else {
+        return session.answer(number, &Answer::Gone);
+    };
+    let is_newest = session.event_loop.node.versions.is_after_all(stamp.version.timestamp);
+    if let Err(refusal) = admit(&session.event_loop, &store, stamp, Some(bytes)) {
+        return session.answer(number, &Answer::Refused(refusal));
+    }
+    let finished = upload.finish();
+    session.answer_later(number, async move {
+        let finished = match finished.await {
+            Ok(finished) => finished,
+            Err(error) => return Answer::Refused(refusal(&error)),
+        };
+        drop(permit);
+        let cell = store::Cell { key: &key, stamp, value: CellValue::Uploaded(finished) };
+        let done = done(store.apply([cell]).await);
+        let newer = if is_newest { None } else { newer(&*store, &key, stamp.version).await };
+        newer.filter(|_| done == Answer::Done).map_or(done, Answer::Stale)
+    });
+}

@@ -1,0 +1,53 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::cluster::{Cluster, PeerView};
+use crate::store::{Sample, SampleKind, SampleValue};
+
+impl Cluster {
+    /// What is counted of each peer, in the words of Prometheus.
+    pub(crate) fn samples(&self) -> Vec<Sample> {
+        use SampleKind::{Counter, Gauge};
+        type Figure = fn(&PeerView) -> &AtomicU64;
+        let figures: [(&'static str, &'static str, SampleKind, Figure); 9] = [
+            ("ladoga_peer_connections", "Connections to a peer.", Gauge, |peer| &peer.connections),
+            ("ladoga_peer_connects_total", "Connections made to a peer.", Counter, |peer| &peer.connects),
+            (
+                "ladoga_peer_connect_failures_total",
+                "Connections to a peer that did not come about.",
+                Counter,
+                |peer| &peer.connect_failures,
+            ),
+            ("ladoga_peer_requests_total", "Requests to a peer.", Counter, |peer| &peer.requests),
+            ("ladoga_peer_failures_total", "Requests that a peer did not answer.", Counter, |peer| {
+                &peer.failures
+            }),
+            (
+                "ladoga_peer_missed_writes_total",
+                "Writes that a peer did not get from this node.",
+                Counter,
+                |peer| &peer.missed,
+            ),
+            ("ladoga_hints", "Writes that are kept for a peer.", Gauge, |peer| &peer.hints_waiting),
+            ("ladoga_hints_bytes", "What they count.", Gauge, |peer| &peer.hints_bytes),
+            ("ladoga_hints_dropped_total", "Writes for a peer that could not be kept.", Counter, |peer| {
+                &peer.hints_dropped
+            }),
+        ];
+        let others = || self.peers.iter().filter(|peer| peer.id != self.own);
+        let labelled = |value: &dyn Fn(&PeerView) -> f64| SampleValue::Labelled {
+            label: "peer",
+            values: others().map(|peer| (peer.url.clone(), value(peer))).collect(),
+        };
+        let samples = figures.into_iter().map(|(name, help, kind, figure)| {
+            let value = labelled(&|peer| figure(peer).load(Ordering::Relaxed) as f64);
+            Sample { name, help, kind, value }
+        });
+        let clock = Sample {
+            name: "ladoga_peer_clock_offset_seconds",
+            help: "The clock of a peer minus that of this node.",
+            kind: Gauge,
+            value: labelled(&|peer| peer.clock_offset_ms().unwrap_or_default() as f64 / 1e3),
+        };
+        samples.chain([clock]).collect()
+    }
+}

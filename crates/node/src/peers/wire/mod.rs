@@ -1,0 +1,48 @@
+//! What nodes say to each other, as bytes.
+//!
+//! - `frame`: lengths, checksums, numbers of requests
+//! - `message`: requests and answers
+//! - `hello`: the first of each
+//! - `record`: the cells of a range
+//! - `reader`: bodies taken apart, nothing trusted
+
+mod frame;
+mod hello;
+mod message;
+mod reader;
+mod record;
+#[cfg(test)]
+mod tests;
+
+pub use frame::{FRAME_BYTES_MAX, FrameError, PROTOCOL_VERSION};
+pub use hello::Hello;
+pub use message::{Answer, PeerValue, Request};
+
+pub(crate) use frame::{Frame, take_frame};
+
+pub(crate) use record::{Record, put_record, take_record};
+
+use bytes::BytesMut;
+
+/// Decodes whatever is in `bytes` as a peer's, both as requests and as answers: what a fuzzer calls.
+pub fn decode_all(bytes: &[u8]) {
+    let mut input = BytesMut::from(bytes);
+    while let Ok(Some(frame)) = take_frame(&mut input) {
+        decode(&frame);
+    }
+    record::decode_records(bytes);
+    // Checksums keep fuzzers out; so once more without.
+    if let Some((&kind, body)) = bytes.split_first() {
+        decode(&Frame { request: 0, kind, body: BytesMut::from(body).freeze() });
+    }
+}
+
+fn decode(frame: &Frame) {
+    let mut again = BytesMut::new();
+    if let Ok(request) = Request::of(frame) {
+        request.put(&mut again, frame.request);
+    }
+    if let Ok(answer) = Answer::of(frame) {
+        answer.put(&mut again, frame.request);
+    }
+}

@@ -1,0 +1,119 @@
+use bytes::{Bytes, BytesMut};
+use ladoga_cluster::{Cell, Content, NodeList, ReadAnswer, Refusal};
+use ladoga_model::{ClockError, Stamp, Version};
+use proptest::prelude::*;
+
+use super::frame::take_frame;
+use super::{Answer, Hello, PROTOCOL_VERSION, PeerValue, Request};
+
+fn bytes(range: std::ops::Range<usize>) -> impl Strategy<Value = Bytes> {
+    proptest::collection::vec(any::<u8>(), range).prop_map(Bytes::from)
+}
+
+fn version() -> impl Strategy<Value = Version> {
+    (1_u64.., any::<u16>()).prop_map(|(timestamp, node)| Version { timestamp, node })
+}
+
+fn stamp() -> impl Strategy<Value = Stamp> {
+    (version(), any::<u64>(), any::<u8>()).prop_map(|(version, expires_at_ms, copies)| Stamp {
+        version,
+        expires_at_ms,
+        copies,
+    })
+}
+
+fn hello() -> impl Strategy<Value = Hello> {
+    (any::<u64>(), any::<u64>(), proptest::collection::hash_set("[a-z:/.0-9]{1,30}", 1..6)).prop_map(
+        |(store, wall_ms, names)| Hello {
+            version: PROTOCOL_VERSION,
+            node: 0,
+            wall_ms,
+            store,
+            nodes: NodeList::first(names).expect("names that differ"),
+        },
+    )
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    prop_oneof![
+        hello().prop_map(Request::Hello),
+        (bytes(1..40), any::<bool>()).prop_map(|(key, digest)| Request::Read { key, digest }),
+        (bytes(1..40), stamp(), proptest::option::of(bytes(0..99)))
+            .prop_map(|(key, stamp, value)| Request::Write { key, stamp, value }),
+        (bytes(1..40), version()).prop_map(|(key, version)| Request::OpenValue { key, version }),
+        (bytes(0..40), bytes(0..40)).prop_map(|(start, end)| Request::OpenCells { start, end }),
+        any::<u32>().prop_map(|stream| Request::Next { stream }),
+        any::<u32>().prop_map(|stream| Request::Close { stream }),
+        Just(Request::Upload),
+        (any::<u32>(), bytes(0..99)).prop_map(|(stream, bytes)| Request::Push { stream, bytes }),
+        (any::<u32>(), stamp(), bytes(1..40)).prop_map(|(stream, stamp, key)| Request::Finish {
+            stream,
+            stamp,
+            key
+        }),
+    ]
+}
+
+fn answer() -> impl Strategy<Value = Answer> {
+    let content = prop_oneof![
+        bytes(0..99).prop_map(|value| Content::Value(PeerValue::Inline(value))),
+        (0_u64..1 << 26).prop_map(|bytes| Content::Value(PeerValue::Large(bytes))),
+        Just(Content::Tombstone),
+        Just(Content::Digest),
+    ];
+    let cell = (stamp(), content).prop_map(|(stamp, content)| Cell { stamp, content });
+    let refusal = prop_oneof![
+        Just(Refusal::OverCapacity),
+        Just(Refusal::NoRoom),
+        Just(Refusal::StoreFailed),
+        Just(Refusal::Unreadable),
+        (any::<u64>(), any::<u64>())
+            .prop_map(|(ahead_ms, ahead_ms_max)| Refusal::ClockAhead(ClockError { ahead_ms, ahead_ms_max })),
+        any::<u64>().prop_map(|closed_before| Refusal::TooOld { closed_before }),
+        Just(Refusal::Rebuilding),
+        Just(Refusal::Draining),
+    ];
+    prop_oneof![
+        hello().prop_map(Answer::Hello),
+        "[a-z ]{0,40}".prop_map(Answer::Stranger),
+        (proptest::option::of(cell), any::<bool>())
+            .prop_map(|(cell, is_whole)| Answer::Read(ReadAnswer { cell, is_whole })),
+        Just(Answer::Done),
+        refusal.prop_map(Answer::Refused),
+        bytes(0..99).prop_map(Answer::Piece),
+        Just(Answer::End),
+        version().prop_map(Answer::Stale),
+        Just(Answer::Alive),
+        any::<u32>().prop_map(Answer::Opened),
+        Just(Answer::Gone),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_request_comes_out_as_it_went_in(request in request(), number: u32) {
+        let mut wire = BytesMut::new();
+        request.put(&mut wire, number);
+        let frame = take_frame(&mut wire).expect("a frame").expect("a whole one");
+        prop_assert_eq!(frame.request, number);
+        prop_assert_eq!(Request::of(&frame).expect("a request"), request);
+    }
+
+    #[test]
+    fn an_answer_comes_out_as_it_went_in(answer in answer(), number: u32) {
+        let mut wire = BytesMut::new();
+        answer.put(&mut wire, number);
+        let frame = take_frame(&mut wire).expect("a frame").expect("a whole one");
+        prop_assert_eq!(frame.request, number);
+        prop_assert_eq!(Answer::of(&frame).expect("an answer"), answer);
+    }
+
+    #[test]
+    fn a_body_that_is_cut_off_is_refused_or_another_message(request in request(), cut in 0_usize..99) {
+        let mut wire = BytesMut::new();
+        request.put(&mut wire, 1);
+        let mut frame = take_frame(&mut wire).expect("a frame").expect("a whole one");
+        frame.body.truncate(cut);
+        let _ = (Request::of(&frame), Answer::of(&frame));
+    }
+}

@@ -1,0 +1,25 @@
+//! Clusters of real processes on this machine: what a request with `ack` and `from` promises while nodes are stopped,
+//! killed, frozen and restarted.
+//!
+//! - `cluster`: nodes that are started together
+//! - `replicas`: who has a copy, and who has to answer
+//! - `outages`: nodes that are down, frozen or back
+//! - `hints`: what is kept for nodes that are away
+//! - `ranges`: the entities of all nodes
+//! - `values`: values that do not fit into memory
+//! - `membership`: nodes that were started with different lists
+//! - `protocol`: bytes that are no protocol
+#![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
+
+#[path = "../support/mod.rs"]
+#[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
+mod support;
+
+mod cluster;
+mod hints;
+mod membership;
+mod outages;
+mod protocol;
+mod ranges;
+mod replicas;
+mod values;

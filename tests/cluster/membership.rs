@@ -1,0 +1,77 @@
+use crate::cluster::{Cluster, launches};
+use crate::support::{Launch, assert_refusal, wait_until};
+
+#[test]
+fn nodes_with_different_lists_refuse_each_other_by_name() {
+    let (one, two, three) = (Launch::new(), Launch::new(), Launch::new());
+    let (a, b, c) = (one.url(), two.url(), three.url());
+    let one = one.flag("--cluster", &format!("{a},{b}")).start();
+    let two = two.flag("--cluster", &format!("{b},{a},{c}")).start();
+    let response = one.connect().request("PUT", "/v0/entity?id=k&replicas=2/2", Some(b"v"));
+    assert_refusal(&response, 504, "PUT 2/2 in a cluster that is none");
+    for node in [&one, &two] {
+        wait_until("the difference in the log", || node.log().contains("another list of nodes"));
+        assert!(node.log().contains(&c), "the log does not name {c}: {}", node.log());
+    }
+    let report = one.connect().request("GET", "/v0/cluster", None);
+    assert_eq!(report.status, 200);
+    assert!(
+        report.text().contains("another list of nodes") && report.text().contains(&c),
+        "{}",
+        report.text()
+    );
+}
+
+#[test]
+fn a_data_directory_stays_with_its_nodes() {
+    let mut launches = launches(2);
+    let mut node = launches.remove(0).start();
+    let own = node.url();
+    node.stop();
+    let other = Launch::new();
+    let mut again = Launch::new()
+        .data(node.data())
+        .flag("--cluster", &format!("{own},{}", other.url()))
+        .flag("--advertise", &own)
+        .spawn();
+    assert_eq!(again.wait().code(), Some(2));
+    let log = again.log();
+    assert!(log.contains("--cluster is") && log.contains(&other.url()) && log.contains("remove"), "{log}");
+    let mut alone = Launch::new().data(node.data()).spawn();
+    assert_eq!(alone.wait().code(), Some(2));
+    assert!(alone.log().contains(&own) && alone.log().contains("leave its cluster"), "{}", alone.log());
+    node.start_again();
+}
+
+#[test]
+fn the_order_of_the_list_does_not_matter() {
+    let (one, two) = (Launch::new(), Launch::new());
+    let (a, b) = (one.url(), two.url());
+    let launches =
+        vec![one.flag("--cluster", &format!("{a},{b}")), two.flag("--cluster", &format!("{b},{a}"))];
+    let cluster = Cluster::launch(launches);
+    cluster.put(0, "k", "2/2", b"value");
+    assert_eq!(cluster.get(1, "k", "2/2"), Some(b"value".to_vec()));
+}
+
+#[test]
+fn the_cluster_tells_how_it_is() {
+    let mut cluster = Cluster::start(3);
+    let state = |cluster: &Cluster, url: &str| {
+        let report = cluster.connect(0).request("GET", "/v0/cluster", None);
+        assert_eq!(report.header("content-type"), Some("application/json"));
+        let json: serde_json::Value = serde_json::from_str(report.text()).expect("JSON");
+        let nodes = json["nodes"].as_array().expect("a list").clone();
+        let node = nodes.into_iter().find(|node| node["url"] == url).expect("every node is there");
+        node["state"].as_str().expect("a state").to_owned()
+    };
+    let urls: Vec<_> = cluster.nodes.iter().map(crate::support::Node::url).collect();
+    assert_eq!(state(&cluster, &urls[0]), "self");
+    assert_eq!(state(&cluster, &urls[2]), "up");
+    cluster.nodes[2].kill();
+    cluster.request(0, "GET", "k", "3/3", None);
+    assert_eq!(state(&cluster, &urls[2]), "unreachable");
+    cluster.nodes[2].start_again();
+    cluster.wait_until_all_answer();
+    assert_eq!(state(&cluster, &urls[2]), "up");
+}

@@ -2,12 +2,17 @@ use std::thread;
 
 use crate::support::{Connection, Launch, Node, entity, range, value};
 
+/// How many records, unless `LADOGA_SCENARIO_RECORDS` says otherwise.
 const RECORDS: u64 = 50_000;
 const CONNECTIONS: u64 = 8;
 /// Requests that are sent at once.
 const PIPELINE: u64 = 50;
 
-const _: () = assert!(RECORDS.is_multiple_of(CONNECTIONS * PIPELINE));
+fn records() -> u64 {
+    let wanted = std::env::var("LADOGA_SCENARIO_RECORDS");
+    let records = wanted.map_or(RECORDS, |count| count.parse().expect("LADOGA_SCENARIO_RECORDS is a number"));
+    records.next_multiple_of(CONNECTIONS * PIPELINE)
+}
 
 fn key(index: u64) -> String {
     format!("user:{:08}", index.wrapping_mul(48_271) % 99_999_989)
@@ -19,7 +24,7 @@ fn record(index: u64, generation: u64) -> Vec<u8> {
 
 /// Runs `work` for the share of the records that each of the connections has, in batches that are pipelined.
 fn share_out(node: &Node, work: impl Fn(&mut Connection, std::ops::Range<u64>) + Sync) {
-    let share = RECORDS / CONNECTIONS;
+    let share = records() / CONNECTIONS;
     thread::scope(|scope| {
         for number in 0..CONNECTIONS {
             let (mut connection, work) = (node.connect(), &work);
@@ -80,7 +85,7 @@ fn check_all(node: &Node, expected: impl Fn(u64) -> Option<Vec<u8>> + Sync) {
         }
     });
     let mut records: Vec<_> =
-        (0..RECORDS).filter_map(|index| Some((key(index).into_bytes(), expected(index)?))).collect();
+        (0..records()).filter_map(|index| Some((key(index).into_bytes(), expected(index)?))).collect();
     records.sort();
     let mut connection = node.connect();
     connection.send_request("GET", &range("user:", None), None);

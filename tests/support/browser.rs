@@ -153,9 +153,12 @@ impl Page<'_> {
     /// Presses the mouse within an element, at these parts of its width and height from its left upper corner, moves it to
     /// another point of it, and lets go. A click is a drag to where it began.
     pub(crate) fn drag(&mut self, selector: &str, from: (f64, f64), to: (f64, f64)) {
+        // Only what is within the window can be pressed.
         let script = format!(
-            "(e => {{ e.scrollIntoView({{ block: 'nearest' }}); const r = e.getBoundingClientRect(); \
-             return [r.left, r.top, r.width, r.height]; }})(document.querySelector({}))",
+            "(e => {{ const at = () => e.getBoundingClientRect(); \
+             scrollBy(0, at().top + {} * at().height - innerHeight / 2); \
+             const r = at(); return [r.left, r.top, r.width, r.height]; }})(document.querySelector({}))",
+            from.1,
             json!(selector)
         );
         let area = self.evaluate(&script);

@@ -54,7 +54,7 @@ function ladogaFlame(tree, unit) {
 
   function colour(node) {
     const name = label(node);
-    if (wanted && name.toLowerCase().includes(wanted)) return "#c2298a";
+    if (wanted && name.toLowerCase().includes(wanted)) return "#f08fd0";
     if (before) {
       const change = share(after, node) - share(before, node);
       const strength = Math.min(1, Math.abs(change) * 8);
@@ -118,13 +118,22 @@ function ladogaFlame(tree, unit) {
       context.fillRect(box.x, y, Math.max(box.wide - 0.5, 0.4), ROW - 1);
       const letters = Math.floor((box.wide - 6) / letter);
       if (letters > 2) {
-        let text = label(box.node);
-        if (text.length > letters) text = text.slice(0, letters - 1) + "…";
         context.fillStyle = "#16181d";
-        context.fillText(text, box.x + 3, y + ROW / 2, box.wide - 4);
+        context.fillText(shortened(label(box.node), letters), box.x + 3, y + ROW / 2, box.wide - 4);
       }
     }
     canvas.rows = rows;
+  }
+
+  // As much of a path's end as there is room for: the function says more than its crate.
+  function shortened(text, letters) {
+    let rest = text;
+    while (rest.length > letters) {
+      const at = rest.indexOf("::");
+      if (at < 0 || rest.startsWith("<")) return rest.slice(0, letters - 1) + "…";
+      rest = rest.slice(at + 2);
+    }
+    return rest;
   }
 
   function boxAt(event) {
@@ -156,7 +165,8 @@ function ladogaFlame(tree, unit) {
     const box = boxAt(event);
     if (box) tip.textContent = describe(box.node);
   });
-  canvas.addEventListener("pointerleave", () => { tip.textContent = summary(); });
+  // A graph that was widened may be lower, and no longer under the pointer: what it shows is still told.
+  canvas.addEventListener("pointerleave", () => { tip.textContent = zoom < 0 ? summary() : describe(zoom); });
   canvas.addEventListener("click", (event) => {
     const box = boxAt(event);
     if (box) zoomTo(box.node);
@@ -173,7 +183,13 @@ function ladogaFlame(tree, unit) {
       zoom = -1;
       refresh();
     },
-    // For tests and other scripts: what is drawn, widest first.
+    // For tests and other scripts: the sum of what is shown, where a frame lies on the graph as parts of its width and
+    // height, and what is drawn, widest first.
+    total: () => after[0],
+    place(part) {
+      const box = boxes.filter((box) => label(box.node).includes(part)).sort((a, b) => b.wide - a.wide)[0];
+      return [(box.x + box.wide / 2) / canvas.clientWidth, ((canvas.rows - 1 - box.row + 0.5) * ROW) / canvas.clientHeight];
+    },
     frames() {
       return boxes.map((box) => ({ name: label(box.node), share: share(after, box.node), before: before ? share(before, box.node) : null }))
         .sort((a, b) => b.share - a.share);

@@ -163,5 +163,10 @@
     flame,
     select(which, fromMs, toMs) { select(which, Math.floor(fromMs / data.cellMs), Math.min(data.cells, Math.ceil(toMs / data.cellMs)) - 1); },
     heat: () => Array.from(heat),
+    // Where the middle of a cell lies on the map, as parts of its width and height.
+    place(at) {
+      const [x, y] = corner(at);
+      return [(x + width / 2) / canvas.clientWidth, (y + CELL_HEIGHT / 2) / canvas.clientHeight];
+    },
   };
 })();

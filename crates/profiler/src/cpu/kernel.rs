@@ -13,8 +13,8 @@ use crate::sys::perf_event::{
     SW_CPU_CLOCK, Target,
 };
 
-/// A ring holds at least 60 samples, and gets at most one per period.
-const SAMPLES_PER_DRAIN: u64 = 25;
+/// A ring holds at least 500 samples, and gets one per period: somebody's.
+const SAMPLES_PER_DRAIN: u64 = 50;
 const DRAIN_INTERVAL_MAX: Duration = Duration::from_millis(100);
 
 pub(super) struct KernelSource {
@@ -61,6 +61,7 @@ impl Source for KernelSource {
                             None => recorder.dropped += 1,
                         }
                     }
+                    // Whose they were is lost as well.
                     Record::Lost(count) => recorder.dropped += count,
                     Record::Sample { .. } | Record::Switch { .. } => {}
                 }

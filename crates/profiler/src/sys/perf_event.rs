@@ -52,8 +52,10 @@ const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
 const IOC_DISABLE: libc::c_ulong = 0x2401;
 const IOC_REFRESH: libc::c_ulong = 0x2402;
 
-/// Of the ring, without the page in front of it. 64 KiB hold 60 of the deepest samples and 400 usual ones.
-const DATA_BYTES: usize = 64 * 1024;
+/// Rings, without the page in front of them. A thread's holds 60 of the deepest samples and 400 usual ones. A core's has
+/// everybody's samples in it, and is as large as the system lets anybody lock (`perf_event_mlock_kb` a core).
+const THREAD_RING_BYTES: usize = 64 * 1024;
+const CORE_RING_BYTES: usize = 512 * 1024;
 const PAGE_BYTES: usize = 4096;
 /// Offsets in `struct perf_event_mmap_page`.
 const DATA_HEAD_AT: usize = 1024;
@@ -89,6 +91,7 @@ pub(crate) enum Target {
 pub(crate) struct PerfEvent {
     file: OwnedFd,
     pages: NonNull<u8>,
+    ring_bytes: usize,
 }
 
 // SAFETY: the mapping belongs to this value alone, and the kernel does not care which thread reads it.
@@ -96,9 +99,9 @@ unsafe impl Send for PerfEvent {}
 
 impl PerfEvent {
     pub(crate) fn open(attributes: &Attributes, target: Target) -> io::Result<Self> {
-        let (thread, cpu): (libc::pid_t, libc::c_int) = match target {
-            Target::Thread(id) => (id as libc::pid_t, -1),
-            Target::Core(index) => (-1, index as libc::c_int),
+        let (thread, cpu, ring_bytes): (libc::pid_t, libc::c_int, usize) = match target {
+            Target::Thread(id) => (id as libc::pid_t, -1, THREAD_RING_BYTES),
+            Target::Core(index) => (-1, index as libc::c_int, CORE_RING_BYTES),
         };
         let no_group: libc::c_int = -1;
         // SAFETY: the structure is as its own `size` says; the call reads it and gives a new descriptor or an error.
@@ -121,7 +124,7 @@ impl PerfEvent {
         let address = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                PAGE_BYTES + DATA_BYTES,
+                PAGE_BYTES + ring_bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
                 file.as_raw_fd(),
@@ -129,7 +132,7 @@ impl PerfEvent {
             )
         };
         match NonNull::new(address.cast::<u8>()) {
-            Some(pages) if address != libc::MAP_FAILED => Ok(PerfEvent { file, pages }),
+            Some(pages) if address != libc::MAP_FAILED => Ok(PerfEvent { file, pages, ring_bytes }),
             _ => Err(io::Error::last_os_error()),
         }
     }
@@ -163,13 +166,13 @@ impl PerfEvent {
         let written = head.load(Ordering::Acquire);
         let read = tail.load(Ordering::Relaxed);
         let wanted = written.wrapping_sub(read) as usize;
-        if wanted > DATA_BYTES {
+        if wanted > self.ring_bytes {
             // Cannot be, and must not make us read elsewhere.
             tail.store(written, Ordering::Release);
             return;
         }
-        let from = read as usize % DATA_BYTES;
-        let first = wanted.min(DATA_BYTES - from);
+        let from = read as usize % self.ring_bytes;
+        let first = wanted.min(self.ring_bytes - from);
         // SAFETY: both ranges lie within the data pages, and the kernel does not write what lies between tail and head.
         unsafe {
             let data = self.pages.as_ptr().add(PAGE_BYTES);
@@ -183,6 +186,6 @@ impl PerfEvent {
 impl Drop for PerfEvent {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, with this length, and nothing refers to it any more.
-        unsafe { libc::munmap(self.pages.as_ptr().cast(), PAGE_BYTES + DATA_BYTES) };
+        unsafe { libc::munmap(self.pages.as_ptr().cast(), PAGE_BYTES + self.ring_bytes) };
     }
 }

@@ -1,5 +1,5 @@
 //! CPU samples from the kernel: its CPU clock, one event and one ring per core. It sees whatever runs there; what is not
-//! ours is thrown away. Why by core and not by thread: docs/decisions/0020.
+//! ours is thrown away. Why by core and not by thread: docs/decisions/0021.
 
 use std::io;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! CPU profiles: by the kernel's events, else by timers in the process. Why: docs/decisions/0020.
+//! CPU profiles: by the kernel's events, else by timers in the process. Why: docs/decisions/0021.
 
 mod kernel;
 pub(crate) mod records;

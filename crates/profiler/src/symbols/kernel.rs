@@ -14,6 +14,11 @@ impl KernelSymbols {
         KernelSymbols(symbols)
     }
 
+    /// Whether the system shows none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn name(&self, address: u64) -> Option<&str> {
         let after = self.0.partition_point(|(start, _)| *start <= address);
         self.0[..after].last().map(|(_, name)| name.as_str())
@@ -41,5 +46,6 @@ mod tests {
         assert_eq!(symbols.name(0xffff_ffff_8100_0100), Some("schedule"));
         assert_eq!(symbols.name(0xffff_ffff_c000_0001), Some("probe"));
         assert_eq!(symbols.name(0xffff_ffff_8000_0000), None);
+        assert!(!symbols.is_empty() && KernelSymbols::parse("0000000000000000 T hidden\n").is_empty());
     }
 }

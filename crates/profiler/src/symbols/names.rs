@@ -77,7 +77,9 @@ impl Namer {
         match symbols.name(address) {
             Some(name) => Frame { kind: FrameKind::Kernel, ..plain(name) },
             None => {
-                self.notes.borrow_mut().insert("the kernel hides its symbols (kptr_restrict)".to_owned());
+                if symbols.is_empty() {
+                    self.notes.borrow_mut().insert("the kernel hides its symbols (kptr_restrict)".to_owned());
+                }
                 Frame { kind: FrameKind::Kernel, ..plain("[kernel]") }
             }
         }

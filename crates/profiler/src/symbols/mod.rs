@@ -12,8 +12,8 @@ use crate::profile::{Frame, FrameKind, Profile, Sample, StackId, StackTable, Thr
 use crate::recorder::Recorder;
 use names::Namer;
 
-/// Where an allocation enters the allocator: what is below that is the profiler's own.
-const ALLOCATOR_ENTRY: &str = "__rustc::__rust_";
+/// How the functions are called by which a program enters its allocator: what is below them is the profiler's own.
+const ALLOCATOR_ENTRIES: [&str; 2] = ["__rust_alloc", "__rust_realloc"];
 /// The frames at the leaf that are the profiler's own: where a sample was taken from inside.
 const OWN_CRATE: &str = "ladoga_profiler::";
 const UNWINDER: &str = "_Unwind_Backtrace";
@@ -66,7 +66,10 @@ fn frames_of_node(
 
 /// How many frames at the leaf are the profiler's own.
 fn own_frames(frames: &[Frame], kind: Kind) -> usize {
-    let entry = frames.iter().position(|frame| frame.function.starts_with(ALLOCATOR_ENTRY));
+    // In whatever module the compiler puts them.
+    let name = |frame: &Frame| frame.function.rsplit("::").next().unwrap_or_default().to_owned();
+    let is_entry = |frame: &Frame| ALLOCATOR_ENTRIES.iter().any(|entry| name(frame).starts_with(entry));
+    let entry = frames.iter().position(is_entry);
     match (kind, entry) {
         (Kind::Alloc, Some(entry)) => entry + 1,
         _ => frames
@@ -96,5 +99,28 @@ impl Threads<'_> {
             self.list.push(Thread { id, name });
             self.list.len() as u32 - 1
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(names: &[&str]) -> Vec<Frame> {
+        names.iter().map(|name| Frame { kind: FrameKind::User, ..Frame::note(name) }).collect()
+    }
+
+    #[test]
+    fn what_is_below_the_allocator_is_left_out() {
+        let own = "ladoga_profiler::memory::count";
+        for entry in ["__rustc::__rust_alloc", "app::__rust_alloc_zeroed", "__rust_realloc"] {
+            assert_eq!(
+                own_frames(&frames(&[own, "app::alloc", entry, "app::main"]), Kind::Alloc),
+                3,
+                "{entry}"
+            );
+            assert_eq!(own_frames(&frames(&["mi_malloc", entry, "app::main"]), Kind::Cpu), 0, "{entry}");
+        }
+        assert_eq!(own_frames(&frames(&[UNWINDER, own, "app::main", own]), Kind::Alloc), 2);
     }
 }

@@ -3,7 +3,7 @@
 //! A connection begins with a [`Hello`] each way. After that, either side asks [`Request`]s and is given a [`Response`]
 //! or a [`Refusal`] for each, in any order. `B` is however the driver holds bytes.
 
-use ladoga_model::Stamp;
+use ladoga_model::{Stamp, Version};
 
 use crate::cell::Cell;
 use crate::failure::Refusal;
@@ -167,6 +167,8 @@ pub struct Listed<B> {
     pub key: B,
     /// Version, expiry, copies.
     pub stamp: Stamp,
+    /// Whether it is a deletion: then this is all of it.
+    pub is_tombstone: bool,
 }
 
 /// The answer to a request.
@@ -175,7 +177,12 @@ pub enum Response<B> {
     /// To a read.
     Read(ReadAnswer<B>),
     /// To a write: it is durable.
-    Written,
+    Written {
+        /// The version that this replica had already, if that one is newer. A coordinator whose clock is behind learns
+        /// it from a quorum, and writes again with a newer version of its own: else the write that was acknowledged
+        /// last would lose to one before it.
+        newer: Option<Version>,
+    },
     /// To a statement.
     Statement(Statement),
     /// To [`Request::Groups`]: one hash for each group of partitions, without tombstones before `dropped_before`.

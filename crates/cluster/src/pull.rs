@@ -59,6 +59,21 @@ enum State {
     Over,
 }
 
+/// A key that is being worked on.
+#[derive(Debug)]
+struct Busy<B> {
+    listed: Listed<B>,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Looking,
+    /// By the request with this number.
+    Fetching(u64),
+    Applying,
+}
+
 /// Progress of a pull, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PullProgress {
@@ -84,14 +99,14 @@ pub struct Pull<B> {
     after: Option<B>,
     is_last_page: bool,
     /// Keys that are being looked up, fetched or written.
-    busy: Vec<(B, Version, u64)>,
+    busy: Vec<Busy<B>>,
     asked: u64,
     /// The request whose answer is no cell.
     waiting_for: u64,
     progress: PullProgress,
 }
 
-impl<B: Clone + PartialEq> Pull<B> {
+impl<B: AsRef<[u8]> + Clone + PartialEq> Pull<B> {
     /// Begins to pull all cells before `before` from `peer`.
     pub fn new(peer: NodeId, before: u64, tree: &HashTree, mut step: impl FnMut(PullStep<B>)) -> Pull<B> {
         let slice = Slice { before, dropped_before: tree.dropped_before() };
@@ -131,8 +146,8 @@ impl<B: Clone + PartialEq> Pull<B> {
         tree: &HashTree,
         mut step: impl FnMut(PullStep<B>),
     ) {
-        if let Some(busy) = self.busy.iter().position(|&(_, _, fetch)| fetch == number && fetch != 0) {
-            return self.fetched(busy, response, &mut step);
+        if let Some(at) = self.busy.iter().position(|busy| busy.stage == Stage::Fetching(number)) {
+            return self.fetched(at, response, tree, &mut step);
         }
         if number != self.waiting_for || matches!(self.state, State::Over) {
             return;
@@ -150,21 +165,27 @@ impl<B: Clone + PartialEq> Pull<B> {
 
     /// This version of a key that was to be looked up is here, or none.
     pub fn found(&mut self, key: &B, version: Option<Version>, mut step: impl FnMut(PullStep<B>)) {
-        let Some(at) = self.busy.iter().position(|(busy, _, fetch)| busy == key && *fetch == 0) else {
-            return;
-        };
-        if version >= Some(self.busy[at].1) {
+        let is_it = |busy: &Busy<B>| busy.listed.key == *key && busy.stage == Stage::Looking;
+        let Some(at) = self.busy.iter().position(is_it) else { return };
+        let Listed { stamp, is_tombstone, .. } = self.busy[at].listed;
+        if version >= Some(stamp.version) {
             self.busy.swap_remove(at);
             return self.go_on(&mut step);
         }
+        if is_tombstone {
+            // Not asked for: by now the peer may have something newer, which is not for this node.
+            self.busy[at].stage = Stage::Applying;
+            return step(PullStep::Apply(key.clone(), Cell { stamp, content: Content::Tombstone }));
+        }
         self.asked += 1;
-        self.busy[at].2 = self.asked;
+        self.busy[at].stage = Stage::Fetching(self.asked);
         step(PullStep::Ask(self.asked, Request::Read { key: key.clone(), want: Want::Value }));
     }
 
     /// A cell was made durable, or not. One that is too old is not missed: this node has it or something newer.
     pub fn applied(&mut self, key: &B, result: Result<(), Refusal>, mut step: impl FnMut(PullStep<B>)) {
-        let Some(at) = self.busy.iter().position(|(busy, _, _)| busy == key) else { return };
+        let is_it = |busy: &Busy<B>| busy.listed.key == *key && busy.stage == Stage::Applying;
+        let Some(at) = self.busy.iter().position(is_it) else { return };
         self.busy.swap_remove(at);
         match result {
             Ok(()) => self.progress.applied += 1,
@@ -261,9 +282,10 @@ impl<B: Clone + PartialEq> Pull<B> {
     /// Looks at the next keys, asks for the next page, or is done.
     fn go_on(&mut self, step: &mut impl FnMut(PullStep<B>)) {
         while self.busy.len() < FETCHES_MAX
-            && let Some(Listed { key, stamp }) = self.page.pop_front()
+            && let Some(listed) = self.page.pop_front()
         {
-            self.busy.push((key.clone(), stamp.version, 0));
+            let key = listed.key.clone();
+            self.busy.push(Busy { listed, stage: Stage::Looking });
             step(PullStep::Look(key));
         }
         if !self.busy.is_empty() || !matches!(self.state, State::Listing) {
@@ -277,23 +299,30 @@ impl<B: Clone + PartialEq> Pull<B> {
         }
     }
 
-    fn fetched(&mut self, at: usize, response: Response<B>, step: &mut impl FnMut(PullStep<B>)) {
-        match response {
-            Response::Read(answer) => match answer.cell {
-                Some(Cell { content: Content::Digest, .. }) => self.fail(PullFailure::Malformed, step),
-                Some(cell) => {
-                    let (key, _, fetch) = &mut self.busy[at];
-                    *fetch = u64::MAX;
-                    step(PullStep::Apply(key.clone(), cell));
-                }
-                // A tombstone that everybody had by now, dropped since it was listed.
-                None => {
-                    self.busy.swap_remove(at);
-                    self.go_on(step);
-                }
-            },
-            Response::Refused(refusal) => self.fail(PullFailure::Refused(refusal), step),
-            _ => self.fail(PullFailure::Malformed, step),
+    fn fetched(
+        &mut self,
+        at: usize,
+        response: Response<B>,
+        tree: &HashTree,
+        step: &mut impl FnMut(PullStep<B>),
+    ) {
+        let cell = match response {
+            Response::Read(answer) => answer.cell,
+            Response::Refused(refusal) => return self.fail(PullFailure::Refused(refusal), step),
+            _ => return self.fail(PullFailure::Malformed, step),
+        };
+        let key = self.busy[at].listed.key.clone();
+        match cell {
+            Some(Cell { content: Content::Digest, .. }) => self.fail(PullFailure::Malformed, step),
+            Some(cell) if tree.may_hold(Partition::of(key.as_ref()), &cell) => {
+                self.busy[at].stage = Stage::Applying;
+                step(PullStep::Apply(key, cell));
+            }
+            // Replaced since it was listed, by something that is not for this node, or that all had and is gone.
+            _ => {
+                self.busy.swap_remove(at);
+                self.go_on(step);
+            }
         }
     }
 }

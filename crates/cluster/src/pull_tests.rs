@@ -70,7 +70,9 @@ impl Peer {
                         slice.has(mark)
                             && self.placement.both_hold(Partition::of(key), [self.id, asker], mark)
                     });
-                let entries = entries.map(|(key, &(stamp, _))| Listed { key: key.clone(), stamp }).collect();
+                let entries = entries
+                    .map(|(key, &(stamp, is_tombstone))| Listed { key: key.clone(), stamp, is_tombstone })
+                    .collect();
                 Response::List { entries, next }
             }
             Request::Read { key, .. } => {
@@ -157,6 +159,48 @@ fn an_empty_node_gets_everything_but_what_is_for_others() {
     assert_eq!(ours.cells, expected);
 }
 
+/// Between the list and the read, the peer got a value that is for itself only. (Found by the simulation, seed 44.)
+#[test]
+fn what_is_not_for_this_node_is_not_taken_even_if_it_came_since_the_list() {
+    let (mut ours, mut theirs) = peers();
+    let of_theirs = |n: &u64| {
+        let partition = Partition::of(format!("key{n}").as_bytes());
+        theirs.placement.position(partition, theirs.id) == 0
+    };
+    let key = format!("key{}", (0..1000).find(of_theirs).expect("there are enough keys")).into_bytes();
+    for is_tombstone in [false, true] {
+        let listed = Stamp::new(Version { timestamp: if is_tombstone { 30 } else { 10 }, node: 0 });
+        theirs.write(&key, listed, is_tombstone);
+        let mut steps = VecDeque::new();
+        let mut pull = Pull::new(theirs.id, u64::MAX, &ours.tree, |step| steps.push_back(step));
+        let mut applied = Vec::new();
+        while let Some(step) = steps.pop_front() {
+            let mut next = Vec::new();
+            match step {
+                PullStep::Ask(number, request) => {
+                    if matches!(request, Request::Read { .. }) {
+                        let version = Version { timestamp: 20, node: 0 };
+                        theirs.write(&key, Stamp { copies: 1, ..Stamp::new(version) }, false);
+                    }
+                    let response = theirs.answer(ours.id, request);
+                    pull.answered(number, response, &ours.tree, |step| next.push(step));
+                }
+                PullStep::Look(key) => pull.found(&key, None, |step| next.push(step)),
+                PullStep::Apply(key, cell) => {
+                    ours.write(&key, cell.stamp, true);
+                    pull.applied(&key, Ok(()), |step| next.push(step));
+                    applied.push(cell);
+                }
+                PullStep::Done => break,
+                PullStep::Failed(failure) => panic!("{failure}"),
+            }
+            steps.extend(next);
+        }
+        let tombstone = Cell { stamp: listed, content: Content::Tombstone };
+        assert_eq!(applied, if is_tombstone { vec![tombstone] } else { vec![] });
+    }
+}
+
 #[test]
 fn a_peer_that_is_too_late_or_talks_nonsense_ends_it() {
     let (ours, _) = peers();
@@ -170,7 +214,7 @@ fn a_peer_that_is_too_late_or_talks_nonsense_ends_it() {
     let refusal = Refusal::OverCapacity;
     assert_eq!(run(Response::Refused(refusal)), Some(PullStep::Failed(PullFailure::Refused(refusal))));
     for nonsense in [
-        Response::Written,
+        Response::Written { newer: None },
         Response::Leaves(vec![]),
         Response::Groups { dropped_before: 0, hashes: vec![0; 255] },
         Response::List { entries: vec![], next: None },

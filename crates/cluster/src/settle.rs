@@ -90,6 +90,8 @@ pub struct Settlement {
     heard: Vec<Option<Statement>>,
     pass: Option<Pass>,
     passes: u64,
+    /// While this node is not whole: what it lost is older than this. Known once all peers were heard.
+    lost_before: Option<u64>,
 }
 
 impl Settlement {
@@ -105,7 +107,7 @@ impl Settlement {
             Durable { incarnation, is_whole: nodes == 1, ..Durable::default() }
         });
         next.met.resize(nodes, Acquaintance::default());
-        Settlement { me, next, persisted, heard: vec![None; nodes], pass: None, passes: 0 }
+        Settlement { me, next, persisted, heard: vec![None; nodes], pass: None, passes: 0, lost_before: None }
     }
 
     /// What is to be on disk.
@@ -154,6 +156,19 @@ impl Settlement {
         if version.timestamp < closed_before { Err(Refusal::TooOld { closed_before }) } else { Ok(()) }
     }
 
+    /// What a client's write that this node takes may be older than, for all that it knows: a timestamp, where the
+    /// version is not after it. It refuses where it cannot say yet.
+    ///
+    /// A replica that takes a write vouches that it has nothing newer. One that lost its data could have had; but what it
+    /// had, a peer gave out or has seen, so it is not after the clocks of all peers when it came back.
+    pub fn doubt(&self, version: Version) -> Result<Option<Version>, Refusal> {
+        if self.persisted.is_whole {
+            return Ok(None);
+        }
+        let lost_before = self.lost_before.ok_or(Refusal::Rebuilding)?;
+        Ok((version.timestamp <= lost_before).then_some(Version { timestamp: lost_before, node: u16::MAX }))
+    }
+
     /// Whether a hint with this version may be kept: not before what this node has closed.
     pub const fn may_hint(&self, version: Version) -> bool {
         version.timestamp >= self.next.closed_before
@@ -176,6 +191,9 @@ impl Settlement {
             self.pass = None;
         }
         self.heard[peer.index()] = Some(statement);
+        if self.lost_before.is_none() && self.peers().all(|peer| self.heard[peer.index()].is_some()) {
+            self.lost_before = self.heard.iter().flatten().map(|statement| statement.clock).max();
+        }
         self.maybe_recognize_newness();
     }
 

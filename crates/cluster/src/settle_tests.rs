@@ -148,6 +148,30 @@ fn a_lost_disk_makes_a_node_pull_everything_before_it_counts() {
     assert!(cluster.nodes[1].is_whole());
 }
 
+/// It acknowledged a write, lost it, and acknowledged an older one, of which nobody who was asked knew that it was. (Found
+/// by the simulation, seed 153.)
+#[test]
+fn a_lost_disk_makes_a_node_doubt_whether_a_write_is_the_newest() {
+    let mut cluster = Cluster::new(3);
+    cluster.talk();
+    cluster.talk();
+    let before = Version { timestamp: cluster.clock, node: 0 };
+    let after = Version { timestamp: cluster.clock + 1, node: 0 };
+    assert_eq!(cluster.nodes[1].doubt(before), Ok(None));
+    cluster.nodes[1] = Settlement::new(NodeId(1), 3, Err(77));
+    cluster.up[2] = false;
+    cluster.talk();
+    assert_eq!(cluster.nodes[1].doubt(after), Err(Refusal::Rebuilding), "one that is away may know more");
+    cluster.up[2] = true;
+    cluster.talk();
+    let doubt =
+        cluster.nodes[1].doubt(before).expect("all were heard").expect("it could have had something newer");
+    assert!(doubt > before && doubt.timestamp == before.timestamp);
+    assert_eq!(cluster.nodes[1].doubt(after), Ok(None));
+    cluster.pull(1);
+    assert_eq!(cluster.nodes[1].doubt(before), Ok(None));
+}
+
 #[test]
 fn a_pass_is_void_when_a_peer_turns_out_to_have_lost_its_disk() {
     let mut cluster = Cluster::new(3);

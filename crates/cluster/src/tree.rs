@@ -16,6 +16,7 @@ use std::sync::Arc;
 use ladoga_model::{HybridClock, Stamp, Version};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::cell::Cell;
 use crate::messages::Slice;
 use crate::nodes::NodeId;
 use crate::placement::{PARTITIONS, Partition, Placement};
@@ -25,8 +26,9 @@ pub const WINDOW_MS: u64 = 30_000;
 /// Windows that are kept apart; older ones are folded. Trees are compared as of a moment that all nodes have closed,
 /// which lags by a minute and by what their clocks are apart.
 const WINDOWS_MAX: usize = 8;
-/// Partitions of a group.
+/// Partitions of a group, and groups.
 const GROUP: usize = 256;
+const _: () = assert!(GROUP * GROUP == PARTITIONS);
 /// From this many entries on, an array is smaller than a map.
 const SPARSE_MAX: usize = PARTITIONS / 4;
 
@@ -156,6 +158,11 @@ impl HashTree {
         }
     }
 
+    /// Whether this node may hold a cell of this partition.
+    pub fn may_hold<V>(&self, partition: Partition, cell: &Cell<V>) -> bool {
+        cell.belongs_on(self.placement.position(partition, self.me))
+    }
+
     /// Leaves tombstones before this timestamp out: every node has them.
     pub fn drop_before(&mut self, timestamp: u64) {
         self.dropped_before = self.dropped_before.max(window_start(timestamp));
@@ -182,11 +189,11 @@ impl HashTree {
         if slice.before < self.folded_before || slice.dropped_before < self.dropped_before {
             return None;
         }
-        let mut leaves = vec![0; PARTITIONS];
-        let classes: Vec<u8> = Partition::all().map(|partition| self.first_class(partition, peer)).collect();
+        let mut pair = PairLeaves { leaves: vec![0; PARTITIONS], touched: [false; GROUP] };
         let mut add = |class: usize, partition: Partition, hash: u64| {
-            if class >= usize::from(classes[partition.index()]) {
-                leaves[partition.index()] ^= hash;
+            if class >= self.first_class(partition, peer) {
+                pair.leaves[partition.index()] ^= hash;
+                pair.touched[partition.index() / GROUP] = true;
             }
         };
         let windows = self.windows.range(..slice.before).map(|(_, change)| change);
@@ -198,13 +205,13 @@ impl HashTree {
                 leaves.each(|partition, hash| add(self.nodes - 1, partition, hash));
             }
         }
-        Some(PairLeaves { leaves })
+        Some(pair)
     }
 
     /// The least number of nodes, counted from 0, that cells of a partition are for if both nodes hold them.
-    fn first_class(&self, partition: Partition, peer: NodeId) -> u8 {
+    fn first_class(&self, partition: Partition, peer: NodeId) -> usize {
         let list = self.placement.preference_list(partition);
-        list.iter().rposition(|&node| node == self.me || node == peer).unwrap_or(0) as u8
+        list.iter().rposition(|&node| node == self.me || node == peer).unwrap_or(0)
     }
 
     fn fold(&mut self) {
@@ -259,16 +266,20 @@ fn cell_hash(key_hash: u64, version: Version) -> u64 {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairLeaves {
     leaves: Vec<u64>,
+    /// Groups that have leaves at all.
+    touched: [bool; GROUP],
 }
 
 impl PairLeaves {
     /// A hash for each group of partitions.
     pub fn groups(&self) -> Vec<u64> {
-        let hash = |group: u8| {
-            let bytes: Vec<u8> = self.group(group).iter().flat_map(|leaf| leaf.to_le_bytes()).collect();
+        let hash = |leaves: &[u64]| {
+            let bytes: Vec<u8> = leaves.iter().flat_map(|leaf| leaf.to_le_bytes()).collect();
             xxh3_64(&bytes)
         };
-        (0..=u8::MAX).map(hash).collect()
+        let empty = hash(&[0; GROUP]);
+        let hash_of = |group| if self.touched[usize::from(group)] { hash(self.group(group)) } else { empty };
+        (0..=u8::MAX).map(hash_of).collect()
     }
 
     /// The leaves of a group.

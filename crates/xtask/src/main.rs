@@ -23,6 +23,7 @@ cargo xtask TASK
   ci           everything that must pass: formatting, clippy, tests, docs, tidy, deny, smokes
   fuzz-smoke   every fuzz target for a moment, on stable Rust
   bench-smoke  every benchmark, tiny
+  sim          whole clusters in simulation; arguments go to it (cargo xtask sim --help)
   help         this text
 ";
 
@@ -39,10 +40,15 @@ type TaskResult = Result<Outcome, String>;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let workspace = Workspace::here();
+    if let [task, rest @ ..] = arguments.as_slice()
+        && task == "sim"
+    {
+        return sim(&workspace, rest);
+    }
     let [task] = arguments.as_slice() else {
         return usage_error("expected exactly one task");
     };
-    let workspace = Workspace::here();
     let result = match task.as_str() {
         "tidy" => tidy::task(&workspace),
         "ci" => ci::task(&workspace),
@@ -62,6 +68,18 @@ fn main() -> ExitCode {
         }
         Err(reason) => {
             eprintln!("{task}: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Optimized, and with all assertions. The exit code is the simulation's own.
+fn sim(workspace: &Workspace, arguments: &[String]) -> ExitCode {
+    let run = ["run", "--quiet", "--profile", "sim", "--package", "ladoga-sim", "--"];
+    match cargo::command(workspace, &run).args(arguments).status() {
+        Ok(status) => ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)),
+        Err(error) => {
+            eprintln!("sim: cannot start cargo: {error}");
             ExitCode::FAILURE
         }
     }

@@ -1,0 +1,156 @@
+//! What must never happen, checked as it would.
+//!
+//! Versions are the witness: if a request ends before another begins, the second must not be older than the first.
+//! That is sufficient for linearizability with the order of versions as the order of effects, whatever becomes of
+//! writes of which the client knows nothing.
+
+use std::collections::BTreeMap;
+
+use ladoga_cluster::{Cell, Content, Replicas};
+use ladoga_model::{Stamp, Version};
+
+pub(crate) type Key = Vec<u8>;
+
+#[derive(Debug, Clone)]
+struct Written {
+    key: Key,
+    value: Option<Vec<u8>>,
+    copies: usize,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Checker {
+    nodes: usize,
+    /// Every version that was ever given out.
+    versions: BTreeMap<Version, Written>,
+    /// The newest version that each node ever made durable.
+    durable: Vec<BTreeMap<Key, Version>>,
+    /// The newest version that a client knows of.
+    floors: BTreeMap<Key, Version>,
+    violation: Option<String>,
+}
+
+impl Checker {
+    pub(crate) fn new(nodes: usize) -> Checker {
+        Checker { nodes, durable: vec![BTreeMap::new(); nodes], ..Checker::default() }
+    }
+
+    /// The first promise that was broken.
+    pub(crate) fn violation(&self) -> Option<&str> {
+        self.violation.as_deref()
+    }
+
+    fn check(&mut self, holds: bool, broken: impl FnOnce() -> String) {
+        if !holds && self.violation.is_none() {
+            self.violation = Some(broken());
+        }
+    }
+
+    /// A coordinator gives out a version.
+    pub(crate) fn stamped(&mut self, key: &Key, stamp: Stamp, value: Option<&Vec<u8>>) {
+        let copies = if stamp.copies == 0 { self.nodes } else { usize::from(stamp.copies) };
+        let written = Written { key: key.clone(), value: value.cloned(), copies };
+        let before = self.versions.insert(stamp.version, written);
+        self.check(before.is_none(), || format!("{:?} was given out twice", stamp.version));
+    }
+
+    /// A node makes a cell durable, at this place of the key's preference list.
+    pub(crate) fn applied(&mut self, node: usize, place: usize, key: &Key, cell: &Cell<Vec<u8>>) {
+        let version = cell.stamp.version;
+        let Some(written) = self.versions.get(&version).cloned() else {
+            return self.check(false, || format!("node {node} has {version:?}, which nobody wrote"));
+        };
+        let value = if let Content::Value(value) = &cell.content { Some(value) } else { None };
+        let is_same = written.key == *key && written.value.as_ref() == value;
+        self.check(is_same, || format!("node {node} has {cell:?}, but {written:?} was written"));
+        let is_copy = value.is_some();
+        self.check(!is_copy || place < written.copies, || {
+            format!("node {node} at place {place} has a copy of {version:?}, which is for {}", written.copies)
+        });
+        let newest = self.durable[node].entry(key.clone()).or_default();
+        *newest = version.max(*newest);
+    }
+
+    /// Whether a node ever had a key.
+    pub(crate) fn ever_held(&self, node: usize, key: &Key) -> bool {
+        self.durable[node].contains_key(key)
+    }
+
+    /// The newest version that a client knows of when its request begins.
+    pub(crate) fn floor(&self, key: &Key) -> Version {
+        self.floors.get(key).copied().unwrap_or_default()
+    }
+
+    /// A client is told that its write succeeded.
+    pub(crate) fn acknowledged(&mut self, key: &Key, replicas: Replicas, version: Version, floor: Version) {
+        let holders = self.durable.iter().filter(|held| held.get(key).is_some_and(|held| *held >= version));
+        let holders = holders.count();
+        self.check(holders >= replicas.ack as usize, || {
+            format!(
+                "a write of {version:?} was acknowledged with {holders} copies, expected {}",
+                replicas.ack
+            )
+        });
+        if is_checked(replicas) {
+            self.check(version > floor, || {
+                let key = key.escape_ascii();
+                format!("{key}: a write got {version:?}, but {floor:?} was known before it began")
+            });
+            self.raise(key, version);
+        }
+    }
+
+    /// A client is told what a key holds.
+    pub(crate) fn read(
+        &mut self,
+        key: &Key,
+        replicas: Replicas,
+        cell: Option<&Cell<Vec<u8>>>,
+        floor: Version,
+    ) {
+        if let Some(cell) = cell {
+            let value = if let Content::Value(value) = &cell.content { Some(value) } else { None };
+            let written = self.versions.get(&cell.stamp.version);
+            let is_same = written.is_some_and(|written| written.value.as_ref() == value);
+            self.check(is_same, || format!("a read gave {cell:?}, which nobody wrote"));
+        }
+        if !is_checked(replicas) {
+            return;
+        }
+        let Some(cell) = cell else { return self.read_nothing(key, floor) };
+        let version = cell.stamp.version;
+        let what = || {
+            let known = if floor == Version::ZERO { "nothing".to_owned() } else { format!("{floor:?}") };
+            format!("{}: a read gave {version:?}, but {known} was known before it began", key.escape_ascii())
+        };
+        self.check(version >= floor, what);
+        self.raise(key, version);
+    }
+
+    /// Nothing may be read where nothing was known, or where something was deleted since.
+    fn read_nothing(&mut self, key: &Key, floor: Version) {
+        if floor == Version::ZERO {
+            return;
+        }
+        let mut deletions = self.versions.range(floor..).filter(|(_, written)| written.value.is_none());
+        match deletions.find(|(_, written)| written.key == *key).map(|(version, _)| *version) {
+            Some(deletion) => self.raise(key, deletion),
+            None => self.check(false, || {
+                format!(
+                    "{}: a read gave nothing, but {floor:?} was known before it began",
+                    key.escape_ascii()
+                )
+            }),
+        }
+    }
+
+    fn raise(&mut self, key: &Key, version: Version) {
+        let floor = self.floors.entry(key.clone()).or_default();
+        *floor = version.max(*floor);
+    }
+}
+
+/// Whether a write and a read like this meet, even if one disk is lost meanwhile.
+fn is_checked(replicas: Replicas) -> bool {
+    replicas.is_quorum() && replicas.ack >= 2
+}

@@ -1,0 +1,146 @@
+//! What a node must not forget beside its cells: the settlement's file, and a file for each hint.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ladoga_cluster::{Acquaintance, Cell, Content, Durable};
+use ladoga_env::{Disk, OpenMode};
+use ladoga_model::{Stamp, Version};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::checker::Key;
+
+const STATE: &str = "/state";
+const HINTS: &str = "/hints";
+
+/// The files of a process.
+pub(crate) struct Keep {
+    disk: Arc<dyn Disk>,
+}
+
+/// A hint as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeptHint {
+    pub(crate) key: Key,
+    pub(crate) cell: Cell<Vec<u8>>,
+}
+
+impl Keep {
+    pub(crate) fn open(disk: Arc<dyn Disk>) -> io::Result<Keep> {
+        disk.create_dir_all(Path::new(STATE))?;
+        disk.create_dir_all(Path::new(HINTS))?;
+        Ok(Keep { disk })
+    }
+
+    pub(crate) fn durable(&self) -> io::Result<Option<Durable>> {
+        let path = Path::new(STATE).join("durable");
+        let Some(bytes) = self.read(&path)? else { return Ok(None) };
+        let words: Vec<u64> = bytes.chunks(8).map(word).collect();
+        let met =
+            words[5..].chunks(2).map(|met| Acquaintance { incarnation: met[0], is_replacement: met[1] != 0 });
+        Ok(Some(Durable {
+            incarnation: words[0],
+            closed_before: words[1],
+            complete_before: words[2],
+            is_whole: words[3] != 0,
+            reserved_before: words[4],
+            met: met.collect(),
+        }))
+    }
+
+    pub(crate) fn keep_durable(&self, durable: &Durable) -> io::Result<()> {
+        let Durable { incarnation, closed_before, complete_before, is_whole, reserved_before, met } = durable;
+        let mut words =
+            vec![*incarnation, *closed_before, *complete_before, u64::from(*is_whole), *reserved_before];
+        words.extend(met.iter().flat_map(|met| [met.incarnation, u64::from(met.is_replacement)]));
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.replace(Path::new(STATE), "durable", &bytes)
+    }
+
+    pub(crate) fn keep_hint(&self, peer: usize, number: u64, hint: &KeptHint) -> io::Result<()> {
+        let Stamp { version, copies, .. } = hint.cell.stamp;
+        let value =
+            if let Content::Value(value) = &hint.cell.content { Some(value.as_slice()) } else { None };
+        let mut bytes = Vec::new();
+        for word in [
+            version.timestamp,
+            u64::from(version.node),
+            u64::from(copies),
+            u64::from(value.is_some()),
+            hint.key.len() as u64,
+        ] {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        bytes.extend_from_slice(&hint.key);
+        bytes.extend_from_slice(value.unwrap_or_default());
+        self.replace(Path::new(HINTS), &format!("{peer}-{number:08}"), &bytes)
+    }
+
+    /// All hints for a peer, in the order of their numbers.
+    pub(crate) fn hints(&self, peer: usize) -> io::Result<Vec<(u64, KeptHint)>> {
+        let mut hints = Vec::new();
+        for name in self.disk.list(Path::new(HINTS))? {
+            let Some((of, number)) = name.split_once('-') else { continue };
+            let Ok(number) = number.parse() else { continue };
+            if of == peer.to_string()
+                && let Some(bytes) = self.read(&Path::new(HINTS).join(&name))?
+            {
+                hints.push((number, decode_hint(&bytes)));
+            }
+        }
+        hints.sort_by_key(|(number, _)| *number);
+        Ok(hints)
+    }
+
+    /// Forgetting need not be durable: a hint that comes back is delivered again.
+    pub(crate) fn forget_hint(&self, peer: usize, number: u64) -> io::Result<()> {
+        self.disk.remove(&Path::new(HINTS).join(format!("{peer}-{number:08}")))
+    }
+
+    /// The content of a file; none where it is not there.
+    fn read(&self, path: &Path) -> io::Result<Option<Vec<u8>>> {
+        let file = match self.disk.open(path, OpenMode::Read) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let mut bytes = vec![0; file.len()? as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        let content = bytes.split_off(8);
+        assert_eq!(word(&bytes), xxh3_64(&content), "{} is not what was written", path.display());
+        Ok(Some(content))
+    }
+
+    /// Replaces a file as a whole, durably.
+    fn replace(&self, dir: &Path, name: &str, content: &[u8]) -> io::Result<()> {
+        let (path, new): (PathBuf, PathBuf) = (dir.join(name), dir.join(format!("{name}.new")));
+        let file = match self.disk.open(&new, OpenMode::CreateNew) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.disk.remove(&new)?;
+                self.disk.open(&new, OpenMode::CreateNew)?
+            }
+            file => file?,
+        };
+        let mut bytes = xxh3_64(content).to_le_bytes().to_vec();
+        bytes.extend_from_slice(content);
+        file.write_all_at(&bytes, 0)?;
+        file.sync_data()?;
+        self.disk.rename(&new, &path)?;
+        self.disk.sync_dir(dir)
+    }
+}
+
+fn word(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[..8]);
+    u64::from_le_bytes(word)
+}
+
+fn decode_hint(bytes: &[u8]) -> KeptHint {
+    let words: Vec<u64> = bytes[..40].chunks(8).map(word).collect();
+    let (key, value) = bytes[40..].split_at(words[4] as usize);
+    let version = Version { timestamp: words[0], node: words[1] as u16 };
+    let stamp = Stamp { copies: words[2] as u8, ..Stamp::new(version) };
+    let content = if words[3] == 0 { Content::Tombstone } else { Content::Value(value.to_vec()) };
+    KeptHint { key: key.to_vec(), cell: Cell { stamp, content } }
+}

@@ -1,0 +1,269 @@
+//! What a node holds: its engine, the tree over it, its clock, and what is settled.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ladoga_cluster::{
+    Cell, CellMark, Content, HashTree, Listed, NodeId, Origin, Partition, Placement, ReadAnswer, Refusal,
+    Response, Settlement, Slice, VERSION_AHEAD_MS_MAX,
+};
+use ladoga_env::{Clock, Env};
+use ladoga_model::{HybridClock, Version};
+use ladoga_storage::{Background, Durability, Engine, Error, Options, StoredCell, WriteBatch, WriteState};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::Bug;
+use crate::checker::{Checker, Key};
+use crate::keep::Keep;
+
+const DATA: &str = "/data";
+/// Small, so that lists have pages.
+const LIST_KEYS: usize = 3;
+const LIST_SCAN: usize = 8;
+
+pub(crate) struct Replica {
+    pub(crate) me: NodeId,
+    pub(crate) placement: Arc<Placement>,
+    pub(crate) tree: HashTree,
+    pub(crate) settlement: Settlement,
+    pub(crate) clock: HybridClock,
+    pub(crate) keep: Keep,
+    pub(crate) checker: Rc<RefCell<Checker>>,
+    pub(crate) bug: Option<Bug>,
+    engine: Engine,
+    wall: Arc<dyn Clock>,
+    last: u64,
+    writes: u64,
+}
+
+fn options() -> Options {
+    Options {
+        background: Background::Manual,
+        memtable_bytes: Some(8 << 10),
+        table_bytes: Some(4 << 10),
+        level_1_bytes: Some(8 << 10),
+        reserve_bytes: Some(0),
+        ..Options::new(16 << 20, Durability::Always)
+    }
+}
+
+fn mark_of(cell: &StoredCell) -> CellMark {
+    CellMark { stamp: cell.stamp, is_tombstone: cell.value.is_none() }
+}
+
+impl Replica {
+    /// Opens what is on the disk. The error is for people: the machine tries again.
+    pub(crate) fn open(
+        env: Env,
+        me: NodeId,
+        placement: Arc<Placement>,
+        nodes: usize,
+        checker: Rc<RefCell<Checker>>,
+        bug: Option<Bug>,
+    ) -> Result<Replica, String> {
+        let keep = Keep::open(env.disk.clone()).map_err(|error| error.to_string())?;
+        let found = keep.durable().map_err(|error| error.to_string())?;
+        let incarnation = env.rng.next_u64() | 1;
+        let wall = env.clock.clone();
+        let engine = Engine::open(env, Path::new(DATA), options()).map_err(|error| error.to_string())?;
+        let settlement = Settlement::new(me, nodes, found.ok_or(incarnation));
+        let mut tree = HashTree::new(placement.clone(), nodes, me);
+        let mut range = engine.snapshot().range(b"", None);
+        while let Some((key, cell)) = range.next_cell().map_err(|error| error.to_string())? {
+            tree.replaced(xxh3_64(&key), None, mark_of(&cell));
+        }
+        let last = engine.last_timestamp().max(settlement.clock_floor());
+        let clock = HybridClock::after(last);
+        Ok(Replica {
+            me,
+            placement,
+            tree,
+            settlement,
+            clock,
+            keep,
+            checker,
+            bug,
+            engine,
+            wall,
+            last,
+            writes: 0,
+        })
+    }
+
+    /// The clock of this node, without taking a timestamp.
+    pub(crate) fn now(&self) -> u64 {
+        self.last.max(HybridClock::at_wall_ms(self.wall.wall_ms()))
+    }
+
+    pub(crate) fn monotonic_ms(&self) -> u64 {
+        self.wall.monotonic_ns() / 1_000_000
+    }
+
+    /// The version of a write that begins now; none where it could have been given out before.
+    pub(crate) fn next_version(&mut self) -> Option<Version> {
+        let timestamp = self.clock.next(self.wall.wall_ms());
+        self.last = timestamp;
+        self.settlement.may_give(timestamp).then_some(Version { timestamp, node: self.me.0 })
+    }
+
+    /// Takes note of a timestamp of another node.
+    pub(crate) fn observe(&mut self, timestamp: u64) -> Result<(), Refusal> {
+        let observed = self.clock.observe(timestamp, self.wall.wall_ms(), VERSION_AHEAD_MS_MAX);
+        observed.map_err(Refusal::ClockAhead)?;
+        self.last = self.last.max(timestamp);
+        Ok(())
+    }
+
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.engine.write_state() == WriteState::Poisoned
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.settlement.is_whole() || self.bug == Some(Bug::VouchWhileRebuilding)
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<StoredCell>, Refusal> {
+        self.engine.get_cell(key).map_err(|error| refusal(&error))
+    }
+
+    pub(crate) fn read(&self, key: &[u8], digest: bool) -> Result<ReadAnswer<Vec<u8>>, Refusal> {
+        let Some(stored) = self.get(key)? else {
+            return Ok(ReadAnswer { cell: None, is_whole: self.is_whole() });
+        };
+        let content = match stored.value {
+            None => Content::Tombstone,
+            Some(_) if digest => Content::Digest,
+            Some(value) => Content::Value(value.read().map_err(|error| refusal(&error))?.to_vec()),
+        };
+        let cell = Some(Cell { stamp: stored.stamp, content });
+        Ok(ReadAnswer { cell, is_whole: self.is_whole() })
+    }
+
+    /// Makes a cell durable, unless there is a newer one: then that one's version is the answer.
+    pub(crate) fn apply(
+        &mut self,
+        key: &Key,
+        cell: &Cell<Vec<u8>>,
+        origin: Origin,
+    ) -> Result<Option<Version>, Refusal> {
+        let version = cell.stamp.version;
+        self.observe(version.timestamp)?;
+        self.settlement.admit(version, origin)?;
+        let doubt = if origin == Origin::Client { self.settlement.doubt(version)? } else { None };
+        self.writes += 1;
+        if self.bug == Some(Bug::AckWithoutWriting) && self.writes.is_multiple_of(7) {
+            return Ok(None);
+        }
+        let old = self.get(key)?;
+        let newest = old.as_ref().map_or(Version::ZERO, |old| old.stamp.version);
+        if newest >= version {
+            return Ok((newest > version).then_some(newest).max(doubt));
+        }
+        let mut batch = WriteBatch::new();
+        match &cell.content {
+            Content::Value(value) => batch.put(key, cell.stamp, value),
+            Content::Tombstone => batch.delete(key, cell.stamp),
+            Content::Digest => panic!("digests are not written"),
+        }
+        self.engine.write(batch).map_err(|error| refusal(&error))?;
+        let is_tombstone = matches!(cell.content, Content::Tombstone);
+        let mark = CellMark { stamp: cell.stamp, is_tombstone };
+        self.tree.replaced(xxh3_64(key), old.as_ref().map(mark_of), mark);
+        let place = self.placement.position(Partition::of(key), self.me);
+        self.checker.borrow_mut().applied(self.me.index(), place, key, cell);
+        Ok(doubt)
+    }
+
+    /// Lets go of tombstones that may go, and does a little of what a background does.
+    pub(crate) fn maintain(&mut self, seals: bool) {
+        let droppable = self.settlement.droppable_before();
+        self.tree.drop_before(droppable);
+        self.engine.settle_before(droppable);
+        if self.bug == Some(Bug::DropTombstonesByTime) {
+            self.engine.settle_before(self.now() - HybridClock::at_wall_ms(5_000));
+        }
+        // What fails here shows when it is asked for: the store is poisoned, or its power is gone.
+        if seals {
+            let _ = self.engine.seal();
+        }
+        for _ in 0..3 {
+            let _ = self.engine.step();
+        }
+    }
+
+    /// Makes durable what the settlement wants to be.
+    pub(crate) fn maybe_persist(&mut self) {
+        if self.settlement.is_dirty() {
+            let durable = self.settlement.durable().clone();
+            if self.keep.keep_durable(&durable).is_ok() {
+                self.settlement.persisted(durable);
+            }
+        }
+    }
+
+    pub(crate) fn groups(&self, asker: NodeId, slice: Slice) -> Response<Key> {
+        let dropped_before = slice.dropped_before.max(self.tree.dropped_before());
+        match self.tree.pair(asker, Slice { dropped_before, ..slice }) {
+            Some(leaves) => Response::Groups { dropped_before, hashes: leaves.groups() },
+            None => Response::Refused(Refusal::OverCapacity),
+        }
+    }
+
+    pub(crate) fn leaves(&self, asker: NodeId, slice: Slice, groups: &[u8]) -> Response<Key> {
+        match self.tree.pair(asker, slice) {
+            Some(leaves) => {
+                Response::Leaves(groups.iter().flat_map(|&group| leaves.group(group)).copied().collect())
+            }
+            None => Response::Refused(Refusal::OverCapacity),
+        }
+    }
+
+    pub(crate) fn list(
+        &self,
+        asker: NodeId,
+        slice: Slice,
+        partitions: &[Partition],
+        after: Option<&Key>,
+    ) -> Result<Response<Key>, Refusal> {
+        let start = after.map_or_else(Vec::new, |key| [key.as_slice(), &[0]].concat());
+        let mut range = self.engine.snapshot().range(&start, None);
+        let mut entries = Vec::new();
+        for scanned in 1.. {
+            let Some((key, cell)) = range.next_cell().map_err(|error| refusal(&error))? else { break };
+            let (partition, mark) = (Partition::of(&key), mark_of(&cell));
+            let is_named = partitions.is_empty() || partitions.binary_search(&partition).is_ok();
+            let is_theirs = self.placement.both_hold(partition, [self.me, asker], mark);
+            if is_named && slice.has(mark) && is_theirs {
+                entries.push(Listed {
+                    key: key.to_vec(),
+                    stamp: cell.stamp,
+                    is_tombstone: mark.is_tombstone,
+                });
+            }
+            if entries.len() == LIST_KEYS || scanned == LIST_SCAN {
+                return Ok(Response::List { entries, next: Some(key.to_vec()) });
+            }
+        }
+        Ok(Response::List { entries, next: None })
+    }
+
+    /// Every cell, for the comparison at the end.
+    pub(crate) fn cells(&self) -> Vec<(Key, CellMark)> {
+        let mut range = self.engine.snapshot().range(b"", None);
+        let mut cells = Vec::new();
+        while let Ok(Some((key, cell))) = range.next_cell() {
+            cells.push((key.to_vec(), mark_of(&cell)));
+        }
+        cells
+    }
+}
+
+fn refusal(error: &Error) -> Refusal {
+    match error {
+        error if error.is_disk_full() => Refusal::NoRoom,
+        error if error.is_corruption() => Refusal::Unreadable,
+        _ => Refusal::StoreFailed,
+    }
+}

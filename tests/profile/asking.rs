@@ -88,7 +88,7 @@ fn one_of_a_kind_is_taken_at_a_time() {
 }
 
 /// An address of this machine that is not on the loopback.
-fn other_address(port: u16) -> Option<SocketAddr> {
+pub(crate) fn other_address(port: u16) -> Option<SocketAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     // Connecting a datagram socket sends nothing, and chooses the address that packets would leave from.
     socket.connect("192.0.2.1:9").ok()?;

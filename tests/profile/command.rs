@@ -2,9 +2,9 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 
-use crate::asking::{begin, kinds};
+use crate::asking::{begin, kinds, other_address};
 use crate::load::Load;
-use crate::support::{Directory, Ladoga, Node, Outcome, Port, files_below};
+use crate::support::{Directory, Ladoga, Launch, Node, Outcome, Port, files_below};
 
 fn run(url: &str, directory: &Directory, arguments: &[&str]) -> Outcome {
     Ladoga::new(["profile", "--url", url].iter().chain(arguments)).current_dir(directory.path()).run()
@@ -92,6 +92,15 @@ fn what_does_not_work_says_why_and_leaves_nothing() {
     let taken = begin(&node, "cpu");
     run(&node.url(), &directory, &["-o", "a.svg"]).expect_failure(1, &["already being taken"]);
     drop(taken);
+
+    let open = Launch::new().on_all_addresses().start();
+    match other_address(open.address().port()) {
+        Some(address) => {
+            let url = format!("http://{address}");
+            run(&url, &directory, &["-o", "a.svg"]).expect_failure(1, &["loopback"]);
+        }
+        None => eprintln!("skipped in part: this machine has no address but the loopback"),
+    }
 
     fs::create_dir(directory.path().join("folder.svg")).expect("a folder");
     run(&node.url(), &directory, &["-o", "folder.svg"]).expect_failure(1, &["folder.svg", "directory"]);

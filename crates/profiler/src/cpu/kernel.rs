@@ -61,8 +61,10 @@ impl Source for KernelSource {
                             None => recorder.dropped += 1,
                         }
                     }
-                    // Whose they were is lost as well.
-                    Record::Lost(count) => recorder.dropped += count,
+                    Record::Lost(count) => {
+                        recorder.dropped += count;
+                        recorder.note_once("what was lost may have been another process's");
+                    }
                     Record::Sample { .. } | Record::Switch { .. } => {}
                 }
             }

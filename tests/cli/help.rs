@@ -1,6 +1,7 @@
 use crate::support::Ladoga;
 
-const COMMANDS: [&str; 9] = ["serve", "get", "put", "delete", "range", "status", "bench", "profile", "check"];
+const COMMANDS: [&str; 10] =
+    ["serve", "get", "put", "delete", "range", "status", "bench", "profile", "lab", "check"];
 
 #[test]
 fn help_names_every_command() {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::bench::run_built_in;
+use crate::bench::built_in;
 use crate::cli::{Options, format_metric, format_time_us};
 use crate::error::Outcome;
 use crate::report::Live;
@@ -58,8 +58,8 @@ pub(crate) fn find(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCod
     println!("{:>10}{:>12}{:>11}{:>11}{:>11}{:>11}  ", "rate", "answered/s", "p50", "p99", "p99.9", "max");
     let (mut search, mut rows) = (Search::default(), Vec::new());
     while let Some(rate) = search.next() {
-        let mut live = Live::new(options.duration);
-        let outcome = run_built_in(options, Some(rate), stop, &mut live, &mut || io::Result::Ok(()))?;
+        let mut live = Live::new(options.duration_ms);
+        let outcome = built_in(options, Some(rate)).run(stop, &mut live, &mut || io::Result::Ok(()))?;
         live.clear();
         if stop.load(Ordering::Relaxed) {
             println!("interrupted");

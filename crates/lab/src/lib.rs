@@ -2,6 +2,8 @@
 //!
 //! - `bench`: the command, from its arguments to its exit code
 //! - `cli`: what a person types
+//! - `load`: one run of the load generator
+//! - `fill`: writes every key before it is read
 //! - `engine`: threads, sockets, event loops
 //! - `schedule`: when each request of an open loop is due
 //! - `http`: where a request ends, and what an answer was
@@ -10,22 +12,34 @@
 //! - `stats`: what a run found
 //! - `slo`, `knee`: bounds, and the highest rate that holds them
 //! - `report`: text, JSON, histogram log, live view
+//! - `campaign`: `ladoga lab run`: a node of its own, run after run
+//! - `record`: what a report holds
+//! - `page`: the report as one HTML file
+//! - `compare`: what changed between two reports
 #![forbid(unsafe_code)]
 
 mod bench;
+mod campaign;
 mod cli;
 mod clock;
+mod compare;
 mod engine;
 mod error;
 mod files;
+mod fill;
 mod http;
 mod knee;
+mod load;
+mod page;
+mod record;
 mod report;
 mod schedule;
 mod script;
 mod slo;
 mod stats;
+mod stop;
 mod workload;
 
 pub use bench::bench;
+pub use campaign::{LabOptions as LabArguments, lab};
 pub use cli::Options as BenchArguments;

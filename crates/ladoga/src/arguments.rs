@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Bench(Box<ladoga_lab::BenchArguments>),
     /// Say where a running node spends its time, as a flame graph or a heat map
     Profile(ProfileArguments),
+    /// Run workloads, profile them, write a report; compare two reports
+    Lab(Box<ladoga_lab::LabArguments>),
     /// Verify a data directory, offline
     Check(CheckArguments),
 }

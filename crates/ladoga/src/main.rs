@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         Command::Status(node) => commands::status(&node),
         Command::Bench(arguments) => return ladoga_lab::bench(&arguments),
         Command::Profile(arguments) => commands::profile(&arguments),
+        Command::Lab(arguments) => return ladoga_lab::lab(&arguments),
         Command::Check(arguments) => commands::check(&arguments),
     };
     match outcome {

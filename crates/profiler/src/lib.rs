@@ -31,7 +31,7 @@ mod wait;
 pub use error::ProfileError;
 pub use options::{FREQUENCY_HZ_MAX, FREQUENCY_HZ_MIN, Kind, Mechanism, Options};
 pub use profile::{Frame, FrameKind, Profile, Sample, StackId, StackTable, Thread};
-pub use render::{Folded, Format, difference_svg};
+pub use render::{FLAME_SCRIPT, Folded, Format, difference_svg};
 pub use session::{Claim, Profiler, Session};
 pub use stack::FRAME_POINTERS;
 pub use sys::allocator::ProfilingAllocator;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::target::Target;
-use super::units::{parse_count, parse_seconds, parse_size};
+use super::units::{parse_count, parse_ms, parse_size};
 use crate::slo::Slo;
 use crate::workload::{Distribution, Name};
 
@@ -14,7 +14,7 @@ unit (1k, 1M, 1G), times too (30, 10s, 2m, 1h).
 
 Examples:
   ladoga bench -t1 -c1 -R 20000 -d 1m -L --workload put http://127.0.0.1:8080
-  ladoga bench -t2 -c64 -d 10s --latency --workload get --keys 100k http://127.0.0.1:8080
+  ladoga bench -t2 -c64 -d 10s --latency --workload get --keys 100k --fill http://127.0.0.1:8080
   ladoga bench -t1 -c4 -R 2000 -d 30s -L -s put.lua http://127.0.0.1:8080 -- for the script
   ladoga bench -t1 -c8 -R 10k --slo 'p99<5ms,errors<0.1%' --json run.json --workload ycsb-a http://127.0.0.1:8080
   ladoga bench -t2 -c64 -d 5s --find-knee --slo 'p99<5ms' --workload get-hot http://127.0.0.1:8080
@@ -31,8 +31,8 @@ pub struct Options {
     #[arg(short = 'c', long, value_name = "N", default_value = "10", value_parser = parse_count)]
     pub(crate) connections: u64,
     /// How long to run
-    #[arg(short = 'd', long, value_name = "TIME", default_value = "10s", value_parser = parse_seconds)]
-    pub(crate) duration: u64,
+    #[arg(short = 'd', long = "duration", value_name = "TIME", default_value = "10s", value_parser = parse_ms)]
+    pub(crate) duration_ms: u64,
     /// Threads to use
     #[arg(short = 't', long, value_name = "N", default_value = "2", value_parser = parse_count)]
     pub(crate) threads: u64,
@@ -55,19 +55,25 @@ pub struct Options {
     #[arg(short = 'B', long = "batch_latency", alias = "batch-latency")]
     pub(crate) batch_latency: bool,
     /// Give a request up after so long
-    #[arg(short = 'T', long, value_name = "TIME", default_value = "2s", value_parser = parse_seconds)]
-    pub(crate) timeout: u64,
+    #[arg(short = 'T', long = "timeout", value_name = "TIME", default_value = "2s", value_parser = parse_ms)]
+    pub(crate) timeout_ms: u64,
     /// Built-in workload instead of a script
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) workload: Option<Name>,
     #[command(flatten)]
     pub(crate) knobs: Knobs,
+    /// Write every key of the workload before the run, so that reads find something
+    #[arg(long, requires = "workload")]
+    pub(crate) fill: bool,
     /// Write the result as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// Write an HdrHistogram interval log, one line a second
     #[arg(long, value_name = "FILE")]
     pub(crate) hdr: Option<PathBuf>,
+    /// Write a report of the run: one HTML file with charts
+    #[arg(long, value_name = "FILE", conflicts_with = "find_knee")]
+    pub(crate) html: Option<PathBuf>,
     /// Bounds that must hold, as `p99<5ms,errors<0.1%`; exit code 1 where one does not
     #[arg(long, value_name = "BOUNDS", value_parser = Slo::parse)]
     pub(crate) slo: Option<Slo>,
@@ -117,10 +123,18 @@ impl Options {
         if self.knobs.value.is_some_and(|bytes| bytes > VALUE_BYTES_MAX) {
             return Err(format!("a value has at most {VALUE_BYTES_MAX} bytes"));
         }
+        if self.fill && self.keys_to_fill().is_none() {
+            return Err("--fill has no end with this workload: say with --keys how many".to_owned());
+        }
         if self.find_knee && self.rate.is_some() {
             return Err("--find-knee chooses the rate itself: leave -R out".to_owned());
         }
         Ok(())
+    }
+
+    /// How many keys the workload has; none where there is no workload or no end of them.
+    pub(crate) fn keys_to_fill(&self) -> Option<u64> {
+        self.workload.and_then(|name| self.knobs.keys.or(name.default_keys()))
     }
 
     /// Whether any percentiles are to be printed.
@@ -164,17 +178,23 @@ mod tests {
     #[test]
     fn command_lines_of_wrk_and_wrk2_are_taken_unchanged() {
         let wrk2 = parsed("-t 1 -c 1 -R 20000 -d 1m -s put.lua -L http://localhost:8080").unwrap();
-        assert_eq!((wrk2.threads, wrk2.connections, wrk2.rate, wrk2.duration), (1, 1, Some(20_000), 60));
+        assert_eq!(
+            (wrk2.threads, wrk2.connections, wrk2.rate, wrk2.duration_ms),
+            (1, 1, Some(20_000), 60_000)
+        );
         assert!(wrk2.latency && wrk2.script == Some("put.lua".into()));
         let glued =
             parsed("--latency -c4 -d2m -t1 -R20k -T3s -HA:b -s scripts/put.lua http://localhost:8088")
                 .unwrap();
-        assert_eq!((glued.threads, glued.connections, glued.rate, glued.duration), (1, 4, Some(20_000), 120));
-        assert_eq!((glued.timeout, glued.headers), (3, vec![("A".to_owned(), "b".to_owned())]));
+        assert_eq!(
+            (glued.threads, glued.connections, glued.rate, glued.duration_ms),
+            (1, 4, Some(20_000), 120_000)
+        );
+        assert_eq!((glued.timeout_ms, glued.headers), (3_000, vec![("A".to_owned(), "b".to_owned())]));
         let with_arguments = parsed("-t1 -c2 -s a.lua http://a -- 10 --x -y").unwrap();
         assert_eq!(with_arguments.arguments, ["10", "--x", "-y"]);
         let url_first = parsed("http://a -LU -d 3").unwrap();
-        assert!(url_first.latency && url_first.u_latency && url_first.duration == 3);
+        assert!(url_first.latency && url_first.u_latency && url_first.duration_ms == 3_000);
         assert_eq!(url_first.target.url, "http://a");
     }
 
@@ -203,6 +223,7 @@ mod tests {
             ("-c 1 -t 2 http://a", "number of connections must be >= threads"),
             ("-t 2000 -c 2000 http://a", "at most 1024 threads"),
             ("--find-knee -R 5 http://a", "leave -R out"),
+            ("--workload put --fill http://a", "has no end"),
             ("--workload put --value 65M http://a", "at most 67108864 bytes"),
         ] {
             assert!(parsed(line).unwrap().check().unwrap_err().contains(reason), "{line}");

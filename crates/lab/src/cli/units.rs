@@ -24,16 +24,22 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
         .and_then(|count| if count > 0 { Ok(count) } else { Err("must be more than 0".to_owned()) })
 }
 
-/// `30`, `10s`, `2m`, `1h`, in seconds.
-pub(crate) fn parse_seconds(text: &str) -> Result<u64, String> {
-    let wanted = || format!("`{text}` is no time such as 30, 10s, 2m or 1h");
-    match scan(text, 60, "s", &["m", "h"]) {
+/// `30`, `10s`, `2m`, `1h`, in milliseconds; `500ms` too, which wrk does not have.
+pub(crate) fn parse_ms(text: &str) -> Result<u64, String> {
+    let wanted = || format!("`{text}` is no time such as 30, 10s, 2m, 1h or 500ms");
+    let ms = match text.strip_suffix("ms") {
+        Some(digits) => scan(digits, 1, "", &[]),
+        None => scan(text, 60, "s", &["m", "h"]).and_then(|seconds| seconds.checked_mul(1000)),
+    };
+    match ms {
         Some(0) => Err("must be more than 0".to_owned()),
-        // A hundred years: more does not fit into nanoseconds with room to spare.
-        Some(seconds) if seconds <= 100 * 366 * 24 * 3600 => Ok(seconds),
+        Some(ms) if ms <= TIME_MS_MAX => Ok(ms),
         _ => Err(wanted()),
     }
 }
+
+/// A hundred years: more does not fit into nanoseconds with room to spare.
+const TIME_MS_MAX: u64 = 100 * 366 * 24 * 3600 * 1000;
 
 /// `100`, `1KiB`, `4k`, `1MiB`, in bytes.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
@@ -72,6 +78,9 @@ pub(crate) fn format_time_us(micros: f64) -> String {
 }
 
 pub(crate) fn format_time_s(seconds: f64) -> String {
+    if seconds < 1.0 {
+        return format!("{:.0}ms", seconds * 1000.0);
+    }
     format(seconds, 60.0, "s", &["m", "h"], 0)
 }
 
@@ -85,17 +94,20 @@ mod tests {
             ["20000", "20k", "1M", "0"].map(|text| parse_metric(text).unwrap()),
             [20_000, 20_000, 1_000_000, 0]
         );
-        assert_eq!(["30", "10s", "2m", "1h"].map(|text| parse_seconds(text).unwrap()), [30, 10, 120, 3600]);
+        assert_eq!(
+            ["30", "10s", "2m", "250ms"].map(|text| parse_ms(text).unwrap()),
+            [30_000, 10_000, 120_000, 250]
+        );
         assert_eq!(
             ["100", "4KiB", "4k", "1MB"].map(|text| parse_size(text).unwrap()),
             [100, 4096, 4096, 1 << 20]
         );
         for text in ["", "k", "-1", "1.5k", "10x", "99999999999999999999", "1 k"] {
             assert!(parse_metric(text).is_err(), "{text}");
-            assert!(parse_seconds(text).is_err(), "{text}");
+            assert!(parse_ms(text).is_err(), "{text}");
         }
-        assert!(parse_count("0").is_err() && parse_seconds("0").is_err());
-        assert!(parse_seconds("9999999999h").is_err());
+        assert!(parse_count("0").is_err() && parse_ms("0").is_err());
+        assert!(parse_ms("9999999999h").is_err());
     }
 
     #[test]

@@ -11,16 +11,19 @@ use super::worker::Worker;
 use super::{Plan, Station};
 use crate::clock::Clock;
 use crate::error::{LabError, Outcome};
-use crate::stats::{self, Interval, Recorder, Second, Seconds, StealMeter, ThreadOutcome};
+use crate::stats::{self, Interval, Over, Recorder, Second, Seconds, StealMeter, ThreadOutcome};
 
 /// How often the intervals that threads handed over are looked at.
 const COLLECT: Duration = Duration::from_millis(50);
 /// Empty intervals that each thread has ready.
 const INTERVALS_READY: usize = 2;
 
-/// Sees each second of a run as soon as it is over.
+/// Sees each second of a run as soon as it is over, and its intervals before it.
 pub(crate) trait Watcher {
     fn second(&mut self, second: &Second, latencies: &Histogram<u64>);
+
+    /// `number` counts intervals from the start of the run.
+    fn interval(&mut self, _number: u64, _latencies: &Histogram<u64>) {}
 }
 
 enum Event {
@@ -113,10 +116,7 @@ impl Crew {
             self.stop.store(true, Ordering::Relaxed);
             return Err(error);
         }
-        for (second, latencies) in seconds.finish() {
-            watcher.second(&second, &latencies);
-            series.push(second);
-        }
+        tell(seconds.finish(), &mut series, watcher);
         let mut outcome = stats::Outcome::of_threads(self.plan.rate, done);
         outcome.steal_share = steal.share();
         outcome.seconds = series;
@@ -127,10 +127,7 @@ impl Crew {
     fn collect(&self, seconds: &mut Seconds, series: &mut Vec<Second>, watcher: &mut dyn Watcher) {
         let mut next_return = self.returns.iter().cycle();
         while let Ok(mut interval) = self.intervals.try_recv() {
-            if let Some((second, latencies)) = seconds.add(&interval) {
-                watcher.second(&second, &latencies);
-                series.push(second);
-            }
+            tell(seconds.add(&interval), series, watcher);
             interval.clear();
             if let Some(back) = next_return.next() {
                 let _ = back.send(interval); // A thread that is done needs no more.
@@ -143,6 +140,18 @@ impl Crew {
         drop(self.starts);
         for thread in self.threads {
             let _ = thread.join(); // A thread that panicked has shown as lost.
+        }
+    }
+}
+
+fn tell(over: Vec<Over>, series: &mut Vec<Second>, watcher: &mut dyn Watcher) {
+    for over in over {
+        match over {
+            Over::Interval(number, latencies) => watcher.interval(number, &latencies),
+            Over::Second(second, latencies) => {
+                watcher.second(&second, &latencies);
+                series.push(second);
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::engine::Watcher;
 use crate::error::{LabError, Outcome};
-use crate::stats::{self, Class, INTERVAL_NS, Limit, Second};
+use crate::stats::{self, Class, Limit, SECOND_NS, Second};
 use crate::{clock, files};
 
 /// What the percentiles of the JSON are.
@@ -133,8 +133,8 @@ impl HdrLog {
             .with_max_value_divisor(1_000_000.0)
             .begin_log_with(&mut file, &mut serializer)?;
         for (number, latencies) in &self.lines {
-            let start = Duration::from_nanos(number * INTERVAL_NS);
-            log.write_histogram(latencies, start, Duration::from_nanos(INTERVAL_NS), None)
+            let start = Duration::from_nanos(number * SECOND_NS);
+            log.write_histogram(latencies, start, Duration::from_nanos(SECOND_NS), None)
                 .map_err(|error| io::Error::other(format!("{error:?}")))?;
         }
         file.flush()

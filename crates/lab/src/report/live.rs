@@ -6,21 +6,24 @@ use crate::cli::{format_metric, format_time_us};
 use crate::engine::Watcher;
 use crate::stats::Second;
 
-/// One line on a terminal that follows the run, and that is gone when the result is printed. It is drawn on standard
-/// error, and only where standard output is a terminal too: then nobody reads it but a person.
+/// Where nobody sees a terminal, a plain line follows the run once in so many seconds.
+const PLAIN_EVERY_S: u64 = 10;
+
+/// One line on a terminal that follows the run, and that is gone when the result is printed; a plain line now and then
+/// elsewhere. All of it is on standard error: standard output has wrk's text and nothing else.
 pub(crate) struct Live {
-    is_on: bool,
+    is_terminal: bool,
     seconds: u64,
 }
 
 impl Live {
-    /// For a run of so many seconds.
-    pub(crate) fn new(seconds: u64) -> Self {
-        Self { is_on: std::io::stdout().is_terminal() && std::io::stderr().is_terminal(), seconds }
+    /// For a run of so many milliseconds.
+    pub(crate) fn new(duration_ms: u64) -> Self {
+        Self { is_terminal: std::io::stderr().is_terminal(), seconds: duration_ms.div_ceil(1000) }
     }
 
     pub(crate) fn clear(&self) {
-        if self.is_on {
+        if self.is_terminal {
             eprint!("\r\x1b[2K");
         }
     }
@@ -28,9 +31,12 @@ impl Live {
 
 impl Watcher for Live {
     fn second(&mut self, second: &Second, _latencies: &Histogram<u64>) {
-        if self.is_on {
+        let is_last = second.number + 1 >= self.seconds;
+        if self.is_terminal {
             eprint!("\r\x1b[2K{}", line(second, self.seconds));
             let _ = std::io::stderr().flush(); // A terminal that is gone needs no live view.
+        } else if (second.number + 1).is_multiple_of(PLAIN_EVERY_S) && !is_last {
+            eprintln!("{}", line(second, self.seconds));
         }
     }
 }

@@ -20,8 +20,14 @@ pub(crate) fn print_notes(outcome: &Outcome, out: &mut dyn Write) -> io::Result<
         )?;
     }
     print_classes(outcome, out)?;
+    if outcome.count(Class::NotFound) * 2 > outcome.complete {
+        writeln!(
+            out,
+            "note: most keys were not there, so most reads read nothing; --fill writes them first"
+        )?;
+    }
     for limit in outcome.limits() {
-        writeln!(out, "note: {}", in_words(limit))?;
+        writeln!(out, "note: {}", limit_in_words(limit))?;
     }
     let idle = outcome.seconds.iter().filter(|second| second.completed == 0).count();
     // The last interval is seldom a whole one.
@@ -47,7 +53,7 @@ fn print_classes(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn in_words(limit: Limit) -> String {
+pub(crate) fn limit_in_words(limit: Limit) -> String {
     match limit {
         Limit::Cpu(share) => format!(
             "the generator was the limit: a thread of it used {:.0} % of a core; more threads (-t) may show more",

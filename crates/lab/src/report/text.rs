@@ -11,14 +11,14 @@ use crate::stats::{Outcome, in_micros};
 /// What is known before the run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Header<'a> {
-    pub(crate) duration_s: u64,
+    pub(crate) duration_ms: u64,
     pub(crate) url: &'a str,
     pub(crate) threads: u64,
     pub(crate) connections: u64,
 }
 
 pub(crate) fn print_header(header: Header<'_>, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "Running {} test @ {}", format_time_s(header.duration_s as f64), header.url)?;
+    writeln!(out, "Running {} test @ {}", format_time_s(header.duration_ms as f64 / 1000.0), header.url)?;
     writeln!(out, "  {} threads and {} connections", header.threads, header.connections)
 }
 

@@ -47,7 +47,7 @@ fn printed(header: Header<'_>, outcome: &Outcome, percentiles: bool, uncorrected
 }
 
 const HEADER: Header<'static> =
-    Header { duration_s: 15, url: "http://localhost:8080", threads: 2, connections: 4 };
+    Header { duration_ms: 15_000, url: "http://localhost:8080", threads: 2, connections: 4 };
 
 #[test]
 fn the_text_is_that_of_wrk2_line_for_line() {
@@ -59,7 +59,7 @@ fn the_text_is_that_of_wrk2_line_for_line() {
 
 #[test]
 fn the_text_of_a_closed_loop_is_that_of_wrk_line_for_line() {
-    let ours = printed(Header { duration_s: 3, ..HEADER }, &outcome(None, 2), true, true);
+    let ours = printed(Header { duration_ms: 3_000, ..HEADER }, &outcome(None, 2), true, true);
     assert_eq!(shape(&ours), shape(include_str!("../../tests/wrk2/wrk-latency.txt")));
 }
 

@@ -65,10 +65,9 @@ mod tests {
     #[test]
     fn a_thread_that_works_uses_cpu() {
         let before = thread_cpu_ns();
-        let mut sum = 0_u64;
+        // It ends only where the clock goes on.
         while thread_cpu_ns() < before + 1000 {
-            sum = std::hint::black_box(sum + 1);
+            std::hint::spin_loop();
         }
-        assert!(sum > 0);
     }
 }

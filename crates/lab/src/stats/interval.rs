@@ -4,8 +4,11 @@ use hdrhistogram::Histogram;
 
 use super::latencies::{add, ns_histogram};
 
-/// How long an interval of the time series is.
-pub(crate) const INTERVAL_NS: u64 = 1_000_000_000;
+/// How long an interval is: the columns of a heat map are made of them.
+pub(crate) const INTERVAL_NS: u64 = 100_000_000;
+/// How many of them are a row of the time series.
+const INTERVALS_A_SECOND: u64 = 10;
+pub(crate) const SECOND_NS: u64 = INTERVAL_NS * INTERVALS_A_SECOND;
 
 /// What one thread saw in one interval. Threads hand them over whole and get empty ones back, so that nothing is
 /// merged or cleared on the thread that keeps the schedule.
@@ -28,7 +31,7 @@ impl Interval {
     }
 }
 
-/// One interval of all threads.
+/// One second of all threads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Second {
     pub(crate) number: u64,
@@ -43,39 +46,75 @@ impl Second {
     pub(crate) const PERCENTILES: [f64; 4] = [50.0, 99.0, 99.9, 100.0];
 }
 
+/// What all threads have delivered.
+#[derive(Debug)]
+pub(crate) enum Over {
+    /// An interval, with its number and its latencies.
+    Interval(u64, Histogram<u64>),
+    /// A second, after its last interval.
+    Second(Second, Histogram<u64>),
+}
+
 /// Puts the intervals of the threads together.
 #[derive(Debug)]
 pub(crate) struct Seconds {
     threads: usize,
     /// Intervals that not every thread has delivered yet.
     open: BTreeMap<u64, (usize, Interval)>,
+    /// The second that is not over yet; its number counts seconds.
+    second: Interval,
 }
 
 impl Seconds {
     pub(crate) fn new(threads: usize) -> Self {
-        Self { threads, open: BTreeMap::new() }
+        Self { threads, open: BTreeMap::new(), second: Interval::new() }
     }
 
-    /// Adds a thread's interval; the whole one where this was the last thread that it waited for.
-    pub(crate) fn add(&mut self, interval: &Interval) -> Option<(Second, Histogram<u64>)> {
+    /// Adds a thread's interval; what is over where this was the last thread that it waited for.
+    pub(crate) fn add(&mut self, interval: &Interval) -> Vec<Over> {
         let (delivered, merged) = self.open.entry(interval.number).or_insert_with(|| (0, Interval::new()));
         *delivered += 1;
         merged.number = interval.number;
         merged.errors += interval.errors;
         add(&mut merged.latencies, &interval.latencies);
         if *delivered < self.threads {
-            return None;
+            return Vec::new();
         }
-        self.open.remove(&interval.number).map(|(_, merged)| close(merged))
+        // Threads deliver in order, so what is whole first is also what comes first.
+        let whole = self.open.remove(&interval.number);
+        whole.map(|(_, merged)| self.close(merged)).unwrap_or_default()
     }
 
-    /// What some thread never delivered, because it stopped early.
-    pub(crate) fn finish(self) -> Vec<(Second, Histogram<u64>)> {
-        self.open.into_values().map(|(_, merged)| close(merged)).collect()
+    /// What some thread never delivered, because it stopped early, and the second that was not over.
+    pub(crate) fn finish(mut self) -> Vec<Over> {
+        let rest = std::mem::take(&mut self.open);
+        let mut over: Vec<Over> = rest.into_values().flat_map(|(_, merged)| self.close(merged)).collect();
+        let (second, latencies) = close_second(self.second);
+        over.push(Over::Second(second, latencies));
+        over
+    }
+
+    fn close(&mut self, merged: Interval) -> Vec<Over> {
+        let mut over = Vec::new();
+        let number = merged.number / INTERVALS_A_SECOND;
+        while self.second.number < number {
+            let next = Interval { number: self.second.number + 1, ..Interval::new() };
+            let (second, latencies) = close_second(std::mem::replace(&mut self.second, next));
+            over.push(Over::Second(second, latencies));
+        }
+        self.second.errors += merged.errors;
+        add(&mut self.second.latencies, &merged.latencies);
+        over.push(Over::Interval(merged.number, merged.latencies));
+        if (merged.number + 1).is_multiple_of(INTERVALS_A_SECOND) {
+            let next = Interval { number: number + 1, ..Interval::new() };
+            let (second, latencies) = close_second(std::mem::replace(&mut self.second, next));
+            over.push(Over::Second(second, latencies));
+        }
+        over
     }
 }
 
-fn close(interval: Interval) -> (Second, Histogram<u64>) {
+fn close_second(interval: Interval) -> (Second, Histogram<u64>) {
     let latencies = interval.latencies;
     let percentiles =
         (!latencies.is_empty()).then(|| Second::PERCENTILES.map(|p| latencies.value_at_percentile(p)));
@@ -92,19 +131,47 @@ fn close(interval: Interval) -> (Second, Histogram<u64>) {
 mod tests {
     use super::*;
 
+    fn seconds_of(over: &[Over]) -> Vec<Second> {
+        let second = |over: &Over| match over {
+            Over::Second(second, _) => Some(*second),
+            Over::Interval(..) => None,
+        };
+        over.iter().filter_map(second).collect()
+    }
+
     #[test]
-    fn a_second_is_whole_when_every_thread_delivered_it() {
+    fn a_second_is_whole_when_every_thread_delivered_its_intervals() {
         let mut seconds = Seconds::new(2);
         let mut interval = Interval::new();
         interval.latencies.record(1000).unwrap();
         interval.errors = 1;
-        assert!(seconds.add(&interval).is_none());
-        let (second, _) = seconds.add(&interval).unwrap();
-        assert_eq!((second.completed, second.errors), (2, 2));
+        let mut over = Vec::new();
+        for number in 0..10 {
+            interval.number = number;
+            assert!(seconds.add(&interval).is_empty(), "the other thread is not there yet");
+            over.extend(seconds.add(&interval));
+        }
+        assert_eq!(
+            over.iter().filter(|over| matches!(over, Over::Interval(_, all) if all.len() == 2)).count(),
+            10
+        );
+        let whole = seconds_of(&over);
+        assert_eq!((whole.len(), whole[0].number, whole[0].completed, whole[0].errors), (1, 0, 20, 20));
         interval.clear();
-        interval.number = 1;
-        assert!(seconds.add(&interval).is_none());
-        let rest = seconds.finish();
-        assert_eq!(rest[0].0, Second { number: 1, completed: 0, errors: 0, percentiles_ns: None });
+        interval.number = 10;
+        assert!(seconds.add(&interval).is_empty());
+        let rest = seconds_of(&seconds.finish());
+        assert_eq!(rest, [Second { number: 1, completed: 0, errors: 0, percentiles_ns: None }]);
+    }
+
+    #[test]
+    fn a_hole_in_the_intervals_leaves_none_in_the_seconds() {
+        let mut seconds = Seconds::new(1);
+        let mut interval = Interval::new();
+        interval.number = 25;
+        let mut over = seconds.add(&interval);
+        over.extend(seconds.finish());
+        let numbers: Vec<u64> = seconds_of(&over).iter().map(|second| second.number).collect();
+        assert_eq!(numbers, [0, 1, 2]);
     }
 }

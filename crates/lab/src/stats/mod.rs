@@ -10,7 +10,7 @@ mod samples;
 
 pub(crate) use class::Class;
 pub(crate) use cpu::{StealMeter, thread_cpu_ns};
-pub(crate) use interval::{INTERVAL_NS, Interval, Second, Seconds};
+pub(crate) use interval::{INTERVAL_NS, Interval, Over, SECOND_NS, Second, Seconds};
 pub(crate) use latencies::in_micros;
 #[cfg(test)]
 pub(crate) use latencies::ns_histogram;

@@ -19,7 +19,7 @@ mod render;
 mod zipfian;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use chooser::Distribution;
 pub(crate) use generator::Generator;
@@ -107,5 +107,19 @@ impl Workload {
             connections,
             next_key: Arc::new(AtomicU64::new(first_new)),
         }
+    }
+
+    /// New keys come after these, for workloads that only write new ones.
+    pub(crate) fn starting_at(self, first: u64) -> Self {
+        if self.keys.is_none() {
+            self.next_key.store(first, Ordering::Relaxed);
+        }
+        self
+    }
+
+    /// The number of the next key that was not written; 0 where the workload writes no new ones.
+    pub(crate) fn key_after(&self) -> u64 {
+        let writes_new = matches!(self.name, Name::Put | Name::YcsbD | Name::YcsbE);
+        if writes_new { self.next_key.load(Ordering::Relaxed) } else { 0 }
     }
 }

@@ -49,7 +49,7 @@ impl Renderer {
         self.end(out);
     }
 
-    pub(super) fn put(&self, key: u64, out: &mut Vec<u8>) {
+    pub(crate) fn put(&self, key: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(b"PUT /v0/entity?id=key");
         push_number(key, out);
         out.extend_from_slice(&self.tail);

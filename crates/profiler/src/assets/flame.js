@@ -1,11 +1,11 @@
 "use strict";
 // A flame graph on a canvas: tap a frame to widen it, search to mark. With a second set of values it shows the
 // difference: width is the second's, red is more, blue is less, both as parts of their own total.
-function ladogaFlame(tree, unit) {
+// Its parts are known by their ids, or, on a page with several, by the same names as classes inside of `root`.
+function ladogaFlame(tree, unit, root) {
   const ROW = 18, MIN_WIDTH = 0.4, PHONE_WIDTH = 340;
-  const canvas = document.getElementById("flame");
-  const tip = document.getElementById("tip");
-  const search = document.getElementById("search");
+  const part = (name) => (root ? root.querySelector("." + name) : document.getElementById(name));
+  const canvas = part("flame"), tip = part("tip"), search = part("search");
   const context = canvas.getContext("2d");
   const count = tree.parent.length;
   const children = Array.from({ length: count + 1 }, () => []);
@@ -171,7 +171,7 @@ function ladogaFlame(tree, unit) {
     const box = boxAt(event);
     if (box) zoomTo(box.node);
   });
-  document.getElementById("reset").addEventListener("click", () => { zoom = -1; refresh(); });
+  part("reset").addEventListener("click", () => { zoom = -1; refresh(); });
   search.addEventListener("input", () => { wanted = search.value.trim().toLowerCase(); refresh(); });
   window.addEventListener("resize", draw);
 

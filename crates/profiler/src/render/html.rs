@@ -7,7 +7,8 @@ use super::tree::{NameTree, escape, script_json};
 use crate::Profile;
 
 pub(super) const STYLE: &str = include_str!("../assets/page.css");
-pub(super) const FLAME_SCRIPT: &str = include_str!("../assets/flame.js");
+/// A function that draws flame graphs and their differences on a canvas, for any page.
+pub const FLAME_SCRIPT: &str = include_str!("../assets/flame.js");
 const PAGE: &str = include_str!("../assets/flame.html");
 const START_SCRIPT: &str = include_str!("../assets/start.js");
 

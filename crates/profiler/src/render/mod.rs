@@ -12,6 +12,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 pub use folded::Folded;
+pub use html::FLAME_SCRIPT;
 pub use svg::difference_svg;
 
 use crate::{Profile, ProfileError};

@@ -1,0 +1,346 @@
+//! One run after the other: prepare the store, run, write the report.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::UNIX_EPOCH;
+
+use hdrhistogram::Histogram;
+
+use super::OWN;
+use super::options::{Rate, RunOptions};
+use super::profile::Profiling;
+use super::progress::{self, Progress};
+use super::sampler::Sampler;
+use super::server::{OwnNode, described_dir, wait_until_quiet};
+use super::stage::{Stage, stages};
+use crate::cli::Target;
+use crate::clock::{Clock, wall};
+use crate::engine::{Plan, Watcher};
+use crate::error::{LabError, Outcome};
+use crate::files;
+use crate::fill::fill;
+use crate::load::Load;
+use crate::page;
+use crate::record::{Described, FORMAT, HeatRecorder, Machine, Profiled, Report, Run, Subject, run_of};
+use crate::report::Live;
+use crate::stats::Second;
+use crate::stop::stop_flag;
+use crate::workload::Workload;
+
+const FAILED: u8 = 1;
+const PEER: &str = "peer";
+/// Where `ladoga serve` listens.
+const DEFAULT_URL: &str = "http://127.0.0.1:8080";
+
+/// Makes every run that the options ask for.
+pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
+    let stages = stages(options);
+    if stages.is_empty() {
+        let only = options.only.as_deref().unwrap_or_default();
+        return Err(LabError::Usage(format!("no run has '{only}' in its name")));
+    }
+    let stop = stop_flag()?;
+    let mut conductor = Conductor::new(options, &stages, &stop);
+    let result = conductor.conduct(&stages);
+    conductor.end()?;
+    result?;
+    let report = &conductor.report;
+    if report.is_interrupted {
+        eprintln!("interrupted: {} of {} runs were made", report.runs.len(), report.planned);
+    }
+    if report.runs.is_empty() {
+        return Ok(ExitCode::from(FAILED));
+    }
+    println!("\nThe report is {}.", options.output.display());
+    let nothing = report.runs.iter().all(|run| run.requests == 0);
+    Ok(if nothing { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// A server with what is known of its store.
+struct Server {
+    name: &'static str,
+    /// None for a node of our own that is not started yet.
+    target: Option<Target>,
+    pid: Option<u32>,
+    node: Option<OwnNode>,
+    /// Which store it has, and how many keys are in there for sure.
+    store: Option<u32>,
+    filled: u64,
+    /// The number of the next key that nobody has written.
+    next_key: u64,
+}
+
+impl Server {
+    fn named(name: &'static str, target: Option<Target>, pid: Option<u32>) -> Self {
+        Self { name, target, pid, node: None, store: None, filled: 0, next_key: 0 }
+    }
+}
+
+struct Conductor<'a> {
+    options: &'a RunOptions,
+    stop: &'a Arc<AtomicBool>,
+    servers: Vec<Server>,
+    nodes_started: u32,
+    report: Report,
+    progress: Progress,
+    clock: Clock,
+}
+
+impl<'a> Conductor<'a> {
+    fn new(options: &'a RunOptions, stages: &[Stage], stop: &'a Arc<AtomicBool>) -> Self {
+        let mut servers = vec![Server::named(OWN, options.url.clone(), options.pid)];
+        if let Some(peer) = &options.peer {
+            servers.push(Server::named(PEER, Some(peer.clone()), options.peer_pid));
+        }
+        let times = servers.len() * options.rounds as usize;
+        let durations = stages.iter().map(|stage| stage.duration_ms).cycle().take(stages.len() * times);
+        let progress = Progress::new(durations);
+        let report = Report {
+            format: FORMAT,
+            title: match options.suite {
+                Some(_) => "The published load tests, here".to_owned(),
+                None => "Load test".to_owned(),
+            },
+            command: command_line(),
+            started_unix_s: wall().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            machine: Machine::read(),
+            subjects: Vec::new(),
+            runs: Vec::new(),
+            planned: stages.len() * times,
+            is_interrupted: false,
+            notes: Vec::new(),
+        };
+        Self { options, stop, servers, nodes_started: 0, report, progress, clock: Clock::start() }
+    }
+
+    fn conduct(&mut self, stages: &[Stage]) -> Outcome<()> {
+        println!("{}", progress::head());
+        for round in 1..=self.options.rounds as u32 {
+            for stage in stages {
+                // A B, then B A: what drifts does so for both.
+                let mut order: Vec<usize> = (0..self.servers.len()).collect();
+                if round % 2 == 0 {
+                    order.reverse();
+                }
+                for server in order {
+                    self.one(stage, server, round)?;
+                    if self.stop.load(Ordering::Relaxed) {
+                        self.report.is_interrupted = true;
+                        return if self.report.runs.is_empty() { Ok(()) } else { self.write() };
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn one(&mut self, stage: &Stage, server: usize, round: u32) -> Outcome<()> {
+        let title = self.title(stage, server, round);
+        eprintln!("{}", self.progress.line(&title, self.clock.now_ns() / 1_000_000));
+        self.prepare(stage, server)?;
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let run = self.measure(stage, server, round)?;
+        println!("{}", progress::row(&title, &run));
+        for reason in missing(&run) {
+            eprintln!("note: {reason}");
+        }
+        self.report.runs.push(run);
+        self.progress.done(stage.duration_ms);
+        self.write()
+    }
+
+    fn title(&self, stage: &Stage, server: usize, round: u32) -> String {
+        let mut title = stage.name.clone();
+        if self.servers.len() > 1 {
+            title = format!("{title}, {}", self.servers[server].name);
+        }
+        if self.options.rounds > 1 {
+            title = format!("{title}, round {round}");
+        }
+        title
+    }
+
+    /// Starts a node where there is none, and fills the store.
+    fn prepare(&mut self, stage: &Stage, server: usize) -> Outcome<()> {
+        let is_own = server == 0 && self.options.url.is_none();
+        if is_own && self.servers[server].store != Some(stage.store) {
+            self.start_node(stage.store)?;
+        }
+        self.describe(server);
+        let server = &mut self.servers[server];
+        let Some(target) = &server.target else { unreachable!("a node was started or a server was named") };
+        if let Some(keys) = stage.filled.filter(|keys| *keys > server.filled) {
+            let value_bytes = stage.value.map(|bytes| bytes as usize);
+            if fill(target, (keys, value_bytes), self.stop)? {
+                server.filled = keys;
+                server.next_key = server.next_key.max(keys);
+            }
+        }
+        if let Some(pid) = server.pid
+            && !wait_until_quiet(pid, self.stop)
+            && !self.stop.load(Ordering::Relaxed)
+        {
+            eprintln!("note: {} was still busy in the background when the run began", server.name);
+        }
+        Ok(())
+    }
+
+    fn start_node(&mut self, store: u32) -> Outcome<()> {
+        if let Some(node) = self.servers[0].node.take() {
+            node.end()?;
+        }
+        self.nodes_started += 1;
+        let node = OwnNode::start(&self.options.node, self.nodes_started, self.stop)?;
+        if node.is_in_memory() {
+            let note =
+                "The node's data was in memory (tmpfs), where a sync costs nothing: --dir names a disk.";
+            if !self.report.notes.iter().any(|known| known == note) {
+                eprintln!("note: {note}");
+                self.report.notes.push(note.to_owned());
+            }
+        }
+        self.servers[0] = Server {
+            target: Some(node.target.clone()),
+            pid: Some(node.pid()),
+            store: Some(store),
+            node: Some(node),
+            ..Server::named(OWN, None, None)
+        };
+        Ok(())
+    }
+
+    /// Says once what each server is.
+    fn describe(&mut self, server: usize) {
+        let server = &self.servers[server];
+        if self.report.subjects.iter().any(|subject| subject.name == server.name) {
+            return;
+        }
+        let what = match (&server.node, &server.target) {
+            (Some(node), _) => {
+                format!("{}, its data in {}", node.line, described_dir(self.options.node.dir.as_ref()))
+            }
+            (None, Some(target)) => target.url.clone(),
+            (None, None) => unreachable!("a node was started or a server was named"),
+        };
+        self.report.subjects.push(Subject { name: server.name.to_owned(), what });
+    }
+
+    fn measure(&mut self, stage: &Stage, index: usize, round: u32) -> Outcome<Run> {
+        let server = &self.servers[index];
+        let Some(target) = server.target.clone() else { unreachable!("prepared before") };
+        let workload =
+            Workload::new(stage.workload, &stage.knobs(), stage.connections).starting_at(server.next_key);
+        let load = Load {
+            target: &target,
+            headers: &[],
+            workload: Some(workload.clone()),
+            value_bytes: stage.value.map(|bytes| bytes as usize),
+            plan: plan(stage),
+        };
+        let live = Live::new(stage.duration_ms);
+        let mut watchers = Watchers { live, heat: HeatRecorder::default() };
+        let (clock, mut began_ns) = (Clock::start(), 0);
+        let profiling = (!self.options.no_profile).then(|| Profiling::start(&target, stage.duration_ms));
+        let sampler = Sampler::start(&target, server.pid);
+        let outcome = load.run(self.stop, &mut watchers, &mut || {
+            began_ns = clock.now_ns();
+            Ok(())
+        });
+        watchers.live.clear();
+        let mut node = sampler.finish();
+        let is_cut = outcome.as_ref().map_or(true, |outcome| outcome.is_interrupted || outcome.complete == 0);
+        let mut profile = profiling.map_or_else(
+            || Profiled::Missing("profiles were not wanted (--no-profile)".to_owned()),
+            |profiling| profiling.finish(is_cut),
+        );
+        let outcome = outcome?;
+        // Samples were taken from before the first request on.
+        node.samples.iter_mut().for_each(|sample| sample.at_s -= began_ns as f64 / 1e9);
+        node.samples.retain(|sample| sample.at_s <= outcome.elapsed_ns as f64 / 1e9);
+        if let Profiled::Samples { offset_ms, .. } = &mut profile {
+            *offset_ms -= began_ns as f64 / 1e6;
+        }
+        let server = &mut self.servers[index];
+        server.next_key = server.next_key.max(workload.key_after());
+        if stage.is_deleting() {
+            server.filled = 0;
+        }
+        let described = Described {
+            stage: stage.name.clone(),
+            subject: server.name.to_owned(),
+            round,
+            connections: stage.connections,
+            threads: stage.threads,
+            // The port of a node of our own means nothing later.
+            command: stage.command(if server.node.is_some() { DEFAULT_URL } else { &target.url }),
+            heat: watchers.heat.heat(),
+            node,
+            profile,
+            published: stage.published.clone(),
+            notes: stage.notes.clone(),
+        };
+        Ok(run_of(&outcome, described))
+    }
+
+    /// After every run, so that whatever ends this leaves what there is.
+    fn write(&self) -> Outcome<()> {
+        let path = &self.options.output;
+        files::replace(path, &page::render(&self.report))
+            .map_err(|source| LabError::Write { path: path.clone(), source })
+    }
+
+    fn end(&mut self) -> Outcome<()> {
+        match self.servers[0].node.take() {
+            Some(node) => node.end(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a report will lack.
+fn missing(run: &Run) -> Vec<String> {
+    let profile = match &run.profile {
+        Profiled::Missing(reason) => Some(format!("no flame graph: {reason}")),
+        Profiled::Samples { .. } => None,
+    };
+    run.node.missing.iter().cloned().chain(profile).collect()
+}
+
+fn plan(stage: &Stage) -> Plan {
+    Plan {
+        threads: stage.threads as usize,
+        connections: stage.connections as usize,
+        duration_ns: stage.duration_ms * 1_000_000,
+        timeout_ns: stage.timeout_ms * 1_000_000,
+        rate: match stage.rate {
+            Rate::Closed => None,
+            Rate::Open(rate) => Some(rate as f64),
+        },
+        is_batch_latency: false,
+    }
+}
+
+/// As it was typed, with the program's name instead of its place.
+pub(crate) fn command_line() -> String {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("ladoga".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// The live view and the heat map, which see the same run.
+struct Watchers {
+    live: Live,
+    heat: HeatRecorder,
+}
+
+impl Watcher for Watchers {
+    fn second(&mut self, second: &Second, latencies: &Histogram<u64>) {
+        self.live.second(second, latencies);
+    }
+
+    fn interval(&mut self, number: u64, latencies: &Histogram<u64>) {
+        self.heat.interval(number, latencies);
+    }
+}

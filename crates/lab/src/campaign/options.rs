@@ -1,0 +1,225 @@
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::cli::{Target, parse_count, parse_ms, parse_size};
+use crate::error::{LabError, Outcome};
+use crate::workload::{Distribution, Name};
+
+const EXAMPLES: &str = "\
+Examples:
+  ladoga lab run -o report.html                       put and get on a node of its own
+  ladoga lab run --workloads put,get,ycsb-a --rates 2k,10k,closed --rounds 3 -o after.html
+  ladoga lab run --url http://127.0.0.1:8080 --peer http://127.0.0.1:9090 -o both.html
+  ladoga lab run --suite reports -o reports.html      the published load tests, beside ours
+  ladoga lab compare before.html after.html -o difference.html";
+
+/// What `ladoga lab` can be told.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct LabOptions {
+    #[command(subcommand)]
+    pub(crate) command: LabCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// Measure workloads at rates, and write one HTML file
+    Run(Box<RunOptions>),
+    /// Say what changed between two reports, and what is only noise
+    Compare(CompareOptions),
+}
+
+const RUN_HELP: &str = "\
+Starts a node of its own (this binary, on a free port, in a temporary directory), fills it, runs each workload at each
+rate, profiles it, and writes the report after every run: what is interrupted keeps what it has.
+
+Exit codes: 0; 1 where a run could not be made; 2 where the command line is wrong.";
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = RUN_HELP)]
+pub(crate) struct RunOptions {
+    /// Workloads, one after the other
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "put,get", value_enum)]
+    pub(crate) workloads: Vec<Name>,
+    /// Requests a second, on a fixed schedule; or `closed`: as many as the connections take
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1k,10k", value_parser = parse_rate)]
+    pub(crate) rates: Vec<Rate>,
+    /// A set of runs that somebody has thought out, instead of workloads and rates
+    #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["workloads", "rates", "connections", "keys", "value", "distribution", "url"])]
+    pub(crate) suite: Option<SuiteName>,
+    /// Only the runs whose name contains this text
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) only: Option<String>,
+    /// Measure this node instead of one of its own
+    #[arg(long, value_name = "URL", value_parser = Target::parse)]
+    pub(crate) url: Option<Target>,
+    /// Its process on this machine, for CPU and memory
+    #[arg(long, value_name = "PID", requires = "url")]
+    pub(crate) pid: Option<u32>,
+    /// Do the same against another server, in alternation
+    #[arg(long, value_name = "URL", value_parser = Target::parse)]
+    pub(crate) peer: Option<Target>,
+    /// The peer's process on this machine
+    #[arg(long, value_name = "PID", requires = "peer")]
+    pub(crate) peer_pid: Option<u32>,
+    /// Connections of a run
+    #[arg(short = 'c', long, value_name = "N", default_value = "4", value_parser = parse_count)]
+    pub(crate) connections: u64,
+    /// Threads of the load generator
+    #[arg(short = 't', long, value_name = "N", default_value = "1", value_parser = parse_count)]
+    pub(crate) threads: u64,
+    /// How long a run lasts
+    #[arg(short = 'd', long = "duration", value_name = "TIME", default_value = "10s", value_parser = parse_ms)]
+    pub(crate) duration_ms: u64,
+    /// Give a request up after so long
+    #[arg(short = 'T', long = "timeout", value_name = "TIME", default_value = "2s", value_parser = parse_ms)]
+    pub(crate) timeout_ms: u64,
+    /// Do everything so many times; `compare` learns from it how much the machine differs from itself
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count)]
+    pub(crate) rounds: u64,
+    /// Keys that reads choose from, written before the first of them
+    #[arg(long, value_name = "N", default_value = "100k", value_parser = parse_count)]
+    pub(crate) keys: u64,
+    /// Bytes of a value, instead of `value0`, `value1`, …
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) value: Option<u64>,
+    /// Which keys are asked for more often
+    #[arg(long, value_name = "NAME", value_enum)]
+    pub(crate) distribution: Option<Distribution>,
+    /// Of the random numbers
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) node: NodeOptions,
+    /// Take no CPU profiles
+    #[arg(long)]
+    pub(crate) no_profile: bool,
+    /// The report
+    #[arg(short = 'o', long, value_name = "FILE", default_value = "ladoga-report.html")]
+    pub(crate) output: PathBuf,
+}
+
+/// How a node of its own is started.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct NodeOptions {
+    /// Of the node, as for `ladoga serve`
+    #[arg(long, value_name = "WHEN", conflicts_with = "url")]
+    pub(crate) fsync: Option<String>,
+    /// Of the node, as for `ladoga serve`
+    #[arg(long, value_name = "SIZE", conflicts_with = "url")]
+    pub(crate) memory: Option<String>,
+    /// Event loops of the node, as for `ladoga serve --threads`
+    #[arg(long, value_name = "N", conflicts_with = "url")]
+    pub(crate) node_threads: Option<u64>,
+    /// Where its data is, in a directory that is removed afterwards [default: the system's temporary directory]
+    #[arg(long, value_name = "DIR", conflicts_with = "url")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rate {
+    Closed,
+    Open(u64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SuiteName {
+    /// The five published load tests that this project started from
+    Reports,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareOptions {
+    /// The older report
+    #[arg(value_name = "BEFORE")]
+    pub(crate) before: PathBuf,
+    /// The newer one
+    #[arg(value_name = "AFTER")]
+    pub(crate) after: PathBuf,
+    /// Write the comparison as a page too
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+const VALUE_BYTES_MAX: u64 = 64 << 20;
+
+impl RunOptions {
+    /// What flags cannot say alone.
+    pub(crate) fn check(&self) -> Outcome<()> {
+        let usage = |reason: &str| Err(LabError::Usage(reason.to_owned()));
+        if self.suite.is_none() && self.connections < self.threads {
+            return usage("number of connections must be >= threads");
+        }
+        if self.suite.is_some() && self.threads > 1 {
+            return usage("the suite measures with one thread: leave -t out");
+        }
+        if self.value.is_some_and(|bytes| bytes > VALUE_BYTES_MAX) {
+            return usage(&format!("a value has at most {VALUE_BYTES_MAX} bytes"));
+        }
+        if self.output.file_name().is_none() {
+            return usage(&format!("-o is {}, expected the name of a file", self.output.display()));
+        }
+        Ok(())
+    }
+}
+
+fn parse_rate(text: &str) -> Result<Rate, String> {
+    if text == "closed" {
+        return Ok(Rate::Closed);
+    }
+    parse_count(text).map(Rate::Open).map_err(|reason| format!("{reason}, or `closed`"))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: LabOptions,
+    }
+
+    pub(in crate::campaign) fn parsed(line: &str) -> Result<RunOptions, String> {
+        let words = ["lab", "run"].into_iter().chain(line.split_whitespace());
+        let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+        match line.options.command {
+            LabCommand::Run(options) => {
+                options.check().map_err(|error| error.to_string())?;
+                Ok(*options)
+            }
+            LabCommand::Compare(_) => unreachable!("`run` was typed"),
+        }
+    }
+
+    #[test]
+    fn what_is_not_said_has_a_default() {
+        let options = parsed("").unwrap();
+        assert_eq!(options.workloads, [Name::Put, Name::Get]);
+        assert_eq!(options.rates, [Rate::Open(1_000), Rate::Open(10_000)]);
+        let options = parsed("--workloads a,range --rates closed,20k --keys 5").unwrap();
+        assert_eq!(options.workloads, [Name::YcsbA, Name::Range]);
+        assert_eq!(options.rates, [Rate::Closed, Rate::Open(20_000)]);
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_a_reason() {
+        for (line, reason) in [
+            ("--rates fast", "or `closed`"),
+            ("--workloads nothing", "possible values"),
+            ("--suite reports --url http://a", "cannot be used with"),
+            ("--suite reports --rates 5", "cannot be used with"),
+            ("--url http://a --fsync never", "cannot be used with"),
+            ("--pid 5", "--url"),
+            ("-c1 -t2", "must be >= threads"),
+            ("--value 65M", "at most"),
+            ("-o /", "expected the name of a file"),
+        ] {
+            let error = parsed(line).unwrap_err();
+            assert!(error.contains(reason), "{line}: {error}");
+        }
+    }
+}

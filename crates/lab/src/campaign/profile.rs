@@ -1,0 +1,94 @@
+//! Where the server's CPU time goes: its own profiler is asked for the time of a run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::cli::Target;
+use crate::page::between;
+use crate::record::Profiled;
+
+use super::client::{self, Answer};
+
+/// How long writing the profile may take after it has ended.
+const RENDER_TIME: Duration = Duration::from_mins(1);
+/// The page of the node's heat map has its samples as JSON in here.
+const DATA_BEGIN: &str = "type=\"application/json\">";
+const DATA_END: &str = "</script>";
+
+/// A profile that goes on.
+pub(super) struct Profiling {
+    give_up: Arc<AtomicBool>,
+    thread: JoinHandle<Profiled>,
+}
+
+impl Profiling {
+    /// Asks for a profile of so many milliseconds from now on.
+    pub(super) fn start(target: &Target, duration_ms: u64) -> Self {
+        let give_up = Arc::new(AtomicBool::new(false));
+        let (target, seconds, given_up) = (target.clone(), duration_ms.div_ceil(1000), Arc::clone(&give_up));
+        let thread = std::thread::spawn(move || fetch(&target, seconds, &given_up));
+        Self { give_up, thread }
+    }
+
+    /// Waits for it; one of a run that was interrupted is given up.
+    pub(super) fn finish(self, is_interrupted: bool) -> Profiled {
+        if is_interrupted {
+            self.give_up.store(true, Ordering::Relaxed);
+        }
+        self.thread.join().unwrap_or_else(|_| Profiled::Missing("fetching it failed unexpectedly".to_owned()))
+    }
+}
+
+fn fetch(target: &Target, seconds: u64, give_up: &AtomicBool) -> Profiled {
+    let path = format!("/debug/profile/cpu?seconds={seconds}&format=heatmap");
+    let deadline = Duration::from_secs(seconds) + RENDER_TIME;
+    match client::get(target, &path, deadline, give_up) {
+        Ok(answer) => of_answer(&path, &answer),
+        Err(_) if give_up.load(Ordering::Relaxed) => Profiled::Missing("the run was interrupted".to_owned()),
+        Err(error) => Profiled::Missing(format!("GET {path} failed: {error}")),
+    }
+}
+
+fn of_answer(path: &str, answer: &Answer) -> Profiled {
+    let text = answer.text();
+    if answer.status != 200 {
+        let reason = text.lines().next().unwrap_or_default().to_owned();
+        return Profiled::Missing(format!("GET {path} was answered with {}: {reason}", answer.status));
+    }
+    let data = between(&text, DATA_BEGIN, DATA_END).and_then(|data| serde_json::from_str(data).ok());
+    match data {
+        Some(data) => Profiled::Samples { offset_ms: 0.0, data },
+        None => Profiled::Missing(format!("GET {path} was answered with something else than a heat map")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(status: u16, body: &str) -> Profiled {
+        of_answer("/p", &Answer { status, body: body.as_bytes().to_vec() })
+    }
+
+    #[test]
+    fn samples_are_taken_out_of_the_page() {
+        let page =
+            "<html><script id=\"data\" type=\"application/json\">{\"cells\":5}</script><script>x</script>";
+        assert_eq!(
+            of(200, page),
+            Profiled::Samples { offset_ms: 0.0, data: serde_json::json!({ "cells": 5 }) }
+        );
+    }
+
+    #[test]
+    fn a_server_without_a_profiler_is_a_reason() {
+        let missing = |profiled| match profiled {
+            Profiled::Missing(reason) => reason,
+            Profiled::Samples { .. } => panic!("there are none"),
+        };
+        assert_eq!(missing(of(404, "no such path\n")), "GET /p was answered with 404: no such path");
+        assert!(missing(of(200, "hello")).contains("something else than a heat map"));
+    }
+}

@@ -1,0 +1,81 @@
+//! What a person sees while a measurement goes on: on standard error, one line a run; its result on standard output.
+
+use crate::cli::{format_metric, format_time_us};
+use crate::record::Run;
+
+/// How much is left, from what the runs so far took.
+pub(super) struct Progress {
+    all: usize,
+    done: usize,
+    /// What all runs last together, without what comes between them.
+    run_ms: u64,
+    done_run_ms: u64,
+}
+
+impl Progress {
+    /// For runs of these lengths.
+    pub(super) fn new(durations_ms: impl Iterator<Item = u64> + Clone) -> Self {
+        Self { all: durations_ms.clone().count(), done: 0, run_ms: durations_ms.sum(), done_run_ms: 0 }
+    }
+
+    pub(super) fn done(&mut self, duration_ms: u64) {
+        self.done += 1;
+        self.done_run_ms += duration_ms;
+    }
+
+    /// `[3/8] put at 1,000/s, about 50 s left`
+    pub(super) fn line(&self, title: &str, elapsed_ms: u64) -> String {
+        let left_run_ms = self.run_ms - self.done_run_ms;
+        // What comes between runs is expected to take as long as it took so far.
+        let part = if self.done_run_ms == 0 { 1.1 } else { elapsed_ms as f64 / self.done_run_ms as f64 };
+        let left = left_run_ms as f64 * part.max(1.0) / 1000.0;
+        format!("[{}/{}] {title}, about {} left", self.done + 1, self.all, time(left))
+    }
+}
+
+fn time(seconds: f64) -> String {
+    let seconds = seconds.ceil() as u64;
+    if seconds < 120 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) }
+}
+
+/// The names of the columns of [`row`].
+pub(super) fn head() -> String {
+    format!(
+        "{:<52}{:>12}{:>11}{:>11}{:>11}{:>11}{:>9}{:>9}",
+        "run", "answered/s", "p50", "p99", "p99.9", "max", "not 2xx", "CPU us"
+    )
+}
+
+pub(super) fn row(title: &str, run: &Run) -> String {
+    let latency = |of: fn(&crate::record::Latency) -> f64| {
+        run.latency.map_or_else(|| "-".to_owned(), |latency| format_time_us(of(&latency)))
+    };
+    let good =
+        run.answers.iter().filter(|answer| answer.class == "2xx").map(|answer| answer.count).sum::<u64>();
+    let all = run.answers.iter().map(|answer| answer.count).sum::<u64>() + run.connect_errors;
+    let cpu = run.node.cpu_us_per_request.map_or_else(|| "-".to_owned(), |cpu| format!("{cpu:.2}"));
+    format!(
+        "{title:<52}{:>12}{:>11}{:>11}{:>11}{:>11}{:>9}{cpu:>9}",
+        format_metric(run.per_second),
+        latency(|latency| latency.p50),
+        latency(|latency| latency.p99),
+        latency(|latency| latency.p999),
+        latency(|latency| latency.max),
+        all - good,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_follows_what_it_took_so_far() {
+        let mut progress = Progress::new([10_000; 4].into_iter());
+        assert_eq!(progress.line("a", 0), "[1/4] a, about 44 s left");
+        progress.done(10_000);
+        assert_eq!(progress.line("b", 20_000), "[2/4] b, about 60 s left");
+        progress.done(10_000);
+        assert_eq!(progress.line("c", 200_000), "[3/4] c, about 4 min left");
+    }
+}

@@ -1,0 +1,160 @@
+//! What is measured: a node of our own, or a server that was named.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::client;
+use super::options::NodeOptions;
+use super::sampler::cpu_us;
+use crate::cli::Target;
+use crate::clock::Clock;
+use crate::error::{LabError, Outcome};
+use crate::files::{self, Scratch};
+
+const START_MAX: Duration = Duration::from_mins(1);
+const STOP_MAX: Duration = Duration::from_mins(1);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+const STATUS_DEADLINE: Duration = Duration::from_secs(2);
+/// A process is quiet where it uses less than this share of a core over such a window.
+const QUIET_CORES: f64 = 0.05;
+const QUIET_WINDOW: Duration = Duration::from_millis(500);
+const QUIET_MAX: Duration = Duration::from_secs(30);
+
+/// A node that was started for the measurement, and that ends with it.
+pub(super) struct OwnNode {
+    child: Child,
+    pub(super) target: Target,
+    pub(super) line: String,
+    /// Its data and its log; removed after the process has ended.
+    scratch: Scratch,
+}
+
+impl OwnNode {
+    /// Starts this binary as a node with an empty store, and waits until it serves.
+    pub(super) fn start(options: &NodeOptions, number: u32, stop: &AtomicBool) -> Outcome<Self> {
+        let system = LabError::system;
+        let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
+        let scratch = Scratch::new(&parent, number).map_err(system("make a directory for the node"))?;
+        let address = free_address().map_err(system("find a free port"))?;
+        let words = serve_words(options, &address);
+        let binary = std::env::current_exe().map_err(system("find this program"))?;
+        let log = files::create(&scratch.path().join("log")).map_err(system("make the node's log"))?;
+        let log = log.into_inner().map_err(|error| system("make the node's log")(error.into_error()))?;
+        let mut command = Command::new(binary);
+        command.args(&words).arg("--data").arg(scratch.path().join("data"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        // Ctrl-C on a terminal is for the measurement: the node is asked to end when its figures are written.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let child = command.spawn().map_err(system("start a node"))?;
+        let target = Target::parse(&format!("http://{address}")).map_err(LabError::Usage)?;
+        let line = format!("ladoga {}", words.join(" ")).replace(&address, "127.0.0.1:PORT");
+        let mut node = Self { child, target, line, scratch };
+        node.wait_until_it_serves(stop)?;
+        Ok(node)
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether its directory is in memory, where a sync costs nothing.
+    pub(super) fn is_in_memory(&self) -> bool {
+        const TMPFS_MAGIC: i64 = 0x0102_1994;
+        rustix::fs::statfs(self.scratch.path())
+            .is_ok_and(|found| i128::from(found.f_type) == i128::from(TMPFS_MAGIC))
+    }
+
+    fn wait_until_it_serves(&mut self, stop: &AtomicBool) -> Outcome<()> {
+        let clock = Clock::start();
+        loop {
+            if let Some(status) = self.ended()? {
+                return Err(self.failed(&format!("ended with {status} instead of serving")));
+            }
+            if client::get(&self.target, "/v0/status", STATUS_DEADLINE, stop)
+                .is_ok_and(|answer| answer.status == 200)
+            {
+                return Ok(());
+            }
+            if stop.load(Ordering::Relaxed) || u128::from(clock.now_ns()) > START_MAX.as_nanos() {
+                return Err(self.failed("did not begin to serve"));
+            }
+            std::thread::park_timeout(LOOK_EVERY);
+        }
+    }
+
+    fn ended(&mut self) -> Outcome<Option<ExitStatus>> {
+        self.child.try_wait().map_err(LabError::system("wait for the node"))
+    }
+
+    pub(super) fn failed(&self, what: &str) -> LabError {
+        let log = files::read_text(&self.scratch.path().join("log")).unwrap_or_default();
+        LabError::Node { what: what.to_owned(), log }
+    }
+
+    /// Ends it as a person would; one that does not end in time is killed when it is dropped.
+    pub(super) fn end(mut self) -> Outcome<()> {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::TERM).map_err(|error| LabError::system("end the node")(error.into()))?;
+        let clock = Clock::start();
+        while u128::from(clock.now_ns()) < STOP_MAX.as_nanos() {
+            if self.ended()?.is_some() {
+                return Ok(());
+            }
+            std::thread::park_timeout(LOOK_EVERY);
+        }
+        Err(self.failed("did not end when it was asked to"))
+    }
+}
+
+impl Drop for OwnNode {
+    fn drop(&mut self) {
+        // One that has ended by itself is waited for all the same, and nothing of it stays behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn serve_words(options: &NodeOptions, address: &str) -> Vec<String> {
+    let mut words = vec!["serve".to_owned(), "--listen".to_owned(), address.to_owned()];
+    let threads = options.node_threads.map(|threads| threads.to_string());
+    for (flag, value) in [("--fsync", &options.fsync), ("--memory", &options.memory), ("--threads", &threads)]
+    {
+        if let Some(value) = value {
+            words.extend([flag.to_owned(), value.clone()]);
+        }
+    }
+    words
+}
+
+fn free_address() -> std::io::Result<String> {
+    TcpListener::bind("127.0.0.1:0")?.local_addr().map(|address| address.to_string())
+}
+
+/// Waits until what a fill or a run has left to do in the background is done; false where it never ends.
+pub(super) fn wait_until_quiet(pid: u32, stop: &AtomicBool) -> bool {
+    let clock = Clock::start();
+    let mut before = cpu_us(pid);
+    while u128::from(clock.now_ns()) < QUIET_MAX.as_nanos() && !stop.load(Ordering::Relaxed) {
+        let begin = clock.now_ns();
+        while clock.now_ns() - begin < QUIET_WINDOW.as_nanos() as u64 {
+            std::thread::park_timeout(LOOK_EVERY);
+        }
+        let (now, window_us) = (cpu_us(pid), (clock.now_ns() - begin) as f64 / 1000.0);
+        match (before, now) {
+            (Some(before), Some(now)) if now - before > QUIET_CORES * window_us => {}
+            _ => return true, // Quiet, or gone, which the next request tells.
+        }
+        before = now;
+    }
+    false
+}
+
+/// The directory of the data, as a person named it, for the report.
+pub(super) fn described_dir(dir: Option<&PathBuf>) -> String {
+    dir.map_or_else(|| "the system's temporary directory".to_owned(), |dir| dir.display().to_string())
+}

@@ -1,0 +1,180 @@
+//! The runs that a command line asks for. Pure.
+
+use std::fmt::Write as _;
+
+use clap::ValueEnum;
+
+use super::options::{Rate, RunOptions};
+use super::suite;
+use crate::cli::Knobs;
+use crate::page::count;
+use crate::record::Published;
+use crate::workload::{Distribution, Name};
+
+/// One run, before it is made.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Stage {
+    pub(super) name: String,
+    /// Stages of one number share a store, in their order; another number begins with an empty one, where the node is
+    /// our own.
+    pub(super) store: u32,
+    /// So many keys have to be there.
+    pub(super) filled: Option<u64>,
+    pub(super) workload: Name,
+    pub(super) rate: Rate,
+    pub(super) connections: u64,
+    pub(super) threads: u64,
+    pub(super) duration_ms: u64,
+    pub(super) timeout_ms: u64,
+    pub(super) keys: Option<u64>,
+    pub(super) value: Option<u64>,
+    pub(super) distribution: Option<Distribution>,
+    pub(super) seed: u64,
+    pub(super) published: Vec<Published>,
+    pub(super) notes: Vec<String>,
+}
+
+/// Every stage, in the order in which they run.
+pub(super) fn stages(options: &RunOptions) -> Vec<Stage> {
+    let all = match options.suite {
+        Some(super::options::SuiteName::Reports) => suite::reports(options),
+        None => chosen(options),
+    };
+    let is_wanted = |stage: &Stage| options.only.as_ref().is_none_or(|text| stage.name.contains(text));
+    all.into_iter().filter(is_wanted).collect()
+}
+
+fn chosen(options: &RunOptions) -> Vec<Stage> {
+    let mut stages = Vec::new();
+    for workload in &options.workloads {
+        for rate in &options.rates {
+            stages.push(of_workload(options, *workload, *rate));
+        }
+    }
+    stages
+}
+
+fn of_workload(options: &RunOptions, workload: Name, rate: Rate) -> Stage {
+    let keys = match workload {
+        // New keys have no end, and the hot ones are a few of those that are there.
+        Name::Put | Name::PutOverwrite | Name::GetHot => workload.default_keys(),
+        _ => Some(options.keys),
+    };
+    let keys = keys.map(|keys| keys.min(options.keys));
+    let mut name = title(workload, rate, options.connections);
+    if needs_keys(workload) {
+        let _ = write!(name, ", {} keys", count(options.keys as f64));
+    }
+    if let Some(value) = options.value {
+        let _ = write!(name, ", values of {value} B");
+    }
+    Stage {
+        name,
+        store: 0,
+        filled: needs_keys(workload).then_some(options.keys),
+        workload,
+        rate,
+        connections: options.connections,
+        threads: options.threads,
+        duration_ms: options.duration_ms,
+        timeout_ms: options.timeout_ms,
+        keys,
+        value: options.value,
+        distribution: options.distribution,
+        seed: options.seed,
+        published: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// Reads and deletes mean nothing where nothing is there.
+fn needs_keys(workload: Name) -> bool {
+    !matches!(workload, Name::Status | Name::Put | Name::PutOverwrite | Name::PutGet)
+}
+
+pub(super) fn title(workload: Name, rate: Rate, connections: u64) -> String {
+    let rate = match rate {
+        Rate::Closed => "closed loop".to_owned(),
+        Rate::Open(rate) => format!("at {}/s", count(rate as f64)),
+    };
+    let plural = if connections == 1 { "" } else { "s" };
+    format!("{} {rate}, {connections} connection{plural}", name_of(&workload))
+}
+
+/// As it is typed.
+fn name_of(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+impl Stage {
+    pub(super) const fn is_deleting(&self) -> bool {
+        matches!(self.workload, Name::Delete)
+    }
+
+    pub(super) fn knobs(&self) -> Knobs {
+        Knobs { keys: self.keys, value: self.value, distribution: self.distribution, seed: self.seed }
+    }
+
+    /// The line of `ladoga bench` that does the same.
+    pub(super) fn command(&self, url: &str) -> String {
+        let mut line = format!("ladoga bench -t{} -c{}", self.threads, self.connections);
+        let mut add = |words: String| {
+            line.push(' ');
+            line.push_str(&words);
+        };
+        let ms = self.duration_ms;
+        add(if ms.is_multiple_of(1000) { format!("-d {}s", ms / 1000) } else { format!("-d {ms}ms") });
+        if let Rate::Open(rate) = self.rate {
+            add(format!("-R {rate} -L"));
+        }
+        add(format!("--workload {}", name_of(&self.workload)));
+        if let Some(keys) = self.keys {
+            add(format!("--keys {keys}"));
+        }
+        if let Some(value) = self.value {
+            add(format!("--value {value}"));
+        }
+        if let Some(distribution) = self.distribution {
+            add(format!("--distribution {}", name_of(&distribution)));
+        }
+        if self.seed != 1 {
+            add(format!("--seed {}", self.seed));
+        }
+        add(url.to_owned());
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::tests::parsed;
+    use super::*;
+
+    #[test]
+    fn every_workload_runs_at_every_rate() {
+        let stages =
+            stages(&parsed("--workloads put,get-hot --rates closed,2k --keys 500 --value 10 -c1").unwrap());
+        let names: Vec<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "put closed loop, 1 connection, values of 10 B",
+                "put at 2,000/s, 1 connection, values of 10 B",
+                "get-hot closed loop, 1 connection, 500 keys, values of 10 B",
+                "get-hot at 2,000/s, 1 connection, 500 keys, values of 10 B",
+            ]
+        );
+        assert_eq!((stages[0].filled, stages[2].filled, stages[2].keys), (None, Some(500), Some(500)));
+        let line = stages[3].command("http://a");
+        assert_eq!(
+            line,
+            "ladoga bench -t1 -c1 -d 10s -R 2000 -L --workload get-hot --keys 500 --value 10 http://a"
+        );
+    }
+
+    #[test]
+    fn some_of_the_stages_can_be_chosen() {
+        let stages = stages(&parsed("--workloads put,get --only get").unwrap());
+        assert!(stages.len() == 2 && stages.iter().all(|stage| stage.workload == Name::Get));
+    }
+}

@@ -1,0 +1,223 @@
+//! Filling a store: every key of a workload is written once before it is read. Batches of requests share a write to
+//! the socket, and nothing counts as filled that was not acknowledged.
+
+use std::io::{self, IsTerminal, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use crate::cli::{Target, format_metric, format_time_us};
+use crate::clock::Clock;
+use crate::error::{LabError, Outcome};
+use crate::http::ResponseParser;
+use crate::load::{CONNECT_TIMEOUT, reachable};
+use crate::workload::Renderer;
+
+const CONNECTIONS: u64 = 4;
+/// Requests that are on their way at once on a connection.
+const BATCH: u64 = 64;
+/// A batch of large values is smaller.
+const BATCH_BYTES_MAX: u64 = 1 << 20;
+/// No answer comes as late as this from a server that lives.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+const RECEIVE_BYTES: usize = 64 * 1024;
+/// A server that refuses because it is over capacity is asked again after a pause, so many times.
+const REFUSALS_MAX: u32 = 600;
+const REFUSED_PAUSE: Duration = Duration::from_millis(50);
+const PROGRESS_EVERY: Duration = Duration::from_millis(250);
+const PLAIN_EVERY_NS: u64 = 5_000_000_000;
+
+/// Writes `key0` up to `keys`, each once. An interruption ends it early: false.
+pub(crate) fn fill(
+    target: &Target,
+    (keys, value_bytes): (u64, Option<usize>),
+    stop: &AtomicBool,
+) -> Outcome<bool> {
+    let (host, port) = (target.host.clone(), target.port_or_default());
+    let connect = |source: Option<io::Error>| LabError::Connect {
+        host,
+        port,
+        source: source.unwrap_or_else(|| io::ErrorKind::NotFound.into()),
+    };
+    let address = reachable(&target.resolve()?).map_err(connect)?;
+    let batch = (BATCH_BYTES_MAX / value_bytes.unwrap_or(0).max(1) as u64).clamp(1, BATCH);
+    let renderer = Renderer::new(&target.host_header(), &[], value_bytes);
+    let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    let shared = Shared { address, renderer, keys, batch, next, done, stop };
+    std::thread::scope(|scope| {
+        let (ended_in, ended) = channel();
+        for _ in 0..CONNECTIONS.min(keys.div_ceil(batch)) {
+            let (shared, ended) = (&shared, ended_in.clone());
+            scope.spawn(move || shared.write_until_done(&ended));
+        }
+        drop(ended_in);
+        shared.follow(&ended)
+    })
+}
+
+/// What the connections share.
+struct Shared<'a> {
+    address: SocketAddr,
+    renderer: Renderer,
+    keys: u64,
+    batch: u64,
+    /// The first key that nobody has taken.
+    next: AtomicU64,
+    /// Acknowledged.
+    done: AtomicU64,
+    stop: &'a AtomicBool,
+}
+
+impl Shared<'_> {
+    /// Shows how far it is until every connection has ended; whether every key was acknowledged.
+    fn follow(&self, ended: &Receiver<Outcome<()>>) -> Outcome<bool> {
+        let mut progress = Progress::new(self.keys);
+        loop {
+            match ended.recv_timeout(PROGRESS_EVERY) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    self.next.store(self.keys, Ordering::Relaxed); // The others need not go on.
+                    progress.clear();
+                    return Err(error);
+                }
+                Err(RecvTimeoutError::Timeout) => progress.show(self.done.load(Ordering::Relaxed)),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let done = self.done.load(Ordering::Relaxed);
+        progress.end(done);
+        Ok(done == self.keys)
+    }
+
+    fn write_until_done(&self, ended: &Sender<Outcome<()>>) {
+        let result = self.write_all().map_err(LabError::system("fill the store"));
+        let _ = ended.send(result); // Nobody listens where another connection failed first.
+    }
+
+    fn write_all(&self) -> io::Result<()> {
+        let mut stream = TcpStream::connect_timeout(&self.address, CONNECT_TIMEOUT)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+        while !self.stop.load(Ordering::Relaxed) {
+            let from = self.next.fetch_add(self.batch, Ordering::Relaxed);
+            if from >= self.keys {
+                break;
+            }
+            let mut keys: Vec<u64> = (from..self.keys.min(from + self.batch)).collect();
+            let mut refusals = 0;
+            while !keys.is_empty() && !self.stop.load(Ordering::Relaxed) {
+                let refused = self.write_batch(&mut stream, &keys)?;
+                self.done.fetch_add((keys.len() - refused.len()) as u64, Ordering::Relaxed);
+                if !refused.is_empty() {
+                    refusals += 1;
+                    if refusals > REFUSALS_MAX {
+                        return Err(io::Error::other(
+                            "the server refuses writes as over capacity without end",
+                        ));
+                    }
+                    std::thread::park_timeout(REFUSED_PAUSE);
+                }
+                keys = refused;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes some keys; answers those that were refused for now.
+    fn write_batch(&self, stream: &mut TcpStream, keys: &[u64]) -> io::Result<Vec<u64>> {
+        let mut bytes = Vec::new();
+        keys.iter().for_each(|key| self.renderer.put(*key, &mut bytes));
+        stream.write_all(&bytes)?;
+        let (mut parser, mut buffer) = (ResponseParser::new(false), vec![0; RECEIVE_BYTES]);
+        let (mut refused, mut waiting) = (Vec::new(), keys.iter());
+        while waiting.len() > 0 {
+            let length = stream.read(&mut buffer)?;
+            if length == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let mut at = 0;
+            while at < length {
+                let malformed = |_| io::Error::other("the server answered something that is no HTTP");
+                let (taken, answer) = parser.advance(&buffer[at..length], false).map_err(malformed)?;
+                at += taken;
+                let Some(answer) = answer else { continue };
+                match (answer.status, waiting.next()) {
+                    (200..=299, Some(_)) => {}
+                    (503, Some(key)) => refused.push(*key),
+                    (status, Some(key)) => {
+                        return Err(io::Error::other(format!("PUT of key{key} was answered with {status}")));
+                    }
+                    (_, None) => return Err(io::Error::other("the server answered more than it was asked")),
+                }
+            }
+        }
+        Ok(refused)
+    }
+}
+
+/// What a person sees meanwhile, on standard error.
+struct Progress {
+    clock: Clock,
+    keys: u64,
+    is_terminal: bool,
+    shown_ns: u64,
+}
+
+impl Progress {
+    fn new(keys: u64) -> Self {
+        Self { clock: Clock::start(), keys, is_terminal: io::stderr().is_terminal(), shown_ns: 0 }
+    }
+
+    fn show(&mut self, done: u64) {
+        let now = self.clock.now_ns();
+        if self.is_terminal {
+            eprint!("\r\x1b[2K{}", line(done, self.keys, now));
+            let _ = io::stderr().flush(); // A terminal that is gone needs no progress.
+        } else if now - self.shown_ns >= PLAIN_EVERY_NS {
+            eprintln!("{}", line(done, self.keys, now));
+            self.shown_ns = now;
+        }
+    }
+
+    fn clear(&self) {
+        if self.is_terminal {
+            eprint!("\r\x1b[2K");
+        }
+    }
+
+    fn end(&self, done: u64) {
+        self.clear();
+        let elapsed_ns = self.clock.now_ns();
+        let per_second = format_metric(done as f64 * 1e9 / elapsed_ns.max(1) as f64);
+        eprintln!(
+            "filled with {done} of {} keys in {}, {per_second}/s",
+            self.keys,
+            format_time_us(elapsed_ns as f64 / 1000.0)
+        );
+    }
+}
+
+fn line(done: u64, keys: u64, elapsed_ns: u64) -> String {
+    let share = done as f64 * 100.0 / keys as f64;
+    let per_second = done as f64 * 1e9 / elapsed_ns.max(1) as f64;
+    let left = if done == 0 {
+        "no estimate yet".to_owned()
+    } else {
+        format!("{:.0} s left", ((keys - done) as f64 / per_second).ceil())
+    };
+    format!("filling: {done} of {keys} keys ({share:.0} %), {}/s, {left}", format_metric(per_second))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_has_an_estimate() {
+        assert_eq!(line(0, 100, 5), "filling: 0 of 100 keys (0 %), 0.00/s, no estimate yet");
+        let half = line(50_000, 100_000, 2_000_000_000);
+        assert_eq!(half, "filling: 50000 of 100000 keys (50 %), 25.00k/s, 2 s left");
+    }
+}

@@ -1,0 +1,121 @@
+//! One run of the load generator, without a script.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::cli::Target;
+use crate::engine::{Crew, Fixed, Maker, Plan, Source, Station, Watcher};
+use crate::error::{LabError, Outcome};
+use crate::schedule::connections_of;
+use crate::stats;
+use crate::workload::{Generator, Renderer, Workload};
+
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Tells that the run begins.
+pub(crate) type Announce<'a> = &'a mut dyn FnMut() -> io::Result<()>;
+
+pub(crate) fn closed_output(source: io::Error) -> LabError {
+    LabError::System { what: "print the result", source }
+}
+
+/// What is to be sent where, and how.
+pub(crate) struct Load<'a> {
+    pub(crate) target: &'a Target,
+    pub(crate) headers: &'a [(String, String)],
+    /// None for one `GET` of the target's path again and again.
+    pub(crate) workload: Option<Workload>,
+    /// None for `value0`, `value1`, …
+    pub(crate) value_bytes: Option<usize>,
+    pub(crate) plan: Plan,
+}
+
+impl Load<'_> {
+    pub(crate) fn run(
+        &self,
+        stop: &Arc<AtomicBool>,
+        watcher: &mut dyn Watcher,
+        announce: Announce<'_>,
+    ) -> Outcome<stats::Outcome> {
+        let address = match reachable(&self.target.resolve()?) {
+            Ok(address) => address,
+            Err(error) => {
+                announce().map_err(closed_output)?;
+                return Ok(unreachable(self.target, &self.plan, error));
+            }
+        };
+        let mut crew = Crew::muster(self.plan, self.makers(address)?, stop)?;
+        crew.wait_ready()?;
+        announce().map_err(closed_output)?;
+        let outcome = crew.go(watcher)?;
+        crew.dismiss();
+        Ok(outcome)
+    }
+
+    fn makers(&self, address: SocketAddr) -> Outcome<Vec<Box<dyn Maker>>> {
+        let renderer = Renderer::new(&self.target.host_header(), self.headers, self.value_bytes);
+        let plan = self.plan;
+        let Some(workload) = &self.workload else {
+            let mut bytes = Vec::new();
+            renderer.plain("GET", &self.target.path, &mut bytes);
+            let source = Made { address, kind: Kind::Fixed(Fixed::new(&bytes)?) };
+            return Ok((0..plan.threads).map(|_| Box::new(source.clone()) as Box<dyn Maker>).collect());
+        };
+        let maker = |thread| {
+            let own = connections_of(thread, plan.threads, plan.connections);
+            let kind = Kind::Workload(workload.clone(), renderer.clone(), thread, own);
+            Box::new(Made { address, kind }) as Box<dyn Maker>
+        };
+        Ok((0..plan.threads).map(maker).collect())
+    }
+}
+
+/// Stations without a script.
+#[derive(Clone)]
+struct Made {
+    address: SocketAddr,
+    kind: Kind,
+}
+
+#[derive(Clone)]
+enum Kind {
+    Fixed(Fixed),
+    /// With the number of the thread and of its connections.
+    Workload(Workload, Renderer, usize, usize),
+}
+
+impl Maker for Made {
+    fn make(self: Box<Self>) -> Outcome<Station> {
+        let source = match self.kind {
+            Kind::Fixed(fixed) => Source::fixed(fixed),
+            Kind::Workload(workload, renderer, thread, own) => {
+                Source::made(Box::new(Generator::new(&workload, renderer, thread, own)))
+            }
+        };
+        Ok(Station { address: self.address, source, afterwards: Box::new(|| {}) })
+    }
+}
+
+/// The first address that takes a connection; the last reason where none does.
+pub(crate) fn reachable(addresses: &[SocketAddr]) -> Result<SocketAddr, Option<io::Error>> {
+    let mut reason = None;
+    for address in addresses {
+        match TcpStream::connect_timeout(address, CONNECT_TIMEOUT) {
+            Ok(_) => return Ok(*address),
+            Err(error) => reason = Some(error),
+        }
+    }
+    Err(reason)
+}
+
+/// A server that cannot be reached is no reason to wait for the end of the run: every connection counts as failed.
+pub(crate) fn unreachable(target: &Target, plan: &Plan, reason: Option<io::Error>) -> stats::Outcome {
+    let reason = reason.map(|error| format!(": {error}")).unwrap_or_default();
+    eprintln!("unable to connect to {}:{}{reason}", target.host, target.port_or_default());
+    let mut outcome = stats::Outcome::new(plan.rate);
+    outcome.errors.connect = plan.connections as u64;
+    outcome
+}

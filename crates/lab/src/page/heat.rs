@@ -1,0 +1,89 @@
+//! The latency heat map: time to the right, latency upwards, the darker the more requests.
+
+use std::fmt::Write as _;
+
+use super::plot::{BOTTOM, LEFT, RIGHT, Scale, TOP, WIDTH, axes, figure, seconds_text, time_scale, upwards};
+use super::words::round_micros;
+use crate::record::{Heat, Run, bucket_low_us};
+
+const HEIGHT: f64 = 230.0;
+/// Shades from few to many.
+const LEVELS: usize = 7;
+
+/// `number` names the run to the page's script.
+pub(super) fn draw(run: &Run, number: usize) -> String {
+    let heat = &run.heat;
+    let seconds = run.elapsed_s;
+    let Some((low, high)) = buckets(heat) else {
+        return "<p class=\"missing\">No heat map: no request ended.</p>\n".to_owned();
+    };
+    let x = time_scale(seconds);
+    let y = Scale::log((bucket_low_us(low), bucket_low_us(high + 1)), upwards(HEIGHT));
+    let mut svg = axes(HEIGHT, &x, &y, seconds_text, round_micros);
+    for (level, path) in cells(heat, &x, &y).iter().enumerate().filter(|(_, path)| !path.is_empty()) {
+        let _ = write!(svg, "<path class=\"heat h{level}\" d=\"{path}\"/>");
+    }
+    let (wide, high) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
+    let _ = write!(
+        svg,
+        "<rect class=\"chosen\" x=\"{LEFT}\" y=\"{TOP}\" width=\"0\" height=\"{high}\"/>\
+         <rect class=\"pick\" x=\"{LEFT}\" y=\"{TOP}\" width=\"{wide}\" height=\"{high}\"/>"
+    );
+    let attributes = format!(" class=\"heatmap\" data-run=\"{number}\" data-seconds=\"{seconds}\"");
+    figure("Latency heat map", "few <span class=\"shades\"></span> many requests", HEIGHT, &svg, &attributes)
+}
+
+/// The lowest and the highest bucket that is not empty.
+fn buckets(heat: &Heat) -> Option<(usize, usize)> {
+    let used = || heat.columns.iter().flatten().map(|(bucket, _)| usize::from(*bucket));
+    Some((used().min()?, used().max()?))
+}
+
+/// One path of rectangles for every shade.
+fn cells(heat: &Heat, x: &Scale, y: &Scale) -> [String; LEVELS] {
+    let mut paths: [String; LEVELS] = Default::default();
+    let most = heat.columns.iter().flatten().map(|(_, count)| *count).max().unwrap_or(1);
+    for (column, cells) in heat.columns.iter().enumerate() {
+        let seconds = |column: usize| column as f64 * heat.column_ms as f64 / 1000.0;
+        let (from, to) = (x.at(seconds(column)), x.at(seconds(column + 1)));
+        for (bucket, count) in cells {
+            let bucket = usize::from(*bucket);
+            let (bottom, top) = (y.at(bucket_low_us(bucket)), y.at(bucket_low_us(bucket + 1)));
+            let _ = write!(
+                paths[level(*count, most)],
+                "M{from:.1} {top:.1}h{:.1}v{:.1}h-{:.1}z",
+                to - from,
+                bottom - top,
+                to - from
+            );
+        }
+    }
+    paths
+}
+
+/// Counts differ by factors, so shades follow their logarithm: a single slow request is seen.
+fn level(count: u64, most: u64) -> usize {
+    let part = (count as f64).ln_1p() / (most as f64).ln_1p();
+    ((part * LEVELS as f64) as usize).min(LEVELS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_request_has_a_shade_of_its_own() {
+        assert_eq!((level(1, 100_000), level(100_000, 100_000)), (0, LEVELS - 1));
+        assert_eq!(level(1, 1), LEVELS - 1);
+    }
+
+    #[test]
+    fn every_cell_is_drawn_once() {
+        let heat = Heat { column_ms: 100, columns: vec![vec![(3, 1), (9, 50)], vec![], vec![(4, 2)]] };
+        assert_eq!(buckets(&heat), Some((3, 9)));
+        let y = Scale::log((bucket_low_us(3), bucket_low_us(10)), upwards(HEIGHT));
+        let paths = cells(&heat, &time_scale(0.3), &y).concat();
+        assert_eq!(paths.matches('z').count(), 3);
+        assert!(!paths.contains("NaN") && !paths.contains("--"), "{paths}");
+    }
+}

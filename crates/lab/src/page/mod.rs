@@ -1,0 +1,32 @@
+//! A report as one HTML file that needs no network: charts as SVG drawn here, flame graphs drawn by a small script.
+//!
+//! - `document`: the page as a whole
+//! - `run`: one run, with its charts
+//! - `summary`: the tables on top
+//! - `plot`: axes and lines
+//! - `heat`: the latency heat map
+//! - `embedded`: the data in the page, written and read back
+//! - `flame`: samples of a profile
+//! - `compared`: the page of a comparison
+//! - `words`: numbers as people read them
+
+mod compared;
+mod document;
+mod embedded;
+mod flame;
+mod heat;
+mod plot;
+mod run;
+mod summary;
+mod words;
+
+pub(crate) use compared::{ComparedPage, ComparedRun, render as render_comparison};
+pub(crate) use document::render;
+pub(crate) use embedded::{between, read_report};
+pub(crate) use flame::NamedStacks;
+pub(crate) use words::{count, micros};
+
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! Axes and lines. All charts of a run have the same width and the same margins, so that their times stand below each
+//! other.
+
+use std::fmt::Write as _;
+
+use super::words::escape;
+
+/// In units of the drawing, which is scaled to the width that there is.
+pub(super) const WIDTH: f64 = 560.0;
+pub(super) const LEFT: f64 = 76.0;
+pub(super) const RIGHT: f64 = 12.0;
+pub(super) const TOP: f64 = 10.0;
+pub(super) const BOTTOM: f64 = 24.0;
+
+/// Numbers to places.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Scale {
+    from: f64,
+    to: f64,
+    is_log: bool,
+    at_from: f64,
+    at_to: f64,
+}
+
+impl Scale {
+    pub(super) fn linear((from, to): (f64, f64), (at_from, at_to): (f64, f64)) -> Self {
+        // An axis of no length would divide by zero.
+        let to = if to > from { to } else { from + 1.0 };
+        Self { from, to, is_log: false, at_from, at_to }
+    }
+
+    /// `from` is more than zero.
+    pub(super) fn log((from, to): (f64, f64), (at_from, at_to): (f64, f64)) -> Self {
+        let to = if to > from { to } else { from * 10.0 };
+        Self { from: from.log10(), to: to.log10(), is_log: true, at_from, at_to }
+    }
+
+    pub(super) fn at(&self, value: f64) -> f64 {
+        let value = if self.is_log { value.max(f64::MIN_POSITIVE).log10() } else { value };
+        let part = ((value - self.from) / (self.to - self.from)).clamp(0.0, 1.0);
+        self.at_from + part * (self.at_to - self.at_from)
+    }
+
+    /// Round numbers on the axis.
+    pub(super) fn ticks(&self) -> Vec<f64> {
+        if self.is_log {
+            let decades = (self.from - 1e-9).ceil() as i32..=(self.to + 1e-9).floor() as i32;
+            let tens: Vec<f64> = decades.map(|decade| 10_f64.powi(decade)).collect();
+            return if tens.len() < 2 { self.ticks_between_tens() } else { tens };
+        }
+        let rough = (self.to - self.from) / 4.0;
+        let power = 10_f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|step| *step >= rough);
+        let step = step.unwrap_or(power * 10.0);
+        let first = (self.from / step).ceil() as i64;
+        let last = (self.to / step + 1e-9).floor() as i64;
+        (first..=last).map(|index| index as f64 * step).collect()
+    }
+}
+
+impl Scale {
+    /// Where less than two powers of ten are in sight.
+    fn ticks_between_tens(&self) -> Vec<f64> {
+        let is_seen = |tick: &f64| (self.from - 1e-9..=self.to + 1e-9).contains(&tick.log10());
+        let decades = self.from.floor() as i32..=self.to.floor() as i32;
+        let of_decade = |decade| [1.0, 2.0, 5.0].map(|factor| factor * 10_f64.powi(decade));
+        decades.flat_map(of_decade).filter(is_seen).collect()
+    }
+}
+
+pub(super) struct Line {
+    pub(super) name: String,
+    /// One of the style's colours, from 0.
+    pub(super) colour: usize,
+    /// A hole where there is no value.
+    pub(super) points: Vec<(f64, Option<f64>)>,
+}
+
+/// Something that happened at a moment.
+pub(super) struct Mark {
+    pub(super) at: f64,
+    /// One of the style's marks.
+    pub(super) class: &'static str,
+    pub(super) title: String,
+}
+
+pub(super) struct Plot<'a> {
+    pub(super) title: &'a str,
+    pub(super) height: f64,
+    pub(super) x: Scale,
+    pub(super) y: Scale,
+    pub(super) x_text: fn(f64) -> String,
+    pub(super) y_text: fn(f64) -> String,
+    pub(super) lines: Vec<Line>,
+    pub(super) marks: Vec<Mark>,
+}
+
+/// The place of a time axis that begins with a run.
+pub(super) fn time_scale(seconds: f64) -> Scale {
+    Scale::linear((0.0, seconds), (LEFT, WIDTH - RIGHT))
+}
+
+pub(super) fn seconds_text(seconds: f64) -> String {
+    format!("{seconds} s")
+}
+
+/// Where the numbers of an axis upwards stand.
+pub(super) const fn upwards(height: f64) -> (f64, f64) {
+    (height - BOTTOM, TOP)
+}
+
+impl Plot<'_> {
+    pub(super) fn draw(&self) -> String {
+        let mut svg = String::new();
+        svg.push_str(&axes(self.height, &self.x, &self.y, self.x_text, self.y_text));
+        for mark in &self.marks {
+            let x = self.x.at(mark.at);
+            let _ = write!(
+                svg,
+                "<path class=\"mark {}\" d=\"M{x:.1} {TOP}V{:.1}\"><title>{}</title></path>",
+                mark.class,
+                self.height - BOTTOM,
+                escape(&mark.title)
+            );
+        }
+        for line in &self.lines {
+            let _ = write!(svg, "<path class=\"line c{}\" d=\"{}\"/>", line.colour, self.path(line));
+        }
+        figure(self.title, &self.legend(), self.height, &svg, "")
+    }
+
+    fn path(&self, line: &Line) -> String {
+        let (mut path, mut is_down) = (String::new(), false);
+        for (index, (x, y)) in line.points.iter().enumerate() {
+            let Some(y) = y else {
+                is_down = false;
+                continue;
+            };
+            let (x, y) = (self.x.at(*x), self.y.at(*y));
+            let _ = write!(path, "{}{x:.1} {y:.1}", if is_down { "L" } else { "M" });
+            let is_alone = !is_down && line.points.get(index + 1).is_none_or(|(_, next)| next.is_none());
+            if is_alone {
+                path.push_str("h1"); // A point without neighbours would not be seen.
+            }
+            is_down = true;
+        }
+        path
+    }
+
+    fn legend(&self) -> String {
+        let name =
+            |line: &Line| format!("<span class=\"key c{}\"></span>{} ", line.colour, escape(&line.name));
+        self.lines.iter().filter(|line| !line.name.is_empty()).map(name).collect()
+    }
+}
+
+/// `attributes` are those of the drawing, with a blank before them.
+pub(super) fn figure(title: &str, legend: &str, height: f64, svg: &str, attributes: &str) -> String {
+    let label = escape(title);
+    format!(
+        "<figure><figcaption><b>{label}</b> {legend}</figcaption>\
+         <svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{label}\"{attributes}>{svg}</svg></figure>\n"
+    )
+}
+
+pub(super) fn axes(
+    height: f64,
+    x: &Scale,
+    y: &Scale,
+    x_text: fn(f64) -> String,
+    y_text: fn(f64) -> String,
+) -> String {
+    let mut svg = String::new();
+    let (right, bottom) = (WIDTH - RIGHT, height - BOTTOM);
+    for tick in y.ticks() {
+        let at = y.at(tick);
+        let _ = write!(
+            svg,
+            "<path class=\"grid\" d=\"M{LEFT} {at:.1}H{right}\"/><text x=\"{}\" y=\"{:.1}\" class=\"y\">{}</text>",
+            LEFT - 6.0,
+            at + 4.0,
+            escape(&y_text(tick))
+        );
+    }
+    for tick in x.ticks() {
+        let at = x.at(tick);
+        // The last one would reach over the edge.
+        let class = if at > right - 20.0 { "x end" } else { "x" };
+        let _ = write!(
+            svg,
+            "<text x=\"{at:.1}\" y=\"{}\" class=\"{class}\">{}</text>",
+            height - 6.0,
+            escape(&x_text(tick))
+        );
+    }
+    let _ = write!(svg, "<path class=\"axis\" d=\"M{LEFT} {TOP}V{bottom}H{right}\"/>");
+    svg
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round() {
+        assert_eq!(Scale::linear((0.0, 10.0), (0.0, 1.0)).ticks(), [0.0, 5.0, 10.0]);
+        assert_eq!(Scale::linear((0.0, 20_345.0), (0.0, 1.0)).ticks(), [0.0, 10_000.0, 20_000.0]);
+        assert_eq!(Scale::log((30.0, 20_000.0), (0.0, 1.0)).ticks(), [100.0, 1000.0, 10_000.0]);
+        assert_eq!(Scale::log((150.0, 700.0), (0.0, 1.0)).ticks(), [200.0, 500.0]);
+        assert_eq!(Scale::linear((0.0, 0.0), (0.0, 1.0)).ticks().len(), 3, "nothing is no reason to fail");
+    }
+
+    #[test]
+    fn places_follow_the_scale() {
+        let log = Scale::log((10.0, 1000.0), (100.0, 0.0));
+        assert!((log.at(100.0) - 50.0).abs() < 1e-9);
+        assert!(
+            (log.at(0.0) - 100.0).abs() < 1e-9 && log.at(1e9).abs() < 1e-9,
+            "what lies outside is at the edge"
+        );
+    }
+
+    #[test]
+    fn a_hole_breaks_the_line() {
+        let line = |points| Line { name: "a".to_owned(), colour: 0, points };
+        let plot = |lines| Plot {
+            title: "t<",
+            height: 100.0,
+            x: Scale::linear((0.0, 4.0), (0.0, 4.0)),
+            y: Scale::linear((0.0, 10.0), (0.0, 10.0)),
+            x_text: seconds_text,
+            y_text: |_| String::new(),
+            lines,
+            marks: Vec::new(),
+        };
+        let points = vec![(0.0, Some(1.0)), (1.0, Some(2.0)), (2.0, None), (3.0, Some(3.0))];
+        let svg = plot(vec![line(points)]).draw();
+        assert!(svg.contains("d=\"M0.0 1.0L1.0 2.0M3.0 3.0h1\""), "{svg}");
+        assert!(svg.contains("t&lt;") && !svg.contains("NaN"), "{svg}");
+    }
+}

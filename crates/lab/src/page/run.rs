@@ -1,0 +1,207 @@
+//! One run, with its charts.
+
+use std::fmt::Write as _;
+
+use super::heat;
+use super::plot::{LEFT, Line, Mark, Plot, RIGHT, Scale, WIDTH, seconds_text, time_scale, upwards};
+use super::words::{count, escape, micros, round_micros};
+use crate::record::{NodeSample, Profiled, Run};
+
+const HEIGHT: f64 = 150.0;
+const TALL: f64 = 230.0;
+const MIB: f64 = (1 << 20) as f64;
+
+pub(super) fn section(run: &Run, number: usize, title: &str) -> String {
+    let mut out = format!("<section class=\"run\" id=\"run-{number}\">\n<h2>{}</h2>\n", escape(title));
+    let _ = writeln!(out, "<pre class=\"command\">{}</pre>", escape(&run.command));
+    out.push_str(&remarks(run));
+    out.push_str("<div class=\"charts\">\n");
+    out.push_str(&heat::draw(run, number));
+    out.push_str(&spectrum(run));
+    out.push_str(&throughput(run));
+    out.push_str(&latency_over_time(run));
+    out.push_str(&node_charts(run));
+    out.push_str("</div>\n");
+    out.push_str(&flame(run, number));
+    out.push_str("</section>\n");
+    out
+}
+
+fn remarks(run: &Run) -> String {
+    let mut remarks = run.notes.clone();
+    if run.is_interrupted {
+        remarks.push("Interrupted: this is what was measured up to then.".to_owned());
+    }
+    let not_good: Vec<String> = run
+        .answers
+        .iter()
+        .filter(|answer| answer.class != "2xx")
+        .map(|answer| {
+            let p99 = answer.latency.map(|latency| format!(", p99 {}", micros(latency.p99)));
+            format!("{} × {}{}", count(answer.count as f64), answer.class, p99.unwrap_or_default())
+        })
+        .collect();
+    if !not_good.is_empty() {
+        remarks.push(format!("Other answers than 2xx: {}.", not_good.join("; ")));
+    }
+    if run.connect_errors > 0 {
+        remarks.push(format!("{} connections failed.", count(run.connect_errors as f64)));
+    }
+    if run.unanswered > 0 {
+        let unanswered = count(run.unanswered as f64);
+        remarks.push(format!(
+            "{unanswered} requests were due by the end and had no answer; no percentile contains them."
+        ));
+    }
+    remarks.extend(run.generator.limits.iter().map(|limit| format!("{limit}.")));
+    let paragraph =
+        |out: String, remark: &String| format!("{out}<p class=\"remark\">{}</p>\n", escape(remark));
+    remarks.iter().fold(String::new(), paragraph)
+}
+
+fn throughput(run: &Run) -> String {
+    let points: Vec<(f64, Option<f64>)> =
+        run.seconds.iter().map(|row| (row.second as f64 + 0.5, Some(row.completed as f64))).collect();
+    let errors: Vec<(f64, Option<f64>)> =
+        run.seconds.iter().map(|row| (row.second as f64 + 0.5, Some(row.errors as f64))).collect();
+    let most = points.iter().filter_map(|(_, y)| *y).fold(run.rate.unwrap_or(0.0), f64::max);
+    let mut lines = vec![Line { name: "answered".to_owned(), colour: 0, points }];
+    if let Some(rate) = run.rate {
+        let points = vec![(0.0, Some(rate)), (run.elapsed_s, Some(rate))];
+        lines.insert(0, Line { name: "asked for".to_owned(), colour: 3, points });
+    }
+    if run.seconds.iter().any(|row| row.errors > 0) {
+        lines.push(Line { name: "errors".to_owned(), colour: 4, points: errors });
+    }
+    let y = Scale::linear((0.0, most * 1.1), upwards(HEIGHT));
+    over_time(run, "Requests a second", y, count, lines, Vec::new())
+}
+
+fn latency_over_time(run: &Run) -> String {
+    let line = |index: usize, name: &str, colour| {
+        let point = |row: &crate::record::SecondRow| {
+            (row.second as f64 + 0.5, row.latency.map(|latency| latency[index]))
+        };
+        Line { name: name.to_owned(), colour, points: run.seconds.iter().map(point).collect() }
+    };
+    let all = || run.seconds.iter().filter_map(|row| row.latency).flatten();
+    let (low, high) = (all().fold(f64::MAX, f64::min), all().fold(0.0, f64::max));
+    if high == 0.0 {
+        return missing("Latency over time", "no whole second in which a request ended");
+    }
+    let y = Scale::log((low.max(1.0) * 0.8, high * 1.2), upwards(HEIGHT));
+    let lines = vec![line(0, "p50", 0), line(1, "p99", 1), line(2, "p99.9", 2), line(3, "max", 3)];
+    over_time(run, "Latency over time", y, round_micros, lines, Vec::new())
+}
+
+fn over_time(
+    run: &Run,
+    title: &str,
+    y: Scale,
+    y_text: fn(f64) -> String,
+    lines: Vec<Line>,
+    marks: Vec<Mark>,
+) -> String {
+    let x = time_scale(run.elapsed_s);
+    Plot { title, height: HEIGHT, x, y, x_text: seconds_text, y_text, lines, marks }.draw()
+}
+
+/// The percentile spectrum: every nine further to the right is ten times as rare.
+fn spectrum(run: &Run) -> String {
+    spectra("Latency by percentile", &[("", 0, &run.spectrum)])
+}
+
+/// A name, a colour and a spectrum.
+pub(super) type Named<'a> = (&'a str, usize, &'a [(f64, f64)]);
+
+/// Spectra with their names and colours, in one drawing.
+pub(super) fn spectra(title: &str, of: &[Named<'_>]) -> String {
+    let rarity = |percentile: f64| 1.0 / (1.0 - percentile / 100.0);
+    let line = |(name, colour, points): &Named<'_>| Line {
+        name: (*name).to_owned(),
+        colour: *colour,
+        points: points.iter().map(|(percentile, value)| (rarity(*percentile), Some(*value))).collect(),
+    };
+    let lines: Vec<Line> = of.iter().map(line).collect();
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let values = || points().filter_map(|(_, value)| *value);
+    let (low, high) = (values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max));
+    if high == 0.0 {
+        return missing(title, "no request ended");
+    }
+    let rarest = points().map(|(x, _)| *x).fold(10.0, f64::max);
+    let x = Scale::log((1.0, rarest), (LEFT, WIDTH - RIGHT));
+    let y = Scale::log((low.max(1.0) * 0.8, high * 1.2), upwards(TALL));
+    Plot { title, height: TALL, x, y, x_text: nines, y_text: round_micros, lines, marks: Vec::new() }.draw()
+}
+
+fn nines(rarity: f64) -> String {
+    let percentile = 100.0 * (1.0 - 1.0 / rarity);
+    match rarity as u64 {
+        0..=1 => "0 %".to_owned(),
+        2..=99 => format!("{percentile:.0} %"),
+        _ => format!("{percentile:.*} %", (rarity.log10().round() as usize).saturating_sub(2)),
+    }
+}
+
+fn node_charts(run: &Run) -> String {
+    let node = &run.node;
+    let mut out = String::new();
+    let points = |figure: fn(&NodeSample) -> Option<f64>| -> Vec<(f64, Option<f64>)> {
+        node.samples.iter().map(|sample| (sample.at_s, figure(sample))).collect()
+    };
+    let marks: Vec<Mark> = node.samples.iter().flat_map(marks_of).collect();
+    let mut chart = |title: &str, points: Vec<(f64, Option<f64>)>, text, colour, marks| {
+        let most = points.iter().filter_map(|(_, y)| *y).fold(0.0, f64::max);
+        if points.iter().any(|(_, y)| y.is_some()) {
+            let y = Scale::linear((0.0, (most * 1.15).max(1e-3)), upwards(HEIGHT));
+            let lines = vec![Line { name: String::new(), colour, points }];
+            out.push_str(&over_time(run, title, y, text, lines, marks));
+        }
+    };
+    chart("Server: cores busy", points(|sample| sample.cpu_cores), plain, 0, Vec::new());
+    let resident = points(|sample| Some(sample.resident_bytes? / MIB));
+    chart("Server: memory resident, MiB", resident, plain, 0, Vec::new());
+    let written = points(|sample| Some(sample.written_bytes_per_s? / MIB));
+    chart("Server: written, MiB/s; flushes ┆ and compactions ┃", written, plain, 0, marks);
+    for reason in &node.missing {
+        out.push_str(&missing("Server", reason));
+    }
+    out
+}
+
+/// A number of an axis, without the digits that only arithmetic has put there.
+fn plain(number: f64) -> String {
+    format!("{}", (number * 1e4).round() / 1e4)
+}
+
+fn marks_of(sample: &NodeSample) -> Vec<Mark> {
+    let mark = |happened: Option<f64>, class, what| {
+        let times = happened.filter(|times| *times > 0.0)?;
+        let title = format!("{times:.0} {what} up to {:.1} s", sample.at_s);
+        Some(Mark { at: sample.at_s, class, title })
+    };
+    let flush = mark(sample.flushes, "flush", "flushes");
+    let compaction = mark(sample.compactions, "compaction", "compactions");
+    flush.into_iter().chain(compaction).collect()
+}
+
+fn missing(title: &str, reason: &str) -> String {
+    format!("<p class=\"missing\"><b>{}</b> not shown: {}.</p>\n", escape(title), escape(reason))
+}
+
+fn flame(run: &Run, number: usize) -> String {
+    match &run.profile {
+        Profiled::Missing(reason) => missing("Where the server's CPU time went", reason),
+        Profiled::Samples { .. } => format!(
+            "<div class=\"profile\" data-run=\"{number}\">\n<h3>Where the server's CPU time went</h3>\n\
+             <p class=\"range\" aria-live=\"polite\">The whole run. Drag over the heat map above to see a part of it.</p>\n\
+             <div class=\"bar\"><button type=\"button\" class=\"whole\">Whole run</button>\
+             <button type=\"button\" class=\"against\" aria-pressed=\"false\">Against the rest</button>\
+             <input class=\"search\" type=\"search\" placeholder=\"Search functions\" aria-label=\"Search functions\">\
+             <button type=\"button\" class=\"reset\">Reset zoom</button></div>\n\
+             <p class=\"tip\" aria-live=\"polite\"></p>\n\
+             <div class=\"scroll\"><canvas class=\"flame\" role=\"img\" aria-label=\"Flame graph\"></canvas></div>\n</div>\n"
+        ),
+    }
+}

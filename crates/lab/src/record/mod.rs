@@ -1,0 +1,163 @@
+//! What a report holds. It stands in the report's page as JSON, from where `ladoga lab compare` reads it back.
+//!
+//! Times are in microseconds where nothing else is said; a run's own times are in seconds since its start.
+
+mod heat;
+mod machine;
+mod of_outcome;
+
+pub(crate) use heat::{Heat, HeatRecorder, bucket_low_us};
+pub(crate) use machine::Machine;
+pub(crate) use of_outcome::{Described, run_of};
+
+use serde::{Deserialize, Serialize};
+
+/// Changes when an older program could not read a report any more.
+pub(crate) const FORMAT: u32 = 1;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) format: u32,
+    pub(crate) title: String,
+    /// The command line that made it.
+    pub(crate) command: String,
+    pub(crate) started_unix_s: u64,
+    pub(crate) machine: Machine,
+    pub(crate) subjects: Vec<Subject>,
+    pub(crate) runs: Vec<Run>,
+    /// How many runs it would have when it is whole.
+    pub(crate) planned: usize,
+    pub(crate) is_interrupted: bool,
+    /// What a reader has to know.
+    pub(crate) notes: Vec<String>,
+}
+
+/// A server that was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Subject {
+    pub(crate) name: String,
+    /// How it was started, or where it was found.
+    pub(crate) what: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    /// What was done, in words: the same stage in another report is the same work.
+    pub(crate) stage: String,
+    /// The name of a [`Subject`].
+    pub(crate) subject: String,
+    /// From 1.
+    pub(crate) round: u32,
+    /// Requests a second; none in a closed loop.
+    pub(crate) rate: Option<f64>,
+    pub(crate) connections: u64,
+    pub(crate) threads: u64,
+    /// Repeats this run.
+    pub(crate) command: String,
+    pub(crate) elapsed_s: f64,
+    pub(crate) is_interrupted: bool,
+    pub(crate) requests: u64,
+    pub(crate) per_second: f64,
+    pub(crate) answers: Vec<AnswerCount>,
+    pub(crate) connect_errors: u64,
+    pub(crate) unanswered: u64,
+    pub(crate) latency: Option<Latency>,
+    pub(crate) uncorrected: Option<Latency>,
+    /// Percentile and value, up to the highest one.
+    pub(crate) spectrum: Vec<(f64, f64)>,
+    pub(crate) seconds: Vec<SecondRow>,
+    pub(crate) heat: Heat,
+    pub(crate) generator: Generator,
+    pub(crate) node: NodeSeries,
+    pub(crate) profile: Profiled,
+    pub(crate) published: Vec<Published>,
+    pub(crate) notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AnswerCount {
+    /// `2xx`, `404`, `503`, `other`, `timeout` or `broken`.
+    pub(crate) class: String,
+    pub(crate) count: u64,
+    pub(crate) latency: Option<Latency>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Latency {
+    pub(crate) mean: f64,
+    pub(crate) p50: f64,
+    pub(crate) p90: f64,
+    pub(crate) p99: f64,
+    pub(crate) p999: f64,
+    pub(crate) p9999: f64,
+    pub(crate) max: f64,
+}
+
+/// One whole second of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SecondRow {
+    pub(crate) second: u64,
+    pub(crate) completed: u64,
+    pub(crate) errors: u64,
+    /// p50, p99, p99.9 and the largest; none where nothing completed.
+    pub(crate) latency: Option<[f64; 4]>,
+}
+
+/// The condition of the load generator itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Generator {
+    pub(crate) lateness_p99: Option<f64>,
+    pub(crate) cpu_us_per_request: Option<f64>,
+    /// What limited the result besides the server, in words.
+    pub(crate) limits: Vec<String>,
+}
+
+/// The server's process while a run went on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct NodeSeries {
+    pub(crate) samples: Vec<NodeSample>,
+    pub(crate) cpu_us_per_request: Option<f64>,
+    /// What could not be read, and why.
+    pub(crate) missing: Vec<String>,
+}
+
+/// Rates and counts are those since the sample before it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct NodeSample {
+    pub(crate) at_s: f64,
+    /// Cores that it kept busy.
+    pub(crate) cpu_cores: Option<f64>,
+    pub(crate) resident_bytes: Option<f64>,
+    /// To the log, by flushes and by compactions, a second.
+    pub(crate) written_bytes_per_s: Option<f64>,
+    pub(crate) flushes: Option<f64>,
+    pub(crate) compactions: Option<f64>,
+}
+
+/// Where the server's CPU time went.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Profiled {
+    /// The node's samples over time, as its heat map has them.
+    Samples {
+        /// When it began, in milliseconds since the start of the run.
+        offset_ms: f64,
+        data: serde_json::Value,
+    },
+    /// Why there are none.
+    Missing(String),
+}
+
+/// A figure of a published load test, and ours beside it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Published {
+    pub(crate) figure: String,
+    pub(crate) theirs: f64,
+    pub(crate) ours: Option<f64>,
+    pub(crate) unit: Unit,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Unit {
+    Micros,
+    PerSecond,
+}

@@ -1,0 +1,128 @@
+//! What the load generator found, as a report keeps it.
+
+use hdrhistogram::Histogram;
+
+use super::{AnswerCount, Generator, Heat, Latency, NodeSeries, Profiled, Published, Run, SecondRow, Unit};
+use crate::report::limit_in_words;
+use crate::stats::{Class, Outcome, SECOND_NS};
+
+/// What the load generator itself does not know of a run.
+#[derive(Debug)]
+pub(crate) struct Described {
+    pub(crate) stage: String,
+    pub(crate) subject: String,
+    pub(crate) round: u32,
+    pub(crate) connections: u64,
+    pub(crate) threads: u64,
+    pub(crate) command: String,
+    pub(crate) heat: Heat,
+    pub(crate) node: NodeSeries,
+    pub(crate) profile: Profiled,
+    /// Without our figures.
+    pub(crate) published: Vec<Published>,
+    pub(crate) notes: Vec<String>,
+}
+
+pub(crate) fn run_of(outcome: &Outcome, described: Described) -> Run {
+    let all = outcome.all();
+    let answers = Class::ALL.into_iter().filter(|class| outcome.count(*class) > 0);
+    let answer = |class: Class| AnswerCount {
+        class: class.name().to_owned(),
+        count: outcome.count(class),
+        latency: latency_of(&outcome.of(class).corrected),
+    };
+    let mut node = described.node;
+    if outcome.complete > 0 {
+        // Until now it is the CPU time of the whole run.
+        node.cpu_us_per_request = node.cpu_us_per_request.map(|micros| micros / outcome.complete as f64);
+    } else {
+        node.cpu_us_per_request = None;
+    }
+    let latency = latency_of(&all.corrected);
+    let mut published = described.published;
+    for figure in &mut published {
+        figure.ours = ours(figure, latency, outcome);
+    }
+    Run {
+        stage: described.stage,
+        subject: described.subject,
+        round: described.round,
+        rate: outcome.rate,
+        connections: described.connections,
+        threads: described.threads,
+        command: described.command,
+        elapsed_s: outcome.elapsed_ns as f64 / 1e9,
+        is_interrupted: outcome.is_interrupted,
+        requests: outcome.complete,
+        per_second: outcome.per_second(),
+        answers: answers.map(answer).collect(),
+        connect_errors: outcome.errors.connect,
+        unanswered: outcome.unanswered,
+        latency,
+        uncorrected: latency_of(&all.uncorrected),
+        spectrum: spectrum_of(&all.corrected),
+        seconds: seconds_of(outcome),
+        heat: described.heat,
+        generator: Generator {
+            lateness_p99: (!outcome.lateness.is_empty())
+                .then(|| outcome.lateness.value_at_percentile(99.0) as f64 / 1000.0),
+            cpu_us_per_request: (outcome.complete > 0)
+                .then(|| outcome.cpu_ns as f64 / 1000.0 / outcome.complete as f64),
+            limits: outcome.limits().into_iter().map(limit_in_words).collect(),
+        },
+        node,
+        profile: described.profile,
+        published,
+        notes: described.notes,
+    }
+}
+
+fn ours(figure: &Published, latency: Option<Latency>, outcome: &Outcome) -> Option<f64> {
+    match (figure.unit, figure.figure.as_str()) {
+        (Unit::PerSecond, _) => Some(outcome.per_second()),
+        (Unit::Micros, "p99") => latency.map(|latency| latency.p99),
+        (Unit::Micros, "max") => latency.map(|latency| latency.max),
+        (Unit::Micros, other) => unreachable!("no published figure is called {other}"),
+    }
+}
+
+fn latency_of(latencies: &Histogram<u64>) -> Option<Latency> {
+    if latencies.is_empty() {
+        return None;
+    }
+    let at = |percentile| latencies.value_at_percentile(percentile) as f64 / 1000.0;
+    Some(Latency {
+        mean: latencies.mean() / 1000.0,
+        p50: at(50.0),
+        p90: at(90.0),
+        p99: at(99.0),
+        p999: at(99.9),
+        p9999: at(99.99),
+        max: at(100.0),
+    })
+}
+
+/// At percentiles that lie closer together the closer they are to 100, as far as there are requests for them.
+fn spectrum_of(latencies: &Histogram<u64>) -> Vec<(f64, f64)> {
+    const POINTS_A_DECADE: u32 = 10;
+    if latencies.is_empty() {
+        return Vec::new();
+    }
+    let nines_max = (latencies.len() as f64).log10();
+    let points = (nines_max * f64::from(POINTS_A_DECADE)) as u32;
+    let percentile = |point: u32| 100.0 * (1.0 - 10_f64.powf(-f64::from(point) / f64::from(POINTS_A_DECADE)));
+    let at = |percentile| (percentile, latencies.value_at_percentile(percentile) as f64 / 1000.0);
+    (0..=points).map(|point| at(percentile(point))).collect()
+}
+
+/// The seconds that were whole.
+fn seconds_of(outcome: &Outcome) -> Vec<SecondRow> {
+    let is_whole = |number: u64| (number + 1) * SECOND_NS <= outcome.elapsed_ns;
+    let row = |second: &crate::stats::Second| SecondRow {
+        second: second.number,
+        completed: second.completed,
+        errors: second.errors,
+        latency: second.percentiles_ns.map(|ns| ns.map(|ns| ns as f64 / 1000.0)),
+    };
+    outcome.seconds.iter().filter(|second| is_whole(second.number)).map(row).collect()
+}

@@ -1,0 +1,126 @@
+//! The reports in a real browser. Where none is installed, this is skipped with a printed reason.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::data_of;
+use crate::support::{Browser, Directory, Ladoga, Page};
+
+const BEGIN: &str = "<script id=\"report\" type=\"application/json\">";
+
+/// A report of a node of its own, as a person makes one.
+fn report(directory: &Directory) -> PathBuf {
+    let path = directory.path().join("report.html");
+    let words = "lab run --workloads put,get --rates 300 -d 3s -c2 --keys 2k --memory 64MiB -o";
+    let words = words.split_whitespace().map(str::to_owned).chain([path.display().to_string()]);
+    Ladoga::new(words).run().expect_success();
+    path
+}
+
+/// The report with samples that are known: the first half of each run in `early`, the second in `late`.
+fn with_known_samples(report: &Path) -> PathBuf {
+    let mut data = data_of(report);
+    let rows: Vec<u64> = (0..150_u64)
+        .flat_map(|cell| [u64::from(cell > 0), 0, if cell < 75 { 2 } else { 3 }, 10_000_000])
+        .collect();
+    for run in data["runs"].as_array_mut().expect("runs") {
+        assert!(run["profile"]["Samples"].is_object(), "the node was profiled: {}", run["profile"]);
+        run["profile"]["Samples"]["offset_ms"] = json!(0.0);
+        run["profile"]["Samples"]["data"] = json!({
+            "unit": "nanoseconds", "cellMs": 20, "cells": 150, "threads": ["loop"],
+            "tree": { "names": ["loop", "main", "early", "late"], "parent": [-1, 0, 1, 1], "name": [0, 1, 2, 3] },
+            "samples": rows,
+        });
+    }
+    let page = fs::read_to_string(report).expect("a report");
+    let (head, rest) = page.split_once(BEGIN).expect("the data");
+    let (_, tail) = rest.split_once("</script>").expect("its end");
+    let data = data.to_string().replace('<', "\\u003c");
+    let path = report.with_file_name("known.html");
+    fs::write(&path, format!("{head}{BEGIN}{data}</script>{tail}")).expect("a page");
+    path
+}
+
+/// Charts, those of them in which something is drawn, rows of tables, and by how much the page is too wide.
+fn look(page: &mut Page<'_>) -> [u64; 4] {
+    let found = page.evaluate(
+        "(() => { const charts = [...document.querySelectorAll('figure svg')]; \
+         const isDrawn = chart => [...chart.querySelectorAll('.line,.heat')].some(path => path.getTotalLength() > 5); \
+         return [charts.length, charts.filter(isDrawn).length, document.querySelectorAll('table tbody tr').length, \
+         document.documentElement.scrollWidth - document.documentElement.clientWidth]; })()",
+    );
+    serde_json::from_value(found).expect("four numbers")
+}
+
+/// What is drawn of a function in the first flame graph: its share, and its share before.
+fn frame(page: &mut Page<'_>, frames: &str, name: &str) -> Option<(f64, Option<f64>)> {
+    let frames = page.evaluate(frames);
+    let found = frames.as_array().expect("frames").iter().find(|frame| frame["name"] == name)?;
+    Some((found["share"].as_f64().expect("a share"), found["before"].as_f64()))
+}
+
+/// Flame graphs are drawn when they come into sight, or go to paper.
+fn draw_all(page: &mut Page<'_>) {
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))");
+    for run in 0..2 {
+        page.wait_until(&format!("ladogaReport.frames({run}).length > 5"));
+    }
+}
+
+#[test]
+fn a_report_is_drawn_and_a_selection_opens_its_flame_graph() {
+    let Some(mut browser) = Browser::start() else { return };
+    let directory = Directory::new();
+    let file = report(&directory);
+    let mut page = browser.open(&file, 1280, 900);
+    let [charts, drawn, rows, too_wide] = look(&mut page);
+    assert!(charts >= 2 * 7 && drawn == charts, "{drawn} of {charts} charts are drawn");
+    assert_eq!((rows, too_wide), (2, 0), "a row a run, and nothing wider than the window");
+    draw_all(&mut page);
+    page.screenshot("report-desktop");
+    assert_eq!(page.complaints(), [""; 0]);
+
+    let mut page = browser.open(&with_known_samples(&file), 1280, 900);
+    let shares =
+        |page: &mut Page<'_>| ["early", "late"].map(|name| frame(page, "ladogaReport.frames(0)", name));
+    page.drag(".pick", (0.05, 0.5), (0.4, 0.5));
+    assert_eq!(shares(&mut page), [Some((1.0, None)), None], "the first half");
+    page.drag(".pick", (0.6, 0.5), (0.95, 0.5));
+    assert_eq!(shares(&mut page), [None, Some((1.0, None))], "the second half");
+    let words = page.text(".range");
+    assert!(words.contains(" s to ") && words.contains(" requests, the slowest at least "), "{words}");
+    page.click(".against");
+    let against = frame(&mut page, "ladogaReport.frames(0)", "late").expect("it is drawn");
+    assert!(against.0 > 0.99 && against.1.is_some_and(|before| before < 0.5), "{against:?}");
+    page.screenshot("report-selection");
+    page.click(".whole");
+    page.click(".against");
+    assert_eq!(shares(&mut page), [Some((0.5, None)), Some((0.5, None))], "the whole run");
+    assert_eq!(page.complaints(), [""; 0]);
+
+    let mut phone = browser.open(&file, 390, 800);
+    assert_eq!(look(&mut phone)[3], 0, "nothing is wider than a phone");
+    draw_all(&mut phone);
+    phone.screenshot("report-phone");
+    assert_eq!(phone.complaints(), [""; 0]);
+}
+
+#[test]
+fn a_comparison_is_drawn() {
+    let Some(mut browser) = Browser::start() else { return };
+    let directory = Directory::new();
+    let known = with_known_samples(&report(&directory));
+    let (file, known) = (directory.path().join("compared.html"), known.display().to_string());
+    Ladoga::new(["lab", "compare", &known, &known, "-o", &file.display().to_string()]).run().expect_success();
+    for (width, name) in [(1280, "comparison-desktop"), (390, "comparison-phone")] {
+        let mut page = browser.open(&file, width, 900);
+        let [charts, drawn, _, too_wide] = look(&mut page);
+        assert_eq!((charts, drawn, too_wide), (2, 2, 0), "at a width of {width}");
+        let early = frame(&mut page, "ladogaComparison.frames(0)", "early");
+        assert_eq!(early, Some((0.5, Some(0.5))), "nothing changed");
+        page.screenshot(name);
+        assert_eq!(page.complaints(), [""; 0]);
+    }
+}

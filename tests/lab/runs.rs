@@ -1,0 +1,158 @@
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::data_of;
+use crate::server::{Manner, Server};
+use crate::support::{Directory, Ladoga, Node, Outcome, wait_until};
+
+/// Small enough for a machine that does something else meanwhile.
+const SMALL: &str = "-d 1s -c2 --keys 500 --memory 64MiB --no-profile";
+
+fn lab_run(words: &str, report: &Path, directory: &Directory) -> Ladoga {
+    let flags = words.split_whitespace().map(PathBuf::from);
+    let own = ["lab", "run"].into_iter().map(PathBuf::from);
+    let output = [PathBuf::from("-o"), report.to_path_buf()];
+    Ladoga::new(own.chain(flags).chain(output)).current_dir(directory.path())
+}
+
+fn names(report: &Value) -> Vec<&str> {
+    let runs = report["runs"].as_array().expect("runs");
+    runs.iter().map(|run| run["stage"].as_str().expect("a name")).collect()
+}
+
+fn count_of(run: &Value, class: &str) -> u64 {
+    let answers = run["answers"].as_array().expect("answers");
+    let found = answers.iter().find(|answer| answer["class"] == class);
+    found.map_or(0, |answer| answer["count"].as_u64().expect("a count"))
+}
+
+fn nothing_stays_behind(directory: &Directory) {
+    let left: Vec<_> = std::fs::read_dir(directory.path())
+        .expect("the directory")
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("ladoga-lab-"))
+        .collect();
+    assert!(left.is_empty(), "the node's data stayed behind: {left:?}");
+}
+
+#[test]
+fn a_node_of_its_own_is_measured_from_nothing_to_a_report() {
+    let directory = Directory::new();
+    let report = directory.path().join("report.html");
+    let words = format!("{SMALL} --workloads put,get,delete --rates 200 --dir . --fsync never");
+    let outcome = lab_run(&words, &report, &directory).run().expect_success();
+    let data = data_of(&report);
+    assert_eq!(
+        names(&data),
+        [
+            "put at 200/s, 2 connections",
+            "get at 200/s, 2 connections, 500 keys",
+            "delete at 200/s, 2 connections, 500 keys"
+        ]
+    );
+    for run in data["runs"].as_array().expect("runs") {
+        assert!(count_of(run, "2xx") > 100 && count_of(run, "404") == 0, "a store that was filled: {run}");
+        // So little CPU time may be less than one tick of the clock that counts it.
+        assert!(run["node"]["cpu_us_per_request"].is_number(), "{}", run["node"]);
+        assert!(
+            run["heat"]["columns"].as_array().is_some_and(|columns| columns.len() > 3),
+            "{}",
+            run["heat"]
+        );
+        let command = run["command"].as_str().expect("a command");
+        assert!(command.starts_with("ladoga bench -t1 -c2 -d 1s -R 200 -L --workload "), "{command}");
+    }
+    assert!(
+        data["subjects"][0]["what"].as_str().is_some_and(|what| what.contains("--fsync never")),
+        "{data}"
+    );
+    for part in ["[1/3] put", "[3/3] delete", "s left", "filled with 500 of 500 keys"] {
+        assert!(outcome.stderr.contains(part), "{part} in {}", outcome.stderr);
+    }
+    assert!(
+        outcome.text().contains("answered/s") && outcome.text().contains("report.html"),
+        "{}",
+        outcome.text()
+    );
+    nothing_stays_behind(&directory);
+}
+
+#[test]
+fn two_servers_are_measured_in_alternation() {
+    let (directory, one, other) = (Directory::new(), Node::start(), Node::start());
+    let report = directory.path().join("report.html");
+    let words = format!(
+        "-d 1s -c1 --keys 50 --workloads get --rates 100 --rounds 2 --no-profile --url {} --pid {} --peer {}",
+        one.url(),
+        one.pid(),
+        other.url()
+    );
+    lab_run(&words, &report, &directory).run().expect_success();
+    let data = data_of(&report);
+    let order: Vec<(&str, u64)> = data["runs"]
+        .as_array()
+        .expect("runs")
+        .iter()
+        .map(|run| (run["subject"].as_str().expect("a name"), run["round"].as_u64().expect("a number")))
+        .collect();
+    assert_eq!(order, [("ladoga", 1), ("peer", 1), ("peer", 2), ("ladoga", 2)]);
+    assert!(data["runs"][0]["node"]["cpu_us_per_request"].is_number());
+    let reason = data["runs"][1]["node"]["missing"][0].as_str().expect("a reason");
+    assert!(reason.contains("--pid"), "{reason}");
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_it_has() {
+    let directory = Directory::new();
+    let report = directory.path().join("report.html");
+    let words = format!("{SMALL} --workloads put --rates 100,110,120,130,140,150 --rounds 50 --dir .");
+    let running = lab_run(&words, &report, &directory).start();
+    wait_until("a report of the first run", || report.exists());
+    running.signal("INT");
+    let outcome = running.wait();
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let data = data_of(&report);
+    assert_eq!(data["is_interrupted"], true);
+    let runs = data["runs"].as_array().expect("runs").len();
+    assert!((1..300).contains(&runs) && data["planned"] == 300, "{runs} of {}", data["planned"]);
+    assert!(
+        outcome.stderr.contains(&format!("interrupted: {runs} of 300 runs were made")),
+        "{}",
+        outcome.stderr
+    );
+    nothing_stays_behind(&directory);
+}
+
+#[test]
+fn a_server_without_a_profiler_is_a_reason_and_no_failure() {
+    let (directory, server) = (Directory::new(), Server::start(Manner::Answer(404)));
+    let report = directory.path().join("report.html");
+    let words = format!("-d 1s -c1 --workloads status --rates 50 --url {}", server.url());
+    let outcome = lab_run(&words, &report, &directory).run().expect_success();
+    let run = &data_of(&report)["runs"][0];
+    let reason = "GET /debug/profile/cpu?seconds=1&format=heatmap was answered with 404";
+    assert!(
+        run["profile"]["Missing"].as_str().is_some_and(|text| text.starts_with(reason)),
+        "{}",
+        run["profile"]
+    );
+    assert!(outcome.stderr.contains(&format!("no flame graph: {reason}")), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("GET /metrics does not tell"), "{}", outcome.stderr);
+    assert!(std::fs::read_to_string(&report).expect("a page").contains(reason), "the page says so too");
+}
+
+#[test]
+fn what_cannot_be_run_is_told() {
+    let directory = Directory::new();
+    let report = directory.path().join("report.html");
+    let run = |words: &str| -> Outcome { lab_run(words, &report, &directory).run() };
+    run("--only nothing-like-it").expect_failure(2, &["nothing-like-it"]);
+    run("--rates fast").expect_failure(2, &["closed"]);
+    run("--suite reports --url http://127.0.0.1:1").expect_failure(2, &["--url"]);
+    run("--fsync sometimes --dir .").expect_failure(1, &["the node ended", "sometimes"]);
+    run("--url http://127.0.0.1:1 --workloads get").expect_failure(1, &["unable to connect to 127.0.0.1:1"]);
+    assert!(!report.exists(), "no report of nothing");
+    nothing_stays_behind(&directory);
+    Ladoga::new(["lab"]).run().expect_failure(2, &["run", "compare"]);
+}

@@ -131,6 +131,8 @@ function ladogaFlame(tree, unit, root) {
     while (rest.length > letters) {
       const at = rest.indexOf("::");
       if (at < 0 || rest.startsWith("<")) return rest.slice(0, letters - 1) + "…";
+      // A closure is called like every other: what it is in has to stand before it.
+      if (rest.startsWith("{", at + 2)) return rest.slice(0, letters - 1) + "…";
       rest = rest.slice(at + 2);
     }
     return rest;

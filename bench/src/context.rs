@@ -53,7 +53,8 @@ impl Context {
         }
     }
 
-    fn binary(&self) -> Outcome<&Path> {
+    /// The binary that is measured.
+    pub(crate) fn binary(&self) -> Outcome<&Path> {
         if let Some(path) = self.binary.get() {
             return Ok(path);
         }

@@ -9,9 +9,11 @@
 //! | [`disk_reads`] | P9: reads from disk beside fio |
 //! | [`restart`] | P10: time to serve again |
 //! | [`overload`] | P11: twice the capacity |
+//! | [`generator`] | P12, P13: the load generator itself |
 
 mod closed_loop;
 mod disk_reads;
+mod generator;
 mod memory;
 mod overload;
 mod restart;
@@ -28,7 +30,7 @@ pub(crate) struct Comparison {
     pub(crate) run: fn(&Context) -> Outcome,
 }
 
-pub(crate) const ALL: [Comparison; 11] = [
+pub(crate) const ALL: [Comparison; 13] = [
     Comparison {
         name: "p1",
         claim: "GET of 1,000,000 records in memory: ≥ 0.95 × nginx, at no more CPU a request",
@@ -79,6 +81,16 @@ pub(crate) const ALL: [Comparison; 11] = [
         name: "p11",
         claim: "twice the capacity offered: goodput ≥ 0.9 × peak, 503 within 5 ms",
         run: overload::p11,
+    },
+    Comparison {
+        name: "p12",
+        claim: "the load generator costs no more CPU a request than wrk, closed loop, 64 connections",
+        run: generator::p12,
+    },
+    Comparison {
+        name: "p13",
+        claim: "100,000/s on one thread: rate within 1 %, requests at most 50 µs late at p99",
+        run: generator::p13,
     },
 ];
 

@@ -61,7 +61,8 @@ impl Wrk {
     }
 }
 
-fn parse(text: &str) -> Option<Counted> {
+/// What wrk, and what prints the same text, has counted.
+pub(crate) fn parse(text: &str) -> Option<Counted> {
     let mut counted = Counted { requests: 0, per_second: 0.0, bad: 0 };
     let mut seen = false;
     for line in text.lines().map(str::trim) {

@@ -139,7 +139,7 @@ impl PeerLink {
     /// Makes connections and drives them, for as long as there are requests that a connection may help.
     async fn run(self: Rc<Self>) {
         loop {
-            self.joined_at.set(self.unsent.borrow().len());
+            self.begin_attempt();
             let error = self.connect_and_converse().await;
             let was_up = self.phase.replace(Phase::Connecting) == Phase::Up;
             if was_up {
@@ -153,17 +153,26 @@ impl PeerLink {
             *self.task.borrow_mut() = None;
             self.is_frozen.set(false);
             let failed = self.take_failed(was_up);
-            if self.pending.borrow().is_empty() {
+            // Settled before anybody is told: who then sends again begins a connection, or joins this one.
+            let goes_on = !self.pending.borrow().is_empty();
+            if !goes_on {
                 self.phase.set(Phase::Down);
             }
             for Pending { waiter, slot, .. } in failed {
                 self.view.failures.fetch_add(1, Ordering::Relaxed);
                 waiter.answered(slot, Err(error.clone()));
             }
-            if self.phase.get() == Phase::Down || self.pending.borrow().is_empty() {
-                // Where a waiter sent another request, that has begun a connection of its own.
+            if !goes_on {
                 return;
             }
+        }
+    }
+
+    /// Whoever waits now waits for this attempt; who comes later joins it.
+    fn begin_attempt(&self) {
+        self.joined_at.set(self.unsent.borrow().len());
+        for (_, pending) in &mut *self.pending.borrow_mut() {
+            pending.joined = false;
         }
     }
 
@@ -180,9 +189,6 @@ impl PeerLink {
         let keys = pending.iter().filter(|(_, pending)| was_up || !pending.joined).map(|(key, _)| key);
         let keys = keys.collect::<Vec<_>>();
         let failed: Vec<_> = keys.into_iter().map(|key| pending.remove(key)).collect();
-        for (_, pending) in &mut *pending {
-            pending.joined = false;
-        }
         self.pending_bytes.set(pending.iter().map(|(_, pending)| pending.bytes).sum());
         failed
     }

@@ -43,6 +43,9 @@ impl Schedule {
     }
 }
 
+/// A search for a connection that can send is given up after so many.
+const LOOKED_AT_MAX: usize = 64;
+
 /// The connections of one thread, in the order in which they become due, for ever. Every connection has the same
 /// rate, so the order never changes and no queue is needed.
 #[derive(Debug, Clone)]
@@ -68,6 +71,23 @@ impl Lane {
     /// When the next connection becomes due.
     pub(crate) const fn next_due_ns(&self) -> u64 {
         self.next_due_ns
+    }
+
+    /// When the next connection that `can_send` becomes due; none where none of them can. One that cannot is looked at
+    /// again when it can, whatever is due by then, so nobody has to wake up for it. Looks at a bounded number of
+    /// connections: at worst somebody wakes up for nothing.
+    pub(crate) fn next_due_where(&self, can_send: impl Fn(usize) -> bool) -> Option<u64> {
+        let (mut connection, mut turn) = (self.next_connection, self.next_turn);
+        for _ in 0..self.connections.min(LOOKED_AT_MAX) {
+            if can_send(connection) {
+                return Some(self.due_ns(connection, turn));
+            }
+            connection += 1;
+            if connection == self.connections {
+                (connection, turn) = (0, turn + 1);
+            }
+        }
+        (self.connections > LOOKED_AT_MAX).then(|| self.due_ns(connection, turn))
     }
 
     /// Takes the connection that is due next, as its index among the thread's own.
@@ -112,6 +132,18 @@ mod tests {
             let shares: Vec<u64> = (0..3).map(|index| lane.due_before(index, ms * 1_000_000)).collect();
             assert_eq!(shares.iter().sum::<u64>(), ms, "{shares:?}");
         }
+    }
+
+    #[test]
+    fn busy_connections_wake_nobody_up() {
+        let lane = |connections| Lane::new(Schedule::new(1000.0, connections), 0, 1, connections);
+        assert_eq!(lane(3).next_due_where(|_| true), Some(0));
+        assert_eq!(lane(3).next_due_where(|index| index == 2), Some(2_000_000));
+        assert_eq!(lane(3).next_due_where(|_| false), None);
+        let mut later = lane(3);
+        later.advance();
+        assert_eq!(later.next_due_where(|index| index == 0), Some(3_000_000), "in its next turn");
+        assert_eq!(lane(100).next_due_where(|_| false), Some(64_000_000), "a long search is given up");
     }
 
     #[test]

@@ -249,7 +249,9 @@ impl Worker {
 
     /// Sleeps until a socket has something to say or something becomes due.
     fn sleep(&mut self, events: &mut Vec<epoll::Event>, now: u64) {
-        let due = self.lane.as_ref().map_or(NEVER, Lane::next_due_ns);
+        // A request whose connection is busy is sent when its answer comes.
+        let can_send = |index: usize| self.connections[index].is_free();
+        let due = self.lane.as_ref().and_then(|lane| lane.next_due_where(can_send)).unwrap_or(NEVER);
         let alarm = self.timers.next_ns().unwrap_or(NEVER);
         let wake = due.min(alarm).min(self.recorder.next_tick_ns()).min(self.sweep_at_ns);
         let wake = wake.min(self.plan.duration_ns);

@@ -16,6 +16,8 @@ struct Written {
     key: Key,
     value: Option<Vec<u8>>,
     copies: usize,
+    /// Whether only a disk that is lost ever had it. Then its version can be given out again, and nobody can tell.
+    is_orphan: bool,
 }
 
 #[derive(Debug, Default)]
@@ -49,14 +51,30 @@ impl Checker {
     /// A coordinator gives out a version.
     pub(crate) fn stamped(&mut self, key: &Key, stamp: Stamp, value: Option<&Vec<u8>>) {
         let copies = if stamp.copies == 0 { self.nodes } else { usize::from(stamp.copies) };
-        let written = Written { key: key.clone(), value: value.cloned(), copies };
+        let written = Written { key: key.clone(), value: value.cloned(), copies, is_orphan: false };
         let before = self.versions.insert(stamp.version, written);
-        self.check(before.is_none(), || format!("{:?} was given out twice", stamp.version));
+        self.check(before.is_none_or(|before| before.is_orphan), || {
+            format!("{:?} was given out twice", stamp.version)
+        });
+    }
+
+    /// A node loses its disk.
+    pub(crate) fn lost_disk(&mut self, node: usize) {
+        for (version, written) in &mut self.versions {
+            let is_known = |(other, held): (usize, &BTreeMap<Key, Version>)| {
+                other != node && held.get(&written.key).is_some_and(|held| held >= version)
+            };
+            let is_own = usize::from(version.node) == node;
+            written.is_orphan |= is_own && !self.durable.iter().enumerate().any(is_known);
+        }
     }
 
     /// A node makes a cell durable, at this place of the key's preference list.
     pub(crate) fn applied(&mut self, node: usize, place: usize, key: &Key, cell: &Cell<Vec<u8>>) {
         let version = cell.stamp.version;
+        if let Some(written) = self.versions.get_mut(&version) {
+            written.is_orphan &= usize::from(version.node) == node;
+        }
         let Some(written) = self.versions.get(&version).cloned() else {
             return self.check(false, || format!("node {node} has {version:?}, which nobody wrote"));
         };

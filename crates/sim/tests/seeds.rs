@@ -111,3 +111,9 @@ fn seed_44_a_copy_that_came_between_the_list_and_the_read() {
 fn seed_153_a_node_that_lost_its_disk_did_not_know_that_it_had_something_newer() {
     assert_eq!(run(153, None).err(), None);
 }
+
+/// No bug, but a checker that was too strict: a version that only a lost disk had was given out again.
+#[test]
+fn seed_3361_a_version_that_nobody_knows_of_is_not_given_out_twice() {
+    assert_eq!(run(3361, None).err(), None);
+}

@@ -75,6 +75,7 @@ impl World {
                 self.summary.disks_lost += 1;
                 self.disk_lost_at_us = Some(self.now_us);
                 self.machines[node].lose_disk();
+                self.checker.borrow_mut().lost_disk(node);
                 self.plan(down_ms, Event::Start { node });
             }
         }

@@ -35,7 +35,12 @@ pub fn peer_seeds() -> Vec<Vec<u8>> {
         Request::Push { stream: 3, bytes: Bytes::from_static(b"piece") },
         Request::Finish { stream: 3, stamp, key },
     ];
-    let answers = [Answer::Done, Answer::Stale(version), Answer::Opened(3), Answer::Piece(Bytes::from_static(b"piece"))];
+    let answers = [
+        Answer::Done,
+        Answer::Stale(version),
+        Answer::Opened(3),
+        Answer::Piece(Bytes::from_static(b"piece")),
+    ];
     let frame = |put: &dyn Fn(&mut BytesMut)| {
         let mut out = BytesMut::new();
         put(&mut out);

@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use ladoga_env::Env;
 use ladoga_env::sim::{self, SimDisk};
 use ladoga_model::{Stamp, Version};
-use ladoga_node::peers::wire::{Answer, Request};
+use ladoga_node::peers::wire::{Answer, Origin, Request};
 use ladoga_storage::{Background, Compression, Durability, Engine, Error, Options, WriteBatch};
 
 /// Files as the engine writes them.
@@ -28,12 +28,12 @@ pub fn peer_seeds() -> Vec<Vec<u8>> {
     let stamp = Stamp { copies: 2, ..Stamp::new(version) };
     let requests = [
         Request::Read { key: key.clone(), digest: true },
-        Request::Write { key: key.clone(), stamp, value: Some(Bytes::from_static(b"value")) },
-        Request::Write { key: key.clone(), stamp, value: None },
+        Request::Write { key: key.clone(), stamp, value: Some(Bytes::from_static(b"value")), origin: Origin::Client },
+        Request::Write { key: key.clone(), stamp, value: None, origin: Origin::Repair },
         Request::OpenValue { key: key.clone(), version },
         Request::OpenCells { start: key.clone(), end: Bytes::new() },
         Request::Push { stream: 3, bytes: Bytes::from_static(b"piece") },
-        Request::Finish { stream: 3, stamp, key },
+        Request::Finish { stream: 3, stamp, key, origin: Origin::Exchange },
     ];
     let answers = [
         Answer::Done,

@@ -9,8 +9,14 @@ pub(crate) struct Cluster {
 pub(crate) fn launches(count: usize) -> Vec<Launch> {
     let launches: Vec<Launch> = (0..count).map(|_| Launch::patient()).collect();
     let urls = launches.iter().map(Launch::url).collect::<Vec<_>>().join(",");
-    let with_list =
-        |launch: Launch| launch.flag("--cluster", &urls).flag("--memory", "32MiB").flag("--threads", "2");
+    // A machine that is busy with other tests is no frozen peer.
+    let with_list = |launch: Launch| {
+        let launch = launch.flag("--cluster", &urls).flag("--memory", "32MiB").flag("--threads", "2");
+        let patience = [("PEER", "20000"), ("PEER_CONNECT", "20000"), ("QUORUM", "60000")];
+        patience.into_iter().fold(launch, |launch, (name, timeout_ms)| {
+            launch.env(&format!("LADOGA_{name}_TIMEOUT_MS"), timeout_ms)
+        })
+    };
     launches.into_iter().map(with_list).collect()
 }
 

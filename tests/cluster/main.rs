@@ -5,7 +5,9 @@
 //! - `replicas`: who has a copy, and who has to answer
 //! - `outages`: nodes that are down, frozen or back
 //! - `hints`: what is kept for nodes that are away
+//! - `history`: what concurrent clients see of one key
 //! - `ranges`: the entities of all nodes
+//! - `recovery`: nodes that lost their disk
 //! - `values`: values that do not fit into memory
 //! - `membership`: nodes that were started with different lists
 //! - `protocol`: bytes that are no protocol
@@ -17,9 +19,11 @@ mod support;
 
 mod cluster;
 mod hints;
+mod history;
 mod membership;
 mod outages;
 mod protocol;
 mod ranges;
+mod recovery;
 mod replicas;
 mod values;

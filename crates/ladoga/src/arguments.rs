@@ -44,6 +44,8 @@ pub(crate) enum Command {
     Profile(ProfileArguments),
     /// Run workloads, profile them, write a report; compare two reports
     Lab(Box<ladoga_lab::LabArguments>),
+    /// Have a node of a cluster take over what the others have and it lacks
+    Repair(NodeArguments),
     /// Verify a data directory, offline
     Check(CheckArguments),
 }

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         Command::Delete(arguments) => commands::delete(&arguments),
         Command::Range(arguments) => commands::range(&arguments),
         Command::Status(node) => commands::status(&node),
+        Command::Repair(node) => commands::repair(&node),
         Command::Bench(arguments) => return ladoga_lab::bench(&arguments),
         Command::Profile(arguments) => commands::profile(&arguments),
         Command::Lab(arguments) => return ladoga_lab::lab(&arguments),

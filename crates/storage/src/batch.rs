@@ -78,6 +78,13 @@ impl WriteBatch {
         self.records == 0
     }
 
+    /// Its cells, in the order in which they were added: key, stamp, and whether it is a deletion.
+    pub fn cells(&self) -> impl Iterator<Item = (&[u8], Stamp, bool)> {
+        records(&self.bytes)
+            .flatten()
+            .map(|record| (record.key, record.stamp, record.kind == Kind::Tombstone))
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -55,16 +55,6 @@ pub(crate) fn delete(arguments: &KeyArguments) -> Result<(), Failure> {
     expect(202, response)
 }
 
-/// Says whether a node serves.
-pub(crate) fn status(arguments: &NodeArguments) -> Result<(), Failure> {
-    let url = parse_url(&arguments.url)?;
-    let response = Request { method: "GET", target: "/v0/status".to_owned(), body: None }.send(&url)?;
-    if response.status != 200 {
-        return Err(Failure::Failed(response.line()));
-    }
-    Ok(writeln!(stdout(), "{url}: {}", response.line())?)
-}
-
 fn ask(
     method: &'static str,
     key: &OsStr,

@@ -1,13 +1,15 @@
 //! What each command does.
 
 mod check;
+mod cluster;
 mod entity;
 mod profile;
 mod range;
 mod serve;
 
 pub(crate) use check::check;
-pub(crate) use entity::{delete, get, put, status};
+pub(crate) use cluster::{repair, status};
+pub(crate) use entity::{delete, get, put};
 pub(crate) use profile::profile;
 pub(crate) use range::range;
 pub(crate) use serve::serve;

@@ -38,7 +38,7 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
     };
     if let Some(membership) = &settings.membership {
         let kept = Kept::keep(&env, &settings.data, &membership.nodes).map_err(failed)?;
-        node.join(&env, &settings.data, &kept).map_err(failed)?;
+        node.join(&env, &settings.data, &kept, &store).map_err(failed)?;
     }
     node.open(Arc::new(store));
     announce(&settings, &node, (env.clock.monotonic_ns() - started_ns) / 1_000_000);

@@ -1,7 +1,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use ladoga_cluster::Failure;
+use ladoga_cluster::{Failure, Origin, Refusal};
 use ladoga_model::{Stamp, Version};
 
 use super::plan::Plan;
@@ -9,7 +9,10 @@ use super::spread::Target;
 use super::trouble::failure;
 use crate::peers::wire::{Answer, Request};
 use crate::peers::{PeerLink, replica};
-use crate::store::{Later, LocalStore, Lookup, Piece, Pieces, Store, StoreError, StoredCell, Value};
+use crate::server::EventLoop;
+use crate::store::{
+    Cell, CellValue, Later, LocalStore, Lookup, Piece, Pieces, Store, StoreError, StoredCell, Upload, Value,
+};
 
 /// A value, as the coordinator of a read has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,7 +138,34 @@ pub(super) async fn copy_large<S: Store>(
         target = target.write(bytes).await?;
         pieces = rest;
     }
-    target.finish(plan, stamp).await
+    target.finish(plan, stamp, Origin::Repair).await
+}
+
+/// Takes a large value over from a peer, through the memory of a piece.
+pub(crate) async fn take_large<S: Store>(
+    event_loop: &Rc<EventLoop<S>>,
+    store: &Rc<S::Local>,
+    link: &Rc<PeerLink>,
+    key: &Bytes,
+    stamp: Stamp,
+) -> Result<(), Refusal> {
+    let refused = |error: StoreError| replica::refusal(&error);
+    // Replaced since it was listed: what replaced it is listed another time.
+    let Some(mut pieces) = open_remote(link, key, stamp.version).await.map_err(refused)? else {
+        return Ok(());
+    };
+    let mut upload = store.upload().await.map_err(refused)?;
+    let mut bytes = 0;
+    while let Some((piece, rest)) = pieces.next().await.map_err(refused)? {
+        bytes += piece.len() as u64;
+        upload = upload.write(piece).await.map_err(refused)?;
+        pieces = rest;
+    }
+    let finished = upload.finish().await.map_err(refused)?;
+    let admitted = replica::admit(event_loop, &**store, stamp, Some(bytes), Origin::Exchange)?;
+    let applied = store.apply([Cell { key, stamp, value: CellValue::Uploaded(finished) }]).await;
+    drop(admitted);
+    applied.map_err(refused)
 }
 
 /// The failure that an answer amounts to, where it is none of those that were expected.

@@ -16,9 +16,9 @@ mod spread;
 mod trouble;
 mod write;
 
-pub(crate) use fetch::open_found;
+pub(crate) use fetch::{open_found, take_large};
 pub(crate) use merge::merge;
-pub(crate) use plan::Plan;
+pub(crate) use plan::{Plan, admit_alone, check_may_coordinate};
 pub(crate) use read::{read, refresh};
 pub(crate) use spread::spread;
 pub(crate) use write::{Payload, write};

@@ -2,12 +2,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_cluster::{NodeId, Replicas};
+use ladoga_cluster::{NodeId, Origin, Replicas};
 use ladoga_model::Stamp;
 use ladoga_model::Version;
 
-use crate::http::EntityTarget;
-use crate::peers::{Cluster, PeerLink, Peers};
+use crate::http::{EntityTarget, Refusal};
+use crate::peers::{Admitted, Cluster, PeerLink, Peers};
 use crate::server::EventLoop;
 use crate::store::Store;
 
@@ -19,6 +19,35 @@ pub(crate) struct Plan<S: Store> {
     pub(super) peers: Rc<Peers>,
     pub(super) key: Bytes,
     pub(super) replicas: Replicas,
+}
+
+/// That a timestamp may be given out: no restart, on whichever clock, gives it out again.
+fn check_given(cluster: &Cluster, stamp: Stamp) -> Result<(), Refusal> {
+    if cluster.settled().may_give(stamp.version.timestamp) {
+        return Ok(());
+    }
+    Err(Refusal::unavailable("what the node has to remember of its clock is not on its disk yet"))
+}
+
+/// Lets a write in that this node alone has to answer; nothing keeps a node on its own from it.
+pub(crate) fn admit_alone<S: Store>(
+    event_loop: &EventLoop<S>,
+    stamp: Stamp,
+) -> Result<Option<Admitted>, Refusal> {
+    let Some(cluster) = &event_loop.node.cluster else { return Ok(None) };
+    check_given(cluster, stamp)?;
+    let admitted = cluster.settled().admit(stamp.version, Origin::Client);
+    admitted.map(Some).map_err(Refusal::unavailable)
+}
+
+/// That this node may answer for the cluster: one with a new directory first has to hear whether it was here before.
+pub(crate) fn check_may_coordinate(cluster: &Cluster) -> Result<(), Refusal> {
+    match cluster.settled.get() {
+        Some(settled) if !settled.may_coordinate() => Err(Refusal::unavailable(
+            "the node has a new data directory, and has to hear of the other nodes whether it lost one",
+        )),
+        _ => Ok(()),
+    }
 }
 
 impl<S: Store> Clone for Plan<S> {
@@ -92,11 +121,12 @@ impl<S: Store> Plan<S> {
     }
 
     /// The version of a write that happens now.
-    pub(super) fn stamp(&self) -> Stamp {
+    pub(super) fn stamp(&self) -> Result<Stamp, Refusal> {
         let node = &self.event_loop.node;
         let timestamp = node.versions.next(self.event_loop.core.clock.wall_ms());
         let stamp = Stamp::new(Version { timestamp, node: self.cluster.own.0 });
         let is_everywhere = self.replicas.from as usize == self.cluster.nodes.len();
-        Stamp { copies: if is_everywhere { 0 } else { self.replicas.from as u8 }, ..stamp }
+        check_given(&self.cluster, stamp)?;
+        Ok(Stamp { copies: if is_everywhere { 0 } else { self.replicas.from as u8 }, ..stamp })
     }
 }

@@ -4,7 +4,7 @@ use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
-use ladoga_cluster::{Cell, Content, Failure, QuorumError, ReadAnswer, ReadCore, ReadStep};
+use ladoga_cluster::{Cell, Content, Failure, Origin, QuorumError, ReadAnswer, ReadCore, ReadStep};
 use ladoga_model::{Stamp, Version};
 
 use super::fetch::{Found, copy_large};
@@ -96,7 +96,10 @@ impl<S: Store> Reading<S> {
 
     fn looked_up(self: &Rc<Self>, place: usize, found: Result<Option<StoredCell>, StoreError>) {
         let answer = match found {
-            Ok(found) => Ok(with_holder(replica::read_answer(found, false), place)),
+            Ok(found) => {
+                let is_whole = self.plan.cluster.settled().has_all();
+                Ok(with_holder(replica::read_answer(found, false, is_whole), place))
+            }
             Err(error) => Err(Failure::Refused(replica::refusal(&error))),
         };
         self.step(|core, step| core.answered(place, answer, step));
@@ -161,14 +164,21 @@ impl<S: Store> Reading<S> {
         };
         let plan = &self.plan;
         if plan.node(place) != plan.cluster.own {
-            let request = Request::Write { key: plan.key.clone(), stamp, value };
+            let request = Request::Write { key: plan.key.clone(), stamp, value, origin: Origin::Repair };
             return self.send(&request, place, REPAIR_SLOTS + place);
         }
+        let bytes = value.as_ref().map(|value| value.len() as u64);
+        let admitted = replica::admit(&plan.event_loop, &*plan.store, stamp, bytes, Origin::Repair);
+        let admitted = match admitted {
+            Ok(admitted) => admitted,
+            Err(refusal) => return self.repaired(place, Err(Failure::Refused(refusal))),
+        };
         let content = value.as_deref().map_or(CellValue::Tombstone, CellValue::Bytes);
         let applied = plan.store.apply([store::Cell { key: &plan.key, stamp, value: content }]);
         let reading = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let applied = applied.await.map_err(|error| Failure::Refused(replica::refusal(&error)));
+            drop(admitted);
             reading.repaired(place, applied);
         });
     }

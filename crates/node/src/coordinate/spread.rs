@@ -1,7 +1,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use ladoga_cluster::Failure;
+use ladoga_cluster::{Failure, Origin};
 use ladoga_model::Stamp;
 
 use super::fetch::unexpected;
@@ -63,15 +63,20 @@ impl<S: Store> Target<S> {
     }
 
     /// Makes it durable, and stores it.
-    pub(super) async fn finish(self, plan: &Plan<S>, stamp: Stamp) -> Result<(), Failure> {
+    pub(super) async fn finish(self, plan: &Plan<S>, stamp: Stamp, origin: Origin) -> Result<(), Failure> {
         match self {
             Target::Local(upload) => {
                 let finished = upload.finish().await.map_err(|error| refused(&error))?;
+                let bytes = plan.store.upload_bytes_min();
+                let admitted = replica::admit(&plan.event_loop, &*plan.store, stamp, Some(bytes), origin);
+                let admitted = admitted.map_err(Failure::Refused)?;
                 let cell = Cell { key: &plan.key, stamp, value: CellValue::Uploaded(finished) };
-                plan.store.apply([cell]).await.map_err(|error| refused(&error))
+                let applied = plan.store.apply([cell]).await;
+                drop(admitted);
+                applied.map_err(|error| refused(&error))
             }
             Target::Remote { link, stream } => {
-                let request = Request::Finish { stream, stamp, key: plan.key.clone() };
+                let request = Request::Finish { stream, stamp, key: plan.key.clone(), origin };
                 match link.ask(&request).await {
                     Ok(Answer::Done | Answer::Stale(_)) => Ok(()),
                     answer => Err(unexpected(answer)),
@@ -131,14 +136,14 @@ impl<S: Store> Spread<S> {
         if let Ok(Some(newest)) = read(&plan).await {
             plan.observe(newest.stamp.version)?;
         }
-        let stamp = plan.stamp();
+        let stamp = plan.stamp()?;
         let writing = Writing::new(&plan, stamp, Payload::Large);
         for (place, target) in targets.into_iter().enumerate() {
             match target {
                 Ok(target) => {
                     let (plan, writing) = (plan.clone(), Rc::clone(&writing));
                     tokio::task::spawn_local(async move {
-                        let finished = target.finish(&plan, stamp).await;
+                        let finished = target.finish(&plan, stamp, Origin::Client).await;
                         writing.settled(place, finished);
                     });
                 }

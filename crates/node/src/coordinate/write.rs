@@ -4,7 +4,7 @@ use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
-use ladoga_cluster::{Failure, QuorumError, WriteCore, WriteStep};
+use ladoga_cluster::{Failure, Origin, QuorumError, WriteCore, WriteStep};
 use ladoga_model::{Stamp, Version};
 
 use super::plan::Plan;
@@ -21,7 +21,7 @@ const RESTAMPS_MAX: usize = 8;
 /// Writes a cell to the nodes of its key. `None` deletes.
 pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Result<(), Refusal> {
     for _ in 0..RESTAMPS_MAX {
-        let stamp = plan.stamp();
+        let stamp = plan.stamp()?;
         let writing = Writing::new(&plan, stamp, Payload::Whole(value.clone()));
         writing.begin();
         match writing.until_decided().await {
@@ -96,7 +96,7 @@ impl<S: Store> Writing<S> {
     /// Asks all replicas.
     fn begin(self: &Rc<Self>) {
         let Payload::Whole(value) = &self.payload else { return };
-        let request = Request::Write { key: self.plan.key.clone(), stamp: self.stamp, value: value.clone() };
+        let request = self.request(value.clone());
         for (place, &node) in self.plan.nodes().iter().enumerate() {
             if node != self.plan.cluster.own {
                 self.send(&request, place);
@@ -105,6 +105,10 @@ impl<S: Store> Writing<S> {
         if let Some(place) = self.plan.own_place() {
             self.apply(place, value.as_deref());
         }
+    }
+
+    fn request(&self, value: Option<Bytes>) -> Request {
+        Request::Write { key: self.plan.key.clone(), stamp: self.stamp, value, origin: Origin::Client }
     }
 
     fn send(self: &Rc<Self>, request: &Request, place: usize) {
@@ -118,15 +122,18 @@ impl<S: Store> Writing<S> {
     fn apply(self: &Rc<Self>, place: usize, value: Option<&[u8]>) {
         let Writing { plan, stamp, .. } = &**self;
         let bytes = value.map(|value| value.len() as u64);
-        if let Err(refusal) = replica::admit(&plan.event_loop, &*plan.store, *stamp, bytes) {
-            return self.settled(place, Err(Failure::Refused(refusal)));
-        }
+        let admitted = replica::admit(&plan.event_loop, &*plan.store, *stamp, bytes, Origin::Client);
+        let admitted = match admitted {
+            Ok(admitted) => admitted,
+            Err(refusal) => return self.settled(place, Err(Failure::Refused(refusal))),
+        };
         let content = value.map_or(CellValue::Tombstone, CellValue::Bytes);
         let cell = Cell { key: &plan.key, stamp: *stamp, value: content };
         let applied = plan.store.apply([cell]);
         let writing = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let applied = applied.await.map_err(|error| Failure::Refused(replica::refusal(&error)));
+            drop(admitted);
             writing.settled(place, applied);
         });
     }
@@ -186,8 +193,7 @@ impl<S: Store> Waiter for Writing<S> {
             Ok(_) => Err(Failure::Broken),
             Err(error) if error.is_of_the_connection() && self.may_ask_again(place) => {
                 let value = if let Payload::Whole(value) = &self.payload { value.clone() } else { None };
-                let request = Request::Write { key: self.plan.key.clone(), stamp: self.stamp, value };
-                return self.send(&request, place);
+                return self.send(&self.request(value), place);
             }
             Err(error) => Err(failure(&error)),
         };

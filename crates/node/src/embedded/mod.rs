@@ -6,6 +6,7 @@
 //! - `inbox`: how both reach an event loop, with one wake-up for many answers
 //! - `local`: the engine as one event loop reaches it
 //! - `read`, `range`, `cells`, `upload`: what the pool does
+//! - `scan`: every cell that is there, for an observer
 //! - `statistics`: what the engine counts, in the words of Prometheus
 
 mod cells;
@@ -16,6 +17,7 @@ mod local;
 mod pool;
 mod range;
 mod read;
+mod scan;
 mod statistics;
 mod upload;
 
@@ -29,9 +31,10 @@ use std::sync::Arc;
 use ladoga_env::Env;
 use ladoga_storage::{Engine, Error, Options, WriteState};
 
-use crate::store::{Sample, Store, StoreError};
+use crate::store::{CellObserver, Sample, Store, StoreError};
 use commit::CommitQueue;
 use pool::Pool;
+use scan::Scan;
 
 /// How long after its version was given a write may still be queued; far above what the queue's bounds allow.
 const WRITES_SETTLE_MS: u64 = 60_000;
@@ -41,6 +44,7 @@ pub struct Embedded {
     engine: Arc<Engine>,
     queue: CommitQueue,
     pool: Arc<Pool>,
+    scan: Scan,
 }
 
 impl Embedded {
@@ -57,7 +61,7 @@ impl Embedded {
         let clock = Arc::clone(&env.clock);
         let engine = Arc::new(Engine::open(env, dir, options)?);
         let queue = CommitQueue::start(Arc::clone(&engine), clock, memory_bytes);
-        Ok(Embedded { engine, queue, pool: Arc::new(Pool::start()) })
+        Ok(Embedded { engine, queue, pool: Arc::new(Pool::start()), scan: Scan::default() })
     }
 }
 
@@ -86,7 +90,19 @@ impl Store for Embedded {
         samples
     }
 
+    fn observe(&self, observer: Arc<dyn CellObserver>) {
+        // Nothing is written yet: the snapshot ends where the observer begins.
+        let snapshot = self.engine.snapshot();
+        self.queue.observe(Arc::clone(&observer));
+        self.scan.start(snapshot, observer);
+    }
+
+    fn settle_before(&self, timestamp: u64) {
+        self.engine.settle_before(timestamp);
+    }
+
     fn close(&self) -> Result<(), StoreError> {
+        self.scan.stop();
         self.pool.close();
         self.queue.close();
         self.engine.close().map_err(|error| StoreError::Failed { reason: error.to_string() })

@@ -1,4 +1,5 @@
 use std::mem::take;
+use std::sync::atomic::Ordering;
 
 use super::reply::{Outcome, Reply};
 use super::service::Call;
@@ -25,6 +26,14 @@ pub(super) fn peer<S: Store>(call: &Call<'_, S>, head: &mut Head) -> Result<Repl
     }
     call.store()?;
     Ok(Reply::Now(Outcome::Peer))
+}
+
+/// `POST` of a repair: this node takes over what the others have and it lacks. Answers its number.
+pub(super) fn repair<S: Store>(call: &Call<'_, S>, head: &mut Head) -> Result<Reply, Refusal> {
+    let Some(cluster) = &call.event_loop.node.cluster else { return Err(alone()) };
+    call.store()?;
+    let number = cluster.exchange.wanted.fetch_add(1, Ordering::AcqRel) + 1;
+    Ok(Reply::now(take(head).accepted(format!("{number}\n"))))
 }
 
 fn alone() -> Refusal {

@@ -125,9 +125,12 @@ pub(super) fn delete<S: Store>(
     }
     store.admit(CellKind::Delete, 0)?;
     let stamp = stamp(call.event_loop);
+    let admitted = coordinate::admit_alone(call.event_loop, stamp)?;
     let applied = store.apply([store::Cell { key: target.key(), stamp, value: CellValue::Tombstone }]);
     Ok(Reply::later_or(take(head), async move |head| {
-        applied.await?;
+        let applied = applied.await;
+        drop(admitted);
+        applied?;
         Ok(Outcome::Answer(take(head).empty(StatusCode::ACCEPTED)))
     }))
 }

@@ -46,11 +46,15 @@ pub(super) fn put<S: Store>(
             drop(room);
             return Ok(Outcome::Answer(take(head).empty(StatusCode::CREATED)));
         }
-        let cell = Cell { key: target.key(), stamp: stamp(&event_loop), value: CellValue::Bytes(&value) };
+        let stamp = stamp(&event_loop);
+        let admitted = coordinate::admit_alone(&event_loop, stamp)?;
+        let cell = Cell { key: target.key(), stamp, value: CellValue::Bytes(&value) };
         let applied = store.apply([cell]);
         // The queue has a copy, and bounds of its own.
         drop((value, room));
-        applied.await?;
+        let applied = applied.await;
+        drop(admitted);
+        applied?;
         Ok(Outcome::Answer(take(head).empty(StatusCode::CREATED)))
     }))
 }

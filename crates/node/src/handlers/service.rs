@@ -10,6 +10,7 @@ use hyper::{Request, StatusCode, Uri};
 
 use super::reply::{Outcome, Reply};
 use super::{cluster, entity, profile, put, range, status};
+use crate::coordinate::check_may_coordinate;
 use crate::http::{Answer, EntityTarget, HEADERS_BYTES_MAX, Head, Refusal, Route, route};
 use crate::metrics::Operation;
 use crate::server::{EventLoop, Link, Takeover};
@@ -73,6 +74,7 @@ impl<S: Store> Call<'_, S> {
             Route::Status => status::status(self, &mut head),
             Route::Cluster => cluster::cluster(self, &mut head),
             Route::Peer => cluster::peer(self, &mut head),
+            Route::Repair => cluster::repair(self, &mut head),
             Route::Metrics => Ok(status::metrics(self, &mut head)),
             Route::Profile => profile::profile(self, &uri, &mut head),
         };
@@ -80,6 +82,9 @@ impl<S: Store> Call<'_, S> {
     }
 
     fn target(&self, uri: Uri) -> Result<EntityTarget, Refusal> {
+        if let Some(cluster) = &self.event_loop.node.cluster {
+            check_may_coordinate(cluster)?;
+        }
         EntityTarget::parse(uri, self.event_loop.node.config.nodes()).map_err(Refusal::bad_request)
     }
 

@@ -35,9 +35,12 @@ pub(super) fn upload<S: Store>(
         }
         let finished = receive(&link, store.upload().await?, body, bytes).await?;
         drop(permit);
-        let cell =
-            Cell { key: target.key(), stamp: stamp(&event_loop), value: CellValue::Uploaded(finished) };
-        store.apply([cell]).await?;
+        let stamp = stamp(&event_loop);
+        let admitted = coordinate::admit_alone(&event_loop, stamp)?;
+        let cell = Cell { key: target.key(), stamp, value: CellValue::Uploaded(finished) };
+        let applied = store.apply([cell]).await;
+        drop(admitted);
+        applied?;
         Ok(Outcome::Answer(take(head).empty(StatusCode::CREATED)))
     }))
 }

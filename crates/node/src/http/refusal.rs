@@ -45,8 +45,7 @@ impl Refusal {
     /// `400`: there is no such path.
     pub(crate) fn unknown_path(path: &str) -> Refusal {
         let path = Quote::of(path.as_bytes());
-        let expected =
-            "/v0/entity, /v0/entities, /v0/status, /v0/cluster, /metrics or /debug/profile/{cpu,alloc,lock}";
+        let expected = "/v0/entity, /v0/entities, /v0/status, /v0/cluster, /v0/repair, /metrics or /debug/profile/{cpu,alloc,lock}";
         Refusal::bad_request(format_args!("the path {path} does not exist, expected {expected}"))
     }
 

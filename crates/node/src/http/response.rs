@@ -87,6 +87,13 @@ impl Head {
         self.with_type(content_type, Body::full(Bytes::from(text)))
     }
 
+    /// `202` with text.
+    pub(crate) fn accepted(self, text: String) -> Answer {
+        let mut answer = self.text("text/plain; charset=utf-8", text);
+        *answer.status_mut() = StatusCode::ACCEPTED;
+        answer
+    }
+
     /// A status that says it all.
     pub(crate) fn empty(mut self, status: StatusCode) -> Answer {
         self.headers.clear();

@@ -22,6 +22,8 @@ pub(crate) enum Route {
     Cluster,
     /// `GET /v0/peer`
     Peer,
+    /// `POST /v0/repair`
+    Repair,
     /// `GET /metrics`
     Metrics,
     /// `GET /debug/profile/KIND`
@@ -42,6 +44,8 @@ pub(crate) fn route(method: &Method, path: &str) -> Result<Route, Refusal> {
         "/v0/status" => only_get(method, Route::Status),
         "/v0/cluster" => only_get(method, Route::Cluster),
         "/v0/peer" => only_get(method, Route::Peer),
+        "/v0/repair" if *method == Method::POST => Ok(Route::Repair),
+        "/v0/repair" => Err(Refusal::method_not_allowed(method, "POST")),
         "/metrics" => only_get(method, Route::Metrics),
         _ if profiled_kind(path).is_some() => only_get(method, Route::Profile),
         _ => Err(Refusal::unknown_path(path)),
@@ -66,6 +70,8 @@ mod tests {
         assert_eq!(route(&Method::GET, "/v0/entities").ok(), Some(Route::Range));
         assert_eq!(route(&Method::GET, "/v0/status").ok(), Some(Route::Status));
         assert_eq!(route(&Method::GET, "/metrics").ok(), Some(Route::Metrics));
+        assert_eq!(route(&Method::POST, "/v0/repair").ok(), Some(Route::Repair));
+        assert_eq!(route(&Method::GET, "/v0/repair").expect_err("no such method").allow(), Some("POST"));
         for kind in ["cpu", "alloc", "lock"] {
             let path = format!("/debug/profile/{kind}");
             assert_eq!(route(&Method::GET, &path).ok(), Some(Route::Profile), "{kind}");

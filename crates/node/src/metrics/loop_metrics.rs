@@ -20,7 +20,7 @@ pub(crate) enum Operation {
 }
 
 /// Each operation, and what it is called.
-const OPERATIONS: [(Operation, &str); 11] = [
+const OPERATIONS: [(Operation, &str); 12] = [
     (Operation::Of(Route::Get), "get"),
     (Operation::Of(Route::Head), "head"),
     (Operation::Of(Route::Put), "put"),
@@ -29,6 +29,7 @@ const OPERATIONS: [(Operation, &str); 11] = [
     (Operation::Of(Route::Status), "status"),
     (Operation::Of(Route::Cluster), "cluster"),
     (Operation::Of(Route::Peer), "peer"),
+    (Operation::Of(Route::Repair), "repair"),
     (Operation::Of(Route::Metrics), "metrics"),
     (Operation::Of(Route::Profile), "profile"),
     (Operation::None, "none"),

@@ -5,25 +5,32 @@ use std::sync::{Arc, OnceLock};
 
 use ladoga_cluster::{NodeId, NodeList, Placement};
 use ladoga_env::Env;
+use ladoga_model::HybridClock;
 use parking_lot::Mutex;
 
+use super::durable;
+use super::exchange::ExchangeView;
 use super::hints::HintKeeper;
 use super::kept::Kept;
 use super::limits::{Membership, PeerLimits};
+use super::settled::Settled;
+use super::settler::Settler;
 use super::wire::{Hello, PROTOCOL_VERSION};
+use crate::versions::VersionClock;
 
 /// The cluster as this node sees it: shared by all its event loops, which only count and note here.
 pub(crate) struct Cluster {
     pub(crate) nodes: NodeList,
     pub(crate) own: NodeId,
-    pub(crate) placement: Placement,
+    pub(crate) placement: Arc<Placement>,
     pub(crate) limits: PeerLimits,
     /// By number; the entry of this node is there and not used.
     pub(crate) peers: Vec<Arc<PeerView>>,
-    /// The number of this node's data directory; 0 until it is open.
-    pub(crate) store: AtomicU64,
-    /// Writes that are kept for peers; once the data directory is open.
+    /// Writes that are kept for peers; once the data directory is open, as what follows.
     pub(crate) hints: OnceLock<HintKeeper>,
+    pub(crate) settled: OnceLock<Arc<Settled>>,
+    settler: OnceLock<Settler>,
+    pub(crate) exchange: ExchangeView,
 }
 
 /// What a node knows about a peer.
@@ -80,26 +87,47 @@ impl Cluster {
         Cluster {
             nodes: nodes.clone(),
             own: *own,
-            placement: Placement::of(nodes),
+            placement: Arc::new(Placement::of(nodes)),
             limits,
             peers: peers.collect(),
-            store: AtomicU64::new(0),
             hints: OnceLock::new(),
+            settled: OnceLock::new(),
+            settler: OnceLock::new(),
+            exchange: ExchangeView::default(),
         }
     }
 
     /// Opens what the data directory has for the cluster.
-    pub(crate) fn join(&self, env: &Env, dir: &Path, kept: &Kept) -> io::Result<()> {
-        self.store.store(kept.store, Ordering::Relaxed);
+    pub(crate) fn join(
+        &self,
+        env: &Env,
+        dir: &Path,
+        kept: &Kept,
+        versions: &Arc<VersionClock>,
+    ) -> io::Result<Arc<Settled>> {
         let hints = HintKeeper::start(env, &dir.join("hints"), &self.peers)?;
-        assert!(self.hints.set(hints).is_ok(), "a node joins once");
-        Ok(())
+        let found = durable::read(&*env.disk, dir)?.ok_or(kept.store);
+        let settled = Arc::new(Settled::new(self.own, self.nodes.len(), &self.placement, found));
+        let settler = Settler::start(env, dir, &settled, versions, &self.peers)?;
+        let is_first = self.hints.set(hints).is_ok()
+            && self.settler.set(settler).is_ok()
+            && self.settled.set(Arc::clone(&settled)).is_ok();
+        assert!(is_first, "a node joins once");
+        Ok(settled)
+    }
+
+    /// What is settled. There is something once there is a store.
+    pub(crate) fn settled(&self) -> &Arc<Settled> {
+        self.settled.get().expect("a node joins before it serves")
     }
 
     /// Makes everything durable.
     pub(crate) fn close(&self) {
         if let Some(hints) = self.hints.get() {
             hints.close();
+        }
+        if let Some(settler) = self.settler.get() {
+            settler.close();
         }
     }
 
@@ -109,7 +137,11 @@ impl Cluster {
             version: PROTOCOL_VERSION,
             node: self.own.0,
             wall_ms,
-            store: self.store.load(Ordering::Relaxed),
+            statement: self
+                .settled
+                .get()
+                .map(|settled| settled.statement(HybridClock::at_wall_ms(wall_ms)))
+                .unwrap_or_default(),
             nodes: self.nodes.clone(),
         }
     }
@@ -126,6 +158,9 @@ impl Cluster {
             return Err(difference);
         }
         let peer = Arc::clone(&self.peers[usize::from(theirs.node)]);
+        if let Some(settled) = self.settled.get().filter(|_| theirs.statement.incarnation != 0) {
+            settled.heard(peer.id, theirs.statement.clone());
+        }
         peer.clock_offset_ms.store(theirs.wall_ms.wrapping_sub(wall_ms) as i64, Ordering::Relaxed);
         peer.has_greeted.store(true, Ordering::Relaxed);
         peer.is_well();

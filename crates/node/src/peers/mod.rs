@@ -7,6 +7,8 @@
 //! - `peers`: all of them, as one event loop reaches them; `ask`: one question
 //! - `link`, `drive`: the connection of an event loop to a peer, made when it is needed
 //! - `session`: a connection that a peer made; `replica`: what is done for it
+//! - `settled`, `settler`, `durable`: what nodes say to each other about time, and keep on disk
+//! - `exchange`: anti-entropy; `listing`: what a peer is told of what there is here
 //! - `hints`: writes that are kept for peers that are away
 //! - `report`: what `/v0/cluster` says; `samples`: what `/metrics` does
 //! - `error`: why a peer did not answer
@@ -14,17 +16,22 @@
 mod ask;
 mod cluster;
 mod drive;
+mod durable;
 mod error;
+mod exchange;
 mod hints;
 mod kept;
 mod limits;
 mod link;
+mod listing;
 #[expect(clippy::module_inception, reason = "peers are what it is about")]
 mod peers;
 pub(crate) mod replica;
 mod report;
 mod samples;
 mod session;
+mod settled;
+mod settler;
 pub mod wire;
 
 pub use ladoga_cluster::NodeList;
@@ -34,11 +41,13 @@ pub use limits::{Membership, PeerLimits};
 
 pub(crate) use cluster::Cluster;
 pub(crate) use error::PeerError;
+pub(crate) use exchange::exchange;
 pub(crate) use hints::deliver;
 pub(crate) use link::{PeerLink, Waiter};
 pub(crate) use peers::{Expires, Peers};
 pub(crate) use report::report;
 pub(crate) use session::serve;
+pub(crate) use settled::Admitted;
 
 /// What the connection is upgraded to.
 pub(crate) const UPGRADE: &str = "ladoga-peer/1";

@@ -71,6 +71,10 @@ impl Peers {
     pub(crate) fn hint(&self, node: NodeId, key: &Bytes, stamp: Stamp, payload: &Payload) {
         self.cluster.peers[node.index()].missed.fetch_add(1, Ordering::Relaxed);
         let Some(hints) = self.cluster.hints.get() else { return };
+        if !self.cluster.settled().may_hint(stamp.version) {
+            // Too old by now: anti-entropy has it.
+            return;
+        }
         let content = match payload {
             Payload::Whole(Some(value)) => CellContent::Value(value),
             Payload::Whole(None) => CellContent::Tombstone,

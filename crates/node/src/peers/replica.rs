@@ -3,10 +3,11 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use ladoga_cluster::{Cell, Content, ReadAnswer, Refusal};
+use ladoga_cluster::{Cell, Content, Origin, ReadAnswer, Refusal};
 use ladoga_model::{Stamp, VALUE_BYTES_MAX, Version};
 
 use super::session::{Session, Uploading};
+use super::settled::Admitted;
 use super::wire::{Answer, PeerValue};
 use crate::server::EventLoop;
 use crate::store::{
@@ -23,8 +24,8 @@ pub(crate) fn refusal(error: &StoreError) -> Refusal {
     }
 }
 
-/// What a replica says of a cell.
-pub(crate) fn read_answer(found: Option<StoredCell>, digest: bool) -> ReadAnswer<PeerValue> {
+/// What a replica says of a cell; `is_whole` says whether it has all that it acknowledged.
+pub(crate) fn read_answer(found: Option<StoredCell>, digest: bool, is_whole: bool) -> ReadAnswer<PeerValue> {
     let cell = found.map(|StoredCell { stamp, value }| {
         let content = match value {
             None => Content::Tombstone,
@@ -34,7 +35,7 @@ pub(crate) fn read_answer(found: Option<StoredCell>, digest: bool) -> ReadAnswer
         };
         Cell { stamp, content }
     });
-    ReadAnswer { cell, is_whole: true }
+    ReadAnswer { cell, is_whole }
 }
 
 /// Whether a replica takes a cell with this stamp now, with a value of so many bytes or none.
@@ -43,7 +44,8 @@ pub(crate) fn admit<S: Store>(
     store: &S::Local,
     stamp: Stamp,
     value_bytes: Option<u64>,
-) -> Result<(), Refusal> {
+    origin: Origin,
+) -> Result<Admitted, Refusal> {
     let cluster = event_loop.node.cluster.as_ref().expect("replicas are of a cluster");
     let wall_ms = event_loop.core.clock.wall_ms();
     let observed =
@@ -53,7 +55,18 @@ pub(crate) fn admit<S: Store>(
         Refusal::ClockAhead(error)
     })?;
     let kind = if value_bytes.is_some() { CellKind::Put } else { CellKind::Delete };
-    store.admit(kind, value_bytes.unwrap_or_default()).map_err(|error| refusal(&error))
+    store.admit(kind, value_bytes.unwrap_or_default()).map_err(|error| refusal(&error))?;
+    cluster.settled().admit(stamp.version, origin)
+}
+
+/// Takes note of another node's time, unless it is too far ahead.
+pub(crate) fn observe<S: Store>(event_loop: &EventLoop<S>, clock: u64) {
+    let Some(cluster) = &event_loop.node.cluster else { return };
+    let wall_ms = event_loop.core.clock.wall_ms();
+    let ahead_ms_max = cluster.limits.clock_ahead_ms_max;
+    if event_loop.node.versions.observe(clock, wall_ms, ahead_ms_max).is_err() {
+        event_loop.core.metrics.clock_ahead();
+    }
 }
 
 /// The newest version of a key, if it is over `version`.
@@ -73,8 +86,9 @@ pub(super) fn read<S: Store>(
     key: &[u8],
     digest: bool,
 ) {
+    let is_whole = session.cluster.settled().has_all();
     let answer = move |found: Result<Option<StoredCell>, StoreError>| match found {
-        Ok(found) => Answer::Read(read_answer(found, digest)),
+        Ok(found) => Answer::Read(read_answer(found, digest, is_whole)),
         Err(error) => Answer::Refused(refusal(&error)),
     };
     match store.get_cell(key) {
@@ -97,6 +111,8 @@ struct Write {
     value: Option<Bytes>,
     /// Whether nothing that this node has can be newer.
     is_newest: bool,
+    /// Until it is applied, or has failed.
+    admitted: Admitted,
 }
 
 impl Writes {
@@ -105,18 +121,18 @@ impl Writes {
         &mut self,
         session: &Rc<Session<S>>,
         number: u32,
-        key: Bytes,
-        stamp: Stamp,
-        value: Option<Bytes>,
+        (key, stamp, value): (Bytes, Stamp, Option<Bytes>),
+        origin: Origin,
     ) {
         let event_loop = &session.event_loop;
         let Some(store) = event_loop.store() else { return };
         let is_newest = event_loop.node.versions.is_after_all(stamp.version.timestamp);
         let bytes = value.as_ref().map(|value| value.len() as u64);
-        if let Err(refusal) = admit(event_loop, &store, stamp, bytes) {
-            return session.answer(number, &Answer::Refused(refusal));
-        }
-        let write = Write { number, key, stamp, value, is_newest };
+        let admitted = match admit(event_loop, &*store, stamp, bytes, origin) {
+            Ok(admitted) => admitted,
+            Err(refusal) => return session.answer(number, &Answer::Refused(refusal)),
+        };
+        let write = Write { number, key, stamp, value, is_newest, admitted };
         // A full disk takes deletions, as long as nothing shares their fate.
         if write.value.is_some() { self.values.push(write) } else { self.tombstones.push(write) }
     }
@@ -142,7 +158,8 @@ pub(super) fn write<S: Store>(session: &Rc<Session<S>>, writes: Writes) {
 async fn answers<S: LocalStore>(store: Rc<S>, group: Vec<Write>, applied: S::Apply) -> Vec<(u32, Answer)> {
     let done = done(applied.await);
     let mut answers = Vec::with_capacity(group.len());
-    for Write { number, key, stamp, is_newest, .. } in group {
+    for Write { number, key, stamp, is_newest, admitted, .. } in group {
+        drop(admitted);
         let is_certain = is_newest || done != Answer::Done;
         let newer = if is_certain { None } else { newer(&*store, &key, stamp.version).await };
         answers.push((number, newer.map_or_else(|| done.clone(), Answer::Stale)));
@@ -236,19 +253,16 @@ pub(super) fn push<S: Store>(session: &Rc<Session<S>>, number: u32, stream: u32,
 pub(super) fn finish_upload<S: Store>(
     session: &Rc<Session<S>>,
     store: Rc<S::Local>,
-    number: u32,
-    stream: u32,
-    stamp: Stamp,
-    key: Bytes,
+    (number, stream): (u32, u32),
+    (stamp, key): (Stamp, Bytes),
+    origin: Origin,
 ) {
     let taken = session.uploads.borrow_mut().remove(&stream);
     let Some(Uploading { upload: Some(upload), bytes, permit }) = taken else {
         return session.answer(number, &Answer::Gone);
     };
     let is_newest = session.event_loop.node.versions.is_after_all(stamp.version.timestamp);
-    if let Err(refusal) = admit(&session.event_loop, &store, stamp, Some(bytes)) {
-        return session.answer(number, &Answer::Refused(refusal));
-    }
+    let event_loop = Rc::clone(&session.event_loop);
     let finished = upload.finish();
     session.answer_later(number, async move {
         let finished = match finished.await {
@@ -256,8 +270,13 @@ pub(super) fn finish_upload<S: Store>(
             Err(error) => return Answer::Refused(refusal(&error)),
         };
         drop(permit);
+        let admitted = match admit(&event_loop, &*store, stamp, Some(bytes), origin) {
+            Ok(admitted) => admitted,
+            Err(refusal) => return Answer::Refused(refusal),
+        };
         let cell = store::Cell { key: &key, stamp, value: CellValue::Uploaded(finished) };
         let done = done(store.apply([cell]).await);
+        drop(admitted);
         let newer = if is_newest { None } else { newer(&*store, &key, stamp.version).await };
         newer.filter(|_| done == Answer::Done).map_or(done, Answer::Stale)
     });

@@ -1,5 +1,6 @@
 use std::sync::atomic::Ordering;
 
+use ladoga_model::HybridClock;
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, PeerView};
@@ -14,8 +15,39 @@ pub(crate) fn report(cluster: &Cluster) -> String {
         "fingerprint": format!("{fingerprint:016x}"),
         "partitions": ladoga_cluster::PARTITIONS,
         "nodes": nodes,
+        "settled": settled(cluster),
+        "repair": repair(cluster),
     });
     format!("{report:#}\n")
+}
+
+fn settled(cluster: &Cluster) -> Value {
+    let Some(settled) = cluster.settled.get() else { return Value::Null };
+    let statement = settled.statement(0);
+    json!({
+        "whole": statement.is_whole,
+        "may_coordinate": settled.may_coordinate(),
+        "closed_before_ms": HybridClock::wall_ms(statement.closed_before),
+        "complete_before_ms": HybridClock::wall_ms(statement.complete_before),
+        "tree_whole": settled.with_tree(|_| ()).is_some(),
+    })
+}
+
+fn repair(cluster: &Cluster) -> Value {
+    let view = &cluster.exchange;
+    let figure = |of: &std::sync::atomic::AtomicU64| of.load(Ordering::Relaxed);
+    json!({
+        "wanted": figure(&view.wanted),
+        "repaired": figure(&view.repaired),
+        "trouble": *view.trouble.lock(),
+        "passes": figure(&view.passes),
+        "failures": figure(&view.failures),
+        "peers_left": figure(&view.peers_left),
+        "partitions": figure(&view.partitions),
+        "compared": figure(&view.compared),
+        "applied": figure(&view.applied),
+        "applied_total": figure(&view.applied_total),
+    })
 }
 
 fn node(cluster: &Cluster, peer: &PeerView) -> Value {

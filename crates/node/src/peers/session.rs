@@ -8,9 +8,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
-use ladoga_cluster::Refusal;
+use ladoga_cluster::{NodeId, Refusal};
 
 use super::cluster::{Cluster, PeerView};
+use super::listing;
 use super::replica::{self, Writes};
 use super::wire::{Answer, FrameError, Request, take_frame};
 use crate::gate::Permit;
@@ -172,7 +173,15 @@ impl<S: Store> Session<S> {
         };
         match request {
             Request::Read { key, digest } => replica::read(self, &store, number, &key, digest),
-            Request::Write { key, stamp, value } => writes.add(self, number, key, stamp, value),
+            Request::Write { key, stamp, value, origin } => {
+                writes.add(self, number, (key, stamp, value), origin);
+            }
+            Request::Statement(_) | Request::Groups(_) | Request::Leaves { .. } => {
+                self.compare(number, request);
+            }
+            Request::List { slice, partitions, after } => {
+                listing::list(self, &store, number, (slice, partitions, after));
+            }
             Request::OpenValue { key, version } => replica::open_value(self, &store, number, &key, version),
             Request::OpenCells { start, end } => {
                 let end = (!end.is_empty()).then_some(end);
@@ -181,11 +190,41 @@ impl<S: Store> Session<S> {
             Request::Next { stream } => self.next_piece(number, stream),
             Request::Upload => replica::begin_upload(self, &store, number),
             Request::Push { stream, bytes } => replica::push(self, number, stream, bytes),
-            Request::Finish { stream, stamp, key } => {
-                replica::finish_upload(self, store, number, stream, stamp, key);
+            Request::Finish { stream, stamp, key, origin } => {
+                replica::finish_upload(self, store, (number, stream), (stamp, key), origin);
             }
             Request::Hello(_) | Request::Close { .. } => unreachable!("served before"),
         }
+    }
+
+    /// Who speaks, once it has greeted.
+    pub(super) fn peer_id(&self) -> Option<NodeId> {
+        self.peer.borrow().as_ref().map(|peer| peer.id)
+    }
+
+    /// Tells what is settled here, or what there is, as hashes.
+    fn compare(&self, number: u32, request: Request) {
+        let (Some(peer), Some(settled)) = (self.peer_id(), self.cluster.settled.get()) else {
+            return self.answer(number, &Answer::Refused(Refusal::Rebuilding));
+        };
+        let answer = match request {
+            Request::Statement(theirs) => {
+                replica::observe(&self.event_loop, theirs.clock);
+                settled.heard(peer, theirs);
+                let wall_ms = self.event_loop.core.clock.wall_ms();
+                Answer::Statement(settled.statement(self.event_loop.node.versions.next(wall_ms)))
+            }
+            Request::Groups(slice) => listing::hashes(
+                settled
+                    .groups(peer, slice)
+                    .map(|(dropped_before, hashes)| Answer::Groups { dropped_before, hashes }),
+            ),
+            Request::Leaves { slice, groups } => {
+                listing::hashes(settled.leaves(peer, slice, &groups).map(Answer::Leaves))
+            }
+            _ => unreachable!("the caller sees to it"),
+        };
+        self.answer(number, &answer);
     }
 
     /// Answers a request.

@@ -47,7 +47,7 @@ pub(crate) struct Shared<S: Store> {
     pub(crate) clock: Arc<dyn Clock>,
     /// Empty until the store is open.
     pub(crate) store: OnceLock<Arc<S>>,
-    pub(crate) versions: VersionClock,
+    pub(crate) versions: Arc<VersionClock>,
     pub(crate) metrics: Metrics,
     /// None for a node on its own.
     pub(crate) cluster: Option<Arc<Cluster>>,
@@ -82,7 +82,7 @@ impl<S: Store> Node<S> {
         let shared = Arc::new(Shared {
             clock,
             store: OnceLock::new(),
-            versions: VersionClock::new(),
+            versions: Arc::new(VersionClock::new()),
             metrics: Metrics::new(loops),
             cluster: config
                 .membership
@@ -150,9 +150,12 @@ impl<S: Store> Node<S> {
     ///
     /// # Panics
     /// Where it is of none.
-    pub fn join(&self, env: &Env, dir: &Path, kept: &Kept) -> io::Result<()> {
+    pub fn join(&self, env: &Env, dir: &Path, kept: &Kept, store: &S) -> io::Result<()> {
         let cluster = self.shared.cluster.as_ref().expect("it was started as a node of a cluster");
-        cluster.join(env, dir, kept)
+        self.shared.versions.continue_after(store.last_timestamp());
+        let settled = cluster.join(env, dir, kept, &self.shared.versions)?;
+        store.observe(settled);
+        Ok(())
     }
 
     /// Serves from this store.

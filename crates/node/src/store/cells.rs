@@ -1,3 +1,4 @@
+use ladoga_cluster::CellMark;
 use ladoga_model::Stamp;
 
 /// What a cell of a range holds, as far as a range goes.
@@ -13,3 +14,23 @@ pub enum CellContent<'c> {
 
 /// How a cell of a range is written.
 pub type CellFormat = fn(out: &mut Vec<u8>, key: &[u8], stamp: Stamp, content: CellContent<'_>);
+
+/// A cell that took the place of another, or of none.
+#[derive(Debug, Clone, Copy)]
+pub struct CellChange {
+    /// The xxh3 of its key.
+    pub key_hash: u64,
+    /// What was the newest cell of the key.
+    pub old: Option<CellMark>,
+    /// What is.
+    pub new: CellMark,
+}
+
+/// Who wants to know of every cell that is written.
+pub trait CellObserver: Send + Sync {
+    /// These took the place of others.
+    fn replaced(&self, changes: &[CellChange]);
+
+    /// Every cell that was there in the beginning has been told of.
+    fn is_whole(&self);
+}

@@ -15,7 +15,7 @@ mod pieces;
 mod sample;
 
 pub use cell::{Cell, CellKind, CellValue};
-pub use cells::{CellContent, CellFormat};
+pub use cells::{CellChange, CellContent, CellFormat, CellObserver};
 pub use error::StoreError;
 pub use pieces::{Piece, Pieces, RecordFormat};
 pub use sample::{Sample, SampleKind, SampleValue};
@@ -46,6 +46,13 @@ pub trait Store: Send + Sync + 'static {
 
     /// What it says about itself.
     fn statistics(&self) -> Vec<Sample>;
+
+    /// Tells `observer` of every cell that takes the place of another from now on, and, in the background, of every cell
+    /// that is there now. Called once, before anything is written.
+    fn observe(&self, observer: Arc<dyn CellObserver>);
+
+    /// Says that every write older than this has arrived, on every replica; deletions older than it may go.
+    fn settle_before(&self, timestamp: u64);
 
     /// Makes everything durable and stops. Nothing is asked of it any more.
     fn close(&self) -> Result<(), StoreError>;

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use ladoga_env::real::RealClock;
 use ladoga_model::{Stamp, Version};
 use ladoga_node::store::{
-    Cell, CellFormat, CellKind, CellValue, Later, LocalStore, Lookup, Piece, Pieces, RecordFormat, Sample,
-    Store, StoreError, StoredCell, Upload, Value,
+    Cell, CellFormat, CellKind, CellObserver, CellValue, Later, LocalStore, Lookup, Piece, Pieces,
+    RecordFormat, Sample, Store, StoreError, StoredCell, Upload, Value,
 };
 use ladoga_node::{Config, Limits, Node};
 use parking_lot::Mutex;
@@ -110,6 +110,10 @@ impl Store for Scripted {
     fn statistics(&self) -> Vec<Sample> {
         Vec::new()
     }
+
+    fn observe(&self, _: Arc<dyn CellObserver>) {}
+
+    fn settle_before(&self, _: u64) {}
 
     fn close(&self) -> Result<(), StoreError> {
         Ok(())

@@ -1,13 +1,16 @@
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use ladoga_cluster::CellMark;
 use ladoga_env::Clock;
 use ladoga_storage::{Engine, Error, WriteBatch};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::write_error;
 use super::lane::{Lane, Part, Receipt};
 use super::pace::{Load, Pace};
 use super::queue::Shared;
-use crate::store::StoreError;
+use crate::store::{CellChange, StoreError};
 
 /// The one thread that writes to the log: takes all that is queued, writes it as one group with one sync, says what
 /// became of it, and begins again. What arrives meanwhile is the next group, so groups grow as the disk is slow.
@@ -75,7 +78,7 @@ impl Committer {
     fn commit(&mut self) {
         let group = std::mem::take(&mut self.group);
         let started_ns = self.clock.monotonic_ns();
-        let outcome = self.engine.write_group(&group.batches);
+        let outcome = self.write(&group.batches);
         self.pace.observe(group.load.units, self.clock.monotonic_ns().saturating_sub(started_ns));
         self.shared.committed(group.entries, self.pace.unit_ns());
         let of_deletes = self.outcome_of_deletes(&outcome, &group.batches[group.puts..]);
@@ -83,10 +86,20 @@ impl Committer {
         self.deliver(group.delete_shares, &of_deletes.map_err(|error| write_error(&error)));
     }
 
+    /// Writes batches; tells who observes what they replaced.
+    fn write(&self, batches: &[WriteBatch]) -> Result<(), Error> {
+        let Some(observer) = self.shared.observer() else { return self.engine.write_group(batches) };
+        // Nobody else writes, so what is the newest now is what they replace.
+        let changes = changes(&self.engine, batches)?;
+        self.engine.write_group(batches)?;
+        observer.replaced(&changes);
+        Ok(())
+    }
+
     /// A disk that has no room for a group may have some for its deletes alone.
     fn outcome_of_deletes(&self, outcome: &Result<(), Error>, deletes: &[WriteBatch]) -> Result<(), Error> {
         match outcome {
-            Err(error) if error.is_disk_full() && !deletes.is_empty() => self.engine.write_group(deletes),
+            Err(error) if error.is_disk_full() && !deletes.is_empty() => self.write(deletes),
             outcome => outcome.clone(),
         }
     }
@@ -103,6 +116,27 @@ impl Committer {
             self.lanes.len() == self.shared.lanes_count() && self.lanes.iter().all(|lane| lane.is_empty())
         });
     }
+}
+
+/// What batches are going to replace. May wait for the disk, where a cell that is not in memory is replaced.
+fn changes(engine: &Engine, batches: &[WriteBatch]) -> Result<Vec<CellChange>, Error> {
+    let mut newest: HashMap<u64, CellMark> = HashMap::new();
+    let mut changes = Vec::new();
+    for (key, stamp, is_tombstone) in batches.iter().flat_map(WriteBatch::cells) {
+        let key_hash = xxh3_64(key);
+        let old = match newest.get(&key_hash) {
+            Some(mark) => Some(*mark),
+            None => engine
+                .get_cell(key)?
+                .map(|cell| CellMark { stamp: cell.stamp, is_tombstone: cell.value.is_none() }),
+        };
+        let new = CellMark { stamp, is_tombstone };
+        if old.is_none_or(|old| old.stamp.version < stamp.version) {
+            newest.insert(key_hash, new);
+            changes.push(CellChange { key_hash, old, new });
+        }
+    }
+    Ok(changes)
 }
 
 impl Group {

@@ -1,5 +1,5 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{JoinHandle, Thread};
 
 use ladoga_env::Clock;
@@ -10,7 +10,7 @@ use super::super::inbox::Inbox;
 use super::committer::Committer;
 use super::lane::Lane;
 use super::pace::{Load, Pace, admit};
-use crate::store::{Sample, SampleKind, SampleValue, StoreError};
+use crate::store::{CellObserver, Sample, SampleKind, SampleValue, StoreError};
 
 /// The share of the memory budget that queued writes may take, and never more than the second.
 const QUEUE_MEMORY_SHARE: u64 = 16;
@@ -32,6 +32,7 @@ pub(in super::super) struct Shared {
     unit_ns: AtomicU64,
     queue_bytes_max: u64,
     groups: GroupSizes,
+    observer: OnceLock<Arc<dyn CellObserver>>,
 }
 
 /// Groups by how many entries they had; the buckets end at powers of two, and the last one is open.
@@ -76,6 +77,7 @@ impl CommitQueue {
             unit_ns: AtomicU64::new(Pace::new().unit_ns()),
             queue_bytes_max: (memory_bytes / QUEUE_MEMORY_SHARE).min(QUEUE_BYTES_MAX),
             groups: GroupSizes::default(),
+            observer: OnceLock::new(),
         });
         let committer = Committer::new(Arc::clone(&shared), engine, clock);
         let thread = std::thread::Builder::new()
@@ -95,6 +97,11 @@ impl CommitQueue {
         let lane = Arc::new(Lane::new(inbox));
         self.shared.lanes.write().push(Arc::clone(&lane));
         lane
+    }
+
+    /// Has everything that is committed from now on told to an observer.
+    pub(in super::super) fn observe(&self, observer: Arc<dyn CellObserver>) {
+        assert!(self.shared.observer.set(observer).is_ok(), "there is one observer");
     }
 
     /// Commits what is queued, and ends the thread.
@@ -158,6 +165,10 @@ impl Shared {
         {
             committer.unpark();
         }
+    }
+
+    pub(super) fn observer(&self) -> Option<&dyn CellObserver> {
+        self.observer.get().map(|observer| &**observer)
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -2,7 +2,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ladoga_cluster::{Cell, Content, Refusal};
+use ladoga_cluster::{Cell, Content, Origin, Refusal};
 
 use super::keeper::{Delivery, HintKeeper};
 use crate::coordinate;
@@ -54,10 +54,11 @@ async fn deliver_one<S: Store>(event_loop: Rc<EventLoop<S>>, delivery: Delivery)
         }
         Content::Tombstone => None,
     };
-    let arrived = match peers.link(peer).ask(&Request::Write { key, stamp, value }).await {
-        Ok(Answer::Done | Answer::Stale(_) | Answer::Refused(Refusal::TooOld { .. })) => true,
-        Ok(_) | Err(_) => false,
-    };
+    let arrived =
+        match peers.link(peer).ask(&Request::Write { key, stamp, value, origin: Origin::Hint }).await {
+            Ok(Answer::Done | Answer::Stale(_) | Answer::Refused(Refusal::TooOld { .. })) => true,
+            Ok(_) | Err(_) => false,
+        };
     settle(hints, peer, number, arrived);
 }
 

@@ -1,15 +1,16 @@
 //! The first frame in each direction.
 //!
 //! ```text
-//! hello := version u16, node u16, wall_ms u64, store u64, epoch u64, count u16, (url, weight u16) × count
+//! hello := version u16, node u16, wall_ms u64, statement, epoch u64, count u16, (url, weight u16) × count
 //! url   := length u16, bytes
 //! ```
 
 use bytes::{BufMut, BytesMut};
-use ladoga_cluster::{NODES_MAX, Node, NodeId, NodeList};
+use ladoga_cluster::{NODES_MAX, Node, NodeId, NodeList, Statement};
 
 use super::frame::{FrameError, PROTOCOL_VERSION};
 use super::message::put_short;
+use super::parts::{put_statement, statement};
 use super::reader::Reader;
 
 /// Who a node is, and which nodes it was started with.
@@ -21,8 +22,8 @@ pub struct Hello {
     pub node: u16,
     /// What its clock shows, in milliseconds since 1970.
     pub wall_ms: u64,
-    /// Which data directory it has: another number means that it lost the one that it had.
-    pub store: u64,
+    /// What it says about itself.
+    pub statement: Statement,
     /// All nodes.
     pub nodes: NodeList,
 }
@@ -32,7 +33,7 @@ impl Hello {
         out.put_u16_le(self.version);
         out.put_u16_le(self.node);
         out.put_u64_le(self.wall_ms);
-        out.put_u64_le(self.store);
+        put_statement(out, &self.statement);
         out.put_u64_le(self.nodes.epoch());
         out.put_u16_le(self.nodes.len() as u16);
         for (_, node) in self.nodes.iter() {
@@ -45,7 +46,7 @@ impl Hello {
         let version = reader.u16()?;
         let node = reader.u16()?;
         let wall_ms = reader.u64()?;
-        let store = reader.u64()?;
+        let statement = statement(reader)?;
         let epoch = reader.u64()?;
         let count = usize::from(reader.u16()?);
         if count > NODES_MAX || usize::from(node) >= count {
@@ -55,7 +56,7 @@ impl Hello {
         let nodes = nodes.collect::<Result<Vec<_>, FrameError>>()?;
         let nodes =
             NodeList::at(epoch, nodes).map_err(|_| reader.wrong("nodes that differ were expected"))?;
-        Ok(Hello { version, node, wall_ms, store, nodes })
+        Ok(Hello { version, node, wall_ms, statement, nodes })
     }
 
     /// The URL of the node that speaks.
@@ -83,7 +84,7 @@ mod tests {
 
     fn hello(node: u16, names: &[&str]) -> Hello {
         let nodes = NodeList::first(names.iter().copied()).expect("a list");
-        Hello { version: PROTOCOL_VERSION, node, wall_ms: 5, store: 1, nodes }
+        Hello { version: PROTOCOL_VERSION, node, wall_ms: 5, statement: Statement::default(), nodes }
     }
 
     #[test]

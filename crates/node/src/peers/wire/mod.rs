@@ -1,22 +1,28 @@
 //! What nodes say to each other, as bytes.
 //!
 //! - `frame`: lengths, checksums, numbers of requests
-//! - `message`: requests and answers
+//! - `message`: the grammar; `request`, `answer`: what is said; `parts`: what several of them have
 //! - `hello`: the first of each
 //! - `record`: the cells of a range
 //! - `reader`: bodies taken apart, nothing trusted
 
+mod answer;
 mod frame;
 mod hello;
 mod message;
+mod parts;
 mod reader;
 mod record;
+mod request;
 #[cfg(test)]
 mod tests;
 
+pub use answer::Answer;
 pub use frame::{FRAME_BYTES_MAX, FrameError, PROTOCOL_VERSION};
 pub use hello::Hello;
-pub use message::{Answer, PeerValue, Request};
+pub use ladoga_cluster::Origin;
+pub use message::PeerValue;
+pub use request::Request;
 
 pub(crate) use frame::{Frame, take_frame};
 

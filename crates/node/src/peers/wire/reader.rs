@@ -106,6 +106,18 @@ impl Reader {
         self.rest
     }
 
+    /// Hashes, up to the end.
+    pub(super) fn hashes(&mut self) -> Result<Vec<u64>, FrameError> {
+        if !self.rest.len().is_multiple_of(8) {
+            return Err(self.wrong("hashes of eight bytes were expected"));
+        }
+        (0..self.rest.len() / 8).map(|_| self.u64()).collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     /// Nothing may be left.
     pub(super) fn end(self) -> Result<(), FrameError> {
         if self.rest.is_empty() { Ok(()) } else { Err(self.wrong("it goes on after its end")) }

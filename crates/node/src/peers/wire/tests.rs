@@ -1,5 +1,7 @@
 use bytes::{Bytes, BytesMut};
-use ladoga_cluster::{Cell, Content, NodeList, ReadAnswer, Refusal};
+use ladoga_cluster::{
+    Acquaintance, Cell, Content, Listed, NodeList, Origin, Partition, ReadAnswer, Refusal, Slice, Statement,
+};
 use ladoga_model::{ClockError, Stamp, Version};
 use proptest::prelude::*;
 
@@ -22,13 +24,32 @@ fn stamp() -> impl Strategy<Value = Stamp> {
     })
 }
 
+fn statement() -> impl Strategy<Value = Statement> {
+    let met = (any::<u64>(), any::<bool>())
+        .prop_map(|(incarnation, is_replacement)| Acquaintance { incarnation, is_replacement });
+    (any::<[u64; 4]>(), any::<bool>(), proptest::collection::vec(met, 0..4)).prop_map(
+        |([incarnation, closed_before, complete_before, clock], is_whole, met)| Statement {
+            incarnation,
+            closed_before,
+            complete_before,
+            is_whole,
+            clock,
+            met,
+        },
+    )
+}
+
+fn slice() -> impl Strategy<Value = Slice> {
+    (any::<u64>(), any::<u64>()).prop_map(|(before, dropped_before)| Slice { before, dropped_before })
+}
+
 fn hello() -> impl Strategy<Value = Hello> {
-    (any::<u64>(), any::<u64>(), proptest::collection::hash_set("[a-z:/.0-9]{1,30}", 1..6)).prop_map(
-        |(store, wall_ms, names)| Hello {
+    (statement(), any::<u64>(), proptest::collection::hash_set("[a-z:/.0-9]{1,30}", 1..6)).prop_map(
+        |(statement, wall_ms, names)| Hello {
             version: PROTOCOL_VERSION,
             node: 0,
             wall_ms,
-            store,
+            statement,
             nodes: NodeList::first(names).expect("names that differ"),
         },
     )
@@ -39,7 +60,7 @@ fn request() -> impl Strategy<Value = Request> {
         hello().prop_map(Request::Hello),
         (bytes(1..40), any::<bool>()).prop_map(|(key, digest)| Request::Read { key, digest }),
         (bytes(1..40), stamp(), proptest::option::of(bytes(0..99)))
-            .prop_map(|(key, stamp, value)| Request::Write { key, stamp, value }),
+            .prop_map(|(key, stamp, value)| Request::Write { key, stamp, value, origin: Origin::Hint }),
         (bytes(1..40), version()).prop_map(|(key, version)| Request::OpenValue { key, version }),
         (bytes(0..40), bytes(0..40)).prop_map(|(start, end)| Request::OpenCells { start, end }),
         any::<u32>().prop_map(|stream| Request::Next { stream }),
@@ -49,8 +70,15 @@ fn request() -> impl Strategy<Value = Request> {
         (any::<u32>(), stamp(), bytes(1..40)).prop_map(|(stream, stamp, key)| Request::Finish {
             stream,
             stamp,
-            key
+            key,
+            origin: Origin::Exchange
         }),
+        statement().prop_map(Request::Statement),
+        slice().prop_map(Request::Groups),
+        (slice(), proptest::collection::vec(any::<u8>(), 0..32))
+            .prop_map(|(slice, groups)| Request::Leaves { slice, groups }),
+        (slice(), proptest::collection::vec(any::<u16>().prop_map(Partition), 0..9), bytes(0..40))
+            .prop_map(|(slice, partitions, after)| Request::List { slice, partitions, after }),
     ]
 }
 
@@ -86,6 +114,18 @@ fn answer() -> impl Strategy<Value = Answer> {
         Just(Answer::Alive),
         any::<u32>().prop_map(Answer::Opened),
         Just(Answer::Gone),
+        statement().prop_map(Answer::Statement),
+        (any::<u64>(), proptest::collection::vec(any::<u64>(), 0..9))
+            .prop_map(|(dropped_before, hashes)| Answer::Groups { dropped_before, hashes }),
+        proptest::collection::vec(any::<u64>(), 0..9).prop_map(Answer::Leaves),
+        (
+            proptest::collection::vec((bytes(1..40), stamp(), any::<bool>()), 0..5),
+            proptest::option::of(bytes(1..40))
+        )
+            .prop_map(|(entries, next)| {
+                let listed = |(key, stamp, is_tombstone)| Listed { key, stamp, is_tombstone };
+                Answer::List { entries: entries.into_iter().map(listed).collect(), next }
+            }),
     ]
 }
 

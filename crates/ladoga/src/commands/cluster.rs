@@ -1,0 +1,138 @@
+use std::io::{Write, stdout};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Failure, parse_url};
+use crate::arguments::NodeArguments;
+use crate::client::{ClientError, Request, Response, Url};
+
+/// How often a repair is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Says whether a node serves, and where it is of a cluster, how that is as seen from it.
+pub(crate) fn status(arguments: &NodeArguments) -> Result<(), Failure> {
+    let url = parse_url(&arguments.url)?;
+    let response = ask(&url, "GET", "/v0/status")?;
+    if response.status != 200 {
+        return Err(Failure::Failed(response.line()));
+    }
+    writeln!(stdout(), "{url}: {}", response.line())?;
+    match report(&url)? {
+        Some(report) => Ok(stdout().write_all(table(&report).as_bytes())?),
+        None => Ok(()),
+    }
+}
+
+/// Has a node take over what the others have and it lacks, and shows how far it is.
+pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
+    let url = parse_url(&arguments.url)?;
+    let response = ask(&url, "POST", "/v0/repair")?;
+    if response.status != 202 {
+        return Err(Failure::Failed(response.line()));
+    }
+    let number: u64 = response.line().trim().parse().unwrap_or(u64::MAX);
+    let mut last = String::new();
+    loop {
+        let Some(report) = report(&url)? else {
+            return Err(Failure::Failed(format!("{url} is not of a cluster")));
+        };
+        let repair = &report["repair"];
+        let line = progress(repair);
+        if line != last {
+            writeln!(stdout(), "{line}")?;
+            last = line;
+        }
+        if repair["repaired"].as_u64().is_some_and(|repaired| repaired >= number) {
+            return match repair["trouble"].as_str() {
+                None => Ok(writeln!(stdout(), "{url}: has what the other nodes have")?),
+                Some(trouble) => Err(Failure::Failed(format!("the repair is not complete: {trouble}"))),
+            };
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn ask(url: &Url, method: &'static str, target: &str) -> Result<Response, ClientError> {
+    let body: Option<&[u8]> = (method == "POST").then_some(&[]);
+    Request { method, target: target.to_owned(), body }.send(url)
+}
+
+/// What a node of a cluster says about it; `None` of one on its own.
+fn report(url: &Url) -> Result<Option<Value>, Failure> {
+    let response = ask(url, "GET", "/v0/cluster")?;
+    if response.status != 200 {
+        return Ok(None);
+    }
+    let mut text = Vec::new();
+    response.body(|piece| {
+        text.extend_from_slice(piece);
+        Ok::<_, ClientError>(())
+    })?;
+    let report = serde_json::from_slice(&text);
+    report
+        .map(Some)
+        .map_err(|error| Failure::Failed(format!("{url} does not say how its cluster is: {error}")))
+}
+
+/// A line for each node, and where this one is being rebuilt, how far that is.
+fn table(report: &Value) -> String {
+    let nodes = report["nodes"].as_array().into_iter().flatten();
+    let mut text: String = nodes.map(node_line).collect();
+    if report["settled"]["whole"] == false {
+        text.push_str("  this node is being rebuilt: it lost its data, and its answers do not count yet\n  ");
+        text.push_str(&progress(&report["repair"]));
+        text.push('\n');
+    }
+    text
+}
+
+fn node_line(node: &Value) -> String {
+    let text = |name: &str| node[name].as_str().unwrap_or_default();
+    let trouble = if text("trouble").is_empty() { String::new() } else { format!(": {}", text("trouble")) };
+    let clock = node["clock_offset_ms"]
+        .as_i64()
+        .map(|offset_ms| format!(", clock {offset_ms:+} ms"))
+        .unwrap_or_default();
+    let hints = match node["hints_waiting"].as_u64().unwrap_or_default() {
+        0 => String::new(),
+        count => format!(", {count} hints waiting"),
+    };
+    format!("  {}  {}{trouble}{clock}{hints}\n", text("url"), text("state"))
+}
+
+fn progress(repair: &Value) -> String {
+    let number = |name: &str| repair[name].as_u64().unwrap_or_default();
+    format!(
+        "{} partitions differ, {} keys compared, {} taken over ({} since the node was started)",
+        number("partitions"),
+        number("compared"),
+        number("applied"),
+        number("applied_total"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_how_a_node_is() {
+        let report = serde_json::json!({
+            "nodes": [
+                { "url": "http://a", "state": "self" },
+                { "url": "http://b", "state": "unreachable", "trouble": "gone", "clock_offset_ms": -3, "hints_waiting": 7 },
+            ],
+            "settled": { "whole": false },
+            "repair": { "partitions": 5, "compared": 6, "applied": 2, "applied_total": 9 },
+        });
+        let text = table(&report);
+        assert!(text.contains("  http://a  self\n"), "{text}");
+        assert!(text.contains("http://b  unreachable: gone, clock -3 ms, 7 hints waiting\n"), "{text}");
+        assert!(
+            text.contains("rebuilt") && text.contains("5 partitions differ, 6 keys compared, 2 taken"),
+            "{text}"
+        );
+    }
+}

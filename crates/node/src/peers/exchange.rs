@@ -1,0 +1,383 @@
+//! Anti-entropy: what each peer has and this node lacks, as `ladoga_cluster` says, on one event loop of a node.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use ladoga_cluster::{
+    Cell, Content, NodeId, Origin, Pass, Pull, PullProgress, PullStep, ReadAnswer, Refusal,
+};
+use ladoga_cluster::{Listed, Request as Asked, Response};
+use ladoga_model::Version;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use super::cluster::Cluster;
+use super::link::PeerLink;
+use super::settled::Settled;
+use super::wire::{Answer, PeerValue, Request};
+use crate::coordinate;
+use crate::peers::{Peers, replica};
+use crate::server::EventLoop;
+use crate::store::{self, CellValue, LocalStore, Lookup, Store};
+
+/// How often nodes tell each other how far they are.
+const STATEMENT_EVERY_MS: u64 = 500;
+/// The same, while this node has to hear whether it lost anything.
+const IMPATIENT_EVERY_MS: u64 = 50;
+/// Cells that are taken over in a second, so that the foreground hardly notices.
+const CELLS_PER_SECOND_MAX: u64 = 20_000;
+/// Their bytes.
+const BYTES_PER_SECOND_MAX: u64 = 64 << 20;
+
+/// Progress, for people.
+#[derive(Debug, Default)]
+pub(crate) struct ExchangeView {
+    /// Passes that were made to their end, with all peers.
+    pub(crate) passes: AtomicU64,
+    /// Pulls that did not work out.
+    pub(crate) failures: AtomicU64,
+    /// Of the pull under way, or the last one: partitions that differed, keys compared, cells taken over.
+    pub(crate) partitions: AtomicU64,
+    pub(crate) compared: AtomicU64,
+    pub(crate) applied: AtomicU64,
+    /// Cells taken over since the node was started.
+    pub(crate) applied_total: AtomicU64,
+    /// Repairs that somebody asked for, and those of them that are over.
+    pub(crate) wanted: AtomicU64,
+    pub(crate) repaired: AtomicU64,
+    /// Why the last one was not complete.
+    pub(crate) trouble: Mutex<Option<String>>,
+    /// Peers that the pass under way has still to pull from; 0 where there is none.
+    pub(crate) peers_left: AtomicU64,
+}
+
+/// A key or a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Held {
+    Bytes(Bytes),
+    /// A value that is streamed.
+    Large,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Held::Bytes(bytes) => bytes,
+            // Only keys are looked into.
+            Held::Large => &[],
+        }
+    }
+}
+
+enum Event {
+    Answered(u64, Response<Held>),
+    Found(Bytes, Option<Version>),
+    Applied(Bytes, Result<(), Refusal>),
+    /// The peer cannot be asked.
+    Lost(String),
+}
+
+/// Tells peers how far this node is, hears how far they are, and pulls what it lacks; as long as the event loop runs.
+pub(crate) async fn exchange<S: Store>(event_loop: Rc<EventLoop<S>>) {
+    let Some(peers) = event_loop.peers().cloned() else { return };
+    let mut ticks = tokio::time::interval(Duration::from_millis(STATEMENT_EVERY_MS));
+    let (settled, store) = loop {
+        ticks.tick().await;
+        if let (Some(settled), Some(store)) = (peers.cluster.settled.get(), event_loop.store()) {
+            break (Arc::clone(settled), store);
+        }
+    };
+    let (stating, telling) = (Rc::clone(&event_loop), Arc::clone(&settled));
+    tokio::task::spawn_local(async move {
+        loop {
+            state(&stating, &telling);
+            let every_ms = if telling.has_all() { STATEMENT_EVERY_MS } else { IMPATIENT_EVERY_MS };
+            tokio::time::sleep(Duration::from_millis(every_ms)).await;
+        }
+    });
+    loop {
+        ticks.tick().await;
+        let dropped_before = settled.drop_tombstones();
+        if dropped_before > 0
+            && let Some(store) = event_loop.node.store.get()
+        {
+            store.settle_before(dropped_before);
+        }
+        let wanted = peers.cluster.exchange.wanted.load(Ordering::Acquire);
+        if wanted > peers.cluster.exchange.repaired.load(Ordering::Acquire) {
+            repair(&event_loop, &peers, &settled, &store).await;
+            peers.cluster.exchange.repaired.store(wanted, Ordering::Release);
+        }
+        let Some(pass) = settled.pass() else { continue };
+        make(&event_loop, &peers, &settled, &store, &pass).await;
+    }
+}
+
+/// Asks each peer how far it is, and tells it how far this node is.
+fn state<S: Store>(event_loop: &Rc<EventLoop<S>>, settled: &Arc<Settled>) {
+    let Some(peers) = event_loop.peers() else { return };
+    let cluster = &peers.cluster;
+    let wall_ms = event_loop.core.clock.wall_ms();
+    let statement = settled.statement(event_loop.node.versions.next(wall_ms));
+    for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {
+        let asked = peers.link(peer.id).ask(&Request::Statement(statement.clone()));
+        let (event_loop, settled, id) = (Rc::clone(event_loop), Arc::clone(settled), peer.id);
+        tokio::task::spawn_local(async move {
+            if let Ok(Answer::Statement(statement)) = asked.await {
+                replica::observe(&event_loop, statement.clock);
+                settled.heard(id, statement);
+            }
+        });
+    }
+}
+
+/// Pulls everything from every peer, because somebody asked for it.
+async fn repair<S: Store>(
+    event_loop: &Rc<EventLoop<S>>,
+    peers: &Rc<Peers>,
+    settled: &Arc<Settled>,
+    store: &Rc<S::Local>,
+) {
+    let cluster = &peers.cluster;
+    let mut trouble = Vec::new();
+    for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {
+        let link = peers.link(peer.id);
+        let puller = Puller { cluster, event_loop, settled, store, link, paced: Pace::default() };
+        if let Err(why) = puller.pull(peer.id, u64::MAX).await {
+            trouble.push(format!("{}: {why}", peer.url));
+        }
+    }
+    *cluster.exchange.trouble.lock() = (!trouble.is_empty()).then(|| trouble.join("; "));
+}
+
+async fn make<S: Store>(
+    event_loop: &Rc<EventLoop<S>>,
+    peers: &Rc<Peers>,
+    settled: &Arc<Settled>,
+    store: &Rc<S::Local>,
+    pass: &Pass,
+) {
+    let view = &peers.cluster.exchange;
+    view.peers_left.store(pass.peers.len() as u64, Ordering::Relaxed);
+    for &peer in &pass.peers {
+        let puller = Puller {
+            cluster: &peers.cluster,
+            event_loop,
+            settled,
+            store,
+            link: peers.link(peer),
+            paced: Pace::default(),
+        };
+        match puller.pull(peer, pass.before).await {
+            Ok(()) => {
+                settled.pulled(pass.number, peer);
+                view.peers_left.fetch_sub(1, Ordering::Relaxed);
+            }
+            Err(why) => {
+                tracing::debug!("anti-entropy with {} broke off: {why}", peers.link(peer).url());
+                view.failures.fetch_add(1, Ordering::Relaxed);
+                // Another time, as of another moment.
+                settled.abandon(pass.number);
+                return;
+            }
+        }
+    }
+    view.passes.fetch_add(1, Ordering::Relaxed);
+}
+
+/// One pull from one peer.
+struct Puller<'p, S: Store> {
+    cluster: &'p Cluster,
+    event_loop: &'p Rc<EventLoop<S>>,
+    settled: &'p Arc<Settled>,
+    store: &'p Rc<S::Local>,
+    link: &'p Rc<PeerLink>,
+    paced: Pace,
+}
+
+impl<S: Store> Puller<'_, S> {
+    async fn pull(mut self, peer: NodeId, before: u64) -> Result<(), String> {
+        let (send, mut events) = mpsc::unbounded_channel();
+        let mut steps = VecDeque::new();
+        let too_late = || "the tree is not whole".to_owned();
+        let pull = self.settled.with_tree(|tree| Pull::new(peer, before, tree, |step| steps.push_back(step)));
+        let mut pull = pull.ok_or_else(too_late)?;
+        let mut applied_before = 0;
+        loop {
+            while let Some(step) = steps.pop_front() {
+                match step {
+                    PullStep::Ask(number, asked) => self.ask(&send, number, asked),
+                    PullStep::Look(key) => self.look(&send, key),
+                    PullStep::Apply(key, cell) => self.apply(&send, key, cell).await,
+                    PullStep::Done => return Ok(()),
+                    PullStep::Failed(failure) => return Err(failure.to_string()),
+                }
+            }
+            let event = events.recv().await.ok_or_else(too_late)?;
+            let mut step = |step| steps.push_back(step);
+            match event {
+                Event::Answered(number, response) => self
+                    .settled
+                    .with_tree(|tree| pull.answered(number, response, tree, &mut step))
+                    .ok_or_else(too_late)?,
+                Event::Found(key, version) => pull.found(&Held::Bytes(key), version, step),
+                Event::Applied(key, result) => pull.applied(&Held::Bytes(key), result, step),
+                Event::Lost(why) => return Err(why),
+            }
+            self.note(pull.progress(), &mut applied_before);
+        }
+    }
+
+    fn note(&self, progress: PullProgress, applied_before: &mut u64) {
+        let view = &self.cluster.exchange;
+        view.partitions.store(progress.partitions as u64, Ordering::Relaxed);
+        view.compared.store(progress.compared, Ordering::Relaxed);
+        view.applied.store(progress.applied, Ordering::Relaxed);
+        view.applied_total.fetch_add(progress.applied - *applied_before, Ordering::Relaxed);
+        *applied_before = progress.applied;
+    }
+
+    fn ask(&self, send: &mpsc::UnboundedSender<Event>, number: u64, asked: Asked<Held>) {
+        let request = match asked {
+            Asked::Groups(slice) => Request::Groups(slice),
+            Asked::Leaves { slice, groups } => Request::Leaves { slice, groups },
+            Asked::List { slice, partitions, after } => {
+                Request::List { slice, partitions, after: after.map(bytes_of).unwrap_or_default() }
+            }
+            Asked::Read { key, .. } => Request::Read { key: bytes_of(key), digest: false },
+            Asked::Write { .. } | Asked::Statement(_) => unreachable!("a pull only reads"),
+        };
+        let asked = self.link.ask(&request);
+        let send = send.clone();
+        tokio::task::spawn_local(async move {
+            let event = match asked.await.map(response) {
+                Ok(Some(response)) => Event::Answered(number, response),
+                Ok(None) => Event::Lost("an answer to something else".to_owned()),
+                Err(error) => Event::Lost(error.to_string()),
+            };
+            // Where the pull is over, nobody waits.
+            let _ = send.send(event);
+        });
+    }
+
+    fn look(&self, send: &mpsc::UnboundedSender<Event>, key: Held) {
+        let key = bytes_of(key);
+        let found = self.store.get_cell(&key);
+        let send = send.clone();
+        tokio::task::spawn_local(async move {
+            let found = match found {
+                Lookup::Now(found) => found,
+                Lookup::Later(found) => found.await,
+            };
+            let _ = send.send(match found {
+                Ok(found) => Event::Found(key, found.map(|cell| cell.stamp.version)),
+                Err(error) => Event::Lost(error.to_string()),
+            });
+        });
+    }
+
+    async fn apply(&mut self, send: &mpsc::UnboundedSender<Event>, key: Held, cell: Cell<Held>) {
+        let key = bytes_of(key);
+        let bytes = match &cell.content {
+            Content::Value(Held::Bytes(value)) => value.len() as u64,
+            _ => 0,
+        };
+        self.paced.wait(bytes).await;
+        let (event_loop, store) = (Rc::clone(self.event_loop), Rc::clone(self.store));
+        let (link, send) = (Rc::clone(self.link), send.clone());
+        tokio::task::spawn_local(async move {
+            let result = write(&event_loop, &store, &link, &key, cell).await;
+            let _ = send.send(Event::Applied(key, result));
+        });
+    }
+}
+
+async fn write<S: Store>(
+    event_loop: &Rc<EventLoop<S>>,
+    store: &Rc<S::Local>,
+    link: &Rc<PeerLink>,
+    key: &Bytes,
+    cell: Cell<Held>,
+) -> Result<(), Refusal> {
+    let Cell { stamp, content } = cell;
+    let value = match content {
+        Content::Value(Held::Large) => {
+            return coordinate::take_large(event_loop, store, link, key, stamp).await;
+        }
+        Content::Value(Held::Bytes(value)) => Some(value),
+        Content::Tombstone | Content::Digest => None,
+    };
+    let bytes = value.as_ref().map(|value| value.len() as u64);
+    let admitted = replica::admit(event_loop, &**store, stamp, bytes, Origin::Exchange)?;
+    let content = value.as_deref().map_or(CellValue::Tombstone, CellValue::Bytes);
+    let applied = store.apply([store::Cell { key, stamp, value: content }]).await;
+    drop(admitted);
+    applied.map_err(|error| replica::refusal(&error))
+}
+
+fn bytes_of(held: Held) -> Bytes {
+    match held {
+        Held::Bytes(bytes) => bytes,
+        Held::Large => unreachable!("keys are bytes"),
+    }
+}
+
+/// The answer of a peer, in the words of the machine; `None` where it is none to a pull.
+fn response(answer: Answer) -> Option<Response<Held>> {
+    Some(match answer {
+        Answer::Read(ReadAnswer { cell, is_whole }) => {
+            let cell = cell.map(|Cell { stamp, content }| {
+                let content = match content {
+                    Content::Value(PeerValue::Inline(bytes)) => Content::Value(Held::Bytes(bytes)),
+                    Content::Value(PeerValue::Large(_)) => Content::Value(Held::Large),
+                    Content::Tombstone => Content::Tombstone,
+                    Content::Digest => Content::Digest,
+                };
+                Cell { stamp, content }
+            });
+            Response::Read(ReadAnswer { cell, is_whole })
+        }
+        Answer::Groups { dropped_before, hashes } => Response::Groups { dropped_before, hashes },
+        Answer::Leaves(leaves) => Response::Leaves(leaves),
+        Answer::List { entries, next } => {
+            let held = |listed: Listed<Bytes>| {
+                let Listed { key, stamp, is_tombstone } = listed;
+                Listed { key: Held::Bytes(key), stamp, is_tombstone }
+            };
+            Response::List { entries: entries.into_iter().map(held).collect(), next: next.map(Held::Bytes) }
+        }
+        Answer::Refused(refusal) => Response::Refused(refusal),
+        _ => return None,
+    })
+}
+
+/// Keeps a pull below its rates.
+struct Pace {
+    began: tokio::time::Instant,
+    cells: u64,
+    bytes: u64,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace { began: tokio::time::Instant::now(), cells: 0, bytes: 0 }
+    }
+}
+
+impl Pace {
+    async fn wait(&mut self, bytes: u64) {
+        self.cells += 1;
+        self.bytes += bytes;
+        let by_cells = self.cells * 1_000_000 / CELLS_PER_SECOND_MAX;
+        let by_bytes = self.bytes * 1_000_000 / BYTES_PER_SECOND_MAX;
+        let due = self.began + Duration::from_micros(by_cells.max(by_bytes));
+        // Timers are no finer; short waits add up to one that is.
+        if due.saturating_duration_since(tokio::time::Instant::now()) > Duration::from_millis(1) {
+            tokio::time::sleep_until(due).await;
+        }
+    }
+}

@@ -1,0 +1,103 @@
+use std::rc::Rc;
+
+use bytes::{Bytes, BytesMut};
+use ladoga_cluster::{
+    Cell, CellMark, Content, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, Listed, NodeId, Partition,
+    Refusal, Slice,
+};
+
+use super::cluster::Cluster;
+use super::replica::refusal;
+use super::session::Session;
+use super::wire::{Answer, Record, put_record, take_record};
+use crate::store::{CellContent, LocalStore, Pieces, Store, StoreError};
+
+/// A page of the keys and versions that this node and a peer both hold.
+pub(super) fn list<S: Store>(
+    session: &Rc<Session<S>>,
+    store: &S::Local,
+    number: u32,
+    (slice, partitions, after): (Slice, Vec<Partition>, Bytes),
+) {
+    let Some(peer) = session.peer_id() else { return };
+    let mut start = BytesMut::from(&after[..]);
+    if !after.is_empty() {
+        start.extend_from_slice(&[0]);
+    }
+    // Values stay where they are: versions are all that is listed.
+    let pieces = store.cells(start.freeze(), None, |out, key, stamp, content| {
+        let content = match content {
+            CellContent::Tombstone => CellContent::Tombstone,
+            CellContent::Value(_) | CellContent::Large(_) => CellContent::Large(0),
+        };
+        put_record(out, key, stamp, content);
+    });
+    let listing = Listing { peer, slice, partitions, entries: Vec::new(), bytes: 0, scanned: 0, last: None };
+    let cluster = std::sync::Arc::clone(&session.cluster);
+    session.answer_later(number, async move {
+        match listing.page(&cluster, pieces).await {
+            Ok(answer) => answer,
+            Err(error) => Answer::Refused(refusal(&error)),
+        }
+    });
+}
+
+struct Listing {
+    peer: NodeId,
+    slice: Slice,
+    partitions: Vec<Partition>,
+    entries: Vec<Listed<Bytes>>,
+    bytes: usize,
+    scanned: usize,
+    /// The key that was looked at last.
+    last: Option<Bytes>,
+}
+
+impl Listing {
+    async fn page(mut self, cluster: &Cluster, mut pieces: Box<dyn Pieces>) -> Result<Answer, StoreError> {
+        while let Some((mut bytes, rest)) = pieces.next().await? {
+            pieces = rest;
+            let damaged =
+                |error: super::wire::FrameError| StoreError::Unreadable { reason: error.to_string() };
+            while let Some(record) = take_record(&mut bytes).map_err(damaged)? {
+                self.look_at(cluster, record);
+                if self.is_full() {
+                    return Ok(Answer::List { entries: self.entries, next: self.last });
+                }
+            }
+        }
+        Ok(Answer::List { entries: self.entries, next: None })
+    }
+
+    fn is_full(&self) -> bool {
+        self.entries.len() >= LIST_KEYS_MAX || self.bytes >= LIST_BYTES_MAX || self.scanned >= LIST_SCAN_MAX
+    }
+
+    fn look_at(&mut self, cluster: &Cluster, record: Record) {
+        let Record { key, cell } = record;
+        self.scanned += 1;
+        if self.wants(cluster, &key, &cell) {
+            self.bytes += key.len();
+            let is_tombstone = matches!(cell.content, Content::Tombstone);
+            self.entries.push(Listed { key: key.clone(), stamp: cell.stamp, is_tombstone });
+        }
+        self.last = Some(key);
+    }
+
+    fn wants(&self, cluster: &Cluster, key: &[u8], cell: &Cell<super::wire::PeerValue>) -> bool {
+        let partition = Partition::of(key);
+        let is_named = self.partitions.is_empty() || self.partitions.binary_search(&partition).is_ok();
+        let is_tombstone = matches!(cell.content, Content::Tombstone);
+        let mark = CellMark { stamp: cell.stamp, is_tombstone };
+        let place = |node| cluster.placement.position(partition, node);
+        is_named
+            && self.slice.has(mark)
+            && cell.belongs_on(place(self.peer))
+            && cell.belongs_on(place(cluster.own))
+    }
+}
+
+/// What is answered where the hashes of a moment cannot be told.
+pub(super) fn hashes(found: Option<Answer>) -> Answer {
+    found.unwrap_or(Answer::Refused(Refusal::Rebuilding))
+}

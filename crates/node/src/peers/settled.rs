@@ -1,0 +1,221 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use ladoga_cluster::{
+    Durable, HashTree, NodeId, Origin, Pass, Placement, Refusal, Settlement, Slice, Statement,
+};
+use ladoga_model::Version;
+use parking_lot::Mutex;
+
+use crate::store::{CellChange, CellObserver};
+
+/// What is settled and what is compared: shared by all threads of a node, and never held while anything is waited for.
+pub(crate) struct Settled {
+    state: Mutex<State>,
+    /// Apart from it: to compare trees takes longer than a write should wait.
+    tree: Mutex<Tree>,
+    /// Whether this node has all that it acknowledged: as in the state, without its lock.
+    is_whole: AtomicBool,
+    /// Whether it may coordinate requests: the same.
+    may_coordinate: AtomicBool,
+    /// Before which timestamp it may give out any: the same.
+    reserved_before: AtomicU64,
+}
+
+struct State {
+    settlement: Settlement,
+    /// Writes that were admitted and are not over, by the generation in which they were admitted.
+    under_way: [Arc<AtomicU64>; 2],
+    generation: usize,
+}
+
+struct Tree {
+    tree: HashTree,
+    /// Whether every cell of the store is in it.
+    is_whole: bool,
+}
+
+/// A write that was admitted, until it is applied or has failed.
+#[derive(Debug)]
+pub(crate) struct Admitted(Arc<AtomicU64>);
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// What is to be on disk, once the writes that were admitted before are over.
+pub(crate) struct ToPersist {
+    pub(crate) durable: Durable,
+    before: Arc<AtomicU64>,
+}
+
+impl ToPersist {
+    /// Whether those writes are over.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.before.load(Ordering::Acquire) == 0
+    }
+}
+
+impl Settled {
+    /// With what was found on the disk, or the number of a directory that is new.
+    pub(crate) fn new(
+        me: NodeId,
+        nodes: usize,
+        placement: &Arc<Placement>,
+        found: Result<Durable, u64>,
+    ) -> Settled {
+        let settlement = Settlement::new(me, nodes, found);
+        let (is_whole, may_coordinate) = (settlement.is_whole(), settlement.may_coordinate());
+        let mut tree = HashTree::new(Arc::clone(placement), nodes, me);
+        tree.drop_before(settlement.droppable_before());
+        let state = State { settlement, under_way: Default::default(), generation: 0 };
+        Settled {
+            state: Mutex::new(state),
+            tree: Mutex::new(Tree { tree, is_whole: false }),
+            is_whole: AtomicBool::new(is_whole),
+            may_coordinate: AtomicBool::new(may_coordinate),
+            reserved_before: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether its answers count.
+    pub(crate) fn has_all(&self) -> bool {
+        self.is_whole.load(Ordering::Acquire)
+    }
+
+    /// Whether it may coordinate requests.
+    pub(crate) fn may_coordinate(&self) -> bool {
+        self.may_coordinate.load(Ordering::Acquire)
+    }
+
+    /// Whether this timestamp may be given out: not before it is durably reserved.
+    pub(crate) fn may_give(&self, timestamp: u64) -> bool {
+        timestamp < self.reserved_before.load(Ordering::Acquire)
+    }
+
+    /// Lets a write in, unless it is too old. What is to be on disk next waits for it.
+    pub(crate) fn admit(&self, version: Version, origin: Origin) -> Result<Admitted, Refusal> {
+        let state = self.state.lock();
+        state.settlement.admit(version, origin)?;
+        // Who takes a client's write vouches that it has nothing newer; one that lost its data cannot, of what may be
+        // older than what it lost.
+        if origin == Origin::Client && state.settlement.doubt(version)?.is_some() {
+            return Err(Refusal::Rebuilding);
+        }
+        let under_way = &state.under_way[state.generation];
+        under_way.fetch_add(1, Ordering::AcqRel);
+        Ok(Admitted(Arc::clone(under_way)))
+    }
+
+    /// Whether a hint with this version may be kept.
+    pub(crate) fn may_hint(&self, version: Version) -> bool {
+        self.state.lock().settlement.may_hint(version)
+    }
+
+    /// What this node says about itself.
+    pub(crate) fn statement(&self, clock: u64) -> Statement {
+        self.state.lock().settlement.statement(clock)
+    }
+
+    /// The timestamp from which on the clock may give any.
+    pub(crate) fn clock_floor(&self) -> u64 {
+        self.state.lock().settlement.clock_floor()
+    }
+
+    /// A peer said this about itself.
+    pub(crate) fn heard(&self, peer: NodeId, statement: Statement) {
+        self.change(|state| state.settlement.heard(peer, statement));
+    }
+
+    /// Time went by.
+    pub(crate) fn tick(&self, clock: u64, oldest_hint: Option<u64>) {
+        self.change(|state| state.settlement.tick(clock, oldest_hint));
+    }
+
+    /// What has to be written, if anything has.
+    pub(crate) fn to_persist(&self) -> Option<ToPersist> {
+        let mut state = self.state.lock();
+        if !state.settlement.is_dirty() {
+            return None;
+        }
+        let durable = state.settlement.durable().clone();
+        let before = Arc::clone(&state.under_way[state.generation]);
+        state.generation ^= 1;
+        Some(ToPersist { durable, before })
+    }
+
+    /// It is on disk.
+    pub(crate) fn persisted(&self, durable: Durable) {
+        let reserved_before = durable.reserved_before;
+        self.change(|state| state.settlement.persisted(durable));
+        self.reserved_before.store(reserved_before, Ordering::Release);
+    }
+
+    /// The pass that is to be made, once the tree can be compared.
+    pub(crate) fn pass(&self) -> Option<Pass> {
+        if self.tree.lock().is_whole { self.state.lock().settlement.pass().cloned() } else { None }
+    }
+
+    /// All of a pass was pulled from a peer.
+    pub(crate) fn pulled(&self, number: u64, peer: NodeId) {
+        self.change(|state| state.settlement.pulled(number, peer));
+    }
+
+    /// A pass cannot be made any more.
+    pub(crate) fn abandon(&self, number: u64) {
+        self.change(|state| state.settlement.abandon(number));
+    }
+
+    /// Tombstones before this may go; they are left out of the tree from now on.
+    pub(crate) fn drop_tombstones(&self) -> u64 {
+        let before = self.state.lock().settlement.droppable_before();
+        let tree = &mut self.tree.lock().tree;
+        tree.drop_before(before);
+        tree.dropped_before()
+    }
+
+    /// Looks at the tree, unless cells are missing in it.
+    pub(crate) fn with_tree<T>(&self, look: impl FnOnce(&HashTree) -> T) -> Option<T> {
+        let tree = self.tree.lock();
+        tree.is_whole.then(|| look(&tree.tree))
+    }
+
+    /// The hashes that a peer asked for.
+    pub(crate) fn groups(&self, peer: NodeId, slice: Slice) -> Option<(u64, Vec<u64>)> {
+        self.with_tree(|tree| {
+            let dropped_before = slice.dropped_before.max(tree.dropped_before());
+            let pair = tree.pair(peer, Slice { dropped_before, ..slice })?;
+            Some((dropped_before, pair.groups()))
+        })?
+    }
+
+    /// The leaves that a peer asked for.
+    pub(crate) fn leaves(&self, peer: NodeId, slice: Slice, groups: &[u8]) -> Option<Vec<u64>> {
+        self.with_tree(|tree| {
+            let pair = tree.pair(peer, slice)?;
+            Some(groups.iter().flat_map(|&group| pair.group(group).to_vec()).collect())
+        })?
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.state.lock();
+        change(&mut state);
+        self.is_whole.store(state.settlement.is_whole(), Ordering::Release);
+        self.may_coordinate.store(state.settlement.may_coordinate(), Ordering::Release);
+    }
+}
+
+impl CellObserver for Settled {
+    fn replaced(&self, changes: &[CellChange]) {
+        let tree = &mut self.tree.lock().tree;
+        for CellChange { key_hash, old, new } in changes {
+            tree.replaced(*key_hash, *old, *new);
+        }
+    }
+
+    fn is_whole(&self) {
+        self.tree.lock().is_whole = true;
+    }
+}

@@ -1,0 +1,134 @@
+use bytes::{BufMut, Bytes, BytesMut};
+use ladoga_cluster::{Listed, ReadAnswer, Refusal, Statement};
+use ladoga_model::Version;
+
+use super::frame::{Frame, FrameError, put_frame};
+use super::hello::Hello;
+use super::message::{
+    PeerValue, cell, put_cell, put_line, put_refusal, put_short, put_stamp, put_version, refusal,
+};
+use super::parts::{optional_key, put_optional_key, put_statement, statement};
+use super::reader::Reader;
+
+/// What the other node says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Who it is.
+    Hello(Hello),
+    /// It will not speak with this node.
+    Stranger(String),
+    /// What it has of a key.
+    Read(ReadAnswer<PeerValue>),
+    /// It is done, and durable.
+    Done,
+    /// It is not.
+    Refused(Refusal),
+    /// The next piece.
+    Piece(Bytes),
+    /// There are no more.
+    End,
+    /// It is done, but there was a newer version before.
+    Stale(Version),
+    /// It is still at it.
+    Alive,
+    /// The number of a stream.
+    Opened(u32),
+    /// What is to be streamed is not there any more.
+    Gone,
+    /// What it says about itself.
+    Statement(Statement),
+    /// The upper hashes of its tree.
+    Groups {
+        /// Tombstones before this are not in them.
+        dropped_before: u64,
+        /// All of them.
+        hashes: Vec<u64>,
+    },
+    /// Leaves of its tree.
+    Leaves(Vec<u64>),
+    /// Keys and versions.
+    List {
+        /// In the order of the keys.
+        entries: Vec<Listed<Bytes>>,
+        /// The key that was looked at last, where there are more.
+        next: Option<Bytes>,
+    },
+}
+
+impl Answer {
+    /// Appends a frame.
+    pub fn put(&self, out: &mut BytesMut, number: u32) {
+        match self {
+            Answer::Hello(hello) => put_frame(out, number, 1, |out| hello.put(out)),
+            Answer::Stranger(line) => put_frame(out, number, 65, |out| put_line(out, line)),
+            Answer::Read(ReadAnswer { cell: None, is_whole }) => {
+                put_frame(out, number, 66, |out| out.put_u8(u8::from(*is_whole)));
+            }
+            Answer::Read(ReadAnswer { cell: Some(cell), is_whole }) => put_frame(out, number, 67, |out| {
+                out.put_u8(u8::from(*is_whole));
+                put_cell(out, cell);
+            }),
+            Answer::Done => put_frame(out, number, 68, |_| {}),
+            Answer::Refused(refusal) => put_frame(out, number, 69, |out| put_refusal(out, refusal)),
+            Answer::Piece(bytes) => put_frame(out, number, 70, |out| out.put_slice(bytes)),
+            Answer::End => put_frame(out, number, 71, |_| {}),
+            Answer::Stale(version) => put_frame(out, number, 72, |out| put_version(out, *version)),
+            Answer::Alive => put_frame(out, number, 73, |_| {}),
+            Answer::Opened(stream) => put_frame(out, number, 74, |out| out.put_u32_le(*stream)),
+            Answer::Gone => put_frame(out, number, 75, |_| {}),
+            Answer::Statement(statement) => put_frame(out, number, 76, |out| put_statement(out, statement)),
+            Answer::Groups { dropped_before, hashes } => put_frame(out, number, 77, |out| {
+                out.put_u64_le(*dropped_before);
+                hashes.iter().for_each(|hash| out.put_u64_le(*hash));
+            }),
+            Answer::Leaves(leaves) => put_frame(out, number, 78, |out| {
+                leaves.iter().for_each(|leaf| out.put_u64_le(*leaf));
+            }),
+            Answer::List { entries, next } => put_frame(out, number, 79, |out| {
+                out.put_u16_le(entries.len() as u16);
+                for Listed { key, stamp, is_tombstone } in entries {
+                    put_short(out, key);
+                    put_stamp(out, *stamp);
+                    out.put_u8(u8::from(*is_tombstone));
+                }
+                put_optional_key(out, next.as_ref());
+            }),
+        }
+    }
+
+    /// Understands a frame.
+    pub(crate) fn of(frame: &Frame) -> Result<Answer, FrameError> {
+        let mut reader = Reader::new(frame);
+        let answer = match frame.kind {
+            1 => Answer::Hello(Hello::take(&mut reader)?),
+            65 => Answer::Stranger(reader.line()?),
+            66 => Answer::Read(ReadAnswer { cell: None, is_whole: reader.bool()? }),
+            67 => {
+                let is_whole = reader.bool()?;
+                return Ok(Answer::Read(ReadAnswer { cell: Some(cell(reader)?), is_whole }));
+            }
+            68 => Answer::Done,
+            69 => Answer::Refused(refusal(&mut reader)?),
+            70 => return Ok(Answer::Piece(reader.rest())),
+            71 => Answer::End,
+            72 => Answer::Stale(reader.version()?),
+            73 => Answer::Alive,
+            74 => Answer::Opened(reader.u32()?),
+            75 => Answer::Gone,
+            76 => Answer::Statement(statement(&mut reader)?),
+            77 => Answer::Groups { dropped_before: reader.u64()?, hashes: reader.hashes()? },
+            78 => Answer::Leaves(reader.hashes()?),
+            79 => {
+                let count = reader.u16()?;
+                let entry = |_| {
+                    Ok(Listed { key: reader.key()?, stamp: reader.stamp()?, is_tombstone: reader.bool()? })
+                };
+                let entries = (0..count).map(entry).collect::<Result<_, FrameError>>()?;
+                Answer::List { entries, next: optional_key(&mut reader)? }
+            }
+            _ => return Err(reader.wrong("there is no such answer")),
+        };
+        reader.end()?;
+        Ok(answer)
+    }
+}

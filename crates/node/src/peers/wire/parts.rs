@@ -1,0 +1,74 @@
+use bytes::{BufMut, Bytes, BytesMut};
+use ladoga_cluster::{Acquaintance, NODES_MAX, Origin, Slice, Statement};
+
+use super::frame::FrameError;
+use super::message::put_short;
+use super::reader::Reader;
+
+pub(super) const fn origin_byte(origin: Origin) -> u8 {
+    match origin {
+        Origin::Client => 1,
+        Origin::Hint => 2,
+        Origin::Repair => 3,
+        Origin::Exchange => 4,
+    }
+}
+
+pub(super) fn origin(reader: &mut Reader) -> Result<Origin, FrameError> {
+    match reader.u8()? {
+        1 => Ok(Origin::Client),
+        2 => Ok(Origin::Hint),
+        3 => Ok(Origin::Repair),
+        4 => Ok(Origin::Exchange),
+        _ => Err(reader.wrong("there is no such origin")),
+    }
+}
+
+pub(super) fn put_slice(out: &mut BytesMut, slice: Slice) {
+    out.put_u64_le(slice.before);
+    out.put_u64_le(slice.dropped_before);
+}
+
+pub(super) fn slice(reader: &mut Reader) -> Result<Slice, FrameError> {
+    Ok(Slice { before: reader.u64()?, dropped_before: reader.u64()? })
+}
+
+pub(super) fn put_optional_key(out: &mut BytesMut, key: Option<&Bytes>) {
+    if let Some(key) = key {
+        put_short(out, key);
+    }
+}
+
+pub(super) fn optional_key(reader: &mut Reader) -> Result<Option<Bytes>, FrameError> {
+    if reader.is_empty() { Ok(None) } else { reader.key().map(Some) }
+}
+
+pub(super) fn put_statement(out: &mut BytesMut, statement: &Statement) {
+    let Statement { incarnation, closed_before, complete_before, is_whole, clock, met } = statement;
+    out.put_u64_le(*incarnation);
+    out.put_u64_le(*closed_before);
+    out.put_u64_le(*complete_before);
+    out.put_u8(u8::from(*is_whole));
+    out.put_u64_le(*clock);
+    out.put_u16_le(met.len() as u16);
+    for Acquaintance { incarnation, is_replacement } in met {
+        out.put_u64_le(*incarnation);
+        out.put_u8(u8::from(*is_replacement));
+    }
+}
+
+pub(super) fn statement(reader: &mut Reader) -> Result<Statement, FrameError> {
+    let incarnation = reader.u64()?;
+    let closed_before = reader.u64()?;
+    let complete_before = reader.u64()?;
+    let is_whole = reader.bool()?;
+    let clock = reader.u64()?;
+    let count = usize::from(reader.u16()?);
+    if count > NODES_MAX {
+        return Err(reader.wrong("it has met more nodes than there may be"));
+    }
+    let met =
+        (0..count).map(|_| Ok(Acquaintance { incarnation: reader.u64()?, is_replacement: reader.bool()? }));
+    let met = met.collect::<Result<_, FrameError>>()?;
+    Ok(Statement { incarnation, closed_before, complete_before, is_whole, clock, met })
+}

@@ -1,0 +1,219 @@
+use bytes::{BufMut, Bytes, BytesMut};
+use ladoga_cluster::{LEAF_GROUPS_MAX, Origin, Partition, Slice, Statement};
+use ladoga_model::{Stamp, Version};
+
+use super::frame::{Frame, FrameError, put_frame};
+use super::hello::Hello;
+use super::message::{put_short, put_stamp, put_version};
+use super::parts::{
+    optional_key, origin, origin_byte, put_optional_key, put_slice, put_statement, slice, statement,
+};
+use super::reader::Reader;
+
+/// What one node asks of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// Who speaks.
+    Hello(Hello),
+    /// The newest cell of a key.
+    Read {
+        /// Which.
+        key: Bytes,
+        /// Whether the version does instead of a value.
+        digest: bool,
+    },
+    /// To store a cell, unless there is a newer one.
+    Write {
+        /// Under which key.
+        key: Bytes,
+        /// Its version.
+        stamp: Stamp,
+        /// `None` for a tombstone.
+        value: Option<Bytes>,
+        /// Where it is from.
+        origin: Origin,
+    },
+    /// To stream a large value, if it still has this version.
+    OpenValue {
+        /// Of which key.
+        key: Bytes,
+        /// Which one.
+        version: Version,
+    },
+    /// To stream cells in the order of their keys, deletions included.
+    OpenCells {
+        /// The first key.
+        start: Bytes,
+        /// The key before which it ends; empty for none.
+        end: Bytes,
+    },
+    /// The next piece of a stream.
+    Next {
+        /// Which stream.
+        stream: u32,
+    },
+    /// To forget a stream. There is no answer.
+    Close {
+        /// Which stream.
+        stream: u32,
+    },
+    /// A place for a large value.
+    Upload,
+    /// To append to it.
+    Push {
+        /// Which upload.
+        stream: u32,
+        /// A piece.
+        bytes: Bytes,
+    },
+    /// To store it.
+    Finish {
+        /// Which upload.
+        stream: u32,
+        /// Its version.
+        stamp: Stamp,
+        /// Under which key.
+        key: Bytes,
+        /// Where it is from.
+        origin: Origin,
+    },
+    /// What does the sender say about itself; answered with the same.
+    Statement(Statement),
+    /// The upper hashes of the tree over what both nodes hold.
+    Groups(Slice),
+    /// The leaves below some of them.
+    Leaves {
+        /// Over which cells.
+        slice: Slice,
+        /// Which ones.
+        groups: Vec<u8>,
+    },
+    /// The keys and versions in some partitions, or in all where none is named.
+    List {
+        /// Over which cells.
+        slice: Slice,
+        /// Which ones.
+        partitions: Vec<Partition>,
+        /// Only keys behind this one; empty for all.
+        after: Bytes,
+    },
+}
+
+impl Request {
+    /// Appends a frame.
+    pub fn put(&self, out: &mut BytesMut, number: u32) {
+        match self {
+            Request::Hello(hello) => put_frame(out, number, 1, |out| hello.put(out)),
+            Request::Read { key, digest } => put_frame(out, number, 2, |out| {
+                out.put_u8(u8::from(*digest));
+                put_short(out, key);
+            }),
+            Request::Write { key, stamp, value, origin } => put_frame(out, number, 3, |out| {
+                out.put_u8(origin_byte(*origin));
+                put_stamp(out, *stamp);
+                out.put_u8(if value.is_some() { 1 } else { 2 });
+                put_short(out, key);
+                out.put_slice(value.as_deref().unwrap_or_default());
+            }),
+            Request::OpenValue { key, version } => put_frame(out, number, 4, |out| {
+                put_version(out, *version);
+                put_short(out, key);
+            }),
+            Request::OpenCells { start, end } => put_frame(out, number, 5, |out| {
+                put_short(out, start);
+                put_short(out, end);
+            }),
+            Request::Next { stream } => put_frame(out, number, 6, |out| out.put_u32_le(*stream)),
+            Request::Close { stream } => put_frame(out, number, 7, |out| out.put_u32_le(*stream)),
+            Request::Upload => put_frame(out, number, 8, |_| {}),
+            Request::Push { stream, bytes } => put_frame(out, number, 9, |out| {
+                out.put_u32_le(*stream);
+                out.put_slice(bytes);
+            }),
+            Request::Finish { stream, stamp, key, origin } => put_frame(out, number, 10, |out| {
+                out.put_u32_le(*stream);
+                out.put_u8(origin_byte(*origin));
+                put_stamp(out, *stamp);
+                put_short(out, key);
+            }),
+            Request::Statement(statement) => put_frame(out, number, 11, |out| put_statement(out, statement)),
+            Request::Groups(slice) => put_frame(out, number, 12, |out| put_slice(out, *slice)),
+            Request::Leaves { slice, groups } => put_frame(out, number, 13, |out| {
+                put_slice(out, *slice);
+                out.put_slice(groups);
+            }),
+            Request::List { slice, partitions, after } => put_frame(out, number, 14, |out| {
+                put_slice(out, *slice);
+                out.put_u16_le(partitions.len() as u16);
+                partitions.iter().for_each(|partition| out.put_u16_le(partition.0));
+                put_optional_key(out, Some(after).filter(|after| !after.is_empty()));
+            }),
+        }
+    }
+
+    /// Understands a frame.
+    pub(crate) fn of(frame: &Frame) -> Result<Request, FrameError> {
+        let mut reader = Reader::new(frame);
+        let request = match frame.kind {
+            1 => Request::Hello(Hello::take(&mut reader)?),
+            2 => {
+                let digest = reader.bool()?;
+                Request::Read { key: reader.key()?, digest }
+            }
+            3 => return Request::write(reader),
+            4 => {
+                let version = reader.version()?;
+                Request::OpenValue { key: reader.key()?, version }
+            }
+            5 => Request::OpenCells { start: reader.short_bytes()?, end: reader.short_bytes()? },
+            6 => Request::Next { stream: reader.u32()? },
+            7 => Request::Close { stream: reader.u32()? },
+            8 => Request::Upload,
+            9 => {
+                let stream = reader.u32()?;
+                return Ok(Request::Push { stream, bytes: reader.rest() });
+            }
+            10 => {
+                let (stream, origin, stamp) = (reader.u32()?, origin(&mut reader)?, reader.stamp()?);
+                Request::Finish { stream, stamp, key: reader.key()?, origin }
+            }
+            11 => Request::Statement(statement(&mut reader)?),
+            12 => Request::Groups(slice(&mut reader)?),
+            13 => {
+                let slice = slice(&mut reader)?;
+                return Request::leaves(slice, reader);
+            }
+            14 => {
+                let slice = slice(&mut reader)?;
+                let count = reader.u16()?;
+                let partitions = (0..count).map(|_| reader.u16().map(Partition)).collect::<Result<_, _>>()?;
+                Request::List { slice, partitions, after: optional_key(&mut reader)?.unwrap_or_default() }
+            }
+            _ => return Err(reader.wrong("there is no such request")),
+        };
+        reader.end()?;
+        Ok(request)
+    }
+
+    fn leaves(slice: Slice, reader: Reader) -> Result<Request, FrameError> {
+        let wrong = reader.wrong("it asks for too many groups");
+        let groups = reader.rest().to_vec();
+        if groups.len() > LEAF_GROUPS_MAX { Err(wrong) } else { Ok(Request::Leaves { slice, groups }) }
+    }
+
+    fn write(mut reader: Reader) -> Result<Request, FrameError> {
+        let origin = origin(&mut reader)?;
+        let stamp = reader.stamp()?;
+        let what = reader.u8()?;
+        let key = reader.key()?;
+        let value = match what {
+            1 => Some(reader.value()?),
+            2 => {
+                reader.end()?;
+                None
+            }
+            _ => return Err(reader.wrong("there is no such cell")),
+        };
+        Ok(Request::Write { key, stamp, value, origin })
+    }
+}

@@ -1,0 +1,89 @@
+use std::fs;
+
+use crate::cluster::Cluster;
+use crate::support::{Ladoga, value, wait_until};
+
+/// What a node has itself.
+fn own(cluster: &Cluster, node: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
+    cluster.connect(node).request("GET", "/v0/entities?start=key", None).records()
+}
+
+fn report(cluster: &Cluster, node: usize) -> serde_json::Value {
+    let report = cluster.connect(node).request("GET", "/v0/cluster", None);
+    serde_json::from_str(report.text()).expect("JSON")
+}
+
+#[test]
+fn a_node_that_lost_its_disk_comes_back_whole_while_it_serves() {
+    let mut cluster = Cluster::start(3);
+    let mut expected = Vec::new();
+    for n in 0..500_u64 {
+        let key = format!("key{n:04}");
+        let value = if n % 100 == 0 { value(n, 300_000) } else { key.clone().into_bytes() };
+        cluster.put(n as usize % 3, &key, "3/3", &value);
+        expected.push((key.into_bytes(), value));
+    }
+    cluster.delete(0, "key0001", "3/3");
+    expected.remove(1);
+    cluster.nodes[2].kill();
+    fs::remove_dir_all(cluster.nodes[2].data()).expect("a data directory");
+    cluster.nodes[2].start_again();
+    // It answers for the others, and not for what it lacks.
+    wait_until("a node that coordinates", || cluster.request(2, "GET", "key0002", "2/3", None).status == 200);
+    wait_until("a node that is whole again", || {
+        assert_eq!(cluster.get(0, "key0003", "2/3"), Some(b"key0003".to_vec()));
+        report(&cluster, 2)["settled"]["whole"] == true
+    });
+    assert!(own(&cluster, 2) == expected);
+    cluster.nodes[0].kill();
+    cluster.nodes[1].kill();
+    assert_eq!(cluster.get(2, "key0004", "1/3"), Some(b"key0004".to_vec()));
+    assert_eq!(cluster.get(2, "key0001", "1/3"), None);
+}
+
+#[test]
+fn a_node_that_lost_its_disk_does_not_vouch_for_what_it_lacks() {
+    let mut cluster = Cluster::start(3);
+    cluster.put(0, "key", "2/3", b"value");
+    wait_until("three copies", || cluster.holders("key").len() == 3);
+    cluster.nodes[2].kill();
+    fs::remove_dir_all(cluster.nodes[2].data()).expect("a data directory");
+    cluster.nodes[1].signal("STOP");
+    cluster.nodes[2].start_again();
+    // One that has the key, one that lost it, one that is frozen: no two can say that there is none.
+    for node in [0, 2] {
+        let response = cluster.request(node, "GET", "key", "2/3", None);
+        assert!(matches!(response.status, 503 | 504), "{response:?}");
+    }
+    cluster.nodes[1].signal("CONT");
+    wait_until("the key again", || {
+        let response = cluster.request(2, "GET", "key", "2/3", None);
+        assert_ne!(response.status, 404, "an acknowledged write was denied");
+        response.status == 200
+    });
+}
+
+#[test]
+fn a_repair_by_hand_takes_over_what_is_missing() {
+    let mut cluster = Cluster::start(3);
+    cluster.put(0, "key1", "3/3", b"value");
+    // Copies that nothing would bring: the coordinator that has the hints is gone for good.
+    cluster.nodes[2].kill();
+    for n in 0..50 {
+        cluster.put(0, &format!("key{n}"), "2/3", b"value");
+    }
+    cluster.nodes[0].kill();
+    fs::remove_dir_all(cluster.nodes[0].data().join("hints")).expect("the hints");
+    cluster.nodes[0].start_again();
+    cluster.nodes[2].start_again();
+    cluster.wait_until_all_answer();
+    let url = cluster.nodes[2].url();
+    let outcome = Ladoga::new(["repair", "--url", &url]).run().expect_success();
+    assert!(outcome.text().contains("has what the other nodes have"), "{outcome:?}");
+    assert_eq!(own(&cluster, 2).len(), 50);
+    let status = Ladoga::new(["status", "--url", &url]).run().expect_success();
+    assert!(status.text().contains("  self") && status.text().contains("  up"), "{status:?}");
+    cluster.nodes[0].kill();
+    let outcome = Ladoga::new(["repair", "--url", &url]).run();
+    outcome.expect_failure(1, &["not complete", &cluster.nodes[0].url()]);
+}

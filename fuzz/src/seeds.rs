@@ -28,7 +28,12 @@ pub fn peer_seeds() -> Vec<Vec<u8>> {
     let stamp = Stamp { copies: 2, ..Stamp::new(version) };
     let requests = [
         Request::Read { key: key.clone(), digest: true },
-        Request::Write { key: key.clone(), stamp, value: Some(Bytes::from_static(b"value")), origin: Origin::Client },
+        Request::Write {
+            key: key.clone(),
+            stamp,
+            value: Some(Bytes::from_static(b"value")),
+            origin: Origin::Client,
+        },
         Request::Write { key: key.clone(), stamp, value: None, origin: Origin::Repair },
         Request::OpenValue { key: key.clone(), version },
         Request::OpenCells { start: key.clone(), end: Bytes::new() },

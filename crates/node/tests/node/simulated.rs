@@ -1,7 +1,6 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use ladoga_env::Env;
 use ladoga_env::real::RealClock;
@@ -70,7 +69,7 @@ fn a_full_disk_takes_deletes_and_reads_and_puts_again_when_there_is_room() {
     let mut client = connect(&node);
     assert_eq!(client.get("/v0/status").status, 200);
     while client.put("key0", b"small").status == 201 {
-        thread::sleep(Duration::from_millis(5));
+        thread::yield_now();
     }
     // Puts and deletes that are committed together fare differently.
     thread::scope(|scope| {
@@ -93,7 +92,7 @@ fn a_full_disk_takes_deletes_and_reads_and_puts_again_when_there_is_room() {
     assert_eq!(client.get("/v0/entity?id=key50").status, 404);
     disk.set_capacity(None);
     while client.put("again", b"value").status == 507 {
-        thread::sleep(Duration::from_millis(5));
+        thread::yield_now();
     }
     assert_eq!(client.get("/v0/entity?id=again").text(), "value");
     assert_eq!(node.stop(), Ok(()));

@@ -8,7 +8,7 @@ ladoga-bench COMPARISON [--records N] [--seconds S] [--rounds R] [--memory SIZE]
   all          every comparison at full size
   smoke        every comparison, tiny: does it still compile and run? no time means anything
   list         the comparisons and what each claims
-  p1 … p13     one of them
+  p1 … p15     one of them
   storage      p4 and p5
 
   --records N    instead of each comparison's own number of records

@@ -112,17 +112,46 @@ pub(crate) struct Scanned {
 
 /// `GET /v0/entities` from the first key to the end, one chunk a record.
 pub(crate) fn scan_everything(address: SocketAddr) -> Outcome<Scanned> {
-    let mut client = Client::connect(address).or_fail(|| format!("cannot connect to {address}"))?;
     let (mut scanned, mut last) = (Scanned::default(), Vec::new());
+    scan(address, |key, record_bytes| {
+        scanned.records += 1;
+        scanned.bytes += record_bytes as u64;
+        scanned.out_of_order += u64::from(key <= last.as_slice());
+        last.clear();
+        last.extend_from_slice(key);
+    })?;
+    Ok(scanned)
+}
+
+/// The numbers of the records that this node has itself.
+pub(crate) fn numbers_at(address: SocketAddr) -> Outcome<Vec<u64>> {
+    let mut numbers = Vec::new();
+    scan(address, |key, _| {
+        let digits = key.strip_prefix(b"key:").and_then(|digits| std::str::from_utf8(digits).ok());
+        numbers.extend(digits.and_then(|digits| digits.parse::<u64>().ok()));
+    })?;
+    Ok(numbers)
+}
+
+/// `each` gets the key and the bytes of each record.
+fn scan(address: SocketAddr, mut each: impl FnMut(&[u8], usize)) -> Outcome {
+    let mut client = Client::connect(address).or_fail(|| format!("cannot connect to {address}"))?;
     let status = client
         .get_chunked("/v0/entities?start=key:", |chunk| {
             let Some(key_bytes) = chunk.iter().position(|byte| *byte == b'\n') else { return };
-            scanned.records += 1;
-            scanned.bytes += chunk.len() as u64;
-            scanned.out_of_order += u64::from(&chunk[..key_bytes] <= last.as_slice());
-            last.clear();
-            last.extend_from_slice(&chunk[..key_bytes]);
+            each(&chunk[..key_bytes], chunk.len());
         })
         .or_fail(|| "a range of everything broke off".to_owned())?;
-    if status == 200 { Ok(scanned) } else { failed(format!("a range of everything got status {status}")) }
+    if status == 200 { Ok(()) } else { failed(format!("a range of everything got status {status}")) }
+}
+
+/// A document in JSON.
+pub(crate) fn get_json(address: SocketAddr, path: &str) -> Outcome<serde_json::Value> {
+    let failure = || format!("cannot read {path} of {address}");
+    let mut client = Client::connect(address).or_fail(failure)?;
+    let (status, body) = client.get(path).or_fail(failure)?;
+    if status != 200 {
+        return failed(format!("{path} of {address} got status {status}"));
+    }
+    serde_json::from_slice(body).or_fail(failure)
 }

@@ -41,8 +41,19 @@ impl Context {
 
     /// Starts a node on a folder; `memory` is this comparison's budget unless the command line has another.
     pub(crate) fn start_node(&self, folder: &Path, fsync: &'static str, memory: &str) -> Outcome<Node> {
+        Node::start(&self.settings(folder, fsync, memory)?)
+    }
+
+    /// As for [`Context::start_node`].
+    pub(crate) fn settings<'a>(
+        &'a self,
+        folder: &'a Path,
+        fsync: &'static str,
+        memory: &str,
+    ) -> Outcome<Settings<'a>> {
         let memory = self.memory.clone().unwrap_or_else(|| memory.to_owned());
-        Node::start(&Settings { binary: self.binary()?, folder, fsync, memory, threads: self.threads })
+        let (binary, threads) = (self.binary()?, self.threads);
+        Ok(Settings { binary, folder, fsync, memory, threads, address: None, cluster: &[] })
     }
 
     /// Empties the page cache, and notes where that was not done. It slows the whole machine down for a while, so the

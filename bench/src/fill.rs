@@ -35,13 +35,23 @@ impl Filled {
 
 /// Writes records 0 to `records`.
 pub(crate) fn fill(address: SocketAddr, dataset: &Dataset, records: u64) -> Outcome<Filled> {
+    fill_replicas(address, dataset, records, "")
+}
+
+/// As [`fill`], to so many replicas: `&replicas=ACK/FROM`.
+pub(crate) fn fill_replicas(
+    address: SocketAddr,
+    dataset: &Dataset,
+    records: u64,
+    replicas: &str,
+) -> Outcome<Filled> {
     let order = Scattered::new(records);
     let started = Instant::now();
     let refused = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..CONNECTIONS)
             .map(|lane| {
                 let numbers = (lane..records).step_by(CONNECTIONS as usize).map(move |step| order.at(step));
-                scope.spawn(move || fill_lane(address, dataset, numbers))
+                scope.spawn(move || fill_lane(address, dataset, numbers, replicas))
             })
             .collect();
         let mut refused = 0;
@@ -55,7 +65,12 @@ pub(crate) fn fill(address: SocketAddr, dataset: &Dataset, records: u64) -> Outc
 }
 
 /// One connection: half of the pipeline is written while the other half is answered. Answers how many were refused.
-fn fill_lane(address: SocketAddr, dataset: &Dataset, numbers: impl Iterator<Item = u64>) -> io::Result<u64> {
+fn fill_lane(
+    address: SocketAddr,
+    dataset: &Dataset,
+    numbers: impl Iterator<Item = u64>,
+    replicas: &str,
+) -> io::Result<u64> {
     let mut lane = Lane::connect(address)?;
     let mut numbers = numbers.fuse();
     let (mut again, mut refused, mut outbox) = (Vec::new(), 0, Vec::new());
@@ -64,7 +79,7 @@ fn fill_lane(address: SocketAddr, dataset: &Dataset, numbers: impl Iterator<Item
         let room = PIPELINE - lane.waiting.len();
         let retries = again.len().min(room);
         for number in again.drain(..retries).chain(numbers.by_ref()).take(room) {
-            append_put(&mut outbox, number, dataset.value(number));
+            append_put(&mut outbox, number, replicas, dataset.value(number));
             lane.waiting.push_back(number);
         }
         if lane.waiting.is_empty() {
@@ -136,9 +151,10 @@ fn open(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-fn append_put(out: &mut Vec<u8>, number: u64, value: &[u8]) {
+fn append_put(out: &mut Vec<u8>, number: u64, replicas: &str, value: &[u8]) {
     out.extend_from_slice(b"PUT /v0/entity?id=");
     out.extend_from_slice(&key(number));
+    out.extend_from_slice(replicas.as_bytes());
     out.extend_from_slice(b" HTTP/1.1\r\nHost: localhost\r\nContent-Length: ");
     out.extend_from_slice(value.len().to_string().as_bytes());
     out.extend_from_slice(b"\r\n\r\n");

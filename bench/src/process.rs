@@ -88,6 +88,15 @@ impl Process {
         self.child.wait().or_fail(|| format!("cannot wait for `{}`", self.line)).map(drop)
     }
 
+    /// Stops it without its knowledge, as a machine does that hangs.
+    pub(crate) fn freeze(&self) -> Outcome {
+        self.signal(Signal::STOP)
+    }
+
+    pub(crate) fn thaw(&self) -> Outcome {
+        self.signal(Signal::CONT)
+    }
+
     fn signal(&self, signal: Signal) -> Outcome {
         let pid = Pid::from_raw(self.pid().cast_signed()).or_fail(|| "a process has no number".to_owned())?;
         rustix::process::kill_process(pid, signal).or_fail(|| format!("cannot signal `{}`", self.line))

@@ -10,8 +10,12 @@
 //! | [`restart`] | P10: time to serve again |
 //! | [`overload`] | P11: twice the capacity |
 //! | [`generator`] | P12, P13: the load generator itself |
+//! | [`cluster`] | P14: three nodes beside one |
+//! | [`cluster_tail`] | P15: latency through three nodes, well and in trouble |
 
 mod closed_loop;
+mod cluster;
+mod cluster_tail;
 mod disk_reads;
 mod generator;
 mod memory;
@@ -30,7 +34,7 @@ pub(crate) struct Comparison {
     pub(crate) run: fn(&Context) -> Outcome,
 }
 
-pub(crate) const ALL: [Comparison; 13] = [
+pub(crate) const ALL: [Comparison; 15] = [
     Comparison {
         name: "p1",
         claim: "GET of 1,000,000 records in memory: ≥ 0.95 × nginx, at no more CPU a request",
@@ -91,6 +95,16 @@ pub(crate) const ALL: [Comparison; 13] = [
         name: "p13",
         claim: "100,000/s on one thread: rate within 1 %, requests at most 50 µs late at p99",
         run: generator::p13,
+    },
+    Comparison {
+        name: "p14",
+        claim: "three nodes: PUT 2/3 costs ≤ 3 × one node's CPU, GET 1/1 through the wrong node ≤ 2 × the right one's",
+        run: cluster::p14,
+    },
+    Comparison {
+        name: "p15",
+        claim: "three nodes at half of capacity: p99 ≤ 2 × with one frozen, during handoff and during a rebuild",
+        run: cluster_tail::p15,
     },
 ];
 

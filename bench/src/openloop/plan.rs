@@ -1,4 +1,5 @@
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How fast requests are sent.
@@ -30,6 +31,10 @@ pub(crate) struct Plan {
     pub(crate) put_share: f64,
     /// Keys are picked uniformly out of so many.
     pub(crate) records: u64,
+    /// Instead of out of all records: out of those with these numbers.
+    pub(crate) only: Option<Arc<[u64]>>,
+    /// `ACK/FROM` of each request; `None` leaves it to the server.
+    pub(crate) replicas: Option<&'static str>,
     pub(crate) value_bytes: usize,
     pub(crate) seed: u64,
 }
@@ -48,6 +53,8 @@ impl Plan {
             timeout: Duration::from_secs(10),
             put_share: 1.0,
             records: 1,
+            only: None,
+            replicas: None,
             value_bytes: 100,
             seed: 1,
         }
@@ -65,11 +72,12 @@ impl Plan {
             || format!("{:.1} s", self.duration.as_secs_f64()),
             |count| format!("{count} requests"),
         );
+        let replicas = self.replicas.map_or_else(String::new, |replicas| format!(", replicas={replicas}"));
         format!(
-            "{pace}, {} connections{pipeline}, {:.0} % PUT, {} keys, values of {} B, {length}",
+            "{pace}, {} connections{pipeline}, {:.0} % PUT{replicas}, {} keys, values of {} B, {length}",
             self.connections,
             self.put_share * 100.0,
-            self.records,
+            self.only.as_ref().map_or(self.records, |only| only.len() as u64),
             self.value_bytes,
         )
     }

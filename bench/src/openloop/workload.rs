@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::plan::Plan;
 use crate::dataset::{Dataset, KEY_BYTES, write_digits};
 use crate::random::Random;
@@ -13,6 +15,7 @@ pub(super) struct Workload {
     random: Random,
     put_share: f64,
     records: u64,
+    only: Option<Arc<[u64]>>,
     put_head: Vec<u8>,
     get: Vec<u8>,
     dataset: Dataset,
@@ -26,13 +29,18 @@ const DIGITS: std::ops::Range<usize> = {
 
 impl Workload {
     pub(super) fn new(plan: &Plan) -> Self {
+        let replicas = plan.replicas.map_or_else(String::new, |replicas| format!("&replicas={replicas}"));
         let line = |method: &str| {
-            format!("{method} /v0/entity?id=key:000000000000 HTTP/1.1\r\nHost: {}\r\n", plan.address)
+            format!(
+                "{method} /v0/entity?id=key:000000000000{replicas} HTTP/1.1\r\nHost: {}\r\n",
+                plan.address
+            )
         };
         Self {
             random: Random::new(plan.seed),
             put_share: plan.put_share,
             records: plan.records,
+            only: plan.only.clone(),
             put_head: format!("{}Content-Length: {}\r\n\r\n", line("PUT"), plan.value_bytes).into_bytes(),
             get: format!("{}\r\n", line("GET")).into_bytes(),
             dataset: Dataset::new(plan.value_bytes),
@@ -41,7 +49,10 @@ impl Workload {
 
     /// Appends one request for a random key.
     pub(super) fn append(&mut self, out: &mut Vec<u8>) -> Operation {
-        let number = self.random.below(self.records);
+        let number = match &self.only {
+            Some(only) => only[self.random.below(only.len() as u64) as usize],
+            None => self.random.below(self.records),
+        };
         let start = out.len();
         if self.random.unit() < self.put_share {
             out.extend_from_slice(&self.put_head);
@@ -73,7 +84,12 @@ mod tests {
         (plan.put_share, plan.records) = (0.0, 1_000_000);
         out.clear();
         assert_eq!(Workload::new(&plan).append(&mut out), Operation::Get);
-        let text = String::from_utf8(out).expect("only text");
+        let text = String::from_utf8(out.clone()).expect("only text");
         assert!(text.starts_with("GET /v0/entity?id=key:000000") && text.ends_with("\r\n\r\n"), "{text}");
+        (plan.only, plan.replicas) = (Some([42].into()), Some("2/3"));
+        out.clear();
+        Workload::new(&plan).append(&mut out);
+        let text = String::from_utf8(out.clone()).expect("only text");
+        assert!(text.starts_with("GET /v0/entity?id=key:000000000042&replicas=2/3 HTTP/1.1\r\n"), "{text}");
     }
 }

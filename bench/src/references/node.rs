@@ -23,6 +23,10 @@ pub(crate) struct Settings<'a> {
     pub(crate) fsync: &'static str,
     pub(crate) memory: String,
     pub(crate) threads: Option<usize>,
+    /// Where it listens; `None`: on a port that is free.
+    pub(crate) address: Option<SocketAddr>,
+    /// All nodes of its cluster, itself among them; empty: it is alone.
+    pub(crate) cluster: &'a [SocketAddr],
 }
 
 #[derive(Debug)]
@@ -35,7 +39,7 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn start(settings: &Settings<'_>) -> Outcome<Self> {
-        let address = free_address()?;
+        let address = settings.address.map_or_else(free_address, Ok)?;
         let mut command = Command::new(settings.binary);
         command.args(["serve", "--listen", &address.to_string(), "--data"]);
         command.arg(settings.folder.join("data"));
@@ -43,7 +47,14 @@ impl Node {
         if let Some(threads) = settings.threads {
             command.args(["--threads", &threads.to_string()]);
         }
-        let line = line_of(&command, settings.folder).replace(&address.to_string(), "127.0.0.1:PORT");
+        if !settings.cluster.is_empty() {
+            let urls: Vec<String> = settings.cluster.iter().map(|node| format!("http://{node}")).collect();
+            command.args(["--cluster", &urls.join(",")]);
+        }
+        let mut line = line_of(&command, settings.folder);
+        for address in settings.cluster.iter().chain([&address]) {
+            line = line.replace(&address.to_string(), "127.0.0.1:PORT");
+        }
         let mut process = Process::spawn(&mut command, line, settings.folder.join("node.log"))?;
         let started_in = process.wait_until(START_LIMIT, || is_serving(address))?;
         Ok(Self { process, address, started_in })

@@ -212,7 +212,7 @@ async fn part(link: &Link, last: &[u8], may_be_speaking: bool) {
     link.begins_to_linger();
     let end = async {
         write_all(link, last).await?;
-        poll_fn(|context| link.poll_shutdown(context)).await?;
+        link.shut_down()?;
         let mut may_be_speaking = may_be_speaking;
         let mut discarded = 0;
         while discarded < LINGER_BYTES_MAX {

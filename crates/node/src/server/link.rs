@@ -3,21 +3,20 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hyper::rt::{Read, ReadBufCursor, Write};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::event_loop::Core;
 use super::meter::Meter;
 use super::progress::{Overdue, Phase, Progress};
+use super::socket::Socket;
 use super::stream::Takeover;
 
 /// A connection to a client, as all who deal with it share it: hyper, the handlers, the sweeper.
 pub(crate) struct Link {
-    socket: RefCell<TcpStream>,
+    socket: Socket,
     core: Rc<Core>,
     progress: Progress,
     meter: Meter,
@@ -39,7 +38,7 @@ impl Link {
     pub(super) fn new(socket: TcpStream, core: Rc<Core>) -> Link {
         let progress = Progress::new(core.now_ms());
         Link {
-            socket: RefCell::new(socket),
+            socket: Socket::new(socket),
             is_late: core.is_draining(),
             core,
             progress,
@@ -119,13 +118,13 @@ impl Link {
 
     /// Whether the client is on this machine, by the loopback.
     pub(crate) fn is_from_this_machine(&self) -> bool {
-        self.socket.borrow().peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback())
+        self.socket.is_from_this_machine()
     }
 
     /// Ready once the client has closed its side, while a request is being served. The bytes of a next request hide it.
     pub(crate) fn poll_left(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut byte = [0];
-        match self.socket.borrow().poll_peek(context, &mut ReadBuf::new(&mut byte)) {
+        match self.socket.poll_peek(context, &mut byte) {
             Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(()),
             Poll::Ready(Ok(_)) | Poll::Pending => Poll::Pending,
         }
@@ -211,9 +210,7 @@ impl Link {
 
     /// Makes dropping the connection tell the client that something is missing.
     pub(super) fn abort_on_drop(&self) {
-        let socket = self.socket.borrow();
-        // Nothing to be done where it fails: then the connection is gone already.
-        let _ = socket2::SockRef::from(&*socket).set_linger(Some(Duration::ZERO));
+        self.socket.abort_on_drop();
     }
 
     fn arrived(&self, bytes: &[u8]) {
@@ -227,9 +224,7 @@ impl Link {
     }
 
     pub(crate) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let mut socket = self.socket.borrow_mut();
-        let written = Pin::new(&mut *socket).poll_write(context, bytes);
-        drop(socket);
+        let written = self.socket.poll_write(context, bytes);
         match &written {
             Poll::Ready(Ok(count)) => self.progress.wrote(*count as u64, *count == bytes.len()),
             Poll::Ready(Err(_)) => {}
@@ -249,21 +244,15 @@ impl Link {
             input.extend_from_slice(&ahead);
             return Poll::Ready(Ok(ahead.len()));
         }
-        let mut socket = self.socket.borrow_mut();
         let mut scratch = self.core.scratch();
-        let mut buffer = ReadBuf::new(&mut scratch);
-        ready!(Pin::new(&mut *socket).poll_read(context, &mut buffer))?;
-        input.extend_from_slice(buffer.filled());
-        Poll::Ready(Ok(buffer.filled().len()))
+        let count = ready!(self.socket.poll_read(context, &mut scratch))?;
+        input.extend_from_slice(&scratch[..count]);
+        Poll::Ready(Ok(count))
     }
 
     /// Reads and throws away; answers how many bytes.
     pub(super) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut socket = self.socket.borrow_mut();
-        let mut scratch = self.core.scratch();
-        let mut buffer = ReadBuf::new(&mut scratch);
-        let read = Pin::new(&mut *socket).poll_read(context, &mut buffer);
-        read.map_ok(|()| buffer.filled().len())
+        self.socket.poll_read(context, &mut self.core.scratch())
     }
 
     /// Bytes of an answer are out.
@@ -272,8 +261,8 @@ impl Link {
     }
 
     /// Tells the client that there is no more.
-    pub(super) fn poll_shutdown(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.socket.borrow_mut()).poll_shutdown(context)
+    pub(super) fn shut_down(&self) -> io::Result<()> {
+        self.socket.shut_down()
     }
 }
 
@@ -299,10 +288,9 @@ impl Read for LinkIo {
         // By way of a buffer that all connections of the loop use, so that what arrives can be looked at.
         let mut scratch = link.core.scratch();
         let room = buffer.remaining().min(scratch.len());
-        let mut read = ReadBuf::new(&mut scratch[..room]);
-        ready!(Pin::new(&mut *link.socket.borrow_mut()).poll_read(context, &mut read))?;
-        link.arrived(read.filled());
-        buffer.put_slice(read.filled());
+        let count = ready!(link.socket.poll_read(context, &mut scratch[..room]))?;
+        link.arrived(&scratch[..count]);
+        buffer.put_slice(&scratch[..count]);
         Poll::Ready(Ok(()))
     }
 }

@@ -6,6 +6,7 @@
 //! - `acceptor`: which loop gets a connection
 //! - `connection`: a connection from its first request to its last word
 //! - `link`: the socket, as hyper and everybody else share it
+//! - `socket`: its system calls
 //! - `meter`: how much has arrived
 //! - `progress`: who waits for whom, and since when
 //! - `sweeper`: ends what waits for too long
@@ -19,6 +20,7 @@ mod listener;
 mod meter;
 mod node;
 mod progress;
+mod socket;
 mod stream;
 mod sweeper;
 

@@ -1,4 +1,6 @@
+use crate::ReadRing;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,6 +47,13 @@ pub trait Disk: Send + Sync {
     /// Takes the lock file `path` (created where absent) for as long as the answer lives.
     /// `WouldBlock` when somebody else has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
+
+    /// A ring for the calling thread, for at most `reads_max` reads at a time. Fails where there are none to be had:
+    /// then the disk is read by threads that wait.
+    fn read_ring(&self, reads_max: usize) -> io::Result<Box<dyn ReadRing>> {
+        let _ = reads_max;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// A held lock file; dropping it gives it back.
@@ -77,6 +86,11 @@ pub trait File: Send + Sync {
 
     /// The length in bytes.
     fn len(&self) -> io::Result<u64>;
+
+    /// What the system knows the file by, where it is one of the system.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 
     /// Whether there are no bytes in it.
     fn is_empty(&self) -> io::Result<bool> {

@@ -3,12 +3,14 @@
 
 mod clock;
 mod disk;
+mod reads;
 pub mod real;
 mod rng;
 pub mod sim;
 
 pub use clock::Clock;
 pub use disk::{Disk, File, Lock, OpenMode};
+pub use reads::{EndedRead, FilePart, ReadRing};
 pub use rng::Rng;
 
 use std::sync::Arc;

@@ -1,21 +1,35 @@
 #![expect(clippy::disallowed_methods, reason = "this is the seam")]
 
 use super::file::RealFile;
+use super::ring::RealRing;
 use super::syscall;
-use crate::{Disk, File, Lock, OpenMode};
+use crate::{Disk, File, Lock, OpenMode, ReadRing};
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 /// The operating system's file system.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct RealDisk;
+#[derive(Debug, Clone, Copy)]
+pub struct RealDisk {
+    has_rings: bool,
+}
 
 impl RealDisk {
-    /// The disk; it has no state of its own.
+    /// The disk, with read rings where the system permits them.
     pub fn new() -> Self {
-        Self
+        Self { has_rings: true }
+    }
+
+    /// The disk, without read rings even where there could be some.
+    pub fn without_rings() -> Self {
+        Self { has_rings: false }
+    }
+}
+
+impl Default for RealDisk {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -85,6 +99,13 @@ impl Disk for RealDisk {
             }
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+
+    fn read_ring(&self, reads_max: usize) -> io::Result<Box<dyn ReadRing>> {
+        if !self.has_rings {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "reads by threads were asked for"));
+        }
+        Ok(Box::new(RealRing::new(reads_max)?))
     }
 }
 

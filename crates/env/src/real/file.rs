@@ -2,6 +2,7 @@ use super::syscall;
 use crate::File;
 use parking_lot::RwLock;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
 /// An open file of the operating system.
@@ -101,6 +102,10 @@ impl File for RealFile {
 
     fn len(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
     }
 }
 

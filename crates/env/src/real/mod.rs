@@ -2,12 +2,14 @@
 //!
 //! - `disk`: the file system, by `std::fs`
 //! - `file`: one open file: positional reads and writes
-//! - `syscall`: what `std` has no name for; the only unsafe code of this crate
+//! - `ring`: reads that are under way while the thread does something else, by `io_uring`
+//! - `syscall`: what `std` has no name for; with `ring` the only unsafe code of this crate
 //! - `clock`, `rng`: time and random numbers
 
 mod clock;
 mod disk;
 mod file;
+mod ring;
 mod rng;
 mod syscall;
 

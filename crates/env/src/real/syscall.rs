@@ -70,7 +70,7 @@ fn succeeded(result: libc::c_int) -> io::Result<()> {
 }
 
 /// Offsets are signed in the kernel; one beyond that is refused here as the kernel would.
-fn file_offset(offset: u64) -> io::Result<i64> {
+pub(super) fn file_offset(offset: u64) -> io::Result<i64> {
     i64::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
 }
 

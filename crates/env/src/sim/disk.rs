@@ -3,8 +3,9 @@ use super::faults::{Fault, Operation};
 use super::file::{SimFile, SimLock};
 use super::names::os_error;
 use super::power::PowerCut;
+use super::ring::SimRing;
 use super::state::State;
-use crate::{Disk, File, Lock, OpenMode};
+use crate::{Disk, File, Lock, OpenMode, ReadRing};
 use parking_lot::{Mutex, MutexGuard};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -111,6 +112,11 @@ impl SimDisk {
     /// Whether reads that refuse to wait succeed (they do at first).
     pub fn set_cached(&self, cached: bool) {
         self.state.lock().cached = cached;
+    }
+
+    /// Whether there are read rings (there are at first).
+    pub fn set_rings(&self, has_rings: bool) {
+        self.state.lock().has_rings = has_rings;
     }
 
     /// What an operation of this kind costs on the clock (nothing at first).
@@ -227,5 +233,12 @@ impl Disk for SimDisk {
         let mut state = self.living()?;
         let inode = state.lock(path)?;
         Ok(Box::new(SimLock { state: Arc::clone(&self.state), inode, generation: state.generation() }))
+    }
+
+    fn read_ring(&self, reads_max: usize) -> io::Result<Box<dyn ReadRing>> {
+        if !self.living()?.has_rings {
+            return Err(os_error(libc::EPERM));
+        }
+        Ok(Box::new(SimRing::new(Arc::clone(&self.state), reads_max)))
     }
 }

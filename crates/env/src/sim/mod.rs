@@ -8,6 +8,7 @@
 //! - `image`: sparse bytes that are cheap to copy
 //! - `faults`: the operations that are to fail
 //! - `power`: what a power cut leaves
+//! - `ring`: reads that several wait for at a time
 //! - `clock`, `rng`: time that stands still, and numbers from a seed
 
 mod clock;
@@ -18,6 +19,7 @@ mod image;
 mod inode;
 mod names;
 mod power;
+mod ring;
 mod rng;
 mod state;
 

@@ -20,6 +20,7 @@ pub(super) struct State {
     pub(super) faults: FaultPlan,
     pub(super) capacity_bytes: Option<u64>,
     pub(super) cached: bool,
+    pub(super) has_rings: bool,
     pub(super) latencies: BTreeMap<Operation, Duration>,
     inodes: BTreeMap<InodeId, Inode>,
     next_inode: InodeId,
@@ -38,6 +39,7 @@ impl State {
             faults: FaultPlan::default(),
             capacity_bytes: None,
             cached: true,
+            has_rings: true,
             latencies: BTreeMap::new(),
             inodes: BTreeMap::new(),
             next_inode: 1,
@@ -88,6 +90,11 @@ impl State {
     pub(super) fn end_handles(&mut self) {
         self.generation += 1;
         self.locked.clear();
+    }
+
+    /// One of so many, by the dice.
+    pub(super) fn pick(&self, count: usize) -> usize {
+        self.rng.below(count as u64) as usize
     }
 
     // Files.

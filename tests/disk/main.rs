@@ -6,6 +6,7 @@
 //! - `full`: no room, and then room again
 //! - `failing`: a disk that takes no more writes, room or not
 //! - `filled`: the data directories that these tests damage
+//! - `beyond_memory`: more records than memory, read by `io_uring` and by threads
 //! - `small_disk`: the disk that they fill up
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
@@ -13,6 +14,7 @@
 #[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
 mod support;
 
+mod beyond_memory;
 mod check;
 mod failing;
 mod filled;

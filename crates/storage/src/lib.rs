@@ -41,7 +41,7 @@ mod wal;
 pub use batch::WriteBatch;
 pub use blob::{BLOB_PIECE_BYTES, Blob, BlobWriter, FinishedBlob};
 pub use check::{CheckProgress, CheckReport, check};
-pub use engine::{Cached, Engine};
+pub use engine::{Cached, Engine, PausedRead, Progress, Reach};
 pub use error::Error;
 pub use health::WriteState;
 pub use iterator::Range;

@@ -84,7 +84,7 @@ impl Snapshot {
     /// The value of `key` at that moment. May wait for the disk.
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
         self.check()?;
-        let found = self.view.find(key, self.sequence, Access::Disk)?;
+        let found = self.view.find(key, self.sequence)?;
         found.into_value(|| self.now_ms)
     }
 

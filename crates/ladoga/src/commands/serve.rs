@@ -6,6 +6,7 @@ use std::task::Poll;
 use std::thread;
 
 use ladoga_env::Env;
+use ladoga_env::real::RealDisk;
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::Kept;
 use ladoga_node::{Config, Node};
@@ -17,7 +18,7 @@ use tokio::sync::oneshot;
 use super::Failure;
 use crate::arguments::ServeFlags;
 use crate::logging::{self, LIFE};
-use crate::settings::{Settings, format_size, raise_descriptor_limit};
+use crate::settings::{DiskReads, Settings, format_size, raise_descriptor_limit};
 
 /// Descriptors that connections leave to tables, large values and the log.
 const DESCRIPTORS_RESERVED: u64 = 512;
@@ -26,7 +27,7 @@ const DESCRIPTORS_RESERVED: u64 = 512;
 pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
     let settings = Settings::read(flags)?;
     logging::start(settings.log.clone());
-    let env = ladoga_env::real::env()?;
+    let env = environment(settings.disk_reads)?;
     check_nodes(&env, &settings)?;
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let mut signals = runtime.block_on(async { Signals::listen() })?;
@@ -40,11 +41,20 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
         let kept = Kept::keep(&env, &settings.data, &membership.nodes).map_err(failed)?;
         node.join(&env, &settings.data, &kept, &store).map_err(failed)?;
     }
+    let disk_reads = store.no_rings().map_or_else(|| "io_uring".to_owned(), |why| format!("threads ({why})"));
     node.open(Arc::new(store));
-    announce(&settings, &node, (env.clock.monotonic_ns() - started_ns) / 1_000_000);
+    announce(&settings, &node, &disk_reads, (env.clock.monotonic_ns() - started_ns) / 1_000_000);
     let name = runtime.block_on(signals.next());
     tracing::info!(target: LIFE, "{name}: finishing the requests in flight");
     stop(&runtime, &mut signals, node)
+}
+
+fn environment(disk_reads: DiskReads) -> std::io::Result<Env> {
+    let env = ladoga_env::real::env()?;
+    match disk_reads {
+        DiskReads::Auto => Ok(env),
+        DiskReads::Pool => Ok(Env { disk: Arc::new(RealDisk::without_rings()), ..env }),
+    }
 }
 
 /// That the data directory is of this cluster: seen before anything is opened.
@@ -111,7 +121,7 @@ fn stop(runtime: &Runtime, signals: &mut Signals, node: Node<Embedded>) -> Resul
     }
 }
 
-fn announce(settings: &Settings, node: &Node<Embedded>, open_ms: u64) {
+fn announce(settings: &Settings, node: &Node<Embedded>, disk_reads: &str, open_ms: u64) {
     let addresses: Vec<String> = node.addresses().iter().map(|address| format!("http://{address}")).collect();
     let durability = match settings.durability {
         Durability::Always => "always",
@@ -120,7 +130,7 @@ fn announce(settings: &Settings, node: &Node<Embedded>, open_ms: u64) {
     };
     tracing::info!(
         target: LIFE,
-        "listening on {}, data in {}, fsync {durability}, memory {}, {} event loops, opened in {open_ms} ms",
+        "listening on {}, data in {}, fsync {durability}, memory {}, {} event loops, disk reads by {disk_reads}, opened in {open_ms} ms",
         addresses.join(" and "),
         settings.data.display(),
         format_size(settings.memory_bytes),

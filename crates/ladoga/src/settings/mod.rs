@@ -16,7 +16,7 @@ use tracing_subscriber::filter::Targets;
 
 use crate::arguments::ServeFlags;
 pub(crate) use machine::raise_descriptor_limit;
-pub(crate) use parse::format_size;
+pub(crate) use parse::{DiskReads, format_size};
 use sources::Sources;
 
 /// A setting that cannot be: the name says where it came from.
@@ -42,6 +42,7 @@ pub(crate) struct Settings {
     pub(crate) membership: Option<Membership>,
     pub(crate) limits: Limits,
     pub(crate) peer_limits: PeerLimits,
+    pub(crate) disk_reads: DiskReads,
     pub(crate) log: Option<Targets>,
 }
 
@@ -62,8 +63,20 @@ impl Settings {
         let membership = cluster::membership(sources, &host_and_port)?;
         let limits = limits(sources, memory_bytes)?;
         let peer_limits = peer_limits(sources)?;
+        let disk_reads = sources.get("disk_reads", parse::disk_reads)?.unwrap_or(DiskReads::Auto);
         let log = sources.get("log", parse::log)?;
-        Ok(Settings { listen, data, durability, memory_bytes, threads, membership, limits, peer_limits, log })
+        Ok(Settings {
+            listen,
+            data,
+            durability,
+            memory_bytes,
+            threads,
+            membership,
+            limits,
+            peer_limits,
+            disk_reads,
+            log,
+        })
     }
 }
 
@@ -132,6 +145,15 @@ mod tests {
         assert_eq!(error, "LADOGA_THREADS is '0', expected a number of event loops from 1 to 1024");
         let error = read(&ServeFlags::default(), &[], "fsync = 1").expect_err("a number").to_string();
         assert_eq!(error, "fsync in ladoga.toml is '1', expected always, everysec or never");
+    }
+
+    #[test]
+    fn disk_reads_are_by_ring_unless_it_is_said_otherwise() {
+        let read = |file: &str| read(&ServeFlags::default(), &[], file).map(|settings| settings.disk_reads);
+        assert_eq!(read(""), Ok(DiskReads::Auto));
+        assert_eq!(read("disk_reads = \"pool\""), Ok(DiskReads::Pool));
+        let error = read("disk_reads = \"ring\"").expect_err("no such way").to_string();
+        assert_eq!(error, "disk_reads in ladoga.toml is 'ring', expected auto or pool");
     }
 
     #[test]

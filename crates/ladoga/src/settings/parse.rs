@@ -63,6 +63,23 @@ pub(super) fn durability(text: &str) -> Result<Durability, String> {
     }
 }
 
+/// How blocks are read that memory does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DiskReads {
+    /// By `io_uring` where the system permits it, otherwise by threads.
+    Auto,
+    /// By threads that wait.
+    Pool,
+}
+
+pub(super) fn disk_reads(text: &str) -> Result<DiskReads, String> {
+    match text {
+        "auto" => Ok(DiskReads::Auto),
+        "pool" => Ok(DiskReads::Pool),
+        _ => Err("auto or pool".to_owned()),
+    }
+}
+
 pub(super) fn memory(text: &str) -> Result<u64, String> {
     let least = format_size(MEMORY_BYTES_MIN);
     let expected = || format!("at least {least}, as a size such as 512MiB, 4GiB or 1000000");

@@ -10,7 +10,7 @@ use crate::arguments::ServeFlags;
 /// Settings that have a flag, a variable and a key.
 const WITH_FLAG: [&str; 7] = ["listen", "data", "cluster", "advertise", "fsync", "memory", "threads"];
 /// Settings that have a variable and a key.
-const WITHOUT_FLAG: [&str; 9] = [
+const WITHOUT_FLAG: [&str; 10] = [
     "request_timeout_ms",
     "answer_timeout_ms",
     "idle_timeout_ms",
@@ -19,6 +19,7 @@ const WITHOUT_FLAG: [&str; 9] = [
     "peer_timeout_ms",
     "quorum_timeout_ms",
     "clock_ahead_ms_max",
+    "disk_reads",
     "log",
 ];
 

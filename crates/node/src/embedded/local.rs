@@ -2,7 +2,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_storage::{BLOB_BYTES_MIN, Cached, Engine, FinishedBlob, WriteState};
+use ladoga_storage::{BLOB_BYTES_MIN, Cached, Engine, FinishedBlob, PausedRead, Reach, WriteState};
 
 use super::cells::CellPieces;
 use super::commit::{Applied, CommitShared, Lane, Waiters};
@@ -11,6 +11,7 @@ use super::inbox::Inbox;
 use super::pool::Pool;
 use super::range::RangePieces;
 use super::read::{into_cell, into_value};
+use super::reads::Reads;
 use super::upload::EmbeddedUpload;
 use super::{Embedded, poison_reason, read_error, write_error};
 use crate::store::{
@@ -26,6 +27,8 @@ pub struct Local {
     waiters: Rc<Waiters>,
     doorbell: Rc<Doorbell>,
     disk: Disk,
+    /// Where this loop has a ring to read blocks by.
+    reads: Option<Rc<Reads>>,
 }
 
 /// Where what may wait for the disk is done, and how the answer comes back.
@@ -56,28 +59,39 @@ impl Local {
         let doorbell = Rc::<Doorbell>::default();
         let queue = store.queue.shared();
         tokio::task::spawn_local(Rc::clone(&doorbell).ring(move || queue.pushed()));
+        let disk = Disk { pool: Arc::clone(&store.pool), inbox };
         Local {
+            reads: store.start_reads(&disk),
             engine: Arc::clone(&store.engine),
             queue: store.queue.shared(),
             lane,
             waiters,
             doorbell,
-            disk: Disk { pool: Arc::clone(&store.pool), inbox },
+            disk,
         }
     }
 
-    fn get_from_disk(&self, key: &[u8]) -> Lookup {
-        let (engine, disk) = (Arc::clone(&self.engine), self.disk.clone());
-        let key = Bytes::copy_from_slice(key);
-        let found = self.disk.submit(move || engine.get(&key).map_err(|error| read_error(&error)));
-        Lookup::Later(Box::pin(async move { Ok(found.await?.map(|value| into_value(value, &disk))) }))
+    /// How far a read goes on the event loop before somebody else reads for it.
+    fn reach(&self) -> Reach {
+        // A ring finds what the page cache has as it is sent off, for all reads of a turn with one system call.
+        if self.reads.is_some() { Reach::Memory } else { Reach::PageCache }
     }
 
-    fn get_cell_from_disk(&self, key: &[u8]) -> Lookup<StoredCell> {
-        let (engine, disk) = (Arc::clone(&self.engine), self.disk.clone());
-        let key = Bytes::copy_from_slice(key);
-        let found = self.disk.submit(move || engine.get_cell(&key).map_err(|error| read_error(&error)));
-        Lookup::Later(Box::pin(async move { Ok(found.await?.map(|cell| into_cell(cell, &disk))) }))
+    /// What a read that memory cannot answer comes to, as `answer` has it.
+    fn later<T: 'static>(
+        &self,
+        read: Box<PausedRead>,
+        answer: impl FnOnce(ladoga_storage::StoredCell, &Disk) -> Option<T> + 'static,
+    ) -> Lookup<T> {
+        let disk = self.disk.clone();
+        if let Some(reads) = &self.reads {
+            let found = reads.go_on(read);
+            return Lookup::Later(Box::pin(
+                async move { Ok(found.await?.and_then(|cell| answer(cell, &disk))) },
+            ));
+        }
+        let found = disk.submit(move || read.finish().map_err(|error| read_error(&error)));
+        Lookup::Later(Box::pin(async move { Ok(found.await?.and_then(|cell| answer(cell, &disk))) }))
     }
 }
 
@@ -86,19 +100,21 @@ impl LocalStore for Local {
     type Upload = EmbeddedUpload;
 
     fn get(&self, key: &[u8]) -> Lookup {
-        match self.engine.get_cached(key) {
+        match self.engine.get_cached(key, self.reach()) {
             Ok(Cached::Found(value)) => Lookup::Now(Ok(Some(into_value(value, &self.disk)))),
             Ok(Cached::Absent) => Lookup::Now(Ok(None)),
-            Ok(Cached::NeedsDisk) => self.get_from_disk(key),
+            Ok(Cached::NeedsDisk(read)) => {
+                self.later(read, |cell, disk| cell.value.map(|value| into_value(value, disk)))
+            }
             Err(error) => Lookup::Now(Err(read_error(&error))),
         }
     }
 
     fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell> {
-        match self.engine.get_cell_cached(key) {
+        match self.engine.get_cell_cached(key, self.reach()) {
             Ok(Cached::Found(cell)) => Lookup::Now(Ok(Some(into_cell(cell, &self.disk)))),
             Ok(Cached::Absent) => Lookup::Now(Ok(None)),
-            Ok(Cached::NeedsDisk) => self.get_cell_from_disk(key),
+            Ok(Cached::NeedsDisk(read)) => self.later(read, |cell, disk| Some(into_cell(cell, disk))),
             Err(error) => Lookup::Now(Err(read_error(&error))),
         }
     }

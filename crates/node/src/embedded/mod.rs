@@ -2,7 +2,7 @@
 //!
 //! - `commit`: the queue of writes, the one thread that commits them in groups, and who waits for it
 //! - `doorbell`: one wake-up of that thread for all writes of an event loop's busy turns
-//! - `pool`: threads that may wait for the disk
+//! - `pool`: threads that may wait for the disk; `reads`: point reads that need none of them
 //! - `inbox`: how both reach an event loop, with one wake-up for many answers
 //! - `local`: the engine as one event loop reaches it
 //! - `read`, `range`, `cells`, `upload`: what the pool does
@@ -17,6 +17,7 @@ mod local;
 mod pool;
 mod range;
 mod read;
+mod reads;
 mod scan;
 mod statistics;
 mod upload;
@@ -26,6 +27,7 @@ pub use local::Local;
 pub use upload::EmbeddedUpload;
 
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use ladoga_env::Env;
@@ -34,6 +36,7 @@ use ladoga_storage::{Engine, Error, Options, WriteState};
 use crate::store::{CellObserver, Sample, Store, StoreError};
 use commit::CommitQueue;
 use pool::Pool;
+use reads::{RING_READS_MAX, ReadCounters, Reads};
 use scan::Scan;
 
 /// How long after its version was given a write may still be queued; far above what the queue's bounds allow.
@@ -45,6 +48,10 @@ pub struct Embedded {
     queue: CommitQueue,
     pool: Arc<Pool>,
     scan: Scan,
+    disk: Arc<dyn ladoga_env::Disk>,
+    /// Why no event loop has a ring to read by, where that is so.
+    no_rings: Option<String>,
+    read_counters: Arc<ReadCounters>,
 }
 
 impl Embedded {
@@ -58,10 +65,37 @@ impl Embedded {
     /// replica, so none is dropped for its age.
     pub fn open_replica(env: Env, dir: &Path, options: Options) -> Result<Embedded, Error> {
         let memory_bytes = options.memory_bytes;
-        let clock = Arc::clone(&env.clock);
+        let (clock, disk) = (Arc::clone(&env.clock), Arc::clone(&env.disk));
+        // Tried once, for all event loops: where one may have a ring, all may.
+        let no_rings = disk.read_ring(RING_READS_MAX).err().map(|error| error.to_string());
         let engine = Arc::new(Engine::open(env, dir, options)?);
         let queue = CommitQueue::start(Arc::clone(&engine), clock, memory_bytes);
-        Ok(Embedded { engine, queue, pool: Arc::new(Pool::start()), scan: Scan::default() })
+        Ok(Embedded {
+            engine,
+            queue,
+            pool: Arc::new(Pool::start()),
+            scan: Scan::default(),
+            disk,
+            no_rings,
+            read_counters: Arc::default(),
+        })
+    }
+
+    /// Why blocks are not read by `io_uring` but by threads that wait, where that is so.
+    pub fn no_rings(&self) -> Option<&str> {
+        self.no_rings.as_deref()
+    }
+
+    /// A ring for the calling event loop, where there is one to be had.
+    fn start_reads(&self, disk: &local::Disk) -> Option<Rc<Reads>> {
+        if self.no_rings.is_some() {
+            return None;
+        }
+        let ring = self.disk.read_ring(RING_READS_MAX);
+        let reads = ring.and_then(|ring| Reads::start(ring, disk.clone(), Arc::clone(&self.read_counters)));
+        let warn =
+            |error: &std::io::Error| tracing::warn!(%error, "an event loop has no io_uring to read by");
+        reads.inspect_err(warn).ok()
     }
 }
 
@@ -87,6 +121,7 @@ impl Store for Embedded {
         let mut samples = statistics::of_engine(&self.engine.statistics(), self.engine.write_state());
         samples.extend(self.queue.statistics());
         samples.extend(self.pool.statistics());
+        samples.extend(self.read_counters.statistics());
         samples
     }
 

@@ -123,7 +123,34 @@ fn a_failed_sync_ends_the_writes_and_not_the_reads() {
 
 #[test]
 fn what_memory_does_not_have_comes_from_the_disk() {
-    let (env, disk, _) = sim::env(3);
+    for has_rings in [true, false] {
+        let (env, disk, _) = sim::env(3);
+        disk.set_rings(has_rings);
+        fill_and_stop(&env, &disk);
+        let node = start(env);
+        let metrics = metrics_after_reads(&node);
+        let rings = metrics.lines().find(|line| line.starts_with("ladoga_read_rings ")).expect("a figure");
+        assert_eq!(rings != "ladoga_read_rings 0", has_rings, "{rings}");
+        assert_eq!(!metrics.contains("ladoga_ring_reads_total 0\n"), has_rings, "{metrics}");
+        // Large values, and what the pool reads where there is no ring.
+        assert!(!metrics.contains("ladoga_io_jobs_total 0\n"), "{metrics}");
+        assert_eq!(node.stop(), Ok(()));
+    }
+}
+
+/// Reads what is in tables; answers the figures after that.
+fn metrics_after_reads(node: &Node<Embedded>) -> String {
+    let mut client = connect(node);
+    for index in 0..500 {
+        assert_eq!(client.get(&format!("/v0/entity?id=key{index}")).body, VALUE);
+    }
+    assert_eq!(client.get("/v0/entity?id=absent").status, 404);
+    assert!(client.get("/v0/entity?id=large").body == vec![b'l'; 1 << 20]);
+    client.get("/metrics").text().to_owned()
+}
+
+/// Leaves a closed store behind whose disk has nothing in the page cache.
+fn fill_and_stop(env: &Env, disk: &SimDisk) {
     let node = start(env.clone());
     let mut client = connect(&node);
     for index in 0..500 {
@@ -133,15 +160,24 @@ fn what_memory_does_not_have_comes_from_the_disk() {
     assert_eq!(client.put("large", &large).status, 201);
     assert_eq!(node.stop(), Ok(()));
     disk.set_cached(false);
-    let node = start(env);
-    let mut client = connect(&node);
-    for index in 0..500 {
-        assert_eq!(client.get(&format!("/v0/entity?id=key{index}")).body, VALUE);
+}
+
+#[test]
+fn a_disk_that_fails_a_read_fails_that_read_only() {
+    for has_rings in [true, false] {
+        let (env, disk, _) = sim::env(6);
+        disk.set_rings(has_rings);
+        fill_and_stop(&env, &disk);
+        let node = start(env);
+        let mut client = connect(&node);
+        assert_eq!(client.get("/v0/entity?id=key1").status, 200);
+        disk.fail_operation(0, Fault::io().on(Operation::Read).on_path("tables"));
+        let answer = client.get("/v0/entity?id=key400");
+        assert_eq!(answer.status, 500, "{answer:?}");
+        assert!(answer.text().contains("tables/") && answer.text().contains("os error 5"), "{answer:?}");
+        assert_eq!(client.get("/v0/entity?id=key400").body, VALUE);
+        assert_eq!(node.stop(), Ok(()));
     }
-    assert_eq!(client.get("/v0/entity?id=absent").status, 404);
-    assert!(client.get("/v0/entity?id=large").body == large);
-    assert!(!client.get("/metrics").text().contains("ladoga_io_jobs_total 0\n"));
-    assert_eq!(node.stop(), Ok(()));
 }
 
 #[test]

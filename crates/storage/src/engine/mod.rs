@@ -2,7 +2,8 @@
 //!
 //! - `open`: recovery, orphans, the first manifest; `close`
 //! - `write`: log, sync, memtable; `queue`: writers that share a group
-//! - `view`: what a read looks at
+//! - `read`: point reads; `view`: what they look at; `search`: their way through the tables; `paused`: those that memory
+//!   cannot answer
 //! - `flush`, `compact`: memtables to tables, tables to tables; `background`: who does it and when
 //! - `retire`: letting go of what nobody uses any more
 
@@ -10,8 +11,11 @@ mod background;
 mod compact;
 mod flush;
 mod open;
+mod paused;
 mod queue;
+mod read;
 mod retire;
+mod search;
 mod view;
 mod write;
 
@@ -29,19 +33,17 @@ use crate::blob::BlobWriter;
 use crate::error::Error;
 use crate::health::{Health, WriteState};
 use crate::levels::Manifest;
-use crate::memtable::key_hash;
 use crate::options::{Budget, Options};
-use crate::record::Record;
 use crate::record_cache::RecordCache;
 use crate::snapshot::Snapshot;
 use crate::stats::Statistics;
-use crate::table::{Access, TableShared};
-use crate::value::{StoredCell, Value};
+use crate::table::TableShared;
 use background::{Background, Threads};
 pub(crate) use open::{levels_of, take_lock};
+pub use paused::{PausedRead, Progress};
 use queue::CommitQueue;
+pub use read::{Cached, Reach};
 use retire::Retired;
-use view::Found;
 pub(crate) use view::View;
 use write::{NextSegment, Writer};
 
@@ -85,17 +87,6 @@ pub(crate) struct Inner {
     lock: Mutex<Option<Box<dyn Lock>>>,
 }
 
-/// An answer from memory: a value, or a cell.
-#[derive(Debug)]
-pub enum Cached<T = Value> {
-    /// The key has this.
-    Found(T),
-    /// The key has none.
-    Absent,
-    /// It takes the disk to know: ask where waiting is fine.
-    NeedsDisk,
-}
-
 impl Engine {
     /// Opens the store in `dir`, creating it where there is none.
     pub fn open(env: Env, dir: &Path, options: Options) -> Result<Engine, Error> {
@@ -116,37 +107,6 @@ impl Engine {
     fn stop_threads(&self) {
         self.inner.background.stop();
         self.threads.lock().join();
-    }
-
-    /// The value of `key`, if memory can tell. Never waits for the disk.
-    #[inline]
-    pub fn get_cached(&self, key: &[u8]) -> Result<Cached, Error> {
-        match self.inner.find_newest(key, Access::Memory)? {
-            Found::NeedsDisk => Ok(Cached::NeedsDisk),
-            found => Ok(found.into_value(|| self.now_ms())?.map_or(Cached::Absent, Cached::Found)),
-        }
-    }
-
-    /// The value of `key`. May wait for the disk.
-    pub fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
-        self.inner.find_newest(key, Access::Disk)?.into_value(|| self.now_ms())
-    }
-
-    /// The newest cell of `key`, deletions included, if memory can tell. Never waits for the disk.
-    pub fn get_cell_cached(&self, key: &[u8]) -> Result<Cached<StoredCell>, Error> {
-        match self.inner.find_newest(key, Access::Memory)? {
-            Found::NeedsDisk => Ok(Cached::NeedsDisk),
-            found => Ok(found.into_cell(|| self.now_ms())?.map_or(Cached::Absent, Cached::Found)),
-        }
-    }
-
-    /// The newest cell of `key`, deletions included. May wait for the disk.
-    pub fn get_cell(&self, key: &[u8]) -> Result<Option<StoredCell>, Error> {
-        self.inner.find_newest(key, Access::Disk)?.into_cell(|| self.now_ms())
-    }
-
-    fn now_ms(&self) -> u64 {
-        self.inner.env.clock.wall_ms()
     }
 
     /// Writes a batch; shares the log's sync with other threads that write at the same time.
@@ -253,33 +213,6 @@ impl Drop for Engine {
 }
 
 impl Inner {
-    /// The newest cell of `key`.
-    #[inline]
-    fn find_newest(&self, key: &[u8], access: Access) -> Result<Found, Error> {
-        // Before the view: what was flushed since may be newer than what the view's tables have.
-        let generation = self.records.generation();
-        let view = self.view.load();
-        let hash = key_hash(key);
-        let found = view.find_in_memtables(hash, key, u64::MAX);
-        if found.version() >= view.levels.newest_of_all() {
-            return Ok(found);
-        }
-        if let Some(cached) = self.records.get(hash, key) {
-            self.shared.counters.record_hits.add(1);
-            return Ok(found.or_newer(cached));
-        }
-        self.shared.counters.record_misses.add(1);
-        let in_memory = found.version();
-        let found = view.find_in_tables(found, hash, key, access)?;
-        if let Found::Cell { stamp, kind, value, .. } = &found
-            && stamp.version > in_memory
-        {
-            let record = Record { key, stamp: *stamp, kind: *kind, value };
-            self.records.keep(generation, hash, &record);
-        }
-        Ok(found)
-    }
-
     fn new_file_number(&self) -> u64 {
         self.next_file.fetch_add(1, Ordering::Relaxed)
     }

@@ -7,11 +7,12 @@ use crate::blob::BlobRef;
 use crate::error::Error;
 use crate::levels::Levels;
 use crate::memtable::{Memtable, key_hash};
-use crate::options::LEVELS;
 use crate::record::Kind;
 use crate::record_cache::CachedCell;
-use crate::table::{Access, Table, TableGet};
+use crate::table::Access;
 use crate::value::{StoredCell, Value};
+
+use super::search::Search;
 
 /// All that a read looks at; replaced as a whole, never changed.
 pub(crate) struct View {
@@ -24,22 +25,15 @@ pub(crate) struct View {
 /// The newest cell of a key.
 #[derive(Debug)]
 pub(crate) enum Found {
-    Cell {
-        stamp: Stamp,
-        kind: Kind,
-        value: Bytes,
-        blob: Option<BlobRef>,
-    },
+    Cell { stamp: Stamp, kind: Kind, value: Bytes, blob: Option<BlobRef> },
     Nothing,
-    /// It takes the disk, and the read may not go there.
-    NeedsDisk,
 }
 
 impl Found {
     pub(crate) fn version(&self) -> Version {
         match self {
             Found::Cell { stamp, .. } => stamp.version,
-            Found::Nothing | Found::NeedsDisk => Version::ZERO,
+            Found::Nothing => Version::ZERO,
         }
     }
 
@@ -53,17 +47,11 @@ impl Found {
     }
 
     /// What a user sees of it at a time, in milliseconds since 1970.
-    ///
-    /// # Panics
-    /// Where it takes the disk: callers that let reads stop there look first.
     pub(crate) fn into_value(self, now_ms: impl FnOnce() -> u64) -> Result<Option<Value>, Error> {
         Ok(self.into_cell(now_ms)?.and_then(|cell| cell.value))
     }
 
     /// What a replica sees of it.
-    ///
-    /// # Panics
-    /// As [`Found::into_value`].
     #[inline]
     pub(crate) fn into_cell(self, now_ms: impl FnOnce() -> u64) -> Result<Option<StoredCell>, Error> {
         match self {
@@ -78,7 +66,6 @@ impl Found {
                 let value = Value::from_parts(kind, &value, move |_| keep, |_| blob)?;
                 Ok(Some(StoredCell { stamp, value: Some(value) }))
             }
-            Found::NeedsDisk => panic!("the caller allowed the disk"),
         }
     }
 }
@@ -106,15 +93,13 @@ impl View {
     }
 
     /// The newest cell of `key`, of the memtables' only what was written at or before `sequence`: memtables, level 0,
-    /// the levels below, each asked only if it can have a better answer.
-    #[inline]
-    pub(crate) fn find(&self, key: &[u8], sequence: u64, access: Access) -> Result<Found, Error> {
+    /// the levels below, each asked only if it can have a better answer. May wait for the disk.
+    pub(crate) fn find(&self, key: &[u8], sequence: u64) -> Result<Found, Error> {
         let hash = key_hash(key);
-        let found = self.find_in_memtables(hash, key, sequence);
-        if found.version() >= self.levels.newest_of_all() {
-            return Ok(found);
-        }
-        self.find_in_tables(found, hash, key, access)
+        let mut search = Search::new(self.find_in_memtables(hash, key, sequence));
+        let needed = search.go_on(&self.levels, hash, key, Access::Disk)?;
+        assert!(needed.is_none(), "a read that may wait for the disk needs nobody");
+        Ok(search.found)
     }
 
     #[inline]
@@ -138,55 +123,5 @@ impl View {
             value: Bytes::copy_from_slice(record.value),
             blob: record.blob().and_then(|blob| best_table.blob_ref(blob.file)),
         }
-    }
-
-    /// The better of `found` and what the tables have.
-    pub(crate) fn find_in_tables(
-        &self,
-        found: Found,
-        hash: u64,
-        key: &[u8],
-        access: Access,
-    ) -> Result<Found, Error> {
-        let mut found = found;
-        for table in self.levels.level(0) {
-            found = ask(table, found, hash, key, access)?;
-            if matches!(found, Found::NeedsDisk) {
-                return Ok(found);
-            }
-        }
-        for level in 1..LEVELS {
-            if found.version() >= self.levels.newest(level) {
-                continue;
-            }
-            if let Some(table) = self.levels.table_of(level, key) {
-                found = ask(table, found, hash, key, access)?;
-                if matches!(found, Found::NeedsDisk) {
-                    return Ok(found);
-                }
-            }
-        }
-        Ok(found)
-    }
-}
-
-/// The better of `best` and what `table` has.
-#[inline]
-fn ask(table: &Arc<Table>, best: Found, hash: u64, key: &[u8], access: Access) -> Result<Found, Error> {
-    let meta = table.meta();
-    if best.version() >= meta.newest || !meta.covers(key) {
-        return Ok(best);
-    }
-    match table.get(hash, key, access)? {
-        TableGet::Found { stamp, kind, value } if stamp.version > best.version() => {
-            let blob = if kind == Kind::Blob {
-                crate::record::BlobPointer::decode(&value).and_then(|blob| table.blob_ref(blob.file))
-            } else {
-                None
-            };
-            Ok(Found::Cell { stamp, kind, value, blob })
-        }
-        TableGet::Found { .. } | TableGet::Absent => Ok(best),
-        TableGet::NeedsDisk => Ok(Found::NeedsDisk),
     }
 }

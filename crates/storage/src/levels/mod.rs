@@ -24,6 +24,15 @@ pub(crate) struct Levels {
     newest_of_all: Version,
 }
 
+/// How far a search has come: what is before it is not asked any more.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    /// Tables of level 0.
+    of_level_0: usize,
+    /// The last of the other levels.
+    below: usize,
+}
+
 impl Levels {
     /// Puts tables into levels; `None` where tables of one level above 0 share a key, so that reads would miss what
     /// lies in one of them.
@@ -55,11 +64,6 @@ impl Levels {
     }
 
     #[inline]
-    pub(crate) const fn newest(&self, level: usize) -> Version {
-        self.newest[level]
-    }
-
-    #[inline]
     pub(crate) const fn newest_of_all(&self) -> Version {
         self.newest_of_all
     }
@@ -70,6 +74,29 @@ impl Levels {
         let tables = &self.levels[level];
         let index = tables.partition_point(|table| *table.meta().largest < *key);
         tables.get(index).filter(|table| *table.meta().smallest <= *key)
+    }
+
+    /// The next table from `place` on that can have a newer cell of `key` than `best`: level 0 from the newest on, then
+    /// the levels below.
+    #[inline]
+    pub(crate) fn next_for(&self, key: &[u8], best: Version, place: &mut Place) -> Option<&Arc<Table>> {
+        while let Some(table) = self.levels[0].get(place.of_level_0) {
+            place.of_level_0 += 1;
+            if best < table.meta().newest && table.meta().covers(key) {
+                return Some(table);
+            }
+        }
+        while place.below + 1 < LEVELS {
+            place.below += 1;
+            if best >= self.newest[place.below] {
+                continue;
+            }
+            let table = self.table_of(place.below, key);
+            if let Some(table) = table.filter(|table| best < table.meta().newest) {
+                return Some(table);
+            }
+        }
+        None
     }
 
     /// These levels, changed.

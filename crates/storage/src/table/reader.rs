@@ -1,9 +1,10 @@
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use ladoga_env::{Disk, File, OpenMode};
+use ladoga_env::{Disk, File, FilePart, OpenMode};
 use ladoga_model::Stamp;
 
 use super::{Block, BlockHandle, FOOTER_BYTES, Filter, Footer, Index, TableMeta, decode_stored};
@@ -26,8 +27,10 @@ pub(crate) struct TableShared {
 /// How far a read may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// What is in memory, ours or the system's; never waits for the disk.
+    /// What is in our memory.
     Memory,
+    /// What is in memory, ours or the system's; never waits for the disk.
+    PageCache,
     /// The disk too.
     Disk,
     /// The disk too, and what is read is not worth keeping.
@@ -35,7 +38,6 @@ pub(crate) enum Access {
 }
 
 /// A point read's answer.
-#[derive(Debug)]
 pub(crate) enum TableGet {
     Found {
         stamp: Stamp,
@@ -43,8 +45,17 @@ pub(crate) enum TableGet {
         value: Bytes,
     },
     Absent,
-    /// It takes the disk, and the read may not go there.
-    NeedsDisk,
+    /// It takes what the read may not reach.
+    Lacks(Lack),
+}
+
+/// What a read that may not reach far enough needs.
+#[derive(Clone)]
+pub(crate) enum Lack {
+    /// A data block, as it stands in the file.
+    Block(FilePart),
+    /// The index and the filter, and then perhaps a block.
+    Parts,
 }
 
 /// The parts of a table that every read needs.
@@ -123,7 +134,7 @@ impl Table {
                     loaded = resident;
                     &loaded
                 }
-                None => return Ok(TableGet::NeedsDisk),
+                None => return Ok(TableGet::Lacks(Lack::Parts)),
             },
         };
         if !resident.filter.may_contain(hash) {
@@ -131,7 +142,29 @@ impl Table {
             return Ok(TableGet::Absent);
         }
         let (offset, size) = resident.index.place(resident.index.block_of(key));
-        let Some(block) = self.block(offset, size, access)? else { return Ok(TableGet::NeedsDisk) };
+        match self.block(offset, size, access)? {
+            Some(block) => self.find_in(&block, offset, hash, key),
+            None => Ok(TableGet::Lacks(self.lack_of(offset, size))),
+        }
+    }
+
+    fn lack_of(&self, offset: u64, size: u64) -> Lack {
+        match self.file.get() {
+            Some(file) => Lack::Block(FilePart { file: Arc::clone(file), offset, len: size as usize }),
+            // To be opened, which may wait for the disk too.
+            None => Lack::Parts,
+        }
+    }
+
+    /// Looks for `key` in the block at `offset`.
+    #[inline]
+    pub(crate) fn find_in(
+        &self,
+        block: &Block,
+        offset: u64,
+        hash: u64,
+        key: &[u8],
+    ) -> Result<TableGet, Error> {
         match block.find(hash, key) {
             Ok(Some(Record { stamp, kind, value, .. })) => {
                 Ok(TableGet::Found { stamp, kind, value: block.share(value) })
@@ -150,7 +183,7 @@ impl Table {
         if let Some(resident) = self.shared.cache.resident(key) {
             return Ok(Some(resident));
         }
-        if access == Access::Memory {
+        if matches!(access, Access::Memory | Access::PageCache) {
             return Ok(None);
         }
         let resident = Arc::new(self.load_resident()?);
@@ -213,13 +246,28 @@ impl Table {
             return Ok(Some(block));
         }
         let Some(stored) = self.read_stored(offset, size, access)? else { return Ok(None) };
-        let bytes = self.checked(offset, stored)?;
-        let block = Block::parse(bytes).ok_or_else(|| self.broken(offset))?;
-        if access != Access::Once {
-            self.shared.counters.cache_misses.add(1);
-            self.shared.cache.insert(key, CacheEntry::Block(block.clone()));
+        if access == Access::Once {
+            return self.unpacked(offset, stored).map(Some);
         }
-        Ok(Some(block))
+        self.kept(offset, stored).map(Some)
+    }
+
+    /// The data block that somebody else has read, or could not.
+    pub(crate) fn accept(&self, part: &FilePart, bytes: io::Result<Vec<u8>>) -> Result<Block, Error> {
+        let stored = bytes.map_err(Error::io("read", &self.path))?;
+        self.count_read(part.len as u64);
+        self.kept(part.offset, stored)
+    }
+
+    fn kept(&self, offset: u64, stored: Vec<u8>) -> Result<Block, Error> {
+        let block = self.unpacked(offset, stored)?;
+        self.shared.counters.cache_misses.add(1);
+        self.shared.cache.insert((self.meta.number, offset), CacheEntry::Block(block.clone()));
+        Ok(block)
+    }
+
+    fn unpacked(&self, offset: u64, stored: Vec<u8>) -> Result<Block, Error> {
+        Block::parse(self.checked(offset, stored)?).ok_or_else(|| self.broken(offset))
     }
 
     fn read_stored(&self, offset: u64, size: u64, access: Access) -> Result<Option<Vec<u8>>, Error> {
@@ -227,19 +275,29 @@ impl Table {
         if offset + size > self.meta.file_bytes {
             return Err(self.broken(offset));
         }
-        let mut stored = vec![0; size as usize];
-        if access == Access::Memory {
-            let Some(file) = self.file.get() else { return Ok(None) };
-            let read = file.try_read_exact_at(&mut stored, offset).map_err(Error::io("read", &self.path))?;
-            if !read {
-                return Ok(None);
+        let mut stored = Vec::new();
+        match access {
+            Access::Memory => return Ok(None),
+            Access::PageCache => {
+                let Some(file) = self.file.get() else { return Ok(None) };
+                stored.resize(size as usize, 0);
+                let read = file.try_read_exact_at(&mut stored, offset);
+                if !read.map_err(Error::io("read", &self.path))? {
+                    return Ok(None);
+                }
             }
-        } else {
-            self.file()?.read_exact_at(&mut stored, offset).map_err(Error::io("read", &self.path))?;
+            Access::Disk | Access::Once => {
+                stored.resize(size as usize, 0);
+                self.file()?.read_exact_at(&mut stored, offset).map_err(Error::io("read", &self.path))?;
+            }
         }
-        self.shared.counters.block_reads.add(1);
-        self.shared.counters.block_read_bytes.add(size);
+        self.count_read(size);
         Ok(Some(stored))
+    }
+
+    fn count_read(&self, bytes: u64) {
+        self.shared.counters.block_reads.add(1);
+        self.shared.counters.block_read_bytes.add(bytes);
     }
 
     fn file(&self) -> Result<&Arc<dyn File>, Error> {
@@ -248,7 +306,7 @@ impl Table {
         }
         match self.shared.disk.open(&self.path, OpenMode::Read) {
             Ok(file) => Ok(self.file.get_or_init(|| file)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(self.counted(missing_table(self.path.clone())))
             }
             Err(error) => Err(Error::io("open", &self.path)(error)),

@@ -12,6 +12,7 @@ mod damage;
 mod faults;
 mod full;
 mod model;
+mod paused;
 mod poison;
 mod race;
 mod reopen;

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ladoga_storage::{Cached, Durability, Engine, Error, LEVELS, Snapshot};
+use ladoga_storage::{Cached, Durability, Engine, Error, LEVELS, PausedRead, Reach, Snapshot};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
+use crate::paused::{drive, value};
 use crate::support::{
     Change, Machine, Model, Pairs, Write, assert_same, backward, bytes, forward, settle, tiny_options, write,
 };
@@ -28,6 +29,8 @@ enum Action {
     DropSnapshot(usize),
     Checkpoint,
     Get(u8),
+    BeginGet(u8),
+    EndGet(usize),
     Range {
         start: u8,
         end: Option<u8>,
@@ -71,6 +74,8 @@ fn actions() -> impl Strategy<Value = Action> {
         3 => any::<usize>().prop_map(Action::DropSnapshot),
         1 => Just(Action::Checkpoint),
         6 => bound.clone().prop_map(Action::Get),
+        6 => bound.clone().prop_map(Action::BeginGet),
+        3 => any::<usize>().prop_map(Action::EndGet),
         6 => (bound.clone(), prop::option::of(bound), prop::collection::vec(any::<bool>(), 0..60))
             .prop_map(|(start, end, from_front)| Action::Range { start, end, from_front }),
         2 => (0..1500_u64).prop_map(Action::Advance),
@@ -94,11 +99,19 @@ struct Kept {
     now_ms: u64,
 }
 
+/// A read that has begun, and what there was then.
+struct Paused {
+    key: Vec<u8>,
+    read: Box<PausedRead>,
+    model: Model,
+}
+
 struct Run {
     machine: Machine,
     engine: Engine,
     model: Model,
     kept: Vec<Kept>,
+    paused: Vec<Paused>,
     coarse: u64,
     floor: u64,
     count: u64,
@@ -109,8 +122,8 @@ impl Run {
     fn new(durability: Durability) -> Run {
         let machine = Machine::new(7, tiny_options(durability));
         let engine = machine.open().unwrap();
-        let (model, kept) = (Model::default(), Vec::new());
-        Run { machine, engine, model, kept, coarse: 1, floor: 0, count: 0, checkpoints: 0 }
+        let (model, kept, paused) = (Model::default(), Vec::new(), Vec::new());
+        Run { machine, engine, model, kept, paused, coarse: 1, floor: 0, count: 0, checkpoints: 0 }
     }
 
     fn act(&mut self, action: &Action) {
@@ -134,6 +147,8 @@ impl Run {
             }
             Action::Checkpoint => self.checkpoint(),
             Action::Get(n) => self.get(&key(*n)),
+            Action::BeginGet(n) => self.begin_get(&key(*n)),
+            Action::EndGet(index) => self.end_get(*index),
             Action::Range { start, end, from_front } => self.range(*start, *end, from_front),
             Action::Advance(ms) => self.machine.clock.advance(Duration::from_millis(*ms)),
             Action::SettleBefore => {
@@ -166,6 +181,7 @@ impl Run {
 
     fn reopen(&mut self, close: bool) {
         self.kept.clear();
+        self.paused.clear();
         if close {
             self.engine.close().unwrap();
         }
@@ -188,22 +204,41 @@ impl Run {
         settle(&copy).unwrap();
     }
 
+    /// Begins a read on which it is gone on later, if memory cannot answer it.
+    fn begin_get(&mut self, key: &[u8]) {
+        if let Cached::NeedsDisk(read) = self.engine.get_cached(key, Reach::Memory).unwrap() {
+            self.paused.push(Paused { key: key.to_vec(), read, model: self.model.clone() });
+        }
+    }
+
+    /// A read answers what there was when it began, as far as that has not expired meanwhile.
+    fn end_get(&mut self, index: usize) {
+        if self.paused.is_empty() {
+            return;
+        }
+        let Paused { key, read, model } = self.paused.swap_remove(index % self.paused.len());
+        let found = value(drive(read).unwrap().0);
+        assert_eq!(found.as_deref(), model.get(&key, self.machine.now_ms()), "a read that had paused");
+    }
+
     fn get(&self, key: &[u8]) {
         let expected = self.model.get(key, self.machine.now_ms());
+        self.machine.disk.set_cached(false);
+        for reach in [Reach::PageCache, Reach::Memory] {
+            match self.engine.get_cached(key, reach).unwrap() {
+                Cached::Found(value) => assert_eq!(Some(bytes(&value).as_slice()), expected),
+                Cached::Absent => assert_eq!(None, expected),
+                Cached::NeedsDisk(read) => assert_eq!(value(drive(read).unwrap().0).as_deref(), expected),
+            }
+        }
         let found = self.engine.get(key).unwrap().map(|value| bytes(&value));
         assert_eq!(found.as_deref(), expected);
-        self.machine.disk.set_cached(false);
-        match self.engine.get_cached(key).unwrap() {
-            Cached::Found(value) => assert_eq!(Some(bytes(&value).as_slice()), expected),
-            Cached::Absent => assert_eq!(None, expected),
-            Cached::NeedsDisk => {}
-        }
         self.machine.disk.set_cached(true);
         // Files are open and indexes in memory: the point read above has seen to that, for what it needs.
-        match self.engine.get_cached(key).unwrap() {
+        match self.engine.get_cached(key, Reach::PageCache).unwrap() {
             Cached::Found(value) => assert_eq!(Some(bytes(&value).as_slice()), expected),
             Cached::Absent => assert_eq!(None, expected),
-            Cached::NeedsDisk => panic!("the disk is needed for what was read just before"),
+            Cached::NeedsDisk(_) => panic!("the disk is needed for what was read just before"),
         }
     }
 

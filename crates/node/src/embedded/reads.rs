@@ -1,0 +1,283 @@
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use ladoga_env::{EndedRead, FilePart, ReadRing};
+use ladoga_storage::{PausedRead, Progress, StoredCell};
+use slab::Slab;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use super::local::Disk;
+use super::read_error;
+use crate::store::{Later, Sample, SampleKind, SampleValue, StoreError};
+
+/// Reads of the disk that an event loop has under way at a time.
+pub(super) const RING_READS_MAX: usize = 256;
+/// What they may read together; a single one may be longer.
+const RING_BYTES_MAX: usize = 4 << 20;
+/// Reads of an event loop that may wait for those.
+const RING_QUEUE_READS_MAX: usize = 1024;
+/// After the system has refused to take reads, they are tried again.
+const RING_RETRY_MS: u64 = 10;
+
+/// What a point read comes to.
+pub(super) type Read = Result<Option<StoredCell>, StoreError>;
+
+/// The point reads of one event loop that memory cannot answer: their blocks are read by a ring of this loop, all that a
+/// turn of the loop asks for with one system call, and the reads go on where they had paused.
+///
+/// A read goes on to its end even if nobody waits for it any more.
+pub(super) struct Reads {
+    state: RefCell<State>,
+    disk: Disk,
+    counters: Arc<ReadCounters>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Not under way yet.
+    queue: VecDeque<(FilePart, Reader)>,
+    driver: Option<Waker>,
+}
+
+/// A point read, and where its answer goes.
+struct Reader {
+    read: Box<PausedRead>,
+    slot: Rc<RefCell<Slot>>,
+}
+
+/// Where a point read leaves its answer.
+struct Slot {
+    answer: Answer,
+    waiting: Option<Waker>,
+}
+
+enum Answer {
+    Pending,
+    Here(Read),
+    /// It goes on where waiting is fine.
+    OnPool(Later<Read>),
+}
+
+/// A point read under way.
+pub(super) struct Reading {
+    slot: Rc<RefCell<Slot>>,
+}
+
+impl Future for Reading {
+    type Output = Read;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Read> {
+        let mut slot = self.slot.borrow_mut();
+        match std::mem::replace(&mut slot.answer, Answer::Pending) {
+            Answer::Here(read) => return Poll::Ready(read),
+            Answer::OnPool(mut later) => {
+                if let Poll::Ready(read) = later.as_mut().poll(context) {
+                    return Poll::Ready(read);
+                }
+                slot.answer = Answer::OnPool(later);
+            }
+            Answer::Pending => slot.waiting = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
+impl Slot {
+    fn answer(slot: &RefCell<Slot>, answer: Answer) {
+        let mut slot = slot.borrow_mut();
+        slot.answer = answer;
+        if let Some(waker) = slot.waiting.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Reads {
+    /// Starts to read by `ring` for as long as the event loop runs. Called within its runtime.
+    pub(super) fn start(
+        ring: Box<dyn ReadRing>,
+        disk: Disk,
+        counters: Arc<ReadCounters>,
+    ) -> io::Result<Rc<Reads>> {
+        let descriptor = ring.descriptor().map(|descriptor| descriptor.try_clone_to_owned()).transpose()?;
+        #[expect(
+            deprecated,
+            reason = "the other one is unsafe; an owned descriptor stays what and where it is"
+        )]
+        let register = |own| AsyncFd::with_interest(own, Interest::READABLE);
+        let readable = descriptor.map(register).transpose()?;
+        counters.rings.fetch_add(1, Ordering::Relaxed);
+        let reads = Rc::new(Reads { state: RefCell::default(), disk, counters });
+        let driver = Driver { ring, reads: Rc::clone(&reads), readers: Slab::new(), bytes: 0, readable };
+        tokio::task::spawn_local(driver.run());
+        Ok(reads)
+    }
+
+    /// Goes on with a read that memory cannot answer.
+    pub(super) fn go_on(&self, read: Box<PausedRead>) -> Reading {
+        let slot = Rc::new(RefCell::new(Slot { answer: Answer::Pending, waiting: None }));
+        if self.state.borrow().queue.len() >= RING_QUEUE_READS_MAX {
+            self.counters.refused.fetch_add(1, Ordering::Relaxed);
+            let bound = "as many reads of the disk as possible are queued";
+            Slot::answer(&slot, Answer::Here(Err(StoreError::OverCapacity { bound })));
+        } else {
+            self.queue(Reader { read, slot: Rc::clone(&slot) });
+        }
+        Reading { slot }
+    }
+
+    fn queue(&self, reader: Reader) {
+        let Some(part) = reader.read.needs() else {
+            let Reader { read, slot } = reader;
+            let finished = self.disk.submit(move || read.finish().map_err(|error| read_error(&error)));
+            return Slot::answer(&slot, Answer::OnPool(finished));
+        };
+        let mut state = self.state.borrow_mut();
+        state.queue.push_back((part, reader));
+        self.counters.waiting.fetch_add(1, Ordering::Relaxed);
+        if let Some(driver) = state.driver.take() {
+            driver.wake();
+        }
+    }
+}
+
+/// The task that an event loop's ring belongs to.
+struct Driver {
+    // Before the readers: it waits for what is under way.
+    ring: Box<dyn ReadRing>,
+    reads: Rc<Reads>,
+    /// What is under way, by token.
+    readers: Slab<(usize, Reader)>,
+    /// What that reads together.
+    bytes: usize,
+    readable: Option<AsyncFd<OwnedFd>>,
+}
+
+impl Driver {
+    async fn run(mut self) {
+        let mut ended = Vec::new();
+        loop {
+            self.something_to_do().await;
+            while let Err(error) = self.turn(&mut ended) {
+                tracing::warn!(%error, "the system takes no reads for now");
+                tokio::time::sleep(Duration::from_millis(RING_RETRY_MS)).await;
+            }
+        }
+    }
+
+    /// Waits until reads are queued that may be sent off, or reads have ended. By the time this task gets its turn, those
+    /// that the sockets made ready before it have had theirs, so that what they ask for goes off together.
+    async fn something_to_do(&mut self) {
+        poll_fn(|context| {
+            let has_ended = match self.readable.as_ref().map(|readable| readable.poll_read_ready(context)) {
+                Some(Poll::Ready(Ok(mut guard))) => {
+                    // Before the turn looks, so that what ends after that is noticed.
+                    guard.clear_ready();
+                    true
+                }
+                _ => false,
+            };
+            if has_ended || self.may_send_next() {
+                return Poll::Ready(());
+            }
+            self.reads.state.borrow_mut().driver = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Sends off what is queued, and goes on with what has ended, as long as that makes more to be sent off.
+    fn turn(&mut self, ended: &mut Vec<EndedRead>) -> io::Result<()> {
+        loop {
+            self.push();
+            let turned = self.ring.turn(ended);
+            for EndedRead { token, bytes } in ended.drain(..) {
+                let (len, reader) = self.readers.remove(token as usize);
+                self.bytes -= len;
+                self.reads.resume(reader, bytes);
+            }
+            turned?;
+            if !self.may_send_next() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn may_send_next(&self) -> bool {
+        let fits = |len| self.bytes + len <= RING_BYTES_MAX && self.readers.len() < RING_READS_MAX;
+        let state = self.reads.state.borrow();
+        state.queue.front().is_some_and(|(part, _)| self.readers.is_empty() || fits(part.len))
+    }
+
+    fn push(&mut self) {
+        while self.may_send_next() {
+            let Some((part, reader)) = self.reads.state.borrow_mut().queue.pop_front() else { return };
+            self.bytes += part.len;
+            let token = self.readers.insert((part.len, reader));
+            self.ring.push(token as u64, part);
+        }
+    }
+}
+
+impl Reads {
+    /// Goes on with a read whose bytes are here, or are not to be had.
+    fn resume(&self, reader: Reader, bytes: io::Result<Vec<u8>>) {
+        let Reader { read, slot } = reader;
+        self.counters.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.counters.reads.fetch_add(1, Ordering::Relaxed);
+        match read.resume(bytes) {
+            Ok(Progress::Done(cell)) => Slot::answer(&slot, Answer::Here(Ok(cell))),
+            Ok(Progress::Paused(read)) => self.queue(Reader { read, slot }),
+            Err(error) => Slot::answer(&slot, Answer::Here(Err(read_error(&error)))),
+        }
+    }
+}
+
+/// What the rings of all event loops have done.
+#[derive(Default)]
+pub(super) struct ReadCounters {
+    rings: AtomicU64,
+    reads: AtomicU64,
+    waiting: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl ReadCounters {
+    pub(super) fn statistics(&self) -> Vec<Sample> {
+        let sample = |name, help, kind, value: &AtomicU64| {
+            let value = SampleValue::Number(value.load(Ordering::Relaxed) as f64);
+            Sample { name, help, kind, value }
+        };
+        vec![
+            sample(
+                "ladoga_read_rings",
+                "Event loops that read blocks by io_uring; those without leave that to I/O threads.",
+                SampleKind::Gauge,
+                &self.rings,
+            ),
+            sample("ladoga_ring_reads_total", "Blocks read by io_uring.", SampleKind::Counter, &self.reads),
+            sample(
+                "ladoga_ring_reads_refused_total",
+                "Reads refused because too many waited for io_uring.",
+                SampleKind::Counter,
+                &self.refused,
+            ),
+            sample(
+                "ladoga_ring_reads_waiting",
+                "Reads that wait for io_uring, under way or queued.",
+                SampleKind::Gauge,
+                &self.waiting,
+            ),
+        ]
+    }
+}

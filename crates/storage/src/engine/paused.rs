@@ -1,0 +1,110 @@
+use std::sync::Arc;
+use std::{fmt, io};
+
+use ladoga_env::FilePart;
+use ladoga_model::Version;
+
+use super::Inner;
+use super::search::{Needed, Search};
+use crate::error::Error;
+use crate::levels::Levels;
+use crate::table::{Access, Lack};
+use crate::value::StoredCell;
+
+/// A point read that has come to bytes which memory does not have. Whoever holds it reads them and hands them to
+/// [`PausedRead::resume`], or lets it wait for the disk itself.
+///
+/// It keeps the tables that it looks at, so a compaction does not make it begin again: it pauses at most once for each,
+/// whatever happens to the caches meanwhile.
+pub struct PausedRead {
+    inner: Arc<Inner>,
+    /// The tables as they were when the read began. Not the memtables: those have been asked.
+    levels: Arc<Levels>,
+    key: Box<[u8]>,
+    start: Start,
+    search: Search,
+    needed: Needed,
+}
+
+/// What a point read knows before it asks tables.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Start {
+    pub(super) hash: u64,
+    /// Of the record cache, when the read began.
+    pub(super) generation: u64,
+    /// The version that memtables have.
+    pub(super) in_memory: Version,
+}
+
+/// How far a point read has come.
+#[derive(Debug)]
+pub enum Progress {
+    /// To its answer: the newest cell of the key, deletions included.
+    Done(Option<StoredCell>),
+    /// To the next bytes that memory does not have.
+    Paused(Box<PausedRead>),
+}
+
+impl fmt::Debug for PausedRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = self.needed.table.path();
+        f.debug_struct("PausedRead").field("key", &self.key).field("table", table).finish_non_exhaustive()
+    }
+}
+
+impl PausedRead {
+    pub(super) fn new(
+        inner: &Arc<Inner>,
+        levels: &Arc<Levels>,
+        key: &[u8],
+        start: Start,
+        search: Search,
+        needed: Needed,
+    ) -> Box<PausedRead> {
+        let (inner, levels) = (Arc::clone(inner), Arc::clone(levels));
+        Box::new(PausedRead { inner, levels, key: key.into(), start, search, needed })
+    }
+
+    /// The bytes that it needs. `None` where one read is not enough, because a table's index is not in memory: then
+    /// only [`PausedRead::finish`] helps.
+    pub fn needs(&self) -> Option<FilePart> {
+        match &self.needed.lack {
+            Lack::Block(part) => Some(part.clone()),
+            Lack::Parts => None,
+        }
+    }
+
+    /// Goes on with the bytes that it [needs](PausedRead::needs), or with why they could not be read. Does not wait.
+    ///
+    /// # Panics
+    /// Where it needs more than one read.
+    pub fn resume(mut self: Box<Self>, bytes: io::Result<Vec<u8>>) -> Result<Progress, Error> {
+        let Lack::Block(part) = &self.needed.lack else { panic!("one read is not enough") };
+        let table = &self.needed.table;
+        let block = table.accept(part, bytes)?;
+        let answer = table.find_in(&block, part.offset, self.start.hash, &self.key)?;
+        self.search.take(table, answer);
+        self.go_on(Access::Memory)
+    }
+
+    /// Goes on to the answer. Waits for the disk.
+    pub fn finish(mut self: Box<Self>) -> Result<Option<StoredCell>, Error> {
+        let answer = self.needed.table.get(self.start.hash, &self.key, Access::Disk)?;
+        self.search.take(&self.needed.table, answer);
+        match self.go_on(Access::Disk)? {
+            Progress::Done(cell) => Ok(cell),
+            Progress::Paused(_) => unreachable!("a read that may wait for the disk needs nobody"),
+        }
+    }
+
+    fn go_on(mut self: Box<Self>, access: Access) -> Result<Progress, Error> {
+        let needed = self.search.go_on(&self.levels, self.start.hash, &self.key, access)?;
+        if let Some(needed) = needed {
+            self.needed = needed;
+            return Ok(Progress::Paused(self));
+        }
+        let PausedRead { inner, key, start, search, .. } = *self;
+        inner.keep(start, &key, &search.found);
+        Ok(Progress::Done(search.found.into_cell(|| inner.env.clock.wall_ms())?))
+    }
+}

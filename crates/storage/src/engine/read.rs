@@ -1,0 +1,134 @@
+use std::sync::Arc;
+
+use super::paused::{PausedRead, Start};
+use super::search::Search;
+use super::view::Found;
+use super::{Engine, Inner};
+use crate::error::Error;
+use crate::memtable::key_hash;
+use crate::record::Record;
+use crate::table::Access;
+use crate::value::{StoredCell, Value};
+
+/// An answer from memory: a value, or a cell.
+#[derive(Debug)]
+pub enum Cached<T = Value> {
+    /// The key has this.
+    Found(T),
+    /// The key has none.
+    Absent,
+    /// It takes the disk to know, and goes on where that has been asked.
+    NeedsDisk(Box<PausedRead>),
+}
+
+/// How far a read goes that does not wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Through our own memory. What the system has in its page cache is left to whoever reads for it.
+    Memory,
+    /// Through the system's page cache too, with a system call for each block that is looked for there.
+    PageCache,
+}
+
+impl Reach {
+    const fn access(self) -> Access {
+        match self {
+            Reach::Memory => Access::Memory,
+            Reach::PageCache => Access::PageCache,
+        }
+    }
+}
+
+/// What a point read comes to.
+enum Newest {
+    Found(Found),
+    Paused(Box<PausedRead>),
+}
+
+impl Newest {
+    /// What a read comes to that may wait for the disk.
+    fn whole(self) -> Found {
+        match self {
+            Newest::Found(found) => found,
+            Newest::Paused(_) => unreachable!("a read that may wait for the disk needs nobody"),
+        }
+    }
+}
+
+impl Engine {
+    /// The value of `key`, if memory can tell. Never waits for the disk.
+    #[inline]
+    pub fn get_cached(&self, key: &[u8], reach: Reach) -> Result<Cached, Error> {
+        match self.inner.find_newest(key, reach.access())? {
+            Newest::Paused(read) => Ok(Cached::NeedsDisk(read)),
+            Newest::Found(found) => {
+                Ok(found.into_value(|| self.now_ms())?.map_or(Cached::Absent, Cached::Found))
+            }
+        }
+    }
+
+    /// The value of `key`. May wait for the disk.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
+        self.inner.find_newest(key, Access::Disk)?.whole().into_value(|| self.now_ms())
+    }
+
+    /// The newest cell of `key`, deletions included, if memory can tell. Never waits for the disk.
+    pub fn get_cell_cached(&self, key: &[u8], reach: Reach) -> Result<Cached<StoredCell>, Error> {
+        match self.inner.find_newest(key, reach.access())? {
+            Newest::Paused(read) => Ok(Cached::NeedsDisk(read)),
+            Newest::Found(found) => {
+                Ok(found.into_cell(|| self.now_ms())?.map_or(Cached::Absent, Cached::Found))
+            }
+        }
+    }
+
+    /// The newest cell of `key`, deletions included. May wait for the disk.
+    pub fn get_cell(&self, key: &[u8]) -> Result<Option<StoredCell>, Error> {
+        self.inner.find_newest(key, Access::Disk)?.whole().into_cell(|| self.now_ms())
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.inner.env.clock.wall_ms()
+    }
+}
+
+impl Inner {
+    /// The newest cell of `key`.
+    #[inline]
+    fn find_newest(self: &Arc<Self>, key: &[u8], access: Access) -> Result<Newest, Error> {
+        // Before the view: what was flushed since may be newer than what the view's tables have.
+        let generation = self.records.generation();
+        let view = self.view.load();
+        let hash = key_hash(key);
+        let found = view.find_in_memtables(hash, key, u64::MAX);
+        if found.version() >= view.levels.newest_of_all() {
+            return Ok(Newest::Found(found));
+        }
+        if let Some(cached) = self.records.get(hash, key) {
+            self.shared.counters.record_hits.add(1);
+            return Ok(Newest::Found(found.or_newer(cached)));
+        }
+        self.shared.counters.record_misses.add(1);
+        let start = Start { hash, generation, in_memory: found.version() };
+        let mut search = Search::new(found);
+        match search.go_on(&view.levels, hash, key, access)? {
+            Some(needed) => {
+                Ok(Newest::Paused(PausedRead::new(self, &view.levels, key, start, search, needed)))
+            }
+            None => {
+                self.keep(start, key, &search.found);
+                Ok(Newest::Found(search.found))
+            }
+        }
+    }
+
+    /// Keeps a cell that was found in a table for the next who asks.
+    pub(super) fn keep(&self, start: Start, key: &[u8], found: &Found) {
+        if let Found::Cell { stamp, kind, value, .. } = found
+            && stamp.version > start.in_memory
+        {
+            let record = Record { key, stamp: *stamp, kind: *kind, value };
+            self.records.keep(start.generation, start.hash, &record);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::levels::{Levels, Place};
+use crate::record::{BlobPointer, Kind};
+use crate::table::{Access, Lack, Table, TableGet};
+
+use super::view::Found;
+
+/// The search for the newest cell of a key through the tables: what it has found so far, and how far it has come. It
+/// asks each table at most once.
+#[derive(Debug)]
+pub(crate) struct Search {
+    pub(super) found: Found,
+    place: Place,
+}
+
+/// Why a search stops: it needs what memory does not have.
+pub(crate) struct Needed {
+    pub(super) table: Arc<Table>,
+    pub(super) lack: Lack,
+}
+
+impl Search {
+    /// Begins with what is known already.
+    pub(crate) fn new(found: Found) -> Search {
+        Search { found, place: Place::default() }
+    }
+
+    /// Asks the tables that can have a better answer, newest first; stops at the first that needs what `access` keeps
+    /// it from. That table is behind it then.
+    #[inline]
+    pub(super) fn go_on(
+        &mut self,
+        levels: &Levels,
+        hash: u64,
+        key: &[u8],
+        access: Access,
+    ) -> Result<Option<Needed>, Error> {
+        while let Some(table) = levels.next_for(key, self.found.version(), &mut self.place) {
+            match table.get(hash, key, access)? {
+                TableGet::Lacks(lack) => return Ok(Some(Needed { table: Arc::clone(table), lack })),
+                answer => self.take(table, answer),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes what a table answers where that is better than what is known.
+    #[inline]
+    pub(super) fn take(&mut self, table: &Table, answer: TableGet) {
+        let TableGet::Found { stamp, kind, value } = answer else { return };
+        if stamp.version > self.found.version() {
+            let pointer = if kind == Kind::Blob { BlobPointer::decode(&value) } else { None };
+            let blob = pointer.and_then(|blob| table.blob_ref(blob.file));
+            self.found = Found::Cell { stamp, kind, value, blob };
+        }
+    }
+}

@@ -161,6 +161,11 @@ fn read_error(error: &Error) -> StoreError {
     StoreError::Unreadable { reason: error.to_string() }
 }
 
+/// What a panic of a read is to a client.
+fn panicked() -> StoreError {
+    StoreError::Unreadable { reason: "reading it panicked".to_owned() }
+}
+
 /// What an error of a write is to a client.
 fn write_error(error: &Error) -> StoreError {
     let reason = error.to_string();

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use parking_lot::{Condvar, Mutex};
 
 use super::inbox::Inbox;
+use super::panicked;
 use crate::store::{Later, Sample, SampleKind, SampleValue, StoreError};
 
 /// Threads that may wait for the disk: how many reads it has to choose from at a time.
@@ -64,8 +65,7 @@ impl Pool {
         let slot = Arc::new(Mutex::new(Slot { answer: None, waiting: None }));
         let (answered, inbox) = (Arc::clone(&slot), Arc::clone(inbox));
         let job = Box::new(move || {
-            let answer = catch_unwind(AssertUnwindSafe(job))
-                .unwrap_or_else(|_| Err(StoreError::Unreadable { reason: "reading it panicked".to_owned() }));
+            let answer = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|_| Err(panicked()));
             let mut slot = answered.lock();
             slot.answer = Some(answer);
             let waiting = slot.waiting.take();

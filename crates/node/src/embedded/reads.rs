@@ -3,6 +3,7 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::local::Disk;
-use super::read_error;
+use super::{panicked, read_error};
 use crate::store::{Later, Sample, SampleKind, SampleValue, StoreError};
 
 /// Reads of the disk that an event loop has under way at a time.
@@ -235,10 +236,13 @@ impl Reads {
         let Reader { read, slot } = reader;
         self.counters.waiting.fetch_sub(1, Ordering::Relaxed);
         self.counters.reads.fetch_add(1, Ordering::Relaxed);
-        match read.resume(bytes) {
-            Ok(Progress::Done(cell)) => Slot::answer(&slot, Answer::Here(Ok(cell))),
-            Ok(Progress::Paused(read)) => self.queue(Reader { read, slot }),
-            Err(error) => Slot::answer(&slot, Answer::Here(Err(read_error(&error)))),
+        // A panic is this read's own: the loop's other reads have nobody else to go on with them.
+        let resumed = catch_unwind(AssertUnwindSafe(|| read.resume(bytes)));
+        match resumed.map(|resumed| resumed.map_err(|error| read_error(&error))) {
+            Ok(Ok(Progress::Done(cell))) => Slot::answer(&slot, Answer::Here(Ok(cell))),
+            Ok(Ok(Progress::Paused(read))) => self.queue(Reader { read, slot }),
+            Ok(Err(error)) => Slot::answer(&slot, Answer::Here(Err(error))),
+            Err(_) => Slot::answer(&slot, Answer::Here(Err(panicked()))),
         }
     }
 }

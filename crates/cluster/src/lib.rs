@@ -6,7 +6,8 @@
 //! - `failure`: why a replica did not answer, and what the client is told
 //! - `messages`: what nodes say to each other
 //! - `hints`: what is kept for a peer that is away
-//! - `tree`: what two nodes both hold, as hashes; `pull`: how one gets from the other what it lacks
+//! - `tree`: what two nodes both hold, as hashes; `pair`: these, put together in small steps; `pull`: how one gets from the other what it lacks
+//! - `pace`: how fast all of that may go beside clients
 //! - `settle`: who lost its data, what everybody has, which tombstones may go
 #![forbid(unsafe_code)]
 
@@ -17,6 +18,8 @@ mod failure;
 mod hints;
 mod messages;
 mod nodes;
+mod pace;
+mod pair;
 mod placement;
 mod pull;
 mod read;
@@ -34,12 +37,16 @@ pub use messages::{
     PROTOCOL_VERSION, Request, Response, Slice, Want,
 };
 pub use nodes::{Difference, NODES_MAX, Node, NodeId, NodeList, NodesError};
+pub use pace::{
+    Foreground, PACE_BYTES_PER_SECOND_MAX, PACE_CELLS_PER_SECOND_MAX, PACE_INTERVAL_MS, PaceRate, Pacer,
+};
+pub use pair::{PairLeaves, PairScan, SCAN_LEAVES_MAX};
 pub use placement::{PARTITIONS, Partition, Placement};
 pub use pull::{Pull, PullFailure, PullProgress, PullStep};
 pub use read::{ReadAnswer, ReadCore, ReadStep};
 pub use replicas::{Replicas, ReplicasError};
 pub use settle::{Acquaintance, Durable, Pass, RESERVE_MS, SETTLE_MS, Settlement, Statement};
-pub use tree::{CellMark, HashTree, PairLeaves, WINDOW_MS};
+pub use tree::{CellMark, HashTree, WINDOW_MS};
 pub use write::{WriteCore, WriteStep};
 
 /// How far ahead of a node's own clock the version of a write may be: more than two clocks that are both half a minute

@@ -1,7 +1,7 @@
 //! One peer is pulled from: what it has and this node lacks, of the cells that both should hold.
 //!
 //! ```text
-//! we ask Groups, Leaves*, (List, (look here, Read, apply)*)*      only for what differs
+//! we ask Groups, (compare)*, Leaves*, (List, (look here, Read, apply)*)*      only for what differs
 //! ```
 //!
 //! The one who asks keeps all state; whoever answers keeps none.
@@ -12,8 +12,9 @@ use crate::cell::{Cell, Content};
 use crate::failure::Refusal;
 use crate::messages::{LEAF_GROUPS_MAX, Listed, Request, Response, Slice, Want};
 use crate::nodes::NodeId;
+use crate::pair::{GROUP, PairLeaves, PairScan};
 use crate::placement::{PARTITIONS, Partition};
-use crate::tree::{HashTree, PairLeaves};
+use crate::tree::HashTree;
 use ladoga_model::Version;
 
 /// Cells that are fetched at the same time.
@@ -24,6 +25,8 @@ const FETCHES_MAX: usize = 16;
 pub enum PullStep<B> {
     /// Ask the peer; its answer goes to [`Pull::answered`], with this number.
     Ask(u64, Request<B>),
+    /// Look at a part of the tree: [`Pull::compare`]. Other things may be done before.
+    Compare,
     /// Look which version of this key is here; the answer goes to [`Pull::found`].
     Look(B),
     /// Make this cell durable, as [`crate::Origin::Exchange`]; the answer goes to [`Pull::applied`].
@@ -54,7 +57,15 @@ pub enum PullFailure {
 #[derive(Debug)]
 enum State {
     Groups,
-    Leaves { asked: Vec<u8>, more: Vec<u8> },
+    /// With the hashes of the peer.
+    Comparing {
+        scan: PairScan,
+        theirs: Vec<u64>,
+    },
+    Leaves {
+        asked: Vec<u8>,
+        more: Vec<u8>,
+    },
     Listing,
     Over,
 }
@@ -155,7 +166,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> Pull<B> {
         match response {
             Response::Refused(refusal) => self.fail(PullFailure::Refused(refusal), &mut step),
             Response::Groups { dropped_before, hashes } => {
-                self.compare_groups(dropped_before, &hashes, tree, &mut step);
+                self.begin_to_compare(dropped_before, hashes, &mut step);
             }
             Response::Leaves(leaves) => self.compare_leaves(&leaves, &mut step),
             Response::List { entries, next } => self.take_page(entries, next, &mut step),
@@ -208,25 +219,38 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> Pull<B> {
         step(PullStep::Failed(failure));
     }
 
-    fn compare_groups(
+    fn begin_to_compare(
         &mut self,
         dropped_before: u64,
-        theirs: &[u64],
-        tree: &HashTree,
+        theirs: Vec<u64>,
         step: &mut impl FnMut(PullStep<B>),
     ) {
-        if !matches!(self.state, State::Groups) || dropped_before < self.slice.dropped_before {
+        let is_fit = theirs.len() == GROUP && dropped_before >= self.slice.dropped_before;
+        if !matches!(self.state, State::Groups) || !is_fit {
             return self.fail(PullFailure::Malformed, step);
         }
         self.slice.dropped_before = dropped_before;
-        let Some(ours) = tree.pair(self.peer, self.slice) else {
-            return self.fail(PullFailure::TooLate, step);
+        self.state = State::Comparing { scan: PairScan::of_all(self.peer, self.slice), theirs };
+        step(PullStep::Compare);
+    }
+
+    /// Looks at a part of the tree, as it was asked to; at most [`crate::SCAN_LEAVES_MAX`] leaves.
+    pub fn compare(&mut self, tree: &HashTree, mut step: impl FnMut(PullStep<B>)) {
+        let State::Comparing { scan, .. } = &mut self.state else { return };
+        match scan.step(tree) {
+            None => return self.fail(PullFailure::TooLate, &mut step),
+            Some(true) => return step(PullStep::Compare),
+            Some(false) => {}
+        }
+        let State::Comparing { scan, theirs } = std::mem::replace(&mut self.state, State::Groups) else {
+            unreachable!("as before")
         };
-        let Some(differing) = ours.differing_groups(theirs) else {
-            return self.fail(PullFailure::Malformed, step);
+        let ours = scan.finish();
+        let Some(differing) = ours.differing_groups(&theirs) else {
+            return self.fail(PullFailure::Malformed, &mut step);
         };
         self.ours = Some(ours);
-        self.ask_leaves(differing, step);
+        self.ask_leaves(differing, &mut step);
     }
 
     fn ask_leaves(&mut self, mut groups: Vec<u8>, step: &mut impl FnMut(PullStep<B>)) {

@@ -49,9 +49,10 @@ impl Peer {
     fn answer(&mut self, asker: NodeId, request: Request<Key>) -> Response<Key> {
         match request {
             Request::Groups(slice) => match self.tree.pair(asker, slice) {
-                Some(leaves) => {
-                    Response::Groups { dropped_before: slice.dropped_before, hashes: leaves.groups() }
-                }
+                Some(leaves) => Response::Groups {
+                    dropped_before: slice.dropped_before,
+                    hashes: leaves.groups().to_vec(),
+                },
                 None => Response::Refused(Refusal::OverCapacity),
             },
             Request::Leaves { slice, groups } => {
@@ -98,6 +99,7 @@ fn pull(ours: &mut Peer, theirs: &mut Peer, before: u64) -> Result<PullProgress,
                 let response = theirs.answer(ours.id, request);
                 pull.answered(number, response, &ours.tree, |step| next.push(step));
             }
+            PullStep::Compare => pull.compare(&ours.tree, |step| next.push(step)),
             PullStep::Look(key) => {
                 let version = ours.cells.get(&key).map(|(stamp, _)| stamp.version);
                 pull.found(&key, version, |step| next.push(step));
@@ -185,6 +187,7 @@ fn what_is_not_for_this_node_is_not_taken_even_if_it_came_since_the_list() {
                     let response = theirs.answer(ours.id, request);
                     pull.answered(number, response, &ours.tree, |step| next.push(step));
                 }
+                PullStep::Compare => pull.compare(&ours.tree, |step| next.push(step)),
                 PullStep::Look(key) => pull.found(&key, None, |step| next.push(step)),
                 PullStep::Apply(key, cell) => {
                     ours.write(&key, cell.stamp, true);

@@ -10,7 +10,8 @@
 //! that its version is in, and a window is folded into the rest long after its end. Tombstones that everybody has are left
 //! out, because each node drops them when it likes; for that, those that are in the leaves are also kept by window.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ladoga_model::{HybridClock, Stamp, Version};
@@ -19,6 +20,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::cell::Cell;
 use crate::messages::Slice;
 use crate::nodes::NodeId;
+use crate::pair::{PairLeaves, PairScan};
 use crate::placement::{PARTITIONS, Partition, Placement};
 
 /// How long a window is. Timestamps at which trees are compared are multiples of it.
@@ -26,9 +28,6 @@ pub const WINDOW_MS: u64 = 30_000;
 /// Windows that are kept apart; older ones are folded. Trees are compared as of a moment that all nodes have closed,
 /// which lags by a minute and by what their clocks are apart.
 const WINDOWS_MAX: usize = 8;
-/// Partitions of a group, and groups.
-const GROUP: usize = 256;
-const _: () = assert!(GROUP * GROUP == PARTITIONS);
 /// From this many entries on, an array is smaller than a map.
 const SPARSE_MAX: usize = PARTITIONS / 4;
 
@@ -50,13 +49,13 @@ pub struct CellMark {
 /// Hashes by partition, of the cells that are for the same number of nodes.
 #[derive(Debug, Clone)]
 enum Leaves {
-    Few(HashMap<u16, u64>),
+    Few(BTreeMap<u16, u64>),
     Many(Vec<u64>),
 }
 
 impl Default for Leaves {
     fn default() -> Leaves {
-        Leaves::Few(HashMap::new())
+        Leaves::Few(BTreeMap::new())
     }
 }
 
@@ -75,19 +74,21 @@ impl Leaves {
         }
     }
 
-    fn each(&self, mut visit: impl FnMut(Partition, u64)) {
+    /// Visits those of some partitions.
+    fn each_in(&self, partitions: RangeInclusive<u16>, mut visit: impl FnMut(Partition, u64)) {
         match self {
             Leaves::Few(leaves) => {
-                leaves.iter().for_each(|(&partition, &hash)| visit(Partition(partition), hash));
+                leaves.range(partitions).for_each(|(&partition, &hash)| visit(Partition(partition), hash));
             }
             Leaves::Many(leaves) => {
-                Partition::all().zip(leaves).for_each(|(partition, &hash)| visit(partition, hash));
+                let hashes = &leaves[usize::from(*partitions.start())..];
+                partitions.zip(hashes).for_each(|(partition, &hash)| visit(Partition(partition), hash));
             }
         }
     }
 
     fn toggle_all(&mut self, other: &Leaves) {
-        other.each(|partition, hash| self.toggle(partition, hash));
+        other.each_in(0..=u16::MAX, |partition, hash| self.toggle(partition, hash));
     }
 }
 
@@ -183,29 +184,49 @@ impl HashTree {
         self.folded_before
     }
 
-    /// The leaves over the cells that both this node and `peer` hold. `None` where it is too late for this slice, or the
-    /// slice has tombstones that are left out here.
+    /// Whether a slice can be compared: it is not too late, and it has no tombstones that are left out.
+    pub(crate) const fn has(&self, slice: Slice) -> bool {
+        slice.before >= self.folded_before && slice.dropped_before >= self.dropped_before
+    }
+
+    /// The leaves over the cells that both this node and `peer` hold, all at once: see [`PairScan`]. `None` where it is
+    /// too late for this slice, or the slice has tombstones that are left out here.
     pub fn pair(&self, peer: NodeId, slice: Slice) -> Option<PairLeaves> {
-        if slice.before < self.folded_before || slice.dropped_before < self.dropped_before {
-            return None;
-        }
-        let mut pair = PairLeaves { leaves: vec![0; PARTITIONS], touched: [false; GROUP] };
-        let mut add = |class: usize, partition: Partition, hash: u64| {
-            if class >= self.first_class(partition, peer) {
-                pair.leaves[partition.index()] ^= hash;
-                pair.touched[partition.index() / GROUP] = true;
-            }
-        };
-        let windows = self.windows.range(..slice.before).map(|(_, change)| change);
-        for change in std::iter::once(&self.folded).chain(windows) {
+        let mut scan = PairScan::of_all(peer, slice);
+        while scan.step(self)? {}
+        Some(scan.finish())
+    }
+
+    /// How many leaves a slice has for each partition.
+    pub(crate) fn leaves_of(&self, slice: Slice) -> usize {
+        let of =
+            |change: &Change| change.leaves.len() + change.tombstones.range(..slice.dropped_before).count();
+        self.changes(slice).map(of).sum()
+    }
+
+    fn changes(&self, slice: Slice) -> impl Iterator<Item = &Change> {
+        std::iter::once(&self.folded).chain(self.windows.range(..slice.before).map(|(_, change)| change))
+    }
+
+    /// Adds the hashes of some partitions.
+    pub(crate) fn add(&self, scan: &mut PairScan, partitions: RangeInclusive<u16>) {
+        let first = *partitions.start();
+        let classes: Vec<usize> =
+            partitions.clone().map(|partition| self.first_class(Partition(partition), scan.peer)).collect();
+        let all = &mut scan.pair.leaves;
+        for change in self.changes(scan.slice) {
             for (class, leaves) in change.leaves.iter().enumerate() {
-                leaves.each(|partition, hash| add(class, partition, hash));
+                leaves.each_in(partitions.clone(), |partition, hash| {
+                    if class >= classes[usize::from(partition.0 - first)] {
+                        all[partition.index()] ^= hash;
+                    }
+                });
             }
-            for leaves in change.tombstones.range(..slice.dropped_before).map(|(_, leaves)| leaves) {
-                leaves.each(|partition, hash| add(self.nodes - 1, partition, hash));
+            // Deletions are for all nodes.
+            for leaves in change.tombstones.range(..scan.slice.dropped_before).map(|(_, leaves)| leaves) {
+                leaves.each_in(partitions.clone(), |partition, hash| all[partition.index()] ^= hash);
             }
         }
-        Some(pair)
     }
 
     /// The least number of nodes, counted from 0, that cells of a partition are for if both nodes hold them.
@@ -260,57 +281,6 @@ fn cell_hash(key_hash: u64, version: Version) -> u64 {
     bytes[8..16].copy_from_slice(&version.timestamp.to_le_bytes());
     bytes[16..].copy_from_slice(&version.node.to_le_bytes());
     xxh3_64(&bytes)
-}
-
-/// The leaves that two nodes compare.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PairLeaves {
-    leaves: Vec<u64>,
-    /// Groups that have leaves at all.
-    touched: [bool; GROUP],
-}
-
-impl PairLeaves {
-    /// A hash for each group of partitions.
-    pub fn groups(&self) -> Vec<u64> {
-        let hash = |leaves: &[u64]| {
-            let bytes: Vec<u8> = leaves.iter().flat_map(|leaf| leaf.to_le_bytes()).collect();
-            xxh3_64(&bytes)
-        };
-        let empty = hash(&[0; GROUP]);
-        let hash_of = |group| if self.touched[usize::from(group)] { hash(self.group(group)) } else { empty };
-        (0..=u8::MAX).map(hash_of).collect()
-    }
-
-    /// The leaves of a group.
-    pub fn group(&self, group: u8) -> &[u64] {
-        &self.leaves[usize::from(group) * GROUP..][..GROUP]
-    }
-
-    /// Which groups differ from a peer's hashes; `None` where these are not as many as there are groups.
-    pub fn differing_groups(&self, theirs: &[u64]) -> Option<Vec<u8>> {
-        let ours = self.groups();
-        let differing =
-            (0..=u8::MAX).filter(|&group| theirs.get(usize::from(group)) != ours.get(usize::from(group)));
-        (theirs.len() == ours.len()).then(|| differing.collect())
-    }
-
-    /// Which partitions of these groups differ from a peer's leaves; `None` where these are too few or too many.
-    pub fn differing_partitions(&self, groups: &[u8], theirs: &[u64]) -> Option<Vec<Partition>> {
-        if theirs.len() != groups.len() * GROUP {
-            return None;
-        }
-        let mut differing = Vec::new();
-        for (&group, theirs) in groups.iter().zip(theirs.chunks(GROUP)) {
-            let pairs = self.group(group).iter().zip(theirs).enumerate();
-            differing.extend(
-                pairs
-                    .filter(|(_, (ours, theirs))| ours != theirs)
-                    .map(|(leaf, _)| Partition(u16::from(group) * GROUP as u16 + leaf as u16)),
-            );
-        }
-        Some(differing)
-    }
 }
 
 #[cfg(test)]

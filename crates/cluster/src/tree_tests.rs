@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::nodes::NodeList;
+use crate::pair::SCAN_LEAVES_MAX;
 
 const MINUTE: u64 = HybridClock::at_wall_ms(2 * WINDOW_MS);
 
@@ -48,7 +49,7 @@ impl Replica {
 fn differing(one: &Replica, other: &Replica, slice: Slice) -> Vec<Partition> {
     let ours = one.tree.pair(other.tree.me, slice).expect("it can be compared");
     let theirs = other.tree.pair(one.tree.me, slice).expect("it can be compared");
-    let groups = ours.differing_groups(&theirs.groups()).expect("as many");
+    let groups = ours.differing_groups(theirs.groups()).expect("as many");
     let leaves: Vec<u64> = groups.iter().flat_map(|&group| theirs.group(group)).copied().collect();
     ours.differing_partitions(&groups, &leaves).expect("as many")
 }
@@ -99,6 +100,67 @@ fn a_comparison_that_is_too_late_is_none() {
     assert!(replica.tree.pair(NodeId(1), slice(earliest - 1)).is_none());
     replica.drop_before(5 * MINUTE);
     assert!(replica.tree.pair(NodeId(1), slice(earliest)).is_none(), "tombstones that are gone");
+}
+
+#[test]
+fn a_step_looks_at_no_more_than_it_may() {
+    let placement = placement(3);
+    let mut replica = Replica::new(&placement, 3, 0);
+    let slice = Slice { before: u64::MAX, dropped_before: u64::MAX };
+    for window in 1..200 {
+        replica.write(window << 40, mark(window * MINUTE, true, 0));
+    }
+    let leaves = replica.tree.leaves_of(slice);
+    assert!(leaves > 200, "{leaves}: each window with deletions is looked at");
+    let mut scan = PairScan::of_all(NodeId(1), slice);
+    let mut steps = 1;
+    while scan.step(&replica.tree).expect("it can be compared") {
+        steps += 1;
+    }
+    assert!(steps * SCAN_LEAVES_MAX >= leaves * PARTITIONS, "{steps} steps for {leaves} leaves a partition");
+}
+
+#[test]
+fn what_is_written_between_two_steps_is_in_no_slice_before_it() {
+    let placement = placement(3);
+    let mut replica = Replica::new(&placement, 3, 0);
+    let hash = |key: u64| key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    for key in 0..20_000 {
+        replica.write(hash(key), mark(MINUTE + key, false, 0));
+    }
+    let slice = Slice { before: 2 * MINUTE, dropped_before: 0 };
+    let expected = replica.tree.pair(NodeId(1), slice).expect("it can be compared");
+    let mut scan = PairScan::of_all(NodeId(1), slice);
+    let mut key = 0;
+    while scan.step(&replica.tree).expect("it can be compared") {
+        // New keys, keys that are replaced, deletions.
+        for _ in 0..50 {
+            key += 1;
+            replica.write(hash(key * 999), mark(2 * MINUTE + key, key.is_multiple_of(2), 0));
+        }
+    }
+    assert!(key > 0, "it took one step");
+    assert_eq!(scan.finish(), expected);
+    // In the middle of a scan, the slice becomes one that cannot be compared any more.
+    let mut scan = PairScan::of_all(NodeId(1), slice);
+    assert_eq!(scan.step(&replica.tree), Some(true));
+    replica.drop_before(MINUTE);
+    assert_eq!(scan.step(&replica.tree), None);
+}
+
+#[test]
+fn some_groups_are_as_in_a_scan_of_all() {
+    let placement = placement(3);
+    let mut replica = Replica::new(&placement, 3, 0);
+    for key in 0..5000_u64 {
+        replica.write(key.wrapping_mul(0x9e37_79b9_7f4a_7c15), mark(MINUTE + key, false, 0));
+    }
+    let whole = replica.tree.pair(NodeId(2), all()).expect("it can be compared");
+    let mut scan = PairScan::of_groups(NodeId(2), all(), vec![3, 200]);
+    while scan.step(&replica.tree).expect("it can be compared") {}
+    let part = scan.finish();
+    assert!([3, 200].iter().all(|&group| part.group(group) == whole.group(group)));
+    assert!(whole.group(3).iter().any(|&leaf| leaf != 0));
 }
 
 #[derive(Debug, Clone)]

@@ -206,7 +206,7 @@ impl Replica {
     pub(crate) fn groups(&self, asker: NodeId, slice: Slice) -> Response<Key> {
         let dropped_before = slice.dropped_before.max(self.tree.dropped_before());
         match self.tree.pair(asker, Slice { dropped_before, ..slice }) {
-            Some(leaves) => Response::Groups { dropped_before, hashes: leaves.groups() },
+            Some(leaves) => Response::Groups { dropped_before, hashes: leaves.groups().to_vec() },
             None => Response::Refused(Refusal::OverCapacity),
         }
     }

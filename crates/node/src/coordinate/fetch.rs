@@ -158,6 +158,9 @@ pub(crate) async fn take_large<S: Store>(
     let mut bytes = 0;
     while let Some((piece, rest)) = pieces.next().await.map_err(refused)? {
         bytes += piece.len() as u64;
+        if let Some(cluster) = &event_loop.node.cluster {
+            cluster.pace.draw_piece(piece.len() as u64).await;
+        }
         upload = upload.write(piece).await.map_err(refused)?;
         pieces = rest;
     }

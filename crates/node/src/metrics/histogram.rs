@@ -47,6 +47,29 @@ impl HistogramSum {
         self.sum_ns += histogram.sum_ns.load(Ordering::Relaxed);
     }
 
+    /// What came after another sum of the same histograms.
+    pub(crate) fn since(&self, before: &HistogramSum) -> HistogramSum {
+        let mut buckets = self.buckets;
+        buckets.iter_mut().zip(&before.buckets).for_each(|(sum, before)| *sum -= before);
+        HistogramSum { buckets, sum_ns: self.sum_ns.wrapping_sub(before.sum_ns) }
+    }
+
+    /// The duration that so many in a hundred do not exceed, as if those of a bucket were spread evenly over it; 0 where
+    /// there are none.
+    pub(crate) fn quantile_ns(&self, percent: u64) -> u64 {
+        let rank = (self.count() * percent).div_ceil(100);
+        let mut below = 0;
+        for (index, &count) in self.buckets.iter().enumerate() {
+            if count > 0 && below + count >= rank {
+                let start = if index == 0 { 0 } else { 1 << (FIRST_BUCKET_BITS + index as u32 - 1) };
+                let end = 1_u64 << (FIRST_BUCKET_BITS + index as u32);
+                return start + (end - start) * (rank - below) / count;
+            }
+            below += count;
+        }
+        0
+    }
+
     pub(crate) fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
@@ -76,6 +99,24 @@ mod tests {
         assert_eq!(bucket((1 << 34) - 1), BUCKETS - 1);
         assert_eq!(bucket(1 << 34), BUCKETS);
         assert_eq!(bucket(u64::MAX), BUCKETS);
+    }
+
+    #[test]
+    fn a_quantile_lies_within_the_bucket_that_has_it() {
+        let histogram = Histogram::default();
+        for _ in 0..98 {
+            histogram.record(1_500);
+        }
+        histogram.record(100_000);
+        histogram.record(1 << 40);
+        let mut sum = HistogramSum::default();
+        sum.add(&histogram);
+        assert_eq!(sum.quantile_ns(98), 2_048);
+        assert_eq!(sum.quantile_ns(49), 1_536);
+        assert_eq!(sum.quantile_ns(99), 1 << 17);
+        assert_eq!(sum.quantile_ns(100), 1 << 35, "the open bucket is as wide as the one before");
+        assert_eq!(sum.since(&sum).quantile_ns(99), 0);
+        assert_eq!(sum.since(&HistogramSum::default()).count(), 100);
     }
 
     #[test]

@@ -10,6 +10,9 @@ use crate::http::Route;
 const STATUSES: [u16; 19] =
     [101, 200, 201, 202, 400, 403, 404, 405, 408, 409, 411, 413, 426, 431, 500, 501, 503, 504, 507];
 
+/// Those of them that a client may have wished for.
+const SUCCESSES: [u16; 4] = [200, 201, 202, 404];
+
 /// What is counted apart: the operations, and what is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
@@ -109,6 +112,14 @@ impl LoopMetrics {
     /// A replica was found stale by a read.
     pub(crate) fn read_repair(&self) {
         add(&self.read_repairs, 1);
+    }
+
+    /// Adds the requests of clients that succeeded, and do not take as long as the client likes.
+    pub(super) fn add_foreground(&self, sum: &mut HistogramSum) {
+        for route in [Route::Get, Route::Head, Route::Put, Route::Delete] {
+            let by_status = STATUSES.iter().zip(&self.requests[Operation::Of(route).index()]);
+            by_status.filter(|(status, _)| SUCCESSES.contains(status)).for_each(|(_, one)| sum.add(one));
+        }
     }
 
     pub(crate) fn connected(&self) {

@@ -2,16 +2,19 @@
 //!
 //! - `histogram`: durations in buckets of powers of two
 //! - `loop_metrics`: the figures of one event loop, written by it alone
+//! - `tail`: how slow the slowest requests are, lately
 //! - `text`: the format of Prometheus
 //! - `report`: what `/metrics` answers
 
 mod histogram;
 mod loop_metrics;
 mod report;
+mod tail;
 mod text;
 
 pub(crate) use loop_metrics::{LoopMetrics, Operation};
 pub(crate) use report::report;
+pub(crate) use tail::Tail;
 
 use std::sync::Arc;
 

@@ -13,6 +13,7 @@ use super::exchange::ExchangeView;
 use super::hints::HintKeeper;
 use super::kept::Kept;
 use super::limits::{Membership, PeerLimits};
+use super::pace::Pace;
 use super::settled::Settled;
 use super::settler::Settler;
 use super::wire::{Hello, PROTOCOL_VERSION};
@@ -31,6 +32,7 @@ pub(crate) struct Cluster {
     pub(crate) settled: OnceLock<Arc<Settled>>,
     settler: OnceLock<Settler>,
     pub(crate) exchange: ExchangeView,
+    pub(crate) pace: Pace,
 }
 
 /// What a node knows about a peer.
@@ -94,6 +96,7 @@ impl Cluster {
             settled: OnceLock::new(),
             settler: OnceLock::new(),
             exchange: ExchangeView::default(),
+            pace: Pace::default(),
         }
     }
 

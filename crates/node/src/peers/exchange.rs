@@ -28,10 +28,6 @@ use crate::store::{self, CellValue, LocalStore, Lookup, Store};
 const STATEMENT_EVERY_MS: u64 = 500;
 /// The same, while this node has to hear whether it lost anything.
 const IMPATIENT_EVERY_MS: u64 = 50;
-/// Cells that are taken over in a second, so that the foreground hardly notices.
-const CELLS_PER_SECOND_MAX: u64 = 20_000;
-/// Their bytes.
-const BYTES_PER_SECOND_MAX: u64 = 64 << 20;
 
 /// Progress, for people.
 #[derive(Debug, Default)]
@@ -146,7 +142,7 @@ async fn repair<S: Store>(
     let mut trouble = Vec::new();
     for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {
         let link = peers.link(peer.id);
-        let puller = Puller { cluster, event_loop, settled, store, link, paced: Pace::default() };
+        let puller = Puller { cluster, event_loop, settled, store, link };
         if let Err(why) = puller.pull(peer.id, u64::MAX).await {
             trouble.push(format!("{}: {why}", peer.url));
         }
@@ -164,14 +160,7 @@ async fn make<S: Store>(
     let view = &peers.cluster.exchange;
     view.peers_left.store(pass.peers.len() as u64, Ordering::Relaxed);
     for &peer in &pass.peers {
-        let puller = Puller {
-            cluster: &peers.cluster,
-            event_loop,
-            settled,
-            store,
-            link: peers.link(peer),
-            paced: Pace::default(),
-        };
+        let puller = Puller { cluster: &peers.cluster, event_loop, settled, store, link: peers.link(peer) };
         match puller.pull(peer, pass.before).await {
             Ok(()) => {
                 settled.pulled(pass.number, peer);
@@ -196,11 +185,10 @@ struct Puller<'p, S: Store> {
     settled: &'p Arc<Settled>,
     store: &'p Rc<S::Local>,
     link: &'p Rc<PeerLink>,
-    paced: Pace,
 }
 
 impl<S: Store> Puller<'_, S> {
-    async fn pull(mut self, peer: NodeId, before: u64) -> Result<(), String> {
+    async fn pull(self, peer: NodeId, before: u64) -> Result<(), String> {
         let (send, mut events) = mpsc::unbounded_channel();
         let mut steps = VecDeque::new();
         let too_late = || "the tree is not whole".to_owned();
@@ -211,6 +199,12 @@ impl<S: Store> Puller<'_, S> {
             while let Some(step) = steps.pop_front() {
                 match step {
                     PullStep::Ask(number, asked) => self.ask(&send, number, asked),
+                    PullStep::Compare => {
+                        // Everything else has its turn before.
+                        tokio::task::yield_now().await;
+                        let step = |step| steps.push_back(step);
+                        self.settled.with_tree(|tree| pull.compare(tree, step)).ok_or_else(too_late)?;
+                    }
                     PullStep::Look(key) => self.look(&send, key),
                     PullStep::Apply(key, cell) => self.apply(&send, key, cell).await,
                     PullStep::Done => return Ok(()),
@@ -280,13 +274,13 @@ impl<S: Store> Puller<'_, S> {
         });
     }
 
-    async fn apply(&mut self, send: &mpsc::UnboundedSender<Event>, key: Held, cell: Cell<Held>) {
+    async fn apply(&self, send: &mpsc::UnboundedSender<Event>, key: Held, cell: Cell<Held>) {
         let key = bytes_of(key);
         let bytes = match &cell.content {
             Content::Value(Held::Bytes(value)) => value.len() as u64,
             _ => 0,
         };
-        self.paced.wait(bytes).await;
+        self.cluster.pace.draw_cell(bytes).await;
         let (event_loop, store) = (Rc::clone(self.event_loop), Rc::clone(self.store));
         let (link, send) = (Rc::clone(self.link), send.clone());
         tokio::task::spawn_local(async move {
@@ -353,31 +347,4 @@ fn response(answer: Answer) -> Option<Response<Held>> {
         Answer::Refused(refusal) => Response::Refused(refusal),
         _ => return None,
     })
-}
-
-/// Keeps a pull below its rates.
-struct Pace {
-    began: tokio::time::Instant,
-    cells: u64,
-    bytes: u64,
-}
-
-impl Default for Pace {
-    fn default() -> Pace {
-        Pace { began: tokio::time::Instant::now(), cells: 0, bytes: 0 }
-    }
-}
-
-impl Pace {
-    async fn wait(&mut self, bytes: u64) {
-        self.cells += 1;
-        self.bytes += bytes;
-        let by_cells = self.cells * 1_000_000 / CELLS_PER_SECOND_MAX;
-        let by_bytes = self.bytes * 1_000_000 / BYTES_PER_SECOND_MAX;
-        let due = self.began + Duration::from_micros(by_cells.max(by_bytes));
-        // Timers are no finer; short waits add up to one that is.
-        if due.saturating_duration_since(tokio::time::Instant::now()) > Duration::from_millis(1) {
-            tokio::time::sleep_until(due).await;
-        }
-    }
 }

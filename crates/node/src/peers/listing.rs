@@ -62,10 +62,12 @@ impl Listing {
             while let Some(record) = take_record(&mut bytes).map_err(damaged)? {
                 self.look_at(cluster, record);
                 if self.is_full() {
+                    cluster.pace.draw_page(self.entries.len(), self.scanned).await;
                     return Ok(Answer::List { entries: self.entries, next: self.last });
                 }
             }
         }
+        cluster.pace.draw_page(self.entries.len(), self.scanned).await;
         Ok(Answer::List { entries: self.entries, next: None })
     }
 

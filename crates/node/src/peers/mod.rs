@@ -9,6 +9,7 @@
 //! - `session`: a connection that a peer made; `replica`: what is done for it
 //! - `settled`, `settler`, `durable`: what nodes say to each other about time, and keep on disk
 //! - `exchange`: anti-entropy; `listing`: what a peer is told of what there is here
+//! - `pace`: how much of the node all of that may take
 //! - `hints`: writes that are kept for peers that are away
 //! - `report`: what `/v0/cluster` says; `samples`: what `/metrics` does
 //! - `error`: why a peer did not answer
@@ -24,6 +25,7 @@ mod kept;
 mod limits;
 mod link;
 mod listing;
+mod pace;
 #[expect(clippy::module_inception, reason = "peers are what it is about")]
 mod peers;
 pub(crate) mod replica;
@@ -44,6 +46,7 @@ pub(crate) use error::PeerError;
 pub(crate) use exchange::exchange;
 pub(crate) use hints::deliver;
 pub(crate) use link::{PeerLink, Waiter};
+pub(crate) use pace::follow;
 pub(crate) use peers::{Expires, Peers};
 pub(crate) use report::report;
 pub(crate) use session::serve;

@@ -36,7 +36,13 @@ fn settled(cluster: &Cluster) -> Value {
 fn repair(cluster: &Cluster) -> Value {
     let view = &cluster.exchange;
     let figure = |of: &std::sync::atomic::AtomicU64| of.load(Ordering::Relaxed);
+    let rate = cluster.pace.rate();
+    let (tail_us, base_us) = cluster.pace.tails_us();
     json!({
+        "cells_per_second_max": rate.cells_per_second,
+        "bytes_per_second_max": rate.bytes_per_second,
+        "foreground_tail_us": tail_us,
+        "foreground_base_us": base_us,
         "wanted": figure(&view.wanted),
         "repaired": figure(&view.repaired),
         "trouble": *view.trouble.lock(),

@@ -48,6 +48,38 @@ impl Cluster {
             kind: Gauge,
             value: labelled(&|peer| peer.clock_offset_ms().unwrap_or_default() as f64 / 1e3),
         };
-        samples.chain([clock]).collect()
+        samples.chain([clock]).chain(self.repair_samples()).collect()
+    }
+
+    fn repair_samples(&self) -> [Sample; 4] {
+        use SampleKind::{Counter, Gauge};
+        let number = |name, help, kind, value| Sample { name, help, kind, value: SampleValue::Number(value) };
+        let (tail_us, base_us) = self.pace.tails_us();
+        [
+            number(
+                "ladoga_repair_cells_total",
+                "Cells taken over from peers by anti-entropy.",
+                Counter,
+                self.exchange.applied_total.load(Ordering::Relaxed) as f64,
+            ),
+            number(
+                "ladoga_repair_cells_per_second_max",
+                "Cells that repair may take over in a second, as the foreground is.",
+                Gauge,
+                self.pace.rate().cells_per_second as f64,
+            ),
+            number(
+                "ladoga_foreground_tail_seconds",
+                "How long the slowest in a hundred requests took lately.",
+                Gauge,
+                tail_us as f64 / 1e6,
+            ),
+            number(
+                "ladoga_foreground_tail_base_seconds",
+                "The same while hardly anything was repaired.",
+                Gauge,
+                base_us as f64 / 1e6,
+            ),
+        ]
     }
 }

@@ -38,6 +38,8 @@ pub(super) struct Session<S: Store> {
     output: RefCell<BytesMut>,
     in_flight: Cell<usize>,
     has_spoken: Cell<bool>,
+    /// Whether the tree is being compared for this peer.
+    compares: Cell<bool>,
     task: RefCell<Option<Waker>>,
     streams: RefCell<HashMap<u32, Stream>>,
     pub(super) uploads: RefCell<HashMap<u32, Uploading<S>>>,
@@ -68,6 +70,7 @@ pub(crate) async fn serve<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Lin
         output: RefCell::default(),
         in_flight: Cell::new(0),
         has_spoken: Cell::new(false),
+        compares: Cell::new(false),
         task: RefCell::new(None),
         streams: RefCell::default(),
         uploads: RefCell::default(),
@@ -203,28 +206,36 @@ impl<S: Store> Session<S> {
     }
 
     /// Tells what is settled here, or what there is, as hashes.
-    fn compare(&self, number: u32, request: Request) {
+    fn compare(self: &Rc<Self>, number: u32, request: Request) {
         let (Some(peer), Some(settled)) = (self.peer_id(), self.cluster.settled.get()) else {
             return self.answer(number, &Answer::Refused(Refusal::Rebuilding));
         };
-        let answer = match request {
-            Request::Statement(theirs) => {
-                replica::observe(&self.event_loop, theirs.clock);
-                settled.heard(peer, theirs);
-                let wall_ms = self.event_loop.core.clock.wall_ms();
-                Answer::Statement(settled.statement(self.event_loop.node.versions.next(wall_ms)))
-            }
-            Request::Groups(slice) => listing::hashes(
-                settled
+        if let Request::Statement(theirs) = request {
+            replica::observe(&self.event_loop, theirs.clock);
+            settled.heard(peer, theirs);
+            let wall_ms = self.event_loop.core.clock.wall_ms();
+            let statement = settled.statement(self.event_loop.node.versions.next(wall_ms));
+            return self.answer(number, &Answer::Statement(statement));
+        }
+        // A peer compares one thing at a time, and each takes half a megabyte meanwhile.
+        if self.compares.replace(true) {
+            return self.answer(number, &Answer::Refused(Refusal::OverCapacity));
+        }
+        let (session, settled) = (Rc::clone(self), Arc::clone(settled));
+        self.answer_later(number, async move {
+            let found = match request {
+                Request::Groups(slice) => settled
                     .groups(peer, slice)
+                    .await
                     .map(|(dropped_before, hashes)| Answer::Groups { dropped_before, hashes }),
-            ),
-            Request::Leaves { slice, groups } => {
-                listing::hashes(settled.leaves(peer, slice, &groups).map(Answer::Leaves))
-            }
-            _ => unreachable!("the caller sees to it"),
-        };
-        self.answer(number, &answer);
+                Request::Leaves { slice, groups } => {
+                    settled.leaves(peer, slice, &groups).await.map(Answer::Leaves)
+                }
+                _ => unreachable!("the caller sees to it"),
+            };
+            session.compares.set(false);
+            listing::hashes(found)
+        });
     }
 
     /// Answers a request.

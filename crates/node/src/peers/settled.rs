@@ -2,7 +2,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ladoga_cluster::{
-    Durable, HashTree, NodeId, Origin, Pass, Placement, Refusal, Settlement, Slice, Statement,
+    Durable, HashTree, NodeId, Origin, PairLeaves, PairScan, Pass, Placement, Refusal, Settlement, Slice,
+    Statement,
 };
 use ladoga_model::Version;
 use parking_lot::Mutex;
@@ -183,20 +184,24 @@ impl Settled {
     }
 
     /// The hashes that a peer asked for.
-    pub(crate) fn groups(&self, peer: NodeId, slice: Slice) -> Option<(u64, Vec<u64>)> {
-        self.with_tree(|tree| {
-            let dropped_before = slice.dropped_before.max(tree.dropped_before());
-            let pair = tree.pair(peer, Slice { dropped_before, ..slice })?;
-            Some((dropped_before, pair.groups()))
-        })?
+    pub(crate) async fn groups(&self, peer: NodeId, slice: Slice) -> Option<(u64, Vec<u64>)> {
+        let dropped_before = self.with_tree(|tree| slice.dropped_before.max(tree.dropped_before()))?;
+        let pair = self.scan(PairScan::of_all(peer, Slice { dropped_before, ..slice })).await?;
+        Some((dropped_before, pair.groups().to_vec()))
     }
 
     /// The leaves that a peer asked for.
-    pub(crate) fn leaves(&self, peer: NodeId, slice: Slice, groups: &[u8]) -> Option<Vec<u64>> {
-        self.with_tree(|tree| {
-            let pair = tree.pair(peer, slice)?;
-            Some(groups.iter().flat_map(|&group| pair.group(group).to_vec()).collect())
-        })?
+    pub(crate) async fn leaves(&self, peer: NodeId, slice: Slice, groups: &[u8]) -> Option<Vec<u64>> {
+        let pair = self.scan(PairScan::of_groups(peer, slice, groups.to_vec())).await?;
+        Some(groups.iter().flat_map(|&group| pair.group(group)).copied().collect())
+    }
+
+    /// Lets everything else have its turn between two steps: requests, and the writes that wait for the tree.
+    async fn scan(&self, mut scan: PairScan) -> Option<PairLeaves> {
+        while self.with_tree(|tree| scan.step(tree))?? {
+            tokio::task::yield_now().await;
+        }
+        Some(scan.finish())
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {

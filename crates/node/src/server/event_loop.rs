@@ -191,6 +191,7 @@ impl<S: Store> EventLoop<S> {
         if self.index == 0 {
             tokio::task::spawn_local(crate::peers::deliver(Rc::clone(&self)));
             tokio::task::spawn_local(crate::peers::exchange(Rc::clone(&self)));
+            tokio::task::spawn_local(crate::peers::follow(Rc::clone(&self)));
         }
         // The sender lives as long as the node; without one there is nobody to serve for.
         let _ = stage.wait_for(|stage| *stage != Stage::Running).await;

@@ -39,6 +39,8 @@ pub(crate) enum Timer {
     Deadline(u64, u32),
     /// Of a request to a peer.
     Unanswered(u64),
+    /// Of a pull whose tree is to be compared further.
+    Compare(u64),
 }
 
 /// Why a peer was asked.
@@ -359,6 +361,7 @@ impl Process {
         match timer {
             Timer::Tick => self.tick(),
             Timer::Deadline(number, attempt) => self.deadline(number, attempt),
+            Timer::Compare(pull) => self.compare(pull),
             Timer::Unanswered(number) => self.answered(self.replica.me, number, Err(Failure::TimedOut)),
         }
     }

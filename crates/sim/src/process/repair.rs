@@ -6,9 +6,13 @@ use ladoga_cluster::{
     Cell, Failure, Hint, HintStep, NodeId, Origin, Pull, PullFailure, PullStep, Refusal, Request, Response,
 };
 
-use super::{Asked, Process, Pulling};
+use super::{Asked, Effect, Process, Pulling, Timer};
 use crate::checker::Key;
 use crate::keep::KeptHint;
+
+/// Steps in which a tree is compared, before something else may happen; and what passes until the next ones.
+const COMPARISONS_AT_ONCE: usize = 16;
+const COMPARE_MS: u64 = 1;
 
 impl Process {
     pub(super) fn recover_hints(&mut self) -> Result<(), String> {
@@ -119,6 +123,10 @@ impl Process {
             let Some(Pulling { id, pass, pull }) = self.pulling.as_mut() else { return };
             let (id, pass, peer) = (*id, *pass, pull.peer());
             match step {
+                // The rest of the tree another time, so that writes come between.
+                PullStep::Compare => {
+                    self.effects.push(Effect::Timer(COMPARE_MS, Timer::Compare(id)));
+                }
                 PullStep::Ask(number, request) => self.ask(peer, request, Asked::Pull { pull: id, number }),
                 PullStep::Look(key) => match self.replica.get(&key) {
                     Ok(found) => {
@@ -145,6 +153,19 @@ impl Process {
                 }
             }
         }
+    }
+
+    /// Parts of the tree are compared.
+    pub(super) fn compare(&mut self, id: u64) {
+        let Some(pulling) = self.pulling.as_mut().filter(|pulling| pulling.id == id) else { return };
+        let mut steps = VecDeque::from([PullStep::Compare]);
+        for _ in 0..COMPARISONS_AT_ONCE {
+            if steps.pop_front_if(|step| *step == PullStep::Compare).is_none() {
+                break;
+            }
+            pulling.pull.compare(&self.replica.tree, |step| steps.push_back(step));
+        }
+        self.execute_pull(steps);
     }
 
     fn apply_pulled(&mut self, key: &Key, cell: &Cell<Vec<u8>>) -> Result<(), Refusal> {

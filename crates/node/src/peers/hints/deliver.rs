@@ -29,6 +29,14 @@ pub(crate) async fn deliver<S: Store>(event_loop: Rc<EventLoop<S>>) {
     let delivering = Rc::clone(&event_loop);
     tokio::task::spawn_local(async move {
         while let Some(delivery) = deliveries.recv().await {
+            let bytes = match &delivery.record.cell.content {
+                Content::Value(PeerValue::Inline(value)) => value.len() as u64,
+                // Sent in pieces, or nothing at all.
+                _ => 0,
+            };
+            if let Some(cluster) = &delivering.node.cluster {
+                cluster.pace.draw_cell(bytes).await;
+            }
             tokio::task::spawn_local(deliver_one(Rc::clone(&delivering), delivery));
         }
     });

@@ -1,0 +1,160 @@
+//! How fast a node repairs itself: as fast as its clients do not notice.
+//!
+//! ```text
+//! calls := new (observe)*        one at the end of each interval of INTERVAL_MS
+//! ```
+//!
+//! The tail of the foreground while it is repaired is compared with what it is while hardly anything is: as long as it is
+//! not longer, the rate rises by a little from interval to interval; where it is, the rate is halved (Chiu and Jain:
+//! "Analysis of the Increase and Decrease Algorithms", 1989). What the tail is without repair changes with the load, so it
+//! is looked at again and again, for a moment in which the rate is the lowest. That one is never undercut: a repair that
+//! clients could stop would leave them with one copy less for as long as they are busy.
+
+/// How long an interval is.
+pub const PACE_INTERVAL_MS: u64 = 250;
+/// Cells that are taken over in a second where nobody minds.
+pub const PACE_CELLS_PER_SECOND_MAX: u64 = 40_000;
+/// Their bytes.
+pub const PACE_BYTES_PER_SECOND_MAX: u64 = 128 << 20;
+
+/// Levels are parts of the highest rate, in a thousand.
+const LEVEL_MAX: u64 = 1000;
+/// What repair has whatever the foreground does: 2,000 cells a second, so a million in under nine minutes.
+const LEVEL_MIN: u64 = 50;
+/// What is added in an interval that went well: five seconds from the lowest to the highest.
+const LEVEL_STEP: u64 = 50;
+
+/// Requests by which a tail can be told.
+const REQUESTS_MIN: u64 = 50;
+/// For how many intervals it is waited for as many.
+const INTERVALS_MAX: u32 = 8;
+/// By how much a tail may be longer than the base line: half of it, and as much as a timer is late.
+const TOLERANCE_PERCENT: u64 = 50;
+const TOLERANCE_US: u64 = 500;
+/// How often the base line is looked at while there is repair, in observations; and for how many.
+const PROBE_EVERY: u32 = 32;
+/// The first still has what was under way before.
+const PROBE_LASTS: u32 = 2;
+/// The weight of what was seen last in the base line, as a divisor.
+const BASE_WEIGHT: u64 = 4;
+
+/// What clients saw of the node since the last observation that was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Foreground {
+    /// How many requests were answered.
+    pub requests: u64,
+    /// How long the slowest in a hundred of them took, in microseconds.
+    pub tail_us: u64,
+}
+
+/// How much may be taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PaceRate {
+    /// Cells in a second.
+    pub cells_per_second: u64,
+    /// Bytes of values in a second.
+    pub bytes_per_second: u64,
+}
+
+/// Follows the foreground's tail, and says how much repair may take.
+#[derive(Debug, Clone)]
+pub struct Pacer {
+    level: u64,
+    /// The tail while there is hardly any repair; none before it was seen.
+    base_us: Option<u64>,
+    /// Intervals that the observation under way has lasted for.
+    waited: u32,
+    /// Observations until the rate is the lowest again, in order to see the base line.
+    until_probe: u32,
+    /// Those for which it still is.
+    probing: u32,
+}
+
+impl Default for Pacer {
+    fn default() -> Pacer {
+        Pacer::new()
+    }
+}
+
+impl Pacer {
+    /// Begins by looking at the base line.
+    pub const fn new() -> Pacer {
+        Pacer { level: LEVEL_MIN, base_us: None, waited: 0, until_probe: PROBE_EVERY, probing: PROBE_LASTS }
+    }
+
+    /// An interval is over, in which something was repaired or not. Answers whether the observation was used: one that
+    /// has too few requests goes on for another interval.
+    pub fn observe(&mut self, repaired: bool, seen: Foreground) -> bool {
+        self.waited += 1;
+        if seen.requests == 0 && self.waited < INTERVALS_MAX {
+            // Nobody is there who could be disturbed.
+            self.level = (self.level * 2).min(LEVEL_MAX);
+            (self.probing, self.until_probe) = (0, PROBE_EVERY);
+            return false;
+        }
+        if seen.requests < REQUESTS_MIN && self.waited < INTERVALS_MAX {
+            return false;
+        }
+        self.waited = 0;
+        if seen.requests > 0 {
+            self.judge(repaired, seen.tail_us);
+        }
+        true
+    }
+
+    /// How much may be taken over now.
+    pub const fn rate(&self) -> PaceRate {
+        let level = if self.probing > 0 { LEVEL_MIN } else { self.level };
+        PaceRate {
+            cells_per_second: PACE_CELLS_PER_SECOND_MAX * level / LEVEL_MAX,
+            bytes_per_second: PACE_BYTES_PER_SECOND_MAX * level / LEVEL_MAX,
+        }
+    }
+
+    /// How long the slowest in a hundred requests take while there is hardly any repair, in microseconds.
+    pub const fn base_us(&self) -> Option<u64> {
+        self.base_us
+    }
+
+    fn judge(&mut self, repaired: bool, tail_us: u64) {
+        if !repaired {
+            // Whatever makes it long, it is no repair.
+            self.learn(tail_us);
+            self.level = (self.level + LEVEL_STEP).min(LEVEL_MAX);
+            (self.probing, self.until_probe) = (0, PROBE_EVERY);
+            return;
+        }
+        if self.probing > 0 {
+            self.probing -= 1;
+            if self.probing == 0 {
+                self.learn(tail_us);
+                self.until_probe = PROBE_EVERY;
+            }
+            return;
+        }
+        self.until_probe -= 1;
+        if self.until_probe == 0 || self.base_us.is_none() {
+            self.probing = PROBE_LASTS;
+        }
+        self.level = if tail_us > self.limit_us() {
+            (self.level / 2).max(LEVEL_MIN)
+        } else {
+            (self.level + LEVEL_STEP).min(LEVEL_MAX)
+        };
+    }
+
+    fn limit_us(&self) -> u64 {
+        let base_us = self.base_us.unwrap_or(0);
+        base_us.saturating_add(base_us.saturating_mul(TOLERANCE_PERCENT) / 100).saturating_add(TOLERANCE_US)
+    }
+
+    fn learn(&mut self, tail_us: u64) {
+        self.base_us = Some(
+            self.base_us.map_or(tail_us, |base_us| base_us - base_us / BASE_WEIGHT + tail_us / BASE_WEIGHT),
+        );
+    }
+}
+
+#[cfg(test)]
+#[path = "pace_tests.rs"]
+mod tests;

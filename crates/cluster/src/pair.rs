@@ -1,0 +1,132 @@
+//! The leaves that two nodes compare, put together in small steps.
+//!
+//! ```text
+//! calls := of_all|of_groups step* finish       a step for as long as there is more, with anything else between two
+//! ```
+//!
+//! A node may write between two steps. Each leaf is of one moment, and those of a partition that was looked at before the
+//! write are as if it had come later: a write can be in the way of what is compared only where it is older than the
+//! slice, which only repairs are, and what they bring is compared again in the next pass.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::messages::Slice;
+use crate::nodes::NodeId;
+use crate::placement::{PARTITIONS, Partition};
+use crate::tree::HashTree;
+
+/// Partitions of a group, and groups.
+pub(crate) const GROUP: usize = 256;
+const _: () = assert!(GROUP * GROUP == PARTITIONS);
+/// Leaves that a step looks at: some tens of microseconds.
+pub const SCAN_LEAVES_MAX: usize = 16_384;
+
+/// The leaves that two nodes compare, as far as they are put together.
+#[derive(Debug)]
+pub struct PairScan {
+    pub(crate) peer: NodeId,
+    pub(crate) slice: Slice,
+    pub(crate) pair: PairLeaves,
+    /// The groups that are to be looked at, and which of them is.
+    groups: Vec<u8>,
+    at: usize,
+    /// How many of its partitions have been.
+    done: usize,
+}
+
+impl PairScan {
+    /// Of all partitions.
+    pub fn of_all(peer: NodeId, slice: Slice) -> PairScan {
+        PairScan::of_groups(peer, slice, (0..=u8::MAX).collect())
+    }
+
+    /// Of the partitions of some groups.
+    pub fn of_groups(peer: NodeId, slice: Slice, groups: Vec<u8>) -> PairScan {
+        let pair = PairLeaves { leaves: vec![0; PARTITIONS], hashes: vec![0; GROUP] };
+        PairScan { peer, slice, pair, groups, at: 0, done: 0 }
+    }
+
+    /// Looks at [`SCAN_LEAVES_MAX`] leaves or fewer. Answers whether there are more; `None` where it is too late for the
+    /// slice, or it has tombstones that are left out of the tree.
+    pub fn step(&mut self, tree: &HashTree) -> Option<bool> {
+        if !tree.has(self.slice) {
+            return None;
+        }
+        let mut left = (SCAN_LEAVES_MAX / tree.leaves_of(self.slice)).max(1);
+        while left > 0
+            && let Some(&group) = self.groups.get(self.at)
+        {
+            let count = left.min(GROUP - self.done);
+            let first = u16::from(group) * GROUP as u16 + self.done as u16;
+            tree.add(self, first..=first + (count - 1) as u16);
+            left -= count;
+            self.done += count;
+            if self.done == GROUP {
+                self.pair.hashes[usize::from(group)] = hash(self.pair.group(group));
+                (self.at, self.done) = (self.at + 1, 0);
+            }
+        }
+        Some(self.at < self.groups.len())
+    }
+
+    /// All of them.
+    ///
+    /// # Panics
+    /// Where the last step said that there are more.
+    pub fn finish(self) -> PairLeaves {
+        assert_eq!(self.at, self.groups.len(), "there are more to look at");
+        self.pair
+    }
+}
+
+fn hash(leaves: &[u64]) -> u64 {
+    let mut bytes = [0; GROUP * size_of::<u64>()];
+    for (bytes, leaf) in bytes.chunks_exact_mut(size_of::<u64>()).zip(leaves) {
+        bytes.copy_from_slice(&leaf.to_le_bytes());
+    }
+    xxh3_64(&bytes)
+}
+
+/// The leaves that two nodes compare.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PairLeaves {
+    pub(crate) leaves: Vec<u64>,
+    /// By group.
+    hashes: Vec<u64>,
+}
+
+impl PairLeaves {
+    /// A hash for each group of partitions.
+    pub fn groups(&self) -> &[u64] {
+        &self.hashes
+    }
+
+    /// The leaves of a group.
+    pub fn group(&self, group: u8) -> &[u64] {
+        &self.leaves[usize::from(group) * GROUP..][..GROUP]
+    }
+
+    /// Which groups differ from a peer's hashes; `None` where these are not as many as there are groups.
+    pub fn differing_groups(&self, theirs: &[u64]) -> Option<Vec<u8>> {
+        let pairs = (0..=u8::MAX).zip(self.hashes.iter().zip(theirs));
+        let differing = pairs.filter(|(_, (ours, theirs))| ours != theirs).map(|(group, _)| group);
+        (theirs.len() == self.hashes.len()).then(|| differing.collect())
+    }
+
+    /// Which partitions of these groups differ from a peer's leaves; `None` where these are too few or too many.
+    pub fn differing_partitions(&self, groups: &[u8], theirs: &[u64]) -> Option<Vec<Partition>> {
+        if theirs.len() != groups.len() * GROUP {
+            return None;
+        }
+        let mut differing = Vec::new();
+        for (&group, theirs) in groups.iter().zip(theirs.chunks(GROUP)) {
+            let pairs = self.group(group).iter().zip(theirs).enumerate();
+            differing.extend(
+                pairs
+                    .filter(|(_, (ours, theirs))| ours != theirs)
+                    .map(|(leaf, _)| Partition(u16::from(group) * GROUP as u16 + leaf as u16)),
+            );
+        }
+        Some(differing)
+    }
+}

@@ -1,0 +1,143 @@
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ladoga_cluster::{Foreground, PACE_INTERVAL_MS, PaceRate, Pacer};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::metrics::Tail;
+use crate::server::EventLoop;
+use crate::store::Store;
+
+/// How long may be saved up while nothing is repaired, in microseconds: timers are no finer.
+const SAVED_US_MAX: u64 = 1_000;
+/// Records that are looked at for a list count as one that is taken over.
+const LOOKS_PER_CELL: u64 = 16;
+
+/// What repair may take from the node: one account for all of its event loops.
+///
+/// Cells that are taken over from peers are drawn from it, hints that are delivered, and pages of keys that peers ask
+/// for: a node that serves the repair of another is in the way of its own clients, too.
+pub(crate) struct Pace {
+    rate: Mutex<PaceRate>,
+    account: Mutex<Account>,
+    /// Cells that were drawn.
+    drawn: AtomicU64,
+    tail_us: AtomicU64,
+    base_us: AtomicU64,
+}
+
+struct Account {
+    began: Instant,
+    /// When what was drawn so far is paid for.
+    free_at_us: u64,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace {
+            rate: Mutex::new(Pacer::new().rate()),
+            account: Mutex::new(Account { began: Instant::now(), free_at_us: 0 }),
+            drawn: AtomicU64::new(0),
+            tail_us: AtomicU64::new(0),
+            base_us: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Pace {
+    /// Draws a cell with a value of so many bytes, and waits until what was drawn before is paid for.
+    pub(crate) async fn draw_cell(&self, bytes: u64) {
+        self.draw(1, bytes).await;
+    }
+
+    /// The same for a page of a list, for which so many records were looked at.
+    pub(crate) async fn draw_page(&self, entries: usize, looked_at: usize) {
+        self.draw((entries as u64).max(looked_at as u64 / LOOKS_PER_CELL), 0).await;
+    }
+
+    /// The same for a piece of a value that does not fit into memory.
+    pub(crate) async fn draw_piece(&self, bytes: u64) {
+        self.draw(0, bytes).await;
+    }
+
+    async fn draw(&self, cells: u64, bytes: u64) {
+        let due = self.pay(cells, bytes);
+        // Short waits add up to one that a timer can do.
+        if due.saturating_duration_since(Instant::now()) > Duration::from_micros(SAVED_US_MAX) {
+            tokio::time::sleep_until(due).await;
+        }
+    }
+
+    /// When it is this one's turn.
+    fn pay(&self, cells: u64, bytes: u64) -> Instant {
+        self.drawn.fetch_add(cells.max(1), Ordering::Relaxed);
+        let PaceRate { cells_per_second, bytes_per_second } = *self.rate.lock();
+        let cost_us = (cells * 1_000_000 / cells_per_second).max(bytes * 1_000_000 / bytes_per_second);
+        let mut account = self.account.lock();
+        let now_us = account.began.elapsed().as_micros() as u64;
+        let due_us = account.free_at_us.max(now_us.saturating_sub(SAVED_US_MAX));
+        account.free_at_us = due_us + cost_us;
+        account.began + Duration::from_micros(due_us)
+    }
+
+    /// How much may be drawn now.
+    pub(crate) fn rate(&self) -> PaceRate {
+        *self.rate.lock()
+    }
+
+    /// The foreground's tail as it was last seen, and as it is without repair, in microseconds; 0 where it never was.
+    pub(crate) fn tails_us(&self) -> (u64, u64) {
+        (self.tail_us.load(Ordering::Relaxed), self.base_us.load(Ordering::Relaxed))
+    }
+}
+
+/// Has the pace follow the foreground, as long as the event loop runs. On one loop of a node.
+pub(crate) async fn follow<S: Store>(event_loop: Rc<EventLoop<S>>) {
+    let Some(cluster) = &event_loop.node.cluster else { return };
+    let pace = &cluster.pace;
+    let mut pacer = Pacer::new();
+    let mut tail = Tail::default();
+    let mut drawn = 0;
+    let mut ticks = tokio::time::interval(Duration::from_millis(PACE_INTERVAL_MS));
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let drawn_now = pace.drawn.load(Ordering::Relaxed);
+        let (requests, tail_us) = tail.look(&event_loop.node.metrics);
+        if pacer.observe(drawn_now > drawn, Foreground { requests, tail_us }) {
+            tail.begin_anew();
+            drawn = drawn_now;
+            if requests > 0 {
+                pace.tail_us.store(tail_us, Ordering::Relaxed);
+            }
+        }
+        pace.base_us.store(pacer.base_us().unwrap_or(0), Ordering::Relaxed);
+        *pace.rate.lock() = pacer.rate();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_drawn_by_all_is_paid_for_one_after_another() {
+        let pace = Pace::default();
+        let PaceRate { cells_per_second, bytes_per_second } = pace.rate();
+        let first = pace.pay(cells_per_second, 0);
+        let second = pace.pay(1, bytes_per_second * 2);
+        let third = pace.pay(1, 0);
+        assert_eq!(second - first, Duration::from_secs(1));
+        assert_eq!(third - second, Duration::from_secs(2), "bytes cost where they are more");
+    }
+
+    #[test]
+    fn nothing_is_saved_up_while_nothing_is_repaired() {
+        let pace = Pace::default();
+        pace.account.lock().began -= Duration::from_secs(100);
+        let before = Instant::now();
+        assert!(pace.pay(1, 0) + Duration::from_micros(SAVED_US_MAX) >= before);
+    }
+}

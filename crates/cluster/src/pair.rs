@@ -18,6 +18,7 @@ use crate::tree::HashTree;
 /// Partitions of a group, and groups.
 pub(crate) const GROUP: usize = 256;
 const _: () = assert!(GROUP * GROUP == PARTITIONS);
+const EMPTY: [u64; GROUP] = [0; GROUP];
 /// Leaves that a step looks at: some tens of microseconds.
 pub const SCAN_LEAVES_MAX: usize = 16_384;
 
@@ -32,6 +33,8 @@ pub struct PairScan {
     at: usize,
     /// How many of its partitions have been.
     done: usize,
+    /// Most groups of a small store are.
+    hash_of_empty: u64,
 }
 
 impl PairScan {
@@ -43,7 +46,7 @@ impl PairScan {
     /// Of the partitions of some groups.
     pub fn of_groups(peer: NodeId, slice: Slice, groups: Vec<u8>) -> PairScan {
         let pair = PairLeaves { leaves: vec![0; PARTITIONS], hashes: vec![0; GROUP] };
-        PairScan { peer, slice, pair, groups, at: 0, done: 0 }
+        PairScan { peer, slice, pair, groups, at: 0, done: 0, hash_of_empty: hash(&EMPTY) }
     }
 
     /// Looks at [`SCAN_LEAVES_MAX`] leaves or fewer. Answers whether there are more; `None` where it is too late for the
@@ -62,7 +65,9 @@ impl PairScan {
             left -= count;
             self.done += count;
             if self.done == GROUP {
-                self.pair.hashes[usize::from(group)] = hash(self.pair.group(group));
+                let leaves = self.pair.group(group);
+                self.pair.hashes[usize::from(group)] =
+                    if leaves == EMPTY { self.hash_of_empty } else { hash(leaves) };
                 (self.at, self.done) = (self.at + 1, 0);
             }
         }

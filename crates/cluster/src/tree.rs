@@ -211,13 +211,14 @@ impl HashTree {
     /// Adds the hashes of some partitions.
     pub(crate) fn add(&self, scan: &mut PairScan, partitions: RangeInclusive<u16>) {
         let first = *partitions.start();
-        let classes: Vec<usize> =
-            partitions.clone().map(|partition| self.first_class(Partition(partition), scan.peer)).collect();
-        let all = &mut scan.pair.leaves;
+        // Looked up once for each partition that has anything.
+        let mut classes = vec![None; partitions.len()];
+        let (peer, all) = (scan.peer, &mut scan.pair.leaves);
         for change in self.changes(scan.slice) {
             for (class, leaves) in change.leaves.iter().enumerate() {
                 leaves.each_in(partitions.clone(), |partition, hash| {
-                    if class >= classes[usize::from(partition.0 - first)] {
+                    let least = &mut classes[usize::from(partition.0 - first)];
+                    if class >= *least.get_or_insert_with(|| self.first_class(partition, peer)) {
                         all[partition.index()] ^= hash;
                     }
                 });

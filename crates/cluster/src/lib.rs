@@ -1,7 +1,7 @@
 //! The cluster, as pure state machines: `(now, event) -> outputs`. No async, no I/O, no clocks, no threads.
 //!
 //! - `nodes`: who there is; `placement`: who holds what
-//! - `replicas`: how many copies, how many answers
+//! - `replicas`: how many copies, how many answers; `coverage`: which nodes can answer for all keys
 //! - `write`, `read`: one request, as its coordinator decides it
 //! - `failure`: why a replica did not answer, and what the client is told
 //! - `messages`: what nodes say to each other
@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod cell;
+mod coverage;
 #[cfg(test)]
 mod exhaustive;
 mod failure;
@@ -30,6 +31,7 @@ mod tree;
 mod write;
 
 pub use cell::{Cell, Content};
+pub use coverage::covers;
 pub use failure::{Failure, QuorumError, Refusal};
 pub use hints::{HINT_AGE_MS_MAX, HINT_BYTES_MAX, HINTS_IN_FLIGHT_MAX, Hint, HintQueue, HintStep};
 pub use messages::{

@@ -147,6 +147,11 @@ impl Settlement {
         self.persisted.is_whole
     }
 
+    /// Whether a peer has all that it acknowledged, as it said last.
+    pub fn is_whole_peer(&self, peer: NodeId) -> bool {
+        self.heard[peer.index()].as_ref().is_some_and(|statement| statement.is_whole)
+    }
+
     /// Whether a cell may be written here.
     pub fn admit(&self, version: Version, origin: Origin) -> Result<(), Refusal> {
         let closed_before = match origin {

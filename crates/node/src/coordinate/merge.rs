@@ -1,13 +1,13 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use ladoga_cluster::{Cell, Content, NodeId};
+use ladoga_cluster::{Cell, Content, NodeId, Replicas, covers};
 use ladoga_model::Version;
 
 use super::fetch::{RemotePieces, open_remote};
-use crate::http::Refusal;
+use crate::http::{RangeTarget, Refusal};
 use crate::peers::wire::{Answer, PeerValue, Record, Request, put_record, take_record};
-use crate::peers::{Cluster, PeerLink, Peers};
+use crate::peers::{PeerLink, Peers};
 use crate::server::EventLoop;
 use crate::store::{
     Later, LocalStore, Lookup, Piece, Pieces, RecordFormat, Store, StoreError, StoredCell, Value,
@@ -16,42 +16,47 @@ use crate::store::{
 /// What is merged at once, as a rule; a piece of a large value comes by itself.
 const MERGED_PIECE_BYTES: usize = 64 << 10;
 
-/// Begins to stream the entities of all nodes, each key once, in its newest version. Asks all nodes at once, and
-/// refuses where one cannot be: its keys would be missing without a sign.
+/// Begins to stream the entities of all nodes, each key once, in its newest version. Asks all nodes at once, and takes
+/// whoever answers; refuses where those are too few for the replicas that were asked for: keys would be missing without a
+/// sign.
 pub(crate) async fn merge<S: Store>(
     event_loop: Rc<EventLoop<S>>,
     store: Rc<S::Local>,
-    (start, end): (Bytes, Option<Bytes>),
+    target: RangeTarget,
     format: RecordFormat,
 ) -> Result<Box<dyn Pieces>, Refusal> {
     let peers = Rc::clone(event_loop.peers().expect("a merge is for a node of a cluster"));
-    let cluster = Rc::clone(&peers);
-    let cluster = &cluster.cluster;
+    let RangeTarget { start, end, replicas, .. } = target;
     let request = Request::OpenCells { start: start.clone(), end: end.clone().unwrap_or_default() };
-    let others = cluster.nodes.iter().map(|(id, _)| id).filter(|id| *id != cluster.own);
+    let own = peers.cluster.own;
+    let others = peers.cluster.nodes.iter().map(|(id, _)| id).filter(|id| *id != own);
     let opening: Vec<_> = others.map(|id| (id, peers.link(id).ask(&request))).collect();
-    let mut sources = vec![Source::new(cluster.own, store.cells(start, end, put_record))];
+    let mut sources = vec![Source::new(own, store.cells(start, end, put_record))];
+    let mut absent = Vec::new();
     for (id, opening) in opening {
         let link = peers.link(id);
-        sources.push(Source::new(id, opened(cluster, link, opening.await)?));
+        match opened(link, opening.await) {
+            Ok(pieces) => sources.push(Source::new(id, pieces)),
+            Err(why) => absent.push(format!("{} {why}", link.url())),
+        }
     }
-    Ok(Box::new(Merged { peers, store, sources, format, large: None }))
+    let merged = Merged { peers, store, sources, absent, replicas, format, large: None };
+    match merged.missing() {
+        None => Ok(Box::new(merged)),
+        Some(line) => Err(Refusal::too_few_replicas(line)),
+    }
 }
 
 fn opened(
-    cluster: &Cluster,
     link: &Rc<PeerLink>,
     answer: Result<Answer, crate::peers::PeerError>,
-) -> Result<Box<dyn Pieces>, Refusal> {
-    let why = match answer {
-        Ok(Answer::Opened(stream)) => return Ok(Box::new(RemotePieces::new(link, stream))),
-        Ok(Answer::Refused(refusal)) => refusal.to_string(),
-        Ok(_) => "it answers something else".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    let (url, nodes) = (link.url(), cluster.nodes.len());
-    let line = format!("a range over the cluster needs all of its {nodes} nodes: {url} {why}");
-    Err(Refusal::too_few_replicas(line))
+) -> Result<Box<dyn Pieces>, String> {
+    match answer {
+        Ok(Answer::Opened(stream)) => Ok(Box::new(RemotePieces::new(link, stream))),
+        Ok(Answer::Refused(refusal)) => Err(refusal.to_string()),
+        Ok(_) => Err("it answers something else".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// The cells of one node.
@@ -86,6 +91,9 @@ struct Merged<S: LocalStore> {
     peers: Rc<Peers>,
     store: Rc<S>,
     sources: Vec<Source>,
+    /// Who takes no part, and why.
+    absent: Vec<String>,
+    replicas: Replicas,
     format: RecordFormat,
     /// A large value that is being passed on.
     large: Option<Box<dyn Pieces>>,
@@ -116,14 +124,49 @@ impl<S: LocalStore> Pieces for Merged<S> {
 }
 
 impl<S: LocalStore> Merged<S> {
-    /// Has a record of each node that has any left; asks those that have to be asked at once.
+    /// What would be missing without the nodes that take no part; none where the others are enough.
+    fn missing(&self) -> Option<String> {
+        let cluster = &self.peers.cluster;
+        let counts = |node| {
+            let takes_part = self.sources.iter().any(|source| source.node == node);
+            takes_part && cluster.settled().has_all_of(node, cluster.own)
+        };
+        if covers(&cluster.placement, self.replicas, counts) {
+            return None;
+        }
+        let rebuilding = self.sources.iter().filter(|source| !counts(source.node));
+        let rebuilding =
+            rebuilding.map(|source| format!("{} is being rebuilt", cluster.nodes.name(source.node)));
+        let why: Vec<String> = self.absent.iter().cloned().chain(rebuilding).collect();
+        let Replicas { ack, from } = self.replicas;
+        Some(format!(
+            "a range over the cluster needs {ack} of the {from} nodes of every key: {}",
+            why.join("; ")
+        ))
+    }
+
+    /// Has a record of each node that has any left; asks those that have to be asked at once. Goes on without a node that
+    /// fails, as long as the others are enough.
     async fn refill(&mut self) -> Result<(), StoreError> {
         let asked: Vec<_> = self.sources.iter_mut().map(Source::refill).collect();
+        let mut failed = Vec::new();
         for (source, asked) in self.sources.iter_mut().zip(asked) {
             let Some(asked) = asked else { continue };
-            let Some((bytes, rest)) = asked.await? else { continue };
-            (source.bytes, source.rest) = (bytes, Some(rest));
-            source.advance()?;
+            match asked.await {
+                Ok(None) => {}
+                Ok(Some((bytes, rest))) => {
+                    (source.bytes, source.rest) = (bytes, Some(rest));
+                    source.advance()?;
+                }
+                Err(error) => failed.push((source.node, error)),
+            }
+        }
+        for (node, error) in failed {
+            self.sources.retain(|source| source.node != node);
+            self.absent.push(format!("{} {error}", self.peers.cluster.nodes.name(node)));
+            if let Some(reason) = self.missing() {
+                return Err(StoreError::Unreadable { reason });
+            }
         }
         Ok(())
     }

@@ -12,7 +12,8 @@ use crate::store::{LocalStore, Store};
 
 /// `GET` of a range of entities.
 pub(super) fn range<S: Store>(call: &Call<'_, S>, uri: &Uri, head: &mut Head) -> Result<Reply, Refusal> {
-    let target = RangeTarget::parse(uri).map_err(Refusal::bad_request)?;
+    let nodes = call.event_loop.node.cluster.as_ref().map_or(1, |cluster| cluster.nodes.len() as u32);
+    let target = RangeTarget::parse(uri, nodes).map_err(Refusal::bad_request)?;
     let store = call.store()?;
     let permit = call.event_loop.node.streams.enter()?;
     let delivery = head.delivery();
@@ -29,7 +30,7 @@ pub(super) fn range<S: Store>(call: &Call<'_, S>, uri: &Uri, head: &mut Head) ->
     };
     Ok(Reply::later_or(take(head), async move |_| {
         let pieces = if is_of_cluster {
-            coordinate::merge(event_loop, store, (target.start, target.end), format).await?
+            coordinate::merge(event_loop, store, target, format).await?
         } else {
             store.range(target.start, target.end, format)
         };

@@ -104,6 +104,8 @@ pub(crate) struct RangeTarget {
     pub(crate) end: Option<Bytes>,
     /// Whose entities.
     pub(crate) scope: Scope,
+    /// How many nodes the entities live on, and how many of these have to answer, where it is those of all nodes.
+    pub(crate) replicas: Replicas,
 }
 
 /// Whose entities a range has.
@@ -116,9 +118,10 @@ pub(crate) enum Scope {
 }
 
 impl RangeTarget {
-    /// Reads the query of `uri`.
-    pub(crate) fn parse(uri: &Uri) -> Result<RangeTarget, TargetError> {
-        let [start, end, scope] = parameters(uri.query().unwrap_or(""), ["start", "end", "scope"])?;
+    /// Reads the query of `uri`, for a cluster of `nodes`.
+    pub(crate) fn parse(uri: &Uri, nodes: u32) -> Result<RangeTarget, TargetError> {
+        let [start, end, scope, replicas, ack, from] =
+            parameters(uri.query().unwrap_or(""), ["start", "end", "scope", "replicas", "ack", "from"])?;
         let start = Bytes::from(key("start", start)?.into_owned());
         let end = end.map(|end| key("end", Some(end))).transpose()?;
         let scope = match scope.as_deref() {
@@ -126,7 +129,8 @@ impl RangeTarget {
             Some(b"cluster") => Scope::Cluster,
             Some(other) => return Err(TargetError::Scope { found: Quote::of(other) }),
         };
-        Ok(RangeTarget { start, end: end.map(|end| Bytes::from(end.into_owned())), scope })
+        let replicas = Replicas::parse(replicas.as_deref(), ack.as_deref(), from.as_deref(), nodes)?;
+        Ok(RangeTarget { start, end: end.map(|end| Bytes::from(end.into_owned())), scope, replicas })
     }
 }
 
@@ -147,7 +151,7 @@ mod tests {
 
     fn range(query: &str) -> Result<(Vec<u8>, Option<Vec<u8>>), String> {
         let uri = format!("/v0/entities{query}").parse::<Uri>().expect("a URI");
-        let target = RangeTarget::parse(&uri).map_err(|error| error.to_string())?;
+        let target = RangeTarget::parse(&uri, 1).map_err(|error| error.to_string())?;
         Ok((target.start.to_vec(), target.end.map(|end| end.to_vec())))
     }
 
@@ -181,6 +185,7 @@ mod tests {
             "?start=a&end",
             "?start=a&start=b",
             "?start=a&scope=all",
+            "?start=a&scope=cluster&replicas=1/2",
         ] {
             assert!(range(query).is_err(), "{query}");
         }

@@ -86,6 +86,11 @@ impl Settled {
         self.is_whole.load(Ordering::Acquire)
     }
 
+    /// Whether the answers of a node count, as it said last.
+    pub(crate) fn has_all_of(&self, node: NodeId, own: NodeId) -> bool {
+        if node == own { self.has_all() } else { self.state.lock().settlement.is_whole_peer(node) }
+    }
+
     /// Whether it may coordinate requests.
     pub(crate) fn may_coordinate(&self) -> bool {
         self.may_coordinate.load(Ordering::Acquire)

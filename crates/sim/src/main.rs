@@ -1,21 +1,27 @@
 //! `cargo xtask sim`: runs seeds, and prints the line that repeats one that fails.
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use ladoga_sim::{Bug, Summary, run_traced};
 
 const HELP: &str = "\
-cargo xtask sim [--seeds N] [--first SEED] [--trace] [--bug NAME]
+cargo xtask sim [--seeds N] [--seconds N] [--threads N] [--first SEED] [--trace] [--bug NAME]
 
 Runs a whole cluster in simulation, once for each of N seeds (default 100) from SEED on (default 0).
-A seed that fails is printed with the line that repeats it; --trace prints what happens in it. --bug plants one, which
-has to be found: ack-without-writing, drop-tombstones-by-time, vouch-while-rebuilding, ignore-newer-versions,
-forget-copies.
+--seconds begins no other seed after so long, and tells how many there were. Seeds run on all cores; --threads says on how
+many instead, and --trace, which prints what happens in each, has them run on one.
+A seed that fails is printed with the line that repeats it. --bug plants one, which has to be found: ack-without-writing,
+drop-tombstones-by-time, vouch-while-rebuilding, ignore-newer-versions, forget-copies.
 The exit code is 1 where a seed failed.
 ";
 
 struct Arguments {
     seeds: u64,
+    seconds_max: Option<u64>,
+    threads: Option<usize>,
     first: u64,
     traced: bool,
     bug: Option<Bug>,
@@ -33,13 +39,16 @@ fn bug_of(name: &str) -> Result<Bug, String> {
 }
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
-    let mut parsed = Arguments { seeds: 100, first: 0, traced: false, bug: None };
+    let mut parsed =
+        Arguments { seeds: 100, seconds_max: None, threads: None, first: 0, traced: false, bug: None };
     while let Some(name) = arguments.next() {
         let mut text = || arguments.next().ok_or_else(|| format!("{name} needs a value"));
         let number =
             |text: String| text.parse().map_err(|_| format!("{name} is '{text}', expected a number"));
         match name.as_str() {
             "--seeds" => parsed.seeds = number(text()?)?,
+            "--seconds" => parsed.seconds_max = Some(number(text()?)?),
+            "--threads" => parsed.threads = Some(number(text()?)?.max(1) as usize),
             "--first" => parsed.first = number(text()?)?,
             "--trace" => parsed.traced = true,
             "--bug" => parsed.bug = Some(bug_of(&text()?)?),
@@ -62,30 +71,69 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let (mut failed, mut total) = (0, Summary::default());
-    for (done, seed) in (arguments.first..).take(arguments.seeds as usize).enumerate() {
-        match run_traced(seed, arguments.bug, arguments.traced) {
-            Ok(summary) => add(&mut total, summary),
+    let done = Mutex::new(Done::default());
+    let next = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.threads() {
+            scope.spawn(|| work(&arguments, &next, &done));
+        }
+    });
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if done.seeds < arguments.seeds {
+        println!("{} of {} seeds in the time that there was", done.seeds, arguments.seeds);
+    }
+    if done.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+impl Arguments {
+    fn threads(&self) -> usize {
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        if self.traced { 1 } else { self.threads.unwrap_or_else(all) }
+    }
+}
+
+/// What all threads have done.
+#[derive(Default)]
+struct Done {
+    seeds: u64,
+    failed: u64,
+    total: Summary,
+}
+
+/// Runs seeds until there are no more, or no time.
+fn work(arguments: &Arguments, next: &AtomicU64, done: &Mutex<Done>) {
+    let began = Instant::now();
+    let is_time_up =
+        || arguments.seconds_max.is_some_and(|seconds| began.elapsed() >= Duration::from_secs(seconds));
+    while !is_time_up() {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        if number >= arguments.seeds {
+            return;
+        }
+        let seed = arguments.first + number;
+        let ran = run_traced(seed, arguments.bug, arguments.traced);
+        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.seeds += 1;
+        match ran {
+            Ok(summary) => add(&mut done.total, summary),
             Err(failure) => {
-                failed += 1;
+                done.failed += 1;
                 println!("{failure}\n  cargo xtask sim --first {seed} --seeds 1 --trace");
             }
         }
-        let done = done as u64 + 1;
-        if done.is_multiple_of(100) || done == arguments.seeds {
-            println!(
-                "{done} of {} seeds, {failed} failed: {} requests succeeded, {} failed; {} faults, {} disks lost, \
-                 {} messages",
-                arguments.seeds,
-                total.succeeded,
-                total.failed,
-                total.faults,
-                total.disks_lost,
-                total.messages
-            );
+        if done.seeds.is_multiple_of(100) || done.seeds == arguments.seeds {
+            println!("{}", line(&done, arguments.seeds));
         }
     }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn line(done: &Done, seeds: u64) -> String {
+    let Done { seeds: so_far, failed, total } = done;
+    format!(
+        "{so_far} of {seeds} seeds, {failed} failed: {} requests succeeded, {} failed; {} faults, {} disks lost, \
+         {} messages",
+        total.succeeded, total.failed, total.faults, total.disks_lost, total.messages
+    )
 }
 
 fn add(total: &mut Summary, summary: Summary) {

@@ -16,6 +16,11 @@ pub(crate) fn command(workspace: &Workspace, arguments: &[&str]) -> Command {
     command
 }
 
+/// The simulation, optimized and with all assertions; arguments go to it.
+pub(crate) fn sim(workspace: &Workspace) -> Command {
+    command(workspace, &["run", "--quiet", "--profile", "sim", "--package", "ladoga-sim", "--"])
+}
+
 /// Runs the command with its output on ours; the error names the command line.
 pub(crate) fn run(command: &mut Command) -> TaskResult {
     let status = command.status().map_err(|error| format!("cannot start {}: {error}", line(command)))?;

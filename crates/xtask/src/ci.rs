@@ -12,16 +12,22 @@ struct Step {
 }
 
 /// Cheap checks first: what a person is most likely to have wrong is told soonest.
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step { name: "fmt", run: fmt },
     Step { name: "clippy", run: clippy },
     Step { name: "test", run: test },
+    Step { name: "sim", run: sim },
     Step { name: "doc", run: doc },
     Step { name: "tidy", run: tidy::task },
     Step { name: "deny", run: deny },
     Step { name: "fuzz-smoke", run: smoke::fuzz },
     Step { name: "bench-smoke", run: smoke::bench },
 ];
+
+/// Seeds that the simulation runs in CI: two and a half minutes of one core.
+const SIM_SEEDS: &str = "3000";
+/// After so many seconds it begins no other.
+const SIM_SECONDS_MAX: &str = "180";
 
 pub(crate) fn task(workspace: &Workspace) -> TaskResult {
     run_steps(&STEPS, workspace, &mut std::io::stdout())
@@ -48,6 +54,11 @@ fn clippy(workspace: &Workspace) -> TaskResult {
 
 fn test(workspace: &Workspace) -> TaskResult {
     cargo::run(&mut cargo::command(workspace, &["test", "--workspace"]))
+}
+
+/// Far more seeds than `cargo test` runs, with optimized code: as many as the time allows, and it says how many.
+fn sim(workspace: &Workspace) -> TaskResult {
+    cargo::run(cargo::sim(workspace).args(["--seeds", SIM_SEEDS, "--seconds", SIM_SECONDS_MAX]))
 }
 
 fn doc(workspace: &Workspace) -> TaskResult {

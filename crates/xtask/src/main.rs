@@ -20,7 +20,7 @@ const HELP: &str = "\
 cargo xtask TASK
 
   tidy         file and function length, banned words, unsafe, arrows between crates, links
-  ci           everything that must pass: formatting, clippy, tests, docs, tidy, deny, smokes
+  ci           everything that must pass: formatting, clippy, tests, simulation, docs, tidy, deny, smokes
   fuzz-smoke   every fuzz target for a moment, on stable Rust
   bench-smoke  every benchmark, tiny
   sim          whole clusters in simulation; arguments go to it (cargo xtask sim --help)
@@ -73,10 +73,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Optimized, and with all assertions. The exit code is the simulation's own.
+/// The exit code is the simulation's own.
 fn sim(workspace: &Workspace, arguments: &[String]) -> ExitCode {
-    let run = ["run", "--quiet", "--profile", "sim", "--package", "ladoga-sim", "--"];
-    match cargo::command(workspace, &run).args(arguments).status() {
+    match cargo::sim(workspace).args(arguments).status() {
         Ok(status) => ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)),
         Err(error) => {
             eprintln!("sim: cannot start cargo: {error}");

@@ -7,7 +7,12 @@ pub(crate) struct Cluster {
 
 /// Launches that name each other, one a node.
 pub(crate) fn launches(count: usize) -> Vec<Launch> {
-    let launches: Vec<Launch> = (0..count).map(|_| Launch::patient()).collect();
+    launches_at(count, |launch, _| launch)
+}
+
+/// The same, each at the place that `place` says.
+pub(crate) fn launches_at(count: usize, place: impl Fn(Launch, usize) -> Launch) -> Vec<Launch> {
+    let launches: Vec<Launch> = (0..count).map(|node| place(Launch::patient(), node)).collect();
     let urls = launches.iter().map(Launch::url).collect::<Vec<_>>().join(",");
     // A machine that is busy with other tests is no frozen peer.
     let with_list = |launch: Launch| {

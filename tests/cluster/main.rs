@@ -4,6 +4,7 @@
 //! - `cluster`: nodes that are started together
 //! - `replicas`: who has a copy, and who has to answer
 //! - `outages`: nodes that are down, frozen or back
+//! - `networks`: networks that are cut, one way and both ways
 //! - `hints`: what is kept for nodes that are away
 //! - `history`: what concurrent clients see of one key
 //! - `ranges`: the entities of all nodes
@@ -21,6 +22,7 @@ mod cluster;
 mod hints;
 mod history;
 mod membership;
+mod networks;
 mod outages;
 mod protocol;
 mod ranges;

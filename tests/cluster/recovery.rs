@@ -1,7 +1,7 @@
 use std::fs;
 
 use crate::cluster::Cluster;
-use crate::support::{Ladoga, value, wait_until};
+use crate::support::{Ladoga, assert_refusal, value, wait_until};
 
 /// What a node has itself.
 fn own(cluster: &Cluster, node: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -95,4 +95,32 @@ fn a_repair_by_hand_takes_over_what_is_missing() {
     cluster.nodes[0].kill();
     let outcome = Ladoga::new(["repair", "--url", &url]).run();
     outcome.expect_failure(1, &["not complete", &cluster.nodes[0].url()]);
+}
+
+#[test]
+fn a_node_that_lost_its_disk_is_whole_without_one_that_is_gone_once_the_list_says_so() {
+    let mut cluster = Cluster::start(3);
+    cluster.put(0, "key", "3/3", b"value");
+    cluster.nodes[1].kill();
+    cluster.nodes[2].kill();
+    fs::remove_dir_all(cluster.nodes[2].data()).expect("a data directory");
+    cluster.nodes[2].start_again();
+    // What only it and the one that is gone had, nobody knows.
+    wait_until("a node that says what it takes over", || report(&cluster, 2)["settled"]["whole"] == false);
+    assert_refusal(&cluster.request(0, "GET", "key", "2/3", None), 504, "a quorum of one that has all");
+    let urls = format!("{},{}", cluster.nodes[0].url(), cluster.nodes[2].url());
+    cluster.nodes.remove(1);
+    for node in &mut cluster.nodes {
+        node.stop();
+        fs::remove_file(node.data().join("nodes")).expect("a list of nodes");
+        node.relaunch(|launch| launch.flag("--cluster", &urls));
+        node.spawn();
+    }
+    cluster.nodes.iter_mut().for_each(crate::support::Node::wait_until_it_serves);
+    wait_until("a node that is whole again", || {
+        report(&cluster, 0)["settled"]["whole"] == true && report(&cluster, 1)["settled"]["whole"] == true
+    });
+    for node in 0..2 {
+        assert_eq!(cluster.get(node, "key", "2/2"), Some(b"value".to_vec()));
+    }
 }

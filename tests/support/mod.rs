@@ -2,6 +2,7 @@
 //!
 //! - `wait`: conditions with a deadline; nothing here sleeps for a fixed time
 //! - `files`: directories that go away, bytes that flip
+//! - `network`: nodes with a network each, which can be cut
 //! - `port`: ports that nobody else on this machine gets
 //! - `node`: a `ladoga serve` that is started, stopped, killed and started again
 //! - `command`: any other run of the binary
@@ -17,6 +18,7 @@ mod command;
 mod connection;
 mod files;
 mod metrics;
+mod network;
 mod node;
 mod port;
 mod random;
@@ -29,6 +31,7 @@ pub(crate) use command::{Ladoga, Outcome, Running};
 pub(crate) use connection::Connection;
 pub(crate) use files::{Directory, files_below, find_bytes, flip_bit};
 pub(crate) use metrics::Metrics;
+pub(crate) use network::{Network, in_a_network_of_its_own, retransmissions};
 pub(crate) use node::{Launch, Node};
 pub(crate) use port::Port;
 pub(crate) use random::{Random, value};

@@ -9,6 +9,7 @@ use super::{Connection, DEADLINE, Directory, Metrics, Port, assert_refusal, wait
 
 /// How a node is to be started.
 pub(crate) struct Launch {
+    host: Ipv4Addr,
     port: Port,
     flags: Vec<String>,
     environment: Vec<(String, String)>,
@@ -20,6 +21,7 @@ pub(crate) struct Launch {
 impl Launch {
     pub(crate) fn new() -> Launch {
         Launch {
+            host: Ipv4Addr::LOCALHOST,
             port: Port::claim(),
             flags: Vec::new(),
             environment: Vec::new(),
@@ -40,10 +42,24 @@ impl Launch {
 
     /// Where it is going to be reached.
     pub(crate) fn url(&self) -> String {
-        self.port.url()
+        format!("http://{}", self.address())
     }
 
+    fn address(&self) -> SocketAddr {
+        SocketAddr::from((self.host, self.port.address().port()))
+    }
+
+    /// On a host that is not the one of the test.
+    pub(crate) fn on_host(mut self, host: Ipv4Addr) -> Launch {
+        self.host = host;
+        self
+    }
+
+    /// A flag, in place of what it was before.
     pub(crate) fn flag(mut self, name: &str, value: &str) -> Launch {
+        if let Some(at) = self.flags.iter().position(|flag| flag == name) {
+            self.flags.drain(at..at + 2);
+        }
         self.flags.extend([name.to_owned(), value.to_owned()]);
         self
     }
@@ -103,7 +119,7 @@ impl Node {
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
-        self.launch.port.address()
+        self.launch.address()
     }
 
     pub(crate) fn url(&self) -> String {
@@ -147,6 +163,12 @@ impl Node {
         command.args(&self.launch.flags).envs(self.launch.environment.iter().cloned());
         command.stdin(Stdio::null()).stdout(log()).stderr(log());
         self.process = Some(command.spawn().expect("the binary starts"));
+    }
+
+    /// Has it start with another flag from now on.
+    pub(crate) fn relaunch(&mut self, change: impl FnOnce(Launch) -> Launch) {
+        let launch = std::mem::replace(&mut self.launch, Launch::new());
+        self.launch = change(launch);
     }
 
     /// Starts it again and waits until it serves.

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
+use ladoga_env::Clock;
+use ladoga_env::real::RealClock;
 use ladoga_sim::{Bug, Summary, run_traced};
 
 const HELP: &str = "\
@@ -14,7 +15,8 @@ Runs a whole cluster in simulation, once for each of N seeds (default 100) from 
 --seconds begins no other seed after so long, and tells how many there were. Seeds run on all cores; --threads says on how
 many instead, and --trace, which prints what happens in each, has them run on one.
 A seed that fails is printed with the line that repeats it. --bug plants one, which has to be found: ack-without-writing,
-drop-tombstones-by-time, vouch-while-rebuilding, ignore-newer-versions, forget-copies.
+drop-tombstones-by-time, vouch-while-rebuilding, ignore-newer-versions, forget-copies,
+acknowledge-stale-large.
 The exit code is 1 where a seed failed.
 ";
 
@@ -34,6 +36,7 @@ fn bug_of(name: &str) -> Result<Bug, String> {
         "vouch-while-rebuilding" => Ok(Bug::VouchWhileRebuilding),
         "ignore-newer-versions" => Ok(Bug::IgnoreNewerVersions),
         "forget-copies" => Ok(Bug::ForgetCopies),
+        "acknowledge-stale-large" => Ok(Bug::AcknowledgeStaleLarge),
         unknown => Err(format!("--bug is '{unknown}', expected one of those that --help names")),
     }
 }
@@ -102,9 +105,10 @@ struct Done {
 
 /// Runs seeds until there are no more, or no time.
 fn work(arguments: &Arguments, next: &AtomicU64, done: &Mutex<Done>) {
-    let began = Instant::now();
-    let is_time_up =
-        || arguments.seconds_max.is_some_and(|seconds| began.elapsed() >= Duration::from_secs(seconds));
+    let clock = RealClock::new();
+    let began_ns = clock.monotonic_ns();
+    let passed = || (clock.monotonic_ns() - began_ns) / 1_000_000_000;
+    let is_time_up = || arguments.seconds_max.is_some_and(|seconds_max| passed() >= seconds_max);
     while !is_time_up() {
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number >= arguments.seeds {
@@ -143,4 +147,5 @@ fn add(total: &mut Summary, summary: Summary) {
     total.messages += summary.messages;
     total.disks_lost += summary.disks_lost;
     total.tombstones_dropped += summary.tombstones_dropped;
+    total.large_stored += summary.large_stored;
 }

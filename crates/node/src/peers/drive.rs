@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::error::PeerError;
+use super::keepalive::keep_alive;
 use super::link::{PeerLink, Phase};
 use super::wire::{Answer, Frame, Hello, Request, take_frame};
 
@@ -46,6 +47,7 @@ impl PeerLink {
         let view = &self.view;
         let mut socket = TcpStream::connect((view.host.as_str(), view.port)).await.map_err(unreachable)?;
         socket.set_nodelay(true).map_err(unreachable)?;
+        keep_alive(&socket).map_err(unreachable)?;
         let authority = view.url.trim_start_matches("http://");
         let mut output = BytesMut::from(
             format!(

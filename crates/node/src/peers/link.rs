@@ -23,6 +23,7 @@ pub(super) struct Pending {
     waiter: Rc<dyn Waiter>,
     slot: usize,
     bytes: usize,
+    sent_at_ms: u64,
     /// It came while a connection was being made, so that its failure is not this request's.
     joined: bool,
 }
@@ -99,7 +100,8 @@ impl PeerLink {
         request.put(&mut unsent, entry.key() as u32);
         let bytes = unsent.len() - before;
         let joined = self.phase.get() == Phase::Connecting;
-        entry.insert(Pending { waiter, slot, bytes, joined });
+        let sent_at_ms = self.core.now_ms();
+        entry.insert(Pending { waiter, slot, bytes, sent_at_ms, joined });
         drop((pending, unsent));
         self.pending_bytes.set(self.pending_bytes.get() + bytes);
         if requests == 0 {
@@ -158,13 +160,25 @@ impl PeerLink {
             if !goes_on {
                 self.phase.set(Phase::Down);
             }
-            for Pending { waiter, slot, .. } in failed {
+            for Pending { waiter, slot, sent_at_ms, .. } in failed {
                 self.view.failures.fetch_add(1, Ordering::Relaxed);
-                waiter.answered(slot, Err(error.clone()));
+                waiter.answered(slot, Err(self.failure_of(&error, sent_at_ms)));
             }
             if !goes_on {
                 return;
             }
+        }
+    }
+
+    /// What a request is told that was sent over a connection that ended. Silence is held against the peer only by those
+    /// who waited for as long: what the network lost before them may keep a connection silent, but not a new one.
+    fn failure_of(&self, error: &PeerError, sent_at_ms: u64) -> PeerError {
+        let waited_ms = self.core.now_ms().saturating_sub(sent_at_ms);
+        match error {
+            PeerError::Silent { timeout_ms, .. } if waited_ms <= *timeout_ms => {
+                PeerError::Broken(error.to_string().into())
+            }
+            error => error.clone(),
         }
     }
 

@@ -6,6 +6,7 @@
 //! - `cluster`: what is known of each peer
 //! - `peers`: all of them, as one event loop reaches them; `ask`: one question
 //! - `link`, `drive`: the connection of an event loop to a peer, made when it is needed
+//! - `keepalive`: connections whose other end is gone
 //! - `session`: a connection that a peer made; `replica`: what is done for it
 //! - `settled`, `settler`, `durable`: what nodes say to each other about time, and keep on disk
 //! - `exchange`: anti-entropy; `listing`: what a peer is told of what there is here
@@ -21,6 +22,7 @@ mod durable;
 mod error;
 mod exchange;
 mod hints;
+mod keepalive;
 mod kept;
 mod limits;
 mod link;
@@ -45,6 +47,7 @@ pub(crate) use cluster::Cluster;
 pub(crate) use error::PeerError;
 pub(crate) use exchange::exchange;
 pub(crate) use hints::deliver;
+pub(crate) use keepalive::keep_alive;
 pub(crate) use link::{PeerLink, Waiter};
 pub(crate) use pace::follow;
 pub(crate) use peers::{Expires, Peers};

@@ -71,6 +71,9 @@ impl Link {
     pub(super) fn peer_begins(&self) {
         self.has_unread_body.set(false);
         self.progress.enter(Phase::Peer, self.core.now_ms());
+        if let Err(error) = self.socket.keep_alive() {
+            tracing::debug!(%error, "a peer's connection was gone before it was served");
+        }
     }
 
     /// The body of a request is waited for.

@@ -7,6 +7,8 @@ use rustix::net::{RecvFlags, SendFlags};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
+use crate::peers::keep_alive;
+
 /// A connection's socket.
 ///
 /// It is read and written by system calls of our own instead of tokio's, which go through the C library: there they are
@@ -17,6 +19,11 @@ pub(super) struct Socket(TcpStream);
 impl Socket {
     pub(super) fn new(stream: TcpStream) -> Socket {
         Socket(stream)
+    }
+
+    /// Has the system look whether a peer at the other end is still there.
+    pub(super) fn keep_alive(&self) -> io::Result<()> {
+        keep_alive(&self.0)
     }
 
     /// Answers how many bytes were read, none at the end.

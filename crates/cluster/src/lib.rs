@@ -49,7 +49,7 @@ pub use read::{ReadAnswer, ReadCore, ReadStep};
 pub use replicas::{Replicas, ReplicasError};
 pub use settle::{Acquaintance, Durable, Pass, RESERVE_MS, SETTLE_MS, Settlement, Statement};
 pub use tree::{CellMark, HashTree, WINDOW_MS};
-pub use write::{WriteCore, WriteStep};
+pub use write::{RESTAMPS_MAX, WriteCore, WriteStep};
 
 /// How far ahead of a node's own clock the version of a write may be: more than two clocks that are both half a minute
 /// off. A replica refuses what is further ahead, and counts it; its clock takes over what is not (see

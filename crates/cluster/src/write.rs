@@ -7,12 +7,21 @@
 use crate::failure::{Failure, QuorumError};
 use crate::replicas::Replicas;
 use crate::set::ReplicaSet;
+use ladoga_model::Version;
+
+/// How often a write takes a newer version because the one that it had was not the newest. Each time it has learned of
+/// the newest, so more than once takes another writer of the same key, and as many in a row as this.
+pub const RESTAMPS_MAX: u32 = 8;
 
 /// What the coordinator of a write has to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WriteStep {
-    /// Tell the client; comes exactly once.
+    /// Tell the client; comes exactly once, or in its place [`WriteStep::Stale`].
     Decided(Result<(), QuorumError>),
+    /// Enough replicas have it, but one of them had this version already, which is newer: acknowledged, the write would
+    /// have lost to one that came before it. Write it again, with a version after this one; at most [`RESTAMPS_MAX`]
+    /// times. Of this attempt nothing is kept: nobody needs its cell.
+    Stale(Version),
     /// Keep the write for this replica, which has not got it: a hint.
     Hint(usize),
 }
@@ -29,6 +38,8 @@ pub struct WriteCore {
     waiting: ReplicaSet,
     acked: ReplicaSet,
     failures: Vec<(usize, Failure)>,
+    /// The newest version that a replica had already.
+    newer: Option<Version>,
     outcome: Option<bool>,
 }
 
@@ -40,17 +51,26 @@ impl WriteCore {
             waiting: ReplicaSet::first(replicas.from as usize),
             acked: ReplicaSet::first(0),
             failures: Vec::new(),
+            newer: None,
             outcome: None,
         }
     }
 
-    /// A replica answered, or it is known that it will not.
-    pub fn answered(&mut self, replica: usize, answer: Result<(), Failure>, mut step: impl FnMut(WriteStep)) {
+    /// A replica has it, and the version with which it had something newer already; or it is known that it will not.
+    pub fn answered(
+        &mut self,
+        replica: usize,
+        answer: Result<Option<Version>, Failure>,
+        mut step: impl FnMut(WriteStep),
+    ) {
         if !self.waiting.remove(replica) {
             return; // Again, or after the deadline: its hint is on its way.
         }
         match answer {
-            Ok(()) => self.acked.insert(replica),
+            Ok(newer) => {
+                self.acked.insert(replica);
+                self.newer = self.newer.max(newer);
+            }
             Err(failure) => {
                 self.failures.push((replica, failure));
                 if self.outcome == Some(true) {
@@ -88,7 +108,12 @@ impl WriteCore {
             return;
         }
         let required = self.replicas.ack as usize;
-        if self.acked.len() >= required {
+        if self.acked.len() >= required
+            && let Some(newer) = self.newer
+        {
+            self.outcome = Some(false);
+            step(WriteStep::Stale(newer));
+        } else if self.acked.len() >= required {
             self.outcome = Some(true);
             step(WriteStep::Decided(Ok(())));
             for &(replica, _) in &self.failures {
@@ -114,12 +139,14 @@ mod tests {
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     enum Fate {
         Acks,
+        /// Has it, and something newer.
+        Stale,
         Fails,
         /// Answers with success after the deadline.
         Late,
         Never,
     }
-    const FATES: [Fate; 4] = [Fate::Acks, Fate::Fails, Fate::Late, Fate::Never];
+    const FATES: [Fate; 5] = [Fate::Acks, Fate::Stale, Fate::Fails, Fate::Late, Fate::Never];
 
     /// One run: answers in this order, the deadline after all that are in time, then the late ones.
     fn run(replicas: Replicas, order: &[usize], fates: &[Fate]) -> (Vec<WriteStep>, usize) {
@@ -128,7 +155,8 @@ mod tests {
         let mut answers_until_decided = 0;
         for &replica in order {
             let answer = match fates[replica] {
-                Fate::Acks => Ok(()),
+                Fate::Acks => Ok(None),
+                Fate::Stale => Ok(Some(version_at(replica))),
                 Fate::Fails => Err(Failure::Unreachable),
                 Fate::Late | Fate::Never => continue,
             };
@@ -136,26 +164,46 @@ mod tests {
                 answers_until_decided += 1;
             }
             core.answered(replica, answer, |step| steps.push(step));
-            core.answered(replica, Ok(()), |step| steps.push(step)); // Twice changes nothing.
+            core.answered(replica, Ok(None), |step| steps.push(step)); // Twice changes nothing.
         }
         let finished = core.is_finished();
-        assert_eq!(finished, fates.iter().all(|fate| matches!(fate, Fate::Acks | Fate::Fails)));
+        assert_eq!(finished, fates.iter().all(|fate| !matches!(fate, Fate::Late | Fate::Never)));
         core.deadline(|step| steps.push(step));
         assert!(core.is_finished() && core.is_decided());
         let steps_in_time = steps.len();
         for &replica in order.iter().filter(|&&replica| fates[replica] == Fate::Late) {
-            core.answered(replica, Ok(()), |step| steps.push(step));
+            core.answered(replica, Ok(None), |step| steps.push(step));
         }
         assert_eq!(steps.len(), steps_in_time, "late answers change nothing");
         (steps, answers_until_decided)
     }
 
+    fn version_at(replica: usize) -> Version {
+        Version { timestamp: 100 - replica as u64, node: 0 }
+    }
+
+    /// How many answers there are up to that of the last replica that is needed.
+    fn answers_needed(ack: usize, order: &[usize], fates: &[Fate]) -> usize {
+        let mut acked = 0;
+        let answering = order.iter().filter(|&&n| matches!(fates[n], Fate::Acks | Fate::Stale | Fate::Fails));
+        let needed = answering.take_while(|&&n| {
+            let undecided = acked < ack;
+            acked += usize::from(fates[n] != Fate::Fails);
+            undecided
+        });
+        needed.count()
+    }
+
     fn check(replicas: Replicas, order: &[usize], fates: &[Fate]) {
         let (steps, answers) = run(replicas, order, fates);
         let context = format!("{replicas:?} {order:?} {fates:?}: {steps:?}");
-        let acks = fates.iter().filter(|&&fate| fate == Fate::Acks).count();
+        let has_it = |fate: Fate| matches!(fate, Fate::Acks | Fate::Stale);
+        let acks = fates.iter().filter(|&&fate| has_it(fate)).count();
         let (ack, from) = (replicas.ack as usize, replicas.from as usize);
-        let decisions: Vec<_> = steps.iter().filter(|step| matches!(step, WriteStep::Decided(_))).collect();
+        let decisions: Vec<_> = steps.iter().filter(|step| !matches!(step, WriteStep::Hint(_))).collect();
+        // Those by whose answers it is decided: as early as possible, with the one that was the last one needed.
+        let mut quorum = order.iter().copied().filter(|&n| has_it(fates[n]));
+        let newest = quorum.by_ref().take(ack).filter(|&n| fates[n] == Fate::Stale).map(version_at).max();
         assert_eq!(decisions.len(), 1, "{context}");
         let mut hints: Vec<usize> = steps
             .iter()
@@ -165,17 +213,15 @@ mod tests {
         match decisions[0] {
             WriteStep::Decided(Ok(())) => {
                 assert!(acks >= ack, "{context}");
-                let missed: Vec<usize> = (0..from).filter(|&n| fates[n] != Fate::Acks).collect();
+                assert_eq!(newest, None, "{context}");
+                let missed: Vec<usize> = (0..from).filter(|&n| !has_it(fates[n])).collect();
                 assert_eq!(hints, missed, "{context}");
-                // As early as possible: with the answer that was the last one needed.
-                let needed = order.iter().filter(|&&n| matches!(fates[n], Fate::Acks | Fate::Fails));
-                let mut acked = 0;
-                let at = needed.take_while(|&&n| {
-                    let undecided = acked < ack;
-                    acked += usize::from(fates[n] == Fate::Acks);
-                    undecided
-                });
-                assert_eq!(answers, at.count(), "{context}");
+                assert_eq!(answers, answers_needed(ack, order, fates), "{context}");
+            }
+            WriteStep::Stale(version) => {
+                assert!(acks >= ack && newest == Some(*version), "{newest:?} {context}");
+                assert_eq!(hints, [0_usize; 0], "{context}");
+                assert_eq!(answers, answers_needed(ack, order, fates), "{context}");
             }
             WriteStep::Decided(Err(error)) => {
                 assert!(acks < ack, "{context}");

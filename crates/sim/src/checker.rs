@@ -29,6 +29,8 @@ pub(crate) struct Checker {
     durable: Vec<BTreeMap<Key, Version>>,
     /// The newest version that a client knows of.
     floors: BTreeMap<Key, Version>,
+    /// Values in files of their own that a node made durable.
+    large_stored: u64,
     violation: Option<String>,
 }
 
@@ -40,6 +42,11 @@ impl Checker {
     /// The first promise that was broken.
     pub(crate) fn violation(&self) -> Option<&str> {
         self.violation.as_deref()
+    }
+
+    /// How many large values were made durable.
+    pub(crate) const fn large_stored(&self) -> u64 {
+        self.large_stored
     }
 
     fn check(&mut self, holds: bool, broken: impl FnOnce() -> String) {
@@ -81,6 +88,7 @@ impl Checker {
         let value = if let Content::Value(value) = &cell.content { Some(value) } else { None };
         let is_same = written.key == *key && written.value.as_ref() == value;
         self.check(is_same, || format!("node {node} has {cell:?}, but {written:?} was written"));
+        self.large_stored += u64::from(value.is_some_and(|value| crate::is_large(value)));
         let is_copy = value.is_some();
         self.check(!is_copy || place < written.copies, || {
             format!("node {node} at place {place} has a copy of {version:?}, which is for {}", written.copies)

@@ -4,6 +4,7 @@ use ladoga_cluster::Replicas;
 use ladoga_env::Rng;
 use ladoga_env::sim::SimRng;
 
+use crate::LARGE_BYTES_MIN;
 use crate::checker::Key;
 use crate::operation::Wish;
 
@@ -44,7 +45,13 @@ impl Clients {
             0 => Wish::Delete,
             _ => {
                 let mut value = number.to_le_bytes().to_vec();
-                value.resize(8 + rng.below(300) as usize, number as u8);
+                let is_large = rng.below(8) == 0;
+                let bytes = if is_large {
+                    LARGE_BYTES_MIN + rng.below(4096) as usize
+                } else {
+                    8 + rng.below(300) as usize
+                };
+                value.resize(bytes, number as u8);
                 Wish::Put(value)
             }
         };

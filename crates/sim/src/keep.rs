@@ -14,6 +14,12 @@ use crate::checker::Key;
 const STATE: &str = "/state";
 const HINTS: &str = "/hints";
 
+/// What a hint is about, as it is kept.
+const TOMBSTONE: u64 = 0;
+const VALUE: u64 = 1;
+/// A value that stays with the replicas that have it.
+const LARGE: u64 = 2;
+
 /// The files of a process.
 pub(crate) struct Keep {
     disk: Arc<dyn Disk>,
@@ -67,7 +73,11 @@ impl Keep {
             version.timestamp,
             u64::from(version.node),
             u64::from(copies),
-            u64::from(value.is_some()),
+            match hint.cell.content {
+                Content::Tombstone => TOMBSTONE,
+                Content::Value(_) => VALUE,
+                Content::Digest => LARGE,
+            },
             hint.key.len() as u64,
         ] {
             bytes.extend_from_slice(&word.to_le_bytes());
@@ -141,6 +151,11 @@ fn decode_hint(bytes: &[u8]) -> KeptHint {
     let (key, value) = bytes[40..].split_at(words[4] as usize);
     let version = Version { timestamp: words[0], node: words[1] as u16 };
     let stamp = Stamp { copies: words[2] as u8, ..Stamp::new(version) };
-    let content = if words[3] == 0 { Content::Tombstone } else { Content::Value(value.to_vec()) };
+    let content = match words[3] {
+        TOMBSTONE => Content::Tombstone,
+        VALUE => Content::Value(value.to_vec()),
+        LARGE => Content::Digest,
+        kind => panic!("a hint of the kind {kind}, expected one of those that are kept"),
+    };
     KeptHint { key: key.to_vec(), cell: Cell { stamp, content } }
 }

@@ -36,6 +36,15 @@ pub enum Bug {
     IgnoreNewerVersions,
     /// A write does not say for how many nodes it is.
     ForgetCopies,
+    /// A large value is acknowledged although a replica has something newer, and nobody knew what was newest before.
+    AcknowledgeStaleLarge,
+}
+
+/// From how many bytes on a value counts as one that does not fit into memory. Small, so that runs stay fast.
+const LARGE_BYTES_MIN: usize = 1024;
+
+fn is_large(value: &[u8]) -> bool {
+    value.len() >= LARGE_BYTES_MIN
 }
 
 /// What happened in a run.
@@ -53,6 +62,8 @@ pub struct Summary {
     pub disks_lost: u64,
     /// Tombstones that went.
     pub tombstones_dropped: u64,
+    /// Values in files of their own that a replica stored.
+    pub large_stored: u64,
 }
 
 /// A run that broke a promise.

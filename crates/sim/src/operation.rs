@@ -32,13 +32,19 @@ pub(crate) enum Told {
 }
 
 pub(crate) enum Core {
-    Write {
-        core: WriteCore,
-        cell: Cell<Vec<u8>>,
-        /// The newest version that a replica had already.
-        newer: Option<Version>,
-    },
-    Read(ReadCore<Vec<u8>>),
+    Write { core: WriteCore, cell: Cell<Vec<u8>> },
+    Read(ReadCore<Vec<u8>>, Reads),
+}
+
+/// What is read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reads {
+    /// The client that asked.
+    ForClient,
+    /// The version that a large value has to be after.
+    BeforeWrite,
+    /// A peer that lacks the value of a hint.
+    ForHint { peer: NodeId, number: u64 },
 }
 
 pub(crate) struct Operation {
@@ -48,13 +54,19 @@ pub(crate) struct Operation {
     pub(crate) core: Core,
     /// How often it took a newer version.
     pub(crate) attempts: u32,
+    /// Of a large value: whether it is known what was newest before.
+    pub(crate) asked_before: bool,
 }
 
 impl Operation {
+    pub(crate) fn is_large(&self) -> bool {
+        matches!(&self.request.wish, Wish::Put(value) if crate::is_large(value))
+    }
+
     pub(crate) fn is_finished(&self) -> bool {
         match &self.core {
             Core::Write { core, .. } => core.is_finished() && core.is_decided(),
-            Core::Read(core) => core.is_finished() && core.is_decided(),
+            Core::Read(core, _) => core.is_finished() && core.is_decided(),
         }
     }
 }

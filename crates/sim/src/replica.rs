@@ -11,7 +11,9 @@ use ladoga_cluster::{
 };
 use ladoga_env::{Clock, Env};
 use ladoga_model::{HybridClock, Version};
-use ladoga_storage::{Background, Durability, Engine, Error, Options, StoredCell, WriteBatch, WriteState};
+use ladoga_storage::{
+    Background, Durability, Engine, Error, FinishedBlob, Options, StoredCell, WriteBatch, WriteState,
+};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::Bug;
@@ -163,6 +165,10 @@ impl Replica {
         }
         let mut batch = WriteBatch::new();
         match &cell.content {
+            Content::Value(value) if crate::is_large(value) => {
+                let blob = self.blob(value).map_err(|error| refusal(&error))?;
+                batch.put_blob(key, cell.stamp, blob);
+            }
             Content::Value(value) => batch.put(key, cell.stamp, value),
             Content::Tombstone => batch.delete(key, cell.stamp),
             Content::Digest => panic!("digests are not written"),
@@ -174,6 +180,12 @@ impl Replica {
         let place = self.placement.position(Partition::of(key), self.me);
         self.checker.borrow_mut().applied(self.me.index(), place, key, cell);
         Ok(doubt)
+    }
+
+    fn blob(&self, value: &[u8]) -> Result<FinishedBlob, Error> {
+        let mut blob = self.engine.create_blob()?;
+        blob.write(value)?;
+        blob.finish()
     }
 
     /// Lets go of tombstones that may go, and does a little of what a background does.

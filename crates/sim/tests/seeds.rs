@@ -23,6 +23,7 @@ fn run_all(seeds: u64) -> Result<Summary, Failure> {
             total.faults += summary.faults;
             total.disks_lost += summary.disks_lost;
             total.tombstones_dropped += summary.tombstones_dropped;
+            total.large_stored += summary.large_stored;
         }
     };
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
@@ -37,6 +38,7 @@ fn run_all(seeds: u64) -> Result<Summary, Failure> {
             faults: sum.faults + total.faults,
             disks_lost: sum.disks_lost + total.disks_lost,
             tombstones_dropped: sum.tombstones_dropped + total.tombstones_dropped,
+            large_stored: sum.large_stored + total.large_stored,
             ..sum
         })
     })
@@ -51,6 +53,7 @@ fn no_seed_breaks_a_promise() {
             assert!(total.faults > 20 * SEEDS, "{total:?}");
             assert!(total.disks_lost > SEEDS / 4, "{total:?}");
             assert!(total.tombstones_dropped > SEEDS, "{total:?}");
+            assert!(total.large_stored > 20 * SEEDS, "{total:?}");
         }
         Err(failure) => {
             let seed = failure.seed;
@@ -96,6 +99,12 @@ fn a_coordinator_that_ignores_newer_versions_is_found() {
 #[test]
 fn copies_on_nodes_that_a_cell_is_not_for_are_found() {
     assert_is_found(Bug::ForgetCopies, &["which is for"]);
+}
+
+/// A node did so: it asked for the newest version first, and did not care whether it was told.
+#[test]
+fn a_large_value_that_is_acknowledged_and_loses_is_found() {
+    assert_is_found(Bug::AcknowledgeStaleLarge, &["was known before it began"]);
 }
 
 /// A pull listed a deletion, which is for all nodes, and by the time it read the key, the peer had a newer value, which

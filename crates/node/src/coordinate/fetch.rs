@@ -138,7 +138,7 @@ pub(super) async fn copy_large<S: Store>(
         target = target.write(bytes).await?;
         pieces = rest;
     }
-    target.finish(plan, stamp, Origin::Repair).await
+    target.finish(plan, stamp, Origin::Repair).await.map(|_| ())
 }
 
 /// Takes a large value over from a peer, through the memory of a piece.

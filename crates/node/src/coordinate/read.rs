@@ -1,12 +1,11 @@
 use std::cell::RefCell;
-use std::future::poll_fn;
 use std::rc::{Rc, Weak};
-use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use ladoga_cluster::{Cell, Content, Failure, Origin, QuorumError, ReadAnswer, ReadCore, ReadStep};
 use ladoga_model::{Stamp, Version};
 
+use super::decision::Decision;
 use super::fetch::{Found, copy_large};
 use super::plan::Plan;
 use super::trouble::{failure, too_few};
@@ -14,7 +13,7 @@ use crate::http::Refusal;
 use crate::peers::wire::{Answer, PeerValue, Request};
 use crate::peers::{Expires, PeerError, Waiter, replica};
 use crate::server::EventLoop;
-use crate::store::{self, CellValue, LocalStore, Lookup, Store, StoreError, StoredCell};
+use crate::store::{LocalStore, Lookup, Store, StoreError, StoredCell};
 
 /// The slots of a reading: the first answers, values that only a digest came of, and repairs, each by place.
 const FETCH_SLOTS: usize = 64;
@@ -23,7 +22,7 @@ const REPAIR_SLOTS: usize = 128;
 /// Reads the newest cell of a key from its nodes.
 pub(crate) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<Cell<Found>>, Refusal> {
     let reading = Reading::begin(plan);
-    reading.until_decided().await.map_err(|error| too_few(plan, &error, false))
+    reading.decision.taken().await.map_err(|error| too_few(plan, &error, false))
 }
 
 /// Reads a key from all nodes that may have a cell with this stamp, so that those that lack it are repaired. Answers
@@ -39,15 +38,14 @@ pub(crate) async fn refresh<S: Store>(event_loop: &Rc<EventLoop<S>>, key: Bytes,
 struct Reading<S: Store> {
     plan: Plan<S>,
     state: RefCell<State>,
+    decision: Decision<Result<Option<Cell<Found>>, QuorumError>>,
 }
 
 struct State {
     core: ReadCore<Found>,
-    decision: Option<Result<Option<Cell<Found>>, QuorumError>>,
     /// The version that each replica was last sent in order to repair it.
     repairs: Vec<Version>,
     asked_again: u64,
-    waker: Option<Waker>,
 }
 
 impl<S: Store> Reading<S> {
@@ -55,12 +53,14 @@ impl<S: Store> Reading<S> {
     fn begin(plan: &Plan<S>) -> Rc<Reading<S>> {
         let state = State {
             core: ReadCore::new(plan.replicas),
-            decision: None,
             repairs: vec![Version::ZERO; plan.replicas.from as usize],
             asked_again: 0,
-            waker: None,
         };
-        let reading = Rc::new(Reading { plan: plan.clone(), state: RefCell::new(state) });
+        let reading = Rc::new(Reading {
+            plan: plan.clone(),
+            state: RefCell::new(state),
+            decision: Decision::default(),
+        });
         let own_place = plan.own_place();
         let request = Request::Read { key: plan.key.clone(), digest: own_place.is_some() };
         for (place, &node) in plan.nodes().iter().enumerate() {
@@ -122,17 +122,10 @@ impl<S: Store> Reading<S> {
     /// Lets the machine take a step, and does what it says.
     fn step(self: &Rc<Self>, act: impl FnOnce(&mut ReadCore<Found>, &mut dyn FnMut(ReadStep<Found>))) {
         let mut to_do = Vec::new();
-        let mut state = self.state.borrow_mut();
-        let State { core, decision, waker, .. } = &mut *state;
-        act(core, &mut |step| match step {
-            ReadStep::Decided(decided) => *decision = Some(decided),
+        act(&mut self.state.borrow_mut().core, &mut |step| match step {
+            ReadStep::Decided(decided) => self.decision.is(decided),
             step => to_do.push(step),
         });
-        let waker = if decision.is_some() { waker.take() } else { None };
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
         for step in to_do {
             match step {
                 ReadStep::Fetch(place) => {
@@ -167,34 +160,17 @@ impl<S: Store> Reading<S> {
             let request = Request::Write { key: plan.key.clone(), stamp, value, origin: Origin::Repair };
             return self.send(&request, place, REPAIR_SLOTS + place);
         }
-        let bytes = value.as_ref().map(|value| value.len() as u64);
-        let admitted = replica::admit(&plan.event_loop, &*plan.store, stamp, bytes, Origin::Repair);
-        let admitted = match admitted {
-            Ok(admitted) => admitted,
-            Err(refusal) => return self.repaired(place, Err(Failure::Refused(refusal))),
-        };
-        let content = value.as_deref().map_or(CellValue::Tombstone, CellValue::Bytes);
-        let applied = plan.store.apply([store::Cell { key: &plan.key, stamp, value: content }]);
-        let reading = Rc::clone(self);
-        tokio::task::spawn_local(async move {
-            let applied = applied.await.map_err(|error| Failure::Refused(replica::refusal(&error)));
-            drop(admitted);
-            reading.repaired(place, applied);
-        });
-    }
-
-    async fn until_decided(&self) -> Result<Option<Cell<Found>>, QuorumError> {
-        poll_fn(|context| {
-            let mut state = self.state.borrow_mut();
-            match state.decision.take() {
-                Some(decision) => Poll::Ready(decision),
-                None => {
-                    state.waker = Some(context.waker().clone());
-                    Poll::Pending
-                }
+        let cell = (&plan.key[..], stamp, value.as_deref());
+        match replica::apply(&plan.event_loop, &*plan.store, cell, Origin::Repair) {
+            Ok(applied) => {
+                let reading = Rc::clone(self);
+                tokio::task::spawn_local(async move {
+                    let applied = applied.await.map_err(Failure::Refused);
+                    reading.repaired(place, applied);
+                });
             }
-        })
-        .await
+            Err(refusal) => self.repaired(place, Err(Failure::Refused(refusal))),
+        }
     }
 
     fn may_ask_again(&self, place: usize) -> bool {

@@ -2,13 +2,13 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use ladoga_cluster::{Failure, Origin};
-use ladoga_model::Stamp;
+use ladoga_model::{Stamp, Version};
 
 use super::fetch::unexpected;
 use super::plan::Plan;
 use super::read::read;
 use super::trouble::too_few;
-use super::write::{Decision, Payload, Writing};
+use super::write::{Outcome, Payload, Writing};
 use crate::http::Refusal;
 use crate::peers::wire::{Answer, Request};
 use crate::peers::{PeerLink, replica};
@@ -62,8 +62,13 @@ impl<S: Store> Target<S> {
         }
     }
 
-    /// Makes it durable, and stores it.
-    pub(super) async fn finish(self, plan: &Plan<S>, stamp: Stamp, origin: Origin) -> Result<(), Failure> {
+    /// Makes it durable, and stores it. Answers the version that the replica had already, if that one is newer.
+    pub(super) async fn finish(
+        self,
+        plan: &Plan<S>,
+        stamp: Stamp,
+        origin: Origin,
+    ) -> Result<Option<Version>, Failure> {
         match self {
             Target::Local(upload) => {
                 let finished = upload.finish().await.map_err(|error| refused(&error))?;
@@ -73,12 +78,13 @@ impl<S: Store> Target<S> {
                 let cell = Cell { key: &plan.key, stamp, value: CellValue::Uploaded(finished) };
                 let applied = plan.store.apply([cell]).await;
                 drop(admitted);
-                applied.map_err(|error| refused(&error))
+                applied.map(|()| None).map_err(|error| refused(&error))
             }
             Target::Remote { link, stream } => {
                 let request = Request::Finish { stream, stamp, key: plan.key.clone(), origin };
                 match link.ask(&request).await {
-                    Ok(Answer::Done | Answer::Stale(_)) => Ok(()),
+                    Ok(Answer::Done) => Ok(None),
+                    Ok(Answer::Stale(newer)) => Ok(Some(newer)),
                     answer => Err(unexpected(answer)),
                 }
             }
@@ -133,7 +139,8 @@ impl<S: Store> Spread<S> {
     pub(crate) async fn commit(self) -> Result<(), Refusal> {
         let Spread { plan, targets } = self;
         // Sending it again with a newer version would take the whole value; so the newest one is asked for before.
-        if let Ok(Some(newest)) = read(&plan).await {
+        let before = read(&plan).await;
+        if let Ok(Some(newest)) = &before {
             plan.observe(newest.stamp.version)?;
         }
         let stamp = plan.stamp()?;
@@ -150,9 +157,15 @@ impl<S: Store> Spread<S> {
                 Err(failure) => writing.settled(place, Err(failure)),
             }
         }
-        match writing.until_decided().await {
-            Decision::Acknowledged | Decision::Stale(_) => Ok(()),
-            Decision::Failed(error) => Err(too_few(&plan, &error, true)),
+        match (writing.decision.taken().await, before) {
+            // What is newer came since it was asked for: at the same time, so that this write may have been before it.
+            (Outcome::Acknowledged, _) | (Outcome::Stale(_), Ok(_)) => Ok(()),
+            (Outcome::Failed(error), _) => Err(too_few(&plan, &error, true)),
+            (Outcome::Stale(_), Err(_)) => Err(Refusal::too_few_replicas(
+                "a replica has a newer version of the key, and too few could be asked for theirs before the write; the \
+                 write may have happened all the same"
+                    .to_owned(),
+            )),
         }
     }
 }

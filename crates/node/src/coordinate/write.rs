@@ -1,22 +1,17 @@
 use std::cell::RefCell;
-use std::future::poll_fn;
 use std::rc::{Rc, Weak};
-use std::task::{Poll, Waker};
 
 use bytes::Bytes;
-use ladoga_cluster::{Failure, Origin, QuorumError, WriteCore, WriteStep};
+use ladoga_cluster::{Failure, Origin, QuorumError, RESTAMPS_MAX, WriteCore, WriteStep};
 use ladoga_model::{Stamp, Version};
 
+use super::decision::Decision;
 use super::plan::Plan;
 use super::trouble::{failure, too_few};
 use crate::http::Refusal;
 use crate::peers::wire::{Answer, Request};
 use crate::peers::{Expires, PeerError, Waiter, replica};
-use crate::store::{Cell, CellValue, LocalStore, Store};
-
-/// How often a write takes a newer version because the one that it had was not the newest. Each time it has learned
-/// of the newest, so more than once takes another writer of the same key, and as many in a row as this.
-const RESTAMPS_MAX: usize = 8;
+use crate::store::Store;
 
 /// Writes a cell to the nodes of its key. `None` deletes.
 pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Result<(), Refusal> {
@@ -24,10 +19,10 @@ pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Resu
         let stamp = plan.stamp()?;
         let writing = Writing::new(&plan, stamp, Payload::Whole(value.clone()));
         writing.begin();
-        match writing.until_decided().await {
-            Decision::Acknowledged => return Ok(()),
-            Decision::Failed(error) => return Err(too_few(&plan, &error, true)),
-            Decision::Stale(newest) => plan.observe(newest)?,
+        match writing.decision.taken().await {
+            Outcome::Acknowledged => return Ok(()),
+            Outcome::Failed(error) => return Err(too_few(&plan, &error, true)),
+            Outcome::Stale(newest) => plan.observe(newest)?,
         }
     }
     Err(Refusal::over_capacity("other writes of this key were newer each time"))
@@ -46,7 +41,7 @@ impl<S: Store> Plan<S> {
     }
 }
 
-pub(super) enum Decision {
+pub(super) enum Outcome {
     Acknowledged,
     Failed(QuorumError),
     /// A replica that acknowledged had something newer.
@@ -67,27 +62,20 @@ pub(super) struct Writing<S: Store> {
     stamp: Stamp,
     payload: Payload,
     state: RefCell<State>,
+    pub(super) decision: Decision<Outcome>,
 }
 
 struct State {
     core: WriteCore,
-    decision: Option<Decision>,
-    newest: Option<Version>,
     /// Replicas that were asked a second time, because a connection broke.
     asked_again: u64,
-    waker: Option<Waker>,
 }
 
 impl<S: Store> Writing<S> {
     pub(super) fn new(plan: &Plan<S>, stamp: Stamp, payload: Payload) -> Rc<Writing<S>> {
-        let state = State {
-            core: WriteCore::new(plan.replicas),
-            decision: None,
-            newest: None,
-            asked_again: 0,
-            waker: None,
-        };
-        let writing = Rc::new(Writing { plan: plan.clone(), stamp, payload, state: RefCell::new(state) });
+        let state = RefCell::new(State { core: WriteCore::new(plan.replicas), asked_again: 0 });
+        let decision = Decision::default();
+        let writing = Rc::new(Writing { plan: plan.clone(), stamp, payload, state, decision });
         let expires: Weak<Writing<S>> = Rc::downgrade(&writing);
         plan.peers.expire_later(expires);
         writing
@@ -121,74 +109,44 @@ impl<S: Store> Writing<S> {
     /// Asks this node, without a network.
     fn apply(self: &Rc<Self>, place: usize, value: Option<&[u8]>) {
         let Writing { plan, stamp, .. } = &**self;
-        let bytes = value.map(|value| value.len() as u64);
-        let admitted = replica::admit(&plan.event_loop, &*plan.store, *stamp, bytes, Origin::Client);
-        let admitted = match admitted {
-            Ok(admitted) => admitted,
-            Err(refusal) => return self.settled(place, Err(Failure::Refused(refusal))),
-        };
-        let content = value.map_or(CellValue::Tombstone, CellValue::Bytes);
-        let cell = Cell { key: &plan.key, stamp: *stamp, value: content };
-        let applied = plan.store.apply([cell]);
-        let writing = Rc::clone(self);
-        tokio::task::spawn_local(async move {
-            let applied = applied.await.map_err(|error| Failure::Refused(replica::refusal(&error)));
-            drop(admitted);
-            writing.settled(place, applied);
-        });
+        match replica::apply(&plan.event_loop, &*plan.store, (&plan.key, *stamp, value), Origin::Client) {
+            Ok(applied) => {
+                let writing = Rc::clone(self);
+                tokio::task::spawn_local(async move {
+                    // What is here, the clock knows: nothing here is newer than what it gave out.
+                    let applied = applied.await.map(|()| None).map_err(Failure::Refused);
+                    writing.settled(place, applied);
+                });
+            }
+            Err(refusal) => self.settled(place, Err(Failure::Refused(refusal))),
+        }
     }
 
-    /// A replica has it, or it is known that it will not.
-    pub(super) fn settled(&self, place: usize, answer: Result<(), Failure>) {
+    /// A replica has it, and perhaps had something newer; or it is known that it will not.
+    pub(super) fn settled(&self, place: usize, answer: Result<Option<Version>, Failure>) {
         self.step(|core, step| core.answered(place, answer, step));
     }
 
     /// Lets the machine take a step, and does what it says.
     fn step(&self, act: impl FnOnce(&mut WriteCore, &mut dyn FnMut(WriteStep))) {
         let mut hints = Vec::new();
-        let mut state = self.state.borrow_mut();
-        let State { core, decision, newest, waker, .. } = &mut *state;
-        act(core, &mut |step| match step {
-            WriteStep::Decided(Ok(())) => {
-                *decision = Some(newest.map_or(Decision::Acknowledged, Decision::Stale));
-            }
-            WriteStep::Decided(Err(error)) => *decision = Some(Decision::Failed(error)),
+        act(&mut self.state.borrow_mut().core, &mut |step| match step {
+            WriteStep::Decided(Ok(())) => self.decision.is(Outcome::Acknowledged),
+            WriteStep::Decided(Err(error)) => self.decision.is(Outcome::Failed(error)),
+            WriteStep::Stale(newest) => self.decision.is(Outcome::Stale(newest)),
             WriteStep::Hint(place) => hints.push(place),
         });
-        let waker = if decision.is_some() { waker.take() } else { None };
-        drop(state);
         for place in hints {
             self.plan.peers.hint(self.plan.node(place), &self.plan.key, self.stamp, &self.payload);
         }
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
-    pub(super) async fn until_decided(&self) -> Decision {
-        poll_fn(|context| {
-            let mut state = self.state.borrow_mut();
-            match state.decision.take() {
-                Some(decision) => Poll::Ready(decision),
-                None => {
-                    state.waker = Some(context.waker().clone());
-                    Poll::Pending
-                }
-            }
-        })
-        .await
     }
 }
 
 impl<S: Store> Waiter for Writing<S> {
     fn answered(self: Rc<Self>, place: usize, answer: Result<Answer, PeerError>) {
         let answer = match answer {
-            Ok(Answer::Done) => Ok(()),
-            Ok(Answer::Stale(version)) => {
-                let mut state = self.state.borrow_mut();
-                state.newest = state.newest.max(Some(version));
-                Ok(())
-            }
+            Ok(Answer::Done) => Ok(None),
+            Ok(Answer::Stale(newer)) => Ok(Some(newer)),
             Ok(Answer::Refused(refusal)) => Err(Failure::Refused(refusal)),
             Ok(_) => Err(Failure::Broken),
             Err(error) if error.is_of_the_connection() && self.may_ask_again(place) => {

@@ -22,7 +22,7 @@ use super::wire::{Answer, PeerValue, Request};
 use crate::coordinate;
 use crate::peers::{Peers, replica};
 use crate::server::EventLoop;
-use crate::store::{self, CellValue, LocalStore, Lookup, Store};
+use crate::store::{LocalStore, Lookup, Store};
 
 /// How often nodes tell each other how far they are.
 const STATEMENT_EVERY_MS: u64 = 500;
@@ -305,12 +305,7 @@ async fn write<S: Store>(
         Content::Value(Held::Bytes(value)) => Some(value),
         Content::Tombstone | Content::Digest => None,
     };
-    let bytes = value.as_ref().map(|value| value.len() as u64);
-    let admitted = replica::admit(event_loop, &**store, stamp, bytes, Origin::Exchange)?;
-    let content = value.as_deref().map_or(CellValue::Tombstone, CellValue::Bytes);
-    let applied = store.apply([store::Cell { key, stamp, value: content }]).await;
-    drop(admitted);
-    applied.map_err(|error| replica::refusal(&error))
+    replica::apply(event_loop, &**store, (key, stamp, value.as_deref()), Origin::Exchange)?.await
 }
 
 fn bytes_of(held: Held) -> Bytes {

@@ -59,6 +59,24 @@ pub(crate) fn admit<S: Store>(
     cluster.settled().admit(stamp.version, origin)
 }
 
+/// Makes a cell durable here, as this node's part of what it coordinates: admitted at once, and done when it is awaited.
+pub(crate) fn apply<S: Store>(
+    event_loop: &EventLoop<S>,
+    store: &S::Local,
+    (key, stamp, value): (&[u8], Stamp, Option<&[u8]>),
+    origin: Origin,
+) -> Result<impl Future<Output = Result<(), Refusal>> + use<S>, Refusal> {
+    let bytes = value.map(|value| value.len() as u64);
+    let admitted = admit(event_loop, store, stamp, bytes, origin)?;
+    let value = value.map_or(CellValue::Tombstone, CellValue::Bytes);
+    let applied = store.apply([store::Cell { key, stamp, value }]);
+    Ok(async move {
+        let applied = applied.await;
+        drop(admitted);
+        applied.map_err(|error| refusal(&error))
+    })
+}
+
 /// Takes note of another node's time, unless it is too far ahead.
 pub(crate) fn observe<S: Store>(event_loop: &EventLoop<S>, clock: u64) {
     let Some(cluster) = &event_loop.node.cluster else { return };

@@ -1,26 +1,26 @@
 //! A node: drives the state machines of `ladoga_cluster` by messages and timers.
 
+mod large;
 mod repair;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use ladoga_cluster::{
-    Content, Failure, HintQueue, NodeId, Origin, Pull, ReadCore, ReadStep, Refusal, Request, Response, Want,
-    WriteCore, WriteStep,
+    Content, Failure, HintQueue, NodeId, Origin, Pull, RESTAMPS_MAX, ReadCore, ReadStep, Refusal, Request,
+    Response, Want, WriteCore, WriteStep,
 };
 use ladoga_model::Version;
 
 use crate::Bug;
 use crate::checker::Key;
 use crate::keep::KeptHint;
-use crate::operation::{ClientRequest, Core, Operation, Told, Wish, cell_of};
+use crate::operation::{ClientRequest, Core, Operation, Reads, Told, Wish, cell_of};
 use crate::replica::Replica;
 
 /// How long a request of a client may take.
 pub(crate) const REQUEST_MS: u64 = 1000;
 const PEER_TIMEOUT_MS: u64 = 2000;
 const TICK_MS: u64 = 1000;
-const ATTEMPTS_MAX: u32 = 8;
 
 /// What a process wants of the world.
 #[derive(Debug)]
@@ -108,7 +108,9 @@ impl Process {
         }
         let nodes = self.replica.placement.replicas(&request.key, request.replicas.from as usize).to_vec();
         if request.wish == Wish::Get {
-            self.begin_read(request, &nodes);
+            self.begin_read(request, &nodes, Reads::ForClient);
+        } else if matches!(&request.wish, Wish::Put(value) if crate::is_large(value)) {
+            self.begin_large(request, &nodes);
         } else {
             self.begin_write(request, &nodes, 0);
         }
@@ -117,7 +119,7 @@ impl Process {
     fn begin_write(&mut self, request: ClientRequest, nodes: &[NodeId], attempts: u32) {
         let number = request.number;
         self.operations.remove(&number);
-        let Some(version) = self.replica.next_version().filter(|_| attempts < ATTEMPTS_MAX) else {
+        let Some(version) = self.replica.next_version().filter(|_| attempts < RESTAMPS_MAX) else {
             return self.effects.push(Effect::Tell(number, Told::Failure));
         };
         let mut cell = cell_of(&request.wish, version, request.replicas, self.nodes);
@@ -126,9 +128,12 @@ impl Process {
         if self.replica.bug == Some(Bug::ForgetCopies) {
             cell.stamp.copies = 0;
         }
-        let core = Core::Write { core: WriteCore::new(request.replicas), cell: cell.clone(), newer: None };
+        let core = Core::Write { core: WriteCore::new(request.replicas), cell: cell.clone() };
         let key = request.key.clone();
-        self.operations.insert(number, Operation { request, nodes: nodes.to_vec(), core, attempts });
+        self.operations.insert(
+            number,
+            Operation { request, nodes: nodes.to_vec(), core, attempts, asked_before: false },
+        );
         self.effects.push(Effect::Timer(REQUEST_MS, Timer::Deadline(number, attempts)));
         for (place, &node) in nodes.iter().enumerate() {
             if node != self.replica.me {
@@ -142,11 +147,10 @@ impl Process {
         }
     }
 
-    fn begin_read(&mut self, request: ClientRequest, nodes: &[NodeId]) {
-        let (number, key) = (request.number, request.key.clone());
-        let core = Core::Read(ReadCore::new(request.replicas));
-        self.operations.insert(number, Operation { request, nodes: nodes.to_vec(), core, attempts: 0 });
-        self.effects.push(Effect::Timer(REQUEST_MS, Timer::Deadline(number, 0)));
+    /// Asks all replicas of a read.
+    fn ask_all(&mut self, number: u64) {
+        let Some(Operation { request, nodes, .. }) = self.operations.get(&number) else { return };
+        let (key, nodes) = (request.key.clone(), nodes.clone());
         let own = nodes.iter().position(|&node| node == self.replica.me);
         for (place, &node) in nodes.iter().enumerate().filter(|(place, _)| Some(*place) != own) {
             // The value from one of them, digests from the rest.
@@ -174,29 +178,26 @@ impl Process {
     /// A replica has a write, or has not.
     fn written(&mut self, number: u64, attempt: u32, place: usize, answer: Result<Option<Version>, Failure>) {
         let Some(operation) = self.operations.get_mut(&number) else { return };
-        let Core::Write { core, newer, .. } = &mut operation.core else { return };
+        let Core::Write { core, .. } = &mut operation.core else { return };
         if operation.attempts != attempt {
             return;
         }
-        if let Ok(had) = &answer {
-            *newer = (*newer).max(*had);
-        }
+        let ignores = self.replica.bug == Some(Bug::IgnoreNewerVersions);
+        let answer = answer.map(|newer| newer.filter(|_| !ignores));
         let mut steps = Vec::new();
-        core.answered(place, answer.map(|_| ()), |step| steps.push(step));
+        core.answered(place, answer, |step| steps.push(step));
         self.execute_write(number, steps);
     }
 
     fn execute_write(&mut self, number: u64, steps: Vec<WriteStep>) {
         for step in steps {
             let Some(operation) = self.operations.get(&number) else { return };
-            let Core::Write { cell, newer, .. } = &operation.core else { return };
-            let (cell, newer) = (cell.clone(), *newer);
+            let Core::Write { cell, .. } = &operation.core else { return };
+            let cell = cell.clone();
             match step {
+                WriteStep::Stale(_) if operation.is_large() => return self.large_is_stale(number),
+                WriteStep::Stale(newer) => return self.write_again(number, newer),
                 WriteStep::Decided(Ok(())) => {
-                    if let Some(newer) = newer.filter(|_| self.replica.bug != Some(Bug::IgnoreNewerVersions))
-                    {
-                        return self.write_again(number, newer);
-                    }
                     let ClientRequest { key, replicas, floor, .. } = &operation.request;
                     let mut checker = self.replica.checker.borrow_mut();
                     checker.acknowledged(key, *replicas, cell.stamp.version, *floor);
@@ -206,7 +207,7 @@ impl Process {
                 WriteStep::Decided(Err(_)) => self.effects.push(Effect::Tell(number, Told::Failure)),
                 WriteStep::Hint(place) => {
                     let (node, key) = (operation.nodes[place], operation.request.key.clone());
-                    self.keep_hint(node, KeptHint { key, cell });
+                    self.keep_hint(node, Process::hint_of(KeptHint { key, cell }));
                 }
             }
         }
@@ -236,7 +237,7 @@ impl Process {
     ) {
         let mut steps = VecDeque::new();
         let Some(operation) = self.operations.get_mut(&number) else { return };
-        let Core::Read(core) = &mut operation.core else { return };
+        let Core::Read(core, _) = &mut operation.core else { return };
         act(core, &mut steps);
         while let Some(step) = steps.pop_front() {
             self.execute_read(number, step, &mut steps);
@@ -249,14 +250,26 @@ impl Process {
         let ClientRequest { key, replicas, floor, .. } = operation.request.clone();
         let me = self.replica.me;
         match step {
-            ReadStep::Decided(Ok(cell)) => {
-                self.replica.checker.borrow_mut().read(&key, replicas, cell.as_ref(), floor);
-                self.effects.push(Effect::Tell(number, Told::Success));
+            ReadStep::Decided(decided) => {
+                let Core::Read(_, reads) = operation.core else { return };
+                match (reads, decided) {
+                    (Reads::ForClient, Ok(cell)) => {
+                        self.replica.checker.borrow_mut().read(&key, replicas, cell.as_ref(), floor);
+                        self.effects.push(Effect::Tell(number, Told::Success));
+                    }
+                    (Reads::ForClient, Err(_)) => self.effects.push(Effect::Tell(number, Told::Failure)),
+                    (Reads::BeforeWrite, decided) => {
+                        let newest = decided.map(|cell| cell.map(|cell| cell.stamp.version));
+                        self.write_large(number, newest.map_err(|_| ()));
+                    }
+                    (Reads::ForHint { peer, number }, decided) => {
+                        self.hint_settled(peer, number, decided.is_ok());
+                    }
+                }
             }
-            ReadStep::Decided(Err(_)) => self.effects.push(Effect::Tell(number, Told::Failure)),
             ReadStep::Fetch(place) if operation.nodes[place] == me => {
                 let answer = self.replica.read(&key, false).map_err(Failure::Refused);
-                let Core::Read(core) = &mut operation.core else { return };
+                let Core::Read(core, _) = &mut operation.core else { return };
                 core.answered(place, answer, |step| next.push_back(step));
             }
             ReadStep::Fetch(place) => {
@@ -269,7 +282,7 @@ impl Process {
                 if node == me {
                     let applied = self.replica.apply(&key, &cell, Origin::Repair);
                     let applied = applied.map(|_| ()).map_err(Failure::Refused);
-                    let Core::Read(core) = &mut operation.core else { return };
+                    let Core::Read(core, _) = &mut operation.core else { return };
                     core.repaired(place, version, applied, |step| next.push_back(step));
                 } else {
                     let request = Request::Write { key, cell, origin: Origin::Repair };
@@ -376,7 +389,7 @@ impl Process {
                 core.deadline(|step| steps.push(step));
                 self.execute_write(number, steps);
             }
-            Core::Read(_) => {
+            Core::Read(..) => {
                 self.step_read(number, |core, steps| core.deadline(|step| steps.push_back(step)));
             }
         }

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use ladoga_cluster::{
-    Cell, Failure, Hint, HintStep, NodeId, Origin, Pull, PullFailure, PullStep, Refusal, Request, Response,
+    Cell, Content, Failure, Hint, HintStep, NodeId, Origin, Pull, PullFailure, PullStep, Refusal, Request,
+    Response,
 };
 
 use super::{Asked, Effect, Process, Pulling, Timer};
@@ -51,6 +52,10 @@ impl Process {
                     let Some(KeptHint { key, cell }) = self.kept.get(&(peer.index(), number)).cloned() else {
                         continue;
                     };
+                    if cell.content == Content::Digest {
+                        self.refresh(peer, number, KeptHint { key, cell });
+                        continue;
+                    }
                     let request = Request::Write { key, cell, origin: Origin::Hint };
                     self.ask(peer, request, Asked::Hint { peer, number });
                 }
@@ -74,14 +79,19 @@ impl Process {
         number: u64,
         answer: &Result<Response<Key>, Failure>,
     ) {
+        let arrived = matches!(answer, Ok(_) | Err(Failure::Refused(Refusal::TooOld { .. })));
+        self.hint_settled(peer, number, arrived);
+    }
+
+    /// A peer has what a hint is about, or it is not known that it has.
+    pub(super) fn hint_settled(&mut self, peer: NodeId, number: u64, arrived: bool) {
         let queue = &mut self.hints[peer.index()];
-        match answer {
-            Ok(_) | Err(Failure::Refused(Refusal::TooOld { .. })) => {
-                let mut steps = Vec::new();
-                queue.delivered(number, |step| steps.push(step));
-                self.execute_hints(peer, steps);
-            }
-            Err(_) => queue.peer_is_down(),
+        if arrived {
+            let mut steps = Vec::new();
+            queue.delivered(number, |step| steps.push(step));
+            self.execute_hints(peer, steps);
+        } else {
+            queue.peer_is_down();
         }
     }
 

@@ -129,7 +129,8 @@ impl World {
                 return Err(format!("the replicas do not converge: {}", self.differences));
             }
         }
-        Ok(self.summary)
+        let large_stored = self.checker.borrow().large_stored();
+        Ok(Summary { large_stored, ..self.summary })
     }
 
     fn plan(&mut self, after_ms: u64, event: Event) {

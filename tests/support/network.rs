@@ -104,12 +104,12 @@ impl Network {
 
     /// Loses everything that one node sends to another, without a sign; the other way goes on.
     pub(crate) fn cut(&self, from: usize, to: usize) {
-        Network::send_to(from, to, NOBODY);
+        self.send_to(from, to, NOBODY);
     }
 
     /// Ends that.
     pub(crate) fn heal(&self, from: usize, to: usize) {
-        Network::send_to(from, to, &hardware(to));
+        self.send_to(from, to, &hardware(to));
     }
 
     /// Cuts a node off from all others, both ways.
@@ -130,6 +130,7 @@ impl Network {
 
     /// Pulls a node's cable, or puts it back; the test cannot reach it either.
     pub(crate) fn plug(&self, node: usize, is_in: bool) {
+        assert!(node < self.nodes, "there are {} nodes", self.nodes);
         ip(&format!("link set port{node} {}", if is_in { "up" } else { "down" }));
     }
 
@@ -137,7 +138,8 @@ impl Network {
         (0..self.nodes).filter(move |&other| other != node)
     }
 
-    fn send_to(from: usize, to: usize, hardware: &str) {
+    fn send_to(&self, from: usize, to: usize, hardware: &str) {
+        assert!(from < self.nodes && to < self.nodes, "there are {} nodes", self.nodes);
         let host = Network::host(to);
         ip(&format!("-n node{from} neighbour replace {host} lladdr {hardware} nud permanent dev eth0"));
     }

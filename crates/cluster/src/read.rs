@@ -160,6 +160,11 @@ impl<V: Clone> ReadCore<V> {
         self.decided
     }
 
+    /// The newest version of all answers so far, also where it is that of a deletion.
+    pub fn newest_version(&self) -> Option<Version> {
+        self.cells().filter_map(|(_, cell)| cell).map(|cell| cell.stamp.version).max()
+    }
+
     fn failed(&mut self, replica: usize, failure: Failure) -> Replica<V> {
         self.failures.push((replica, failure));
         Replica::Failed

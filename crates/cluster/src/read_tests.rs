@@ -276,3 +276,19 @@ fn what_answers_late_or_twice_changes_nothing() {
     assert_eq!(steps, [ReadStep::Decided(Err(error))]);
     assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), []);
 }
+
+/// A large value was written after a deletion that it was not told of: it was older, acknowledged, and lost. (Found by the
+/// simulation, seed 26.)
+#[test]
+fn the_newest_version_is_told_where_it_is_a_deletion() {
+    let mut core = ReadCore::<u8>::new(Replicas { ack: 2, from: 3 });
+    let mut decided = Vec::new();
+    assert_eq!(core.newest_version(), None);
+    let stamp = Stamp::new(Version { timestamp: 7, node: 1 });
+    for replica in 0..2 {
+        let cell = Some(Cell { stamp, content: Content::Tombstone });
+        core.answered(replica, Ok(ReadAnswer { cell, is_whole: true }), |step| decided.push(step));
+    }
+    assert_eq!(decided, [ReadStep::Decided(Ok(None))]);
+    assert_eq!(core.newest_version(), Some(stamp.version));
+}

@@ -45,7 +45,7 @@ impl Clients {
             0 => Wish::Delete,
             _ => {
                 let mut value = number.to_le_bytes().to_vec();
-                let is_large = rng.below(8) == 0;
+                let is_large = rng.below(4) == 0;
                 let bytes = if is_large {
                     LARGE_BYTES_MIN + rng.below(4096) as usize
                 } else {

@@ -36,7 +36,7 @@ pub enum Bug {
     IgnoreNewerVersions,
     /// A write does not say for how many nodes it is.
     ForgetCopies,
-    /// A large value is acknowledged although a replica has something newer, and nobody knew what was newest before.
+    /// A large value is written without knowing what is newest, and acknowledged although a replica has something newer.
     AcknowledgeStaleLarge,
 }
 

@@ -25,6 +25,15 @@ pub(crate) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<Cell<Found>>
     reading.decision.taken().await.map_err(|error| too_few(plan, &error, false))
 }
 
+/// The newest version of a key that its nodes tell of, also where it is that of a deletion; and whether as many of them did
+/// as the plan asks for.
+pub(super) async fn newest_version<S: Store>(plan: &Plan<S>) -> (Option<Version>, bool) {
+    let reading = Reading::begin(plan);
+    let is_quorum = reading.decision.taken().await.is_ok();
+    let newest = reading.state.borrow().core.newest_version();
+    (newest, is_quorum)
+}
+
 /// Reads a key from all nodes that may have a cell with this stamp, so that those that lack it are repaired. Answers
 /// whether all of them answered.
 pub(crate) async fn refresh<S: Store>(event_loop: &Rc<EventLoop<S>>, key: Bytes, stamp: Stamp) -> bool {

@@ -6,7 +6,7 @@ use ladoga_model::{Stamp, Version};
 
 use super::fetch::unexpected;
 use super::plan::Plan;
-use super::read::read;
+use super::read::newest_version;
 use super::trouble::too_few;
 use super::write::{Outcome, Payload, Writing};
 use crate::http::Refusal;
@@ -139,9 +139,9 @@ impl<S: Store> Spread<S> {
     pub(crate) async fn commit(self) -> Result<(), Refusal> {
         let Spread { plan, targets } = self;
         // Sending it again with a newer version would take the whole value; so the newest one is asked for before.
-        let before = read(&plan).await;
-        if let Ok(Some(newest)) = &before {
-            plan.observe(newest.stamp.version)?;
+        let (newest, is_quorum) = newest_version(&plan).await;
+        if let Some(newest) = newest {
+            plan.observe(newest)?;
         }
         let stamp = plan.stamp()?;
         let writing = Writing::new(&plan, stamp, Payload::Large);
@@ -157,11 +157,11 @@ impl<S: Store> Spread<S> {
                 Err(failure) => writing.settled(place, Err(failure)),
             }
         }
-        match (writing.decision.taken().await, before) {
+        match (writing.decision.taken().await, is_quorum) {
             // What is newer came since it was asked for: at the same time, so that this write may have been before it.
-            (Outcome::Acknowledged, _) | (Outcome::Stale(_), Ok(_)) => Ok(()),
+            (Outcome::Acknowledged, _) | (Outcome::Stale(_), true) => Ok(()),
             (Outcome::Failed(error), _) => Err(too_few(&plan, &error, true)),
-            (Outcome::Stale(_), Err(_)) => Err(Refusal::too_few_replicas(
+            (Outcome::Stale(_), false) => Err(Refusal::too_few_replicas(
                 "a replica has a newer version of the key, and too few could be asked for theirs before the write; the \
                  write may have happened all the same"
                     .to_owned(),

@@ -15,22 +15,26 @@ use crate::process::Effect;
 impl Process {
     /// A large value is to be written: asks for what is newest.
     pub(super) fn begin_large(&mut self, request: ClientRequest, nodes: &[NodeId]) {
+        let number = request.number;
         self.begin_read(request, nodes, Reads::BeforeWrite);
+        if self.replica.bug == Some(Bug::AcknowledgeStaleLarge) {
+            self.write_large(number, None, false);
+        }
     }
 
     /// What is newest is known, or cannot be: writes.
-    pub(super) fn write_large(&mut self, number: u64, newest: Result<Option<Version>, ()>) {
+    pub(super) fn write_large(&mut self, number: u64, newest: Option<Version>, is_quorum: bool) {
         let Some(Operation { request, nodes, attempts, .. }) = self.operations.remove(&number) else {
             return;
         };
-        if let Ok(Some(newest)) = newest
+        if let Some(newest) = newest
             && self.replica.observe(newest.timestamp).is_err()
         {
             return self.effects.push(Effect::Tell(number, Told::Failure));
         }
         self.begin_write(request, &nodes, attempts + 1);
         if let Some(operation) = self.operations.get_mut(&number) {
-            operation.asked_before = newest.is_ok();
+            operation.asked_before = is_quorum;
         }
     }
 

@@ -251,16 +251,16 @@ impl Process {
         let me = self.replica.me;
         match step {
             ReadStep::Decided(decided) => {
-                let Core::Read(_, reads) = operation.core else { return };
-                match (reads, decided) {
+                let Core::Read(core, reads) = &operation.core else { return };
+                let newest = core.newest_version();
+                match (*reads, decided) {
                     (Reads::ForClient, Ok(cell)) => {
                         self.replica.checker.borrow_mut().read(&key, replicas, cell.as_ref(), floor);
                         self.effects.push(Effect::Tell(number, Told::Success));
                     }
                     (Reads::ForClient, Err(_)) => self.effects.push(Effect::Tell(number, Told::Failure)),
                     (Reads::BeforeWrite, decided) => {
-                        let newest = decided.map(|cell| cell.map(|cell| cell.stamp.version));
-                        self.write_large(number, newest.map_err(|_| ()));
+                        self.write_large(number, newest, decided.is_ok());
                     }
                     (Reads::ForHint { peer, number }, decided) => {
                         self.hint_settled(peer, number, decided.is_ok());

@@ -33,6 +33,7 @@ use crate::blob::BlobWriter;
 use crate::error::Error;
 use crate::health::{Health, WriteState};
 use crate::levels::Manifest;
+use crate::memtable::Spare;
 use crate::options::{Budget, Options};
 use crate::record_cache::RecordCache;
 use crate::snapshot::Snapshot;
@@ -79,6 +80,8 @@ pub(crate) struct Inner {
     pub(crate) background: Background,
     queue: CommitQueue,
     retired: Mutex<Retired>,
+    /// The memory of a memtable that nobody has any more, for the next.
+    spare: Mutex<Option<Spare>>,
     /// Writes with older timestamps have all arrived.
     settled_before: AtomicU64,
     last_timestamp: u64,

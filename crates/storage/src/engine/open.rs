@@ -314,6 +314,7 @@ fn assemble(
         background,
         queue: CommitQueue::default(),
         retired: Mutex::default(),
+        spare: Mutex::default(),
         settled_before: AtomicU64::new(0),
         last_timestamp,
         lost_groups: log.lost_groups,

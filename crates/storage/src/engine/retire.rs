@@ -1,7 +1,7 @@
 use std::sync::{Arc, Weak};
 
 use super::{Inner, View};
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, Spare};
 use crate::snapshot::Lease;
 use crate::table::Table;
 
@@ -69,7 +69,20 @@ impl Inner {
             unused
         };
         // Outside of the lock: frees memory and removes files.
-        drop(unused);
+        let (memtables, tables) = unused;
+        memtables.into_iter().for_each(|memtable| self.keep_or_free(memtable));
+        drop(tables);
         self.shared.blobs.remove_dead();
+    }
+
+    /// Keeps the memory of a memtable for the next one, where that stays inside of what memtables may take: a writer
+    /// takes the spare one before it has one more.
+    fn keep_or_free(&self, memtable: Arc<Memtable>) {
+        if self.spare.lock().is_some() || self.has_too_many_sealed() {
+            return;
+        }
+        // Outside of the lock, which a writer may be about to take.
+        let spare = Spare::of(memtable);
+        *self.spare.lock() = spare;
     }
 }

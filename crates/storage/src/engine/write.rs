@@ -150,7 +150,11 @@ impl Inner {
     fn rotate(&self, writer: &mut MutexGuard<'_, Writer>) -> Result<(), Error> {
         self.wait_for_flush(writer)?;
         let next = self.begin_segment(writer.next_sequence)?;
-        let memtable = MemtableWriter::new(self.budget.memtable_bytes, next.number());
+        let spare = self.spare.lock().take();
+        let memtable = match spare.filter(|spare| spare.capacity() == self.budget.memtable_bytes) {
+            Some(spare) => MemtableWriter::within(spare, next.number()),
+            None => MemtableWriter::new(self.budget.memtable_bytes, next.number()),
+        };
         let sealed = std::mem::replace(&mut writer.memtable, memtable);
         sealed.table().seal(writer.next_sequence);
         let wal = std::mem::replace(&mut writer.wal, next);
@@ -228,7 +232,7 @@ impl Inner {
         error
     }
 
-    fn has_too_many_sealed(&self) -> bool {
+    pub(super) fn has_too_many_sealed(&self) -> bool {
         self.view.load().sealed.len() >= SEALED_MAX
     }
 

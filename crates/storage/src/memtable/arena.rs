@@ -1,8 +1,9 @@
-//! The memory of a memtable: one zeroed region, handed out from the front, freed as a whole.
+//! The memory of a memtable: one zeroed region, handed out from the front, used again or freed as a whole.
 //!
-//! The only unsafe code of the engine. What makes it sound: a byte range is written by the one writer before its
-//! offset is published with a `Release` store, is never written again afterwards, and is read only at offsets that
-//! came from an `Acquire` load of such a store. The words that do change later are only ever touched as atomics.
+//! The only unsafe code of the engine. What makes it sound: a byte range is written by the one writer before its offset
+//! is published with a `Release` store, is not written again while anybody else has the arena, and is read only at
+//! offsets that came from an `Acquire` load of such a store. The words that do change later are only ever touched as
+//! atomics.
 #![expect(
     unsafe_code,
     reason = "readers share bytes with a writer that is still filling the rest of the region"
@@ -37,6 +38,15 @@ impl Arena {
 
     fn layout(capacity: usize) -> Layout {
         Layout::from_size_align(capacity, ALIGN).expect("a capacity of 32 bits is a layout")
+    }
+
+    /// Forgets everything. The bytes stay as they are: what is read is what was allocated and filled since.
+    pub(super) fn clear(&mut self) {
+        *self.used.get_mut() = ALIGN;
+    }
+
+    pub(super) const fn capacity(&self) -> usize {
+        self.capacity
     }
 
     pub(super) fn used(&self) -> usize {
@@ -77,7 +87,7 @@ impl Arena {
     #[inline]
     pub(super) unsafe fn bytes(&self, offset: u32, length: usize) -> &[u8] {
         debug_assert!(offset as usize + length <= self.capacity);
-        // SAFETY: in bounds, initialized (the region was zeroed) and not written any more.
+        // SAFETY: in bounds, initialized (the region was zeroed once) and not written any more.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset as usize), length) }
     }
 

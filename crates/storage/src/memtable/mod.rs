@@ -182,6 +182,33 @@ impl Memtable {
 /// The least that an arena can be.
 const EMPTY_BYTES: usize = 64;
 
+/// The memory of a memtable without its records. What was used before is in the page tables already.
+pub(crate) struct Spare {
+    arena: Arena,
+    /// All zero.
+    buckets: Box<[AtomicU32]>,
+}
+
+impl Spare {
+    fn new(capacity: usize) -> Spare {
+        let buckets = (capacity / BYTES_PER_BUCKET).next_power_of_two();
+        Spare { arena: Arena::new(capacity), buckets: zeroed_words(buckets) }
+    }
+
+    /// The memory of a memtable, for the next one; `None` where somebody else has that still.
+    pub(crate) fn of(memtable: Arc<Memtable>) -> Option<Spare> {
+        let Memtable { mut arena, mut buckets, .. } = Arc::into_inner(memtable)?;
+        arena.clear();
+        buckets.iter_mut().for_each(|bucket| *bucket.get_mut() = 0);
+        Some(Spare { arena, buckets })
+    }
+
+    /// How large a memtable in it is.
+    pub(crate) const fn capacity(&self) -> usize {
+        self.arena.capacity()
+    }
+}
+
 /// The one writer of a memtable.
 pub(crate) struct MemtableWriter {
     table: Arc<Memtable>,
@@ -189,10 +216,14 @@ pub(crate) struct MemtableWriter {
 
 impl MemtableWriter {
     pub(crate) fn new(capacity: usize, wal_number: u64) -> MemtableWriter {
-        let buckets = (capacity / BYTES_PER_BUCKET).next_power_of_two();
+        MemtableWriter::within(Spare::new(capacity), wal_number)
+    }
+
+    /// A writer of an empty memtable in this memory.
+    pub(crate) fn within(Spare { arena, buckets }: Spare, wal_number: u64) -> MemtableWriter {
         let table = Arc::new(Memtable {
-            arena: Arena::new(capacity),
-            buckets: zeroed_words(buckets),
+            arena,
+            buckets,
             last_key: AtomicU32::new(0),
             counts: Counts::default(),
             blobs: Mutex::default(),

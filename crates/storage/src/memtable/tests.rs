@@ -51,6 +51,29 @@ fn what_has_room_fits() {
 }
 
 #[test]
+fn a_memtable_in_used_memory_has_nothing_of_the_one_before() {
+    let fill = |writer: &mut MemtableWriter, timestamp: u64| {
+        for key in 0..20_u8 {
+            writer.insert(timestamp, &record(&[key, 1], timestamp, &[timestamp as u8; 40])).expect("room");
+        }
+    };
+    let mut writer = MemtableWriter::new(1 << 13, 1);
+    fill(&mut writer, 9);
+    let MemtableWriter { table } = writer;
+    let reader = table.clone();
+    assert!(Spare::of(table).is_none(), "a reader has it still");
+    let table = reader;
+    let mut writer = MemtableWriter::within(Spare::of(table).expect("nobody else has it"), 2);
+    let table = writer.table().clone();
+    assert_eq!((table.wal_number(), table.keys(), table.records(), table.newest_timestamp()), (2, 0, 0, 0));
+    assert_eq!(get(&table, &[3, 1], u64::MAX), None);
+    // An older version than the one that was here wins, as nothing is here.
+    fill(&mut writer, 5);
+    assert_eq!(get(&table, &[3, 1], u64::MAX), Some(&[5; 40][..]));
+    assert_eq!((table.keys(), table.records()), (20, 20));
+}
+
+#[test]
 fn readers_see_whole_records_while_a_writer_writes() {
     let mut writer = MemtableWriter::new(1 << 18, 1);
     let table = writer.table().clone();

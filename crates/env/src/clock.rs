@@ -1,5 +1,14 @@
 use std::time::Duration;
 
+/// How far behind others a thread goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Priority {
+    /// Behind what somebody waits for, but not by much: others will soon wait for it.
+    Lower,
+    /// Behind everything.
+    Lowest,
+}
+
 /// Time.
 pub trait Clock: Send + Sync {
     /// Milliseconds since 1970; may jump, also backwards.
@@ -12,5 +21,7 @@ pub trait Clock: Send + Sync {
     fn sleep(&self, duration: Duration);
 
     /// Lets other threads go before the calling one, from now on; a hint, never an error.
-    fn lower_thread_priority(&self) {}
+    fn lower_thread_priority(&self, priority: Priority) {
+        let _ = priority;
+    }
 }

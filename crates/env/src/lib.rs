@@ -8,7 +8,7 @@ pub mod real;
 mod rng;
 pub mod sim;
 
-pub use clock::Clock;
+pub use clock::{Clock, Priority};
 pub use disk::{Disk, File, Lock, OpenMode};
 pub use reads::{EndedRead, FilePart, ReadRing};
 pub use rng::Rng;

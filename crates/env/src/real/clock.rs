@@ -1,4 +1,4 @@
-use crate::Clock;
+use crate::{Clock, Priority};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -34,8 +34,11 @@ impl Clock for RealClock {
         std::thread::sleep(duration);
     }
 
-    fn lower_thread_priority(&self) {
-        super::syscall::lower_thread_priority();
+    fn lower_thread_priority(&self, priority: Priority) {
+        super::syscall::lower_thread_priority(match priority {
+            Priority::Lower => 5,
+            Priority::Lowest => 19,
+        });
     }
 }
 

@@ -74,14 +74,12 @@ pub(super) fn file_offset(offset: u64) -> io::Result<i64> {
     i64::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
 }
 
-/// How far behind others a thread goes; 19 is the most.
-const LOW_PRIORITY: libc::c_int = 19;
-
-/// Gives the calling thread the lowest share of the processor. Linux keeps this value by thread, not by process.
-pub(super) fn lower_thread_priority() {
+/// Gives the calling thread a smaller share of the processor: `nice` goes from 0 to 19, each a fifth less than the one
+/// before. Linux keeps this value by thread, not by process.
+pub(super) fn lower_thread_priority(nice: libc::c_int) {
     #[expect(unsafe_code, reason = "std has no name for it")]
     // SAFETY: takes and gives plain numbers; 0 means the calling thread.
     unsafe {
-        libc::setpriority(libc::PRIO_PROCESS, 0, LOW_PRIORITY);
+        libc::setpriority(libc::PRIO_PROCESS, 0, nice);
     }
 }

@@ -130,11 +130,12 @@ fn announce(settings: &Settings, node: &Node<Embedded>, disk_reads: &str, open_m
     };
     tracing::info!(
         target: LIFE,
-        "listening on {}, data in {}, fsync {durability}, memory {}, {} event loops, disk reads by {disk_reads}, opened in {open_ms} ms",
+        "listening on {}, data in {}, fsync {durability}, memory {}, {} event loop{}, disk reads by {disk_reads}, opened in {open_ms} ms",
         addresses.join(" and "),
         settings.data.display(),
         format_size(settings.memory_bytes),
         settings.threads,
+        if settings.threads == 1 { "" } else { "s" },
     );
 }
 

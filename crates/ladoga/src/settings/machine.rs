@@ -7,7 +7,8 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 const MEMORY_SHARE: u64 = 4;
 
 pub(super) fn default_memory_bytes() -> u64 {
-    (memory_bytes() / MEMORY_SHARE).max(MEMORY_BYTES_MIN)
+    // In whole MiB, which people can read.
+    ((memory_bytes() / MEMORY_SHARE) >> 20 << 20).max(MEMORY_BYTES_MIN)
 }
 
 /// The memory of the machine, or of the part of it that this process may use.

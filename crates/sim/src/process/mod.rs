@@ -1,5 +1,6 @@
 //! A node: drives the state machines of `ladoga_cluster` by messages and timers.
 
+mod effect;
 mod large;
 mod repair;
 
@@ -17,42 +18,13 @@ use crate::keep::KeptHint;
 use crate::operation::{ClientRequest, Core, Operation, Reads, Told, Wish, cell_of};
 use crate::replica::Replica;
 
+use effect::Asked;
+pub(crate) use effect::{Effect, Timer};
+
 /// How long a request of a client may take.
 pub(crate) const REQUEST_MS: u64 = 1000;
 const PEER_TIMEOUT_MS: u64 = 2000;
 const TICK_MS: u64 = 1000;
-
-/// What a process wants of the world.
-#[derive(Debug)]
-pub(crate) enum Effect {
-    Ask(NodeId, u64, Request<Key>),
-    Answer(NodeId, u64, Response<Key>),
-    Timer(u64, Timer),
-    /// The client of this request is told.
-    Tell(u64, Told),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Timer {
-    Tick,
-    /// Of an operation, in this attempt.
-    Deadline(u64, u32),
-    /// Of a request to a peer.
-    Unanswered(u64),
-    /// Of a pull whose tree is to be compared further.
-    Compare(u64),
-}
-
-/// Why a peer was asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Asked {
-    Write { operation: u64, attempt: u32, place: usize },
-    Read { operation: u64, place: usize },
-    Repair { operation: u64, place: usize, version: Version },
-    Hint { peer: NodeId, number: u64 },
-    Statement,
-    Pull { pull: u64, number: u64 },
-}
 
 struct Pulling {
     id: u64,

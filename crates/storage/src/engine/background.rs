@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use ladoga_env::Priority;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::Inner;
@@ -177,6 +178,8 @@ pub(super) fn start(inner: &Arc<Inner>) -> Result<Threads, Error> {
 }
 
 fn flush_loop(inner: &Inner) {
+    // Writers wait for a flush only once a whole memtable has filled up behind it.
+    inner.env.clock.lower_thread_priority(Priority::Lower);
     let mut seen = 0;
     while !inner.background.is_stopping() {
         inner.observe_space();
@@ -191,7 +194,7 @@ fn flush_loop(inner: &Inner) {
 }
 
 fn compact_loop(inner: &Inner) {
-    inner.env.clock.lower_thread_priority();
+    inner.env.clock.lower_thread_priority(Priority::Lowest);
     let mut seen = 0;
     while !inner.background.is_stopping() {
         let pause = match inner.compact_step() {

@@ -21,21 +21,21 @@ pub(crate) struct Plan<S: Store> {
     pub(super) replicas: Replicas,
 }
 
-/// That a timestamp may be given out: no restart, on whichever clock, gives it out again.
-fn check_given(cluster: &Cluster, stamp: Stamp) -> Result<(), Refusal> {
-    if cluster.settled().may_give(stamp.version.timestamp) {
+/// Once a timestamp may be given out: no restart, on whichever clock, gives it out again.
+async fn may_be_given(cluster: &Cluster, stamp: Stamp) -> Result<(), Refusal> {
+    if cluster.settled().reserve(stamp.version.timestamp).await {
         return Ok(());
     }
     Err(Refusal::unavailable("what the node has to remember of its clock is not on its disk yet"))
 }
 
 /// Lets a write in that this node alone has to answer; nothing keeps a node on its own from it.
-pub(crate) fn admit_alone<S: Store>(
+pub(crate) async fn admit_alone<S: Store>(
     event_loop: &EventLoop<S>,
     stamp: Stamp,
 ) -> Result<Option<Admitted>, Refusal> {
     let Some(cluster) = &event_loop.node.cluster else { return Ok(None) };
-    check_given(cluster, stamp)?;
+    may_be_given(cluster, stamp).await?;
     let admitted = cluster.settled().admit(stamp.version, Origin::Client);
     admitted.map(Some).map_err(Refusal::unavailable)
 }
@@ -121,12 +121,12 @@ impl<S: Store> Plan<S> {
     }
 
     /// The version of a write that happens now.
-    pub(super) fn stamp(&self) -> Result<Stamp, Refusal> {
+    pub(super) async fn stamp(&self) -> Result<Stamp, Refusal> {
         let node = &self.event_loop.node;
         let timestamp = node.versions.next(self.event_loop.core.clock.wall_ms());
         let stamp = Stamp::new(Version { timestamp, node: self.cluster.own.0 });
         let is_everywhere = self.replicas.from as usize == self.cluster.nodes.len();
-        check_given(&self.cluster, stamp)?;
+        may_be_given(&self.cluster, stamp).await?;
         Ok(Stamp { copies: if is_everywhere { 0 } else { self.replicas.from as u8 }, ..stamp })
     }
 }

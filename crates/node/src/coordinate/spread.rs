@@ -143,7 +143,7 @@ impl<S: Store> Spread<S> {
         if let Some(newest) = newest {
             plan.observe(newest)?;
         }
-        let stamp = plan.stamp()?;
+        let stamp = plan.stamp().await?;
         let writing = Writing::new(&plan, stamp, Payload::Large);
         for (place, target) in targets.into_iter().enumerate() {
             match target {

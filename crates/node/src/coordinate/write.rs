@@ -16,7 +16,7 @@ use crate::store::Store;
 /// Writes a cell to the nodes of its key. `None` deletes.
 pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Result<(), Refusal> {
     for _ in 0..RESTAMPS_MAX {
-        let stamp = plan.stamp()?;
+        let stamp = plan.stamp().await?;
         let writing = Writing::new(&plan, stamp, Payload::Whole(value.clone()));
         writing.begin();
         match writing.decision.taken().await {

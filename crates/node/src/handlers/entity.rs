@@ -1,4 +1,5 @@
 use std::mem::take;
+use std::rc::Rc;
 
 use hyper::StatusCode;
 use ladoga_cluster::{Cell, Content};
@@ -28,8 +29,8 @@ pub(super) fn get<S: Store>(
     match store.get(target.key()) {
         Lookup::Now(found) => with_value(call, route, found, head),
         Lookup::Later(found) => {
-            let event_loop = std::rc::Rc::clone(call.event_loop);
-            let link = std::rc::Rc::clone(call.link);
+            let event_loop = Rc::clone(call.event_loop);
+            let link = Rc::clone(call.link);
             Ok(Reply::later_or(take(head), async move |head| {
                 let call = Call { event_loop: &event_loop, link: &link };
                 match with_value(&call, route, found.await, head)? {
@@ -45,8 +46,8 @@ pub(super) fn get<S: Store>(
 const OPENS_MAX: usize = 3;
 
 fn get_from_cluster<S: Store>(call: &Call<'_, S>, route: Route, plan: Plan<S>, head: &mut Head) -> Reply {
-    let event_loop = std::rc::Rc::clone(call.event_loop);
-    let link = std::rc::Rc::clone(call.link);
+    let event_loop = Rc::clone(call.event_loop);
+    let link = Rc::clone(call.link);
     Reply::later_or(take(head), async move |head| {
         let call = Call { event_loop: &event_loop, link: &link };
         for _ in 0..OPENS_MAX {
@@ -113,22 +114,23 @@ fn streamed<S: Store>(call: &Call<'_, S>, bytes: u64, head: &Head) -> Streamed {
 /// `DELETE` of an entity.
 pub(super) fn delete<S: Store>(
     call: &Call<'_, S>,
-    target: &EntityTarget,
+    target: EntityTarget,
     head: &mut Head,
 ) -> Result<Reply, Refusal> {
     let store = call.store()?;
-    if let Some(plan) = Plan::of(call.event_loop, &store, target) {
+    if let Some(plan) = Plan::of(call.event_loop, &store, &target) {
         return Ok(Reply::later_or(take(head), async move |head| {
             coordinate::write(plan, None).await?;
             Ok(Outcome::Answer(take(head).empty(StatusCode::ACCEPTED)))
         }));
     }
     store.admit(CellKind::Delete, 0)?;
-    let stamp = stamp(call.event_loop);
-    let admitted = coordinate::admit_alone(call.event_loop, stamp)?;
-    let applied = store.apply([store::Cell { key: target.key(), stamp, value: CellValue::Tombstone }]);
+    let event_loop = Rc::clone(call.event_loop);
     Ok(Reply::later_or(take(head), async move |head| {
-        let applied = applied.await;
+        let stamp = stamp(&event_loop);
+        let admitted = coordinate::admit_alone(&event_loop, stamp).await?;
+        let applied =
+            store.apply([store::Cell { key: target.key(), stamp, value: CellValue::Tombstone }]).await;
         drop(admitted);
         applied?;
         Ok(Outcome::Answer(take(head).empty(StatusCode::ACCEPTED)))

@@ -47,7 +47,7 @@ pub(super) fn put<S: Store>(
             return Ok(Outcome::Answer(take(head).empty(StatusCode::CREATED)));
         }
         let stamp = stamp(&event_loop);
-        let admitted = coordinate::admit_alone(&event_loop, stamp)?;
+        let admitted = coordinate::admit_alone(&event_loop, stamp).await?;
         let cell = Cell { key: target.key(), stamp, value: CellValue::Bytes(&value) };
         let applied = store.apply([cell]);
         // The queue has a copy, and bounds of its own.

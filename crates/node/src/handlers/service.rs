@@ -69,7 +69,7 @@ impl<S: Store> Call<'_, S> {
                 self.target(uri).and_then(|target| entity::get(self, route, &target, &mut head))
             }
             Route::Put => self.target(uri).and_then(|target| put::put(self, target, body, &mut head)),
-            Route::Delete => self.target(uri).and_then(|target| entity::delete(self, &target, &mut head)),
+            Route::Delete => self.target(uri).and_then(|target| entity::delete(self, target, &mut head)),
             Route::Range => range::range(self, &uri, &mut head),
             Route::Status => status::status(self, &mut head),
             Route::Cluster => cluster::cluster(self, &mut head),

@@ -36,7 +36,7 @@ pub(super) fn upload<S: Store>(
         let finished = receive(&link, store.upload().await?, body, bytes).await?;
         drop(permit);
         let stamp = stamp(&event_loop);
-        let admitted = coordinate::admit_alone(&event_loop, stamp)?;
+        let admitted = coordinate::admit_alone(&event_loop, stamp).await?;
         let cell = Cell { key: target.key(), stamp, value: CellValue::Uploaded(finished) };
         let applied = store.apply([cell]).await;
         drop(admitted);

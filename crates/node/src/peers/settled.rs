@@ -1,5 +1,7 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+use std::time::Duration;
 
 use ladoga_cluster::{
     Durable, HashTree, NodeId, Origin, PairLeaves, PairScan, Pass, Placement, Refusal, Settlement, Slice,
@@ -7,8 +9,12 @@ use ladoga_cluster::{
 };
 use ladoga_model::Version;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::store::{CellChange, CellObserver};
+
+/// How long a write waits at most until its timestamp is reserved: as long as a sync of a slow disk takes.
+const RESERVE_WAIT_MS: u64 = 2_000;
 
 /// What is settled and what is compared: shared by all threads of a node, and never held while anything is waited for.
 pub(crate) struct Settled {
@@ -21,6 +27,10 @@ pub(crate) struct Settled {
     may_coordinate: AtomicBool,
     /// Before which timestamp it may give out any: the same.
     reserved_before: AtomicU64,
+    /// Says that more is reserved.
+    reserved: Notify,
+    /// The thread that reserves.
+    settler: OnceLock<Thread>,
 }
 
 struct State {
@@ -78,7 +88,15 @@ impl Settled {
             is_whole: AtomicBool::new(is_whole),
             may_coordinate: AtomicBool::new(may_coordinate),
             reserved_before: AtomicU64::new(0),
+            reserved: Notify::new(),
+            settler: OnceLock::new(),
         }
+    }
+
+    /// This thread writes what has to be persisted, and looks after it whenever it is unparked.
+    pub(crate) fn is_persisted_by(&self, settler: Thread) {
+        let is_first = self.settler.set(settler).is_ok();
+        assert!(is_first, "one thread settles");
     }
 
     /// Whether its answers count.
@@ -96,8 +114,29 @@ impl Settled {
         self.may_coordinate.load(Ordering::Acquire)
     }
 
+    /// Waits until this timestamp may be given out, which is at once unless a peer has just moved the clock ahead: a node
+    /// that is back begins after all that it had reserved. Answers whether it may.
+    pub(crate) async fn reserve(&self, timestamp: u64) -> bool {
+        if self.may_give(timestamp) {
+            return true;
+        }
+        let reserved = async {
+            loop {
+                let more = self.reserved.notified();
+                if self.may_give(timestamp) {
+                    return;
+                }
+                if let Some(settler) = self.settler.get() {
+                    settler.unpark();
+                }
+                more.await;
+            }
+        };
+        tokio::time::timeout(Duration::from_millis(RESERVE_WAIT_MS), reserved).await.is_ok()
+    }
+
     /// Whether this timestamp may be given out: not before it is durably reserved.
-    pub(crate) fn may_give(&self, timestamp: u64) -> bool {
+    fn may_give(&self, timestamp: u64) -> bool {
         timestamp < self.reserved_before.load(Ordering::Acquire)
     }
 
@@ -157,6 +196,7 @@ impl Settled {
         let reserved_before = durable.reserved_before;
         self.change(|state| state.settlement.persisted(durable));
         self.reserved_before.store(reserved_before, Ordering::Release);
+        self.reserved.notify_waiters();
     }
 
     /// The pass that is to be made, once the tree can be compared.
@@ -227,5 +267,34 @@ impl CellObserver for Settled {
 
     fn is_whole(&self) {
         self.tree.lock().is_whole = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    use ladoga_cluster::NodeList;
+
+    use super::*;
+
+    #[test]
+    fn a_timestamp_is_waited_for_until_it_is_reserved() {
+        let placement = Arc::new(Placement::of(&NodeList::first(["http://a"]).expect("a list")));
+        let settled = Settled::new(NodeId(0), 1, &placement, Err(7));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        runtime.block_on(async {
+            let mut reserve = pin!(settled.reserve(50));
+            let mut look = async |before: u64| {
+                settled.persisted(Durable { reserved_before: before, ..Durable::default() });
+                poll_fn(|context| Poll::Ready(reserve.as_mut().poll(context))).await
+            };
+            assert_eq!(look(10).await, Poll::Pending);
+            assert_eq!(look(50).await, Poll::Pending);
+            assert_eq!(look(51).await, Poll::Ready(true));
+            assert!(settled.reserve(50).await, "it is reserved already");
+        });
     }
 }

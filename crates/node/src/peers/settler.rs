@@ -54,6 +54,7 @@ impl Settler {
         versions.continue_after(settled.clock_floor());
         worker.settle()?;
         let thread = std::thread::Builder::new().name("settle".to_owned()).spawn(move || worker.run())?;
+        settled.is_persisted_by(thread.thread().clone());
         Ok(Settler { stops, thread: Mutex::new(Some(thread)) })
     }
 

@@ -21,6 +21,9 @@ pub const SETTLE_MS: u64 = 60_000;
 /// How far ahead of its clock a node durably reserves timestamps, so that it never gives out one twice, even if its
 /// clock jumps back while it is down.
 pub const RESERVE_MS: u64 = 10_000;
+/// The same where its clock is that far ahead of the time already. It is after each restart, since it begins after all
+/// that it had reserved: restarts in a row must not add up to a clock that the others refuse.
+const RESERVE_AHEAD_MS: u64 = 1_000;
 
 /// What a node knows of another one's data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -202,12 +205,14 @@ impl Settlement {
         self.maybe_recognize_newness();
     }
 
-    /// Time went by. `oldest_hint` is the oldest version among the hints that wait here.
-    pub fn tick(&mut self, clock: u64, oldest_hint: Option<u64>) {
+    /// Time went by: the clock of versions is at `clock`, that of the machine at `wall_ms`. `oldest_hint` is the oldest
+    /// version among the hints that wait here.
+    pub fn tick(&mut self, clock: u64, wall_ms: u64, oldest_hint: Option<u64>) {
         if let Some(closable) = self.closable(clock, oldest_hint) {
             self.next.closed_before = self.next.closed_before.max(closable);
         }
-        let reserve = HybridClock::at_wall_ms(HybridClock::wall_ms(clock) + RESERVE_MS);
+        let clock_ms = HybridClock::wall_ms(clock);
+        let reserve = HybridClock::at_wall_ms((wall_ms + RESERVE_MS).max(clock_ms + RESERVE_AHEAD_MS));
         if clock + (reserve - clock) / 2 >= self.next.reserved_before {
             self.next.reserved_before = reserve;
         }

@@ -36,7 +36,7 @@ impl Cluster {
     fn tick(&mut self, seconds: u64) {
         self.clock += seconds * SECOND;
         for (node, _) in self.nodes.iter_mut().zip(&self.up).filter(|(_, up)| **up) {
-            node.tick(self.clock, None);
+            node.tick(self.clock, HybridClock::wall_ms(self.clock), None);
         }
         self.talk();
     }
@@ -128,9 +128,9 @@ fn a_hint_that_waits_keeps_its_node_open() {
     let hint = cluster.clock;
     cluster.clock += HOUR;
     cluster.talk();
-    cluster.nodes[0].tick(cluster.clock, Some(hint));
+    cluster.nodes[0].tick(cluster.clock, HybridClock::wall_ms(cluster.clock), Some(hint));
     assert!(cluster.nodes[0].durable().closed_before <= hint);
-    cluster.nodes[0].tick(cluster.clock, None);
+    cluster.nodes[0].tick(cluster.clock, HybridClock::wall_ms(cluster.clock), None);
     assert!(cluster.nodes[0].durable().closed_before > hint);
 }
 
@@ -191,7 +191,7 @@ fn what_is_not_on_disk_is_not_said() {
     assert!(node.is_dirty());
     assert_eq!(node.statement(5).incarnation, 0);
     assert!(!node.may_give(HOUR));
-    node.tick(HOUR, None);
+    node.tick(HOUR, HybridClock::wall_ms(HOUR), None);
     assert!(!node.may_give(HOUR));
     node.persisted(node.durable().clone());
     assert_eq!(node.statement(5).incarnation, 9);
@@ -205,6 +205,21 @@ fn a_clock_that_is_a_year_ahead_closes_nothing_ahead_of_the_others() {
     let mut cluster = Cluster::new(2);
     cluster.talk();
     let now = cluster.clock;
-    cluster.nodes[0].tick(now + 365 * 24 * HOUR, None);
+    let ahead = now + 365 * 24 * HOUR;
+    cluster.nodes[0].tick(ahead, HybridClock::wall_ms(ahead), None);
     assert!(cluster.nodes[0].durable().closed_before <= now);
+}
+
+#[test]
+fn restarts_in_a_row_move_the_clock_ahead_by_little() {
+    let mut durable = Settlement::new(NodeId(0), 2, Err(9)).durable().clone();
+    for _ in 0..20 {
+        let mut node = Settlement::new(NodeId(0), 2, Ok(durable));
+        let clock = node.clock_floor().max(HOUR);
+        node.tick(clock, HybridClock::wall_ms(HOUR), None);
+        node.persisted(node.durable().clone());
+        assert!(node.may_give(clock), "it goes on at once");
+        durable = node.durable().clone();
+    }
+    assert_eq!(durable.reserved_before, HOUR + 29 * SECOND);
 }

@@ -96,7 +96,11 @@ impl Replica {
 
     /// The clock of this node, without taking a timestamp.
     pub(crate) fn now(&self) -> u64 {
-        self.last.max(HybridClock::at_wall_ms(self.wall.wall_ms()))
+        self.last.max(HybridClock::at_wall_ms(self.wall_ms()))
+    }
+
+    pub(crate) fn wall_ms(&self) -> u64 {
+        self.wall.wall_ms()
     }
 
     pub(crate) fn monotonic_ms(&self) -> u64 {

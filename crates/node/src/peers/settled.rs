@@ -175,8 +175,8 @@ impl Settled {
     }
 
     /// Time went by.
-    pub(crate) fn tick(&self, clock: u64, oldest_hint: Option<u64>) {
-        self.change(|state| state.settlement.tick(clock, oldest_hint));
+    pub(crate) fn tick(&self, clock: u64, wall_ms: u64, oldest_hint: Option<u64>) {
+        self.change(|state| state.settlement.tick(clock, wall_ms, oldest_hint));
     }
 
     /// What has to be written, if anything has.

@@ -90,7 +90,8 @@ impl Worker {
     fn settle(&self) -> io::Result<()> {
         let oldest = self.views.iter().map(|view| view.hints_oldest.load(Ordering::Relaxed)).min();
         let oldest = oldest.filter(|&oldest| oldest != u64::MAX);
-        self.settled.tick(self.versions.next(self.env.clock.wall_ms()), oldest);
+        let wall_ms = self.env.clock.wall_ms();
+        self.settled.tick(self.versions.next(wall_ms), wall_ms, oldest);
         let Some(to_persist) = self.settled.to_persist() else { return Ok(()) };
         while !to_persist.is_ready() && !self.stops.load(Ordering::Acquire) {
             std::thread::park_timeout(Duration::from_millis(WAIT_MS));

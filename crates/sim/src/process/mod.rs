@@ -371,7 +371,8 @@ impl Process {
         self.ticks += 1;
         self.effects.push(Effect::Timer(TICK_MS, Timer::Tick));
         let oldest_hint = self.hints.iter().filter_map(HintQueue::oldest_timestamp).min();
-        self.replica.settlement.tick(self.replica.now(), oldest_hint);
+        let (clock, wall_ms) = (self.replica.now(), self.replica.wall_ms());
+        self.replica.settlement.tick(clock, wall_ms, oldest_hint);
         self.replica.maybe_persist();
         self.replica.maintain(self.ticks.is_multiple_of(20));
         let statement = self.replica.settlement.statement(self.replica.now());

@@ -18,12 +18,15 @@ fn what_a_node_missed_is_delivered_when_it_is_back_even_by_a_coordinator_that_wa
         expected.push((key.clone().into_bytes(), key.into_bytes()));
     }
     cluster.delete(0, "key-deleted", "2/3");
-    let large = value(9, 400_000);
-    cluster.put(0, "key999", "2/3", &large);
-    expected.push((b"key999".to_vec(), large));
+    // More large values than are copied at a time.
+    for n in 990..1000 {
+        let (key, large) = (format!("key{n}"), value(n, 400_000));
+        cluster.put(0, &key, "2/3", &large);
+        expected.push((key.into_bytes(), large));
+    }
     let url = cluster.nodes[2].url();
     let waiting = |cluster: &Cluster| cluster.nodes[0].metrics().sum("ladoga_hints", &[&url]);
-    wait_until("the hints", || waiting(&cluster) >= Some(202.0));
+    wait_until("the hints", || waiting(&cluster) >= Some(211.0));
     cluster.nodes[0].restart();
     cluster.nodes[2].start_again();
     // Nobody reads the keys, so nothing but the hints brings them.

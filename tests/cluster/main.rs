@@ -9,7 +9,7 @@
 //! - `history`: what concurrent clients see of one key
 //! - `ranges`: the entities of all nodes
 //! - `recovery`: nodes that lost their disk
-//! - `values`: values that do not fit into memory
+//! - `values`: values that do not fit into memory; `streams`: what becomes of those that break off
 //! - `membership`: nodes that were started with different lists
 //! - `protocol`: bytes that are no protocol
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
@@ -28,4 +28,5 @@ mod protocol;
 mod ranges;
 mod recovery;
 mod replicas;
+mod streams;
 mod values;

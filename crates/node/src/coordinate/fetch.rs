@@ -4,11 +4,12 @@ use bytes::Bytes;
 use ladoga_cluster::{Failure, Origin, Refusal};
 use ladoga_model::{Stamp, Version};
 
+use super::copies::Copying;
 use super::plan::Plan;
 use super::spread::Target;
 use super::trouble::failure;
 use crate::peers::wire::{Answer, Request};
-use crate::peers::{PeerLink, replica};
+use crate::peers::{PeerLink, RemoteStream, replica};
 use crate::server::EventLoop;
 use crate::store::{
     Cell, CellValue, Later, LocalStore, Lookup, Piece, Pieces, Store, StoreError, StoredCell, Upload, Value,
@@ -66,12 +67,12 @@ pub(super) async fn open_remote(
     key: &Bytes,
     version: Version,
 ) -> Result<Option<Box<dyn Pieces>>, StoreError> {
-    match link.ask(&Request::OpenValue { key: key.clone(), version }).await {
-        Ok(Answer::Opened(stream)) => Ok(Some(Box::new(RemotePieces::new(link, stream)))),
-        Ok(Answer::Gone) => Ok(None),
-        Ok(Answer::Refused(refusal)) => Err(unreadable(link, &refusal)),
-        Ok(_) => Err(unreadable(link, &"it answers something else")),
-        Err(error) => Err(unreadable(link, &error)),
+    match link.open(&Request::OpenValue { key: key.clone(), version }).await {
+        Ok(stream) => Ok(Some(Box::new(RemotePieces(stream)))),
+        Err(Ok(Answer::Gone)) => Ok(None),
+        Err(Ok(Answer::Refused(refusal))) => Err(unreadable(link, &refusal)),
+        Err(Ok(_)) => Err(unreadable(link, &"it answers something else")),
+        Err(Err(error)) => Err(unreadable(link, &error)),
     }
 }
 
@@ -79,44 +80,22 @@ fn unreadable(link: &PeerLink, why: &dyn std::fmt::Display) -> StoreError {
     StoreError::Unreadable { reason: format!("{}: {why}", link.url()) }
 }
 
-/// A stream of a peer.
-pub(super) struct RemotePieces {
-    link: Rc<PeerLink>,
-    stream: u32,
-    /// Whether the peer still has it.
-    is_open: bool,
-}
-
-impl RemotePieces {
-    pub(super) fn new(link: &Rc<PeerLink>, stream: u32) -> RemotePieces {
-        RemotePieces { link: Rc::clone(link), stream, is_open: true }
-    }
-}
-
-impl Drop for RemotePieces {
-    fn drop(&mut self) {
-        if self.is_open {
-            self.link.tell(&Request::Close { stream: self.stream });
-        }
-    }
-}
+/// What a peer streams.
+pub(super) struct RemotePieces(pub(super) RemoteStream);
 
 impl Pieces for RemotePieces {
     fn next(mut self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
-        let asked = self.link.ask(&Request::Next { stream: self.stream });
+        let asked = self.0.ask(|stream| Request::Next { stream });
         Box::pin(async move {
             match asked.await {
                 Ok(Answer::Piece(bytes)) => Ok(Some((bytes, self as Box<dyn Pieces>))),
                 Ok(Answer::End) => {
-                    self.is_open = false;
+                    self.0.is_over();
                     Ok(None)
                 }
-                Ok(Answer::Refused(refusal)) => Err(unreadable(&self.link, &refusal)),
-                Ok(_) => Err(unreadable(&self.link, &"the stream is not there any more")),
-                Err(error) => {
-                    self.is_open = false;
-                    Err(unreadable(&self.link, &error))
-                }
+                Ok(Answer::Refused(refusal)) => Err(unreadable(self.0.link(), &refusal)),
+                Ok(_) => Err(unreadable(self.0.link(), &"the stream is not there any more")),
+                Err(error) => Err(unreadable(self.0.link(), &error)),
             }
         })
     }
@@ -126,18 +105,25 @@ impl Pieces for RemotePieces {
 pub(super) async fn copy_large<S: Store>(
     plan: &Plan<S>,
     stamp: Stamp,
-    holder: usize,
-    to: usize,
+    (holder, to): (usize, usize),
+    copying: &mut Copying,
 ) -> Result<(), Failure> {
     let refused = |error: StoreError| Failure::Refused(replica::refusal(&error));
+    copying.begin().await?;
+    // A place here, as for a client's value; peers look after theirs.
+    let (node, own) = (&plan.event_loop.node, plan.cluster.own);
+    let source = (plan.node(holder) == own).then(|| node.streams.enter()).transpose().map_err(refused)?;
+    let place = (plan.node(to) == own).then(|| node.uploads.enter()).transpose().map_err(refused)?;
     let pieces = open_large(plan, stamp.version, holder).await.map_err(refused)?;
     // Replaced since then: what replaced it is repaired by who finds it missing.
     let Some(mut pieces) = pieces else { return Err(Failure::Broken) };
     let mut target = Target::open(plan, to).await?;
     while let Some((bytes, rest)) = pieces.next().await.map_err(refused)? {
+        copying.piece(&plan.cluster.pace, bytes.len() as u64).await?;
         target = target.write(bytes).await?;
         pieces = rest;
     }
+    drop((source, place));
     target.finish(plan, stamp, Origin::Repair).await.map(|_| ())
 }
 

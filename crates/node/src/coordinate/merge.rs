@@ -7,7 +7,7 @@ use ladoga_model::Version;
 use super::fetch::{RemotePieces, open_remote};
 use crate::http::{RangeTarget, Refusal};
 use crate::peers::wire::{Answer, PeerValue, Record, Request, put_record, take_record};
-use crate::peers::{PeerLink, Peers};
+use crate::peers::{Peers, RemoteStream};
 use crate::server::EventLoop;
 use crate::store::{
     Later, LocalStore, Lookup, Piece, Pieces, RecordFormat, Store, StoreError, StoredCell, Value,
@@ -30,14 +30,13 @@ pub(crate) async fn merge<S: Store>(
     let request = Request::OpenCells { start: start.clone(), end: end.clone().unwrap_or_default() };
     let own = peers.cluster.own;
     let others = peers.cluster.nodes.iter().map(|(id, _)| id).filter(|id| *id != own);
-    let opening: Vec<_> = others.map(|id| (id, peers.link(id).ask(&request))).collect();
+    let opening: Vec<_> = others.map(|id| (id, peers.link(id).open(&request))).collect();
     let mut sources = vec![Source::new(own, store.cells(start, end, put_record))];
     let mut absent = Vec::new();
     for (id, opening) in opening {
-        let link = peers.link(id);
-        match opened(link, opening.await) {
+        match opened(opening.await) {
             Ok(pieces) => sources.push(Source::new(id, pieces)),
-            Err(why) => absent.push(format!("{} {why}", link.url())),
+            Err(why) => absent.push(format!("{} {why}", peers.link(id).url())),
         }
     }
     let merged = Merged { peers, store, sources, absent, replicas, format, large: None };
@@ -48,14 +47,13 @@ pub(crate) async fn merge<S: Store>(
 }
 
 fn opened(
-    link: &Rc<PeerLink>,
-    answer: Result<Answer, crate::peers::PeerError>,
+    opened: Result<RemoteStream, Result<Answer, crate::peers::PeerError>>,
 ) -> Result<Box<dyn Pieces>, String> {
-    match answer {
-        Ok(Answer::Opened(stream)) => Ok(Box::new(RemotePieces::new(link, stream))),
-        Ok(Answer::Refused(refusal)) => Err(refusal.to_string()),
-        Ok(_) => Err("it answers something else".to_owned()),
-        Err(error) => Err(error.to_string()),
+    match opened {
+        Ok(stream) => Ok(Box::new(RemotePieces(stream))),
+        Err(Ok(Answer::Refused(refusal))) => Err(refusal.to_string()),
+        Err(Ok(_)) => Err("it answers something else".to_owned()),
+        Err(Err(error)) => Err(error.to_string()),
     }
 }
 

@@ -6,9 +6,11 @@
 //! - `decision`: how whoever waits for one of these hears of it
 //! - `spread`: a value that does not fit into memory, to many nodes at once
 //! - `fetch`: such a value from another node
+//! - `copies`: how many of those are copied at a time, and how fast
 //! - `merge`: the entities of all nodes
 //! - `trouble`: why a replica did not answer, in the words of `ladoga_cluster`
 
+mod copies;
 mod decision;
 mod fetch;
 mod merge;
@@ -18,6 +20,7 @@ mod spread;
 mod trouble;
 mod write;
 
+pub(crate) use copies::{Copies, CopyTurns};
 pub(crate) use fetch::{open_found, take_large};
 pub(crate) use merge::merge;
 pub(crate) use plan::{Plan, admit_alone, check_may_coordinate};

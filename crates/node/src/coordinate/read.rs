@@ -5,6 +5,7 @@ use bytes::Bytes;
 use ladoga_cluster::{Cell, Content, Failure, Origin, QuorumError, ReadAnswer, ReadCore, ReadStep};
 use ladoga_model::{Stamp, Version};
 
+use super::copies::{CopyName, Reader, Wish, Wishes};
 use super::decision::Decision;
 use super::fetch::{Found, copy_large};
 use super::plan::Plan;
@@ -35,12 +36,11 @@ pub(super) async fn newest_version<S: Store>(plan: &Plan<S>) -> (Option<Version>
 }
 
 /// Reads a key from all nodes that may have a cell with this stamp, so that those that lack it are repaired. Answers
-/// whether all of them answered.
+/// whether all of them answered, and those that lacked a large value have it by now.
 pub(crate) async fn refresh<S: Store>(event_loop: &Rc<EventLoop<S>>, key: Bytes, stamp: Stamp) -> bool {
-    match Plan::of_all(event_loop, key, stamp) {
-        Some(plan) => read(&plan).await.is_ok(),
-        None => false,
-    }
+    let Some(plan) = Plan::of_all(event_loop, key, stamp) else { return false };
+    let reading = Reading::begin(&plan);
+    reading.decision.taken().await.is_ok() && reading.wishes.are_granted().await
 }
 
 /// A read under way. It lives until every replica has answered and is repaired, or was waited for long enough.
@@ -48,6 +48,8 @@ struct Reading<S: Store> {
     plan: Plan<S>,
     state: RefCell<State>,
     decision: Decision<Result<Option<Cell<Found>>, QuorumError>>,
+    /// Copies of a large value to replicas that lack it.
+    wishes: Wishes,
 }
 
 struct State {
@@ -69,6 +71,7 @@ impl<S: Store> Reading<S> {
             plan: plan.clone(),
             state: RefCell::new(state),
             decision: Decision::default(),
+            wishes: Wishes::default(),
         });
         let own_place = plan.own_place();
         let request = Request::Read { key: plan.key.clone(), digest: own_place.is_some() };
@@ -156,12 +159,7 @@ impl<S: Store> Reading<S> {
             Content::Tombstone => None,
             Content::Digest => return,
             Content::Value(Found::Large { holder, .. }) => {
-                let reading = Rc::clone(self);
-                tokio::task::spawn_local(async move {
-                    let copied = copy_large(&reading.plan, stamp, holder, place).await;
-                    reading.repaired(place, copied);
-                });
-                return;
+                return self.copy(place, stamp, holder);
             }
         };
         let plan = &self.plan;
@@ -179,6 +177,27 @@ impl<S: Store> Reading<S> {
                 });
             }
             Err(refusal) => self.repaired(place, Err(Failure::Refused(refusal))),
+        }
+    }
+
+    /// Has a large value copied to a replica that lacks it.
+    fn copy(self: &Rc<Self>, place: usize, stamp: Stamp, holder: usize) {
+        let plan = &self.plan;
+        let name = CopyName { key: plan.key.clone(), version: stamp.version, to: plan.node(place) };
+        let reader: Rc<dyn Reader> = Rc::<Reading<S>>::clone(self);
+        self.wishes.begins();
+        match plan.peers.copies.wish(&plan.cluster.copy_turns, name, &reader, place) {
+            Wish::New(mut copying) => {
+                let reading = Rc::clone(self);
+                tokio::task::spawn_local(async move {
+                    let outcome = copy_large(&reading.plan, stamp, (holder, place), &mut copying).await;
+                    copying.ends(outcome);
+                });
+            }
+            Wish::Joined => {}
+            Wish::UnderWay => {
+                reader.copied(place, Err(Failure::Refused(ladoga_cluster::Refusal::OverCapacity)));
+            }
         }
     }
 
@@ -226,6 +245,17 @@ impl<S: Store> Waiter for Reading<S> {
             }
             Err(error) => self.failed(slot, failure(&error)),
         }
+    }
+}
+
+impl<S: Store> Reader for Reading<S> {
+    fn awaits(&self) -> bool {
+        !self.state.borrow().core.is_decided()
+    }
+
+    fn copied(self: Rc<Self>, place: usize, outcome: Result<(), Failure>) {
+        self.wishes.ends(outcome);
+        self.repaired(place, outcome);
     }
 }
 

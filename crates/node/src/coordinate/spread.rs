@@ -11,7 +11,7 @@ use super::trouble::too_few;
 use super::write::{Outcome, Payload, Writing};
 use crate::http::Refusal;
 use crate::peers::wire::{Answer, Request};
-use crate::peers::{PeerLink, replica};
+use crate::peers::{RemoteStream, replica};
 use crate::store::{Cell, CellValue, Later, LocalStore, Store, StoreError, Upload};
 
 /// A large value on its way to one replica.
@@ -19,7 +19,7 @@ pub(super) enum Target<S: Store> {
     /// This node.
     Local(<S::Local as LocalStore>::Upload),
     /// Another one.
-    Remote { link: Rc<PeerLink>, stream: u32 },
+    Remote(RemoteStream),
 }
 
 fn refused(error: &StoreError) -> Failure {
@@ -33,14 +33,8 @@ impl<S: Store> Target<S> {
             let upload = plan.store.upload();
             return Box::pin(async move { Ok(Target::Local(upload.await.map_err(|e| refused(&e))?)) });
         }
-        let link = Rc::clone(plan.link(place));
-        let asked = link.ask(&Request::Upload);
-        Box::pin(async move {
-            match asked.await {
-                Ok(Answer::Opened(stream)) => Ok(Target::Remote { link, stream }),
-                answer => Err(unexpected(answer)),
-            }
-        })
+        let opening = plan.link(place).open(&Request::Upload);
+        Box::pin(async move { opening.await.map(Target::Remote).map_err(unexpected) })
     }
 
     /// Appends a piece, sent at once.
@@ -50,11 +44,11 @@ impl<S: Store> Target<S> {
                 let written = upload.write(bytes);
                 Box::pin(async move { Ok(Target::Local(written.await.map_err(|error| refused(&error))?)) })
             }
-            Target::Remote { link, stream } => {
-                let asked = link.ask(&Request::Push { stream, bytes });
+            Target::Remote(upload) => {
+                let asked = upload.ask(|stream| Request::Push { stream, bytes });
                 Box::pin(async move {
                     match asked.await {
-                        Ok(Answer::Done) => Ok(Target::Remote { link, stream }),
+                        Ok(Answer::Done) => Ok(Target::Remote(upload)),
                         answer => Err(unexpected(answer)),
                     }
                 })
@@ -80,9 +74,12 @@ impl<S: Store> Target<S> {
                 drop(admitted);
                 applied.map(|()| None).map_err(|error| refused(&error))
             }
-            Target::Remote { link, stream } => {
-                let request = Request::Finish { stream, stamp, key: plan.key.clone(), origin };
-                match link.ask(&request).await {
+            Target::Remote(mut upload) => {
+                let key = plan.key.clone();
+                let asked = upload.ask(|stream| Request::Finish { stream, stamp, key, origin });
+                // Whatever it answers, it has closed it.
+                upload.is_over();
+                match asked.await {
                     Ok(Answer::Done) => Ok(None),
                     Ok(Answer::Stale(newer)) => Ok(Some(newer)),
                     answer => Err(unexpected(answer)),

@@ -7,16 +7,16 @@ use super::error::PeerError;
 use super::link::{PeerLink, Waiter};
 use super::wire::{Answer, Request};
 
-/// One answer, for who waits for nothing else.
-#[derive(Default)]
-struct Asked {
-    answer: RefCell<Option<Result<Answer, PeerError>>>,
+/// One answer, for who waits for nothing else; `map` takes it as it comes, whether or not anybody waits by then.
+struct Asked<T, F> {
+    map: F,
+    answer: RefCell<Option<T>>,
     waker: RefCell<Option<Waker>>,
 }
 
-impl Waiter for Asked {
+impl<T, F: Fn(Result<Answer, PeerError>) -> T> Waiter for Asked<T, F> {
     fn answered(self: Rc<Self>, _slot: usize, answer: Result<Answer, PeerError>) {
-        *self.answer.borrow_mut() = Some(answer);
+        *self.answer.borrow_mut() = Some((self.map)(answer));
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
         }
@@ -28,20 +28,26 @@ impl PeerLink {
     pub(crate) fn ask(
         self: &Rc<Self>,
         request: &Request,
-    ) -> impl Future<Output = Result<Answer, PeerError>> + 'static {
-        let asked = Rc::new(Asked::default());
+    ) -> impl Future<Output = Result<Answer, PeerError>> + use<> {
+        self.ask_for(request, |answer| answer)
+    }
+
+    /// The same for what an answer amounts to. It is dropped where nobody waits for it any more.
+    pub(super) fn ask_for<T: 'static, F: Fn(Result<Answer, PeerError>) -> T + 'static>(
+        self: &Rc<Self>,
+        request: &Request,
+        map: F,
+    ) -> impl Future<Output = T> + use<T, F> {
+        let asked = Rc::new(Asked { map, answer: RefCell::default(), waker: RefCell::default() });
         let waiter = Rc::clone(&asked);
-        let sent = self.send(request, waiter, 0);
-        poll_fn(move |context| {
-            if let Err(error) = &sent {
-                return Poll::Ready(Err(error.clone()));
-            }
-            match asked.answer.borrow_mut().take() {
-                Some(answer) => Poll::Ready(answer),
-                None => {
-                    *asked.waker.borrow_mut() = Some(context.waker().clone());
-                    Poll::Pending
-                }
+        if let Err(error) = self.send(request, waiter, 0) {
+            *asked.answer.borrow_mut() = Some((asked.map)(Err(error)));
+        }
+        poll_fn(move |context| match asked.answer.borrow_mut().take() {
+            Some(answer) => Poll::Ready(answer),
+            None => {
+                *asked.waker.borrow_mut() = Some(context.waker().clone());
+                Poll::Pending
             }
         })
     }

@@ -17,6 +17,7 @@ use super::pace::Pace;
 use super::settled::Settled;
 use super::settler::Settler;
 use super::wire::{Hello, PROTOCOL_VERSION};
+use crate::coordinate::CopyTurns;
 use crate::versions::VersionClock;
 
 /// The cluster as this node sees it: shared by all its event loops, which only count and note here.
@@ -33,6 +34,7 @@ pub(crate) struct Cluster {
     settler: OnceLock<Settler>,
     pub(crate) exchange: ExchangeView,
     pub(crate) pace: Pace,
+    pub(crate) copy_turns: Arc<CopyTurns>,
 }
 
 /// What a node knows about a peer.
@@ -97,6 +99,7 @@ impl Cluster {
             settler: OnceLock::new(),
             exchange: ExchangeView::default(),
             pace: Pace::default(),
+            copy_turns: Arc::default(),
         }
     }
 

@@ -35,6 +35,7 @@ impl PeerLink {
             }
         };
         self.phase.set(Phase::Up);
+        self.connection.set(self.connection.get() + 1);
         self.view.connections.fetch_add(1, Ordering::Relaxed);
         self.view.connects.fetch_add(1, Ordering::Relaxed);
         self.heard();

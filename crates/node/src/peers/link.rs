@@ -48,6 +48,8 @@ pub(crate) struct PeerLink {
     pub(super) cluster: Arc<Cluster>,
     pub(super) core: Rc<Core>,
     pub(super) phase: Cell<Phase>,
+    /// Counts the connections that came about: streams are of one of them.
+    pub(super) connection: Cell<u64>,
     pending: RefCell<Slab<Pending>>,
     pending_bytes: Cell<usize>,
     /// Frames that are not written yet.
@@ -69,6 +71,7 @@ impl PeerLink {
             cluster,
             core,
             phase: Cell::new(Phase::Down),
+            connection: Cell::new(0),
             pending: RefCell::default(),
             pending_bytes: Cell::new(0),
             unsent: RefCell::default(),
@@ -117,6 +120,10 @@ impl PeerLink {
             Phase::Up | Phase::Connecting => {}
         }
         Ok(())
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.phase.get() == Phase::Up
     }
 
     /// Where the peer is.

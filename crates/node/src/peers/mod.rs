@@ -4,7 +4,7 @@
 //! - `kept`: the list of nodes in the data directory
 //! - `wire`: frames, requests, answers
 //! - `cluster`: what is known of each peer
-//! - `peers`: all of them, as one event loop reaches them; `ask`: one question
+//! - `peers`: all of them, as one event loop reaches them; `ask`: one question; `stream`: many of one thing
 //! - `link`, `drive`: the connection of an event loop to a peer, made when it is needed
 //! - `keepalive`: connections whose other end is gone
 //! - `session`: a connection that a peer made; `replica`: what is done for it
@@ -36,6 +36,7 @@ mod samples;
 mod session;
 mod settled;
 mod settler;
+mod stream;
 pub mod wire;
 
 pub use ladoga_cluster::NodeList;
@@ -49,11 +50,12 @@ pub(crate) use exchange::exchange;
 pub(crate) use hints::deliver;
 pub(crate) use keepalive::keep_alive;
 pub(crate) use link::{PeerLink, Waiter};
-pub(crate) use pace::follow;
+pub(crate) use pace::{Pace, follow};
 pub(crate) use peers::{Expires, Peers};
 pub(crate) use report::report;
 pub(crate) use session::serve;
 pub(crate) use settled::Admitted;
+pub(crate) use stream::RemoteStream;
 
 /// What the connection is upgraded to.
 pub(crate) const UPGRADE: &str = "ladoga-peer/1";

@@ -12,7 +12,7 @@ use ladoga_model::Stamp;
 use super::cluster::Cluster;
 use super::link::PeerLink;
 use super::wire::put_record;
-use crate::coordinate::Payload;
+use crate::coordinate::{Copies, Payload};
 use crate::server::Core;
 use crate::store::CellContent;
 
@@ -33,6 +33,7 @@ pub(crate) struct Peers {
     pub(crate) cluster: Arc<Cluster>,
     core: Rc<Core>,
     links: Vec<Rc<PeerLink>>,
+    pub(crate) copies: Rc<Copies>,
     /// Requests under way, the oldest first: all have the same time.
     expiring: RefCell<VecDeque<(u64, Weak<dyn Expires>)>>,
 }
@@ -46,6 +47,7 @@ impl Peers {
             cluster: Arc::clone(cluster),
             core: Rc::clone(core),
             links: cluster.peers.iter().map(link).collect(),
+            copies: Rc::default(),
             expiring: RefCell::default(),
         });
         tokio::task::spawn_local(Rc::clone(&peers).sweep());

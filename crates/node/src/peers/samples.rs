@@ -51,10 +51,11 @@ impl Cluster {
         samples.chain([clock]).chain(self.repair_samples()).collect()
     }
 
-    fn repair_samples(&self) -> [Sample; 4] {
+    fn repair_samples(&self) -> [Sample; 7] {
         use SampleKind::{Counter, Gauge};
         let number = |name, help, kind, value| Sample { name, help, kind, value: SampleValue::Number(value) };
         let (tail_us, base_us) = self.pace.tails_us();
+        let [copies, copies_waiting, copies_refused] = self.copy_turns.figures().map(|figure| figure as f64);
         [
             number(
                 "ladoga_repair_cells_total",
@@ -79,6 +80,24 @@ impl Cluster {
                 "The same while hardly anything was repaired.",
                 Gauge,
                 base_us as f64 / 1e6,
+            ),
+            number(
+                "ladoga_repair_large_copies",
+                "Large values that this node copies between replicas while no client waits for them.",
+                Gauge,
+                copies,
+            ),
+            number(
+                "ladoga_repair_large_copies_waiting",
+                "Large values that wait for that.",
+                Gauge,
+                copies_waiting,
+            ),
+            number(
+                "ladoga_repair_large_copies_refused_total",
+                "Large values for which there was no room among those: left to later reads and to anti-entropy.",
+                Counter,
+                copies_refused,
             ),
         ]
     }

@@ -1,0 +1,159 @@
+use std::task::{Context, Poll, Waker};
+
+use super::*;
+
+/// A reader that waits until it is told not to.
+#[derive(Default)]
+struct Client {
+    awaits: Cell<bool>,
+    heard: RefCell<Vec<(usize, Result<(), Failure>)>>,
+}
+
+impl Client {
+    fn new(awaits: bool) -> Rc<Client> {
+        Rc::new(Client { awaits: Cell::new(awaits), heard: RefCell::default() })
+    }
+}
+
+impl Reader for Client {
+    fn awaits(&self) -> bool {
+        self.awaits.get()
+    }
+
+    fn copied(self: Rc<Self>, place: usize, outcome: Result<(), Failure>) {
+        self.heard.borrow_mut().push((place, outcome));
+    }
+}
+
+#[derive(Default)]
+struct Node {
+    copies: Rc<Copies>,
+    turns: Arc<CopyTurns>,
+    pace: Pace,
+}
+
+impl Node {
+    fn wish(&self, key: &'static str, client: &Rc<Client>, place: usize) -> Wish {
+        let name =
+            CopyName { key: Bytes::from_static(key.as_bytes()), version: Version::ZERO, to: NodeId(1) };
+        let reader: Rc<dyn Reader> = Rc::<Client>::clone(client);
+        self.copies.wish(&self.turns, name, &reader, place)
+    }
+
+    fn copy(&self, key: &'static str, client: &Rc<Client>) -> Copying {
+        match self.wish(key, client, 1) {
+            Wish::New(copying) => copying,
+            Wish::Joined | Wish::UnderWay => panic!("{key} is not under way"),
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.turns.figures()[1]
+    }
+}
+
+const KEYS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+const REFUSED: Result<(), Failure> = Err(Failure::Refused(Refusal::OverCapacity));
+
+fn now<T>(future: impl Future<Output = T>) -> Poll<T> {
+    pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+fn within_a_runtime(test: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime").block_on(test);
+}
+
+#[test]
+fn copies_that_nobody_waits_for_have_so_many_turns() {
+    within_a_runtime(async {
+        let (node, nobody) = (Node::default(), Client::new(false));
+        let mut copies: Vec<Copying> = KEYS.iter().map(|key| node.copy(key, &nobody)).collect();
+        let mut late = copies.split_off(LARGE_COPIES_MAX);
+        for copy in &mut copies {
+            assert_eq!(now(copy.begin()), Poll::Ready(Ok(())));
+            assert!(matches!(now(copy.piece(&node.pace, 0)), Poll::Ready(Ok(()))));
+        }
+        let mut begin = pin!(late[0].begin());
+        assert_eq!(now(begin.as_mut()), Poll::Pending);
+        assert_eq!(node.turns.figures(), [LARGE_COPIES_MAX, 1, 0]);
+        copies.pop().expect("a copy").ends(Ok(()));
+        assert_eq!(begin.await, Ok(()));
+        assert_eq!(node.turns.figures(), [LARGE_COPIES_MAX, 0, 0]);
+    });
+}
+
+#[test]
+fn only_so_many_wait_for_a_turn() {
+    within_a_runtime(async {
+        let (node, nobody) = (Node::default(), Client::new(false));
+        let turns = Arc::clone(&node.turns.free);
+        let _all = turns.try_acquire_many(LARGE_COPIES_MAX as u32).expect("all turns are free");
+        node.turns.waiting.store(LARGE_COPIES_WAITING_MAX - 1, Ordering::Relaxed);
+        let (mut last, mut refused) = (node.copy("a", &nobody), node.copy("b", &nobody));
+        let mut waits = pin!(last.begin());
+        assert_eq!(now(waits.as_mut()), Poll::Pending);
+        assert_eq!(now(refused.begin()), Poll::Ready(REFUSED));
+        assert_eq!((node.waiting(), node.turns.figures()[2]), (LARGE_COPIES_WAITING_MAX, 1));
+    });
+}
+
+#[test]
+fn a_copy_that_a_client_waits_for_needs_no_turn_and_is_not_paced_until_it_does_not() {
+    within_a_runtime(async {
+        let (node, client) = (Node::default(), Client::new(true));
+        let turns = Arc::clone(&node.turns.free);
+        let all = turns.try_acquire_many(LARGE_COPIES_MAX as u32).expect("all turns are free");
+        let mut copy = node.copy("a", &client);
+        assert_eq!(now(copy.begin()), Poll::Ready(Ok(())));
+        // More than is paid for in a second, each.
+        for _ in 0..10 {
+            assert_eq!(now(copy.piece(&node.pace, 1 << 30)), Poll::Ready(Ok(())));
+        }
+        client.awaits.set(false);
+        assert_eq!(now(copy.piece(&node.pace, 1)), Poll::Ready(REFUSED), "all turns are taken");
+        drop(all);
+        assert_eq!(now(copy.piece(&node.pace, 1 << 30)), Poll::Ready(Ok(())), "it has one now");
+        assert_eq!(now(copy.piece(&node.pace, 1)), Poll::Pending, "the piece before is not paid for");
+        copy.ends(REFUSED);
+        assert_eq!(*client.heard.borrow(), [(1, REFUSED)]);
+    });
+}
+
+#[test]
+fn the_same_copy_is_made_once_and_a_client_that_joins_it_hurries_it() {
+    within_a_runtime(async {
+        let (node, nobody) = (Node::default(), Client::new(false));
+        let turns = Arc::clone(&node.turns.free);
+        let _all = turns.try_acquire_many(LARGE_COPIES_MAX as u32).expect("all turns are free");
+        let mut copy = node.copy("a", &nobody);
+        let mut begin = Box::pin(copy.begin());
+        assert_eq!(now(begin.as_mut()), Poll::Pending);
+        assert!(matches!(node.wish("a", &nobody, 1), Wish::UnderWay));
+        let (client, gone) = (Client::new(true), Client::new(true));
+        assert!(matches!(node.wish("a", &gone, 2), Wish::Joined));
+        drop(gone);
+        assert!(matches!(node.wish("a", &client, 2), Wish::Joined));
+        assert_eq!(begin.await, Ok(()));
+        assert_eq!(now(copy.piece(&node.pace, 1 << 30)), Poll::Ready(Ok(())));
+        copy.ends(Ok(()));
+        assert_eq!(*client.heard.borrow(), [(2, Ok(()))]);
+        assert_eq!(*nobody.heard.borrow(), [(1, Ok(()))]);
+        // Then another may be made.
+        node.copy("a", &nobody).ends(Ok(()));
+    });
+}
+
+#[test]
+fn who_wished_for_copies_hears_of_the_last() {
+    within_a_runtime(async {
+        let wishes = Wishes::default();
+        assert!(wishes.are_granted().await, "there were none");
+        wishes.begins();
+        wishes.begins();
+        wishes.ends(Ok(()));
+        let mut granted = pin!(wishes.are_granted());
+        assert_eq!(now(granted.as_mut()), Poll::Pending);
+        wishes.ends(REFUSED);
+        assert!(!granted.await);
+    });
+}

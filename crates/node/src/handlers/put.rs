@@ -9,14 +9,15 @@ use super::entity::stamp;
 use super::reply::{Outcome, Reply};
 use super::service::Call;
 use super::upload::upload;
-use super::value::read_value;
+use super::value::{discard_arrived, read_value};
 use crate::coordinate::{self, Plan};
+use crate::gate::Permit;
 use crate::http::{EntityTarget, Head, Refusal};
 use crate::store::{Cell, CellKind, CellValue, LocalStore, Store};
 
-/// A body of this size or less is in the packet of its head as a rule: where it is refused, reading it away is
-/// cheaper than another connection.
-const REFUSED_BODY_BYTES_MAX: u64 = 4 << 10;
+/// A body of up to this size that has arrived by the time it is refused is read away: that costs both sides less than
+/// another connection does.
+const REFUSED_BODY_BYTES_MAX: u64 = 64 << 10;
 
 /// `PUT` of an entity. Everything that can be refused is, before the value is read.
 pub(super) fn put<S: Store>(
@@ -26,17 +27,13 @@ pub(super) fn put<S: Store>(
     head: &mut Head,
 ) -> Result<Reply, Refusal> {
     let bytes = value_bytes(head, &body)?;
-    let closing =
-        |refusal: Refusal| if bytes > REFUSED_BODY_BYTES_MAX { refusal.and_close() } else { refusal };
-    let store = call.store().map_err(closing)?;
-    let plan = Plan::of(call.event_loop, &store, &target);
-    if plan.is_none() {
-        store.admit(CellKind::Put, bytes).map_err(|error| closing(error.into()))?;
-    }
+    let Admitted { store, plan, room } = match admit(call, &target, bytes) {
+        Ok(admitted) => admitted,
+        Err(refusal) => return refuse(call, refusal, body, bytes, head),
+    };
     if bytes >= store.upload_bytes_min() {
-        return upload(call, store, target, plan, body, head).map_err(closing);
+        return upload(call, store, target, plan, body, head).map_err(Refusal::and_close);
     }
-    let room = call.event_loop.core.bodies.enter_with(bytes).map_err(|error| closing(error.into()))?;
     let event_loop = Rc::clone(call.event_loop);
     let link = Rc::clone(call.link);
     Ok(Reply::later_or(take(head), async move |head| {
@@ -56,6 +53,43 @@ pub(super) fn put<S: Store>(
         drop(admitted);
         applied?;
         Ok(Outcome::Answer(take(head).empty(StatusCode::CREATED)))
+    }))
+}
+
+/// What a value needs that is let in.
+struct Admitted<S: Store> {
+    store: Rc<S::Local>,
+    plan: Option<Plan<S>>,
+    /// In memory, unless it is uploaded past it.
+    room: Option<Permit>,
+}
+
+fn admit<S: Store>(call: &Call<'_, S>, target: &EntityTarget, bytes: u64) -> Result<Admitted<S>, Refusal> {
+    let store = call.store()?;
+    let plan = Plan::of(call.event_loop, &store, target);
+    if plan.is_none() {
+        store.admit(CellKind::Put, bytes)?;
+    }
+    let is_uploaded = bytes >= store.upload_bytes_min();
+    let room = if is_uploaded { None } else { Some(call.event_loop.core.bodies.enter_with(bytes)?) };
+    Ok(Admitted { store, plan, room })
+}
+
+/// Refuses a value. Where nothing of it is missing that the client is about to send, its connection can be kept.
+fn refuse<S: Store>(
+    call: &Call<'_, S>,
+    refusal: Refusal,
+    body: Incoming,
+    bytes: u64,
+    head: &mut Head,
+) -> Result<Reply, Refusal> {
+    // To read would be to tell a client to send that waits for that.
+    if bytes > REFUSED_BODY_BYTES_MAX || head.expects_continue() {
+        return Err(refusal.and_close());
+    }
+    let link = Rc::clone(call.link);
+    Ok(Reply::later_or(take(head), async move |_| {
+        Err(if discard_arrived(&link, body, bytes).await { refusal } else { refusal.and_close() })
     }))
 }
 

@@ -1,5 +1,6 @@
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::task::Poll;
 
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Incoming};
@@ -25,6 +26,29 @@ async fn read_rest(link: &Link, mut body: Incoming, bytes: u64, first: &[u8]) ->
     }
     check_complete(value.len() as u64, bytes)?;
     Ok(value.freeze())
+}
+
+/// Throws away what has arrived of a body of `bytes`, and answers whether that is all of it. What has not arrived when the
+/// loop comes back from a look at the other connections is not waited for.
+pub(super) async fn discard_arrived(link: &Link, mut body: Incoming, bytes: u64) -> bool {
+    let (mut left, mut has_yielded) = (bytes, false);
+    while left > 0 {
+        let piece = poll_fn(|context| match Pin::new(&mut body).poll_frame(context) {
+            Poll::Pending if has_yielded => Poll::Ready(None),
+            Poll::Pending => {
+                has_yielded = true;
+                // By then hyper has asked the socket.
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Poll::Ready(frame) => Poll::Ready(frame),
+        });
+        let Some(Ok(frame)) = piece.await else { return false };
+        left = left.saturating_sub(frame.data_ref().map_or(0, |piece| piece.len() as u64));
+        has_yielded = false;
+    }
+    link.body_ends();
+    true
 }
 
 /// That a body has the length that its head promised. Hyper sees to it; what is stored depends on it, so does this.

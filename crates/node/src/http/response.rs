@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, UPGRADE};
+use hyper::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderValue, UPGRADE};
 use hyper::{HeaderMap, Response, StatusCode, Version};
 
 use super::body::Body;
@@ -48,6 +48,11 @@ impl Head {
             Some(0) if !self.headers.contains_key(CONTENT_LENGTH) => None,
             length => length,
         }
+    }
+
+    /// Whether the client sends its body only once it is told to.
+    pub(crate) fn expects_continue(&self) -> bool {
+        self.headers.contains_key(EXPECT)
     }
 
     /// Whether the client wants to go on in another protocol.

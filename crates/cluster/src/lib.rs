@@ -6,7 +6,7 @@
 //! - `failure`: why a replica did not answer, and what the client is told
 //! - `messages`: what nodes say to each other
 //! - `hints`: what is kept for a peer that is away
-//! - `tree`: what two nodes both hold, as hashes; `pair`: these, put together in small steps; `pull`: how one gets from the other what it lacks
+//! - `tree`: what two nodes both hold, as hashes; `leaves`, `spans`: what it consists of; `pair`: these, put together in small steps; `pull`: how one gets from the other what it lacks
 //! - `pace`: how fast all of that may go beside clients
 //! - `settle`: who lost its data, what everybody has, which tombstones may go
 #![forbid(unsafe_code)]
@@ -17,6 +17,7 @@ mod coverage;
 mod exhaustive;
 mod failure;
 mod hints;
+mod leaves;
 mod messages;
 mod nodes;
 mod pace;
@@ -27,6 +28,7 @@ mod read;
 mod replicas;
 mod set;
 mod settle;
+mod spans;
 mod tree;
 mod write;
 

@@ -43,6 +43,15 @@ pub enum PullFailure {
     /// This node cannot compare as of that time any more.
     #[error("it is too late to compare as of this time")]
     TooLate,
+    /// This node does not tell tombstones before this from later ones: its tree has to be filled anew, see
+    /// [`HashTree::emptied`].
+    #[error(
+        "deletions before and after this time are not told apart here any more: the tree has to be filled anew"
+    )]
+    NotToldApart {
+        /// Which timestamp.
+        at: u64,
+    },
     /// The peer cannot, or will not.
     #[error("the peer refused: {0}")]
     Refused(Refusal),
@@ -238,6 +247,10 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> Pull<B> {
     pub fn compare(&mut self, tree: &HashTree, mut step: impl FnMut(PullStep<B>)) {
         let State::Comparing { scan, .. } = &mut self.state else { return };
         match scan.step(tree) {
+            None if tree.cuts(self.slice.dropped_before) => {
+                let at = self.slice.dropped_before;
+                return self.fail(PullFailure::NotToldApart { at }, &mut step);
+            }
             None => return self.fail(PullFailure::TooLate, &mut step),
             Some(true) => return step(PullStep::Compare),
             Some(false) => {}

@@ -22,7 +22,7 @@ struct Peer {
 
 impl Peer {
     fn new(placement: &Arc<Placement>, id: u16) -> Peer {
-        let tree = HashTree::new(placement.clone(), 3, NodeId(id));
+        let tree = HashTree::new(placement.clone(), 3, NodeId(id), 64 << 20);
         Peer {
             id: NodeId(id),
             tree,
@@ -48,13 +48,13 @@ impl Peer {
     /// Answers as a driver does, in pages of two keys.
     fn answer(&mut self, asker: NodeId, request: Request<Key>) -> Response<Key> {
         match request {
-            Request::Groups(slice) => match self.tree.pair(asker, slice) {
-                Some(leaves) => Response::Groups {
-                    dropped_before: slice.dropped_before,
-                    hashes: leaves.groups().to_vec(),
-                },
-                None => Response::Refused(Refusal::OverCapacity),
-            },
+            Request::Groups(slice) => {
+                let dropped_before = slice.dropped_before.max(self.tree.dropped_before());
+                match self.tree.pair(asker, Slice { dropped_before, ..slice }) {
+                    Some(leaves) => Response::Groups { dropped_before, hashes: leaves.groups().to_vec() },
+                    None => Response::Refused(Refusal::OverCapacity),
+                }
+            }
             Request::Leaves { slice, groups } => {
                 let leaves = self.tree.pair(asker, slice).expect("as for the groups");
                 Response::Leaves(groups.iter().flat_map(|&group| leaves.group(group)).copied().collect())
@@ -139,6 +139,25 @@ fn takes_over_exactly_what_differs() {
     assert_eq!(pull(&mut theirs, &mut ours, u64::MAX).expect("it works out").applied, 1);
     let equal = pull(&mut ours, &mut theirs, u64::MAX).expect("it works out");
     assert_eq!(equal, PullProgress::default());
+}
+
+#[test]
+fn a_tree_that_does_not_tell_deletions_apart_has_to_be_filled_anew() {
+    let (mut ours, mut theirs) = peers();
+    let window = |n: u64| ladoga_model::HybridClock::at_wall_ms(n * crate::tree::WINDOW_MS);
+    for n in 1..60 {
+        let stamp = Stamp::new(Version { timestamp: window(n), node: 0 });
+        ours.write(format!("key{n}").as_bytes(), stamp, true);
+    }
+    let at = window(20);
+    theirs.tree.drop_before(at);
+    let failure = pull(&mut ours, &mut theirs, u64::MAX).expect_err("it cannot be compared");
+    assert_eq!(failure, PullFailure::NotToldApart { at });
+    ours.tree = ours.tree.emptied(at);
+    for (key, &(stamp, is_tombstone)) in &ours.cells {
+        ours.tree.replaced(xxhash_rust::xxh3::xxh3_64(key), None, CellMark { stamp, is_tombstone });
+    }
+    pull(&mut ours, &mut theirs, u64::MAX).expect("it works out");
 }
 
 #[test]

@@ -155,6 +155,16 @@ impl Settlement {
         self.heard[peer.index()].as_ref().is_some_and(|statement| statement.is_whole)
     }
 
+    /// The same, where it said anything in the life of this process.
+    pub fn heard_whole(&self, peer: NodeId) -> Option<bool> {
+        self.heard[peer.index()].as_ref().map(|statement| statement.is_whole)
+    }
+
+    /// Whether a peer knew another data directory of this node before: then that one's data are lost.
+    pub fn has_lost_data(&self) -> bool {
+        !self.persisted.is_whole && self.known().any(|met| met.is_replacement)
+    }
+
     /// Whether a cell may be written here.
     pub fn admit(&self, version: Version, origin: Origin) -> Result<(), Refusal> {
         let closed_before = match origin {
@@ -288,14 +298,19 @@ impl Settlement {
         self.peers().all(|peer| self.heard[peer.index()].is_some()).then_some(u64::MAX)
     }
 
+    /// What the peers said that they know of this node.
+    fn known(&self) -> impl Iterator<Item = Acquaintance> {
+        let about_me =
+            |statement: &Statement| statement.met.get(self.me.index()).copied().unwrap_or_default();
+        self.heard.iter().flatten().map(about_me)
+    }
+
     /// A directory is new, and has lost nothing, if a majority knows it and none of them knew another one before.
     fn maybe_recognize_newness(&mut self) {
         if self.next.is_whole {
             return;
         }
-        let about_me =
-            |statement: &Statement| statement.met.get(self.me.index()).copied().unwrap_or_default();
-        let known: Vec<Acquaintance> = self.heard.iter().flatten().map(about_me).collect();
+        let known: Vec<Acquaintance> = self.known().collect();
         let mine = |met: &&Acquaintance| met.incarnation == self.persisted.incarnation && !met.is_replacement;
         let is_majority = known.iter().filter(mine).count() + 1 > self.heard.len() / 2;
         let was_here = known.iter().any(|met| met.is_replacement);

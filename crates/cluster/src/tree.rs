@@ -18,18 +18,22 @@ use ladoga_model::{HybridClock, Stamp, Version};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::cell::Cell;
+use crate::leaves::Leaves;
 use crate::messages::Slice;
 use crate::nodes::NodeId;
 use crate::pair::{PairLeaves, PairScan};
-use crate::placement::{PARTITIONS, Partition, Placement};
+use crate::placement::{Partition, Placement};
+use crate::spans::Spans;
 
 /// How long a window is. Timestamps at which trees are compared are multiples of it.
 pub const WINDOW_MS: u64 = 30_000;
 /// Windows that are kept apart; older ones are folded. Trees are compared as of a moment that all nodes have closed,
 /// which lags by a minute and by what their clocks are apart.
 const WINDOWS_MAX: usize = 8;
-/// From this many entries on, an array is smaller than a map.
-const SPARSE_MAX: usize = PARTITIONS / 4;
+/// Windows that stay apart however little memory there is.
+const WINDOWS_MIN: usize = 2;
+/// Of which window tombstones are that are in no leaf any more.
+const DROPPED: u64 = 0;
 
 /// The start of the window that a timestamp is in.
 pub(crate) const fn window_start(timestamp: u64) -> u64 {
@@ -46,64 +50,41 @@ pub struct CellMark {
     pub is_tombstone: bool,
 }
 
-/// Hashes by partition, of the cells that are for the same number of nodes.
-#[derive(Debug, Clone)]
-enum Leaves {
-    Few(BTreeMap<u16, u64>),
-    Many(Vec<u64>),
-}
-
-impl Default for Leaves {
-    fn default() -> Leaves {
-        Leaves::Few(BTreeMap::new())
-    }
-}
-
-impl Leaves {
-    fn toggle(&mut self, partition: Partition, hash: u64) {
-        match self {
-            Leaves::Many(leaves) => leaves[partition.index()] ^= hash,
-            Leaves::Few(leaves) => {
-                *leaves.entry(partition.0).or_default() ^= hash;
-                if leaves.len() > SPARSE_MAX {
-                    let mut many = vec![0; PARTITIONS];
-                    leaves.iter().for_each(|(&partition, hash)| many[usize::from(partition)] = *hash);
-                    *self = Leaves::Many(many);
-                }
-            }
-        }
-    }
-
-    /// Visits those of some partitions.
-    fn each_in(&self, partitions: RangeInclusive<u16>, mut visit: impl FnMut(Partition, u64)) {
-        match self {
-            Leaves::Few(leaves) => {
-                leaves.range(partitions).for_each(|(&partition, &hash)| visit(Partition(partition), hash));
-            }
-            Leaves::Many(leaves) => {
-                let hashes = &leaves[usize::from(*partitions.start())..];
-                partitions.zip(hashes).for_each(|(partition, &hash)| visit(Partition(partition), hash));
-            }
-        }
-    }
-
-    fn toggle_all(&mut self, other: &Leaves) {
-        other.each_in(0..=u16::MAX, |partition, hash| self.toggle(partition, hash));
-    }
-}
-
 /// What the versions of one window change.
 #[derive(Debug, Clone)]
 struct Change {
     /// By the number of nodes that cells are for, counted from 0.
     leaves: Vec<Leaves>,
-    /// Tombstones that come and go, by the window that they are of.
+    /// Tombstones that come and go, by the window that they are of, or by the start of its span.
     tombstones: BTreeMap<u64, Leaves>,
+}
+
+/// A cell that comes or goes.
+#[derive(Clone, Copy)]
+struct Toggle {
+    partition: Partition,
+    hash: u64,
+    /// The number of nodes that it is for, counted from 0.
+    class: usize,
+    /// Of a tombstone: where it is kept beside.
+    span: Option<u64>,
 }
 
 impl Change {
     fn of(nodes: usize) -> Change {
         Change { leaves: vec![Leaves::default(); nodes], tombstones: BTreeMap::new() }
+    }
+
+    fn add(&mut self, toggle: Toggle) {
+        let Toggle { partition, hash, class, span } = toggle;
+        self.leaves[class].toggle(partition, hash);
+        if let Some(span) = span {
+            self.tombstones.entry(span).or_default().toggle(partition, hash);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.leaves.iter().chain(self.tombstones.values()).map(Leaves::bytes).sum()
     }
 }
 
@@ -113,9 +94,13 @@ pub struct HashTree {
     placement: Arc<Placement>,
     me: NodeId,
     nodes: usize,
-    /// Everything in versions before `folded_before`.
-    folded: Change,
+    /// What it may take of memory, but for the window of now.
+    bytes_max: usize,
+    /// Everything in versions before `folded_before`, by the number of nodes that cells are for, counted from 0.
+    folded: Vec<Leaves>,
     folded_before: u64,
+    /// The tombstones of that.
+    tombstones: Spans,
     /// What later versions change, by the start of their window.
     windows: BTreeMap<u64, Change>,
     /// Tombstones before this are in no leaf any more.
@@ -124,15 +109,27 @@ pub struct HashTree {
 
 impl HashTree {
     /// The tree of a node that has nothing.
-    pub fn new(placement: Arc<Placement>, nodes: usize, me: NodeId) -> HashTree {
+    pub fn new(placement: Arc<Placement>, nodes: usize, me: NodeId, bytes_max: usize) -> HashTree {
         HashTree {
             placement,
             me,
             nodes,
-            folded: Change::of(nodes),
+            bytes_max,
+            folded: vec![Leaves::default(); nodes],
             folded_before: 0,
+            tombstones: Spans::default(),
             windows: BTreeMap::new(),
             dropped_before: 0,
+        }
+    }
+
+    /// The same without any cell: to be filled anew. No span of tombstones will have times on both sides of `boundary`.
+    #[must_use]
+    pub fn emptied(&self, boundary: u64) -> HashTree {
+        HashTree {
+            tombstones: Spans::apart_at(window_start(boundary)),
+            dropped_before: self.dropped_before,
+            ..HashTree::new(Arc::clone(&self.placement), self.nodes, self.me, self.bytes_max)
         }
     }
 
@@ -141,21 +138,18 @@ impl HashTree {
     /// snapshot.
     pub fn replaced(&mut self, key_hash: u64, old: Option<CellMark>, new: CellMark) {
         debug_assert!(old.is_none_or(|old| old.stamp.version < new.stamp.version));
-        let partition = Partition::of_hash(key_hash);
         let window = window_start(new.stamp.version.timestamp);
-        if window >= self.folded_before {
-            let nodes = self.nodes;
-            let change = self.windows.entry(window).or_insert_with(|| Change::of(nodes));
-            for mark in old.into_iter().chain([new]) {
-                mark_in(change, partition, key_hash, mark, nodes);
-            }
-            self.fold();
-        } else {
+        let (old, new) = (old.map(|old| self.toggle_of(key_hash, old)), self.toggle_of(key_hash, new));
+        if window < self.folded_before {
             let mut change = Change::of(self.nodes);
-            for mark in old.into_iter().chain([new]) {
-                mark_in(&mut change, partition, key_hash, mark, self.nodes);
-            }
-            self.fold_in(&change);
+            old.into_iter().chain([new]).for_each(|toggle| change.add(toggle));
+            return self.fold_in(&change);
+        }
+        let windows = self.windows.len();
+        let change = self.windows.entry(window).or_insert_with(|| Change::of(self.nodes));
+        old.into_iter().chain([new]).for_each(|toggle| change.add(toggle));
+        if self.windows.len() > windows {
+            self.fold();
         }
     }
 
@@ -164,13 +158,13 @@ impl HashTree {
         cell.belongs_on(self.placement.position(partition, self.me))
     }
 
-    /// Leaves tombstones before this timestamp out: every node has them.
+    /// Leaves tombstones before this timestamp out: every node has them. Where they are not told from later ones, those of
+    /// that span stay.
     pub fn drop_before(&mut self, timestamp: u64) {
-        self.dropped_before = self.dropped_before.max(window_start(timestamp));
-        let kept = self.folded.tombstones.split_off(&self.dropped_before);
-        let dropped = std::mem::replace(&mut self.folded.tombstones, kept);
-        for leaves in dropped.values() {
-            self.folded.leaves[self.nodes - 1].toggle_all(leaves);
+        let before = self.tombstones.start_of(window_start(timestamp));
+        self.dropped_before = self.dropped_before.max(before);
+        for leaves in self.tombstones.take_before(self.dropped_before) {
+            self.folded[self.nodes - 1].toggle_all(&leaves);
         }
     }
 
@@ -179,14 +173,28 @@ impl HashTree {
         self.dropped_before
     }
 
+    /// Whether tombstones before this timestamp are not told from later ones. To compare without them, the tree has to be
+    /// filled anew: see [`HashTree::emptied`].
+    pub fn cuts(&self, timestamp: u64) -> bool {
+        self.tombstones.cuts(timestamp)
+    }
+
+    /// What it takes of memory, about.
+    pub fn bytes(&self) -> usize {
+        let folded: usize = self.folded.iter().map(Leaves::bytes).sum();
+        folded + self.tombstones.bytes() + self.windows.values().map(Change::bytes).sum::<usize>()
+    }
+
     /// The earliest timestamp as of which the tree can be compared.
     pub const fn earliest(&self) -> u64 {
         self.folded_before
     }
 
-    /// Whether a slice can be compared: it is not too late, and it has no tombstones that are left out.
-    pub(crate) const fn has(&self, slice: Slice) -> bool {
-        slice.before >= self.folded_before && slice.dropped_before >= self.dropped_before
+    /// Whether a slice can be compared: it is not too late, and it has no tombstones that are left out, or lacks some that
+    /// are not told from others.
+    pub(crate) fn has(&self, slice: Slice) -> bool {
+        let is_in_time = slice.before >= self.folded_before;
+        is_in_time && slice.dropped_before >= self.dropped_before && !self.cuts(slice.dropped_before)
     }
 
     /// The leaves over the cells that both this node and `peer` hold, all at once: see [`PairScan`]. `None` where it is
@@ -199,13 +207,20 @@ impl HashTree {
 
     /// How many leaves a slice has for each partition.
     pub(crate) fn leaves_of(&self, slice: Slice) -> usize {
-        let of =
-            |change: &Change| change.leaves.len() + change.tombstones.range(..slice.dropped_before).count();
-        self.changes(slice).map(of).sum()
+        self.by_class(slice).count() + self.left_out(slice).count()
     }
 
-    fn changes(&self, slice: Slice) -> impl Iterator<Item = &Change> {
-        std::iter::once(&self.folded).chain(self.windows.range(..slice.before).map(|(_, change)| change))
+    /// All leaves of a slice, with the number of nodes that their cells are for, counted from 0.
+    fn by_class(&self, slice: Slice) -> impl Iterator<Item = (usize, &Leaves)> {
+        let windows = self.windows.range(..slice.before).map(|(_, change)| &change.leaves);
+        std::iter::once(&self.folded).chain(windows).flat_map(|leaves| leaves.iter().enumerate())
+    }
+
+    /// The tombstones among them that a slice does not have.
+    fn left_out(&self, slice: Slice) -> impl Iterator<Item = &Leaves> {
+        let windows = self.windows.range(..slice.before);
+        let tombstones = windows.flat_map(move |(_, change)| change.tombstones.range(..slice.dropped_before));
+        self.tombstones.before(slice.dropped_before).chain(tombstones.map(|(_, leaves)| leaves))
     }
 
     /// Adds the hashes of some partitions.
@@ -213,20 +228,18 @@ impl HashTree {
         let first = *partitions.start();
         // Looked up once for each partition that has anything.
         let mut classes = vec![None; partitions.len()];
-        let (peer, all) = (scan.peer, &mut scan.pair.leaves);
-        for change in self.changes(scan.slice) {
-            for (class, leaves) in change.leaves.iter().enumerate() {
-                leaves.each_in(partitions.clone(), |partition, hash| {
-                    let least = &mut classes[usize::from(partition.0 - first)];
-                    if class >= *least.get_or_insert_with(|| self.first_class(partition, peer)) {
-                        all[partition.index()] ^= hash;
-                    }
-                });
-            }
-            // Deletions are for all nodes.
-            for leaves in change.tombstones.range(..scan.slice.dropped_before).map(|(_, leaves)| leaves) {
-                leaves.each_in(partitions.clone(), |partition, hash| all[partition.index()] ^= hash);
-            }
+        let (slice, peer, all) = (scan.slice, scan.peer, &mut scan.pair.leaves);
+        for (class, leaves) in self.by_class(slice) {
+            leaves.each_in(partitions.clone(), |partition, hash| {
+                let least = &mut classes[usize::from(partition.0 - first)];
+                if class >= *least.get_or_insert_with(|| self.first_class(partition, peer)) {
+                    all[partition.index()] ^= hash;
+                }
+            });
+        }
+        // Deletions are for all nodes.
+        for leaves in self.left_out(slice) {
+            leaves.each_in(partitions.clone(), |partition, hash| all[partition.index()] ^= hash);
         }
     }
 
@@ -236,8 +249,13 @@ impl HashTree {
         list.iter().rposition(|&node| node == self.me || node == peer).unwrap_or(0)
     }
 
+    /// Folds windows, where one has begun: more than are kept apart, or than there is memory for.
     fn fold(&mut self) {
-        while self.windows.len() > WINDOWS_MAX {
+        let is_too_much = |tree: &HashTree| {
+            let windows = tree.windows.len();
+            windows > WINDOWS_MAX || (windows > WINDOWS_MIN && tree.bytes() > tree.bytes_max)
+        };
+        while is_too_much(self) {
             let Some((window, change)) = self.windows.pop_first() else { return };
             self.fold_in(&change);
             self.folded_before = next_window(window);
@@ -245,34 +263,36 @@ impl HashTree {
     }
 
     fn fold_in(&mut self, change: &Change) {
-        for (folded, leaves) in self.folded.leaves.iter_mut().zip(&change.leaves) {
+        for (folded, leaves) in self.folded.iter_mut().zip(&change.leaves) {
             folded.toggle_all(leaves);
         }
         for (&window, tombstones) in &change.tombstones {
             if window < self.dropped_before {
-                self.folded.leaves[self.nodes - 1].toggle_all(tombstones);
+                self.folded[self.nodes - 1].toggle_all(tombstones);
             } else {
-                self.folded.tombstones.entry(window).or_default().toggle_all(tombstones);
+                self.tombstones.toggle_all(window, tombstones);
             }
         }
     }
-}
 
-fn mark_in(change: &mut Change, partition: Partition, key_hash: u64, mark: CellMark, nodes: usize) {
-    let version = mark.stamp.version;
-    let hash = cell_hash(key_hash, version);
-    let copies = match mark.stamp.copies {
-        _ if mark.is_tombstone => nodes,
-        0 => nodes,
-        copies => usize::from(copies).min(nodes),
-    };
-    change.leaves[copies - 1].toggle(partition, hash);
-    if mark.is_tombstone {
-        change.tombstones.entry(window_start(version.timestamp)).or_default().toggle(partition, hash);
+    fn toggle_of(&self, key_hash: u64, mark: CellMark) -> Toggle {
+        let version = mark.stamp.version;
+        let copies = match mark.stamp.copies {
+            _ if mark.is_tombstone => self.nodes,
+            0 => self.nodes,
+            copies => usize::from(copies).min(self.nodes),
+        };
+        let span = mark.is_tombstone.then(|| {
+            let window = window_start(version.timestamp);
+            if window < self.dropped_before { DROPPED } else { self.tombstones.start_of(window) }
+        });
+        let (partition, hash) = (Partition::of_hash(key_hash), cell_hash(key_hash, version));
+        Toggle { partition, hash, class: copies - 1, span }
     }
 }
 
-const fn next_window(window: u64) -> u64 {
+/// The end of the window that starts at a timestamp.
+pub(crate) const fn next_window(window: u64) -> u64 {
     window + HybridClock::at_wall_ms(WINDOW_MS)
 }
 

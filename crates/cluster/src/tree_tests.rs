@@ -3,7 +3,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::nodes::NodeList;
 use crate::pair::SCAN_LEAVES_MAX;
+use crate::placement::PARTITIONS;
 
+/// More than any test here needs, but those that are about it.
+const BYTES_MAX: usize = 256 << 20;
 const MINUTE: u64 = HybridClock::at_wall_ms(2 * WINDOW_MS);
 
 fn placement(nodes: usize) -> Arc<Placement> {
@@ -28,7 +31,10 @@ struct Replica {
 
 impl Replica {
     fn new(placement: &Arc<Placement>, nodes: usize, me: u16) -> Replica {
-        Replica { tree: HashTree::new(placement.clone(), nodes, NodeId(me)), cells: BTreeMap::new() }
+        Replica {
+            tree: HashTree::new(placement.clone(), nodes, NodeId(me), BYTES_MAX),
+            cells: BTreeMap::new(),
+        }
     }
 
     fn write(&mut self, key_hash: u64, cell: CellMark) {
@@ -37,6 +43,12 @@ impl Replica {
             self.tree.replaced(key_hash, old, cell);
             self.cells.insert(key_hash, cell);
         }
+    }
+
+    /// Fills the tree anew.
+    fn fill_anew(&mut self, boundary: u64) {
+        self.tree = self.tree.emptied(boundary);
+        self.cells.iter().for_each(|(key_hash, cell)| self.tree.replaced(*key_hash, None, *cell));
     }
 
     fn drop_before(&mut self, timestamp: u64) {
@@ -111,7 +123,7 @@ fn a_step_looks_at_no_more_than_it_may() {
         replica.write(window << 40, mark(window * MINUTE, true, 0));
     }
     let leaves = replica.tree.leaves_of(slice);
-    assert!(leaves > 200, "{leaves}: each window with deletions is looked at");
+    assert!(leaves > 30, "{leaves}: each span with deletions is looked at");
     let mut scan = PairScan::of_all(NodeId(1), slice);
     let mut steps = 1;
     while scan.step(&replica.tree).expect("it can be compared") {
@@ -163,6 +175,76 @@ fn some_groups_are_as_in_a_scan_of_all() {
     assert!(whole.group(3).iter().any(|&leaf| leaf != 0));
 }
 
+/// Writes a deletion to so many partitions in each of some windows.
+fn delete_in(tree: &mut HashTree, windows: std::ops::Range<u64>, partitions: u64) {
+    for window in windows {
+        for partition in 0..partitions {
+            tree.replaced(partition << 48 | window, None, mark(window * MINUTE / 2 + partition, true, 0));
+        }
+    }
+}
+
+#[test]
+fn deletions_while_a_node_is_away_take_no_more_memory_the_longer_it_is() {
+    let placement = placement(3);
+    let mut tree = HashTree::new(placement, 3, NodeId(0), BYTES_MAX);
+    let partitions = PARTITIONS as u64 / 3;
+    let bytes: Vec<usize> = [1..40, 40..80, 80..120]
+        .into_iter()
+        .map(|windows| {
+            delete_in(&mut tree, windows, partitions);
+            tree.bytes()
+        })
+        .collect();
+    // Half a megabyte for all, for each span, and twice for each window.
+    assert!(bytes[0] <= (1 + 8 + 2 * 8) * PARTITIONS * 8, "{bytes:?}");
+    assert!(bytes.iter().all(|&now| now == bytes[0]), "{bytes:?}");
+}
+
+#[test]
+fn a_tree_that_takes_too_much_folds_its_windows_earlier() {
+    let placement = placement(3);
+    let mut roomy = HashTree::new(placement.clone(), 3, NodeId(0), BYTES_MAX);
+    let mut tight = HashTree::new(placement, 3, NodeId(0), 6 << 20);
+    for tree in [&mut roomy, &mut tight] {
+        delete_in(tree, 1..20, PARTITIONS as u64 / 3);
+    }
+    assert!(roomy.bytes() > 8 << 20, "{}", roomy.bytes());
+    // But for the window of now.
+    assert!(tight.bytes() <= 7 << 20, "{}", tight.bytes());
+    assert!(tight.earliest() > roomy.earliest());
+    let slice = Slice { before: tight.earliest(), dropped_before: 0 };
+    let of = |tree: &HashTree| tree.pair(NodeId(1), slice).expect("it can be compared");
+    assert_eq!(of(&tight), of(&roomy), "what it tells is the same");
+}
+
+#[test]
+fn deletions_that_are_not_told_apart_are_after_the_tree_is_filled_anew() {
+    let placement = placement(2);
+    let (mut one, mut other) = (Replica::new(&placement, 2, 0), Replica::new(&placement, 2, 1));
+    for minute in 1..60 {
+        one.write(minute << 50, mark(minute * MINUTE, true, 0));
+    }
+    // The other has what was deleted from then on.
+    for minute in 20..60 {
+        other.write(minute << 50, mark(minute * MINUTE, true, 0));
+    }
+    let slice = Slice { before: u64::MAX, dropped_before: 20 * MINUTE };
+    assert!(one.tree.cuts(slice.dropped_before) && one.tree.pair(NodeId(1), slice).is_none());
+    one.drop_before(20 * MINUTE);
+    assert_eq!(one.tree.dropped_before(), MINUTE, "a span stays as a whole");
+    for replica in [&mut one, &mut other] {
+        replica.fill_anew(20 * MINUTE);
+    }
+    assert!(!one.tree.cuts(slice.dropped_before));
+    assert_eq!(differing(&one, &other, slice), []);
+    one.drop_before(20 * MINUTE);
+    assert_eq!(one.tree.dropped_before(), 20 * MINUTE);
+    assert_eq!(differing(&one, &other, slice), []);
+    other.write(30 << 50, mark(70 * MINUTE, false, 0));
+    assert_eq!(differing(&one, &other, slice), [Partition((30_u64 << 50 >> 48) as u16)]);
+}
+
 #[derive(Debug, Clone)]
 enum Action {
     Write { key: u64, minute: u64, tombstone: bool, copies: u8, to: [bool; 2] },
@@ -170,11 +252,14 @@ enum Action {
 }
 
 fn actions() -> impl Strategy<Value = Vec<Action>> {
-    let write = (0..8_u64, 1..30_u64, any::<bool>(), 0..3_u8, any::<[bool; 2]>()).prop_map(
+    let write = (0..8_u64, 1..60_u64, any::<bool>(), 0..3_u8, any::<[bool; 2]>()).prop_map(
         |(key, minute, tombstone, copies, to)| Action::Write { key, minute, tombstone, copies, to },
     );
-    proptest::collection::vec(prop_oneof![8 => write, 1 => (0..2_usize).prop_map(Action::DropOn)], 1..60)
+    proptest::collection::vec(prop_oneof![8 => write, 1 => (0..2_usize).prop_map(Action::DropOn)], 1..120)
 }
+
+/// Before which tombstones are dropped where nobody misses any.
+const DROPPED_MINUTE: u64 = 20;
 
 proptest! {
     /// Whatever the order of arrival and of drops, trees are equal where the cells are, and differ where they do.
@@ -195,14 +280,20 @@ proptest! {
                 // Only what both have may go: here, what they have before anything that one of them missed.
                 Action::DropOn(index) => {
                     let oldest = missed.iter().flatten().map(|(_, cell)| cell.stamp.version.timestamp).min();
-                    if oldest.is_none_or(|oldest| oldest > 3 * MINUTE) {
-                        replicas[index].drop_before(3 * MINUTE);
+                    if oldest.is_none_or(|oldest| oldest > DROPPED_MINUTE * MINUTE) {
+                        replicas[index].drop_before(DROPPED_MINUTE * MINUTE);
                     }
                 }
             }
         }
+        // Nothing in the end may depend on which of them was asked to drop anything.
         let dropped_before = replicas.iter().map(|replica| replica.tree.dropped_before()).max().unwrap_or(0);
         let slice = Slice { before: u64::MAX, dropped_before };
+        for replica in &mut replicas {
+            if replica.tree.cuts(dropped_before) {
+                replica.fill_anew(dropped_before);
+            }
+        }
         let shared = |replica: &Replica, key: u64| {
             let cell = replica.cells.get(&spread(key)).copied();
             cell.filter(|cell| {

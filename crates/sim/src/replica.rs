@@ -20,6 +20,8 @@ use crate::Bug;
 use crate::checker::{Checker, Key};
 use crate::keep::Keep;
 
+/// What a tree may take of memory: more than a simulation fills.
+const TREE_BYTES_MAX: usize = 64 << 20;
 const DATA: &str = "/data";
 /// Small, so that lists have pages.
 const LIST_KEYS: usize = 3;
@@ -71,7 +73,7 @@ impl Replica {
         let wall = env.clock.clone();
         let engine = Engine::open(env, Path::new(DATA), options()).map_err(|error| error.to_string())?;
         let settlement = Settlement::new(me, nodes, found.ok_or(incarnation));
-        let mut tree = HashTree::new(placement.clone(), nodes, me);
+        let mut tree = HashTree::new(placement.clone(), nodes, me, TREE_BYTES_MAX);
         let mut range = engine.snapshot().range(b"", None);
         while let Some((key, cell)) = range.next_cell().map_err(|error| error.to_string())? {
             tree.replaced(xxh3_64(&key), None, mark_of(&cell));
@@ -219,8 +221,19 @@ impl Replica {
         }
     }
 
-    pub(crate) fn groups(&self, asker: NodeId, slice: Slice) -> Response<Key> {
+    /// Fills the tree anew, such that it tells tombstones before this timestamp from later ones.
+    pub(crate) fn fill_anew(&mut self, boundary: u64) {
+        self.tree = self.tree.emptied(boundary);
+        for (key, mark) in self.cells() {
+            self.tree.replaced(xxh3_64(&key), None, mark);
+        }
+    }
+
+    pub(crate) fn groups(&mut self, asker: NodeId, slice: Slice) -> Response<Key> {
         let dropped_before = slice.dropped_before.max(self.tree.dropped_before());
+        if self.tree.cuts(dropped_before) {
+            self.fill_anew(dropped_before);
+        }
         match self.tree.pair(asker, Slice { dropped_before, ..slice }) {
             Some(leaves) => Response::Groups { dropped_before, hashes: leaves.groups().to_vec() },
             None => Response::Refused(Refusal::OverCapacity),

@@ -10,7 +10,7 @@ use ladoga_env::real::RealDisk;
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::Kept;
 use ladoga_node::{Config, Node};
-use ladoga_storage::{Durability, Options};
+use ladoga_storage::{Durability, MEMORY_BYTES_MIN, Options};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -88,8 +88,8 @@ fn open(
     env: &Env,
     settings: &Settings,
 ) -> Result<Option<Embedded>, Failure> {
-    let options = Options::new(settings.memory_bytes, settings.durability);
     let is_in_cluster = settings.membership.is_some();
+    let options = Options::new(engine_memory_bytes(settings), settings.durability);
     let (env, data) = (env.clone(), settings.data.clone());
     let opened = on_a_thread("open", move || {
         if is_in_cluster {
@@ -106,6 +106,12 @@ fn open(
         Some(Err(_)) => Err(why(&"it panicked")),
         None => Ok(None),
     }
+}
+
+/// What the engine has of the memory budget: all but what the hash tree of a node of a cluster may take.
+fn engine_memory_bytes(settings: &Settings) -> u64 {
+    let tree_bytes_max = settings.membership.as_ref().map_or(0, |_| settings.peer_limits.tree_bytes_max);
+    settings.memory_bytes.saturating_sub(tree_bytes_max).max(MEMORY_BYTES_MIN)
 }
 
 fn stop(runtime: &Runtime, signals: &mut Signals, node: Node<Embedded>) -> Result<(), Failure> {

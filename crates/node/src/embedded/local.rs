@@ -4,12 +4,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ladoga_storage::{BLOB_BYTES_MIN, Cached, Engine, FinishedBlob, PausedRead, Reach, WriteState};
 
-use super::cells::CellPieces;
+use super::cells::CellReader;
 use super::commit::{Applied, CommitShared, Lane, Waiters};
 use super::doorbell::Doorbell;
 use super::inbox::Inbox;
+use super::pieces::{RangePieces, RangeStart};
 use super::pool::Pool;
-use super::range::RangePieces;
+use super::range::RecordReader;
 use super::read::{into_cell, into_value};
 use super::reads::Reads;
 use super::upload::EmbeddedUpload;
@@ -28,7 +29,7 @@ pub struct Local {
     doorbell: Rc<Doorbell>,
     disk: Disk,
     /// Where this loop has a ring to read blocks by.
-    reads: Option<Rc<Reads>>,
+    pub(super) reads: Option<Rc<Reads>>,
 }
 
 /// Where what may wait for the disk is done, and how the answer comes back.
@@ -154,10 +155,12 @@ impl LocalStore for Local {
     }
 
     fn range(&self, start: Bytes, end: Option<Bytes>, format: RecordFormat) -> Box<dyn Pieces> {
-        Box::new(RangePieces::new(Arc::clone(&self.engine), start, end, format, self.disk.clone()))
+        let start = RangeStart { engine: Arc::clone(&self.engine), start, end };
+        Box::new(RangePieces::new(RecordReader::new(start, format), self.disk.clone()))
     }
 
     fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces> {
-        Box::new(CellPieces::new(Arc::clone(&self.engine), start, end, format, self.disk.clone()))
+        let start = RangeStart { engine: Arc::clone(&self.engine), start, end };
+        Box::new(RangePieces::new(CellReader::new(start, format), self.disk.clone()))
     }
 }

@@ -5,7 +5,7 @@
 //! - `pool`: threads that may wait for the disk; `reads`: point reads that need none of them
 //! - `inbox`: how both reach an event loop, with one wake-up for many answers
 //! - `local`: the engine as one event loop reaches it
-//! - `read`, `range`, `cells`, `upload`: what the pool does
+//! - `read`, `range`, `cells`, `upload`: what the pool does; `pieces`: how it reads a range
 //! - `scan`: every cell that is there, for an observer
 //! - `statistics`: what the engine counts, in the words of Prometheus
 
@@ -14,6 +14,7 @@ mod commit;
 mod doorbell;
 mod inbox;
 mod local;
+mod pieces;
 mod pool;
 mod range;
 mod read;
@@ -126,10 +127,12 @@ impl Store for Embedded {
     }
 
     fn observe(&self, observer: Arc<dyn CellObserver>) {
-        // Nothing is written yet: the snapshot ends where the observer begins.
-        let snapshot = self.engine.snapshot();
         self.queue.observe(Arc::clone(&observer));
-        self.scan.start(snapshot, observer);
+        self.scan.start(self.queue.shared(), observer);
+    }
+
+    fn tell_again(&self) {
+        self.scan.again();
     }
 
     fn settle_before(&self, timestamp: u64) {

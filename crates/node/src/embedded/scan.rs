@@ -1,39 +1,60 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use ladoga_cluster::CellMark;
 use ladoga_storage::{Error, Snapshot};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::commit::CommitShared;
 use crate::store::{CellChange, CellObserver};
 
 /// Cells that are told of at once.
 const CHANGES_MAX: usize = 1_024;
+/// After how long a scan that did not work out is tried again; twice as long after each, up to the second.
+const RETRY_MS_MIN: u64 = 1_000;
+const RETRY_MS_MAX: u64 = 60_000;
 
-/// A thread that tells an observer of every cell that is there.
+/// A thread that tells an observer of every cell that is there, whenever that is wished for.
 #[derive(Default)]
 pub(super) struct Scan {
-    stops: Arc<AtomicBool>,
+    wish: Arc<Wish>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
+#[derive(Default)]
+struct Wish {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    is_wanted: bool,
+    stops: bool,
+}
+
 impl Scan {
-    /// Begins.
-    pub(super) fn start(&self, snapshot: Snapshot, observer: Arc<dyn CellObserver>) {
-        let stops = Arc::clone(&self.stops);
-        let scan = move || match scan(&snapshot, &*observer, &stops) {
-            Ok(()) => observer.is_whole(),
-            Err(error) => tracing::warn!("there is no anti-entropy until the node is restarted: {error}"),
-        };
+    /// Begins for the first time.
+    pub(super) fn start(&self, queue: Arc<CommitShared>, observer: Arc<dyn CellObserver>) {
+        self.again();
+        let wish = Arc::clone(&self.wish);
+        let scan = move || scan_whenever_wanted(&wish, &queue, &*observer);
         let thread = std::thread::Builder::new().name("scan".to_owned()).spawn(scan);
         *self.thread.lock() = Some(thread.expect("the system has room for the threads of a server"));
     }
 
+    /// Begins anew.
+    pub(super) fn again(&self) {
+        self.wish.state.lock().is_wanted = true;
+        self.wish.changed.notify_all();
+    }
+
     /// Breaks off.
     pub(super) fn stop(&self) {
-        self.stops.store(true, Ordering::Release);
+        self.wish.state.lock().stops = true;
+        self.wish.changed.notify_all();
         if let Some(thread) = self.thread.lock().take()
             && thread.join().is_err()
         {
@@ -48,7 +69,52 @@ impl Drop for Scan {
     }
 }
 
-fn scan(snapshot: &Snapshot, observer: &dyn CellObserver, stops: &AtomicBool) -> Result<(), Error> {
+impl Wish {
+    /// Waits until a scan is wanted; `false` where the thread is to end.
+    fn is_granted(&self) -> bool {
+        let mut state = self.state.lock();
+        while !state.is_wanted && !state.stops {
+            self.changed.wait(&mut state);
+        }
+        state.is_wanted = false;
+        !state.stops
+    }
+
+    /// Waits before the next attempt.
+    fn pause(&self, pause_ms: u64) {
+        let mut state = self.state.lock();
+        state.is_wanted = true;
+        let stops = |state: &mut State| !state.stops;
+        self.changed.wait_while_for(&mut state, stops, Duration::from_millis(pause_ms));
+    }
+
+    fn stops(&self) -> bool {
+        self.state.lock().stops
+    }
+}
+
+fn scan_whenever_wanted(wish: &Wish, queue: &CommitShared, observer: &dyn CellObserver) {
+    let mut retry_ms = RETRY_MS_MIN;
+    while wish.is_granted() {
+        let Some(snapshot) = queue.begin_anew() else { return };
+        match scan(&snapshot, observer, wish) {
+            Ok(()) => {
+                observer.is_whole();
+                retry_ms = RETRY_MS_MIN;
+            }
+            Err(Error::Closed) => return,
+            Err(error) => {
+                tracing::warn!("there is no anti-entropy yet, the next attempt is in {retry_ms} ms: {error}");
+                // Or else the next one would have less memory.
+                drop(snapshot);
+                wish.pause(retry_ms);
+                retry_ms = (retry_ms * 2).min(RETRY_MS_MAX);
+            }
+        }
+    }
+}
+
+fn scan(snapshot: &Snapshot, observer: &dyn CellObserver, wish: &Wish) -> Result<(), Error> {
     let mut range = snapshot.range(b"", None);
     let mut changes = Vec::with_capacity(CHANGES_MAX);
     while let Some((key, cell)) = range.next_cell()? {
@@ -57,7 +123,7 @@ fn scan(snapshot: &Snapshot, observer: &dyn CellObserver, stops: &AtomicBool) ->
         if changes.len() == CHANGES_MAX {
             observer.replaced(&changes);
             changes.clear();
-            if stops.load(Ordering::Acquire) {
+            if wish.stops() {
                 return Err(Error::Closed);
             }
         }
@@ -65,3 +131,7 @@ fn scan(snapshot: &Snapshot, observer: &dyn CellObserver, stops: &AtomicBool) ->
     observer.replaced(&changes);
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "scan_tests.rs"]
+mod tests;

@@ -113,7 +113,8 @@ impl Cluster {
     ) -> io::Result<Arc<Settled>> {
         let hints = HintKeeper::start(env, &dir.join("hints"), &self.peers)?;
         let found = durable::read(&*env.disk, dir)?.ok_or(kept.store);
-        let settled = Arc::new(Settled::new(self.own, self.nodes.len(), &self.placement, found));
+        let (nodes, tree_bytes_max) = (self.nodes.len(), self.limits.tree_bytes_max);
+        let settled = Arc::new(Settled::new(self.own, nodes, &self.placement, tree_bytes_max, found));
         let settler = Settler::start(env, dir, &settled, versions, &self.peers)?;
         let is_first = self.hints.set(hints).is_ok()
             && self.settler.set(settler).is_ok()

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::{
-    Cell, Content, NodeId, Origin, Pass, Pull, PullProgress, PullStep, ReadAnswer, Refusal,
+    Cell, Content, NodeId, Origin, Pass, Pull, PullFailure, PullProgress, PullStep, ReadAnswer, Refusal,
 };
 use ladoga_cluster::{Listed, Request as Asked, Response};
 use ladoga_model::Version;
@@ -28,6 +28,9 @@ use crate::store::{LocalStore, Lookup, Store};
 const STATEMENT_EVERY_MS: u64 = 500;
 /// The same, while this node has to hear whether it lost anything.
 const IMPATIENT_EVERY_MS: u64 = 50;
+
+/// How often the tree is filled anew at most, whatever peers ask to be compared: that reads the whole store.
+const FILL_EVERY_MS: u64 = 5 * 60_000;
 
 /// Progress, for people.
 #[derive(Debug, Default)]
@@ -95,13 +98,20 @@ pub(crate) async fn exchange<S: Store>(event_loop: Rc<EventLoop<S>>) {
             tokio::time::sleep(Duration::from_millis(every_ms)).await;
         }
     });
+    let mut filled_at_ms = None;
     loop {
         ticks.tick().await;
         let dropped_before = settled.drop_tombstones();
-        if dropped_before > 0
-            && let Some(store) = event_loop.node.store.get()
-        {
-            store.settle_before(dropped_before);
+        if let Some(store) = event_loop.node.store.get() {
+            if dropped_before > 0 {
+                store.settle_before(dropped_before);
+            }
+            let now_ms = event_loop.core.now_ms();
+            let may_fill = filled_at_ms.is_none_or(|then_ms| now_ms >= then_ms + FILL_EVERY_MS);
+            if may_fill && settled.is_to_be_filled() {
+                filled_at_ms = Some(now_ms);
+                store.tell_again();
+            }
         }
         let wanted = peers.cluster.exchange.wanted.load(Ordering::Acquire);
         if wanted > peers.cluster.exchange.repaired.load(Ordering::Acquire) {
@@ -208,7 +218,12 @@ impl<S: Store> Puller<'_, S> {
                     PullStep::Look(key) => self.look(&send, key),
                     PullStep::Apply(key, cell) => self.apply(&send, key, cell).await,
                     PullStep::Done => return Ok(()),
-                    PullStep::Failed(failure) => return Err(failure.to_string()),
+                    PullStep::Failed(failure) => {
+                        if let PullFailure::NotToldApart { at } = failure {
+                            self.settled.is_cut(at);
+                        }
+                        return Err(failure.to_string());
+                    }
                 }
             }
             let event = events.recv().await.ok_or_else(too_late)?;

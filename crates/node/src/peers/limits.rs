@@ -26,6 +26,21 @@ pub struct PeerLimits {
     pub peer_queue_bytes_max: usize,
     /// How far ahead of this node's clock a version may be.
     pub clock_ahead_ms_max: u64,
+    /// What the hash tree may take of memory.
+    pub tree_bytes_max: u64,
+}
+
+/// The share of the memory budget that the hash tree of a node may take, and its bounds.
+const TREE_MEMORY_SHARE: u64 = 8;
+const TREE_BYTES_MIN: u64 = 8 << 20;
+const TREE_BYTES_MAX: u64 = 32 << 20;
+
+impl PeerLimits {
+    /// Bounds that go with a memory budget.
+    pub fn for_memory(memory_bytes: u64) -> PeerLimits {
+        let tree_bytes_max = (memory_bytes / TREE_MEMORY_SHARE).clamp(TREE_BYTES_MIN, TREE_BYTES_MAX);
+        PeerLimits { tree_bytes_max, ..PeerLimits::default() }
+    }
 }
 
 impl Default for PeerLimits {
@@ -37,6 +52,7 @@ impl Default for PeerLimits {
             peer_requests_max: 8_192,
             peer_queue_bytes_max: 8 << 20,
             clock_ahead_ms_max: 60_000,
+            tree_bytes_max: TREE_BYTES_MIN,
         }
     }
 }

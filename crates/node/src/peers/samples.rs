@@ -51,10 +51,11 @@ impl Cluster {
         samples.chain([clock]).chain(self.repair_samples()).collect()
     }
 
-    fn repair_samples(&self) -> [Sample; 7] {
+    fn repair_samples(&self) -> [Sample; 8] {
         use SampleKind::{Counter, Gauge};
         let number = |name, help, kind, value| Sample { name, help, kind, value: SampleValue::Number(value) };
         let (tail_us, base_us) = self.pace.tails_us();
+        let tree_bytes = self.settled.get().map_or(0, |settled| settled.tree_bytes());
         let [copies, copies_waiting, copies_refused] = self.copy_turns.figures().map(|figure| figure as f64);
         [
             number(
@@ -81,6 +82,7 @@ impl Cluster {
                 Gauge,
                 base_us as f64 / 1e6,
             ),
+            number("ladoga_tree_bytes", "What the hash tree takes of memory.", Gauge, tree_bytes as f64),
             number(
                 "ladoga_repair_large_copies",
                 "Large values that this node copies between replicas while no client waits for them.",

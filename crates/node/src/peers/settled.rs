@@ -44,6 +44,8 @@ struct Tree {
     tree: HashTree,
     /// Whether every cell of the store is in it.
     is_whole: bool,
+    /// Where tombstones have to be told apart and are not, if there is such a time: as of then, the tree is to be filled anew.
+    cut_at: Option<u64>,
 }
 
 /// A write that was admitted, until it is applied or has failed.
@@ -75,16 +77,17 @@ impl Settled {
         me: NodeId,
         nodes: usize,
         placement: &Arc<Placement>,
+        tree_bytes_max: u64,
         found: Result<Durable, u64>,
     ) -> Settled {
         let settlement = Settlement::new(me, nodes, found);
         let (is_whole, may_coordinate) = (settlement.is_whole(), settlement.may_coordinate());
-        let mut tree = HashTree::new(Arc::clone(placement), nodes, me);
+        let mut tree = HashTree::new(Arc::clone(placement), nodes, me, tree_bytes_max as usize);
         tree.drop_before(settlement.droppable_before());
         let state = State { settlement, under_way: Default::default(), generation: 0 };
         Settled {
             state: Mutex::new(state),
-            tree: Mutex::new(Tree { tree, is_whole: false }),
+            tree: Mutex::new(Tree { tree, is_whole: false, cut_at: None }),
             is_whole: AtomicBool::new(is_whole),
             may_coordinate: AtomicBool::new(may_coordinate),
             reserved_before: AtomicU64::new(0),
@@ -107,6 +110,16 @@ impl Settled {
     /// Whether the answers of a node count, as it said last.
     pub(crate) fn has_all_of(&self, node: NodeId, own: NodeId) -> bool {
         if node == own { self.has_all() } else { self.state.lock().settlement.is_whole_peer(node) }
+    }
+
+    /// The same of a peer, where it said anything since this node was started.
+    pub(crate) fn heard_whole(&self, peer: NodeId) -> Option<bool> {
+        self.state.lock().settlement.heard_whole(peer)
+    }
+
+    /// Whether it is known to have lost its data, and has not got them back.
+    pub(crate) fn has_lost_data(&self) -> bool {
+        self.state.lock().settlement.has_lost_data()
     }
 
     /// Whether it may coordinate requests.
@@ -228,9 +241,29 @@ impl Settled {
         tree.is_whole.then(|| look(&tree.tree))
     }
 
+    /// What the tree takes of memory, about.
+    pub(crate) fn tree_bytes(&self) -> usize {
+        self.tree.lock().tree.bytes()
+    }
+
+    /// The tree is to be filled anew, such that tombstones before this are told from later ones.
+    pub(crate) fn is_cut(&self, at: u64) {
+        self.tree.lock().cut_at = Some(at);
+    }
+
+    /// Whether that was found out.
+    pub(crate) fn is_to_be_filled(&self) -> bool {
+        let tree = self.tree.lock();
+        tree.is_whole && tree.cut_at.is_some()
+    }
+
     /// The hashes that a peer asked for.
     pub(crate) async fn groups(&self, peer: NodeId, slice: Slice) -> Option<(u64, Vec<u64>)> {
         let dropped_before = self.with_tree(|tree| slice.dropped_before.max(tree.dropped_before()))?;
+        if self.with_tree(|tree| tree.cuts(dropped_before))? {
+            self.is_cut(dropped_before);
+            return None;
+        }
         let pair = self.scan(PairScan::of_all(peer, Slice { dropped_before, ..slice })).await?;
         Some((dropped_before, pair.groups().to_vec()))
     }
@@ -258,6 +291,12 @@ impl Settled {
 }
 
 impl CellObserver for Settled {
+    fn begins(&self) {
+        let mut tree = self.tree.lock();
+        let boundary = tree.cut_at.take().unwrap_or(0);
+        (tree.tree, tree.is_whole) = (tree.tree.emptied(boundary), false);
+    }
+
     fn replaced(&self, changes: &[CellChange]) {
         let tree = &mut self.tree.lock().tree;
         for CellChange { key_hash, old, new } in changes {
@@ -283,7 +322,7 @@ mod tests {
     #[test]
     fn a_timestamp_is_waited_for_until_it_is_reserved() {
         let placement = Arc::new(Placement::of(&NodeList::first(["http://a"]).expect("a list")));
-        let settled = Settled::new(NodeId(0), 1, &placement, Err(7));
+        let settled = Settled::new(NodeId(0), 1, &placement, 1 << 20, Err(7));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
             let mut reserve = pin!(settled.reserve(50));

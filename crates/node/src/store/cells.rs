@@ -27,7 +27,13 @@ pub struct CellChange {
 }
 
 /// Who wants to know of every cell that is written.
+///
+/// Protocol: `(begins replaced* is_whole?)*`, and `replaced` at any time after the first `begins`.
 pub trait CellObserver: Send + Sync {
+    /// What was told before is void: every cell that is there at this moment is told of, as one that took the place of
+    /// none, and every cell that is written from now on.
+    fn begins(&self);
+
     /// These took the place of others.
     fn replaced(&self, changes: &[CellChange]);
 

@@ -48,8 +48,11 @@ pub trait Store: Send + Sync + 'static {
     fn statistics(&self) -> Vec<Sample>;
 
     /// Tells `observer` of every cell that takes the place of another from now on, and, in the background, of every cell
-    /// that is there now. Called once, before anything is written.
+    /// that is there now; again and again until that has worked out. Called once, before anything is written.
     fn observe(&self, observer: Arc<dyn CellObserver>);
+
+    /// Tells the observer of every cell again, as at the beginning.
+    fn tell_again(&self);
 
     /// Says that every write older than this has arrived, on every replica; deletions older than it may go.
     fn settle_before(&self, timestamp: u64);

@@ -113,6 +113,8 @@ impl Store for Scripted {
 
     fn observe(&self, _: Arc<dyn CellObserver>) {}
 
+    fn tell_again(&self) {}
+
     fn settle_before(&self, _: u64) {}
 
     fn close(&self) -> Result<(), StoreError> {

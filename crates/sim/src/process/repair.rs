@@ -157,6 +157,9 @@ impl Process {
                 }
                 PullStep::Failed(failure) => {
                     self.pulling = None;
+                    if let PullFailure::NotToldApart { at } = failure {
+                        self.replica.fill_anew(at);
+                    }
                     if matches!(failure, PullFailure::TooLate | PullFailure::Refused(Refusal::OverCapacity)) {
                         self.replica.settlement.abandon(pass);
                     }

@@ -50,6 +50,7 @@ impl Committer {
     /// Commits until the queue is closed and empty.
     pub(super) fn run(mut self) {
         loop {
+            self.shared.begin_to_tell(&self.engine);
             self.collect();
             if !self.group.batches.is_empty() {
                 self.commit();
@@ -90,7 +91,7 @@ impl Committer {
     fn write(&self, batches: &[WriteBatch]) -> Result<(), Error> {
         let Some(observer) = self.shared.observer() else { return self.engine.write_group(batches) };
         // Nobody else writes, so what is the newest now is what they replace.
-        let changes = changes(&self.engine, batches)?;
+        let changes = changes(&self.engine, batches);
         self.engine.write_group(batches)?;
         observer.replaced(&changes);
         Ok(())
@@ -113,22 +114,21 @@ impl Committer {
     fn wait(&mut self) {
         self.shared.park_if(|| {
             // Under the locks of the lanes, so that no push is missed.
-            self.lanes.len() == self.shared.lanes_count() && self.lanes.iter().all(|lane| lane.is_empty())
+            let has_all_lanes = self.lanes.len() == self.shared.lanes_count();
+            has_all_lanes && self.lanes.iter().all(|lane| lane.is_empty()) && !self.shared.is_to_tell()
         });
     }
 }
 
 /// What batches are going to replace. May wait for the disk, where a cell that is not in memory is replaced.
-fn changes(engine: &Engine, batches: &[WriteBatch]) -> Result<Vec<CellChange>, Error> {
+fn changes(engine: &Engine, batches: &[WriteBatch]) -> Vec<CellChange> {
     let mut newest: HashMap<u64, CellMark> = HashMap::new();
     let mut changes = Vec::new();
     for (key, stamp, is_tombstone) in batches.iter().flat_map(WriteBatch::cells) {
         let key_hash = xxh3_64(key);
         let old = match newest.get(&key_hash) {
             Some(mark) => Some(*mark),
-            None => engine
-                .get_cell(key)?
-                .map(|cell| CellMark { stamp: cell.stamp, is_tombstone: cell.value.is_none() }),
+            None => newest_in(engine, key),
         };
         let new = CellMark { stamp, is_tombstone };
         if old.is_none_or(|old| old.stamp.version < stamp.version) {
@@ -136,7 +136,18 @@ fn changes(engine: &Engine, batches: &[WriteBatch]) -> Result<Vec<CellChange>, E
             changes.push(CellChange { key_hash, old, new });
         }
     }
-    Ok(changes)
+    changes
+}
+
+/// What is the newest of a key. What is damaged counts as none: to refuse the write would leave the key damaged for good,
+/// and fail all that is written with it. The tree then differs from those of others in one partition, which costs that
+/// this one is compared each time.
+fn newest_in(engine: &Engine, key: &[u8]) -> Option<CellMark> {
+    let cell = engine.get_cell(key).unwrap_or_else(|error| {
+        tracing::error!(%error, "what a write replaces cannot be read");
+        None
+    });
+    cell.map(|cell| CellMark { stamp: cell.stamp, is_tombstone: cell.value.is_none() })
 }
 
 impl Group {

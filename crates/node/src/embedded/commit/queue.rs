@@ -1,9 +1,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::{JoinHandle, Thread};
 
 use ladoga_env::Clock;
-use ladoga_storage::Engine;
+use ladoga_storage::{Engine, Snapshot};
 use parking_lot::{Mutex, RwLock};
 
 use super::super::inbox::Inbox;
@@ -33,6 +34,8 @@ pub(in super::super) struct Shared {
     queue_bytes_max: u64,
     groups: GroupSizes,
     observer: OnceLock<Arc<dyn CellObserver>>,
+    /// Who waits for a snapshot from which on the observer is told of everything.
+    to_tell: Mutex<Option<SyncSender<Snapshot>>>,
 }
 
 /// Groups by how many entries they had; the buckets end at powers of two, and the last one is open.
@@ -78,6 +81,7 @@ impl CommitQueue {
             queue_bytes_max: (memory_bytes / QUEUE_MEMORY_SHARE).min(QUEUE_BYTES_MAX),
             groups: GroupSizes::default(),
             observer: OnceLock::new(),
+            to_tell: Mutex::default(),
         });
         let committer = Committer::new(Arc::clone(&shared), engine, clock);
         let thread = std::thread::Builder::new()
@@ -113,6 +117,7 @@ impl CommitQueue {
                 tracing::error!("the committer panicked");
             }
         }
+        self.shared.to_tell.lock().take();
     }
 
     pub(in super::super) fn statistics(&self) -> Vec<Sample> {
@@ -169,6 +174,32 @@ impl Shared {
 
     pub(super) fn observer(&self) -> Option<&dyn CellObserver> {
         self.observer.get().map(|observer| &**observer)
+    }
+
+    /// Has the observer begin anew: answers the moment before which it is told of nothing. `None` where the queue is closed.
+    pub(in super::super) fn begin_anew(&self) -> Option<Snapshot> {
+        let (sender, receiver) = sync_channel(1);
+        *self.to_tell.lock() = Some(sender);
+        self.pushed();
+        if self.is_closed() {
+            self.to_tell.lock().take();
+        }
+        receiver.recv().ok()
+    }
+
+    /// Between two groups, so that no cell is told of twice, or not at all.
+    pub(super) fn begin_to_tell(&self, engine: &Engine) {
+        if let Some(sender) = self.to_tell.lock().take()
+            && let Some(observer) = self.observer()
+        {
+            observer.begins();
+            // Who waited may be gone by now.
+            let _ = sender.send(engine.snapshot());
+        }
+    }
+
+    pub(super) fn is_to_tell(&self) -> bool {
+        self.to_tell.lock().is_some()
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -285,3 +285,7 @@ impl ReadCounters {
         ]
     }
 }
+
+#[cfg(test)]
+#[path = "reads_tests.rs"]
+mod tests;

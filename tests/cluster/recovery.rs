@@ -108,6 +108,18 @@ fn a_node_that_lost_its_disk_is_whole_without_one_that_is_gone_once_the_list_say
     // What only it and the one that is gone had, nobody knows.
     wait_until("a node that says what it takes over", || report(&cluster, 2)["settled"]["whole"] == false);
     assert_refusal(&cluster.request(0, "GET", "key", "2/3", None), 504, "a quorum of one that has all");
+    // Both say how it is: one that it is not whole, and why, and what to do; the other that it does not count on it.
+    let status = |node: usize| {
+        let url = cluster.nodes[node].url();
+        Ladoga::new(["status", "--url", &url]).run().expect_success().text().to_owned()
+    };
+    let lost = cluster.nodes[1].url();
+    wait_until("a reason", || status(2).contains(&format!("cannot be whole without {lost}: ")));
+    assert!(status(2).contains("the shorter list"), "{}", status(2));
+    let of_2 = format!("{}  up", cluster.nodes[2].url());
+    wait_until("what the others think of it", || {
+        status(0).lines().any(|line| line.contains(&of_2) && line.contains("do not count"))
+    });
     let urls = format!("{},{}", cluster.nodes[0].url(), cluster.nodes[2].url());
     cluster.nodes.remove(1);
     for node in &mut cluster.nodes {

@@ -80,12 +80,36 @@ fn report(url: &Url) -> Result<Option<Value>, Failure> {
 fn table(report: &Value) -> String {
     let nodes = report["nodes"].as_array().into_iter().flatten();
     let mut text: String = nodes.map(node_line).collect();
-    if report["settled"]["whole"] == false {
+    let settled = &report["settled"];
+    if settled["whole"] == false && settled["lost_data"] == false {
+        text.push_str(
+            "  this node has a new data directory: before it serves, it has to hear from most of the others that it had none \
+             before\n",
+        );
+    } else if settled["whole"] == false {
         text.push_str("  this node is being rebuilt: it lost its data, and its answers do not count yet\n  ");
         text.push_str(&progress(&report["repair"]));
         text.push('\n');
+        if settled["may_coordinate"] == false {
+            text.push_str("  it takes requests once it has heard all others, since it may have given out their timestamps\n");
+        }
+        text.push_str(&what_to_do(&settled["waits_for"]));
     }
     text
+}
+
+/// Where a node cannot be rebuilt because of others, what an operator can do about it.
+fn what_to_do(waits_for: &Value) -> String {
+    let waits_for: Vec<&str> = waits_for.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if waits_for.is_empty() {
+        return String::new();
+    }
+    let them = waits_for.join(" and ");
+    format!(
+        "  it cannot be whole without {them}: what only these had may be lost, and nobody else knows what that is\n  \
+         bring back what is missing, under the same URL, be it with an empty data directory; or leave it out for good: stop \
+         all nodes, remove the file 'nodes' from the data directory of each, and start them with the shorter list\n"
+    )
 }
 
 fn node_line(node: &Value) -> String {
@@ -99,7 +123,8 @@ fn node_line(node: &Value) -> String {
         0 => String::new(),
         count => format!(", {count} hints waiting"),
     };
-    format!("  {}  {}{trouble}{clock}{hints}\n", text("url"), text("state"))
+    let whole = if node["whole"] == false { ", being rebuilt: its answers do not count yet" } else { "" };
+    format!("  {}  {}{trouble}{clock}{hints}{whole}\n", text("url"), text("state"))
 }
 
 fn progress(repair: &Value) -> String {
@@ -124,7 +149,7 @@ mod tests {
                 { "url": "http://a", "state": "self" },
                 { "url": "http://b", "state": "unreachable", "trouble": "gone", "clock_offset_ms": -3, "hints_waiting": 7 },
             ],
-            "settled": { "whole": false },
+            "settled": { "whole": false, "lost_data": true },
             "repair": { "partitions": 5, "compared": 6, "applied": 2, "applied_total": 9 },
         });
         let text = table(&report);
@@ -134,5 +159,36 @@ mod tests {
             text.contains("rebuilt") && text.contains("5 partitions differ, 6 keys compared, 2 taken"),
             "{text}"
         );
+        assert!(!text.contains("cannot be whole"), "{text}");
+    }
+
+    #[test]
+    fn a_node_that_cannot_be_whole_says_why_and_what_to_do() {
+        let report = serde_json::json!({
+            "nodes": [
+                { "url": "http://a", "state": "self" },
+                { "url": "http://b", "state": "up", "whole": false },
+                { "url": "http://c", "state": "unreachable", "trouble": "gone", "whole": null },
+            ],
+            "settled": {
+                "whole": false, "lost_data": true, "may_coordinate": false, "waits_for": ["http://c"],
+            },
+            "repair": {},
+        });
+        let text = table(&report);
+        assert!(text.contains("http://b  up, being rebuilt: its answers do not count yet\n"), "{text}");
+        assert!(text.contains("http://c  unreachable: gone\n"), "{text}");
+        assert!(text.contains("cannot be whole without http://c: "), "{text}");
+        assert!(text.contains("empty data directory") && text.contains("the shorter list"), "{text}");
+    }
+
+    #[test]
+    fn a_node_that_has_not_heard_the_others_is_not_said_to_have_lost_anything() {
+        let report = serde_json::json!({
+            "nodes": [{ "url": "http://a", "state": "self" }],
+            "settled": { "whole": false, "lost_data": false, "may_coordinate": false, "waits_for": ["http://b"] },
+        });
+        let text = table(&report);
+        assert!(text.contains("new data directory") && !text.contains("lost its"), "{text}");
     }
 }

@@ -1,9 +1,11 @@
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ladoga_model::HybridClock;
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, PeerView};
+use super::settled::Settled;
 
 /// The cluster as this node sees it, as JSON.
 pub(crate) fn report(cluster: &Cluster) -> String {
@@ -26,11 +28,21 @@ fn settled(cluster: &Cluster) -> Value {
     let statement = settled.statement(0);
     json!({
         "whole": statement.is_whole,
+        "lost_data": settled.has_lost_data(),
         "may_coordinate": settled.may_coordinate(),
         "closed_before_ms": HybridClock::wall_ms(statement.closed_before),
         "complete_before_ms": HybridClock::wall_ms(statement.complete_before),
+        "waits_for": waits_for(cluster, settled),
         "tree_whole": settled.with_tree(|_| ()).is_some(),
     })
+}
+
+/// The peers without which this node does not become whole, and which it does not hear.
+fn waits_for(cluster: &Cluster, settled: &Settled) -> Vec<String> {
+    let others = cluster.peers.iter().filter(|peer| peer.id != cluster.own && !settled.has_all());
+    let is_missing =
+        |peer: &&Arc<PeerView>| settled.heard_whole(peer.id).is_none() || peer.trouble().is_some();
+    others.filter(is_missing).map(|peer| peer.url.clone()).collect()
 }
 
 fn repair(cluster: &Cluster) -> Value {
@@ -72,6 +84,7 @@ fn node(cluster: &Cluster, peer: &PeerView) -> Value {
         "url": peer.url,
         "state": state,
         "trouble": trouble,
+        "whole": cluster.settled.get().and_then(|settled| settled.heard_whole(peer.id)),
         "connections": connections,
         "requests": figure(&peer.requests),
         "failures": figure(&peer.failures),

@@ -7,11 +7,15 @@ use crate::support::{
 
 /// Nodes in a network each, with so much patience for each other.
 fn cluster_of(nodes: usize, peer_timeout_ms: &str) -> (Network, Cluster) {
+    cluster_with(nodes, &[("PEER", peer_timeout_ms), ("PEER_CONNECT", peer_timeout_ms)])
+}
+
+/// The same with these time-outs.
+fn cluster_with(nodes: usize, timeouts: &[(&str, &str)]) -> (Network, Cluster) {
     let network = Network::of(nodes);
     let patience = |launch: crate::support::Launch| {
-        let names = ["PEER", "PEER_CONNECT"];
-        names.into_iter().fold(launch.flag("--threads", "1"), |launch, name| {
-            launch.env(&format!("LADOGA_{name}_TIMEOUT_MS"), peer_timeout_ms)
+        timeouts.iter().fold(launch.flag("--threads", "1"), |launch, (name, timeout_ms)| {
+            launch.env(&format!("LADOGA_{name}_TIMEOUT_MS"), timeout_ms)
         })
     };
     let launches = launches_at(nodes, Network::place);
@@ -144,5 +148,26 @@ fn a_request_after_the_healing_does_not_wait_for_what_was_lost_before() {
             assert!(matches!(early, 201 | 504), "{early}");
         }
         wait_until_all_are_the_same(&cluster);
+    });
+}
+
+/// The first packet of a connection that was lost is sent again after ever longer pauses as well. (Requests that came after
+/// the healing waited for that, or for the end of the attempt.)
+#[test]
+fn a_request_after_the_healing_does_not_wait_for_a_connection_that_was_begun_before() {
+    let name = "networks::a_request_after_the_healing_does_not_wait_for_a_connection_that_was_begun_before";
+    in_a_network_of_its_own(name, || {
+        let timeouts = [("PEER", "2000"), ("PEER_CONNECT", "60000"), ("QUORUM", "5000")];
+        let (network, cluster) = cluster_with(3, &timeouts);
+        cluster.put(0, "key", "3/3", b"old");
+        network.isolate(2);
+        // The first one finds the connection silent, and begins another: its packets are sent 1, 3, 7 and 15 seconds
+        // after the first, and the two requests take ten.
+        for value in ["first", "again"] {
+            let refused = cluster.request(0, "PUT", "key", "3/3", Some(value.as_bytes()));
+            assert_refusal(&refused, 504, "PUT 3/3 over a network that is cut");
+        }
+        network.rejoin(2);
+        cluster.put(0, "key", "3/3", b"healed");
     });
 }

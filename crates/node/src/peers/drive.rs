@@ -9,6 +9,7 @@ use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::dial::dial;
 use super::error::PeerError;
 use super::keepalive::keep_alive;
 use super::link::{PeerLink, Phase};
@@ -46,7 +47,7 @@ impl PeerLink {
     async fn connect(&self) -> Result<(TcpStream, BytesMut), PeerError> {
         let unreachable = |error: std::io::Error| PeerError::Unreachable(error.to_string().into());
         let view = &self.view;
-        let mut socket = TcpStream::connect((view.host.as_str(), view.port)).await.map_err(unreachable)?;
+        let mut socket = dial(&view.host, view.port).await.map_err(unreachable)?;
         socket.set_nodelay(true).map_err(unreachable)?;
         keep_alive(&socket).map_err(unreachable)?;
         let authority = view.url.trim_start_matches("http://");

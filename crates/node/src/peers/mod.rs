@@ -5,7 +5,7 @@
 //! - `wire`: frames, requests, answers
 //! - `cluster`: what is known of each peer
 //! - `peers`: all of them, as one event loop reaches them; `ask`: one question; `stream`: many of one thing
-//! - `link`, `drive`: the connection of an event loop to a peer, made when it is needed
+//! - `link`, `drive`, `dial`: the connection of an event loop to a peer, made when it is needed
 //! - `keepalive`: connections whose other end is gone
 //! - `session`: a connection that a peer made; `replica`: what is done for it
 //! - `settled`, `settler`, `durable`: what nodes say to each other about time, and keep on disk
@@ -17,6 +17,7 @@
 
 mod ask;
 mod cluster;
+mod dial;
 mod drive;
 mod durable;
 mod error;

@@ -22,5 +22,10 @@ fn metrics_are_in_the_format_of_prometheus() {
     assert_eq!(response.status, 200);
     let content_type = response.header("content-type").unwrap_or_default();
     assert!(content_type.starts_with("text/plain"), "{content_type}");
-    assert!(node.metrics().series().count() > 20);
+    let metrics = node.metrics();
+    assert!(metrics.series().count() > 20);
+    for bound in ["wait", "entries", "bytes"] {
+        let label = format!("bound=\"{bound}\"");
+        assert_eq!(metrics.sum("ladoga_commit_refused_total", &[&label]), Some(0.0), "{label}");
+    }
 }

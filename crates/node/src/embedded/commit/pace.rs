@@ -1,7 +1,5 @@
 use std::ops::{Add, Sub};
 
-use crate::store::StoreError;
-
 /// Bytes that cost a group about as much as one more entry.
 const UNIT_BYTES: u64 = 1 << 10;
 /// How long what is queued may take. Longer, and a client is better told to come back.
@@ -52,15 +50,47 @@ impl Sub for Load {
     }
 }
 
+/// Why no more is queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// What is queued takes too long.
+    Wait,
+    /// There are too many.
+    Entries,
+    /// They are too large.
+    Bytes,
+}
+
+impl Bound {
+    pub(super) const ALL: [Bound; 3] = [Bound::Wait, Bound::Entries, Bound::Bytes];
+
+    /// What it is called where refusals are counted.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Bound::Wait => "wait",
+            Bound::Entries => "entries",
+            Bound::Bytes => "bytes",
+        }
+    }
+
+    /// What a client is told.
+    pub(super) const fn reason(self) -> &'static str {
+        match self {
+            Bound::Wait => "writes are queued for longer than they should wait",
+            Bound::Entries => "as many writes as possible are queued",
+            Bound::Bytes => "as many bytes of writes as possible are queued",
+        }
+    }
+}
+
 /// Whether what is queued leaves room for more.
-pub(super) fn admit(queued: Load, unit_ns: u64, queue_bytes_max: u64) -> Result<(), StoreError> {
-    let refuse = |bound| Err(StoreError::OverCapacity { bound });
+pub(super) const fn admit(queued: Load, unit_ns: u64, queue_bytes_max: u64) -> Result<(), Bound> {
     if queued.units > QUEUE_UNITS_MIN && queued.units.saturating_mul(unit_ns) > QUEUE_WAIT_NS_MAX {
-        refuse("writes are queued for longer than they should wait")
+        Err(Bound::Wait)
     } else if queued.units > QUEUE_UNITS_MAX {
-        refuse("as many writes as possible are queued")
+        Err(Bound::Entries)
     } else if queued.bytes > queue_bytes_max {
-        refuse("as many bytes of writes as possible are queued")
+        Err(Bound::Bytes)
     } else {
         Ok(())
     }
@@ -142,12 +172,12 @@ mod tests {
     #[test]
     fn a_queue_is_bounded_by_time_by_number_and_by_bytes() {
         let units = |units| Load { units, bytes: 0 };
-        assert!(admit(units(1_000), 2_000, 0).is_ok());
-        assert!(admit(units(2_501), 2_000, 0).is_err());
-        assert!(admit(units(1_000), 20_000, 0).is_err());
-        assert!(admit(units(QUEUE_UNITS_MIN), 10_000_000, 0).is_ok());
-        assert!(admit(units(QUEUE_UNITS_MAX + 1), 1, 0).is_err());
-        assert!(admit(Load { units: 1, bytes: 11 }, 1, 10).is_err());
+        assert_eq!(admit(units(1_000), 2_000, 0), Ok(()));
+        assert_eq!(admit(units(2_501), 2_000, 0), Err(Bound::Wait));
+        assert_eq!(admit(units(1_000), 20_000, 0), Err(Bound::Wait));
+        assert_eq!(admit(units(QUEUE_UNITS_MIN), 10_000_000, 0), Ok(()));
+        assert_eq!(admit(units(QUEUE_UNITS_MAX + 1), 1, 0), Err(Bound::Entries));
+        assert_eq!(admit(Load { units: 1, bytes: 11 }, 1, 10), Err(Bound::Bytes));
         assert_eq!(Load::of_entry(100) + Load::of_entry(2_048), Load { units: 4, bytes: 2_148 });
     }
 }

@@ -10,7 +10,7 @@ use parking_lot::{Mutex, RwLock};
 use super::super::inbox::Inbox;
 use super::committer::Committer;
 use super::lane::Lane;
-use super::pace::{Load, Pace, admit};
+use super::pace::{Bound, Load, Pace, admit};
 use crate::store::{CellObserver, Sample, SampleKind, SampleValue, StoreError};
 
 /// The share of the memory budget that queued writes may take, and never more than the second.
@@ -32,6 +32,7 @@ pub(in super::super) struct Shared {
     is_closed: AtomicBool,
     unit_ns: AtomicU64,
     queue_bytes_max: u64,
+    refusals: Refusals,
     groups: GroupSizes,
     observer: OnceLock<Arc<dyn CellObserver>>,
     /// Who waits for a snapshot from which on the observer is told of everything.
@@ -66,6 +67,22 @@ impl GroupSizes {
     }
 }
 
+/// Writes that were refused, by bound.
+#[derive(Default)]
+struct Refusals([AtomicU64; Bound::ALL.len()]);
+
+impl Refusals {
+    fn add(&self, bound: Bound) {
+        self.0[bound as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn by_bound(&self) -> SampleValue {
+        let count = |bound: Bound| self.0[bound as usize].load(Ordering::Relaxed) as f64;
+        let values = Bound::ALL.map(|bound| (bound.name().to_owned(), count(bound))).into();
+        SampleValue::Labelled { label: "bound", values }
+    }
+}
+
 impl CommitQueue {
     pub(in super::super) fn start(
         engine: Arc<Engine>,
@@ -79,6 +96,7 @@ impl CommitQueue {
             is_closed: AtomicBool::new(false),
             unit_ns: AtomicU64::new(Pace::new().unit_ns()),
             queue_bytes_max: (memory_bytes / QUEUE_MEMORY_SHARE).min(QUEUE_BYTES_MAX),
+            refusals: Refusals::default(),
             groups: GroupSizes::default(),
             observer: OnceLock::new(),
             to_tell: Mutex::default(),
@@ -134,6 +152,12 @@ impl CommitQueue {
                 kind: SampleKind::Counter,
                 value: shared.groups.histogram(),
             },
+            Sample {
+                name: "ladoga_commit_refused_total",
+                help: "Writes refused over capacity, by the bound of the queue that was reached.",
+                kind: SampleKind::Counter,
+                value: shared.refusals.by_bound(),
+            },
             gauge("ladoga_commit_queue_bytes", "Bytes of writes queued.", queued.bytes),
             gauge("ladoga_commit_queue_units", "Writes queued, by weight.", queued.units),
             gauge(
@@ -154,7 +178,11 @@ impl Drop for CommitQueue {
 impl Shared {
     /// Whether there is room for more.
     pub(in super::super) fn admit(&self) -> Result<(), StoreError> {
-        admit(self.queued(), self.unit_ns.load(Ordering::Relaxed), self.queue_bytes_max)
+        let admitted = admit(self.queued(), self.unit_ns.load(Ordering::Relaxed), self.queue_bytes_max);
+        admitted.map_err(|bound| {
+            self.refusals.add(bound);
+            StoreError::OverCapacity { bound: bound.reason() }
+        })
     }
 
     fn queued(&self) -> Load {
@@ -233,6 +261,17 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refusals_are_counted_under_the_bound_that_was_reached() {
+        let refusals = Refusals::default();
+        for bound in [Bound::Bytes, Bound::Wait, Bound::Bytes] {
+            refusals.add(bound);
+        }
+        let SampleValue::Labelled { values, .. } = refusals.by_bound() else { panic!("by bound") };
+        let expected = [("wait", 1.0), ("entries", 0.0), ("bytes", 2.0)];
+        assert_eq!(values, expected.map(|(name, count)| (name.to_owned(), count)));
+    }
 
     #[test]
     fn a_group_is_in_the_bucket_that_ends_at_its_size_or_above() {

@@ -75,7 +75,18 @@ impl Source {
     fn advance(&mut self) -> Result<(), StoreError> {
         let taken = take_record(&mut self.bytes);
         self.head = taken.map_err(|error| StoreError::Unreadable { reason: error.to_string() })?;
+        if self.head.is_none() && !self.bytes.is_empty() {
+            return Err(StoreError::Unreadable { reason: "a piece ends within a record".to_owned() });
+        }
         Ok(())
+    }
+
+    /// Takes a piece, which has a record, or keys would be missing without a sign.
+    fn take(&mut self, (bytes, rest): Piece) -> Result<(), StoreError> {
+        (self.bytes, self.rest) = (bytes, Some(rest));
+        self.advance()?;
+        let is_empty = || StoreError::Unreadable { reason: "a piece has no record".to_owned() };
+        if self.head.is_some() { Ok(()) } else { Err(is_empty()) }
     }
 
     /// Asks for more where there is nothing left; `None` where there is, or where there will be nothing.
@@ -152,10 +163,7 @@ impl<S: LocalStore> Merged<S> {
             let Some(asked) = asked else { continue };
             match asked.await {
                 Ok(None) => {}
-                Ok(Some((bytes, rest))) => {
-                    (source.bytes, source.rest) = (bytes, Some(rest));
-                    source.advance()?;
-                }
+                Ok(Some(piece)) => source.take(piece)?,
                 Err(error) => failed.push((source.node, error)),
             }
         }
@@ -229,5 +237,41 @@ impl<S: LocalStore> Merged<S> {
             }
             _ => None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ladoga_model::Stamp;
+
+    use super::*;
+    use crate::store::CellContent;
+
+    /// Pieces that are never asked for.
+    struct Rest;
+
+    impl Pieces for Rest {
+        fn next(self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
+            Box::pin(std::future::ready(Ok(None)))
+        }
+    }
+
+    #[test]
+    fn a_piece_that_is_cut_is_found_out() {
+        let stamp = Stamp::new(Version { timestamp: 1, node: 0 });
+        let mut piece = Vec::new();
+        put_record(&mut piece, b"key", stamp, CellContent::Value(b"value"));
+        let take = |bytes: &[u8]| {
+            let mut source = Source::new(NodeId(1), Box::new(Rest));
+            source.take((Bytes::copy_from_slice(bytes), Box::new(Rest)))?;
+            assert_eq!(source.head.as_ref().map(|record| &record.key[..]), Some(&b"key"[..]));
+            source.advance()
+        };
+        assert_eq!(take(&piece), Ok(()));
+        for cut in 0..piece.len() {
+            assert!(matches!(take(&piece[..cut]), Err(StoreError::Unreadable { .. })), "cut after {cut}");
+        }
+        let twice = [&piece[..], &piece[..9]].concat();
+        assert!(take(&twice).is_err(), "a part of another");
     }
 }

@@ -34,17 +34,32 @@ pub(crate) struct Delivery {
 }
 
 enum Command {
-    Keep { peer: NodeId, timestamp: u64, record: Vec<u8> },
+    Keep {
+        peer: NodeId,
+        timestamp: u64,
+        record: Vec<u8>,
+    },
     Up(NodeId),
-    Down(NodeId),
-    Delivered(NodeId, u64),
+    /// There are settled hints to look at.
+    Settled,
     Close,
+}
+
+/// What became of hints on their way. Not among the commands, of which one may be lost: a hint that is never settled would
+/// hold up all behind it. Bounded by how many are on their way.
+type SettledHints = Arc<Mutex<Vec<(NodeId, Delivered)>>>;
+
+enum Delivered {
+    Yes(u64),
+    /// The peer did not take it.
+    No,
 }
 
 /// The hints of a node: a thread that has them, and how everybody else reaches it without waiting.
 pub(crate) struct HintKeeper {
     commands: SyncSender<Command>,
     queued_bytes: Arc<AtomicU64>,
+    settled: SettledHints,
     views: Vec<Arc<PeerView>>,
     deliveries: Mutex<Option<mpsc::UnboundedReceiver<Delivery>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -53,6 +68,13 @@ pub(crate) struct HintKeeper {
 impl HintKeeper {
     /// Opens the logs below `dir`, and begins.
     pub(crate) fn start(env: &Env, dir: &Path, views: &[Arc<PeerView>]) -> io::Result<HintKeeper> {
+        let (keeper, worker) = HintKeeper::open(env, dir, views)?;
+        let thread = std::thread::Builder::new().name("hints".to_owned()).spawn(move || worker.run())?;
+        *keeper.thread.lock() = Some(thread);
+        Ok(keeper)
+    }
+
+    fn open(env: &Env, dir: &Path, views: &[Arc<PeerView>]) -> io::Result<(HintKeeper, Worker)> {
         let (commands, received) = sync_channel(COMMANDS_MAX);
         // Bounded by what the queues have on its way.
         let (deliver, deliveries) = mpsc::unbounded_channel();
@@ -66,16 +88,18 @@ impl HintKeeper {
             received,
             deliver,
             queued_bytes: Arc::clone(&queued_bytes),
+            settled: Arc::default(),
             peers,
         };
-        let thread = std::thread::Builder::new().name("hints".to_owned()).spawn(move || worker.run())?;
-        Ok(HintKeeper {
+        let keeper = HintKeeper {
             commands,
             queued_bytes,
+            settled: Arc::clone(&worker.settled),
             views: views.to_vec(),
             deliveries: Mutex::new(Some(deliveries)),
-            thread: Mutex::new(Some(thread)),
-        })
+            thread: Mutex::default(),
+        };
+        Ok((keeper, worker))
     }
 
     /// Keeps a record for a peer, as soon as the thread comes to it; counts it where there is no room.
@@ -96,16 +120,22 @@ impl HintKeeper {
 
     /// A hint arrived.
     pub(crate) fn delivered(&self, peer: NodeId, number: u64) {
-        self.tell(Command::Delivered(peer, number));
+        self.settle(peer, Delivered::Yes(number));
     }
 
     /// A hint did not arrive: the peer is tried again later.
     pub(crate) fn is_down(&self, peer: NodeId) {
-        self.tell(Command::Down(peer));
+        self.settle(peer, Delivered::No);
+    }
+
+    fn settle(&self, peer: NodeId, delivered: Delivered) {
+        self.settled.lock().push((peer, delivered));
+        self.tell(Command::Settled);
     }
 
     fn tell(&self, command: Command) {
-        // Where the thread is behind, the next attempt finds the same hints.
+        // Where the thread is behind, it looks at all that is settled when it comes to it, and the next attempt to deliver
+        // finds the same hints.
         let _ = self.commands.try_send(command);
     }
 
@@ -135,6 +165,8 @@ struct Peer {
     view: Arc<PeerView>,
     queue: HintQueue,
     log: HintLog,
+    /// Whether the last hint could not be written.
+    is_in_trouble: bool,
 }
 
 impl Peer {
@@ -147,7 +179,21 @@ impl Peer {
             let timestamp = timestamp_of(&mut record);
             queue.recovered(Hint { number, bytes, timestamp, kept_at_ms });
         })?;
-        Ok(Peer { view: Arc::clone(view), queue, log })
+        Ok(Peer { view: Arc::clone(view), queue, log, is_in_trouble: false })
+    }
+
+    /// Writes a hint, not durably yet. Answers whether it worked out; said when that changes, not for each hint.
+    fn append(&mut self, now_ms: u64, record: &[u8]) -> bool {
+        let appended = self.log.append(now_ms, record);
+        let was_in_trouble = std::mem::replace(&mut self.is_in_trouble, appended.is_err());
+        match appended {
+            Err(error) if !was_in_trouble => {
+                tracing::warn!("hints for {} cannot be kept: {error}", self.view.url);
+            }
+            Ok(_) if was_in_trouble => tracing::warn!("hints for {} are kept again", self.view.url),
+            _ => {}
+        }
+        !self.is_in_trouble
     }
 
     fn note(&self) {
@@ -171,6 +217,7 @@ struct Worker {
     received: Receiver<Command>,
     deliver: mpsc::UnboundedSender<Delivery>,
     queued_bytes: Arc<AtomicU64>,
+    settled: SettledHints,
     peers: Vec<Peer>,
 }
 
@@ -194,6 +241,7 @@ impl Worker {
                 next = self.received.try_recv().ok();
             }
             self.commit(kept);
+            self.look_at_settled();
             self.expire();
             self.peers.iter().for_each(Peer::note);
             if closes {
@@ -208,22 +256,25 @@ impl Worker {
                 self.queued_bytes.fetch_sub(record.len() as u64, Ordering::Relaxed);
                 let bytes = record.len() as u64 + HINT_OVERHEAD_BYTES;
                 let now_ms = self.clock.wall_ms();
-                let Peer { queue, log, view } = &mut self.peers[peer.index()];
-                if !queue.admit(bytes) {
-                    view.hints_dropped.fetch_add(1, Ordering::Relaxed);
-                } else if let Err(error) = log.append(now_ms, &record) {
-                    view.hints_dropped.fetch_add(1, Ordering::Relaxed);
-                    tracing::warn!("a hint for {} cannot be kept: {error}", view.url);
-                } else {
+                let of_peer = &mut self.peers[peer.index()];
+                if of_peer.queue.admit(bytes) && of_peer.append(now_ms, &record) {
                     kept.push((peer, bytes, timestamp));
+                } else {
+                    of_peer.view.hints_dropped.fetch_add(1, Ordering::Relaxed);
                 }
             }
             Command::Up(peer) => self.step(peer, |queue, step| queue.peer_is_up(step)),
-            Command::Down(peer) => self.peers[peer.index()].queue.peer_is_down(),
-            Command::Delivered(peer, number) => {
-                self.step(peer, |queue, step| queue.delivered(number, step));
+            Command::Settled | Command::Close => {}
+        }
+    }
+
+    fn look_at_settled(&mut self) {
+        let settled = std::mem::take(&mut *self.settled.lock());
+        for (peer, delivered) in settled {
+            match delivered {
+                Delivered::Yes(number) => self.step(peer, |queue, step| queue.delivered(number, step)),
+                Delivered::No => self.peers[peer.index()].queue.peer_is_down(),
             }
-            Command::Close => {}
         }
     }
 
@@ -251,7 +302,7 @@ impl Worker {
 
     /// Lets a queue take a step, and does what it says.
     fn step(&mut self, peer: NodeId, act: impl FnOnce(&mut HintQueue, &mut dyn FnMut(HintStep))) {
-        let Peer { queue, log, view } = &mut self.peers[peer.index()];
+        let Peer { queue, log, view, .. } = &mut self.peers[peer.index()];
         let mut steps = VecDeque::new();
         act(queue, &mut |step| steps.push_back(step));
         while let Some(step) = steps.pop_front() {
@@ -284,3 +335,7 @@ fn read(log: &HintLog, number: u64) -> Option<Record> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "keeper_tests.rs"]
+mod tests;

@@ -123,6 +123,11 @@ impl HintLog {
         self.sync()?;
         let first = self.next;
         let path = self.path(first);
+        // What an attempt left for which there was no room on the disk: it has no hints, or they would have been counted.
+        match self.disk.remove(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
         let file = self.disk.open(&path, OpenMode::CreateNew)?;
         file.write_all_at(&header(first), 0)?;
         file.sync_data()?;
@@ -241,6 +246,29 @@ mod tests {
         log.forget(201).expect("a removal");
         drop(log);
         assert!(open(&disk).1.is_empty());
+    }
+
+    #[test]
+    fn a_segment_that_could_not_be_begun_is_begun_again() {
+        let (env, sim, _clock) = ladoga_env::sim::env(3);
+        let disk = Arc::clone(&env.disk);
+        let (mut log, _) = open(&disk);
+        sim.set_capacity(Some(0));
+        log.append(5, b"none").expect_err("no room");
+        assert_eq!(sim.paths().len(), 1, "what is left of the attempt");
+        // Whether or not the node is restarted before there is room again.
+        for _ in 0..2 {
+            sim.set_capacity(Some(0));
+            let (mut log, found) = open(&disk);
+            assert!(found.is_empty());
+            log.append(5, b"none").expect_err("no room");
+            sim.set_capacity(None);
+            assert_eq!(log.append(5, b"kept").expect("room"), 1);
+            log.forget(1).expect("a removal");
+        }
+        sim.set_capacity(None);
+        assert_eq!(log.append(5, b"kept").expect("room"), 1);
+        assert_eq!(log.read(1).expect("a read").expect("a hint"), &b"kept"[..]);
     }
 
     #[test]

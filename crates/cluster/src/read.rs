@@ -182,9 +182,9 @@ impl<V: Clone> ReadCore<V> {
         if matches!(newest.content, Content::Digest) {
             return self.fetch(step);
         }
-        self.repair_stale(&newest, step);
         let holders = self.holders(&newest).len();
         let needed = self.holders_needed(&newest);
+        self.repair_stale(&newest, holders >= needed, step);
         if holders >= needed {
             let is_value = matches!(newest.content, Content::Value(_));
             self.decide(is_value.then_some(newest), step);
@@ -208,10 +208,12 @@ impl<V: Clone> ReadCore<V> {
 
     /// How many answers count.
     fn vouching(&self) -> usize {
-        self.states
-            .iter()
-            .filter(|state| matches!(state, Replica::Answered(ReadAnswer { is_whole: true, .. })))
-            .count()
+        (0..self.states.len()).filter(|&replica| self.is_whole(replica)).count()
+    }
+
+    /// Whether this replica answered, and vouches for its answer.
+    fn is_whole(&self, replica: usize) -> bool {
+        matches!(self.states[replica], Replica::Answered(ReadAnswer { is_whole: true, .. }))
     }
 
     fn waiting(&self) -> usize {
@@ -249,7 +251,9 @@ impl<V: Clone> ReadCore<V> {
         }
     }
 
-    fn repair_stale(&mut self, newest: &Cell<V>, step: &mut impl FnMut(ReadStep<V>)) {
+    /// Writes the newest cell to those that lack it. One that is being rebuilt lacks nearly all: it takes that over by
+    /// itself, at the pace of the foreground, and is left alone where later reads do not depend on it.
+    fn repair_stale(&mut self, newest: &Cell<V>, is_held: bool, step: &mut impl FnMut(ReadStep<V>)) {
         if self.repair != newest.stamp.version {
             self.repair = newest.stamp.version;
             (self.repairing, self.repaired) = (ReplicaSet::default(), ReplicaSet::default());
@@ -261,7 +265,8 @@ impl<V: Clone> ReadCore<V> {
             .collect();
         for replica in stale {
             let is_tried = self.repairing.has(replica) || self.repaired.has(replica);
-            if !is_tried && !self.has_failed(replica) && newest.belongs_on(replica) {
+            let is_left_alone = is_held && !self.is_whole(replica);
+            if !is_tried && !is_left_alone && !self.has_failed(replica) && newest.belongs_on(replica) {
                 self.repairing.insert(replica);
                 step(ReadStep::Repair(replica, newest.clone()));
             }
@@ -286,11 +291,7 @@ impl<V: Clone> ReadCore<V> {
             return;
         }
         self.decided = true;
-        let vouches = |replica: &usize| {
-            let answered =
-                matches!(&self.states[*replica], Replica::Answered(ReadAnswer { is_whole: true, .. }));
-            answered && !self.has_failed(*replica)
-        };
+        let vouches = |replica: &usize| self.is_whole(*replica) && !self.has_failed(*replica);
         let required = self.replicas.ack as usize;
         step(ReadStep::Decided(Err(QuorumError {
             // Enough may have answered, of which one was still to give its value.

@@ -12,7 +12,7 @@ use super::plan::Plan;
 use super::trouble::{failure, too_few};
 use crate::http::Refusal;
 use crate::peers::wire::{Answer, PeerValue, Request};
-use crate::peers::{Expires, PeerError, Waiter, replica};
+use crate::peers::{Expires, PeerError, Place, Waiter, replica};
 use crate::server::EventLoop;
 use crate::store::{LocalStore, Lookup, Store, StoreError, StoredCell};
 
@@ -50,6 +50,7 @@ struct Reading<S: Store> {
     decision: Decision<Result<Option<Cell<Found>>, QuorumError>>,
     /// Copies of a large value to replicas that lack it.
     wishes: Wishes,
+    _expires: Place,
 }
 
 struct State {
@@ -67,11 +68,12 @@ impl<S: Store> Reading<S> {
             repairs: vec![Version::ZERO; plan.replicas.from as usize],
             asked_again: 0,
         };
-        let reading = Rc::new(Reading {
+        let reading = Rc::new_cyclic(|reading: &Weak<Reading<S>>| Reading {
             plan: plan.clone(),
             state: RefCell::new(state),
             decision: Decision::default(),
             wishes: Wishes::default(),
+            _expires: plan.peers.expire_later(reading.clone()),
         });
         let own_place = plan.own_place();
         let request = Request::Read { key: plan.key.clone(), digest: own_place.is_some() };
@@ -83,8 +85,6 @@ impl<S: Store> Reading<S> {
         if let Some(place) = own_place {
             reading.look_up(place);
         }
-        let expires: Weak<Reading<S>> = Rc::downgrade(&reading);
-        plan.peers.expire_later(expires);
         reading
     }
 
@@ -201,10 +201,12 @@ impl<S: Store> Reading<S> {
         }
     }
 
+    /// Not once it is decided: a second answer would be of use for a repair only, and thousands of reads may have waited
+    /// for a peer that is frozen.
     fn may_ask_again(&self, place: usize) -> bool {
         let mut state = self.state.borrow_mut();
         let bit = 1 << place;
-        let may = state.asked_again & bit == 0 && !state.core.is_finished();
+        let may = state.asked_again & bit == 0 && !state.core.is_decided();
         state.asked_again |= bit;
         may
     }

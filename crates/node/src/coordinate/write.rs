@@ -10,7 +10,7 @@ use super::plan::Plan;
 use super::trouble::{failure, too_few};
 use crate::http::Refusal;
 use crate::peers::wire::{Answer, Request};
-use crate::peers::{Expires, PeerError, Waiter, replica};
+use crate::peers::{Expires, PeerError, Place, Waiter, replica};
 use crate::store::Store;
 
 /// Writes a cell to the nodes of its key. `None` deletes.
@@ -63,6 +63,7 @@ pub(super) struct Writing<S: Store> {
     payload: Payload,
     state: RefCell<State>,
     pub(super) decision: Decision<Outcome>,
+    _expires: Place,
 }
 
 struct State {
@@ -74,11 +75,14 @@ struct State {
 impl<S: Store> Writing<S> {
     pub(super) fn new(plan: &Plan<S>, stamp: Stamp, payload: Payload) -> Rc<Writing<S>> {
         let state = RefCell::new(State { core: WriteCore::new(plan.replicas), asked_again: 0 });
-        let decision = Decision::default();
-        let writing = Rc::new(Writing { plan: plan.clone(), stamp, payload, state, decision });
-        let expires: Weak<Writing<S>> = Rc::downgrade(&writing);
-        plan.peers.expire_later(expires);
-        writing
+        Rc::new_cyclic(|writing: &Weak<Writing<S>>| Writing {
+            plan: plan.clone(),
+            stamp,
+            payload,
+            state,
+            decision: Decision::default(),
+            _expires: plan.peers.expire_later(writing.clone()),
+        })
     }
 
     /// Asks all replicas.

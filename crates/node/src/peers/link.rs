@@ -9,6 +9,7 @@ use slab::Slab;
 
 use super::cluster::{Cluster, PeerView};
 use super::error::PeerError;
+use super::peers::TOLD_AT_ONCE_MAX;
 use super::wire::{Answer, Request};
 use crate::server::Core;
 
@@ -167,25 +168,23 @@ impl PeerLink {
             if !goes_on {
                 self.phase.set(Phase::Down);
             }
-            for Pending { waiter, slot, sent_at_ms, .. } in failed {
-                self.view.failures.fetch_add(1, Ordering::Relaxed);
-                waiter.answered(slot, Err(self.failure_of(&error, sent_at_ms)));
-            }
+            self.tell_failed(failed, &error).await;
             if !goes_on {
                 return;
             }
         }
     }
 
-    /// What a request is told that was sent over a connection that ended. Silence is held against the peer only by those
-    /// who waited for as long: what the network lost before them may keep a connection silent, but not a new one.
-    fn failure_of(&self, error: &PeerError, sent_at_ms: u64) -> PeerError {
-        let waited_ms = self.core.now_ms().saturating_sub(sent_at_ms);
-        match error {
-            PeerError::Silent { timeout_ms, .. } if waited_ms <= *timeout_ms => {
-                PeerError::Broken(error.to_string().into())
+    /// Tells requests that they failed. Thousands may have waited for a peer that is frozen: everybody else has a turn
+    /// between them.
+    async fn tell_failed(&self, failed: Vec<Pending>, error: &PeerError) {
+        let now_ms = self.core.now_ms();
+        for (told, Pending { waiter, slot, sent_at_ms, .. }) in failed.into_iter().enumerate() {
+            if told > 0 && told % TOLD_AT_ONCE_MAX == 0 {
+                tokio::task::yield_now().await;
             }
-            error => error.clone(),
+            self.view.failures.fetch_add(1, Ordering::Relaxed);
+            waiter.answered(slot, Err(failure_of(error, now_ms.saturating_sub(sent_at_ms))));
         }
     }
 
@@ -248,5 +247,16 @@ impl PeerLink {
 
     pub(super) fn owes_answers(&self) -> bool {
         !self.pending.borrow().is_empty()
+    }
+}
+
+/// What a request is told that waited so long for a connection that ended. Silence is held against the peer only by those
+/// who waited for as long: what the network lost before them may keep a connection silent, but not a new one.
+fn failure_of(error: &PeerError, waited_ms: u64) -> PeerError {
+    match error {
+        PeerError::Silent { timeout_ms, .. } if waited_ms <= *timeout_ms => {
+            PeerError::Broken(error.to_string().into())
+        }
+        error => error.clone(),
     }
 }

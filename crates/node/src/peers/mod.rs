@@ -4,7 +4,8 @@
 //! - `kept`: the list of nodes in the data directory
 //! - `wire`: frames, requests, answers
 //! - `cluster`: what is known of each peer
-//! - `peers`: all of them, as one event loop reaches them; `ask`: one question; `stream`: many of one thing
+//! - `peers`: all of them, as one event loop reaches them; `ask`: one question; `stream`: many of one thing; `expiring`:
+//!   requests that end in time
 //! - `link`, `drive`, `dial`: the connection of an event loop to a peer, made when it is needed
 //! - `keepalive`: connections whose other end is gone
 //! - `session`: a connection that a peer made; `replica`: what is done for it
@@ -22,6 +23,7 @@ mod drive;
 mod durable;
 mod error;
 mod exchange;
+mod expiring;
 mod hints;
 mod keepalive;
 mod kept;
@@ -48,11 +50,12 @@ pub use limits::{Membership, PeerLimits};
 pub(crate) use cluster::Cluster;
 pub(crate) use error::PeerError;
 pub(crate) use exchange::exchange;
+pub(crate) use expiring::{Expires, Place};
 pub(crate) use hints::deliver;
 pub(crate) use keepalive::keep_alive;
 pub(crate) use link::{PeerLink, Waiter};
 pub(crate) use pace::{Pace, follow};
-pub(crate) use peers::{Expires, Peers};
+pub(crate) use peers::Peers;
 pub(crate) use report::report;
 pub(crate) use session::serve;
 pub(crate) use settled::Admitted;

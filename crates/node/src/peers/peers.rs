@@ -1,5 +1,3 @@
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,6 +8,7 @@ use ladoga_cluster::NodeId;
 use ladoga_model::Stamp;
 
 use super::cluster::Cluster;
+use super::expiring::{Expires, Expiring, Place};
 use super::link::PeerLink;
 use super::wire::put_record;
 use crate::coordinate::{Copies, Payload};
@@ -22,11 +21,8 @@ const SWEEP_MS_MAX: u64 = 50;
 /// How much of the shortest timeout passes between two looks.
 const SWEEP_SHARE: u64 = 8;
 
-/// A request that ends at a certain time, whoever has answered by then.
-pub(crate) trait Expires {
-    /// That time has come.
-    fn expire(self: Rc<Self>);
-}
+/// Requests that are told at once that their time is over, or their connection; then everything else has its turn.
+pub(super) const TOLD_AT_ONCE_MAX: usize = 64;
 
 /// All peers, as one event loop reaches them.
 pub(crate) struct Peers {
@@ -34,8 +30,7 @@ pub(crate) struct Peers {
     core: Rc<Core>,
     links: Vec<Rc<PeerLink>>,
     pub(crate) copies: Rc<Copies>,
-    /// Requests under way, the oldest first: all have the same time.
-    expiring: RefCell<VecDeque<(u64, Weak<dyn Expires>)>>,
+    expiring: Rc<Expiring>,
 }
 
 impl Peers {
@@ -48,7 +43,7 @@ impl Peers {
             core: Rc::clone(core),
             links: cluster.peers.iter().map(link).collect(),
             copies: Rc::default(),
-            expiring: RefCell::default(),
+            expiring: Rc::default(),
         });
         tokio::task::spawn_local(Rc::clone(&peers).sweep());
         peers
@@ -59,14 +54,9 @@ impl Peers {
         &self.links[node.index()]
     }
 
-    /// Has a request end in time.
-    pub(crate) fn expire_later(&self, request: Weak<dyn Expires>) {
-        let deadline_ms = self.core.now_ms() + self.cluster.limits.quorum_timeout_ms;
-        let mut expiring = self.expiring.borrow_mut();
-        while expiring.front().is_some_and(|(_, request)| request.strong_count() == 0) {
-            expiring.pop_front();
-        }
-        expiring.push_back((deadline_ms, request));
+    /// Has a request end in time, unless it is over before.
+    pub(crate) fn expire_later(&self, request: Weak<dyn Expires>) -> Place {
+        self.expiring.enter(self.core.now_ms() + self.cluster.limits.quorum_timeout_ms, request)
     }
 
     /// Keeps a write for a peer that has not got it.
@@ -98,19 +88,20 @@ impl Peers {
             self.core.look_at_the_clock();
             let now_ms = self.core.now_ms();
             self.links.iter().for_each(|link| link.sweep(now_ms));
-            while let Some(request) = self.next_expired(now_ms) {
-                if let Some(request) = request.upgrade() {
-                    request.expire();
-                }
-            }
+            self.expire(now_ms).await;
         }
     }
 
-    fn next_expired(&self, now_ms: u64) -> Option<Weak<dyn Expires>> {
-        let mut expiring = self.expiring.borrow_mut();
-        let is_due = expiring
-            .front()
-            .is_some_and(|(deadline_ms, request)| *deadline_ms <= now_ms || request.strong_count() == 0);
-        if is_due { expiring.pop_front().map(|(_, request)| request) } else { None }
+    async fn expire(&self, now_ms: u64) {
+        let mut told = 0;
+        while let Some(request) = self.expiring.next(now_ms) {
+            if let Some(request) = request.upgrade() {
+                request.expire();
+            }
+            told += 1;
+            if told % TOLD_AT_ONCE_MAX == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
     }
 }

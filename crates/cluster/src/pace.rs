@@ -4,11 +4,12 @@
 //! calls := new (observe)*        one at the end of each interval of INTERVAL_MS
 //! ```
 //!
-//! The tail of the foreground while it is repaired is compared with what it is while hardly anything is: as long as it is
-//! not longer, the rate rises by a little from interval to interval; where it is, the rate is halved (Chiu and Jain:
-//! "Analysis of the Increase and Decrease Algorithms", 1989). What the tail is without repair changes with the load, so it
-//! is looked at again and again, for a moment in which the rate is the lowest. That one is never undercut: a repair that
-//! clients could stop would leave them with one copy less for as long as they are busy.
+//! A repair begins at the lowest rate, unless nobody is there. The tail of the foreground while it is repaired is compared
+//! with what it is while hardly anything is: as long as it is not longer, the rate rises by a little from interval to
+//! interval; where it is, the rate is halved (Chiu and Jain: "Analysis of the Increase and Decrease Algorithms", 1989). What
+//! the tail is without repair changes with the load, so it is looked at again and again, for a moment in which the rate is
+//! the lowest. That one is never undercut: a repair that clients could stop would leave them with one copy less for as long
+//! as they are busy.
 
 /// How long an interval is.
 pub const PACE_INTERVAL_MS: u64 = 250;
@@ -21,29 +22,32 @@ pub const PACE_BYTES_PER_SECOND_MAX: u64 = 128 << 20;
 const LEVEL_MAX: u64 = 1000;
 /// What repair has whatever the foreground does: 2,000 cells a second, so a million in under nine minutes.
 const LEVEL_MIN: u64 = 50;
-/// What is added in an interval that went well: five seconds from the lowest to the highest.
-const LEVEL_STEP: u64 = 50;
+/// What is added in an interval that went well: 24 seconds from the lowest to the highest. Tails of a quarter of a second
+/// are uncertain, so that too much is noticed late.
+const LEVEL_STEP: u64 = 10;
 
 /// Requests by which a tail can be told.
 const REQUESTS_MIN: u64 = 50;
 /// For how many intervals it is waited for as many.
 const INTERVALS_MAX: u32 = 8;
-/// By how much a tail may be longer than the base line: half of it, and as much as a timer is late.
-const TOLERANCE_PERCENT: u64 = 50;
-const TOLERANCE_US: u64 = 500;
+/// By how much a tail may be longer than the base line: a fifth, and as much as it varies by itself.
+const TOLERANCE_PERCENT: u64 = 20;
+const TOLERANCE_US: u64 = 200;
 /// How often the base line is looked at while there is repair, in observations; and for how many.
 const PROBE_EVERY: u32 = 32;
 /// The first still has what was under way before.
 const PROBE_LASTS: u32 = 2;
 /// The weight of what was seen last in the base line, as a divisor.
 const BASE_WEIGHT: u64 = 4;
+/// The same for what is seen as a repair begins.
+const NEW_BASE_WEIGHT: u64 = 2;
 
 /// What clients saw of the node since the last observation that was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Foreground {
     /// How many requests were answered.
     pub requests: u64,
-    /// How long the slowest in a hundred of them took, in microseconds.
+    /// How long the slowest in a hundred of them took, in microseconds, as far as the node can tell.
     pub tail_us: u64,
 }
 
@@ -68,6 +72,8 @@ pub struct Pacer {
     until_probe: u32,
     /// Those for which it still is.
     probing: u32,
+    /// Whether nothing was repaired before that.
+    is_new: bool,
 }
 
 impl Default for Pacer {
@@ -79,7 +85,14 @@ impl Default for Pacer {
 impl Pacer {
     /// Begins by looking at the base line.
     pub const fn new() -> Pacer {
-        Pacer { level: LEVEL_MIN, base_us: None, waited: 0, until_probe: PROBE_EVERY, probing: PROBE_LASTS }
+        Pacer {
+            level: LEVEL_MIN,
+            base_us: None,
+            waited: 0,
+            until_probe: PROBE_EVERY,
+            probing: PROBE_LASTS,
+            is_new: true,
+        }
     }
 
     /// An interval is over, in which something was repaired or not. Answers whether the observation was used: one that
@@ -119,16 +132,18 @@ impl Pacer {
     fn judge(&mut self, repaired: bool, tail_us: u64) {
         if !repaired {
             // Whatever makes it long, it is no repair.
-            self.learn(tail_us);
-            self.level = (self.level + LEVEL_STEP).min(LEVEL_MAX);
-            (self.probing, self.until_probe) = (0, PROBE_EVERY);
+            self.learn(tail_us, BASE_WEIGHT);
+            self.level = LEVEL_MIN;
+            (self.probing, self.until_probe) = (PROBE_LASTS, PROBE_EVERY);
+            self.is_new = true;
             return;
         }
         if self.probing > 0 {
             self.probing -= 1;
             if self.probing == 0 {
-                self.learn(tail_us);
-                self.until_probe = PROBE_EVERY;
+                // What is repaired may be in the way by itself: a node that lost its disk answers nobody.
+                self.learn(tail_us, if self.is_new { NEW_BASE_WEIGHT } else { BASE_WEIGHT });
+                (self.is_new, self.until_probe) = (false, PROBE_EVERY);
             }
             return;
         }
@@ -148,10 +163,9 @@ impl Pacer {
         base_us.saturating_add(base_us.saturating_mul(TOLERANCE_PERCENT) / 100).saturating_add(TOLERANCE_US)
     }
 
-    fn learn(&mut self, tail_us: u64) {
-        self.base_us = Some(
-            self.base_us.map_or(tail_us, |base_us| base_us - base_us / BASE_WEIGHT + tail_us / BASE_WEIGHT),
-        );
+    fn learn(&mut self, tail_us: u64, weight: u64) {
+        self.base_us =
+            Some(self.base_us.map_or(tail_us, |base_us| base_us - base_us / weight + tail_us / weight));
     }
 }
 

@@ -93,6 +93,12 @@ impl Pace {
     }
 }
 
+/// How often it is looked how late the event loop is, while there are requests.
+const LATENESS_EVERY_MS: u64 = 10;
+const LATENESS_LOOKS: usize = (PACE_INTERVAL_MS / LATENESS_EVERY_MS) as usize;
+/// Of all looks in an interval, in a hundred.
+const LATENESS_PERCENT: usize = 90;
+
 /// Has the pace follow the foreground, as long as the event loop runs. On one loop of a node.
 pub(crate) async fn follow<S: Store>(event_loop: Rc<EventLoop<S>>) {
     let Some(cluster) = &event_loop.node.cluster else { return };
@@ -100,22 +106,41 @@ pub(crate) async fn follow<S: Store>(event_loop: Rc<EventLoop<S>>) {
     let mut pacer = Pacer::new();
     let mut tail = Tail::default();
     let mut drawn = 0;
-    let mut ticks = tokio::time::interval(Duration::from_millis(PACE_INTERVAL_MS));
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut has_requests = false;
     loop {
-        ticks.tick().await;
+        // A request waits as long before it is read, which its own time does not have.
+        let late_us = if has_requests { lateness_us().await } else { quiet_interval().await };
         let drawn_now = pace.drawn.load(Ordering::Relaxed);
         let (requests, tail_us) = tail.look(&event_loop.node.metrics);
+        let tail_us = tail_us + late_us;
         if pacer.observe(drawn_now > drawn, Foreground { requests, tail_us }) {
             tail.begin_anew();
             drawn = drawn_now;
-            if requests > 0 {
+            has_requests = requests > 0;
+            if has_requests {
                 pace.tail_us.store(tail_us, Ordering::Relaxed);
             }
         }
         pace.base_us.store(pacer.base_us().unwrap_or(0), Ordering::Relaxed);
         *pace.rate.lock() = pacer.rate();
     }
+}
+
+async fn quiet_interval() -> u64 {
+    tokio::time::sleep(Duration::from_millis(PACE_INTERVAL_MS)).await;
+    0
+}
+
+/// How late the event loop came to what was due, most of the time in an interval: it had more to do, or no processor.
+async fn lateness_us() -> u64 {
+    let mut looks = [0; LATENESS_LOOKS];
+    for late_us in &mut looks {
+        let due = Instant::now() + Duration::from_millis(LATENESS_EVERY_MS);
+        tokio::time::sleep_until(due).await;
+        *late_us = due.elapsed().as_micros() as u64;
+    }
+    looks.sort_unstable();
+    looks[LATENESS_LOOKS * LATENESS_PERCENT / 100]
 }
 
 #[cfg(test)]

@@ -40,6 +40,9 @@ pub const MEMORY_BYTES_MIN: u64 = 16 << 20;
 /// What a memtable may be: a block at least, and half of it a group that fits into a frame of the log.
 const MEMTABLE_BYTES: std::ops::RangeInclusive<usize> = 4 << 10..=512 << 20;
 
+/// More would mean many small tables.
+const FLUSH_EARLY_PERCENT_MAX: u64 = 50;
+
 /// What an engine is opened with.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -56,6 +59,9 @@ pub struct Options {
     pub writes_settle_ms: Option<u64>,
     /// The size of a memtable; `None` derives it from the budget.
     pub memtable_bytes: Option<usize>,
+    /// By how much of its size a memtable is flushed before it is full, at most; by chance, for each another. Replicas take
+    /// the same writes: without it they would all flush at the same time, and no quorum could do without one that does.
+    pub flush_early_percent: u64,
     /// The size at which a compaction starts its next output table; `None` derives it.
     pub table_bytes: Option<u64>,
     /// The size of level 1; `None` derives it.
@@ -76,6 +82,7 @@ impl Options {
             compression: [Plain, Lz4, Lz4, Lz4, Lz4, Lz4, Lz4],
             writes_settle_ms: None,
             memtable_bytes: None,
+            flush_early_percent: 0,
             table_bytes: None,
             level_1_bytes: None,
             reserve_bytes: None,
@@ -96,6 +103,13 @@ impl Options {
                 setting: "memtable",
                 value: bytes.to_string(),
                 expected: "4 KiB to 512 MiB",
+            });
+        }
+        if self.flush_early_percent > FLUSH_EARLY_PERCENT_MAX {
+            return Err(Error::Setting {
+                setting: "flush early",
+                value: self.flush_early_percent.to_string(),
+                expected: "at most 50 percent",
             });
         }
         Ok(())

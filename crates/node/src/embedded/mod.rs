@@ -43,6 +43,9 @@ use scan::Scan;
 /// How long after its version was given a write may still be queued; far above what the queue's bounds allow.
 const WRITES_SETTLE_MS: u64 = 60_000;
 
+/// By how much a replica flushes earlier than it has to, at most: enough for the flushes of replicas to drift apart.
+const REPLICA_FLUSH_EARLY_PERCENT: u64 = 25;
+
 /// The embedded engine.
 pub struct Embedded {
     engine: Arc<Engine>,
@@ -59,12 +62,17 @@ impl Embedded {
     /// Opens the data directory of a node on its own.
     pub fn open(env: Env, dir: &Path, mut options: Options) -> Result<Embedded, Error> {
         options.writes_settle_ms = Some(WRITES_SETTLE_MS);
-        Embedded::open_replica(env, dir, options)
+        Embedded::start(env, dir, options)
     }
 
     /// Opens the data directory of a node of a cluster: there, no time proves that a deletion has reached every
     /// replica, so none is dropped for its age.
-    pub fn open_replica(env: Env, dir: &Path, options: Options) -> Result<Embedded, Error> {
+    pub fn open_replica(env: Env, dir: &Path, mut options: Options) -> Result<Embedded, Error> {
+        options.flush_early_percent = REPLICA_FLUSH_EARLY_PERCENT;
+        Embedded::start(env, dir, options)
+    }
+
+    fn start(env: Env, dir: &Path, options: Options) -> Result<Embedded, Error> {
         let memory_bytes = options.memory_bytes;
         let (clock, disk) = (Arc::clone(&env.clock), Arc::clone(&env.disk));
         // Tried once, for all event loops: where one may have a ring, all may.

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::background::Background;
 use super::queue::CommitQueue;
-use super::write::{NextSegment, Writer};
+use super::write::{NextSegment, Writer, flush_early_bytes};
 use super::{Inner, View};
 use crate::batch::records;
 use crate::blob::{BlobRef, BlobRegistry};
@@ -291,6 +291,7 @@ fn assemble(
     let last_timestamp = newest.max(levels.newest_of_all().timestamp);
     let background = Background::new(options.background);
     background.observe(&levels);
+    let flush_early_bytes = flush_early_bytes(&*env.rng, &options);
     let view = View {
         active: memtable.table().clone(),
         sealed: whole.iter().rev().cloned().collect(),
@@ -302,7 +303,13 @@ fn assemble(
         options,
         view: ArcSwap::from_pointee(view),
         publish: Mutex::new(()),
-        writer: Mutex::new(Writer { wal, memtable, next_sequence: log.next_sequence, unsynced: Vec::new() }),
+        writer: Mutex::new(Writer {
+            wal,
+            memtable,
+            flush_early_bytes,
+            next_sequence: log.next_sequence,
+            unsynced: Vec::new(),
+        }),
         next_segment: Mutex::new(NextSegment { number: log.next_number + 1, ready: None }),
         manifest: Mutex::new(manifest),
         visible: AtomicU64::new(log.next_sequence - 1),

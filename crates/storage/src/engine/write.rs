@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ladoga_env::File;
+use ladoga_env::{File, Rng};
 use parking_lot::MutexGuard;
 
 use super::{Inner, View};
@@ -9,7 +9,7 @@ use crate::batch::{WriteBatch, records};
 use crate::error::Error;
 use crate::health::WriteState;
 use crate::memtable::{MemtableWriter, worst_bytes};
-use crate::options::{Durability, SEALED_MAX};
+use crate::options::{Durability, Options, SEALED_MAX};
 use crate::pacing::{Backlog, delay};
 use crate::wal::WalWriter;
 
@@ -17,6 +17,8 @@ use crate::wal::WalWriter;
 pub(super) struct Writer {
     pub wal: WalWriter,
     pub memtable: MemtableWriter,
+    /// How much of the memtable stays empty when it is sealed.
+    pub flush_early_bytes: usize,
     /// The sequence of the next group.
     pub next_sequence: u64,
     /// Files of earlier segments that are not known to be on disk.
@@ -28,6 +30,20 @@ pub(super) struct NextSegment {
     pub number: u64,
     /// Made ahead.
     pub ready: Option<WalWriter>,
+}
+
+/// By how much the next memtable is flushed before it is full.
+pub(super) fn flush_early_bytes(rng: &dyn Rng, options: &Options) -> usize {
+    let most = options.budget().memtable_bytes as u64 * options.flush_early_percent / 100;
+    if most == 0 { 0 } else { rng.below(most) as usize }
+}
+
+/// Whether a memtable is as full as it is to become.
+fn is_early_enough(writer: &Writer, records: usize, bytes: usize) -> bool {
+    let Writer { memtable, flush_early_bytes, .. } = writer;
+    *flush_early_bytes > 0
+        && !memtable.table().is_empty()
+        && !memtable.has_room(records, bytes + flush_early_bytes)
 }
 
 impl Inner {
@@ -128,7 +144,8 @@ impl Inner {
     ) -> Result<(), Error> {
         let has_room = writer.wal.has_room(bytes) && writer.memtable.has_room(records, bytes);
         // Nobody waits for the sake of space.
-        if has_room && (!self.is_heavy(writer) || self.has_too_many_sealed()) {
+        let is_due = self.is_heavy(writer) || is_early_enough(writer, records, bytes);
+        if has_room && (!is_due || self.has_too_many_sealed()) {
             return Ok(());
         }
         self.rotate(writer)
@@ -156,6 +173,7 @@ impl Inner {
             None => MemtableWriter::new(self.budget.memtable_bytes, next.number()),
         };
         let sealed = std::mem::replace(&mut writer.memtable, memtable);
+        writer.flush_early_bytes = flush_early_bytes(&*self.env.rng, &self.options);
         sealed.table().seal(writer.next_sequence);
         let wal = std::mem::replace(&mut writer.wal, next);
         if self.durable.load(Ordering::Acquire) + 1 < writer.next_sequence {

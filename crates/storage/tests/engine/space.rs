@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ladoga_env::Disk;
-use ladoga_storage::{Durability, Engine, Error, Snapshot};
+use ladoga_storage::{Durability, Engine, Error, Options, Snapshot};
 
 use crate::support::{Change, Machine, Model, Write, bytes, forward, settle, tiny_options, write};
 
@@ -307,4 +307,30 @@ fn the_disk_of_a_store_without_data_is_almost_empty() {
     // Its next log segments and a manifest.
     assert!(used < 64 << 10, "{used} bytes: {:?}", machine.disk.paths());
     drop(engine);
+}
+
+/// Three replicas that took the same writes flushed at the same moment, each time.
+#[test]
+fn stores_that_take_the_same_writes_flush_at_different_times() {
+    let flushes_of = |seed, flush_early_percent| {
+        let options = tiny_options(Durability::Never);
+        let machine = Machine::new(seed, Options { flush_early_percent, ..options });
+        let engine = machine.open().unwrap();
+        let mut at = Vec::new();
+        for timestamp in 1..=400 {
+            let flushes = engine.statistics().flushes;
+            write(&engine, &[Write::put(format!("key-{}", timestamp % 50), timestamp, 100)]).unwrap();
+            settle(&engine).unwrap();
+            if engine.statistics().flushes > flushes {
+                at.push(timestamp);
+            }
+        }
+        at
+    };
+    let (first, second) = (flushes_of(1, 25), flushes_of(2, 25));
+    let together = first.iter().filter(|at| second.contains(at)).count();
+    assert!(together * 2 < first.len(), "{first:?}, {second:?}");
+    let full = flushes_of(1, 0);
+    assert_eq!(full, flushes_of(2, 0));
+    assert!(full.len() <= first.len() && first.len() <= full.len() * 4 / 3 + 1, "{full:?}, {first:?}");
 }

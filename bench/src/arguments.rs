@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 pub(crate) const USAGE: &str = "\
-ladoga-bench COMPARISON [--records N] [--seconds S] [--rounds R] [--memory SIZE] [--threads N] [--dir DIR]
+ladoga-bench COMPARISON [--records N] [--seconds S] [--rounds R] [--memory SIZE] [--threads N]
+             [--only PART] [--dir DIR]
 
   all          every comparison at full size
   smoke        every comparison, tiny: does it still compile and run? no time means anything
@@ -16,6 +17,8 @@ ladoga-bench COMPARISON [--records N] [--seconds S] [--rounds R] [--memory SIZE]
   --rounds R     how many rounds alternate between us and the reference
   --memory SIZE  the node's memory budget, such as 512MiB
   --threads N    the node's event-loop threads
+  --only PART    of p15: those of its parts whose names contain this (put-well, get-well, put-frozen, get-frozen,
+                 put-handoff, get-handoff, put-rebuild, get-rebuild)
   --dir DIR      where data directories are made (default bench/out/data); it decides which file system is measured
 
 LADOGA_BIN names a binary of the node to use instead of building one.
@@ -30,6 +33,7 @@ pub(crate) struct Arguments {
     pub(crate) rounds: Option<usize>,
     pub(crate) memory: Option<String>,
     pub(crate) threads: Option<usize>,
+    pub(crate) only: Option<String>,
     pub(crate) dir: Option<PathBuf>,
 }
 
@@ -65,6 +69,7 @@ impl Arguments {
             "--rounds" => self.rounds = Some(positive(flag, &value)? as usize),
             "--threads" => self.threads = Some(positive(flag, &value)? as usize),
             "--memory" => self.memory = Some(value),
+            "--only" => self.only = Some(value),
             "--dir" => self.dir = Some(PathBuf::from(value)),
             unknown => return Err(format!("unknown flag `{unknown}`")),
         }

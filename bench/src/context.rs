@@ -18,6 +18,7 @@ pub(crate) struct Context {
     pub(crate) results: Results,
     memory: Option<String>,
     threads: Option<usize>,
+    only: Option<String>,
     binary: OnceCell<PathBuf>,
 }
 
@@ -35,6 +36,7 @@ impl Context {
             results: Results::new(out.join(file), machine),
             memory: arguments.memory.clone(),
             threads: arguments.threads,
+            only: arguments.only.clone(),
             binary: OnceCell::new(),
         })
     }
@@ -54,6 +56,11 @@ impl Context {
         let memory = self.memory.clone().unwrap_or_else(|| memory.to_owned());
         let (binary, threads) = (self.binary()?, self.threads);
         Ok(Settings { binary, folder, fsync, memory, threads, address: None, cluster: &[] })
+    }
+
+    /// Whether a part of a comparison is to be run.
+    pub(crate) fn wants(&self, part: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| part.contains(only.as_str()))
     }
 
     /// Empties the page cache, and notes where that was not done. It slows the whole machine down for a while, so the

@@ -30,26 +30,35 @@ pub(crate) fn describe(data: &Path, root: &Path) -> String {
 
 /// Which share of all cores is at work, by a look of half a second. The load average would still count the build.
 fn busy_share() -> f64 {
-    let Some(before) = CpuTime::now() else { return 0.0 };
+    let before = CpuTime::now();
     std::thread::sleep(Duration::from_millis(500));
-    CpuTime::now()
-        .map_or(0.0, |after| (after.busy - before.busy) as f64 / (after.total - before.total).max(1) as f64)
+    let share = CpuTime::busy_since(before.as_ref());
+    if share.is_finite() { share } else { 0.0 }
 }
 
 /// Of all cores, in ticks.
-struct CpuTime {
+#[derive(Debug, Clone)]
+pub(crate) struct CpuTime {
     busy: u64,
     total: u64,
 }
 
 impl CpuTime {
-    fn now() -> Option<Self> {
+    pub(crate) fn now() -> Option<Self> {
         let line = first_line("/proc/stat");
         // user, nice, system, idle, iowait, irq, softirq, steal
         let ticks: Vec<u64> =
             line.split_whitespace().skip(1).map_while(|field| field.parse().ok()).take(8).collect();
         let total = ticks.iter().sum();
         Some(Self { busy: total - ticks.get(3)? - ticks.get(4)?, total })
+    }
+
+    /// Which share of all cores was at work since then; NaN where that cannot be told.
+    pub(crate) fn busy_since(before: Option<&Self>) -> f64 {
+        match (before, Self::now()) {
+            (Some(before), Some(now)) => (now.busy - before.busy) as f64 / (now.total - before.total) as f64,
+            _ => f64::NAN,
+        }
     }
 }
 

@@ -12,6 +12,11 @@ pub(super) struct BlockBuilder {
     offsets: Vec<u32>,
 }
 
+/// Behind the records, for each: a tag and where it begins.
+const PLACE_BYTES: usize = 1 + 4;
+/// At the end: how many records there are.
+const COUNT_BYTES: usize = 4;
+
 /// The byte of a key's hash by which a block finds it.
 const fn tag(hash: u64) -> u8 {
     (hash >> 56) as u8
@@ -28,8 +33,14 @@ impl BlockBuilder {
         self.offsets.is_empty()
     }
 
+    /// How long the finished block is.
     pub(super) const fn bytes(&self) -> usize {
-        self.bytes.len()
+        self.bytes.len() + self.offsets.len() * PLACE_BYTES + COUNT_BYTES
+    }
+
+    /// How long the finished block is with another record.
+    pub(super) const fn bytes_with(&self, record: &Record<'_>) -> usize {
+        self.bytes() + record.encoded_bytes() + PLACE_BYTES
     }
 
     /// The finished block; valid until [`BlockBuilder::clear`].
@@ -61,9 +72,9 @@ pub(crate) struct Block {
 impl Block {
     /// `None` where the bytes are no block.
     pub(crate) fn parse(bytes: Bytes) -> Option<Block> {
-        let count_at = bytes.len().checked_sub(4)?;
+        let count_at = bytes.len().checked_sub(COUNT_BYTES)?;
         let count = u32_at(&bytes, count_at) as usize;
-        let tags_at = count_at.checked_sub(count.checked_mul(5)?)?;
+        let tags_at = count_at.checked_sub(count.checked_mul(PLACE_BYTES)?)?;
         (count > 0).then_some(Block { bytes, count, tags_at })
     }
 

@@ -7,6 +7,7 @@ use ladoga_model::Version;
 use super::block::BlockBuilder;
 use super::footer::Footer;
 use super::index::{IndexBuilder, separator};
+use super::pages::BlockLengths;
 use super::stored::{BlockHandle, encode_stored};
 use super::{BLOCK_BYTES, TableMeta, filter};
 use crate::error::Error;
@@ -27,6 +28,8 @@ pub(crate) struct TableBuilder {
     meta: TableMeta,
     compression: Compression,
     block: BlockBuilder,
+    block_bytes_max: usize,
+    lengths: BlockLengths,
     /// Between the last key of the block before and the first of this one.
     block_separator: Vec<u8>,
     last_key: Vec<u8>,
@@ -62,6 +65,8 @@ impl TableBuilder {
             meta,
             compression,
             block: BlockBuilder::default(),
+            block_bytes_max: BLOCK_BYTES,
+            lengths: BlockLengths::default(),
             block_separator: Vec::new(),
             last_key: Vec::new(),
             index: IndexBuilder::default(),
@@ -77,7 +82,11 @@ impl TableBuilder {
     /// Where its key is not behind the last one: a table that is out of order would lose keys.
     pub(crate) fn add(&mut self, record: &Record<'_>) -> Result<(), Error> {
         assert!(self.last_key.as_slice() < record.key, "records come in the order of their keys");
+        if !self.block.is_empty() && self.block.bytes_with(record) > self.block_bytes_max {
+            self.finish_block()?;
+        }
         if self.block.is_empty() {
+            self.block_bytes_max = self.lengths.raw_bytes(self.offset());
             self.block_separator.clear();
             self.block_separator.extend_from_slice(separator(&self.last_key, record.key));
         }
@@ -90,7 +99,7 @@ impl TableBuilder {
         self.last_key.clear();
         self.last_key.extend_from_slice(record.key);
         self.count(record);
-        if self.block.bytes() >= BLOCK_BYTES { self.finish_block() } else { Ok(()) }
+        Ok(())
     }
 
     fn count(&mut self, record: &Record<'_>) {
@@ -116,7 +125,8 @@ impl TableBuilder {
     fn finish_block(&mut self) -> Result<(), Error> {
         let offset = self.offset();
         let raw = self.block.finish();
-        encode_stored(&mut self.pending, self.meta.number, offset, raw, self.compression);
+        let stored = encode_stored(&mut self.pending, self.meta.number, offset, raw, self.compression);
+        self.lengths.learn(raw.len(), stored.payload_bytes);
         self.block.clear();
         self.index.add(&self.block_separator, offset);
         if self.pending.len() >= WRITE_BYTES { self.write_pending() } else { Ok(()) }
@@ -133,7 +143,7 @@ impl TableBuilder {
 
     fn append(&mut self, raw: &[u8]) -> BlockHandle {
         let offset = self.offset();
-        encode_stored(&mut self.pending, self.meta.number, offset, raw, Compression::None)
+        encode_stored(&mut self.pending, self.meta.number, offset, raw, Compression::None).handle
     }
 
     /// Completes the file and makes it durable; its name is durable once the directory is synced.
@@ -156,5 +166,44 @@ impl TableBuilder {
         self.file.sync_data().map_err(Error::io("sync", &self.path))?;
         self.meta.file_bytes = self.written;
         Ok(self.meta)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Index;
+    use super::*;
+    use ladoga_model::Stamp;
+
+    /// How many data blocks a table of records of 16 B + 100 B has, of which `random` bytes are beyond compression, and
+    /// how many of those blocks lie on two pages.
+    fn blocks(compression: Compression, random: usize) -> (usize, usize) {
+        let (env, disk, _) = ladoga_env::sim::env(1);
+        let mut table = TableBuilder::create(&disk, "/table".into(), 1, compression).expect("an empty disk");
+        let mut last = Vec::new();
+        for index in 0..20_000 {
+            let mut value = [b'-'; 100];
+            value[..random].fill_with(|| env.rng.next_u64() as u8);
+            last = format!("key:{index:012}").into_bytes();
+            let record = Record { key: &last, stamp: Stamp::default(), kind: Kind::Value, value: &value };
+            table.add(&record).expect("room");
+        }
+        table.finish_block().expect("room");
+        let index = std::mem::take(&mut table.index).finish(table.offset());
+        let index = Index::parse(&index).expect("an index");
+        let count = index.block_of(&last) + 1;
+        let pages = |(offset, bytes): (u64, u64)| (offset + bytes - 1) / 4096 - offset / 4096 + 1;
+        (count, (0..count).filter(|&block| pages(index.place(block)) > 1).count())
+    }
+
+    #[test]
+    fn a_block_lies_on_one_page_however_well_it_compresses() {
+        for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
+            for random in [100, 80, 50, 20, 0] {
+                let (blocks, across) = blocks(compression, random);
+                assert!(across * 20 <= blocks, "{compression:?}, {random}: {across} of {blocks} blocks");
+                assert!((350..1000).contains(&blocks), "{compression:?}, {random}: {blocks} blocks");
+            }
+        }
     }
 }

@@ -5,7 +5,8 @@ use crate::coding::Reader;
 use crate::error::Error;
 
 const MAGIC: &[u8; 8] = b"LADOGAST";
-const FORMAT: u32 = 1;
+/// 2 has blocks with padding; all else is as in 1.
+const FORMAT: u32 = 2;
 pub(crate) const FOOTER_BYTES: usize = 3 * 12 + 4 + 4 + 8;
 
 /// The end of a table: where everything else is.

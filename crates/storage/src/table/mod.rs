@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! table  := data block*, filter block, index block, properties block, footer
-//! stored := payload, compression u8, raw_len u32, crc u32        (how every block stands in the file)
+//! stored := payload, compression u8, raw_len u32, crc u32        (how every block stands in the file; with 0x80 in
+//!                                                                 compression, payload, 0u8 × n, n u16, ...)
 //! data   := record*, tag u8 × n, offset u32 × n, n u32           (tag: the key's hash >> 56)
 //! filter := blocked bloom filter: 64-byte lines, probes u8
 //! index  := n u32, (separator, offset u64) × n, end u64          (separator: over every key before the block,
@@ -20,6 +21,7 @@ mod filter;
 mod footer;
 mod index;
 mod meta;
+mod pages;
 mod reader;
 mod stored;
 
@@ -34,7 +36,8 @@ pub(crate) use stored::{BlockHandle, decode_stored, with_checksum};
 pub(crate) use filter::Filter;
 pub(crate) use index::Index;
 
-/// A data block is closed when its records have this size.
+/// What a data block aims at, as it stands in the file and unpacked: a page of the system's, so that reading a block
+/// takes one page from the disk.
 const BLOCK_BYTES: usize = 4096;
 
 /// A length in a file above this is no length.

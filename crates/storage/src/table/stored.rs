@@ -3,12 +3,15 @@ use std::path::Path;
 use bytes::Bytes;
 
 use super::BLOCK_BYTES_MAX;
-use crate::coding::u32_at;
+use super::pages::padding;
+use crate::coding::{u16_at, u32_at};
 use crate::error::Error;
 use crate::options::Compression;
 
 /// Behind the payload: compression, raw length, checksum.
-const TRAILER_BYTES: usize = 1 + 4 + 4;
+pub(super) const TRAILER_BYTES: usize = 1 + 4 + 4;
+/// Behind padding: its length.
+const PADDING_LEN_BYTES: usize = 2;
 
 /// Where a block stands in its file; the size includes the trailer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,6 +24,8 @@ pub(crate) struct BlockHandle {
 const PLAIN: u8 = 0;
 const LZ4: u8 = 1;
 const ZSTD: u8 = 2;
+/// Beside one of these: padding lies between the payload and the trailer.
+const PADDED: u8 = 0x80;
 
 const ZSTD_LEVEL: i32 = 1;
 
@@ -31,14 +36,24 @@ fn checksum(table: u64, offset: u64, covered: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&place), covered)
 }
 
-/// Appends a block as it stands in the file at `offset`. What compression does not make an eighth smaller stays plain.
+/// A block that was appended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Stored {
+    pub handle: BlockHandle,
+    /// Without padding and trailer.
+    pub payload_bytes: usize,
+}
+
+/// Appends a block as it stands in the file at `offset`, up to the end of its page where little is missing.
+///
+/// What compression does not make a quarter smaller stays plain: to unpack it would cost each read more than it saves.
 pub(super) fn encode_stored(
     out: &mut Vec<u8>,
     table: u64,
     offset: u64,
     raw: &[u8],
     compression: Compression,
-) -> BlockHandle {
+) -> Stored {
     assert!(raw.len() <= BLOCK_BYTES_MAX, "callers bound a block");
     let start = out.len();
     let tag = match compression {
@@ -52,11 +67,19 @@ pub(super) fn encode_stored(
     if tag == PLAIN {
         out.extend_from_slice(raw);
     }
-    out.push(tag);
+    let payload_bytes = out.len() - start;
+    let padding = padding(offset + (payload_bytes + TRAILER_BYTES) as u64);
+    if let Some(zeros) = padding.checked_sub(PADDING_LEN_BYTES) {
+        out.resize(out.len() + zeros, 0);
+        out.extend_from_slice(&(zeros as u16).to_le_bytes());
+        out.push(tag | PADDED);
+    } else {
+        out.push(tag);
+    }
     out.extend_from_slice(&(raw.len() as u32).to_le_bytes());
     let crc = checksum(table, offset, &out[start..]);
     out.extend_from_slice(&crc.to_le_bytes());
-    BlockHandle { offset, size: (out.len() - start) as u32 }
+    Stored { handle: BlockHandle { offset, size: (out.len() - start) as u32 }, payload_bytes }
 }
 
 /// Bytes as they stand in a file with the checksum that they should have.
@@ -66,7 +89,7 @@ pub(crate) fn with_checksum(table: u64, offset: u64, covered: &[u8]) -> Vec<u8> 
 }
 
 fn append_if_smaller(out: &mut Vec<u8>, raw: &[u8], tag: u8, packed: &[u8]) -> u8 {
-    if packed.len() + raw.len() / 8 > raw.len() {
+    if packed.len() + raw.len() / 4 > raw.len() {
         return PLAIN;
     }
     out.extend_from_slice(packed);
@@ -82,20 +105,24 @@ pub(crate) fn decode_stored(path: &Path, table: u64, offset: u64, stored: Vec<u8
         expected,
         found,
     };
-    let Some(payload) = stored.len().checked_sub(TRAILER_BYTES) else {
+    let Some(trailer) = stored.len().checked_sub(TRAILER_BYTES) else {
         let expected = format!("at least {TRAILER_BYTES} bytes");
         return Err(corrupt("block size", expected, stored.len().to_string()));
     };
-    let crc = u32_at(&stored, payload + 5);
-    let computed = checksum(table, offset, &stored[..payload + 5]);
+    let crc = u32_at(&stored, trailer + 5);
+    let computed = checksum(table, offset, &stored[..trailer + 5]);
     if crc != computed {
         return Err(corrupt("block checksum", format!("{computed:#010x}"), format!("{crc:#010x}")));
     }
-    let (tag, raw_len) = (stored[payload], u32_at(&stored, payload + 1) as usize);
+    let (tag, raw_len) = (stored[trailer], u32_at(&stored, trailer + 1) as usize);
+    let Some(payload) = payload_bytes(&stored[..trailer], tag) else {
+        let expected = "less padding than the block is long".to_owned();
+        return Err(corrupt("block padding", expected, trailer.to_string()));
+    };
     if raw_len > BLOCK_BYTES_MAX {
         return Err(corrupt("block length", format!("at most {BLOCK_BYTES_MAX}"), raw_len.to_string()));
     }
-    let raw = match tag {
+    let raw = match tag & !PADDED {
         PLAIN => {
             let mut stored = stored;
             stored.truncate(payload);
@@ -113,6 +140,15 @@ pub(crate) fn decode_stored(path: &Path, table: u64, offset: u64, stored: Vec<u8
     Ok(Bytes::from(raw))
 }
 
+/// How much of what precedes the trailer is payload; `None` where there is more padding than bytes.
+fn payload_bytes(stored: &[u8], tag: u8) -> Option<usize> {
+    if tag & PADDED == 0 {
+        return Some(stored.len());
+    }
+    let zeros_end = stored.len().checked_sub(PADDING_LEN_BYTES)?;
+    zeros_end.checked_sub(usize::from(u16_at(stored, zeros_end)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,19 +156,22 @@ mod tests {
     #[test]
     fn every_flipped_bit_is_found() {
         let raw = b"the same words, the same words, the same words, the same words".repeat(2);
-        for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
+        let compressions = [Compression::None, Compression::Lz4, Compression::Zstd];
+        // In the middle of a page, and with little left of it.
+        let cases = compressions.into_iter().flat_map(|compression| [(compression, 40), (compression, 3900)]);
+        for (compression, offset) in cases {
             let mut stored = Vec::new();
-            let handle = encode_stored(&mut stored, 3, 40, &raw, compression);
-            assert_eq!(handle, BlockHandle { offset: 40, size: stored.len() as u32 });
-            assert_eq!(compression == Compression::None, stored.len() > raw.len());
+            let block = encode_stored(&mut stored, 3, offset, &raw, compression);
+            assert_eq!(block.handle, BlockHandle { offset, size: stored.len() as u32 });
+            assert_eq!(compression == Compression::None, block.payload_bytes == raw.len());
             let path = Path::new("t");
-            assert_eq!(decode_stored(path, 3, 40, stored.clone()).expect("intact"), raw);
+            assert_eq!(decode_stored(path, 3, offset, stored.clone()).expect("intact"), raw);
             assert!(decode_stored(path, 3, 41, stored.clone()).is_err(), "a block in the wrong place");
-            assert!(decode_stored(path, 4, 40, stored.clone()).is_err(), "a block of another table");
+            assert!(decode_stored(path, 4, offset, stored.clone()).is_err(), "a block of another table");
             for bit in 0..stored.len() * 8 {
                 let mut flipped = stored.clone();
                 flipped[bit / 8] ^= 1 << (bit % 8);
-                assert!(decode_stored(path, 3, 40, flipped).is_err(), "bit {bit}");
+                assert!(decode_stored(path, 3, offset, flipped).is_err(), "bit {bit}");
             }
         }
     }

@@ -188,7 +188,6 @@ fn flush_loop(inner: &Inner) {
             Ok(false) => TICK,
             Err(_) => RETRY,
         };
-        inner.collect_retired();
         seen = inner.background.wait(seen, pause);
     }
 }
@@ -224,11 +223,15 @@ fn sync_loop(inner: &Inner) {
 
 impl Inner {
     /// One step for the thread that flushes: a memtable, or the segment for the next.
-    fn flush_step(&self) -> Result<bool, Error> {
-        if self.health.state() == WriteState::Poisoned {
+    pub(super) fn flush_step(&self) -> Result<bool, Error> {
+        let is_poisoned = self.health.state() == WriteState::Poisoned;
+        let flushed = if is_poisoned { Ok(false) } else { self.flush_one() };
+        // Before writers go on: the next memtable may be in the memory of this one. And with each flush, because under a
+        // full load one follows the other, and nobody else lets go of what they leave.
+        self.collect_retired();
+        if is_poisoned {
             return Ok(false);
         }
-        let flushed = self.flush_one();
         match &flushed {
             Ok(true) => self.background.wake(),
             Ok(false) => {}

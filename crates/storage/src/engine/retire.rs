@@ -86,3 +86,37 @@ impl Inner {
         *self.spare.lock() = spare;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Background, Durability, Engine, Options, WriteBatch};
+    use ladoga_model::{Stamp, Version};
+    use std::path::Path;
+
+    #[test]
+    fn a_flush_lets_go_of_its_memtable_even_if_the_next_one_follows_at_once() {
+        let (env, _, _) = ladoga_env::sim::env(1);
+        let options = Options {
+            background: Background::Manual,
+            memtable_bytes: Some(8 << 10),
+            reserve_bytes: Some(0),
+            ..Options::new(16 << 20, Durability::Never)
+        };
+        let engine = Engine::open(env, Path::new("/data"), options).expect("a new store");
+        let inner = &engine.inner;
+        let mut key = 0_u64;
+        while inner.view.load().sealed.len() < 2 {
+            key += 1;
+            let mut batch = WriteBatch::new();
+            let stamp = Stamp { version: Version { timestamp: key, node: 1 }, ..Stamp::default() };
+            batch.put(&key.to_be_bytes(), stamp, &[7; 500]);
+            engine.write(batch).expect("room");
+        }
+        for left in [1, 0] {
+            assert!(inner.flush_step().expect("a sound disk"));
+            assert_eq!(inner.view.load().sealed.len(), left);
+            assert!(inner.retired.lock().memtables.is_empty(), "{left} left");
+            assert!(inner.spare.lock().is_some(), "its memory is the next one's");
+        }
+    }
+}

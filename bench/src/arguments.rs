@@ -17,8 +17,8 @@ ladoga-bench COMPARISON [--records N] [--seconds S] [--rounds R] [--memory SIZE]
   --rounds R     how many rounds alternate between us and the reference
   --memory SIZE  the node's memory budget, such as 512MiB
   --threads N    the node's event-loop threads
-  --only PART    of p15: those of its parts whose names contain this (put-well, get-well, put-frozen, get-frozen,
-                 put-handoff, get-handoff, put-rebuild, get-rebuild)
+  --only PART    of p15: those of its parts whose names contain this (put-well, get-well, put-one-well, get-one-well,
+                 put-frozen, get-frozen, put-handoff, get-handoff, put-rebuild, get-rebuild)
   --dir DIR      where data directories are made (default bench/out/data); it decides which file system is measured
 
 LADOGA_BIN names a binary of the node to use instead of building one.

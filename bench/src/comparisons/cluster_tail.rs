@@ -176,7 +176,9 @@ fn measure_beside(plan: &Plan, cpu: impl Fn() -> Outcome<Duration>) -> Outcome<M
         started.elapsed().as_secs_f64() * std::thread::available_parallelism().map_or(1, usize::from) as f64;
     let busy = CpuTime::busy_since(before.as_ref());
     let ours = cpu()?.saturating_sub(nodes_before) + report.generator_cpu;
-    let others = (busy - ours.as_secs_f64() / elapsed).max(0.0);
+    let others = busy - ours.as_secs_f64() / elapsed;
+    // `max` would make a zero of what is not known.
+    let others = if others < 0.0 { 0.0 } else { others };
     Ok(Measured { report, busy, others })
 }
 

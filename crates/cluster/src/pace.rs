@@ -37,6 +37,8 @@ const TOLERANCE_US: u64 = 200;
 const PROBE_EVERY: u32 = 32;
 /// The first still has what was under way before.
 const PROBE_LASTS: u32 = 2;
+/// After so many observations in a row in which nothing was repaired, a repair is over.
+const IDLE_OBSERVATIONS: u32 = 8;
 /// The weight of what was seen last in the base line, as a divisor.
 const BASE_WEIGHT: u64 = 4;
 /// The same for what is seen as a repair begins.
@@ -74,6 +76,8 @@ pub struct Pacer {
     probing: u32,
     /// Whether nothing was repaired before that.
     is_new: bool,
+    /// Observations in a row in which nothing was repaired.
+    idle: u32,
 }
 
 impl Default for Pacer {
@@ -92,6 +96,7 @@ impl Pacer {
             until_probe: PROBE_EVERY,
             probing: PROBE_LASTS,
             is_new: true,
+            idle: 0,
         }
     }
 
@@ -130,6 +135,11 @@ impl Pacer {
     }
 
     fn judge(&mut self, repaired: bool, tail_us: u64) {
+        self.idle = if repaired { 0 } else { self.idle.saturating_add(1) };
+        if self.idle > 0 && self.idle < IDLE_OBSERVATIONS {
+            // At a low rate, a page of a repair lasts for longer than an interval.
+            return;
+        }
         if !repaired {
             // Whatever makes it long, it is no repair.
             self.learn(tail_us, BASE_WEIGHT);

@@ -59,6 +59,16 @@ fn a_repair_begins_slowly_where_somebody_is_there() {
     assert!(pacer.rate().cells_per_second < rates[19], "a third longer is too long");
 }
 
+/// A page of a thousand cells lasts for two intervals at the lowest rate: each second one had begun the repair anew.
+#[test]
+fn a_repair_that_pauses_between_its_pages_is_one_repair() {
+    let mut pacer = Pacer::new();
+    for interval in 0..400 {
+        pacer.observe(interval % 3 == 0, busy(2000));
+    }
+    assert!(pacer.rate().cells_per_second > LOWEST * 10, "{pacer:?}");
+}
+
 /// Reads of a node's keys have to wait for both of the others while it is rebuilt, however slowly that goes: the rebuild
 /// stayed at the lowest rate.
 #[test]

@@ -57,12 +57,13 @@ pub(crate) fn put_short_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// A little-endian `u32` at `offset`, which the caller has checked to be inside.
-#[inline]
+/// A little-endian `u16` at `offset`, which the caller has checked to be inside.
 pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> u16 {
     u16::from_le_bytes([bytes[offset], bytes[offset + 1]])
 }
 
+/// A little-endian `u32` at `offset`, which the caller has checked to be inside.
+#[inline]
 pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&bytes[offset..offset + 4]);

@@ -63,8 +63,8 @@ pub(super) trait Reader {
     /// Whether a client waits for it.
     fn awaits(&self) -> bool;
 
-    /// It is made, to the replica at `place`, or will not be.
-    fn copied(self: Rc<Self>, place: usize, outcome: Result<(), Failure>);
+    /// It is made, of this version to the replica at `place`, or will not be.
+    fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<(), Failure>);
 }
 
 /// Which value goes where.
@@ -200,7 +200,7 @@ impl Drop for Copying {
         self.copies.under_way.borrow_mut().remove(&self.name);
         for (reader, place) in self.readers.0.take() {
             if let Some(reader) = reader.upgrade() {
-                reader.copied(place, self.outcome);
+                reader.copied(place, self.name.version, self.outcome);
             }
         }
     }

@@ -15,12 +15,16 @@ impl Client {
     }
 }
 
+/// Of what is copied.
+const VERSION: Version = Version { timestamp: 7, node: 1 };
+
 impl Reader for Client {
     fn awaits(&self) -> bool {
         self.awaits.get()
     }
 
-    fn copied(self: Rc<Self>, place: usize, outcome: Result<(), Failure>) {
+    fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<(), Failure>) {
+        assert_eq!(version, VERSION, "of what was copied, not of what is newest");
         self.heard.borrow_mut().push((place, outcome));
     }
 }
@@ -34,8 +38,7 @@ struct Node {
 
 impl Node {
     fn wish(&self, key: &'static str, client: &Rc<Client>, place: usize) -> Wish {
-        let name =
-            CopyName { key: Bytes::from_static(key.as_bytes()), version: Version::ZERO, to: NodeId(1) };
+        let name = CopyName { key: Bytes::from_static(key.as_bytes()), version: VERSION, to: NodeId(1) };
         let reader: Rc<dyn Reader> = Rc::<Client>::clone(client);
         self.copies.wish(&self.turns, name, &reader, place)
     }

@@ -16,7 +16,8 @@ use crate::peers::{Expires, PeerError, Place, Waiter, replica};
 use crate::server::EventLoop;
 use crate::store::{LocalStore, Lookup, Store, StoreError, StoredCell};
 
-/// The slots of a reading: the first answers, values that only a digest came of, and repairs, each by place.
+/// The slots of a reading: the first answers, values that only a digest came of, and repairs, each by place; the repairs
+/// with each further version in as many slots more.
 const FETCH_SLOTS: usize = 64;
 const REPAIR_SLOTS: usize = 128;
 
@@ -55,7 +56,7 @@ struct Reading<S: Store> {
 
 struct State {
     core: ReadCore<Found>,
-    /// The version that each replica was last sent in order to repair it.
+    /// The versions that replicas were sent in order to repair them, in the order in which they were decided on.
     repairs: Vec<Version>,
     asked_again: u64,
 }
@@ -63,11 +64,7 @@ struct State {
 impl<S: Store> Reading<S> {
     /// Asks all replicas. Where this node is one, its value is at hand, and digests do for the others.
     fn begin(plan: &Plan<S>) -> Rc<Reading<S>> {
-        let state = State {
-            core: ReadCore::new(plan.replicas),
-            repairs: vec![Version::ZERO; plan.replicas.from as usize],
-            asked_again: 0,
-        };
+        let state = State { core: ReadCore::new(plan.replicas), repairs: Vec::new(), asked_again: 0 };
         let reading = Rc::new_cyclic(|reading: &Weak<Reading<S>>| Reading {
             plan: plan.clone(),
             state: RefCell::new(state),
@@ -120,14 +117,29 @@ impl<S: Store> Reading<S> {
     fn failed(self: &Rc<Self>, slot: usize, failure: Failure) {
         let place = slot % FETCH_SLOTS;
         if slot >= REPAIR_SLOTS {
-            self.repaired(place, Err(failure));
+            self.repaired(place, self.repair_of(slot), Err(failure));
         } else {
             self.step(|core, step| core.answered(place, Err(failure), step));
         }
     }
 
-    fn repaired(self: &Rc<Self>, place: usize, answer: Result<(), Failure>) {
-        let version = self.state.borrow().repairs[place];
+    /// The version whose repair is answered in this slot. An answer to an older one says nothing of the newest.
+    fn repair_of(&self, slot: usize) -> Version {
+        self.state.borrow().repairs[(slot - REPAIR_SLOTS) / FETCH_SLOTS]
+    }
+
+    /// The slot for the answer of the replica at `place` to its repair.
+    fn repair_slot(&self, place: usize, version: Version) -> usize {
+        let repairs = &mut self.state.borrow_mut().repairs;
+        let known = repairs.iter().position(|&other| other == version);
+        let index = known.unwrap_or_else(|| {
+            repairs.push(version);
+            repairs.len() - 1
+        });
+        REPAIR_SLOTS + index * FETCH_SLOTS + place
+    }
+
+    fn repaired(self: &Rc<Self>, place: usize, version: Version, answer: Result<(), Failure>) {
         self.step(|core, step| core.repaired(place, version, answer, step));
     }
 
@@ -153,7 +165,6 @@ impl<S: Store> Reading<S> {
     fn repair(self: &Rc<Self>, place: usize, cell: Cell<Found>) {
         let Cell { stamp, content } = cell;
         self.plan.event_loop.core.metrics.read_repair();
-        self.state.borrow_mut().repairs[place] = stamp.version;
         let value = match content {
             Content::Value(Found::Inline(bytes)) => Some(bytes),
             Content::Tombstone => None,
@@ -165,7 +176,7 @@ impl<S: Store> Reading<S> {
         let plan = &self.plan;
         if plan.node(place) != plan.cluster.own {
             let request = Request::Write { key: plan.key.clone(), stamp, value, origin: Origin::Repair };
-            return self.send(&request, place, REPAIR_SLOTS + place);
+            return self.send(&request, place, self.repair_slot(place, stamp.version));
         }
         let cell = (&plan.key[..], stamp, value.as_deref());
         match replica::apply(&plan.event_loop, &*plan.store, cell, Origin::Repair) {
@@ -173,10 +184,10 @@ impl<S: Store> Reading<S> {
                 let reading = Rc::clone(self);
                 tokio::task::spawn_local(async move {
                     let applied = applied.await.map_err(Failure::Refused);
-                    reading.repaired(place, applied);
+                    reading.repaired(place, stamp.version, applied);
                 });
             }
-            Err(refusal) => self.repaired(place, Err(Failure::Refused(refusal))),
+            Err(refusal) => self.repaired(place, stamp.version, Err(Failure::Refused(refusal))),
         }
     }
 
@@ -196,7 +207,8 @@ impl<S: Store> Reading<S> {
             }
             Wish::Joined => {}
             Wish::UnderWay => {
-                reader.copied(place, Err(Failure::Refused(ladoga_cluster::Refusal::OverCapacity)));
+                let refusal = ladoga_cluster::Refusal::OverCapacity;
+                reader.copied(place, stamp.version, Err(Failure::Refused(refusal)));
             }
         }
     }
@@ -238,7 +250,9 @@ impl<S: Store> Waiter for Reading<S> {
                 self.step(|core, step| core.answered(place, Ok(answer), step));
             }
             // That something is newer yet does not make the repair void.
-            Ok(Answer::Done | Answer::Stale(_)) if slot >= REPAIR_SLOTS => self.repaired(place, Ok(())),
+            Ok(Answer::Done | Answer::Stale(_)) if slot >= REPAIR_SLOTS => {
+                self.repaired(place, self.repair_of(slot), Ok(()));
+            }
             Ok(Answer::Refused(refusal)) => self.failed(slot, Failure::Refused(refusal)),
             Ok(_) => self.failed(slot, Failure::Broken),
             Err(error) if error.is_of_the_connection() && slot < FETCH_SLOTS && self.may_ask_again(place) => {
@@ -255,9 +269,9 @@ impl<S: Store> Reader for Reading<S> {
         !self.state.borrow().core.is_decided()
     }
 
-    fn copied(self: Rc<Self>, place: usize, outcome: Result<(), Failure>) {
+    fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<(), Failure>) {
         self.wishes.ends(outcome);
-        self.repaired(place, outcome);
+        self.repaired(place, version, outcome);
     }
 }
 

@@ -11,7 +11,7 @@ use super::trouble::too_few;
 use super::write::{Outcome, Payload, Writing};
 use crate::http::Refusal;
 use crate::peers::wire::{Answer, Request};
-use crate::peers::{RemoteStream, replica};
+use crate::peers::{PeerError, RemoteStream, replica};
 use crate::store::{Cell, CellValue, Later, LocalStore, Store, StoreError, Upload};
 
 /// A large value on its way to one replica.
@@ -76,10 +76,12 @@ impl<S: Store> Target<S> {
             }
             Target::Remote(mut upload) => {
                 let key = plan.key.clone();
-                let asked = upload.ask(|stream| Request::Finish { stream, stamp, key, origin });
-                // Whatever it answers, it has closed it.
-                upload.is_over();
-                match asked.await {
+                let answer = upload.ask(|stream| Request::Finish { stream, stamp, key, origin }).await;
+                // Whatever it answers, it has closed it; but not what it was not told for lack of room.
+                if !matches!(answer, Err(PeerError::Full { .. })) {
+                    upload.is_over();
+                }
+                match answer {
                     Ok(Answer::Done) => Ok(None),
                     Ok(Answer::Stale(newer)) => Ok(Some(newer)),
                     answer => Err(unexpected(answer)),

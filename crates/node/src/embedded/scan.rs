@@ -15,6 +15,8 @@ const CHANGES_MAX: usize = 1_024;
 /// After how long a scan that did not work out is tried again; twice as long after each, up to the second.
 const RETRY_MS_MIN: u64 = 1_000;
 const RETRY_MS_MAX: u64 = 60_000;
+/// The same where a block is damaged.
+const RETRY_DAMAGED_MS_MAX: u64 = 3_600_000;
 
 /// A thread that tells an observer of every cell that is there, whenever that is wished for.
 #[derive(Default)]
@@ -108,7 +110,9 @@ fn scan_whenever_wanted(wish: &Wish, queue: &CommitShared, observer: &dyn CellOb
                 // Or else the next one would have less memory.
                 drop(snapshot);
                 wish.pause(retry_ms);
-                retry_ms = (retry_ms * 2).min(RETRY_MS_MAX);
+                // A damaged block stays one until somebody does something about it.
+                let is_damaged = matches!(error, Error::Corruption { .. });
+                retry_ms = (retry_ms * 2).min(if is_damaged { RETRY_DAMAGED_MS_MAX } else { RETRY_MS_MAX });
             }
         }
     }

@@ -148,7 +148,11 @@ impl Inner {
         if has_room && (!is_due || self.has_too_many_sealed()) {
             return Ok(());
         }
-        self.rotate(writer)
+        match self.rotate(writer) {
+            // What is due and not necessary needs room on the disk, which the write itself does not.
+            Err(error) if has_room && error.is_disk_full() => Ok(()),
+            rotated => rotated,
+        }
     }
 
     /// Whether the memtable stands for so much outside of it (blob files that it replaces, records that its tombstones

@@ -125,7 +125,9 @@ impl TableBuilder {
     fn finish_block(&mut self) -> Result<(), Error> {
         let offset = self.offset();
         let raw = self.block.finish();
-        let stored = encode_stored(&mut self.pending, self.meta.number, offset, raw, self.compression);
+        let packed_max = self.lengths.packed_max(raw.len());
+        let (number, compression) = (self.meta.number, self.compression);
+        let stored = encode_stored(&mut self.pending, number, offset, raw, compression, packed_max);
         self.lengths.learn(raw.len(), stored.payload_bytes);
         self.block.clear();
         self.index.add(&self.block_separator, offset);
@@ -143,7 +145,7 @@ impl TableBuilder {
 
     fn append(&mut self, raw: &[u8]) -> BlockHandle {
         let offset = self.offset();
-        encode_stored(&mut self.pending, self.meta.number, offset, raw, Compression::None).handle
+        encode_stored(&mut self.pending, self.meta.number, offset, raw, Compression::None, 0).handle
     }
 
     /// Completes the file and makes it durable; its name is durable once the directory is synced.

@@ -36,8 +36,8 @@ pub(crate) use stored::{BlockHandle, decode_stored, with_checksum};
 pub(crate) use filter::Filter;
 pub(crate) use index::Index;
 
-/// What a data block aims at, as it stands in the file and unpacked: a page of the system's, so that reading a block
-/// takes one page from the disk.
+/// What a data block aims at as it stands in the file, or a part of which a page has a whole number: a page of the
+/// system's, so that reading a block takes one page from the disk. Unpacked, it may be half as long again.
 const BLOCK_BYTES: usize = 4096;
 
 /// A length in a file above this is no length.

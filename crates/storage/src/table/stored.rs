@@ -46,21 +46,22 @@ pub(super) struct Stored {
 
 /// Appends a block as it stands in the file at `offset`, up to the end of its page where little is missing.
 ///
-/// What compression does not make a quarter smaller stays plain: to unpack it would cost each read more than it saves.
+/// What is longer than `packed_max` when it is compressed stays plain.
 pub(super) fn encode_stored(
     out: &mut Vec<u8>,
     table: u64,
     offset: u64,
     raw: &[u8],
     compression: Compression,
+    packed_max: usize,
 ) -> Stored {
     assert!(raw.len() <= BLOCK_BYTES_MAX, "callers bound a block");
     let start = out.len();
     let tag = match compression {
         Compression::None => PLAIN,
-        Compression::Lz4 => append_if_smaller(out, raw, LZ4, &lz4_flex::block::compress(raw)),
+        Compression::Lz4 => append_if_short(out, LZ4, &lz4_flex::block::compress(raw), packed_max),
         Compression::Zstd => match zstd::bulk::compress(raw, ZSTD_LEVEL) {
-            Ok(packed) => append_if_smaller(out, raw, ZSTD, &packed),
+            Ok(packed) => append_if_short(out, ZSTD, &packed, packed_max),
             Err(_) => PLAIN,
         },
     };
@@ -88,8 +89,8 @@ pub(crate) fn with_checksum(table: u64, offset: u64, covered: &[u8]) -> Vec<u8> 
     [covered, &crc.to_le_bytes()].concat()
 }
 
-fn append_if_smaller(out: &mut Vec<u8>, raw: &[u8], tag: u8, packed: &[u8]) -> u8 {
-    if packed.len() + raw.len() / 4 > raw.len() {
+fn append_if_short(out: &mut Vec<u8>, tag: u8, packed: &[u8], packed_max: usize) -> u8 {
+    if packed.len() > packed_max {
         return PLAIN;
     }
     out.extend_from_slice(packed);
@@ -161,7 +162,7 @@ mod tests {
         let cases = compressions.into_iter().flat_map(|compression| [(compression, 40), (compression, 3900)]);
         for (compression, offset) in cases {
             let mut stored = Vec::new();
-            let block = encode_stored(&mut stored, 3, offset, &raw, compression);
+            let block = encode_stored(&mut stored, 3, offset, &raw, compression, raw.len());
             assert_eq!(block.handle, BlockHandle { offset, size: stored.len() as u32 });
             assert_eq!(compression == Compression::None, block.payload_bytes == raw.len());
             let path = Path::new("t");
@@ -173,6 +174,15 @@ mod tests {
                 flipped[bit / 8] ^= 1 << (bit % 8);
                 assert!(decode_stored(path, 3, offset, flipped).is_err(), "bit {bit}");
             }
+        }
+    }
+
+    #[test]
+    fn more_padding_than_there_are_bytes_is_found() {
+        for before in [&[][..], &[0], &[1, 0], &[0, 9, 0]] {
+            let covered = [before, &[PLAIN | PADDED, 0, 0, 0, 0]].concat();
+            let result = decode_stored(Path::new("t"), 3, 0, with_checksum(3, 0, &covered));
+            assert!(matches!(result, Err(Error::Corruption { what: "block padding", .. })), "{before:?}");
         }
     }
 }

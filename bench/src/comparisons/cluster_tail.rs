@@ -13,7 +13,7 @@ use crate::openloop::{Pace, Plan, Report, run};
 use crate::process::cpu_of;
 use crate::references::cluster::{Cluster, NODES};
 use crate::report::{Contest, Figure};
-use crate::stop::Outcome;
+use crate::stop::{Outcome, Stop};
 
 const SECONDS: u64 = 10;
 const ROUNDS: usize = 5;
@@ -82,19 +82,26 @@ impl Trouble {
 }
 
 pub(crate) fn p15(context: &Context) -> Outcome {
+    let mut is_any_wanted = false;
     for asked in [PUT_QUORUM, GET_QUORUM, PUT_ONE, GET_ONE] {
         if context.wants(&format!("{}-well", asked.part)) {
+            is_any_wanted = true;
             compare_with_one(context, asked)?;
         }
     }
     for trouble in [Trouble::Frozen, Trouble::Handoff, Trouble::LostDisk] {
         for asked in [PUT_QUORUM, GET_QUORUM] {
             if context.wants(&format!("{}-{}", asked.part, trouble.part())) {
+                is_any_wanted = true;
                 compare_with_trouble(context, asked, trouble)?;
             }
         }
     }
-    Ok(())
+    if is_any_wanted {
+        Ok(())
+    } else {
+        Err(Stop::Failed("--only: no part of p15 has that in its name".to_owned()))
+    }
 }
 
 fn contest(asked: Asked, what: &str) -> Contest {

@@ -226,12 +226,6 @@ impl Inner {
     pub(super) fn flush_step(&self) -> Result<bool, Error> {
         let is_poisoned = self.health.state() == WriteState::Poisoned;
         let flushed = if is_poisoned { Ok(false) } else { self.flush_one() };
-        // Before writers go on: the next memtable may be in the memory of this one. And with each flush, because under a
-        // full load one follows the other, and nobody else lets go of what they leave.
-        self.collect_retired();
-        if is_poisoned {
-            return Ok(false);
-        }
         match &flushed {
             Ok(true) => self.background.wake(),
             Ok(false) => {}
@@ -240,6 +234,11 @@ impl Inner {
         // A writer is either before its look at the view, or waits already.
         drop(self.writer.lock());
         self.background.progress.notify_all();
+        // With each flush: under a full load one follows the other, and nobody else lets go of what they leave.
+        self.collect_retired();
+        if is_poisoned {
+            return Ok(false);
+        }
         if flushed? {
             return Ok(true);
         }

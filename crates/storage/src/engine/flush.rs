@@ -25,7 +25,7 @@ impl Inner {
         self.shared.counters.flushes.add(1);
         self.shared.counters.flush_bytes.add(bytes);
         self.retire_segment(memtable.wal_number());
-        self.retired.lock().memtable(memtable);
+        self.let_go(memtable);
         Ok(true)
     }
 

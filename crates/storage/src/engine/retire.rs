@@ -75,6 +75,15 @@ impl Inner {
         self.shared.blobs.remove_dead();
     }
 
+    /// What was flushed: before writers go on that waited for it, because the next memtable may be in its memory.
+    pub(super) fn let_go(&self, memtable: Arc<Memtable>) {
+        if Arc::strong_count(&memtable) == 1 {
+            self.keep_or_free(memtable);
+        } else {
+            self.retired.lock().memtable(memtable);
+        }
+    }
+
     /// Keeps the memory of a memtable for the next one, where that stays inside of what memtables may take: a writer
     /// takes the spare one before it has one more.
     fn keep_or_free(&self, memtable: Arc<Memtable>) {

@@ -224,8 +224,11 @@ fn sync_loop(inner: &Inner) {
 impl Inner {
     /// One step for the thread that flushes: a memtable, or the segment for the next.
     pub(super) fn flush_step(&self) -> Result<bool, Error> {
-        let is_poisoned = self.health.state() == WriteState::Poisoned;
-        let flushed = if is_poisoned { Ok(false) } else { self.flush_one() };
+        if self.health.state() == WriteState::Poisoned {
+            self.collect_retired();
+            return Ok(false);
+        }
+        let flushed = self.flush_one();
         match &flushed {
             Ok(true) => self.background.wake(),
             Ok(false) => {}
@@ -236,9 +239,6 @@ impl Inner {
         self.background.progress.notify_all();
         // With each flush: under a full load one follows the other, and nobody else lets go of what they leave.
         self.collect_retired();
-        if is_poisoned {
-            return Ok(false);
-        }
         if flushed? {
             return Ok(true);
         }

@@ -96,26 +96,30 @@ impl Wish {
 }
 
 fn scan_whenever_wanted(wish: &Wish, queue: &CommitShared, observer: &dyn CellObserver) {
-    let mut retry_ms = RETRY_MS_MIN;
+    let mut pause_ms = RETRY_MS_MIN;
     while wish.is_granted() {
         let Some(snapshot) = queue.begin_anew() else { return };
         match scan(&snapshot, observer, wish) {
             Ok(()) => {
                 observer.is_whole();
-                retry_ms = RETRY_MS_MIN;
+                pause_ms = RETRY_MS_MIN;
             }
             Err(Error::Closed) => return,
             Err(error) => {
-                tracing::warn!("there is no anti-entropy yet, the next attempt is in {retry_ms} ms: {error}");
+                tracing::warn!("there is no anti-entropy yet, the next attempt is in {pause_ms} ms: {error}");
                 // Or else the next one would have less memory.
                 drop(snapshot);
-                wish.pause(retry_ms);
-                // A damaged block stays one until somebody does something about it.
-                let is_damaged = matches!(error, Error::Corruption { .. });
-                retry_ms = (retry_ms * 2).min(if is_damaged { RETRY_DAMAGED_MS_MAX } else { RETRY_MS_MAX });
+                wish.pause(pause_ms);
+                pause_ms = next_pause_ms(pause_ms, &error);
             }
         }
     }
+}
+
+/// The pause before the attempt after the next. A damaged block stays one until somebody does something about it.
+fn next_pause_ms(pause_ms: u64, error: &Error) -> u64 {
+    let is_damaged = error.is_corruption();
+    (pause_ms * 2).min(if is_damaged { RETRY_DAMAGED_MS_MAX } else { RETRY_MS_MAX })
 }
 
 fn scan(snapshot: &Snapshot, observer: &dyn CellObserver, wish: &Wish) -> Result<(), Error> {

@@ -172,3 +172,21 @@ fn a_write_over_a_damaged_cell_is_taken() {
     assert_eq!(found.map(|cell| cell.stamp), Some(stamp(100)));
     store.close().expect("a store that closes");
 }
+
+/// It was read again each minute, with the whole store before it.
+#[test]
+fn a_damaged_block_is_tried_once_an_hour_in_the_end_and_what_passes_each_minute() {
+    let too_old = Error::SnapshotTooOld { pinned_bytes: 1 };
+    let damaged = Error::Corruption {
+        path: "table".into(),
+        offset: 0,
+        what: "block",
+        expected: "one checksum".to_owned(),
+        found: "another".to_owned(),
+    };
+    let after = |pause_ms, error| (0..20).fold(pause_ms, |pause_ms, _| next_pause_ms(pause_ms, error));
+    assert_eq!(next_pause_ms(RETRY_MS_MIN, &damaged), 2 * RETRY_MS_MIN);
+    assert_eq!(after(RETRY_MS_MIN, &too_old), RETRY_MS_MAX);
+    assert_eq!(after(RETRY_MS_MIN, &damaged), RETRY_DAMAGED_MS_MAX);
+    assert_eq!(after(RETRY_DAMAGED_MS_MAX, &too_old), RETRY_MS_MAX, "the block is whole again");
+}

@@ -8,10 +8,15 @@
 //! - `bounds`: how many there may be at a time
 //! - `streams`: answers that are larger than memory
 //! - `simulated`: the engine on a disk that fills up or fails
+//! - `cluster`: a node whose peers the test is; `peer`: one of those
+//! - `coordinator`: what becomes of answers that come late, or not at all
 
 mod bounds;
 mod client;
+mod cluster;
+mod coordinator;
 mod patience;
+mod peer;
 mod refusals;
 mod scripted;
 mod simulated;

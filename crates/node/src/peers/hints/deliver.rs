@@ -1,9 +1,8 @@
-use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ladoga_cluster::{Content, Origin, Refusal};
+use ladoga_cluster::{Cell, Content, Origin, Refusal};
 
 use super::keeper::{Delivery, HintKeeper};
 use crate::coordinate;
@@ -28,13 +27,8 @@ pub(crate) async fn deliver<S: Store>(event_loop: Rc<EventLoop<S>>) {
     };
     let Some(mut deliveries) = hints.take_deliveries() else { return };
     let delivering = Rc::clone(&event_loop);
-    let is_behind = Rc::new(Cell::new(false));
-    let behind = Rc::clone(&is_behind);
     tokio::task::spawn_local(async move {
-        loop {
-            behind.set(!deliveries.is_empty());
-            let Some(delivery) = deliveries.recv().await else { return };
-            behind.set(true);
+        while let Some(delivery) = deliveries.recv().await {
             let bytes = match &delivery.record.cell.content {
                 Content::Value(PeerValue::Inline(value)) => value.len() as u64,
                 // Sent in pieces, or nothing at all.
@@ -48,10 +42,6 @@ pub(crate) async fn deliver<S: Store>(event_loop: Rc<EventLoop<S>>) {
     });
     loop {
         ticks.tick().await;
-        // Or else the hints of a peer that is down would be read again, and wait in memory beside themselves.
-        if is_behind.get() {
-            continue;
-        }
         for peer in cluster.peers.iter().filter(|peer| peer.hints_waiting.load(Ordering::Relaxed) > 0) {
             hints.try_peer(peer.id);
         }
@@ -59,10 +49,11 @@ pub(crate) async fn deliver<S: Store>(event_loop: Rc<EventLoop<S>>) {
 }
 
 async fn deliver_one<S: Store>(event_loop: Rc<EventLoop<S>>, delivery: Delivery) {
-    let Delivery { peer, number, record } = delivery;
+    let Delivery { peer, number, record, waits } = delivery;
+    drop(waits);
     let Some(peers) = event_loop.peers() else { return };
     let Some(hints) = peers.cluster.hints.get() else { return };
-    let Record { key, cell: ladoga_cluster::Cell { stamp, content } } = record;
+    let Record { key, cell: Cell { stamp, content } } = record;
     let value = match content {
         Content::Value(PeerValue::Inline(value)) => Some(value),
         Content::Value(PeerValue::Large(_)) | Content::Digest => {

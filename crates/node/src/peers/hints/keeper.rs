@@ -31,7 +31,12 @@ pub(crate) struct Delivery {
     pub(crate) peer: NodeId,
     pub(crate) number: u64,
     pub(crate) record: Record,
+    /// Dropped once it is sent.
+    pub(super) waits: Waits,
 }
+
+/// That a hint waits to be sent: as many hints of a peer do as there are of these, and one more.
+pub(super) type Waits = Arc<()>;
 
 enum Command {
     Keep {
@@ -113,7 +118,8 @@ impl HintKeeper {
         }
     }
 
-    /// Tries to deliver to a peer.
+    /// Tries to deliver to a peer, unless hints still wait to be sent to it: to read them again would have them wait in
+    /// memory beside themselves.
     pub(crate) fn try_peer(&self, peer: NodeId) {
         self.tell(Command::Up(peer));
     }
@@ -165,6 +171,7 @@ struct Peer {
     view: Arc<PeerView>,
     queue: HintQueue,
     log: HintLog,
+    waits: Waits,
     /// Whether the last hint could not be written.
     is_in_trouble: bool,
 }
@@ -179,7 +186,7 @@ impl Peer {
             let timestamp = timestamp_of(&mut record);
             queue.recovered(Hint { number, bytes, timestamp, kept_at_ms });
         })?;
-        Ok(Peer { view: Arc::clone(view), queue, log, is_in_trouble: false })
+        Ok(Peer { view: Arc::clone(view), queue, log, waits: Waits::default(), is_in_trouble: false })
     }
 
     /// Writes a hint, not durably yet. Answers whether it worked out; said when that changes, not for each hint.
@@ -194,6 +201,11 @@ impl Peer {
             _ => {}
         }
         !self.is_in_trouble
+    }
+
+    /// Whether hints were read that wait to be sent.
+    fn has_unsent(&self) -> bool {
+        Arc::strong_count(&self.waits) > 1
     }
 
     fn note(&self) {
@@ -263,6 +275,7 @@ impl Worker {
                     of_peer.view.hints_dropped.fetch_add(1, Ordering::Relaxed);
                 }
             }
+            Command::Up(peer) if self.peers[peer.index()].has_unsent() => {}
             Command::Up(peer) => self.step(peer, |queue, step| queue.peer_is_up(step)),
             Command::Settled | Command::Close => {}
         }
@@ -302,13 +315,17 @@ impl Worker {
 
     /// Lets a queue take a step, and does what it says.
     fn step(&mut self, peer: NodeId, act: impl FnOnce(&mut HintQueue, &mut dyn FnMut(HintStep))) {
-        let Peer { queue, log, view, .. } = &mut self.peers[peer.index()];
+        let Peer { queue, log, view, waits, .. } = &mut self.peers[peer.index()];
         let mut steps = VecDeque::new();
         act(queue, &mut |step| steps.push_back(step));
         while let Some(step) = steps.pop_front() {
             match step {
                 HintStep::Deliver(number) => match read(log, number) {
-                    Some(record) => drop(self.deliver.send(Delivery { peer, number, record })),
+                    Some(record) => {
+                        let delivery = Delivery { peer, number, record, waits: Arc::clone(waits) };
+                        // Where nobody delivers any more, the node is about to stop.
+                        let _ = self.deliver.send(delivery);
+                    }
                     None => {
                         // Left to anti-entropy.
                         view.hints_dropped.fetch_add(1, Ordering::Relaxed);

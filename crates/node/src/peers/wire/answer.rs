@@ -97,7 +97,7 @@ impl Answer {
     }
 
     /// Understands a frame.
-    pub(crate) fn of(frame: &Frame) -> Result<Answer, FrameError> {
+    pub fn of(frame: &Frame) -> Result<Answer, FrameError> {
         let mut reader = Reader::new(frame);
         let answer = match frame.kind {
             1 => Answer::Hello(Hello::take(&mut reader)?),

@@ -23,13 +23,13 @@ const _: () = assert!(FRAME_BYTES_MAX as u64 > INLINE_BYTES_MAX + ladoga_model::
 
 /// A frame whose length and checksum were right; nothing else is known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Frame {
+pub struct Frame {
     /// The number of the request.
-    pub(crate) request: u32,
+    pub request: u32,
     /// What the body is.
-    pub(crate) kind: u8,
+    pub kind: u8,
     /// Not checked yet.
-    pub(crate) body: Bytes,
+    pub body: Bytes,
 }
 
 /// Why bytes are no frame: the connection cannot go on.
@@ -62,7 +62,7 @@ pub enum FrameError {
 }
 
 /// Takes the first frame off `input`, once it is there as a whole.
-pub(crate) fn take_frame(input: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
+pub fn take_frame(input: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
     let Some(prefix) = input.first_chunk::<PREFIX_BYTES>() else { return Ok(None) };
     let [l0, l1, l2, l3, c0, c1, c2, c3] = *prefix;
     let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;

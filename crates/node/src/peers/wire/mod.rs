@@ -18,13 +18,11 @@ mod request;
 mod tests;
 
 pub use answer::Answer;
-pub use frame::{FRAME_BYTES_MAX, FrameError, PROTOCOL_VERSION};
+pub use frame::{FRAME_BYTES_MAX, Frame, FrameError, PROTOCOL_VERSION, take_frame};
 pub use hello::Hello;
 pub use ladoga_cluster::Origin;
 pub use message::PeerValue;
 pub use request::Request;
-
-pub(crate) use frame::{Frame, take_frame};
 
 pub(crate) use record::{Record, put_record, take_record};
 

@@ -152,7 +152,7 @@ impl Request {
     }
 
     /// Understands a frame.
-    pub(crate) fn of(frame: &Frame) -> Result<Request, FrameError> {
+    pub fn of(frame: &Frame) -> Result<Request, FrameError> {
         let mut reader = Reader::new(frame);
         let request = match frame.kind {
             1 => Request::Hello(Hello::take(&mut reader)?),

@@ -1,0 +1,112 @@
+use bytes::Bytes;
+use ladoga_cluster::{Cell, Content, ReadAnswer, Refusal};
+use ladoga_model::{Stamp, Version};
+use ladoga_node::peers::PeerLimits;
+use ladoga_node::peers::wire::{Answer, Origin, PeerValue, Request};
+
+use crate::cluster::with_engine;
+
+fn version(timestamp: u64) -> Version {
+    Version { timestamp, node: 0 }
+}
+
+fn found(value: Option<(&'static str, u64)>) -> Answer {
+    let cell = value.map(|(value, timestamp)| Cell {
+        stamp: Stamp::new(version(timestamp)),
+        content: Content::Value(PeerValue::Inline(Bytes::from_static(value.as_bytes()))),
+    });
+    Answer::Read(ReadAnswer { cell, is_whole: true })
+}
+
+fn read(request: &Request) -> Option<()> {
+    matches!(request, Request::Read { .. }).then_some(())
+}
+
+fn repair_with(timestamp: u64) -> impl Fn(&Request) -> Option<()> {
+    move |request| {
+        let is_it = matches!(request, Request::Write { stamp, origin: Origin::Repair, .. }
+            if stamp.version == version(timestamp));
+        is_it.then_some(())
+    }
+}
+
+/// The answer to the repair of the older version counted for the newer one: the read was decided, and the value there was
+/// on one node of three.
+#[test]
+fn a_replica_that_took_an_older_version_has_not_taken_the_newest() {
+    let cluster = with_engine(3, PeerLimits::default());
+    let key = cluster.foreign_key();
+    let mut client = cluster.connect();
+    client.send(format!("GET /v0/entity?id={key}&replicas=2/3 HTTP/1.1\r\n\r\n"));
+    let [older, lacks, newest] = &cluster.peers[..] else { panic!("three peers") };
+    let (number, ()) = older.asked(read);
+    older.answer(number, &found(Some(("older", 1))));
+    let (number, ()) = lacks.asked(read);
+    lacks.answer(number, &found(None));
+    let (older_repair, ()) = lacks.asked(repair_with(1));
+    let (number, ()) = newest.asked(read);
+    newest.answer(number, &found(Some(("newest", 2))));
+    let (newest_repair, ()) = lacks.asked(repair_with(2));
+    lacks.answer(older_repair, &Answer::Done);
+    lacks.answer(newest_repair, &Answer::Refused(Refusal::NoRoom));
+    let (number, ()) = older.asked(repair_with(2));
+    older.answer(number, &Answer::Refused(Refusal::NoRoom));
+    let answer = client.answer();
+    assert_eq!(answer.status, 504, "one node of three has it: {}", answer.text());
+}
+
+/// The place on the peer stayed taken for as long as the connection lasted.
+#[test]
+fn a_large_value_whose_end_finds_the_queue_full_is_given_up_on_the_peer() {
+    const STREAM: u32 = 7;
+    const BYTES: usize = 300 << 10;
+    const QUEUE: usize = 8;
+    let limits = PeerLimits { peer_requests_max: QUEUE, ..PeerLimits::default() };
+    let cluster = with_engine(1, limits);
+    let peer = &cluster.peers[0];
+    let mut client = cluster.connect();
+    let head = format!("PUT /v0/entity?id=large&replicas=1/2 HTTP/1.1\r\ncontent-length: {BYTES}\r\n\r\n");
+    client.send([head.as_bytes(), &[b'v'; BYTES]].concat());
+    let (number, ()) = peer.asked(|request| matches!(request, Request::Upload).then_some(()));
+    peer.answer(number, &Answer::Opened(STREAM));
+    let mut bytes = 0;
+    let last_push = loop {
+        let (number, length) = peer.asked(|request| match request {
+            Request::Push { stream: STREAM, bytes } => Some(bytes.len()),
+            _ => None,
+        });
+        bytes += length;
+        if bytes == BYTES {
+            break number;
+        }
+        peer.answer(number, &Answer::Done);
+    };
+    // Reads that this node answers by itself, and that wait for the peer all the same.
+    peer.is_mute(true);
+    let mut reader = cluster.connect();
+    for _ in 0..8 * QUEUE {
+        assert_eq!(reader.get("/v0/entity?id=none&replicas=1/2").status, 404);
+    }
+    // One more takes its place: the coordinator looks for a newer version.
+    peer.answer(last_push, &Answer::Done);
+    assert_eq!(client.answer().status, 201);
+    // All that the peer was asked until then, answered now, and one more.
+    peer.is_mute(false);
+    let is_close = |request: &Request| matches!(request, Request::Close { stream: STREAM });
+    let mut is_closed = false;
+    let key_of = |request: &Request| match request {
+        Request::Read { key, .. } => Some(key.clone()),
+        _ => None,
+    };
+    loop {
+        for (number, request) in peer.all_until(|request| is_close(request) || key_of(request).is_some()) {
+            is_closed |= is_close(&request);
+            if key_of(&request).is_some_and(|key| key == "after") {
+                assert!(is_closed, "the place on the peer is taken");
+                return;
+            }
+            peer.answer(number, &found(None));
+        }
+        assert_eq!(reader.get("/v0/entity?id=after&replicas=1/2").status, 404);
+    }
+}

@@ -1,0 +1,221 @@
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use ladoga_cluster::{Acquaintance, NodeId, NodeList, Refusal, Statement};
+use ladoga_node::peers::wire::{Answer, Frame, Hello, PROTOCOL_VERSION, Request, take_frame};
+
+/// Longer than anything takes that does not hang.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// When a test that hangs is given up.
+pub(crate) struct Deadline(Instant);
+
+impl Deadline {
+    #[expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
+    pub(crate) fn begins() -> Deadline {
+        Deadline(Instant::now())
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.elapsed() > DEADLINE
+    }
+}
+
+/// A node that the test is: the node under test connects to it, and it answers as it is told.
+///
+/// By itself, it greets, says how far it is, and has nothing to be compared.
+pub(crate) struct Peer {
+    pub(crate) id: NodeId,
+    asked: Receiver<(u32, Request)>,
+    said: Arc<Said>,
+}
+
+/// What the test and the thread that reads share.
+#[derive(Default)]
+struct Said {
+    output: Mutex<Option<TcpStream>>,
+    /// Whether it answers nothing by itself any more.
+    is_mute: AtomicBool,
+}
+
+impl Said {
+    fn answer(&self, number: u32, answer: &Answer) {
+        let mut out = BytesMut::new();
+        answer.put(&mut out, number);
+        let output = self.output.lock().expect("no panic");
+        output.as_ref().expect("a connection").write_all(&out).expect("a node that reads");
+    }
+}
+
+impl Peer {
+    pub(crate) fn start(listener: TcpListener, id: NodeId, other: NodeId, list: &NodeList) -> Peer {
+        let (send, asked) = channel();
+        let said = Arc::<Said>::default();
+        let (saying, list) = (Arc::clone(&said), list.clone());
+        thread::spawn(move || {
+            let (socket, _) = listener.accept().expect("a node that connects");
+            let mut socket = Frames::new(socket);
+            socket.head();
+            let mut output = socket.stream.try_clone().expect("a socket");
+            output.write_all(b"HTTP/1.1 101 Switching Protocols\r\n\r\n").expect("a node that reads");
+            *saying.output.lock().expect("no panic") = Some(output);
+            listen(&mut socket, &saying, &send, (id, other, list));
+        });
+        Peer { id, asked, said }
+    }
+
+    /// The next request that is waited for; those before it are not answered.
+    pub(crate) fn asked<T>(&self, mut is_it: impl FnMut(&Request) -> Option<T>) -> (u32, T) {
+        loop {
+            let (number, request) = self.asked.recv_timeout(DEADLINE).expect("a request");
+            if let Some(found) = is_it(&request) {
+                return (number, found);
+            }
+        }
+    }
+
+    /// All requests up to one that is waited for.
+    pub(crate) fn all_until(&self, is_it: impl Fn(&Request) -> bool) -> Vec<(u32, Request)> {
+        let mut all = Vec::new();
+        loop {
+            all.push(self.asked.recv_timeout(DEADLINE).expect("a request"));
+            if is_it(&all[all.len() - 1].1) {
+                return all;
+            }
+        }
+    }
+
+    pub(crate) fn answer(&self, number: u32, answer: &Answer) {
+        self.said.answer(number, answer);
+    }
+
+    /// Whether it answers nothing but what it is told to.
+    pub(crate) fn is_mute(&self, is_mute: bool) {
+        self.said.is_mute.store(is_mute, Ordering::SeqCst);
+    }
+}
+
+fn listen(
+    socket: &mut Frames,
+    said: &Said,
+    send: &Sender<(u32, Request)>,
+    (id, other, list): (NodeId, NodeId, NodeList),
+) {
+    let mut known = 0;
+    while let Some(frame) = socket.next() {
+        let request = Request::of(&frame).expect("a request");
+        if let Request::Hello(Hello { statement, .. }) | Request::Statement(statement) = &request {
+            known = statement.incarnation;
+        }
+        let statement = || {
+            let mut met = vec![Acquaintance::default(); list.len()];
+            met[other.index()] = Acquaintance { incarnation: known, is_replacement: false };
+            Statement { incarnation: 1 + u64::from(id.0), is_whole: true, met, ..Statement::default() }
+        };
+        let answer = match request {
+            Request::Hello(_) => Answer::Hello(hello(id, &list, statement())),
+            _ if said.is_mute.load(Ordering::SeqCst) => {
+                // Where the test is over, nobody listens.
+                let _ = send.send((frame.request, request));
+                continue;
+            }
+            Request::Statement(_) => Answer::Statement(statement()),
+            Request::Groups(_) | Request::Leaves { .. } | Request::List { .. } => {
+                Answer::Refused(Refusal::Rebuilding)
+            }
+            request => {
+                let _ = send.send((frame.request, request));
+                continue;
+            }
+        };
+        said.answer(frame.request, &answer);
+    }
+}
+
+fn hello(id: NodeId, list: &NodeList, statement: Statement) -> Hello {
+    Hello { version: PROTOCOL_VERSION, node: id.0, wall_ms: 0, statement, nodes: list.clone() }
+}
+
+/// A connection that the test makes to the node, as a peer does.
+pub(crate) struct Caller(Frames);
+
+impl Caller {
+    pub(crate) fn greet(socket: TcpStream, id: NodeId, list: &NodeList) -> Caller {
+        socket.set_read_timeout(Some(DEADLINE)).expect("a socket");
+        let mut caller = Caller(Frames::new(socket));
+        let upgrade = b"GET /v0/peer HTTP/1.1\r\nconnection: upgrade\r\nupgrade: ladoga-peer/1\r\n\r\n";
+        caller.0.stream.write_all(upgrade).expect("a node that reads");
+        caller.0.head();
+        caller.ask(&[(u32::MAX, Request::Hello(hello(id, list, Statement::default())))]);
+        let (_, answer) = caller.answer();
+        assert!(matches!(answer, Answer::Hello(_)), "{answer:?}");
+        caller
+    }
+
+    /// Sends requests, with one write.
+    pub(crate) fn ask(&mut self, requests: &[(u32, Request)]) {
+        let mut out = BytesMut::new();
+        requests.iter().for_each(|(number, request)| request.put(&mut out, *number));
+        self.0.stream.write_all(&out).expect("a node that reads");
+    }
+
+    /// The next answer, and to which request.
+    pub(crate) fn answer(&mut self) -> (u32, Answer) {
+        loop {
+            let frame = self.0.next().expect("an answer");
+            match Answer::of(&frame).expect("an answer") {
+                Answer::Alive => {}
+                answer => return (frame.request, answer),
+            }
+        }
+    }
+}
+
+/// What comes over a connection, frame by frame.
+struct Frames {
+    stream: TcpStream,
+    input: BytesMut,
+}
+
+impl Frames {
+    fn new(stream: TcpStream) -> Frames {
+        stream.set_nodelay(true).expect("a socket");
+        Frames { stream, input: BytesMut::new() }
+    }
+
+    /// Takes the head of a request, or of an answer, off the input.
+    fn head(&mut self) {
+        loop {
+            if let Some(end) = self.input.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+                drop(self.input.split_to(end + 4));
+                return;
+            }
+            assert!(self.read(), "a head was expected");
+        }
+    }
+
+    /// The next one; none where the node has closed the connection.
+    fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some(frame) = take_frame(&mut self.input).expect("a frame") {
+                return Some(frame);
+            }
+            if !self.read() {
+                return None;
+            }
+        }
+    }
+
+    fn read(&mut self) -> bool {
+        let mut bytes = [0; 64 << 10];
+        let count = self.stream.read(&mut bytes).unwrap_or(0);
+        self.input.extend_from_slice(&bytes[..count]);
+        count > 0
+    }
+}

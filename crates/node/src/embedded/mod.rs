@@ -121,13 +121,17 @@ impl Store for Embedded {
 
     fn failure(&self) -> Option<String> {
         match self.engine.write_state() {
-            WriteState::Open | WriteState::DiskFull => None,
+            WriteState::Open | WriteState::DiskFull => {
+                self.queue.shared().check().err().map(|error| error.to_string())
+            }
             WriteState::Poisoned => Some(poison_reason(&self.engine)),
         }
     }
 
     fn statistics(&self) -> Vec<Sample> {
-        let mut samples = statistics::of_engine(&self.engine.statistics(), self.engine.write_state());
+        let is_committing = self.queue.shared().check().is_ok();
+        let state = if is_committing { self.engine.write_state() } else { WriteState::Poisoned };
+        let mut samples = statistics::of_engine(&self.engine.statistics(), state);
         samples.extend(self.queue.statistics());
         samples.extend(self.pool.statistics());
         samples.extend(self.read_counters.statistics());
@@ -150,7 +154,9 @@ impl Store for Embedded {
     fn close(&self) -> Result<(), StoreError> {
         self.scan.stop();
         self.pool.close();
-        self.queue.close();
+        // After a panic in the middle of a write, what is in memory is not to get into tables: the log has what was
+        // acknowledged, as after a crash.
+        self.queue.close()?;
         self.engine.close().map_err(|error| StoreError::Failed { reason: error.to_string() })
     }
 }

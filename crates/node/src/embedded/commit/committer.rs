@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use ladoga_cluster::CellMark;
@@ -9,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::super::write_error;
 use super::lane::{Lane, Part, Receipt};
 use super::pace::{Load, Pace};
-use super::queue::Shared;
+use super::queue::{Shared, panicked};
 use crate::store::{CellChange, StoreError};
 
 /// The one thread that writes to the log: takes all that is queued, writes it as one group with one sync, says what
@@ -47,8 +48,16 @@ impl Committer {
         Committer { shared, engine, clock, lanes: Vec::new(), group: Group::default(), pace: Pace::new() }
     }
 
-    /// Commits until the queue is closed and empty.
+    /// Commits until the queue is closed and empty. After a panic, nobody knows what of a group is in the log and what in
+    /// memory: then it refuses whatever is queued.
     pub(super) fn run(mut self) {
+        if catch_unwind(AssertUnwindSafe(|| self.commit_until_closed())).is_err() {
+            self.shared.has_panicked();
+            self.refuse_until_closed();
+        }
+    }
+
+    fn commit_until_closed(&mut self) {
         loop {
             self.shared.begin_to_tell(&self.engine);
             self.collect();
@@ -59,6 +68,25 @@ impl Committer {
             } else {
                 self.wait();
             }
+        }
+    }
+
+    /// Begins with the group that it was at.
+    fn refuse_until_closed(&mut self) {
+        let refused = Err(panicked());
+        loop {
+            let Group { put_shares, delete_shares, .. } = std::mem::take(&mut self.group);
+            self.deliver(put_shares, &refused);
+            self.deliver(delete_shares, &refused);
+            self.shared.tell_nobody();
+            self.collect();
+            if !self.group.batches.is_empty() {
+                continue;
+            }
+            if self.shared.is_closed() {
+                return;
+            }
+            self.wait();
         }
     }
 
@@ -77,12 +105,12 @@ impl Committer {
     }
 
     fn commit(&mut self) {
-        let group = std::mem::take(&mut self.group);
         let started_ns = self.clock.monotonic_ns();
-        let outcome = self.write(&group.batches);
-        self.pace.observe(group.load.units, self.clock.monotonic_ns().saturating_sub(started_ns));
-        self.shared.committed(group.entries, self.pace.unit_ns());
-        let of_deletes = self.outcome_of_deletes(&outcome, &group.batches[group.puts..]);
+        let outcome = self.write(&self.group.batches);
+        self.pace.observe(self.group.load.units, self.clock.monotonic_ns().saturating_sub(started_ns));
+        self.shared.committed(self.group.entries, self.pace.unit_ns());
+        let of_deletes = self.outcome_of_deletes(&outcome, &self.group.batches[self.group.puts..]);
+        let group = std::mem::take(&mut self.group);
         self.deliver(group.put_shares, &outcome.map_err(|error| write_error(&error)));
         self.deliver(group.delete_shares, &of_deletes.map_err(|error| write_error(&error)));
     }
@@ -117,6 +145,13 @@ impl Committer {
             let has_all_lanes = self.lanes.len() == self.shared.lanes_count();
             has_all_lanes && self.lanes.iter().all(|lane| lane.is_empty()) && !self.shared.is_to_tell()
         });
+    }
+}
+
+impl Drop for Committer {
+    /// Whoever waits for it does so no longer.
+    fn drop(&mut self) {
+        self.shared.ends();
     }
 }
 
@@ -170,3 +205,7 @@ impl Group {
         Share { lane, waiters: part.waiters, load: part.load }
     }
 }
+
+#[cfg(test)]
+#[path = "committer_tests.rs"]
+mod tests;

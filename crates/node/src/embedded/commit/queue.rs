@@ -30,6 +30,7 @@ pub(in super::super) struct Shared {
     /// Whether the committer sleeps, or is about to.
     is_parked: AtomicBool,
     is_closed: AtomicBool,
+    has_panicked: AtomicBool,
     unit_ns: AtomicU64,
     queue_bytes_max: u64,
     refusals: Refusals,
@@ -94,6 +95,7 @@ impl CommitQueue {
             committer: RwLock::default(),
             is_parked: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
+            has_panicked: AtomicBool::new(false),
             unit_ns: AtomicU64::new(Pace::new().unit_ns()),
             queue_bytes_max: (memory_bytes / QUEUE_MEMORY_SHARE).min(QUEUE_BYTES_MAX),
             refusals: Refusals::default(),
@@ -126,16 +128,16 @@ impl CommitQueue {
         assert!(self.shared.observer.set(observer).is_ok(), "there is one observer");
     }
 
-    /// Commits what is queued, and ends the thread.
-    pub(in super::super) fn close(&self) {
+    /// Commits what is queued, and ends the thread. Answers whether all was well with it.
+    pub(in super::super) fn close(&self) -> Result<(), StoreError> {
         self.shared.is_closed.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread.lock().take() {
             thread.thread().unpark();
             if thread.join().is_err() {
-                tracing::error!("the committer panicked");
+                self.shared.has_panicked();
             }
         }
-        self.shared.to_tell.lock().take();
+        self.shared.check()
     }
 
     pub(in super::super) fn statistics(&self) -> Vec<Sample> {
@@ -171,13 +173,42 @@ impl CommitQueue {
 
 impl Drop for CommitQueue {
     fn drop(&mut self) {
-        self.close();
+        // A panic was told of when it happened.
+        let _ = self.close();
     }
 }
 
+/// What a panic of the committer is to whoever writes.
+pub(super) fn panicked() -> StoreError {
+    let reason = "the thread that writes the log panicked, so writes are refused until the node is restarted";
+    StoreError::Failed { reason: reason.to_owned() }
+}
+
 impl Shared {
+    /// Whether writes are committed.
+    pub(in super::super) fn check(&self) -> Result<(), StoreError> {
+        if self.has_panicked.load(Ordering::Relaxed) { Err(panicked()) } else { Ok(()) }
+    }
+
+    pub(super) fn has_panicked(&self) {
+        self.has_panicked.store(true, Ordering::Relaxed);
+        tracing::error!("the thread that writes the log panicked: writes are refused from now on");
+    }
+
+    /// The committer is no more.
+    pub(super) fn ends(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        self.tell_nobody();
+    }
+
+    /// Has who waits for a snapshot know that there will be none.
+    pub(super) fn tell_nobody(&self) {
+        self.to_tell.lock().take();
+    }
+
     /// Whether there is room for more.
     pub(in super::super) fn admit(&self) -> Result<(), StoreError> {
+        self.check()?;
         let admitted = admit(self.queued(), self.unit_ns.load(Ordering::Relaxed), self.queue_bytes_max);
         admitted.map_err(|bound| {
             self.refusals.add(bound);
@@ -204,13 +235,14 @@ impl Shared {
         self.observer.get().map(|observer| &**observer)
     }
 
-    /// Has the observer begin anew: answers the moment before which it is told of nothing. `None` where the queue is closed.
+    /// Has the observer begin anew: answers the moment before which it is told of nothing. `None` where nothing is
+    /// committed any more.
     pub(in super::super) fn begin_anew(&self) -> Option<Snapshot> {
         let (sender, receiver) = sync_channel(1);
         *self.to_tell.lock() = Some(sender);
         self.pushed();
         if self.is_closed() {
-            self.to_tell.lock().take();
+            self.tell_nobody();
         }
         receiver.recv().ok()
     }

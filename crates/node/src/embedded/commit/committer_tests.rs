@@ -1,0 +1,75 @@
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use ladoga_env::sim;
+use ladoga_model::{Stamp, Version};
+use ladoga_storage::{Durability, Options};
+use parking_lot::Mutex;
+use tokio::runtime::{Builder, LocalOptions};
+
+use super::*;
+use crate::embedded::Embedded;
+use crate::store::{Cell, CellKind, CellObserver, CellValue, LocalStore, Store};
+
+/// Longer than anything takes that does not hang.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// An observer that panics when it is told of a write.
+struct Panics {
+    whole: SyncSender<()>,
+    /// Where the first scan waits at its end.
+    goes_on: Mutex<Option<Receiver<()>>>,
+}
+
+impl CellObserver for Panics {
+    fn begins(&self) {}
+
+    fn replaced(&self, _: &[CellChange]) {
+        assert!(thread::current().name() != Some("committer"), "on purpose");
+    }
+
+    fn is_whole(&self) {
+        self.whole.send(()).expect("a test that waits");
+        if let Some(goes_on) = self.goes_on.lock().take() {
+            goes_on.recv().expect("a test that lets it go on");
+        }
+    }
+}
+
+/// What did not come to its end in time hangs.
+fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, when_done) = channel();
+    thread::spawn(move || done.send(work()));
+    when_done.recv_timeout(DEADLINE).expect("an end")
+}
+
+/// The write was never answered, and the thread that scans waited for a snapshot for ever, and the end of the node for it.
+#[test]
+fn after_a_panic_writes_are_refused_and_the_end_is_reached() {
+    let (env, _disk, _clock) = sim::env(1);
+    let options = Options::new(16 << 20, Durability::Never);
+    let store = Embedded::open_replica(env, Path::new("/data"), options).expect("a store that opens");
+    let store = Arc::new(store);
+    let ((whole, is_whole), (go_on, goes_on)) = (sync_channel(1), sync_channel(1));
+    store.observe(Arc::new(Panics { whole, goes_on: Mutex::new(Some(goes_on)) }));
+    is_whole.recv_timeout(DEADLINE).expect("a scan");
+    assert_eq!(store.failure(), None);
+    // The next scan begins when nobody commits any more.
+    store.tell_again();
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    runtime.expect("a runtime").block_on(async {
+        let local = store.attach();
+        for timestamp in 1..4 {
+            let stamp = Stamp::new(Version { timestamp, node: 0 });
+            let applied = local.apply([Cell { key: b"key", stamp, value: CellValue::Bytes(b"value") }]);
+            let applied = tokio::time::timeout(DEADLINE, applied).await.expect("an answer");
+            assert_eq!(applied, Err(panicked()));
+        }
+        assert_eq!(local.admit(CellKind::Delete, 0), Err(panicked()));
+    });
+    assert!(store.failure().is_some_and(|reason| reason.contains("panicked")));
+    go_on.send(()).expect("a scan that waits");
+    assert_eq!(in_time(move || store.close()), Err(panicked()));
+}

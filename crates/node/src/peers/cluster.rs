@@ -13,6 +13,7 @@ use super::exchange::ExchangeView;
 use super::hints::HintKeeper;
 use super::kept::Kept;
 use super::limits::{Membership, PeerLimits};
+use super::name::PeerName;
 use super::pace::Pace;
 use super::settled::Settled;
 use super::settler::Settler;
@@ -42,8 +43,7 @@ pub(crate) struct Cluster {
 pub(crate) struct PeerView {
     pub(crate) id: NodeId,
     pub(crate) url: String,
-    pub(crate) host: String,
-    pub(crate) port: u16,
+    pub(super) name: PeerName,
     /// Connections that are up, of all event loops.
     pub(crate) connections: AtomicU64,
     pub(crate) connects: AtomicU64,
@@ -71,8 +71,7 @@ impl Cluster {
             Arc::new(PeerView {
                 id,
                 url: node.name.clone(),
-                host: host.clone(),
-                port: *port,
+                name: PeerName::new(host, *port),
                 connections: AtomicU64::new(0),
                 connects: AtomicU64::new(0),
                 connect_failures: AtomicU64::new(0),

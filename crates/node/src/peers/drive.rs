@@ -31,7 +31,15 @@ impl PeerLink {
             Ok(Ok(connected)) => connected,
             Ok(Err(error)) => return error,
             Err(_) => {
-                let line = format!("no greeting, expected one within {timeout_ms} ms");
+                let name = &self.view.name;
+                let line = if name.is_looked_up() {
+                    format!(
+                        "the resolver is silent about {}, expected an address within {timeout_ms} ms",
+                        name.host()
+                    )
+                } else {
+                    format!("no greeting, expected one within {timeout_ms} ms")
+                };
                 return PeerError::Unreachable(line.into());
             }
         };
@@ -43,11 +51,12 @@ impl PeerLink {
         self.converse(socket, input).await
     }
 
-    /// Connects, asks for the upgrade, and greets.
+    /// Looks up where the peer is, connects, asks for the upgrade, and greets.
     async fn connect(&self) -> Result<(TcpStream, BytesMut), PeerError> {
         let unreachable = |error: std::io::Error| PeerError::Unreachable(error.to_string().into());
         let view = &self.view;
-        let mut socket = dial(&view.host, view.port).await.map_err(unreachable)?;
+        let addresses = view.name.addresses().await.map_err(unreachable)?;
+        let mut socket = dial(&addresses).await.map_err(unreachable)?;
         socket.set_nodelay(true).map_err(unreachable)?;
         keep_alive(&socket).map_err(unreachable)?;
         let authority = view.url.trim_start_matches("http://");

@@ -6,7 +6,7 @@
 //! - `cluster`: what is known of each peer
 //! - `peers`: all of them, as one event loop reaches them; `ask`: one question; `stream`: many of one thing; `expiring`:
 //!   requests that end in time
-//! - `link`, `drive`, `dial`: the connection of an event loop to a peer, made when it is needed
+//! - `link`, `drive`, `dial`: the connection of an event loop to a peer, made when it is needed; `name`: where it is
 //! - `keepalive`: connections whose other end is gone
 //! - `session`: a connection that a peer made; `replica`: what is done for it
 //! - `settled`, `settler`, `durable`: what nodes say to each other about time, and keep on disk
@@ -30,6 +30,7 @@ mod kept;
 mod limits;
 mod link;
 mod listing;
+mod name;
 mod pace;
 #[expect(clippy::module_inception, reason = "peers are what it is about")]
 mod peers;

@@ -52,6 +52,8 @@ impl Operation {
 #[derive(Debug)]
 pub(crate) struct LoopMetrics {
     requests: [[Histogram; STATUSES.len()]; OPERATIONS.len()],
+    /// Requests of other nodes' clients, as this one answers them as a replica.
+    of_peers: Histogram,
     received_bytes: AtomicU64,
     sent_bytes: AtomicU64,
     cut_off: AtomicU64,
@@ -66,6 +68,7 @@ impl LoopMetrics {
     pub(crate) fn new() -> LoopMetrics {
         LoopMetrics {
             requests: Default::default(),
+            of_peers: Histogram::default(),
             received_bytes: AtomicU64::new(0),
             sent_bytes: AtomicU64::new(0),
             cut_off: AtomicU64::new(0),
@@ -82,6 +85,11 @@ impl LoopMetrics {
         if let Some(status) = STATUSES.iter().position(|&known| known == status.as_u16()) {
             self.requests[operation.index()][status].record(duration_ns);
         }
+    }
+
+    /// A request of another node's client was answered to that node.
+    pub(crate) fn served_a_peer(&self, duration_ns: u64) {
+        self.of_peers.record(duration_ns);
     }
 
     /// Something that is no request was refused.
@@ -114,8 +122,9 @@ impl LoopMetrics {
         add(&self.read_repairs, 1);
     }
 
-    /// Adds the requests of clients that succeeded, and do not take as long as the client likes.
+    /// Adds the requests of clients, its own and other nodes', that succeeded, and do not take as long as the client likes.
     pub(super) fn add_foreground(&self, sum: &mut HistogramSum) {
+        sum.add(&self.of_peers);
         for route in [Route::Get, Route::Head, Route::Put, Route::Delete] {
             let by_status = STATUSES.iter().zip(&self.requests[Operation::Of(route).index()]);
             by_status.filter(|(status, _)| SUCCESSES.contains(status)).for_each(|(_, one)| sum.add(one));

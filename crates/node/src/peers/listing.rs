@@ -34,7 +34,7 @@ pub(super) fn list<S: Store>(
     });
     let listing = Listing { peer, slice, partitions, entries: Vec::new(), bytes: 0, scanned: 0, last: None };
     let cluster = std::sync::Arc::clone(&session.cluster);
-    session.answer_later(number, async move {
+    session.read_later(number, async move {
         match listing.page(&cluster, pieces).await {
             Ok(answer) => answer,
             Err(error) => Answer::Refused(refusal(&error)),

@@ -9,7 +9,7 @@ use ladoga_model::{Stamp, VALUE_BYTES_MAX, Version};
 use super::session::{Session, Uploading};
 use super::settled::Admitted;
 use super::wire::{Answer, PeerValue};
-use crate::server::EventLoop;
+use crate::server::{Core, EventLoop};
 use crate::store::{
     self, CellKind, CellValue, LocalStore, Lookup, Store, StoreError, StoredCell, Upload, Value,
 };
@@ -97,21 +97,44 @@ pub(crate) async fn newer<S: LocalStore>(store: &S, key: &[u8], version: Version
     found.ok().flatten().map(|cell| cell.stamp.version).filter(|newest| *newest > version)
 }
 
+/// A request of a peer's client that this node answers as a replica.
+pub(super) struct Served {
+    core: Rc<Core>,
+    began_ns: u64,
+}
+
+impl Served {
+    pub(super) fn since(began_ns: u64, core: &Rc<Core>) -> Served {
+        Served { core: Rc::clone(core), began_ns }
+    }
+
+    /// It is answered with what was asked for.
+    fn ends(self) {
+        let duration_ns = self.core.clock.monotonic_ns().saturating_sub(self.began_ns);
+        self.core.metrics.served_a_peer(duration_ns);
+    }
+}
+
 pub(super) fn read<S: Store>(
     session: &Rc<Session<S>>,
     store: &S::Local,
-    number: u32,
+    (number, served): (u32, Option<Served>),
     key: &[u8],
     digest: bool,
 ) {
     let is_whole = session.cluster.settled().has_all();
     let answer = move |found: Result<Option<StoredCell>, StoreError>| match found {
-        Ok(found) => Answer::Read(read_answer(found, digest, is_whole)),
+        Ok(found) => {
+            if let Some(served) = served {
+                served.ends();
+            }
+            Answer::Read(read_answer(found, digest, is_whole))
+        }
         Err(error) => Answer::Refused(refusal(&error)),
     };
     match store.get_cell(key) {
         Lookup::Now(found) => session.answer(number, &answer(found)),
-        Lookup::Later(found) => session.answer_later(number, async move { answer(found.await) }),
+        Lookup::Later(found) => session.read_later(number, async move { answer(found.await) }),
     }
 }
 
@@ -124,6 +147,7 @@ pub(super) struct Writes {
 
 struct Write {
     number: u32,
+    served: Option<Served>,
     key: Bytes,
     stamp: Stamp,
     value: Option<Bytes>,
@@ -138,7 +162,7 @@ impl Writes {
     pub(super) fn add<S: Store>(
         &mut self,
         session: &Rc<Session<S>>,
-        number: u32,
+        (number, served): (u32, Option<Served>),
         (key, stamp, value): (Bytes, Stamp, Option<Bytes>),
         origin: Origin,
     ) {
@@ -150,7 +174,7 @@ impl Writes {
             Ok(admitted) => admitted,
             Err(refusal) => return session.answer(number, &Answer::Refused(refusal)),
         };
-        let write = Write { number, key, stamp, value, is_newest, admitted };
+        let write = Write { number, served, key, stamp, value, is_newest, admitted };
         // A full disk takes deletions, as long as nothing shares their fate.
         if write.value.is_some() { self.values.push(write) } else { self.tombstones.push(write) }
     }
@@ -176,8 +200,11 @@ pub(super) fn write<S: Store>(session: &Rc<Session<S>>, writes: Writes) {
 async fn answers<S: LocalStore>(store: Rc<S>, group: Vec<Write>, applied: S::Apply) -> Vec<(u32, Answer)> {
     let done = done(applied.await);
     let mut answers = Vec::with_capacity(group.len());
-    for Write { number, key, stamp, is_newest, admitted, .. } in group {
+    for Write { number, served, key, stamp, is_newest, admitted, .. } in group {
         drop(admitted);
+        if let Some(served) = served.filter(|_| done == Answer::Done) {
+            served.ends();
+        }
         let is_certain = is_newest || done != Answer::Done;
         let newer = if is_certain { None } else { newer(&*store, &key, stamp.version).await };
         answers.push((number, newer.map_or_else(|| done.clone(), Answer::Stale)));

@@ -12,8 +12,8 @@ use ladoga_cluster::{NodeId, Refusal};
 
 use super::cluster::{Cluster, PeerView};
 use super::listing;
-use super::replica::{self, Writes};
-use super::wire::{Answer, FrameError, Request, take_frame};
+use super::replica::{self, Served, Writes};
+use super::wire::{Answer, FRAME_BYTES_MAX, FrameError, Origin, Request, take_frame};
 use crate::gate::Permit;
 use crate::server::{EventLoop, Link};
 use crate::store::{LocalStore, Pieces, Store};
@@ -22,12 +22,18 @@ use crate::store::{LocalStore, Pieces, Store};
 const SESSION_REQUESTS_MAX: usize = 4_096;
 /// Answers that wait to be written; beyond, the connection is not read.
 const SESSION_OUTPUT_BYTES_MAX: usize = 4 << 20;
+/// Bytes of answers that may be read from the disk meanwhile; beyond, the connection is not read. How long they are is
+/// known once they are there, so each counts as a frame.
+const SESSION_READ_BYTES_MAX: usize = 16 << 20;
+const SESSION_READS_MAX: usize = SESSION_READ_BYTES_MAX / FRAME_BYTES_MAX;
 /// Streams and uploads that one connection may have open.
 const SESSION_STREAMS_MAX: usize = 64;
 /// Bytes that stay allocated for answers; what was larger is given back.
 const BUFFER_BYTES_KEPT: usize = 256 << 10;
 /// How often, within the time in which a silent node counts as frozen, one that is at work says so.
 const ALIVE_SHARE: u64 = 4;
+/// For how long a peer that was told a page of keys may ask for what it lacks of them: large ones, at the lowest pace.
+const PULL_LASTS_MS: u64 = 60_000;
 
 /// A connection that a peer has made to this node.
 pub(super) struct Session<S: Store> {
@@ -37,6 +43,12 @@ pub(super) struct Session<S: Store> {
     link: Rc<Link>,
     output: RefCell<BytesMut>,
     in_flight: Cell<usize>,
+    /// Of those in flight, what is read from the disk.
+    reads: Cell<usize>,
+    /// When it was last looked whether anything came.
+    looked_at_ns: Cell<u64>,
+    /// When the peer was last told of keys, so that it may take over some of them.
+    listed_at_ms: Cell<Option<u64>>,
     has_spoken: Cell<bool>,
     /// Whether the tree is being compared for this peer.
     compares: Cell<bool>,
@@ -69,6 +81,9 @@ pub(crate) async fn serve<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Lin
         link: Rc::clone(link),
         output: RefCell::default(),
         in_flight: Cell::new(0),
+        reads: Cell::new(0),
+        looked_at_ns: Cell::new(0),
+        listed_at_ms: Cell::new(None),
         has_spoken: Cell::new(false),
         compares: Cell::new(false),
         task: RefCell::new(None),
@@ -102,6 +117,7 @@ impl<S: Store> Session<S> {
     fn take(self: &Rc<Self>, input: &mut BytesMut, context: &mut Context<'_>) -> io::Result<bool> {
         let invalid = |error: FrameError| io::Error::new(io::ErrorKind::InvalidData, error);
         let mut writes = Writes::default();
+        self.looked_at_ns.set(self.event_loop.core.clock.monotonic_ns());
         let ended = loop {
             if self.is_full() {
                 // What is answered, or written, wakes the task.
@@ -131,7 +147,9 @@ impl<S: Store> Session<S> {
     }
 
     fn is_full(&self) -> bool {
-        self.in_flight.get() >= SESSION_REQUESTS_MAX || self.output.borrow().len() >= SESSION_OUTPUT_BYTES_MAX
+        self.in_flight.get() >= SESSION_REQUESTS_MAX
+            || self.reads.get() >= SESSION_READS_MAX
+            || self.output.borrow().len() >= SESSION_OUTPUT_BYTES_MAX
     }
 
     /// Serves a request. An error says how the connection ends.
@@ -175,14 +193,19 @@ impl<S: Store> Session<S> {
             return self.answer(number, &Answer::Refused(Refusal::OverCapacity));
         };
         match request {
-            Request::Read { key, digest } => replica::read(self, &store, number, &key, digest),
+            Request::Read { key, digest } => {
+                let served = self.is_of_a_client(digest).then(|| self.served());
+                replica::read(self, &store, (number, served), &key, digest);
+            }
             Request::Write { key, stamp, value, origin } => {
-                writes.add(self, number, (key, stamp, value), origin);
+                let served = (origin == Origin::Client).then(|| self.served());
+                writes.add(self, (number, served), (key, stamp, value), origin);
             }
             Request::Statement(_) | Request::Groups(_) | Request::Leaves { .. } => {
                 self.compare(number, request);
             }
             Request::List { slice, partitions, after } => {
+                self.listed_at_ms.set(Some(self.event_loop.core.now_ms()));
                 listing::list(self, &store, number, (slice, partitions, after));
             }
             Request::OpenValue { key, version } => replica::open_value(self, &store, number, &key, version),
@@ -198,6 +221,19 @@ impl<S: Store> Session<S> {
             }
             Request::Hello(_) | Request::Close { .. } => unreachable!("served before"),
         }
+    }
+
+    /// Whether a read is one of the peer's clients, and not one that takes over what the peer lacks. For that, the peer asks
+    /// for values, after it was told which keys there are; what its clients read by value meanwhile is not told apart.
+    fn is_of_a_client(&self, digest: bool) -> bool {
+        let now_ms = self.event_loop.core.now_ms();
+        let is_pulling = |listed_at_ms: u64| now_ms.saturating_sub(listed_at_ms) < PULL_LASTS_MS;
+        digest || !self.listed_at_ms.get().is_some_and(is_pulling)
+    }
+
+    /// A request of one of the peer's clients begins to be served.
+    fn served(&self) -> Served {
+        Served::since(self.looked_at_ns.get(), &self.event_loop.core)
     }
 
     /// Who speaks, once it has greeted.
@@ -255,6 +291,17 @@ impl<S: Store> Session<S> {
             let answer = answer.await;
             session.in_flight.set(session.in_flight.get() - 1);
             session.answer(number, &answer);
+        });
+    }
+
+    /// The same for what is read from the disk, and may be as long as a frame.
+    pub(super) fn read_later(self: &Rc<Self>, number: u32, answer: impl Future<Output = Answer> + 'static) {
+        self.reads.set(self.reads.get() + 1);
+        let session = Rc::clone(self);
+        self.answer_later(number, async move {
+            let answer = answer.await;
+            session.reads.set(session.reads.get() - 1);
+            answer
         });
     }
 
@@ -331,7 +378,7 @@ impl<S: Store> Session<S> {
         let Some(pieces) = pieces else { return self.answer(number, &Answer::Gone) };
         let next = pieces.next();
         let session = Rc::clone(self);
-        self.answer_later(number, async move {
+        self.read_later(number, async move {
             match next.await {
                 Ok(Some((bytes, rest))) => {
                     if let Some(stream) = session.streams.borrow_mut().get_mut(&stream) {

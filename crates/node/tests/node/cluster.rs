@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use ladoga_node::{Config, Limits, Node};
 use ladoga_storage::{Durability, Options};
 
 use crate::client::Client;
-use crate::peer::Peer;
+use crate::peer::{Caller, Deadline, Peer};
 
 const DIR: &str = "/data";
 /// The name of the node. Nobody goes by it.
@@ -31,7 +32,7 @@ pub(crate) struct Cluster<S: Store> {
 }
 
 /// A node over the engine, on a disk that is not there.
-pub(crate) fn with_engine(peers: usize, limits: PeerLimits) -> Cluster<Embedded> {
+pub(crate) fn with_engine(peers: usize, limits: &PeerLimits) -> Cluster<Embedded> {
     let open = |env: &Env| {
         let options = Options::new(16 << 20, Durability::Never);
         Embedded::open_replica(env.clone(), Path::new(DIR), options).expect("a store that opens")
@@ -41,35 +42,29 @@ pub(crate) fn with_engine(peers: usize, limits: PeerLimits) -> Cluster<Embedded>
 
 impl<S: Store> Cluster<S> {
     /// Starts a node with one event loop, and waits until its answers count.
-    pub(crate) fn start(peers: usize, limits: PeerLimits, open: impl FnOnce(&Env) -> S) -> Cluster<S> {
+    pub(crate) fn start(peers: usize, limits: &PeerLimits, open: impl FnOnce(&Env) -> S) -> Cluster<S> {
         let limits = PeerLimits {
             peer_connect_timeout_ms: PATIENCE_MS,
             peer_timeout_ms: PATIENCE_MS,
             quorum_timeout_ms: PATIENCE_MS,
-            ..limits
+            ..limits.clone()
         };
-        let listeners: Vec<_> =
-            (0..peers).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
-        let addresses: Vec<_> = listeners.iter().map(|one| one.local_addr().expect("bound")).collect();
-        let names = addresses.iter().map(|address| format!("http://{address}"));
-        let list = NodeList::first(names.chain([NAME.to_owned()])).expect("a list");
+        let listeners = (0..peers).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+        let name = |one: &TcpListener| format!("http://{}", one.local_addr().expect("it is bound"));
+        let listeners: BTreeMap<String, TcpListener> = listeners.map(|one| (name(&one), one)).collect();
+        let names = listeners.keys().map(String::as_str);
+        let list = NodeList::first(names.chain([NAME])).expect("a list");
         let own = list.find(NAME).expect("it is in the list");
-        let address_of = |name: &str| addresses.iter().find(|address| name == format!("http://{address}"));
-        let addresses: Vec<SocketAddr> = list
-            .iter()
-            .map(|(_, node)| *address_of(&node.name).unwrap_or(&SocketAddr::from(([127, 0, 0, 1], 1))))
-            .collect();
-        let mut peers = Vec::new();
-        for (id, _) in list.iter().filter(|(id, _)| *id != own) {
-            let is_its = |one: &&TcpListener| one.local_addr().ok() == Some(addresses[id.index()]);
-            let listener = listeners.iter().find(is_its).expect("one a peer");
-            peers.push(Peer::start(listener.try_clone().expect("a socket"), id, own, &list));
-        }
-        let membership = Membership {
-            nodes: list.clone(),
-            own,
-            addresses: addresses.iter().map(|address| (address.ip().to_string(), address.port())).collect(),
+        let peer = |(name, listener): (String, TcpListener)| {
+            Peer::start(listener, list.find(&name).expect("it is in the list"), own, &list)
         };
+        let peers = listeners.into_iter().map(peer).collect();
+        let address = |name: &str| -> Option<(String, u16)> {
+            let (host, port) = name.strip_prefix("http://")?.split_once(':')?;
+            Some((host.to_owned(), port.parse().ok()?))
+        };
+        let addresses = list.iter().map(|(_, node)| address(&node.name).expect("host and port")).collect();
+        let membership = Membership { nodes: list.clone(), own, addresses };
         let config = Config {
             membership: Some(membership),
             peer_limits: limits,
@@ -98,16 +93,16 @@ impl<S: Store> Cluster<S> {
     }
 
     /// A connection as one of the peers has it to the node.
-    pub(crate) fn connect_as_peer(&self) -> crate::peer::Caller {
+    pub(crate) fn connect_as_peer(&self) -> Caller {
         let peer = &self.peers[0];
         let socket = TcpStream::connect(self.address()).expect("a node that listens");
-        crate::peer::Caller::greet(socket, peer.id, &self.list)
+        Caller::greet(socket, peer.id, &self.list)
     }
 
     /// Waits until the node says of the cluster what is waited for.
     pub(crate) fn wait_until(&self, mut is_so: impl FnMut(&serde_json::Value) -> bool) {
         let mut client = self.connect();
-        let began = crate::peer::Deadline::begins();
+        let began = Deadline::begins();
         loop {
             let report = client.get("/v0/cluster");
             if is_so(&serde_json::from_slice(&report.body).expect("JSON")) {

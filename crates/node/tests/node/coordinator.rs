@@ -34,7 +34,7 @@ fn repair_with(timestamp: u64) -> impl Fn(&Request) -> Option<()> {
 /// on one node of three.
 #[test]
 fn a_replica_that_took_an_older_version_has_not_taken_the_newest() {
-    let cluster = with_engine(3, PeerLimits::default());
+    let cluster = with_engine(3, &PeerLimits::default());
     let key = cluster.foreign_key();
     let mut client = cluster.connect();
     client.send(format!("GET /v0/entity?id={key}&replicas=2/3 HTTP/1.1\r\n\r\n"));
@@ -62,11 +62,11 @@ fn a_large_value_whose_end_finds_the_queue_full_is_given_up_on_the_peer() {
     const BYTES: usize = 300 << 10;
     const QUEUE: usize = 8;
     let limits = PeerLimits { peer_requests_max: QUEUE, ..PeerLimits::default() };
-    let cluster = with_engine(1, limits);
+    let cluster = with_engine(1, &limits);
     let peer = &cluster.peers[0];
     let mut client = cluster.connect();
     let head = format!("PUT /v0/entity?id=large&replicas=1/2 HTTP/1.1\r\ncontent-length: {BYTES}\r\n\r\n");
-    client.send([head.as_bytes(), &[b'v'; BYTES]].concat());
+    client.send([head.as_bytes(), &vec![b'v'; BYTES]].concat());
     let (number, ()) = peer.asked(|request| matches!(request, Request::Upload).then_some(()));
     peer.answer(number, &Answer::Opened(STREAM));
     let mut bytes = 0;

@@ -9,7 +9,7 @@
 //! - `streams`: answers that are larger than memory
 //! - `simulated`: the engine on a disk that fills up or fails
 //! - `cluster`: a node whose peers the test is; `peer`: one of those
-//! - `coordinator`: what becomes of answers that come late, or not at all
+//! - `coordinator`: what becomes of answers that come late, or not at all; `replica`: what a peer may ask for
 
 mod bounds;
 mod client;
@@ -18,6 +18,7 @@ mod coordinator;
 mod patience;
 mod peer;
 mod refusals;
+mod replica;
 mod scripted;
 mod simulated;
 mod stages;

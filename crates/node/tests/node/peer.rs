@@ -213,7 +213,7 @@ impl Frames {
     }
 
     fn read(&mut self) -> bool {
-        let mut bytes = [0; 64 << 10];
+        let mut bytes = [0; 16 << 10];
         let count = self.stream.read(&mut bytes).unwrap_or(0);
         self.input.extend_from_slice(&bytes[..count]);
         count > 0

@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::future::ready;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use ladoga_env::real::RealClock;
@@ -19,9 +20,12 @@ use crate::client::Client;
 pub(crate) const LARGE_BYTES: u64 = 10_000;
 
 /// A map in memory that answers as a script says.
+#[derive(Default)]
 pub(crate) struct Scripted {
     entities: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
     script: Mutex<Script>,
+    /// Reads that take the disk and have not ended.
+    reads: AtomicUsize,
     /// Whether what takes time may end.
     released: watch::Sender<bool>,
 }
@@ -76,6 +80,11 @@ impl Scripted {
         }
     }
 
+    /// How many reads take the disk now.
+    pub(crate) fn reads(&self) -> usize {
+        self.reads.load(Ordering::SeqCst)
+    }
+
     fn look_up(&self, key: &[u8]) -> Result<Option<Value>, StoreError> {
         let script = self.script();
         if let Some(error) = script.get {
@@ -124,27 +133,34 @@ impl Store for Scripted {
 
 pub(crate) struct Local(Arc<Scripted>);
 
+impl Local {
+    fn read<T: 'static>(&self, key: &[u8], answer: impl Fn(Value) -> T + 'static) -> Lookup<T> {
+        if !self.0.script().reads_later {
+            return Lookup::Now(self.0.look_up(key).map(|value| value.map(answer)));
+        }
+        let (store, key, released) = (Arc::clone(&self.0), key.to_vec(), self.0.when_released());
+        store.reads.fetch_add(1, Ordering::SeqCst);
+        Lookup::Later(Box::pin(async move {
+            tokio::task::yield_now().await;
+            released.await;
+            store.reads.fetch_sub(1, Ordering::SeqCst);
+            store.look_up(&key).map(|value| value.map(answer))
+        }))
+    }
+}
+
 impl LocalStore for Local {
     type Apply = Later<Result<(), StoreError>>;
     type Upload = Uploading;
 
     fn get(&self, key: &[u8]) -> Lookup {
-        if !self.0.script().reads_later {
-            return Lookup::Now(self.0.look_up(key));
-        }
-        let (store, key, released) = (Arc::clone(&self.0), key.to_vec(), self.0.when_released());
-        Lookup::Later(Box::pin(async move {
-            tokio::task::yield_now().await;
-            released.await;
-            store.look_up(&key)
-        }))
+        self.read(key, |value| value)
     }
 
     fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell> {
-        // One version for all: no test of this store has a cluster.
+        // One version for all: no test of this store goes by it.
         let stamp = Stamp::new(Version { timestamp: 1, node: 0 });
-        let found = self.0.look_up(key);
-        Lookup::Now(found.map(|value| value.map(|value| StoredCell { stamp, value: Some(value) })))
+        self.read(key, move |value| StoredCell { stamp, value: Some(value) })
     }
 
     fn cells(&self, _: Bytes, _: Option<Bytes>, _: CellFormat) -> Box<dyn Pieces> {
@@ -244,9 +260,7 @@ impl Running {
         let any = "127.0.0.1:0".parse().expect("an address");
         let config = Config { limits, ..Config::alone(vec![any], 2) };
         let node = Node::start(config, Arc::new(RealClock::new())).expect("a free port");
-        let (released, _) = watch::channel(false);
-        let store = Scripted { entities: Mutex::default(), script: Mutex::default(), released };
-        Running { node, store: Arc::new(store) }
+        Running { node, store: Arc::default() }
     }
 
     pub(crate) fn start_with(limits: Limits) -> Running {

@@ -35,7 +35,7 @@ pub(crate) struct Delivery {
     pub(super) waits: Waits,
 }
 
-/// That a hint waits to be sent: as many hints of a peer do as there are of these, and one more.
+/// Each hint that waits to be sent has one, beside that of its peer.
 pub(super) type Waits = Arc<()>;
 
 enum Command {

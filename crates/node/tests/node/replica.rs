@@ -1,0 +1,73 @@
+use bytes::Bytes;
+use ladoga_cluster::{Content, Slice};
+use ladoga_node::embedded::Embedded;
+use ladoga_node::peers::PeerLimits;
+use ladoga_node::peers::wire::{Answer, FRAME_BYTES_MAX, PeerValue, Request};
+
+use crate::cluster::{Cluster, with_engine};
+use crate::peer::Caller;
+use crate::scripted::{Script, Scripted};
+
+/// What a connection of a peer may have read from the disk at a time.
+const SESSION_READ_BYTES_MAX: usize = 16 << 20;
+const READS: u32 = 1_000;
+/// Rates of repair: where clients are at work and nothing was repaired, and where nobody is there.
+const LOWEST: u64 = 2_000;
+const HIGHEST: u64 = 40_000;
+
+fn reads(numbers: std::ops::Range<u32>, digest: bool) -> Vec<(u32, Request)> {
+    let read = || Request::Read { key: Bytes::from_static(b"key"), digest };
+    numbers.map(|number| (number, read())).collect()
+}
+
+/// As many as there may be requests were read at once, each as long as a frame.
+#[test]
+fn a_peer_has_only_so_much_read_from_the_disk_at_a_time() {
+    let cluster = Cluster::start(1, &PeerLimits::default(), |_| Scripted::default());
+    cluster.store.insert("key", &[b'v'; 5_000]);
+    let mut caller = cluster.connect_as_peer();
+    let mut client = cluster.connect();
+    cluster.store.tell(Script { reads_later: true, holds: true, ..Script::default() });
+    caller.ask(&reads(0..READS, false));
+    // The event loop has been at what the peer sent, once it has answered what came later; others are served meanwhile.
+    for _ in 0..3 {
+        assert_eq!(client.get("/v0/status").status, 200);
+    }
+    assert_eq!(cluster.store.reads(), SESSION_READ_BYTES_MAX / FRAME_BYTES_MAX);
+    cluster.store.release();
+    let mut answered: Vec<u32> = (0..READS)
+        .map(|_| {
+            let (number, answer) = caller.answer();
+            let Answer::Read(answer) = answer else { panic!("{answer:?}") };
+            let content = answer.cell.map(|cell| cell.content);
+            assert_eq!(content, Some(Content::Value(PeerValue::Inline(vec![b'v'; 5_000].into()))));
+            number
+        })
+        .collect();
+    answered.sort_unstable();
+    assert!(answered.into_iter().eq(0..READS), "each once");
+}
+
+/// Asks for something again and again, until repair may go at a rate.
+fn ask_until(cluster: &Cluster<Embedded>, caller: &mut Caller, digest: bool, rate: u64) {
+    cluster.wait_until(|report| {
+        caller.ask(&reads(0..100, digest));
+        (0..100).for_each(|_| drop(caller.answer()));
+        report["repair"]["cells_per_second_max"] == rate
+    });
+}
+
+/// It was repaired as if nobody was there.
+#[test]
+fn a_node_that_serves_clients_of_others_alone_repairs_itself_at_their_pace() {
+    let cluster = with_engine(1, &PeerLimits::default());
+    cluster.wait_until(|report| report["repair"]["cells_per_second_max"] == HIGHEST);
+    let mut caller = cluster.connect_as_peer();
+    ask_until(&cluster, &mut caller, true, LOWEST);
+    // A peer that takes over what it lacks is none of those.
+    let slice = Slice { before: u64::MAX, dropped_before: 0 };
+    caller.ask(&[(0, Request::List { slice, partitions: Vec::new(), after: Bytes::new() })]);
+    let (_, answer) = caller.answer();
+    assert!(matches!(answer, Answer::List { .. }), "{answer:?}");
+    ask_until(&cluster, &mut caller, false, HIGHEST);
+}

@@ -2,12 +2,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_cluster::{NodeId, Origin, Replicas};
+use ladoga_cluster::{Failure, NodeId, Origin, Replicas};
 use ladoga_model::Stamp;
 use ladoga_model::Version;
 
 use crate::http::{EntityTarget, Refusal};
-use crate::peers::{Admitted, Cluster, PeerLink, Peers};
+use crate::peers::{Admitted, Cluster, PeerLink, Peers, replica};
 use crate::server::EventLoop;
 use crate::store::Store;
 
@@ -118,6 +118,21 @@ impl<S: Store> Plan<S> {
 
     pub(super) fn link(&self, replica: usize) -> &Rc<PeerLink> {
         self.peers.link(self.node(replica))
+    }
+
+    /// Writes a cell to this node, without a network. `then` hears what became of it, now or later.
+    pub(super) fn apply(
+        &self,
+        (stamp, value): (Stamp, Option<&[u8]>),
+        origin: Origin,
+        then: impl FnOnce(Result<(), Failure>) + 'static,
+    ) {
+        match replica::apply(&self.event_loop, &*self.store, (&self.key, stamp, value), origin) {
+            Ok(applied) => {
+                tokio::task::spawn_local(async move { then(applied.await.map_err(Failure::Refused)) });
+            }
+            Err(refusal) => then(Err(Failure::Refused(refusal))),
+        }
     }
 
     /// The version of a write that happens now.

@@ -178,17 +178,10 @@ impl<S: Store> Reading<S> {
             let request = Request::Write { key: plan.key.clone(), stamp, value, origin: Origin::Repair };
             return self.send(&request, place, self.repair_slot(place, stamp.version));
         }
-        let cell = (&plan.key[..], stamp, value.as_deref());
-        match replica::apply(&plan.event_loop, &*plan.store, cell, Origin::Repair) {
-            Ok(applied) => {
-                let reading = Rc::clone(self);
-                tokio::task::spawn_local(async move {
-                    let applied = applied.await.map_err(Failure::Refused);
-                    reading.repaired(place, stamp.version, applied);
-                });
-            }
-            Err(refusal) => self.repaired(place, stamp.version, Err(Failure::Refused(refusal))),
-        }
+        let reading = Rc::clone(self);
+        plan.apply((stamp, value.as_deref()), Origin::Repair, move |applied| {
+            reading.repaired(place, stamp.version, applied);
+        });
     }
 
     /// Has a large value copied to a replica that lacks it.

@@ -10,7 +10,7 @@ use super::plan::Plan;
 use super::trouble::{failure, too_few};
 use crate::http::Refusal;
 use crate::peers::wire::{Answer, Request};
-use crate::peers::{Expires, PeerError, Place, Waiter, replica};
+use crate::peers::{Expires, PeerError, Place, Waiter};
 use crate::store::Store;
 
 /// Writes a cell to the nodes of its key. `None` deletes.
@@ -95,7 +95,11 @@ impl<S: Store> Writing<S> {
             }
         }
         if let Some(place) = self.plan.own_place() {
-            self.apply(place, value.as_deref());
+            let writing = Rc::clone(self);
+            self.plan.apply((self.stamp, value.as_deref()), Origin::Client, move |applied| {
+                // What is here, the clock knows: nothing here is newer than what it gave out.
+                writing.settled(place, applied.map(|()| None));
+            });
         }
     }
 
@@ -107,22 +111,6 @@ impl<S: Store> Writing<S> {
         let waiter = Rc::clone(self);
         if let Err(error) = self.plan.link(place).send(request, waiter, place) {
             self.settled(place, Err(failure(&error)));
-        }
-    }
-
-    /// Asks this node, without a network.
-    fn apply(self: &Rc<Self>, place: usize, value: Option<&[u8]>) {
-        let Writing { plan, stamp, .. } = &**self;
-        match replica::apply(&plan.event_loop, &*plan.store, (&plan.key, *stamp, value), Origin::Client) {
-            Ok(applied) => {
-                let writing = Rc::clone(self);
-                tokio::task::spawn_local(async move {
-                    // What is here, the clock knows: nothing here is newer than what it gave out.
-                    let applied = applied.await.map(|()| None).map_err(Failure::Refused);
-                    writing.settled(place, applied);
-                });
-            }
-            Err(refusal) => self.settled(place, Err(Failure::Refused(refusal))),
         }
     }
 

@@ -8,7 +8,7 @@ use super::cells::CellReader;
 use super::commit::{Applied, CommitShared, Lane, Waiters};
 use super::doorbell::Doorbell;
 use super::inbox::Inbox;
-use super::pieces::{RangePieces, RangeStart};
+use super::pieces::RangePieces;
 use super::pool::Pool;
 use super::range::RecordReader;
 use super::read::{into_cell, into_value};
@@ -155,12 +155,10 @@ impl LocalStore for Local {
     }
 
     fn range(&self, start: Bytes, end: Option<Bytes>, format: RecordFormat) -> Box<dyn Pieces> {
-        let start = RangeStart { engine: Arc::clone(&self.engine), start, end };
-        Box::new(RangePieces::new(RecordReader::new(start, format), self.disk.clone()))
+        Box::new(RangePieces::new(RecordReader::new(format), &self.engine, (start, end), &self.disk))
     }
 
     fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces> {
-        let start = RangeStart { engine: Arc::clone(&self.engine), start, end };
-        Box::new(RangePieces::new(CellReader::new(start, format), self.disk.clone()))
+        Box::new(RangePieces::new(CellReader(format), &self.engine, (start, end), &self.disk))
     }
 }

@@ -7,53 +7,69 @@ use super::local::Disk;
 use super::read_error;
 use crate::store::{Later, Piece, Pieces, StoreError};
 
-/// What reads a range, on a thread that may wait.
+/// What makes bytes of a range, on a thread that may wait.
 pub(super) trait RangeReader: Send + 'static {
-    /// The next bytes; none at the end.
-    fn read(&mut self) -> Result<Vec<u8>, Error>;
+    /// What is read of the range at once, as a rule.
+    const PIECE_BYTES: usize;
 
-    /// Whether that was the end.
-    fn is_over(&self) -> bool;
-}
-
-/// A range that is still to be begun: its snapshot is taken by who reads first.
-pub(super) struct RangeStart {
-    pub(super) engine: Arc<Engine>,
-    pub(super) start: Bytes,
-    pub(super) end: Option<Bytes>,
-}
-
-impl RangeStart {
-    pub(super) fn begin(self) -> Range {
-        self.engine.snapshot().range(&self.start, self.end.as_deref())
-    }
+    /// Appends the next bytes, about as many as a piece has. Answers whether there are more.
+    fn read(&mut self, range: &mut Range, out: &mut Vec<u8>) -> Result<bool, Error>;
 }
 
 /// What a reader reads, many records to a piece.
 pub(super) struct RangePieces<R> {
     reader: R,
+    at: At,
     disk: Disk,
 }
 
-impl<R> RangePieces<R> {
-    pub(super) fn new(reader: R, disk: Disk) -> RangePieces<R> {
-        RangePieces { reader, disk }
+/// How far it is.
+enum At {
+    /// The snapshot is taken by who reads first.
+    Start { engine: Arc<Engine>, start: Bytes, end: Option<Bytes> },
+    /// Between pieces.
+    Within(Range),
+    /// After the last one.
+    End,
+}
+
+impl<R: RangeReader> RangePieces<R> {
+    pub(super) fn new(
+        reader: R,
+        engine: &Arc<Engine>,
+        (start, end): (Bytes, Option<Bytes>),
+        disk: &Disk,
+    ) -> RangePieces<R> {
+        let at = At::Start { engine: Arc::clone(engine), start, end };
+        RangePieces { reader, at, disk: disk.clone() }
     }
+}
+
+/// A piece, and how far the reader is then.
+fn read<R: RangeReader>(reader: &mut R, at: At) -> Result<(Vec<u8>, At), Error> {
+    let mut range = match at {
+        At::Start { engine, start, end } => engine.snapshot().range(&start, end.as_deref()),
+        At::Within(range) => range,
+        At::End => return Ok((Vec::new(), At::End)),
+    };
+    let mut out = Vec::with_capacity(R::PIECE_BYTES);
+    let has_more = reader.read(&mut range, &mut out)?;
+    Ok((out, if has_more { At::Within(range) } else { At::End }))
 }
 
 impl<R: RangeReader> Pieces for RangePieces<R> {
     fn next(self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
-        let RangePieces { mut reader, disk } = *self;
-        if reader.is_over() {
+        let RangePieces { mut reader, at, disk } = *self;
+        if matches!(at, At::End) {
             return Box::pin(std::future::ready(Ok(None)));
         }
-        let read = disk.submit(move || {
-            let bytes = reader.read().map_err(|error| read_error(&error))?;
-            Ok((bytes, reader))
+        let piece = disk.submit(move || {
+            let (bytes, at) = read(&mut reader, at).map_err(|error| read_error(&error))?;
+            Ok((bytes, reader, at))
         });
         Box::pin(async move {
-            let (bytes, reader) = read.await?;
-            let rest = RangePieces { reader, disk };
+            let (bytes, reader, at) = piece.await?;
+            let rest = RangePieces { reader, at, disk };
             Ok((!bytes.is_empty()).then(|| (Bytes::from(bytes), Box::new(rest) as Box<dyn Pieces>)))
         })
     }

@@ -14,8 +14,8 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// How many requests of clients, of this node and of others, succeeded since the moment, and how long the slowest in a hundred took, in
-    /// microseconds.
+    /// How many requests of clients, of this node and of others, succeeded since the moment, and how long the slowest in a
+    /// hundred took, in microseconds.
     pub(crate) fn look(&mut self, metrics: &Metrics) -> (u64, u64) {
         self.now = HistogramSum::default();
         for metrics in &metrics.loops {

@@ -18,7 +18,8 @@ const LOOKS_PER_CELL: u64 = 16;
 /// What repair may take from the node: one account for all of its event loops.
 ///
 /// Cells that are taken over from peers are drawn from it, hints that are delivered, pieces of large values that reads
-/// have copied while nobody waits for them, and pages of keys that peers ask for: a node that serves the repair of another is in the way of its own clients, too.
+/// have copied while nobody waits for them, and pages of keys that peers ask for: a node that serves the repair of another
+/// is in the way of its own clients, too.
 pub(crate) struct Pace {
     rate: Mutex<PaceRate>,
     account: Mutex<Account>,

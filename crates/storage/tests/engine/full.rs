@@ -136,6 +136,47 @@ fn deleting_makes_room(options: Options) {
     filled.assert_survives("full again");
 }
 
+/// What `change` makes of one key after the other, until that is refused, on a disk that has no room left beside a segment
+/// that was made before it filled up.
+fn taken_by_a_full_disk(seed: u64, options: Options, change: fn(String, u64) -> Write) -> u64 {
+    let machine = Machine::new(seed, options);
+    let engine = machine.open().unwrap();
+    for n in 0..40 {
+        write(&engine, &[Write::put(format!("key-{n}"), n + 1, 400)]).unwrap();
+    }
+    engine.close().unwrap();
+    drop(engine);
+    // Opened again, it has the one segment that it writes to.
+    let engine = machine.open().unwrap();
+    let used = used(&machine);
+    machine.disk.set_capacity(used);
+    for n in 0.. {
+        assert!(n < 1000, "never full");
+        if let Err(error) = write(&engine, &[change(format!("key-{}", n % 40), 100 + n)]) {
+            assert!(error.is_disk_full(), "{error}");
+            assert_ne!(engine.write_state(), WriteState::Poisoned);
+            return n;
+        }
+    }
+    unreachable!("the numbers do not end")
+}
+
+#[test]
+fn a_memtable_that_is_due_before_it_is_full_goes_on_where_the_disk_has_no_room_for_the_next() {
+    let put = |key, timestamp| Write::put(key, timestamp, 100);
+    for seed in 0..20 {
+        let options = Options { reserve_bytes: Some(0), ..options() };
+        let early = Options { flush_early_percent: 50, ..options.clone() };
+        let expected = taken_by_a_full_disk(seed, options, put);
+        assert_eq!(taken_by_a_full_disk(seed, early, put), expected, "{seed}: to be flushed early");
+    }
+    // Deletes weigh what they hide: more of it than level 1 is large makes a memtable due.
+    let options = Options { reserve_bytes: Some(0), ..options() };
+    let light = Options { level_1_bytes: Some(1 << 30), ..options.clone() };
+    let expected = taken_by_a_full_disk(1, light, Write::delete);
+    assert_eq!(taken_by_a_full_disk(1, options, Write::delete), expected, "heavy");
+}
+
 /// No reserve, so that flushes, compactions, rotations and the manifest meet the end of the disk themselves.
 #[test]
 fn whatever_meets_the_end_of_the_disk_loses_nothing() {

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 pub(crate) const USAGE: &str = "\
 ladoga-bench COMPARISON [--records N] [--seconds S] [--rounds R] [--memory SIZE] [--threads N]
-             [--only PART] [--dir DIR]
+             [--only PART] [--dir DIR] [--store DIR]
 
   all          every comparison at full size
   smoke        every comparison, tiny: does it still compile and run? no time means anything
   list         the comparisons and what each claims
   p1 … p15     one of them
+  lookup       a part of p9, the engine alone
   storage      p4 and p5
 
   --records N    instead of each comparison's own number of records
@@ -18,8 +19,11 @@ ladoga-bench COMPARISON [--records N] [--seconds S] [--rounds R] [--memory SIZE]
   --memory SIZE  the node's memory budget, such as 512MiB
   --threads N    the node's event-loop threads
   --only PART    of p15: those of its parts whose names contain this (put-well, get-well, put-one-well, get-one-well,
-                 put-frozen, get-frozen, put-handoff, get-handoff, put-rebuild, get-rebuild)
+                 put-frozen, get-frozen, put-handoff, get-handoff, put-rebuild, get-rebuild); of p4 and p5: the engine
+                 (ladoga, fjall, RocksDB)
   --dir DIR      where data directories are made (default bench/out/data); it decides which file system is measured
+  --store DIR    of lookup: the store to read, filled first where there is none, and kept: so that two binaries can be
+                 compared on the same data
 
 LADOGA_BIN names a binary of the node to use instead of building one.
 ";
@@ -35,6 +39,7 @@ pub(crate) struct Arguments {
     pub(crate) threads: Option<usize>,
     pub(crate) only: Option<String>,
     pub(crate) dir: Option<PathBuf>,
+    pub(crate) store: Option<PathBuf>,
 }
 
 impl Arguments {
@@ -71,6 +76,7 @@ impl Arguments {
             "--memory" => self.memory = Some(value),
             "--only" => self.only = Some(value),
             "--dir" => self.dir = Some(PathBuf::from(value)),
+            "--store" => self.store = Some(PathBuf::from(value)),
             unknown => return Err(format!("unknown flag `{unknown}`")),
         }
         Ok(())

@@ -19,6 +19,7 @@ pub(crate) struct Context {
     memory: Option<String>,
     threads: Option<usize>,
     only: Option<String>,
+    store: Option<PathBuf>,
     binary: OnceCell<PathBuf>,
 }
 
@@ -37,6 +38,7 @@ impl Context {
             memory: arguments.memory.clone(),
             threads: arguments.threads,
             only: arguments.only.clone(),
+            store: arguments.store.clone(),
             binary: OnceCell::new(),
         })
     }
@@ -61,6 +63,11 @@ impl Context {
     /// Whether a part of a comparison is to be run.
     pub(crate) fn wants(&self, part: &str) -> bool {
         self.only.as_ref().is_none_or(|only| part.contains(only.as_str()))
+    }
+
+    /// A store that stays from one run to the next.
+    pub(crate) fn kept_store(&self) -> Option<&Path> {
+        self.store.as_deref()
     }
 
     /// Empties the page cache, and notes where that was not done. It slows the whole machine down for a while, so the

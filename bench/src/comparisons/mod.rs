@@ -7,6 +7,7 @@
 //! | [`tail`] | P6, P7: latency at a fixed rate beside nginx |
 //! | [`memory`] | P8: the resident set |
 //! | [`disk_reads`] | P9: reads from disk beside fio |
+//! | [`lookup`] | a part of P9: which block of which table a key is in |
 //! | [`restart`] | P10: time to serve again |
 //! | [`overload`] | P11: twice the capacity |
 //! | [`generator`] | P12, P13: the load generator itself |
@@ -18,6 +19,7 @@ mod cluster;
 mod cluster_tail;
 mod disk_reads;
 mod generator;
+mod lookup;
 mod memory;
 mod overload;
 mod restart;
@@ -34,7 +36,7 @@ pub(crate) struct Comparison {
     pub(crate) run: fn(&Context) -> Outcome,
 }
 
-pub(crate) const ALL: [Comparison; 15] = [
+pub(crate) const ALL: [Comparison; 16] = [
     Comparison {
         name: "p1",
         claim: "GET of 1,000,000 records in memory: ≥ 0.95 × nginx, at no more CPU a request",
@@ -75,6 +77,11 @@ pub(crate) const ALL: [Comparison; 15] = [
         name: "p9",
         claim: "GET larger than memory: within 1.5 × of the disk's own random reads",
         run: disk_reads::p9,
+    },
+    Comparison {
+        name: "lookup",
+        claim: "of p9: finding the block of a key, in accesses to main memory; no target",
+        run: lookup::lookup,
     },
     Comparison {
         name: "p10",

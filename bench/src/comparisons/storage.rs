@@ -13,6 +13,7 @@ use super::optional;
 
 const RECORDS: u64 = 1_000_000;
 const ROUNDS: usize = 5;
+const ROCKSDB: &str = "RocksDB";
 const SYNCED_SECONDS: u64 = 3;
 
 const FIGURES: [Figure; 2] = [Figure::compared("operations/s", 0), Figure::compared("µs/operation", 2)];
@@ -27,10 +28,12 @@ pub(crate) fn p4(context: &Context) -> Outcome {
     let title = |what| format!("storage alone: get, {records} × (16 B + {VALUE_BYTES} B), hot, {what}");
     let mut contests = GETS.map(|what| Contest::new("p4", title(what), &FIGURES));
     for _ in 0..context.scale.rounds(ROUNDS) {
-        for engine in &ENGINES {
+        for engine in ENGINES.iter().filter(|engine| context.wants(engine.name)) {
             gets(context, engine, records, &mut contests)?;
         }
-        rocksdb_gets(context, records, &mut contests)?;
+        if context.wants(ROCKSDB) {
+            rocksdb_gets(context, records, &mut contests)?;
+        }
     }
     context.scratch.remove("store");
     contests.iter().try_for_each(|contest| context.results.publish(contest))
@@ -41,10 +44,12 @@ pub(crate) fn p5(context: &Context) -> Outcome {
     let title = |what| format!("storage alone: put, {records} × (16 B + {VALUE_BYTES} B), {what}");
     let mut contests = PUTS.map(|what| Contest::new("p5", title(what), &FIGURES));
     for _ in 0..context.scale.rounds(ROUNDS) {
-        for engine in &ENGINES {
+        for engine in ENGINES.iter().filter(|engine| context.wants(engine.name)) {
             puts(context, engine, records, &mut contests)?;
         }
-        rocksdb_puts(context, records, &mut contests)?;
+        if context.wants(ROCKSDB) {
+            rocksdb_puts(context, records, &mut contests)?;
+        }
     }
     context.scratch.remove("store");
     contests.iter().try_for_each(|contest| context.results.publish(contest))
@@ -145,7 +150,7 @@ fn rocksdb_run(
         Pick::First => run.first()?,
         Pick::Last => run.last()?,
     };
-    let subject = contest.subject("RocksDB");
+    let subject = contest.subject(ROCKSDB);
     contest.add(subject, &figures(per_second));
     contest.command(subject, &run.command);
     if let Some(warning) = run.warning {

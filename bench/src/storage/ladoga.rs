@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ladoga_model::{Stamp, Version};
 use ladoga_storage::{Durability, Engine, Options, WriteBatch};
 
-use super::{MEMORY_BYTES, Store, Sync};
+use super::{Store, Sync};
 use crate::stop::{OrFail, Outcome};
 
 struct Ladoga {
@@ -12,7 +12,7 @@ struct Ladoga {
     timestamp: AtomicU64,
 }
 
-pub(super) fn open(folder: &Path, sync: Sync) -> Outcome<Box<dyn Store>> {
+pub(crate) fn open(folder: &Path, sync: Sync, memory_bytes: u64) -> Outcome<Box<dyn Store>> {
     let durability = match sync {
         Sync::Never => Durability::Never,
         Sync::Always => Durability::Always,
@@ -20,7 +20,7 @@ pub(super) fn open(folder: &Path, sync: Sync) -> Outcome<Box<dyn Store>> {
     let env = ladoga_env::real::env().or_fail(|| "the system has no randomness".to_owned())?;
     // A store that is reopened continues after what it has: timestamps are milliseconds in the upper 48 bits.
     let timestamp = AtomicU64::new(env.clock.wall_ms() << 16);
-    let engine = Engine::open(env, folder, Options::new(MEMORY_BYTES, durability))
+    let engine = Engine::open(env, folder, Options::new(memory_bytes, durability))
         .or_fail(|| "cannot open ladoga".to_owned())?;
     Ok(Box::new(Ladoga { engine, timestamp }))
 }

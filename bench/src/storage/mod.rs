@@ -12,7 +12,7 @@
 //! A read that misses fails the comparison.
 
 mod fjall;
-mod ladoga;
+pub(crate) mod ladoga;
 pub(crate) mod measure;
 pub(crate) mod rocksdb;
 
@@ -23,7 +23,7 @@ use crate::stop::Outcome;
 /// What each engine may use.
 pub(crate) const MEMORY_BYTES: u64 = 1 << 30;
 pub(crate) const VALUE_BYTES: usize = 100;
-const KEY_BYTES: usize = 16;
+pub(crate) const KEY_BYTES: usize = 16;
 
 /// When a put returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(crate) const ENGINES: [Engine; 2] = [
     Engine {
         name: "ladoga",
         settings: "in process: Options::new(1 GiB, Never or Always)",
-        open: ladoga::open,
+        open: |folder, sync| ladoga::open(folder, sync, MEMORY_BYTES),
     },
     Engine {
         name: "fjall",
@@ -68,7 +68,7 @@ pub(crate) const ENGINES: [Engine; 2] = [
 ];
 
 /// The keys of `db_bench`: the number in 8 bytes, big-endian, then zeros.
-fn key(number: u64) -> [u8; KEY_BYTES] {
+pub(crate) fn key(number: u64) -> [u8; KEY_BYTES] {
     let mut key = [b'0'; KEY_BYTES];
     key[..8].copy_from_slice(&number.to_be_bytes());
     key

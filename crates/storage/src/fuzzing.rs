@@ -53,7 +53,7 @@ pub fn table_footer(bytes: &[u8]) {
         let block = index.block_of(bytes.get(..8).unwrap_or(b"key"));
         index.place(block);
     }
-    if let Some(filter) = Filter::parse(Bytes::copy_from_slice(bytes)) {
+    if let Some(filter) = Filter::parse(bytes) {
         filter.may_contain(key_hash(bytes));
     }
 }

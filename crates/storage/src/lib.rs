@@ -5,6 +5,7 @@
 //! and takes the newest version it finds. Large values live in files of their own (`blob`).
 //!
 //! - `record`, `batch`, `coding`, `frame`: the bytes
+//! - `heads`, `prefetch`: searches that the memory does not hold up
 //! - `wal`, `memtable`, `table`, `blob`, `levels`: what they are kept in
 //! - `compaction`, `pacing`, `health`: decisions, pure
 //! - `cache`, `record_cache`: blocks and records that stay in memory
@@ -23,6 +24,7 @@ mod engine;
 mod error;
 mod frame;
 pub mod fuzzing;
+mod heads;
 mod health;
 mod iterator;
 mod levels;
@@ -30,6 +32,7 @@ mod memtable;
 mod options;
 mod pacing;
 mod paths;
+mod prefetch;
 mod record;
 mod record_cache;
 mod snapshot;

@@ -18,6 +18,7 @@ use ladoga_model::{Stamp, Version};
 use parking_lot::RwLock;
 
 use crate::coding::Reader;
+use crate::prefetch::prefetch_line;
 use crate::record::{Kind, Record};
 
 /// Longer records are left to the block cache: few of them would drive out many.
@@ -41,13 +42,31 @@ pub(crate) struct RecordCache {
 
 /// The locks of two shards do not share a line.
 #[repr(align(128))]
-struct Aligned(RwLock<Shard>);
+struct Aligned {
+    shard: RwLock<Shard>,
+    buckets: Buckets,
+}
+
+/// Where the buckets of a shard are. That never changes, so it can be known without the lock.
+#[derive(Clone, Copy)]
+struct Buckets {
+    address: usize,
+    count: usize,
+}
+
+impl Buckets {
+    /// The one that a hash belongs to: the shard took the low bits, the tag takes the high ones.
+    #[inline]
+    const fn index(self, hash: u64) -> usize {
+        ((((hash >> 8) & 0xffff_ffff) * self.count as u64) >> 32) as usize
+    }
+}
 
 struct Shard {
     /// Buckets of [`BUCKET_SLOTS`], from `first_slot` on; 0 is empty.
     slots: Vec<u64>,
     first_slot: usize,
-    buckets: usize,
+    buckets: Buckets,
     ring: Vec<u8>,
     /// Where the next record goes, counted on when the ring begins again.
     end: usize,
@@ -66,12 +85,24 @@ impl RecordCache {
         let bytes = bytes as usize;
         let count = (bytes / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
         let count = if count.is_power_of_two() { count } else { count.next_power_of_two() / 2 };
-        let shards = (0..count).map(|_| Aligned(RwLock::new(Shard::new(bytes / count)))).collect();
+        let shards = (0..count).map(|_| Aligned::new(bytes / count)).collect();
         RecordCache { shards, generation: AtomicU64::new(0) }
     }
 
+    #[inline]
+    fn aligned(&self, hash: u64) -> &Aligned {
+        &self.shards[hash as usize & (self.shards.len() - 1)]
+    }
+
     fn shard(&self, hash: u64) -> &RwLock<Shard> {
-        &self.shards[hash as usize & (self.shards.len() - 1)].0
+        &self.aligned(hash).shard
+    }
+
+    /// Has the processor fetch the bucket that [`RecordCache::get`] looks at.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        let buckets = self.aligned(hash).buckets;
+        prefetch_line(buckets.address + buckets.index(hash) * BUCKET_SLOTS * size_of::<u64>());
     }
 
     /// Counts the flushes that began.
@@ -120,12 +151,19 @@ impl RecordCache {
 
     /// How many bytes of records it has or had room for.
     pub(crate) fn bytes(&self) -> u64 {
-        self.shards.iter().map(|shard| shard.0.read().used_bytes() as u64).sum()
+        self.shards.iter().map(|shard| shard.shard.read().used_bytes() as u64).sum()
     }
 }
 
 fn is_cacheable(record: &Record<'_>) -> bool {
     record.kind == Kind::Value && record.encoded_bytes() <= RECORD_BYTES_MAX
+}
+
+impl Aligned {
+    fn new(bytes: usize) -> Aligned {
+        let shard = Shard::new(bytes);
+        Aligned { buckets: shard.buckets, shard: RwLock::new(shard) }
+    }
 }
 
 impl Shard {
@@ -138,13 +176,12 @@ impl Shard {
         let ring_bytes = bytes.saturating_sub(slots.len() * size_of::<u64>()).max(RECORD_BYTES_MAX);
         let ring = vec![0; ring_bytes.next_multiple_of(UNIT)];
         // No record begins at place 0, which means none.
+        let buckets = Buckets { address: slots[first_slot..].as_ptr().addr(), count: buckets };
         Shard { slots, first_slot, buckets, ring, end: UNIT, scratch: Vec::new() }
     }
 
     fn bucket(&self, hash: u64) -> std::ops::Range<usize> {
-        // The shard took the low bits, the tag takes the high ones.
-        let bucket = (((hash >> 8) & 0xffff_ffff) * self.buckets as u64) >> 32;
-        let first = self.first_slot + bucket as usize * BUCKET_SLOTS;
+        let first = self.first_slot + self.buckets.index(hash) * BUCKET_SLOTS;
         first..first + BUCKET_SLOTS
     }
 

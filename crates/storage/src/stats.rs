@@ -34,6 +34,50 @@ impl Counter {
     }
 }
 
+/// One count of many in a stripe.
+#[derive(Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    #[inline]
+    pub(crate) fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// What a point read counts, in one line of the processor's cache: a read counts several of these.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct ReadCounts {
+    pub record_hits: Count,
+    pub record_misses: Count,
+    pub cache_hits: Count,
+    pub cache_misses: Count,
+    pub block_reads: Count,
+    pub block_read_bytes: Count,
+    pub filter_negatives: Count,
+    pub corrupt_reads: Count,
+}
+
+/// What point reads count on many threads.
+#[derive(Default)]
+pub(crate) struct ReadCounters {
+    stripes: [ReadCounts; STRIPES],
+}
+
+impl ReadCounters {
+    /// Those of this thread's stripe.
+    #[inline]
+    pub(crate) fn mine(&self) -> &ReadCounts {
+        &self.stripes[stripe()]
+    }
+
+    /// One of them, of all threads.
+    pub(crate) fn sum(&self, one: impl Fn(&ReadCounts) -> &Count) -> u64 {
+        self.stripes.iter().map(|counts| one(counts).0.load(Ordering::Relaxed)).sum()
+    }
+}
+
 /// Upper bounds of the histogram's buckets in microseconds; what is above the last goes into one more.
 pub const LATENCY_BOUNDS_US: [u64; 16] = [
     10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
@@ -79,14 +123,7 @@ impl Latencies {
 /// What the engine counts while it runs.
 #[derive(Default)]
 pub(crate) struct Counters {
-    pub record_hits: Counter,
-    pub record_misses: Counter,
-    pub cache_hits: Counter,
-    pub cache_misses: Counter,
-    pub block_reads: Counter,
-    pub block_read_bytes: Counter,
-    pub filter_negatives: Counter,
-    pub corrupt_reads: Counter,
+    pub reads: ReadCounters,
     pub write_groups: Counter,
     pub write_records: Counter,
     pub wal_bytes: Counter,

@@ -77,7 +77,7 @@ impl BlobRegistry {
 
     /// Takes note of bytes that are not those that were written.
     pub(crate) fn count_corrupt_read(&self) {
-        self.counters.corrupt_reads.add(1);
+        self.counters.reads.mine().corrupt_reads.add(1);
     }
 
     pub(crate) fn freeze(&self) {

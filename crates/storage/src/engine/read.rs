@@ -100,15 +100,16 @@ impl Inner {
         let generation = self.records.generation();
         let view = self.view.load();
         let hash = key_hash(key);
+        self.records.prefetch(hash);
         let found = view.find_in_memtables(hash, key, u64::MAX);
         if found.version() >= view.levels.newest_of_all() {
             return Ok(Newest::Found(found));
         }
         if let Some(cached) = self.records.get(hash, key) {
-            self.shared.counters.record_hits.add(1);
+            self.shared.counters.reads.mine().record_hits.add(1);
             return Ok(Newest::Found(found.or_newer(cached)));
         }
-        self.shared.counters.record_misses.add(1);
+        self.shared.counters.reads.mine().record_misses.add(1);
         let start = Start { hash, generation, in_memory: found.version() };
         let mut search = Search::new(found);
         match search.go_on(&view.levels, hash, key, access)? {

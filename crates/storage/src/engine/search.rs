@@ -7,6 +7,10 @@ use crate::table::{Access, Lack, Table, TableGet};
 
 use super::view::Found;
 
+/// Tables that are found before the first of them is asked, so that the processor fetches what all of them are asked
+/// for at the same time. Rarely can more have an answer.
+const AHEAD: usize = 8;
+
 /// The search for the newest cell of a key through the tables: what it has found so far, and how far it has come. It
 /// asks each table at most once.
 #[derive(Debug)]
@@ -37,13 +41,40 @@ impl Search {
         key: &[u8],
         access: Access,
     ) -> Result<Option<Needed>, Error> {
-        while let Some(table) = levels.next_for(key, self.found.version(), &mut self.place) {
-            match table.get(hash, key, access)? {
-                TableGet::Lacks(lack) => return Ok(Some(Needed { table: Arc::clone(table), lack })),
-                answer => self.take(table, answer),
+        loop {
+            let candidates = self.candidates(levels, key);
+            if candidates[0].is_none() {
+                return Ok(None);
+            }
+            // Each step needs what the one before it has fetched. Most keys are in the last of the tables.
+            candidates.iter().flatten().for_each(|(table, _)| table.prefetch());
+            let last = candidates.iter().flatten().count() - 1;
+            for (index, (table, _)) in candidates.iter().flatten().enumerate() {
+                table.prefetch_lines(hash, index == last);
+            }
+            for &(table, behind) in candidates.iter().flatten() {
+                self.place = behind;
+                if self.found.version() >= table.meta().newest {
+                    continue;
+                }
+                match table.get(hash, key, access)? {
+                    TableGet::Lacks(lack) => return Ok(Some(Needed { table: Arc::clone(table), lack })),
+                    answer => self.take(table, answer),
+                }
             }
         }
-        Ok(None)
+    }
+
+    /// The next tables to ask, and for each the place behind it.
+    #[inline]
+    fn candidates<'a>(&self, levels: &'a Levels, key: &[u8]) -> [Option<(&'a Arc<Table>, Place)>; AHEAD] {
+        let mut place = self.place;
+        let mut candidates = [None; AHEAD];
+        for candidate in &mut candidates {
+            let Some(table) = levels.next_for(key, self.found.version(), &mut place) else { break };
+            *candidate = Some((table, place));
+        }
+        candidates
     }
 
     /// Takes what a table answers where that is better than what is known.

@@ -1,6 +1,7 @@
 //! Which tables there are, by level; how that changes; and how it is kept on disk.
 
 mod edit;
+mod fences;
 mod manifest;
 
 use std::sync::Arc;
@@ -11,13 +12,16 @@ use crate::options::LEVELS;
 use crate::stats::LevelStatistics;
 use crate::table::Table;
 pub(crate) use edit::Edit;
+use fences::Fences;
 pub(crate) use manifest::{Manifest, Recovered, read_file, read_manifest, replay as replay_manifest};
 
 /// The tables of a store at one moment. Level 0 holds flushed memtables, newest first, whose keys overlap; in every
 /// other level the tables are in key order and share no key.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct Levels {
     levels: [Vec<Arc<Table>>; LEVELS],
+    /// Of the levels above 0.
+    fences: [Fences; LEVELS],
     /// The newest version in each level, so that a read that has a newer one need not look.
     newest: [Version; LEVELS],
     /// The newest version in any.
@@ -45,11 +49,15 @@ impl Levels {
                 return None;
             }
         }
+        let fences = std::array::from_fn(|level| match level {
+            0 => Fences::default(),
+            _ => Fences::of(&levels[level]),
+        });
         let newest = std::array::from_fn(|level| {
             levels[level].iter().map(|table| table.meta().newest).max().unwrap_or(Version::ZERO)
         });
         let newest_of_all = newest.iter().copied().max().unwrap_or(Version::ZERO);
-        Some(Levels { levels, newest, newest_of_all })
+        Some(Levels { levels, fences, newest, newest_of_all })
     }
 
     pub(crate) fn level(&self, level: usize) -> &[Arc<Table>] {
@@ -71,9 +79,7 @@ impl Levels {
     /// The one table of a level above 0 that can hold `key`.
     #[inline]
     pub(crate) fn table_of(&self, level: usize, key: &[u8]) -> Option<&Arc<Table>> {
-        let tables = &self.levels[level];
-        let index = tables.partition_point(|table| *table.meta().largest < *key);
-        tables.get(index).filter(|table| *table.meta().smallest <= *key)
+        self.fences[level].find(&self.levels[level], key)
     }
 
     /// The next table from `place` on that can have a newer cell of `key` than `best`: level 0 from the newest on, then

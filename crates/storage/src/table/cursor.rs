@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{Access, Block, Resident, Table};
+use super::{Access, Block, Loaded, Table};
 use crate::error::Error;
 use crate::record::Record;
 
@@ -8,7 +8,7 @@ use crate::record::Record;
 pub(crate) struct TableCursor {
     table: Arc<Table>,
     access: Access,
-    resident: Option<Arc<Resident>>,
+    resident: Option<Loaded>,
     position: Option<Position>,
 }
 
@@ -27,7 +27,7 @@ impl TableCursor {
         &self.table
     }
 
-    fn resident(&mut self) -> Result<Arc<Resident>, Error> {
+    fn resident(&mut self) -> Result<Loaded, Error> {
         if let Some(resident) = &self.resident {
             return Ok(resident.clone());
         }

@@ -3,7 +3,7 @@
 //! Source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007; the probes within a line
 //! come from a multiplicative walk over 32 bits of the hash.
 
-use bytes::Bytes;
+use crate::prefetch::prefetch;
 
 const LINE_BYTES: usize = 64;
 const BITS_PER_KEY: usize = 10;
@@ -41,32 +41,46 @@ fn probes(hash: u64, count: u8) -> impl Iterator<Item = usize> {
 /// Says which keys are certainly not in a table.
 #[derive(Debug, Clone)]
 pub(crate) struct Filter {
-    bits: Bytes,
-    lines: usize,
+    lines: Box<[Line]>,
     probes: u8,
 }
 
+/// What one line of the processor's cache holds.
+#[derive(Debug, Clone)]
+#[repr(align(64))]
+struct Line([u8; LINE_BYTES]);
+
 impl Filter {
     /// `None` where the bytes are no filter.
-    pub(crate) fn parse(bytes: Bytes) -> Option<Filter> {
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Filter> {
         let (&probes, bits) = bytes.split_last()?;
-        let lines = bits.len() / LINE_BYTES;
-        if lines == 0 || bits.len() % LINE_BYTES != 0 || u32::try_from(lines).is_err() || probes > 32 {
+        let (lines, rest) = bits.as_chunks::<LINE_BYTES>();
+        if lines.is_empty() || !rest.is_empty() || u32::try_from(lines.len()).is_err() || probes > 32 {
             return None;
         }
-        Some(Filter { lines, probes, bits: bytes })
+        Some(Filter { lines: lines.iter().map(|line| Line(*line)).collect(), probes })
     }
 
     pub(crate) const fn memory_bytes(&self) -> usize {
-        self.bits.len()
+        self.lines.len() * LINE_BYTES
+    }
+
+    #[inline]
+    fn line(&self, hash: u64) -> &Line {
+        &self.lines[line_of(hash, self.lines.len())]
+    }
+
+    /// Has the processor fetch the line that decides about a key with this hash.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        prefetch(self.line(hash));
     }
 
     /// Whether a key with this hash can be in the table.
     #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
-        let start = line_of(hash, self.lines) * LINE_BYTES;
-        let line = &self.bits[start..start + LINE_BYTES];
-        probes(hash, self.probes).all(|bit| line[bit / 8] & (1 << (bit % 8)) != 0)
+        let line = self.line(hash);
+        probes(hash, self.probes).all(|bit| line.0[bit / 8] & (1 << (bit % 8)) != 0)
     }
 }
 
@@ -79,7 +93,7 @@ mod tests {
     fn no_key_is_missed_and_few_others_pass() {
         let hash = |n: u32| key_hash(format!("key{n}").as_bytes());
         let hashes: Vec<u64> = (0..10_000).map(hash).collect();
-        let filter = Filter::parse(Bytes::from(build(&hashes))).expect("a filter");
+        let filter = Filter::parse(&build(&hashes)).expect("a filter");
         assert!(hashes.iter().all(|&hash| filter.may_contain(hash)));
         let passed = (10_000..30_000).filter(|&n| filter.may_contain(hash(n))).count();
         assert!(passed < 20_000 * 2 / 100, "{passed} of 20000 passed, expected under 2 %");
@@ -87,9 +101,9 @@ mod tests {
 
     #[test]
     fn broken_bytes_are_no_filter() {
-        assert!(Filter::parse(Bytes::new()).is_none());
-        assert!(Filter::parse(Bytes::from_static(&[6])).is_none());
-        assert!(Filter::parse(Bytes::from_static(&[0; 64])).is_none());
-        assert!(Filter::parse(Bytes::from(vec![255; 65])).is_none());
+        assert!(Filter::parse(&[]).is_none());
+        assert!(Filter::parse(&[6]).is_none());
+        assert!(Filter::parse(&[0; 64]).is_none());
+        assert!(Filter::parse(&[255; 65]).is_none());
     }
 }

@@ -1,4 +1,6 @@
 use crate::coding::{Reader, common_prefix, head_u64, put_short_bytes};
+use crate::heads::Heads;
+use crate::prefetch::prefetch_from;
 
 /// Collects where the data blocks of a table begin.
 #[derive(Default)]
@@ -30,12 +32,12 @@ pub(super) fn separator<'a>(before: &[u8], first: &'a [u8]) -> &'a [u8] {
 
 /// Which block of a table holds a key.
 ///
-/// The search runs over one array of 64-bit numbers: the eight bytes behind what all separators share. Only where
-/// those are equal are the separators themselves compared.
+/// The search runs over 64-bit numbers: the eight bytes behind what all separators share. Only where those are equal
+/// are the separators themselves compared.
 #[derive(Debug)]
 pub(crate) struct Index {
     shared: Box<[u8]>,
-    heads: Box<[u64]>,
+    heads: Heads,
     /// Separators without their shared beginning, end to end; and where each ends.
     rests: Box<[u8]>,
     ends: Box<[u32]>,
@@ -79,17 +81,19 @@ impl Index {
             rests.extend_from_slice(&separator[shared..]);
             ends.push(rests.len() as u32);
         }
+        let heads: Vec<u64> = deciding.iter().map(|separator| head_u64(&separator[shared..])).collect();
         Index {
             shared: first[..shared].into(),
-            heads: deciding.iter().map(|separator| head_u64(&separator[shared..])).collect(),
+            heads: Heads::of(&heads),
             rests: rests.into(),
             ends: ends.into(),
             offsets: offsets.into(),
         }
     }
 
-    pub(crate) const fn memory_bytes(&self) -> usize {
-        self.heads.len() * 20 + self.rests.len() + self.shared.len()
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let numbers = size_of_val(&*self.ends) + size_of_val(&*self.offsets);
+        self.heads.memory_bytes() + numbers + self.rests.len() + self.shared.len()
     }
 
     /// How many blocks there are.
@@ -108,6 +112,12 @@ impl Index {
         &self.rests[start as usize..self.ends[index] as usize]
     }
 
+    /// Has the processor fetch what [`Index::block_of`] looks at first.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        self.heads.prefetch();
+    }
+
     /// The only block that can hold `key`.
     #[inline]
     pub(crate) fn block_of(&self, key: &[u8]) -> usize {
@@ -118,12 +128,18 @@ impl Index {
             std::cmp::Ordering::Equal => {}
         }
         let rest = &key[shared..];
-        let head = head_u64(rest);
-        let mut block = self.heads.partition_point(|&other| other < head);
-        while block < self.heads.len() && self.heads[block] == head && self.rest(block) <= rest {
-            block += 1;
+        let mut equal = self.heads.equal(head_u64(rest), |near| {
+            prefetch_from(&self.offsets, near);
+        });
+        while !equal.is_empty() {
+            let middle = equal.start.midpoint(equal.end);
+            if self.rest(middle) <= rest {
+                equal.start = middle + 1;
+            } else {
+                equal.end = middle;
+            }
         }
-        block
+        equal.start
     }
 }
 
@@ -160,6 +176,23 @@ mod tests {
             separators[0].clear();
             let index = index_of(&separators);
             for key in keys.into_iter().chain(separators.iter().skip(1).cloned()) {
+                let expected = separators.partition_point(|separator| *separator <= key) - 1;
+                prop_assert_eq!(index.block_of(&key), expected);
+            }
+        }
+
+        #[test]
+        fn keys_whose_heads_are_equal_are_told_apart(
+            separators in proptest::collection::btree_set((0..3_usize, proptest::collection::vec(97..100_u8, 1..5)), 2..90),
+            keys in proptest::collection::vec((0..3_usize, proptest::collection::vec(96..101_u8, 0..6)), 20),
+        ) {
+            let whole = |(run, rest): (usize, Vec<u8>)| [[&b"a"[..], b"aaaaaaaaaa", b"aaaaaaaaab"][run], &rest].concat();
+            let mut separators: Vec<Vec<u8>> = separators.into_iter().map(whole).collect();
+            separators.sort_unstable();
+            separators.dedup();
+            separators[0].clear();
+            let index = index_of(&separators);
+            for key in keys.into_iter().map(whole).chain(separators.iter().skip(1).cloned()) {
                 let expected = separators.partition_point(|separator| *separator <= key) - 1;
                 prop_assert_eq!(index.block_of(&key), expected);
             }

@@ -1,4 +1,5 @@
 use std::io;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,6 +13,7 @@ use crate::blob::{BlobRef, BlobRegistry};
 use crate::cache::{BlockCache, CacheEntry};
 use crate::error::Error;
 use crate::paths;
+use crate::prefetch::{prefetch, prefetch_line};
 use crate::record::{Kind, Record};
 use crate::stats::Counters;
 
@@ -65,8 +67,26 @@ pub(crate) struct Resident {
 }
 
 impl Resident {
-    pub(crate) const fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.index.memory_bytes() + self.filter.memory_bytes()
+    }
+}
+
+/// A table's index and filter, for as long as somebody looks at them.
+#[derive(Clone)]
+pub(crate) enum Loaded {
+    Pinned(Arc<Table>),
+    Cached(Arc<Resident>),
+}
+
+impl Deref for Loaded {
+    type Target = Resident;
+
+    fn deref(&self) -> &Resident {
+        match self {
+            Loaded::Pinned(table) => table.pinned.get().expect("it was pinned, and stays"),
+            Loaded::Cached(resident) => resident,
+        }
     }
 }
 
@@ -76,7 +96,8 @@ pub(crate) struct Table {
     path: PathBuf,
     shared: Arc<TableShared>,
     file: OnceLock<Arc<dyn File>>,
-    pinned: OnceLock<Arc<Resident>>,
+    /// Here and not elsewhere, because each step to another place is a wait for the memory.
+    pinned: OnceLock<Resident>,
     obsolete: AtomicBool,
     /// Keeps the blob files that the records name.
     blobs: Vec<BlobRef>,
@@ -108,7 +129,7 @@ impl Table {
     }
 
     /// Gets everything ready that reads from memory need. What fails here fails again, and is told, where it is needed.
-    pub(crate) fn warm(&self) {
+    pub(crate) fn warm(self: &Arc<Self>) {
         if let Err(error) = self.resident(Access::Once) {
             tracing::warn!(%error, "could not load a table's index");
         }
@@ -124,8 +145,27 @@ impl Table {
         self.blobs.iter().find(|blob| blob.number() == number).cloned()
     }
 
+    /// Has the processor fetch this table, for [`Table::prefetch_lines`].
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch(self);
+    }
+
+    /// Has the processor fetch what [`Table::get`] looks at first; of the index only where that is likely to be needed.
+    #[inline]
+    pub(crate) fn prefetch_lines(&self, hash: u64, index: bool) {
+        if let Some(resident) = self.pinned.get() {
+            resident.filter.prefetch(hash);
+            if index {
+                resident.index.prefetch();
+                // Where its counts are, too.
+                self.file.get().iter().for_each(|file| prefetch_line(Arc::as_ptr(file).addr()));
+            }
+        }
+    }
+
     /// Reads `key`; `hash` is its hash.
-    pub(crate) fn get(&self, hash: u64, key: &[u8], access: Access) -> Result<TableGet, Error> {
+    pub(crate) fn get(self: &Arc<Self>, hash: u64, key: &[u8], access: Access) -> Result<TableGet, Error> {
         let loaded;
         let resident = match self.pinned.get() {
             Some(pinned) => pinned,
@@ -138,7 +178,7 @@ impl Table {
             },
         };
         if !resident.filter.may_contain(hash) {
-            self.shared.counters.filter_negatives.add(1);
+            self.shared.counters.reads.mine().filter_negatives.add(1);
             return Ok(TableGet::Absent);
         }
         let (offset, size) = resident.index.place(resident.index.block_of(key));
@@ -175,33 +215,34 @@ impl Table {
     }
 
     /// The index and the filter; `None` where that takes the disk and may not.
-    pub(crate) fn resident(&self, access: Access) -> Result<Option<Arc<Resident>>, Error> {
-        if let Some(pinned) = self.pinned.get() {
-            return Ok(Some(pinned.clone()));
+    pub(crate) fn resident(self: &Arc<Self>, access: Access) -> Result<Option<Loaded>, Error> {
+        if self.pinned.get().is_some() {
+            return Ok(Some(Loaded::Pinned(self.clone())));
         }
         let key = (self.meta.number, RESIDENT);
         if let Some(resident) = self.shared.cache.resident(key) {
-            return Ok(Some(resident));
+            return Ok(Some(Loaded::Cached(resident)));
         }
         if matches!(access, Access::Memory | Access::PageCache) {
             return Ok(None);
         }
-        let resident = Arc::new(self.load_resident()?);
+        let resident = self.load_resident()?;
         let bytes = resident.memory_bytes() as u64;
         if self.shared.cache.pin(bytes) {
-            if self.pinned.set(resident.clone()).is_err() {
+            if self.pinned.set(resident).is_err() {
                 self.shared.cache.unpin(bytes);
             }
-        } else {
-            self.shared.cache.insert(key, CacheEntry::Resident(resident.clone()));
+            return Ok(Some(Loaded::Pinned(self.clone())));
         }
-        Ok(Some(resident))
+        let resident = Arc::new(resident);
+        self.shared.cache.insert(key, CacheEntry::Resident(resident.clone()));
+        Ok(Some(Loaded::Cached(resident)))
     }
 
     fn load_resident(&self) -> Result<Resident, Error> {
         let footer = self.footer()?;
         let filter = self.read_handle(footer.filter)?;
-        let filter = Filter::parse(filter).ok_or_else(|| self.broken(footer.filter.offset))?;
+        let filter = Filter::parse(&filter).ok_or_else(|| self.broken(footer.filter.offset))?;
         let index = self.read_handle(footer.index)?;
         let index = Index::parse(&index).ok_or_else(|| self.broken(footer.index.offset))?;
         Ok(Resident { index, filter })
@@ -241,7 +282,7 @@ impl Table {
         let key = (self.meta.number, offset);
         if let Some(block) = self.shared.cache.block(key) {
             if access != Access::Once {
-                self.shared.counters.cache_hits.add(1);
+                self.shared.counters.reads.mine().cache_hits.add(1);
             }
             return Ok(Some(block));
         }
@@ -261,7 +302,7 @@ impl Table {
 
     fn kept(&self, offset: u64, stored: Vec<u8>) -> Result<Block, Error> {
         let block = self.unpacked(offset, stored)?;
-        self.shared.counters.cache_misses.add(1);
+        self.shared.counters.reads.mine().cache_misses.add(1);
         self.shared.cache.insert((self.meta.number, offset), CacheEntry::Block(block.clone()));
         Ok(block)
     }
@@ -296,8 +337,8 @@ impl Table {
     }
 
     fn count_read(&self, bytes: u64) {
-        self.shared.counters.block_reads.add(1);
-        self.shared.counters.block_read_bytes.add(bytes);
+        self.shared.counters.reads.mine().block_reads.add(1);
+        self.shared.counters.reads.mine().block_read_bytes.add(bytes);
     }
 
     fn file(&self) -> Result<&Arc<dyn File>, Error> {
@@ -325,7 +366,7 @@ impl Table {
     }
 
     fn counted(&self, error: Error) -> Error {
-        self.shared.counters.corrupt_reads.add(1);
+        self.shared.counters.reads.mine().corrupt_reads.add(1);
         error
     }
 }

@@ -1,0 +1,38 @@
+//! Asking the processor for a line before it is needed.
+#![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "std has no stable name for it"))]
+
+use crate::heads::GROUP;
+
+/// Of the processor's cache.
+const LINE_BYTES: usize = 64;
+
+/// Has the processor fetch the line of this address, and go on meanwhile. Does nothing where we do not know how.
+#[inline]
+pub(crate) fn prefetch_line(address: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: every processor of this architecture has the instruction, and it takes any address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+/// Has the processor fetch all lines of `place`.
+#[inline]
+pub(crate) fn prefetch<T>(place: &T) {
+    let address = std::ptr::from_ref(place).addr();
+    for line in (0..size_of::<T>()).step_by(LINE_BYTES) {
+        prefetch_line(address + line);
+    }
+}
+
+/// Has the processor fetch of `places`, which are numbers or pointers, those from an index on among which a search by
+/// [`crate::heads::Heads`] ends.
+#[inline]
+pub(crate) fn prefetch_from<T>(places: &[T], near: usize) {
+    let places = &places[near.min(places.len())..];
+    let near = &places[..places.len().min(GROUP + 1)];
+    near.iter().step_by(LINE_BYTES / size_of::<T>()).chain(near.last()).for_each(prefetch);
+}

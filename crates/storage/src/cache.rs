@@ -94,3 +94,41 @@ impl BlockCache {
         self.pinned_bytes.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use ladoga_model::{Stamp, Version};
+
+    use super::OVERHEAD_BYTES;
+    use crate::{Background, Compression, Durability, Engine, LEVELS, Options, WriteBatch};
+
+    #[test]
+    fn blocks_count_with_the_padding_that_they_keep() {
+        let (env, _, _) = ladoga_env::sim::env(1);
+        let options = Options {
+            background: Background::Manual,
+            compression: [Compression::None; LEVELS],
+            reserve_bytes: Some(0),
+            ..Options::new(16 << 20, Durability::Never)
+        };
+        let engine = Engine::open(env, Path::new("/data"), options).expect("a new store");
+        let mut batch = WriteBatch::new();
+        for key in 1..300_u64 {
+            let stamp = Stamp::new(Version { timestamp: key, node: 1 });
+            batch.put(&key.to_be_bytes(), stamp, &[7; 900]);
+        }
+        engine.write(batch).expect("room");
+        engine.seal().expect("room");
+        assert!(engine.step().expect("a sound disk"));
+        let snapshot = engine.snapshot();
+        for key in 1..300_u64 {
+            assert!(snapshot.get(&key.to_be_bytes()).expect("a sound disk").is_some());
+        }
+        let statistics = engine.statistics();
+        let (blocks, read) = (statistics.block_reads, statistics.block_read_bytes);
+        assert!(read > blocks * 4000 && blocks > 70, "{blocks} blocks of {read} bytes fill their pages");
+        assert_eq!(statistics.cache_bytes, read + blocks * OVERHEAD_BYTES);
+    }
+}

@@ -32,9 +32,10 @@ pub fn block(bytes: &[u8]) {
     let claims = bytes.last_chunk().map_or(0, |length| u32::from_le_bytes(*length));
     let sealed = (claims < 1 << 20).then(|| decode_stored(path, 1, 0, with_checksum(1, 0, bytes)));
     let as_it_is = decode_stored(path, 1, 0, bytes.to_vec());
-    let raw = [Ok(Bytes::copy_from_slice(bytes)), as_it_is].into_iter().chain(sealed);
+    let unpacked = [as_it_is].into_iter().chain(sealed).filter_map(|unpacked| Some(unpacked.ok()?.bytes));
+    let raw = [Bytes::copy_from_slice(bytes)].into_iter().chain(unpacked);
     let key = bytes.get(..8).unwrap_or(b"key");
-    for block in raw.filter_map(|raw| Block::parse(raw.ok()?)) {
+    for block in raw.filter_map(|raw| Block::parse(raw, bytes.len())) {
         _ = block.find(key_hash(key), key);
         _ = block.lower_bound(key);
         _ = block.verify();

@@ -64,18 +64,20 @@ impl BlockBuilder {
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
     bytes: Bytes,
+    /// What they keep in memory.
+    held_bytes: usize,
     count: usize,
     /// Where the records end and the tags begin.
     tags_at: usize,
 }
 
 impl Block {
-    /// `None` where the bytes are no block.
-    pub(crate) fn parse(bytes: Bytes) -> Option<Block> {
+    /// `None` where the bytes are no block. They keep `held_bytes` in memory.
+    pub(crate) fn parse(bytes: Bytes, held_bytes: usize) -> Option<Block> {
         let count_at = bytes.len().checked_sub(COUNT_BYTES)?;
         let count = u32_at(&bytes, count_at) as usize;
         let tags_at = count_at.checked_sub(count.checked_mul(PLACE_BYTES)?)?;
-        (count > 0).then_some(Block { bytes, count, tags_at })
+        (count > 0).then_some(Block { bytes, held_bytes, count, tags_at })
     }
 
     pub(crate) const fn count(&self) -> usize {
@@ -83,7 +85,7 @@ impl Block {
     }
 
     pub(crate) const fn memory_bytes(&self) -> usize {
-        self.bytes.len()
+        self.held_bytes
     }
 
     /// The record with this index; `None` where the bytes are no record.
@@ -154,20 +156,25 @@ mod tests {
     use ladoga_model::Stamp;
     use proptest::prelude::*;
 
+    fn parse(bytes: Bytes) -> Option<Block> {
+        let held_bytes = bytes.len();
+        Block::parse(bytes, held_bytes)
+    }
+
     fn build(keys: &[Vec<u8>]) -> Block {
         let mut builder = BlockBuilder::default();
         for key in keys {
             let record = Record { key, stamp: Stamp::default(), kind: Kind::Value, value: key };
             builder.add(key_hash(key), &record);
         }
-        Block::parse(Bytes::copy_from_slice(builder.finish())).expect("a block")
+        parse(Bytes::copy_from_slice(builder.finish())).expect("a block")
     }
 
     #[test]
     fn an_empty_or_cut_block_is_none() {
-        assert!(Block::parse(Bytes::new()).is_none());
-        assert!(Block::parse(Bytes::from_static(&[0; 4])).is_none());
-        assert!(Block::parse(Bytes::from_static(&[255; 12])).is_none());
+        assert!(parse(Bytes::new()).is_none());
+        assert!(parse(Bytes::from_static(&[0; 4])).is_none());
+        assert!(parse(Bytes::from_static(&[255; 12])).is_none());
     }
 
     proptest! {
@@ -188,7 +195,7 @@ mod tests {
 
         #[test]
         fn broken_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), key: [u8; 2]) {
-            if let Some(block) = Block::parse(Bytes::from(bytes)) {
+            if let Some(block) = parse(Bytes::from(bytes)) {
                 let _ = block.find(key_hash(&key), &key);
                 let _ = block.lower_bound(&key);
                 let _ = block.verify();

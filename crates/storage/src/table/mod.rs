@@ -31,7 +31,7 @@ pub(crate) use cursor::TableCursor;
 pub(crate) use footer::{FOOTER_BYTES, Footer};
 pub(crate) use meta::TableMeta;
 pub(crate) use reader::{Access, Lack, Loaded, Resident, Table, TableGet, TableShared, missing_table};
-pub(crate) use stored::{BlockHandle, decode_stored, with_checksum};
+pub(crate) use stored::{BlockHandle, Unpacked, decode_stored, with_checksum};
 
 pub(crate) use filter::Filter;
 pub(crate) use index::Index;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use ladoga_env::{Disk, File, FilePart, OpenMode};
 use ladoga_model::Stamp;
 
-use super::{Block, BlockHandle, FOOTER_BYTES, Filter, Footer, Index, TableMeta, decode_stored};
+use super::{Block, BlockHandle, FOOTER_BYTES, Filter, Footer, Index, TableMeta, Unpacked, decode_stored};
 use crate::blob::{BlobRef, BlobRegistry};
 use crate::cache::{BlockCache, CacheEntry};
 use crate::error::Error;
@@ -270,10 +270,10 @@ impl Table {
         let mut stored = vec![0; handle.size as usize];
         let file = self.file()?;
         file.read_exact_at(&mut stored, handle.offset).map_err(Error::io("read", &self.path))?;
-        self.checked(handle.offset, stored)
+        Ok(self.checked(handle.offset, stored)?.bytes)
     }
 
-    fn checked(&self, offset: u64, stored: Vec<u8>) -> Result<Bytes, Error> {
+    fn checked(&self, offset: u64, stored: Vec<u8>) -> Result<Unpacked, Error> {
         decode_stored(&self.path, self.meta.number, offset, stored).map_err(|error| self.counted(error))
     }
 
@@ -308,7 +308,8 @@ impl Table {
     }
 
     fn unpacked(&self, offset: u64, stored: Vec<u8>) -> Result<Block, Error> {
-        Block::parse(self.checked(offset, stored)?).ok_or_else(|| self.broken(offset))
+        let Unpacked { bytes, held_bytes } = self.checked(offset, stored)?;
+        Block::parse(bytes, held_bytes).ok_or_else(|| self.broken(offset))
     }
 
     fn read_stored(&self, offset: u64, size: u64, access: Access) -> Result<Option<Vec<u8>>, Error> {

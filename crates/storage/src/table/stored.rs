@@ -97,8 +97,21 @@ fn append_if_short(out: &mut Vec<u8>, tag: u8, packed: &[u8], packed_max: usize)
     tag
 }
 
+/// What a block was made from.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unpacked {
+    pub bytes: Bytes,
+    /// What they keep in memory: bytes that were stored plain lie where they were read, trailer and padding behind them.
+    pub held_bytes: usize,
+}
+
 /// Checks a block as it was read from the file and gives back what it was made from.
-pub(crate) fn decode_stored(path: &Path, table: u64, offset: u64, stored: Vec<u8>) -> Result<Bytes, Error> {
+pub(crate) fn decode_stored(
+    path: &Path,
+    table: u64,
+    offset: u64,
+    stored: Vec<u8>,
+) -> Result<Unpacked, Error> {
     let corrupt = |what, expected: String, found: String| Error::Corruption {
         path: path.into(),
         offset,
@@ -138,7 +151,8 @@ pub(crate) fn decode_stored(path: &Path, table: u64, offset: u64, stored: Vec<u8
     if raw.len() != raw_len {
         return Err(corrupt("block length", raw_len.to_string(), raw.len().to_string()));
     }
-    Ok(Bytes::from(raw))
+    let held_bytes = raw.capacity();
+    Ok(Unpacked { bytes: Bytes::from(raw), held_bytes })
 }
 
 /// How much of what precedes the trailer is payload; `None` where there is more padding than bytes.
@@ -166,7 +180,10 @@ mod tests {
             assert_eq!(block.handle, BlockHandle { offset, size: stored.len() as u32 });
             assert_eq!(compression == Compression::None, block.payload_bytes == raw.len());
             let path = Path::new("t");
-            assert_eq!(decode_stored(path, 3, offset, stored.clone()).expect("intact"), raw);
+            let unpacked = decode_stored(path, 3, offset, stored.clone()).expect("intact");
+            assert_eq!(unpacked.bytes, raw);
+            let is_plain = compression == Compression::None;
+            assert_eq!(unpacked.held_bytes, if is_plain { stored.len() } else { raw.len() });
             assert!(decode_stored(path, 3, 41, stored.clone()).is_err(), "a block in the wrong place");
             assert!(decode_stored(path, 4, offset, stored.clone()).is_err(), "a block of another table");
             for bit in 0..stored.len() * 8 {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use ladoga_storage::{BLOB_BYTES_MIN, Cached, Engine, FinishedBlob, PausedRead, Reach, WriteState};
 
 use super::cells::CellReader;
-use super::commit::{Applied, CommitShared, Lane, Waiters};
+use super::commit::{Applied, CommitShared, Inline, Lane, Waiters};
 use super::doorbell::Doorbell;
 use super::inbox::Inbox;
 use super::pieces::RangePieces;
@@ -58,8 +58,14 @@ impl Local {
             Arc::clone(&inbox).read(move |receipt| receiving_waiters.receive(&receiving_lane, receipt)),
         );
         let doorbell = Rc::<Doorbell>::default();
-        let queue = store.queue.shared();
-        tokio::task::spawn_local(Rc::clone(&doorbell).ring(move || queue.pushed()));
+        let inline = Inline::new(
+            store.engine.syncs_each_group(),
+            Arc::clone(&store.clock),
+            store.queue.shared(),
+            Arc::clone(&lane),
+            Rc::clone(&waiters),
+        );
+        tokio::task::spawn_local(Rc::clone(&doorbell).ring(move || inline.commit()));
         let disk = Disk { pool: Arc::clone(&store.pool), inbox };
         Local {
             reads: store.start_reads(&disk),

@@ -31,7 +31,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ladoga_env::Env;
+use ladoga_env::{Clock, Env};
 use ladoga_storage::{Engine, Error, Options, WriteState};
 
 use crate::store::{CellObserver, Sample, Store, StoreError};
@@ -49,6 +49,7 @@ const REPLICA_FLUSH_EARLY_PERCENT: u64 = 25;
 /// The embedded engine.
 pub struct Embedded {
     engine: Arc<Engine>,
+    clock: Arc<dyn Clock>,
     queue: CommitQueue,
     pool: Arc<Pool>,
     scan: Scan,
@@ -78,9 +79,10 @@ impl Embedded {
         // Tried once, for all event loops: where one may have a ring, all may.
         let no_rings = disk.read_ring(RING_READS_MAX).err().map(|error| error.to_string());
         let engine = Arc::new(Engine::open(env, dir, options)?);
-        let queue = CommitQueue::start(Arc::clone(&engine), clock, memory_bytes);
+        let queue = CommitQueue::start(Arc::clone(&engine), Arc::clone(&clock), memory_bytes);
         Ok(Embedded {
             engine,
+            clock,
             queue,
             pool: Arc::new(Pool::start()),
             scan: Scan::default(),

@@ -1,7 +1,7 @@
 //! The engine: what holds the parts together.
 //!
 //! - `open`: recovery, orphans, the first manifest; `close`
-//! - `write`: log, sync, memtable; `queue`: writers that share a group
+//! - `write`: log, sync, memtable; `segments`: the files of the log; `queue`: writers that share a group
 //! - `read`: point reads; `view`: what they look at; `search`: their way through the tables; `paused`: those that memory
 //!   cannot answer
 //! - `flush`, `compact`: memtables to tables, tables to tables; `background`: who does it and when
@@ -16,6 +16,7 @@ mod queue;
 mod read;
 mod retire;
 mod search;
+mod segments;
 mod view;
 mod write;
 
@@ -45,8 +46,9 @@ pub use paused::{PausedRead, Progress};
 use queue::CommitQueue;
 pub use read::{Cached, Reach};
 use retire::Retired;
+use segments::NextSegment;
 pub(crate) use view::View;
-use write::{NextSegment, Writer};
+use write::Writer;
 
 /// A persistent ordered map from keys to versioned cells. Shared by reference; all methods may be called from any
 /// thread.
@@ -121,6 +123,17 @@ impl Engine {
     /// A group is at most [`Engine::group_bytes_max`] long. Waits where the background is behind.
     pub fn write_group(&self, batches: &[WriteBatch]) -> Result<(), Error> {
         self.inner.write_group(batches)
+    }
+
+    /// As [`Engine::write_group`], but only where that takes no waiting: not for a sync, a flush, another writer, or the
+    /// pace of the background. False, with nothing done, where it does: then somebody who may wait has to write it.
+    pub fn try_write_group(&self, batches: &[WriteBatch]) -> Result<bool, Error> {
+        self.inner.try_write_group(batches)
+    }
+
+    /// Whether each group is synced before its write is answered, so that every write waits for the disk.
+    pub fn syncs_each_group(&self) -> bool {
+        self.inner.syncs_each_group()
     }
 
     /// The most encoded bytes that one group may have.

@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 
 use super::background::Background;
 use super::queue::CommitQueue;
-use super::write::{NextSegment, Writer, flush_early_bytes};
+use super::segments::NextSegment;
+use super::write::{Writer, flush_early_bytes};
 use super::{Inner, View};
 use crate::batch::records;
 use crate::blob::{BlobRef, BlobRegistry};

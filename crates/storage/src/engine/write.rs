@@ -1,5 +1,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use ladoga_env::{File, Rng};
 use parking_lot::MutexGuard;
@@ -25,17 +26,15 @@ pub(super) struct Writer {
     pub unsynced: Vec<Arc<dyn File>>,
 }
 
-/// The segments that come next. Locked while one is made, so that no number is used twice.
-pub(super) struct NextSegment {
-    pub number: u64,
-    /// Made ahead.
-    pub ready: Option<WalWriter>,
-}
-
 /// By how much the next memtable is flushed before it is full.
 pub(super) fn flush_early_bytes(rng: &dyn Rng, options: &Options) -> usize {
     let most = options.budget().memtable_bytes as u64 * options.flush_early_percent / 100;
     if most == 0 { 0 } else { rng.below(most) as usize }
+}
+
+/// Whether the memtable and its segment have room for a group of this size.
+fn has_room(writer: &Writer, records: usize, bytes: usize) -> bool {
+    writer.wal.has_room(bytes) && writer.memtable.has_room(records, bytes)
 }
 
 /// Whether a memtable is as full as it is to become.
@@ -47,6 +46,10 @@ fn is_early_enough(writer: &Writer, records: usize, bytes: usize) -> bool {
 }
 
 impl Inner {
+    pub(super) fn syncs_each_group(&self) -> bool {
+        self.options.durability == Durability::Always
+    }
+
     pub(super) fn group_bytes_max(&self) -> usize {
         self.budget.memtable_bytes / 2
     }
@@ -83,6 +86,26 @@ impl Inner {
         let sequence = self.append_to_log(&mut writer, batches)?;
         self.apply(&mut writer, sequence, batches);
         Ok(())
+    }
+
+    /// As [`Inner::write_group`], where that takes no waiting. False, with nothing done, where it does.
+    pub(super) fn try_write_group(&self, batches: &[WriteBatch]) -> Result<bool, Error> {
+        let records = batches.iter().map(WriteBatch::len).sum();
+        let bytes = batches.iter().map(WriteBatch::encoded_bytes).sum();
+        if records == 0 {
+            return Ok(true);
+        }
+        if self.syncs_each_group() || !self.delay(bytes).is_zero() {
+            return Ok(false);
+        }
+        let Some(mut writer) = self.writer.try_lock() else { return Ok(false) };
+        let is_open = self.health.state() == WriteState::Open && !self.closed.load(Ordering::Relaxed);
+        if !is_open || self.is_to_rotate(&writer, records, bytes) {
+            return Ok(false);
+        }
+        let sequence = self.append_to_log(&mut writer, batches)?;
+        self.apply(&mut writer, sequence, batches);
+        Ok(true)
     }
 
     /// A group of more than one part is no longer all or nothing; each batch is.
@@ -122,6 +145,14 @@ impl Inner {
 
     /// Slows writers down while the background is behind, so that they need not be stopped.
     fn pace(&self, bytes: usize) {
+        let wait = self.delay(bytes);
+        if !wait.is_zero() {
+            self.env.clock.sleep(wait);
+            self.shared.counters.slowed_ns.add(wait.as_nanos() as u64);
+        }
+    }
+
+    fn delay(&self, bytes: usize) -> Duration {
         let view = self.view.load();
         let backlog = Backlog {
             sealed: view.sealed.len(),
@@ -129,11 +160,7 @@ impl Inner {
             flush_bytes_per_s: self.background.flush_bytes_per_s(),
         };
         drop(view);
-        let wait = delay(backlog, bytes);
-        if !wait.is_zero() {
-            self.env.clock.sleep(wait);
-            self.shared.counters.slowed_ns.add(wait.as_nanos() as u64);
-        }
+        delay(backlog, bytes)
     }
 
     fn make_room(
@@ -142,17 +169,25 @@ impl Inner {
         records: usize,
         bytes: usize,
     ) -> Result<(), Error> {
-        let has_room = writer.wal.has_room(bytes) && writer.memtable.has_room(records, bytes);
-        // Nobody waits for the sake of space.
-        let is_due = self.is_heavy(writer) || is_early_enough(writer, records, bytes);
-        if has_room && (!is_due || self.has_too_many_sealed()) {
+        if !self.is_to_rotate(writer, records, bytes) {
             return Ok(());
         }
+        let has_room = has_room(writer, records, bytes);
         match self.rotate(writer) {
             // What is due and not necessary needs room on the disk, which the write itself does not.
             Err(error) if has_room && error.is_disk_full() => Ok(()),
             rotated => rotated,
         }
+    }
+
+    /// Whether a group of this size goes into the next memtable.
+    fn is_to_rotate(&self, writer: &Writer, records: usize, bytes: usize) -> bool {
+        if !has_room(writer, records, bytes) {
+            return true;
+        }
+        // Nobody waits for the sake of space.
+        let is_due = self.is_heavy(writer) || is_early_enough(writer, records, bytes);
+        is_due && !self.has_too_many_sealed()
     }
 
     /// Whether the memtable stands for so much outside of it (blob files that it replaces, records that its tombstones
@@ -190,58 +225,6 @@ impl Inner {
         });
         self.background.wake();
         Ok(())
-    }
-
-    fn begin_segment(&self, first_sequence: u64) -> Result<WalWriter, Error> {
-        let mut next = self.next_segment.lock();
-        let mut segment = match next.ready.take() {
-            Some(ready) => ready,
-            None => self.create_segment(next.number)?,
-        };
-        match segment.begin(first_sequence) {
-            Ok(()) => {
-                next.number += 1;
-                Ok(segment)
-            }
-            Err(error) if error.is_disk_full() => {
-                next.ready = Some(segment);
-                Err(self.out_of_room(error))
-            }
-            Err(error) => Err(self.poison(&error)),
-        }
-    }
-
-    /// Makes the next segment ahead of its use.
-    pub(super) fn prepare_segment(&self) -> Result<(), Error> {
-        let mut next = self.next_segment.lock();
-        if next.ready.is_none() && self.health.state() != WriteState::Poisoned {
-            next.ready = Some(self.create_segment(next.number)?);
-        }
-        Ok(())
-    }
-
-    /// Lets a segment whose records are in tables be the next one, where none is ready; removes it otherwise.
-    pub(super) fn retire_segment(&self, number: u64) {
-        let mut next = self.next_segment.lock();
-        if next.ready.is_none() {
-            let capacity = self.budget.memtable_bytes as u64;
-            match WalWriter::recycle(&*self.env.disk, &self.dir, number, next.number, capacity) {
-                Ok(Some(segment)) => {
-                    next.ready = Some(segment);
-                    return;
-                }
-                Ok(None) => {}
-                Err(error) => tracing::warn!(%error, "could not use a log segment again"),
-            }
-        }
-        drop(next);
-        self.remove_segment(number);
-    }
-
-    fn create_segment(&self, number: u64) -> Result<WalWriter, Error> {
-        let capacity = self.budget.memtable_bytes as u64;
-        WalWriter::create(&*self.env.disk, &self.dir, number, capacity)
-            .map_err(|error| self.out_of_room(error))
     }
 
     /// A full disk is a state, not a failure of the operation that met it first.
@@ -304,7 +287,7 @@ impl Inner {
         writer.next_sequence = sequence + 1;
         let counters = &self.shared.counters;
         counters.wal_bytes.add(written);
-        if self.options.durability == Durability::Always {
+        if self.syncs_each_group() {
             let started = self.env.clock.monotonic_ns();
             writer.wal.sync().map_err(|error| self.poison(&error))?;
             counters.syncs.record(self.env.clock.monotonic_ns() - started);

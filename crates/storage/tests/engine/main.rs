@@ -2,6 +2,7 @@
 //!
 //! - `support`: a store on a simulated disk, the model that it is compared with, workloads
 //! - `model`: any sequence of operations answers as a `BTreeMap` does
+//! - `no_waiting`: writes of who must not wait
 //! - `workload`: what crash and fault tests let a store do, and what it has to answer afterwards
 //! - `crash`: the power fails at every sync and at every operation, also while the store recovers
 #![expect(clippy::unwrap_used, reason = "a test")]
@@ -12,6 +13,7 @@ mod damage;
 mod faults;
 mod full;
 mod model;
+mod no_waiting;
 mod paused;
 mod poison;
 mod race;

@@ -151,8 +151,14 @@ pub(crate) fn batch(engine: &Engine, writes: &[Write]) -> Result<WriteBatch, Err
     Ok(batch)
 }
 
+/// Half of the writes are first tried as a caller writes that must not wait.
 pub(crate) fn write(engine: &Engine, writes: &[Write]) -> Result<(), Error> {
-    engine.write(batch(engine, writes)?)
+    let batch = batch(engine, writes)?;
+    let is_tried = writes.first().is_some_and(|write| write.timestamp % 2 == 0);
+    if is_tried && engine.try_write_group(std::slice::from_ref(&batch))? {
+        return Ok(());
+    }
+    engine.write(batch)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

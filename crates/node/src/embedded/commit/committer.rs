@@ -1,23 +1,19 @@
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use ladoga_cluster::CellMark;
 use ladoga_env::Clock;
-use ladoga_storage::{Engine, Error, WriteBatch};
-use xxhash_rust::xxh3::xxh3_64;
+use ladoga_storage::{Error, WriteBatch};
 
 use super::super::write_error;
 use super::lane::{Lane, Part, Receipt};
 use super::pace::{Load, Pace};
 use super::queue::{Shared, panicked};
-use crate::store::{CellChange, StoreError};
+use crate::store::StoreError;
 
-/// The one thread that writes to the log: takes all that is queued, writes it as one group with one sync, says what
-/// became of it, and begins again. What arrives meanwhile is the next group, so groups grow as the disk is slow.
+/// The thread that writes to the log what event loops do not: takes all that is queued, writes it as one group with one
+/// sync, says what became of it, and begins again. What arrives meanwhile is the next group, so groups grow as the disk is slow.
 pub(super) struct Committer {
     shared: Arc<Shared>,
-    engine: Arc<Engine>,
     clock: Arc<dyn Clock>,
     lanes: Vec<Arc<Lane>>,
     group: Group,
@@ -44,8 +40,8 @@ struct Share {
 }
 
 impl Committer {
-    pub(super) fn new(shared: Arc<Shared>, engine: Arc<Engine>, clock: Arc<dyn Clock>) -> Committer {
-        Committer { shared, engine, clock, lanes: Vec::new(), group: Group::default(), pace: Pace::new() }
+    pub(super) fn new(shared: Arc<Shared>, clock: Arc<dyn Clock>) -> Committer {
+        Committer { shared, clock, lanes: Vec::new(), group: Group::default(), pace: Pace::new() }
     }
 
     /// Commits until the queue is closed and empty. After a panic, nobody knows what of a group is in the log and what in
@@ -59,7 +55,7 @@ impl Committer {
 
     fn commit_until_closed(&mut self) {
         loop {
-            self.shared.begin_to_tell(&self.engine);
+            self.shared.begin_to_tell();
             self.collect();
             if !self.group.batches.is_empty() {
                 self.commit();
@@ -106,29 +102,20 @@ impl Committer {
 
     fn commit(&mut self) {
         let started_ns = self.clock.monotonic_ns();
-        let outcome = self.write(&self.group.batches);
+        let outcome = self.shared.writer().write(&self.group.batches);
         self.pace.observe(self.group.load.units, self.clock.monotonic_ns().saturating_sub(started_ns));
-        self.shared.committed(self.group.entries, self.pace.unit_ns());
+        self.shared.count_group(self.group.entries);
+        self.shared.set_unit_ns(self.pace.unit_ns());
         let of_deletes = self.outcome_of_deletes(&outcome, &self.group.batches[self.group.puts..]);
         let group = std::mem::take(&mut self.group);
         self.deliver(group.put_shares, &outcome.map_err(|error| write_error(&error)));
         self.deliver(group.delete_shares, &of_deletes.map_err(|error| write_error(&error)));
     }
 
-    /// Writes batches; tells who observes what they replaced.
-    fn write(&self, batches: &[WriteBatch]) -> Result<(), Error> {
-        let Some(observer) = self.shared.observer() else { return self.engine.write_group(batches) };
-        // Nobody else writes, so what is the newest now is what they replace.
-        let changes = changes(&self.engine, batches);
-        self.engine.write_group(batches)?;
-        observer.replaced(&changes);
-        Ok(())
-    }
-
     /// A disk that has no room for a group may have some for its deletes alone.
     fn outcome_of_deletes(&self, outcome: &Result<(), Error>, deletes: &[WriteBatch]) -> Result<(), Error> {
         match outcome {
-            Err(error) if error.is_disk_full() && !deletes.is_empty() => self.write(deletes),
+            Err(error) if error.is_disk_full() && !deletes.is_empty() => self.shared.writer().write(deletes),
             outcome => outcome.clone(),
         }
     }
@@ -153,36 +140,6 @@ impl Drop for Committer {
     fn drop(&mut self) {
         self.shared.ends();
     }
-}
-
-/// What batches are going to replace. May wait for the disk, where a cell that is not in memory is replaced.
-fn changes(engine: &Engine, batches: &[WriteBatch]) -> Vec<CellChange> {
-    let mut newest: HashMap<u64, CellMark> = HashMap::new();
-    let mut changes = Vec::new();
-    for (key, stamp, is_tombstone) in batches.iter().flat_map(WriteBatch::cells) {
-        let key_hash = xxh3_64(key);
-        let old = match newest.get(&key_hash) {
-            Some(mark) => Some(*mark),
-            None => newest_in(engine, key),
-        };
-        let new = CellMark { stamp, is_tombstone };
-        if old.is_none_or(|old| old.stamp.version < stamp.version) {
-            newest.insert(key_hash, new);
-            changes.push(CellChange { key_hash, old, new });
-        }
-    }
-    changes
-}
-
-/// What is the newest of a key. What is damaged counts as none: to refuse the write would leave the key damaged for good,
-/// and fail all that is written with it. The tree then differs from those of others in one partition, which costs that
-/// this one is compared each time.
-fn newest_in(engine: &Engine, key: &[u8]) -> Option<CellMark> {
-    let cell = engine.get_cell(key).unwrap_or_else(|error| {
-        tracing::error!(%error, "what a write replaces cannot be read");
-        None
-    });
-    cell.map(|cell| CellMark { stamp: cell.stamp, is_tombstone: cell.value.is_none() })
 }
 
 impl Group {

@@ -94,9 +94,20 @@ impl Lane {
         self.set_queued(self.queued() + load);
     }
 
-    /// Takes everything. On the committer.
+    /// Takes everything.
     pub(super) fn take(&self) -> Pending {
         std::mem::take(&mut *self.pending.lock())
+    }
+
+    /// Gives back what was taken. On the event loop, before anything else is pushed.
+    pub(super) fn put_back(&self, kind: CellKind, part: Part) {
+        let mut pending = self.pending.lock();
+        let place = match kind {
+            CellKind::Put => &mut pending.puts,
+            CellKind::Delete => &mut pending.deletes,
+        };
+        assert!(place.is_empty(), "nothing is pushed between taking and giving back");
+        *place = part;
     }
 
     /// Whether there is nothing to take.

@@ -1,13 +1,17 @@
-//! Writes on their way to the log. Each event loop has a `lane`, into which it encodes its writes; one `committer`
-//! empties all lanes into one group, writes it with one sync, and delivers a `receipt` to each loop, where the
-//! `waiters` are. `pace` estimates how long the queue takes, and refuses what would wait for too long.
+//! Writes on their way to the log. Each event loop has a `lane`, into which it encodes its writes. Where that takes no
+//! waiting it commits them itself (`inline`). Where it does, one `committer` empties all lanes into one group, writes it
+//! with one sync, and delivers a `receipt` to each loop, where the `waiters` are. Both write by the `writer`, one group at a
+//! time. `pace` estimates how long the queue takes, and refuses what would wait for too long.
 
 mod committer;
+mod inline;
 mod lane;
 mod pace;
 mod queue;
 mod waiters;
+mod writer;
 
+pub(super) use inline::Inline;
 pub(super) use lane::{Lane, Receipt};
 pub(super) use queue::{CommitQueue, Shared as CommitShared};
 pub use waiters::Applied;

@@ -1,6 +1,6 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, OnceLock};
 use std::thread::{JoinHandle, Thread};
 
 use ladoga_env::Clock;
@@ -11,6 +11,7 @@ use super::super::inbox::Inbox;
 use super::committer::Committer;
 use super::lane::Lane;
 use super::pace::{Bound, Load, Pace, admit};
+use super::writer::GroupWriter;
 use crate::store::{CellObserver, Sample, SampleKind, SampleValue, StoreError};
 
 /// The share of the memory budget that queued writes may take, and never more than the second.
@@ -35,7 +36,9 @@ pub(in super::super) struct Shared {
     queue_bytes_max: u64,
     refusals: Refusals,
     groups: GroupSizes,
-    observer: OnceLock<Arc<dyn CellObserver>>,
+    /// Groups that an event loop committed itself.
+    inline_groups: AtomicU64,
+    writer: GroupWriter,
     /// Who waits for a snapshot from which on the observer is told of everything.
     to_tell: Mutex<Option<SyncSender<Snapshot>>>,
 }
@@ -100,10 +103,11 @@ impl CommitQueue {
             queue_bytes_max: (memory_bytes / QUEUE_MEMORY_SHARE).min(QUEUE_BYTES_MAX),
             refusals: Refusals::default(),
             groups: GroupSizes::default(),
-            observer: OnceLock::new(),
+            inline_groups: AtomicU64::new(0),
+            writer: GroupWriter::new(engine),
             to_tell: Mutex::default(),
         });
-        let committer = Committer::new(Arc::clone(&shared), engine, clock);
+        let committer = Committer::new(Arc::clone(&shared), clock);
         let thread = std::thread::Builder::new()
             .name("committer".to_owned())
             .spawn(move || committer.run())
@@ -125,7 +129,7 @@ impl CommitQueue {
 
     /// Has everything that is committed from now on told to an observer.
     pub(in super::super) fn observe(&self, observer: Arc<dyn CellObserver>) {
-        assert!(self.shared.observer.set(observer).is_ok(), "there is one observer");
+        self.shared.writer.observe(observer);
     }
 
     /// Commits what is queued, and ends the thread. Answers whether all was well with it.
@@ -155,6 +159,12 @@ impl CommitQueue {
                 value: shared.groups.histogram(),
             },
             Sample {
+                name: "ladoga_commit_inline_groups_total",
+                help: "Groups of writes that an event loop committed itself, because nothing had to be waited for.",
+                kind: SampleKind::Counter,
+                value: SampleValue::Number(shared.inline_groups.load(Ordering::Relaxed) as f64),
+            },
+            Sample {
                 name: "ladoga_commit_refused_total",
                 help: "Writes refused over capacity, by the bound of the queue that was reached.",
                 kind: SampleKind::Counter,
@@ -180,7 +190,7 @@ impl Drop for CommitQueue {
 
 /// What a panic of the committer is to whoever writes.
 pub(super) fn panicked() -> StoreError {
-    let reason = "the thread that writes the log panicked, so writes are refused until the node is restarted";
+    let reason = "a write to the log panicked, so writes are refused until the node is restarted";
     StoreError::Failed { reason: reason.to_owned() }
 }
 
@@ -192,7 +202,7 @@ impl Shared {
 
     pub(super) fn has_panicked(&self) {
         self.has_panicked.store(true, Ordering::Relaxed);
-        tracing::error!("the thread that writes the log panicked: writes are refused from now on");
+        tracing::error!("a write to the log panicked: writes are refused from now on");
     }
 
     /// The committer is no more.
@@ -231,8 +241,8 @@ impl Shared {
         }
     }
 
-    pub(super) fn observer(&self) -> Option<&dyn CellObserver> {
-        self.observer.get().map(|observer| &**observer)
+    pub(super) fn writer(&self) -> &GroupWriter {
+        &self.writer
     }
 
     /// Has the observer begin anew: answers the moment before which it is told of nothing. `None` where nothing is
@@ -248,13 +258,12 @@ impl Shared {
     }
 
     /// Between two groups, so that no cell is told of twice, or not at all.
-    pub(super) fn begin_to_tell(&self, engine: &Engine) {
+    pub(super) fn begin_to_tell(&self) {
         if let Some(sender) = self.to_tell.lock().take()
-            && let Some(observer) = self.observer()
+            && let Some(snapshot) = self.writer.begin_to_tell()
         {
-            observer.begins();
             // Who waited may be gone by now.
-            let _ = sender.send(engine.snapshot());
+            let _ = sender.send(snapshot);
         }
     }
 
@@ -283,9 +292,18 @@ impl Shared {
         self.lanes.read().len()
     }
 
+    /// A group was committed by an event loop.
+    pub(super) fn count_inline_group(&self, entries: u64) {
+        self.inline_groups.fetch_add(1, Ordering::Relaxed);
+        self.count_group(entries);
+    }
+
     /// A group was committed.
-    pub(super) fn committed(&self, entries: u64, unit_ns: u64) {
+    pub(super) fn count_group(&self, entries: u64) {
         self.groups.add(entries);
+    }
+
+    pub(super) fn set_unit_ns(&self, unit_ns: u64) {
         self.unit_ns.store(unit_ns, Ordering::Relaxed);
     }
 }

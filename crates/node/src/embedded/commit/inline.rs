@@ -1,0 +1,84 @@
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ladoga_env::Clock;
+
+use super::super::write_error;
+use super::lane::{Lane, Part, Pending, Receipt};
+use super::queue::{Shared, panicked};
+use super::waiters::Waiters;
+use crate::store::CellKind;
+
+/// What a loop commits itself at most: more takes it longer than it takes to wake another thread.
+const INLINE_BYTES_MAX: u64 = 64 << 10;
+/// A commit that took longer than this waited for something after all.
+const INLINE_NS_MAX: u64 = 1_000_000;
+/// For how long the committer does it then.
+const INLINE_PAUSE_NS: u64 = 1_000_000_000;
+
+/// Commits what a few turns of an event loop brought, on the loop itself, where the engine does that without waiting: no
+/// sync comes before the answer, and neither a flush nor another writer is in the way. What would have to wait goes to
+/// the committer.
+pub(in super::super) struct Inline {
+    clock: Arc<dyn Clock>,
+    queue: Arc<Shared>,
+    lane: Arc<Lane>,
+    waiters: Rc<Waiters>,
+    /// Since the system may make a write wait where the engine would not, as when too many pages are dirty.
+    paused_until_ns: Cell<u64>,
+}
+
+impl Inline {
+    /// `syncs_each_group` has the committer do all of it.
+    pub(in super::super) fn new(
+        syncs_each_group: bool,
+        clock: Arc<dyn Clock>,
+        queue: Arc<Shared>,
+        lane: Arc<Lane>,
+        waiters: Rc<Waiters>,
+    ) -> Inline {
+        let paused_until_ns = Cell::new(if syncs_each_group { u64::MAX } else { 0 });
+        Inline { clock, queue, lane, waiters, paused_until_ns }
+    }
+
+    /// Commits what the lane has, or has the committer do it. On the event loop.
+    pub(in super::super) fn commit(&self) {
+        let started_ns = self.clock.monotonic_ns();
+        if started_ns < self.paused_until_ns.get() || self.lane.queued().bytes > INLINE_BYTES_MAX {
+            return self.queue.pushed();
+        }
+        let Pending { puts, deletes } = self.lane.take();
+        if !(self.commit_part(CellKind::Put, puts) & self.commit_part(CellKind::Delete, deletes)) {
+            self.queue.pushed();
+        }
+        let ended_ns = self.clock.monotonic_ns();
+        if ended_ns - started_ns > INLINE_NS_MAX {
+            self.paused_until_ns.set(ended_ns + INLINE_PAUSE_NS);
+        }
+    }
+
+    /// Whether nothing is left of it.
+    fn commit_part(&self, kind: CellKind, part: Part) -> bool {
+        if part.is_empty() {
+            return true;
+        }
+        // A panic would end the task that commits, and no write of this loop would ever be answered.
+        let outcome = match catch_unwind(AssertUnwindSafe(|| self.queue.writer().try_write(&part.batches))) {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Ok(false)) => {
+                self.lane.put_back(kind, part);
+                return false;
+            }
+            Ok(Err(error)) => Err(write_error(&error)),
+            Err(_) => {
+                self.queue.has_panicked();
+                Err(panicked())
+            }
+        };
+        self.queue.count_inline_group(part.waiters.len() as u64);
+        self.waiters.receive(&self.lane, Receipt { waiters: part.waiters, load: part.load, outcome });
+        true
+    }
+}

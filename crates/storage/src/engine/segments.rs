@@ -1,0 +1,66 @@
+use super::Inner;
+use crate::error::Error;
+use crate::health::WriteState;
+use crate::wal::WalWriter;
+
+/// The segments that come next. Locked while one is made, so that no number is used twice.
+pub(super) struct NextSegment {
+    pub number: u64,
+    /// Made ahead.
+    pub ready: Option<WalWriter>,
+}
+
+impl Inner {
+    /// The next segment, begun.
+    pub(super) fn begin_segment(&self, first_sequence: u64) -> Result<WalWriter, Error> {
+        let mut next = self.next_segment.lock();
+        let mut segment = match next.ready.take() {
+            Some(ready) => ready,
+            None => self.create_segment(next.number)?,
+        };
+        match segment.begin(first_sequence) {
+            Ok(()) => {
+                next.number += 1;
+                Ok(segment)
+            }
+            Err(error) if error.is_disk_full() => {
+                next.ready = Some(segment);
+                Err(self.out_of_room(error))
+            }
+            Err(error) => Err(self.poison(&error)),
+        }
+    }
+
+    /// Makes the next segment ahead of its use.
+    pub(super) fn prepare_segment(&self) -> Result<(), Error> {
+        let mut next = self.next_segment.lock();
+        if next.ready.is_none() && self.health.state() != WriteState::Poisoned {
+            next.ready = Some(self.create_segment(next.number)?);
+        }
+        Ok(())
+    }
+
+    /// Lets a segment whose records are in tables be the next one, where none is ready; removes it otherwise.
+    pub(super) fn retire_segment(&self, number: u64) {
+        let mut next = self.next_segment.lock();
+        if next.ready.is_none() {
+            let capacity = self.budget.memtable_bytes as u64;
+            match WalWriter::recycle(&*self.env.disk, &self.dir, number, next.number, capacity) {
+                Ok(Some(segment)) => {
+                    next.ready = Some(segment);
+                    return;
+                }
+                Ok(None) => {}
+                Err(error) => tracing::warn!(%error, "could not use a log segment again"),
+            }
+        }
+        drop(next);
+        self.remove_segment(number);
+    }
+
+    fn create_segment(&self, number: u64) -> Result<WalWriter, Error> {
+        let capacity = self.budget.memtable_bytes as u64;
+        WalWriter::create(&*self.env.disk, &self.dir, number, capacity)
+            .map_err(|error| self.out_of_room(error))
+    }
+}

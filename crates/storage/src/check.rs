@@ -174,8 +174,7 @@ fn check_log(
     shared: &Arc<TableShared>,
     report: &mut CheckReport,
 ) -> Result<(), Error> {
-    let (first_wal, first_sequence) = (recovered.first_wal, recovered.first_sequence);
-    let log = replay(&*env.disk, dir, first_wal, first_sequence, &mut |group| {
+    let log = replay(&*env.disk, dir, recovered.log_start(), &mut |group| {
         report.log_groups += 1;
         for record in records(group.payload) {
             let Some(record) = record else {

@@ -6,6 +6,7 @@ use ladoga_env::Disk;
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::frame::LogId;
 use crate::levels::{Edit, Manifest};
 use crate::paths;
 
@@ -47,7 +48,8 @@ impl Engine {
             added,
             removed: Vec::new(),
         };
-        Manifest::create(disk, target, next_file, &everything).map(drop)
+        let secret = Some(self.inner().env.rng.next_u64());
+        Manifest::create(disk, target, LogId { number: next_file, secret }, &everything).map(drop)
     }
 }
 

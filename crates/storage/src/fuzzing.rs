@@ -7,20 +7,23 @@ use std::path::Path;
 use bytes::Bytes;
 
 use crate::batch::records;
-use crate::frame::{Frames, Header, Leftovers, LogKind, encode_frame};
+use crate::frame::{Frames, Header, Leftovers, LogId, LogKind, encode_frame};
 use crate::memtable::key_hash;
 use crate::table::{Block, FOOTER_BYTES, Filter, Footer, Index, decode_stored, with_checksum};
 
+/// Of the logs that are made here.
+const SECRET: Option<u64> = Some(0x1234_5678_9abc_def0);
+
 /// A segment of the log: header, frames, the records in them, what lies behind.
 pub fn wal(bytes: &[u8]) {
-    for log in [bytes, &log_of(LogKind::Wal, bytes)] {
-        let Ok(header) = Header::decode(LogKind::Wal, Path::new("fuzz"), log) else { return };
-        let (number, first) = header.map_or((1, 1), |header| (header.number, header.first_sequence));
-        let mut frames = Frames::new(log, number, first);
+    for log in [bytes, &log_of(LogKind::Wal, bytes, None), &log_of(LogKind::Wal, bytes, SECRET)] {
+        let Ok(header) = Header::decode(LogKind::Wal, Path::new("fuzz"), log) else { continue };
+        let header = header.unwrap_or(Header { log: LogId { number: 1, secret: None }, first_sequence: 1 });
+        let mut frames = Frames::new(log, header);
         while let Some(frame) = frames.next_frame() {
             records(frame.payload).for_each(drop);
         }
-        Leftovers::find(log, number, frames.expected());
+        Leftovers::find(log, header.log, frames.expected());
         records(log).for_each(drop);
     }
 }
@@ -61,20 +64,22 @@ pub fn table_footer(bytes: &[u8]) {
 
 /// A manifest.
 pub fn manifest(bytes: &[u8]) {
-    for log in [bytes, &log_of(LogKind::Manifest, bytes)] {
+    let logs = [None, SECRET].map(|secret| log_of(LogKind::Manifest, bytes, secret));
+    for log in logs.iter().map(Vec::as_slice).chain([bytes]) {
         _ = crate::levels::replay_manifest(Path::new("fuzz"), 1, log);
     }
     _ = crate::levels::Edit::decode(bytes);
 }
 
 /// A log whose checksums fit. The bytes say how its frames are numbered, what they call durable, and what they hold.
-fn log_of(kind: LogKind, bytes: &[u8]) -> Vec<u8> {
-    let mut log = Header { number: 1, first_sequence: 1 }.encode(kind);
+fn log_of(kind: LogKind, bytes: &[u8], secret: Option<u64>) -> Vec<u8> {
+    let id = LogId { number: 1, secret };
+    let mut log = Header { log: id, first_sequence: 1 }.encode(kind);
     let (mut frame, mut sequence, mut rest) = (Vec::new(), 1_u64, bytes);
     while let [jump, durable, length, tail @ ..] = rest {
         let (payload, behind) = tail.split_at(usize::from(*length).min(tail.len()));
         sequence += u64::from(*jump == 0xff);
-        encode_frame(&mut frame, 1, sequence, u64::from(*durable), std::iter::once(payload));
+        encode_frame(&mut frame, id, sequence, u64::from(*durable), std::iter::once(payload));
         log.extend_from_slice(&frame);
         sequence += 1;
         rest = behind;

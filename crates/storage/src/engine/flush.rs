@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::{Inner, View};
 use crate::compaction::{Outputs, merge_tables};
 use crate::error::Error;
+use crate::frame::LogId;
 use crate::iterator::Source;
 use crate::levels::{Edit, Levels, Manifest};
 use crate::memtable::{Memtable, key_hash};
@@ -118,14 +119,15 @@ impl Inner {
         let levels = self.current_levels();
         let tables = levels.iter().map(|(level, table)| (level, table.meta().clone())).collect();
         let everything = manifest.everything(number + 1, tables);
-        let next = match Manifest::prepare(disk, &self.dir, number, &everything) {
-            Ok(next) => next,
-            Err(error) => {
-                // Nothing is lost but time: the old one goes on, and the next edit tries again.
-                tracing::warn!(%error, "could not begin a new manifest");
-                return;
-            }
-        };
+        let next =
+            match Manifest::prepare(disk, &self.dir, LogId { number, secret: self.secret }, &everything) {
+                Ok(next) => next,
+                Err(error) => {
+                    // Nothing is lost but time: the old one goes on, and the next edit tries again.
+                    tracing::warn!(%error, "could not begin a new manifest");
+                    return;
+                }
+            };
         if let Err(error) = next.become_current(disk, &self.dir) {
             self.poison(&error);
             return;

@@ -71,6 +71,8 @@ pub(crate) struct Inner {
     writer: Mutex<Writer>,
     next_segment: Mutex<NextSegment>,
     manifest: Mutex<Manifest>,
+    /// What the logs are checked with.
+    secret: Option<u64>,
     /// The group that readers see last.
     visible: AtomicU64,
     /// The group up to which the log is known to be on disk.

@@ -16,6 +16,7 @@ use crate::batch::records;
 use crate::blob::{BlobRef, BlobRegistry};
 use crate::cache::BlockCache;
 use crate::error::Error;
+use crate::frame::LogId;
 use crate::levels::{Edit, Levels, Manifest, Recovered, read_manifest};
 use crate::memtable::{Memtable, MemtableWriter};
 use crate::options::{LEVELS, Options};
@@ -39,14 +40,13 @@ pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>,
     let levels = levels_of(dir, &recovered, &shared)?;
     find_tables(&*disk, dir, &recovered)?;
     let mut memtables = ReplayedMemtables::new(options.budget().memtable_bytes, shared.blobs.clone());
-    let log = replay(&*disk, dir, recovered.first_wal, recovered.first_sequence, &mut |group| {
-        memtables.apply(&group)
-    })?;
+    let log = replay(&*disk, dir, recovered.log_start(), &mut |group| memtables.apply(&group))?;
     let memtables = memtables.finish(log.next_sequence);
     remove_behind(&*disk, dir, &log)?;
     make_durable(&*disk, dir, &log)?;
     let number = unused_number(&*disk, dir, &recovered)?;
-    let manifest = begin_manifest(&*disk, dir, &recovered, number)?;
+    let secret = recovered.secret.unwrap_or_else(|| env.rng.next_u64());
+    let manifest = begin_manifest(&*disk, dir, &recovered, LogId { number, secret: Some(secret) })?;
     remove_orphans(&*disk, dir, &recovered, number, &shared.blobs)?;
     let inner = assemble(env, dir, options, (shared, levels, lock), manifest, number + 2, &log, &memtables)?;
     inner.flush_parts(memtables.1)?;
@@ -228,20 +228,15 @@ fn unused_number(disk: &dyn Disk, dir: &Path, recovered: &Recovered) -> Result<u
 }
 
 /// A new manifest of what the old one says.
-fn begin_manifest(
-    disk: &dyn Disk,
-    dir: &Path,
-    recovered: &Recovered,
-    number: u64,
-) -> Result<Manifest, Error> {
+fn begin_manifest(disk: &dyn Disk, dir: &Path, recovered: &Recovered, log: LogId) -> Result<Manifest, Error> {
     let everything = Edit {
-        next_file: Some(number + 1),
+        next_file: Some(log.number + 1),
         first_wal: Some(recovered.first_wal),
         first_sequence: Some(recovered.first_sequence),
         added: recovered.tables.values().cloned().collect(),
         removed: Vec::new(),
     };
-    Manifest::create(disk, dir, number, &everything)
+    Manifest::create(disk, dir, log, &everything)
 }
 
 /// Removes what a crash left: files that nothing names, the old manifest among them. Only now that the new one is
@@ -285,7 +280,7 @@ fn assemble(
     let budget = options.budget();
     let capacity = budget.memtable_bytes;
     let mut wal = WalWriter::create(&*env.disk, dir, log.next_number, capacity as u64)?;
-    wal.begin(log.next_sequence)?;
+    wal.begin(log.next_sequence, manifest.secret())?;
     let memtable = MemtableWriter::new(capacity, log.next_number);
     let (whole, parts) = memtables;
     let newest = whole.iter().chain(parts).map(|table| table.newest_timestamp()).max().unwrap_or(0);
@@ -312,6 +307,7 @@ fn assemble(
             unsynced: Vec::new(),
         }),
         next_segment: Mutex::new(NextSegment { number: log.next_number + 1, ready: None }),
+        secret: manifest.secret(),
         manifest: Mutex::new(manifest),
         visible: AtomicU64::new(log.next_sequence - 1),
         durable: AtomicU64::new(log.next_sequence - 1),

@@ -18,7 +18,7 @@ impl Inner {
             Some(ready) => ready,
             None => self.create_segment(next.number)?,
         };
-        match segment.begin(first_sequence) {
+        match segment.begin(first_sequence, self.secret) {
             Ok(()) => {
                 next.number += 1;
                 Ok(segment)

@@ -6,9 +6,10 @@ use ladoga_env::{Disk, File, OpenMode};
 
 use super::Edit;
 use crate::error::Error;
-use crate::frame::{Frames, Header, Leftovers, LogKind, encode_frame, missing_frame};
+use crate::frame::{Frames, Header, Leftovers, LogId, LogKind, encode_frame, missing_frame};
 use crate::paths;
 use crate::table::TableMeta;
+use crate::wal::LogStart;
 
 /// Room for edits that is made ahead, so that a full disk shows before anything is half-written.
 const ALLOCATE_BYTES: u64 = 256 << 10;
@@ -17,6 +18,8 @@ const ALLOCATE_BYTES: u64 = 256 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
     pub number: u64,
+    /// What all logs of the store are checked with; `None` in a store from before there was one.
+    pub secret: Option<u64>,
     pub next_file: u64,
     pub first_wal: u64,
     pub first_sequence: u64,
@@ -27,7 +30,7 @@ pub(crate) struct Recovered {
 pub(crate) struct Manifest {
     file: Arc<dyn File>,
     path: PathBuf,
-    number: u64,
+    log: LogId,
     offset: u64,
     allocated: u64,
     sequence: u64,
@@ -44,10 +47,10 @@ impl Manifest {
     pub(crate) fn create(
         disk: &dyn Disk,
         dir: &Path,
-        number: u64,
+        log: LogId,
         everything: &Edit,
     ) -> Result<Manifest, Error> {
-        let manifest = Manifest::prepare(disk, dir, number, everything)?;
+        let manifest = Manifest::prepare(disk, dir, log, everything)?;
         manifest.become_current(disk, dir)?;
         Ok(manifest)
     }
@@ -56,15 +59,15 @@ impl Manifest {
     pub(crate) fn prepare(
         disk: &dyn Disk,
         dir: &Path,
-        number: u64,
+        log: LogId,
         everything: &Edit,
     ) -> Result<Manifest, Error> {
-        let path = dir.join(paths::manifest_name(number));
+        let path = dir.join(paths::manifest_name(log.number));
         let file = disk.open(&path, OpenMode::CreateNew).map_err(Error::io("create", &path))?;
         let mut manifest = Manifest {
             file,
             path,
-            number,
+            log,
             offset: 0,
             allocated: 0,
             sequence: 0,
@@ -86,7 +89,7 @@ impl Manifest {
     }
 
     fn begin(&mut self, everything: &Edit) -> Result<(), Error> {
-        let header = Header { number: self.number, first_sequence: 1 }.encode(LogKind::Manifest);
+        let header = Header { log: self.log, first_sequence: 1 }.encode(LogKind::Manifest);
         self.file.write_all_at(&header, 0).map_err(Error::io("write", &self.path))?;
         self.offset = header.len() as u64;
         self.append(everything)?;
@@ -110,6 +113,11 @@ impl Manifest {
         }
     }
 
+    /// What the store's logs are checked with.
+    pub(crate) const fn secret(&self) -> Option<u64> {
+        self.log.secret
+    }
+
     pub(crate) const fn path(&self) -> &PathBuf {
         &self.path
     }
@@ -124,7 +132,7 @@ impl Manifest {
             _ => {}
         }
         let file = disk.open(&temporary, OpenMode::CreateNew).map_err(Error::io("create", &temporary))?;
-        let name = format!("{}\n", paths::manifest_name(self.number));
+        let name = format!("{}\n", paths::manifest_name(self.log.number));
         file.write_all_at(name.as_bytes(), 0).map_err(Error::io("write", &temporary))?;
         file.sync_data().map_err(Error::io("sync", &temporary))?;
         disk.rename(&temporary, &current).map_err(Error::io("rename", &temporary))?;
@@ -146,7 +154,7 @@ impl Manifest {
     pub(crate) fn append(&mut self, edit: &Edit) -> Result<(), Error> {
         let payload = edit.encode();
         let (sequence, durable) = (self.sequence + 1, self.sequence);
-        encode_frame(&mut self.frame, self.number, sequence, durable, std::iter::once(payload.as_slice()));
+        encode_frame(&mut self.frame, self.log, sequence, durable, std::iter::once(payload.as_slice()));
         self.file.write_all_at(&self.frame, self.offset).map_err(Error::io("write", &self.path))?;
         self.file.sync_data().map_err(Error::io("sync", &self.path))?;
         self.offset += self.frame.len() as u64;
@@ -205,11 +213,11 @@ pub(crate) fn replay(path: &Path, number: u64, bytes: &[u8]) -> Result<Recovered
         found: found.to_owned(),
     };
     let header = Header::decode(LogKind::Manifest, path, bytes)?;
-    let Some(header) = header.filter(|header| header.number == number) else {
+    let Some(header) = header.filter(|header| header.log.number == number) else {
         return Err(corrupt(0, "manifest header", "the header of this manifest", "other bytes"));
     };
-    let mut frames = Frames::new(bytes, number, header.first_sequence);
-    let mut recovered = Recovered { number, ..Recovered::default() };
+    let mut frames = Frames::new(bytes, header);
+    let mut recovered = Recovered { number, secret: header.log.secret, ..Recovered::default() };
     loop {
         let offset = frames.offset();
         let Some(frame) = frames.next_frame() else { break };
@@ -221,14 +229,20 @@ pub(crate) fn replay(path: &Path, number: u64, bytes: &[u8]) -> Result<Recovered
     }
     // An edit is durable before the next is written, so only the last can be torn.
     let (offset, expected) = (frames.offset(), frames.expected());
-    let lost = Leftovers::find(&bytes[offset..], number, expected);
+    let lost = Leftovers::find(&bytes[offset..], header.log, expected);
     if lost.durable >= expected || expected == header.first_sequence {
-        return Err(missing_frame(path, bytes, offset, expected));
+        return Err(missing_frame(path, bytes, header.log, offset, expected));
     }
     Ok(recovered)
 }
 
 impl Recovered {
+    /// Where the store's log begins.
+    pub(crate) const fn log_start(&self) -> LogStart {
+        let Recovered { first_wal, first_sequence, secret, .. } = *self;
+        LogStart { first_wal, first_sequence, secret }
+    }
+
     fn apply(&mut self, edit: Edit) -> bool {
         self.next_file = edit.next_file.unwrap_or(self.next_file);
         self.first_wal = edit.first_wal.unwrap_or(self.first_wal);

@@ -6,5 +6,8 @@
 mod replay;
 mod writer;
 
-pub(crate) use replay::{Group, Replayed, make_durable, replay, segments};
+pub(crate) use replay::{Group, LogStart, Replayed, make_durable, replay, segments};
 pub(crate) use writer::WalWriter;
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use ladoga_env::{Disk, OpenMode};
 
 use crate::error::Error;
-use crate::frame::{Frames, Header, Leftovers, LogKind, missing_frame};
+use crate::frame::{Frames, Header, Leftovers, LogId, LogKind, missing_frame};
 use crate::levels::read_file;
 use crate::paths;
 
@@ -31,17 +31,28 @@ pub(crate) struct Replayed {
     pub lost_groups: u64,
 }
 
-/// Gives every group of the segments from `first_wal` on to `apply`, in order; the first has `first_sequence`.
+/// Where the log of a store begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogStart {
+    /// The number of the first segment.
+    pub first_wal: u64,
+    /// The sequence of its first group.
+    pub first_sequence: u64,
+    /// The store's secret; `None` where it was made before there was one.
+    pub secret: Option<u64>,
+}
+
+/// Gives every group of the log to `apply`, in order.
 ///
 /// A group that is missing is a torn tail where nothing says that it had been on disk: the log ends there. Otherwise
 /// it is corruption.
 pub(crate) fn replay(
     disk: &dyn Disk,
     dir: &Path,
-    first_wal: u64,
-    first_sequence: u64,
+    start: LogStart,
     apply: &mut dyn FnMut(Group<'_>) -> Result<(), Error>,
 ) -> Result<Replayed, Error> {
+    let LogStart { first_wal, first_sequence, secret } = start;
     let numbers = segments(disk, dir, first_wal)?;
     let mut replayed =
         Replayed { next_sequence: first_sequence, next_number: first_wal, ..Replayed::default() };
@@ -53,14 +64,15 @@ pub(crate) fn replay(
         let path = paths::wal(dir, number);
         let bytes = read_file(disk, &path)?;
         let header = Header::decode(LogKind::Wal, &path, &bytes)?;
-        let follows = Header { number, first_sequence: replayed.next_sequence };
-        if header != Some(follows) {
+        let Some(header) = header.filter(|header| follows(header, number, replayed.next_sequence, secret))
+        else {
             drop(bytes);
-            replayed.lost_groups += lost_in(disk, dir, &numbers[index..], replayed.next_sequence, end)?;
+            replayed.lost_groups +=
+                lost_in(disk, dir, &numbers[index..], secret, replayed.next_sequence, end)?;
             replayed.behind = numbers[index..].to_vec();
             break;
-        }
-        let ended = replay_segment(&path, &bytes, follows, apply)?;
+        };
+        let ended = replay_segment(&path, &bytes, header, apply)?;
         replayed.next_number = number + 1;
         replayed.next_sequence = ended.next_sequence;
         // In a segment that another follows they were counted when that one was made.
@@ -69,6 +81,12 @@ pub(crate) fn replay(
         end = Some((path, ended.offset));
     }
     Ok(replayed)
+}
+
+/// Whether a segment with this header goes on with a log. One from before the store had a secret has none.
+fn follows(header: &Header, number: u64, sequence: u64, secret: Option<u64>) -> bool {
+    let is_ours = header.log.secret.is_none() || header.log.secret == secret;
+    is_ours && header.log.number == number && header.first_sequence == sequence
 }
 
 /// Segments are made in order and removed in order, from either end of the log, so no crash leaves a gap.
@@ -105,17 +123,17 @@ fn replay_segment(
     header: Header,
     apply: &mut dyn FnMut(Group<'_>) -> Result<(), Error>,
 ) -> Result<Ended, Error> {
-    let Header { number: segment, first_sequence } = header;
-    let mut frames = Frames::new(bytes, segment, first_sequence);
+    let segment = header.log.number;
+    let mut frames = Frames::new(bytes, header);
     loop {
         let offset = frames.offset() as u64;
         let Some(frame) = frames.next_frame() else { break };
         apply(Group { segment, path, offset, sequence: frame.sequence, payload: frame.payload })?;
     }
     let (offset, expected) = (frames.offset().min(bytes.len()), frames.expected());
-    let lost = Leftovers::find(&bytes[offset..], segment, expected);
+    let lost = Leftovers::find(&bytes[offset..], header.log, expected);
     if lost.durable >= expected {
-        return Err(missing_frame(path, bytes, offset, expected));
+        return Err(missing_frame(path, bytes, header.log, offset, expected));
     }
     Ok(Ended { offset: offset as u64, next_sequence: expected, lost_groups: lost.frames })
 }
@@ -126,6 +144,7 @@ fn lost_in(
     disk: &dyn Disk,
     dir: &Path,
     rest: &[u64],
+    secret: Option<u64>,
     expected: u64,
     end: Option<(PathBuf, u64)>,
 ) -> Result<u64, Error> {
@@ -135,13 +154,15 @@ fn lost_in(
     for &number in rest {
         let path = paths::wal(dir, number);
         let bytes = read_file(disk, &path)?;
-        let leftovers = Leftovers::find(&bytes, number, expected);
+        // Not from what the header says, which is broken or not ours.
+        let log = LogId { number, secret };
+        let leftovers = Leftovers::find(&bytes, log, expected);
         if leftovers.first == Some(expected) || place.is_none() {
             place = Some((path, 0));
         }
         if let Some((path, offset)) = place.as_ref().filter(|_| leftovers.durable >= expected) {
             let bytes = read_file(disk, path)?;
-            return Err(missing_frame(path, &bytes, *offset as usize, expected));
+            return Err(missing_frame(path, &bytes, log, *offset as usize, expected));
         }
         lost += leftovers.frames;
     }

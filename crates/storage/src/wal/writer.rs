@@ -5,7 +5,7 @@ use ladoga_env::{Disk, File, OpenMode};
 
 use crate::batch::WriteBatch;
 use crate::error::Error;
-use crate::frame::{FRAME_HEADER_BYTES, Header, LogKind, encode_frame};
+use crate::frame::{FRAME_HEADER_BYTES, Header, LogId, LogKind, encode_frame};
 use crate::paths;
 
 /// One segment of the log.
@@ -14,7 +14,7 @@ use crate::paths;
 pub(crate) struct WalWriter {
     file: Arc<dyn File>,
     path: PathBuf,
-    number: u64,
+    log: LogId,
     offset: u64,
     capacity: u64,
     frame: Vec<u8>,
@@ -42,7 +42,14 @@ impl WalWriter {
             _ = disk.remove(&path);
             return Err(error);
         }
-        Ok(WalWriter { file, path, number, offset: 0, capacity, frame: Vec::new() })
+        Ok(WalWriter {
+            file,
+            path,
+            log: LogId { number, secret: None },
+            offset: 0,
+            capacity,
+            frame: Vec::new(),
+        })
     }
 
     /// Makes an empty segment, durably, of segment `old`, whose groups nobody needs any more: what it held is none of
@@ -67,20 +74,22 @@ impl WalWriter {
             _ = disk.remove(&path);
             return Err(Error::io("sync directory", wal_dir)(error));
         }
-        Ok(Some(WalWriter { file, path, number, offset: 0, capacity, frame: Vec::new() }))
+        let log = LogId { number, secret: None };
+        Ok(Some(WalWriter { file, path, log, offset: 0, capacity, frame: Vec::new() }))
     }
 
-    /// Says which group comes first.
-    pub(crate) fn begin(&mut self, first_sequence: u64) -> Result<(), Error> {
+    /// Says which group comes first, and of whose log. Without a secret it is one of format 1.
+    pub(crate) fn begin(&mut self, first_sequence: u64, secret: Option<u64>) -> Result<(), Error> {
         assert_eq!(self.offset, 0, "a segment begins once");
-        let header = Header { number: self.number, first_sequence }.encode(LogKind::Wal);
+        self.log.secret = secret;
+        let header = Header { log: self.log, first_sequence }.encode(LogKind::Wal);
         self.file.write_all_at(&header, 0).map_err(Error::io("write", &self.path))?;
         self.offset = header.len() as u64;
         Ok(())
     }
 
     pub(crate) const fn number(&self) -> u64 {
-        self.number
+        self.log.number
     }
 
     pub(crate) fn file(&self) -> Arc<dyn File> {
@@ -105,7 +114,7 @@ impl WalWriter {
         batches: &[WriteBatch],
     ) -> Result<u64, Error> {
         let parts = batches.iter().map(WriteBatch::bytes);
-        encode_frame(&mut self.frame, self.number, sequence, durable, parts);
+        encode_frame(&mut self.frame, self.log, sequence, durable, parts);
         self.file.write_all_at(&self.frame, self.offset).map_err(Error::io("write", &self.path))?;
         self.offset += self.frame.len() as u64;
         Ok(self.frame.len() as u64)

@@ -158,11 +158,12 @@ fn the_check_finds_every_flipped_bit_of_tables_and_blobs() {
 
 /// Where the frames of a log begin, and where the last one ends.
 fn frames(bytes: &[u8]) -> Vec<u64> {
-    let mut starts = vec![32_u64];
+    let mut starts = vec![40_u64];
     let first_sequence = u64::from_le_bytes(*bytes[20..].first_chunk().unwrap());
+    let secret = u32::from_le_bytes(*bytes[28..].first_chunk().unwrap());
     // What follows may be frames of the segment that the file was before.
     while let Some(header) = bytes[*starts.last().unwrap() as usize..].first_chunk::<28>()
-        && header[..4] == 0x4c46_5241_u32.to_le_bytes()
+        && header[..4] == (0x4c46_5241_u32 ^ secret).to_le_bytes()
         && header[12..20] == (first_sequence + starts.len() as u64 - 1).to_le_bytes()
     {
         let length = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);

@@ -11,6 +11,7 @@ mod corruption;
 mod crash;
 mod damage;
 mod faults;
+mod forged;
 mod full;
 mod model;
 mod no_waiting;

@@ -18,7 +18,7 @@ use crate::tree::HashTree;
 use ladoga_model::Version;
 
 /// Cells that are fetched at the same time.
-const FETCHES_MAX: usize = 16;
+const FETCHES_MAX: usize = 32;
 
 /// What the driver has to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -47,26 +47,15 @@ impl Fences {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use ladoga_model::Version;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::blob::BlobRegistry;
-    use crate::cache::BlockCache;
     use crate::table::{TableMeta, TableShared};
 
     fn tables(ranges: &[(Vec<u8>, Vec<u8>)]) -> Vec<Arc<Table>> {
         let (env, _, _) = ladoga_env::sim::env(1);
-        let (dir, counters) = (PathBuf::from("/data"), Arc::default());
-        let shared = Arc::new(TableShared {
-            disk: env.disk.clone(),
-            dir: dir.clone(),
-            cache: BlockCache::new(1 << 20, 0),
-            blobs: BlobRegistry::new(env.disk, dir, Arc::clone(&counters)),
-            counters,
-        });
+        let shared = TableShared::on(env.disk);
         let table = |(number, (smallest, largest)): (usize, &(Vec<u8>, Vec<u8>))| {
             let meta = TableMeta {
                 number: number as u64,

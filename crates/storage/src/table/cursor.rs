@@ -15,6 +15,8 @@ pub(crate) struct TableCursor {
 struct Position {
     block_index: usize,
     block: Block,
+    /// Where the block begins.
+    offset: u64,
     index: usize,
 }
 
@@ -36,24 +38,26 @@ impl TableCursor {
         Ok(resident)
     }
 
-    fn load(&mut self, block_index: usize) -> Result<Block, Error> {
+    /// A block, and where it begins.
+    fn load(&mut self, block_index: usize) -> Result<(Block, u64), Error> {
         let (offset, size) = self.resident()?.index.place(block_index);
-        Ok(self.table.block(offset, size, self.access)?.expect("cursors may use the disk"))
+        let block = self.table.block(offset, size, self.access)?;
+        Ok((block.expect("cursors may use the disk"), offset))
     }
 
     /// The record at the current position, or `None` at the end.
     pub(crate) fn record(&self) -> Result<Option<Record<'_>>, Error> {
         let Some(position) = &self.position else { return Ok(None) };
-        position.block.record(position.index).map(Some).ok_or_else(|| self.table.broken(0))
+        position.block.record(position.index).map(Some).ok_or_else(|| self.table.broken(position.offset))
     }
 
     /// To the first key at or behind `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<(), Error> {
         let block_index = self.resident()?.index.block_of(key);
-        let block = self.load(block_index)?;
-        let index = block.lower_bound(key).map_err(|_| self.table.broken(0))?;
+        let (block, offset) = self.load(block_index)?;
+        let index = block.lower_bound(key).map_err(|_| self.table.broken(offset))?;
         let count = block.count();
-        self.position = Some(Position { block_index, block, index });
+        self.position = Some(Position { block_index, block, offset, index });
         if index == count { self.next_block() } else { Ok(()) }
     }
 
@@ -61,12 +65,12 @@ impl TableCursor {
     pub(crate) fn seek_before(&mut self, key: Option<&[u8]>) -> Result<(), Error> {
         let resident = self.resident()?;
         let block_index = key.map_or(resident.index.blocks() - 1, |key| resident.index.block_of(key));
-        let block = self.load(block_index)?;
+        let (block, offset) = self.load(block_index)?;
         let end = match key {
-            Some(key) => block.lower_bound(key).map_err(|_| self.table.broken(0))?,
+            Some(key) => block.lower_bound(key).map_err(|_| self.table.broken(offset))?,
             None => block.count(),
         };
-        self.position = Some(Position { block_index, block, index: end });
+        self.position = Some(Position { block_index, block, offset, index: end });
         self.previous()
     }
 
@@ -81,8 +85,8 @@ impl TableCursor {
         let Some(position) = self.position.take() else { return Ok(()) };
         let block_index = position.block_index + 1;
         if block_index < blocks {
-            let block = self.load(block_index)?;
-            self.position = Some(Position { block_index, block, index: 0 });
+            let (block, offset) = self.load(block_index)?;
+            self.position = Some(Position { block_index, block, offset, index: 0 });
         }
         Ok(())
     }
@@ -96,10 +100,76 @@ impl TableCursor {
         let before = position.block_index.checked_sub(1);
         self.position = None;
         if let Some(block_index) = before {
-            let block = self.load(block_index)?;
+            let (block, offset) = self.load(block_index)?;
             let index = block.count() - 1;
-            self.position = Some(Position { block_index, block, index });
+            self.position = Some(Position { block_index, block, offset, index });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ladoga_env::{Disk, OpenMode};
+    use ladoga_model::Stamp;
+
+    use super::super::{TableBuilder, TableMeta, TableShared, with_checksum};
+    use super::*;
+    use crate::options::Compression;
+    use crate::paths;
+    use crate::record::Kind;
+
+    /// A table of a few blocks.
+    fn build(disk: &dyn Disk, path: &std::path::Path) -> TableMeta {
+        let mut builder = TableBuilder::create(disk, path.into(), 1, Compression::None).expect("room");
+        for key in 0..40_u64 {
+            let key = key.to_be_bytes();
+            let record = Record { key: &key, stamp: Stamp::default(), kind: Kind::Value, value: &[7; 500] };
+            builder.add(&record).expect("room");
+        }
+        builder.finish().expect("room")
+    }
+
+    #[test]
+    fn a_block_of_bytes_that_are_none_is_named_by_its_place() {
+        let (env, disk, _) = ladoga_env::sim::env(1);
+        let shared = TableShared::on(env.disk);
+        disk.create_dir_all(&paths::tables_dir(&shared.dir)).expect("room");
+        let path = paths::table(&shared.dir, 1);
+        let table = Table::new(&shared, build(&disk, &path));
+        let index = table.resident(Access::Once).expect("sound").expect("the disk may be used");
+        let (offset, size) = index.index.place(2);
+        assert!(offset > 4000, "{offset}");
+
+        // The first record's kind is none; the checksum is that of these bytes.
+        let mut stored = vec![0; size as usize];
+        let file = disk.open(&path, OpenMode::ReadWrite).expect("a table");
+        file.read_exact_at(&mut stored, offset).expect("a block");
+        stored[0] = 0x7f;
+        stored.truncate(stored.len() - 4);
+        file.write_all_at(&with_checksum(1, offset, &stored), offset).expect("a sound disk");
+
+        let key = index.index.blocks() as u64 * 100;
+        let walk = |forward: bool| {
+            let mut cursor = TableCursor::new(table.clone(), Access::Once);
+            let end = key.to_be_bytes();
+            let sought = if forward { cursor.seek(b"") } else { cursor.seek_before(Some(&end)) };
+            sought?;
+            while cursor.record()?.is_some() {
+                if forward { cursor.next()? } else { cursor.previous()? }
+            }
+            Ok::<(), Error>(())
+        };
+        for forward in [true, false] {
+            let error = walk(forward).expect_err("a record that is none");
+            assert!(
+                matches!(&error, Error::Corruption { path: at, offset: found, .. } if *at == path && *found == offset),
+                "{error}"
+            );
+        }
+        let mut cursor = TableCursor::new(table.clone(), Access::Once);
+        let error =
+            (0..40_u64).find_map(|key| cursor.seek(&key.to_be_bytes()).err()).expect("a record that is none");
+        assert!(matches!(&error, Error::Corruption { offset: found, .. } if *found == offset), "{error}");
     }
 }

@@ -26,6 +26,21 @@ pub(crate) struct TableShared {
     pub blobs: Arc<BlobRegistry>,
 }
 
+#[cfg(test)]
+impl TableShared {
+    /// Of a store in `/data` on this disk, with a cache of 1 MiB in which nothing is pinned.
+    pub(crate) fn on(disk: Arc<dyn Disk>) -> Arc<TableShared> {
+        let (dir, counters) = (PathBuf::from("/data"), Arc::default());
+        Arc::new(TableShared {
+            disk: disk.clone(),
+            dir: dir.clone(),
+            cache: BlockCache::new(1 << 20, 0),
+            blobs: BlobRegistry::new(disk, dir, Arc::clone(&counters)),
+            counters,
+        })
+    }
+}
+
 /// How far a read may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {

@@ -311,3 +311,20 @@ fn a_flipped_bit_of_manifest_or_log_is_named_or_does_no_harm() {
         }
     }
 }
+
+#[test]
+fn a_large_value_that_is_cut_off_is_named_by_the_piece_that_is_missing() {
+    let machine = Machine::new(1, tiny_options(Durability::Always));
+    let engine = machine.open().unwrap();
+    write(&engine, &[Write::blob("key", 1, 300_000)]).unwrap();
+    let path =
+        machine.disk.paths().into_iter().find(|path| path.to_string_lossy().contains("blobs/")).unwrap();
+    // In the second piece, behind a header of 16 bytes and a first one of 256 KiB with its checksum.
+    machine.disk.open(&path, OpenMode::ReadWrite).unwrap().truncate(270_000).unwrap();
+    let error = engine.get(b"key").unwrap().unwrap().read().unwrap_err();
+    let place = (16 + (256 << 10) + 4, "blob length");
+    assert!(
+        matches!(&error, Error::Corruption { path: at, offset, what, .. } if *at == path && (*offset, *what) == place),
+        "{error}"
+    );
+}

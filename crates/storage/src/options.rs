@@ -38,7 +38,7 @@ pub const LEVELS: usize = 7;
 pub const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
 /// What a memtable may be: a block at least, and half of it a group that fits into a frame of the log.
-const MEMTABLE_BYTES: std::ops::RangeInclusive<usize> = 4 << 10..=512 << 20;
+pub(crate) const MEMTABLE_BYTES: std::ops::RangeInclusive<usize> = 4 << 10..=512 << 20;
 
 /// More would mean many small tables.
 const FLUSH_EARLY_PERCENT_MAX: u64 = 50;

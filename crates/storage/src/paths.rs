@@ -6,6 +6,9 @@ pub(crate) const LOCK: &str = "LOCK";
 pub(crate) const CURRENT: &str = "CURRENT";
 pub(crate) const CURRENT_TEMPORARY: &str = "CURRENT.new";
 
+/// No store makes as many files; a greater number is none of ours, and leaves no room for the ones to come.
+pub(crate) const NUMBER_MAX: u64 = 1 << 48;
+
 pub(crate) fn wal_dir(dir: &Path) -> PathBuf {
     dir.join("wal")
 }
@@ -40,7 +43,7 @@ pub(crate) fn parse(name: &str, prefix: &str, suffix: &str) -> Option<u64> {
     if digits.len() < 6 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    digits.parse().ok()
+    digits.parse().ok().filter(|number| *number <= NUMBER_MAX)
 }
 
 #[cfg(test)]
@@ -52,6 +55,8 @@ mod tests {
         assert_eq!(parse("000012.sst", "", ".sst"), Some(12));
         assert_eq!(parse("1234567.wal", "", ".wal"), Some(1_234_567));
         assert_eq!(parse(&manifest_name(3), "manifest-", ""), Some(3));
+        assert_eq!(parse(&format!("{NUMBER_MAX}.sst"), "", ".sst"), Some(NUMBER_MAX));
+        assert_eq!(parse(&format!("{}.sst", u64::MAX), "", ".sst"), None);
         assert_eq!(parse("12.sst", "", ".sst"), None);
         assert_eq!(parse("00001x.sst", "", ".sst"), None);
         assert_eq!(parse("CURRENT", "manifest-", ""), None);

@@ -1,5 +1,6 @@
 use crate::coding::Reader;
 use crate::options::LEVELS;
+use crate::paths::NUMBER_MAX;
 use crate::table::TableMeta;
 
 /// One change of what a store consists of; the payload of one frame of the manifest.
@@ -47,10 +48,11 @@ impl Edit {
     pub(crate) fn decode(bytes: &[u8]) -> Option<Edit> {
         let mut reader = Reader::new(bytes);
         let mut edit = Edit::default();
+        let number = |reader: &mut Reader<'_>| reader.u64().filter(|number| *number <= NUMBER_MAX);
         while reader.remaining() > 0 {
             match reader.u8()? {
-                NEXT_FILE => edit.next_file = Some(reader.u64()?),
-                FIRST_WAL => edit.first_wal = Some(reader.u64()?),
+                NEXT_FILE => edit.next_file = Some(number(&mut reader)?),
+                FIRST_WAL => edit.first_wal = Some(number(&mut reader)?),
                 ADDED => {
                     let level = usize::from(reader.u8()?);
                     if level >= LEVELS {
@@ -59,7 +61,7 @@ impl Edit {
                     edit.added.push((level, TableMeta::decode(&mut reader)?));
                 }
                 FIRST_SEQUENCE => edit.first_sequence = Some(reader.u64()?),
-                REMOVED => edit.removed.push(reader.u64()?),
+                REMOVED => edit.removed.push(number(&mut reader)?),
                 _ => return None,
             }
         }
@@ -102,6 +104,10 @@ mod tests {
         let whole = |cut: usize| Edit::decode(&bytes[..cut]).is_some_and(|shorter| shorter == edit);
         assert!((0..bytes.len()).all(|cut| !whole(cut)));
         assert_eq!(Edit::decode(&[ADDED, LEVELS as u8]), None);
+        for tag in [NEXT_FILE, FIRST_WAL, REMOVED] {
+            let with = |number: u64| Edit::decode(&[&[tag][..], &number.to_le_bytes()].concat());
+            assert!(with(NUMBER_MAX).is_some() && with(NUMBER_MAX + 1).is_none(), "{tag}");
+        }
     }
 
     proptest! {

@@ -6,13 +6,20 @@ use ladoga_env::{Disk, File, OpenMode};
 
 use super::Edit;
 use crate::error::Error;
-use crate::frame::{Frames, Header, Leftovers, LogId, LogKind, encode_frame, missing_frame};
+use crate::frame::{
+    Frames, Header, Leftovers, LogId, LogKind, PAYLOAD_BYTES_MAX, encode_frame, missing_frame,
+};
 use crate::paths;
 use crate::table::TableMeta;
 use crate::wal::LogStart;
 
 /// Room for edits that is made ahead, so that a full disk shows before anything is half-written.
 const ALLOCATE_BYTES: u64 = 256 << 10;
+
+/// The name of a manifest is shorter.
+const CURRENT_BYTES_MAX: u64 = 64;
+/// A manifest is replaced once it is twice as long as the one edit that says everything, or sixteen MiB.
+const MANIFEST_BYTES_MAX: u64 = 4 * PAYLOAD_BYTES_MAX as u64;
 
 /// What a manifest says once all its edits are applied.
 #[derive(Debug, Default)]
@@ -165,10 +172,19 @@ impl Manifest {
     }
 }
 
-/// Reads a whole file.
-pub(crate) fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, Error> {
+/// Reads a whole file. One that is longer than `bytes_max` is none of ours.
+pub(crate) fn read_file(disk: &dyn Disk, path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
     let file = disk.open(path, OpenMode::Read).map_err(Error::io("open", path))?;
     let length = file.len().map_err(Error::io("measure", path))?;
+    if length > bytes_max {
+        return Err(Error::Corruption {
+            path: path.into(),
+            offset: bytes_max,
+            what: "file length",
+            expected: format!("at most {bytes_max} bytes"),
+            found: format!("{length} bytes"),
+        });
+    }
     let mut bytes = vec![0; length as usize];
     file.read_exact_at(&mut bytes, 0).map_err(Error::io("read", path))?;
     Ok(bytes)
@@ -184,7 +200,7 @@ pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Recove
         expected: "the name of a manifest".to_owned(),
         found,
     };
-    let name = match read_file(disk, &current) {
+    let name = match read_file(disk, &current, CURRENT_BYTES_MAX) {
         Ok(bytes) => bytes,
         Err(Error::Io { kind: std::io::ErrorKind::NotFound, .. }) => return Ok(None),
         Err(error) => return Err(error),
@@ -193,7 +209,7 @@ pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Recove
     let number = name.strip_suffix('\n').and_then(|name| paths::parse(name, "manifest-", ""));
     let number = number.ok_or_else(|| corrupt(format!("{name:?}")))?;
     let path = dir.join(paths::manifest_name(number));
-    match read_file(disk, &path) {
+    match read_file(disk, &path, MANIFEST_BYTES_MAX) {
         Ok(bytes) => replay(&path, number, &bytes).map(Some),
         // A manifest stays until another is durable and named.
         Err(Error::Io { kind: std::io::ErrorKind::NotFound, .. }) => {
@@ -252,5 +268,24 @@ impl Recovered {
             sound &= self.tables.insert(meta.number, (level, meta)).is_none();
         }
         sound
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_too_long_to_be_ours_is_not_read() {
+        let (_, disk, _) = ladoga_env::sim::env(1);
+        let path = Path::new("/CURRENT");
+        disk.open(path, OpenMode::CreateNew).expect("room").write_all_at(&[7; 65], 0).expect("room");
+        assert_eq!(read_file(&disk, path, 65).expect("a file").len(), 65);
+        let error = read_file(&disk, path, 64).expect_err("too long");
+        assert_eq!(
+            error.to_string(),
+            "/CURRENT is corrupt at offset 64: file length: expected at most 64 bytes, found 65 bytes"
+        );
+        assert!(matches!(read_manifest(&disk, Path::new("/")), Err(Error::Corruption { .. })));
     }
 }

@@ -1,6 +1,7 @@
 use ladoga_model::{KEY_BYTES_MAX, Version};
 
 use crate::coding::{Reader, put_short_bytes};
+use crate::paths::NUMBER_MAX;
 
 /// What the manifest keeps of a table, so that opening a store opens no table.
 ///
@@ -49,7 +50,8 @@ impl TableMeta {
         let (blobs, _) = blobs.as_chunks::<8>();
         let blobs = blobs.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
         let key = |key: &[u8]| !key.is_empty() && key.len() <= KEY_BYTES_MAX;
-        let sound = key(smallest) && key(largest) && smallest <= largest && tombstones <= records;
+        let numbers = number <= NUMBER_MAX && tombstones <= records;
+        let sound = numbers && key(smallest) && key(largest) && smallest <= largest;
         let (smallest, largest) = (smallest.into(), largest.into());
         sound.then_some(TableMeta {
             number,

@@ -5,7 +5,11 @@ use ladoga_env::{Disk, OpenMode};
 use crate::error::Error;
 use crate::frame::{Frames, Header, Leftovers, LogId, LogKind, missing_frame};
 use crate::levels::read_file;
+use crate::options::MEMTABLE_BYTES;
 use crate::paths;
+
+/// A segment is as long as a memtable, of whatever budget.
+const WAL_BYTES_MAX: u64 = *MEMTABLE_BYTES.end() as u64;
 
 /// One group of the log: which segment it is in, where, and the batches' bytes.
 pub(crate) struct Group<'a> {
@@ -62,7 +66,7 @@ pub(crate) fn replay(
             return Err(missing_segment(dir, replayed.next_number, number));
         }
         let path = paths::wal(dir, number);
-        let bytes = read_file(disk, &path)?;
+        let bytes = read_file(disk, &path, WAL_BYTES_MAX)?;
         let header = Header::decode(LogKind::Wal, &path, &bytes)?;
         let Some(header) = header.filter(|header| follows(header, number, replayed.next_sequence, secret))
         else {
@@ -153,7 +157,7 @@ fn lost_in(
     let mut place = end;
     for &number in rest {
         let path = paths::wal(dir, number);
-        let bytes = read_file(disk, &path)?;
+        let bytes = read_file(disk, &path, WAL_BYTES_MAX)?;
         // Not from what the header says, which is broken or not ours.
         let log = LogId { number, secret };
         let leftovers = Leftovers::find(&bytes, log, expected);
@@ -161,7 +165,7 @@ fn lost_in(
             place = Some((path, 0));
         }
         if let Some((path, offset)) = place.as_ref().filter(|_| leftovers.durable >= expected) {
-            let bytes = read_file(disk, path)?;
+            let bytes = read_file(disk, path, WAL_BYTES_MAX)?;
             return Err(missing_frame(path, &bytes, log, *offset as usize, expected));
         }
         lost += leftovers.frames;

@@ -50,7 +50,8 @@ fn a_store_from_before_logs_had_a_secret_opens_and_gets_one() {
         }
         drop(engine);
         secrets.push(read_manifest(&disk, dir).expect("a manifest").expect("a store").secret);
-        let header = read_file(&disk, &paths::wal(dir, 2)).expect("the segment that it went on with");
+        let header =
+            read_file(&disk, &paths::wal(dir, 2), 64 << 20).expect("the segment that it went on with");
         assert_eq!(header[8..12], 2_u32.to_le_bytes());
     }
     assert!(secrets[0].is_some() && secrets[0] == secrets[1], "{secrets:?}");

@@ -39,7 +39,8 @@ pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>,
     let shared = share(&env, dir, &options);
     let levels = levels_of(dir, &recovered, &shared)?;
     find_tables(&*disk, dir, &recovered)?;
-    let mut memtables = ReplayedMemtables::new(options.budget().memtable_bytes, shared.blobs.clone());
+    let mut memtables =
+        ReplayedMemtables::new(options.budget().memtable_bytes, env.rng.next_u64(), shared.blobs.clone());
     let log = replay(&*disk, dir, recovered.log_start(), &mut |group| memtables.apply(&group))?;
     let memtables = memtables.finish(log.next_sequence);
     remove_behind(&*disk, dir, &log)?;
@@ -137,6 +138,7 @@ fn find_tables(disk: &dyn Disk, dir: &Path, recovered: &Recovered) -> Result<(),
 /// The log's groups as memtables, one for each segment; more for a segment that was written with a larger budget.
 struct ReplayedMemtables {
     capacity: usize,
+    seed: u64,
     blobs: Arc<BlobRegistry>,
     open: Option<MemtableWriter>,
     whole: Vec<Arc<Memtable>>,
@@ -146,8 +148,16 @@ struct ReplayedMemtables {
 }
 
 impl ReplayedMemtables {
-    const fn new(capacity: usize, blobs: Arc<BlobRegistry>) -> ReplayedMemtables {
-        ReplayedMemtables { capacity, blobs, open: None, whole: Vec::new(), parts: Vec::new(), sequence: 0 }
+    const fn new(capacity: usize, seed: u64, blobs: Arc<BlobRegistry>) -> ReplayedMemtables {
+        ReplayedMemtables {
+            capacity,
+            seed,
+            blobs,
+            open: None,
+            whole: Vec::new(),
+            parts: Vec::new(),
+            sequence: 0,
+        }
     }
 
     fn apply(&mut self, group: &Group<'_>) -> Result<(), Error> {
@@ -173,7 +183,8 @@ impl ReplayedMemtables {
             self.parts.extend(self.open.take().map(|open| open.table().clone()));
         }
         let capacity = self.capacity.max(crate::memtable::worst_bytes(count, bytes) + 64);
-        let open = self.open.get_or_insert_with(|| MemtableWriter::new(capacity, group.segment));
+        let seed = self.seed;
+        let open = self.open.get_or_insert_with(|| MemtableWriter::new(capacity, group.segment, seed));
         open.keep_blobs(&blobs);
         for record in records(group.payload).flatten() {
             open.insert(group.sequence, &record).expect("room was made for the group");
@@ -281,7 +292,7 @@ fn assemble(
     let capacity = budget.memtable_bytes;
     let mut wal = WalWriter::create(&*env.disk, dir, log.next_number, capacity as u64)?;
     wal.begin(log.next_sequence, manifest.secret())?;
-    let memtable = MemtableWriter::new(capacity, log.next_number);
+    let memtable = MemtableWriter::new(capacity, log.next_number, env.rng.next_u64());
     let (whole, parts) = memtables;
     let newest = whole.iter().chain(parts).map(|table| table.newest_timestamp()).max().unwrap_or(0);
     let last_timestamp = newest.max(levels.newest_of_all().timestamp);

@@ -206,10 +206,10 @@ impl Inner {
     fn rotate(&self, writer: &mut MutexGuard<'_, Writer>) -> Result<(), Error> {
         self.wait_for_flush(writer)?;
         let next = self.begin_segment(writer.next_sequence)?;
-        let spare = self.spare.lock().take();
+        let (spare, seed) = (self.spare.lock().take(), self.env.rng.next_u64());
         let memtable = match spare.filter(|spare| spare.capacity() == self.budget.memtable_bytes) {
-            Some(spare) => MemtableWriter::within(spare, next.number()),
-            None => MemtableWriter::new(self.budget.memtable_bytes, next.number()),
+            Some(spare) => MemtableWriter::within(spare, next.number(), seed),
+            None => MemtableWriter::new(self.budget.memtable_bytes, next.number(), seed),
         };
         let sealed = std::mem::replace(&mut writer.memtable, memtable);
         writer.flush_early_bytes = flush_early_bytes(&*self.env.rng, &self.options);

@@ -33,6 +33,9 @@ const BYTES_PER_BUCKET: usize = 128;
 pub(crate) struct Memtable {
     arena: Arena,
     buckets: Box<[AtomicU32]>,
+    /// Which bucket a hash belongs to: odd, and by chance. Who knows only the hashes of keys cannot tell which of them share
+    /// a bucket, and so cannot have all of them do so.
+    multiplier: u64,
     /// The key that arrived last; the beginning of the list of all keys.
     last_key: AtomicU32,
     counts: Counts,
@@ -120,7 +123,9 @@ impl Memtable {
 
     #[inline]
     fn bucket(&self, hash: u64) -> &AtomicU32 {
-        &self.buckets[hash as usize & (self.buckets.len() - 1)]
+        // The upper bits of a product (Dietzfelbinger et al., 1997); there is a power of two of buckets.
+        let bits = self.buckets.len().trailing_zeros();
+        &self.buckets[((hash.wrapping_mul(self.multiplier) >> 1) >> (63 - bits)) as usize]
     }
 
     #[inline]
@@ -175,7 +180,7 @@ pub(crate) struct MemtableFull;
 impl Memtable {
     /// One that has nothing and takes nothing.
     pub(crate) fn empty() -> Arc<Memtable> {
-        MemtableWriter::new(EMPTY_BYTES, 0).table
+        MemtableWriter::new(EMPTY_BYTES, 0, 0).table
     }
 }
 
@@ -215,15 +220,17 @@ pub(crate) struct MemtableWriter {
 }
 
 impl MemtableWriter {
-    pub(crate) fn new(capacity: usize, wal_number: u64) -> MemtableWriter {
-        MemtableWriter::within(Spare::new(capacity), wal_number)
+    /// A writer of an empty memtable; `seed` is a random number.
+    pub(crate) fn new(capacity: usize, wal_number: u64, seed: u64) -> MemtableWriter {
+        MemtableWriter::within(Spare::new(capacity), wal_number, seed)
     }
 
-    /// A writer of an empty memtable in this memory.
-    pub(crate) fn within(Spare { arena, buckets }: Spare, wal_number: u64) -> MemtableWriter {
+    /// The same in this memory.
+    pub(crate) fn within(Spare { arena, buckets }: Spare, wal_number: u64, seed: u64) -> MemtableWriter {
         let table = Arc::new(Memtable {
             arena,
             buckets,
+            multiplier: seed | 1,
             last_key: AtomicU32::new(0),
             counts: Counts::default(),
             blobs: Mutex::default(),

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+const SEED: u64 = 0x2545_f491_4f6c_dd1d;
+
 fn record<'a>(key: &'a [u8], timestamp: u64, value: &'a [u8]) -> Record<'a> {
     let stamp = Stamp::new(Version { timestamp, node: 0 });
     Record { key, stamp, kind: Kind::Value, value }
@@ -16,7 +18,7 @@ fn get<'a>(table: &'a Memtable, key: &[u8], sequence: u64) -> Option<&'a [u8]> {
 
 #[test]
 fn the_newest_version_wins_in_whatever_order_versions_arrive() {
-    let mut writer = MemtableWriter::new(1 << 16, 1);
+    let mut writer = MemtableWriter::new(1 << 16, 1, SEED);
     writer.insert(1, &record(b"k", 20, b"second")).expect("room");
     writer.insert(2, &record(b"k", 10, b"first")).expect("room");
     assert_eq!(get(writer.table(), b"k", u64::MAX), Some(&b"second"[..]));
@@ -28,8 +30,29 @@ fn the_newest_version_wins_in_whatever_order_versions_arrive() {
 }
 
 #[test]
+fn keys_that_were_chosen_by_their_hashes_share_no_bucket() {
+    let mut writer = MemtableWriter::new(1 << 18, 1, SEED);
+    let buckets = writer.table().buckets.len() as u64;
+    // Alike in the bits by which tables of a power of two are mostly indexed, at either end.
+    let low = |hash: u64| hash.is_multiple_of(buckets);
+    let high = |hash: u64| hash.leading_zeros() >= buckets.trailing_zeros();
+    let alike = (0_u64..).map(u64::to_be_bytes).filter(|key| low(key_hash(key)) || high(key_hash(key)));
+    for key in alike.take(1000) {
+        writer.insert(1, &record(&key, 1, b"")).expect("room");
+    }
+    let table = writer.table();
+    let length = |bucket: &AtomicU32| {
+        let some = |offset: u32| (offset != 0).then_some(offset);
+        let first = some(bucket.load(Ordering::Relaxed));
+        std::iter::successors(first, |&offset| some(KeyNode::at(&table.arena, offset).next())).count()
+    };
+    let longest = table.buckets.iter().map(length).max();
+    assert!(longest < Some(12), "{longest:?} of 1000 keys in one of {buckets} buckets");
+}
+
+#[test]
 fn what_has_room_fits() {
-    let mut writer = MemtableWriter::new(1 << 12, 1);
+    let mut writer = MemtableWriter::new(1 << 12, 1, SEED);
     let value = [7; 33];
     let mut inserted = 0_u32;
     loop {
@@ -57,13 +80,13 @@ fn a_memtable_in_used_memory_has_nothing_of_the_one_before() {
             writer.insert(timestamp, &record(&[key, 1], timestamp, &[timestamp as u8; 40])).expect("room");
         }
     };
-    let mut writer = MemtableWriter::new(1 << 13, 1);
+    let mut writer = MemtableWriter::new(1 << 13, 1, SEED);
     fill(&mut writer, 9);
     let MemtableWriter { table } = writer;
     let reader = table.clone();
     assert!(Spare::of(table).is_none(), "a reader has it still");
     let table = reader;
-    let mut writer = MemtableWriter::within(Spare::of(table).expect("nobody else has it"), 2);
+    let mut writer = MemtableWriter::within(Spare::of(table).expect("nobody else has it"), 2, SEED);
     let table = writer.table().clone();
     assert_eq!((table.wal_number(), table.keys(), table.records(), table.newest_timestamp()), (2, 0, 0, 0));
     assert_eq!(get(&table, &[3, 1], u64::MAX), None);
@@ -75,7 +98,7 @@ fn a_memtable_in_used_memory_has_nothing_of_the_one_before() {
 
 #[test]
 fn readers_see_whole_records_while_a_writer_writes() {
-    let mut writer = MemtableWriter::new(1 << 18, 1);
+    let mut writer = MemtableWriter::new(1 << 18, 1, SEED);
     let table = writer.table().clone();
     let count = if cfg!(miri) { 50 } else { 2_000_u64 };
     std::thread::scope(|scope| {
@@ -129,7 +152,7 @@ proptest! {
         writes in proptest::collection::vec((proptest::collection::vec(97..100_u8, 1..12), 1..50_u64), 1..60),
         looks in proptest::collection::vec(any::<bool>(), 60),
     ) {
-        let mut writer = MemtableWriter::new(1 << 16, 1);
+        let mut writer = MemtableWriter::new(1 << 16, 1, SEED);
         let mut model: BTreeMap<Vec<u8>, (u64, Vec<u8>)> = BTreeMap::new();
         let mut history = Vec::new();
         for (index, (key, timestamp)) in writes.iter().enumerate() {

@@ -70,6 +70,8 @@ pub(crate) struct Inner {
     publish: Mutex<()>,
     writer: Mutex<Writer>,
     next_segment: Mutex<NextSegment>,
+    /// Held while the log is synced apart from writing it: until then nobody else knows what is durable.
+    syncing: Mutex<()>,
     manifest: Mutex<Manifest>,
     /// What the logs are checked with.
     secret: Option<u64>,

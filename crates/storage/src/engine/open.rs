@@ -317,6 +317,7 @@ fn assemble(
             next_sequence: log.next_sequence,
             unsynced: Vec::new(),
         }),
+        syncing: Mutex::new(()),
         next_segment: Mutex::new(NextSegment { number: log.next_number + 1, ready: None }),
         secret: manifest.secret(),
         manifest: Mutex::new(manifest),

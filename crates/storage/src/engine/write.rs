@@ -312,6 +312,7 @@ impl Inner {
 
     /// Makes the log durable up to what is written now; for durabilities that do not do so with each group.
     pub(super) fn sync_log(&self) -> Result<(), Error> {
+        let _syncing = self.syncing.lock();
         let (files, path, sequence) = {
             let mut writer = self.writer.lock();
             let sequence = writer.next_sequence - 1;

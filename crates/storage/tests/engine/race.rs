@@ -1,9 +1,9 @@
 //! What happens between two steps of another thread, at one exact moment: whenever the engine asks for the time.
 
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak, mpsc};
 use std::time::Duration;
 
-use ladoga_env::sim::SimClock;
+use ladoga_env::sim::{Fault, Operation, SimClock};
 use ladoga_env::{Clock, Env};
 use ladoga_storage::{Durability, Engine, Options};
 
@@ -17,6 +17,8 @@ struct HookedClock {
     clock: SimClock,
     engine: OnceLock<Weak<Engine>>,
     hook: Mutex<Option<Hook>>,
+    /// For when it is asked how long something takes.
+    timing_hook: Mutex<Option<Hook>>,
 }
 
 impl HookedClock {
@@ -35,6 +37,10 @@ impl Clock for HookedClock {
     }
 
     fn monotonic_ns(&self) -> u64 {
+        let hook = self.timing_hook.lock().unwrap().take();
+        if let (Some(hook), Some(engine)) = (hook, self.engine.get().and_then(Weak::upgrade)) {
+            hook(&engine);
+        }
         self.clock.monotonic_ns()
     }
 
@@ -71,4 +77,29 @@ fn a_memtable_is_flushed_while_a_compaction_begins() {
     assert_eq!(engine.statistics().flushes, 2);
     while engine.step().unwrap() {}
     assert!(engine.get(b"key").unwrap().is_none(), "a deleted value is back");
+}
+
+/// One thread is about to sync what was written to two segments, of which the first cannot be synced. Another one that
+/// wants the same is not told that all is durable because it has only the second left to sync.
+#[test]
+fn two_threads_sync_the_log() {
+    let (machine, clock, engine) = open();
+    write(&engine, &[Write::put("in the first segment", 1, 10)]).unwrap();
+    engine.seal().unwrap();
+    write(&engine, &[Write::put("in the second", 2, 10)]).unwrap();
+    machine.disk.fail_operation(0, Fault::io().on(Operation::Sync).on_path("000001.wal"));
+    let (answer, answers) = mpsc::channel();
+    let other = engine.clone();
+    *clock.timing_hook.lock().unwrap() = Some(Box::new(move |_| {
+        let (begun, begins) = mpsc::channel();
+        std::thread::spawn(move || {
+            begun.send(()).unwrap();
+            answer.send(other.sync()).unwrap();
+        });
+        begins.recv().unwrap();
+        // Time to be told so, where nobody keeps it from that.
+        (0..1000).for_each(|_| std::thread::yield_now());
+    }));
+    assert!(engine.sync().is_err());
+    assert!(answers.recv().unwrap().is_err(), "the first segment is not durable");
 }

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -38,6 +38,8 @@ pub(crate) struct Background {
     mean_record_bytes: AtomicU64,
     /// Tables in which a compaction met corrupt bytes; they stay where they are.
     damaged: Mutex<BTreeSet<u64>>,
+    /// How many those are.
+    damaged_tables: AtomicUsize,
 }
 
 impl Background {
@@ -53,6 +55,7 @@ impl Background {
             flushes_without_room: AtomicU64::new(0),
             mean_record_bytes: AtomicU64::new(0),
             damaged: Mutex::default(),
+            damaged_tables: AtomicUsize::new(0),
         }
     }
 
@@ -123,6 +126,11 @@ impl Background {
         self.mean_record_bytes.load(Ordering::Relaxed)
     }
 
+    /// How many tables compactions leave alone; all of them are in level 0, or about to be.
+    pub(super) fn damaged_tables(&self) -> usize {
+        self.damaged_tables.load(Ordering::Relaxed)
+    }
+
     pub(super) fn damaged(&self) -> BTreeSet<u64> {
         self.damaged.lock().clone()
     }
@@ -135,7 +143,10 @@ impl Background {
     ) -> Option<&'a (usize, Arc<Table>)> {
         let Error::Corruption { path, .. } = error else { return None };
         let broken = inputs.iter().find(|(_, table)| table.path() == path)?;
-        self.damaged.lock().insert(broken.1.meta().number);
+        let mut damaged = self.damaged.lock();
+        damaged.insert(broken.1.meta().number);
+        self.damaged_tables.store(damaged.len(), Ordering::Relaxed);
+        drop(damaged);
         tracing::error!(%error, "a compaction met corrupt bytes; the table is left alone");
         Some(broken)
     }

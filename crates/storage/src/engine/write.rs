@@ -156,7 +156,8 @@ impl Inner {
         let view = self.view.load();
         let backlog = Backlog {
             sealed: view.sealed.len(),
-            level_0_tables: view.levels.level(0).len(),
+            // Those that compactions have set aside stay there, whatever writers wait for.
+            level_0_tables: view.levels.level(0).len().saturating_sub(self.background.damaged_tables()),
             flush_bytes_per_s: self.background.flush_bytes_per_s(),
         };
         drop(view);

@@ -81,6 +81,25 @@ fn a_damaged_table_stays_and_everything_else_goes_on() {
 }
 
 #[test]
+fn many_damaged_tables_do_not_slow_writers_down() {
+    let (machine, mut model) = store();
+    table_paths(&machine).iter().for_each(|path| machine.disk.flip_bit(path, 50, 3).unwrap());
+    let engine = machine.open().unwrap();
+    for n in 0..2000 {
+        put(&engine, &mut model, n * 11, 10_000 + n);
+        engine.step().unwrap();
+    }
+    engine.seal().unwrap();
+    settle(&engine).unwrap();
+    assert!(tables(&engine)[0] > 12, "{:?}", tables(&engine));
+    let slowed = engine.statistics().slowed_ns;
+    for n in 0..20 {
+        put(&engine, &mut model, n, 20_000 + n);
+    }
+    assert_eq!(engine.statistics().slowed_ns, slowed, "{:?}", tables(&engine));
+}
+
+#[test]
 fn a_compaction_that_fails_is_done_again_and_leaves_nothing_behind() {
     let (machine, mut model) = store();
     let engine = machine.open().unwrap();

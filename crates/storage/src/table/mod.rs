@@ -23,6 +23,7 @@ mod index;
 mod meta;
 mod pages;
 mod reader;
+mod resident;
 mod stored;
 
 pub(crate) use block::Block;
@@ -30,7 +31,8 @@ pub(crate) use builder::TableBuilder;
 pub(crate) use cursor::TableCursor;
 pub(crate) use footer::{FOOTER_BYTES, Footer};
 pub(crate) use meta::TableMeta;
-pub(crate) use reader::{Access, Lack, Loaded, Resident, Table, TableGet, TableShared, missing_table};
+pub(crate) use reader::{Access, Lack, Table, TableGet, TableShared, missing_table};
+pub(crate) use resident::{Loaded, Resident};
 pub(crate) use stored::{BlockHandle, Unpacked, decode_stored, with_checksum};
 
 pub(crate) use filter::Filter;

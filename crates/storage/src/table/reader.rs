@@ -1,5 +1,4 @@
 use std::io;
-use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,7 +7,10 @@ use bytes::Bytes;
 use ladoga_env::{Disk, File, FilePart, OpenMode};
 use ladoga_model::Stamp;
 
-use super::{Block, BlockHandle, FOOTER_BYTES, Filter, Footer, Index, TableMeta, Unpacked, decode_stored};
+use super::{
+    Block, BlockHandle, FOOTER_BYTES, Filter, Footer, Index, Loaded, Resident, TableMeta, Unpacked,
+    decode_stored,
+};
 use crate::blob::{BlobRef, BlobRegistry};
 use crate::cache::{BlockCache, CacheEntry};
 use crate::error::Error;
@@ -75,36 +77,6 @@ pub(crate) enum Lack {
     Parts,
 }
 
-/// The parts of a table that every read needs.
-pub(crate) struct Resident {
-    pub index: Index,
-    pub filter: Filter,
-}
-
-impl Resident {
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.index.memory_bytes() + self.filter.memory_bytes()
-    }
-}
-
-/// A table's index and filter, for as long as somebody looks at them.
-#[derive(Clone)]
-pub(crate) enum Loaded {
-    Pinned(Arc<Table>),
-    Cached(Arc<Resident>),
-}
-
-impl Deref for Loaded {
-    type Target = Resident;
-
-    fn deref(&self) -> &Resident {
-        match self {
-            Loaded::Pinned(table) => table.pinned.get().expect("it was pinned, and stays"),
-            Loaded::Cached(resident) => resident,
-        }
-    }
-}
-
 /// One table. Its file is removed when the last one to use it is done with an obsolete one.
 pub(crate) struct Table {
     meta: TableMeta,
@@ -112,7 +84,7 @@ pub(crate) struct Table {
     shared: Arc<TableShared>,
     file: OnceLock<Arc<dyn File>>,
     /// Here and not elsewhere, because each step to another place is a wait for the memory.
-    pinned: OnceLock<Resident>,
+    pub(super) pinned: OnceLock<Resident>,
     obsolete: AtomicBool,
     /// Keeps the blob files that the records name.
     blobs: Vec<BlobRef>,

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The disk refused an operation.
-    #[error("{operation} {path} failed: {kind}{}", os_code(*.code))]
+    #[error("{operation} {path}{} failed: {kind}{}", at_offset(*.offset), os_code(*.code))]
     Io {
         /// What was tried: a verb.
         operation: &'static str,
         /// On which file or directory.
         path: PathBuf,
+        /// Where in the file, of what reads or writes at one place.
+        offset: Option<u64>,
         /// What the system said.
         kind: io::ErrorKind,
         /// The system's number for it.
@@ -89,6 +91,10 @@ pub enum Error {
     Closed,
 }
 
+fn at_offset(offset: Option<u64>) -> String {
+    offset.map_or_else(String::new, |offset| format!(" at offset {offset}"))
+}
+
 fn os_code(code: Option<i32>) -> String {
     code.map_or_else(String::new, |code| format!(" (os error {code})"))
 }
@@ -96,8 +102,21 @@ fn os_code(code: Option<i32>) -> String {
 impl Error {
     /// An error of the disk, with what was tried and where.
     pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
-        let path = path.into();
-        move |error| Error::Io { operation, path, kind: error.kind(), code: error.raw_os_error() }
+        // The path is copied only where there is an error.
+        move |error| Error::failed(operation, path.into(), None, &error)
+    }
+
+    /// The same of what was read or written at one place of a file.
+    pub(crate) fn io_at(
+        operation: &'static str,
+        path: impl Into<PathBuf>,
+        offset: u64,
+    ) -> impl FnOnce(io::Error) -> Error {
+        move |error| Error::failed(operation, path.into(), Some(offset), &error)
+    }
+
+    fn failed(operation: &'static str, path: PathBuf, offset: Option<u64>, error: &io::Error) -> Error {
+        Error::Io { operation, path, offset, kind: error.kind(), code: error.raw_os_error() }
     }
 
     /// Whether the disk had no room.

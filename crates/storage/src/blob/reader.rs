@@ -50,7 +50,7 @@ impl Blob {
         let length = (self.pointer.len - offset).min(BLOB_PIECE_BYTES as u64) as usize;
         let mut bytes = vec![0; length + 4];
         let at = piece_offset(index);
-        file.read_exact_at(&mut bytes, at).map_err(|error| self.failed("read", at, error))?;
+        file.read_exact_at(&mut bytes, at).map_err(|error| self.unread(at, error))?;
         let stored = u32_at(&bytes, length);
         bytes.truncate(length);
         let computed = piece_crc(self.pointer.file, index, &bytes);
@@ -82,9 +82,9 @@ impl Blob {
         }
         let path = self.blob.registry().path(self.pointer.file);
         let disk = self.blob.registry().disk();
-        let file = disk.open(&path, OpenMode::Read).map_err(|error| self.failed("open", 0, error))?;
+        let file = disk.open(&path, OpenMode::Read).map_err(Error::io("open", &path))?;
         let mut found = [0; HEADER_BYTES as usize];
-        file.read_exact_at(&mut found, 0).map_err(|error| self.failed("read", 0, error))?;
+        file.read_exact_at(&mut found, 0).map_err(|error| self.unread(0, error))?;
         let expected = header(self.pointer.file);
         if found[..7] == expected[..7] && found[7] > expected[7] {
             return Err(Error::NewerFormat { path, found: found[7].into(), supported: expected[7].into() });
@@ -97,7 +97,7 @@ impl Blob {
         Ok(self.file.get_or_init(|| file))
     }
 
-    fn failed(&self, operation: &'static str, offset: u64, error: std::io::Error) -> Error {
+    fn unread(&self, offset: u64, error: std::io::Error) -> Error {
         let path = self.blob.registry().path(self.pointer.file);
         if error.kind() == std::io::ErrorKind::UnexpectedEof {
             let expected = format!("{} bytes of a value", self.pointer.len);
@@ -105,7 +105,7 @@ impl Blob {
             self.blob.registry().count_corrupt_read();
             return Error::Corruption { path, offset, what: "blob length", expected, found };
         }
-        Error::io(operation, path)(error)
+        Error::io_at("read", path, offset)(error)
     }
 
     fn corrupt(&self, offset: u64, what: &'static str, expected: u32, found: u32) -> Error {

@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ladoga_env::{File, OpenMode};
@@ -40,11 +41,11 @@ impl BlobWriter {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<(), Error> {
-        self.file.write_all_at(bytes, offset).map_err(|error| self.failed("write", error))
+        self.file.write_all_at(bytes, offset).map_err(Error::io_at("write", self.path(), offset))
     }
 
-    fn failed(&self, operation: &'static str, error: std::io::Error) -> Error {
-        Error::io(operation, self.blob.registry().path(self.blob.number()))(error)
+    fn path(&self) -> PathBuf {
+        self.blob.registry().path(self.blob.number())
     }
 
     /// Appends bytes of the value; may wait for the disk.
@@ -83,7 +84,7 @@ impl BlobWriter {
         if !self.piece.is_empty() {
             self.write_piece()?;
         }
-        self.file.sync_data().map_err(|error| self.failed("sync", error))?;
+        self.file.sync_data().map_err(Error::io("sync", self.path()))?;
         self.blob.registry().sync_names()?;
         let pointer = BlobPointer { file: self.blob.number(), len: self.len, crc: self.crc };
         Ok(FinishedBlob { blob: self.blob, pointer })

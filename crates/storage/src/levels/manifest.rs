@@ -97,7 +97,7 @@ impl Manifest {
 
     fn begin(&mut self, everything: &Edit) -> Result<(), Error> {
         let header = Header { log: self.log, first_sequence: 1 }.encode(LogKind::Manifest);
-        self.file.write_all_at(&header, 0).map_err(Error::io("write", &self.path))?;
+        self.file.write_all_at(&header, 0).map_err(Error::io_at("write", &self.path, 0))?;
         self.offset = header.len() as u64;
         self.append(everything)?;
         self.everything_bytes = self.offset;
@@ -162,7 +162,11 @@ impl Manifest {
         let payload = edit.encode();
         let (sequence, durable) = (self.sequence + 1, self.sequence);
         encode_frame(&mut self.frame, self.log, sequence, durable, std::iter::once(payload.as_slice()));
-        self.file.write_all_at(&self.frame, self.offset).map_err(Error::io("write", &self.path))?;
+        self.file.write_all_at(&self.frame, self.offset).map_err(Error::io_at(
+            "write",
+            &self.path,
+            self.offset,
+        ))?;
         self.file.sync_data().map_err(Error::io("sync", &self.path))?;
         self.offset += self.frame.len() as u64;
         self.sequence = sequence;
@@ -186,7 +190,7 @@ pub(crate) fn read_file(disk: &dyn Disk, path: &Path, bytes_max: u64) -> Result<
         });
     }
     let mut bytes = vec![0; length as usize];
-    file.read_exact_at(&mut bytes, 0).map_err(Error::io("read", path))?;
+    file.read_exact_at(&mut bytes, 0).map_err(Error::io_at("read", path, 0))?;
     Ok(bytes)
 }
 

@@ -135,7 +135,11 @@ impl TableBuilder {
     }
 
     fn write_pending(&mut self) -> Result<(), Error> {
-        self.file.write_all_at(&self.pending, self.written).map_err(Error::io("write", &self.path))?;
+        self.file.write_all_at(&self.pending, self.written).map_err(Error::io_at(
+            "write",
+            &self.path,
+            self.written,
+        ))?;
         // Written back as it comes: a sync of the whole table at once would hold up the log's.
         self.file.start_writeback(self.written, self.pending.len() as u64);
         self.written += self.pending.len() as u64;

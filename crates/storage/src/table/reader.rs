@@ -249,14 +249,18 @@ impl Table {
         }
         let offset = file_bytes.saturating_sub(FOOTER_BYTES as u64);
         let mut bytes = vec![0; FOOTER_BYTES.min(file_bytes as usize)];
-        file.read_exact_at(&mut bytes, offset).map_err(Error::io("read", &self.path))?;
+        file.read_exact_at(&mut bytes, offset).map_err(Error::io_at("read", &self.path, offset))?;
         Footer::decode(&self.path, file_bytes, &bytes).map_err(|error| self.counted(error))
     }
 
     pub(crate) fn read_handle(&self, handle: BlockHandle) -> Result<Bytes, Error> {
         let mut stored = vec![0; handle.size as usize];
         let file = self.file()?;
-        file.read_exact_at(&mut stored, handle.offset).map_err(Error::io("read", &self.path))?;
+        file.read_exact_at(&mut stored, handle.offset).map_err(Error::io_at(
+            "read",
+            &self.path,
+            handle.offset,
+        ))?;
         Ok(self.checked(handle.offset, stored)?.bytes)
     }
 
@@ -282,7 +286,7 @@ impl Table {
 
     /// The data block that somebody else has read, or could not.
     pub(crate) fn accept(&self, part: &FilePart, bytes: io::Result<Vec<u8>>) -> Result<Block, Error> {
-        let stored = bytes.map_err(Error::io("read", &self.path))?;
+        let stored = bytes.map_err(Error::io_at("read", &self.path, part.offset))?;
         self.count_read(part.len as u64);
         self.kept(part.offset, stored)
     }
@@ -311,13 +315,15 @@ impl Table {
                 let Some(file) = self.file.get() else { return Ok(None) };
                 stored.resize(size as usize, 0);
                 let read = file.try_read_exact_at(&mut stored, offset);
-                if !read.map_err(Error::io("read", &self.path))? {
+                if !read.map_err(Error::io_at("read", &self.path, offset))? {
                     return Ok(None);
                 }
             }
             Access::Disk | Access::Once => {
                 stored.resize(size as usize, 0);
-                self.file()?.read_exact_at(&mut stored, offset).map_err(Error::io("read", &self.path))?;
+                self.file()?
+                    .read_exact_at(&mut stored, offset)
+                    .map_err(Error::io_at("read", &self.path, offset))?;
             }
         }
         self.count_read(size);

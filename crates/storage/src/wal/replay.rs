@@ -183,8 +183,8 @@ pub(crate) fn make_durable(disk: &dyn Disk, dir: &Path, log: &Replayed) -> Resul
         let path = paths::wal(dir, number);
         let file = disk.open(&path, OpenMode::ReadWrite).map_err(Error::io("open", &path))?;
         let mut bytes = vec![0; end as usize];
-        file.read_exact_at(&mut bytes, 0).map_err(Error::io("read", &path))?;
-        file.write_all_at(&bytes, 0).map_err(Error::io("write", &path))?;
+        file.read_exact_at(&mut bytes, 0).map_err(Error::io_at("read", &path, 0))?;
+        file.write_all_at(&bytes, 0).map_err(Error::io_at("write", &path, 0))?;
         file.sync_data().map_err(Error::io("sync", path))?;
     }
     Ok(())

@@ -83,7 +83,7 @@ impl WalWriter {
         assert_eq!(self.offset, 0, "a segment begins once");
         self.log.secret = secret;
         let header = Header { log: self.log, first_sequence }.encode(LogKind::Wal);
-        self.file.write_all_at(&header, 0).map_err(Error::io("write", &self.path))?;
+        self.file.write_all_at(&header, 0).map_err(Error::io_at("write", &self.path, 0))?;
         self.offset = header.len() as u64;
         Ok(())
     }
@@ -115,7 +115,11 @@ impl WalWriter {
     ) -> Result<u64, Error> {
         let parts = batches.iter().map(WriteBatch::bytes);
         encode_frame(&mut self.frame, self.log, sequence, durable, parts);
-        self.file.write_all_at(&self.frame, self.offset).map_err(Error::io("write", &self.path))?;
+        self.file.write_all_at(&self.frame, self.offset).map_err(Error::io_at(
+            "write",
+            &self.path,
+            self.offset,
+        ))?;
         self.offset += self.frame.len() as u64;
         Ok(self.frame.len() as u64)
     }

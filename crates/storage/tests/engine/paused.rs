@@ -140,6 +140,8 @@ fn bytes_that_are_wrong_or_cannot_be_read_fail_their_read_only() {
             1 => {
                 let error = read.resume(Err(io::Error::from_raw_os_error(5))).unwrap_err();
                 assert!(matches!(error, Error::Io { operation: "read", code: Some(5), .. }), "{error}");
+                let place = format!(".sst at offset {} failed: ", part.offset);
+                assert!(error.to_string().contains(&place), "{error}");
             }
             _ => {
                 bytes.truncate(bytes.len() / 2);

@@ -1,7 +1,7 @@
 //! The embedded engine behind the store interface.
 //!
-//! - `commit`: the queue of writes, the one thread that commits them in groups, and who waits for it
-//! - `doorbell`: one wake-up of that thread for all writes of an event loop's busy turns
+//! - `commit`: the queue of writes, who commits them in groups, and who waits for it
+//! - `doorbell`: one commit for all writes of an event loop's busy turns
 //! - `pool`: threads that may wait for the disk; `reads`: point reads that need none of them
 //! - `inbox`: how both reach an event loop, with one wake-up for many answers
 //! - `local`: the engine as one event loop reaches it

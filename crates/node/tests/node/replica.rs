@@ -12,7 +12,7 @@ use crate::scripted::{Script, Scripted};
 const SESSION_READ_BYTES_MAX: usize = 16 << 20;
 const READS: u32 = 1_000;
 /// Rates of repair: where clients are at work and nothing was repaired, and where nobody is there.
-const LOWEST: u64 = 2_000;
+const LOWEST: u64 = 4_000;
 const HIGHEST: u64 = 40_000;
 
 fn reads(numbers: std::ops::Range<u32>, digest: bool) -> Vec<(u32, Request)> {

@@ -1,4 +1,4 @@
-use crate::support::Node;
+use crate::support::{Launch, Node, wait_until};
 
 #[test]
 fn a_node_that_serves_says_so() {
@@ -28,4 +28,20 @@ fn metrics_are_in_the_format_of_prometheus() {
         let label = format!("bound=\"{bound}\"");
         assert_eq!(metrics.sum("ladoga_commit_refused_total", &[&label]), Some(0.0), "{label}");
     }
+}
+
+#[test]
+fn a_write_that_waits_for_no_sync_is_committed_by_its_event_loop() {
+    let inline = |node: &Node| node.metrics().sum("ladoga_commit_inline_groups_total", &[]);
+    for fsync in ["everysec", "never"] {
+        let node = Launch::new().flag("--fsync", fsync).start();
+        let mut connection = node.connect();
+        wait_until("a commit on the event loop", || {
+            connection.put("k", b"value");
+            inline(&node).expect("a counter") > 0.0
+        });
+    }
+    let node = Launch::new().flag("--fsync", "always").start();
+    node.connect().put("k", b"value");
+    assert_eq!(inline(&node), Some(0.0), "it waits for its sync");
 }

@@ -188,7 +188,7 @@ impl Drop for CommitQueue {
     }
 }
 
-/// What a panic of the committer is to whoever writes.
+/// What a panic of a write is to whoever writes after it.
 pub(super) fn panicked() -> StoreError {
     let reason = "a write to the log panicked, so writes are refused until the node is restarted";
     StoreError::Failed { reason: reason.to_owned() }

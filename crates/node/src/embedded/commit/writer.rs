@@ -30,11 +30,14 @@ impl GroupWriter {
         assert!(self.observer.set(observer).is_ok(), "there is one observer");
     }
 
-    /// Has the observer begin anew; answers the moment before which it is told of nothing. `None` where there is no observer.
+    /// Has the observer begin anew; answers the moment before which it is told of nothing. `None` where there is no
+    /// observer, or a write panicked.
     pub(super) fn begin_to_tell(&self) -> Option<Snapshot> {
-        let _turn = self.turn.lock();
-        self.observer.get()?.begins();
-        Some(self.engine.snapshot())
+        let begin = |observer: &Arc<dyn CellObserver>| {
+            observer.begins();
+            self.engine.snapshot()
+        };
+        in_turn(&mut self.turn.lock(), || Ok(self.observer.get().map(begin))).ok().flatten()
     }
 
     /// Writes batches as one group.

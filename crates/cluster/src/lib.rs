@@ -47,7 +47,7 @@ pub use pace::{
 pub use pair::{PairLeaves, PairScan, SCAN_LEAVES_MAX};
 pub use placement::{PARTITIONS, Partition, Placement};
 pub use pull::{Pull, PullFailure, PullProgress, PullStep};
-pub use read::{ReadAnswer, ReadCore, ReadStep};
+pub use read::{READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep};
 pub use replicas::{Replicas, ReplicasError};
 pub use settle::{Acquaintance, Durable, Pass, RESERVE_MS, SETTLE_MS, Settlement, Statement};
 pub use tree::{CellMark, HashTree, WINDOW_MS};

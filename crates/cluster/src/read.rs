@@ -1,14 +1,16 @@
 //! A read, as its coordinator decides it.
 //!
 //! ```text
-//! calls := new (answered | repaired | deadline)*   all replicas are asked at once, before the first call
+//! calls := new (answered | repaired | hurry | deadline)*   all replicas are asked at once, before the first call
 //! ```
 //!
 //! The answers that a quorum needs may disagree: a write reached some of them and failed, or is on its way. To answer
 //! with its value while too few replicas have it would let a later read miss it, and the value would come and go. So such
 //! a read first writes the newest cell to those that lack it (the second phase of Attiya, Bar-Noy, Dolev: "Sharing
 //! Memory Robustly in Message-Passing Systems", 1995). Where the answers agree, which is nearly always, there is no
-//! second phase; and a read below a quorum promises nothing that would need one.
+//! second phase; and a read below a quorum promises nothing that would need one. Where the answers that are still to come
+//! can show that enough replicas have the newest cell, they are waited for, for a moment: a replica that missed writes
+//! while it was down would else be written to by each read that it happens to answer before the others do.
 
 use ladoga_model::Version;
 
@@ -16,6 +18,9 @@ use crate::cell::{Cell, Content};
 use crate::failure::{Failure, QuorumError, Refusal};
 use crate::replicas::Replicas;
 use crate::set::ReplicaSet;
+
+/// How long a read waits for answers that may spare it a second phase: longer than a replica that is well takes.
+pub const READ_WAIT_MS: u64 = 20;
 
 /// What a replica says to a read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +47,8 @@ pub enum ReadStep<V> {
     Fetch(usize),
     /// Write this cell to this replica; the answer goes to [`ReadCore::repaired`].
     Repair(usize, Cell<V>),
+    /// Call [`ReadCore::hurry`] in [`READ_WAIT_MS`], where it is not decided by then. Comes once at most.
+    Wait,
 }
 
 #[derive(Debug, Clone)]
@@ -67,8 +74,17 @@ pub struct ReadCore<V> {
     repairing: ReplicaSet,
     repaired: ReplicaSet,
     failures: Vec<(usize, Failure)>,
+    patience: Patience,
     decided: bool,
     over: bool,
+}
+
+/// Whether answers are waited for that may spare a second phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    Unasked,
+    Waits,
+    Over,
 }
 
 impl<V: Clone> ReadCore<V> {
@@ -82,6 +98,7 @@ impl<V: Clone> ReadCore<V> {
             repairing: ReplicaSet::default(),
             repaired: ReplicaSet::default(),
             failures: Vec::new(),
+            patience: Patience::Unasked,
             decided: false,
             over: false,
         }
@@ -127,6 +144,14 @@ impl<V: Clone> ReadCore<V> {
             Err(failure) => self.failures.push((replica, failure)),
         }
         self.advance(&mut step);
+    }
+
+    /// Answers that may spare a second phase were waited for long enough.
+    pub fn hurry(&mut self, mut step: impl FnMut(ReadStep<V>)) {
+        self.patience = Patience::Over;
+        if !self.over && !self.decided {
+            self.advance(&mut step);
+        }
     }
 
     /// Nothing is waited for any longer.
@@ -184,6 +209,9 @@ impl<V: Clone> ReadCore<V> {
         }
         let holders = self.holders(&newest).len();
         let needed = self.holders_needed(&newest);
+        if holders < needed && holders + self.waiting() >= needed && self.waits(step) {
+            return;
+        }
         self.repair_stale(&newest, holders >= needed, step);
         if holders >= needed {
             let is_value = matches!(newest.content, Content::Value(_));
@@ -191,6 +219,15 @@ impl<V: Clone> ReadCore<V> {
         } else if holders + self.waiting() + self.repairing.len() < needed {
             self.maybe_fail(step);
         }
+    }
+
+    /// Whether answers that may spare a second phase are waited for.
+    fn waits(&mut self, step: &mut impl FnMut(ReadStep<V>)) -> bool {
+        if self.patience == Patience::Unasked {
+            self.patience = Patience::Waits;
+            step(ReadStep::Wait);
+        }
+        self.patience == Patience::Waits
     }
 
     fn cells(&self) -> impl Iterator<Item = (usize, Option<&Cell<V>>)> {

@@ -42,6 +42,8 @@ struct Setup {
     digests: bool,
     /// The new cell is a deletion.
     deleted: bool,
+    /// Answers that may spare a repair are not waited for, or as long as any may come.
+    hurries: bool,
 }
 
 const OLD: Version = Version { timestamp: 1, node: 0 };
@@ -71,6 +73,7 @@ struct Run {
     held: Vec<Option<Version>>,
     answered: usize,
     vouching: usize,
+    waits: bool,
     /// With how many answers it was made.
     decision: Option<(Decision, usize)>,
 }
@@ -80,8 +83,11 @@ type Decision = Result<Option<Cell<u64>>, QuorumError>;
 impl Run {
     fn new(setup: Setup, has: &[Has]) -> Run {
         let held = has.iter().map(|&has| version_of(has)).collect();
-        let core = ReadCore::new(setup.replicas);
-        Run { setup, core, has: has.to_vec(), held, answered: 0, vouching: 0, decision: None }
+        let mut core = ReadCore::new(setup.replicas);
+        if setup.hurries {
+            core.hurry(|step| panic!("{step:?}"));
+        }
+        Run { setup, core, has: has.to_vec(), held, answered: 0, vouching: 0, waits: false, decision: None }
     }
 
     fn answer(&mut self, replica: usize) {
@@ -137,6 +143,7 @@ impl Run {
                     };
                     self.core.repaired(replica, version, answer, |step| next.push(step));
                 }
+                ReadStep::Wait => assert!(!std::mem::replace(&mut self.waits, true), "it waits twice"),
             }
             self.execute(next);
         }
@@ -156,6 +163,10 @@ impl Run {
     }
 
     fn finish(mut self, order: &[usize]) {
+        let mut steps = Vec::new();
+        self.core.hurry(|step| steps.push(step));
+        assert!(steps.is_empty() || self.waits, "{steps:?}");
+        self.execute(steps);
         let in_time = |has: &&Has| !matches!(has, Has::Fails | Has::Silent);
         let agree = order.iter().map(|&n| self.has[n]).filter(|has| in_time(&has));
         let first: Vec<Has> = agree.take(self.setup.replicas.ack as usize).collect();
@@ -204,7 +215,10 @@ fn each_setup(mut visit: impl FnMut(Setup)) {
             for (digests, deleted) in [(false, false), (true, false), (true, true)] {
                 // The largest clusters in the most usual form only: the number of runs is what it costs.
                 if replicas.from < 5 || (peers == Peers::Answer && digests && !deleted) {
-                    visit(Setup { replicas, peers, digests, deleted });
+                    visit(Setup { replicas, peers, digests, deleted, hurries: false });
+                }
+                if replicas.from < 5 {
+                    visit(Setup { replicas, peers, digests, deleted, hurries: true });
                 }
             }
         }
@@ -250,6 +264,32 @@ fn a_write_to_one_node_is_never_copied_to_another() {
     assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), [decided]);
     assert_eq!(steps_of(&mut core, 2, None), []);
     assert!(core.is_finished());
+}
+
+/// A replica that came back wrote as much for reads that it answered first as for hints, in the second in which clients
+/// had most to read from it.
+#[test]
+fn a_stale_replica_that_answers_first_costs_a_quorum_read_no_second_phase() {
+    let first_two = || {
+        let mut core = ReadCore::new(Replicas { ack: 2, from: 3 });
+        assert_eq!(steps_of(&mut core, 0, Some(value(2, 0))), []);
+        assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), [ReadStep::Wait]);
+        core
+    };
+    let mut core = first_two();
+    let decided = ReadStep::Decided(Ok(Some(value(2, 0))));
+    let behind = [ReadStep::Repair(1, value(2, 0)), decided];
+    assert_eq!(steps_of(&mut core, 2, Some(value(2, 0))), behind, "nobody waits for the repair");
+    core.hurry(|step| panic!("{step:?}"));
+
+    let mut core = first_two();
+    let repairs = [ReadStep::Repair(1, value(2, 0)), ReadStep::Repair(2, value(2, 0))];
+    assert_eq!(steps_of(&mut core, 2, None), repairs, "no answer can spare it any more");
+
+    let mut core = first_two();
+    let mut steps = Vec::new();
+    core.hurry(|step| steps.push(step));
+    assert_eq!(steps, [ReadStep::Repair(1, value(2, 0))], "the third may be frozen");
 }
 
 #[test]

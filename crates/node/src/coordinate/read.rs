@@ -1,8 +1,11 @@
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
-use ladoga_cluster::{Cell, Content, Failure, Origin, QuorumError, ReadAnswer, ReadCore, ReadStep};
+use ladoga_cluster::{
+    Cell, Content, Failure, Origin, QuorumError, READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep,
+};
 use ladoga_model::{Stamp, Version};
 
 use super::copies::{CopyName, Reader, Wish, Wishes};
@@ -23,14 +26,14 @@ const REPAIR_SLOTS: usize = 128;
 
 /// Reads the newest cell of a key from its nodes.
 pub(crate) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<Cell<Found>>, Refusal> {
-    let reading = Reading::begin(plan);
+    let reading = Reading::begin(plan, false);
     reading.decision.taken().await.map_err(|error| too_few(plan, &error, false))
 }
 
 /// The newest version of a key that its nodes tell of, also where it is that of a deletion; and whether as many of them did
 /// as the plan asks for.
 pub(super) async fn newest_version<S: Store>(plan: &Plan<S>) -> (Option<Version>, bool) {
-    let reading = Reading::begin(plan);
+    let reading = Reading::begin(plan, false);
     let is_quorum = reading.decision.taken().await.is_ok();
     let newest = reading.state.borrow().core.newest_version();
     (newest, is_quorum)
@@ -40,7 +43,7 @@ pub(super) async fn newest_version<S: Store>(plan: &Plan<S>) -> (Option<Version>
 /// whether all of them answered, and those that lacked a large value have it by now.
 pub(crate) async fn refresh<S: Store>(event_loop: &Rc<EventLoop<S>>, key: Bytes, stamp: Stamp) -> bool {
     let Some(plan) = Plan::of_all(event_loop, key, stamp) else { return false };
-    let reading = Reading::begin(&plan);
+    let reading = Reading::begin(&plan, true);
     reading.decision.taken().await.is_ok() && reading.wishes.are_granted().await
 }
 
@@ -51,6 +54,8 @@ struct Reading<S: Store> {
     decision: Decision<Result<Option<Cell<Found>>, QuorumError>>,
     /// Copies of a large value to replicas that lack it.
     wishes: Wishes,
+    /// Whether it is there for its repairs.
+    is_refresh: bool,
     _expires: Place,
 }
 
@@ -63,13 +68,14 @@ struct State {
 
 impl<S: Store> Reading<S> {
     /// Asks all replicas. Where this node is one, its value is at hand, and digests do for the others.
-    fn begin(plan: &Plan<S>) -> Rc<Reading<S>> {
+    fn begin(plan: &Plan<S>, is_refresh: bool) -> Rc<Reading<S>> {
         let state = State { core: ReadCore::new(plan.replicas), repairs: Vec::new(), asked_again: 0 };
         let reading = Rc::new_cyclic(|reading: &Weak<Reading<S>>| Reading {
             plan: plan.clone(),
             state: RefCell::new(state),
             decision: Decision::default(),
             wishes: Wishes::default(),
+            is_refresh,
             _expires: plan.peers.expire_later(reading.clone()),
         });
         let own_place = plan.own_place();
@@ -157,9 +163,20 @@ impl<S: Store> Reading<S> {
                     self.send(&request, place, FETCH_SLOTS + place);
                 }
                 ReadStep::Repair(place, cell) => self.repair(place, cell),
+                ReadStep::Wait => self.hurry_later(),
                 ReadStep::Decided(_) => unreachable!("taken out before"),
             }
         }
+    }
+
+    fn hurry_later(self: &Rc<Self>) {
+        let reading = Rc::downgrade(self);
+        tokio::task::spawn_local(async move {
+            tokio::time::sleep(Duration::from_millis(READ_WAIT_MS)).await;
+            if let Some(reading) = reading.upgrade() {
+                reading.step(|core, step| core.hurry(step));
+            }
+        });
     }
 
     fn repair(self: &Rc<Self>, place: usize, cell: Cell<Found>) {
@@ -174,6 +191,12 @@ impl<S: Store> Reading<S> {
             }
         };
         let plan = &self.plan;
+        let bytes = value.as_ref().map_or(0, Bytes::len) as u64;
+        if self.may_be_left() && !plan.cluster.pace.try_draw_cell(bytes) {
+            plan.event_loop.core.metrics.read_repair_left();
+            let refusal = ladoga_cluster::Refusal::OverCapacity;
+            return self.repaired(place, stamp.version, Err(Failure::Refused(refusal)));
+        }
         if plan.node(place) != plan.cluster.own {
             let request = Request::Write { key: plan.key.clone(), stamp, value, origin: Origin::Repair };
             return self.send(&request, place, self.repair_slot(place, stamp.version));
@@ -182,6 +205,11 @@ impl<S: Store> Reading<S> {
         plan.apply((stamp, value.as_deref()), Origin::Repair, move |applied| {
             reading.repaired(place, stamp.version, applied);
         });
+    }
+
+    /// Whether nobody waits for a repair: hints and anti-entropy come to it as well, at the pace of repair.
+    fn may_be_left(&self) -> bool {
+        !self.is_refresh && self.state.borrow().core.is_decided()
     }
 
     /// Has a large value copied to a replica that lacks it.

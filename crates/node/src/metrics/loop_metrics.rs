@@ -59,6 +59,7 @@ pub(crate) struct LoopMetrics {
     cut_off: AtomicU64,
     clock_ahead: AtomicU64,
     read_repairs: AtomicU64,
+    read_repairs_left: AtomicU64,
     connections: AtomicU64,
     connections_total: AtomicU64,
     connections_refused: AtomicU64,
@@ -74,6 +75,7 @@ impl LoopMetrics {
             cut_off: AtomicU64::new(0),
             clock_ahead: AtomicU64::new(0),
             read_repairs: AtomicU64::new(0),
+            read_repairs_left: AtomicU64::new(0),
             connections: AtomicU64::new(0),
             connections_total: AtomicU64::new(0),
             connections_refused: AtomicU64::new(0),
@@ -122,6 +124,11 @@ impl LoopMetrics {
         add(&self.read_repairs, 1);
     }
 
+    /// Such a replica was left to hints and anti-entropy.
+    pub(crate) fn read_repair_left(&self) {
+        add(&self.read_repairs_left, 1);
+    }
+
     /// Adds the requests of clients, its own and other nodes', that succeeded, and do not take as long as the client likes.
     pub(super) fn add_foreground(&self, sum: &mut HistogramSum) {
         sum.add(&self.of_peers);
@@ -160,6 +167,7 @@ pub(super) struct Sums {
     pub(super) cut_off: u64,
     pub(super) clock_ahead: u64,
     pub(super) read_repairs: u64,
+    pub(super) read_repairs_left: u64,
     pub(super) connections: u64,
     pub(super) connections_total: u64,
     pub(super) connections_refused: u64,
@@ -189,6 +197,7 @@ impl Sums {
             cut_off: sum(|metrics| &metrics.cut_off),
             clock_ahead: sum(|metrics| &metrics.clock_ahead),
             read_repairs: sum(|metrics| &metrics.read_repairs),
+            read_repairs_left: sum(|metrics| &metrics.read_repairs_left),
             connections: sum(|metrics| &metrics.connections),
             connections_total: sum(|metrics| &metrics.connections_total),
             connections_refused: sum(|metrics| &metrics.connections_refused),

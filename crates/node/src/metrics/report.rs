@@ -14,6 +14,11 @@ pub(crate) fn report(metrics: &Metrics, store: &[Sample]) -> String {
         ("ladoga_answers_cut_off_total", "Answers that could not be completed.", sums.cut_off),
         ("ladoga_clock_ahead_refused_total", "Versions too far ahead of this clock.", sums.clock_ahead),
         ("ladoga_read_repairs_total", "Replicas that a read found stale.", sums.read_repairs),
+        (
+            "ladoga_read_repairs_left_total",
+            "Of these those left to hints and anti-entropy, as the pace of repair had no room.",
+            sums.read_repairs_left,
+        ),
         ("ladoga_connections_total", "Connections accepted.", sums.connections_total),
         ("ladoga_connections_refused_total", "Connections over the limit.", sums.connections_refused),
     ] {

@@ -17,9 +17,9 @@ const LOOKS_PER_CELL: u64 = 16;
 
 /// What repair may take from the node: one account for all of its event loops.
 ///
-/// Cells that are taken over from peers are drawn from it, hints that are delivered, pieces of large values that reads
-/// have copied while nobody waits for them, and pages of keys that peers ask for: a node that serves the repair of another
-/// is in the way of its own clients, too.
+/// Cells that are taken over from peers are drawn from it, hints that are delivered, what reads repair while nobody waits
+/// for it, and pages of keys that peers ask for: a node that serves the repair of another is in the way of its own clients,
+/// too.
 pub(crate) struct Pace {
     rate: Mutex<PaceRate>,
     account: Mutex<Account>,
@@ -33,6 +33,12 @@ struct Account {
     began: Instant,
     /// When what was drawn so far is paid for.
     free_at_us: u64,
+}
+
+impl Account {
+    fn now_us(&self) -> u64 {
+        self.began.elapsed().as_micros() as u64
+    }
 }
 
 impl Default for Pace {
@@ -53,7 +59,20 @@ impl Pace {
         self.draw(1, bytes).await;
     }
 
-    /// The same for a page of a list, for which so many records were looked at.
+    /// Draws a cell where that takes no waiting. Answers whether it did.
+    pub(crate) fn try_draw_cell(&self, bytes: u64) -> bool {
+        let cost_us = self.cost_us(1, bytes);
+        let mut account = self.account.lock();
+        let now_us = account.now_us();
+        if account.free_at_us > now_us {
+            return false;
+        }
+        account.free_at_us = now_us + cost_us;
+        self.drawn.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Draws a page of a list, for which so many records were looked at.
     pub(crate) async fn draw_page(&self, entries: usize, looked_at: usize) {
         self.draw((entries as u64).max(looked_at as u64 / LOOKS_PER_CELL), 0).await;
     }
@@ -74,13 +93,16 @@ impl Pace {
     /// When it is this one's turn.
     fn pay(&self, cells: u64, bytes: u64) -> Instant {
         self.drawn.fetch_add(cells.max(1), Ordering::Relaxed);
-        let PaceRate { cells_per_second, bytes_per_second } = *self.rate.lock();
-        let cost_us = (cells * 1_000_000 / cells_per_second).max(bytes * 1_000_000 / bytes_per_second);
+        let cost_us = self.cost_us(cells, bytes);
         let mut account = self.account.lock();
-        let now_us = account.began.elapsed().as_micros() as u64;
-        let due_us = account.free_at_us.max(now_us.saturating_sub(SAVED_US_MAX));
+        let due_us = account.free_at_us.max(account.now_us().saturating_sub(SAVED_US_MAX));
         account.free_at_us = due_us + cost_us;
         account.began + Duration::from_micros(due_us)
+    }
+
+    fn cost_us(&self, cells: u64, bytes: u64) -> u64 {
+        let PaceRate { cells_per_second, bytes_per_second } = *self.rate.lock();
+        (cells * 1_000_000 / cells_per_second).max(bytes * 1_000_000 / bytes_per_second)
     }
 
     /// How much may be drawn now.
@@ -157,6 +179,18 @@ mod tests {
         let third = pace.pay(1, 0);
         assert_eq!(second - first, Duration::from_secs(1));
         assert_eq!(third - second, Duration::from_secs(2), "bytes cost where they are more");
+    }
+
+    #[test]
+    fn what_cannot_wait_is_drawn_once_all_before_it_is_paid_for() {
+        let pace = Pace::default();
+        let PaceRate { cells_per_second, .. } = pace.rate();
+        assert!(pace.try_draw_cell(0));
+        pace.pay(cells_per_second * 1_000, 0);
+        assert!(!pace.try_draw_cell(0), "nothing is left for a thousand seconds");
+        pace.account.lock().began -= Duration::from_secs(1_001);
+        assert!(pace.try_draw_cell(0));
+        assert_eq!(pace.drawn.load(Ordering::Relaxed), 2 + cells_per_second * 1_000);
     }
 
     #[test]

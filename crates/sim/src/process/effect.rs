@@ -19,6 +19,8 @@ pub(crate) enum Timer {
     Tick,
     /// Of an operation, in this attempt.
     Deadline(u64, u32),
+    /// Of a read that waits for answers which may spare it a repair.
+    Hurry(u64),
     /// Of a request to a peer.
     Unanswered(u64),
     /// Of a pull whose tree is to be compared further.

@@ -7,8 +7,8 @@ mod repair;
 use std::collections::{BTreeMap, VecDeque};
 
 use ladoga_cluster::{
-    Content, Failure, HintQueue, NodeId, Origin, Pull, RESTAMPS_MAX, ReadCore, ReadStep, Refusal, Request,
-    Response, Want, WriteCore, WriteStep,
+    Content, Failure, HintQueue, NodeId, Origin, Pull, READ_WAIT_MS, RESTAMPS_MAX, ReadCore, ReadStep,
+    Refusal, Request, Response, Want, WriteCore, WriteStep,
 };
 use ladoga_model::Version;
 
@@ -261,6 +261,7 @@ impl Process {
                     self.ask(node, request, Asked::Repair { operation: number, place, version });
                 }
             }
+            ReadStep::Wait => self.effects.push(Effect::Timer(READ_WAIT_MS, Timer::Hurry(number))),
         }
     }
 
@@ -346,6 +347,9 @@ impl Process {
         match timer {
             Timer::Tick => self.tick(),
             Timer::Deadline(number, attempt) => self.deadline(number, attempt),
+            Timer::Hurry(number) => {
+                self.step_read(number, |core, steps| core.hurry(|step| steps.push_back(step)));
+            }
             Timer::Compare(pull) => self.compare(pull),
             Timer::Unanswered(number) => self.answered(self.replica.me, number, Err(Failure::TimedOut)),
         }

@@ -46,6 +46,12 @@ pub enum Error {
         /// The first failure.
         reason: String,
     },
+    /// A thread in the background panicked, so what it was at may be done in part.
+    #[error("the thread {thread} panicked")]
+    Panicked {
+        /// Its name.
+        thread: &'static str,
+    },
     /// Another process has the directory.
     #[error("{path} is locked: another process uses this data directory")]
     Locked {

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -161,9 +162,8 @@ pub(super) struct Threads {
 impl Threads {
     pub(super) fn join(&mut self) {
         for handle in self.handles.drain(..) {
-            if handle.join().is_err() {
-                tracing::error!("a background thread panicked");
-            }
+            // Whether it panicked, the store was told.
+            let _ = handle.join();
         }
     }
 }
@@ -176,7 +176,8 @@ pub(super) fn start(inner: &Arc<Inner>) -> Result<Threads, Error> {
     let mut spawn = |name: &'static str, work: fn(&Inner)| {
         let inner = inner.clone();
         let builder = std::thread::Builder::new().name(name.to_owned());
-        let handle = builder.spawn(move || work(&inner)).map_err(Error::io("start thread", name))?;
+        let work = move || inner.work(name, work);
+        let handle = builder.spawn(work).map_err(Error::io("start thread", name))?;
         threads.handles.push(handle);
         Ok::<(), Error>(())
     };
@@ -233,6 +234,14 @@ fn sync_loop(inner: &Inner) {
 }
 
 impl Inner {
+    /// Nobody writes after a panic: a write would wait for flushes that do not come, or be answered and never synced.
+    fn work(&self, thread: &'static str, work: fn(&Inner)) {
+        if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
+            self.poison(&Error::Panicked { thread });
+            self.background.progress.notify_all();
+        }
+    }
+
     /// One step for the thread that flushes: a memtable, or the segment for the next.
     pub(super) fn flush_step(&self) -> Result<bool, Error> {
         if self.health.state() == WriteState::Poisoned {

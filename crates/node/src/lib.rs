@@ -10,6 +10,7 @@
 //! - `profiling`: profiles of this process, taken on threads of their own
 //! - `versions`: the hybrid clock of the node
 //! - `gate`: bounds that refuse
+//! - `vital`: what must not panic
 //!
 //! A write: connection → route → parse → admission → version → commit → acknowledge. A read: connection → route →
 //! parse → memory, or else the disk → answer. Nothing blocks an event loop.
@@ -27,6 +28,8 @@ mod profiling;
 mod server;
 pub mod store;
 mod versions;
+mod vital;
 
 pub use config::{Config, Limits};
-pub use server::{ListenError, Node, StartError};
+pub use server::{ListenError, Node, StartError, StopError};
+pub use vital::{Panicked, Vital};

@@ -23,7 +23,7 @@ use crate::settings::{DiskReads, Settings, format_size, raise_descriptor_limit};
 /// Descriptors that connections leave to tables, large values and the log.
 const DESCRIPTORS_RESERVED: u64 = 512;
 
-/// Runs a node until a signal ends it: validate → listen → open → serve → drain → close.
+/// Runs a node until a signal or a panic ends it: validate → listen → open → serve → drain → close.
 pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
     let settings = Settings::read(flags)?;
     logging::start(settings.log.clone());
@@ -44,8 +44,10 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
     let disk_reads = store.no_rings().map_or_else(|| "io_uring".to_owned(), |why| format!("threads ({why})"));
     node.open(Arc::new(store));
     announce(&settings, &node, &disk_reads, (env.clock.monotonic_ns() - started_ns) / 1_000_000);
-    let name = runtime.block_on(signals.next());
-    tracing::info!(target: LIFE, "{name}: finishing the requests in flight");
+    match runtime.block_on(signals.unless_one_comes(node.panicked())) {
+        Ok(panicked) => tracing::info!(target: LIFE, "{panicked}: finishing the requests in flight"),
+        Err(signal) => tracing::info!(target: LIFE, "{signal}: finishing the requests in flight"),
+    }
     stop(&runtime, &mut signals, node)
 }
 
@@ -102,9 +104,9 @@ fn open(
         Failure::Failed(format!("cannot open the data directory {}: {error}", settings.data.display()))
     };
     match runtime.block_on(signals.unless_one_comes(opened)) {
-        Some(Ok(opened)) => opened.map(Some).map_err(|error| why(&error)),
-        Some(Err(_)) => Err(why(&"it panicked")),
-        None => Ok(None),
+        Ok(Ok(opened)) => opened.map(Some).map_err(|error| why(&error)),
+        Ok(Err(_)) => Err(why(&"it panicked")),
+        Err(_) => Ok(None),
     }
 }
 
@@ -117,13 +119,13 @@ fn engine_memory_bytes(settings: &Settings) -> u64 {
 fn stop(runtime: &Runtime, signals: &mut Signals, node: Node<Embedded>) -> Result<(), Failure> {
     let stopped = on_a_thread("stop", move || node.stop())?;
     match runtime.block_on(signals.unless_one_comes(stopped)) {
-        Some(Ok(Ok(()))) => {
+        Ok(Ok(Ok(()))) => {
             tracing::info!(target: LIFE, "stopped, everything is on disk");
             Ok(())
         }
-        Some(Ok(Err(error))) => Err(Failure::Failed(format!("cannot close the data directory: {error}"))),
-        Some(Err(_)) => Err(Failure::Failed("stopping panicked".to_owned())),
-        None => Err(Failure::Failed("a second signal: stopped at once, as by a crash".to_owned())),
+        Ok(Ok(Err(error))) => Err(failed(error)),
+        Ok(Err(_)) => Err(Failure::Failed("stopping panicked".to_owned())),
+        Err(_) => Err(Failure::Failed("a second signal: stopped at once, as by a crash".to_owned())),
     }
 }
 
@@ -187,13 +189,13 @@ impl Signals {
         .await
     }
 
-    /// What `future` comes to; `None` if a signal comes first.
-    async fn unless_one_comes<T>(&mut self, future: impl Future<Output = T>) -> Option<T> {
+    /// What `future` comes to, or else the name of the signal that came first.
+    async fn unless_one_comes<T>(&mut self, future: impl Future<Output = T>) -> Result<T, &'static str> {
         let mut future = pin!(future);
         let mut signal = pin!(self.next());
         poll_fn(|context| match future.as_mut().poll(context) {
-            Poll::Ready(done) => Poll::Ready(Some(done)),
-            Poll::Pending => signal.as_mut().poll(context).map(|_| None),
+            Poll::Ready(done) => Poll::Ready(Ok(done)),
+            Poll::Pending => signal.as_mut().poll(context).map(Err),
         })
         .await
     }

@@ -19,6 +19,7 @@ use crate::store::{
     Cell, CellFormat, CellKind, CellValue, Later, LocalStore, Lookup, Pieces, RecordFormat, StoreError,
     StoredCell,
 };
+use crate::vital::Vital;
 
 /// The embedded engine, as one event loop reaches it.
 pub struct Local {
@@ -49,12 +50,13 @@ impl Disk {
 }
 
 impl Local {
-    pub(super) fn new(store: &Embedded) -> Local {
+    pub(super) fn new(store: &Embedded, vital: &Vital) -> Local {
         let inbox = Arc::<Inbox>::default();
         let lane = store.queue.add_lane(Arc::clone(&inbox));
         let waiters = Rc::<Waiters>::default();
         let (receiving_lane, receiving_waiters) = (Arc::clone(&lane), Rc::clone(&waiters));
-        tokio::task::spawn_local(
+        vital.spawn_local(
+            "inbox",
             Arc::clone(&inbox).read(move |receipt| receiving_waiters.receive(&receiving_lane, receipt)),
         );
         let doorbell = Rc::<Doorbell>::default();
@@ -65,10 +67,10 @@ impl Local {
             Arc::clone(&lane),
             Rc::clone(&waiters),
         );
-        tokio::task::spawn_local(Rc::clone(&doorbell).ring(move || inline.commit()));
+        vital.spawn_local("doorbell", Rc::clone(&doorbell).ring(move || inline.commit()));
         let disk = Disk { pool: Arc::clone(&store.pool), inbox };
         Local {
-            reads: store.start_reads(&disk),
+            reads: store.start_reads(&disk, vital),
             engine: Arc::clone(&store.engine),
             queue: store.queue.shared(),
             lane,

@@ -35,6 +35,7 @@ use ladoga_env::{Clock, Env};
 use ladoga_storage::{Engine, Error, Options, WriteState};
 
 use crate::store::{CellObserver, Sample, Store, StoreError};
+use crate::vital::Vital;
 use commit::CommitQueue;
 use pool::Pool;
 use reads::{RING_READS_MAX, ReadCounters, Reads};
@@ -98,12 +99,13 @@ impl Embedded {
     }
 
     /// A ring for the calling event loop, where there is one to be had.
-    fn start_reads(&self, disk: &local::Disk) -> Option<Rc<Reads>> {
+    fn start_reads(&self, disk: &local::Disk, vital: &Vital) -> Option<Rc<Reads>> {
         if self.no_rings.is_some() {
             return None;
         }
         let ring = self.disk.read_ring(RING_READS_MAX);
-        let reads = ring.and_then(|ring| Reads::start(ring, disk.clone(), Arc::clone(&self.read_counters)));
+        let reads =
+            ring.and_then(|ring| Reads::start(ring, disk.clone(), Arc::clone(&self.read_counters), vital));
         let warn =
             |error: &std::io::Error| tracing::warn!(%error, "an event loop has no io_uring to read by");
         reads.inspect_err(warn).ok()
@@ -113,8 +115,8 @@ impl Embedded {
 impl Store for Embedded {
     type Local = Local;
 
-    fn attach(self: &Arc<Self>) -> Local {
-        Local::new(self)
+    fn attach(self: &Arc<Self>, vital: &Vital) -> Local {
+        Local::new(self, vital)
     }
 
     fn last_timestamp(&self) -> u64 {
@@ -165,7 +167,7 @@ impl Store for Embedded {
 
 fn poison_reason(engine: &Engine) -> String {
     let reason = engine.poison_reason().unwrap_or_else(|| "a write failed".to_owned());
-    format!("the disk failed, so writes are refused until the node is restarted: {reason}")
+    format!("writes are refused until the node is restarted: {reason}")
 }
 
 /// What an error of a read is to a client.

@@ -20,6 +20,7 @@ use tokio::io::unix::AsyncFd;
 use super::local::Disk;
 use super::{panicked, read_error};
 use crate::store::{Later, Sample, SampleKind, SampleValue, StoreError};
+use crate::vital::Vital;
 
 /// Reads of the disk that an event loop has under way at a time.
 pub(super) const RING_READS_MAX: usize = 256;
@@ -109,6 +110,7 @@ impl Reads {
         ring: Box<dyn ReadRing>,
         disk: Disk,
         counters: Arc<ReadCounters>,
+        vital: &Vital,
     ) -> io::Result<Rc<Reads>> {
         let descriptor = ring.descriptor().map(|descriptor| descriptor.try_clone_to_owned()).transpose()?;
         #[expect(
@@ -120,7 +122,7 @@ impl Reads {
         counters.rings.fetch_add(1, Ordering::Relaxed);
         let reads = Rc::new(Reads { state: RefCell::default(), disk, counters });
         let driver = Driver { ring, reads: Rc::clone(&reads), readers: Slab::new(), bytes: 0, readable };
-        tokio::task::spawn_local(driver.run());
+        vital.spawn_local("reads", driver.run());
         Ok(reads)
     }
 

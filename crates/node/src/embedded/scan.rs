@@ -1,3 +1,4 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -99,26 +100,28 @@ fn scan_whenever_wanted(wish: &Wish, queue: &CommitShared, observer: &dyn CellOb
     let mut pause_ms = RETRY_MS_MIN;
     while wish.is_granted() {
         let Some(snapshot) = queue.begin_anew() else { return };
-        match scan(&snapshot, observer, wish) {
-            Ok(()) => {
+        // The next scan has the observer begin anew, whatever a panic left of this one.
+        let scanned = catch_unwind(AssertUnwindSafe(|| scan(&snapshot, observer, wish)));
+        let (why, is_damaged) = match scanned {
+            Ok(Ok(())) => {
                 observer.is_whole();
                 pause_ms = RETRY_MS_MIN;
+                continue;
             }
-            Err(Error::Closed) => return,
-            Err(error) => {
-                tracing::warn!("there is no anti-entropy yet, the next attempt is in {pause_ms} ms: {error}");
-                // Or else the next one would have less memory.
-                drop(snapshot);
-                wish.pause(pause_ms);
-                pause_ms = next_pause_ms(pause_ms, &error);
-            }
-        }
+            Ok(Err(Error::Closed)) => return,
+            Ok(Err(error)) => (error.to_string(), error.is_corruption()),
+            Err(_) => ("it panicked".to_owned(), false),
+        };
+        tracing::warn!("there is no anti-entropy yet, the next attempt is in {pause_ms} ms: {why}");
+        // Or else the next one would have less memory.
+        drop(snapshot);
+        wish.pause(pause_ms);
+        pause_ms = next_pause_ms(pause_ms, is_damaged);
     }
 }
 
 /// The pause before the attempt after the next. A damaged block stays one until somebody does something about it.
-fn next_pause_ms(pause_ms: u64, error: &Error) -> u64 {
-    let is_damaged = error.is_corruption();
+fn next_pause_ms(pause_ms: u64, is_damaged: bool) -> u64 {
     (pause_ms * 2).min(if is_damaged { RETRY_DAMAGED_MS_MAX } else { RETRY_MS_MAX })
 }
 

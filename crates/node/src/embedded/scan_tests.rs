@@ -11,6 +11,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use super::*;
 use crate::embedded::Embedded;
 use crate::store::{Cell, CellValue, LocalStore, Store};
+use crate::vital::Vital;
 
 /// More cells than are told of at once.
 const CELLS: u64 = 3_000;
@@ -107,6 +108,21 @@ fn a_scan_whose_snapshot_is_given_up_begins_anew() {
     store.close().expect("a store that closes");
 }
 
+/// The thread was gone, and the trees were never filled.
+#[test]
+fn a_scan_that_panics_begins_anew() {
+    let store = open();
+    write(&store, 0..CELLS);
+    let watcher = Arc::<Watcher>::default();
+    // Nobody is there whom it could tell, on which it panics.
+    let ((reached, _), (_, goes_on)) = (sync_channel(1), sync_channel(1));
+    *watcher.stop.lock() = Some((reached, goes_on));
+    store.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>);
+    watcher.wait_until(|told| told.begun == 2 && told.is_whole);
+    assert_eq!(watcher.told.lock().cells.len() as u64, CELLS);
+    store.close().expect("a store that closes");
+}
+
 #[test]
 fn every_cell_is_told_of_once_whatever_is_written_meanwhile() {
     let store = open();
@@ -115,7 +131,7 @@ fn every_cell_is_told_of_once_whatever_is_written_meanwhile() {
     store.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>);
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
-        let local = store.attach();
+        let local = store.attach(&Vital::default());
         for n in 0..2_000_u64 {
             if n % 100 == 0 {
                 store.tell_again();
@@ -164,7 +180,7 @@ fn a_write_over_a_damaged_cell_is_taken() {
     store.observe(Arc::<Watcher>::default());
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
-        let local = store.attach();
+        let local = store.attach(&Vital::default());
         let cell = Cell { key: &key, stamp: stamp(100), value: CellValue::Bytes(b"whole") };
         local.apply([cell]).await.expect("a write that is taken");
     });
@@ -184,8 +200,9 @@ fn a_damaged_block_is_tried_once_an_hour_in_the_end_and_what_passes_each_minute(
         expected: "one checksum".to_owned(),
         found: "another".to_owned(),
     };
-    let after = |pause_ms, error| (0..20).fold(pause_ms, |pause_ms, _| next_pause_ms(pause_ms, error));
-    assert_eq!(next_pause_ms(RETRY_MS_MIN, &damaged), 2 * RETRY_MS_MIN);
+    let next = |pause_ms, error: &Error| next_pause_ms(pause_ms, error.is_corruption());
+    let after = |pause_ms, error| (0..20).fold(pause_ms, |pause_ms, _| next(pause_ms, error));
+    assert_eq!(next(RETRY_MS_MIN, &damaged), 2 * RETRY_MS_MIN);
     assert_eq!(after(RETRY_MS_MIN, &too_old), RETRY_MS_MAX);
     assert_eq!(after(RETRY_MS_MIN, &damaged), RETRY_DAMAGED_MS_MAX);
     assert_eq!(after(RETRY_DAMAGED_MS_MAX, &too_old), RETRY_MS_MAX, "the block is whole again");

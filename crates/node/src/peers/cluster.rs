@@ -20,6 +20,7 @@ use super::settler::Settler;
 use super::wire::{Hello, PROTOCOL_VERSION};
 use crate::coordinate::CopyTurns;
 use crate::versions::VersionClock;
+use crate::vital::Vital;
 
 /// The cluster as this node sees it: shared by all its event loops, which only count and note here.
 pub(crate) struct Cluster {
@@ -109,12 +110,13 @@ impl Cluster {
         dir: &Path,
         kept: &Kept,
         versions: &Arc<VersionClock>,
+        vital: &Vital,
     ) -> io::Result<Arc<Settled>> {
-        let hints = HintKeeper::start(env, &dir.join("hints"), &self.peers)?;
+        let hints = HintKeeper::start(env, &dir.join("hints"), &self.peers, vital)?;
         let found = durable::read(&*env.disk, dir)?.ok_or(kept.store);
         let (nodes, tree_bytes_max) = (self.nodes.len(), self.limits.tree_bytes_max);
         let settled = Arc::new(Settled::new(self.own, nodes, &self.placement, tree_bytes_max, found));
-        let settler = Settler::start(env, dir, &settled, versions, &self.peers)?;
+        let settler = Settler::start(env, dir, &settled, versions, &self.peers, vital)?;
         let is_first = self.hints.set(hints).is_ok()
             && self.settler.set(settler).is_ok()
             && self.settled.set(Arc::clone(&settled)).is_ok();

@@ -91,7 +91,7 @@ pub(crate) async fn exchange<S: Store>(event_loop: Rc<EventLoop<S>>) {
         }
     };
     let (stating, telling) = (Rc::clone(&event_loop), Arc::clone(&settled));
-    tokio::task::spawn_local(async move {
+    event_loop.core.vital.spawn_local("statements", async move {
         loop {
             state(&stating, &telling);
             let every_ms = if telling.has_all() { STATEMENT_EVERY_MS } else { IMPATIENT_EVERY_MS };

@@ -115,7 +115,7 @@ impl PeerLink {
         match self.phase.get() {
             Phase::Down => {
                 self.phase.set(Phase::Connecting);
-                tokio::task::spawn_local(Rc::clone(self).run());
+                self.core.vital.spawn_local("link", Rc::clone(self).run());
             }
             Phase::Up if was_empty => self.wake(),
             Phase::Up | Phase::Connecting => {}

@@ -45,7 +45,7 @@ impl Peers {
             copies: Rc::default(),
             expiring: Rc::default(),
         });
-        tokio::task::spawn_local(Rc::clone(&peers).sweep());
+        core.vital.spawn_local("sweep of peers", Rc::clone(&peers).sweep());
         peers
     }
 

@@ -12,6 +12,7 @@ use super::cluster::PeerView;
 use super::durable;
 use super::settled::Settled;
 use crate::versions::VersionClock;
+use crate::vital::Vital;
 
 /// How often it is looked what can be settled, and what has to be written.
 const SETTLE_EVERY_MS: u64 = 100;
@@ -41,6 +42,7 @@ impl Settler {
         settled: &Arc<Settled>,
         versions: &Arc<VersionClock>,
         views: &[Arc<PeerView>],
+        vital: &Vital,
     ) -> io::Result<Settler> {
         let stops = Arc::<AtomicBool>::default();
         let worker = Worker {
@@ -53,7 +55,7 @@ impl Settler {
         };
         versions.continue_after(settled.clock_floor());
         worker.settle()?;
-        let thread = std::thread::Builder::new().name("settle".to_owned()).spawn(move || worker.run())?;
+        let thread = vital.spawn("settle".to_owned(), move || worker.run())?;
         settled.is_persisted_by(thread.thread().clone());
         Ok(Settler { stops, thread: Mutex::new(Some(thread)) })
     }
@@ -63,9 +65,8 @@ impl Settler {
         self.stops.store(true, Ordering::Release);
         if let Some(thread) = self.thread.lock().take() {
             thread.thread().unpark();
-            if thread.join().is_err() {
-                tracing::error!("the thread that settles panicked");
-            }
+            // Whether it panicked, the node was told.
+            let _ = thread.join();
         }
     }
 }

@@ -19,12 +19,14 @@ use crate::gate::Gate;
 use crate::metrics::LoopMetrics;
 use crate::peers::Peers;
 use crate::store::Store;
+use crate::vital::Vital;
 
 /// What everything on one event loop shares, whatever the store is.
 pub(crate) struct Core {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Limits,
     pub(crate) metrics: Arc<LoopMetrics>,
+    pub(crate) vital: Vital,
     /// Bytes of values on their way into memory: this loop's share of them.
     pub(crate) bodies: Gate,
     now_ms: Cell<u64>,
@@ -40,13 +42,15 @@ pub(crate) struct Core {
 const SCRATCH_BYTES: usize = 64 << 10;
 
 impl Core {
-    fn new(clock: Arc<dyn Clock>, limits: Limits, loops: usize, metrics: Arc<LoopMetrics>) -> Core {
+    fn new<S: Store>(node: &Shared<S>, index: usize) -> Core {
+        let (limits, loops) = (node.config.limits.clone(), node.config.event_loops);
         let body_bytes_max = limits.body_bytes_max / loops as u64;
         let core = Core {
             bodies: Gate::new(body_bytes_max, "as many bytes of values as possible are arriving"),
-            clock,
+            clock: Arc::clone(&node.clock),
             limits,
-            metrics,
+            metrics: Arc::clone(&node.metrics.loops[index]),
+            vital: node.vital.clone(),
             now_ms: Cell::new(0),
             scratch: RefCell::new(vec![0; SCRATCH_BYTES]),
             links: RefCell::default(),
@@ -137,12 +141,9 @@ pub(crate) struct EventLoop<S: Store> {
 
 impl<S: Store> EventLoop<S> {
     pub(super) fn new(node: Arc<Shared<S>>, index: usize) -> EventLoop<S> {
-        let metrics = Arc::clone(&node.metrics.loops[index]);
-        let core =
-            Core::new(Arc::clone(&node.clock), node.config.limits.clone(), node.config.event_loops, metrics);
         EventLoop {
             index,
-            core: Rc::new(core),
+            core: Rc::new(Core::new(&node, index)),
             node,
             protocol: Protocol::new(),
             local: OnceCell::new(),
@@ -156,7 +157,7 @@ impl<S: Store> EventLoop<S> {
             return Some(Rc::clone(local));
         }
         let store = self.node.store.get()?;
-        Some(Rc::clone(self.local.get_or_init(|| Rc::new(store.attach()))))
+        Some(Rc::clone(self.local.get_or_init(|| Rc::new(store.attach(&self.core.vital)))))
     }
 
     /// The other nodes, where there are any.
@@ -183,15 +184,16 @@ impl<S: Store> EventLoop<S> {
     /// that is told.
     pub(super) async fn run(self: Rc<Self>, intake: Intake) {
         let mut stage = intake.stage;
+        let vital = &self.core.vital;
         for listener in intake.listeners {
-            tokio::task::spawn_local(accept(Rc::clone(&self), listener));
+            vital.spawn_local("accept", accept(Rc::clone(&self), listener));
         }
-        tokio::task::spawn_local(receive(Rc::clone(&self), intake.handed_over));
-        tokio::task::spawn_local(sweep(Rc::clone(&self.core)));
+        vital.spawn_local("receive", receive(Rc::clone(&self), intake.handed_over));
+        vital.spawn_local("sweep", sweep(Rc::clone(&self.core)));
         if self.index == 0 {
-            tokio::task::spawn_local(crate::peers::deliver(Rc::clone(&self)));
-            tokio::task::spawn_local(crate::peers::exchange(Rc::clone(&self)));
-            tokio::task::spawn_local(crate::peers::follow(Rc::clone(&self)));
+            vital.spawn_local("deliver", crate::peers::deliver(Rc::clone(&self)));
+            vital.spawn_local("exchange", crate::peers::exchange(Rc::clone(&self)));
+            vital.spawn_local("follow", crate::peers::follow(Rc::clone(&self)));
         }
         // The sender lives as long as the node; without one there is nobody to serve for.
         let _ = stage.wait_for(|stage| *stage != Stage::Running).await;

@@ -29,4 +29,4 @@ pub(crate) use link::Link;
 pub(crate) use stream::{NoPieces, Streamed, Takeover};
 
 pub use listener::ListenError;
-pub use node::{Node, StartError};
+pub use node::{Node, StartError, StopError};

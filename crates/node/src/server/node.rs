@@ -1,9 +1,9 @@
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::{io, thread};
 
 use ladoga_env::{Clock, Env};
 use tokio::runtime::{Builder, LocalOptions};
@@ -18,6 +18,7 @@ use crate::metrics::Metrics;
 use crate::peers::{Cluster, Kept};
 use crate::store::{Store, StoreError};
 use crate::versions::VersionClock;
+use crate::vital::{Panicked, Vital};
 
 /// Whether a node is to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +42,25 @@ pub enum StartError {
     EventLoop(#[from] io::Error),
 }
 
+/// Why a node did not stop as it should.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StopError {
+    /// Something that a node cannot do without was no more. Everything else has ended in order.
+    #[error("{0}, and the node ended; what it had acknowledged is on disk")]
+    Panicked(Panicked),
+    /// The store could not make everything durable.
+    #[error("cannot close the data directory: {0}")]
+    Close(StoreError),
+    /// Both.
+    #[error("{panicked}, and the node ended; cannot close the data directory: {error}")]
+    PanickedAndClose {
+        /// Where it began.
+        panicked: Panicked,
+        /// What the store says.
+        error: StoreError,
+    },
+}
+
 /// What the event loops of a node share.
 pub(crate) struct Shared<S: Store> {
     pub(crate) config: Config,
@@ -57,6 +77,7 @@ pub(crate) struct Shared<S: Store> {
     pub(crate) uploads: Gate,
     /// By which a loop gives a connection to another.
     pub(super) hand_overs: Vec<mpsc::UnboundedSender<std::net::TcpStream>>,
+    pub(crate) vital: Vital,
 }
 
 /// A running node.
@@ -97,6 +118,7 @@ impl<S: Store> Node<S> {
                 "as many large values as possible are being written",
             ),
             hand_overs,
+            vital: Vital::default(),
             config,
         });
         let (drained, when_drained) = mpsc::channel(loops);
@@ -137,7 +159,7 @@ impl<S: Store> Node<S> {
                 }
             });
         };
-        self.threads.push(thread::Builder::new().name(format!("event-loop-{index}")).spawn(body)?);
+        self.threads.push(self.shared.vital.spawn(format!("event-loop-{index}"), body)?);
         reported.recv().map_err(io::Error::other)?
     }
 
@@ -153,7 +175,7 @@ impl<S: Store> Node<S> {
     pub fn join(&self, env: &Env, dir: &Path, kept: &Kept, store: &S) -> io::Result<()> {
         let cluster = self.shared.cluster.as_ref().expect("it was started as a node of a cluster");
         self.shared.versions.continue_after(store.last_timestamp());
-        let settled = cluster.join(env, dir, kept, &self.shared.versions)?;
+        let settled = cluster.join(env, dir, kept, &self.shared.versions, &self.shared.vital)?;
         store.observe(settled);
         Ok(())
     }
@@ -168,8 +190,13 @@ impl<S: Store> Node<S> {
         assert!(is_first, "a node has one store");
     }
 
+    /// Waits until it cannot go on, because of a panic in something that it cannot do without: then it is to be stopped.
+    pub fn panicked(&self) -> impl Future<Output = Panicked> + use<S> {
+        self.shared.vital.panicked()
+    }
+
     /// Ends the requests in flight, makes everything durable, and stops. Requests that come meanwhile are told so.
-    pub fn stop(mut self) -> Result<(), StoreError> {
+    pub fn stop(mut self) -> Result<(), StopError> {
         self.stage.send_replace(Stage::Draining);
         for _ in 0..self.threads.len() {
             // None where an event loop panicked: then there is nothing to wait for.
@@ -180,15 +207,18 @@ impl<S: Store> Node<S> {
         }
         let closed = self.shared.store.get().map_or(Ok(()), |store| store.close());
         self.stop_event_loops();
-        closed
+        match (self.shared.vital.check(), closed) {
+            (Ok(()), closed) => closed.map_err(StopError::Close),
+            (Err(panicked), Ok(())) => Err(StopError::Panicked(panicked)),
+            (Err(panicked), Err(error)) => Err(StopError::PanickedAndClose { panicked, error }),
+        }
     }
 
     fn stop_event_loops(&mut self) {
         self.stage.send_replace(Stage::Stopped);
         for thread in self.threads.drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("an event loop panicked");
-            }
+            // Whether it panicked, the node was told.
+            let _ = thread.join();
         }
     }
 }

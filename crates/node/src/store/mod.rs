@@ -27,6 +27,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ladoga_model::Stamp;
 
+use crate::vital::Vital;
+
 /// Something that is not there yet. What makes it has begun, whether or not this is polled.
 pub type Later<T> = Pin<Box<dyn Future<Output = T>>>;
 
@@ -35,8 +37,9 @@ pub trait Store: Send + Sync + 'static {
     /// What an event loop reaches it by.
     type Local: LocalStore;
 
-    /// A way in for one event loop. Called once on the thread of each, within its runtime.
-    fn attach(self: &Arc<Self>) -> Self::Local;
+    /// A way in for one event loop. Called once on the thread of each, within its runtime; tasks that all of its requests
+    /// need are started as `vital`.
+    fn attach(self: &Arc<Self>, vital: &Vital) -> Self::Local;
 
     /// The newest timestamp of any version in the store when it was opened.
     fn last_timestamp(&self) -> u64;

@@ -3,6 +3,7 @@
 //! - `scripted`: the store that does as it is told
 //! - `client`: raw connections
 //! - `stages`: opening, serving, draining
+//! - `panics`: what is left of a node that lost an event loop
 //! - `refusals`: what a store refuses, and what the node does with it
 //! - `patience`: who lets a node wait, and for how long
 //! - `bounds`: how many there may be at a time
@@ -15,6 +16,7 @@ mod bounds;
 mod client;
 mod cluster;
 mod coordinator;
+mod panics;
 mod patience;
 mod peer;
 mod refusals;

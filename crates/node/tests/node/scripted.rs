@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use ladoga_env::Clock;
 use ladoga_env::real::RealClock;
 use ladoga_model::{Stamp, Version};
 use ladoga_node::store::{
     Cell, CellFormat, CellKind, CellObserver, CellValue, Later, LocalStore, Lookup, Piece, Pieces,
     RecordFormat, Sample, Store, StoreError, StoredCell, Upload, Value,
 };
-use ladoga_node::{Config, Limits, Node};
+use ladoga_node::{Config, Limits, Node, Vital};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -104,7 +105,7 @@ impl Scripted {
 impl Store for Scripted {
     type Local = Local;
 
-    fn attach(self: &Arc<Self>) -> Local {
+    fn attach(self: &Arc<Self>, _: &Vital) -> Local {
         Local(Arc::clone(self))
     }
 
@@ -257,9 +258,14 @@ pub(crate) struct Running {
 impl Running {
     /// One that listens, with its store not opened yet.
     pub(crate) fn opening(limits: Limits) -> Running {
+        Running::opening_by(Arc::new(RealClock::new()), limits)
+    }
+
+    /// The same with a clock of the test.
+    pub(crate) fn opening_by(clock: Arc<dyn Clock>, limits: Limits) -> Running {
         let any = "127.0.0.1:0".parse().expect("an address");
         let config = Config { limits, ..Config::alone(vec![any], 2) };
-        let node = Node::start(config, Arc::new(RealClock::new())).expect("a free port");
+        let node = Node::start(config, clock).expect("a free port");
         Running { node, store: Arc::default() }
     }
 

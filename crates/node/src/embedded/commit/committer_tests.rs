@@ -12,6 +12,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use super::*;
 use crate::embedded::Embedded;
 use crate::store::{Cell, CellChange, CellKind, CellObserver, CellValue, LocalStore, Store};
+use crate::vital::Vital;
 
 /// Longer than anything takes that does not hang.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -67,7 +68,7 @@ fn panic_once(durability: Durability) {
     store.tell_again();
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
-        let local = store.attach();
+        let local = store.attach(&Vital::default());
         for timestamp in 1..4 {
             let stamp = Stamp::new(Version { timestamp, node: 0 });
             let applied = local.apply([Cell { key: b"key", stamp, value: CellValue::Bytes(b"value") }]);

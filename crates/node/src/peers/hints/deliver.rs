@@ -27,7 +27,7 @@ pub(crate) async fn deliver<S: Store>(event_loop: Rc<EventLoop<S>>) {
     };
     let Some(mut deliveries) = hints.take_deliveries() else { return };
     let delivering = Rc::clone(&event_loop);
-    tokio::task::spawn_local(async move {
+    event_loop.core.vital.spawn_local("deliveries", async move {
         while let Some(delivery) = deliveries.recv().await {
             let bytes = match &delivery.record.cell.content {
                 Content::Value(PeerValue::Inline(value)) => value.len() as u64,
@@ -37,7 +37,8 @@ pub(crate) async fn deliver<S: Store>(event_loop: Rc<EventLoop<S>>) {
             if let Some(cluster) = &delivering.node.cluster {
                 cluster.pace.draw_cell(bytes).await;
             }
-            tokio::task::spawn_local(deliver_one(Rc::clone(&delivering), delivery));
+            let delivered = deliver_one(Rc::clone(&delivering), delivery);
+            delivering.core.vital.spawn_local("delivery", delivered);
         }
     });
     loop {

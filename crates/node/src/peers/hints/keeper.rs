@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use super::super::cluster::PeerView;
 use super::super::wire::{Record, take_record};
 use super::log::{FoundHint, HintLog};
+use crate::vital::Vital;
 
 /// Commands that may wait for the thread.
 const COMMANDS_MAX: usize = 8_192;
@@ -72,9 +73,14 @@ pub(crate) struct HintKeeper {
 
 impl HintKeeper {
     /// Opens the logs below `dir`, and begins.
-    pub(crate) fn start(env: &Env, dir: &Path, views: &[Arc<PeerView>]) -> io::Result<HintKeeper> {
+    pub(crate) fn start(
+        env: &Env,
+        dir: &Path,
+        views: &[Arc<PeerView>],
+        vital: &Vital,
+    ) -> io::Result<HintKeeper> {
         let (keeper, worker) = HintKeeper::open(env, dir, views)?;
-        let thread = std::thread::Builder::new().name("hints".to_owned()).spawn(move || worker.run())?;
+        let thread = vital.spawn("hints".to_owned(), move || worker.run())?;
         *keeper.thread.lock() = Some(thread);
         Ok(keeper)
     }
@@ -154,9 +160,8 @@ impl HintKeeper {
     pub(crate) fn close(&self) {
         if let Some(thread) = self.thread.lock().take() {
             let _ = self.commands.send(Command::Close);
-            if thread.join().is_err() {
-                tracing::error!("the thread of the hints panicked");
-            }
+            // Whether it panicked, the node was told.
+            let _ = thread.join();
         }
     }
 }

@@ -56,3 +56,33 @@ fn a_store_from_before_logs_had_a_secret_opens_and_gets_one() {
     }
     assert!(secrets[0].is_some() && secrets[0] == secrets[1], "{secrets:?}");
 }
+
+/// The system read what lay on the page before, and the event loop that committed waited for the disk meanwhile.
+#[test]
+fn a_page_that_a_write_begins_in_a_segment_used_again_is_written_whole() {
+    const CAPACITY: u64 = 20_000;
+    let (_, disk, _) = ladoga_env::sim::env(1);
+    let dir = Path::new("/data");
+    disk.create_dir_all(&paths::wal_dir(dir)).expect("an empty disk");
+    drop(WalWriter::create(&disk, dir, 1, CAPACITY).expect("an empty disk"));
+    let old = disk.open(&paths::wal(dir, 1), ladoga_env::OpenMode::ReadWrite).expect("it is there");
+    old.write_all_at(&vec![0xaa; CAPACITY as usize], 0).expect("room");
+    let recycled = WalWriter::recycle(&disk, dir, 1, 2, CAPACITY).expect("a sound disk");
+    let mut wal = recycled.expect("one of full size");
+    wal.begin(1, Some(7)).expect("room");
+    let mut end = 0;
+    for sequence in 1.. {
+        let mut batch = WriteBatch::new();
+        batch.put(b"key", Stamp::new(Version { timestamp: sequence, node: 1 }), &[0x55; 1000]);
+        if !wal.has_room(batch.encoded_bytes()) {
+            break;
+        }
+        end += wal.append(sequence, 0, &[batch]).expect("room");
+        let mut bytes = vec![0; CAPACITY as usize];
+        wal.file().read_exact_at(&mut bytes, 0).expect("a sound disk");
+        let written = bytes.iter().rposition(|&byte| byte != 0xaa).expect("something") + 1;
+        assert!(written == CAPACITY as usize || written.is_multiple_of(4096), "{written}");
+    }
+    assert!(end > CAPACITY - 2_000, "{end}");
+    assert_eq!(wal.file().len().expect("a sound disk"), CAPACITY);
+}

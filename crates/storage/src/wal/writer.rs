@@ -8,7 +8,13 @@ use crate::error::Error;
 use crate::frame::{FRAME_HEADER_BYTES, Header, LogId, LogKind, encode_frame};
 use crate::paths;
 
+/// What file systems write at a time.
+const PAGE_BYTES: u64 = 4096;
+
 /// One segment of the log.
+///
+/// Where a write ends on a page that it begins, it writes zeros to the end of the page: the system would else read the page
+/// first, which may have lain there for long where a segment is used again, and the writer would wait for the disk.
 ///
 /// Protocol: `(create | recycle) begin (append | sync)*`.
 pub(crate) struct WalWriter {
@@ -83,9 +89,9 @@ impl WalWriter {
         assert_eq!(self.offset, 0, "a segment begins once");
         self.log.secret = secret;
         let header = Header { log: self.log, first_sequence }.encode(LogKind::Wal);
-        self.file.write_all_at(&header, 0).map_err(Error::io_at("write", &self.path, 0))?;
-        self.offset = header.len() as u64;
-        Ok(())
+        self.frame.clear();
+        self.frame.extend_from_slice(&header);
+        self.write_frame().map(drop)
     }
 
     pub(crate) const fn number(&self) -> u64 {
@@ -115,13 +121,22 @@ impl WalWriter {
     ) -> Result<u64, Error> {
         let parts = batches.iter().map(WriteBatch::bytes);
         encode_frame(&mut self.frame, self.log, sequence, durable, parts);
-        self.file.write_all_at(&self.frame, self.offset).map_err(Error::io_at(
-            "write",
-            &self.path,
-            self.offset,
-        ))?;
-        self.offset += self.frame.len() as u64;
-        Ok(self.frame.len() as u64)
+        self.write_frame()
+    }
+
+    /// Writes the frame, which has its size for an answer.
+    fn write_frame(&mut self) -> Result<u64, Error> {
+        let bytes = self.frame.len();
+        let end = self.offset + bytes as u64;
+        let begins_page = end - end % PAGE_BYTES >= self.offset;
+        if begins_page {
+            let page_end = end.next_multiple_of(PAGE_BYTES).min(self.capacity);
+            self.frame.resize((page_end - self.offset) as usize, 0);
+        }
+        let written = self.file.write_all_at(&self.frame, self.offset);
+        written.map_err(Error::io_at("write", &self.path, self.offset))?;
+        self.offset = end;
+        Ok(bytes as u64)
     }
 
     pub(crate) fn sync(&self) -> Result<(), Error> {

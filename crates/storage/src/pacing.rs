@@ -1,4 +1,4 @@
-//! How much writers are slowed down so that flushes and compactions keep up. Pure.
+//! How much writers are slowed down so that flushes and compactions keep up, and when compactions hurry. Pure.
 
 use std::time::Duration;
 
@@ -17,12 +17,21 @@ pub(crate) struct Backlog {
 
 /// Tables in level 0 from which on writers are slowed down: twice what starts a compaction.
 const LEVEL_0_SLOW: usize = 12;
+/// Tables in level 0 from which on a compaction does not let everybody go first any more: what one compaction takes, and
+/// four flushes before writers are slowed down.
+const LEVEL_0_URGENT: usize = 8;
+const _: () = assert!(LEVEL_0_URGENT < LEVEL_0_SLOW);
 /// Each further table takes this share of the allowed rate.
 const LEVEL_0_STEP: f64 = 0.8;
 const RATE_BYTES_PER_S: f64 = 128e6;
 const RATE_BYTES_PER_S_MIN: f64 = 1e6;
 /// A group waits no longer than this, whatever its size.
 const DELAY_MAX: Duration = Duration::from_millis(5);
+
+/// Whether writers are about to be slowed down for want of a compaction.
+pub(crate) const fn is_urgent(level_0_tables: usize) -> bool {
+    level_0_tables >= LEVEL_0_URGENT
+}
 
 /// How long a group of `bytes` waits before it is written.
 pub(crate) fn delay(backlog: Backlog, bytes: usize) -> Duration {
@@ -48,6 +57,14 @@ mod tests {
     fn nobody_waits_while_the_background_keeps_up() {
         let backlog = Backlog { sealed: 1, level_0_tables: LEVEL_0_SLOW - 1, flush_bytes_per_s: 1 };
         assert_eq!(delay(backlog, 1 << 20), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_compaction_hurries_before_writers_are_slowed_down_and_not_when_it_has_just_become_due() {
+        let slow = |level_0_tables| !delay(Backlog { level_0_tables, ..Backlog::default() }, 1000).is_zero();
+        let first_urgent = (0..100).find(|&tables| is_urgent(tables)).expect("a bound");
+        let first_slow = (0..100).find(|&tables| slow(tables)).expect("a bound");
+        assert!((6..first_slow - 2).contains(&first_urgent), "{first_urgent}, {first_slow}");
     }
 
     #[test]

@@ -6,4 +6,4 @@ mod run;
 
 pub(crate) use pick::{Choice, PickConfig, TableView, pick};
 pub(crate) use purge::{Surroundings, may_drop};
-pub(crate) use run::{Outputs, Purge, merge_tables};
+pub(crate) use run::{Outputs, Purge, TableMerge, merge_tables};

@@ -31,39 +31,67 @@ pub(crate) struct Purge<'a> {
 }
 
 /// Merges `sources` into new tables, each key in its newest version. With no `purge`, nothing is dropped.
-///
-/// On an error the tables that were begun are removed.
 pub(crate) fn merge_tables(
     sources: Vec<Source>,
     outputs: &Outputs<'_>,
     purge: Option<&Purge<'_>>,
 ) -> Result<Vec<TableMeta>, Error> {
-    let mut writer = OutputWriter { outputs, open: None, begun: Vec::new(), finished: Vec::new() };
-    match writer.write_all(sources, purge) {
-        Ok(()) => Ok(writer.finished),
-        Err(error) => {
-            for number in writer.begun {
-                // An orphan is found at the next open at the latest.
-                _ = outputs.disk.remove(&paths::table(outputs.dir, number));
-            }
-            Err(error)
-        }
-    }
+    let mut merge = TableMerge::new(sources)?;
+    let is_whole = merge.run(outputs, purge, &|| false)?;
+    assert!(is_whole, "nobody asked for a pause");
+    Ok(merge.into_tables())
 }
 
-struct OutputWriter<'a> {
-    outputs: &'a Outputs<'a>,
+/// A merge as far as it has come. One thread may begin it, and another go on with it.
+///
+/// Protocol: `new run+ (into_tables | discard)`. On an error the tables that were begun are removed, and that is the end.
+pub(crate) struct TableMerge {
+    merge: Merge,
     open: Option<TableBuilder>,
     begun: Vec<u64>,
     finished: Vec<TableMeta>,
 }
 
-impl OutputWriter<'_> {
-    fn write_all(&mut self, sources: Vec<Source>, purge: Option<&Purge<'_>>) -> Result<(), Error> {
-        let mut merge = Merge::forward(sources, b"")?;
-        while let Some((record, _)) = merge.current()? {
-            if self.outputs.stop.load(Ordering::Relaxed) {
+impl TableMerge {
+    pub(crate) fn new(sources: Vec<Source>) -> Result<TableMerge, Error> {
+        let merge = Merge::forward(sources, b"")?;
+        Ok(TableMerge { merge, open: None, begun: Vec::new(), finished: Vec::new() })
+    }
+
+    /// Goes on until the end, or until `is_to_pause`. Answers whether it is at the end.
+    pub(crate) fn run(
+        &mut self,
+        outputs: &Outputs<'_>,
+        purge: Option<&Purge<'_>>,
+        is_to_pause: &dyn Fn() -> bool,
+    ) -> Result<bool, Error> {
+        self.write(outputs, purge, is_to_pause).inspect_err(|_| self.discard(outputs.disk, outputs.dir))
+    }
+
+    /// The tables, once it is at the end.
+    pub(crate) fn into_tables(self) -> Vec<TableMeta> {
+        self.finished
+    }
+
+    /// Removes the tables that were begun. An orphan is found at the next open at the latest.
+    pub(crate) fn discard(&self, disk: &dyn Disk, dir: &Path) {
+        for &number in &self.begun {
+            _ = disk.remove(&paths::table(dir, number));
+        }
+    }
+
+    fn write(
+        &mut self,
+        outputs: &Outputs<'_>,
+        purge: Option<&Purge<'_>>,
+        is_to_pause: &dyn Fn() -> bool,
+    ) -> Result<bool, Error> {
+        while let Some((record, _)) = self.merge.current()? {
+            if outputs.stop.load(Ordering::Relaxed) {
                 return Err(Error::Closed);
+            }
+            if is_to_pause() {
+                return Ok(false);
             }
             let dropped = purge.is_some_and(|purge| {
                 // Asked first without the surroundings: looking into them is for the few that depend on it.
@@ -73,32 +101,30 @@ impl OutputWriter<'_> {
             if !dropped {
                 let builder = match &mut self.open {
                     Some(builder) => builder,
-                    None => {
-                        let builder = self.create()?;
-                        self.open.insert(builder)
-                    }
+                    None => self.open.insert(create(outputs, &mut self.begun)?),
                 };
                 builder.add(&record)?;
-                if builder.bytes() >= self.outputs.table_bytes {
-                    self.finish()?;
+                if builder.bytes() >= outputs.table_bytes {
+                    finish(&mut self.open, &mut self.finished)?;
                 }
             }
-            merge.advance()?;
+            self.merge.advance()?;
         }
-        self.finish()
+        finish(&mut self.open, &mut self.finished)?;
+        Ok(true)
     }
+}
 
-    fn create(&mut self) -> Result<TableBuilder, Error> {
-        let Outputs { disk, dir, compression, next_number, .. } = self.outputs;
-        let number = next_number();
-        self.begun.push(number);
-        TableBuilder::create(*disk, paths::table(dir, number), number, *compression)
-    }
+fn create(outputs: &Outputs<'_>, begun: &mut Vec<u64>) -> Result<TableBuilder, Error> {
+    let Outputs { disk, dir, compression, next_number, .. } = outputs;
+    let number = next_number();
+    begun.push(number);
+    TableBuilder::create(*disk, paths::table(dir, number), number, *compression)
+}
 
-    fn finish(&mut self) -> Result<(), Error> {
-        if let Some(builder) = self.open.take() {
-            self.finished.push(builder.finish()?);
-        }
-        Ok(())
+fn finish(open: &mut Option<TableBuilder>, finished: &mut Vec<TableMeta>) -> Result<(), Error> {
+    if let Some(builder) = open.take() {
+        finished.push(builder.finish()?);
     }
+    Ok(())
 }

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::health::WriteState;
 use crate::levels::Levels;
 use crate::options::{Background as Mode, Durability};
+use crate::pacing::is_urgent;
 use crate::table::Table;
 
 /// How often the background looks for work that nobody announced: room on the disk, snapshots that ended.
@@ -37,6 +38,7 @@ pub(crate) struct Background {
     flush_failures: AtomicU64,
     flushes_without_room: AtomicU64,
     mean_record_bytes: AtomicU64,
+    level_0_tables: AtomicUsize,
     /// Tables in which a compaction met corrupt bytes; they stay where they are.
     damaged: Mutex<BTreeSet<u64>>,
     /// How many those are.
@@ -55,6 +57,7 @@ impl Background {
             flush_failures: AtomicU64::new(0),
             flushes_without_room: AtomicU64::new(0),
             mean_record_bytes: AtomicU64::new(0),
+            level_0_tables: AtomicUsize::new(0),
             damaged: Mutex::default(),
             damaged_tables: AtomicUsize::new(0),
         }
@@ -113,7 +116,7 @@ impl Background {
         self.flush_bytes_per_s.load(Ordering::Relaxed)
     }
 
-    /// Takes note of how large records are.
+    /// Takes note of how large records are, and how many tables wait for a compaction.
     pub(super) fn observe(&self, levels: &Levels) {
         let (mut bytes, mut records) = (0, 0);
         for (_, table) in levels.iter() {
@@ -121,6 +124,13 @@ impl Background {
             records += table.meta().records - table.meta().tombstones;
         }
         self.mean_record_bytes.store(bytes.checked_div(records).unwrap_or(0), Ordering::Relaxed);
+        self.level_0_tables.store(levels.level(0).len(), Ordering::Relaxed);
+    }
+
+    /// Whether writers are about to be slowed down for want of a compaction.
+    fn is_compaction_urgent(&self) -> bool {
+        // Those that compactions have set aside stay there, however they hurry.
+        is_urgent(self.level_0_tables.load(Ordering::Relaxed).saturating_sub(self.damaged_tables()))
     }
 
     pub(super) fn mean_record_bytes(&self) -> u64 {
@@ -182,7 +192,8 @@ pub(super) fn start(inner: &Arc<Inner>) -> Result<Threads, Error> {
         Ok::<(), Error>(())
     };
     spawn("ladoga-flush", flush_loop)?;
-    spawn("ladoga-compact", compact_loop)?;
+    spawn("ladoga-compact", |inner| compact_loop(inner, Pace::Patient))?;
+    spawn("ladoga-hurry", |inner| compact_loop(inner, Pace::Hurried))?;
     if inner.options.durability == Durability::EverySecond {
         spawn("ladoga-sync", sync_loop)?;
     }
@@ -204,11 +215,33 @@ fn flush_loop(inner: &Inner) {
     }
 }
 
-fn compact_loop(inner: &Inner) {
-    inner.env.clock.lower_thread_priority(Priority::Lowest);
+/// The two threads that compact, never both at a time. A thread's priority can only be lowered, so there is one for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// Lets everybody go first. Where others keep all cores busy, that is nearly to stand still.
+    Patient,
+    /// Does not, and goes on with what the other one has begun.
+    Hurried,
+}
+
+impl Pace {
+    const fn priority(self) -> Priority {
+        match self {
+            Pace::Patient => Priority::Lowest,
+            Pace::Hurried => Priority::Lower,
+        }
+    }
+
+    fn is_due(self, background: &Background) -> bool {
+        background.is_compaction_urgent() == (self == Pace::Hurried)
+    }
+}
+
+fn compact_loop(inner: &Inner, pace: Pace) {
+    inner.env.clock.lower_thread_priority(pace.priority());
     let mut seen = 0;
     while !inner.background.is_stopping() {
-        let pause = match inner.compact_step() {
+        let pause = match inner.compact_step(pace) {
             Ok(true) => continue,
             Ok(false) => TICK,
             Err(_) => RETRY,
@@ -279,11 +312,13 @@ impl Inner {
         }
     }
 
-    fn compact_step(&self) -> Result<bool, Error> {
-        if self.health.state() == WriteState::Poisoned {
+    fn compact_step(&self, pace: Pace) -> Result<bool, Error> {
+        if self.health.state() == WriteState::Poisoned || !pace.is_due(&self.background) {
             return Ok(false);
         }
-        let result = self.compact_one();
+        // What is begun in a hurry is ended by the same thread: it takes less than the other one may wait for its turn.
+        let is_to_pause = || pace == Pace::Patient && !pace.is_due(&self.background);
+        let result = self.compact_one(&is_to_pause);
         if let Err(error) = &result
             && !matches!(error, Error::Closed)
         {
@@ -300,7 +335,7 @@ impl Inner {
     /// One step of everything, for callers that do the background work themselves.
     pub(super) fn step(&self) -> Result<bool, Error> {
         self.observe_space();
-        let worked = self.flush_one().and_then(|flushed| Ok(flushed || self.compact_one()?));
+        let worked = self.flush_one().and_then(|flushed| Ok(flushed || self.compact_one(&|| false)?));
         self.collect_retired();
         worked
     }

@@ -3,41 +3,74 @@ use std::sync::Arc;
 
 use ladoga_model::Version;
 
-use super::Inner;
-use crate::compaction::{Choice, Outputs, PickConfig, Purge, Surroundings, TableView, merge_tables, pick};
+use super::{Inner, View};
+use crate::compaction::{Choice, Outputs, PickConfig, Purge, Surroundings, TableMerge, TableView, pick};
 use crate::error::Error;
 use crate::iterator::{LevelCursor, Source};
 use crate::levels::{Edit, Levels};
 use crate::options::LEVELS;
 use crate::table::{Access, Table, TableCursor, TableMeta};
 
+/// Tables, each with its level.
+type Inputs = Vec<(usize, Arc<Table>)>;
+
+/// A compaction that was begun. Nothing names its tables yet.
+pub(super) struct Compaction {
+    choice: Choice,
+    inputs: Inputs,
+    /// What it looks for older cells in. Memtables and tables are of one view, and not those that the choice was made
+    /// from: what was flushed since is in none of those.
+    view: Arc<View>,
+    settled_before: Version,
+    now_ms: u64,
+    merge: TableMerge,
+}
+
 impl Inner {
-    /// Does the most urgent compaction; `false` where none is.
-    pub(super) fn compact_one(&self) -> Result<bool, Error> {
+    /// Goes on with the compaction that was begun, or does the most urgent one, to its end or until `is_to_pause`; `false`
+    /// where none is due.
+    pub(super) fn compact_one(&self, is_to_pause: &dyn Fn() -> bool) -> Result<bool, Error> {
+        let mut unfinished = self.unfinished.lock();
         self.check_writable()?;
-        let levels = self.view.load().levels.clone();
-        let damaged = self.background.damaged();
-        let config = PickConfig { level_1_bytes: self.budget.level_1_bytes };
-        let Some(choice) = pick(&views(&levels, &damaged, self.settled_before()), config) else {
-            return Ok(false);
-        };
-        let inputs: Vec<(usize, Arc<Table>)> = levels
-            .iter()
-            .filter(|(_, table)| choice.inputs.contains(&table.meta().number))
-            .map(|(level, table)| (level, table.clone()))
-            .collect();
-        if choice.only_move {
-            self.install_compaction(&choice, &inputs, Vec::new())?;
-            return Ok(true);
-        }
-        match self.merge(&choice, &inputs) {
-            Ok(metas) => self.install_compaction(&choice, &inputs, metas)?,
-            Err(error) => match self.background.mark_damaged(&inputs, &error) {
-                Some((level, table)) => self.set_aside(*level, table)?,
-                None => return Err(error),
+        let mut compaction = match unfinished.take() {
+            Some(compaction) => compaction,
+            None => match self.choose() {
+                None => return Ok(false),
+                Some((choice, inputs)) if choice.only_move => {
+                    self.install_move(&choice, &inputs)?;
+                    return Ok(true);
+                }
+                Some((choice, inputs)) => match self.begin_compaction(choice, &inputs) {
+                    Ok(compaction) => compaction,
+                    Err(error) => return self.leave_damaged(&inputs, error),
+                },
             },
+        };
+        match self.merge(&mut compaction, is_to_pause) {
+            Ok(true) => self.install_compaction(compaction)?,
+            Ok(false) => *unfinished = Some(compaction),
+            Err(error) => return self.leave_damaged(&compaction.inputs, error),
         }
         Ok(true)
+    }
+
+    /// The most urgent compaction, with its tables.
+    fn choose(&self) -> Option<(Choice, Inputs)> {
+        let levels = self.current_levels();
+        let damaged = self.background.damaged();
+        let config = PickConfig { level_1_bytes: self.budget.level_1_bytes };
+        let choice = pick(&views(&levels, &damaged, self.settled_before()), config)?;
+        let inputs = levels.iter().filter(|(_, table)| choice.inputs.contains(&table.meta().number));
+        let inputs = inputs.map(|(level, table)| (level, table.clone())).collect();
+        Some((choice, inputs))
+    }
+
+    /// What comes of an error in a compaction: where it says which of the tables is damaged, that is left alone from now on.
+    fn leave_damaged(&self, inputs: &[(usize, Arc<Table>)], error: Error) -> Result<bool, Error> {
+        match self.background.mark_damaged(inputs, &error) {
+            Some((level, table)) => self.set_aside(*level, table).map(|()| true),
+            None => Err(error),
+        }
     }
 
     /// Takes a damaged table out of the way: in level 0, where tables may overlap, no compaction needs it. Where it is,
@@ -52,7 +85,18 @@ impl Inner {
         self.install(edit, &[(0, table.clone())], &removed, None)
     }
 
-    fn merge(&self, choice: &Choice, inputs: &[(usize, Arc<Table>)]) -> Result<Vec<TableMeta>, Error> {
+    fn begin_compaction(&self, choice: Choice, inputs: &[(usize, Arc<Table>)]) -> Result<Compaction, Error> {
+        // Read before the view is: what is settled by then is in one of its memtables or tables.
+        let settled_before = self.settled_before();
+        let view = self.view.load_full();
+        let now_ms = self.env.clock.wall_ms();
+        let merge = TableMerge::new(sources(&choice, inputs))?;
+        Ok(Compaction { choice, inputs: inputs.to_vec(), view, settled_before, now_ms, merge })
+    }
+
+    /// Merges; answers whether it came to the end.
+    fn merge(&self, compaction: &mut Compaction, is_to_pause: &dyn Fn() -> bool) -> Result<bool, Error> {
+        let Compaction { choice, view, settled_before, now_ms, merge, .. } = compaction;
         let next_number = || self.new_file_number();
         let outputs = Outputs {
             disk: &*self.env.disk,
@@ -62,10 +106,6 @@ impl Inner {
             next_number: &next_number,
             stop: self.background.stopping(),
         };
-        // Read before the view is: what is settled by then is in one of its memtables or tables. Memtables and tables are
-        // of one view, and not those that the choice was made from: what was flushed since is in none of those.
-        let settled_before = self.settled_before();
-        let view = self.view.load_full();
         let purge = Purge {
             surroundings: Surroundings {
                 levels: &view.levels,
@@ -73,43 +113,50 @@ impl Inner {
                 inputs: &choice.inputs,
                 output_level: choice.output_level,
             },
-            settled_before,
-            now_ms: self.env.clock.wall_ms(),
+            settled_before: *settled_before,
+            now_ms: *now_ms,
         };
-        let metas = merge_tables(sources(choice, inputs), &outputs, Some(&purge))?;
-        self.sync_tables_dir()?;
-        Ok(metas)
+        let is_whole = merge.run(&outputs, Some(&purge), is_to_pause)?;
+        if is_whole {
+            self.sync_tables_dir()?;
+        }
+        Ok(is_whole)
     }
 
-    fn install_compaction(
-        &self,
-        choice: &Choice,
-        inputs: &[(usize, Arc<Table>)],
-        metas: Vec<TableMeta>,
-    ) -> Result<(), Error> {
+    /// Lets go of a compaction that nobody will go on with.
+    pub(super) fn discard_unfinished(&self) {
+        if let Some(Compaction { merge, .. }) = self.unfinished.lock().take() {
+            merge.discard(&*self.env.disk, &self.dir);
+        }
+    }
+
+    fn install_move(&self, choice: &Choice, inputs: &[(usize, Arc<Table>)]) -> Result<(), Error> {
+        let added = inputs.iter().map(|(_, table)| (choice.output_level, table.meta().clone())).collect();
+        let moved: Vec<_> = inputs.iter().map(|(_, table)| (choice.output_level, table.clone())).collect();
+        let edit = Edit { added, removed: choice.inputs.clone(), ..Edit::default() };
+        self.install(edit, &moved, &choice.inputs, None)?;
+        self.shared.counters.compactions.add(1);
+        Ok(())
+    }
+
+    fn install_compaction(&self, compaction: Compaction) -> Result<(), Error> {
+        let Compaction { choice, inputs, merge, .. } = compaction;
+        let metas = merge.into_tables();
         let counters = &self.shared.counters;
         let bytes = |metas: &mut dyn Iterator<Item = &TableMeta>| metas.map(|meta| meta.file_bytes).sum();
-        let removed = choice.inputs.clone();
-        if choice.only_move {
-            let added = inputs.iter().map(|(_, table)| (choice.output_level, table.meta().clone())).collect();
-            let moved: Vec<_> =
-                inputs.iter().map(|(_, table)| (choice.output_level, table.clone())).collect();
-            let edit = Edit { added, removed: removed.clone(), ..Edit::default() };
-            self.install(edit, &moved, &removed, None)?;
-        } else {
-            counters.compaction_read_bytes.add(bytes(&mut inputs.iter().map(|(_, table)| table.meta())));
-            counters.compaction_written_bytes.add(bytes(&mut metas.iter()));
-            let added = metas.iter().map(|meta| (choice.output_level, meta.clone())).collect();
-            let edit = Edit { added, removed: removed.clone(), ..Edit::default() };
-            let tables: Vec<_> =
-                metas.into_iter().map(|meta| (choice.output_level, Table::new(&self.shared, meta))).collect();
-            self.install(edit, &tables, &removed, None)?;
-            let mut retired = self.retired.lock();
-            for (_, table) in inputs {
-                table.retire();
-                retired.table(table.clone());
-            }
+        counters.compaction_read_bytes.add(bytes(&mut inputs.iter().map(|(_, table)| table.meta())));
+        counters.compaction_written_bytes.add(bytes(&mut metas.iter()));
+        let added = metas.iter().map(|meta| (choice.output_level, meta.clone())).collect();
+        let edit = Edit { added, removed: choice.inputs.clone(), ..Edit::default() };
+        let tables: Vec<_> =
+            metas.into_iter().map(|meta| (choice.output_level, Table::new(&self.shared, meta))).collect();
+        self.install(edit, &tables, &choice.inputs, None)?;
+        let mut retired = self.retired.lock();
+        for (_, table) in inputs {
+            table.retire();
+            retired.table(table);
         }
+        drop(retired);
         counters.compactions.add(1);
         Ok(())
     }
@@ -147,4 +194,78 @@ fn sources(choice: &Choice, inputs: &[(usize, Arc<Table>)]) -> Vec<Source> {
     }
     sources.push(Source::Level(LevelCursor::new(of_level(choice.output_level).collect(), Access::Once)));
     sources
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::path::Path;
+
+    use ladoga_model::Stamp;
+
+    use super::*;
+    use crate::{Background, Durability, Engine, Options, WriteBatch, check, paths};
+
+    /// A store with a compaction that was paused after so many records.
+    fn paused(records: u64) -> (ladoga_env::Env, Engine) {
+        let (env, _, _) = ladoga_env::sim::env(1);
+        let options = Options {
+            background: Background::Manual,
+            table_bytes: Some(4 << 10),
+            reserve_bytes: Some(0),
+            ..Options::new(16 << 20, Durability::Never)
+        };
+        let engine = Engine::open(env.clone(), Path::new("/data"), options).expect("a new store");
+        for timestamp in 1..=1000_u64 {
+            let mut batch = WriteBatch::new();
+            batch.put(
+                &(timestamp % 300).to_be_bytes(),
+                Stamp::new(Version { timestamp, node: 1 }),
+                &timestamp.to_be_bytes(),
+            );
+            engine.write(batch).expect("room");
+            if timestamp % 250 == 0 {
+                engine.seal().expect("room");
+                assert!(engine.inner.flush_one().expect("room"));
+            }
+        }
+        assert!(go_on(&engine, records));
+        assert_eq!(engine.statistics().compactions, 0, "it is not at its end");
+        (env, engine)
+    }
+
+    fn go_on(engine: &Engine, records: u64) -> bool {
+        let left = Cell::new(records);
+        let is_to_pause = || left.replace(left.get().saturating_sub(1)) == 0;
+        engine.inner.compact_one(&is_to_pause).expect("a sound disk")
+    }
+
+    #[test]
+    fn a_compaction_that_is_paused_again_and_again_is_one() {
+        let (env, engine) = paused(7);
+        let mut steps = 1;
+        while engine.statistics().compactions == 0 {
+            assert!(go_on(&engine, 7));
+            steps += 1;
+        }
+        assert!(steps > 300 / 7, "{steps}");
+        assert!(!go_on(&engine, 7), "nothing is left to do");
+        for key in 0..300_u64 {
+            let newest = (1..=1000).rfind(|timestamp| timestamp % 300 == key).expect("one of them");
+            let found = engine.get(&key.to_be_bytes()).expect("a sound disk").expect("it was written");
+            assert_eq!(*found.read().expect("a sound disk"), u64::to_be_bytes(newest));
+        }
+        engine.close().expect("room");
+        drop(engine);
+        assert!(check(&env, Path::new("/data"), &mut |_| {}).expect("a store").errors.is_empty());
+    }
+
+    #[test]
+    fn what_a_compaction_has_begun_goes_with_the_engine() {
+        let (env, engine) = paused(200);
+        let count = || env.disk.list(&paths::tables_dir(Path::new("/data"))).expect("a directory").len();
+        let before = count();
+        engine.close().expect("room");
+        assert!(count() < before && count() == 4, "{before}, {}", count());
+    }
 }

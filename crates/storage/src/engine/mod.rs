@@ -41,6 +41,7 @@ use crate::snapshot::Snapshot;
 use crate::stats::Statistics;
 use crate::table::TableShared;
 use background::{Background, Threads};
+use compact::Compaction;
 pub(crate) use open::{levels_of, take_lock};
 pub use paused::{PausedRead, Progress};
 use queue::CommitQueue;
@@ -84,6 +85,8 @@ pub(crate) struct Inner {
     records: RecordCache,
     health: Arc<Health>,
     pub(crate) background: Background,
+    /// Held by the thread that compacts. What another one began, and is to go on with.
+    unfinished: Mutex<Option<Compaction>>,
     queue: CommitQueue,
     retired: Mutex<Retired>,
     /// The memory of a memtable that nobody has any more, for the next.
@@ -116,6 +119,7 @@ impl Engine {
     fn stop_threads(&self) {
         self.inner.background.stop();
         self.threads.lock().join();
+        self.inner.discard_unfinished();
     }
 
     /// Writes a batch; shares the log's sync with other threads that write at the same time.

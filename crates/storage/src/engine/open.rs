@@ -328,6 +328,7 @@ fn assemble(
         shared,
         records: RecordCache::new(budget.records_bytes),
         background,
+        unfinished: Mutex::default(),
         queue: CommitQueue::default(),
         retired: Mutex::default(),
         spare: Mutex::default(),

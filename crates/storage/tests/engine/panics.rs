@@ -50,7 +50,7 @@ impl Clock for Panics {
 /// were acknowledged and never synced.
 #[test]
 fn a_store_that_lost_a_thread_refuses_writes_and_says_which() {
-    for on in ["ladoga-flush", "ladoga-compact", "ladoga-sync"] {
+    for on in ["ladoga-flush", "ladoga-compact", "ladoga-hurry", "ladoga-sync"] {
         let options = Options { background: Background::Threads, ..tiny_options(Durability::EverySecond) };
         let machine = Machine::new(1, options.clone());
         let env = machine.env();

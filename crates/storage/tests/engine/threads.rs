@@ -2,15 +2,15 @@
 //! groups share their syncs, and each writer gets the answer to its own batch.
 
 use std::path::{Path, PathBuf};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
 use std::thread;
 
 use ladoga_env::{Env, real};
 use ladoga_storage::{Background, Durability, Engine, Error, Options, WriteBatch, WriteState, check};
 
-use crate::slow_disk::SlowDisk;
 use crate::support::{Change, Machine, Model, Write, bytes, tiny_options, write};
+use crate::watched_disk::WatchedDisk;
 
 fn options(durability: Durability) -> Options {
     Options {
@@ -134,7 +134,7 @@ fn eight_writers_see_their_own_writes_on_the_real_disk() {
 #[test]
 fn writers_that_come_together_share_a_sync() {
     let machine = Machine::new(1, options(Durability::Always));
-    let env = Env { disk: Arc::new(SlowDisk(machine.env().disk)), ..machine.env() };
+    let env = Env { disk: WatchedDisk::slow(machine.env().disk), ..machine.env() };
     let engine = Engine::open(env, &machine.dir, options(Durability::Always)).unwrap();
     let (threads, rounds) = (64, 10);
     thread::scope(|scope| {
@@ -180,7 +180,7 @@ fn at_once(engine: &Engine, jobs: &[Job<'_>]) {
 #[test]
 fn one_batch_that_is_too_large_fails_alone() {
     let machine = Machine::new(1, options(Durability::Always));
-    let env = Env { disk: Arc::new(SlowDisk(machine.env().disk)), ..machine.env() };
+    let env = Env { disk: WatchedDisk::slow(machine.env().disk), ..machine.env() };
     let engine = Engine::open(env, &machine.dir, options(Durability::Always)).unwrap();
     let too_large = |engine: &Engine, round: u64| {
         let mut batch = WriteBatch::new();
@@ -209,7 +209,7 @@ fn one_batch_that_is_too_large_fails_alone() {
 fn deletes_go_on_beside_puts_that_a_full_disk_refuses() {
     let options = Options { reserve_bytes: Some(1 << 20), ..options(Durability::Always) };
     let machine = Machine::new(1, options.clone());
-    let env = Env { disk: Arc::new(SlowDisk(machine.env().disk)), ..machine.env() };
+    let env = Env { disk: WatchedDisk::slow(machine.env().disk), ..machine.env() };
     let engine = Engine::open(env, &machine.dir, options).unwrap();
     write(&engine, &[Write::put(key(1, 1), 1, 50)]).unwrap();
     machine.disk.set_capacity(1 << 20);
@@ -232,7 +232,7 @@ fn deletes_go_on_beside_puts_that_a_full_disk_refuses() {
 fn deletes_on_a_full_disk_wait_for_a_flush_as_always() {
     let options = Options { reserve_bytes: Some(1 << 20), ..options(Durability::Never) };
     let machine = Machine::new(1, options.clone());
-    let env = Env { disk: Arc::new(SlowDisk(machine.env().disk)), ..machine.env() };
+    let env = Env { disk: WatchedDisk::slow(machine.env().disk), ..machine.env() };
     machine.disk.set_capacity(1 << 20);
     let engine = Engine::open(env, &machine.dir, options).unwrap();
     while engine.write_state() == WriteState::Open {

@@ -1,4 +1,4 @@
-//! A disk whose syncs take a while, for real: others have time to queue up behind one.
+//! A disk that tells somebody of what is done to its files, who may keep that waiting.
 
 use std::io;
 use std::path::Path;
@@ -9,13 +9,41 @@ use ladoga_env::{Disk, File, Lock, OpenMode};
 
 const SYNC: Duration = Duration::from_millis(2);
 
-pub(crate) struct SlowDisk(pub(crate) Arc<dyn Disk>);
+/// What is about to be done to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Touch {
+    Read,
+    Write,
+    Sync,
+}
 
-struct SlowFile(Arc<dyn File>);
+type Watch = Arc<dyn Fn(Touch) + Send + Sync>;
 
-impl Disk for SlowDisk {
+pub(crate) struct WatchedDisk(Arc<dyn Disk>, Watch);
+
+impl WatchedDisk {
+    pub(crate) fn watched(
+        disk: Arc<dyn Disk>,
+        watch: impl Fn(Touch) + Send + Sync + 'static,
+    ) -> Arc<dyn Disk> {
+        Arc::new(WatchedDisk(disk, Arc::new(watch)))
+    }
+
+    /// One whose syncs take a while, for real: others have time to queue up behind one.
+    pub(crate) fn slow(disk: Arc<dyn Disk>) -> Arc<dyn Disk> {
+        WatchedDisk::watched(disk, |touch| {
+            if touch == Touch::Sync {
+                std::thread::sleep(SYNC);
+            }
+        })
+    }
+}
+
+struct WatchedFile(Arc<dyn File>, Watch);
+
+impl Disk for WatchedDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(SlowFile(self.0.open(path, mode)?)))
+        Ok(Arc::new(WatchedFile(self.0.open(path, mode)?, self.1.clone())))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
@@ -51,16 +79,19 @@ impl Disk for SlowDisk {
     }
 }
 
-impl File for SlowFile {
+impl File for WatchedFile {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        (self.1)(Touch::Read);
         self.0.read_exact_at(buffer, offset)
     }
 
     fn try_read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool> {
+        (self.1)(Touch::Read);
         self.0.try_read_exact_at(buffer, offset)
     }
 
     fn write_all_at(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
+        (self.1)(Touch::Write);
         self.0.write_all_at(buffer, offset)
     }
 
@@ -73,7 +104,7 @@ impl File for SlowFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        std::thread::sleep(SYNC);
+        (self.1)(Touch::Sync);
         self.0.sync_data()
     }
 

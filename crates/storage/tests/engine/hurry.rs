@@ -1,0 +1,150 @@
+//! Compactions let everybody go first, but not for so long that writers would have to wait for them.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use ladoga_env::sim::SimClock;
+use ladoga_env::{Clock, Env, Priority};
+use ladoga_storage::{Background, Durability, Engine, Options};
+
+use crate::support::{Machine, Model, Write, tiny_options, write};
+use crate::watched_disk::{Touch, WatchedDisk};
+
+thread_local! {
+    static PRIORITY: Cell<Option<Priority>> = const { Cell::new(None) };
+}
+
+/// A clock that knows of each thread how far behind others it goes.
+struct Priorities(SimClock);
+
+impl Clock for Priorities {
+    fn wall_ms(&self) -> u64 {
+        self.0.wall_ms()
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        self.0.monotonic_ns()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.0.sleep(duration);
+    }
+
+    fn lower_thread_priority(&self, priority: Priority) {
+        PRIORITY.set(Some(priority));
+    }
+}
+
+/// What threads of the lowest priority get of the processor: so many reads and writes.
+#[derive(Default)]
+struct Processor {
+    left: Mutex<u64>,
+    granted: Condvar,
+    used: AtomicU64,
+    used_by_hurried: AtomicU64,
+}
+
+impl Processor {
+    fn grant(&self, touches: u64) {
+        *self.left.lock().unwrap() += touches;
+        self.granted.notify_all();
+    }
+
+    fn touch(&self, touch: Touch) {
+        if thread::current().name() == Some("ladoga-hurry") {
+            self.used_by_hurried.fetch_add(1, Ordering::Relaxed);
+        }
+        if touch == Touch::Sync || PRIORITY.get() != Some(Priority::Lowest) {
+            return;
+        }
+        let left = self.left.lock().unwrap();
+        *self.granted.wait_while(left, |left| *left == 0).unwrap() -= 1;
+        self.used.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Goes before the engine, which waits for its threads.
+struct Granting(Arc<Processor>);
+
+impl Drop for Granting {
+    fn drop(&mut self) {
+        self.0.grant(u64::MAX / 2);
+    }
+}
+
+fn open() -> (Machine, Engine, Granting) {
+    let options = Options {
+        background: Background::Threads,
+        memtable_bytes: Some(256 << 10),
+        table_bytes: Some(64 << 10),
+        level_1_bytes: Some(64 << 20),
+        ..tiny_options(Durability::Never)
+    };
+    let machine = Machine::new(1, options.clone());
+    let processor = Arc::new(Processor::default());
+    let watch = processor.clone();
+    let disk = WatchedDisk::watched(machine.env().disk, move |touch| watch.touch(touch));
+    let env = Env { disk, clock: Arc::new(Priorities(machine.clock.clone())), ..machine.env() };
+    let engine = Engine::open(env, &machine.dir, options).unwrap();
+    (machine, engine, Granting(processor))
+}
+
+/// Waits for what the background is to do; where that stands still, it never does.
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let started = ladoga_env::real::env().unwrap().clock;
+    let begun_ns = started.monotonic_ns();
+    while !is_so() {
+        assert!(started.monotonic_ns() - begun_ns < 30_000_000_000, "never {what}");
+        thread::yield_now();
+    }
+}
+
+/// Writes one table of level 0.
+fn add_table(engine: &Engine, round: u64, model: &mut Model) {
+    let flushed = engine.statistics().flushes;
+    for n in 0..150 {
+        let writes = [Write::put(format!("key-{:04}", n * 7), 1 + round * 1000 + n, 1000)];
+        write(engine, &writes).unwrap();
+        model.apply(&writes);
+    }
+    engine.seal().unwrap();
+    wait_until("flushed", || engine.statistics().flushes > flushed);
+}
+
+#[test]
+fn a_compaction_that_gets_no_processor_is_gone_on_with_by_another_thread_before_writers_wait() {
+    let (machine, engine, processor) = open();
+    let mut model = Model::default();
+    // The fourth table begins a compaction, which stands still from then on.
+    for round in 0..8 {
+        add_table(&engine, round, &mut model);
+    }
+    assert_eq!(engine.statistics().compactions, 0);
+    // It begins with a look at each of its tables.
+    processor.0.grant(100);
+    wait_until("compacted", || engine.statistics().compactions > 0);
+    assert!(processor.0.used_by_hurried.load(Ordering::Relaxed) > 100, "it was not handed over");
+    assert_eq!(engine.statistics().slowed_ns, 0);
+    model.assert_held_by(&engine, 0, "handed over");
+    drop(processor);
+    engine.close().unwrap();
+    drop(engine);
+    machine.assert_sound("closed");
+}
+
+#[test]
+fn a_compaction_that_nobody_will_wait_for_is_left_to_the_thread_that_lets_everybody_go_first() {
+    let (_machine, engine, processor) = open();
+    processor.0.grant(u64::MAX / 2);
+    let mut model = Model::default();
+    for round in 0..4 {
+        add_table(&engine, round, &mut model);
+    }
+    wait_until("compacted", || engine.statistics().compactions > 0);
+    model.assert_held_by(&engine, 0, "compacted");
+    assert!(processor.0.used.load(Ordering::Relaxed) > 100);
+    assert_eq!(processor.0.used_by_hurried.load(Ordering::Relaxed), 0);
+}

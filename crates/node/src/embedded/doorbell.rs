@@ -8,9 +8,9 @@ const PRESSES_MAX: u32 = 64;
 
 /// Rings once for all that an event loop does while it is busy.
 ///
-/// The first to press it wakes a task of the loop, which rings once a turn of the loop brought no more. So a hundred
-/// connections that have a write each cost the thread that commits one wake-up, not a hundred; and a single one waits for
-/// one look at the sockets.
+/// The first to press it wakes a task of the loop, which rings after what the turn of the loop brought; where that wakes
+/// the thread that commits, once a turn brought no more. So a hundred connections that have a write each cost that thread
+/// one wake-up, not a hundred; and a single one waits for one look at the sockets.
 #[derive(Default)]
 pub(super) struct Doorbell {
     presses: Cell<u32>,
@@ -29,12 +29,12 @@ impl Doorbell {
         }
     }
 
-    /// Rings, for as long as the event loop runs.
-    pub(super) async fn ring(self: Rc<Self>, ring: impl Fn()) {
+    /// Rings, for as long as the event loop runs; `waits` says whether for a turn without presses.
+    pub(super) async fn ring(self: Rc<Self>, waits: impl Fn() -> bool, ring: impl Fn()) {
         loop {
             self.pressed().await;
             let mut seen = 0;
-            while seen < self.presses.get() && self.presses.get() < PRESSES_MAX {
+            while waits() && seen < self.presses.get() && self.presses.get() < PRESSES_MAX {
                 seen = self.presses.get();
                 // Comes back after a look at the sockets, and after what that made ready.
                 tokio::task::yield_now().await;
@@ -65,9 +65,9 @@ mod tests {
 
     #[test]
     fn presses_that_come_together_are_one_ring_and_none_is_lost() {
-        let (bell, rings) = (Rc::new(Doorbell::default()), Cell::new(0));
+        let (bell, waits, rings) = (Rc::new(Doorbell::default()), Cell::new(true), Cell::new(0));
         bell.press();
-        let mut ringing = pin!(Rc::clone(&bell).ring(|| rings.set(rings.get() + 1)));
+        let mut ringing = pin!(Rc::clone(&bell).ring(|| waits.get(), || rings.set(rings.get() + 1)));
         let mut context = Context::from_waker(Waker::noop());
         let mut turn = || assert!(ringing.as_mut().poll(&mut context).is_pending());
         turn();
@@ -84,5 +84,10 @@ mod tests {
         (0..PRESSES_MAX).for_each(|_| bell.press());
         turn();
         assert_eq!(rings.get(), 3, "many do not wait for more");
+        waits.set(false);
+        bell.press();
+        bell.press();
+        turn();
+        assert_eq!(rings.get(), 4, "what costs no wake-up does not wait either");
     }
 }

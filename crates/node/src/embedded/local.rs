@@ -60,14 +60,16 @@ impl Local {
             Arc::clone(&inbox).read(move |receipt| receiving_waiters.receive(&receiving_lane, receipt)),
         );
         let doorbell = Rc::<Doorbell>::default();
-        let inline = Inline::new(
+        let inline = Rc::new(Inline::new(
             store.engine.syncs_each_group(),
             Arc::clone(&store.clock),
             store.queue.shared(),
             Arc::clone(&lane),
             Rc::clone(&waiters),
-        );
-        vital.spawn_local("doorbell", Rc::clone(&doorbell).ring(move || inline.commit()));
+        ));
+        let waiting = Rc::clone(&inline);
+        let ringing = Rc::clone(&doorbell).ring(move || waiting.is_paused(), move || inline.commit());
+        vital.spawn_local("doorbell", ringing);
         let disk = Disk { pool: Arc::clone(&store.pool), inbox };
         Local {
             reads: store.start_reads(&disk, vital),

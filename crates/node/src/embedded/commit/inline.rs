@@ -15,8 +15,10 @@ use crate::store::CellKind;
 const INLINE_BYTES_MAX: u64 = 64 << 10;
 /// A commit that took longer than this waited for something after all.
 const INLINE_NS_MAX: u64 = 1_000_000;
-/// For how long the committer does it then.
-const INLINE_PAUSE_NS: u64 = 1_000_000_000;
+/// For how long the committer does it then, at least and at most: twice as long where the next one comes soon after. Mostly
+/// the processor was taken away meanwhile, which says nothing of the next commit; but a disk that is behind stays so.
+const INLINE_PAUSE_NS_MIN: u64 = 50_000_000;
+const INLINE_PAUSE_NS_MAX: u64 = 1_600_000_000;
 
 /// Commits what a few turns of an event loop brought, on the loop itself, where the engine does that without waiting: no
 /// sync comes before the answer, and neither a flush nor another writer is in the way. What would have to wait goes to
@@ -27,7 +29,23 @@ pub(in super::super) struct Inline {
     lane: Arc<Lane>,
     waiters: Rc<Waiters>,
     /// Since the system may make a write wait where the engine would not, as when too many pages are dirty.
-    paused_until_ns: Cell<u64>,
+    paused: Cell<Pause>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Pause {
+    until_ns: u64,
+    lasts_ns: u64,
+}
+
+impl Pause {
+    /// The one after a slow commit, which ended now.
+    fn next(self, now_ns: u64) -> Pause {
+        let is_soon = now_ns.saturating_sub(self.until_ns) < self.lasts_ns;
+        let longer_ns = (self.lasts_ns * 2).min(INLINE_PAUSE_NS_MAX);
+        let lasts_ns = if is_soon { longer_ns } else { INLINE_PAUSE_NS_MIN };
+        Pause { until_ns: now_ns + lasts_ns, lasts_ns }
+    }
 }
 
 impl Inline {
@@ -39,14 +57,20 @@ impl Inline {
         lane: Arc<Lane>,
         waiters: Rc<Waiters>,
     ) -> Inline {
-        let paused_until_ns = Cell::new(if syncs_each_group { u64::MAX } else { 0 });
-        Inline { clock, queue, lane, waiters, paused_until_ns }
+        let until_ns = if syncs_each_group { u64::MAX } else { 0 };
+        let paused = Cell::new(Pause { until_ns, lasts_ns: 0 });
+        Inline { clock, queue, lane, waiters, paused }
+    }
+
+    /// Whether the committer does it.
+    pub(in super::super) fn is_paused(&self) -> bool {
+        self.clock.monotonic_ns() < self.paused.get().until_ns
     }
 
     /// Commits what the lane has, or has the committer do it. On the event loop.
     pub(in super::super) fn commit(&self) {
         let started_ns = self.clock.monotonic_ns();
-        if started_ns < self.paused_until_ns.get() || self.lane.queued().bytes > INLINE_BYTES_MAX {
+        if started_ns < self.paused.get().until_ns || self.lane.queued().bytes > INLINE_BYTES_MAX {
             return self.queue.pushed();
         }
         let Pending { puts, deletes } = self.lane.take();
@@ -55,7 +79,7 @@ impl Inline {
         }
         let ended_ns = self.clock.monotonic_ns();
         if ended_ns - started_ns > INLINE_NS_MAX {
-            self.paused_until_ns.set(ended_ns + INLINE_PAUSE_NS);
+            self.paused.set(self.paused.get().next(ended_ns));
         }
     }
 
@@ -80,5 +104,26 @@ impl Inline {
         self.queue.count_inline_group(part.waiters.len() as u64);
         self.waiters.receive(&self.lane, Receipt { waiters: part.waiters, load: part.load, outcome });
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_commits_one_soon_after_another_pause_for_longer() {
+        let mut pause = Pause { until_ns: 0, lasts_ns: 0 };
+        let mut now_ns = 7_000_000_000;
+        for lasts_ms in [50, 100, 200, 400, 800, 1_600, 1_600] {
+            pause = pause.next(now_ns);
+            assert_eq!(
+                pause,
+                Pause { until_ns: now_ns + lasts_ms * 1_000_000, lasts_ns: lasts_ms * 1_000_000 }
+            );
+            now_ns = pause.until_ns + pause.lasts_ns - 1;
+        }
+        pause = pause.next(now_ns + 1);
+        assert_eq!(pause.lasts_ns, INLINE_PAUSE_NS_MIN, "it was well for as long as it had been paused");
     }
 }

@@ -52,6 +52,9 @@ pub enum Error {
         /// Its name.
         thread: &'static str,
     },
+    /// A write panicked, so what it was at may be done in part.
+    #[error("a write panicked, and nobody knows how far it had come")]
+    WritePanicked,
     /// Another process has the directory.
     #[error("{path} is locked: another process uses this data directory")]
     Locked {

@@ -1,3 +1,4 @@
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
@@ -44,7 +45,7 @@ impl CommitQueue {
         if !state.has_leader {
             state.has_leader = true;
             drop(state);
-            let result = inner.write_group(std::slice::from_ref(&batch));
+            let result = self.or_give_up(inner, &[], || inner.write_group(std::slice::from_ref(&batch)));
             self.hand_over();
             return result;
         }
@@ -66,13 +67,16 @@ impl CommitQueue {
     ) -> Result<(), Error> {
         let (mut batches, waiters): (Vec<WriteBatch>, Vec<Arc<Waiter>>) = group.into_iter().unzip();
         let has_puts: Vec<bool> = batches.iter().map(WriteBatch::has_puts).collect();
-        let result = inner.write_group(&batches);
-        let mut of_deletes = result.clone();
-        if matches!(result, Err(Error::DiskFull { .. })) {
-            // The puts are refused, and must not take with them what may go on.
-            batches.retain(|batch| !batch.has_puts());
-            of_deletes = inner.write_group(&batches);
-        }
+        let (result, of_deletes) = self.or_give_up(inner, &waiters, || {
+            let result = inner.write_group(&batches);
+            let mut of_deletes = result.clone();
+            if matches!(result, Err(Error::DiskFull { .. })) {
+                // The puts are refused, and must not take with them what may go on.
+                batches.retain(|batch| !batch.has_puts());
+                of_deletes = inner.write_group(&batches);
+            }
+            (result, of_deletes)
+        });
         self.hand_over();
         let mut own_result = result.clone();
         for (waiter, has_puts) in waiters.iter().zip(has_puts) {
@@ -84,6 +88,22 @@ impl CommitQueue {
             }
         }
         own_result
+    }
+
+    /// Writes as the leader. After a panic nobody leads those that wait: they get the error, and so do all that come after
+    /// them, from the engine, which refuses writes then.
+    fn or_give_up<T>(&self, inner: &Inner, group: &[Arc<Waiter>], write: impl FnOnce() -> T) -> T {
+        catch_unwind(AssertUnwindSafe(write)).unwrap_or_else(|panic| {
+            let error = inner.poison(&Error::WritePanicked);
+            let mut state = self.state.lock();
+            state.has_leader = false;
+            let waiting = std::mem::take(&mut state.waiting);
+            drop(state);
+            for waiter in group.iter().chain(waiting.iter().map(|(_, waiter)| waiter)) {
+                waiter.set(Outcome::Done(Err(error.clone())));
+            }
+            resume_unwind(panic)
+        })
     }
 
     /// Makes the longest-waiting writer the leader of those that wait.

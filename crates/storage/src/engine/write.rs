@@ -1,3 +1,4 @@
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -81,11 +82,13 @@ impl Inner {
         }
         self.admit(batches)?;
         let mut writer = self.writer.lock();
-        self.pace(bytes);
-        self.make_room(&mut writer, records, bytes)?;
-        let sequence = self.append_to_log(&mut writer, batches)?;
-        self.apply(&mut writer, sequence, batches);
-        Ok(())
+        self.or_poison(|| {
+            self.pace(bytes);
+            self.make_room(&mut writer, records, bytes)?;
+            let sequence = self.append_to_log(&mut writer, batches)?;
+            self.apply(&mut writer, sequence, batches);
+            Ok(())
+        })
     }
 
     /// As [`Inner::write_group`], where that takes no waiting. False, with nothing done, where it does.
@@ -103,9 +106,11 @@ impl Inner {
         if !is_open || self.is_to_rotate(&writer, records, bytes) {
             return Ok(false);
         }
-        let sequence = self.append_to_log(&mut writer, batches)?;
-        self.apply(&mut writer, sequence, batches);
-        Ok(true)
+        self.or_poison(|| {
+            let sequence = self.append_to_log(&mut writer, batches)?;
+            self.apply(&mut writer, sequence, batches);
+            Ok(true)
+        })
     }
 
     /// A group of more than one part is no longer all or nothing; each batch is.
@@ -136,6 +141,16 @@ impl Inner {
     pub(super) fn poison(&self, error: &Error) -> Error {
         self.shared.blobs.freeze();
         self.health.poison(error)
+    }
+
+    /// Does what must not end in its middle. After a panic nobody knows what of it is in the log and what in memory, so
+    /// writes are refused from then on, and none of it gets into tables: the log has what was acknowledged.
+    fn or_poison<T>(&self, work: impl FnOnce() -> T) -> T {
+        // Whoever reads on sees what was published, which a panic does not change.
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+            self.poison(&Error::WritePanicked);
+            resume_unwind(panic)
+        })
     }
 
     /// Fails once the store is poisoned.
@@ -339,6 +354,9 @@ impl Inner {
     pub(super) fn seal(&self) -> Result<(), Error> {
         let mut writer = self.writer.lock();
         self.check_writable()?;
-        if writer.memtable.table().is_empty() { Ok(()) } else { self.rotate(&mut writer) }
+        if writer.memtable.table().is_empty() {
+            return Ok(());
+        }
+        self.or_poison(|| self.rotate(&mut writer))
     }
 }

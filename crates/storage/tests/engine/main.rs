@@ -27,3 +27,4 @@ mod support;
 mod threads;
 mod watched_disk;
 mod workload;
+mod writers_panic;

@@ -69,15 +69,17 @@ pub fn check(env: &Env, dir: &Path, progress: &mut dyn FnMut(CheckProgress)) -> 
     shared.blobs.freeze();
     let mut report = CheckReport::default();
     report.errors.extend(levels_of(dir, &recovered, &shared).err());
-    let total_bytes = recovered.tables.values().map(|(_, meta)| meta.disk_bytes()).sum();
-    let mut done_bytes = 0;
+    let bytes = recovered.tables.values().map(|(_, meta)| meta.disk_bytes());
+    // A manifest that is wrong may say anything.
+    let total_bytes = bytes.fold(0, u64::saturating_add);
+    let mut done_bytes = 0_u64;
     for (_, meta) in recovered.tables.values() {
         let table = Table::new(&shared, meta.clone());
         if let Err(error) = check_table(&table, &mut report) {
             report.errors.push(error);
         }
         report.tables += 1;
-        done_bytes += meta.disk_bytes();
+        done_bytes = done_bytes.saturating_add(meta.disk_bytes());
         progress(CheckProgress { done_bytes, total_bytes });
     }
     if let Err(error) = check_log(env, dir, &recovered, &shared, &mut report) {

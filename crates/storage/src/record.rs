@@ -11,6 +11,7 @@
 use ladoga_model::{KEY_BYTES_MAX, Stamp, VALUE_BYTES_MAX, Version, check_key};
 
 use crate::coding::Reader;
+use crate::paths::NUMBER_MAX;
 
 /// Values at least this long live in files of their own, out of compaction's way.
 pub const BLOB_BYTES_MIN: u64 = 256 << 10;
@@ -144,7 +145,8 @@ impl BlobPointer {
     pub(crate) fn decode(bytes: &[u8]) -> Option<BlobPointer> {
         let mut reader = Reader::new(bytes);
         let pointer = BlobPointer { file: reader.u64()?, len: reader.u64()?, crc: reader.u32()? };
-        (reader.remaining() == 0 && pointer.len <= VALUE_BYTES_MAX).then_some(pointer)
+        let is_possible = pointer.file <= NUMBER_MAX && pointer.len <= VALUE_BYTES_MAX;
+        (reader.remaining() == 0 && is_possible).then_some(pointer)
     }
 }
 
@@ -174,6 +176,13 @@ mod tests {
         let mut tombstone_with_value = bytes;
         tombstone_with_value[0] = Kind::Tombstone as u8;
         assert!(decode_one(&tombstone_with_value).is_none());
+    }
+
+    #[test]
+    fn a_large_value_has_a_number_and_a_length_that_are_possible() {
+        let is_one = |file, len| BlobPointer::decode(&BlobPointer { file, len, crc: 7 }.encode()).is_some();
+        assert!(is_one(NUMBER_MAX, VALUE_BYTES_MAX));
+        assert!(!is_one(NUMBER_MAX + 1, 1) && !is_one(1, VALUE_BYTES_MAX + 1));
     }
 
     proptest! {

@@ -60,13 +60,13 @@ pub(crate) fn mean_record_bytes(levels: &[Vec<TableView>; LEVELS]) -> u64 {
 }
 
 fn weight(table: &TableView, mean: u64) -> u64 {
-    table.disk_bytes + table.tombstones.saturating_mul(mean)
+    table.disk_bytes.saturating_add(table.tombstones.saturating_mul(mean))
 }
 
 fn score(level: usize, tables: &[TableView], mean: u64, config: PickConfig) -> f64 {
     let target = config.level_1_bytes.saturating_mul(LEVEL_RATIO.pow(level.saturating_sub(1) as u32));
     let sound = || tables.iter().filter(|table| !table.damaged);
-    let bytes: u64 = sound().map(|table| weight(table, mean)).sum();
+    let bytes = sound().map(|table| weight(table, mean)).fold(0, u64::saturating_add);
     let by_bytes = bytes as f64 / target as f64;
     // A table that is mostly tombstones slows ranges down and holds space that nobody uses.
     let mostly_dead = sound().any(|table| table.settled && table.tombstones * 2 > table.records);

@@ -10,6 +10,8 @@
 mod background;
 mod compact;
 mod flush;
+#[cfg(test)]
+mod forged_tests;
 mod open;
 mod paused;
 mod queue;

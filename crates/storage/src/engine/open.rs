@@ -23,7 +23,7 @@ use crate::options::{LEVELS, Options};
 use crate::paths;
 use crate::record_cache::RecordCache;
 use crate::stats::Counters;
-use crate::table::{Table, TableShared, missing_table};
+use crate::table::{Table, TableMeta, TableShared, missing_table};
 use crate::wal::{Group, Replayed, WalWriter, make_durable, replay, segments};
 
 /// Recovery, step by step: lock, manifest, log, a new manifest, orphans, a new segment.
@@ -105,11 +105,15 @@ fn share(env: &Env, dir: &Path, options: &Options) -> Arc<TableShared> {
     })
 }
 
+/// More than any disk holds: sums of what tables say that they have stay below it.
+const TABLES_MAX: u64 = 1 << 60;
+
 pub(crate) fn levels_of(
     dir: &Path,
     recovered: &Recovered,
     shared: &Arc<TableShared>,
 ) -> Result<Levels, Error> {
+    check_sums(dir, recovered)?;
     let mut levels: [Vec<Arc<Table>>; LEVELS] = std::array::from_fn(|_| Vec::new());
     for (level, meta) in recovered.tables.values() {
         levels[*level].push(Table::new(shared, meta.clone()));
@@ -121,6 +125,27 @@ pub(crate) fn levels_of(
         expected: "tables of one level that share no key".to_owned(),
         found: "tables that do".to_owned(),
     })
+}
+
+/// Whether tables say of themselves what can be. A manifest of other bytes would not fit its checksum, but may be forged.
+fn check_sums(dir: &Path, recovered: &Recovered) -> Result<(), Error> {
+    let sum = |figure: fn(&TableMeta) -> u64| {
+        recovered.tables.values().map(|(_, meta)| figure(meta)).fold(0, u64::saturating_add)
+    };
+    let sums = [
+        ("bytes of all tables", sum(TableMeta::disk_bytes)),
+        ("records of all tables", sum(|meta| meta.records)),
+    ];
+    match sums.into_iter().find(|(_, sum)| *sum > TABLES_MAX) {
+        None => Ok(()),
+        Some((what, sum)) => Err(Error::Corruption {
+            path: dir.join(paths::manifest_name(recovered.number)),
+            offset: 0,
+            what,
+            expected: format!("at most {TABLES_MAX}"),
+            found: if sum == u64::MAX { format!("{sum} or more") } else { sum.to_string() },
+        }),
+    }
 }
 
 /// Finds every table. One that is missing says that the manifest is not what it was, even where its frames are sound: a

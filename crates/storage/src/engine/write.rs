@@ -215,7 +215,7 @@ impl Inner {
             return false;
         }
         let hidden = tombstones.saturating_mul(self.background.mean_record_bytes());
-        blob_bytes + hidden > self.budget.level_1_bytes
+        blob_bytes.saturating_add(hidden) > self.budget.level_1_bytes
     }
 
     /// Seals the memtable and its segment, and goes on with the next.

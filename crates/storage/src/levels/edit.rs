@@ -20,6 +20,9 @@ pub(crate) struct Edit {
     pub removed: Vec<u64>,
 }
 
+/// No store writes as many groups; a greater number is none of ours, and leaves no room for the ones to come.
+const SEQUENCE_MAX: u64 = 1 << 60;
+
 const NEXT_FILE: u8 = 1;
 const FIRST_WAL: u8 = 2;
 const ADDED: u8 = 3;
@@ -49,6 +52,8 @@ impl Edit {
         let mut reader = Reader::new(bytes);
         let mut edit = Edit::default();
         let number = |reader: &mut Reader<'_>| reader.u64().filter(|number| *number <= NUMBER_MAX);
+        let sequence =
+            |reader: &mut Reader<'_>| reader.u64().filter(|first| (1..=SEQUENCE_MAX).contains(first));
         while reader.remaining() > 0 {
             match reader.u8()? {
                 NEXT_FILE => edit.next_file = Some(number(&mut reader)?),
@@ -60,7 +65,7 @@ impl Edit {
                     }
                     edit.added.push((level, TableMeta::decode(&mut reader)?));
                 }
-                FIRST_SEQUENCE => edit.first_sequence = Some(reader.u64()?),
+                FIRST_SEQUENCE => edit.first_sequence = Some(sequence(&mut reader)?),
                 REMOVED => edit.removed.push(number(&mut reader)?),
                 _ => return None,
             }
@@ -108,6 +113,9 @@ mod tests {
             let with = |number: u64| Edit::decode(&[&[tag][..], &number.to_le_bytes()].concat());
             assert!(with(NUMBER_MAX).is_some() && with(NUMBER_MAX + 1).is_none(), "{tag}");
         }
+        let first = |first: u64| Edit::decode(&[&[FIRST_SEQUENCE][..], &first.to_le_bytes()].concat());
+        assert!(first(1).is_some() && first(SEQUENCE_MAX).is_some());
+        assert!(first(0).is_none() && first(SEQUENCE_MAX + 1).is_none());
     }
 
     proptest! {

@@ -253,6 +253,9 @@ pub(crate) fn replay(path: &Path, number: u64, bytes: &[u8]) -> Result<Recovered
     if lost.durable >= expected || expected == header.first_sequence {
         return Err(missing_frame(path, bytes, header.log, offset, expected));
     }
+    if recovered.first_sequence == 0 {
+        return Err(corrupt(0, "manifest edits", "one that says where the log begins", "none"));
+    }
     Ok(recovered)
 }
 

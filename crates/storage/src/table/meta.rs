@@ -48,10 +48,10 @@ impl TableMeta {
         let count = reader.u32()? as usize;
         let blobs = reader.bytes(count.checked_mul(8)?)?;
         let (blobs, _) = blobs.as_chunks::<8>();
-        let blobs = blobs.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+        let blobs: Vec<u64> = blobs.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
         let key = |key: &[u8]| !key.is_empty() && key.len() <= KEY_BYTES_MAX;
-        let numbers = number <= NUMBER_MAX && tombstones <= records;
-        let sound = numbers && key(smallest) && key(largest) && smallest <= largest;
+        let numbers = number <= NUMBER_MAX && blobs.iter().all(|blob| *blob <= NUMBER_MAX);
+        let sound = numbers && tombstones <= records && key(smallest) && key(largest) && smallest <= largest;
         let (smallest, largest) = (smallest.into(), largest.into());
         sound.then_some(TableMeta {
             number,
@@ -75,6 +75,6 @@ impl TableMeta {
 
     /// What this table costs on disk, its blob files included.
     pub(crate) const fn disk_bytes(&self) -> u64 {
-        self.file_bytes + self.blob_bytes
+        self.file_bytes.saturating_add(self.blob_bytes)
     }
 }

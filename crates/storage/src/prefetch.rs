@@ -19,13 +19,16 @@ pub(crate) fn prefetch_line(address: usize) {
     let _ = address;
 }
 
+/// Has the processor fetch the lines of these bytes, but for the last one where they begin within a line.
+#[inline]
+pub(crate) fn prefetch_bytes(address: usize, length: usize) {
+    (0..length).step_by(LINE_BYTES).for_each(|line| prefetch_line(address + line));
+}
+
 /// Has the processor fetch all lines of `place`.
 #[inline]
 pub(crate) fn prefetch<T>(place: &T) {
-    let address = std::ptr::from_ref(place).addr();
-    for line in (0..size_of::<T>()).step_by(LINE_BYTES) {
-        prefetch_line(address + line);
-    }
+    prefetch_bytes(std::ptr::from_ref(place).addr(), size_of::<T>());
 }
 
 /// Has the processor fetch of `places`, which are numbers or pointers, those from an index on among which a search by

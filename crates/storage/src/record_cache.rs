@@ -18,7 +18,7 @@ use ladoga_model::{Stamp, Version};
 use parking_lot::RwLock;
 
 use crate::coding::Reader;
-use crate::prefetch::prefetch_line;
+use crate::prefetch::{prefetch_bytes, prefetch_line};
 use crate::record::{Kind, Record};
 
 /// Longer records are left to the block cache: few of them would drive out many.
@@ -32,6 +32,8 @@ const BUCKET_SLOTS: usize = 8;
 const BYTES_A_SLOT: usize = 64;
 /// Records begin at multiples of it, and places count in it.
 const UNIT: usize = 8;
+/// What is fetched ahead of a record whose length is not known yet.
+const RECORD_BYTES_FETCHED: usize = 128;
 /// A slot is a tag of 16 bits above a place of 48.
 const PLACE_BITS: u32 = 48;
 
@@ -135,9 +137,16 @@ impl RecordCache {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Takes note of a record that is about to be in a table. It takes the place of an older cell, or one that is free
-    /// where it is newer than all that tables have; and drives nobody out.
-    pub(crate) fn flushed(&self, hash: u64, record: &Record<'_>, newest_of_tables: Version) {
+    /// Takes note of records that are about to be in a table, by their hashes. Each takes the place of an older cell, or one
+    /// that is free where it is newer than all that tables have; and drives nobody out.
+    pub(crate) fn flushed(&self, flushed: &[(u64, Record<'_>)], newest_of_tables: Version) {
+        // Each is in two places of the memory: the processor fetches those of all of them at once.
+        flushed.iter().for_each(|(hash, _)| self.prefetch(*hash));
+        flushed.iter().for_each(|(hash, _)| self.shard(*hash).read().prefetch(*hash));
+        flushed.iter().for_each(|(hash, record)| self.flushed_one(*hash, record, newest_of_tables));
+    }
+
+    fn flushed_one(&self, hash: u64, record: &Record<'_>, newest_of_tables: Version) {
         let mut shard = self.shard(hash).write();
         let cached = shard.find(hash, record.key).map(|(slot, cached)| (slot, cached.stamp.version));
         match cached {
@@ -183,6 +192,14 @@ impl Shard {
     fn bucket(&self, hash: u64) -> std::ops::Range<usize> {
         let first = self.first_slot + self.buckets.index(hash) * BUCKET_SLOTS;
         first..first + BUCKET_SLOTS
+    }
+
+    /// Has the processor fetch the record that the hash is probably of.
+    fn prefetch(&self, hash: u64) {
+        let slots = &self.slots[self.bucket(hash)];
+        if let Some(&slot) = slots.iter().find(|&&slot| slot >> PLACE_BITS == hash >> PLACE_BITS) {
+            prefetch_bytes(self.ring.as_ptr().addr() + place(slot) % self.ring.len(), RECORD_BYTES_FETCHED);
+        }
     }
 
     /// The slot and the record of `key`.
@@ -292,7 +309,7 @@ mod tests {
         let generation = cache.generation();
         cache.begin_flush();
         let tombstone = Record { kind: Kind::Tombstone, value: b"", ..record(b"key", 2, b"") };
-        cache.flushed(key_hash(b"key"), &tombstone, version(1));
+        cache.flushed(&[(key_hash(b"key"), tombstone)], version(1));
         cache.keep(generation, key_hash(b"key"), &record(b"key", 1, b"old"));
         assert_eq!(value(&cache, b"key"), None);
         keep(&cache, &record(b"key", 3, b"new"));
@@ -307,9 +324,9 @@ mod tests {
         keep(&cache, &record(b"c", 5, b"five"));
         cache.begin_flush();
         let large = vec![1; RECORD_BYTES_MAX];
-        cache.flushed(key_hash(b"a"), &record(b"a", 4, b"four"), version(5));
-        cache.flushed(key_hash(b"b"), &record(b"b", 6, b"sixsix"), version(5));
-        cache.flushed(key_hash(b"c"), &record(b"c", 6, &large), version(5));
+        cache.flushed(&[(key_hash(b"a"), record(b"a", 4, b"four"))], version(5));
+        cache.flushed(&[(key_hash(b"b"), record(b"b", 6, b"sixsix"))], version(5));
+        cache.flushed(&[(key_hash(b"c"), record(b"c", 6, &large))], version(5));
         assert_eq!(value(&cache, b"a").as_deref(), Some(&b"five"[..]));
         assert_eq!(value(&cache, b"b").as_deref(), Some(&b"sixsix"[..]));
         assert_eq!(value(&cache, b"c"), None);
@@ -325,7 +342,8 @@ mod tests {
         let held: Vec<_> = keys.iter().filter(|key| value(&cache, key).is_some()).collect();
         assert!(held.len() > 5_000 && held.len() < 9_000, "{}", held.len());
         for n in 100_000..200_000_u32 {
-            cache.flushed(key_hash(&n.to_be_bytes()), &record(&n.to_be_bytes(), 1, &[7; 100]), version(0));
+            cache
+                .flushed(&[(key_hash(&n.to_be_bytes()), record(&n.to_be_bytes(), 1, &[7; 100]))], version(0));
         }
         assert!(held.iter().all(|key| value(&cache, key).is_some()));
         assert!(cache.bytes() <= 1 << 20);
@@ -359,7 +377,7 @@ mod tests {
                 }
                 if action < 2 {
                     cache.begin_flush();
-                    cache.flushed(key_hash(&key), &cell, version(newest_of_all));
+                    cache.flushed(&[(key_hash(&key), cell)], version(newest_of_all));
                 } else {
                     keep(&cache, &cell);
                 }

@@ -11,6 +11,9 @@ use crate::memtable::{Memtable, key_hash};
 use crate::paths;
 use crate::table::{Table, TableMeta};
 
+/// Records that the record cache is told of at a time.
+const CACHED_AT_ONCE: usize = 32;
+
 impl Inner {
     /// Writes the oldest sealed memtable to level 0; `false` where none waits.
     pub(super) fn flush_one(&self) -> Result<bool, Error> {
@@ -34,11 +37,16 @@ impl Inner {
     fn cache_records(&self, memtable: &Arc<Memtable>) {
         self.records.begin_flush();
         let newest_of_tables = self.current_levels().newest_of_all();
-        let mut cursor = memtable.sorted();
-        cursor.seek(b"");
-        while let Some(record) = cursor.record() {
-            self.records.flushed(key_hash(record.key), &record, newest_of_tables);
-            cursor.next();
+        let cursor = memtable.sorted();
+        let mut records = cursor.records().map(|record| (key_hash(record.key), record));
+        let mut some = Vec::with_capacity(CACHED_AT_ONCE);
+        loop {
+            some.clear();
+            some.extend(records.by_ref().take(CACHED_AT_ONCE));
+            if some.is_empty() {
+                return;
+            }
+            self.records.flushed(&some, newest_of_tables);
         }
     }
 

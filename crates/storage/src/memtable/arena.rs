@@ -13,6 +13,8 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use crate::prefetch::prefetch_bytes;
+
 const ALIGN: usize = 8;
 
 pub(super) struct Arena {
@@ -89,6 +91,12 @@ impl Arena {
         debug_assert!(offset as usize + length <= self.capacity);
         // SAFETY: in bounds, initialized (the region was zeroed once) and not written any more.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset as usize), length) }
+    }
+
+    /// Has the processor fetch these bytes, published or not.
+    #[inline]
+    pub(super) fn prefetch(&self, offset: u32, length: usize) {
+        prefetch_bytes(self.base.addr().get() + offset as usize, length);
     }
 
     /// A word that is only ever touched as an atomic.

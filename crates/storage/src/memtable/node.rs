@@ -20,6 +20,9 @@ use crate::record::{Kind, Record};
 const KEY_HEADER: usize = 18;
 const VALUE_HEADER: usize = 40;
 const NEWEST: u32 = 8;
+/// What is fetched ahead of a key and of a value whose lengths are not known yet.
+const KEY_BYTES_FETCHED: usize = 24;
+const VALUE_BYTES_FETCHED: usize = 128;
 
 /// Bytes that a record of a new key takes at most.
 pub(super) const fn node_bytes(key: usize, value: usize) -> usize {
@@ -104,6 +107,12 @@ impl<'a> KeyNode<'a> {
         ValueNode { arena: self.arena, offset }
     }
 
+    /// Has the processor fetch it.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        self.arena.prefetch(self.offset, KEY_HEADER + KEY_BYTES_FETCHED);
+    }
+
     pub(super) fn publish_newest(self, value: u32) {
         // SAFETY: as in `newest`.
         unsafe { self.arena.word(self.offset + NEWEST) }.store(value, Ordering::Release);
@@ -158,6 +167,12 @@ impl<'a> ValueNode<'a> {
     #[inline]
     pub(super) const fn offset(self) -> u32 {
         self.offset
+    }
+
+    /// Has the processor fetch it, and a small value.
+    #[inline]
+    pub(super) fn prefetch(self) {
+        self.arena.prefetch(self.offset, VALUE_HEADER + VALUE_BYTES_FETCHED);
     }
 
     #[inline]

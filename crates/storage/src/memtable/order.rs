@@ -92,6 +92,11 @@ fn merge(arena: &Arena, a: &[u32], b: &[u32]) -> Run {
     merged.into()
 }
 
+/// How many keys ahead of a walk the processor is asked for a key's node, and for the version that this names: neighbours by
+/// key lie anywhere in the arena.
+const KEYS_AHEAD: usize = 16;
+const VERSIONS_AHEAD: usize = 8;
+
 /// Walks one sorted run as of a sequence. Keys that came later are passed over.
 pub(crate) struct RunCursor {
     table: Arc<Memtable>,
@@ -119,6 +124,24 @@ impl RunCursor {
         self.at(self.index)
     }
 
+    /// All records of the run, in order.
+    pub(crate) fn records(&self) -> impl Iterator<Item = Record<'_>> {
+        (0..self.run.len()).filter_map(|index| {
+            self.fetch_ahead(index);
+            self.at(index)
+        })
+    }
+
+    fn fetch_ahead(&self, index: usize) {
+        let node = |ahead| Some(KeyNode::at(&self.table.arena, *self.run.get(index + ahead)?));
+        if let Some(node) = node(KEYS_AHEAD) {
+            node.prefetch();
+        }
+        if let Some(node) = node(VERSIONS_AHEAD) {
+            node.newest().prefetch();
+        }
+    }
+
     fn lower_bound(&self, key_wanted: &[u8]) -> usize {
         self.run.partition_point(|&offset| key(&self.table.arena, offset) < key_wanted)
     }
@@ -137,6 +160,7 @@ impl RunCursor {
 
     pub(crate) fn next(&mut self) {
         self.index += 1;
+        self.fetch_ahead(self.index);
         self.skip_forward();
     }
 

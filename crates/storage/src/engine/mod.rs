@@ -1,6 +1,6 @@
 //! The engine: what holds the parts together.
 //!
-//! - `open`: recovery, orphans, the first manifest; `close`
+//! - `open`: recovery, orphans, the first manifest; `close`; `recover`: what becomes of the log
 //! - `write`: log, sync, memtable; `segments`: the files of the log; `queue`: writers that share a group
 //! - `read`: point reads; `view`: what they look at; `search`: their way through the tables; `paused`: those that memory
 //!   cannot answer
@@ -16,6 +16,7 @@ mod open;
 mod paused;
 mod queue;
 mod read;
+mod recover;
 mod retire;
 mod search;
 mod segments;

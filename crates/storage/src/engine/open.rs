@@ -9,24 +9,25 @@ use parking_lot::Mutex;
 
 use super::background::Background;
 use super::queue::CommitQueue;
+use super::recover::ReplayedMemtables;
 use super::segments::NextSegment;
 use super::write::{Writer, flush_early_bytes};
 use super::{Inner, View};
-use crate::batch::records;
-use crate::blob::{BlobRef, BlobRegistry};
+use crate::blob::BlobRegistry;
 use crate::cache::BlockCache;
 use crate::error::Error;
 use crate::frame::LogId;
 use crate::levels::{Edit, Levels, Manifest, Recovered, read_manifest};
-use crate::memtable::{Memtable, MemtableWriter};
+use crate::memtable::MemtableWriter;
 use crate::options::{LEVELS, Options};
 use crate::paths;
 use crate::record_cache::RecordCache;
 use crate::stats::Counters;
 use crate::table::{Table, TableMeta, TableShared, missing_table};
-use crate::wal::{Group, Replayed, WalWriter, make_durable, replay, segments};
+use crate::wal::{Replayed, WalWriter, make_durable, replay, segments};
 
-/// Recovery, step by step: lock, manifest, log, a new manifest, orphans, a new segment.
+/// Recovery, step by step: lock, manifest, log, a new manifest, orphans, a new segment; tables of a log that is more than
+/// memory has room for.
 pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>, Error> {
     options.validate()?;
     let disk = env.disk.clone();
@@ -39,18 +40,20 @@ pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>,
     let shared = share(&env, dir, &options);
     let levels = levels_of(dir, &recovered, &shared)?;
     find_tables(&*disk, dir, &recovered)?;
-    let mut memtables =
+    let mut replayed =
         ReplayedMemtables::new(options.budget().memtable_bytes, env.rng.next_u64(), shared.blobs.clone());
-    let log = replay(&*disk, dir, recovered.log_start(), &mut |group| memtables.apply(&group))?;
-    let memtables = memtables.finish(log.next_sequence);
+    let log = replay(&*disk, dir, recovered.log_start(), &mut |group| replayed.apply(&group))?;
+    replayed.finish(log.next_sequence);
     remove_behind(&*disk, dir, &log)?;
     make_durable(&*disk, dir, &log)?;
     let number = unused_number(&*disk, dir, &recovered)?;
     let secret = recovered.secret.unwrap_or_else(|| env.rng.next_u64());
     let manifest = begin_manifest(&*disk, dir, &recovered, LogId { number, secret: Some(secret) })?;
     remove_orphans(&*disk, dir, &recovered, number, &shared.blobs)?;
-    let inner = assemble(env, dir, options, (shared, levels, lock), manifest, number + 2, &log, &memtables)?;
-    inner.flush_parts(memtables.1)?;
+    let inner = assemble(env, dir, options, (shared, levels, lock), manifest, number + 2, &log, &replayed)?;
+    if replayed.is_too_much {
+        inner.flush_log(recovered.log_start(), &log)?;
+    }
     inner.observe_space();
     Ok(inner)
 }
@@ -160,78 +163,6 @@ fn find_tables(disk: &dyn Disk, dir: &Path, recovered: &Recovered) -> Result<(),
     }
 }
 
-/// The log's groups as memtables, one for each segment; more for a segment that was written with a larger budget.
-struct ReplayedMemtables {
-    capacity: usize,
-    seed: u64,
-    blobs: Arc<BlobRegistry>,
-    open: Option<MemtableWriter>,
-    whole: Vec<Arc<Memtable>>,
-    /// Beginnings of segments, whose ends are in `whole`.
-    parts: Vec<Arc<Memtable>>,
-    sequence: u64,
-}
-
-impl ReplayedMemtables {
-    const fn new(capacity: usize, seed: u64, blobs: Arc<BlobRegistry>) -> ReplayedMemtables {
-        ReplayedMemtables {
-            capacity,
-            seed,
-            blobs,
-            open: None,
-            whole: Vec::new(),
-            parts: Vec::new(),
-            sequence: 0,
-        }
-    }
-
-    fn apply(&mut self, group: &Group<'_>) -> Result<(), Error> {
-        let broken = || Error::Corruption {
-            path: group.path.into(),
-            offset: group.offset,
-            what: "log record",
-            expected: "records of the log's format".to_owned(),
-            found: "bytes that are none".to_owned(),
-        };
-        let mut count = 0;
-        let mut blobs: Vec<BlobRef> = Vec::new();
-        for record in records(group.payload) {
-            let record = record.ok_or_else(broken)?;
-            blobs.extend(record.blob().map(|blob| self.blobs.refer(blob.file)));
-            count += 1;
-        }
-        let bytes = group.payload.len();
-        if self.open.as_ref().is_some_and(|open| open.table().wal_number() != group.segment) {
-            self.seal_whole(group.sequence);
-        }
-        if self.open.as_ref().is_some_and(|open| !open.has_room(count, bytes)) {
-            self.parts.extend(self.open.take().map(|open| open.table().clone()));
-        }
-        let capacity = self.capacity.max(crate::memtable::worst_bytes(count, bytes) + 64);
-        let seed = self.seed;
-        let open = self.open.get_or_insert_with(|| MemtableWriter::new(capacity, group.segment, seed));
-        open.keep_blobs(&blobs);
-        for record in records(group.payload).flatten() {
-            open.insert(group.sequence, &record).expect("room was made for the group");
-        }
-        self.sequence = group.sequence;
-        Ok(())
-    }
-
-    fn seal_whole(&mut self, end_sequence: u64) {
-        if let Some(open) = self.open.take() {
-            open.table().seal(end_sequence);
-            self.whole.push(open.table().clone());
-        }
-    }
-
-    /// Whole segments, oldest first, and parts.
-    fn finish(mut self, end_sequence: u64) -> (Vec<Arc<Memtable>>, Vec<Arc<Memtable>>) {
-        self.seal_whole(end_sequence);
-        (self.whole, self.parts)
-    }
-}
-
 /// The newest first, each durably, so that a crash in between leaves a log that ends earlier and has no gap.
 fn remove_behind(disk: &dyn Disk, dir: &Path, log: &Replayed) -> Result<(), Error> {
     if log.lost_groups > 0 {
@@ -311,22 +242,20 @@ fn assemble(
     manifest: Manifest,
     next_file: u64,
     log: &Replayed,
-    memtables: &(Vec<Arc<Memtable>>, Vec<Arc<Memtable>>),
+    replayed: &ReplayedMemtables,
 ) -> Result<Arc<Inner>, Error> {
     let budget = options.budget();
     let capacity = budget.memtable_bytes;
     let mut wal = WalWriter::create(&*env.disk, dir, log.next_number, capacity as u64)?;
     wal.begin(log.next_sequence, manifest.secret())?;
     let memtable = MemtableWriter::new(capacity, log.next_number, env.rng.next_u64());
-    let (whole, parts) = memtables;
-    let newest = whole.iter().chain(parts).map(|table| table.newest_timestamp()).max().unwrap_or(0);
-    let last_timestamp = newest.max(levels.newest_of_all().timestamp);
+    let last_timestamp = replayed.newest_timestamp.max(levels.newest_of_all().timestamp);
     let background = Background::new(options.background);
     background.observe(&levels);
     let flush_early_bytes = flush_early_bytes(&*env.rng, &options);
     let view = View {
         active: memtable.table().clone(),
-        sealed: whole.iter().rev().cloned().collect(),
+        sealed: replayed.whole.iter().rev().cloned().collect(),
         levels: Arc::new(levels),
     };
     Ok(Arc::new(Inner {
@@ -367,18 +296,6 @@ fn assemble(
 }
 
 impl Inner {
-    /// Writes beginnings of segments to tables; the segments stay until their ends are flushed too.
-    fn flush_parts(&self, parts: Vec<Arc<Memtable>>) -> Result<(), Error> {
-        for part in parts {
-            let metas = self.write_memtable(&part)?;
-            let added: Vec<_> =
-                metas.iter().map(|meta| (0, Table::new(&self.shared, meta.clone()))).collect();
-            let edit = Edit { added: metas.into_iter().map(|meta| (0, meta)).collect(), ..Edit::default() };
-            self.install(edit, &added, &[], None)?;
-        }
-        Ok(())
-    }
-
     /// The end of a store's use: everything in tables, so that the next open reads no log.
     pub(super) fn finish(&self) -> Result<(), Error> {
         self.health.admit(false, 0)?;

@@ -8,7 +8,6 @@ mod order;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use ladoga_model::Version;
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -56,8 +55,6 @@ struct Counts {
     records: AtomicU64,
     tombstones: AtomicU64,
     blob_bytes: AtomicU64,
-    /// Of the newest version; guarded by there being one writer.
-    newest_timestamp: AtomicU64,
 }
 
 /// Adds one; only for counters that one thread writes.
@@ -111,10 +108,6 @@ impl Memtable {
 
     pub(crate) fn blob_bytes(&self) -> u64 {
         self.counts.blob_bytes.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn newest_timestamp(&self) -> u64 {
-        self.counts.newest_timestamp.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -298,10 +291,6 @@ impl MemtableWriter {
         bump(&counts.records, 1);
         bump(&counts.tombstones, u64::from(record.kind == Kind::Tombstone));
         bump(&counts.blob_bytes, record.blob_bytes());
-        let Version { timestamp, .. } = record.stamp.version;
-        if timestamp > counts.newest_timestamp.load(Ordering::Relaxed) {
-            counts.newest_timestamp.store(timestamp, Ordering::Relaxed);
-        }
     }
 }
 

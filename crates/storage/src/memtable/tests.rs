@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use ladoga_model::Stamp;
+use ladoga_model::{Stamp, Version};
 use proptest::prelude::*;
 
 use super::*;
@@ -88,7 +88,7 @@ fn a_memtable_in_used_memory_has_nothing_of_the_one_before() {
     let table = reader;
     let mut writer = MemtableWriter::within(Spare::of(table).expect("nobody else has it"), 2, SEED);
     let table = writer.table().clone();
-    assert_eq!((table.wal_number(), table.keys(), table.records(), table.newest_timestamp()), (2, 0, 0, 0));
+    assert_eq!((table.wal_number(), table.keys(), table.records()), (2, 0, 0));
     assert_eq!(get(&table, &[3, 1], u64::MAX), None);
     // An older version than the one that was here wins, as nothing is here.
     fill(&mut writer, 5);

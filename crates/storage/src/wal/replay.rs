@@ -11,6 +11,9 @@ use crate::paths;
 /// A segment is as long as a memtable, of whatever budget.
 const WAL_BYTES_MAX: u64 = *MEMTABLE_BYTES.end() as u64;
 
+/// Bytes of a segment that are written again at a time.
+const REWRITE_BYTES: usize = 1 << 20;
+
 /// One group of the log: which segment it is in, where, and the batches' bytes.
 pub(crate) struct Group<'a> {
     pub segment: u64,
@@ -182,9 +185,12 @@ pub(crate) fn make_durable(disk: &dyn Disk, dir: &Path, log: &Replayed) -> Resul
     for &(number, end) in &log.segments {
         let path = paths::wal(dir, number);
         let file = disk.open(&path, OpenMode::ReadWrite).map_err(Error::io("open", &path))?;
-        let mut bytes = vec![0; end as usize];
-        file.read_exact_at(&mut bytes, 0).map_err(Error::io_at("read", &path, 0))?;
-        file.write_all_at(&bytes, 0).map_err(Error::io_at("write", &path, 0))?;
+        let mut bytes = vec![0; REWRITE_BYTES.min(end as usize)];
+        for offset in (0..end).step_by(REWRITE_BYTES) {
+            let piece = &mut bytes[..REWRITE_BYTES.min((end - offset) as usize)];
+            file.read_exact_at(piece, offset).map_err(Error::io_at("read", &path, offset))?;
+            file.write_all_at(piece, offset).map_err(Error::io_at("write", &path, offset))?;
+        }
         file.sync_data().map_err(Error::io("sync", path))?;
     }
     Ok(())

@@ -1,9 +1,9 @@
 //! The power fails at every sync and at every operation that changes something, also while the store recovers.
 
 use ladoga_env::sim::PowerCut;
-use ladoga_storage::Durability;
+use ladoga_storage::{Durability, Options};
 
-use crate::support::{Machine, forward, tiny_options};
+use crate::support::{Machine, Write, forward, tiny_options, write};
 use crate::workload::{Known, Step, assert_goes_on, assert_recovers, run, workload};
 
 /// The policies, with seeds for the dice.
@@ -96,6 +96,66 @@ fn cut_twice(durability: Durability, verify: impl Fn(&Machine, &Known, &str)) {
 #[test]
 fn a_power_cut_at_every_operation_of_the_recovery_loses_nothing_either() {
     cut_twice(Durability::Always, assert_recovers);
+}
+
+/// A store that was written with memtables eight times as large: four of them, large values among what is replaced.
+fn written_with_more_memory(seed: u64, durability: Durability) -> (Machine, Known) {
+    let options = Options { memtable_bytes: Some(64 << 10), ..tiny_options(durability) };
+    let mut machine = Machine::new(seed, options);
+    let engine = machine.open().unwrap();
+    let mut known = Known::new();
+    for n in 1..360_u64 {
+        let mut writes = vec![Write::put(format!("key-{:03}", n * 31 % 97), n * 10, 500)];
+        if n % 25 == 0 {
+            writes.push(Write::blob(format!("blob-{}", n % 2), n * 10 + 1, 300));
+            writes.push(Write::delete(format!("key-{:03}", n % 97), n * 10 + 2));
+        }
+        write(&engine, &writes).unwrap();
+        known.acknowledge(&writes);
+    }
+    assert_eq!((engine.statistics().sealed_memtables, engine.statistics().flushes), (3, 0));
+    engine.sync().unwrap();
+    machine.options = tiny_options(durability);
+    (machine, known)
+}
+
+/// Every operation with one policy or another, every sync with each.
+#[test]
+fn a_power_cut_at_every_operation_of_a_recovery_with_less_memory_loses_nothing() {
+    for (index, (policy, seed)) in POLICIES.into_iter().enumerate() {
+        for (plan, first, step) in [(AT_OPERATION, index as u64, POLICIES.len()), (AT_SYNC, 0, 1)] {
+            let mut cuts = 0;
+            for n in (first..).step_by(step) {
+                let (machine, known) = written_with_more_memory(seed, Durability::Always);
+                plan(&machine, n, policy);
+                let is_open = machine.open().map(drop).is_ok();
+                let was_cut = !machine.disk.is_powered();
+                machine.disk.clear_faults();
+                machine.disk.power_on();
+                assert_recovers(&machine, &known, &format!("{policy:?}, seed {seed}, recovery cut at {n}"));
+                if !was_cut {
+                    assert!(is_open);
+                    break;
+                }
+                cuts += 1;
+            }
+            assert!(cuts > 30, "a recovery has only {cuts} places for a cut");
+        }
+    }
+}
+
+#[test]
+fn a_recovery_with_less_memory_leaves_the_log_in_tables() {
+    let (machine, known) = written_with_more_memory(1, Durability::Never);
+    let engine = machine.open().unwrap();
+    let statistics = engine.statistics();
+    assert_eq!((statistics.sealed_memtables, statistics.sealed_bytes), (0, 0));
+    assert!(statistics.levels[0].tables > 20, "{:?}", statistics.levels[0]);
+    let segments =
+        machine.disk.paths().into_iter().filter(|path| path.extension().is_some_and(|e| e == "wal"));
+    assert_eq!(segments.count(), 1, "{:?}", machine.disk.paths());
+    known.acknowledged().assert_held_by(&engine, machine.now_ms(), "opened with less");
+    assert_eq!(engine.last_timestamp(), known.acknowledged().newest_timestamp());
 }
 
 #[test]

@@ -1,0 +1,203 @@
+//! What becomes of the log when a store is opened: memtables, as they were; or tables, where it is more than memory has
+//! room for, because the store was written with a larger budget.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Inner;
+use crate::batch::records;
+use crate::blob::{BlobRef, BlobRegistry};
+use crate::error::Error;
+use crate::levels::Edit;
+use crate::memtable::{Memtable, MemtableWriter, worst_bytes};
+use crate::options::SEALED_MAX;
+use crate::paths;
+use crate::record::Record;
+use crate::table::{Table, TableMeta};
+use crate::wal::{Group, LogStart, Replayed, replay};
+
+/// What a store has at most when it ends: those that wait for their flush, and the one that takes writes.
+const MEMTABLES_MAX: usize = SEALED_MAX + 1;
+
+/// The first reading of the log: its groups as memtables, one for each segment, as long as memory has room for them.
+pub(super) struct ReplayedMemtables {
+    capacity: usize,
+    seed: u64,
+    registry: Arc<BlobRegistry>,
+    open: Option<MemtableWriter>,
+    /// Oldest first.
+    pub(super) whole: Vec<Arc<Memtable>>,
+    /// The log is more than memory has room for; then there are none.
+    pub(super) is_too_much: bool,
+    pub(super) newest_timestamp: u64,
+    /// All that the log names. Kept until it does so no more: a large value that was replaced within a memtable is in no
+    /// table, and its file has to be there as long as the next open may read the log again.
+    blobs: BTreeMap<u64, BlobRef>,
+}
+
+impl ReplayedMemtables {
+    pub(super) const fn new(capacity: usize, seed: u64, registry: Arc<BlobRegistry>) -> ReplayedMemtables {
+        ReplayedMemtables {
+            capacity,
+            seed,
+            registry,
+            open: None,
+            whole: Vec::new(),
+            is_too_much: false,
+            newest_timestamp: 0,
+            blobs: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn apply(&mut self, group: &Group<'_>) -> Result<(), Error> {
+        let mut count = 0;
+        let mut blobs: Vec<BlobRef> = Vec::new();
+        for record in records_of(group) {
+            let record = record?;
+            if let Some(blob) = record.blob() {
+                let kept = self.blobs.entry(blob.file).or_insert_with(|| self.registry.refer(blob.file));
+                blobs.push(kept.clone());
+            }
+            self.newest_timestamp = self.newest_timestamp.max(record.stamp.version.timestamp);
+            count += 1;
+        }
+        if self.is_too_much {
+            return Ok(());
+        }
+        if self.open.as_ref().is_some_and(|open| open.table().wal_number() != group.segment) {
+            self.seal(group.sequence);
+        }
+        if self.open.is_none() && self.whole.len() == MEMTABLES_MAX {
+            self.give_up();
+            return Ok(());
+        }
+        let (capacity, seed) = (self.capacity, self.seed);
+        let open = self.open.get_or_insert_with(|| MemtableWriter::new(capacity, group.segment, seed));
+        if !open.has_room(count, group.payload.len()) {
+            self.give_up();
+            return Ok(());
+        }
+        open.keep_blobs(&blobs);
+        for record in records(group.payload).flatten() {
+            open.insert(group.sequence, &record).expect("room was made for the group");
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(&mut self, end_sequence: u64) {
+        self.seal(end_sequence);
+    }
+
+    fn seal(&mut self, end_sequence: u64) {
+        if let Some(open) = self.open.take() {
+            open.table().seal(end_sequence);
+            self.whole.push(open.table().clone());
+        }
+    }
+
+    fn give_up(&mut self) {
+        self.is_too_much = true;
+        self.open = None;
+        self.whole.clear();
+    }
+}
+
+/// The records of a group, up to the first that is none.
+fn records_of<'a>(group: &Group<'a>) -> impl Iterator<Item = Result<Record<'a>, Error>> {
+    let (path, offset) = (group.path, group.offset);
+    records(group.payload).map(move |record| {
+        record.ok_or_else(|| Error::Corruption {
+            path: path.into(),
+            offset,
+            what: "log record",
+            expected: "records of the log's format".to_owned(),
+            found: "bytes that are none".to_owned(),
+        })
+    })
+}
+
+impl Inner {
+    /// The second reading of a log that is more than memory has room for: into tables, one memtable at a time. A segment
+    /// goes once all of it is in tables; until then a crash has the next open read it again, and what is in tables already
+    /// is in two.
+    pub(super) fn flush_log(&self, start: LogStart, log: &Replayed) -> Result<(), Error> {
+        let start = LogStart { secret: self.secret, ..start };
+        let mut tables = ReplayedTables { inner: self, segment: start.first_wal, open: None };
+        let again = replay(&*self.env.disk, &self.dir, start, &mut |group| tables.apply(&group))?;
+        if again.next_sequence != log.next_sequence {
+            // What is missing now was there a moment ago, and is durable.
+            let &(number, end) = log.segments.last().expect("a log that is too much has segments");
+            return Err(Error::Corruption {
+                path: paths::wal(&self.dir, number),
+                offset: end,
+                what: "log, read again",
+                expected: format!("group {} to come next", log.next_sequence),
+                found: format!("group {}", again.next_sequence),
+            });
+        }
+        tables.end_segments(log.next_number, log.next_sequence)
+    }
+}
+
+/// The log's groups on their way to tables.
+struct ReplayedTables<'a> {
+    inner: &'a Inner,
+    /// The first that is not whole in tables.
+    segment: u64,
+    open: Option<MemtableWriter>,
+}
+
+impl ReplayedTables<'_> {
+    fn apply(&mut self, group: &Group<'_>) -> Result<(), Error> {
+        if self.segment != group.segment {
+            self.end_segments(group.segment, group.sequence)?;
+        }
+        for record in records_of(group) {
+            self.insert(group, &record?)?;
+        }
+        Ok(())
+    }
+
+    /// Groups may be larger than a memtable. Nobody reads before all of them are in tables.
+    fn insert(&mut self, group: &Group<'_>, record: &Record<'_>) -> Result<(), Error> {
+        let bytes = record.encoded_bytes();
+        if self.open.as_ref().is_some_and(|open| !open.has_room(1, bytes)) {
+            let added = self.flush()?;
+            self.install(Edit { added, ..Edit::default() })?;
+        }
+        let inner = self.inner;
+        let open = self.open.get_or_insert_with(|| {
+            let capacity = inner.budget.memtable_bytes.max(worst_bytes(1, bytes) + 64);
+            MemtableWriter::new(capacity, group.segment, inner.env.rng.next_u64())
+        });
+        if let Some(blob) = record.blob() {
+            open.keep_blobs(&[inner.shared.blobs.refer(blob.file)]);
+        }
+        open.insert(group.sequence, record).expect("room was made for the record");
+        Ok(())
+    }
+
+    /// All segments before `next` are read, which begins with group `next_sequence`.
+    fn end_segments(&mut self, next: u64, next_sequence: u64) -> Result<(), Error> {
+        let added = self.flush()?;
+        let (first_wal, first_sequence) = (Some(next), Some(next_sequence));
+        self.install(Edit { first_wal, first_sequence, added, ..Edit::default() })?;
+        (self.segment..next).for_each(|number| self.inner.remove_segment(number));
+        self.segment = next;
+        Ok(())
+    }
+
+    /// Writes the memtable to tables, which nothing names yet.
+    fn flush(&mut self) -> Result<Vec<(usize, TableMeta)>, Error> {
+        let Some(open) = self.open.take() else { return Ok(Vec::new()) };
+        let metas = self.inner.write_memtable(open.table())?;
+        Ok(metas.into_iter().map(|meta| (0, meta)).collect())
+    }
+
+    fn install(&self, edit: Edit) -> Result<(), Error> {
+        let table =
+            |(level, meta): &(usize, TableMeta)| (*level, Table::new(&self.inner.shared, meta.clone()));
+        let added: Vec<_> = edit.added.iter().map(table).collect();
+        self.inner.install(edit, &added, &[], None)
+    }
+}

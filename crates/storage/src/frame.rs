@@ -19,6 +19,7 @@ use std::path::Path;
 
 use crate::coding::{Reader, u32_at};
 use crate::error::Error;
+use crate::log_bytes::LogBytes;
 
 /// The newest format of log files that this code reads and the one that it writes.
 const FORMAT: u32 = 2;
@@ -28,6 +29,9 @@ const FRAME_MAGIC: u32 = 0x4c46_5241;
 pub(crate) const FRAME_HEADER_BYTES: usize = 4 + 4 + 4 + 8 + 8;
 /// The longest payload; a length above it is no length.
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 256 << 20;
+
+/// A header is shorter.
+const HEADER_BYTES_MAX: usize = 64;
 
 /// What a log is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,8 +99,14 @@ impl Header {
         out
     }
 
-    /// `None` where the bytes are no header of this kind; an error where they are one of a newer format.
-    pub(crate) fn decode(kind: LogKind, path: &Path, bytes: &[u8]) -> Result<Option<Header>, Error> {
+    /// The header at the beginning of a log. `None` where there is none of this kind; an error where it is one of a newer
+    /// format.
+    pub(crate) fn read(kind: LogKind, bytes: &mut LogBytes) -> Result<Option<Header>, Error> {
+        let path = bytes.path().clone();
+        Header::decode(kind, &path, bytes.ahead(0, HEADER_BYTES_MAX)?)
+    }
+
+    fn decode(kind: LogKind, path: &Path, bytes: &[u8]) -> Result<Option<Header>, Error> {
         let mut reader = Reader::new(bytes);
         let parsed = (|| {
             let magic = reader.bytes(8)?;
@@ -147,7 +157,7 @@ pub(crate) struct Frame<'a> {
 }
 
 /// Reads the frame at the beginning of `bytes`; `None` where there is none of this log.
-pub(crate) fn decode_frame(log: LogId, bytes: &[u8]) -> Option<Frame<'_>> {
+fn decode_frame(log: LogId, bytes: &[u8]) -> Option<Frame<'_>> {
     let mut reader = Reader::new(bytes);
     if reader.u32()? != log.magic() {
         return None;
@@ -163,21 +173,35 @@ pub(crate) fn decode_frame(log: LogId, bytes: &[u8]) -> Option<Frame<'_>> {
     (log.checksum(covered) == crc).then_some(Frame { sequence, durable, payload })
 }
 
+/// Reads the frame at `offset`; `None` where there is none of this log.
+fn frame_at(bytes: &mut LogBytes, log: LogId, offset: u64) -> Result<Option<Frame<'_>>, Error> {
+    let header = bytes.ahead(offset, FRAME_HEADER_BYTES)?;
+    if header.len() < FRAME_HEADER_BYTES || u32_at(header, 0) != log.magic() {
+        return Ok(None);
+    }
+    let frame_bytes = FRAME_HEADER_BYTES + u32_at(header, 8) as usize;
+    // Nothing is read for a length that is none.
+    if frame_bytes > FRAME_HEADER_BYTES + PAYLOAD_BYTES_MAX || offset + frame_bytes as u64 > bytes.length() {
+        return Ok(None);
+    }
+    Ok(decode_frame(log, bytes.ahead(offset, frame_bytes)?))
+}
+
 /// The frames of a log from `offset` on, in order, up to the first that is not the expected one.
 pub(crate) struct Frames<'a> {
-    bytes: &'a [u8],
+    bytes: &'a mut LogBytes,
     log: LogId,
-    offset: usize,
+    offset: u64,
     expected: u64,
 }
 
 impl<'a> Frames<'a> {
-    pub(crate) const fn new(bytes: &'a [u8], header: Header) -> Frames<'a> {
-        Frames { bytes, log: header.log, offset: header.bytes(), expected: header.first_sequence }
+    pub(crate) const fn new(bytes: &'a mut LogBytes, header: Header) -> Frames<'a> {
+        Frames { bytes, log: header.log, offset: header.bytes() as u64, expected: header.first_sequence }
     }
 
     /// Where the next frame would begin.
-    pub(crate) const fn offset(&self) -> usize {
+    pub(crate) const fn offset(&self) -> u64 {
         self.offset
     }
 
@@ -186,15 +210,14 @@ impl<'a> Frames<'a> {
         self.expected
     }
 
-    pub(crate) fn next_frame(&mut self) -> Option<Frame<'a>> {
-        let frame = decode_frame(self.log, self.bytes.get(self.offset..)?)?;
-        if frame.sequence != self.expected {
-            return None;
-        }
+    pub(crate) fn next_frame(&mut self) -> Result<Option<Frame<'_>>, Error> {
+        let Frames { bytes, log, offset, expected } = self;
+        let frame = frame_at(bytes, *log, *offset)?.filter(|frame| frame.sequence == *expected);
         // No store lives long enough for the last one.
-        self.expected = self.expected.checked_add(1)?;
-        self.offset += FRAME_HEADER_BYTES + frame.payload.len();
-        Some(frame)
+        let (Some(frame), Some(next)) = (frame, expected.checked_add(1)) else { return Ok(None) };
+        *expected = next;
+        *offset += (FRAME_HEADER_BYTES + frame.payload.len()) as u64;
+        Ok(Some(frame))
     }
 }
 
@@ -210,39 +233,58 @@ pub(crate) struct Leftovers {
 }
 
 impl Leftovers {
-    /// Looks through `bytes` of a log for frames from `expected` on.
-    pub(crate) fn find(bytes: &[u8], log: LogId, expected: u64) -> Leftovers {
-        let magic = log.magic().to_le_bytes();
+    /// Looks through a log for frames from `expected` on, behind `offset`.
+    pub(crate) fn find(
+        bytes: &mut LogBytes,
+        mut offset: u64,
+        log: LogId,
+        expected: u64,
+    ) -> Result<Leftovers, Error> {
         let mut found = Leftovers::default();
-        let mut offset = 0;
-        while let Some(step) = memchr::memmem::find(&bytes[offset..], &magic) {
-            offset += step;
-            match decode_frame(log, &bytes[offset..]) {
+        while let Some(at) = find_magic(bytes, offset, log)? {
+            match frame_at(bytes, log, at)? {
                 Some(frame) if frame.sequence >= expected => {
                     found.frames += u64::from(frame.sequence > expected);
                     found.first = found.first.or(Some(frame.sequence));
                     found.durable = found.durable.max(frame.durable);
-                    offset += FRAME_HEADER_BYTES + frame.payload.len();
+                    offset = at + (FRAME_HEADER_BYTES + frame.payload.len()) as u64;
                 }
-                _ => offset += 1,
+                _ => offset = at + 1,
             }
         }
-        found
+        Ok(found)
+    }
+}
+
+/// Where a frame of this log may begin, from `offset` on.
+fn find_magic(bytes: &mut LogBytes, mut offset: u64, log: LogId) -> Result<Option<u64>, Error> {
+    let magic = log.magic().to_le_bytes();
+    loop {
+        let ahead = bytes.ahead(offset, magic.len())?;
+        if ahead.len() < magic.len() {
+            return Ok(None);
+        }
+        if let Some(step) = memchr::memmem::find(ahead, &magic) {
+            return Ok(Some(offset + step as u64));
+        }
+        // One may begin in the last bytes that memory has.
+        offset += (ahead.len() - (magic.len() - 1)) as u64;
     }
 }
 
 /// The error for a frame that was durable and is not there any more.
-pub(crate) fn missing_frame(path: &Path, bytes: &[u8], log: LogId, offset: usize, expected: u64) -> Error {
-    let found = match bytes.get(offset..offset + FRAME_HEADER_BYTES) {
-        Some(header) if u32_at(header, 0) == log.magic() => {
+pub(crate) fn missing_frame(bytes: &mut LogBytes, log: LogId, offset: u64, expected: u64) -> Error {
+    let found = match bytes.ahead(offset, FRAME_HEADER_BYTES) {
+        Err(error) => return error,
+        Ok(header) if header.len() < FRAME_HEADER_BYTES => "the end of the file".to_owned(),
+        Ok(header) if u32_at(header, 0) == log.magic() => {
             format!("a frame whose checksum {:#010x} does not match", u32_at(header, 4))
         }
-        Some(_) => "no frame".to_owned(),
-        None => "the end of the file".to_owned(),
+        Ok(_) => "no frame".to_owned(),
     };
     Error::Corruption {
-        path: path.into(),
-        offset: offset as u64,
+        path: bytes.path().clone(),
+        offset,
         what: "log frame",
         expected: format!("frame {expected}"),
         found,
@@ -250,82 +292,5 @@ pub(crate) fn missing_frame(path: &Path, bytes: &[u8], log: LogId, offset: usize
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LOG: LogId = LogId { number: 7, secret: Some(0x0123_4567_89ab_cdef) };
-    const OLD_LOG: LogId = LogId { number: 7, secret: None };
-
-    fn log(log: LogId, payloads: &[&[u8]], durable: impl Fn(u64) -> u64) -> Vec<u8> {
-        let mut bytes = Header { log, first_sequence: 1 }.encode(LogKind::Wal);
-        let mut frame = Vec::new();
-        for (index, payload) in payloads.iter().enumerate() {
-            let sequence = index as u64 + 1;
-            encode_frame(&mut frame, log, sequence, durable(sequence), std::iter::once(*payload));
-            bytes.extend_from_slice(&frame);
-        }
-        bytes
-    }
-
-    #[test]
-    fn frames_come_back_in_order_and_end_at_the_first_broken_one() {
-        for id in [LOG, OLD_LOG] {
-            let mut bytes = log(id, &[b"one", b"two", b"three"], |sequence| sequence - 1);
-            let header = Header::decode(LogKind::Wal, Path::new("w"), &bytes).expect("known").expect("one");
-            assert_eq!(header, Header { log: id, first_sequence: 1 });
-            let mut frames = Frames::new(&bytes, header);
-            let payloads: Vec<_> =
-                std::iter::from_fn(|| frames.next_frame()).map(|frame| frame.payload).collect();
-            assert_eq!(payloads, [&b"one"[..], b"two", b"three"]);
-
-            let second = header.bytes() + FRAME_HEADER_BYTES + 3;
-            bytes[second + FRAME_HEADER_BYTES] ^= 1;
-            let mut frames = Frames::new(&bytes, header);
-            assert!(frames.next_frame().is_some());
-            assert!(frames.next_frame().is_none());
-            assert_eq!((frames.offset(), frames.expected()), (second, 2));
-            let leftovers = Leftovers::find(&bytes[second..], id, 2);
-            assert_eq!(leftovers, Leftovers { frames: 1, first: Some(3), durable: 2 });
-        }
-    }
-
-    #[test]
-    fn a_frame_of_another_log_or_store_is_none() {
-        let others = [
-            LogId { number: 8, ..LOG },
-            OLD_LOG,
-            // The magic of one is that of the other.
-            LogId { secret: LOG.secret.map(|secret| secret ^ 1 << 60), ..LOG },
-            LogId { secret: LOG.secret.map(|secret| secret ^ 1), ..LOG },
-        ];
-        let mut frame = Vec::new();
-        encode_frame(&mut frame, LOG, 1, 0, std::iter::once(&b"one"[..]));
-        assert!(decode_frame(LOG, &frame).is_some());
-        for other in others {
-            assert!(decode_frame(other, &frame).is_none(), "{other:?}");
-            assert_eq!(Leftovers::find(&frame, other, 1), Leftovers::default(), "{other:?}");
-        }
-    }
-
-    #[test]
-    fn the_last_sequence_there_is_ends_a_log() {
-        let header = Header { log: LOG, first_sequence: u64::MAX };
-        let (mut bytes, mut frame) = (header.encode(LogKind::Wal), Vec::new());
-        encode_frame(&mut frame, LOG, u64::MAX, 0, std::iter::once(&b"one"[..]));
-        bytes.extend_from_slice(&frame);
-        assert!(Frames::new(&bytes, header).next_frame().is_none());
-    }
-
-    #[test]
-    fn a_newer_format_is_named() {
-        let header = Header { log: LOG, first_sequence: 1 };
-        let mut bytes = header.encode(LogKind::Wal);
-        bytes[8] = 9;
-        let crc_at = header.bytes() - 4;
-        let crc = crc32c::crc32c(&bytes[..crc_at]);
-        bytes[crc_at..].copy_from_slice(&crc.to_le_bytes());
-        let error = Header::decode(LogKind::Wal, Path::new("w"), &bytes).expect_err("newer");
-        assert!(matches!(error, Error::NewerFormat { found: 9, supported: 2, .. }), "{error}");
-        assert_eq!(Header::decode(LogKind::Manifest, Path::new("w"), &bytes).expect("other"), None);
-    }
-}
+#[path = "frame_tests.rs"]
+mod tests;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use crate::batch::records;
 use crate::frame::{Frames, Header, Leftovers, LogId, LogKind, encode_frame};
+use crate::log_bytes::LogBytes;
 use crate::memtable::key_hash;
 use crate::table::{Block, FOOTER_BYTES, Filter, Footer, Index, decode_stored, with_checksum};
 
@@ -17,13 +18,15 @@ const SECRET: Option<u64> = Some(0x1234_5678_9abc_def0);
 /// A segment of the log: header, frames, the records in them, what lies behind.
 pub fn wal(bytes: &[u8]) {
     for log in [bytes, &log_of(LogKind::Wal, bytes, None), &log_of(LogKind::Wal, bytes, SECRET)] {
-        let Ok(header) = Header::decode(LogKind::Wal, Path::new("fuzz"), log) else { continue };
+        let mut bytes = LogBytes::of(Path::new("fuzz"), log.to_vec());
+        let Ok(header) = Header::read(LogKind::Wal, &mut bytes) else { continue };
         let header = header.unwrap_or(Header { log: LogId { number: 1, secret: None }, first_sequence: 1 });
-        let mut frames = Frames::new(log, header);
-        while let Some(frame) = frames.next_frame() {
+        let mut frames = Frames::new(&mut bytes, header);
+        while let Ok(Some(frame)) = frames.next_frame() {
             records(frame.payload).for_each(drop);
         }
-        Leftovers::find(log, header.log, frames.expected());
+        let expected = frames.expected();
+        _ = Leftovers::find(&mut bytes, 0, header.log, expected);
         records(log).for_each(drop);
     }
 }
@@ -66,7 +69,7 @@ pub fn table_footer(bytes: &[u8]) {
 pub fn manifest(bytes: &[u8]) {
     let logs = [None, SECRET].map(|secret| log_of(LogKind::Manifest, bytes, secret));
     for log in logs.iter().map(Vec::as_slice).chain([bytes]) {
-        _ = crate::levels::replay_manifest(Path::new("fuzz"), 1, log);
+        _ = crate::levels::replay_manifest(Path::new("fuzz"), 1, log.to_vec());
     }
     _ = crate::levels::Edit::decode(bytes);
 }

@@ -4,7 +4,7 @@
 //! level 0; `compaction` merges tables into deeper `levels`. A read asks the memtables, then the tables, newest first,
 //! and takes the newest version it finds. Large values live in files of their own (`blob`).
 //!
-//! - `record`, `batch`, `coding`, `frame`: the bytes
+//! - `record`, `batch`, `coding`, `frame`: the bytes; `log_bytes`: those of a log that is longer than memory
 //! - `heads`, `prefetch`: searches that the memory does not hold up
 //! - `wal`, `memtable`, `table`, `blob`, `levels`: what they are kept in
 //! - `compaction`, `pacing`, `health`: decisions, pure
@@ -28,6 +28,7 @@ mod heads;
 mod health;
 mod iterator;
 mod levels;
+mod log_bytes;
 mod memtable;
 mod options;
 mod pacing;

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::frame::{
     Frames, Header, Leftovers, LogId, LogKind, PAYLOAD_BYTES_MAX, encode_frame, missing_frame,
 };
+use crate::log_bytes::{LogBytes, measure};
 use crate::paths;
 use crate::table::TableMeta;
 use crate::wal::LogStart;
@@ -177,18 +178,9 @@ impl Manifest {
 }
 
 /// Reads a whole file. One that is longer than `bytes_max` is none of ours.
-pub(crate) fn read_file(disk: &dyn Disk, path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
+fn read_file(disk: &dyn Disk, path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
     let file = disk.open(path, OpenMode::Read).map_err(Error::io("open", path))?;
-    let length = file.len().map_err(Error::io("measure", path))?;
-    if length > bytes_max {
-        return Err(Error::Corruption {
-            path: path.into(),
-            offset: bytes_max,
-            what: "file length",
-            expected: format!("at most {bytes_max} bytes"),
-            found: format!("{length} bytes"),
-        });
-    }
+    let length = measure(&*file, path, bytes_max)?;
     let mut bytes = vec![0; length as usize];
     file.read_exact_at(&mut bytes, 0).map_err(Error::io_at("read", path, 0))?;
     Ok(bytes)
@@ -214,7 +206,7 @@ pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Recove
     let number = number.ok_or_else(|| corrupt(format!("{name:?}")))?;
     let path = dir.join(paths::manifest_name(number));
     match read_file(disk, &path, MANIFEST_BYTES_MAX) {
-        Ok(bytes) => replay(&path, number, &bytes).map(Some),
+        Ok(bytes) => replay(&path, number, bytes).map(Some),
         // A manifest stays until another is durable and named.
         Err(Error::Io { kind: std::io::ErrorKind::NotFound, .. }) => {
             Err(corrupt(format!("{name:?}, which is no file")))
@@ -224,23 +216,24 @@ pub(crate) fn read_manifest(disk: &dyn Disk, dir: &Path) -> Result<Option<Recove
 }
 
 /// Applies all edits of a manifest.
-pub(crate) fn replay(path: &Path, number: u64, bytes: &[u8]) -> Result<Recovered, Error> {
-    let corrupt = |offset: usize, what, expected: &str, found: &str| Error::Corruption {
+pub(crate) fn replay(path: &Path, number: u64, bytes: Vec<u8>) -> Result<Recovered, Error> {
+    let mut bytes = LogBytes::of(path, bytes);
+    let corrupt = |offset: u64, what, expected: &str, found: &str| Error::Corruption {
         path: path.into(),
-        offset: offset as u64,
+        offset,
         what,
         expected: expected.to_owned(),
         found: found.to_owned(),
     };
-    let header = Header::decode(LogKind::Manifest, path, bytes)?;
+    let header = Header::read(LogKind::Manifest, &mut bytes)?;
     let Some(header) = header.filter(|header| header.log.number == number) else {
         return Err(corrupt(0, "manifest header", "the header of this manifest", "other bytes"));
     };
-    let mut frames = Frames::new(bytes, header);
+    let mut frames = Frames::new(&mut bytes, header);
     let mut recovered = Recovered { number, secret: header.log.secret, ..Recovered::default() };
     loop {
         let offset = frames.offset();
-        let Some(frame) = frames.next_frame() else { break };
+        let Some(frame) = frames.next_frame()? else { break };
         let edit = Edit::decode(frame.payload);
         let edit = edit.ok_or_else(|| corrupt(offset, "manifest edit", "an edit", "bytes that are none"))?;
         if !recovered.apply(edit) {
@@ -249,9 +242,9 @@ pub(crate) fn replay(path: &Path, number: u64, bytes: &[u8]) -> Result<Recovered
     }
     // An edit is durable before the next is written, so only the last can be torn.
     let (offset, expected) = (frames.offset(), frames.expected());
-    let lost = Leftovers::find(&bytes[offset..], header.log, expected);
+    let lost = Leftovers::find(&mut bytes, offset, header.log, expected)?;
     if lost.durable >= expected || expected == header.first_sequence {
-        return Err(missing_frame(path, bytes, header.log, offset, expected));
+        return Err(missing_frame(&mut bytes, header.log, offset, expected));
     }
     if recovered.first_sequence == 0 {
         return Err(corrupt(0, "manifest edits", "one that says where the log begins", "none"));

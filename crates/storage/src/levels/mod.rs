@@ -13,7 +13,7 @@ use crate::stats::LevelStatistics;
 use crate::table::Table;
 pub(crate) use edit::Edit;
 use fences::Fences;
-pub(crate) use manifest::{Manifest, Recovered, read_file, read_manifest, replay as replay_manifest};
+pub(crate) use manifest::{Manifest, Recovered, read_manifest, replay as replay_manifest};
 
 /// The tables of a store at one moment. Level 0 holds flushed memtables, newest first, whose keys overlap; in every
 /// other level the tables are in key order and share no key.

@@ -4,7 +4,7 @@ use ladoga_env::{Disk, OpenMode};
 
 use crate::error::Error;
 use crate::frame::{Frames, Header, Leftovers, LogId, LogKind, missing_frame};
-use crate::levels::read_file;
+use crate::log_bytes::LogBytes;
 use crate::options::MEMTABLE_BYTES;
 use crate::paths;
 
@@ -69,8 +69,8 @@ pub(crate) fn replay(
             return Err(missing_segment(dir, replayed.next_number, number));
         }
         let path = paths::wal(dir, number);
-        let bytes = read_file(disk, &path, WAL_BYTES_MAX)?;
-        let header = Header::decode(LogKind::Wal, &path, &bytes)?;
+        let mut bytes = LogBytes::open(disk, path, WAL_BYTES_MAX)?;
+        let header = Header::read(LogKind::Wal, &mut bytes)?;
         let Some(header) = header.filter(|header| follows(header, number, replayed.next_sequence, secret))
         else {
             drop(bytes);
@@ -79,13 +79,13 @@ pub(crate) fn replay(
             replayed.behind = numbers[index..].to_vec();
             break;
         };
-        let ended = replay_segment(&path, &bytes, header, apply)?;
+        let ended = replay_segment(&mut bytes, header, apply)?;
         replayed.next_number = number + 1;
         replayed.next_sequence = ended.next_sequence;
         // In a segment that another follows they were counted when that one was made.
         replayed.lost_groups = ended.lost_groups;
         replayed.segments.push((number, ended.offset));
-        end = Some((path, ended.offset));
+        end = Some((paths::wal(dir, number), ended.offset));
     }
     Ok(replayed)
 }
@@ -125,24 +125,24 @@ struct Ended {
 }
 
 fn replay_segment(
-    path: &Path,
-    bytes: &[u8],
+    bytes: &mut LogBytes,
     header: Header,
     apply: &mut dyn FnMut(Group<'_>) -> Result<(), Error>,
 ) -> Result<Ended, Error> {
-    let segment = header.log.number;
+    let (segment, path) = (header.log.number, bytes.path().clone());
     let mut frames = Frames::new(bytes, header);
     loop {
-        let offset = frames.offset() as u64;
-        let Some(frame) = frames.next_frame() else { break };
-        apply(Group { segment, path, offset, sequence: frame.sequence, payload: frame.payload })?;
+        let offset = frames.offset();
+        let Some(frame) = frames.next_frame()? else { break };
+        apply(Group { segment, path: &path, offset, sequence: frame.sequence, payload: frame.payload })?;
     }
-    let (offset, expected) = (frames.offset().min(bytes.len()), frames.expected());
-    let lost = Leftovers::find(&bytes[offset..], header.log, expected);
+    let (offset, expected) = (frames.offset(), frames.expected());
+    let offset = offset.min(bytes.length());
+    let lost = Leftovers::find(bytes, offset, header.log, expected)?;
     if lost.durable >= expected {
-        return Err(missing_frame(path, bytes, header.log, offset, expected));
+        return Err(missing_frame(bytes, header.log, offset, expected));
     }
-    Ok(Ended { offset: offset as u64, next_sequence: expected, lost_groups: lost.frames })
+    Ok(Ended { offset, next_sequence: expected, lost_groups: lost.frames })
 }
 
 /// Group `expected` does not follow at `end`. Counts the groups in the rest of the log, unless one of them says that
@@ -160,16 +160,16 @@ fn lost_in(
     let mut place = end;
     for &number in rest {
         let path = paths::wal(dir, number);
-        let bytes = read_file(disk, &path, WAL_BYTES_MAX)?;
+        let mut bytes = LogBytes::open(disk, path.clone(), WAL_BYTES_MAX)?;
         // Not from what the header says, which is broken or not ours.
         let log = LogId { number, secret };
-        let leftovers = Leftovers::find(&bytes, log, expected);
+        let leftovers = Leftovers::find(&mut bytes, 0, log, expected)?;
         if leftovers.first == Some(expected) || place.is_none() {
             place = Some((path, 0));
         }
         if let Some((path, offset)) = place.as_ref().filter(|_| leftovers.durable >= expected) {
-            let bytes = read_file(disk, path, WAL_BYTES_MAX)?;
-            return Err(missing_frame(path, &bytes, log, *offset as usize, expected));
+            let mut bytes = LogBytes::open(disk, path.clone(), WAL_BYTES_MAX)?;
+            return Err(missing_frame(&mut bytes, log, *offset, expected));
         }
         lost += leftovers.frames;
     }

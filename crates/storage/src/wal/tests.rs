@@ -5,7 +5,7 @@ use ladoga_model::{Stamp, Version};
 
 use super::WalWriter;
 use crate::frame::LogId;
-use crate::levels::{Edit, Manifest, read_file, read_manifest};
+use crate::levels::{Edit, Manifest, read_manifest};
 use crate::{Background, Durability, Engine, Options, WriteBatch, check, paths};
 
 /// A store as it was written before logs had a secret: a manifest that names no table, a segment of three groups.
@@ -50,8 +50,7 @@ fn a_store_from_before_logs_had_a_secret_opens_and_gets_one() {
         }
         drop(engine);
         secrets.push(read_manifest(&disk, dir).expect("a manifest").expect("a store").secret);
-        let header =
-            read_file(&disk, &paths::wal(dir, 2), 64 << 20).expect("the segment that it went on with");
+        let header = disk.read_file(paths::wal(dir, 2)).expect("the segment that it went on with");
         assert_eq!(header[8..12], 2_u32.to_le_bytes());
     }
     assert!(secrets[0].is_some() && secrets[0] == secrets[1], "{secrets:?}");

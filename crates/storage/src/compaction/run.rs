@@ -47,6 +47,7 @@ pub(crate) fn merge_tables(
 /// Protocol: `new run+ (into_tables | discard)`. On an error the tables that were begun are removed, and that is the end.
 pub(crate) struct TableMerge {
     merge: Merge,
+    last_key: Vec<u8>,
     open: Option<TableBuilder>,
     begun: Vec<u64>,
     finished: Vec<TableMeta>,
@@ -55,7 +56,7 @@ pub(crate) struct TableMerge {
 impl TableMerge {
     pub(crate) fn new(sources: Vec<Source>) -> Result<TableMerge, Error> {
         let merge = Merge::forward(sources, b"")?;
-        Ok(TableMerge { merge, open: None, begun: Vec::new(), finished: Vec::new() })
+        Ok(TableMerge { merge, last_key: Vec::new(), open: None, begun: Vec::new(), finished: Vec::new() })
     }
 
     /// Goes on until the end, or until `is_to_pause`. Answers whether it is at the end.
@@ -86,13 +87,21 @@ impl TableMerge {
         purge: Option<&Purge<'_>>,
         is_to_pause: &dyn Fn() -> bool,
     ) -> Result<bool, Error> {
-        while let Some((record, _)) = self.merge.current()? {
+        while let Some((record, source)) = self.merge.current()? {
             if outputs.stop.load(Ordering::Relaxed) {
                 return Err(Error::Closed);
             }
             if is_to_pause() {
                 return Ok(false);
             }
+            // Blocks whose checksums fit may be forged. A table must not get keys that it would hide, or that others have.
+            if let Some(cursor) = source.table_cursor()
+                && !(self.last_key.as_slice() < record.key && cursor.table().meta().covers(record.key))
+            {
+                return Err(cursor.misplaced());
+            }
+            self.last_key.clear();
+            self.last_key.extend_from_slice(record.key);
             let dropped = purge.is_some_and(|purge| {
                 // Asked first without the surroundings: looking into them is for the few that depend on it.
                 may_drop(&record, false, purge.settled_before, purge.now_ms)

@@ -18,6 +18,10 @@ impl LevelCursor {
         LevelCursor { tables, access, index: 0, cursor: None }
     }
 
+    pub(crate) const fn table_cursor(&self) -> Option<&TableCursor> {
+        self.cursor.as_ref()
+    }
+
     pub(crate) fn table(&self) -> Option<&Arc<Table>> {
         self.cursor.as_ref().map(TableCursor::table)
     }

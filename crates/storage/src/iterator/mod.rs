@@ -65,6 +65,15 @@ impl Source {
         Ok(())
     }
 
+    /// The walk through a table that the current record is from, unless it is from a memtable.
+    pub(crate) fn table_cursor(&self) -> Option<&TableCursor> {
+        match self {
+            Source::Memtable(_) => None,
+            Source::Table(cursor) => Some(cursor),
+            Source::Level(cursor) => cursor.table_cursor(),
+        }
+    }
+
     /// Another reference to a blob file that the current record names.
     pub(crate) fn blob_ref(&self, number: u64) -> Option<crate::blob::BlobRef> {
         match self {

@@ -29,6 +29,11 @@ impl TableCursor {
         &self.table
     }
 
+    /// The error of a record that cannot be where it is.
+    pub(crate) fn misplaced(&self) -> Error {
+        self.table.broken(self.position.as_ref().map_or(0, |position| position.offset))
+    }
+
     fn resident(&mut self) -> Result<Loaded, Error> {
         if let Some(resident) = &self.resident {
             return Ok(resident.clone());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The disk refused an operation.
-    #[error("{operation} {path}{} failed: {kind}{}", at_offset(*.offset), os_code(*.code))]
+    #[error("{operation} {path}{} failed: {}", at_offset(*.offset), in_words(*.kind, *.code))]
     Io {
         /// What was tried: a verb.
         operation: &'static str,
@@ -104,8 +104,9 @@ fn at_offset(offset: Option<u64>) -> String {
     offset.map_or_else(String::new, |offset| format!(" at offset {offset}"))
 }
 
-fn os_code(code: Option<i32>) -> String {
-    code.map_or_else(String::new, |code| format!(" (os error {code})"))
+/// The system's words where it gave a number: it tells more apart than there are kinds.
+fn in_words(kind: io::ErrorKind, code: Option<i32>) -> String {
+    code.map_or_else(|| kind.to_string(), |code| io::Error::from_raw_os_error(code).to_string())
 }
 
 impl Error {
@@ -136,5 +137,20 @@ impl Error {
     /// Whether bytes on disk were not those that had been written.
     pub fn is_corruption(&self) -> bool {
         matches!(self, Error::Corruption { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "uncategorized error", said many of them.
+    #[test]
+    fn an_error_of_the_system_is_told_in_its_words() {
+        let too_many = io::Error::from_raw_os_error(24);
+        let told = Error::io("open", "a.sst")(too_many).to_string();
+        assert_eq!(told, "open a.sst failed: Too many open files (os error 24)");
+        let told = Error::io_at("read", "a.sst", 7)(io::ErrorKind::UnexpectedEof.into()).to_string();
+        assert_eq!(told, "read a.sst at offset 7 failed: unexpected end of file");
     }
 }

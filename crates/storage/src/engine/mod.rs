@@ -23,12 +23,13 @@ mod segments;
 mod view;
 mod write;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use ladoga_env::{Env, Lock};
+use ladoga_env::{Env, File, Lock};
 use ladoga_model::{HybridClock, Version};
 use parking_lot::Mutex;
 
@@ -74,6 +75,8 @@ pub(crate) struct Inner {
     publish: Mutex<()>,
     writer: Mutex<Writer>,
     next_segment: Mutex<NextSegment>,
+    /// Earlier segments, by number, that are not known to be on disk, and whose records are not all in tables.
+    unsynced: Mutex<BTreeMap<u64, (PathBuf, Arc<dyn File>)>>,
     /// Held while the log is synced apart from writing it: until then nobody else knows what is durable.
     syncing: Mutex<()>,
     manifest: Mutex<Manifest>,

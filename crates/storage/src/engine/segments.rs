@@ -42,6 +42,8 @@ impl Inner {
 
     /// Lets a segment whose records are in tables be the next one, where none is ready; removes it otherwise.
     pub(super) fn retire_segment(&self, number: u64) {
+        // Or else, where nobody syncs the log, all segments that there ever were would stay open, and keep their room.
+        self.unsynced.lock().remove(&number);
         let mut next = self.next_segment.lock();
         if next.ready.is_none() {
             let capacity = self.budget.memtable_bytes as u64;

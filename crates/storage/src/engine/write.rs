@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ladoga_env::{File, Rng};
+use ladoga_env::Rng;
 use parking_lot::MutexGuard;
 
 use super::{Inner, View};
@@ -23,8 +23,6 @@ pub(super) struct Writer {
     pub flush_early_bytes: usize,
     /// The sequence of the next group.
     pub next_sequence: u64,
-    /// Files of earlier segments that are not known to be on disk.
-    pub unsynced: Vec<Arc<dyn File>>,
 }
 
 /// By how much the next memtable is flushed before it is full.
@@ -232,7 +230,7 @@ impl Inner {
         sealed.table().seal(writer.next_sequence);
         let wal = std::mem::replace(&mut writer.wal, next);
         if self.durable.load(Ordering::Acquire) + 1 < writer.next_sequence {
-            writer.unsynced.push(wal.file());
+            self.unsynced.lock().insert(wal.number(), (wal.path().clone(), wal.file()));
         }
         self.publish(|view| View {
             active: writer.memtable.table().clone(),
@@ -329,19 +327,19 @@ impl Inner {
     /// Makes the log durable up to what is written now; for durabilities that do not do so with each group.
     pub(super) fn sync_log(&self) -> Result<(), Error> {
         let _syncing = self.syncing.lock();
-        let (files, path, sequence) = {
-            let mut writer = self.writer.lock();
+        let (segments, sequence) = {
+            let writer = self.writer.lock();
             let sequence = writer.next_sequence - 1;
             // Of a sync that failed nobody knows what it wrote; another would say that all is well.
             self.check_writable()?;
             if self.durable.load(Ordering::Acquire) >= sequence {
                 return Ok(());
             }
-            let mut files = std::mem::take(&mut writer.unsynced);
-            files.push(writer.wal.file());
-            (files, writer.wal.path().clone(), sequence)
+            let mut segments = std::mem::take(&mut *self.unsynced.lock());
+            segments.insert(writer.wal.number(), (writer.wal.path().clone(), writer.wal.file()));
+            (segments, sequence)
         };
-        for file in files {
+        for (path, file) in segments.into_values() {
             let started = self.env.clock.monotonic_ns();
             // Never tried again: the system may have dropped the pages that it could not write.
             file.sync_data().map_err(Error::io("sync", &path)).map_err(|error| self.poison(&error))?;

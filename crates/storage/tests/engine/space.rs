@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ladoga_env::Disk;
+use ladoga_env::sim::Operation;
 use ladoga_storage::{Durability, Engine, Error, Options, Snapshot};
 
 use crate::support::{Change, Machine, Model, Write, bytes, forward, settle, tiny_options, write};
@@ -38,6 +39,20 @@ fn what_is_overwritten_does_not_stay() {
     let used = used(&machine, "tables");
     // Four tables in level 0, and one copy of each key in each of the levels that have been reached.
     assert!(used < live * 8, "{used} bytes of tables for {live} live: {:?}", engine.statistics().levels);
+}
+
+/// Where nobody syncs the log, all segments that there ever were stayed open, and their room on the disk was not free.
+#[test]
+fn segments_whose_records_are_in_tables_are_let_go_without_a_sync() {
+    let (machine, engine) = open();
+    for n in 0..20 {
+        write(&engine, &[Write::put(format!("key-{n}"), n + 1, 500)]).unwrap();
+        flush(&engine);
+    }
+    write(&engine, &[Write::put("last", 21, 500)]).unwrap();
+    let syncs = machine.disk.operations_of(Operation::Sync);
+    engine.sync().unwrap();
+    assert_eq!(machine.disk.operations_of(Operation::Sync) - syncs, 1, "of the one segment that is needed");
 }
 
 #[test]

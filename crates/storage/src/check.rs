@@ -63,7 +63,7 @@ pub fn check(env: &Env, dir: &Path, progress: &mut dyn FnMut(CheckProgress)) -> 
         dir: dir.to_path_buf(),
         cache: BlockCache::new(1 << 20, 0),
         counters: counters.clone(),
-        blobs: BlobRegistry::new(env.disk.clone(), dir.to_path_buf(), counters),
+        blobs: BlobRegistry::new(env.disk.clone(), dir.to_path_buf(), 0, counters),
     });
     // Nothing may be removed when the references go.
     shared.blobs.freeze();

@@ -22,19 +22,27 @@ pub(crate) struct BlobRegistry {
     /// Files that nobody refers to any more.
     dead: Mutex<Vec<u64>>,
     health: Arc<Health>,
+    /// Bytes that stay free on the disk.
+    reserve_bytes: u64,
     /// From then on nothing is removed: the process ends, or nobody knows what is on disk.
     frozen: AtomicBool,
     counters: Arc<Counters>,
 }
 
 impl BlobRegistry {
-    pub(crate) fn new(disk: Arc<dyn Disk>, dir: PathBuf, counters: Arc<Counters>) -> Arc<BlobRegistry> {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        reserve_bytes: u64,
+        counters: Arc<Counters>,
+    ) -> Arc<BlobRegistry> {
         Arc::new(BlobRegistry {
             disk,
             dir,
             counts: Mutex::default(),
             dead: Mutex::default(),
             health: Arc::default(),
+            reserve_bytes,
             frozen: AtomicBool::new(false),
             counters,
         })
@@ -51,6 +59,21 @@ impl BlobRegistry {
     /// The health of the store.
     pub(crate) fn health(&self) -> &Arc<Health> {
         &self.health
+    }
+
+    /// Takes note of how much room there is on the disk.
+    pub(crate) fn observe_space(&self) {
+        match self.disk.free_bytes(&self.dir) {
+            Ok(free) => self.health.observe_free(free, self.reserve_bytes),
+            Err(error) => tracing::warn!(%error, "could not tell how much room there is on the disk"),
+        }
+    }
+
+    /// Whether a file may grow. What large values took of the reserve would be missing to flushes and compactions, which
+    /// are what makes room.
+    pub(crate) fn admit_growth(&self) -> Result<(), Error> {
+        self.observe_space();
+        self.health.admit(true, self.reserve_bytes)
     }
 
     /// Makes the names of all files so far durable. A sync that failed was for the names of other threads' files as well,

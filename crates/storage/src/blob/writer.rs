@@ -67,6 +67,7 @@ impl BlobWriter {
     }
 
     fn write_piece(&mut self) -> Result<(), Error> {
+        self.blob.registry().admit_growth()?;
         let crc = piece_crc(self.blob.number(), self.pieces, &self.piece);
         self.piece.extend_from_slice(&crc.to_le_bytes());
         let offset = piece_offset(self.pieces);

@@ -4,6 +4,6 @@ mod pick;
 mod purge;
 mod run;
 
-pub(crate) use pick::{Choice, PickConfig, TableView, pick};
+pub(crate) use pick::{Choice, PickConfig, TableView, pick, pick_to_trim};
 pub(crate) use purge::{Surroundings, may_drop};
 pub(crate) use run::{Outputs, Purge, TableMerge, merge_tables};

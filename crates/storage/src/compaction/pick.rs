@@ -1,3 +1,7 @@
+use std::collections::BTreeMap;
+
+use ladoga_model::Version;
+
 use crate::options::{LEVEL_RATIO, LEVELS};
 
 /// What the choice needs to know of a table.
@@ -6,10 +10,13 @@ pub(crate) struct TableView {
     pub number: u64,
     pub smallest: Box<[u8]>,
     pub largest: Box<[u8]>,
+    pub file_bytes: u64,
     /// Its file and the blob files that it names.
     pub disk_bytes: u64,
     pub records: u64,
     pub tombstones: u64,
+    pub oldest: Version,
+    pub newest: Version,
     /// No write that is older than its newest comes any more, so its tombstones may go where nothing is below them.
     pub settled: bool,
     /// A compaction met corrupt bytes in it, so it stays where it is.
@@ -20,6 +27,8 @@ pub(crate) struct TableView {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PickConfig {
     pub level_1_bytes: u64,
+    /// What the disk has room for beside the inputs: as much as those have, in the worst case.
+    pub room_bytes: u64,
 }
 
 /// Tables in level 0 that start a compaction.
@@ -34,6 +43,8 @@ pub(crate) struct Choice {
     pub output_level: usize,
     /// Tables of `level` and of `output_level`.
     pub inputs: Vec<u64>,
+    /// What their files have, and the outputs at most.
+    pub input_bytes: u64,
     /// The tables share no key with each other or anything in the output level: they need not be rewritten.
     pub only_move: bool,
 }
@@ -46,7 +57,7 @@ pub(crate) fn pick(levels: &[Vec<TableView>; LEVELS], config: PickConfig) -> Opt
         (0..LEVELS - 1).map(|level| (score(level, &levels[level], mean, config), level)).collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut urgent = scored.into_iter().take_while(|(score, _)| *score >= 1.0);
-    urgent.find_map(|(_, level)| choose_in(level, levels, mean))
+    urgent.find_map(|(_, level)| choose_in(level, levels, mean, config.room_bytes))
 }
 
 /// Bytes on disk of an average record: what a tombstone is taken to hide.
@@ -75,14 +86,21 @@ fn score(level: usize, tables: &[TableView], mean: u64, config: PickConfig) -> f
     by_bytes.max(by_dead).max(by_count)
 }
 
-fn choose_in(level: usize, levels: &[Vec<TableView>; LEVELS], mean: u64) -> Option<Choice> {
+fn choose_in(level: usize, levels: &[Vec<TableView>; LEVELS], mean: u64, room_bytes: u64) -> Option<Choice> {
+    let fits = |choice: &Choice| choice.only_move || choice.input_bytes <= room_bytes;
     if level == 0 {
         let sound = levels[0].iter().filter(|table| !table.damaged);
         // The oldest: versions decide between tables, so any subset is right.
         let mut oldest: Vec<&TableView> = sound.collect();
         oldest.sort_by_key(|table| table.number);
         oldest.truncate(LEVEL_0_INPUT_TABLES);
-        return choice(0, &oldest, &levels[1]);
+        loop {
+            let choice = choice(0, &oldest, &levels[1])?;
+            if fits(&choice) {
+                return Some(choice);
+            }
+            oldest.pop();
+        }
     }
     let mut candidates: Vec<(f64, &TableView)> = levels[level]
         .iter()
@@ -94,7 +112,7 @@ fn choose_in(level: usize, levels: &[Vec<TableView>; LEVELS], mean: u64) -> Opti
         .collect();
     // The one that moves the most for the least rewriting.
     candidates.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.number.cmp(&b.1.number)));
-    candidates.into_iter().find_map(|(_, table)| choice(level, &[table], &levels[level + 1]))
+    candidates.into_iter().find_map(|(_, table)| choice(level, &[table], &levels[level + 1]).filter(fits))
 }
 
 fn overlapping<'a>(tables: &'a [TableView], with: &TableView) -> impl Iterator<Item = &'a TableView> {
@@ -117,24 +135,61 @@ fn choice(level: usize, upper: &[&TableView], below: &[TableView]) -> Option<Cho
     let apart = sorted.windows(2).all(|pair| pair[0].largest < pair[1].smallest);
     // A table with tombstones is rewritten: that is what lets them go.
     let only_move = lower.is_empty() && apart && upper.iter().all(|table| table.tombstones == 0);
-    let inputs = upper.iter().chain(&lower).map(|table| table.number).collect();
-    Some(Choice { level, output_level: level + 1, inputs, only_move })
+    let inputs = || upper.iter().chain(&lower);
+    Some(Choice {
+        level,
+        output_level: level + 1,
+        input_bytes: inputs().map(|table| table.file_bytes).sum(),
+        inputs: inputs().map(|table| table.number).collect(),
+        only_move,
+    })
+}
+
+/// For a disk that has no room for a compaction: the table that is worth most to be written anew by itself, without what
+/// newer tables with tombstones hide, and up to which version those reach. That takes the room of one table at most, and
+/// gives back that of what was deleted. `trimmed` says up to which version a table has been trimmed already.
+pub(crate) fn pick_to_trim(
+    levels: &[Vec<TableView>; LEVELS],
+    trimmed: &BTreeMap<u64, Version>,
+    room_bytes: u64,
+) -> Option<(Choice, Version)> {
+    let with_tombstones: Vec<_> = levels.iter().flatten().filter(|table| table.tombstones > 0).collect();
+    let up_to = |table: &TableView| {
+        let hides = |other: &&&TableView| {
+            let overlaps = other.smallest <= table.largest && table.smallest <= other.largest;
+            other.number != table.number && overlaps && other.newest > table.oldest
+        };
+        let newest = with_tombstones.iter().filter(hides).map(|other| other.newest).max();
+        newest.filter(|newest| trimmed.get(&table.number).is_none_or(|done| done < newest))
+    };
+    let tables = levels.iter().enumerate().flat_map(|(level, tables)| tables.iter().map(move |t| (level, t)));
+    let fitting = tables.filter(|(_, table)| !table.damaged && table.file_bytes <= room_bytes);
+    let worth = |(level, table): (usize, &TableView)| {
+        let up_to = up_to(table)?;
+        Some((table.disk_bytes, table.number, table.file_bytes, level, up_to))
+    };
+    let (_, number, input_bytes, level, up_to) = fitting.filter_map(worth).max()?;
+    let choice = Choice { level, output_level: level, inputs: vec![number], input_bytes, only_move: false };
+    Some((choice, up_to))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const CONFIG: PickConfig = PickConfig { level_1_bytes: 1000 };
+    const CONFIG: PickConfig = PickConfig { level_1_bytes: 1000, room_bytes: u64::MAX };
 
     fn table(number: u64, smallest: &str, largest: &str, disk_bytes: u64) -> TableView {
         TableView {
             number,
             smallest: smallest.as_bytes().into(),
             largest: largest.as_bytes().into(),
+            file_bytes: disk_bytes,
             disk_bytes,
             records: 10,
             tombstones: 0,
+            oldest: Version { timestamp: number, node: 0 },
+            newest: Version { timestamp: number, node: 0 },
             settled: true,
             damaged: false,
         }
@@ -201,6 +256,40 @@ mod tests {
         assert_eq!(pick(&given(&dead), CONFIG).expect("mostly tombstones").inputs, [1, 2]);
         dead.settled = false;
         assert_eq!(pick(&given(&dead), CONFIG), None);
+    }
+
+    #[test]
+    fn a_disk_with_little_room_gets_a_smaller_compaction_or_none() {
+        let mut given: Vec<_> = (5..9).map(|number| (0, table(number, "d", "k", 10))).collect();
+        given.push((1, table(1, "a", "e", 20)));
+        let within = |room_bytes| pick(&levels(&given), PickConfig { room_bytes, ..CONFIG });
+        assert_eq!(within(60).expect("room for all").inputs, [5, 6, 7, 8, 1]);
+        assert_eq!(within(59).expect("room for three").inputs, [5, 6, 7, 1]);
+        assert_eq!(within(30).expect("room for one").inputs, [5, 1]);
+        assert_eq!(within(29), None);
+    }
+
+    #[test]
+    fn what_newer_tombstones_hide_is_trimmed_once_the_most_first() {
+        let mut dead = table(9, "c", "k", 1);
+        dead.tombstones = 6;
+        let given = levels(&[
+            (0, dead),
+            (1, table(1, "a", "b", 500)),
+            (1, table(2, "d", "e", 70)),
+            (1, table(3, "f", "g", 80)),
+            (1, table(10, "h", "k", 900)),
+        ]);
+        let mut trimmed = BTreeMap::new();
+        let mut next = |room_bytes| {
+            let (choice, up_to) = pick_to_trim(&given, &trimmed, room_bytes)?;
+            trimmed.insert(choice.inputs[0], up_to);
+            Some((choice.level, choice.output_level, choice.inputs))
+        };
+        assert_eq!(next(80), Some((1, 1, vec![3])));
+        assert_eq!(next(69), None, "there is no room");
+        assert_eq!(next(80), Some((1, 1, vec![2])));
+        assert_eq!(next(80), None, "the others are newer, or elsewhere");
     }
 
     #[test]

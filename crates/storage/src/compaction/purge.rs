@@ -6,6 +6,7 @@ use crate::levels::Levels;
 use crate::memtable::{Memtable, key_hash};
 use crate::options::LEVELS;
 use crate::record::{Kind, Record};
+use crate::table::{Access, TableGet};
 
 /// Whether the newest cell of a key may go. A tombstone hides older cells, and so does an expired value: it may go
 /// where nothing is left that it hides, and nothing can come. `settled_before`: no write older than this comes any
@@ -22,9 +23,28 @@ pub(crate) struct Surroundings<'a> {
     /// Numbers of the tables that it does read.
     pub inputs: &'a [u64],
     pub output_level: usize,
+    /// Whether what newer cells elsewhere hide goes, too.
+    pub trims: bool,
 }
 
 impl Surroundings<'_> {
+    /// Whether a cell is to go because a table that is not read has a newer one.
+    pub(crate) fn hides(&self, record: &Record<'_>) -> bool {
+        if !self.trims {
+            return false;
+        }
+        let (key, version) = (record.key, record.stamp.version);
+        let mut others = self.levels.iter().map(|(_, table)| table).filter(|table| {
+            let meta = table.meta();
+            meta.newest > version && meta.covers(key) && !self.inputs.contains(&meta.number)
+        });
+        // Where the other one cannot be read, the record stays.
+        others.any(|table| {
+            let found = table.get(key_hash(key), key, Access::Once);
+            matches!(found, Ok(TableGet::Found { stamp, .. }) if stamp.version > version)
+        })
+    }
+
     /// Whether a cell of `key` older than `version` may be somewhere else.
     pub(crate) fn may_hold_older(&self, key: &[u8], version: Version) -> bool {
         let below = (self.output_level + 1..LEVELS).any(|level| self.levels.table_of(level, key).is_some());

@@ -18,12 +18,14 @@ pub(crate) struct Outputs<'a> {
     pub compression: Compression,
     /// An output is closed at this size.
     pub table_bytes: u64,
+    /// What all outputs may have.
+    pub room_bytes: u64,
     pub next_number: &'a dyn Fn() -> u64,
     /// Ends the work early.
     pub stop: &'a AtomicBool,
 }
 
-/// Which tombstones and expired values may go.
+/// Which tombstones and expired values may go, and what newer cells hide.
 pub(crate) struct Purge<'a> {
     pub surroundings: Surroundings<'a>,
     pub settled_before: Version,
@@ -104,8 +106,9 @@ impl TableMerge {
             self.last_key.extend_from_slice(record.key);
             let dropped = purge.is_some_and(|purge| {
                 // Asked first without the surroundings: looking into them is for the few that depend on it.
-                may_drop(&record, false, purge.settled_before, purge.now_ms)
-                    && !purge.surroundings.may_hold_older(record.key, record.stamp.version)
+                let is_over = may_drop(&record, false, purge.settled_before, purge.now_ms)
+                    && !purge.surroundings.may_hold_older(record.key, record.stamp.version);
+                is_over || purge.surroundings.hides(&record)
             });
             if !dropped {
                 let builder = match &mut self.open {
@@ -114,12 +117,12 @@ impl TableMerge {
                 };
                 builder.add(&record)?;
                 if builder.bytes() >= outputs.table_bytes {
-                    finish(&mut self.open, &mut self.finished)?;
+                    finish(&mut self.open, &mut self.finished, outputs.room_bytes)?;
                 }
             }
             self.merge.advance()?;
         }
-        finish(&mut self.open, &mut self.finished)?;
+        finish(&mut self.open, &mut self.finished, outputs.room_bytes)?;
         Ok(true)
     }
 }
@@ -131,9 +134,17 @@ fn create(outputs: &Outputs<'_>, begun: &mut Vec<u64>) -> Result<TableBuilder, E
     TableBuilder::create(*disk, paths::table(dir, number), number, *compression)
 }
 
-fn finish(open: &mut Option<TableBuilder>, finished: &mut Vec<TableMeta>) -> Result<(), Error> {
+fn finish(
+    open: &mut Option<TableBuilder>,
+    finished: &mut Vec<TableMeta>,
+    room_bytes: u64,
+) -> Result<(), Error> {
     if let Some(builder) = open.take() {
         finished.push(builder.finish()?);
+    }
+    let bytes: u64 = finished.iter().map(|meta| meta.file_bytes).sum();
+    if bytes > room_bytes {
+        return Err(Error::DiskFull { free_bytes: room_bytes, needed_bytes: bytes });
     }
     Ok(())
 }

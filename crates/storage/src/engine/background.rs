@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ladoga_env::Priority;
+use ladoga_model::Version;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::Inner;
@@ -43,6 +44,10 @@ pub(crate) struct Background {
     damaged: Mutex<BTreeSet<u64>>,
     /// How many those are.
     damaged_tables: AtomicUsize,
+    /// Tables that were trimmed, and up to which version.
+    trimmed: Mutex<BTreeMap<u64, Version>>,
+    /// The segment and the tombstones of the memtable, and since when those are all.
+    deletes_seen: Mutex<((u64, u64), u64)>,
 }
 
 impl Background {
@@ -60,6 +65,8 @@ impl Background {
             level_0_tables: AtomicUsize::new(0),
             damaged: Mutex::default(),
             damaged_tables: AtomicUsize::new(0),
+            trimmed: Mutex::default(),
+            deletes_seen: Mutex::default(),
         }
     }
 
@@ -144,6 +151,18 @@ impl Background {
 
     pub(super) fn damaged(&self) -> BTreeSet<u64> {
         self.damaged.lock().clone()
+    }
+
+    pub(super) fn trimmed(&self) -> BTreeMap<u64, Version> {
+        self.trimmed.lock().clone()
+    }
+
+    /// Takes note of tables that were trimmed, and forgets those that are no more.
+    pub(super) fn note_trimmed(&self, tables: &[u64], up_to: Version, levels: &Levels) {
+        let mut trimmed = self.trimmed.lock();
+        trimmed.extend(tables.iter().map(|&table| (table, up_to)));
+        let living: BTreeSet<u64> = levels.iter().map(|(_, table)| table.meta().number).collect();
+        trimmed.retain(|table, _| living.contains(table));
     }
 
     /// Which of the inputs an error of a compaction is about; it is left alone from now on.
@@ -295,7 +314,35 @@ impl Inner {
         if flushed? {
             return Ok(true);
         }
-        self.prepare_segment().map(|()| false)
+        self.prepare_segment()?;
+        self.flush_deletes()
+    }
+
+    /// On a full disk, deletes are what makes room: they do not wait in memory until it is full, but only until for a tick no
+    /// more of them came.
+    fn flush_deletes(&self) -> Result<bool, Error> {
+        if self.health.state() != WriteState::DiskFull {
+            return Ok(false);
+        }
+        let now = {
+            let active = &self.view.load().active;
+            (active.wal_number(), active.tombstones())
+        };
+        let now_ns = self.env.clock.monotonic_ns();
+        let mut seen = self.background.deletes_seen.lock();
+        if seen.0 != now {
+            *seen = (now, now_ns);
+        }
+        if now.1 == 0 || now_ns - seen.1 < TICK.as_nanos() as u64 {
+            return Ok(false);
+        }
+        drop(seen);
+        let mut writer = self.writer.lock();
+        // Sealing one more would wait for this thread.
+        if self.has_too_many_sealed() {
+            return Ok(true);
+        }
+        self.rotate(&mut writer).map(|()| true)
     }
 
     /// The log keeps what could not be flushed, so a failure is tried again, but not for ever: writers wait for it.

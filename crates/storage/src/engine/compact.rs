@@ -4,8 +4,11 @@ use std::sync::Arc;
 use ladoga_model::Version;
 
 use super::{Inner, View};
-use crate::compaction::{Choice, Outputs, PickConfig, Purge, Surroundings, TableMerge, TableView, pick};
+use crate::compaction::{
+    Choice, Outputs, PickConfig, Purge, Surroundings, TableMerge, TableView, pick, pick_to_trim,
+};
 use crate::error::Error;
+use crate::health::WriteState;
 use crate::iterator::{LevelCursor, Source};
 use crate::levels::{Edit, Levels};
 use crate::options::LEVELS;
@@ -14,10 +17,19 @@ use crate::table::{Access, Table, TableCursor, TableMeta};
 /// Tables, each with its level.
 type Inputs = Vec<(usize, Arc<Table>)>;
 
-/// A compaction that was begun. Nothing names its tables yet.
-pub(super) struct Compaction {
+/// What a compaction is to do.
+struct Work {
     choice: Choice,
     inputs: Inputs,
+    /// What its outputs may have.
+    room_bytes: u64,
+    /// Where it is to leave out what newer tables hide: up to which version those reach.
+    trims_up_to: Option<Version>,
+}
+
+/// A compaction that was begun. Nothing names its tables yet.
+pub(super) struct Compaction {
+    work: Work,
     /// What it looks for older cells in. Memtables and tables are of one view, and not those that the choice was made
     /// from: what was flushed since is in none of those.
     view: Arc<View>,
@@ -36,33 +48,50 @@ impl Inner {
             Some(compaction) => compaction,
             None => match self.choose() {
                 None => return Ok(false),
-                Some((choice, inputs)) if choice.only_move => {
+                Some(Work { choice, inputs, .. }) if choice.only_move => {
                     self.install_move(&choice, &inputs)?;
                     return Ok(true);
                 }
-                Some((choice, inputs)) => match self.begin_compaction(choice, &inputs) {
-                    Ok(compaction) => compaction,
-                    Err(error) => return self.leave_damaged(&inputs, error),
+                Some(work) => match TableMerge::new(sources(&work.choice, &work.inputs)) {
+                    Ok(merge) => self.begin_compaction(work, merge),
+                    Err(error) => return self.leave_damaged(&work.inputs, error),
                 },
             },
         };
         match self.merge(&mut compaction, is_to_pause) {
             Ok(true) => self.install_compaction(compaction)?,
             Ok(false) => *unfinished = Some(compaction),
-            Err(error) => return self.leave_damaged(&compaction.inputs, error),
+            Err(error) => return self.leave_damaged(&compaction.work.inputs, error),
         }
         Ok(true)
     }
 
-    /// The most urgent compaction, with its tables.
-    fn choose(&self) -> Option<(Choice, Inputs)> {
+    /// The most urgent compaction that the disk has room for, with its tables. On a full disk, or where there is room for none,
+    /// a table is trimmed first.
+    fn choose(&self) -> Option<Work> {
         let levels = self.current_levels();
-        let damaged = self.background.damaged();
-        let config = PickConfig { level_1_bytes: self.budget.level_1_bytes };
-        let choice = pick(&views(&levels, &damaged, self.settled_before()), config)?;
-        let inputs = levels.iter().filter(|(_, table)| choice.inputs.contains(&table.meta().number));
-        let inputs = inputs.map(|(level, table)| (level, table.clone())).collect();
-        Some((choice, inputs))
+        let views = views(&levels, &self.background.damaged(), self.settled_before());
+        let work = |choice: Choice, room_bytes, trims_up_to| {
+            let inputs = levels.iter().filter(|(_, table)| choice.inputs.contains(&table.meta().number));
+            let inputs = inputs.map(|(level, table)| (level, table.clone())).collect();
+            Some(Work { choice, inputs, room_bytes, trims_up_to })
+        };
+        self.observe_space();
+        let free_bytes = self.health.free_bytes();
+        let within =
+            |room_bytes| pick(&views, PickConfig { level_1_bytes: self.budget.level_1_bytes, room_bytes });
+        if let Some(choice) = within(free_bytes) {
+            return work(choice, u64::MAX, None);
+        }
+        let urgent = within(u64::MAX);
+        if urgent.is_some() || self.health.state() == WriteState::DiskFull {
+            let to_trim = pick_to_trim(&views, &self.background.trimmed(), free_bytes);
+            if let Some((choice, up_to)) = to_trim {
+                return work(choice, u64::MAX, Some(up_to));
+            }
+        }
+        // It may come out smaller than it could; what flushes need is left to them.
+        work(urgent?, free_bytes.saturating_sub(self.budget.reserve_bytes / 2), None)
     }
 
     /// What comes of an error in a compaction: where it says which of the tables is damaged, that is left alone from now on.
@@ -85,24 +114,24 @@ impl Inner {
         self.install(edit, &[(0, table.clone())], &removed, None)
     }
 
-    fn begin_compaction(&self, choice: Choice, inputs: &[(usize, Arc<Table>)]) -> Result<Compaction, Error> {
+    fn begin_compaction(&self, work: Work, merge: TableMerge) -> Compaction {
         // Read before the view is: what is settled by then is in one of its memtables or tables.
         let settled_before = self.settled_before();
         let view = self.view.load_full();
-        let now_ms = self.env.clock.wall_ms();
-        let merge = TableMerge::new(sources(&choice, inputs))?;
-        Ok(Compaction { choice, inputs: inputs.to_vec(), view, settled_before, now_ms, merge })
+        Compaction { work, view, settled_before, now_ms: self.env.clock.wall_ms(), merge }
     }
 
     /// Merges; answers whether it came to the end.
     fn merge(&self, compaction: &mut Compaction, is_to_pause: &dyn Fn() -> bool) -> Result<bool, Error> {
-        let Compaction { choice, view, settled_before, now_ms, merge, .. } = compaction;
+        let Compaction { work, view, settled_before, now_ms, merge } = compaction;
+        let Work { choice, room_bytes, trims_up_to, .. } = work;
         let next_number = || self.new_file_number();
         let outputs = Outputs {
             disk: &*self.env.disk,
             dir: &self.dir,
             compression: self.options.compression[choice.output_level],
             table_bytes: self.budget.table_bytes,
+            room_bytes: *room_bytes,
             next_number: &next_number,
             stop: self.background.stopping(),
         };
@@ -112,6 +141,7 @@ impl Inner {
                 memtables: view.memtables().cloned().collect(),
                 inputs: &choice.inputs,
                 output_level: choice.output_level,
+                trims: trims_up_to.is_some(),
             },
             settled_before: *settled_before,
             now_ms: *now_ms,
@@ -140,7 +170,7 @@ impl Inner {
     }
 
     fn install_compaction(&self, compaction: Compaction) -> Result<(), Error> {
-        let Compaction { choice, inputs, merge, .. } = compaction;
+        let Compaction { work: Work { choice, inputs, trims_up_to, .. }, merge, .. } = compaction;
         let metas = merge.into_tables();
         let counters = &self.shared.counters;
         let bytes = |metas: &mut dyn Iterator<Item = &TableMeta>| metas.map(|meta| meta.file_bytes).sum();
@@ -151,6 +181,10 @@ impl Inner {
         let tables: Vec<_> =
             metas.into_iter().map(|meta| (choice.output_level, Table::new(&self.shared, meta))).collect();
         self.install(edit, &tables, &choice.inputs, None)?;
+        if let Some(up_to) = trims_up_to {
+            let trimmed: Vec<u64> = tables.iter().map(|(_, table)| table.meta().number).collect();
+            self.background.note_trimmed(&trimmed, up_to, &self.current_levels());
+        }
         let mut retired = self.retired.lock();
         for (_, table) in inputs {
             table.retire();
@@ -170,9 +204,12 @@ fn views(levels: &Levels, damaged: &BTreeSet<u64>, settled_before: Version) -> [
                 number: meta.number,
                 smallest: meta.smallest.clone(),
                 largest: meta.largest.clone(),
+                file_bytes: meta.file_bytes,
                 disk_bytes: meta.disk_bytes(),
                 records: meta.records,
                 tombstones: meta.tombstones,
+                oldest: meta.oldest,
+                newest: meta.newest,
                 settled: meta.newest < settled_before,
                 damaged: damaged.contains(&meta.number),
             }
@@ -192,7 +229,9 @@ fn sources(choice: &Choice, inputs: &[(usize, Arc<Table>)]) -> Vec<Source> {
     } else {
         sources.push(Source::Level(LevelCursor::new(of_level(choice.level).collect(), Access::Once)));
     }
-    sources.push(Source::Level(LevelCursor::new(of_level(choice.output_level).collect(), Access::Once)));
+    if choice.output_level != choice.level {
+        sources.push(Source::Level(LevelCursor::new(of_level(choice.output_level).collect(), Access::Once)));
+    }
     sources
 }
 

@@ -58,6 +58,7 @@ impl Inner {
             dir: &self.dir,
             compression: self.options.compression[0],
             table_bytes: u64::MAX,
+            room_bytes: u64::MAX,
             next_number: &next_number,
             stop: &AtomicBool::new(false),
         };

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use ladoga_env::{Env, File, Lock};
+use ladoga_env::{Env, Lock};
 use ladoga_model::{HybridClock, Version};
 use parking_lot::Mutex;
 
@@ -51,7 +51,7 @@ pub use paused::{PausedRead, Progress};
 use queue::CommitQueue;
 pub use read::{Cached, Reach};
 use retire::Retired;
-use segments::NextSegment;
+use segments::{NextSegment, SegmentFile};
 pub(crate) use view::View;
 use write::Writer;
 
@@ -76,7 +76,7 @@ pub(crate) struct Inner {
     writer: Mutex<Writer>,
     next_segment: Mutex<NextSegment>,
     /// Earlier segments, by number, that are not known to be on disk, and whose records are not all in tables.
-    unsynced: Mutex<BTreeMap<u64, (PathBuf, Arc<dyn File>)>>,
+    unsynced: Mutex<BTreeMap<u64, SegmentFile>>,
     /// Held while the log is synced apart from writing it: until then nobody else knows what is durable.
     syncing: Mutex<()>,
     manifest: Mutex<Manifest>,
@@ -268,10 +268,7 @@ impl Inner {
 
     /// Looks how much room there is on the disk.
     fn observe_space(&self) {
-        match self.env.disk.free_bytes(&self.dir) {
-            Ok(free) => self.health.observe_free(free, self.budget.reserve_bytes),
-            Err(error) => tracing::warn!(%error, "could not tell how much room there is on the disk"),
-        }
+        self.shared.blobs.observe_space();
     }
 
     fn statistics(&self) -> Statistics {

@@ -104,7 +104,7 @@ fn share(env: &Env, dir: &Path, options: &Options) -> Arc<TableShared> {
         dir: dir.to_path_buf(),
         cache: BlockCache::new(budget.cache_bytes, budget.pinned_bytes),
         counters: counters.clone(),
-        blobs: BlobRegistry::new(env.disk.clone(), dir.to_path_buf(), counters),
+        blobs: BlobRegistry::new(env.disk.clone(), dir.to_path_buf(), budget.reserve_bytes, counters),
     })
 }
 

@@ -1,7 +1,15 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ladoga_env::File;
+
 use super::Inner;
 use crate::error::Error;
 use crate::health::WriteState;
 use crate::wal::WalWriter;
+
+/// A segment's file, and where it is.
+pub(super) type SegmentFile = (PathBuf, Arc<dyn File>);
 
 /// The segments that come next. Locked while one is made, so that no number is used twice.
 pub(super) struct NextSegment {

@@ -1,5 +1,4 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -217,7 +216,7 @@ impl Inner {
     }
 
     /// Seals the memtable and its segment, and goes on with the next.
-    fn rotate(&self, writer: &mut MutexGuard<'_, Writer>) -> Result<(), Error> {
+    pub(super) fn rotate(&self, writer: &mut MutexGuard<'_, Writer>) -> Result<(), Error> {
         self.wait_for_flush(writer)?;
         let next = self.begin_segment(writer.next_sequence)?;
         let (spare, seed) = (self.spare.lock().take(), self.env.rng.next_u64());

@@ -37,7 +37,7 @@ impl TableShared {
             disk: disk.clone(),
             dir: dir.clone(),
             cache: BlockCache::new(1 << 20, 0),
-            blobs: BlobRegistry::new(disk, dir, Arc::clone(&counters)),
+            blobs: BlobRegistry::new(disk, dir, 0, Arc::clone(&counters)),
             counters,
         })
     }

@@ -2,7 +2,7 @@
 
 use ladoga_env::Disk;
 use ladoga_env::sim::{Fault, Operation};
-use ladoga_storage::{Durability, Engine, Error, Options, WriteState};
+use ladoga_storage::{BLOB_PIECE_BYTES, Durability, Engine, Error, Options, WriteState};
 
 use crate::support::{Machine, Model, Write, settle, tiny_options, write};
 
@@ -114,6 +114,61 @@ fn deleting_makes_room_for_puts() {
     for flush_early_percent in [0, 25] {
         deleting_makes_room(Options { flush_early_percent, ..options() });
     }
+}
+
+/// Compactions that have more inputs than the disk has room for were tried for ever.
+#[test]
+fn deletes_make_room_where_no_compaction_has_any() {
+    for capacity_bytes in [1_000 << 10, 1_500 << 10, 3_000 << 10] {
+        // The proportions that a store has unless it is told others.
+        let options = Options {
+            memtable_bytes: Some(16 << 10),
+            table_bytes: Some(32 << 10),
+            level_1_bytes: None,
+            reserve_bytes: None,
+            ..options()
+        };
+        let mut filled = Filled::new(options, capacity_bytes);
+        let count = filled.model.keys().count() as u64;
+        for n in 0..count / 2 {
+            filled.delete(n);
+            if n % 10 == 0 {
+                // Fails where what it does has no room, and goes on once there is some.
+                _ = filled.engine.step();
+            }
+        }
+        filled.engine.seal().unwrap();
+        for _ in 0..1_000 {
+            _ = filled.engine.step();
+        }
+        assert_eq!(filled.engine.write_state(), WriteState::Open, "{:?}", filled.engine.statistics());
+        filled.put("more".to_owned()).unwrap();
+        filled.assert_survives("half of it deleted");
+    }
+}
+
+/// They took what flushes and compactions need to make room.
+#[test]
+fn large_values_leave_the_reserve_alone() {
+    const RESERVE_BYTES: u64 = 2 << 20;
+    const CAPACITY_BYTES: u64 = 4 << 20;
+    let options = Options { reserve_bytes: Some(RESERVE_BYTES), ..tiny_options(Durability::Always) };
+    let machine = Machine::new(6, options);
+    let engine = machine.open().unwrap();
+    machine.disk.set_capacity(CAPACITY_BYTES);
+    engine.step().unwrap();
+    let mut writers: Vec<_> = (0..3).map(|_| engine.create_blob().unwrap()).collect();
+    let piece = vec![7; BLOB_PIECE_BYTES];
+    let refused = (0..CAPACITY_BYTES).step_by(piece.len()).find_map(|_| {
+        let written = writers.iter_mut().map(|writer| writer.write(&piece));
+        written.collect::<Result<Vec<_>, _>>().err()
+    });
+    assert!(refused.is_some_and(|error| error.is_disk_full()));
+    let free_bytes = machine.disk.free_bytes(&machine.dir).unwrap();
+    assert!(free_bytes + 2 * piece.len() as u64 > RESERVE_BYTES, "{free_bytes} bytes are free");
+    drop(writers);
+    engine.step().unwrap();
+    write(&engine, &[Write::put("small", 1, 100)]).unwrap();
 }
 
 fn deleting_makes_room(options: Options) {

@@ -27,7 +27,7 @@ pub fn peer_seeds() -> Vec<Vec<u8>> {
     let version = Version { timestamp: 1 << 40, node: 1 };
     let stamp = Stamp { copies: 2, ..Stamp::new(version) };
     let requests = [
-        Request::Read { key: key.clone(), digest: true },
+        Request::Read { key: key.clone(), digest: true, origin: Origin::Client },
         Request::Write {
             key: key.clone(),
             stamp,

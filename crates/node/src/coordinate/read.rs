@@ -79,7 +79,7 @@ impl<S: Store> Reading<S> {
             _expires: plan.peers.expire_later(reading.clone()),
         });
         let own_place = plan.own_place();
-        let request = Request::Read { key: plan.key.clone(), digest: own_place.is_some() };
+        let request = reading.request(own_place.is_some());
         for (place, &node) in plan.nodes().iter().enumerate() {
             if node != plan.cluster.own {
                 reading.send(&request, place, place);
@@ -89,6 +89,11 @@ impl<S: Store> Reading<S> {
             reading.look_up(place);
         }
         reading
+    }
+
+    fn request(&self, digest: bool) -> Request {
+        let origin = if self.is_refresh { Origin::Repair } else { Origin::Client };
+        Request::Read { key: self.plan.key.clone(), digest, origin }
     }
 
     fn send(self: &Rc<Self>, request: &Request, place: usize, slot: usize) {
@@ -159,7 +164,7 @@ impl<S: Store> Reading<S> {
         for step in to_do {
             match step {
                 ReadStep::Fetch(place) => {
-                    let request = Request::Read { key: self.plan.key.clone(), digest: false };
+                    let request = self.request(false);
                     self.send(&request, place, FETCH_SLOTS + place);
                 }
                 ReadStep::Repair(place, cell) => self.repair(place, cell),
@@ -277,7 +282,7 @@ impl<S: Store> Waiter for Reading<S> {
             Ok(Answer::Refused(refusal)) => self.failed(slot, Failure::Refused(refusal)),
             Ok(_) => self.failed(slot, Failure::Broken),
             Err(error) if error.is_of_the_connection() && slot < FETCH_SLOTS && self.may_ask_again(place) => {
-                let request = Request::Read { key: self.plan.key.clone(), digest: false };
+                let request = self.request(false);
                 self.send(&request, place, slot);
             }
             Err(error) => self.failed(slot, failure(&error)),

@@ -257,7 +257,9 @@ impl<S: Store> Puller<'_, S> {
             Asked::List { slice, partitions, after } => {
                 Request::List { slice, partitions, after: after.map(bytes_of).unwrap_or_default() }
             }
-            Asked::Read { key, .. } => Request::Read { key: bytes_of(key), digest: false },
+            Asked::Read { key, .. } => {
+                Request::Read { key: bytes_of(key), digest: false, origin: Origin::Exchange }
+            }
             Asked::Write { .. } | Asked::Statement(_) => unreachable!("a pull only reads"),
         };
         let asked = self.link.ask(&request);

@@ -63,4 +63,4 @@ pub(crate) use settled::Admitted;
 pub(crate) use stream::RemoteStream;
 
 /// What the connection is upgraded to.
-pub(crate) const UPGRADE: &str = "ladoga-peer/1";
+pub(crate) const UPGRADE: &str = "ladoga-peer/2";

@@ -32,8 +32,6 @@ const SESSION_STREAMS_MAX: usize = 64;
 const BUFFER_BYTES_KEPT: usize = 256 << 10;
 /// How often, within the time in which a silent node counts as frozen, one that is at work says so.
 const ALIVE_SHARE: u64 = 4;
-/// For how long a peer that was told a page of keys may ask for what it lacks of them: large ones, at the lowest pace.
-const PULL_LASTS_MS: u64 = 60_000;
 
 /// A connection that a peer has made to this node.
 pub(super) struct Session<S: Store> {
@@ -47,8 +45,6 @@ pub(super) struct Session<S: Store> {
     reads: Cell<usize>,
     /// When it was last looked whether anything came.
     looked_at_ns: Cell<u64>,
-    /// When the peer was last told of keys, so that it may take over some of them.
-    listed_at_ms: Cell<Option<u64>>,
     has_spoken: Cell<bool>,
     /// Whether the tree is being compared for this peer.
     compares: Cell<bool>,
@@ -83,7 +79,6 @@ pub(crate) async fn serve<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Lin
         in_flight: Cell::new(0),
         reads: Cell::new(0),
         looked_at_ns: Cell::new(0),
-        listed_at_ms: Cell::new(None),
         has_spoken: Cell::new(false),
         compares: Cell::new(false),
         task: RefCell::new(None),
@@ -193,8 +188,8 @@ impl<S: Store> Session<S> {
             return self.answer(number, &Answer::Refused(Refusal::OverCapacity));
         };
         match request {
-            Request::Read { key, digest } => {
-                let served = self.is_of_a_client(digest).then(|| self.served());
+            Request::Read { key, digest, origin } => {
+                let served = (origin == Origin::Client).then(|| self.served());
                 replica::read(self, &store, (number, served), &key, digest);
             }
             Request::Write { key, stamp, value, origin } => {
@@ -205,7 +200,6 @@ impl<S: Store> Session<S> {
                 self.compare(number, request);
             }
             Request::List { slice, partitions, after } => {
-                self.listed_at_ms.set(Some(self.event_loop.core.now_ms()));
                 listing::list(self, &store, number, (slice, partitions, after));
             }
             Request::OpenValue { key, version } => replica::open_value(self, &store, number, &key, version),
@@ -221,14 +215,6 @@ impl<S: Store> Session<S> {
             }
             Request::Hello(_) | Request::Close { .. } => unreachable!("served before"),
         }
-    }
-
-    /// Whether a read is one of the peer's clients, and not one that takes over what the peer lacks. For that, the peer asks
-    /// for values, after it was told which keys there are; what its clients read by value meanwhile is not told apart.
-    fn is_of_a_client(&self, digest: bool) -> bool {
-        let now_ms = self.event_loop.core.now_ms();
-        let is_pulling = |listed_at_ms: u64| now_ms.saturating_sub(listed_at_ms) < PULL_LASTS_MS;
-        digest || !self.listed_at_ms.get().is_some_and(is_pulling)
     }
 
     /// A request of one of the peer's clients begins to be served.

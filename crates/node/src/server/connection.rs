@@ -176,7 +176,7 @@ async fn serve_as_peer<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>)
 
 /// What is said before another protocol begins.
 const SWITCHING: &[u8] =
-    b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ladoga-peer/1\r\n\r\n";
+    b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ladoga-peer/2\r\n\r\n";
 
 fn after_hyper(link: &Link, result: hyper::Result<()>) -> Parting {
     match result {

@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use ladoga_cluster::{Content, Slice};
+use ladoga_cluster::{Content, Origin, Slice};
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::PeerLimits;
 use ladoga_node::peers::wire::{Answer, FRAME_BYTES_MAX, PeerValue, Request};
@@ -15,8 +15,8 @@ const READS: u32 = 1_000;
 const LOWEST: u64 = 4_000;
 const HIGHEST: u64 = 40_000;
 
-fn reads(numbers: std::ops::Range<u32>, digest: bool) -> Vec<(u32, Request)> {
-    let read = || Request::Read { key: Bytes::from_static(b"key"), digest };
+fn reads(numbers: std::ops::Range<u32>, origin: Origin) -> Vec<(u32, Request)> {
+    let read = || Request::Read { key: Bytes::from_static(b"key"), digest: false, origin };
     numbers.map(|number| (number, read())).collect()
 }
 
@@ -28,7 +28,7 @@ fn a_peer_has_only_so_much_read_from_the_disk_at_a_time() {
     let mut caller = cluster.connect_as_peer();
     let mut client = cluster.connect();
     cluster.store.tell(Script { reads_later: true, holds: true, ..Script::default() });
-    caller.ask(&reads(0..READS, false));
+    caller.ask(&reads(0..READS, Origin::Client));
     // The event loop has been at what the peer sent, once it has answered what came later; others are served meanwhile.
     for _ in 0..3 {
         assert_eq!(client.get("/v0/status").status, 200);
@@ -49,9 +49,9 @@ fn a_peer_has_only_so_much_read_from_the_disk_at_a_time() {
 }
 
 /// Asks for something again and again, until repair may go at a rate.
-fn ask_until(cluster: &Cluster<Embedded>, caller: &mut Caller, digest: bool, rate: u64) {
+fn ask_until(cluster: &Cluster<Embedded>, caller: &mut Caller, origin: Origin, rate: u64) {
     cluster.wait_until(|report| {
-        caller.ask(&reads(0..100, digest));
+        caller.ask(&reads(0..100, origin));
         (0..100).for_each(|_| drop(caller.answer()));
         report["repair"]["cells_per_second_max"] == rate
     });
@@ -63,11 +63,13 @@ fn a_node_that_serves_clients_of_others_alone_repairs_itself_at_their_pace() {
     let cluster = with_engine(1, &PeerLimits::default());
     cluster.wait_until(|report| report["repair"]["cells_per_second_max"] == HIGHEST);
     let mut caller = cluster.connect_as_peer();
-    ask_until(&cluster, &mut caller, true, LOWEST);
+    ask_until(&cluster, &mut caller, Origin::Client, LOWEST);
     // A peer that takes over what it lacks is none of those.
+    ask_until(&cluster, &mut caller, Origin::Exchange, HIGHEST);
+    // Its clients are, whatever it takes over beside them.
     let slice = Slice { before: u64::MAX, dropped_before: 0 };
     caller.ask(&[(0, Request::List { slice, partitions: Vec::new(), after: Bytes::new() })]);
     let (_, answer) = caller.answer();
     assert!(matches!(answer, Answer::List { .. }), "{answer:?}");
-    ask_until(&cluster, &mut caller, false, HIGHEST);
+    ask_until(&cluster, &mut caller, Origin::Client, LOWEST);
 }

@@ -98,8 +98,8 @@ mod tests {
         let said = |theirs: Hello| ours.difference(&theirs).expect("a difference");
         let text = said(hello(1, &["a", "b", "d"]));
         assert!(text.contains("lacks c") && text.contains('d'), "{text}");
-        let other = Hello { version: 2, ..hello(1, &["a", "b"]) };
-        assert!(said(other).contains("version 2 of the protocol, expected 1"));
+        let other = Hello { version: PROTOCOL_VERSION + 1, ..hello(1, &["a", "b"]) };
+        assert!(said(other).contains("version 3 of the protocol, expected 2"));
         assert!(said(hello(0, &["a", "b", "c"])).contains("--advertise"));
     }
 }

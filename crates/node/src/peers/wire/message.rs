@@ -1,7 +1,7 @@
 //! What the bodies of frames say.
 //!
 //! ```text
-//! request := 1 hello | 2 read { digest u8, key } | 3 write { origin u8, stamp, what u8, key, [bytes] }
+//! request := 1 hello | 2 read { digest u8, origin u8, key } | 3 write { origin u8, stamp, what u8, key, [bytes] }
 //!          | 4 open_value { version, key } | 5 open_cells { start, end } | 6 next { stream u32 }
 //!          | 7 close { stream u32 } | 8 upload {} | 9 push { stream u32, bytes }
 //!          | 10 finish { stream u32, origin u8, stamp, key } | 11 statement { statement } | 12 groups { slice }

@@ -21,6 +21,8 @@ pub enum Request {
         key: Bytes,
         /// Whether the version does instead of a value.
         digest: bool,
+        /// What for.
+        origin: Origin,
     },
     /// To store a cell, unless there is a newer one.
     Write {
@@ -104,8 +106,9 @@ impl Request {
     pub fn put(&self, out: &mut BytesMut, number: u32) {
         match self {
             Request::Hello(hello) => put_frame(out, number, 1, |out| hello.put(out)),
-            Request::Read { key, digest } => put_frame(out, number, 2, |out| {
+            Request::Read { key, digest, origin } => put_frame(out, number, 2, |out| {
                 out.put_u8(u8::from(*digest));
+                out.put_u8(origin_byte(*origin));
                 put_short(out, key);
             }),
             Request::Write { key, stamp, value, origin } => put_frame(out, number, 3, |out| {
@@ -157,8 +160,8 @@ impl Request {
         let request = match frame.kind {
             1 => Request::Hello(Hello::take(&mut reader)?),
             2 => {
-                let digest = reader.bool()?;
-                Request::Read { key: reader.key()?, digest }
+                let (digest, origin) = (reader.bool()?, origin(&mut reader)?);
+                Request::Read { key: reader.key()?, digest, origin }
             }
             3 => return Request::write(reader),
             4 => {

@@ -55,10 +55,18 @@ fn hello() -> impl Strategy<Value = Hello> {
     )
 }
 
+fn origin() -> impl Strategy<Value = Origin> {
+    prop_oneof![Just(Origin::Client), Just(Origin::Hint), Just(Origin::Repair), Just(Origin::Exchange)]
+}
+
 fn request() -> impl Strategy<Value = Request> {
     prop_oneof![
         hello().prop_map(Request::Hello),
-        (bytes(1..40), any::<bool>()).prop_map(|(key, digest)| Request::Read { key, digest }),
+        (bytes(1..40), any::<bool>(), origin()).prop_map(|(key, digest, origin)| Request::Read {
+            key,
+            digest,
+            origin
+        }),
         (bytes(1..40), stamp(), proptest::option::of(bytes(0..99)))
             .prop_map(|(key, stamp, value)| Request::Write { key, stamp, value, origin: Origin::Hint }),
         (bytes(1..40), version()).prop_map(|(key, version)| Request::OpenValue { key, version }),

@@ -32,6 +32,10 @@ fn help_of_the_client_names_its_url() {
             assert!(help.text().contains(word), "{command}: {word} is missing: {}", help.text());
         }
     }
+    for command in ["get", "put", "delete", "range", "status", "repair", "check", "profile", "serve"] {
+        let help = Ladoga::new([command, "--help"]).run().expect_success();
+        assert!(help.text().contains("Exit codes: 0 "), "{command}: {}", help.text());
+    }
     let help = Ladoga::new(["check", "--help"]).run().expect_success();
     assert!(help.text().contains("DIR"), "{}", help.text());
 }

@@ -1,7 +1,9 @@
 use std::fs;
+use std::process::Command;
 
 use crate::filled::{Flipped, check, expect_found, files, filled};
-use crate::support::{Directory, Node, Random, files_below};
+use crate::small_disk::SmallDisk;
+use crate::support::{Directory, Launch, Node, Random, files_below, ladoga_in};
 
 /// Bits that are flipped in each file.
 const FLIPS: u64 = 24;
@@ -14,6 +16,33 @@ fn nothing_is_found_where_nothing_is_wrong() {
     node.connect().put("another", b"value");
     node.kill();
     check(node.data()).expect_success();
+}
+
+/// Its lock could only be taken by who may write.
+#[test]
+fn what_can_only_be_read_can_be_checked() {
+    let disk = match SmallDisk::new(32) {
+        Ok(disk) => disk,
+        Err(reason) => return eprintln!("skipped: no small disk can be mounted here: {reason}"),
+    };
+    let data = disk.path().join("data");
+    let mut node = Launch::new().flag("--memory", "16MiB").wrapper(disk.wrapper()).data(&data).start();
+    node.connect().put("key", b"value");
+    node.stop();
+    let (program, enter) = disk.wrapper().split_first().expect("a program");
+    let remount =
+        Command::new(program).args(enter).args(["mount", "-o", "remount,ro"]).arg(disk.path()).status();
+    assert!(remount.expect("a program that runs").success());
+    let checked = ladoga_in(disk.wrapper()).arg("check").arg(&data).output().expect("a run");
+    assert!(checked.status.success(), "{checked:?}");
+}
+
+#[test]
+fn what_is_no_data_directory_is_told() {
+    let directory = Directory::new();
+    let path = directory.path().to_str().expect("a path of text");
+    check(directory.path()).expect_reason(&[path, "no data directory"]);
+    assert!(files_below(directory.path()).is_empty(), "it made something there");
 }
 
 #[test]

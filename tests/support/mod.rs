@@ -27,7 +27,7 @@ mod target;
 mod wait;
 
 pub(crate) use browser::{Browser, Page};
-pub(crate) use command::{Ladoga, Outcome, Running};
+pub(crate) use command::{Ladoga, Outcome, Running, ladoga_in};
 pub(crate) use connection::Connection;
 pub(crate) use files::{Directory, files_below, find_bytes, flip_bit};
 pub(crate) use metrics::Metrics;

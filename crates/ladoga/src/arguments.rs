@@ -29,14 +29,17 @@ pub(crate) enum Command {
     /// Run a node
     Serve(ServeFlags),
     /// Print the value of a key
+    #[command(after_help = GET_HELP)]
     Get(KeyArguments),
     /// Store a value under a key
     Put(PutArguments),
     /// Remove a key
+    #[command(after_help = DELETE_HELP)]
     Delete(KeyArguments),
     /// Print the records from one key up to another
     Range(RangeArguments),
     /// Say whether a node serves
+    #[command(after_help = STATUS_HELP)]
     Status(NodeArguments),
     /// Measure an HTTP server; takes the command lines of wrk and wrk2
     Bench(Box<ladoga_lab::BenchArguments>),
@@ -45,6 +48,7 @@ pub(crate) enum Command {
     /// Run workloads, profile them, write a report; compare two reports
     Lab(Box<ladoga_lab::LabArguments>),
     /// Have a node of a cluster take over what the others have and it lacks
+    #[command(after_help = REPAIR_HELP)]
     Repair(NodeArguments),
     /// Verify a data directory, offline
     Check(CheckArguments),
@@ -73,6 +77,7 @@ Rarely needed, as variables or in the file only:
   LADOGA_PEER_CONNECT_TIMEOUT_MS   how long a connection to a peer may take [default: 1000]
   LADOGA_QUORUM_TIMEOUT_MS    how long a request waits for its replicas [default: 5000]
   LADOGA_CLOCK_AHEAD_MS_MAX   how far ahead of this machine's clock a version may be [default: 60000]
+  LADOGA_DISK_READS           how blocks are read: auto (by io_uring where there is one), pool (by threads) [default: auto]
   LADOGA_LOG                  what is logged: error, warn, info, debug, or ladoga_storage=debug [default: warn]";
 
 /// The flags of a node, as they were typed: `settings` says what they mean.
@@ -106,6 +111,17 @@ pub(crate) struct ServeFlags {
     pub(crate) config: Option<PathBuf>,
 }
 
+const STATUS_HELP: &str = "\
+Of a node of a cluster it prints a line for each node, as that one sees them, and what repair has still to do.
+
+Exit codes: 0 the node serves; 1 it does not, and the reason is told, or it cannot be reached; 2 what was typed is wrong.";
+
+const REPAIR_HELP: &str = "\
+The node compares everything that it has with every other node, and takes over what is newer there. Nodes do so by themselves, too:
+this is for those who do not want to wait.
+
+Exit codes: 0 all was compared; 1 a node could not be asked, or this one is of no cluster; 2 what was typed is wrong.";
+
 /// Where a node is.
 #[derive(Debug, Args)]
 pub(crate) struct NodeArguments {
@@ -113,6 +129,21 @@ pub(crate) struct NodeArguments {
     #[arg(long, value_name = "URL", env = "LADOGA_URL", default_value = "http://127.0.0.1:8080")]
     pub(crate) url: String,
 }
+
+const GET_HELP: &str = "\
+The value is printed as it is, with nothing behind it.
+
+Examples:
+  ladoga get lake
+  ladoga get photo > photo.jpg
+  ladoga get $'a key with a\\ttab' --url http://127.0.0.1:9000
+
+Exit codes: 0 it was printed; 1 there is none, or the node cannot answer; 2 what was typed is wrong.";
+
+const DELETE_HELP: &str = "\
+That there was nothing is no failure.
+
+Exit codes: 0 it is gone; 1 the node did not take it; 2 what was typed is wrong.";
 
 #[derive(Debug, Args)]
 pub(crate) struct KeyArguments {
@@ -123,7 +154,16 @@ pub(crate) struct KeyArguments {
     pub(crate) node: NodeArguments,
 }
 
+const PUT_HELP: &str = "\
+Examples:
+  ladoga put lake 'deep and cold'
+  ladoga put photo < photo.jpg
+  ladoga put nothing ''
+
+Exit codes: 0 it is stored, as durably as the node was told to; 1 it is not, or nobody knows; 2 what was typed is wrong.";
+
 #[derive(Debug, Args)]
+#[command(after_help = PUT_HELP)]
 pub(crate) struct PutArguments {
     /// 1 to 4096 bytes
     #[arg(value_name = "KEY")]
@@ -143,7 +183,9 @@ as they are, each followed by a zero byte instead.
 Examples:
   ladoga range a
   ladoga range user: user; | cut -f1
-  ladoga range a --raw | xargs -0 -n2 echo";
+  ladoga range a --raw | xargs -0 -n2 echo
+
+Exit codes: 0 all was printed; 1 it was not; 2 what was typed is wrong.";
 
 #[derive(Debug, Args)]
 #[command(after_help = RANGE_FORMAT)]
@@ -203,7 +245,18 @@ pub(crate) struct ProfileArguments {
     pub(crate) node: NodeArguments,
 }
 
+const CHECK_HELP: &str = "\
+Every checksum is computed, and every rule of the formats is looked at; nothing is changed. What is found is told with its file and
+its offset, one a line, on standard error.
+
+Example:
+  ladoga check ./ladoga-data
+
+Exit codes: 0 everything is as it should be; 1 something is not, or DIR cannot be read, or a node uses it; 2 what was typed is
+wrong.";
+
 #[derive(Debug, Args)]
+#[command(after_help = CHECK_HELP)]
 pub(crate) struct CheckArguments {
     /// A data directory that no node uses
     #[arg(value_name = "DIR")]

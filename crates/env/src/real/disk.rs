@@ -6,6 +6,7 @@ use super::syscall;
 use crate::{Disk, File, Lock, OpenMode, ReadRing};
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
+use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -90,7 +91,14 @@ impl Disk for RealDisk {
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
         // Not truncated: what an administrator finds in the file is the business of whoever holds it.
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let writable = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let file = match writable {
+            // What can only be read may be locked all the same, and so be verified.
+            Err(error) if matches!(error.kind(), ReadOnlyFilesystem | PermissionDenied) => {
+                fs::File::open(path).map_err(|_| error)?
+            }
+            writable => writable?,
+        };
         match file.try_lock() {
             Ok(()) => Ok(Box::new(RealLock { _file: file })),
             Err(TryLockError::WouldBlock) => {
@@ -122,7 +130,7 @@ impl Lock for RealLock {}
 fn sync_parent_of_found(dir: &Path) -> io::Result<()> {
     match sync_parent(dir) {
         // Who may not read the parent (the root of a container, say) cannot have created anything in it.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        Err(error) if error.kind() == PermissionDenied => Ok(()),
         result => result,
     }
 }

@@ -1,5 +1,7 @@
 use std::io::{IsTerminal, Write, stderr, stdout};
 
+use ladoga_storage::Error;
+
 use super::Failure;
 use crate::arguments::CheckArguments;
 use crate::settings::format_size;
@@ -18,7 +20,13 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     if shows_progress {
         eprint!("\r\x1b[K");
     }
-    let report = report.map_err(|error| Failure::Failed(error.to_string()))?;
+    let report = report.map_err(|error| match error {
+        // Nothing that a node made is without this file.
+        Error::Io { ref path, operation: "open", .. } if path.ends_with("CURRENT") => {
+            Failure::Failed(format!("{} is no data directory of a node: {error}", dir.display()))
+        }
+        error => Failure::Failed(error.to_string()),
+    })?;
     for error in &report.errors {
         eprintln!("{error}");
     }

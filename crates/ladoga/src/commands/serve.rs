@@ -8,7 +8,7 @@ use std::thread;
 use ladoga_env::Env;
 use ladoga_env::real::RealDisk;
 use ladoga_node::embedded::Embedded;
-use ladoga_node::peers::Kept;
+use ladoga_node::peers::{Kept, KeptError};
 use ladoga_node::{Config, Node};
 use ladoga_storage::{Durability, MEMORY_BYTES_MIN, Options};
 use tokio::runtime::{Builder, Runtime};
@@ -63,6 +63,9 @@ fn environment(disk_reads: DiskReads) -> std::io::Result<Env> {
 fn check_nodes(env: &Env, settings: &Settings) -> Result<(), Failure> {
     let nodes = settings.membership.as_ref().map(|membership| &membership.nodes);
     Kept::check(&*env.disk, &settings.data, nodes).map(drop).map_err(|error| {
+        if let KeptError::Io { .. } = error {
+            return cannot_open(settings, &error);
+        }
         let value = nodes.map(|nodes| nodes.iter().map(|(_, node)| node.name.as_str()).collect::<Vec<_>>());
         let value = value.unwrap_or_default().join(",");
         Failure::Usage(format!("--cluster is '{value}', expected {error}"))
@@ -100,12 +103,9 @@ fn open(
             Embedded::open(env, &data, options)
         }
     })?;
-    let why = |error: &dyn Display| {
-        Failure::Failed(format!("cannot open the data directory {}: {error}", settings.data.display()))
-    };
     match runtime.block_on(signals.unless_one_comes(opened)) {
-        Ok(Ok(opened)) => opened.map(Some).map_err(|error| why(&error)),
-        Ok(Err(_)) => Err(why(&"it panicked")),
+        Ok(Ok(opened)) => opened.map(Some).map_err(|error| cannot_open(settings, &error)),
+        Ok(Err(_)) => Err(cannot_open(settings, &"it panicked")),
         Err(_) => Ok(None),
     }
 }
@@ -157,6 +157,10 @@ fn on_a_thread<T: Send + 'static>(
     let work = move || drop(done.send(work()));
     thread::Builder::new().name(name.to_owned()).spawn(work)?;
     Ok(when_done)
+}
+
+fn cannot_open(settings: &Settings, error: &dyn Display) -> Failure {
+    Failure::Failed(format!("cannot open the data directory {}: {error}", settings.data.display()))
 }
 
 fn failed(error: impl Display) -> Failure {

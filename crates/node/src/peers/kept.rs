@@ -64,7 +64,7 @@ pub enum KeptError {
         what: String,
     },
     /// The file cannot be read or written.
-    #[error("a list of nodes that can be kept in {path}: {error}", path = path.display())]
+    #[error("the list of nodes in {path} cannot be read or written: {error}", path = path.display())]
     Io {
         /// Which file.
         path: PathBuf,

@@ -61,12 +61,13 @@ impl BlobRegistry {
         &self.health
     }
 
-    /// Takes note of how much room there is on the disk.
-    pub(crate) fn observe_space(&self) {
-        match self.disk.free_bytes(&self.dir) {
-            Ok(free) => self.health.observe_free(free, self.reserve_bytes),
-            Err(error) => tracing::warn!(%error, "could not tell how much room there is on the disk"),
-        }
+    /// Takes note of how much room there is on the disk. `None` where the system does not say.
+    pub(crate) fn observe_space(&self) -> Option<u64> {
+        let found = self.disk.free_bytes(&self.dir);
+        let warn = |error: &std::io::Error| tracing::warn!(%error, "could not tell how much room there is on the disk");
+        let free_bytes = found.inspect_err(warn).ok()?;
+        self.health.observe_free(free_bytes, self.reserve_bytes);
+        Some(free_bytes)
     }
 
     /// Whether a file may grow. What large values took of the reserve would be missing to flushes and compactions, which

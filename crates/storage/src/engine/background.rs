@@ -338,8 +338,8 @@ impl Inner {
         }
         drop(seen);
         let mut writer = self.writer.lock();
-        // Sealing one more would wait for this thread.
-        if self.has_too_many_sealed() {
+        // Meanwhile writers may have done so, and one more would wait for this thread.
+        if writer.memtable.table().is_empty() || self.has_too_many_sealed() {
             return Ok(true);
         }
         self.rotate(&mut writer).map(|()| true)

@@ -76,8 +76,8 @@ impl Inner {
             let inputs = inputs.map(|(level, table)| (level, table.clone())).collect();
             Some(Work { choice, inputs, room_bytes, trims_up_to })
         };
-        self.observe_space();
-        let free_bytes = self.health.free_bytes();
+        // Where the system does not say, it is tried.
+        let free_bytes = self.observe_space().unwrap_or(u64::MAX);
         let within =
             |room_bytes| pick(&views, PickConfig { level_1_bytes: self.budget.level_1_bytes, room_bytes });
         if let Some(choice) = within(free_bytes) {

@@ -267,8 +267,8 @@ impl Inner {
     }
 
     /// Looks how much room there is on the disk.
-    fn observe_space(&self) {
-        self.shared.blobs.observe_space();
+    fn observe_space(&self) -> Option<u64> {
+        self.shared.blobs.observe_space()
     }
 
     fn statistics(&self) -> Statistics {

@@ -19,8 +19,8 @@ ladoga-bench COMPARISON [--records N] [--seconds S] [--rounds R] [--memory SIZE]
   --memory SIZE  the node's memory budget, such as 512MiB
   --threads N    the node's event-loop threads
   --only PART    of p15: those of its parts whose names contain this (put-well, get-well, put-one-well, get-one-well,
-                 put-frozen, get-frozen, put-handoff, get-handoff, put-rebuild, get-rebuild); of p4 and p5: the engine
-                 (ladoga, fjall, RocksDB)
+                 put-frozen, get-frozen, put-handoff, get-handoff, put-rebuild, get-rebuild); of p11: the values
+                 (small, large); of p4 and p5: the engine (ladoga, fjall, RocksDB)
   --dir DIR      where data directories are made (default bench/out/data); it decides which file system is measured
   --store DIR    of lookup: the store to read, filled first where there is none, and kept: so that two binaries can be
                  compared on the same data

@@ -10,7 +10,7 @@ use crate::openloop::{Class, Pace, Plan, Report, run};
 use crate::process::Process;
 use crate::references::node::Node;
 use crate::report::{Contest, Figure};
-use crate::stop::Outcome;
+use crate::stop::{Outcome, Stop};
 
 const ROUNDS: usize = 3;
 const SECONDS: u64 = 10;
@@ -34,18 +34,25 @@ const FIGURES: [Figure; 11] = [
 
 /// Values of one size: small ones cost the node its event loops, large ones its disk.
 struct Values {
+    part: &'static str,
     bytes: usize,
     records: u64,
 }
 
-const VALUES: [Values; 2] =
-    [Values { bytes: 100, records: 1_000_000 }, Values { bytes: 16 * 1024, records: 50_000 }];
+const VALUES: [Values; 2] = [
+    Values { part: "small", bytes: 100, records: 1_000_000 },
+    Values { part: "large", bytes: 16 * 1024, records: 50_000 },
+];
 
 /// How the load arrives: connections, and requests on their way on each.
 const ARRIVALS: [(usize, usize); 3] = [(512, 1), (1024, 1), (128, 8)];
 
 pub(crate) fn p11(context: &Context) -> Outcome {
-    for values in &VALUES {
+    let wanted: Vec<&Values> = VALUES.iter().filter(|values| context.wants(values.part)).collect();
+    if wanted.is_empty() {
+        return Err(Stop::Failed("--only: no part of p11 has that in its name".to_owned()));
+    }
+    for values in wanted {
         let title =
             format!("{OVERLOAD} × the capacity offered, PUT of {} B, synced every second", values.bytes);
         let mut contest = Contest::new("p11", title, &FIGURES).without_ratios();

@@ -26,6 +26,17 @@ fn headers_up_to_16_kib_are_fine() {
 }
 
 #[test]
+fn many_headers_are_fine_behind_empty_lines_and_other_requests() {
+    let node = Node::start();
+    let mut connection = node.connect();
+    let many = request_with_headers(200, 15_000);
+    connection.send(format!("\r\n{many}{many}\r\n\n{many}"));
+    for index in 0..3 {
+        assert_eq!(connection.response().status, 200, "{index}");
+    }
+}
+
+#[test]
 fn headers_over_16_kib_are_refused() {
     let node = Node::start();
     for (count, bytes) in [(1, HEADERS_BYTES_MAX + 512), (50, 20_000), (1_500, 25_000), (1, 100_000)] {

@@ -90,6 +90,13 @@ impl Refusal {
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, line).and_close()
     }
 
+    /// `413`: a value of the two greatest lengths that there are.
+    pub(crate) fn body_without_end() -> Refusal {
+        let line =
+            format!("the value has {} bytes or more, expected at most {VALUE_BYTES_MAX}", u64::MAX - 1);
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, line).and_close()
+    }
+
     /// `426`: peers speak another protocol.
     pub(crate) fn upgrade_required(upgrade: &str) -> Refusal {
         let line = format!("this path is for nodes of the cluster, expected `Upgrade: {upgrade}`");

@@ -100,6 +100,10 @@ async fn converse<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) -> P
         let streamed = match serve_http(event_loop, link, protocol).await {
             End::Takeover(Takeover::Stream(streamed)) => streamed,
             End::Takeover(Takeover::Peer) => return serve_as_peer(event_loop, link).await,
+            // What hyper says of too many headers, it also says of a length of the body that is a mark of its own.
+            End::Over(Err(error)) if error.is_parse_too_large() && link.has_lost_its_head() => {
+                return Parting::Say(Refusal::body_without_end());
+            }
             End::Over(Err(error)) if error.is_parse_too_large() && !link.has_too_long_a_head() => {
                 if std::ptr::eq(protocol, &raw const event_loop.protocol.many_headers) {
                     return Parting::Say(Refusal::headers_too_large());

@@ -14,6 +14,9 @@ use super::progress::{Overdue, Phase, Progress};
 use super::socket::Socket;
 use super::stream::Takeover;
 
+/// As many headers as hyper takes without being told to take more.
+const HEADERS_ON_STACK: usize = 100;
+
 /// A connection to a client, as all who deal with it share it: hyper, the handlers, the sweeper.
 pub(crate) struct Link {
     socket: Socket,
@@ -153,6 +156,16 @@ impl Link {
     /// Whether what arrives is longer than the head of a request may be.
     pub(super) fn has_too_long_a_head(&self) -> bool {
         self.progress.phase() == Phase::Head && self.meter.is_too_long()
+    }
+
+    /// Whether hyper, which has just given up, had taken the head that it gave up on out of what it gave back.
+    pub(super) fn has_lost_its_head(&self) -> bool {
+        let left = self.read_ahead.borrow();
+        match self.progress.phase() {
+            Phase::Head => left.len() < self.meter.bytes(),
+            // It had come behind the request before it, and nobody measured it.
+            _ => left.split(|&byte| byte == b'\n').count() <= HEADERS_ON_STACK,
+        }
     }
 
     pub(super) fn has_unread_body(&self) -> bool {

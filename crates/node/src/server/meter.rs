@@ -21,13 +21,19 @@ impl Meter {
         self.line_bytes.set(None);
     }
 
-    /// Bytes of it, or behind it, arrived.
+    /// Bytes of it, or behind it, arrived. Empty lines before it are none of it.
     pub(super) fn arrived(&self, bytes: &[u8]) {
+        let bytes = if self.bytes.get() == 0 { without_empty_lines(bytes) } else { bytes };
         if self.line_bytes.get().is_none() {
             let end = bytes.iter().position(|&byte| byte == b'\n');
             self.line_bytes.set(end.map(|end| self.bytes.get() + end + 1));
         }
         self.bytes.set(self.bytes.get() + bytes.len());
+    }
+
+    /// How much of it, and of what is behind it, has arrived.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.get()
     }
 
     /// Whether it is longer than it may be, given that it has not ended yet.
@@ -37,6 +43,11 @@ impl Meter {
             None => self.bytes.get() > REQUEST_LINE_BYTES_MAX,
         }
     }
+}
+
+fn without_empty_lines(bytes: &[u8]) -> &[u8] {
+    let start = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
+    &bytes[start.unwrap_or(bytes.len())..]
 }
 
 #[cfg(test)]
@@ -55,6 +66,18 @@ mod tests {
         meter.arrived(b"v");
         assert!(meter.is_too_long());
         meter.begin();
+        assert!(!meter.is_too_long());
+    }
+
+    #[test]
+    fn empty_lines_before_a_head_are_none_of_it() {
+        let meter = Meter::default();
+        meter.begin();
+        meter.arrived(b"\r");
+        meter.arrived(b"\n\r\nGET / HTTP/1.1\r\n");
+        meter.arrived(b"\r\n");
+        assert_eq!(meter.bytes(), "GET / HTTP/1.1\r\n\r\n".len());
+        meter.arrived(&[b'v'; HEADERS_BYTES_MAX - 2]);
         assert!(!meter.is_too_long());
     }
 

@@ -78,7 +78,7 @@ Rarely needed, as variables or in the file only:
   LADOGA_QUORUM_TIMEOUT_MS    how long a request waits for its replicas [default: 5000]
   LADOGA_CLOCK_AHEAD_MS_MAX   how far ahead of this machine's clock a version may be [default: 60000]
   LADOGA_DISK_READS           how blocks are read: auto (by io_uring where there is one), pool (by threads) [default: auto]
-  LADOGA_LOG                  what is logged: error, warn, info, debug, or ladoga_storage=debug [default: warn]";
+  LADOGA_LOG                  what is logged: off, error, warn, info, debug, trace, or warn,ladoga_storage=debug [default: warn]";
 
 /// The flags of a node, as they were typed: `settings` says what they mean.
 #[derive(Debug, Default, Args)]

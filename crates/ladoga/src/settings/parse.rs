@@ -2,7 +2,7 @@ use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use ladoga_storage::{Durability, MEMORY_BYTES_MIN};
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 
 /// Event loops that make sense on any machine.
 const THREADS_MAX: usize = 1024;
@@ -100,8 +100,16 @@ pub(super) fn timeout_ms(text: &str) -> Result<u64, String> {
 }
 
 pub(super) fn log(text: &str) -> Result<Targets, String> {
-    text.parse().map_err(|_| {
-        "error, warn, info, debug or trace, or a list such as warn,ladoga_storage=debug".to_owned()
+    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+    // A word that is no level would be taken for a target, of which all is logged, and of everything else nothing.
+    let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
+    let is_known = |part: &str| match part.rsplit_once('=') {
+        None => is_level(part),
+        Some((target, level)) => !target.is_empty() && is_level(level),
+    };
+    let known = parts.iter().all(|part| is_known(part)).then(|| parts.join(",").parse().ok()).flatten();
+    known.ok_or_else(|| {
+        "off, error, warn, info, debug or trace, or a list such as warn,ladoga_storage=debug".to_owned()
     })
 }
 
@@ -175,6 +183,20 @@ mod tests {
             ["", "h", "h:", ":80", "h:65536", "h:http", "h:+80", "::1:80", "[]:80", "[h]:80", "a:b:80"]
         {
             assert_eq!(HostAndPort::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_logged_is_a_level_or_a_list_of_levels_by_target() {
+        for text in ["off", "warn", "DEBUG", "ladoga_storage=debug", "warn, ladoga_storage=debug,hyper=off"] {
+            assert!(log(text).is_ok(), "{text}");
+        }
+        let targets = log("warn, ladoga_storage=debug").expect("a list");
+        assert!(targets.would_enable("ladoga_storage::engine", &tracing::Level::DEBUG));
+        assert!(!targets.would_enable("ladoga_node", &tracing::Level::INFO));
+        for text in ["", "zzz", "warn,zzz", "warn,", "ladoga_storage", "ladoga_storage=", "=warn", "a=b=warn"]
+        {
+            assert!(log(text).is_err(), "{text}");
         }
     }
 

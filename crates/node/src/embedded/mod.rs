@@ -7,6 +7,7 @@
 //! - `local`: the engine as one event loop reaches it
 //! - `read`, `range`, `cells`, `upload`: what the pool does; `pieces`: how it reads a range
 //! - `scan`: every cell that is there, for an observer
+//! - `threads`: how the system is asked for them
 //! - `statistics`: what the engine counts, in the words of Prometheus
 
 mod cells;
@@ -21,12 +22,14 @@ mod read;
 mod reads;
 mod scan;
 mod statistics;
+mod threads;
 mod upload;
 
 pub use commit::Applied;
 pub use local::Local;
 pub use upload::EmbeddedUpload;
 
+use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -40,12 +43,24 @@ use commit::CommitQueue;
 use pool::Pool;
 use reads::{RING_READS_MAX, ReadCounters, Reads};
 use scan::Scan;
+use threads::Spawn;
 
 /// How long after its version was given a write may still be queued; far above what the queue's bounds allow.
 const WRITES_SETTLE_MS: u64 = 60_000;
 
 /// By how much a replica flushes earlier than it has to, at most: enough for the flushes of replicas to drift apart.
 const REPLICA_FLUSH_EARLY_PERCENT: u64 = 25;
+
+/// Why a data directory is not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The engine does not.
+    #[error(transparent)]
+    Engine(#[from] Error),
+    /// The system has no more threads.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] io::Error),
+}
 
 /// The embedded engine.
 pub struct Embedded {
@@ -62,30 +77,30 @@ pub struct Embedded {
 
 impl Embedded {
     /// Opens the data directory of a node on its own.
-    pub fn open(env: Env, dir: &Path, mut options: Options) -> Result<Embedded, Error> {
+    pub fn open(env: Env, dir: &Path, mut options: Options) -> Result<Embedded, OpenError> {
         options.writes_settle_ms = Some(WRITES_SETTLE_MS);
-        Embedded::start(env, dir, options)
+        Embedded::start(env, dir, options, &threads::spawn)
     }
 
     /// Opens the data directory of a node of a cluster: there, no time proves that a deletion has reached every
     /// replica, so none is dropped for its age.
-    pub fn open_replica(env: Env, dir: &Path, mut options: Options) -> Result<Embedded, Error> {
+    pub fn open_replica(env: Env, dir: &Path, mut options: Options) -> Result<Embedded, OpenError> {
         options.flush_early_percent = REPLICA_FLUSH_EARLY_PERCENT;
-        Embedded::start(env, dir, options)
+        Embedded::start(env, dir, options, &threads::spawn)
     }
 
-    fn start(env: Env, dir: &Path, options: Options) -> Result<Embedded, Error> {
+    fn start(env: Env, dir: &Path, options: Options, spawn: &Spawn) -> Result<Embedded, OpenError> {
         let memory_bytes = options.memory_bytes;
         let (clock, disk) = (Arc::clone(&env.clock), Arc::clone(&env.disk));
         // Tried once, for all event loops: where one may have a ring, all may.
         let no_rings = disk.read_ring(RING_READS_MAX).err().map(|error| error.to_string());
         let engine = Arc::new(Engine::open(env, dir, options)?);
-        let queue = CommitQueue::start(Arc::clone(&engine), Arc::clone(&clock), memory_bytes);
+        let queue = CommitQueue::start(Arc::clone(&engine), Arc::clone(&clock), memory_bytes, spawn)?;
         Ok(Embedded {
             engine,
             clock,
             queue,
-            pool: Arc::new(Pool::start()),
+            pool: Arc::new(Pool::start(spawn)?),
             scan: Scan::default(),
             disk,
             no_rings,
@@ -106,8 +121,7 @@ impl Embedded {
         let ring = self.disk.read_ring(RING_READS_MAX);
         let reads =
             ring.and_then(|ring| Reads::start(ring, disk.clone(), Arc::clone(&self.read_counters), vital));
-        let warn =
-            |error: &std::io::Error| tracing::warn!(%error, "an event loop has no io_uring to read by");
+        let warn = |error: &io::Error| tracing::warn!(%error, "an event loop has no io_uring to read by");
         reads.inspect_err(warn).ok()
     }
 }
@@ -142,9 +156,9 @@ impl Store for Embedded {
         samples
     }
 
-    fn observe(&self, observer: Arc<dyn CellObserver>) {
+    fn observe(&self, observer: Arc<dyn CellObserver>) -> io::Result<()> {
         self.queue.observe(Arc::clone(&observer));
-        self.scan.start(self.queue.shared(), observer);
+        self.scan.start(self.queue.shared(), observer)
     }
 
     fn tell_again(&self) {
@@ -191,4 +205,37 @@ fn panicked() -> StoreError {
 fn write_error(error: &Error) -> StoreError {
     let reason = error.to_string();
     if error.is_disk_full() { StoreError::NoRoom { reason } } else { StoreError::Failed { reason } }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use ladoga_env::sim;
+    use ladoga_storage::Durability;
+
+    use super::*;
+
+    /// It panicked, as "it panicked" told who had started the node.
+    #[test]
+    fn where_the_system_has_too_few_threads_nothing_is_opened_and_nothing_held() {
+        let (env, _disk, _clock) = sim::env(1);
+        let open = |spawn: &Spawn| {
+            let options = Options::new(16 << 20, Durability::Never);
+            Embedded::start(env.clone(), Path::new("/data"), options, spawn)
+        };
+        for threads in [0_usize, 1, 2, 16] {
+            let left = Cell::new(threads);
+            let error = open(&move |name, work| {
+                let Some(fewer) = left.get().checked_sub(1) else {
+                    return Err(io::Error::from_raw_os_error(11));
+                };
+                left.set(fewer);
+                threads::spawn(name, work)
+            });
+            let error = error.err().expect("too few threads").to_string();
+            assert!(error.starts_with("cannot start a thread: Resource temporarily unavailable"), "{error}");
+            open(&threads::spawn).expect("nobody has the directory").close().expect("a store that closes");
+        }
+    }
 }

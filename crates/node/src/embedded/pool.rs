@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -9,6 +10,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::inbox::Inbox;
 use super::panicked;
+use super::threads::Spawn;
 use crate::store::{Later, Sample, SampleKind, SampleValue, StoreError};
 
 /// Threads that may wait for the disk: how many reads it has to choose from at a time.
@@ -45,15 +47,14 @@ struct Slot<T> {
 }
 
 impl Pool {
-    pub(super) fn start() -> Pool {
-        let shared = Arc::new(Shared::default());
-        let threads = (0..IO_THREADS).map(|index| {
-            let shared = Arc::clone(&shared);
-            let thread = std::thread::Builder::new().name(format!("io-{index}"));
-            thread.spawn(move || shared.work()).expect("the system has room for the threads of a server")
-        });
-        let threads = threads.collect();
-        Pool { shared, threads: Mutex::new(threads) }
+    pub(super) fn start(spawn: &Spawn) -> io::Result<Pool> {
+        // Dropped, it ends the threads that there are.
+        let pool = Pool { shared: Arc::default(), threads: Mutex::default() };
+        for index in 0..IO_THREADS {
+            let shared = Arc::clone(&pool.shared);
+            pool.threads.lock().push(spawn(&format!("io-{index}"), Box::new(move || shared.work()))?);
+        }
+        Ok(pool)
     }
 
     /// Does `job` on a thread that may wait, and delivers the answer through `inbox`.
@@ -161,7 +162,12 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::embedded::threads;
     use std::sync::mpsc;
+
+    fn pool() -> Pool {
+        Pool::start(&threads::spawn).expect("threads")
+    }
 
     fn wait<T>(later: Later<T>) -> T {
         let mut later = later;
@@ -176,7 +182,7 @@ mod tests {
 
     #[test]
     fn an_answer_comes_even_from_a_panic() {
-        let (pool, inbox) = (Pool::start(), Arc::new(Inbox::default()));
+        let (pool, inbox) = (pool(), Arc::new(Inbox::default()));
         assert_eq!(wait(pool.submit(&inbox, || Ok(7))), Ok(7));
         let panicked = wait(pool.submit::<()>(&inbox, || panic!("on purpose")));
         assert!(matches!(panicked, Err(StoreError::Unreadable { .. })));
@@ -185,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_refuses_at_once_and_what_is_queued_is_done() {
-        let (pool, inbox) = (Pool::start(), Arc::new(Inbox::default()));
+        let (pool, inbox) = (pool(), Arc::new(Inbox::default()));
         let (release, held) = mpsc::channel::<()>();
         let held = Arc::new(Mutex::new(held));
         let mut answers = Vec::new();

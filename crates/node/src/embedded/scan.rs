@@ -1,3 +1,4 @@
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -9,6 +10,7 @@ use parking_lot::{Condvar, Mutex};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::commit::CommitShared;
+use super::threads;
 use crate::store::{CellChange, CellObserver};
 
 /// Cells that are told of at once.
@@ -40,12 +42,12 @@ struct State {
 
 impl Scan {
     /// Begins for the first time.
-    pub(super) fn start(&self, queue: Arc<CommitShared>, observer: Arc<dyn CellObserver>) {
+    pub(super) fn start(&self, queue: Arc<CommitShared>, observer: Arc<dyn CellObserver>) -> io::Result<()> {
         self.again();
         let wish = Arc::clone(&self.wish);
         let scan = move || scan_whenever_wanted(&wish, &queue, &*observer);
-        let thread = std::thread::Builder::new().name("scan".to_owned()).spawn(scan);
-        *self.thread.lock() = Some(thread.expect("the system has room for the threads of a server"));
+        *self.thread.lock() = Some(threads::spawn("scan", Box::new(scan))?);
+        Ok(())
     }
 
     /// Begins anew.

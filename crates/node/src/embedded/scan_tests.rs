@@ -91,7 +91,7 @@ fn a_scan_whose_snapshot_is_given_up_begins_anew() {
     let watcher = Arc::<Watcher>::default();
     let ((reached, is_there), (let_go, goes_on)) = (sync_channel(1), sync_channel(1));
     *watcher.stop.lock() = Some((reached, goes_on));
-    store.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>);
+    store.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>).expect("a thread");
     is_there.recv().expect("a scan");
     // The oldest are given up first, so that of the scan is before the first of these.
     let mut kept = vec![store.engine.snapshot()];
@@ -117,7 +117,7 @@ fn a_scan_that_panics_begins_anew() {
     // Nobody is there whom it could tell, on which it panics.
     let ((reached, _), (_, goes_on)) = (sync_channel(1), sync_channel(1));
     *watcher.stop.lock() = Some((reached, goes_on));
-    store.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>);
+    store.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>).expect("a thread");
     watcher.wait_until(|told| told.begun == 2 && told.is_whole);
     assert_eq!(watcher.told.lock().cells.len() as u64, CELLS);
     store.close().expect("a store that closes");
@@ -128,7 +128,7 @@ fn every_cell_is_told_of_once_whatever_is_written_meanwhile() {
     let store = open();
     write(&store, 0..CELLS);
     let watcher = Arc::<Watcher>::default();
-    store.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>);
+    store.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>).expect("a thread");
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
         let local = store.attach(&Vital::default());
@@ -177,7 +177,7 @@ fn a_write_over_a_damaged_cell_is_taken() {
     let store = open();
     let key = 3_u64.to_le_bytes();
     store.engine.get_cell(&key).expect_err("damaged");
-    store.observe(Arc::<Watcher>::default());
+    store.observe(Arc::<Watcher>::default()).expect("a thread");
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
         let local = store.attach(&Vital::default());

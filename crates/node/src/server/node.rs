@@ -176,8 +176,7 @@ impl<S: Store> Node<S> {
         let cluster = self.shared.cluster.as_ref().expect("it was started as a node of a cluster");
         self.shared.versions.continue_after(store.last_timestamp());
         let settled = cluster.join(env, dir, kept, &self.shared.versions, &self.shared.vital)?;
-        store.observe(settled);
-        Ok(())
+        store.observe(settled)
     }
 
     /// Serves from this store.

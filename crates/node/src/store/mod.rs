@@ -21,6 +21,7 @@ pub use pieces::{Piece, Pieces, RecordFormat};
 pub use sample::{Sample, SampleKind, SampleValue};
 
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -51,8 +52,9 @@ pub trait Store: Send + Sync + 'static {
     fn statistics(&self) -> Vec<Sample>;
 
     /// Tells `observer` of every cell that takes the place of another from now on, and, in the background, of every cell
-    /// that is there now; again and again until that has worked out. Called once, before anything is written.
-    fn observe(&self, observer: Arc<dyn CellObserver>);
+    /// that is there now; again and again until that has worked out. Called once, before anything is written. Fails where the system
+    /// has no thread for it.
+    fn observe(&self, observer: Arc<dyn CellObserver>) -> io::Result<()>;
 
     /// Tells the observer of every cell again, as at the beginning.
     fn tell_again(&self);

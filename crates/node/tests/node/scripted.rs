@@ -121,7 +121,9 @@ impl Store for Scripted {
         Vec::new()
     }
 
-    fn observe(&self, _: Arc<dyn CellObserver>) {}
+    fn observe(&self, _: Arc<dyn CellObserver>) -> std::io::Result<()> {
+        Ok(())
+    }
 
     fn tell_again(&self) {}
 

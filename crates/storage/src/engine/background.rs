@@ -1,29 +1,23 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ladoga_env::Priority;
 use ladoga_model::Version;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::Inner;
+use super::threads::Pace;
 use super::write::Writer;
 use crate::error::Error;
 use crate::health::WriteState;
 use crate::levels::Levels;
-use crate::options::{Background as Mode, Durability};
+use crate::options::Background as Mode;
 use crate::pacing::is_urgent;
 use crate::table::Table;
 
 /// How often the background looks for work that nobody announced: room on the disk, snapshots that ended.
-const TICK: Duration = Duration::from_millis(250);
-/// Half of the second that [`Durability::EverySecond`] promises; the other half is for the sync itself.
-const SYNC_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a flush or compaction that failed waits before it is tried again.
-const RETRY: Duration = Duration::from_secs(1);
+pub(super) const TICK: Duration = Duration::from_millis(250);
 /// Flushes that may fail in a row before the store is given up: until then the log has everything.
 const FLUSH_FAILURES_MAX: u64 = 10;
 
@@ -81,7 +75,7 @@ impl Background {
     }
 
     /// Waits for the next wake-up after `seen`, or `timeout`; the answer is the last one.
-    fn wait(&self, seen: u64, timeout: Duration) -> u64 {
+    pub(super) fn wait(&self, seen: u64, timeout: Duration) -> u64 {
         let mut wakes = self.wakes.lock();
         if *wakes == seen && !self.stop.load(Ordering::SeqCst) {
             self.woken.wait_for(&mut wakes, timeout);
@@ -92,6 +86,11 @@ impl Background {
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
         self.wake();
+        self.progressed();
+    }
+
+    /// Has writers look who wait for a flush.
+    pub(super) fn progressed(&self) {
         self.progress.notify_all();
     }
 
@@ -99,7 +98,7 @@ impl Background {
         &self.stop
     }
 
-    fn is_stopping(&self) -> bool {
+    pub(super) fn is_stopping(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
     }
 
@@ -135,7 +134,7 @@ impl Background {
     }
 
     /// Whether writers are about to be slowed down for want of a compaction.
-    fn is_compaction_urgent(&self) -> bool {
+    pub(super) fn is_compaction_urgent(&self) -> bool {
         // Those that compactions have set aside stay there, however they hurry.
         is_urgent(self.level_0_tables.load(Ordering::Relaxed).saturating_sub(self.damaged_tables()))
     }
@@ -182,118 +181,7 @@ impl Background {
     }
 }
 
-/// The engine's threads.
-#[derive(Default)]
-pub(super) struct Threads {
-    handles: Vec<JoinHandle<()>>,
-}
-
-impl Threads {
-    pub(super) fn join(&mut self) {
-        for handle in self.handles.drain(..) {
-            // Whether it panicked, the store was told.
-            let _ = handle.join();
-        }
-    }
-}
-
-pub(super) fn start(inner: &Arc<Inner>) -> Result<Threads, Error> {
-    let mut threads = Threads::default();
-    if inner.background.is_manual() {
-        return Ok(threads);
-    }
-    let mut spawn = |name: &'static str, work: fn(&Inner)| {
-        let inner = inner.clone();
-        let builder = std::thread::Builder::new().name(name.to_owned());
-        let work = move || inner.work(name, work);
-        let handle = builder.spawn(work).map_err(Error::io("start thread", name))?;
-        threads.handles.push(handle);
-        Ok::<(), Error>(())
-    };
-    spawn("ladoga-flush", flush_loop)?;
-    spawn("ladoga-compact", |inner| compact_loop(inner, Pace::Patient))?;
-    spawn("ladoga-hurry", |inner| compact_loop(inner, Pace::Hurried))?;
-    if inner.options.durability == Durability::EverySecond {
-        spawn("ladoga-sync", sync_loop)?;
-    }
-    Ok(threads)
-}
-
-fn flush_loop(inner: &Inner) {
-    // Writers wait for a flush only once a whole memtable has filled up behind it.
-    inner.env.clock.lower_thread_priority(Priority::Lower);
-    let mut seen = 0;
-    while !inner.background.is_stopping() {
-        inner.observe_space();
-        let pause = match inner.flush_step() {
-            Ok(true) => continue,
-            Ok(false) => TICK,
-            Err(_) => RETRY,
-        };
-        seen = inner.background.wait(seen, pause);
-    }
-}
-
-/// The two threads that compact, never both at a time. A thread's priority can only be lowered, so there is one for each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pace {
-    /// Lets everybody go first. Where others keep all cores busy, that is nearly to stand still.
-    Patient,
-    /// Does not, and goes on with what the other one has begun.
-    Hurried,
-}
-
-impl Pace {
-    const fn priority(self) -> Priority {
-        match self {
-            Pace::Patient => Priority::Lowest,
-            Pace::Hurried => Priority::Lower,
-        }
-    }
-
-    fn is_due(self, background: &Background) -> bool {
-        background.is_compaction_urgent() == (self == Pace::Hurried)
-    }
-}
-
-fn compact_loop(inner: &Inner, pace: Pace) {
-    inner.env.clock.lower_thread_priority(pace.priority());
-    let mut seen = 0;
-    while !inner.background.is_stopping() {
-        let pause = match inner.compact_step(pace) {
-            Ok(true) => continue,
-            Ok(false) => TICK,
-            Err(_) => RETRY,
-        };
-        seen = inner.background.wait(seen, pause);
-    }
-}
-
-fn sync_loop(inner: &Inner) {
-    let mut due = inner.env.clock.monotonic_ns() + SYNC_INTERVAL.as_nanos() as u64;
-    let mut seen = 0;
-    while !inner.background.is_stopping() {
-        let now = inner.env.clock.monotonic_ns();
-        if now < due {
-            seen = inner.background.wait(seen, Duration::from_nanos(due - now));
-            continue;
-        }
-        due = now + SYNC_INTERVAL.as_nanos() as u64;
-        if inner.sync_log().is_err() {
-            return;
-        }
-    }
-}
-
 impl Inner {
-    /// Nobody writes after a panic: a write would wait for flushes that do not come, or be answered and never synced.
-    fn work(&self, thread: &'static str, work: fn(&Inner)) {
-        if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
-            self.poison(&Error::Panicked { thread });
-            self.background.progress.notify_all();
-        }
-    }
-
     /// One step for the thread that flushes: a memtable, or the segment for the next.
     pub(super) fn flush_step(&self) -> Result<bool, Error> {
         if self.health.state() == WriteState::Poisoned {
@@ -308,7 +196,7 @@ impl Inner {
         }
         // A writer is either before its look at the view, or waits already.
         drop(self.writer.lock());
-        self.background.progress.notify_all();
+        self.background.progressed();
         // With each flush: under a full load one follows the other, and nobody else lets go of what they leave.
         self.collect_retired();
         if flushed? {
@@ -359,7 +247,7 @@ impl Inner {
         }
     }
 
-    fn compact_step(&self, pace: Pace) -> Result<bool, Error> {
+    pub(super) fn compact_step(&self, pace: Pace) -> Result<bool, Error> {
         if self.health.state() == WriteState::Poisoned || !pace.is_due(&self.background) {
             return Ok(false);
         }

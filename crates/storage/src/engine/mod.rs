@@ -4,7 +4,7 @@
 //! - `write`: log, sync, memtable; `segments`: the files of the log; `queue`: writers that share a group
 //! - `read`: point reads; `view`: what they look at; `search`: their way through the tables; `paused`: those that memory
 //!   cannot answer
-//! - `flush`, `compact`: memtables to tables, tables to tables; `background`: who does it and when
+//! - `flush`, `compact`: memtables to tables, tables to tables; `background`: when; `threads`: who does it
 //! - `retire`: letting go of what nobody uses any more
 
 mod background;
@@ -20,6 +20,7 @@ mod recover;
 mod retire;
 mod search;
 mod segments;
+mod threads;
 mod view;
 mod write;
 
@@ -44,7 +45,7 @@ use crate::record_cache::RecordCache;
 use crate::snapshot::Snapshot;
 use crate::stats::Statistics;
 use crate::table::TableShared;
-use background::{Background, Threads};
+use background::Background;
 use compact::Compaction;
 pub(crate) use open::{levels_of, take_lock};
 pub use paused::{PausedRead, Progress};
@@ -52,6 +53,7 @@ use queue::CommitQueue;
 pub use read::{Cached, Reach};
 use retire::Retired;
 use segments::{NextSegment, SegmentFile};
+use threads::{Spawn, Threads};
 pub(crate) use view::View;
 use write::Writer;
 
@@ -108,9 +110,15 @@ pub(crate) struct Inner {
 impl Engine {
     /// Opens the store in `dir`, creating it where there is none.
     pub fn open(env: Env, dir: &Path, options: Options) -> Result<Engine, Error> {
+        Engine::open_with(env, dir, options, &threads::spawn)
+    }
+
+    fn open_with(env: Env, dir: &Path, options: Options, spawn: &Spawn) -> Result<Engine, Error> {
         let inner = open::open(env, dir, options)?;
-        let threads = Mutex::new(background::start(&inner)?);
-        Ok(Engine { inner, threads })
+        // Dropped, it ends the threads that there are.
+        let engine = Engine { inner, threads: Mutex::default() };
+        threads::start(&engine.inner, &mut engine.threads.lock(), spawn)?;
+        Ok(engine)
     }
 
     /// Writes what is in memory to tables, so that the next open has no log to read, and gives the directory back.

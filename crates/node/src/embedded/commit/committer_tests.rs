@@ -61,7 +61,7 @@ fn panic_once(durability: Durability) {
     let store = Embedded::open_replica(env, Path::new("/data"), options).expect("a store that opens");
     let store = Arc::new(store);
     let ((whole, is_whole), (go_on, goes_on)) = (sync_channel(1), sync_channel(1));
-    store.observe(Arc::new(Panics { whole, goes_on: Mutex::new(Some(goes_on)) }));
+    store.observe(Arc::new(Panics { whole, goes_on: Mutex::new(Some(goes_on)) })).expect("a thread");
     is_whole.recv_timeout(DEADLINE).expect("a scan");
     assert_eq!(store.failure(), None);
     // The next scan begins when nobody commits any more.

@@ -1,3 +1,4 @@
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -8,6 +9,7 @@ use ladoga_storage::{Engine, Snapshot};
 use parking_lot::{Mutex, RwLock};
 
 use super::super::inbox::Inbox;
+use super::super::threads::Spawn;
 use super::committer::Committer;
 use super::lane::Lane;
 use super::pace::{Bound, Load, Pace, admit};
@@ -92,7 +94,8 @@ impl CommitQueue {
         engine: Arc<Engine>,
         clock: Arc<dyn Clock>,
         memory_bytes: u64,
-    ) -> CommitQueue {
+        spawn: &Spawn,
+    ) -> io::Result<CommitQueue> {
         let shared = Arc::new(Shared {
             lanes: RwLock::default(),
             committer: RwLock::default(),
@@ -108,12 +111,9 @@ impl CommitQueue {
             to_tell: Mutex::default(),
         });
         let committer = Committer::new(Arc::clone(&shared), clock);
-        let thread = std::thread::Builder::new()
-            .name("committer".to_owned())
-            .spawn(move || committer.run())
-            .expect("the system has room for the threads of a server");
+        let thread = spawn("committer", Box::new(move || committer.run()))?;
         *shared.committer.write() = Some(thread.thread().clone());
-        CommitQueue { shared, thread: Mutex::new(Some(thread)) }
+        Ok(CommitQueue { shared, thread: Mutex::new(Some(thread)) })
     }
 
     pub(in super::super) fn shared(&self) -> Arc<Shared> {

@@ -43,6 +43,22 @@ fn the_line_at_the_start_says_what_counts() {
     assert_eq!(node.log().lines().count(), 1, "quiet by default:\n{}", node.log());
 }
 
+/// The machine may have swap, so it is no error.
+#[test]
+fn more_memory_than_there_is_is_told_and_taken() {
+    let of_machine = fs::read_to_string("/proc/meminfo").expect("a machine that says how much memory it has");
+    let of_machine = of_machine.lines().find_map(|line| line.strip_prefix("MemTotal:")).expect("its memory");
+    let kilobytes: u64 = of_machine.trim().trim_end_matches(" kB").parse().expect("a number");
+    let node = Launch::new().env("LADOGA_MEMORY", &format!("{}MiB", kilobytes >> 9)).start();
+    let line = start_line(&node);
+    assert!(line.contains("memory "), "{line}");
+    let log = node.log();
+    let warning = log.lines().next().expect("a line");
+    for word in ["WARN", "LADOGA_MEMORY is ", "more than the "] {
+        assert!(warning.contains(word), "{word:?} is not in {warning:?}");
+    }
+}
+
 #[test]
 fn the_file_is_read() {
     let file = File::new("fsync = \"never\"\nmemory = \"48MiB\"\nthreads = 1\n");

@@ -27,6 +27,9 @@ const DESCRIPTORS_RESERVED: u64 = 512;
 pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
     let settings = Settings::read(flags)?;
     logging::start(settings.log.clone());
+    if let Some(objection) = &settings.objection {
+        tracing::warn!("{objection}");
+    }
     let env = environment(settings.disk_reads)?;
     check_nodes(&env, &settings)?;
     let runtime = Builder::new_current_thread().enable_io().build()?;

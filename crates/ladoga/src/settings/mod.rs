@@ -15,6 +15,7 @@ use ladoga_storage::Durability;
 use tracing_subscriber::filter::Targets;
 
 use crate::arguments::ServeFlags;
+use machine::Memory;
 pub(crate) use machine::raise_descriptor_limit;
 pub(crate) use parse::{DiskReads, format_size};
 use sources::Sources;
@@ -38,6 +39,8 @@ pub(crate) struct Settings {
     pub(crate) data: PathBuf,
     pub(crate) durability: Durability,
     pub(crate) memory_bytes: u64,
+    /// What is to be told about a setting that is possible, and hardly meant.
+    pub(crate) objection: Option<String>,
     pub(crate) threads: usize,
     pub(crate) membership: Option<Membership>,
     pub(crate) limits: Limits,
@@ -57,8 +60,11 @@ impl Settings {
         let (host_and_port, listen) = listen.unwrap_or_else(parse::default_listen);
         let data = sources.get("data", parse::directory)?.unwrap_or_else(|| PathBuf::from("./ladoga-data"));
         let durability = sources.get("fsync", parse::durability)?.unwrap_or(Durability::Always);
-        let memory_bytes =
-            sources.get("memory", parse::memory)?.unwrap_or_else(machine::default_memory_bytes);
+        let memory = Memory::available();
+        let memory_bytes = sources.get("memory", parse::memory)?;
+        let is_too_much = |bytes| memory.objection(sources.name("memory")?, bytes);
+        let objection = memory_bytes.and_then(is_too_much);
+        let memory_bytes = memory_bytes.unwrap_or_else(|| memory.share());
         let threads = sources.get("threads", parse::threads)?.unwrap_or_else(machine::cores);
         let membership = cluster::membership(sources, &host_and_port)?;
         let limits = limits(sources, memory_bytes)?;
@@ -70,6 +76,7 @@ impl Settings {
             data,
             durability,
             memory_bytes,
+            objection,
             threads,
             membership,
             limits,

@@ -87,6 +87,11 @@ impl Sources {
         Ok(sources)
     }
 
+    /// Where a setting stands, where somebody wrote it.
+    pub(super) fn name(&self, name: &str) -> Option<&str> {
+        self.written.get(name).map(|written| written.name.as_str())
+    }
+
     /// A setting, understood by `parse`, which otherwise says what it expects.
     pub(super) fn get<T>(
         &self,

@@ -94,3 +94,45 @@ fn the_knee_is_searched_until_the_bounds_meet() {
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.out.contains("No rate that was tried holds max<1us."), "{}", ran.out);
 }
+
+/// It was told after all had been measured.
+#[test]
+fn files_that_cannot_be_written_are_told_before_anything_is_measured() {
+    let (server, directory) = (Server::start(Manner::Answer(200)), Directory::new());
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    for flag in ["--json", "--hdr", "--html"] {
+        for file in [path("absent/run"), path("")] {
+            let ran = bench(&format!("-t1 -c1 -d 1h {flag} {file} {}", server.url()));
+            assert_eq!(ran.code, 1, "{ran:?}");
+            assert!(ran.err.contains(&format!("cannot write {file}: ")) && ran.out.is_empty(), "{ran:?}");
+        }
+    }
+    assert_eq!(
+        fs::read_dir(directory.path()).expect("the directory").count(),
+        0,
+        "something was left behind"
+    );
+}
+
+#[test]
+fn a_file_of_an_earlier_run_stays_until_there_is_another() {
+    let (server, directory) = (Server::start(Manner::Answer(200)), Directory::new());
+    let [json, link] = ["run.json", "link.json"].map(|name| directory.path().join(name));
+    fs::write(&json, "what was there").expect("a file");
+    std::os::unix::fs::symlink("run.json", &link).expect("a link");
+    let running = start(&format!("-t1 -c1 -d 1h --json {} {}", link.display(), server.url()));
+    wait_until("a run that has begun", || running.printed().contains("Running"));
+    assert_eq!(fs::read_to_string(&json).expect("the file"), "what was there");
+    running.signal("INT");
+    Ran::of(&running.wait());
+    let value: serde_json::Value = serde_json::from_slice(&fs::read(&json).expect("the file")).expect("JSON");
+    assert_eq!(value["interrupted"], true);
+    assert!(link.is_symlink());
+    assert_eq!(
+        fs::read_dir(directory.path()).expect("the directory").count(),
+        2,
+        "something was left behind"
+    );
+    let ran = bench(&format!("-t1 -c1 -d 100ms --json /dev/null {}", server.url()));
+    assert_eq!(ran.code, 0, "what is no file is written as it is: {ran:?}");
+}

@@ -151,7 +151,21 @@ fn what_cannot_be_run_is_told() {
     run("--rates fast").expect_failure(2, &["closed"]);
     run("--suite reports --url http://127.0.0.1:1").expect_failure(2, &["--url"]);
     run("--fsync sometimes --dir .").expect_failure(1, &["the node ended", "sometimes"]);
-    run("--url http://127.0.0.1:1 --workloads get").expect_failure(1, &["unable to connect to 127.0.0.1:1"]);
+    // The third is seen before the first is measured.
+    let server = Server::start(Manner::Answer(200));
+    for words in [
+        "--url http://127.0.0.1:1 --workloads get".to_owned(),
+        format!("--url {} --workloads status -d 1h --peer http://127.0.0.1:1", server.url()),
+    ] {
+        let outcome = run(&words).expect_failure(1, &["unable to connect to 127.0.0.1:1"]);
+        assert_eq!(outcome.text(), "", "something was measured: {words}");
+    }
+    let absent = directory.path().join("absent").join("report.html");
+    for report in [absent.as_path(), directory.path()] {
+        let outcome = lab_run("-d 1h --dir .", report, &directory).run();
+        let outcome = outcome.expect_failure(1, &["cannot write", &report.display().to_string()]);
+        assert_eq!(outcome.text(), "", "something was measured");
+    }
     assert!(!report.exists(), "no report of nothing");
     nothing_stays_behind(&directory);
     Ladoga::new(["lab"]).run().expect_failure(2, &["run", "compare"]);

@@ -45,6 +45,9 @@ pub fn bench(options: &Options) -> ExitCode {
 }
 
 fn run(options: &Options) -> Outcome<ExitCode> {
+    for path in [&options.json, &options.hdr, &options.html].into_iter().flatten() {
+        files::check_writable(path)?;
+    }
     let stop = stop_flag()?;
     if let Some(keys) = options.keys_to_fill().filter(|_| options.fill) {
         let value_bytes = options.knobs.value.map(|bytes| bytes as usize);
@@ -91,8 +94,7 @@ fn run_once(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCode> {
     }
     if let Some(path) = &options.html {
         let report = report_of(options, &outcome, watchers.heat.heat());
-        files::replace(path, &page::render(&report))
-            .map_err(|source| LabError::Write { path: path.clone(), source })?;
+        files::replace(path, page::render(&report))?;
     }
     Ok(judge(options, &outcome))
 }

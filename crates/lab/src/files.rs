@@ -3,6 +3,8 @@
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
+use crate::error::{LabError, Outcome};
+
 /// A new file, or an old one emptied.
 #[expect(
     clippy::disallowed_methods,
@@ -16,17 +18,74 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     std::fs::read_to_string(path)
 }
 
-/// Replaces a file as a whole: whoever reads it sees the old text or the new one.
+/// Fails where [`replace`] is going to: asked before anything is measured. What is there stays as it is.
 #[expect(
     clippy::disallowed_methods,
     reason = "reports are no part of a store; its disk seam is not for them"
 )]
-pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
-    let part = path.with_file_name(name);
-    std::fs::write(&part, text)?;
-    std::fs::rename(&part, path)
+pub(crate) fn check_writable(path: &Path) -> Outcome<()> {
+    let check = || match Place::of(path) {
+        Place::Stream => Ok(()),
+        Place::File { part, is_there, .. } => {
+            if is_there {
+                std::fs::OpenOptions::new().write(true).open(path)?;
+            }
+            std::fs::File::create(&part)?;
+            std::fs::remove_file(&part)
+        }
+        Place::Directory => Err(io::ErrorKind::IsADirectory.into()),
+    };
+    check().map_err(|source| LabError::Write { path: path.to_owned(), source })
+}
+
+/// Replaces a file as a whole: whoever reads it sees what it was or what it is now.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "reports are no part of a store; its disk seam is not for them"
+)]
+pub(crate) fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> Outcome<()> {
+    let replace = || match Place::of(path) {
+        Place::Stream => std::fs::write(path, &bytes),
+        Place::File { real, part, .. } => {
+            let written = std::fs::write(&part, &bytes).and_then(|()| std::fs::rename(&part, &real));
+            written.or_else(|_| {
+                // One that is mounted by itself can be written and not replaced.
+                let _ = std::fs::remove_file(&part);
+                std::fs::write(&real, &bytes)
+            })
+        }
+        Place::Directory => Err(io::ErrorKind::IsADirectory.into()),
+    };
+    replace().map_err(|source| LabError::Write { path: path.to_owned(), source })
+}
+
+/// What a path stands for that is to be written.
+enum Place {
+    File {
+        /// Where it is, for a link the place that it leads to.
+        real: PathBuf,
+        /// Beside it, under another name until it is whole.
+        part: PathBuf,
+        is_there: bool,
+    },
+    /// A pipe or a device, which has no name to give to something else.
+    Stream,
+    Directory,
+}
+
+impl Place {
+    fn of(path: &Path) -> Place {
+        let found = std::fs::metadata(path);
+        match &found {
+            Ok(found) if found.is_dir() => return Place::Directory,
+            Ok(found) if !found.is_file() => return Place::Stream,
+            _ => {}
+        }
+        let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let mut name = real.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.part", std::process::id()));
+        Place::File { part: real.with_file_name(name), real, is_there: found.is_ok() }
+    }
 }
 
 /// A directory of its own for a node that is measured, gone with everything in it when this is dropped.

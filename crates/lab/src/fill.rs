@@ -11,7 +11,7 @@ use crate::cli::{Target, format_metric, format_time_us};
 use crate::clock::Clock;
 use crate::error::{LabError, Outcome};
 use crate::http::ResponseParser;
-use crate::load::{CONNECT_TIMEOUT, reachable};
+use crate::load::{CONNECT_TIMEOUT, address_of};
 use crate::workload::Renderer;
 
 const CONNECTIONS: u64 = 4;
@@ -34,13 +34,7 @@ pub(crate) fn fill(
     (keys, value_bytes): (u64, Option<usize>),
     stop: &AtomicBool,
 ) -> Outcome<bool> {
-    let (host, port) = (target.host.clone(), target.port_or_default());
-    let connect = |source: Option<io::Error>| LabError::Connect {
-        host,
-        port,
-        source: source.unwrap_or_else(|| io::ErrorKind::NotFound.into()),
-    };
-    let address = reachable(&target.resolve()?).map_err(connect)?;
+    let address = address_of(target)?;
     let batch = (BATCH_BYTES_MAX / value_bytes.unwrap_or(0).max(1) as u64).clamp(1, BATCH);
     let renderer = Renderer::new(&target.host_header(), &[], value_bytes);
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));

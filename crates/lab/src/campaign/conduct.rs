@@ -20,7 +20,7 @@ use crate::engine::{Plan, Watcher};
 use crate::error::{LabError, Outcome};
 use crate::files;
 use crate::fill::fill;
-use crate::load::Load;
+use crate::load::{Load, address_of};
 use crate::page;
 use crate::record::{Described, FORMAT, HeatRecorder, Machine, Profiled, Report, Run, Subject, run_of};
 use crate::report::Live;
@@ -39,6 +39,10 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     if stages.is_empty() {
         let only = options.only.as_deref().unwrap_or_default();
         return Err(LabError::Usage(format!("no run has '{only}' in its name")));
+    }
+    files::check_writable(&options.output)?;
+    for server in [&options.url, &options.peer].into_iter().flatten() {
+        address_of(server)?;
     }
     let stop = stop_flag()?;
     let mut conductor = Conductor::new(options, &stages, &stop);
@@ -287,9 +291,7 @@ impl<'a> Conductor<'a> {
 
     /// After every run, so that whatever ends this leaves what there is.
     fn write(&self) -> Outcome<()> {
-        let path = &self.options.output;
-        files::replace(path, &page::render(&self.report))
-            .map_err(|source| LabError::Write { path: path.clone(), source })
+        files::replace(&self.options.output, page::render(&self.report))
     }
 
     fn end(&mut self) -> Outcome<()> {

@@ -34,7 +34,7 @@ const RUN_HELP: &str = "\
 Starts a node of its own (this binary, on a free port, in a temporary directory), fills it, runs each workload at each
 rate, profiles it, and writes the report after every run: what is interrupted keeps what it has.
 
-Exit codes: 0; 1 where a run could not be made; 2 where the command line is wrong.";
+Exit codes: 0; 1 where a run could not be made, or FILE not be written, which is seen before anything is measured; 2 where the command line is wrong.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = RUN_HELP)]

@@ -19,7 +19,8 @@ Examples:
   ladoga bench -t1 -c8 -R 10k --slo 'p99<5ms,errors<0.1%' --json run.json --workload ycsb-a http://127.0.0.1:8080
   ladoga bench -t2 -c64 -d 5s --find-knee --slo 'p99<5ms' --workload get-hot http://127.0.0.1:8080
 
-Exit codes: 0; 1 where the SLO was missed or no request was answered; 2 where the command or the script is wrong.";
+Exit codes: 0; 1 where the SLO was missed, no request was answered, or a file cannot be written, which is seen
+before anything is measured; 2 where the command or the script is wrong.";
 
 /// What `ladoga bench` can be told.
 #[derive(Debug, Clone, Args)]
@@ -66,10 +67,10 @@ pub struct Options {
     #[arg(long, requires = "workload")]
     pub(crate) fill: bool,
     /// Write the result as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "find_knee")]
     pub(crate) json: Option<PathBuf>,
     /// Write an HdrHistogram interval log, one line a second
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "find_knee")]
     pub(crate) hdr: Option<PathBuf>,
     /// Write a report of the run: one HTML file with charts
     #[arg(long, value_name = "FILE", conflicts_with = "find_knee")]
@@ -211,6 +212,7 @@ mod tests {
             ("--workload nothing http://a", "possible values"),
             ("--keys 5 http://a", "--workload"),
             ("--slo p99 http://a", "p99<5ms"),
+            ("--find-knee --json a http://a", "cannot be used with"),
             ("--no-such-flag http://a", "--no-such-flag"),
         ];
         for (line, reason) in cases {

@@ -8,6 +8,7 @@ use crate::record::{Profiled, Report, Run, SecondRow};
 
 /// Compares two reports: prints what changed, and writes a page where one is wanted.
 pub(crate) fn compare(paths: [&PathBuf; 2], page_path: Option<&Path>) -> Outcome<()> {
+    page_path.map_or(Ok(()), files::check_writable)?;
     let [before, after] = [page::read_report(paths[0])?, page::read_report(paths[1])?];
     let compared = compare_reports(&before, &after, paths.map(|path| path.display().to_string()));
     if compared.runs.is_empty() {
@@ -15,8 +16,7 @@ pub(crate) fn compare(paths: [&PathBuf; 2], page_path: Option<&Path>) -> Outcome
     }
     print(&compared);
     if let Some(path) = page_path {
-        files::replace(path, &page::render_comparison(&compared))
-            .map_err(|source| LabError::Write { path: path.to_owned(), source })?;
+        files::replace(path, page::render_comparison(&compared))?;
         println!("\nWritten to {}.", path.display());
     }
     Ok(())

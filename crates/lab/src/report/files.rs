@@ -1,4 +1,4 @@
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -25,10 +25,7 @@ const PERCENTILES: [(&str, f64); 7] = [
 
 /// The result as JSON; times are in microseconds.
 pub(crate) fn write_json(path: &Path, run: &Value, outcome: &stats::Outcome) -> Outcome<()> {
-    let failed = |source| LabError::Write { path: path.to_owned(), source };
-    let mut file = files::create(path).map_err(failed)?;
-    let text = format!("{:#}\n", json_of(run, outcome));
-    file.write_all(text.as_bytes()).and_then(|()| file.flush()).map_err(failed)
+    files::replace(path, format!("{:#}\n", json_of(run, outcome)))
 }
 
 fn json_of(run: &Value, outcome: &stats::Outcome) -> Value {
@@ -119,25 +116,25 @@ pub(crate) struct HdrLog {
 
 impl HdrLog {
     pub(crate) fn write(&self, path: &Path) -> Outcome<()> {
-        let failed = |source| LabError::Write { path: path.to_owned(), source };
-        let file = files::create(path).map_err(failed)?;
-        self.write_to(file).map_err(failed)
+        let mut bytes = Vec::new();
+        self.write_to(&mut bytes).map_err(|source| LabError::Write { path: path.to_owned(), source })?;
+        files::replace(path, bytes)
     }
 
-    fn write_to<W: Write>(&self, mut file: BufWriter<W>) -> io::Result<()> {
+    fn write_to(&self, bytes: &mut Vec<u8>) -> io::Result<()> {
         let mut serializer = V2DeflateSerializer::new();
         let mut log = IntervalLogWriterBuilder::new()
             .add_comment("[Histogram log format version 1.3]")
             .add_comment("[corrected latencies in nanoseconds; Interval_Max in milliseconds]")
             .with_start_time(clock::wall())
             .with_max_value_divisor(1_000_000.0)
-            .begin_log_with(&mut file, &mut serializer)?;
+            .begin_log_with(bytes, &mut serializer)?;
         for (number, latencies) in &self.lines {
             let start = Duration::from_nanos(number * SECOND_NS);
             log.write_histogram(latencies, start, Duration::from_nanos(SECOND_NS), None)
                 .map_err(|error| io::Error::other(format!("{error:?}")))?;
         }
-        file.flush()
+        Ok(())
     }
 }
 
@@ -174,7 +171,7 @@ mod tests {
             log.second(&second, &latencies);
         }
         let mut bytes = Vec::new();
-        log.write_to(BufWriter::new(&mut bytes)).unwrap();
+        log.write_to(&mut bytes).unwrap();
         let text = String::from_utf8(bytes).unwrap();
         assert!(text.starts_with("#[Histogram log format version 1.3]\n"), "{text}");
         let lines: Vec<&str> = text.lines().filter(|line| line.contains("HISTFAAA")).collect();

@@ -7,26 +7,35 @@ use crate::options::SEALED_MAX;
 /// How far behind the background work is.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Backlog {
-    /// Memtables that wait for their flush.
-    pub sealed: usize,
+    /// Memtables that wait for their flush, and as a fraction the one that is being filled.
+    pub memtables: f64,
     /// Tables in level 0.
     pub level_0_tables: usize,
     /// How fast the last flush went, in bytes per second; 0 before the first.
     pub flush_bytes_per_s: u64,
 }
 
+/// Memtables from which on writers are slowed down: one is being flushed, and the next one is half full.
+const MEMTABLES_SLOW: f64 = 1.5;
+/// Memtables at which writers go as fast as the last flush, so that this is about where they settle.
+const MEMTABLES_SETTLED: f64 = 2.0;
+/// Each further one takes this share of the allowed rate: flushes may get slower by that much within one of them.
+const MEMTABLE_STEP: f64 = 0.25;
+// Behind that are two steps before writers have to stop.
+const _: () = assert!(SEALED_MAX == 3);
 /// Tables in level 0 from which on writers are slowed down: twice what starts a compaction.
 const LEVEL_0_SLOW: usize = 12;
 /// Tables in level 0 from which on a compaction does not let everybody go first any more: what one compaction takes, and
 /// four flushes before writers are slowed down.
 const LEVEL_0_URGENT: usize = 8;
 const _: () = assert!(LEVEL_0_URGENT < LEVEL_0_SLOW);
-/// Each further table takes this share of the allowed rate.
+/// Each further table takes this share of [`RATE_BYTES_PER_S`].
 const LEVEL_0_STEP: f64 = 0.8;
+/// What a disk is taken to be good for as long as nothing is known.
 const RATE_BYTES_PER_S: f64 = 128e6;
 const RATE_BYTES_PER_S_MIN: f64 = 1e6;
-/// A group waits no longer than this, whatever its size.
-const DELAY_MAX: Duration = Duration::from_millis(5);
+/// A group waits no longer than this, whatever its size. A disk that takes less than a group in that time has writers stop.
+const DELAY_MAX: Duration = Duration::from_millis(50);
 
 /// Whether writers are about to be slowed down for want of a compaction.
 pub(crate) const fn is_urgent(level_0_tables: usize) -> bool {
@@ -36,9 +45,12 @@ pub(crate) const fn is_urgent(level_0_tables: usize) -> bool {
 /// How long a group of `bytes` waits before it is written.
 pub(crate) fn delay(backlog: Backlog, bytes: usize) -> Duration {
     let mut rate = f64::INFINITY;
-    if backlog.sealed + 1 >= SEALED_MAX && backlog.flush_bytes_per_s > 0 {
-        // One more and writers would have to stop; as fast as a flush goes, that moment never comes.
-        rate = backlog.flush_bytes_per_s as f64;
+    if backlog.memtables > MEMTABLES_SLOW {
+        let flush_rate = match backlog.flush_bytes_per_s {
+            0 => RATE_BYTES_PER_S,
+            measured => measured as f64,
+        };
+        rate = flush_rate * MEMTABLE_STEP.powf(backlog.memtables - MEMTABLES_SETTLED);
     }
     if let Some(over) = backlog.level_0_tables.checked_sub(LEVEL_0_SLOW) {
         rate = rate.min(RATE_BYTES_PER_S * LEVEL_0_STEP.powi(over as i32));
@@ -55,7 +67,8 @@ mod tests {
 
     #[test]
     fn nobody_waits_while_the_background_keeps_up() {
-        let backlog = Backlog { sealed: 1, level_0_tables: LEVEL_0_SLOW - 1, flush_bytes_per_s: 1 };
+        let backlog =
+            Backlog { memtables: MEMTABLES_SLOW, level_0_tables: LEVEL_0_SLOW - 1, flush_bytes_per_s: 1 };
         assert_eq!(delay(backlog, 1 << 20), Duration::ZERO);
     }
 
@@ -69,9 +82,8 @@ mod tests {
 
     #[test]
     fn the_delay_grows_smoothly_with_the_backlog_and_is_bounded() {
-        let at = |level_0_tables| {
-            delay(Backlog { sealed: 0, level_0_tables, flush_bytes_per_s: 0 }, 10_000).as_secs_f64()
-        };
+        let at =
+            |level_0_tables| delay(Backlog { level_0_tables, ..Backlog::default() }, 10_000).as_secs_f64();
         for tables in LEVEL_0_SLOW..40 {
             assert!(at(tables + 1) >= at(tables));
             assert!(at(tables + 1) <= at(tables) * 1.3);
@@ -80,8 +92,55 @@ mod tests {
     }
 
     #[test]
-    fn writers_go_as_fast_as_the_flush_when_one_more_memtable_would_stop_them() {
-        let backlog = Backlog { sealed: SEALED_MAX - 1, level_0_tables: 0, flush_bytes_per_s: 100_000_000 };
+    fn writers_go_as_fast_as_the_flush_with_one_memtable_behind_the_one_that_is_flushed() {
+        let backlog =
+            Backlog { memtables: MEMTABLES_SETTLED, level_0_tables: 0, flush_bytes_per_s: 100_000_000 };
         assert_eq!(delay(backlog, 100_000), Duration::from_millis(1));
+        let slower = Backlog { memtables: MEMTABLES_SETTLED + 1.0, ..backlog };
+        assert_eq!(delay(slower, 100_000), Duration::from_millis(4));
+    }
+
+    /// Writers who want to write without end, in groups of this size, with flushes whose rates come from `rates`. The most
+    /// memtables that there ever are.
+    fn most_memtables(group_bytes: f64, mut rates: impl FnMut() -> f64) -> f64 {
+        const MEMTABLE_BYTES: f64 = 16e6;
+        const LOG_BYTES_PER_S: f64 = 1e9;
+        let (mut backlog_bytes, mut most, mut last_rate) = (0.0_f64, 0.0_f64, 0.0);
+        let (mut rate, mut left_bytes) = (rates(), MEMTABLE_BYTES);
+        for _ in 0..(2e9 / group_bytes) as u64 {
+            let backlog = Backlog {
+                memtables: backlog_bytes / MEMTABLE_BYTES,
+                level_0_tables: 0,
+                flush_bytes_per_s: last_rate as u64,
+            };
+            let mut seconds =
+                delay(backlog, group_bytes as usize).as_secs_f64() + group_bytes / LOG_BYTES_PER_S;
+            while backlog_bytes >= MEMTABLE_BYTES && seconds * rate >= left_bytes {
+                seconds -= left_bytes / rate;
+                backlog_bytes -= MEMTABLE_BYTES;
+                (last_rate, rate, left_bytes) = (rate, rates(), MEMTABLE_BYTES);
+            }
+            if backlog_bytes >= MEMTABLE_BYTES {
+                left_bytes -= seconds * rate;
+            }
+            backlog_bytes += group_bytes;
+            most = most.max(backlog_bytes / MEMTABLE_BYTES);
+        }
+        most
+    }
+
+    #[test]
+    fn writers_do_not_have_to_stop_where_flushes_go_faster_and_slower() {
+        let mut seed = 7_u64;
+        let mut rates = move || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            // From 70 to 280 MB/s.
+            140e6 * 4_f64.powf((seed >> 33) as f64 / f64::from(1_u32 << 31) - 0.5)
+        };
+        for group_bytes in [3e3, 64e3, 1e6] {
+            let most = most_memtables(group_bytes, &mut rates);
+            assert!(most > MEMTABLES_SETTLED, "{group_bytes} bytes a group are slowed down: {most}");
+            assert!(most < SEALED_MAX as f64 + 1.0, "{group_bytes} bytes a group: {most}");
+        }
     }
 }

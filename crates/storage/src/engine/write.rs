@@ -167,7 +167,8 @@ impl Inner {
     fn delay(&self, bytes: usize) -> Duration {
         let view = self.view.load();
         let backlog = Backlog {
-            sealed: view.sealed.len(),
+            memtables: view.sealed.len() as f64
+                + view.active.used_bytes() as f64 / self.budget.memtable_bytes as f64,
             // Those that compactions have set aside stay there, whatever writers wait for.
             level_0_tables: view.levels.level(0).len().saturating_sub(self.background.damaged_tables()),
             flush_bytes_per_s: self.background.flush_bytes_per_s(),

@@ -2,8 +2,9 @@ use std::ops::{Add, Sub};
 
 /// Bytes that cost a group about as much as one more entry.
 const UNIT_BYTES: u64 = 1 << 10;
-/// How long what is queued may take. Longer, and a client is better told to come back.
-const QUEUE_WAIT_NS_MAX: u64 = 5_000_000;
+/// How long what is queued may take: several groups of large values, so that some dozen clients, each of which waits for its
+/// answer, do not reach it. Longer, and a client is better told to come back.
+const QUEUE_WAIT_NS_MAX: u64 = 25_000_000;
 /// What may be queued, however slow it goes: about what a group takes in one sync.
 const QUEUE_UNITS_MIN: u64 = 512;
 /// What may be queued, however fast it goes.
@@ -172,9 +173,9 @@ mod tests {
     #[test]
     fn a_queue_is_bounded_by_time_by_number_and_by_bytes() {
         let units = |units| Load { units, bytes: 0 };
-        assert_eq!(admit(units(1_000), 2_000, 0), Ok(()));
-        assert_eq!(admit(units(2_501), 2_000, 0), Err(Bound::Wait));
-        assert_eq!(admit(units(1_000), 20_000, 0), Err(Bound::Wait));
+        assert_eq!(admit(units(12_500), 2_000, 0), Ok(()));
+        assert_eq!(admit(units(12_501), 2_000, 0), Err(Bound::Wait));
+        assert_eq!(admit(units(1_000), 30_000, 0), Err(Bound::Wait));
         assert_eq!(admit(units(QUEUE_UNITS_MIN), 10_000_000, 0), Ok(()));
         assert_eq!(admit(units(QUEUE_UNITS_MAX + 1), 1, 0), Err(Bound::Entries));
         assert_eq!(admit(Load { units: 1, bytes: 11 }, 1, 10), Err(Bound::Bytes));

@@ -29,18 +29,19 @@ impl Doorbell {
         }
     }
 
-    /// Rings, for as long as the event loop runs; `waits` says whether for a turn without presses.
-    pub(super) async fn ring(self: Rc<Self>, waits: impl Fn() -> bool, ring: impl Fn()) {
+    /// Rings, for as long as the event loop runs, with what `begin` says: at once where that is something, and otherwise after
+    /// a turn without presses.
+    pub(super) async fn ring<T>(self: Rc<Self>, begin: impl Fn() -> Option<T>, ring: impl Fn(Option<T>)) {
         loop {
             self.pressed().await;
-            let mut seen = 0;
-            while waits() && seen < self.presses.get() && self.presses.get() < PRESSES_MAX {
+            let (begun, mut seen) = (begin(), 0);
+            while begun.is_none() && seen < self.presses.get() && self.presses.get() < PRESSES_MAX {
                 seen = self.presses.get();
                 // Comes back after a look at the sockets, and after what that made ready.
                 tokio::task::yield_now().await;
             }
             self.presses.set(0);
-            ring();
+            ring(begun);
         }
     }
 
@@ -67,7 +68,11 @@ mod tests {
     fn presses_that_come_together_are_one_ring_and_none_is_lost() {
         let (bell, waits, rings) = (Rc::new(Doorbell::default()), Cell::new(true), Cell::new(0));
         bell.press();
-        let mut ringing = pin!(Rc::clone(&bell).ring(|| waits.get(), || rings.set(rings.get() + 1)));
+        let begin = || (!waits.get()).then_some(());
+        let mut ringing = pin!(Rc::clone(&bell).ring(begin, |begun| {
+            assert_eq!(begun, begin());
+            rings.set(rings.get() + 1);
+        }));
         let mut context = Context::from_waker(Waker::noop());
         let mut turn = || assert!(ringing.as_mut().poll(&mut context).is_pending());
         turn();

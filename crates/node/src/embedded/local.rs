@@ -67,8 +67,8 @@ impl Local {
             Arc::clone(&lane),
             Rc::clone(&waiters),
         ));
-        let waiting = Rc::clone(&inline);
-        let ringing = Rc::clone(&doorbell).ring(move || waiting.is_paused(), move || inline.commit());
+        let beginning = Rc::clone(&inline);
+        let ringing = Rc::clone(&doorbell).ring(move || beginning.begin(), move |begun| inline.commit(begun));
         vital.spawn_local("doorbell", ringing);
         let disk = Disk { pool: Arc::clone(&store.pool), inbox };
         Local {

@@ -62,17 +62,17 @@ impl Inline {
         Inline { clock, queue, lane, waiters, paused }
     }
 
-    /// Whether the committer does it.
-    pub(in super::super) fn is_paused(&self) -> bool {
-        self.clock.monotonic_ns() < self.paused.get().until_ns
+    /// What the time is, unless the committer is to do it.
+    pub(in super::super) fn begin(&self) -> Option<u64> {
+        let now_ns = self.clock.monotonic_ns();
+        (now_ns >= self.paused.get().until_ns).then_some(now_ns)
     }
 
     /// Commits what the lane has, or has the committer do it. On the event loop.
-    pub(in super::super) fn commit(&self) {
-        let started_ns = self.clock.monotonic_ns();
-        if started_ns < self.paused.get().until_ns || self.lane.queued().bytes > INLINE_BYTES_MAX {
+    pub(in super::super) fn commit(&self, begun_ns: Option<u64>) {
+        let Some(started_ns) = begun_ns.filter(|_| self.lane.queued().bytes <= INLINE_BYTES_MAX) else {
             return self.queue.pushed();
-        }
+        };
         let Pending { puts, deletes } = self.lane.take();
         if !(self.commit_part(CellKind::Put, puts) & self.commit_part(CellKind::Delete, deletes)) {
             self.queue.pushed();

@@ -33,7 +33,7 @@ pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>,
     let disk = env.disk.clone();
     create_directories(&*disk, dir)?;
     let lock = take_lock(&*disk, dir)?;
-    let recovered = match read_manifest(&*disk, dir)? {
+    let mut recovered = match read_manifest(&*disk, dir)? {
         Some(recovered) => recovered,
         None => nothing_yet(&*disk, dir)?,
     };
@@ -46,6 +46,8 @@ pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>,
     replayed.finish(log.next_sequence);
     remove_behind(&*disk, dir, &log)?;
     make_durable(&*disk, dir, &log)?;
+    // Or else each open without a write would leave a segment more.
+    recovered.first_wal = log.first_number;
     let number = unused_number(&*disk, dir, &recovered)?;
     let secret = recovered.secret.unwrap_or_else(|| env.rng.next_u64());
     let manifest = begin_manifest(&*disk, dir, &recovered, LogId { number, secret: Some(secret) })?;

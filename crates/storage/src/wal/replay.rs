@@ -30,7 +30,9 @@ pub(crate) struct Replayed {
     pub next_sequence: u64,
     /// The number that the next segment gets.
     pub next_number: u64,
-    /// Segments of the log, and where the groups of each end.
+    /// The first segment with a group; where there is none, the next one. Nobody needs what is before it.
+    pub first_number: u64,
+    /// Segments of the log from there on, and where the groups of each end.
     pub segments: Vec<(u64, u64)>,
     /// Segments behind the end of the log, to be removed before the next one is made.
     pub behind: Vec<u64>,
@@ -61,8 +63,12 @@ pub(crate) fn replay(
 ) -> Result<Replayed, Error> {
     let LogStart { first_wal, first_sequence, secret } = start;
     let numbers = segments(disk, dir, first_wal)?;
-    let mut replayed =
-        Replayed { next_sequence: first_sequence, next_number: first_wal, ..Replayed::default() };
+    let mut replayed = Replayed {
+        next_sequence: first_sequence,
+        next_number: first_wal,
+        first_number: first_wal,
+        ..Replayed::default()
+    };
     let mut end = None;
     for (index, &number) in numbers.iter().enumerate() {
         if number != replayed.next_number {
@@ -80,11 +86,16 @@ pub(crate) fn replay(
             break;
         };
         let ended = replay_segment(&mut bytes, header, apply)?;
+        let has_groups = ended.next_sequence > replayed.next_sequence;
         replayed.next_number = number + 1;
         replayed.next_sequence = ended.next_sequence;
         // In a segment that another follows they were counted when that one was made.
         replayed.lost_groups = ended.lost_groups;
-        replayed.segments.push((number, ended.offset));
+        if has_groups || !replayed.segments.is_empty() {
+            replayed.segments.push((number, ended.offset));
+        } else {
+            replayed.first_number = replayed.next_number;
+        }
         end = Some((paths::wal(dir, number), ended.offset));
     }
     Ok(replayed)

@@ -95,6 +95,25 @@ fn settings_out_of_their_range_are_named() {
     refused(|options| options.memtable_bytes = Some(usize::MAX));
 }
 
+/// Each of them had a segment of full size more.
+#[test]
+fn opens_without_a_write_leave_no_log_behind() {
+    for writes in [0, 7] {
+        let (machine, model) = store(tiny_options(Durability::Always), writes);
+        for n in 0..12 {
+            let engine = machine.open().unwrap();
+            settle(&engine).unwrap();
+            model.assert_held_by(&engine, 0, &format!("open {n} of {writes}"));
+            if n % 3 == 0 {
+                engine.close().unwrap();
+            }
+        }
+        let segments = machine.disk.list(&machine.dir.join("wal")).unwrap();
+        assert!(segments.len() <= 2, "{writes}: {segments:?}");
+        machine.assert_sound("at the end");
+    }
+}
+
 /// A release of the future writes its version where we write ours, and its checksum fits.
 fn make_newer(
     machine: &Machine,

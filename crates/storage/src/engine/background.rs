@@ -1,5 +1,4 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -7,6 +6,7 @@ use ladoga_model::Version;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::Inner;
+use super::damage::Damage;
 use super::threads::Pace;
 use super::write::Writer;
 use crate::error::Error;
@@ -14,7 +14,6 @@ use crate::health::WriteState;
 use crate::levels::Levels;
 use crate::options::Background as Mode;
 use crate::pacing::is_urgent;
-use crate::table::Table;
 
 /// How often the background looks for work that nobody announced: room on the disk, snapshots that ended.
 pub(super) const TICK: Duration = Duration::from_millis(250);
@@ -34,10 +33,7 @@ pub(crate) struct Background {
     flushes_without_room: AtomicU64,
     mean_record_bytes: AtomicU64,
     level_0_tables: AtomicUsize,
-    /// Tables in which a compaction met corrupt bytes; they stay where they are.
-    damaged: Mutex<BTreeSet<u64>>,
-    /// How many those are.
-    damaged_tables: AtomicUsize,
+    pub(super) damage: Damage,
     /// Tables that were trimmed, and up to which version.
     trimmed: Mutex<BTreeMap<u64, Version>>,
     /// The segment and the tombstones of the memtable, and since when those are all.
@@ -57,8 +53,7 @@ impl Background {
             flushes_without_room: AtomicU64::new(0),
             mean_record_bytes: AtomicU64::new(0),
             level_0_tables: AtomicUsize::new(0),
-            damaged: Mutex::default(),
-            damaged_tables: AtomicUsize::new(0),
+            damage: Damage::default(),
             trimmed: Mutex::default(),
             deletes_seen: Mutex::default(),
         }
@@ -136,20 +131,11 @@ impl Background {
     /// Whether writers are about to be slowed down for want of a compaction.
     pub(super) fn is_compaction_urgent(&self) -> bool {
         // Those that compactions have set aside stay there, however they hurry.
-        is_urgent(self.level_0_tables.load(Ordering::Relaxed).saturating_sub(self.damaged_tables()))
+        is_urgent(self.level_0_tables.load(Ordering::Relaxed).saturating_sub(self.damage.count()))
     }
 
     pub(super) fn mean_record_bytes(&self) -> u64 {
         self.mean_record_bytes.load(Ordering::Relaxed)
-    }
-
-    /// How many tables compactions leave alone; all of them are in level 0, or about to be.
-    pub(super) fn damaged_tables(&self) -> usize {
-        self.damaged_tables.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn damaged(&self) -> BTreeSet<u64> {
-        self.damaged.lock().clone()
     }
 
     pub(super) fn trimmed(&self) -> BTreeMap<u64, Version> {
@@ -162,22 +148,6 @@ impl Background {
         trimmed.extend(tables.iter().map(|&table| (table, up_to)));
         let living: BTreeSet<u64> = levels.iter().map(|(_, table)| table.meta().number).collect();
         trimmed.retain(|table, _| living.contains(table));
-    }
-
-    /// Which of the inputs an error of a compaction is about; it is left alone from now on.
-    pub(super) fn mark_damaged<'a>(
-        &self,
-        inputs: &'a [(usize, Arc<Table>)],
-        error: &Error,
-    ) -> Option<&'a (usize, Arc<Table>)> {
-        let Error::Corruption { path, .. } = error else { return None };
-        let broken = inputs.iter().find(|(_, table)| table.path() == path)?;
-        let mut damaged = self.damaged.lock();
-        damaged.insert(broken.1.meta().number);
-        self.damaged_tables.store(damaged.len(), Ordering::Relaxed);
-        drop(damaged);
-        tracing::error!(%error, "a compaction met corrupt bytes; the table is left alone");
-        Some(broken)
     }
 }
 

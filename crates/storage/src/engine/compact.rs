@@ -70,7 +70,7 @@ impl Inner {
     /// a table is trimmed first.
     fn choose(&self) -> Option<Work> {
         let levels = self.current_levels();
-        let views = views(&levels, &self.background.damaged(), self.settled_before());
+        let views = views(&levels, &self.background.damage.tables(), self.settled_before());
         let work = |choice: Choice, room_bytes, trims_up_to| {
             let inputs = levels.iter().filter(|(_, table)| choice.inputs.contains(&table.meta().number));
             let inputs = inputs.map(|(level, table)| (level, table.clone())).collect();
@@ -96,7 +96,7 @@ impl Inner {
 
     /// What comes of an error in a compaction: where it says which of the tables is damaged, that is left alone from now on.
     fn leave_damaged(&self, inputs: &[(usize, Arc<Table>)], error: Error) -> Result<bool, Error> {
-        match self.background.mark_damaged(inputs, &error) {
+        match self.background.damage.mark(inputs, &error) {
             Some((level, table)) => self.set_aside(*level, table).map(|()| true),
             None => Err(error),
         }

@@ -4,11 +4,13 @@
 //! - `write`: log, sync, memtable; `segments`: the files of the log; `queue`: writers that share a group
 //! - `read`: point reads; `view`: what they look at; `search`: their way through the tables; `paused`: those that memory
 //!   cannot answer
-//! - `flush`, `compact`: memtables to tables, tables to tables; `background`: when; `threads`: who does it
+//! - `flush`, `compact`: memtables to tables, tables to tables; `background`: when; `threads`: who does it; `damage`: what
+//!   they leave alone
 //! - `retire`: letting go of what nobody uses any more
 
 mod background;
 mod compact;
+mod damage;
 mod flush;
 #[cfg(test)]
 mod forged_tests;

@@ -170,7 +170,7 @@ impl Inner {
             memtables: view.sealed.len() as f64
                 + view.active.used_bytes() as f64 / self.budget.memtable_bytes as f64,
             // Those that compactions have set aside stay there, whatever writers wait for.
-            level_0_tables: view.levels.level(0).len().saturating_sub(self.background.damaged_tables()),
+            level_0_tables: view.levels.level(0).len().saturating_sub(self.background.damage.count()),
             flush_bytes_per_s: self.background.flush_bytes_per_s(),
         };
         drop(view);

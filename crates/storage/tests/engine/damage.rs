@@ -1,4 +1,4 @@
-//! A compaction meets corrupt bytes: the table stays where it is, everything else goes on.
+//! A compaction meets bytes that are corrupt or cannot be read: the table stays where it is, everything else goes on.
 
 use std::path::PathBuf;
 
@@ -121,4 +121,51 @@ fn a_compaction_that_fails_is_done_again_and_leaves_nothing_behind() {
     assert_eq!(table_paths(&machine).len() as u64, tables(&engine).iter().sum::<u64>());
     drop(engine);
     machine.assert_sound("dropped");
+}
+
+/// A bad sector: what lies there cannot be read, and the disk says so each time.
+#[test]
+fn a_table_that_cannot_be_read_stays_and_compactions_go_on() {
+    let (machine, _) = store();
+    for unreadable in table_paths(&machine) {
+        let (machine, mut model) = store();
+        let name = unreadable.file_name().unwrap().to_str().unwrap();
+        let engine = machine.open().unwrap();
+        machine.disk.fail_operation(0, Fault::io().on(Operation::Read).on_path(name).sticky());
+        for n in 0..2000 {
+            put(&engine, &mut model, n * 11, 10_000 + n);
+            // Those of this table fail at first.
+            _ = engine.step();
+        }
+        engine.seal().unwrap();
+        settle(&engine).unwrap();
+        let now = tables(&engine);
+        assert!(now[0] < 6, "{name}: writers would be slowed down for ever: {now:?}");
+        machine.disk.clear_faults();
+        model.assert_held_by(&engine, 0, name);
+        engine.close().unwrap();
+        machine.assert_sound(name);
+    }
+}
+
+#[test]
+fn a_read_that_fails_once_sets_no_table_aside() {
+    let (machine, mut model) = store();
+    let engine = machine.open().unwrap();
+    let mut faults = 0;
+    for n in 0..4000 {
+        put(&engine, &mut model, n * 11, 10_000 + n);
+        if machine.disk.faults_hit() == faults && n % 40 == 0 {
+            // The first three after a flush are of its new table, which is looked into for the caches' sake.
+            machine.disk.fail_operation(n / 40 % 13, Fault::io().on(Operation::Read).on_path("tables"));
+            faults += 1;
+        }
+        while !matches!(engine.step(), Ok(false)) {}
+    }
+    assert!(faults > 30, "{faults}");
+    machine.disk.clear_faults();
+    engine.seal().unwrap();
+    settle(&engine).unwrap();
+    assert!(tables(&engine)[0] < 6, "{:?}", tables(&engine));
+    model.assert_held_by(&engine, 0, "in the end");
 }

@@ -112,6 +112,8 @@ impl Snapshot {
 impl Drop for Snapshot {
     fn drop(&mut self) {
         // Somebody else keeps what the view holds, so that nothing is freed or removed on the caller's thread.
-        self.inner.background.wake();
+        if self.inner.has_retired() {
+            self.inner.background.wake();
+        }
     }
 }

@@ -69,6 +69,11 @@ impl Background {
         self.woken.notify_all();
     }
 
+    #[cfg(test)]
+    pub(super) fn wakes(&self) -> u64 {
+        *self.wakes.lock()
+    }
+
     /// Waits for the next wake-up after `seen`, or `timeout`; the answer is the last one.
     pub(super) fn wait(&self, seen: u64, timeout: Duration) -> u64 {
         let mut wakes = self.wakes.lock();

@@ -59,6 +59,12 @@ impl Retired {
 }
 
 impl Inner {
+    /// Whether anything waits for its last user.
+    pub(crate) fn has_retired(&self) -> bool {
+        let retired = self.retired.lock();
+        !retired.memtables.is_empty() || !retired.tables.is_empty()
+    }
+
     /// Lets go of what nobody uses; gives the oldest snapshots up while flushed memtables that snapshots keep take more
     /// than the memtables' share of the budget. A single snapshot keeps no more than that.
     pub(super) fn collect_retired(&self) {
@@ -101,6 +107,33 @@ mod tests {
     use crate::{Background, Durability, Engine, Options, WriteBatch};
     use ladoga_model::{Stamp, Version};
     use std::path::Path;
+
+    #[test]
+    fn the_end_of_a_snapshot_wakes_the_background_only_for_what_it_kept() {
+        let (env, _, _) = ladoga_env::sim::env(1);
+        let options = Options {
+            background: Background::Manual,
+            reserve_bytes: Some(0),
+            ..Options::new(16 << 20, Durability::Never)
+        };
+        let engine = Engine::open(env, Path::new("/data"), options).expect("a new store");
+        let mut batch = WriteBatch::new();
+        batch.put(b"key", Stamp::new(Version { timestamp: 1, node: 1 }), b"value");
+        engine.write(batch).expect("room");
+        let wakes = || engine.inner.background.wakes();
+        let before = wakes();
+        drop(engine.snapshot().range(b"", None));
+        assert_eq!(wakes(), before);
+
+        let snapshot = engine.snapshot();
+        engine.seal().expect("room");
+        assert!(engine.inner.flush_one().expect("a sound disk"));
+        let before = wakes();
+        drop(snapshot);
+        assert!(wakes() > before, "it kept a memtable that was flushed");
+        engine.inner.collect_retired();
+        assert!(!engine.inner.has_retired());
+    }
 
     #[test]
     fn a_flush_lets_go_of_its_memtable_even_if_the_next_one_follows_at_once() {

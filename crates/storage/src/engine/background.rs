@@ -233,7 +233,10 @@ impl Inner {
             && !matches!(error, Error::Closed)
         {
             self.shared.counters.background_failures.add(1);
-            tracing::error!(%error, "a compaction failed");
+            // A full disk is told of once, as the state that it is.
+            if !error.is_disk_full() {
+                tracing::error!(%error, "a compaction failed");
+            }
         }
         if matches!(result, Ok(true)) {
             // Inputs can go: their space is what a full disk waits for.

@@ -163,11 +163,14 @@ impl Budget {
         let memtable_default = (memory / 8 / (SEALED_MAX as u64 + 1)).clamp(1 << 20, 64 << 20) as usize;
         let memtable_bytes = options.memtable_bytes.unwrap_or(memtable_default).next_multiple_of(4096);
         let table_bytes = options.table_bytes.unwrap_or((memtable_bytes as u64).clamp(2 << 20, 32 << 20));
+        // Five eighths for caches; less where so little memory is left beside memtables that cannot be smaller.
+        let memtables_bytes = 2 * memtable_bytes as u64 * (SEALED_MAX as u64 + 1);
+        let caches_bytes = (memory / 8 * 5).min((memory / 8 * 7).saturating_sub(memtables_bytes));
         Budget {
             memtable_bytes,
-            cache_bytes: memory / 8,
-            records_bytes: memory / 4,
-            pinned_bytes: memory / 4,
+            cache_bytes: caches_bytes / 5,
+            records_bytes: caches_bytes / 5 * 2,
+            pinned_bytes: caches_bytes / 5 * 2,
             table_bytes,
             level_1_bytes: options.level_1_bytes.unwrap_or(memtable_bytes as u64 * 4),
             reserve_bytes: options.reserve_bytes.unwrap_or(table_bytes * 2 + memtable_bytes as u64 * 2),
@@ -181,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_the_budget_stay_inside_it() {
-        for memory_bytes in [32 << 20, 128 << 20, 1 << 30, 64 << 30] {
+        for memory_bytes in [MEMORY_BYTES_MIN, 32 << 20, 128 << 20, 1 << 30, 64 << 30] {
             let budget = Options::new(memory_bytes, Durability::Always).budget();
             let memtables = budget.memtables_bytes() * 2;
             assert!(

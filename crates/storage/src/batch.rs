@@ -12,8 +12,6 @@ pub struct WriteBatch {
     bytes: Vec<u8>,
     puts: usize,
     records: usize,
-    /// What the batch adds to the disk outside of the log.
-    blob_bytes: u64,
     /// Keeps the files from being removed until a memtable refers to them.
     blobs: Vec<BlobRef>,
 }
@@ -39,7 +37,6 @@ impl WriteBatch {
     pub fn put_blob(&mut self, key: &[u8], stamp: Stamp, blob: FinishedBlob) {
         let pointer = blob.pointer();
         self.push(Record { key, stamp, kind: Kind::Blob, value: &pointer.encode() });
-        self.blob_bytes += pointer.len;
         self.blobs.push(blob.into_ref());
         self.puts += 1;
     }

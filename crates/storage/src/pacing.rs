@@ -23,7 +23,7 @@ const MEMTABLES_SETTLED: f64 = 2.0;
 const MEMTABLE_STEP: f64 = 0.25;
 // Behind that are two steps before writers have to stop.
 const _: () = assert!(SEALED_MAX == 3);
-/// Tables in level 0 from which on writers are slowed down: twice what starts a compaction.
+/// Tables in level 0 from which on writers are slowed down: three times what starts a compaction.
 const LEVEL_0_SLOW: usize = 12;
 /// Tables in level 0 from which on a compaction does not let everybody go first any more: what one compaction takes, and
 /// four flushes before writers are slowed down.

@@ -33,7 +33,7 @@ pub(crate) struct PickConfig {
 
 /// Tables in level 0 that start a compaction.
 const LEVEL_0_TABLES: u64 = 4;
-/// Bytes that one compaction out of level 0 takes at most from there; keeps it short, and the disk that it needs.
+/// Tables that one compaction out of level 0 takes at most from there; keeps it short, and the disk that it needs.
 const LEVEL_0_INPUT_TABLES: usize = 8;
 
 /// Which tables to merge into which level.

@@ -22,6 +22,7 @@ mod paused;
 mod poison;
 mod race;
 mod reopen;
+mod slow_disk;
 mod space;
 mod support;
 mod threads;

@@ -127,10 +127,13 @@ impl Seeds {
     }
 }
 
+/// How long the header of a log is.
+const LOG_HEADER_BYTES: usize = 40;
+
 /// The frames of a log as the targets build logs from: a jump, what is durable, a length, so many bytes.
 fn without_headers(log: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut rest = log.get(32..).unwrap_or_default();
+    let mut rest = log.get(LOG_HEADER_BYTES..).unwrap_or_default();
     while let Some(header) = rest.first_chunk::<28>() {
         let length = u32::from_le_bytes([header[8], header[9], header[10], header[11]]) as usize;
         let Some(payload) = rest.get(28..28 + length) else { break };
@@ -142,13 +145,13 @@ fn without_headers(log: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A block ends with how it is packed and how long it is unpacked: about 4 KiB here.
+/// A block ends with how it is packed, and whether there is padding, and how long it is unpacked: about 4 KiB here.
 fn first_block(table: &[u8]) -> Option<Vec<u8>> {
     let is_end = |&end: &usize| {
         let Some(&[packed, length @ ..]) = table.get(end - 5..end).and_then(<[u8]>::first_chunk::<5>) else {
             return false;
         };
-        packed <= 2 && (4000..6000).contains(&u32::from_le_bytes(length))
+        packed & !0x80 <= 2 && (3500..6500).contains(&u32::from_le_bytes(length))
     };
     (5..table.len().min(6000)).find(is_end).map(|end| table[..end].to_vec())
 }

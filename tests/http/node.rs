@@ -14,10 +14,6 @@ fn a_node_that_serves_says_so() {
 fn metrics_are_in_the_format_of_prometheus() {
     let node = Node::start();
     let mut connection = node.connect();
-    connection.put("k", b"value");
-    connection.get("k");
-    connection.get("absent");
-    connection.request("GET", "/nothing", None);
     let response = connection.request("GET", "/metrics", None);
     assert_eq!(response.status, 200);
     let content_type = response.header("content-type").unwrap_or_default();
@@ -27,6 +23,54 @@ fn metrics_are_in_the_format_of_prometheus() {
     for bound in ["wait", "entries", "bytes"] {
         let label = format!("bound=\"{bound}\"");
         assert_eq!(metrics.sum("ladoga_commit_refused_total", &[&label]), Some(0.0), "{label}");
+    }
+}
+
+#[test]
+fn metrics_count_requests_by_operation_and_status_and_what_the_storage_does() {
+    let node = Node::start();
+    let mut connection = node.connect();
+    connection.put("k", b"value");
+    connection.get("k");
+    connection.get("absent");
+    connection.delete("k");
+    connection.request("GET", "/nothing", None);
+    let metrics = node.metrics();
+    for (operation, status) in [("put", 201), ("get", 200), ("get", 404), ("delete", 202), ("none", 400)] {
+        let (operation, status) = (format!("operation=\"{operation}\""), format!("status=\"{status}\""));
+        for (name, bucket) in [
+            ("ladoga_requests_total", ""),
+            ("ladoga_request_duration_seconds_count", ""),
+            ("ladoga_request_duration_seconds_bucket", "le=\"+Inf\""),
+        ] {
+            assert_eq!(metrics.sum(name, &[&operation, &status, bucket]), Some(1.0), "{operation} {status}");
+        }
+    }
+    for (name, least) in [
+        ("ladoga_received_bytes_total", 5.0),
+        ("ladoga_sent_bytes_total", 5.0),
+        ("ladoga_memtable_bytes", 5.0),
+        ("ladoga_wal_records_total", 2.0),
+        ("ladoga_wal_sync_seconds_count", 2.0),
+        ("ladoga_wal_sync_seconds_sum", 1e-9),
+        ("ladoga_sealed_memtables", 0.0),
+        ("ladoga_flushes_total", 0.0),
+        ("ladoga_compactions_total", 0.0),
+        ("ladoga_write_stall_seconds_count", 0.0),
+        ("ladoga_write_slowed_seconds_total", 0.0),
+        ("ladoga_cache_hits_total", 0.0),
+        ("ladoga_cache_misses_total", 0.0),
+        ("ladoga_record_cache_hits_total", 0.0),
+        ("ladoga_corrupt_reads_total", 0.0),
+        ("ladoga_disk_free_bytes", 1.0),
+    ] {
+        let figure = metrics.sum(name, &[]);
+        assert!(figure.is_some_and(|figure| figure >= least), "{name} is {figure:?}");
+    }
+    for level in 0..7 {
+        for name in ["ladoga_level_tables", "ladoga_level_bytes", "ladoga_level_records"] {
+            assert_eq!(metrics.sum(name, &[&*format!("level=\"{level}\"")]), Some(0.0));
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! The memory of a memtable: one zeroed region, handed out from the front, used again or freed as a whole.
 //!
-//! The only unsafe code of the engine, beside an instruction in `prefetch`. What makes it sound: a byte range is written by the one writer before its offset
-//! is published with a `Release` store, is not written again while anybody else has the arena, and is read only at
-//! offsets that came from an `Acquire` load of such a store. The words that do change later are only ever touched as
-//! atomics.
+//! The only unsafe code of the engine, beside an instruction in `prefetch`. What makes it sound: a byte range is written by
+//! the one writer before its offset is published with a `Release` store, is not written again while anybody else has the
+//! arena, and is read only at offsets that came from an `Acquire` load of such a store. The words that do change later are
+//! only ever touched as atomics. Miri agrees: `cargo +nightly miri test -p ladoga-storage --lib memtable::tests`.
 #![expect(
     unsafe_code,
     reason = "readers share bytes with a writer that is still filling the rest of the region"

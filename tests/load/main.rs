@@ -2,6 +2,7 @@
 //!
 //! - `writers`: clients that write at once, and see what they wrote
 //! - `connections`: more connections than threads
+//! - `descriptors`: no file can be opened, and no connection
 //! - `overload`: more than there is room for
 //! - `slow`: clients that stop reading, or stop sending
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
@@ -11,6 +12,7 @@
 mod support;
 
 mod connections;
+mod descriptors;
 mod overload;
 mod slow;
 mod writers;

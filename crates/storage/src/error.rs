@@ -134,6 +134,19 @@ impl Error {
         matches!(self, Error::DiskFull { .. } | Error::Io { kind: io::ErrorKind::StorageFull, .. })
     }
 
+    /// Whether the process, or the system, has as many files open as it may have. Nothing was tried then: what needs one more
+    /// works once others are closed.
+    pub fn is_out_of_descriptors(&self) -> bool {
+        const ENFILE: i32 = 23;
+        const EMFILE: i32 = 24;
+        matches!(self, Error::Io { code: Some(ENFILE | EMFILE), .. })
+    }
+
+    /// Whether it is a state that passes, and no failure of what met it.
+    pub(crate) fn may_pass(&self) -> bool {
+        self.is_disk_full() || self.is_out_of_descriptors()
+    }
+
     /// Whether bytes on disk were not those that had been written.
     pub fn is_corruption(&self) -> bool {
         matches!(self, Error::Corruption { .. })
@@ -150,6 +163,7 @@ mod tests {
         let too_many = io::Error::from_raw_os_error(24);
         let told = Error::io("open", "a.sst")(too_many).to_string();
         assert_eq!(told, "open a.sst failed: Too many open files (os error 24)");
+        assert!(Error::io("open", "a.sst")(io::Error::from_raw_os_error(24)).may_pass());
         let told = Error::io_at("read", "a.sst", 7)(io::ErrorKind::UnexpectedEof.into()).to_string();
         assert_eq!(told, "read a.sst at offset 7 failed: unexpected end of file");
     }

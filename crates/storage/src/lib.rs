@@ -50,6 +50,7 @@ pub use error::Error;
 pub use health::WriteState;
 pub use iterator::Range;
 pub use options::{Background, Compression, Durability, LEVELS, MEMORY_BYTES_MIN, Options};
+pub use paths::count_tables;
 pub use record::BLOB_BYTES_MIN;
 pub use snapshot::Snapshot;
 pub use stats::{LATENCY_BOUNDS_US, Latencies, LevelStatistics, Statistics};

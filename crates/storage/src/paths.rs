@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use ladoga_env::Disk;
+
 pub(crate) const LOCK: &str = "LOCK";
 pub(crate) const CURRENT: &str = "CURRENT";
 pub(crate) const CURRENT_TEMPORARY: &str = "CURRENT.new";
@@ -15,6 +17,12 @@ pub(crate) fn wal_dir(dir: &Path) -> PathBuf {
 
 pub(crate) fn tables_dir(dir: &Path) -> PathBuf {
     dir.join("tables")
+}
+
+/// How many tables a data directory has; none where it is no such directory, or is yet to be.
+pub fn count_tables(disk: &dyn Disk, dir: &Path) -> usize {
+    let names = disk.list(&tables_dir(dir)).unwrap_or_default();
+    names.iter().filter(|name| parse(name, "", ".sst").is_some()).count()
 }
 
 pub(crate) fn blobs_dir(dir: &Path) -> PathBuf {

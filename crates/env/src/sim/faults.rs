@@ -94,6 +94,11 @@ impl Fault {
         Self::new(FaultKind::Error(libc::ENOSPC))
     }
 
+    /// EMFILE: the process has as many files open as it may have.
+    pub fn too_many_files() -> Self {
+        Self::new(FaultKind::Error(libc::EMFILE))
+    }
+
     /// A write of which the first `bytes` arrive, followed by EIO. Counts writes only.
     pub fn short_write(bytes: usize) -> Self {
         Self::new(FaultKind::ShortWrite(bytes)).on(Operation::Write)

@@ -10,7 +10,7 @@ use ladoga_env::real::RealDisk;
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::{Kept, KeptError};
 use ladoga_node::{Config, Node};
-use ladoga_storage::{Durability, MEMORY_BYTES_MIN, Options};
+use ladoga_storage::{Durability, MEMORY_BYTES_MIN, Options, count_tables};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -20,8 +20,10 @@ use crate::arguments::ServeFlags;
 use crate::logging::{self, LIFE};
 use crate::settings::{DiskReads, Settings, format_size, raise_descriptor_limit};
 
-/// Descriptors that connections leave to tables, large values and the log.
+/// Descriptors that connections leave to new tables, large values and the log, beside one for each table that there is.
 const DESCRIPTORS_RESERVED: u64 = 512;
+/// Connections that a node should have descriptors for.
+const CONNECTIONS_WANTED: u64 = 512;
 
 /// Runs a node until a signal or a panic ends it: validate → listen → open → serve → drain → close.
 pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
@@ -34,7 +36,7 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
     check_nodes(&env, &settings)?;
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let mut signals = runtime.block_on(async { Signals::listen() })?;
-    let node = Node::start(config(&settings), Arc::clone(&env.clock)).map_err(failed)?;
+    let node = Node::start(config(&env, &settings), Arc::clone(&env.clock)).map_err(failed)?;
     let started_ns = env.clock.monotonic_ns();
     let Some(store) = open(&runtime, &mut signals, &env, &settings)? else {
         // Nothing was served yet, so there is nothing to lose.
@@ -75,10 +77,14 @@ fn check_nodes(env: &Env, settings: &Settings) -> Result<(), Failure> {
     })
 }
 
-fn config(settings: &Settings) -> Config {
+fn config(env: &Env, settings: &Settings) -> Config {
     let descriptors = raise_descriptor_limit();
+    let tables = count_tables(&*env.disk, &settings.data) as u64;
+    if let Some(objection) = objection_to_descriptors(descriptors, tables) {
+        tracing::warn!("{objection}");
+    }
     let mut limits = settings.limits.clone();
-    let for_connections = descriptors.saturating_sub(DESCRIPTORS_RESERVED).max(descriptors / 2);
+    let for_connections = descriptors_for_connections(descriptors, tables);
     limits.connections_max =
         limits.connections_max.min(usize::try_from(for_connections).unwrap_or(usize::MAX));
     Config {
@@ -87,6 +93,23 @@ fn config(settings: &Settings) -> Config {
         peer_limits: settings.peer_limits.clone(),
         ..Config::alone(settings.listen.clone(), settings.threads)
     }
+}
+
+/// What a limit of descriptors leaves to connections: half, where it is low.
+fn descriptors_for_connections(descriptors: u64, tables: u64) -> u64 {
+    let left = descriptors.saturating_sub(tables);
+    left.saturating_sub(DESCRIPTORS_RESERVED).max(left / 2)
+}
+
+fn objection_to_descriptors(descriptors: u64, tables: u64) -> Option<String> {
+    let expected = tables + DESCRIPTORS_RESERVED + CONNECTIONS_WANTED;
+    let connections = descriptors_for_connections(descriptors, tables);
+    (descriptors < expected).then(|| {
+        format!(
+            "the limit of open files is {descriptors}, expected at least {expected} with {tables} tables (ulimit -n, \
+             LimitNOFILE=): there may be {connections} connections, and reads and writes that need one more file get 503"
+        )
+    })
 }
 
 /// Opens the data directory, unless a signal comes first.
@@ -205,5 +228,24 @@ impl Signals {
             Poll::Pending => signal.as_mut().poll(context).map(Err),
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_descriptors_to_the_tables() {
+        assert_eq!(descriptors_for_connections(1 << 20, 100), (1 << 20) - 100 - DESCRIPTORS_RESERVED);
+        assert_eq!(descriptors_for_connections(128, 0), 64);
+        assert_eq!(descriptors_for_connections(128, 100), 14);
+        assert_eq!(descriptors_for_connections(128, 1_000), 0);
+        assert_eq!(objection_to_descriptors(1_124, 100), None);
+        let told = objection_to_descriptors(1_123, 100).expect("one too few");
+        assert!(
+            told.starts_with("the limit of open files is 1123, expected at least 1124 with 100 tables"),
+            "{told}"
+        );
     }
 }

@@ -192,6 +192,12 @@ fn read_error(error: &Error) -> StoreError {
             bound: "there is not enough memory to keep the records of this moment",
         };
     }
+    if error.is_out_of_descriptors() {
+        tracing::warn!(%error, "a read was refused");
+        return StoreError::OverCapacity {
+            bound: "as many files and connections as the system allows are open",
+        };
+    }
     tracing::error!(%error, "a read failed");
     StoreError::Unreadable { reason: error.to_string() }
 }

@@ -1,6 +1,10 @@
+use std::future::poll_fn;
+use std::io;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
+use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
@@ -24,15 +28,49 @@ pub(super) struct Intake {
 /// Accepts connections. The system spreads them over the listeners by chance, which for a handful of connections
 /// may mean all on one; so each goes on to the loop that has the fewest.
 pub(super) async fn accept<S: Store>(event_loop: Rc<EventLoop<S>>, listener: TcpListener) {
+    let (mut spare, mut is_told) = (spare(), false);
     loop {
-        match listener.accept().await {
-            Ok((socket, _)) => place(&event_loop, socket),
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept connections");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+        let error = match listener.accept().await {
+            Ok((socket, _)) => {
+                is_told = false;
+                place(&event_loop, socket);
+                continue;
             }
+            Err(error) => error,
+        };
+        if !std::mem::replace(&mut is_told, true) {
+            tracing::warn!(%error, "cannot accept connections");
         }
+        // Who has no descriptor for a connection cannot even refuse it.
+        if is_out_of_descriptors(&error) && spare.take().is_some() {
+            let accepted = poll_fn(|context| Poll::Ready(listener.poll_accept(context))).await;
+            if let Poll::Ready(Ok((socket, _))) = accepted {
+                refuse(&event_loop, &socket, "as many files and connections as the system allows are open");
+            }
+            spare = self::spare();
+            continue;
+        }
+        tokio::time::sleep(ACCEPT_PAUSE).await;
+        spare = spare.or_else(self::spare);
     }
+}
+
+/// A descriptor to be given up for a connection that is to be refused.
+fn spare() -> Option<Socket> {
+    Socket::new(Domain::UNIX, Type::DGRAM, None).ok()
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
+}
+
+fn refuse<S: Store>(event_loop: &EventLoop<S>, socket: &TcpStream, bound: &str) {
+    event_loop.core.metrics.connection_refused();
+    // A fresh socket has room for it; were there none, the client would notice the end all the same.
+    let refusal = Refusal::over_capacity(bound);
+    let _ = socket.try_write(&refusal.into_last_bytes(event_loop.core.clock.wall_ms()));
 }
 
 /// Serves the connections that other loops accepted.
@@ -55,11 +93,7 @@ fn place<S: Store>(event_loop: &Rc<EventLoop<S>>, socket: TcpStream) {
     let node = &event_loop.node;
     let counts = node.metrics.loops.iter().map(|metrics| metrics.connections());
     if counts.clone().sum::<u64>() >= node.config.limits.connections_max as u64 {
-        event_loop.core.metrics.connection_refused();
-        // A fresh socket has room for it; were there none, the client would notice the end all the same.
-        let refusal = Refusal::over_capacity("as many connections as there may be are open");
-        let _ = socket.try_write(&refusal.into_last_bytes(event_loop.core.clock.wall_ms()));
-        return;
+        return refuse(event_loop, &socket, "as many connections as there may be are open");
     }
     let own = event_loop.core.metrics.connections();
     let (least_loaded, least) =

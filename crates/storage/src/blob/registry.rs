@@ -82,6 +82,10 @@ impl BlobRegistry {
     pub(crate) fn sync_names(&self) -> Result<(), Error> {
         let dir = paths::blobs_dir(&self.dir);
         if let Err(error) = self.disk.sync_dir(&dir).map_err(Error::io("sync directory", dir)) {
+            // None was tried where the directory could not be opened.
+            if error.is_out_of_descriptors() {
+                return Err(error);
+            }
             self.freeze();
             return Err(self.health.poison(&error));
         }

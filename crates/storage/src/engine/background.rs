@@ -18,7 +18,7 @@ use crate::pacing::is_urgent;
 /// How often the background looks for work that nobody announced: room on the disk, snapshots that ended.
 pub(super) const TICK: Duration = Duration::from_millis(250);
 /// Flushes that may fail in a row before the store is given up: until then the log has everything.
-const FLUSH_FAILURES_MAX: u64 = 10;
+pub(super) const FLUSH_FAILURES_MAX: u64 = 10;
 
 /// What the threads in the background share.
 pub(crate) struct Background {
@@ -30,7 +30,9 @@ pub(crate) struct Background {
     stop: AtomicBool,
     flush_bytes_per_s: AtomicU64,
     flush_failures: AtomicU64,
-    flushes_without_room: AtomicU64,
+    flushes_put_off: AtomicU64,
+    /// Why, the last time.
+    put_off_for: Mutex<Option<Error>>,
     mean_record_bytes: AtomicU64,
     level_0_tables: AtomicUsize,
     pub(super) damage: Damage,
@@ -50,7 +52,8 @@ impl Background {
             stop: AtomicBool::new(false),
             flush_bytes_per_s: AtomicU64::new(0),
             flush_failures: AtomicU64::new(0),
-            flushes_without_room: AtomicU64::new(0),
+            flushes_put_off: AtomicU64::new(0),
+            put_off_for: Mutex::default(),
             mean_record_bytes: AtomicU64::new(0),
             level_0_tables: AtomicUsize::new(0),
             damage: Damage::default(),
@@ -113,9 +116,19 @@ impl Background {
         self.flush_failures.store(0, Ordering::Relaxed);
     }
 
-    /// How many flushes found no room on the disk.
-    pub(super) fn flushes_without_room(&self) -> u64 {
-        self.flushes_without_room.load(Ordering::Acquire)
+    /// How many flushes have to wait for something to pass: for room on the disk, or for a descriptor.
+    pub(super) fn flushes_put_off(&self) -> u64 {
+        self.flushes_put_off.load(Ordering::Acquire)
+    }
+
+    /// Why a flush has to wait, where more of them do than `seen`.
+    pub(super) fn put_off_since(&self, seen: u64) -> Option<Error> {
+        if self.flushes_put_off() == seen { None } else { self.put_off_for.lock().clone() }
+    }
+
+    fn put_off(&self, error: &Error) {
+        *self.put_off_for.lock() = Some(error.clone());
+        self.flushes_put_off.fetch_add(1, Ordering::Release);
     }
 
     pub(super) fn flush_bytes_per_s(&self) -> u64 {
@@ -211,12 +224,17 @@ impl Inner {
     /// The log keeps what could not be flushed, so a failure is tried again, but not for ever: writers wait for it.
     fn flush_failed(&self, error: &Error) {
         self.shared.counters.background_failures.add(1);
-        if error.is_disk_full() {
+        if error.may_pass() {
             self.observe_space();
-            self.background.flushes_without_room.fetch_add(1, Ordering::Release);
+            self.background.put_off(error);
+        }
+        if error.is_disk_full() {
             return;
         }
         tracing::error!(%error, "a flush failed");
+        if error.is_out_of_descriptors() {
+            return;
+        }
         if self.background.flush_failures.fetch_add(1, Ordering::Relaxed) + 1 >= FLUSH_FAILURES_MAX {
             self.poison(error);
         }

@@ -148,7 +148,7 @@ impl Inner {
         };
         let is_whole = merge.run(&outputs, Some(&purge), is_to_pause)?;
         if is_whole {
-            self.sync_tables_dir()?;
+            self.sync_tables_dir().inspect_err(|_| merge.discard(&*self.env.disk, &self.dir))?;
         }
         Ok(is_whole)
     }

@@ -63,15 +63,22 @@ impl Inner {
             stop: &AtomicBool::new(false),
         };
         let metas = merge_tables(vec![Source::Memtable(memtable.sorted())], &outputs, None)?;
-        self.sync_tables_dir()?;
+        if let Err(error) = self.sync_tables_dir() {
+            // What is left of each attempt would add up.
+            for meta in metas {
+                _ = self.env.disk.remove(&paths::table(&self.dir, meta.number));
+            }
+            return Err(error);
+        }
         Ok(metas)
     }
 
     pub(super) fn sync_tables_dir(&self) -> Result<(), Error> {
         let dir = paths::tables_dir(&self.dir);
         let synced = self.env.disk.sync_dir(&dir).map_err(Error::io("sync directory", dir));
-        // It was for the names of another thread's tables as well, whose own sync would now say that all is well.
-        synced.map_err(|error| self.poison(&error))
+        // It was for the names of another thread's tables as well, whose own sync would now say that all is well. But none was
+        // tried where the directory could not be opened.
+        synced.map_err(|error| if error.is_out_of_descriptors() { error } else { self.poison(&error) })
     }
 
     fn install_flush(&self, memtable: &Arc<Memtable>, metas: Vec<TableMeta>) -> Result<(), Error> {
@@ -128,16 +135,23 @@ impl Inner {
         let levels = self.current_levels();
         let tables = levels.iter().map(|(level, table)| (level, table.meta().clone())).collect();
         let everything = manifest.everything(number + 1, tables);
-        let next =
-            match Manifest::prepare(disk, &self.dir, LogId { number, secret: self.secret }, &everything) {
-                Ok(next) => next,
+        let prepared = Manifest::prepare(disk, &self.dir, LogId { number, secret: self.secret }, &everything)
+            .and_then(|next| match next.prepare_current(disk, &self.dir) {
+                Ok(()) => Ok(next),
                 Err(error) => {
-                    // Nothing is lost but time: the old one goes on, and the next edit tries again.
-                    tracing::warn!(%error, "could not begin a new manifest");
-                    return;
+                    _ = disk.remove(next.path());
+                    Err(error)
                 }
-            };
-        if let Err(error) = next.become_current(disk, &self.dir) {
+            });
+        let next = match prepared {
+            Ok(next) => next,
+            Err(error) => {
+                // Nothing is lost but time: the old one goes on, and the next edit tries again.
+                tracing::warn!(%error, "could not begin a new manifest");
+                return;
+            }
+        };
+        if let Err(error) = Manifest::replace_current(disk, &self.dir) {
             self.poison(&error);
             return;
         }

@@ -11,6 +11,8 @@
 mod background;
 mod compact;
 mod damage;
+#[cfg(test)]
+mod descriptors_tests;
 mod flush;
 #[cfg(test)]
 mod forged_tests;

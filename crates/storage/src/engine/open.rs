@@ -308,7 +308,7 @@ impl Inner {
         *self.lock.lock() = None;
         match flushed {
             // The log has it all.
-            Err(error) if error.is_disk_full() => {
+            Err(error) if error.may_pass() => {
                 tracing::warn!(%error, "closed with the log unflushed");
                 Ok(())
             }

@@ -188,8 +188,8 @@ impl Inner {
         }
         let has_room = has_room(writer, records, bytes);
         match self.rotate(writer) {
-            // What is due and not necessary needs room on the disk, which the write itself does not.
-            Err(error) if has_room && error.is_disk_full() => Ok(()),
+            // What is due and not necessary needs room on the disk, or a descriptor, which the write itself does not.
+            Err(error) if has_room && error.may_pass() => Ok(()),
             rotated => rotated,
         }
     }
@@ -261,7 +261,7 @@ impl Inner {
             return Ok(());
         }
         let started = self.env.clock.monotonic_ns();
-        let without_room = self.background.flushes_without_room();
+        let put_off = self.background.flushes_put_off();
         while self.has_too_many_sealed() {
             if self.background.is_manual() {
                 self.flush_one()?;
@@ -269,9 +269,8 @@ impl Inner {
             }
             self.check_writable()?;
             // On a full disk, flushes go on in the reserve: there is room for this write until there is none for them.
-            if self.background.flushes_without_room() != without_room {
-                let free_bytes = self.health.free_bytes();
-                return Err(Error::DiskFull { free_bytes, needed_bytes: self.budget.reserve_bytes });
+            if let Some(error) = self.background.put_off_since(put_off) {
+                return Err(self.out_of_room(error));
             }
             if self.closed.load(Ordering::Relaxed) {
                 return Err(Error::Closed);

@@ -59,7 +59,8 @@ impl Manifest {
         everything: &Edit,
     ) -> Result<Manifest, Error> {
         let manifest = Manifest::prepare(disk, dir, log, everything)?;
-        manifest.become_current(disk, dir)?;
+        manifest.prepare_current(disk, dir)?;
+        Manifest::replace_current(disk, dir)?;
         Ok(manifest)
     }
 
@@ -130,9 +131,9 @@ impl Manifest {
         &self.path
     }
 
-    /// Lets `CURRENT` name this manifest. After a failure nobody knows which one it names.
-    pub(crate) fn become_current(&self, disk: &dyn Disk, dir: &Path) -> Result<(), Error> {
-        let (temporary, current) = (dir.join(paths::CURRENT_TEMPORARY), dir.join(paths::CURRENT));
+    /// Writes what `CURRENT` is going to be, under another name; one that fails is no harm.
+    pub(crate) fn prepare_current(&self, disk: &dyn Disk, dir: &Path) -> Result<(), Error> {
+        let temporary = dir.join(paths::CURRENT_TEMPORARY);
         match disk.remove(&temporary) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::io("remove", temporary)(error));
@@ -142,7 +143,12 @@ impl Manifest {
         let file = disk.open(&temporary, OpenMode::CreateNew).map_err(Error::io("create", &temporary))?;
         let name = format!("{}\n", paths::manifest_name(self.log.number));
         file.write_all_at(name.as_bytes(), 0).map_err(Error::io("write", &temporary))?;
-        file.sync_data().map_err(Error::io("sync", &temporary))?;
+        file.sync_data().map_err(Error::io("sync", &temporary))
+    }
+
+    /// Lets `CURRENT` be what was prepared. After a failure nobody knows which manifest it names.
+    pub(crate) fn replace_current(disk: &dyn Disk, dir: &Path) -> Result<(), Error> {
+        let (temporary, current) = (dir.join(paths::CURRENT_TEMPORARY), dir.join(paths::CURRENT));
         disk.rename(&temporary, &current).map_err(Error::io("rename", &temporary))?;
         disk.sync_dir(dir).map_err(Error::io("sync directory", dir))
     }

@@ -1,0 +1,96 @@
+//! The process has as many files open as it may have: nothing is lost by that, and nothing given up.
+
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use ladoga_env::sim::{self, Fault, Operation, SimDisk};
+use ladoga_model::{Stamp, Version};
+
+use super::Engine;
+use super::background::FLUSH_FAILURES_MAX;
+use crate::{Background, Durability, Error, Options, WriteBatch, WriteState};
+
+/// Longer than anything takes that does not hang.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+fn store(background: Background) -> (Engine, SimDisk) {
+    let (env, disk, _clock) = sim::env(1);
+    let options =
+        Options { background, memtable_bytes: Some(4 << 10), ..Options::new(16 << 20, Durability::Always) };
+    (Engine::open(env, Path::new("/data"), options).expect("a new store"), disk)
+}
+
+fn put(engine: &Engine, number: u64) -> Result<(), Error> {
+    let mut batch = WriteBatch::new();
+    let stamp = Stamp::new(Version { timestamp: number + 1, node: 0 });
+    batch.put(format!("key-{number}").as_bytes(), stamp, &[b'v'; 100]);
+    engine.write(batch)
+}
+
+fn count(disk: &SimDisk, part: &str) -> usize {
+    disk.paths().iter().filter(|path| path.to_string_lossy().contains(part)).count()
+}
+
+/// Ten of them refused all writes until a restart.
+#[test]
+fn flushes_without_a_descriptor_are_tried_again_for_as_long_as_it_takes() {
+    let (engine, disk) = store(Background::Manual);
+    put(&engine, 0).expect("a write");
+    engine.seal().expect("a memtable to flush");
+    for operation in [Operation::Create, Operation::SyncDir] {
+        disk.fail_operation(0, Fault::too_many_files().on(operation).on_path("tables").sticky());
+        for _ in 0..=FLUSH_FAILURES_MAX {
+            assert!(engine.inner.flush_step().is_err_and(|error| error.is_out_of_descriptors()));
+        }
+        disk.clear_faults();
+        assert_eq!(engine.write_state(), WriteState::Open);
+        assert_eq!(count(&disk, ".sst"), 0, "what attempts leave adds up");
+    }
+    assert!(engine.inner.flush_step().expect("a flush"));
+    assert!(engine.get(b"key-0").expect("a read").is_some());
+}
+
+/// The new one was not named yet, and its failure taken for one of the log.
+#[test]
+fn a_manifest_that_cannot_be_replaced_goes_on() {
+    let (engine, disk) = store(Background::Manual);
+    for path in ["manifest-", "CURRENT.new"] {
+        let tried = disk.faults_hit();
+        disk.fail_operation(0, Fault::too_many_files().on(Operation::Create).on_path(path).sticky());
+        for number in 0..200 {
+            put(&engine, number).expect("a write");
+            engine.seal().expect("a memtable to flush");
+            assert!(engine.step().expect("a flush"));
+        }
+        assert!(disk.faults_hit() > tried, "the manifest is not long enough yet");
+        disk.clear_faults();
+        assert_eq!(engine.write_state(), WriteState::Open);
+        assert_eq!(count(&disk, "manifest-"), 1, "what attempts leave adds up");
+    }
+    engine.close().expect("a store that closes");
+}
+
+/// They waited for a flush that did not come.
+#[test]
+fn writers_do_not_wait_for_descriptors_and_go_on_once_there_are_some() {
+    let (engine, disk) = store(Background::Threads);
+    let (done, when_done) = channel();
+    std::thread::spawn(move || {
+        disk.fail_operation(0, Fault::too_many_files().on(Operation::Create).on_path(".sst").sticky());
+        let mut numbers = 0..;
+        let refused = numbers.find_map(|number| put(&engine, number).err()).expect("no end of numbers");
+        disk.clear_faults();
+        let written = numbers.next().expect("no end of numbers");
+        // Until the next attempt of the flush each is refused at once.
+        while put(&engine, written).is_err() {
+            std::thread::yield_now();
+        }
+        let found = engine.get(format!("key-{written}").as_bytes()).expect("a read");
+        engine.close().expect("a store that closes");
+        done.send((refused, found.is_some())).expect("a test that waits");
+    });
+    let (refused, is_there) = when_done.recv_timeout(DEADLINE).expect("a write that ends");
+    assert!(refused.is_out_of_descriptors(), "{refused}");
+    assert!(is_there);
+}

@@ -64,6 +64,12 @@ use write::Writer;
 /// A persistent ordered map from keys to versioned cells. Shared by reference; all methods may be called from any
 /// thread.
 ///
+/// # Errors
+/// A read fails with [`Error::Corruption`], [`Error::Io`] or [`Error::NewerFormat`] of what it needs, one of a snapshot with
+/// [`Error::SnapshotTooOld`] too. A write fails with [`Error::DiskFull`], [`Error::BatchTooLarge`] or [`Error::Io`],
+/// and nothing of it is done; with [`Error::Poisoned`] from the first failure of the log or the manifest on, and of the first one nobody knows
+/// whether it is there after a reopening; and with [`Error::Closed`] after [`Engine::close`].
+///
 /// Dropped without [`Engine::close`], it leaves what a crash of the process leaves: nothing that was acknowledged is
 /// lost, the next open reads the log.
 pub struct Engine {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use ladoga_env::Env;
 
-use crate::batch::records;
 use crate::blob::{Blob, BlobRegistry};
 use crate::cache::BlockCache;
 use crate::engine::{levels_of, take_lock};
@@ -13,7 +12,6 @@ use crate::error::Error;
 use crate::levels::{Recovered, read_manifest};
 use crate::memtable::key_hash;
 use crate::paths;
-use crate::record::Kind;
 use crate::stats::Counters;
 use crate::table::{Access, Resident, Table, TableMeta, TableShared};
 use crate::wal::replay;
@@ -98,17 +96,8 @@ fn check_table(table: &Arc<Table>, report: &mut CheckReport) -> Result<(), Error
     let footer = table.footer()?;
     table.read_handle(footer.properties)?;
     let resident = table.resident(Access::Once)?.expect("the disk may be used");
-    let counted = TableMeta {
-        records: 0,
-        tombstones: 0,
-        blob_bytes: 0,
-        newest: ladoga_model::Version::ZERO,
-        oldest: ladoga_model::Version::MAX,
-        smallest: Box::default(),
-        largest: Box::default(),
-        blobs: Vec::new(),
-        ..table.meta().clone()
-    };
+    let &TableMeta { number, file_bytes, .. } = table.meta();
+    let counted = TableMeta { file_bytes, ..TableMeta::of_nothing(number) };
     let mut tally = Tally { meta: counted, last_key: Vec::new() };
     let mut whole = true;
     for index in 0..resident.index.blocks() {
@@ -148,17 +137,8 @@ fn check_block(
         if !placed || !filtered || tally.last_key.as_slice() >= record.key {
             return Err(table.broken(offset));
         }
-        let meta = &mut tally.meta;
-        if meta.records == 0 {
-            meta.smallest = record.key.into();
-        }
-        meta.records += 1;
-        meta.tombstones += u64::from(record.kind == Kind::Tombstone);
-        meta.blob_bytes += record.blob_bytes();
-        meta.newest = meta.newest.max(record.stamp.version);
-        meta.oldest = meta.oldest.min(record.stamp.version);
+        tally.meta.count(&record);
         if let Some(pointer) = record.blob() {
-            meta.blobs.push(pointer.file);
             report.blobs += 1;
             let blob = table.blob_ref(pointer.file).ok_or_else(|| table.broken(offset))?;
             report.errors.extend(Blob::new(blob, pointer).verify().err());
@@ -178,21 +158,15 @@ fn check_log(
 ) -> Result<(), Error> {
     let log = replay(&*env.disk, dir, recovered.log_start(), &mut |group| {
         report.log_groups += 1;
-        for record in records(group.payload) {
-            let Some(record) = record else {
-                report.errors.push(Error::Corruption {
-                    path: group.path.into(),
-                    offset: group.offset,
-                    what: "log record",
-                    expected: "records of the log's format".to_owned(),
-                    found: "bytes that are none".to_owned(),
-                });
-                break;
-            };
-            if let Some(pointer) = record.blob() {
-                report.blobs += 1;
-                let blob = shared.blobs.refer(pointer.file);
-                report.errors.extend(Blob::new(blob, pointer).verify().err());
+        for record in group.records() {
+            match record.map(|record| record.blob()) {
+                Ok(None) => {}
+                Ok(Some(pointer)) => {
+                    report.blobs += 1;
+                    let blob = shared.blobs.refer(pointer.file);
+                    report.errors.extend(Blob::new(blob, pointer).verify().err());
+                }
+                Err(error) => report.errors.push(error),
             }
         }
         Ok(())

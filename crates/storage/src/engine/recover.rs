@@ -52,7 +52,7 @@ impl ReplayedMemtables {
     pub(super) fn apply(&mut self, group: &Group<'_>) -> Result<(), Error> {
         let mut count = 0;
         let mut blobs: Vec<BlobRef> = Vec::new();
-        for record in records_of(group) {
+        for record in group.records() {
             let record = record?;
             if let Some(blob) = record.blob() {
                 let kept = self.blobs.entry(blob.file).or_insert_with(|| self.registry.refer(blob.file));
@@ -102,20 +102,6 @@ impl ReplayedMemtables {
     }
 }
 
-/// The records of a group, up to the first that is none.
-fn records_of<'a>(group: &Group<'a>) -> impl Iterator<Item = Result<Record<'a>, Error>> {
-    let (path, offset) = (group.path, group.offset);
-    records(group.payload).map(move |record| {
-        record.ok_or_else(|| Error::Corruption {
-            path: path.into(),
-            offset,
-            what: "log record",
-            expected: "records of the log's format".to_owned(),
-            found: "bytes that are none".to_owned(),
-        })
-    })
-}
-
 impl Inner {
     /// The second reading of a log that is more than memory has room for: into tables, one memtable at a time. A segment
     /// goes once all of it is in tables; until then a crash has the next open read it again, and what is in tables already
@@ -152,7 +138,7 @@ impl ReplayedTables<'_> {
         if self.segment != group.segment {
             self.end_segments(group.segment, group.sequence)?;
         }
-        for record in records_of(group) {
+        for record in group.records() {
             self.insert(group, &record?)?;
         }
         Ok(())

@@ -2,7 +2,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ladoga_env::{Disk, File, OpenMode};
-use ladoga_model::Version;
 
 use super::block::BlockBuilder;
 use super::footer::Footer;
@@ -13,7 +12,7 @@ use super::{BLOCK_BYTES, TableMeta, filter};
 use crate::error::Error;
 use crate::memtable::key_hash;
 use crate::options::Compression;
-use crate::record::{Kind, Record};
+use crate::record::Record;
 
 /// Bytes that are collected before they are written.
 const WRITE_BYTES: usize = 256 << 10;
@@ -47,22 +46,10 @@ impl TableBuilder {
         compression: Compression,
     ) -> Result<TableBuilder, Error> {
         let file = disk.open(&path, OpenMode::CreateNew).map_err(Error::io("create", &path))?;
-        let meta = TableMeta {
-            number,
-            file_bytes: 0,
-            records: 0,
-            tombstones: 0,
-            blob_bytes: 0,
-            newest: Version::ZERO,
-            oldest: Version::MAX,
-            smallest: Box::default(),
-            largest: Box::default(),
-            blobs: Vec::new(),
-        };
         Ok(TableBuilder {
             file,
             path,
-            meta,
+            meta: TableMeta::of_nothing(number),
             compression,
             block: BlockBuilder::default(),
             block_bytes_max: BLOCK_BYTES,
@@ -90,27 +77,13 @@ impl TableBuilder {
             self.block_separator.clear();
             self.block_separator.extend_from_slice(separator(&self.last_key, record.key));
         }
-        if self.meta.records == 0 {
-            self.meta.smallest = record.key.into();
-        }
         let hash = key_hash(record.key);
         self.block.add(hash, record);
         self.hashes.push(hash);
         self.last_key.clear();
         self.last_key.extend_from_slice(record.key);
-        self.count(record);
+        self.meta.count(record);
         Ok(())
-    }
-
-    fn count(&mut self, record: &Record<'_>) {
-        self.meta.records += 1;
-        self.meta.tombstones += u64::from(record.kind == Kind::Tombstone);
-        self.meta.newest = self.meta.newest.max(record.stamp.version);
-        self.meta.oldest = self.meta.oldest.min(record.stamp.version);
-        if let Some(blob) = record.blob() {
-            self.meta.blob_bytes += blob.len;
-            self.meta.blobs.push(blob.file);
-        }
     }
 
     fn offset(&self) -> u64 {
@@ -179,6 +152,7 @@ impl TableBuilder {
 mod tests {
     use super::super::Index;
     use super::*;
+    use crate::record::Kind;
     use ladoga_model::Stamp;
 
     /// How many data blocks a table of records of 16 B + 100 B has, of which `random` bytes are beyond compression, and

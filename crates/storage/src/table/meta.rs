@@ -2,6 +2,7 @@ use ladoga_model::{KEY_BYTES_MAX, Version};
 
 use crate::coding::{Reader, put_short_bytes};
 use crate::paths::NUMBER_MAX;
+use crate::record::{Kind, Record};
 
 /// What the manifest keeps of a table, so that opening a store opens no table.
 ///
@@ -25,6 +26,37 @@ pub(crate) struct TableMeta {
 }
 
 impl TableMeta {
+    /// That of a table without records, to be counted.
+    pub(crate) fn of_nothing(number: u64) -> TableMeta {
+        TableMeta {
+            number,
+            file_bytes: 0,
+            records: 0,
+            tombstones: 0,
+            blob_bytes: 0,
+            newest: Version::ZERO,
+            oldest: Version::MAX,
+            smallest: Box::default(),
+            largest: Box::default(),
+            blobs: Vec::new(),
+        }
+    }
+
+    /// Takes in the next record. Which key is the largest is not known before the last one.
+    pub(crate) fn count(&mut self, record: &Record<'_>) {
+        if self.records == 0 {
+            self.smallest = record.key.into();
+        }
+        self.records += 1;
+        self.tombstones += u64::from(record.kind == Kind::Tombstone);
+        self.newest = self.newest.max(record.stamp.version);
+        self.oldest = self.oldest.min(record.stamp.version);
+        if let Some(blob) = record.blob() {
+            self.blob_bytes += blob.len;
+            self.blobs.push(blob.file);
+        }
+    }
+
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         for number in [self.number, self.file_bytes, self.records, self.tombstones, self.blob_bytes] {
             out.extend_from_slice(&number.to_le_bytes());

@@ -2,11 +2,13 @@ use std::path::{Path, PathBuf};
 
 use ladoga_env::{Disk, OpenMode};
 
+use crate::batch::records;
 use crate::error::Error;
 use crate::frame::{Frames, Header, Leftovers, LogId, LogKind, missing_frame};
 use crate::log_bytes::LogBytes;
 use crate::options::MEMTABLE_BYTES;
 use crate::paths;
+use crate::record::Record;
 
 /// A segment is as long as a memtable, of whatever budget.
 const WAL_BYTES_MAX: u64 = *MEMTABLE_BYTES.end() as u64;
@@ -21,6 +23,22 @@ pub(crate) struct Group<'a> {
     pub offset: u64,
     pub sequence: u64,
     pub payload: &'a [u8],
+}
+
+impl<'a> Group<'a> {
+    /// Its records, up to the first that is none.
+    pub(crate) fn records(&self) -> impl Iterator<Item = Result<Record<'a>, Error>> {
+        let (path, offset) = (self.path, self.offset);
+        records(self.payload).map(move |record| {
+            record.ok_or_else(|| Error::Corruption {
+                path: path.into(),
+                offset,
+                what: "log record",
+                expected: "records of the log's format".to_owned(),
+                found: "bytes that are none".to_owned(),
+            })
+        })
+    }
 }
 
 /// What came of reading the log.

@@ -193,7 +193,7 @@ fn read_error(error: &Error) -> StoreError {
         };
     }
     if error.is_out_of_descriptors() {
-        tracing::warn!(%error, "a read was refused");
+        tracing::debug!(%error, "a read was refused");
         return StoreError::OverCapacity {
             bound: "as many files and connections as the system allows are open",
         };

@@ -1,9 +1,12 @@
 use std::future::poll_fn;
 use std::io;
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
@@ -25,15 +28,28 @@ pub(super) struct Intake {
     pub(super) drained: mpsc::Sender<()>,
 }
 
+/// Held while a connection is accepted. Descriptors are the process's: what one loop gives up for a connection that it has to
+/// refuse, another one would take for a connection that it serves.
+static ACCEPTING: Mutex<()> = Mutex::new(());
+
 /// Accepts connections. The system spreads them over the listeners by chance, which for a handful of connections
 /// may mean all on one; so each goes on to the loop that has the fewest.
 pub(super) async fn accept<S: Store>(event_loop: Rc<EventLoop<S>>, listener: TcpListener) {
     let (mut spare, mut is_told) = (spare(), false);
     loop {
-        let error = match listener.accept().await {
-            Ok((socket, _)) => {
+        let accepted = poll_fn(|context| {
+            let _accepting = ACCEPTING.lock();
+            listener.poll_accept(context)
+        });
+        let error = match accepted.await {
+            Ok((socket, _)) if spare.is_some() => {
                 is_told = false;
                 place(&event_loop, socket);
+                continue;
+            }
+            // The next one could not even be refused.
+            Ok((socket, _)) => {
+                spare = refuse_for_good(&event_loop, socket);
                 continue;
             }
             Err(error) => error,
@@ -41,23 +57,44 @@ pub(super) async fn accept<S: Store>(event_loop: Rc<EventLoop<S>>, listener: Tcp
         if !std::mem::replace(&mut is_told, true) {
             tracing::warn!(%error, "cannot accept connections");
         }
-        // Who has no descriptor for a connection cannot even refuse it.
-        if is_out_of_descriptors(&error) && spare.take().is_some() {
-            let accepted = poll_fn(|context| Poll::Ready(listener.poll_accept(context))).await;
-            if let Poll::Ready(Ok((socket, _))) = accepted {
-                refuse(&event_loop, &socket, "as many files and connections as the system allows are open");
-            }
-            spare = self::spare();
-            continue;
+        if is_out_of_descriptors(&error) && spare.is_some() {
+            spare =
+                poll_fn(|context| Poll::Ready(refuse_next(&event_loop, &listener, spare.take(), context)))
+                    .await;
+        } else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            spare = spare.or_else(self::spare);
         }
-        tokio::time::sleep(ACCEPT_PAUSE).await;
-        spare = spare.or_else(self::spare);
     }
 }
 
+/// Refuses a connection that there is no descriptor for, where one waits, with the one that was kept for that.
+fn refuse_next<S: Store>(
+    event_loop: &EventLoop<S>,
+    listener: &TcpListener,
+    spare: Option<OwnedFd>,
+    context: &mut Context<'_>,
+) -> Option<OwnedFd> {
+    let _accepting = ACCEPTING.lock();
+    drop(spare);
+    match listener.poll_accept(context) {
+        Poll::Ready(Ok((socket, _))) => refuse_for_good(event_loop, socket),
+        Poll::Ready(Err(_)) | Poll::Pending => self::spare(),
+    }
+}
+
+/// Refuses a connection, and keeps what it had for the next one: closed, somebody else might take it.
+fn refuse_for_good<S: Store>(event_loop: &EventLoop<S>, socket: TcpStream) -> Option<OwnedFd> {
+    refuse(event_loop, &socket, "as many files and connections as the system allows are open");
+    let socket = socket.into_std().ok()?;
+    // Where the client is gone, there is nobody to be told.
+    let _ = socket.shutdown(Shutdown::Write);
+    Some(OwnedFd::from(socket))
+}
+
 /// A descriptor to be given up for a connection that is to be refused.
-fn spare() -> Option<Socket> {
-    Socket::new(Domain::UNIX, Type::DGRAM, None).ok()
+fn spare() -> Option<OwnedFd> {
+    Socket::new(Domain::UNIX, Type::DGRAM, None).ok().map(OwnedFd::from)
 }
 
 fn is_out_of_descriptors(error: &io::Error) -> bool {

@@ -63,8 +63,13 @@ impl BlobRegistry {
 
     /// Takes note of how much room there is on the disk. `None` where the system does not say.
     pub(crate) fn observe_space(&self) -> Option<u64> {
-        let found = self.disk.free_bytes(&self.dir);
-        let warn = |error: &std::io::Error| tracing::warn!(%error, "could not tell how much room there is on the disk");
+        let found = self.disk.free_bytes(&self.dir).map_err(Error::io("measure", &self.dir));
+        let warn = |error: &Error| {
+            // Whoever needs a descriptor says so; this only looks.
+            if !error.is_out_of_descriptors() {
+                tracing::warn!(%error, "could not tell how much room there is on the disk");
+            }
+        };
         let free_bytes = found.inspect_err(warn).ok()?;
         self.health.observe_free(free_bytes, self.reserve_bytes);
         Some(free_bytes)

@@ -33,6 +33,8 @@ pub(crate) struct Background {
     flushes_put_off: AtomicU64,
     /// Why, the last time.
     put_off_for: Mutex<Option<Error>>,
+    /// Whether it was told that descriptors are missing.
+    lacks_descriptors: AtomicBool,
     mean_record_bytes: AtomicU64,
     level_0_tables: AtomicUsize,
     pub(super) damage: Damage,
@@ -54,6 +56,7 @@ impl Background {
             flush_failures: AtomicU64::new(0),
             flushes_put_off: AtomicU64::new(0),
             put_off_for: Mutex::default(),
+            lacks_descriptors: AtomicBool::new(false),
             mean_record_bytes: AtomicU64::new(0),
             level_0_tables: AtomicUsize::new(0),
             damage: Damage::default(),
@@ -114,6 +117,16 @@ impl Background {
         let rate = u128::from(bytes) * 1_000_000_000 / u128::from(elapsed_ns.max(1));
         self.flush_bytes_per_s.store(rate.min(u128::from(u64::MAX)) as u64, Ordering::Relaxed);
         self.flush_failures.store(0, Ordering::Relaxed);
+        self.lacks_descriptors.store(false, Ordering::Relaxed);
+    }
+
+    /// Logs a failure. What is a state and may pass is told of once: a full disk when it becomes so, and descriptors that are
+    /// missing with the first failure since a flush that went well.
+    fn tell(&self, what: &str, error: &Error) {
+        let is_known = error.is_out_of_descriptors() && self.lacks_descriptors.swap(true, Ordering::Relaxed);
+        if !is_known && !error.is_disk_full() {
+            tracing::error!(%error, "{what} failed");
+        }
     }
 
     /// How many flushes have to wait for something to pass: for room on the disk, or for a descriptor.
@@ -224,15 +237,10 @@ impl Inner {
     /// The log keeps what could not be flushed, so a failure is tried again, but not for ever: writers wait for it.
     fn flush_failed(&self, error: &Error) {
         self.shared.counters.background_failures.add(1);
+        self.background.tell("a flush", error);
         if error.may_pass() {
             self.observe_space();
             self.background.put_off(error);
-        }
-        if error.is_disk_full() {
-            return;
-        }
-        tracing::error!(%error, "a flush failed");
-        if error.is_out_of_descriptors() {
             return;
         }
         if self.background.flush_failures.fetch_add(1, Ordering::Relaxed) + 1 >= FLUSH_FAILURES_MAX {
@@ -251,10 +259,7 @@ impl Inner {
             && !matches!(error, Error::Closed)
         {
             self.shared.counters.background_failures.add(1);
-            // A full disk is told of once, as the state that it is.
-            if !error.is_disk_full() {
-                tracing::error!(%error, "a compaction failed");
-            }
+            self.background.tell("a compaction", error);
         }
         if matches!(result, Ok(true)) {
             // Inputs can go: their space is what a full disk waits for.

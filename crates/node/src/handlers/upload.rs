@@ -11,7 +11,7 @@ use super::value::{check_complete, next_piece};
 use crate::coordinate::{self, Plan};
 use crate::http::{EntityTarget, Head, Refusal};
 use crate::server::Link;
-use crate::store::{Cell, CellValue, LocalStore, Store, Upload};
+use crate::store::{Cell, CellValue, Later, LocalStore, Store, StoreError, Upload};
 
 /// `PUT` of a value that is not held in memory.
 pub(super) fn upload<S: Store>(
@@ -28,12 +28,12 @@ pub(super) fn upload<S: Store>(
     let link = Rc::clone(call.link);
     Ok(Reply::later_or(take(head), async move |head| {
         if let Some(plan) = plan {
-            let spread = receive(&link, coordinate::spread(plan).await, body, bytes).await?;
+            let spread = receive(&link, Ok(coordinate::spread(plan).await), body, bytes).await?;
             drop(permit);
             spread.commit().await?;
             return Ok(Outcome::Answer(take(head).empty(StatusCode::CREATED)));
         }
-        let finished = receive(&link, store.upload().await?, body, bytes).await?;
+        let finished = receive(&link, store.upload().await, body, bytes).await?;
         drop(permit);
         let stamp = stamp(&event_loop);
         let admitted = coordinate::admit_alone(&event_loop, stamp).await?;
@@ -45,13 +45,25 @@ pub(super) fn upload<S: Store>(
     }))
 }
 
-/// Writes the body as it arrives: while one piece is written, the next one is read, and no third.
+/// Writes the body as it arrives. Where that fails, what is left of the body is not read, so nothing can follow it.
 async fn receive<U: Upload>(
     link: &Link,
-    upload: U,
-    mut body: Incoming,
+    upload: Result<U, StoreError>,
+    body: Incoming,
     bytes: u64,
 ) -> Result<U::Finished, Refusal> {
+    let written = write_pieces(link, upload, body, bytes).await.map_err(Refusal::and_close)?;
+    Ok(written.await?.finish().await?)
+}
+
+/// While one piece is written, the next one is read, and no third. Answers the last one's write.
+async fn write_pieces<U: Upload>(
+    link: &Link,
+    upload: Result<U, StoreError>,
+    mut body: Incoming,
+    bytes: u64,
+) -> Result<Later<Result<U, StoreError>>, Refusal> {
+    let upload = upload?;
     link.body_begins();
     let mut found = 0;
     let Some(first) = next_piece(link, &mut body).await? else {
@@ -69,5 +81,5 @@ async fn receive<U: Upload>(
     }
     link.body_ends();
     check_complete(found, bytes)?;
-    Ok(writing.await?.finish().await?)
+    Ok(writing)
 }

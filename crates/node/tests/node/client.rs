@@ -36,7 +36,11 @@ impl Client {
     }
 
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        self.stream.get_mut().write_all(bytes.as_ref()).expect("a node that reads");
+        self.try_send(bytes).expect("a node that reads");
+    }
+
+    pub(crate) fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> std::io::Result<()> {
+        self.stream.get_mut().write_all(bytes.as_ref())
     }
 
     /// Announces a value, and sends nothing of it.

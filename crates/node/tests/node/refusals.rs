@@ -96,6 +96,25 @@ fn what_fails_after_its_value_was_read_has_the_same_status() {
     }
 }
 
+/// What is left of such a value was measured as the head of a request, and answered with `431`.
+#[test]
+fn a_large_value_that_cannot_be_written_is_the_last_of_its_connection() {
+    let running = Running::start();
+    let (length, late) = (100 * LARGE_BYTES as usize, 1_000);
+    for pieces in [0, 1, 3] {
+        running.store.tell(Script { upload: Some((pieces, no_room())), ..Script::default() });
+        let mut client = running.connect();
+        client.send(format!("PUT /v0/entity?id=k HTTP/1.1\r\ncontent-length: {length}\r\n\r\n"));
+        // The node may have had enough before it has everything.
+        _ = client.try_send(vec![b'v'; length - late]);
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.closes()), (507, true), "after {pieces} pieces");
+        _ = client.try_send(vec![b'v'; late]);
+        assert_eq!(client.rest().0, b"", "what is left is not taken for a request");
+    }
+    assert_eq!(running.store.value("k"), None);
+}
+
 #[test]
 fn what_cannot_be_read_says_why() {
     let running = Running::start();

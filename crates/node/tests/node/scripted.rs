@@ -38,6 +38,8 @@ pub(crate) struct Script {
     pub(crate) admit: Option<StoreError>,
     /// To a cell, after it is applied all the same.
     pub(crate) apply: Option<StoreError>,
+    /// To a large value, after so many pieces.
+    pub(crate) upload: Option<(usize, StoreError)>,
     /// To a read.
     pub(crate) get: Option<StoreError>,
     /// Why it does not serve.
@@ -197,7 +199,8 @@ impl LocalStore for Local {
     }
 
     fn upload(&self) -> Later<Result<Uploading, StoreError>> {
-        Box::pin(ready(Ok(Uploading(Vec::new()))))
+        let fails = self.0.script().upload;
+        Box::pin(ready(Uploading { value: Vec::new(), fails }.unless_it_fails()))
     }
 
     fn range(&self, start: Bytes, end: Option<Bytes>, format: RecordFormat) -> Box<dyn Pieces> {
@@ -215,18 +218,32 @@ impl LocalStore for Local {
     }
 }
 
-pub(crate) struct Uploading(Vec<u8>);
+pub(crate) struct Uploading {
+    value: Vec<u8>,
+    /// After how many more pieces, and how.
+    fails: Option<(usize, StoreError)>,
+}
+
+impl Uploading {
+    fn unless_it_fails(self) -> Result<Uploading, StoreError> {
+        match self.fails {
+            Some((0, error)) => Err(error),
+            _ => Ok(self),
+        }
+    }
+}
 
 impl Upload for Uploading {
     type Finished = Vec<u8>;
 
     fn write(mut self, bytes: Bytes) -> Later<Result<Uploading, StoreError>> {
-        self.0.extend_from_slice(&bytes);
-        Box::pin(ready(Ok(self)))
+        self.value.extend_from_slice(&bytes);
+        self.fails = self.fails.map(|(pieces, error)| (pieces - 1, error));
+        Box::pin(ready(self.unless_it_fails()))
     }
 
     fn finish(self) -> Later<Result<Vec<u8>, StoreError>> {
-        Box::pin(ready(Ok(self.0)))
+        Box::pin(ready(Ok(self.value)))
     }
 }
 

@@ -1,4 +1,4 @@
-use crate::support::{Ladoga, Node, Outcome, Port, value};
+use crate::support::{Ladoga, Node, Outcome, Port, ladoga_in, value};
 
 /// Runs a command of the client against this node.
 fn run(node: &Node, arguments: &[&str]) -> Outcome {
@@ -29,6 +29,18 @@ fn a_key_that_is_not_there_is_a_failure() {
     let missing = run(&node, &["get", "absent"]).expect_failure(1, &["absent"]);
     assert_eq!(missing.stdout, b"");
     assert_eq!(missing.stderr.lines().count(), 1, "{missing:?}");
+}
+
+#[test]
+fn the_exit_code_says_it_where_nobody_reads_the_errors() {
+    let (reader, errors) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    for arguments in [&["get", "key", "--url", "http://127.0.0.1:1"][..], &["check", "."][..]] {
+        let mut command = ladoga_in(&[]);
+        command.args(arguments).stderr(errors.try_clone().expect("a descriptor"));
+        let status = command.status().expect("the binary starts");
+        assert_eq!(status.code(), Some(1), "{arguments:?}");
+    }
 }
 
 #[test]

@@ -129,9 +129,10 @@ impl Error {
         Error::Io { operation, path, offset, kind: error.kind(), code: error.raw_os_error() }
     }
 
-    /// Whether the disk had no room.
+    /// Whether the disk had no room, or none for this user.
     pub fn is_disk_full(&self) -> bool {
-        matches!(self, Error::DiskFull { .. } | Error::Io { kind: io::ErrorKind::StorageFull, .. })
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(self, Error::DiskFull { .. } | Error::Io { kind: StorageFull | QuotaExceeded, .. })
     }
 
     /// Whether the process, or the system, has as many files open as it may have. Nothing was tried then: what needs one more
@@ -164,6 +165,9 @@ mod tests {
         let told = Error::io("open", "a.sst")(too_many).to_string();
         assert_eq!(told, "open a.sst failed: Too many open files (os error 24)");
         assert!(Error::io("open", "a.sst")(io::Error::from_raw_os_error(24)).may_pass());
+        let no_quota = Error::io("allocate", "a.wal")(io::Error::from_raw_os_error(122));
+        assert_eq!(no_quota.to_string(), "allocate a.wal failed: Disk quota exceeded (os error 122)");
+        assert!(no_quota.is_disk_full(), "writes come back when there is room again, as on a full disk");
         let told = Error::io_at("read", "a.sst", 7)(io::ErrorKind::UnexpectedEof.into()).to_string();
         assert_eq!(told, "read a.sst at offset 7 failed: unexpected end of file");
     }

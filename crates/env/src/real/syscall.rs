@@ -83,3 +83,13 @@ pub(super) fn lower_thread_priority(nice: libc::c_int) {
         libc::setpriority(libc::PRIO_PROCESS, 0, nice);
     }
 }
+
+/// `signal(SIGXFSZ, SIG_IGN)`: a write beyond the largest file that the process may have fails with `EFBIG` then, as the
+/// manual has it; by default the signal ends the process.
+pub(super) fn ignore_file_size_signal() {
+    #[expect(unsafe_code, reason = "std has no signals")]
+    // SAFETY: takes plain numbers; no handler of ours runs in a signal's context.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}

@@ -2,7 +2,7 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 
 use ladoga_storage::Error;
 
-use super::Failure;
+use super::{Failure, complain};
 use crate::arguments::CheckArguments;
 use crate::settings::format_size;
 
@@ -14,11 +14,11 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     let report = ladoga_storage::check(&env, dir, &mut |progress| {
         if shows_progress {
             let (done, total) = (format_size(progress.done_bytes), format_size(progress.total_bytes));
-            eprint!("\r\x1b[K{done} of {total} verified");
+            _ = write!(stderr(), "\r\x1b[K{done} of {total} verified");
         }
     });
     if shows_progress {
-        eprint!("\r\x1b[K");
+        _ = write!(stderr(), "\r\x1b[K");
     }
     let report = report.map_err(|error| match error {
         // Nothing that a node made is without this file.
@@ -28,7 +28,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
         error => Failure::Failed(error.to_string()),
     })?;
     for error in &report.errors {
-        eprintln!("{error}");
+        complain(format_args!("{error}"));
     }
     let mut out = stdout();
     writeln!(

@@ -14,6 +14,8 @@ pub(crate) use profile::profile;
 pub(crate) use range::range;
 pub(crate) use serve::serve;
 
+use std::fmt;
+use std::io::{Write, stderr};
 use std::process::ExitCode;
 
 use crate::client::{ClientError, Url};
@@ -38,16 +40,21 @@ impl Failure {
     pub(crate) fn tell(&self) -> ExitCode {
         match self {
             Failure::Usage(reason) => {
-                eprintln!("ladoga: {reason}");
+                complain(format_args!("ladoga: {reason}"));
                 ExitCode::from(USAGE)
             }
             Failure::Failed(reason) => {
-                eprintln!("ladoga: {reason}");
+                complain(format_args!("ladoga: {reason}"));
                 ExitCode::FAILURE
             }
             Failure::NobodyListens => ExitCode::SUCCESS,
         }
     }
+}
+
+/// Writes a line to standard error. Where that is closed or full, the exit code says it: `eprintln!` would panic.
+fn complain(line: fmt::Arguments<'_>) {
+    _ = writeln!(stderr(), "{line}");
 }
 
 impl From<SettingError> for Failure {

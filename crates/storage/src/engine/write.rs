@@ -243,7 +243,7 @@ impl Inner {
 
     /// A full disk is a state, not a failure of the operation that met it first.
     pub(super) fn out_of_room(&self, error: Error) -> Error {
-        if error.is_disk_full() {
+        if matches!(error, Error::Io { kind: std::io::ErrorKind::StorageFull, .. }) {
             self.observe_space();
             let free_bytes = self.health.free_bytes();
             return Error::DiskFull { free_bytes, needed_bytes: self.budget.reserve_bytes };

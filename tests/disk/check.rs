@@ -3,7 +3,7 @@ use std::process::Command;
 
 use crate::filled::{Flipped, check, expect_found, files, filled};
 use crate::small_disk::SmallDisk;
-use crate::support::{Directory, Launch, Node, Random, files_below, ladoga_in};
+use crate::support::{Directory, Ladoga, Launch, Node, Random, files_below, ladoga_in};
 
 /// Bits that are flipped in each file.
 const FLIPS: u64 = 24;
@@ -155,6 +155,56 @@ fn expect_found_missing(outcome: &crate::support::Outcome, file: &std::path::Pat
     let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
     let said = format!("{}{}", outcome.text(), outcome.stderr);
     assert!(said.contains(name) && !said.contains("panicked"), "{said}");
+}
+
+#[test]
+fn a_large_value_that_is_too_long_is_found() {
+    let node = filled();
+    let file = &files(&node, "blobs")[0];
+    let length = fs::metadata(file).expect("a file").len();
+    let longer = fs::OpenOptions::new().write(true).open(file).expect("a file");
+    longer.set_len(length + (1 << 40)).expect("a longer file");
+    let outcome = check(node.data()).expect_reason(&["1 problem"]);
+    expect_found_missing(&outcome, file);
+    longer.set_len(length).expect("the file as it was");
+    check(node.data()).expect_success();
+}
+
+/// Opening a pipe waits for whoever is to write into it.
+#[test]
+fn what_is_no_file_is_told_and_not_waited_for() {
+    let node = filled();
+    let blob = files(&node, "blobs")[0].clone();
+    for file in [node.data().join("CURRENT"), blob] {
+        let aside = file.with_extension("aside");
+        fs::rename(&file, &aside).expect("a file to move");
+        let made = Command::new("mkfifo").arg(&file).status().expect("mkfifo");
+        assert!(made.success());
+        expect_found_missing(&check(node.data()), &file);
+        fs::remove_file(&file).expect("a pipe to remove");
+        fs::create_dir(&file).expect("a directory in its place");
+        expect_found_missing(&check(node.data()), &file);
+        fs::remove_dir(&file).expect("a directory to remove");
+        fs::rename(&aside, &file).expect("a file to move back");
+    }
+    check(node.data()).expect_success();
+}
+
+#[test]
+fn what_a_node_of_a_cluster_keeps_is_checked_too() {
+    let node = filled();
+    for name in ["nodes", "settled"] {
+        let path = node.data().join(name);
+        fs::write(&path, "rubbish").expect("room");
+        let outcome = check(node.data()).expect_reason(&["1 problem"]);
+        expect_found_missing(&outcome, &path);
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--data", node.data().to_str().expect("text")];
+        if name == "nodes" {
+            Ladoga::new(serve).run().expect_failure(1, &["nodes", "damaged"]);
+        }
+        fs::remove_file(&path).expect("a file to remove");
+    }
+    check(node.data()).expect_success();
 }
 
 #[test]

@@ -36,6 +36,9 @@ impl Default for RealDisk {
 
 impl Disk for RealDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        if mode != OpenMode::CreateNew {
+            expect_file(path)?;
+        }
         let file = match mode {
             OpenMode::Read => OpenOptions::new().read(true).open(path)?,
             OpenMode::ReadWrite => OpenOptions::new().read(true).write(true).open(path)?,
@@ -124,6 +127,16 @@ struct RealLock {
 }
 
 impl Lock for RealLock {}
+
+/// Before it is opened: opening a pipe waits for somebody at its other end.
+fn expect_file(path: &Path) -> io::Result<()> {
+    let kind = fs::metadata(path)?.file_type();
+    if kind.is_file() {
+        return Ok(());
+    }
+    // As the system calls it where a place in one is asked for.
+    Err(io::Error::from_raw_os_error(if kind.is_dir() { libc::EISDIR } else { libc::ESPIPE }))
+}
 
 /// A directory that a killed process has left may not be durable yet. Above the deepest one that is found all are:
 /// each is synced before the next is created.

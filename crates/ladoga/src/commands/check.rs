@@ -27,8 +27,10 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
         }
         error => Failure::Failed(error.to_string()),
     })?;
-    for error in &report.errors {
-        complain(format_args!("{error}"));
+    let mut problems: Vec<String> = report.errors.iter().map(Error::to_string).collect();
+    problems.extend(ladoga_node::peers::check_files(&*env.disk, dir));
+    for problem in &problems {
+        complain(format_args!("{problem}"));
     }
     let mut out = stdout();
     writeln!(
@@ -44,7 +46,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     if report.lost_groups > 0 {
         writeln!(out, "{} groups were lost in a power cut, before they were synced", report.lost_groups)?;
     }
-    match report.errors.len() {
+    match problems.len() {
         0 => Ok(writeln!(out, "everything is as it should be")?),
         1 => Err(Failure::Failed("1 problem found, named above".to_owned())),
         count => Err(Failure::Failed(format!("{count} problems found, named above"))),

@@ -68,7 +68,7 @@ fn environment(disk_reads: DiskReads) -> std::io::Result<Env> {
 fn check_nodes(env: &Env, settings: &Settings) -> Result<(), Failure> {
     let nodes = settings.membership.as_ref().map(|membership| &membership.nodes);
     Kept::check(&*env.disk, &settings.data, nodes).map(drop).map_err(|error| {
-        if let KeptError::Io { .. } = error {
+        if let KeptError::Io { .. } | KeptError::Damaged { .. } = error {
             return cannot_open(settings, &error);
         }
         let value = nodes.map(|nodes| nodes.iter().map(|(_, node)| node.name.as_str()).collect::<Vec<_>>());

@@ -26,7 +26,9 @@ pub(super) fn read(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Durable>> {
     let file = match disk.open(&path, OpenMode::Read) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
+        Err(error) => {
+            return Err(io::Error::new(error.kind(), format!("open {} failed: {error}", path.display())));
+        }
     };
     let bytes = file.len()?;
     let damaged = || {

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use ladoga_cluster::{Difference, Node, NodeList};
 use ladoga_env::{Disk, Env, OpenMode};
 
+use super::durable;
+
 const NAME: &str = "nodes";
 const NEW_NAME: &str = "nodes.new";
 const FORMAT: &str = "1";
@@ -56,7 +58,7 @@ pub enum KeptError {
         nodes: String,
     },
     /// The file is damaged.
-    #[error("a list of nodes that can be read in {path}: {what}", path = path.display())]
+    #[error("{path} is damaged: {what}", path = path.display())]
     Damaged {
         /// Which file.
         path: PathBuf,
@@ -152,6 +154,13 @@ impl Kept {
         let nodes = NodeList::at(epoch, nodes).map_err(|error| error.to_string())?;
         Ok(Kept { nodes, store })
     }
+}
+
+/// What is wrong with the files that a node of a cluster keeps beside its store, one line each; changes nothing.
+pub fn check_files(disk: &dyn Disk, dir: &Path) -> Vec<String> {
+    let nodes = read(disk, &dir.join(NAME)).err().map(|error| error.to_string());
+    let settled = durable::read(disk, dir).err().map(|error| error.to_string());
+    nodes.into_iter().chain(settled).collect()
 }
 
 fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Kept>, KeptError> {

@@ -45,7 +45,7 @@ pub mod wire;
 
 pub use ladoga_cluster::NodeList;
 
-pub use kept::{Kept, KeptError};
+pub use kept::{Kept, KeptError, check_files};
 pub use limits::{Membership, PeerLimits};
 
 pub(crate) use cluster::Cluster;

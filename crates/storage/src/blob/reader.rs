@@ -3,6 +3,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use ladoga_env::{File, OpenMode};
+use ladoga_model::Quote;
 
 use super::{BLOB_PIECE_BYTES, BlobRef, HEADER_BYTES, header, piece_crc, piece_offset};
 use crate::coding::u32_at;
@@ -62,6 +63,7 @@ impl Blob {
 
     /// Reads everything and checks the pieces against each other and the pointer.
     pub(crate) fn verify(&self) -> Result<(), Error> {
+        self.check_length()?;
         let mut crc = 0;
         let mut offset = 0;
         while offset < self.pointer.len {
@@ -74,6 +76,20 @@ impl Blob {
             return Err(self.corrupt(HEADER_BYTES, "blob checksum", self.pointer.crc, crc));
         }
         Ok(())
+    }
+
+    /// That nothing lies behind the last piece. What is missing, its read tells.
+    fn check_length(&self) -> Result<(), Error> {
+        let pieces = self.pointer.len.div_ceil(BLOB_PIECE_BYTES as u64);
+        let expected = HEADER_BYTES + self.pointer.len + 4 * pieces;
+        let path = || self.blob.registry().path(self.pointer.file);
+        let found = self.file()?.len().map_err(|error| Error::io("measure", path())(error))?;
+        if found <= expected {
+            return Ok(());
+        }
+        let (what, expected_bytes) = ("blob length", format!("{expected} bytes"));
+        let found = format!("{found} bytes");
+        Err(Error::Corruption { path: path(), offset: expected, what, expected: expected_bytes, found })
     }
 
     fn file(&self) -> Result<&Arc<dyn File>, Error> {
@@ -90,7 +106,7 @@ impl Blob {
             return Err(Error::NewerFormat { path, found: found[7].into(), supported: expected[7].into() });
         }
         if found != expected {
-            let (expected, found) = (format!("{expected:02x?}"), format!("{found:02x?}"));
+            let (expected, found) = (Quote::of(&expected).to_string(), Quote::of(&found).to_string());
             self.blob.registry().count_corrupt_read();
             return Err(Error::Corruption { path, offset: 0, what: "blob header", expected, found });
         }

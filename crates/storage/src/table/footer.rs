@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use ladoga_model::Quote;
+
 use super::stored::BlockHandle;
 use crate::coding::Reader;
 use crate::error::Error;
@@ -33,33 +35,37 @@ impl Footer {
     /// Checks the last bytes of a file of `file_bytes` bytes.
     pub(crate) fn decode(path: &Path, file_bytes: u64, bytes: &[u8]) -> Result<Footer, Error> {
         let offset = file_bytes.saturating_sub(FOOTER_BYTES as u64);
-        let corrupt = |what, expected: &dyn std::fmt::Debug, found: &dyn std::fmt::Debug| Error::Corruption {
+        let corrupt = |what, expected: String, found: String| Error::Corruption {
             path: path.into(),
             offset,
             what,
-            expected: format!("{expected:?}"),
-            found: format!("{found:?}"),
+            expected,
+            found,
         };
         let mut reader = Reader::new(bytes);
         let mut handle = || Some(BlockHandle { offset: reader.u64()?, size: reader.u32()? });
         let (filter, index, properties) = (handle(), handle(), handle());
         let (format, crc, magic) = (reader.u32(), reader.u32(), reader.bytes(8));
-        let (Some(filter), Some(index), Some(properties)) = (filter, index, properties) else {
-            return Err(corrupt("table footer", &FOOTER_BYTES, &bytes.len()));
+        let (Some(filter), Some(index), Some(properties), Some(format), Some(crc), Some(magic)) =
+            (filter, index, properties, format, crc, magic)
+        else {
+            let (expected, found) = (format!("{FOOTER_BYTES} bytes"), format!("{} bytes", bytes.len()));
+            return Err(corrupt("table footer", expected, found));
         };
-        if magic != Some(MAGIC) {
-            return Err(corrupt("table magic", &Some(MAGIC), &magic));
+        if magic != MAGIC {
+            return Err(corrupt("table magic", Quote::of(MAGIC).to_string(), Quote::of(magic).to_string()));
         }
         let computed = crc32c::crc32c(&bytes[..FOOTER_BYTES - 12]);
-        if crc != Some(computed) {
-            return Err(corrupt("footer checksum", &Some(computed), &crc));
+        if crc != computed {
+            return Err(corrupt("footer checksum", format!("{computed:#010x}"), format!("{crc:#010x}")));
         }
-        if let Some(found) = format.filter(|&format| format > FORMAT) {
-            return Err(Error::NewerFormat { path: path.into(), found, supported: FORMAT });
+        if format > FORMAT {
+            return Err(Error::NewerFormat { path: path.into(), found: format, supported: FORMAT });
         }
         for handle in [filter, index, properties] {
             if handle.offset.saturating_add(handle.size.into()) > offset {
-                return Err(corrupt("block handle", &offset, &handle));
+                let found = format!("{} bytes at offset {}", handle.size, handle.offset);
+                return Err(corrupt("block handle", format!("a block before offset {offset}"), found));
             }
         }
         Ok(Footer { filter, index, properties })
@@ -85,5 +91,9 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             assert!(Footer::decode(Path::new("t"), size, &flipped).is_err(), "bit {bit}");
         }
+        *bytes.last_mut().expect("a footer") = 0xfe;
+        let told = Footer::decode(Path::new("t"), size, &bytes).expect_err("no magic").to_string();
+        let expected = r"t is corrupt at offset 30: table magic: expected 'LADOGAST', found 'LADOGAS\xfe'";
+        assert_eq!(told, expected);
     }
 }

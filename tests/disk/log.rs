@@ -1,6 +1,6 @@
 use std::fs::{self, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::filled::{Flipped, check, expect_found, files, place_of};
 use crate::support::{Ladoga, Node, Random, value};
@@ -87,13 +87,75 @@ fn what_lies_behind_the_end_of_the_log_is_nothing() {
     assert_eq!(node.connect().value("after").as_deref(), Some(&b"value"[..]));
 }
 
+/// Neither is checked nor served, by a message that names `file`.
+fn expect_refused(node: &Node, file: &Path) {
+    expect_found(&check(node.data()), file);
+    let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
+    let data = node.data().to_str().expect("a path of text");
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--data", data];
+    Ladoga::new(serve).run().expect_failure(1, &[name, "offset"]);
+}
+
+/// With its end went what says that more was on disk, so it looked like one that ends there.
+#[test]
+fn a_log_that_was_cut_off_is_found_and_not_taken_for_one_that_ends_there() {
+    let mut node = killed();
+    let (file, middle) = place(&node, RECORDS / 2);
+    let content = fs::read(&file).expect("the log");
+    for length in [0, 7, 4096, middle, middle.next_multiple_of(4096), content.len() - 1] {
+        fs::write(&file, &content[..length]).expect("a shorter log");
+        expect_refused(&node, &file);
+        fs::write(&file, &content).expect("the log again");
+    }
+    node.start_again();
+    check_all(&node, RECORDS);
+}
+
+#[test]
+fn a_log_that_is_not_there_is_found_and_not_begun_anew() {
+    let mut node = killed();
+    let (first, _) = place(&node, 0);
+    let (wal, moved) = (node.data().join("wal"), node.data().join("moved"));
+    fs::rename(&wal, &moved).expect("a directory to move");
+    // As where the disk that it is on was not mounted.
+    fs::create_dir(&wal).expect("an empty one");
+    expect_refused(&node, &first);
+    fs::remove_dir(&wal).expect("still empty");
+    fs::rename(&moved, &wal).expect("a directory to move back");
+    node.start_again();
+    check_all(&node, RECORDS);
+    // Where all is in tables, too.
+    node.stop();
+    let segments = files(&node, "wal");
+    segments.iter().for_each(|segment| fs::remove_file(segment).expect("a segment to remove"));
+    expect_refused(&node, &segments[0]);
+}
+
+#[test]
+fn a_segment_in_the_place_of_another_is_found() {
+    let mut node = killed();
+    let segments = files(&node, "wal");
+    let [first, second] = segments.as_slice() else { panic!("{segments:?}") };
+    let aside = node.data().join("aside");
+    let swap = || {
+        fs::rename(first, &aside).and_then(|()| fs::rename(second, first)).expect("files to move");
+        fs::rename(&aside, second).expect("a file to move");
+    };
+    swap();
+    expect_refused(&node, second);
+    swap();
+    node.start_again();
+    check_all(&node, RECORDS);
+}
+
 #[test]
 fn an_end_that_was_torn_takes_only_the_last_write() {
     for part in [1, 100, 240] {
         let mut node = killed();
         let (file, middle) = place(&node, RECORDS - 1);
-        let content = fs::read(&file).expect("the log");
-        fs::write(&file, &content[..middle + part]).expect("a torn log");
+        let mut content = fs::read(&file).expect("the log");
+        content[middle + part..].fill(0);
+        fs::write(&file, content).expect("a torn log");
         check(node.data()).expect_success();
         node.start_again();
         check_all(&node, RECORDS - 1);

@@ -45,6 +45,7 @@ impl Engine {
             next_file: Some(next_file + 1),
             first_wal: Some(1),
             first_sequence: Some(1),
+            log_begun: false,
             added,
             removed: Vec::new(),
         };

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! log     := header, frame*, anything                      (the rest is what the file held or was given before)
-//! header  := "LADOGA" kind u8 0, format u32, number u64, first_sequence u64, secret u64, crc u32
+//! header  := "LADOGA" kind u8 0, format u32, number u64, first_sequence u64, secret u64, file_bytes u64, crc u32
 //! frame   := magic u32, crc u32, length u32, sequence u64, durable u64, payload
 //! ```
 //!
 //! A frame's `crc` is crc32c over the log's number, the store's secret and everything behind the checksum; its `magic` is
 //! 0x4c465241, xor the lower half of the secret. So a frame of another log is none, and neither is what clients make up:
 //! their values lie between frames that a power cut may tear, and behind the end of a log whose file was another's before.
-//! Logs of format 1 have no secret.
+//! Logs of format 1 have no secret; those of format 2 do not say, in `file_bytes`, how long their file was made before the
+//! first frame was written to it. A manifest grows, and says 0.
 //!
 //! `sequence` counts frames; `durable` is the sequence up to which everything was known to be on disk when the frame
 //! was written. That tells a torn tail from corruption: a frame that is missing although a later one calls it durable
@@ -22,7 +23,9 @@ use crate::error::Error;
 use crate::log_bytes::LogBytes;
 
 /// The newest format of log files that this code reads and the one that it writes.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
+/// The format that does not say how long its file is.
+const FORMAT_WITHOUT_LENGTH: u32 = 2;
 /// The format without a secret.
 const FORMAT_WITHOUT_SECRET: u32 = 1;
 const FRAME_MAGIC: u32 = 0x4c46_5241;
@@ -76,24 +79,38 @@ impl LogId {
 pub(crate) struct Header {
     pub log: LogId,
     pub first_sequence: u64,
+    /// The length of its file, where that is known from the beginning; `None` in formats 1 and 2.
+    pub file_bytes: Option<u64>,
 }
 
 impl Header {
     /// How long it is.
-    pub(crate) const fn bytes(&self) -> usize {
-        let secret = if self.log.secret.is_some() { 8 } else { 0 };
-        8 + 4 + 8 + 8 + secret + 4
+    pub(crate) fn bytes(&self) -> usize {
+        8 + 4 + 8 + 8 + 8 * self.since_format_1().count() + 4
+    }
+
+    fn format(&self) -> u32 {
+        match (self.log.secret, self.file_bytes) {
+            (None, _) => FORMAT_WITHOUT_SECRET,
+            (Some(_), None) => FORMAT_WITHOUT_LENGTH,
+            (Some(_), Some(_)) => FORMAT,
+        }
+    }
+
+    /// What later formats have behind the rest.
+    fn since_format_1(&self) -> impl Iterator<Item = u64> {
+        let secret = self.log.secret;
+        [secret, secret.and(self.file_bytes)].into_iter().flatten()
     }
 
     pub(crate) fn encode(&self, kind: LogKind) -> Vec<u8> {
-        let format = if self.log.secret.is_some() { FORMAT } else { FORMAT_WITHOUT_SECRET };
         let mut out = Vec::with_capacity(self.bytes());
         out.extend_from_slice(b"LADOGA");
         out.extend_from_slice(&[kind.byte(), 0]);
-        out.extend_from_slice(&format.to_le_bytes());
+        out.extend_from_slice(&self.format().to_le_bytes());
         out.extend_from_slice(&self.log.number.to_le_bytes());
         out.extend_from_slice(&self.first_sequence.to_le_bytes());
-        self.log.secret.iter().for_each(|secret| out.extend_from_slice(&secret.to_le_bytes()));
+        self.since_format_1().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
         out
@@ -113,8 +130,10 @@ impl Header {
             let format =
                 (magic[..6] == *b"LADOGA" && magic[6..] == [kind.byte(), 0]).then_some(reader.u32()?)?;
             let (number, first_sequence) = (reader.u64()?, reader.u64()?);
-            let secret = if format == FORMAT_WITHOUT_SECRET { None } else { Some(reader.u64()?) };
-            Some((format, Header { log: LogId { number, secret }, first_sequence }, reader.u32()?))
+            let secret = if format > FORMAT_WITHOUT_SECRET { Some(reader.u64()?) } else { None };
+            let file_bytes = if format > FORMAT_WITHOUT_LENGTH { Some(reader.u64()?) } else { None };
+            let log = LogId { number, secret };
+            Some((format, Header { log, first_sequence, file_bytes }, reader.u32()?))
         })();
         let Some((format, header, crc)) = parsed else { return Ok(None) };
         if crc != crc32c::crc32c(&bytes[..header.bytes() - 4]) {
@@ -196,7 +215,7 @@ pub(crate) struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    pub(crate) const fn new(bytes: &'a mut LogBytes, header: Header) -> Frames<'a> {
+    pub(crate) fn new(bytes: &'a mut LogBytes, header: Header) -> Frames<'a> {
         Frames { bytes, log: header.log, offset: header.bytes() as u64, expected: header.first_sequence }
     }
 

@@ -1,10 +1,11 @@
 use super::*;
 
 const LOG: LogId = LogId { number: 7, secret: Some(0x0123_4567_89ab_cdef) };
+const FILE_BYTES: Option<u64> = Some(9_999);
 const OLD_LOG: LogId = LogId { number: 7, secret: None };
 
 fn log(log: LogId, payloads: &[&[u8]], durable: impl Fn(u64) -> u64) -> Vec<u8> {
-    let mut bytes = Header { log, first_sequence: 1 }.encode(LogKind::Wal);
+    let mut bytes = Header { log, first_sequence: 1, file_bytes: FILE_BYTES }.encode(LogKind::Wal);
     let mut frame = Vec::new();
     for (index, payload) in payloads.iter().enumerate() {
         let sequence = index as u64 + 1;
@@ -24,7 +25,7 @@ fn frames_come_back_in_order_and_end_at_the_first_broken_one() {
         let mut bytes = log(id, &[b"one", b"two", b"three"], |sequence| sequence - 1);
         let mut sound = in_memory(&bytes);
         let header = Header::read(LogKind::Wal, &mut sound).expect("known").expect("one");
-        assert_eq!(header, Header { log: id, first_sequence: 1 });
+        assert_eq!(header, Header { log: id, first_sequence: 1, file_bytes: id.secret.and(FILE_BYTES) });
         let mut frames = Frames::new(&mut sound, header);
         for payload in [&b"one"[..], b"two", b"three"] {
             assert_eq!(frames.next_frame().expect("memory").expect("a frame").payload, payload);
@@ -64,7 +65,7 @@ fn a_frame_of_another_log_or_store_is_none() {
 
 #[test]
 fn the_last_sequence_there_is_ends_a_log() {
-    let header = Header { log: LOG, first_sequence: u64::MAX };
+    let header = Header { log: LOG, first_sequence: u64::MAX, file_bytes: FILE_BYTES };
     let (mut bytes, mut frame) = (header.encode(LogKind::Wal), Vec::new());
     encode_frame(&mut frame, LOG, u64::MAX, 0, std::iter::once(&b"one"[..]));
     bytes.extend_from_slice(&frame);
@@ -78,7 +79,7 @@ fn a_log_that_is_longer_than_what_is_read_at_a_time_is_the_same_on_disk_as_in_me
     let payloads: Vec<Vec<u8>> = (0..40).map(|n| vec![n as u8; env.rng.below(400 << 10) as usize]).collect();
     let payloads: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
     let mut bytes = log(LOG, &payloads, |sequence| sequence - 1);
-    let header = Header { log: LOG, first_sequence: 1 };
+    let header = Header { log: LOG, first_sequence: 1, file_bytes: FILE_BYTES };
     let path = Path::new("/log");
     let file = ladoga_env::Disk::open(&disk, path, ladoga_env::OpenMode::CreateNew).expect("an empty disk");
     // The twentieth is broken.
@@ -104,14 +105,28 @@ fn a_log_that_is_longer_than_what_is_read_at_a_time_is_the_same_on_disk_as_in_me
 }
 
 #[test]
+fn headers_of_all_formats_are_read() {
+    let formats = [(OLD_LOG, None, 1), (LOG, None, 2), (LOG, FILE_BYTES, 3)];
+    for (log, file_bytes, format) in formats {
+        let header = Header { log, first_sequence: 5, file_bytes };
+        let bytes = header.encode(LogKind::Wal);
+        assert_eq!((bytes.len(), u32_at(&bytes, 8)), (header.bytes(), format));
+        assert_eq!(Header::decode(LogKind::Wal, Path::new("w"), &bytes).expect("known"), Some(header));
+        let is_none =
+            |bytes: &[u8]| Header::decode(LogKind::Wal, Path::new("w"), bytes).expect("none").is_none();
+        assert!((0..bytes.len()).all(|cut| is_none(&bytes[..cut])));
+    }
+}
+
+#[test]
 fn a_newer_format_is_named() {
-    let header = Header { log: LOG, first_sequence: 1 };
+    let header = Header { log: LOG, first_sequence: 1, file_bytes: FILE_BYTES };
     let mut bytes = header.encode(LogKind::Wal);
     bytes[8] = 9;
     let crc_at = header.bytes() - 4;
     let crc = crc32c::crc32c(&bytes[..crc_at]);
     bytes[crc_at..].copy_from_slice(&crc.to_le_bytes());
     let error = Header::decode(LogKind::Wal, Path::new("w"), &bytes).expect_err("newer");
-    assert!(matches!(error, Error::NewerFormat { found: 9, supported: 2, .. }), "{error}");
+    assert!(matches!(error, Error::NewerFormat { found: 9, supported: 3, .. }), "{error}");
     assert_eq!(Header::decode(LogKind::Manifest, Path::new("w"), &bytes).expect("other"), None);
 }

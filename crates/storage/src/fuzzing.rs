@@ -20,7 +20,8 @@ pub fn wal(bytes: &[u8]) {
     for log in [bytes, &log_of(LogKind::Wal, bytes, None), &log_of(LogKind::Wal, bytes, SECRET)] {
         let mut bytes = LogBytes::of(Path::new("fuzz"), log.to_vec());
         let Ok(header) = Header::read(LogKind::Wal, &mut bytes) else { continue };
-        let header = header.unwrap_or(Header { log: LogId { number: 1, secret: None }, first_sequence: 1 });
+        let id = LogId { number: 1, secret: None };
+        let header = header.unwrap_or(Header { log: id, first_sequence: 1, file_bytes: None });
         let mut frames = Frames::new(&mut bytes, header);
         while let Ok(Some(frame)) = frames.next_frame() {
             records(frame.payload).for_each(drop);
@@ -77,7 +78,7 @@ pub fn manifest(bytes: &[u8]) {
 /// A log whose checksums fit. The bytes say how its frames are numbered, what they call durable, and what they hold.
 fn log_of(kind: LogKind, bytes: &[u8], secret: Option<u64>) -> Vec<u8> {
     let id = LogId { number: 1, secret };
-    let mut log = Header { log: id, first_sequence: 1 }.encode(kind);
+    let mut log = Header { log: id, first_sequence: 1, file_bytes: secret }.encode(kind);
     let (mut frame, mut sequence, mut rest) = (Vec::new(), 1_u64, bytes);
     while let [jump, durable, length, tail @ ..] = rest {
         let (payload, behind) = tail.split_at(usize::from(*length).min(tail.len()));

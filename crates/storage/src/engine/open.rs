@@ -50,7 +50,9 @@ pub(super) fn open(env: Env, dir: &Path, options: Options) -> Result<Arc<Inner>,
     recovered.first_wal = log.first_number;
     let number = unused_number(&*disk, dir, &recovered)?;
     let secret = recovered.secret.unwrap_or_else(|| env.rng.next_u64());
-    let manifest = begin_manifest(&*disk, dir, &recovered, LogId { number, secret: Some(secret) })?;
+    let log_begun = !log.segments.is_empty();
+    let id = LogId { number, secret: Some(secret) };
+    let manifest = begin_manifest(&*disk, dir, &recovered, id, log_begun)?;
     remove_orphans(&*disk, dir, &recovered, number, &shared.blobs)?;
     let inner = assemble(env, dir, options, (shared, levels, lock), manifest, number + 2, &log, &replayed)?;
     if replayed.is_too_much {
@@ -165,13 +167,14 @@ fn find_tables(disk: &dyn Disk, dir: &Path, recovered: &Recovered) -> Result<(),
     }
 }
 
-/// The newest first, each durably, so that a crash in between leaves a log that ends earlier and has no gap.
+/// The newest first, each durably, so that a crash in between leaves a log that ends earlier and has no gap. The first of
+/// them stays until the next segment takes its place: the manifest may say that it is there.
 fn remove_behind(disk: &dyn Disk, dir: &Path, log: &Replayed) -> Result<(), Error> {
     if log.lost_groups > 0 {
         let groups = log.lost_groups;
         tracing::warn!(groups, "a power cut took writes that had not been synced, and these with them");
     }
-    for &number in log.behind.iter().rev() {
+    for &number in log.behind.iter().skip(1).rev() {
         let path = paths::wal(dir, number);
         disk.remove(&path).map_err(Error::io("remove", path))?;
         let wal_dir = paths::wal_dir(dir);
@@ -197,11 +200,18 @@ fn unused_number(disk: &dyn Disk, dir: &Path, recovered: &Recovered) -> Result<u
 }
 
 /// A new manifest of what the old one says.
-fn begin_manifest(disk: &dyn Disk, dir: &Path, recovered: &Recovered, log: LogId) -> Result<Manifest, Error> {
+fn begin_manifest(
+    disk: &dyn Disk,
+    dir: &Path,
+    recovered: &Recovered,
+    log: LogId,
+    log_begun: bool,
+) -> Result<Manifest, Error> {
     let everything = Edit {
         next_file: Some(log.number + 1),
         first_wal: Some(recovered.first_wal),
         first_sequence: Some(recovered.first_sequence),
+        log_begun,
         added: recovered.tables.values().cloned().collect(),
         removed: Vec::new(),
     };
@@ -241,7 +251,7 @@ fn assemble(
     dir: &Path,
     options: Options,
     (shared, levels, lock): Parts,
-    manifest: Manifest,
+    mut manifest: Manifest,
     next_file: u64,
     log: &Replayed,
     replayed: &ReplayedMemtables,
@@ -250,6 +260,10 @@ fn assemble(
     let capacity = budget.memtable_bytes;
     let mut wal = WalWriter::create(&*env.disk, dir, log.next_number, capacity as u64)?;
     wal.begin(log.next_sequence, manifest.secret())?;
+    if log.segments.is_empty() {
+        // This is the first; without it, a log that got lost would look like one that has not begun.
+        manifest.append(&Edit { log_begun: true, ..Edit::default() })?;
+    }
     let memtable = MemtableWriter::new(capacity, log.next_number, env.rng.next_u64());
     let last_timestamp = replayed.newest_timestamp.max(levels.newest_of_all().timestamp);
     let background = Background::new(options.background);

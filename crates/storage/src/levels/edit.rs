@@ -7,15 +7,17 @@ use crate::table::TableMeta;
 ///
 /// ```text
 /// edit := item*
-/// item := 1 next_file u64 | 2 first_wal u64 | 3 level u8, meta | 4 number u64 | 5 first_sequence u64  (never change)
+/// item := 1 next_file u64 | 2 first_wal u64 | 3 level u8, meta | 4 number u64 | 5 first_sequence u64
+///       | 6 log_begun                                                                                 (never change)
 /// ```
 /// 1: numbers from here on are unused. 2: logs from here on are not in tables yet. 3: a new table. 4: a table less.
-/// 5: the sequence of the first group in those logs.
+/// 5: the sequence of the first group in those logs. 6: the first of those logs is a file, from now on always.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Edit {
     pub next_file: Option<u64>,
     pub first_wal: Option<u64>,
     pub first_sequence: Option<u64>,
+    pub log_begun: bool,
     pub added: Vec<(usize, TableMeta)>,
     pub removed: Vec<u64>,
 }
@@ -28,6 +30,7 @@ const FIRST_WAL: u8 = 2;
 const ADDED: u8 = 3;
 const REMOVED: u8 = 4;
 const FIRST_SEQUENCE: u8 = 5;
+const LOG_BEGUN: u8 = 6;
 
 impl Edit {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -40,6 +43,9 @@ impl Edit {
         self.first_wal.into_iter().for_each(|first| number(FIRST_WAL, first));
         self.first_sequence.into_iter().for_each(|first| number(FIRST_SEQUENCE, first));
         self.removed.iter().for_each(|removed| number(REMOVED, *removed));
+        if self.log_begun {
+            out.push(LOG_BEGUN);
+        }
         for (level, meta) in &self.added {
             out.extend_from_slice(&[ADDED, *level as u8]);
             meta.encode(&mut out);
@@ -66,6 +72,7 @@ impl Edit {
                     edit.added.push((level, TableMeta::decode(&mut reader)?));
                 }
                 FIRST_SEQUENCE => edit.first_sequence = Some(sequence(&mut reader)?),
+                LOG_BEGUN => edit.log_begun = true,
                 REMOVED => edit.removed.push(number(&mut reader)?),
                 _ => return None,
             }
@@ -101,6 +108,7 @@ mod tests {
             next_file: Some(9),
             first_wal: Some(3),
             first_sequence: Some(4),
+            log_begun: true,
             added: vec![(0, meta(7)), (6, meta(8))],
             removed: vec![1, 2],
         };

@@ -31,6 +31,8 @@ pub(crate) struct Recovered {
     pub next_file: u64,
     pub first_wal: u64,
     pub first_sequence: u64,
+    /// Whether the first segment of the log is a file.
+    pub log_begun: bool,
     pub tables: BTreeMap<u64, (usize, TableMeta)>,
 }
 
@@ -98,7 +100,8 @@ impl Manifest {
     }
 
     fn begin(&mut self, everything: &Edit) -> Result<(), Error> {
-        let header = Header { log: self.log, first_sequence: 1 }.encode(LogKind::Manifest);
+        let header = Header { log: self.log, first_sequence: 1, file_bytes: Some(0) };
+        let header = header.encode(LogKind::Manifest);
         self.file.write_all_at(&header, 0).map_err(Error::io_at("write", &self.path, 0))?;
         self.offset = header.len() as u64;
         self.append(everything)?;
@@ -111,12 +114,13 @@ impl Manifest {
         self.offset > bytes_max.max(self.everything_bytes * 2)
     }
 
-    /// Everything in one edit, with these tables.
+    /// Everything in one edit, with these tables, of a store that is open: so its log was begun.
     pub(crate) fn everything(&self, next_file: u64, tables: Vec<(usize, TableMeta)>) -> Edit {
         Edit {
             next_file: Some(next_file),
             first_wal: Some(self.first_wal),
             first_sequence: Some(self.first_sequence),
+            log_begun: true,
             added: tables,
             removed: Vec::new(),
         }
@@ -261,14 +265,15 @@ pub(crate) fn replay(path: &Path, number: u64, bytes: Vec<u8>) -> Result<Recover
 impl Recovered {
     /// Where the store's log begins.
     pub(crate) const fn log_start(&self) -> LogStart {
-        let Recovered { first_wal, first_sequence, secret, .. } = *self;
-        LogStart { first_wal, first_sequence, secret }
+        let Recovered { first_wal, first_sequence, secret, log_begun, .. } = *self;
+        LogStart { first_wal, first_sequence, secret, is_there: log_begun }
     }
 
     fn apply(&mut self, edit: Edit) -> bool {
         self.next_file = edit.next_file.unwrap_or(self.next_file);
         self.first_wal = edit.first_wal.unwrap_or(self.first_wal);
         self.first_sequence = edit.first_sequence.unwrap_or(self.first_sequence);
+        self.log_begun |= edit.log_begun;
         let mut sound = edit.removed.iter().all(|number| self.tables.remove(number).is_some());
         for (level, meta) in edit.added {
             sound &= self.tables.insert(meta.number, (level, meta)).is_none();

@@ -67,6 +67,8 @@ pub(crate) struct LogStart {
     pub first_sequence: u64,
     /// The store's secret; `None` where it was made before there was one.
     pub secret: Option<u64>,
+    /// Whether the first segment was made.
+    pub is_there: bool,
 }
 
 /// Gives every group of the log to `apply`, in order.
@@ -79,7 +81,7 @@ pub(crate) fn replay(
     start: LogStart,
     apply: &mut dyn FnMut(Group<'_>) -> Result<(), Error>,
 ) -> Result<Replayed, Error> {
-    let LogStart { first_wal, first_sequence, secret } = start;
+    let LogStart { first_wal, first_sequence, secret, is_there } = start;
     let numbers = segments(disk, dir, first_wal)?;
     let mut replayed = Replayed {
         next_sequence: first_sequence,
@@ -87,22 +89,30 @@ pub(crate) fn replay(
         first_number: first_wal,
         ..Replayed::default()
     };
+    if numbers.is_empty() && is_there {
+        return Err(missing_segment(dir, first_wal, "none, though the manifest says that the log has begun"));
+    }
     let mut end = None;
     for (index, &number) in numbers.iter().enumerate() {
         if number != replayed.next_number {
-            return Err(missing_segment(dir, replayed.next_number, number));
+            let found = format!("none, though there is segment {number}");
+            return Err(missing_segment(dir, replayed.next_number, &found));
         }
         let path = paths::wal(dir, number);
         let mut bytes = LogBytes::open(disk, path, WAL_BYTES_MAX)?;
-        let header = Header::read(LogKind::Wal, &mut bytes)?;
-        let Some(header) = header.filter(|header| follows(header, number, replayed.next_sequence, secret))
+        let found = Header::read(LogKind::Wal, &mut bytes)?;
+        let Some(header) = found.filter(|header| follows(header, number, replayed.next_sequence, secret))
         else {
+            // What is missing was behind the end of the segment before, or here, if the header is what was broken.
+            let is_next = found.is_some_and(|header| header.log.number == number);
+            let place = end.filter(|_| is_next).unwrap_or_else(|| (bytes.path().clone(), 0));
             drop(bytes);
             replayed.lost_groups +=
-                lost_in(disk, dir, &numbers[index..], secret, replayed.next_sequence, end)?;
+                lost_in(disk, dir, &numbers[index..], start, replayed.next_sequence, &place)?;
             replayed.behind = numbers[index..].to_vec();
             break;
         };
+        check_length(&bytes, header.file_bytes)?;
         let ended = replay_segment(&mut bytes, header, apply)?;
         let has_groups = ended.next_sequence > replayed.next_sequence;
         replayed.next_number = number + 1;
@@ -125,14 +135,55 @@ fn follows(header: &Header, number: u64, sequence: u64, secret: Option<u64>) -> 
     is_ours && header.log.number == number && header.first_sequence == sequence
 }
 
+/// That a segment is as long as it was made, before anything was written to it. A crash leaves it so; one that is shorter
+/// has lost its end, and with it what says that more was durable.
+fn check_length(bytes: &LogBytes, expected: Option<u64>) -> Result<(), Error> {
+    match expected.filter(|&expected| bytes.length() < expected) {
+        None => Ok(()),
+        Some(expected) => Err(Error::Corruption {
+            path: bytes.path().clone(),
+            offset: bytes.length(),
+            what: "log segment length",
+            expected: format!("at least {expected} bytes"),
+            found: format!("{} bytes", bytes.length()),
+        }),
+    }
+}
+
+/// That a segment which does not go on with the log can be what a crash leaves: one whose header never got to the disk. It
+/// has its length by then, unless it is the last; and where it was used before, that was for a segment which is gone.
+fn check_unbegun(
+    bytes: &LogBytes,
+    found: Option<Header>,
+    number: u64,
+    start: LogStart,
+    is_last: bool,
+) -> Result<(), Error> {
+    if !is_last {
+        check_length(bytes, Some(*MEMTABLE_BYTES.start() as u64))?;
+    }
+    match found.filter(|header| header.log.secret.is_some() && header.log.secret == start.secret) {
+        Some(Header { log, .. }) if log.number != number && log.number >= start.first_wal => {
+            Err(Error::Corruption {
+                path: bytes.path().clone(),
+                offset: 0,
+                what: "log segment header",
+                expected: format!("that of segment {number}"),
+                found: format!("that of segment {}", log.number),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Segments are made in order and removed in order, from either end of the log, so no crash leaves a gap.
-fn missing_segment(dir: &Path, number: u64, next: u64) -> Error {
+fn missing_segment(dir: &Path, number: u64, found: &str) -> Error {
     Error::Corruption {
         path: paths::wal(dir, number),
         offset: 0,
         what: "log segment",
         expected: "a file".to_owned(),
-        found: format!("none, though there is segment {next}"),
+        found: found.to_owned(),
     }
 }
 
@@ -174,30 +225,27 @@ fn replay_segment(
     Ok(Ended { offset, next_sequence: expected, lost_groups: lost.frames })
 }
 
-/// Group `expected` does not follow at `end`. Counts the groups in the rest of the log, unless one of them says that
-/// the missing one was durable.
+/// Group `expected` is missing at `place`. Counts the groups in the rest of the log, unless one of them says that it was
+/// durable.
 fn lost_in(
     disk: &dyn Disk,
     dir: &Path,
     rest: &[u64],
-    secret: Option<u64>,
+    start: LogStart,
     expected: u64,
-    end: Option<(PathBuf, u64)>,
+    (missing_in, offset): &(PathBuf, u64),
 ) -> Result<u64, Error> {
     let mut lost = 0;
-    // Group `expected` is behind the end of the last segment, or in the first of the rest, whose header is broken then.
-    let mut place = end;
     for &number in rest {
         let path = paths::wal(dir, number);
         let mut bytes = LogBytes::open(disk, path.clone(), WAL_BYTES_MAX)?;
+        let header = Header::read(LogKind::Wal, &mut bytes)?;
+        check_unbegun(&bytes, header, number, start, rest.last() == Some(&number))?;
         // Not from what the header says, which is broken or not ours.
-        let log = LogId { number, secret };
+        let log = LogId { number, secret: start.secret };
         let leftovers = Leftovers::find(&mut bytes, 0, log, expected)?;
-        if leftovers.first == Some(expected) || place.is_none() {
-            place = Some((path, 0));
-        }
-        if let Some((path, offset)) = place.as_ref().filter(|_| leftovers.durable >= expected) {
-            let mut bytes = LogBytes::open(disk, path.clone(), WAL_BYTES_MAX)?;
+        if leftovers.durable >= expected {
+            let mut bytes = LogBytes::open(disk, missing_in.clone(), WAL_BYTES_MAX)?;
             return Err(missing_frame(&mut bytes, log, *offset, expected));
         }
         lost += leftovers.frames;

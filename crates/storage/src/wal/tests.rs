@@ -51,7 +51,7 @@ fn a_store_from_before_logs_had_a_secret_opens_and_gets_one() {
         drop(engine);
         secrets.push(read_manifest(&disk, dir).expect("a manifest").expect("a store").secret);
         let header = disk.read_file(paths::wal(dir, 2)).expect("the segment that it went on with");
-        assert_eq!(header[8..12], 2_u32.to_le_bytes());
+        assert_eq!(header[8..12], 3_u32.to_le_bytes());
     }
     assert!(secrets[0].is_some() && secrets[0] == secrets[1], "{secrets:?}");
 }

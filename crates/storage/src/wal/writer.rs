@@ -88,9 +88,9 @@ impl WalWriter {
     pub(crate) fn begin(&mut self, first_sequence: u64, secret: Option<u64>) -> Result<(), Error> {
         assert_eq!(self.offset, 0, "a segment begins once");
         self.log.secret = secret;
-        let header = Header { log: self.log, first_sequence }.encode(LogKind::Wal);
+        let header = Header { log: self.log, first_sequence, file_bytes: Some(self.capacity) };
         self.frame.clear();
-        self.frame.extend_from_slice(&header);
+        self.frame.extend_from_slice(&header.encode(LogKind::Wal));
         self.write_frame().map(drop)
     }
 

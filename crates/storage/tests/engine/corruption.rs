@@ -158,7 +158,7 @@ fn the_check_finds_every_flipped_bit_of_tables_and_blobs() {
 
 /// Where the frames of a log begin, and where the last one ends.
 fn frames(bytes: &[u8]) -> Vec<u64> {
-    let mut starts = vec![40_u64];
+    let mut starts = vec![48_u64];
     let first_sequence = u64::from_le_bytes(*bytes[20..].first_chunk().unwrap());
     let secret = u32::from_le_bytes(*bytes[28..].first_chunk().unwrap());
     // What follows may be frames of the segment that the file was before.

@@ -160,12 +160,12 @@ fn a_directory_of_a_newer_release_is_refused_with_both_versions_named() {
     for part in ["manifest", "wal/"] {
         let (machine, _) = store(tiny_options(Durability::Always), 5);
         let path = path_of(&machine, part);
-        make_newer(&machine, &path, 8, 0..36, Some(36));
+        make_newer(&machine, &path, 8, 0..44, Some(44));
         let before = machine.disk.paths();
-        assert_names_versions(machine.open().map(drop), &path, 2);
+        assert_names_versions(machine.open().map(drop), &path, 3);
         let checked = check(&machine.env(), &machine.dir, &mut |_| {});
         let checked = checked.and_then(|mut report| report.errors.pop().map_or(Ok(()), Err));
-        assert_names_versions(checked, &path, 2);
+        assert_names_versions(checked, &path, 3);
         assert_eq!(machine.disk.paths(), before, "refused, and left as it was");
     }
 }

@@ -128,7 +128,7 @@ impl Seeds {
 }
 
 /// How long the header of a log is.
-const LOG_HEADER_BYTES: usize = 40;
+const LOG_HEADER_BYTES: usize = 48;
 
 /// The frames of a log as the targets build logs from: a jump, what is durable, a length, so many bytes.
 fn without_headers(log: &[u8]) -> Vec<u8> {

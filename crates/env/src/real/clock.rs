@@ -35,10 +35,10 @@ impl Clock for RealClock {
     }
 
     fn lower_thread_priority(&self, priority: Priority) {
-        super::syscall::lower_thread_priority(match priority {
-            Priority::Lower => 5,
-            Priority::Lowest => 19,
-        });
+        match priority {
+            Priority::Lower => super::syscall::lower_thread_priority(5),
+            Priority::Lowest => super::syscall::run_thread_when_idle(),
+        }
     }
 }
 

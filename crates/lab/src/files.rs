@@ -47,12 +47,15 @@ pub(crate) fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> Outcome<()> {
     let replace = || match Place::of(path) {
         Place::Stream => std::fs::write(path, &bytes),
         Place::File { real, part, .. } => {
-            let written = std::fs::write(&part, &bytes).and_then(|()| std::fs::rename(&part, &real));
-            written.or_else(|_| {
-                // One that is mounted by itself can be written and not replaced.
-                let _ = std::fs::remove_file(&part);
+            let replaced = std::fs::write(&part, &bytes).and_then(|()| std::fs::rename(&part, &real));
+            let Err(error) = replaced else { return Ok(()) };
+            let _ = std::fs::remove_file(&part);
+            // One that is mounted by itself can be written and not replaced.
+            if error.kind() == io::ErrorKind::ResourceBusy {
                 std::fs::write(&real, &bytes)
-            })
+            } else {
+                Err(error)
+            }
         }
         Place::Directory => Err(io::ErrorKind::IsADirectory.into()),
     };
@@ -113,5 +116,26 @@ impl Drop for Scratch {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
             eprintln!("ladoga lab: {} was left behind: {error}", self.0.display());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As on a full disk, it was emptied.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "reports are no part of a store")]
+    fn what_cannot_be_replaced_stays_as_it_is() {
+        let directory = Scratch::new(&std::env::temp_dir(), u32::MAX).expect("a directory");
+        let report = directory.path().join("report.html");
+        replace(&report, "earlier").expect("room");
+        let Place::File { part, .. } = Place::of(&report) else { panic!("a file") };
+        std::fs::create_dir(&part).expect("something in the way of the next one");
+        assert!(replace(&report, "later").is_err());
+        assert_eq!(read_text(&report).expect("the earlier one"), "earlier");
+        std::fs::remove_dir(&part).expect("nothing in the way");
+        replace(&report, "later").expect("room");
+        assert_eq!(read_text(&report).expect("the later one"), "later");
     }
 }

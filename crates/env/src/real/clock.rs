@@ -59,4 +59,21 @@ mod tests {
         assert!(clock.monotonic_ns() - before >= 2_000_000);
         assert!(clock.wall_ms() > 1_600_000_000_000);
     }
+
+    #[test]
+    fn the_lowest_priority_counts_as_nobody() {
+        let policy = || {
+            let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("a line");
+            let behind_name = stat.rsplit(") ").next().expect("fields").to_owned();
+            // The 41st field, of which the name is the second.
+            behind_name.split(' ').nth(38).map(str::to_owned)
+        };
+        let lowered = std::thread::spawn(move || {
+            let before = policy();
+            RealClock::new().lower_thread_priority(Priority::Lowest);
+            (before, policy())
+        });
+        let (before, after) = lowered.join().expect("no panic");
+        assert_eq!((before.as_deref(), after.as_deref()), (Some("0"), Some("5")), "SCHED_OTHER, SCHED_IDLE");
+    }
 }

@@ -85,7 +85,8 @@ pub(super) fn lower_thread_priority(nice: libc::c_int) {
 }
 
 /// Has the calling thread run where nobody else wants to, and counted as nobody: one that wakes up is put on its core as on
-/// one that is idle. At nice 19 it is not; those that wait for each other then share the other cores.
+/// one that is idle. At nice 19, which is what is left where the system refuses the policy, it is not; those that wait for
+/// each other then share the other cores.
 pub(super) fn run_thread_when_idle() {
     lower_thread_priority(19);
     let parameters = libc::sched_param { sched_priority: 0 };

@@ -26,7 +26,7 @@ pub(crate) fn launches_at(count: usize, place: impl Fn(Launch, usize) -> Launch)
 }
 
 impl Cluster {
-    /// Starts so many nodes, and waits until each has reached each.
+    /// Starts so many nodes, and waits until each has reached each, and knows that it lost nothing.
     pub(crate) fn start(count: usize) -> Cluster {
         Cluster::launch(launches(count))
     }
@@ -36,7 +36,17 @@ impl Cluster {
         nodes.iter_mut().for_each(Node::wait_until_it_serves);
         let cluster = Cluster { nodes };
         cluster.wait_until_all_answer();
+        for node in 0..cluster.nodes.len() {
+            wait_until("a node that is whole", || cluster.report(node)["settled"]["whole"] == true);
+        }
         cluster
+    }
+
+    /// What `/v0/cluster` says.
+    pub(crate) fn report(&self, node: usize) -> serde_json::Value {
+        let report = self.connect(node).request("GET", "/v0/cluster", None);
+        assert_eq!(report.header("content-type"), Some("application/json"));
+        serde_json::from_str(report.text()).expect("JSON")
     }
 
     /// Waits until requests that need every node succeed through every node.

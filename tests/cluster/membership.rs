@@ -59,10 +59,7 @@ fn the_order_of_the_list_does_not_matter() {
 fn the_cluster_tells_how_it_is() {
     let mut cluster = Cluster::start(3);
     let state = |cluster: &Cluster, url: &str| {
-        let report = cluster.connect(0).request("GET", "/v0/cluster", None);
-        assert_eq!(report.header("content-type"), Some("application/json"));
-        let json: serde_json::Value = serde_json::from_str(report.text()).expect("JSON");
-        let nodes = json["nodes"].as_array().expect("a list").clone();
+        let nodes = cluster.report(0)["nodes"].as_array().expect("a list").clone();
         let node = nodes.into_iter().find(|node| node["url"] == url).expect("every node is there");
         node["state"].as_str().expect("a state").to_owned()
     };

@@ -26,9 +26,7 @@ fn cluster_with(nodes: usize, timeouts: &[(&str, &str)]) -> (Network, Cluster) {
 fn wait_until_all_are_the_same(cluster: &Cluster) {
     let own = |node: usize| cluster.connect(node).request("GET", "/v0/entities?start=k", None).records();
     let hints = |node: usize| {
-        let report = cluster.connect(node).request("GET", "/v0/cluster", None);
-        let report: serde_json::Value = serde_json::from_str(report.text()).expect("JSON");
-        let nodes = report["nodes"].as_array().expect("nodes").clone();
+        let nodes = cluster.report(node)["nodes"].as_array().expect("nodes").clone();
         nodes.iter().filter_map(|node| node["hints_waiting"].as_u64()).sum::<u64>()
     };
     wait_until("replicas that are the same", || {

@@ -90,6 +90,18 @@ fn a_range_over_the_cluster_needs_as_many_nodes_as_a_read_of_each_key() {
     assert_refusal(&wrong, 400, "a scope that is none");
 }
 
+/// What a peer had said last counted, which was for half a second that it did not yet know whether it lost anything.
+#[test]
+fn new_nodes_count_for_a_range_as_soon_as_they_are_whole() {
+    for _ in 0..5 {
+        let cluster = Cluster::start(3);
+        for node in 0..3 {
+            let response = range(&cluster, node, "start=a&replicas=3/3");
+            assert_eq!(response.status, 200, "through {node}: {}", response.text());
+        }
+    }
+}
+
 #[test]
 fn a_node_that_lost_its_disk_does_not_count_for_a_range() {
     let mut cluster = Cluster::start(3);

@@ -8,11 +8,6 @@ fn own(cluster: &Cluster, node: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
     cluster.connect(node).request("GET", "/v0/entities?start=key", None).records()
 }
 
-fn report(cluster: &Cluster, node: usize) -> serde_json::Value {
-    let report = cluster.connect(node).request("GET", "/v0/cluster", None);
-    serde_json::from_str(report.text()).expect("JSON")
-}
-
 #[test]
 fn a_node_that_lost_its_disk_comes_back_whole_while_it_serves() {
     let mut cluster = Cluster::start(3);
@@ -32,11 +27,11 @@ fn a_node_that_lost_its_disk_comes_back_whole_while_it_serves() {
     wait_until("a node that coordinates", || cluster.request(2, "GET", "key0002", "2/3", None).status == 200);
     wait_until("a node that is whole again", || {
         assert_eq!(cluster.get(0, "key0003", "2/3"), Some(b"key0003".to_vec()));
-        report(&cluster, 2)["settled"]["whole"] == true
+        cluster.report(2)["settled"]["whole"] == true
     });
     assert!(own(&cluster, 2) == expected);
     // What it may take is told, within its bounds.
-    let repair = report(&cluster, 2)["repair"].clone();
+    let repair = cluster.report(2)["repair"].clone();
     let cells_per_second = repair["cells_per_second_max"].as_u64().expect("a rate");
     assert!((4_000..=40_000).contains(&cells_per_second), "{repair}");
     let metrics = cluster.nodes[2].metrics();
@@ -106,7 +101,7 @@ fn a_node_that_lost_its_disk_is_whole_without_one_that_is_gone_once_the_list_say
     fs::remove_dir_all(cluster.nodes[2].data()).expect("a data directory");
     cluster.nodes[2].start_again();
     // What only it and the one that is gone had, nobody knows.
-    wait_until("a node that says what it takes over", || report(&cluster, 2)["settled"]["whole"] == false);
+    wait_until("a node that says what it takes over", || cluster.report(2)["settled"]["whole"] == false);
     assert_refusal(&cluster.request(0, "GET", "key", "2/3", None), 504, "a quorum of one that has all");
     // Both say how it is: one that it is not whole, and why, and what to do; the other that it does not count on it.
     let status = |node: usize| {
@@ -130,7 +125,7 @@ fn a_node_that_lost_its_disk_is_whole_without_one_that_is_gone_once_the_list_say
     }
     cluster.nodes.iter_mut().for_each(crate::support::Node::wait_until_it_serves);
     wait_until("a node that is whole again", || {
-        report(&cluster, 0)["settled"]["whole"] == true && report(&cluster, 1)["settled"]["whole"] == true
+        cluster.report(0)["settled"]["whole"] == true && cluster.report(1)["settled"]["whole"] == true
     });
     for node in 0..2 {
         assert_eq!(cluster.get(node, "key", "2/2"), Some(b"value".to_vec()));

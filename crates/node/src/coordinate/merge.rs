@@ -7,7 +7,7 @@ use ladoga_model::Version;
 use super::fetch::{RemotePieces, open_remote};
 use crate::http::{RangeTarget, Refusal};
 use crate::peers::wire::{Answer, PeerValue, Record, Request, put_record, take_record};
-use crate::peers::{Peers, RemoteStream};
+use crate::peers::{Peers, RemoteStream, hear};
 use crate::server::EventLoop;
 use crate::store::{
     Later, LocalStore, Lookup, Piece, Pieces, RecordFormat, Store, StoreError, StoredCell, Value,
@@ -40,6 +40,9 @@ pub(crate) async fn merge<S: Store>(
         }
     }
     let merged = Merged { peers, store, sources, absent, replicas, format, large: None };
+    if merged.missing().is_some() {
+        merged.hear(&event_loop).await;
+    }
     match merged.missing() {
         None => Ok(Box::new(merged)),
         Some(line) => Err(Refusal::too_few_replicas(line)),
@@ -152,6 +155,19 @@ impl<S: LocalStore> Merged<S> {
             "a range over the cluster needs {ack} of the {from} nodes of every key: {}",
             why.join("; ")
         ))
+    }
+
+    /// Asks those that take part, and said last that they lack something, whether they still do.
+    async fn hear<N: Store>(&self, event_loop: &Rc<EventLoop<N>>) {
+        let own = self.peers.cluster.own;
+        let settled = self.peers.cluster.settled();
+        let nodes = self.sources.iter().map(|source| source.node);
+        let doubted = nodes.filter(|&node| node != own && !settled.has_all_of(node, own));
+        let asked: Vec<_> =
+            doubted.map(|node| hear(event_loop, self.peers.link(node), settled, node)).collect();
+        for answered in asked {
+            answered.await;
+        }
     }
 
     /// Has a record of each node that has any left; asks those that have to be asked at once. Goes on without a node that

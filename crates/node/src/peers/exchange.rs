@@ -127,17 +127,27 @@ pub(crate) async fn exchange<S: Store>(event_loop: Rc<EventLoop<S>>) {
 fn state<S: Store>(event_loop: &Rc<EventLoop<S>>, settled: &Arc<Settled>) {
     let Some(peers) = event_loop.peers() else { return };
     let cluster = &peers.cluster;
+    for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {
+        tokio::task::spawn_local(hear(event_loop, peers.link(peer.id), settled, peer.id));
+    }
+}
+
+/// Asks a peer how far it is, and tells it how far this node is: at once. It is known when the answer is there.
+pub(crate) fn hear<S: Store>(
+    event_loop: &Rc<EventLoop<S>>,
+    link: &Rc<PeerLink>,
+    settled: &Arc<Settled>,
+    peer: NodeId,
+) -> impl Future<Output = ()> + use<S> {
     let wall_ms = event_loop.core.clock.wall_ms();
     let statement = settled.statement(event_loop.node.versions.next(wall_ms));
-    for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {
-        let asked = peers.link(peer.id).ask(&Request::Statement(statement.clone()));
-        let (event_loop, settled, id) = (Rc::clone(event_loop), Arc::clone(settled), peer.id);
-        tokio::task::spawn_local(async move {
-            if let Ok(Answer::Statement(statement)) = asked.await {
-                replica::observe(&event_loop, statement.clock);
-                settled.heard(id, statement);
-            }
-        });
+    let asked = link.ask(&Request::Statement(statement));
+    let (event_loop, settled) = (Rc::clone(event_loop), Arc::clone(settled));
+    async move {
+        if let Ok(Answer::Statement(statement)) = asked.await {
+            replica::observe(&event_loop, statement.clock);
+            settled.heard(peer, statement);
+        }
     }
 }
 

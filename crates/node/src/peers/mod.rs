@@ -50,7 +50,7 @@ pub use limits::{Membership, PeerLimits};
 
 pub(crate) use cluster::Cluster;
 pub(crate) use error::PeerError;
-pub(crate) use exchange::exchange;
+pub(crate) use exchange::{exchange, hear};
 pub(crate) use expiring::{Expires, Place};
 pub(crate) use hints::deliver;
 pub(crate) use keepalive::keep_alive;

@@ -2,6 +2,7 @@
 
 use crate::command::{Ran, bench, start};
 use crate::server::{Manner, Server};
+use crate::support::Port;
 
 /// Runs against each manner, in a closed and in an open loop, all at the same time. That they end at all is what the
 /// deadline of every run checks.
@@ -49,9 +50,8 @@ fn one_byte_at_a_time_is_slow_and_right() {
 
 #[test]
 fn nobody_there_ends_at_once() {
-    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = server.local_addr().unwrap();
-    drop(server);
+    let nobody = Port::claim();
+    let address = nobody.address();
     for flags in ["-d 10s", "-d 10s -R 100 -L"] {
         let ran = bench(&format!("-t1 -c3 {flags} http://{address}"));
         assert_eq!(ran.code, 1, "{ran:?}");

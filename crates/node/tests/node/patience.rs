@@ -1,3 +1,7 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use ladoga_env::sim::SimClock;
 use ladoga_node::Limits;
 
 use crate::scripted::{LARGE_BYTES, Running, Script};
@@ -64,10 +68,17 @@ fn a_connection_that_rests_may_be_used_again_later() {
 
 #[test]
 fn a_connection_that_is_not_used_is_closed() {
-    let running = Running::start_with(Limits { idle_timeout_ms: 60, ..Limits::default() });
+    let clock = SimClock::new();
+    let limits = Limits::default();
+    let idle = Duration::from_millis(limits.idle_timeout_ms + 1);
+    let running = Running::opening_by(Arc::new(clock.clone()), limits);
+    running.node.open(Arc::clone(&running.store));
     let mut fresh = running.connect();
     let mut used = running.connect();
-    assert_eq!(used.get("/v0/status").status, 200);
+    while !used.get("/metrics").text().contains("ladoga_connections 2\n") {
+        std::thread::yield_now();
+    }
+    clock.advance(idle);
     assert_eq!(fresh.rest(), (Vec::new(), true));
     assert_eq!(used.rest(), (Vec::new(), true));
 }

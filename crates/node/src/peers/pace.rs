@@ -174,11 +174,12 @@ mod tests {
     fn what_is_drawn_by_all_is_paid_for_one_after_another() {
         let pace = Pace::default();
         let PaceRate { cells_per_second, bytes_per_second } = pace.rate();
-        let first = pace.pay(cells_per_second, 0);
-        let second = pace.pay(1, bytes_per_second * 2);
+        // So long that nothing is paid for meanwhile.
+        let first = pace.pay(cells_per_second * 1_000, 0);
+        let second = pace.pay(1, bytes_per_second * 2_000);
         let third = pace.pay(1, 0);
-        assert_eq!(second - first, Duration::from_secs(1));
-        assert_eq!(third - second, Duration::from_secs(2), "bytes cost where they are more");
+        assert_eq!(second - first, Duration::from_secs(1_000));
+        assert_eq!(third - second, Duration::from_secs(2_000), "bytes cost where they are more");
     }
 
     #[test]

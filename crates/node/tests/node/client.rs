@@ -3,7 +3,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Longer than anything takes that does not hang.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(90);
 
 /// A connection that sends the bytes that it is told to send.
 pub(crate) struct Client {

@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 use crate::scripted::{Running, Script, Scripted};
 
 /// Longer than anything takes that does not hang.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(90);
 
 /// A clock that panics when the second event loop asks it.
 struct Panics {

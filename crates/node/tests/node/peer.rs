@@ -11,7 +11,7 @@ use ladoga_cluster::{Acquaintance, NodeId, NodeList, Refusal, Statement};
 use ladoga_node::peers::wire::{Answer, Frame, Hello, PROTOCOL_VERSION, Request, take_frame};
 
 /// Longer than anything takes that does not hang.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(90);
 
 /// When a test that hangs is given up.
 pub(crate) struct Deadline(Instant);

@@ -12,7 +12,7 @@ use super::background::FLUSH_FAILURES_MAX;
 use crate::{Background, Durability, Error, Options, WriteBatch, WriteState};
 
 /// Longer than anything takes that does not hang.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(90);
 
 fn store(background: Background) -> (Engine, SimDisk) {
     let (env, disk, _clock) = sim::env(1);

@@ -11,7 +11,7 @@ use ladoga_storage::{Background, Durability, Engine, Error, Options, WriteState}
 use crate::support::{Machine, Write, tiny_options, write};
 
 /// Longer than anything takes that does not hang.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(90);
 
 /// A clock that panics when it is asked on a thread of this name.
 struct Panics {

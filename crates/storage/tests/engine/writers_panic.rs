@@ -14,7 +14,7 @@ use ladoga_storage::{Durability, Engine, Error, Options, WriteState};
 use crate::support::{Machine, Write, batch, tiny_options, write};
 
 /// Longer than anything takes that does not hang.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(90);
 const WRITERS: u64 = 8;
 
 /// A clock that panics when a thread asks it how long something takes.

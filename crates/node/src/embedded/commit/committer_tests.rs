@@ -15,7 +15,7 @@ use crate::store::{Cell, CellChange, CellKind, CellObserver, CellValue, LocalSto
 use crate::vital::Vital;
 
 /// Longer than anything takes that does not hang.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(90);
 
 /// An observer that panics when it is told of a write.
 struct Panics {

@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use ladoga_env::{Disk, Env, Lock};
@@ -280,7 +281,7 @@ fn assemble(
         options,
         view: ArcSwap::from_pointee(view),
         publish: Mutex::new(()),
-        writer: Mutex::new(Writer { wal, memtable, flush_early_bytes, next_sequence: log.next_sequence }),
+        writer: Mutex::new(Writer { wal, memtable, flush_early_bytes, next_sequence: log.next_sequence, owed: Duration::ZERO }),
         unsynced: Mutex::default(),
         syncing: Mutex::new(()),
         next_segment: Mutex::new(NextSegment { number: log.next_number + 1, ready: None }),

@@ -1,10 +1,11 @@
 //! A disk that takes its time: what a sync took and how long writers waited is what the statistics say.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ladoga_env::Clock;
-use ladoga_env::sim::Operation;
-use ladoga_storage::{Durability, Options};
+use ladoga_env::sim::{Operation, SimClock};
+use ladoga_env::{Clock, Env, Priority};
+use ladoga_storage::{Durability, Engine, Options};
 
 use crate::support::{Machine, Write, tiny_options, write};
 
@@ -50,4 +51,48 @@ fn writers_that_a_slow_disk_holds_up_are_slowed_and_wait_as_long_as_the_statisti
     assert!(
         waited_ns <= elapsed_ns && elapsed_ns - waited_ns <= statistics.flushes * SYNC.as_nanos() as u64 * 2
     );
+}
+
+/// By how much a sleep takes longer than it should; on Linux, for a thread like any other.
+const OVERSLEPT: Duration = Duration::from_micros(50);
+
+struct Oversleeps {
+    clock: SimClock,
+    asked: Mutex<Vec<Duration>>,
+}
+
+impl Clock for Oversleeps {
+    fn wall_ms(&self) -> u64 {
+        self.clock.wall_ms()
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        self.clock.monotonic_ns()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.asked.lock().unwrap().push(duration);
+        self.clock.sleep(duration + OVERSLEPT);
+    }
+
+    fn lower_thread_priority(&self, _priority: Priority) {}
+}
+
+/// Each of them slept for its own microsecond, which took fifty.
+#[test]
+fn small_groups_pay_together_for_how_much_they_are_slowed_down() {
+    // Slowed down only by what waits for the first flush.
+    let options = Options { memtable_bytes: Some(64 << 10), ..tiny_options(Durability::Never) };
+    let machine = Machine::new(1, options);
+    let clock = Arc::new(Oversleeps { clock: machine.clock.clone(), asked: Mutex::default() });
+    let env = Env { clock: clock.clone(), ..machine.env() };
+    let engine = Engine::open(env, &machine.dir, machine.options.clone()).unwrap();
+    for n in 0..2000 {
+        write(&engine, &[Write::put(format!("key-{n:04}"), 1 + n, 20)]).unwrap();
+    }
+    let asked = clock.asked.lock().unwrap().clone();
+    assert!(asked.iter().all(|&asked| asked > 4 * OVERSLEPT), "{asked:?}");
+    let slept = asked.iter().map(|&asked| asked + OVERSLEPT).sum::<Duration>();
+    assert_eq!(u128::from(engine.statistics().slowed_ns), slept.as_nanos());
+    assert!((1..200).contains(&asked.len()), "{asked:?}");
 }

@@ -3,7 +3,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::filled::{Flipped, check, expect_found, files, place_of};
-use crate::support::{Ladoga, Node, Random, value};
+use crate::support::{Ladoga, Node, Random, files_below, value, wait_until};
 
 const RECORDS: u64 = 400;
 
@@ -15,13 +15,17 @@ fn record(index: u64) -> Vec<u8> {
     value(index + 77, 500)
 }
 
-/// A node that was killed while everything that it has is in its log.
+/// A node that was killed while everything that it has is in its log, whose next segment was made.
 fn killed() -> Node {
     let mut node = Node::start();
     let mut connection = node.connect();
     for index in 0..RECORDS {
         connection.put(key(index), &record(index));
     }
+    wait_until("the next segment, at its full length", || {
+        let segments = files_below(&node.data().join("wal"));
+        matches!(&segments[..], [(_, first), (_, next)] if first == next)
+    });
     node.kill();
     assert_eq!(files(&node, "tables"), [] as [PathBuf; 0]);
     node

@@ -2,15 +2,16 @@
 //! groups share their syncs, and each writer gets the answer to its own batch.
 
 use std::path::{Path, PathBuf};
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
+use std::time::Duration;
 
 use ladoga_env::{Env, real};
 use ladoga_storage::{Background, Durability, Engine, Error, Options, WriteBatch, WriteState, check};
 
 use crate::support::{Change, Machine, Model, Write, bytes, tiny_options, write};
-use crate::watched_disk::WatchedDisk;
+use crate::watched_disk::{Touch, WatchedDisk};
 
 fn options(durability: Durability) -> Options {
     Options {
@@ -131,17 +132,41 @@ fn eight_writers_see_their_own_writes_on_the_real_disk() {
     storm(&real::env().unwrap(), &scratch.0, Durability::EverySecond, 400);
 }
 
+/// How often a sync looks in vain for one more writer before it ends.
+const STILL_LOOKS: u32 = 10;
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// Waits for as long as a count rises.
+fn wait_while_rising(count: &AtomicU64) {
+    let (mut seen, mut still) = (count.load(Ordering::SeqCst), 0);
+    while still < STILL_LOOKS {
+        thread::park_timeout(LOOK_EVERY);
+        let now = count.load(Ordering::SeqCst);
+        still = if now == seen { still + 1 } else { 0 };
+        seen = now;
+    }
+}
+
+/// A sync lasts for as long as others come, so they queue up behind it, however slow they are.
 #[test]
 fn writers_that_come_together_share_a_sync() {
     let machine = Machine::new(1, options(Durability::Always));
-    let env = Env { disk: WatchedDisk::slow(machine.env().disk), ..machine.env() };
+    let come = Arc::new(AtomicU64::new(0));
+    let seen = Arc::clone(&come);
+    let disk = WatchedDisk::watched(machine.env().disk, move |touch| {
+        if touch == Touch::Sync {
+            wait_while_rising(&seen);
+        }
+    });
+    let env = Env { disk, ..machine.env() };
     let engine = Engine::open(env, &machine.dir, options(Durability::Always)).unwrap();
     let (threads, rounds) = (64, 10);
     thread::scope(|scope| {
         for thread in 0..threads {
-            let engine = &engine;
+            let (engine, come) = (&engine, &come);
             scope.spawn(move || {
                 for round in 0..rounds {
+                    come.fetch_add(1, Ordering::SeqCst);
                     write(engine, &[Write::put(key(thread, round), 1 + round, 10)]).unwrap();
                 }
             });

@@ -86,8 +86,8 @@ pub(super) fn lower_thread_priority(nice: libc::c_int) {
 
 /// Has the calling thread run where nobody else wants to, and counted as nobody: one that wakes up is put on its core as on
 /// one that is idle. At nice 19, which is what is left where the system refuses the policy, it is not; those that wait for
-/// each other then share the other cores.
-pub(super) fn run_thread_when_idle() {
+/// each other then share the other cores. Answers whether the system took it.
+pub(super) fn run_thread_when_idle() -> bool {
     lower_thread_priority(19);
     let parameters = libc::sched_param { sched_priority: 0 };
     #[expect(unsafe_code, reason = "std has no name for it")]
@@ -95,8 +95,9 @@ pub(super) fn run_thread_when_idle() {
     // call takes plain numbers: of the class "best effort" (2), the last (7), as it has at nice 19; by itself the
     // policy would make its reads and syncs wait for everybody's.
     unsafe {
-        libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters);
+        let refused = libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters);
         libc::syscall(libc::SYS_ioprio_set, 1, 0, (2 << 13) | 7);
+        refused == 0
     }
 }
 

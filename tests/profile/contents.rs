@@ -28,20 +28,27 @@ fn weight_of(stacks: &[(Vec<&str>, u64)], parts: &[&str]) -> u64 {
     stacks.iter().filter(|(frames, _)| has_all(frames)).map(|(_, weight)| weight).sum()
 }
 
-/// Takes profiles until one has stacks that name all of each of `wanted`: on a machine that is busy with something else,
-/// the node may not get far within a second. Answers the text.
-fn until_named(node: &Node, target: &str, wanted: &[&[&str]]) -> String {
-    let mut connection = node.connect();
+/// Takes profiles until one names what the node does: on a machine that is busy with something else, it may not get far
+/// within a second.
+fn until(connection: &mut Connection, target: &str, names_it: impl Fn(&Response) -> bool) -> Response {
     wait_for("a profile that names what the node does", || {
-        let response = profile(&mut connection, target);
+        let response = profile(connection, target);
+        names_it(&response).then_some(response)
+    })
+}
+
+/// Takes profiles until one has stacks that name all of each of `wanted`. Answers the text.
+fn until_named(node: &Node, target: &str, wanted: &[&[&str]]) -> String {
+    let found = until(&mut node.connect(), target, |response| {
         assert_eq!(response.header("content-type"), Some("text/plain; charset=utf-8"));
         let stacks = folded(response.text());
         let missing = wanted.iter().find(|parts| weight_of(&stacks, parts) == 0);
         if let Some(missing) = missing {
             eprintln!("{target}: {missing:?} is not in {} stacks", stacks.len());
         }
-        missing.is_none().then(|| response.text().to_owned())
-    })
+        missing.is_none()
+    });
+    found.text().to_owned()
 }
 
 #[test]
@@ -117,25 +124,29 @@ fn every_format_can_be_read_back() {
     // One connection takes them all, so every answer is as long as it says.
     let mut connection = node.connect();
 
-    let svg = profile(&mut connection, "cpu?seconds=1&format=svg");
+    let svg = until(&mut connection, "cpu?seconds=1&format=svg", |svg| {
+        titles(svg.text()).iter().any(|title| title.contains("ladoga_node::"))
+    });
     assert_eq!(svg.header("content-type"), Some("image/svg+xml"));
-    assert!(titles(svg.text()).iter().any(|title| title.contains("ladoga_node::")));
 
-    let pprof = profile(&mut connection, "cpu?seconds=1&format=pprof");
+    let names_ours = |name: &String| name.contains("ladoga_node::");
+    let pprof = until(&mut connection, "cpu?seconds=1&format=pprof", |pprof| {
+        Pprof::parse(&pprof.body).samples.iter().any(|sample| sample.functions.iter().any(names_ours))
+    });
     let pprof = Pprof::parse(&pprof.body);
     let types: Vec<(&str, &str)> = pprof.types.iter().map(|(name, unit)| (&**name, &**unit)).collect();
     assert_eq!(types, [("samples", "count"), ("cpu", "nanoseconds")]);
     assert!(pprof.duration_ns >= 1_000_000_000, "{}", pprof.duration_ns);
     assert!(pprof.samples.iter().all(|sample| sample.values.len() == 2 && sample.values[1] > 0));
-    let names_ours = |name: &String| name.contains("ladoga_node::");
-    assert!(pprof.samples.iter().any(|sample| sample.functions.iter().any(names_ours)));
 
     for format in ["html", "heatmap"] {
-        let page = profile(&mut connection, &format!("cpu?seconds=1&format={format}"));
+        let page = until(&mut connection, &format!("cpu?seconds=1&format={format}"), |page| {
+            let data = page_data(page.text());
+            let names = data["tree"]["names"].as_array().expect("names");
+            names.iter().any(|name| name.as_str().is_some_and(|name| name.contains("ladoga_node::")))
+        });
         assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
         let data = page_data(page.text());
-        let names = data["tree"]["names"].as_array().expect("names");
-        assert!(names.iter().any(|name| name.as_str().is_some_and(|name| name.contains("ladoga_node::"))));
         if format == "heatmap" {
             assert_heatmap(&data);
         } else {

@@ -52,8 +52,9 @@ fn clippy(workspace: &Workspace) -> TaskResult {
     Ok(Outcome::Passed)
 }
 
+/// All of them, whatever fails: where that takes a machine that nobody can look into, one failure is not to hide others.
 fn test(workspace: &Workspace) -> TaskResult {
-    cargo::run(&mut cargo::command(workspace, &["test", "--workspace"]))
+    cargo::run(&mut cargo::command(workspace, &["test", "--workspace", "--no-fail-fast"]))
 }
 
 /// Far more seeds than `cargo test` runs, with optimized code: as many as the time allows, and it says how many.

@@ -10,8 +10,8 @@ use ladoga_profiler::{Kind, Mechanism, Options, Profile, ProfileError, Profiler}
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// How long the lock is held each time.
 const HELD: Duration = Duration::from_millis(100);
-/// A thread is found within a tenth of a second; more than that are held.
-const TIMES: usize = 6;
+/// A thread is found within a tenth of a second, or later where the core is busy; much more than that are held.
+const TIMES: usize = 12;
 
 /// Answers how long it took, in nanoseconds.
 #[inline(never)]
@@ -65,7 +65,7 @@ fn the_kernel_finds_every_wait() {
     };
     let found = profile.weight_of("waits_for_the_lock");
     let all: u64 = waited.iter().sum();
-    // The thread may be found only when it waits for the second or the third time.
+    // The thread may be found only when it has waited for some times.
     let late: u64 = waited.iter().skip(TIMES / 2).sum();
     assert!(found >= late * 9 / 10 && found <= all * 11 / 10, "{found} of {waited:?}\n{}", profile.folded());
 }

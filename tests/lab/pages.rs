@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::data_of;
 use crate::support::{Browser, Directory, Ladoga, Page};
 
+const CELL_MS: u64 = 20;
 const BEGIN: &str = "<script id=\"report\" type=\"application/json\">";
 
 /// A report of a node of its own, as a person makes one.
@@ -22,14 +23,16 @@ fn report(directory: &Directory) -> PathBuf {
 /// The report with samples that are known: the first half of each run in `early`, the second in `late`.
 fn with_known_samples(report: &Path) -> PathBuf {
     let mut data = data_of(report);
-    let rows: Vec<u64> = (0..150_u64)
-        .flat_map(|cell| [u64::from(cell > 0), 0, if cell < 75 { 2 } else { 3 }, 10_000_000])
-        .collect();
     for run in data["runs"].as_array_mut().expect("runs") {
         assert!(run["profile"]["Samples"].is_object(), "the node was profiled: {}", run["profile"]);
+        // A run may last for longer than it should.
+        let half = (run["elapsed_s"].as_f64().expect("a time") * 1000.0) as u64 / CELL_MS / 2;
+        let rows: Vec<u64> = (0..2 * half)
+            .flat_map(|cell| [u64::from(cell > 0), 0, if cell < half { 2 } else { 3 }, 10_000_000])
+            .collect();
         run["profile"]["Samples"]["offset_ms"] = json!(0.0);
         run["profile"]["Samples"]["data"] = json!({
-            "unit": "nanoseconds", "cellMs": 20, "cells": 150, "threads": ["loop"],
+            "unit": "nanoseconds", "cellMs": CELL_MS, "cells": 2 * half, "threads": ["loop"],
             "tree": { "names": ["loop", "main", "early", "late"], "parent": [-1, 0, 1, 1], "name": [0, 1, 2, 3] },
             "samples": rows,
         });

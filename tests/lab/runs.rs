@@ -58,7 +58,7 @@ fn a_node_of_its_own_is_measured_from_nothing_to_a_report() {
         // So little CPU time may be less than one tick of the clock that counts it.
         assert!(run["node"]["cpu_us_per_request"].is_number(), "{}", run["node"]);
         assert!(
-            run["heat"]["columns"].as_array().is_some_and(|columns| columns.len() > 3),
+            run["heat"]["columns"].as_array().is_some_and(|columns| !columns.is_empty()),
             "{}",
             run["heat"]
         );

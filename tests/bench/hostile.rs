@@ -6,12 +6,12 @@ use crate::support::Port;
 
 /// Runs against each manner, in a closed and in an open loop, all at the same time. That they end at all is what the
 /// deadline of every run checks.
-fn against(manners: &[Manner]) -> Vec<(Manner, Ran)> {
+fn against(manners: &[Manner], timeout: &str) -> Vec<(Manner, Ran)> {
     let servers: Vec<Server> = manners.iter().map(|manner| Server::start(*manner)).collect();
     let mut runs = Vec::new();
     for (manner, server) in manners.iter().zip(&servers) {
         for flags in ["", "-R 200 -L"] {
-            let run = start(&format!("-t1 -c2 -d2s --timeout 1s {flags} {}", server.url()));
+            let run = start(&format!("-t1 -c2 -d2s --timeout {timeout} {flags} {}", server.url()));
             runs.push((*manner, run));
         }
     }
@@ -21,8 +21,8 @@ fn against(manners: &[Manner]) -> Vec<(Manner, Ran)> {
 
 #[test]
 fn whatever_breaks_is_counted() {
-    for (manner, ran) in against(&[Manner::Reset, Manner::HalfClose, Manner::Malformed, Manner::EndlessHead])
-    {
+    let manners = [Manner::Reset, Manner::HalfClose, Manner::Malformed, Manner::EndlessHead];
+    for (manner, ran) in against(&manners, "1s") {
         assert_eq!(ran.code, 1, "{manner:?}: {ran:?}");
         let broken = ran.number_after(", read ") + ran.number_after(", write ");
         assert!(broken > 0.0, "{manner:?}: {}", ran.out);
@@ -33,7 +33,7 @@ fn whatever_breaks_is_counted() {
 
 #[test]
 fn whatever_takes_too_long_is_counted() {
-    for (manner, ran) in against(&[Manner::Silent, Manner::EndlessBody]) {
+    for (manner, ran) in against(&[Manner::Silent, Manner::EndlessBody], "1s") {
         assert_eq!(ran.code, 1, "{manner:?}: {ran:?}");
         assert!(ran.number_after(", timeout ") > 0.0, "{manner:?}: {}", ran.out);
         assert!(ran.err.contains("  timeout"), "{manner:?}: {}", ran.err);
@@ -42,7 +42,7 @@ fn whatever_takes_too_long_is_counted() {
 
 #[test]
 fn one_byte_at_a_time_is_slow_and_right() {
-    for (_, ran) in against(&[Manner::Drip]) {
+    for (_, ran) in against(&[Manner::Drip], "1h") {
         assert_eq!(ran.code, 0, "{ran:?}");
         assert!(!ran.out.contains("Socket errors"), "{}", ran.out);
     }

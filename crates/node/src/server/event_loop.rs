@@ -29,13 +29,36 @@ pub(crate) struct Core {
     pub(crate) vital: Vital,
     /// Bytes of values on their way into memory: this loop's share of them.
     pub(crate) bodies: Gate,
-    now_ms: Cell<u64>,
+    age: Age,
     scratch: RefCell<Vec<u8>>,
     links: RefCell<Slab<Rc<Link>>>,
     is_draining: Cell<bool>,
     /// Connections that were there when draining began.
     to_drain: Cell<usize>,
     is_drained: Notify,
+}
+
+/// So much of the time between two looks at the clock counts, where there was more.
+const UNSEEN_MS_MAX: u64 = 500;
+
+/// For how long an event loop has been at work, as of its last look at the clock: what it lost because it was held up itself,
+/// with the process or the machine, was no time for what came meanwhile to be read. So it is not held against those who
+/// have said something, or may have.
+#[derive(Debug)]
+struct Age {
+    now_ms: Cell<u64>,
+    looked_ms: Cell<u64>,
+}
+
+impl Age {
+    fn begins(clock_ms: u64) -> Age {
+        Age { now_ms: Cell::new(clock_ms), looked_ms: Cell::new(clock_ms) }
+    }
+
+    fn look(&self, clock_ms: u64) {
+        let unseen_ms = clock_ms.saturating_sub(self.looked_ms.replace(clock_ms));
+        self.now_ms.set(self.now_ms.get() + unseen_ms.min(UNSEEN_MS_MAX));
+    }
 }
 
 /// What is read from a socket at once, at most.
@@ -45,30 +68,29 @@ impl Core {
     fn new<S: Store>(node: &Shared<S>, index: usize) -> Core {
         let (limits, loops) = (node.config.limits.clone(), node.config.event_loops);
         let body_bytes_max = limits.body_bytes_max / loops as u64;
-        let core = Core {
+        let age = Age::begins(node.clock.monotonic_ns() / 1_000_000);
+        Core {
             bodies: Gate::new(body_bytes_max, "as many bytes of values as possible are arriving"),
             clock: Arc::clone(&node.clock),
             limits,
             metrics: Arc::clone(&node.metrics.loops[index]),
             vital: node.vital.clone(),
-            now_ms: Cell::new(0),
+            age,
             scratch: RefCell::new(vec![0; SCRATCH_BYTES]),
             links: RefCell::default(),
             is_draining: Cell::new(false),
             to_drain: Cell::new(0),
             is_drained: Notify::new(),
-        };
-        core.look_at_the_clock();
-        core
+        }
     }
 
-    /// The time as of the last look, which timeouts are coarse enough for.
+    /// The time as of the last look, which timeouts are coarse enough for: time in which the loop was at work.
     pub(crate) fn now_ms(&self) -> u64 {
-        self.now_ms.get()
+        self.age.now_ms.get()
     }
 
     pub(crate) fn look_at_the_clock(&self) {
-        self.now_ms.set(self.clock.monotonic_ns() / 1_000_000);
+        self.age.look(self.clock.monotonic_ns() / 1_000_000);
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -213,5 +235,23 @@ impl<S: Store> EventLoop<S> {
             core.for_each_link(|link| link.end(Overdue::Drain));
             core.until_drained().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_in_which_a_loop_was_held_up_counts_for_little() {
+        let age = Age::begins(1_000);
+        let look = |clock_ms| {
+            age.look(clock_ms);
+            age.now_ms.get()
+        };
+        assert_eq!([look(1_000), look(1_250), look(1_250), look(1_750)], [1_000, 1_250, 1_250, 1_750]);
+        assert_eq!(look(1_750 + UNSEEN_MS_MAX + 1), 1_750 + UNSEEN_MS_MAX);
+        assert_eq!(look(100_000), 1_750 + 2 * UNSEEN_MS_MAX);
+        assert_eq!(look(100_050), 1_800 + 2 * UNSEEN_MS_MAX);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ladoga_cluster::{NodeId, NodeList, Placement};
 use ladoga_env::real::RealClock;
-use ladoga_env::{Env, sim};
+use ladoga_env::{Clock, Env, sim};
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::{Kept, Membership, PeerLimits};
 use ladoga_node::store::Store;
@@ -19,7 +19,7 @@ const DIR: &str = "/data";
 /// The name of the node. Nobody goes by it.
 const NAME: &str = "http://127.0.0.1:1";
 /// Longer than anything takes that does not hang.
-const PATIENCE_MS: u64 = 60_000;
+pub(crate) const PATIENCE_MS: u64 = 60_000;
 
 /// A node of a cluster whose other nodes the test is.
 pub(crate) struct Cluster<S: Store> {
@@ -33,16 +33,30 @@ pub(crate) struct Cluster<S: Store> {
 
 /// A node over the engine, on a disk that is not there.
 pub(crate) fn with_engine(peers: usize, limits: &PeerLimits) -> Cluster<Embedded> {
+    with_engine_by(Arc::new(RealClock::new()), peers, limits)
+}
+
+/// The same with a clock of the test.
+pub(crate) fn with_engine_by(clock: Arc<dyn Clock>, peers: usize, limits: &PeerLimits) -> Cluster<Embedded> {
     let open = |env: &Env| {
         let options = Options::new(16 << 20, Durability::Never);
         Embedded::open_replica(env.clone(), Path::new(DIR), options).expect("a store that opens")
     };
-    Cluster::start(peers, limits, open)
+    Cluster::start_by(clock, peers, limits, open)
 }
 
 impl<S: Store> Cluster<S> {
     /// Starts a node with one event loop, and waits until its answers count.
     pub(crate) fn start(peers: usize, limits: &PeerLimits, open: impl FnOnce(&Env) -> S) -> Cluster<S> {
+        Cluster::start_by(Arc::new(RealClock::new()), peers, limits, open)
+    }
+
+    fn start_by(
+        clock: Arc<dyn Clock>,
+        peers: usize,
+        limits: &PeerLimits,
+        open: impl FnOnce(&Env) -> S,
+    ) -> Cluster<S> {
         let limits = PeerLimits {
             peer_connect_timeout_ms: PATIENCE_MS,
             peer_timeout_ms: PATIENCE_MS,
@@ -72,7 +86,7 @@ impl<S: Store> Cluster<S> {
             ..Config::alone(vec![SocketAddr::from(([127, 0, 0, 1], 0))], 1)
         };
         let (env, _, _) = sim::env(1);
-        let env = Env { clock: Arc::new(RealClock::new()), ..env };
+        let env = Env { clock, ..env };
         env.disk.create_dir_all(Path::new(DIR)).expect("a directory");
         let kept = Kept::keep(&env, Path::new(DIR), &list).expect("a new directory");
         let store = Arc::new(open(&env));

@@ -1,10 +1,16 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use bytes::Bytes;
 use ladoga_cluster::{Cell, Content, ReadAnswer, Refusal};
+use ladoga_env::Clock;
+use ladoga_env::real::RealClock;
 use ladoga_model::{Stamp, Version};
 use ladoga_node::peers::PeerLimits;
 use ladoga_node::peers::wire::{Answer, Origin, PeerValue, Request};
 
-use crate::cluster::with_engine;
+use crate::cluster::{PATIENCE_MS, with_engine, with_engine_by};
 
 fn version(timestamp: u64) -> Version {
     Version { timestamp, node: 0 }
@@ -109,4 +115,48 @@ fn a_large_value_whose_end_finds_the_queue_full_is_given_up_on_the_peer() {
         }
         assert_eq!(reader.get("/v0/entity?id=after&replicas=1/2").status, 404);
     }
+}
+
+/// A clock that can be set ahead, and that knows how often it was asked.
+struct Ahead {
+    clock: RealClock,
+    by_ms: AtomicU64,
+    asked: AtomicU64,
+}
+
+impl Clock for Ahead {
+    fn wall_ms(&self) -> u64 {
+        self.clock.wall_ms()
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.clock.monotonic_ns() + self.by_ms.load(Ordering::SeqCst) * 1_000_000
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.clock.sleep(duration);
+    }
+}
+
+/// What the process or the machine stood still for: all that others had said meanwhile was still to be read, and they were
+/// called silent.
+#[test]
+fn a_node_that_was_held_up_holds_that_against_nobody() {
+    const LOOKS: u64 = 20;
+    let clock = Ahead { clock: RealClock::new(), by_ms: AtomicU64::new(0), asked: AtomicU64::new(0) };
+    let clock = Arc::new(clock);
+    let cluster = with_engine_by(Arc::clone(&clock) as Arc<dyn Clock>, 1, &PeerLimits::default());
+    let key = cluster.foreign_key();
+    let mut client = cluster.connect();
+    client.send(format!("GET /v0/entity?id={key}&replicas=1/1 HTTP/1.1\r\n\r\n"));
+    let (number, ()) = cluster.peers[0].asked(read);
+    clock.by_ms.store(10 * PATIENCE_MS, Ordering::SeqCst);
+    let before = clock.asked.load(Ordering::SeqCst);
+    while clock.asked.load(Ordering::SeqCst) < before + LOOKS {
+        std::thread::yield_now();
+    }
+    cluster.peers[0].answer(number, &found(Some(("value", 1))));
+    let answer = client.answer();
+    assert_eq!((answer.status, answer.text()), (200, "value"));
 }

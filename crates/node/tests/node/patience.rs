@@ -69,7 +69,7 @@ fn a_connection_that_rests_may_be_used_again_later() {
 #[test]
 fn a_connection_that_is_not_used_is_closed() {
     let clock = SimClock::new();
-    let limits = Limits::default();
+    let limits = Limits { idle_timeout_ms: 60, ..Limits::default() };
     let idle = Duration::from_millis(limits.idle_timeout_ms + 1);
     let running = Running::opening_by(Arc::new(clock.clone()), limits);
     running.node.open(Arc::clone(&running.store));

@@ -1,6 +1,8 @@
 use std::fs;
 
-use crate::support::{Connection, Launch, Node, Response, assert_refusal, entity, range, value};
+use crate::support::{
+    Connection, Ladoga, Launch, Node, Response, assert_refusal, entity, range, value, wait_until,
+};
 
 const LENGTH: usize = 8_000;
 /// Values that are tried: many times what is in memory, or ahead in the log.
@@ -32,6 +34,18 @@ fn check(connection: &mut Connection, taken: u64) {
     assert!(records.len() as u64 >= taken, "{} of {taken} records", records.len());
 }
 
+/// Whoever asks learns that the node takes no writes, and why.
+fn assert_tells(node: &Node, reason: &str) {
+    let response = node.connect().request("GET", "/v0/status", None);
+    assert_refusal(&response, 503, "the status of a node that takes no writes");
+    assert!(response.text().contains(reason), "{response:?}");
+    Ladoga::new(["status", "--url", &node.url()]).run().expect_failure(1, &[reason]);
+    assert_eq!(node.metrics().sum("ladoga_write_state", &["failed"]), Some(1.0));
+    let log = node.log();
+    assert_eq!(log.matches("writes are refused from now on").count(), 1, "{log}");
+    assert!(log.contains(reason), "{log}");
+}
+
 #[test]
 fn a_log_that_cannot_go_on_ends_the_writes_and_not_the_reads() {
     let mut node = Launch::new().flag("--memory", "16MiB").start();
@@ -45,13 +59,10 @@ fn a_log_that_cannot_go_on_ends_the_writes_and_not_the_reads() {
     assert_eq!(connection.value("before").as_deref(), Some(&b"value"[..]));
     check(&mut connection, taken);
 
+    assert_tells(&node, "wal/");
     fs::rename(&moved, &path).expect("a directory to move back");
-    let put = connection.request("PUT", &entity("after"), Some(b"value"));
-    if put.status != 201 {
-        // It may want to be restarted, but then it has to say so.
-        assert_refusal(&put, 503, "PUT after a failure");
-        assert_refusal(&connection.request("GET", "/v0/status", None), 503, "the status after a failure");
-    }
+    // As after each failure of the log, until a restart.
+    assert_refusal(&connection.request("PUT", &entity("after"), Some(b"value")), 503, "PUT after a failure");
     for _ in 0..2 {
         node.crash();
         let mut connection = node.connect();
@@ -59,6 +70,28 @@ fn a_log_that_cannot_go_on_ends_the_writes_and_not_the_reads() {
         assert_eq!(connection.value("before").as_deref(), Some(&b"value"[..]));
         connection.put("after", b"value");
     }
+}
+
+/// What it acknowledged meanwhile was in files without a name.
+#[test]
+fn a_node_whose_directory_was_removed_takes_no_writes_and_says_so() {
+    let mut node = Launch::new().flag("--memory", "16MiB").start();
+    node.connect().put("before", b"value");
+    fs::remove_dir_all(node.data()).expect("a directory to remove");
+    wait_until("a node that finds its directory gone", || {
+        node.connect().request("GET", "/v0/status", None).status == 503
+    });
+    assert_tells(&node, "No such file or directory");
+    let mut connection = node.connect();
+    for (method, body) in [("PUT", Some(&b"value"[..])), ("DELETE", None)] {
+        let refused = connection.request(method, &entity("after"), body);
+        assert_refusal(&refused, 503, "a write to a directory that is gone");
+    }
+    assert_eq!(connection.value("before").as_deref(), Some(&b"value"[..]), "reads go on");
+    node.signal("TERM");
+    assert_eq!(node.wait().code(), Some(1));
+    let log = node.log();
+    assert!(log.matches(" WARN ").count() <= 1, "it is told once: {log}");
 }
 
 #[test]

@@ -26,6 +26,8 @@ pub(crate) struct BlobRegistry {
     reserve_bytes: u64,
     /// From then on nothing is removed: the process ends, or nobody knows what is on disk.
     frozen: AtomicBool,
+    /// Whether it was told that nobody knows how much room there is.
+    is_unmeasured: AtomicBool,
     counters: Arc<Counters>,
 }
 
@@ -44,6 +46,7 @@ impl BlobRegistry {
             health: Arc::default(),
             reserve_bytes,
             frozen: AtomicBool::new(false),
+            is_unmeasured: AtomicBool::new(false),
             counters,
         })
     }
@@ -65,12 +68,13 @@ impl BlobRegistry {
     pub(crate) fn observe_space(&self) -> Option<u64> {
         let found = self.disk.free_bytes(&self.dir).map_err(Error::io("measure", &self.dir));
         let warn = |error: &Error| {
-            // Whoever needs a descriptor says so; this only looks.
-            if !error.is_out_of_descriptors() {
+            // Whoever needs a descriptor says so; this only looks, four times a second.
+            if !error.is_out_of_descriptors() && !self.is_unmeasured.swap(true, Ordering::Relaxed) {
                 tracing::warn!(%error, "could not tell how much room there is on the disk");
             }
         };
         let free_bytes = found.inspect_err(warn).ok()?;
+        self.is_unmeasured.store(false, Ordering::Relaxed);
         self.health.observe_free(free_bytes, self.reserve_bytes);
         Some(free_bytes)
     }

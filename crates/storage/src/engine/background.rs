@@ -1,7 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use ladoga_env::OpenMode;
 use ladoga_model::Version;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -14,6 +16,7 @@ use crate::health::WriteState;
 use crate::levels::Levels;
 use crate::options::Background as Mode;
 use crate::pacing::is_urgent;
+use crate::paths::LOCK;
 
 /// How often the background looks for work that nobody announced: room on the disk, snapshots that ended.
 pub(super) const TICK: Duration = Duration::from_millis(250);
@@ -183,6 +186,17 @@ impl Background {
 }
 
 impl Inner {
+    /// Refuses writes once the directory was removed: the log that is open would take them, and nobody find it again. Other
+    /// errors say nothing of what is open.
+    pub(super) fn observe_directory(&self) {
+        let path = self.dir.join(LOCK);
+        if let Err(error) = self.env.disk.open(&path, OpenMode::Read)
+            && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+        {
+            self.poison(&Error::io("open", path)(error));
+        }
+    }
+
     /// One step for the thread that flushes: a memtable, or the segment for the next.
     pub(super) fn flush_step(&self) -> Result<bool, Error> {
         if self.health.state() == WriteState::Poisoned {

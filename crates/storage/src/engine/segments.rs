@@ -24,7 +24,7 @@ impl Inner {
         let mut next = self.next_segment.lock();
         let mut segment = match next.ready.take() {
             Some(ready) => ready,
-            None => self.create_segment(next.number)?,
+            None => self.create_segment(next.number).map_err(|error| self.cannot_go_on(error))?,
         };
         match segment.begin(first_sequence, self.secret) {
             Ok(()) => {
@@ -39,7 +39,12 @@ impl Inner {
         }
     }
 
-    /// Makes the next segment ahead of its use.
+    /// A log without a next segment is one that cannot be written: who asks for the status is to learn of it, too.
+    fn cannot_go_on(&self, error: Error) -> Error {
+        if error.may_pass() { error } else { self.poison(&error) }
+    }
+
+    /// Makes the next segment ahead of its use. One that cannot be made is tried again until a writer needs it.
     pub(super) fn prepare_segment(&self) -> Result<(), Error> {
         let mut next = self.next_segment.lock();
         if next.ready.is_none() && self.health.state() != WriteState::Poisoned {

@@ -63,6 +63,7 @@ fn flush_loop(inner: &Inner) {
     inner.env.clock.lower_thread_priority(Priority::Lower);
     let mut seen = 0;
     while !inner.background.is_stopping() {
+        inner.observe_directory();
         inner.observe_space();
         let pause = match inner.flush_step() {
             Ok(true) => continue,

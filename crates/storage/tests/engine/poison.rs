@@ -64,15 +64,40 @@ fn a_poisoned_store_leaves_the_disk_alone() {
     model.assert_held_by(&engine, 0, "opened again");
 }
 
+/// Writes were refused one by one, and the store said that it takes them.
+#[test]
+fn a_log_that_cannot_go_on_is_one_that_cannot_be_written() {
+    for operation in [Operation::Create, Operation::Allocate, Operation::Sync, Operation::SyncDir] {
+        // Nobody syncs the segment that there is.
+        let (machine, engine) = open(Durability::Never);
+        let mut model = Model::default();
+        machine.disk.fail_operation(0, Fault::io().on(operation).on_path("wal"));
+        let refused = (0..200).find_map(|n| {
+            let writes = [Write::put(format!("key-{n}"), n + 1, 200)];
+            let written = write(&engine, &writes);
+            model.apply(if written.is_ok() { &writes } else { &[] });
+            written.is_err().then_some(written)
+        });
+        assert!(is_poisoned(&refused.unwrap()), "{operation:?}");
+        assert_eq!(engine.write_state(), WriteState::Poisoned);
+        assert!(engine.poison_reason().unwrap().contains("/wal"), "{:?}", engine.poison_reason());
+        model.assert_held_by(&engine, 0, "poisoned");
+        drop(engine);
+        let engine = machine.open().unwrap();
+        model.assert_held_by(&engine, 0, "opened again");
+        write(&engine, &[Write::put("after", 1000, 10)]).unwrap();
+    }
+}
+
 /// The sync of a new segment fails, and so does taking the segment away.
 #[test]
 fn a_segment_that_could_not_be_made_nor_removed_is_made_again() {
     let (machine, engine) = open(Durability::Always);
     write(&engine, &[Write::put("a", 1, 10)]).unwrap();
     for operation in [Operation::Allocate, Operation::Sync, Operation::SyncDir] {
-        machine.disk.fail_operation(0, Fault::io().on(operation).on_path("wal"));
+        machine.disk.fail_operation(0, Fault::storage_full().on(operation).on_path("wal"));
         machine.disk.fail_operation(0, Fault::io().on(Operation::Remove).on_path("wal"));
-        assert!(matches!(engine.seal(), Err(Error::Io { .. })));
+        assert!(matches!(engine.seal(), Err(Error::DiskFull { .. })));
         engine.seal().unwrap();
         write(&engine, &[Write::put("a", 2 + operation as u64, 10)]).unwrap();
     }

@@ -34,7 +34,7 @@ pub(super) fn membership(
     Ok(Some(Membership { nodes, own, addresses }))
 }
 
-fn urls(text: &str) -> Result<Vec<Url>, String> {
+pub(super) fn urls(text: &str) -> Result<Vec<Url>, String> {
     let expected =
         || "the URLs of all nodes, separated by commas, such as http://a:8080,http://b:8080".to_owned();
     let urls = text.split(',').map(|url| Url::parse(url).ok_or_else(expected));
@@ -43,8 +43,15 @@ fn urls(text: &str) -> Result<Vec<Url>, String> {
     Ok(urls)
 }
 
+const ADVERTISE_EXPECTED: &str = "one of the URLs of --cluster, such as http://127.0.0.1:8080";
+
+/// A URL of a node, of whichever cluster.
+pub(super) fn url(text: &str) -> Result<Url, String> {
+    Url::parse(text).ok_or_else(|| ADVERTISE_EXPECTED.to_owned())
+}
+
 fn advertised(text: &str, urls: Option<&[Url]>) -> Result<Url, String> {
-    let expected = "one of the URLs of --cluster, such as http://127.0.0.1:8080";
+    let expected = ADVERTISE_EXPECTED;
     match (Url::parse(text), urls) {
         (Some(url), Some(urls)) if urls.contains(&url) => Ok(url),
         (_, Some(urls)) => Err(format!("{expected}: the cluster is {}", join(urls))),

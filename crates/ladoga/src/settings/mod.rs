@@ -71,6 +71,7 @@ impl Settings {
         let peer_limits = peer_limits(sources, memory_bytes)?;
         let disk_reads = sources.get("disk_reads", parse::disk_reads)?.unwrap_or(DiskReads::Auto);
         let log = sources.get("log", parse::log)?;
+        sources.check_overridden(check_form)?;
         Ok(Settings {
             listen,
             data,
@@ -84,6 +85,22 @@ impl Settings {
             disk_reads,
             log,
         })
+    }
+}
+
+/// Whether a setting could be, as far as that can be told from itself.
+fn check_form(name: &str, text: &str) -> Result<(), String> {
+    match name {
+        "listen" => parse::host_and_port(text).map(drop),
+        "data" => parse::directory(text).map(drop),
+        "cluster" => cluster::urls(text).map(drop),
+        "advertise" => cluster::url(text).map(drop),
+        "fsync" => parse::durability(text).map(drop),
+        "memory" => parse::memory(text).map(drop),
+        "threads" => parse::threads(text).map(drop),
+        "disk_reads" => parse::disk_reads(text).map(drop),
+        "log" => parse::log(text).map(drop),
+        _ => parse::timeout_ms(text).map(drop),
     }
 }
 
@@ -152,6 +169,36 @@ mod tests {
         assert_eq!(error, "LADOGA_THREADS is '0', expected a number of event loops from 1 to 1024");
         let error = read(&ServeFlags::default(), &[], "fsync = 1").expect_err("a number").to_string();
         assert_eq!(error, "fsync in ladoga.toml is '1', expected always, everysec or never");
+    }
+
+    /// It was found on the day on which nobody gave the flag.
+    #[test]
+    fn a_wrong_line_of_the_file_is_named_also_where_another_wins() {
+        let flags = || ServeFlags { memory: Some("32MiB".into()), ..ServeFlags::default() };
+        let error = read(&flags(), &[], "memory = \"banana\"").expect_err("no size").to_string();
+        assert!(error.starts_with("memory in ladoga.toml is 'banana', expected at least 16MiB"), "{error}");
+        for (name, good, wrong) in [
+            ("listen", "127.0.0.1:80", "80"),
+            ("data", "here", ""),
+            ("cluster", "http://a:1,http://b:1", "a,b"),
+            ("advertise", "http://a:1", "a"),
+            ("fsync", "never", "often"),
+            ("threads", "1", "none"),
+            ("disk_reads", "pool", "ring"),
+            ("log", "warn", "zzz"),
+            ("peer_timeout_ms", "5", "soon"),
+        ] {
+            let cluster = [("LADOGA_CLUSTER", "http://a:1,http://b:1"), ("LADOGA_ADVERTISE", "http://a:1")];
+            let variable = format!("LADOGA_{}", name.to_uppercase());
+            let env: Vec<_> = std::iter::once((&*variable, good)).chain(cluster).collect();
+            let file = |value: &str| format!("{name} = \"{value}\"");
+            read(&flags(), &env, &file(good)).expect("settings");
+            let error = read(&flags(), &env, &file(wrong)).expect_err("a wrong line").to_string();
+            assert!(error.starts_with(&format!("{name} in ladoga.toml is '{wrong}', expected ")), "{error}");
+        }
+        // Another machine may know it.
+        let env = [("LADOGA_LISTEN", "127.0.0.1:80")];
+        read(&flags(), &env, "listen = \"host.invalid:80\"").expect("a host that nobody asks for");
     }
 
     #[test]

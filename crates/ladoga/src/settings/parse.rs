@@ -9,6 +9,7 @@ const THREADS_MAX: usize = 1024;
 /// A day.
 const TIMEOUT_MS_MAX: u64 = 86_400_000;
 const DEFAULT_PORT: u16 = 8080;
+const LISTEN_EXPECTED: &str = "HOST:PORT, such as 127.0.0.1:8080";
 
 /// A host as it was written, and a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,10 +34,15 @@ impl HostAndPort {
     }
 }
 
+/// Where to listen, as it was written: whether there is such a host is not asked.
+pub(super) fn host_and_port(text: &str) -> Result<HostAndPort, String> {
+    HostAndPort::parse(text).ok_or_else(|| LISTEN_EXPECTED.to_owned())
+}
+
 /// Where to listen: as it was written, and every address that stands for.
 pub(super) fn listen(text: &str) -> Result<(HostAndPort, Vec<SocketAddr>), String> {
-    let expected = || "HOST:PORT, such as 127.0.0.1:8080".to_owned();
-    let parsed = HostAndPort::parse(text).ok_or_else(expected)?;
+    let expected = || LISTEN_EXPECTED.to_owned();
+    let parsed = host_and_port(text)?;
     let addresses = (parsed.host.as_str(), parsed.port).to_socket_addrs();
     let mut addresses: Vec<_> =
         addresses.map_err(|error| format!("{} of a host that is known: {error}", expected()))?.collect();

@@ -30,9 +30,11 @@ struct Written {
     text: String,
 }
 
-/// Everything that was said about settings; for each, only what counts.
+/// Everything that was said about settings.
 pub(super) struct Sources {
     written: BTreeMap<&'static str, Written>,
+    /// What the file says, and a flag or a variable has otherwise.
+    overridden: Vec<(&'static str, Written)>,
 }
 
 impl Sources {
@@ -59,14 +61,12 @@ impl Sources {
         file_name: &str,
         table: &Table,
     ) -> Result<Sources, SettingError> {
-        let mut sources = Sources { written: BTreeMap::new() };
+        let mut sources = Sources { written: BTreeMap::new(), overridden: Vec::new() };
         check_keys(table, file_name)?;
         for name in WITH_FLAG.into_iter().chain(WITHOUT_FLAG) {
-            let from_file = || {
-                table
-                    .get(name)
-                    .map(|value| Written { name: format!("{name} in {file_name}"), text: text(value) })
-            };
+            let from_file = table
+                .get(name)
+                .map(|value| Written { name: format!("{name} in {file_name}"), text: text(value) });
             let from_environment = || -> Result<Option<Written>, SettingError> {
                 let variable_name = format!("LADOGA_{}", name.to_uppercase());
                 let Some(value) = variable(&variable_name) else { return Ok(None) };
@@ -78,11 +78,16 @@ impl Sources {
                 Ok(Some(Written { name: variable_name, text }))
             };
             let from_flag = flag(flags, name).map(|text| Written { name: format!("--{name}"), text });
-            let written = match from_flag {
+            let over_file = match from_flag {
                 Some(written) => Some(written),
-                None => from_environment()?.or_else(from_file),
+                None => from_environment()?,
+            };
+            let (written, overridden) = match (over_file, from_file) {
+                (Some(written), overridden) => (Some(written), overridden),
+                (None, written) => (written, None),
             };
             sources.written.extend(written.map(|written| (name, written)));
+            sources.overridden.extend(overridden.map(|written| (name, written)));
         }
         Ok(sources)
     }
@@ -98,10 +103,22 @@ impl Sources {
         name: &str,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Result<Option<T>, SettingError> {
-        let Some(written) = self.written.get(name) else { return Ok(None) };
-        let failed =
-            |expected| SettingError { name: written.name.clone(), value: written.text.clone(), expected };
-        parse(&written.text).map(Some).map_err(failed)
+        self.written.get(name).map(|written| written.parse(parse)).transpose()
+    }
+
+    /// Has `check` look at what does not count this time: a mistake in the file would otherwise show on the day on which it does.
+    pub(super) fn check_overridden(
+        &self,
+        check: impl Fn(&str, &str) -> Result<(), String>,
+    ) -> Result<(), SettingError> {
+        self.overridden.iter().try_for_each(|(name, written)| written.parse(|text| check(name, text)))
+    }
+}
+
+impl Written {
+    fn parse<T>(&self, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T, SettingError> {
+        let failed = |expected| SettingError { name: self.name.clone(), value: self.text.clone(), expected };
+        parse(&self.text).map_err(failed)
     }
 }
 

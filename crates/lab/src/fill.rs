@@ -120,17 +120,20 @@ impl Shared<'_> {
     }
 
     /// Writes some keys; answers those that were refused for now.
-    fn write_batch(&self, stream: &mut TcpStream, keys: &[u64]) -> io::Result<Vec<u64>> {
+    fn write_batch(&self, stream: &mut (impl Read + Write), keys: &[u64]) -> io::Result<Vec<u64>> {
         let mut bytes = Vec::new();
         keys.iter().for_each(|key| self.renderer.put(*key, &mut bytes));
         stream.write_all(&bytes)?;
         let (mut parser, mut buffer) = (ResponseParser::new(false), vec![0; RECEIVE_BYTES]);
         let (mut refused, mut waiting) = (Vec::new(), keys.iter());
         while waiting.len() > 0 {
-            let length = stream.read(&mut buffer)?;
-            if length == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
+            let length = match stream.read(&mut buffer) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(length) => length,
+                // A process that was stopped goes on.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
             let mut at = 0;
             while at < length {
                 let malformed = |_| io::Error::other("the server answered something that is no HTTP");
@@ -207,6 +210,45 @@ fn line(done: u64, keys: u64, elapsed_ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A server that takes every write, and whose answers wait until the process was stopped and goes on.
+    struct Stopped(Vec<u8>);
+
+    impl Write for Stopped {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Read for Stopped {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if self.0.is_empty() {
+                self.0.extend_from_slice(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n");
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            buffer[..self.0.len()].copy_from_slice(&self.0);
+            Ok(std::mem::take(&mut self.0).len())
+        }
+    }
+
+    #[test]
+    fn a_process_that_was_stopped_goes_on() {
+        let shared = Shared {
+            address: SocketAddr::from(([127, 0, 0, 1], 1)),
+            renderer: Renderer::new("host", &[], Some(10)),
+            keys: 2,
+            batch: 2,
+            next: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+            stop: &AtomicBool::new(false),
+        };
+        let refused = shared.write_batch(&mut Stopped(Vec::new()), &[0, 1]).expect("two answers");
+        assert!(refused.is_empty());
+    }
 
     #[test]
     fn progress_has_an_estimate() {

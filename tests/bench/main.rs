@@ -5,6 +5,7 @@
 //! - `honest`: what is printed is what happened
 //! - `text`: wrk's and wrk2's text, line for line
 //! - `hostile`: it never hangs, and says what went wrong
+//! - `interrupted`: one Ctrl-C ends it, whatever hangs
 //! - `scripts`: wrk's Lua interface
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
@@ -15,6 +16,7 @@ mod support;
 mod command;
 mod honest;
 mod hostile;
+mod interrupted;
 mod scripts;
 mod server;
 mod text;

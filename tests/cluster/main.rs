@@ -8,25 +8,34 @@
 //! - `hints`: what is kept for nodes that are away
 //! - `history`: what concurrent clients see of one key
 //! - `ranges`: the entities of all nodes
-//! - `recovery`: nodes that lost their disk
+//! - `starting`: the first requests of a cluster; `waiting`: those that come before they can be answered
+//! - `recovery`: nodes that lost their disk; `identity`: nodes with a directory that is older, or another's
 //! - `values`: values that do not fit into memory; `streams`: what becomes of those that break off
+//! - `clocks`: nodes whose wall clocks are wrong
 //! - `membership`: nodes that were started with different lists
-//! - `protocol`: bytes that are no protocol
+//! - `pipelines`: requests behind ranges of the whole cluster, cut anywhere
+//! - `protocol`: bytes that are no protocol; `greedy`: peers that want more than there is
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
 #[path = "../support/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
 mod support;
 
+mod clocks;
 mod cluster;
+mod greedy;
 mod hints;
 mod history;
+mod identity;
 mod membership;
 mod networks;
 mod outages;
+mod pipelines;
 mod protocol;
 mod ranges;
 mod recovery;
 mod replicas;
+mod starting;
 mod streams;
 mod values;
+mod waiting;

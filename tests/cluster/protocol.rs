@@ -2,7 +2,7 @@ use crate::cluster::Cluster;
 use crate::support::{Connection, Node, Random, assert_refusal};
 
 const UPGRADE: &str =
-    "GET /v0/peer HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: ladoga-peer/2\r\n\r\n";
+    "GET /v0/peer HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: ladoga-peer/3\r\n\r\n";
 
 #[test]
 fn only_nodes_of_a_cluster_speak_with_nodes() {

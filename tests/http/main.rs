@@ -10,6 +10,8 @@
 //! - `headers`: headers that are too large, and `Expect`
 //! - `malformed`: what is no request at all
 //! - `connections`: pipelines, single bytes, requests that break off
+//! - `pipelines`: requests behind every kind of answer, cut anywhere; `mixtures`: all kinds, cut at random
+//! - `smuggling`: what follows a request and is none
 //! - `timeouts`: requests that do not arrive
 //! - `node`: the status and the metrics
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
@@ -24,9 +26,12 @@ mod headers;
 mod keys;
 mod lengths;
 mod malformed;
+mod mixtures;
 mod node;
+mod pipelines;
 mod ranges;
 mod refusals;
 mod replicas;
+mod smuggling;
 mod timeouts;
 mod values;

@@ -4,6 +4,8 @@
 //! - `connections`: more connections than threads
 //! - `descriptors`: no file can be opened, and no connection
 //! - `overload`: more than there is room for
+//! - `fair`: clients that take room from others, and give little for it
+//! - `lengths`: keys and values of every length, within the budget
 //! - `slow`: clients that stop reading, or stop sending
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
@@ -13,6 +15,8 @@ mod support;
 
 mod connections;
 mod descriptors;
+mod fair;
+mod lengths;
 mod overload;
 mod slow;
 mod writers;

@@ -34,6 +34,14 @@ fn without_settings(mut command: Command) -> Command {
     command
 }
 
+/// The names of the threads of a process.
+pub(crate) fn thread_names(pid: u32) -> Vec<String> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("the threads of a process");
+    // One that ends meanwhile has no name any more.
+    let name = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("comm")).ok();
+    threads.flatten().filter_map(name).map(|name| name.trim_end().to_owned()).collect()
+}
+
 /// One run of the binary that ends by itself.
 pub(crate) struct Ladoga {
     command: Command,
@@ -108,6 +116,11 @@ impl Running {
         let script = format!("kill -s {name} {}", self.child.0.id());
         let status = Command::new("sh").args(["-c", &script]).status().expect("a shell");
         assert!(status.success(), "SIG{name} could not be sent");
+    }
+
+    /// The names of its threads now.
+    pub(crate) fn thread_names(&self) -> Vec<String> {
+        thread_names(self.child.0.id())
     }
 
     /// What it has printed so far.

@@ -1,5 +1,8 @@
 use std::io::{self, BufReader, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
 
 use super::response::{read_chunk, split_record};
 use super::{DEADLINE, Response, entity};
@@ -15,7 +18,21 @@ impl Connection {
     }
 
     pub(crate) fn try_open(address: SocketAddr) -> io::Result<Connection> {
-        let stream = TcpStream::connect_timeout(&address, DEADLINE)?;
+        Connection::over(TcpStream::connect_timeout(&address, DEADLINE)?)
+    }
+
+    /// As somebody else: the loopback has more addresses than one.
+    pub(crate) fn open_from(source: Ipv4Addr, address: SocketAddr) -> Connection {
+        let connect = || {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+            socket.bind(&SocketAddr::from((source, 0)).into())?;
+            socket.connect_timeout(&address.into(), DEADLINE)?;
+            Connection::over(socket.into())
+        };
+        connect().expect("a connection to the node from another address")
+    }
+
+    fn over(stream: TcpStream) -> io::Result<Connection> {
         stream.set_read_timeout(Some(DEADLINE))?;
         stream.set_write_timeout(Some(DEADLINE))?;
         stream.set_nodelay(true)?;
@@ -121,6 +138,17 @@ impl Connection {
         assert!(self.stream.buffer().is_empty(), "something was received that nobody has read");
         let sender = self.stream.get_ref().try_clone().expect("a second descriptor");
         (Connection { stream: BufReader::new(sender) }, self)
+    }
+
+    /// Has the system keep no more than about so many bytes that were not read yet.
+    pub(crate) fn limit_receiving_to(&self, bytes: usize) {
+        rustix::net::sockopt::set_socket_recv_buffer_size(self.stream.get_ref(), bytes)
+            .expect("a connection");
+    }
+
+    /// Has sending fail where the node takes nothing for so long.
+    pub(crate) fn limit_sending_to(&self, patience: Duration) {
+        self.stream.get_ref().set_write_timeout(Some(patience)).expect("a connection");
     }
 
     /// Says that nothing more will be sent.

@@ -4,10 +4,12 @@
 //! - `files`: directories that go away, bytes that flip
 //! - `network`: nodes with a network each, which can be cut
 //! - `port`: ports that nobody else on this machine gets
+//! - `wall_clock`: wall clocks of nodes, which a test sets
 //! - `node`: a `ladoga serve` that is started, stopped, killed and started again
 //! - `command`: any other run of the binary
 //! - `connection`: HTTP/1.1 over a raw socket, down to single bytes
 //! - `response`: answers, parsed strictly, chunk by chunk
+//! - `pipeline`: many requests behind one another, cut anywhere, and the answer to each
 //! - `target`: request targets
 //! - `metrics`: the Prometheus text format
 //! - `browser`: a real browser without a screen, for pages that people look at
@@ -20,11 +22,13 @@ mod files;
 mod metrics;
 mod network;
 mod node;
+mod pipeline;
 mod port;
 mod random;
 mod response;
 mod target;
 mod wait;
+mod wall_clock;
 
 pub(crate) use browser::{Browser, Page};
 pub(crate) use command::{Ladoga, Outcome, Running, ladoga_in};
@@ -33,8 +37,13 @@ pub(crate) use files::{Directory, files_below, find_bytes, flip_bit};
 pub(crate) use metrics::Metrics;
 pub(crate) use network::{Network, in_a_network_of_its_own, retransmissions};
 pub(crate) use node::{Launch, Node};
+pub(crate) use pipeline::{
+    Exchange, Expected, SMUGGLED, bytes_of, cuts_at_boundaries, cuts_from, exchange_cut, expect_answers,
+    value_of_requests,
+};
 pub(crate) use port::Port;
 pub(crate) use random::{Random, value};
 pub(crate) use response::{Response, assert_refusal};
 pub(crate) use target::{entity, percent_encoded, range};
 pub(crate) use wait::{DEADLINE, wait_for, wait_until};
+pub(crate) use wall_clock::WallClocks;

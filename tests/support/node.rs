@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 
-use super::command::ladoga_in;
+use super::command::{ladoga_in, thread_names};
 use super::{Connection, DEADLINE, Directory, Metrics, Port, assert_refusal, wait_for, wait_until};
 
 /// How a node is to be started.
@@ -246,10 +246,7 @@ impl Node {
 
     /// The names of its threads now.
     pub(crate) fn thread_names(&self) -> Vec<String> {
-        let threads = fs::read_dir(format!("/proc/{}/task", self.pid())).expect("the threads of a process");
-        // One that ends meanwhile has no name any more.
-        let name = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("comm")).ok();
-        threads.flatten().filter_map(name).map(|name| name.trim_end().to_owned()).collect()
+        thread_names(self.pid())
     }
 
     fn log_path(&self) -> PathBuf {

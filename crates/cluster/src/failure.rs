@@ -46,6 +46,11 @@ pub enum Refusal {
     /// It lost its data and does not have it back yet.
     #[error("it is being rebuilt")]
     Rebuilding,
+    /// It does not know yet whether it lost its data.
+    #[error(
+        "its data directory is new, copied or restored, and it has not heard yet from the other nodes whether anything was lost"
+    )]
+    Starting,
     /// It is going down.
     #[error("it is shutting down")]
     Draining,

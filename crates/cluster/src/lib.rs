@@ -8,6 +8,8 @@
 //! - `hints`: what is kept for a peer that is away
 //! - `tree`: what two nodes both hold, as hashes; `leaves`, `spans`: what it consists of; `pair`: these, put together in small steps; `pull`: how one gets from the other what it lacks
 //! - `pace`: how fast all of that may go beside clients
+//! - `peer_clocks`: what time it is by a majority of the nodes
+//! - `reach`: how far a data directory was, and whether it is an older state
 //! - `settle`: who lost its data, what everybody has, which tombstones may go
 #![forbid(unsafe_code)]
 
@@ -22,8 +24,10 @@ mod messages;
 mod nodes;
 mod pace;
 mod pair;
+mod peer_clocks;
 mod placement;
 mod pull;
+mod reach;
 mod read;
 mod replicas;
 mod set;
@@ -45,8 +49,10 @@ pub use pace::{
     Foreground, PACE_BYTES_PER_SECOND_MAX, PACE_CELLS_PER_SECOND_MAX, PACE_INTERVAL_MS, PaceRate, Pacer,
 };
 pub use pair::{PairLeaves, PairScan, SCAN_LEAVES_MAX};
+pub use peer_clocks::{CLOCK_MARGIN_MS, ClockReading, PeerClocks, TimeBounds};
 pub use placement::{PARTITIONS, Partition, Placement};
-pub use pull::{Pull, PullFailure, PullProgress, PullStep};
+pub use pull::{Prune, Pull, PullFailure, PullProgress, PullStep};
+pub use reach::{Memory, Opening, Reach, Regression};
 pub use read::{READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep};
 pub use replicas::{Replicas, ReplicasError};
 pub use settle::{Acquaintance, Durable, Pass, RESERVE_MS, SETTLE_MS, Settlement, Statement};

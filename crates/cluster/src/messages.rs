@@ -78,6 +78,8 @@ pub enum Want {
     Value,
     /// Its version, and whether it is a value.
     Digest,
+    /// All of it, for anti-entropy: also of a node whose cells may have been deleted without its knowing.
+    Pulled,
 }
 
 /// Where a cell that is to be written comes from.

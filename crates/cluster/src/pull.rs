@@ -14,7 +14,7 @@ use crate::messages::{LEAF_GROUPS_MAX, Listed, Request, Response, Slice, Want};
 use crate::nodes::NodeId;
 use crate::pair::{GROUP, PairLeaves, PairScan};
 use crate::placement::{PARTITIONS, Partition};
-use crate::tree::HashTree;
+use crate::tree::{CellMark, HashTree};
 use ladoga_model::Version;
 
 /// Cells that are fetched at the same time.
@@ -31,6 +31,8 @@ pub enum PullStep<B> {
     Look(B),
     /// Make this cell durable, as [`crate::Origin::Exchange`]; the answer goes to [`Pull::applied`].
     Apply(B, Cell<B>),
+    /// Delete what the peer does not have and should: [`Prune`]. Whether that worked out goes to [`Pull::pruned`].
+    Prune(Prune<B>),
     /// Everything is here. The last step.
     Done,
     /// It did not work out. The last step.
@@ -61,6 +63,33 @@ pub enum PullFailure {
     /// What it sent could not be written here.
     #[error("a cell could not be written: {0}")]
     NotWritten(Refusal),
+}
+
+/// Cells of this node that were deleted while its directory was not in use, and whose deletion nobody knows of any more.
+/// The peer is complete before a time: of what is older it has all that there is, or something newer. So what it should
+/// hold and does not list is deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prune<B> {
+    /// In these partitions; none named means all.
+    pub partitions: Vec<Partition>,
+    /// Only keys behind this one.
+    pub after: Option<B>,
+    /// And up to this one.
+    pub until: Option<B>,
+    /// Only values before this timestamp.
+    pub before: u64,
+    /// What the peer has in there, in the order of the keys.
+    pub listed: Vec<B>,
+}
+
+impl<B: AsRef<[u8]>> Prune<B> {
+    /// Whether a cell that is here, and that both nodes should hold, is to be deleted.
+    pub fn takes(&self, key: &[u8], cell: CellMark) -> bool {
+        let is_named =
+            self.partitions.is_empty() || self.partitions.binary_search(&Partition::of(key)).is_ok();
+        let is_missing = || self.listed.binary_search_by(|listed| listed.as_ref().cmp(key)).is_err();
+        !cell.is_tombstone && cell.stamp.version.timestamp < self.before && is_named && is_missing()
+    }
 }
 
 #[derive(Debug)]
@@ -123,6 +152,9 @@ pub struct Pull<B> {
     asked: u64,
     /// The request whose answer is no cell.
     waiting_for: u64,
+    /// Values before this that the peer should hold, and does not, are deleted.
+    prune_before: u64,
+    is_pruning: bool,
     progress: PullProgress,
 }
 
@@ -142,10 +174,18 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> Pull<B> {
             busy: Vec::new(),
             asked: 0,
             waiting_for: 0,
+            prune_before: 0,
+            is_pruning: false,
             progress: PullProgress::default(),
         };
         pull.ask(Request::Groups(slice), &mut step);
         pull
+    }
+
+    /// Has it delete what the peer, which is complete before this timestamp, should hold and does not.
+    #[must_use]
+    pub fn pruning(self, prune_before: u64) -> Pull<B> {
+        Pull { prune_before, ..self }
     }
 
     /// Whom it pulls from.
@@ -199,7 +239,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> Pull<B> {
         }
         self.asked += 1;
         self.busy[at].stage = Stage::Fetching(self.asked);
-        step(PullStep::Ask(self.asked, Request::Read { key: key.clone(), want: Want::Value }));
+        step(PullStep::Ask(self.asked, Request::Read { key: key.clone(), want: Want::Pulled }));
     }
 
     /// A cell was made durable, or not. One that is too old is not missed: this node has it or something newer.
@@ -213,6 +253,17 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> Pull<B> {
             Err(refusal) => return self.fail(PullFailure::NotWritten(refusal), &mut step),
         }
         self.go_on(&mut step);
+    }
+
+    /// What was to be deleted is, or could not be.
+    pub fn pruned(&mut self, result: Result<(), Refusal>, mut step: impl FnMut(PullStep<B>)) {
+        if !std::mem::take(&mut self.is_pruning) {
+            return;
+        }
+        match result {
+            Ok(()) => self.go_on(&mut step),
+            Err(refusal) => self.fail(PullFailure::NotWritten(refusal), &mut step),
+        }
     }
 
     fn ask(&mut self, request: Request<B>, step: &mut impl FnMut(PullStep<B>)) {
@@ -298,16 +349,31 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> Pull<B> {
             self.is_last_page = true;
             return self.go_on(step);
         }
-        // All of them are as good as most of them, and need not be named.
-        let most = self.partitions.len() > PARTITIONS / 2;
-        let partitions = if most { Vec::new() } else { self.partitions.clone() };
+        let partitions = self.asked_partitions();
         self.ask(Request::List { slice: self.slice, partitions, after: self.after.clone() }, step);
+    }
+
+    /// All of them are as good as most of them, and need not be named.
+    fn asked_partitions(&self) -> Vec<Partition> {
+        if self.partitions.len() > PARTITIONS / 2 { Vec::new() } else { self.partitions.clone() }
     }
 
     fn take_page(&mut self, entries: Vec<Listed<B>>, next: Option<B>, step: &mut impl FnMut(PullStep<B>)) {
         let is_progress = next.is_none() || next != self.after;
         if !matches!(self.state, State::Listing) || !is_progress {
             return self.fail(PullFailure::Malformed, step);
+        }
+        if self.prune_before > 0 {
+            self.is_pruning = true;
+            let mut listed: Vec<B> = entries.iter().map(|listed| listed.key.clone()).collect();
+            listed.sort_by(|one, other| one.as_ref().cmp(other.as_ref()));
+            step(PullStep::Prune(Prune {
+                partitions: self.asked_partitions(),
+                after: self.after.clone(),
+                until: next.clone(),
+                before: self.prune_before,
+                listed,
+            }));
         }
         self.is_last_page = next.is_none();
         self.after = next;
@@ -325,7 +391,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> Pull<B> {
             self.busy.push(Busy { listed, stage: Stage::Looking });
             step(PullStep::Look(key));
         }
-        if !self.busy.is_empty() || !matches!(self.state, State::Listing) {
+        if !self.busy.is_empty() || self.is_pruning || !matches!(self.state, State::Listing) {
             return;
         }
         if self.is_last_page {

@@ -18,6 +18,8 @@ struct Peer {
     placement: Arc<Placement>,
     cells: BTreeMap<Key, (Stamp, bool)>,
     asked_for_values: usize,
+    /// What a pull has this node delete.
+    prune_before: u64,
 }
 
 impl Peer {
@@ -29,6 +31,7 @@ impl Peer {
             placement: placement.clone(),
             cells: BTreeMap::new(),
             asked_for_values: 0,
+            prune_before: 0,
         }
     }
 
@@ -91,7 +94,8 @@ impl Peer {
 
 fn pull(ours: &mut Peer, theirs: &mut Peer, before: u64) -> Result<PullProgress, PullFailure> {
     let mut steps = VecDeque::new();
-    let mut pull = Pull::new(theirs.id, before, &ours.tree, |step| steps.push_back(step));
+    let pull = Pull::new(theirs.id, before, &ours.tree, |step| steps.push_back(step));
+    let mut pull = pull.pruning(ours.prune_before);
     loop {
         let mut next = Vec::new();
         match steps.pop_front().expect("a pull ends with done or failed") {
@@ -107,6 +111,22 @@ fn pull(ours: &mut Peer, theirs: &mut Peer, before: u64) -> Result<PullProgress,
             PullStep::Apply(key, cell) => {
                 ours.write(&key, cell.stamp, matches!(cell.content, Content::Tombstone));
                 pull.applied(&key, Ok(()), |step| next.push(step));
+            }
+            PullStep::Prune(prune) => {
+                let is_between = |key: &Key| {
+                    prune.after.as_ref().is_none_or(|after| key > after)
+                        && prune.until.as_ref().is_none_or(|until| key <= until)
+                };
+                for (key, (stamp, is_tombstone)) in ours.cells.clone() {
+                    let mark = CellMark { stamp, is_tombstone };
+                    let nodes = [ours.id, theirs.id];
+                    let is_shared = ours.placement.both_hold(Partition::of(&key), nodes, mark);
+                    if is_between(&key) && is_shared && prune.takes(&key, mark) {
+                        let version = Version { node: u16::MAX, ..stamp.version };
+                        ours.write(&key, Stamp::new(version), true);
+                    }
+                }
+                pull.pruned(Ok(()), |step| next.push(step));
             }
             PullStep::Done => return Ok(pull.progress()),
             PullStep::Failed(failure) => return Err(failure),
@@ -180,6 +200,38 @@ fn an_empty_node_gets_everything_but_what_is_for_others() {
     assert_eq!(ours.cells, expected);
 }
 
+/// An older directory has values that were deleted since, and of whose deletion nobody knows any more.
+#[test]
+fn what_was_deleted_while_an_older_directory_was_not_in_use_goes() {
+    let (mut ours, mut theirs) = peers();
+    for n in 0..50 {
+        let key = format!("key{n}");
+        ours.put(&key, 10);
+        // Every second one was deleted.
+        if n % 2 == 0 {
+            theirs.put(&key, 10);
+        }
+    }
+    let key_of_one = |n: u64, copies: u8| {
+        let stamp = Stamp { copies, ..Stamp::new(Version { timestamp: n, node: 0 }) };
+        (format!("one{n}").into_bytes(), stamp)
+    };
+    for n in 10..40 {
+        let (key, stamp) = key_of_one(n, 1);
+        ours.write(&key, stamp, false);
+    }
+    ours.put("late", 200);
+    assert_eq!(pull(&mut ours, &mut theirs, u64::MAX).expect("it works out").applied, 0);
+    assert!(!ours.cells["key1".as_bytes()].1, "only one whose directory is an older one looks for that");
+    ours.prune_before = 100;
+    pull(&mut ours, &mut theirs, u64::MAX).expect("it works out");
+    for n in 0..50 {
+        assert_eq!(ours.cells[format!("key{n}").as_bytes()].1, n % 2 == 1, "key{n}");
+    }
+    assert!(!ours.cells["late".as_bytes()].1, "the peer may not have it yet");
+    assert!((10..40).all(|n| !ours.cells[&key_of_one(n, 1).0].1), "it is not for the peer");
+}
+
 /// Between the list and the read, the peer got a value that is for itself only. (Found by the simulation, seed 44.)
 #[test]
 fn what_is_not_for_this_node_is_not_taken_even_if_it_came_since_the_list() {
@@ -214,6 +266,7 @@ fn what_is_not_for_this_node_is_not_taken_even_if_it_came_since_the_list() {
                     applied.push(cell);
                 }
                 PullStep::Done => break,
+                PullStep::Prune(_) => panic!("nothing is to be deleted"),
                 PullStep::Failed(failure) => panic!("{failure}"),
             }
             steps.extend(next);

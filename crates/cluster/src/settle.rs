@@ -9,11 +9,14 @@
 //! can add to any more and everybody has been asked for is all there is. Once all nodes are complete before `S`, every
 //! replica has each tombstone before `S`, no node has, keeps or takes anything older than it, and it may go.
 
+use std::iter;
+
 use ladoga_model::{HybridClock, Version};
 
 use crate::failure::Refusal;
 use crate::messages::Origin;
 use crate::nodes::NodeId;
+use crate::reach::{Memory, Opening, Reach, Regression};
 use crate::tree::window_start;
 
 /// How far behind its clock a node closes: longer than a request may be under way, on clocks half a minute off.
@@ -45,10 +48,18 @@ pub struct Statement {
     pub complete_before: u64,
     /// Whether it has all that it acknowledged.
     pub is_whole: bool,
-    /// Its clock.
+    /// Its clock of versions.
     pub clock: u64,
     /// Whom it has met, by node.
     pub met: Vec<Acquaintance>,
+    /// Names the process that says so, at random; never 0.
+    pub session: u64,
+    /// How far it is in this session.
+    pub reach: Reach,
+    /// How far each other node's directory was, by node.
+    pub remembered: Vec<Memory>,
+    /// What its wall clock shows, as it is, in milliseconds since 1970.
+    pub wall_ms: u64,
 }
 
 /// What a node must not forget; kept by the driver in one small file, replaced as a whole.
@@ -66,6 +77,19 @@ pub struct Durable {
     pub reserved_before: u64,
     /// As in [`Statement`].
     pub met: Vec<Acquaintance>,
+    /// While it is not whole: whether it holds cells of a time before it was rebuilt. They may have been deleted since,
+    /// and nobody may know of the deletion any more.
+    pub has_old_cells: bool,
+    /// As in [`Statement`], a few seconds old.
+    pub remembered: Vec<Memory>,
+}
+
+impl Durable {
+    /// What a node goes on with whose directory is a copy of another node's: nothing but the cells.
+    pub fn of_a_copy(incarnation: u64, copied: Option<Durable>) -> Durable {
+        let reserved_before = copied.map_or(0, |copied| copied.reserved_before);
+        Durable { incarnation, reserved_before, has_old_cells: true, ..Durable::default() }
+    }
 }
 
 /// Whom to pull from, and what.
@@ -95,6 +119,20 @@ pub struct Settlement {
     passes: u64,
     /// While this node is not whole: what it lost is older than this. Known once all peers were heard.
     lost_before: Option<u64>,
+    /// Whether a peer said, in the life of this process, that it knew another data directory of this node.
+    is_replacement: bool,
+    opening: Opening,
+    /// How far the directory was when it was opened.
+    found: Reach,
+    /// Whether it is still to be heard of each peer that the directory is no older state.
+    is_unverified: bool,
+    regression: Option<Regression>,
+    /// The newest timestamp of a write that this node acknowledged in this session.
+    written: u64,
+    /// What is known of the others by now.
+    remembered: Vec<Memory>,
+    /// The session of each other node before the one that it is in: what is heard of it comes too late.
+    ended: Vec<u64>,
 }
 
 impl Settlement {
@@ -110,7 +148,40 @@ impl Settlement {
             Durable { incarnation, is_whole: nodes == 1, ..Durable::default() }
         });
         next.met.resize(nodes, Acquaintance::default());
-        Settlement { me, next, persisted, heard: vec![None; nodes], pass: None, passes: 0, lost_before: None }
+        next.remembered.resize(nodes, Memory::default());
+        Settlement {
+            me,
+            heard: vec![None; nodes],
+            pass: None,
+            passes: 0,
+            lost_before: None,
+            is_replacement: false,
+            opening: Opening::default(),
+            found: Reach::default(),
+            is_unverified: false,
+            regression: None,
+            written: 0,
+            remembered: next.remembered.clone(),
+            ended: vec![0; nodes],
+            next,
+            persisted,
+        }
+    }
+
+    /// With what the process that opens the directory found there.
+    #[must_use]
+    pub fn opened(mut self, opening: Opening) -> Settlement {
+        let Durable { reserved_before, complete_before, incarnation, .. } = self.persisted;
+        // A tombstone that went was older than what this node is complete before.
+        self.found = Reach { written: opening.written.max(complete_before), reserved: reserved_before };
+        if incarnation == 0 && !self.next.is_whole {
+            self.next.has_old_cells = opening.written > 0;
+        }
+        self.is_unverified = opening.is_unverified && self.peers().next().is_some();
+        // Further with each session, whatever the clock does: so a state from before a session is known to be older.
+        self.next.reserved_before += 1;
+        self.opening = opening;
+        self
     }
 
     /// What is to be on disk.
@@ -140,14 +211,42 @@ impl Settlement {
     }
 
     /// Whether this node may coordinate requests. One with a new directory first has to hear whether it was here before:
-    /// until then it could give out a timestamp again, or take a lost key for one that never was.
+    /// until then it could give out a timestamp again, or take a lost key for one that never was. One that was here before
+    /// has to hear everybody: who is missing may know of later timestamps.
     pub fn may_coordinate(&self) -> bool {
-        self.persisted.is_whole || self.peers().all(|peer| self.heard[peer.index()].is_some())
+        self.is_whole() || (self.has_lost_data() && self.has_heard_all())
+    }
+
+    /// Whether the answers of this node count. It refuses while it is starting: its directory is new, or not the one that it
+    /// wrote, and it has not heard yet whether it lost anything.
+    pub fn vouches(&self) -> Result<bool, Refusal> {
+        if self.is_whole() {
+            return Ok(true);
+        }
+        let is_lost = !self.has_all() && (self.is_replacement || self.regression.is_some());
+        if is_lost { Ok(false) } else { Err(Refusal::Starting) }
     }
 
     /// Whether this node has all that it acknowledged, and its answers count.
     pub const fn is_whole(&self) -> bool {
-        self.persisted.is_whole
+        self.has_all() && !self.is_unverified
+    }
+
+    /// Whether the files of the directory are not those that this node wrote, and a peer that may know whether they are an
+    /// older state was not heard yet.
+    pub const fn is_unverified(&self) -> bool {
+        self.is_unverified
+    }
+
+    /// That the directory turned out to be older than what this node acknowledged, in the life of this process.
+    pub const fn regression(&self) -> Option<Regression> {
+        self.regression
+    }
+
+    /// Whether the cells of this node are not to be shown: among them may be some that were deleted, and nobody may know
+    /// of that any more. No quorum needs them, since answers of a node that is not whole do not count.
+    pub const fn hides_cells(&self) -> bool {
+        !self.is_whole() && (self.is_unverified || self.next.has_old_cells)
     }
 
     /// Whether a peer has all that it acknowledged, as it said last.
@@ -162,7 +261,7 @@ impl Settlement {
 
     /// Whether a peer knew another data directory of this node before: then that one's data are lost.
     pub fn has_lost_data(&self) -> bool {
-        !self.persisted.is_whole && self.known().any(|met| met.is_replacement)
+        self.vouches() == Ok(false)
     }
 
     /// Whether a cell may be written here.
@@ -180,7 +279,7 @@ impl Settlement {
     /// A replica that takes a write vouches that it has nothing newer. One that lost its data could have had; but what it
     /// had, a peer gave out or has seen, so it is not after the clocks of all peers when it came back.
     pub fn doubt(&self, version: Version) -> Result<Option<Version>, Refusal> {
-        if self.persisted.is_whole {
+        if self.vouches()? {
             return Ok(None);
         }
         let lost_before = self.lost_before.ok_or(Refusal::Rebuilding)?;
@@ -192,39 +291,91 @@ impl Settlement {
         version.timestamp >= self.next.closed_before
     }
 
-    /// What this node says about itself.
-    pub fn statement(&self, clock: u64) -> Statement {
-        let Durable { incarnation, closed_before, complete_before, is_whole, met, .. } =
-            self.persisted.clone();
-        Statement { incarnation, closed_before, complete_before, is_whole, clock, met }
+    /// What this node says about itself, where its clock of versions is at `clock`, and its wall clock at `wall_ms`.
+    pub fn statement(&self, clock: u64, wall_ms: u64) -> Statement {
+        let Durable { incarnation, closed_before, complete_before, reserved_before, .. } = self.persisted;
+        Statement {
+            incarnation,
+            closed_before,
+            complete_before,
+            is_whole: self.is_whole(),
+            clock,
+            met: self.said_of_peers(),
+            session: self.opening.session,
+            reach: Reach { written: self.written, reserved: reserved_before },
+            remembered: self.remembered.clone(),
+            wall_ms,
+        }
     }
 
-    /// A peer said this about itself, on a connection that is not older than one on which it said something before.
+    /// Whom it has met, as far as that is on disk: a peer goes by that. That one was here before is no promise, and is said
+    /// at once: else the peer could be taken for new meanwhile.
+    fn said_of_peers(&self) -> Vec<Acquaintance> {
+        let on_disk = self.persisted.met.iter().copied().chain(iter::repeat(Acquaintance::default()));
+        let said = |(next, on_disk): (&Acquaintance, Acquaintance)| {
+            if next.is_replacement { *next } else { on_disk }
+        };
+        self.next.met.iter().zip(on_disk).map(said).collect()
+    }
+
+    /// The session of a peer that is remembered durably.
+    pub fn remembered_session(&self, peer: NodeId) -> u64 {
+        self.persisted.remembered.get(peer.index()).map_or(0, |memory| memory.session)
+    }
+
+    /// A node, this one or another, acknowledged a write with this timestamp: it is durable there.
+    pub fn acknowledged(&mut self, node: NodeId, timestamp: u64) {
+        let written =
+            if node == self.me { &mut self.written } else { &mut self.remembered[node.index()].now.written };
+        *written = timestamp.max(*written);
+    }
+
+    /// A peer said this about itself, on a connection that is not older than one on which it said something before. Its
+    /// clock is no further ahead than a version that this node takes: see [`crate::PeerClocks`].
     pub fn heard(&mut self, peer: NodeId, statement: Statement) {
-        let met = &mut self.next.met[peer.index()];
-        if met.incarnation != statement.incarnation && statement.incarnation != 0 {
+        let Statement { incarnation, session, reach, .. } = statement;
+        let index = peer.index();
+        if session != 0 && session == self.ended[index] {
+            return;
+        }
+        let met = &mut self.next.met[index];
+        if met.incarnation != incarnation && incarnation != 0 {
             let is_replacement = met.incarnation != 0;
-            *met = Acquaintance { incarnation: statement.incarnation, is_replacement };
+            *met = Acquaintance { incarnation, is_replacement };
             // What was pulled from it may be what it has lost.
             self.pass = None;
+            self.remembered[index] = Memory { session: self.remembered[index].session, ..Memory::default() };
+            // On disk together with the incarnation that it is of: otherwise it is held against that one after a crash.
+            self.next.remembered[index] = self.remembered[index];
         }
-        self.heard[peer.index()] = Some(statement);
-        if self.lost_before.is_none() && self.peers().all(|peer| self.heard[peer.index()].is_some()) {
+        let session_before = self.remembered[index].session;
+        if self.remembered[index].hear(session, reach) {
+            self.ended[index] = session_before;
+            self.next.remembered.clone_from(&self.remembered);
+        }
+        self.heard[index] = Some(statement);
+        self.maybe_regress(peer);
+        let knew_another = self.known().any(|met| self.is_of_another(met));
+        self.is_replacement |= knew_another;
+        self.is_unverified &= !self.has_heard_all();
+        if self.lost_before.is_none() && self.has_heard_all() {
             self.lost_before = self.heard.iter().flatten().map(|statement| statement.clock).max();
         }
         self.maybe_recognize_newness();
     }
 
-    /// Time went by: the clock of versions is at `clock`, that of the machine at `wall_ms`. `oldest_hint` is the oldest
+    /// Time went by: the clock of versions is at `clock`, and it is `time_ms` by a majority of the nodes. `oldest_hint` is the oldest
     /// version among the hints that wait here.
-    pub fn tick(&mut self, clock: u64, wall_ms: u64, oldest_hint: Option<u64>) {
+    pub fn tick(&mut self, clock: u64, time_ms: u64, oldest_hint: Option<u64>) {
         if let Some(closable) = self.closable(clock, oldest_hint) {
             self.next.closed_before = self.next.closed_before.max(closable);
         }
         let clock_ms = HybridClock::wall_ms(clock);
-        let reserve = HybridClock::at_wall_ms((wall_ms + RESERVE_MS).max(clock_ms + RESERVE_AHEAD_MS));
+        let reserve = HybridClock::at_wall_ms((time_ms + RESERVE_MS).max(clock_ms + RESERVE_AHEAD_MS));
         if clock + (reserve - clock) / 2 >= self.next.reserved_before {
             self.next.reserved_before = reserve;
+            // On this occasion, since that is written anyway.
+            self.next.remembered.clone_from(&self.remembered);
         }
     }
 
@@ -242,9 +393,11 @@ impl Settlement {
     /// The pass that is to be made now, if there is one: the one under way, or the next.
     pub fn pass(&mut self) -> Option<&Pass> {
         if self.pass.is_none() {
-            let before = if self.persisted.is_whole { self.common_closed()? } else { self.whole_again()? };
+            let before = if self.has_all() { self.common_closed()? } else { self.whole_again()? };
             self.passes += 1;
-            let peers = self.peers().collect();
+            let mut peers: Vec<NodeId> = self.peers().collect();
+            // Those that know best come last: what they do not have was deleted, whoever had it before.
+            peers.sort_by_key(|&peer| self.is_whole_peer(peer));
             self.pass = Some(Pass { number: self.passes, before, peers });
         }
         self.pass.as_ref()
@@ -260,10 +413,18 @@ impl Settlement {
         let before = pass.before;
         self.pass = None;
         if before == u64::MAX {
-            self.next.is_whole = true;
+            self.becomes_whole();
         } else {
             self.next.complete_before = self.next.complete_before.max(before);
         }
+    }
+
+    /// Values before this timestamp that a peer should hold and does not have were deleted; 0 where that is not to be
+    /// looked for. Only a node whose own cells may be of another time has to.
+    pub fn prune_before(&self, peer: NodeId) -> u64 {
+        let knows = |peer: NodeId| self.heard[peer.index()].as_ref().filter(|statement| statement.is_whole);
+        let is_needed = self.next.has_old_cells || self.peers().any(|peer| knows(peer).is_none());
+        if self.has_all() || !is_needed { 0 } else { knows(peer).map_or(0, |known| known.complete_before) }
     }
 
     /// This pass cannot be made any more; the next one is another.
@@ -295,7 +456,47 @@ impl Settlement {
 
     /// What a node that lost its data has to pull, once everybody is there.
     fn whole_again(&self) -> Option<u64> {
-        self.peers().all(|peer| self.heard[peer.index()].is_some()).then_some(u64::MAX)
+        self.has_heard_all().then_some(u64::MAX)
+    }
+
+    fn has_heard_all(&self) -> bool {
+        self.peers().all(|peer| self.heard[peer.index()].is_some())
+    }
+
+    /// Whether this node has all that it acknowledged, for all that it knows.
+    const fn has_all(&self) -> bool {
+        self.persisted.is_whole && self.next.is_whole
+    }
+
+    const fn becomes_whole(&mut self) {
+        (self.next.is_whole, self.next.has_old_cells) = (true, false);
+    }
+
+    /// Whether a peer remembers that the directory of this node was further than it was found: then what came after that is
+    /// lost. What is here stays; it is no more than a beginning, under another incarnation.
+    fn maybe_regress(&mut self, peer: NodeId) {
+        let Some(statement) = &self.heard[peer.index()] else { return };
+        let (met, memory) = (statement.met.get(self.me.index()), statement.remembered.get(self.me.index()));
+        let (Some(met), Some(memory)) = (met, memory) else { return };
+        let is_same =
+            met.incarnation == self.persisted.incarnation && met.incarnation == self.next.incarnation;
+        let known = memory.before(self.opening.session);
+        // An incarnation that began in this session was never further before it, whatever is said of it.
+        if self.regression.is_some() || !is_same || !known.is_beyond(self.found) {
+            return;
+        }
+        self.regression = Some(Regression { peer, known, found: self.found });
+        self.next = Durable {
+            incarnation: self.opening.next_incarnation,
+            is_whole: false,
+            has_old_cells: true,
+            // Where a sync was left to the system, what was pulled is not there for certain.
+            complete_before: 0,
+            // What was given out is not given out again.
+            reserved_before: self.next.reserved_before.max(known.reserved),
+            ..self.next.clone()
+        };
+        self.pass = None;
     }
 
     /// What the peers said that they know of this node.
@@ -305,17 +506,23 @@ impl Settlement {
         self.heard.iter().flatten().map(about_me)
     }
 
-    /// A directory is new, and has lost nothing, if a majority knows it and none of them knew another one before.
+    /// Whether what a peer has met is another data directory of this node, be it that it has not heard of this one yet.
+    const fn is_of_another(&self, met: Acquaintance) -> bool {
+        met.is_replacement || (met.incarnation != 0 && met.incarnation != self.next.incarnation)
+    }
+
+    /// A directory is new, and has lost nothing, if no peer knew another one before, as all of them say, or as a majority
+    /// says that knows this one by now.
     fn maybe_recognize_newness(&mut self) {
-        if self.next.is_whole {
+        if self.next.is_whole || self.is_replacement || self.persisted.incarnation == 0 {
             return;
         }
-        let known: Vec<Acquaintance> = self.known().collect();
-        let mine = |met: &&Acquaintance| met.incarnation == self.persisted.incarnation && !met.is_replacement;
-        let is_majority = known.iter().filter(mine).count() + 1 > self.heard.len() / 2;
-        let was_here = known.iter().any(|met| met.is_replacement);
-        if is_majority && !was_here && self.persisted.incarnation != 0 {
-            self.next.is_whole = true;
+        let is_mine = |met: &Acquaintance| met.incarnation == self.persisted.incarnation;
+        let is_known = self.known().filter(is_mine).count() + 1 > self.heard.len() / 2;
+        // (Who says 0 of itself has not read its own disk, or not written it.)
+        let has_said = |peer: NodeId| self.heard[peer.index()].as_ref().is_some_and(|it| it.incarnation != 0);
+        if is_known || self.peers().all(has_said) {
+            self.becomes_whole();
         }
     }
 }

@@ -25,7 +25,7 @@ impl Cluster {
     fn talk(&mut self) {
         self.persist();
         for from in 0..self.nodes.len() {
-            let statement = self.nodes[from].statement(self.clock);
+            let statement = self.nodes[from].statement(self.clock, 0);
             for to in (0..self.nodes.len()).filter(|&to| to != from && self.up[from] && self.up[to]) {
                 self.nodes[to].heard(NodeId(from as u16), statement.clone());
             }
@@ -62,6 +62,60 @@ fn a_new_cluster_is_whole_once_a_majority_has_met() {
     assert!(cluster.nodes[0].is_whole() && cluster.nodes[1].is_whole());
     assert!(!cluster.nodes[2].is_whole());
     assert!(Settlement::new(NodeId(0), 1, Err(1)).durable().is_whole, "alone, there is nobody to ask");
+}
+
+/// Without waiting until the others have written down whom they met.
+#[test]
+fn a_new_node_is_whole_once_all_others_have_said_that_they_knew_no_other() {
+    let mut cluster = Cluster::new(3);
+    cluster.persist();
+    let statements: Vec<_> = cluster.nodes.iter().map(|node| node.statement(HOUR, 0)).collect();
+    let node = &mut cluster.nodes[0];
+    node.heard(NodeId(1), statements[1].clone());
+    node.heard(NodeId(2), Statement::default());
+    assert!(!node.durable().is_whole, "one has not read its own disk");
+    node.heard(NodeId(2), statements[2].clone());
+    assert!(node.durable().is_whole && !node.is_whole() && !node.may_coordinate(), "it is not on disk yet");
+    assert_eq!(node.vouches(), Err(Refusal::Starting));
+    node.persisted(node.durable().clone());
+    assert_eq!((node.vouches(), node.may_coordinate()), (Ok(true), true));
+    let again = Settlement::new(NodeId(0), 3, Ok(node.durable().clone()));
+    assert!(again.may_coordinate(), "it comes back alone");
+}
+
+#[test]
+fn a_node_does_not_answer_before_it_knows_whether_it_lost_anything() {
+    let mut cluster = Cluster::new(5);
+    cluster.up = vec![true, true, false, false, false];
+    for _ in 0..3 {
+        cluster.talk();
+    }
+    let version = Version { timestamp: cluster.clock + SECOND, node: 0 };
+    let node = &cluster.nodes[0];
+    assert_eq!((node.vouches(), node.may_coordinate()), (Err(Refusal::Starting), false));
+    assert_eq!(node.doubt(version), Err(Refusal::Starting));
+    assert!(!node.has_lost_data());
+    // One that knew another directory is enough to know better.
+    cluster.up[2] = true;
+    let another = Acquaintance { incarnation: 99, is_replacement: false };
+    cluster.nodes[2].next.met[0] = another;
+    cluster.talk();
+    let node = &cluster.nodes[0];
+    assert_eq!((node.vouches(), node.may_coordinate()), (Ok(false), false));
+    assert_eq!(node.doubt(version), Err(Refusal::Rebuilding));
+    assert!(node.has_lost_data());
+}
+
+/// That it was here before is said although it is not on disk yet: it would be taken for new by then.
+#[test]
+fn a_directory_that_was_replaced_is_told_at_once() {
+    let mut cluster = Cluster::new(2);
+    let statement = |incarnation| Statement { incarnation, met: vec![], ..Statement::default() };
+    cluster.nodes[0].heard(NodeId(1), statement(7));
+    assert_eq!(cluster.nodes[0].statement(HOUR, 0).met[1], Acquaintance::default(), "it is not on disk");
+    cluster.nodes[0].heard(NodeId(1), statement(8));
+    let replaced = Acquaintance { incarnation: 8, is_replacement: true };
+    assert_eq!(cluster.nodes[0].statement(HOUR, 0).met[1], replaced);
 }
 
 #[test]
@@ -189,12 +243,12 @@ fn a_pass_is_void_when_a_peer_turns_out_to_have_lost_its_disk() {
 fn what_is_not_on_disk_is_not_said() {
     let mut node = Settlement::new(NodeId(0), 2, Err(9));
     assert!(node.is_dirty());
-    assert_eq!(node.statement(5).incarnation, 0);
+    assert_eq!(node.statement(5, 0).incarnation, 0);
     assert!(!node.may_give(HOUR));
     node.tick(HOUR, HybridClock::wall_ms(HOUR), None);
     assert!(!node.may_give(HOUR));
     node.persisted(node.durable().clone());
-    assert_eq!(node.statement(5).incarnation, 9);
+    assert_eq!(node.statement(5, 0).incarnation, 9);
     assert!(node.may_give(HOUR) && node.may_give(HOUR + 9 * SECOND) && !node.may_give(HOUR + 11 * SECOND));
     let again = Settlement::new(NodeId(0), 2, Ok(node.durable().clone()));
     assert!(!again.may_give(again.clock_floor()), "what may have been given out is not given again");
@@ -222,4 +276,180 @@ fn restarts_in_a_row_move_the_clock_ahead_by_little() {
         durable = node.durable().clone();
     }
     assert_eq!(durable.reserved_before, HOUR + 29 * SECOND);
+}
+
+/// A process that opens the directory of a node.
+fn open(of: &Settlement, session: u64, written: u64, is_unverified: bool) -> Settlement {
+    let opening = Opening { session, next_incarnation: 1000 + session, written, is_unverified };
+    Settlement::new(of.me, of.heard.len(), Ok(of.persisted.clone())).opened(opening)
+}
+
+/// A cluster of which each node is in its first session, and knows the others.
+fn in_session(count: usize) -> Cluster {
+    let mut cluster = Cluster::new(count);
+    for n in 0..count {
+        let opening = Opening { session: n as u64 + 1, next_incarnation: 500, ..Opening::default() };
+        cluster.nodes[n] = Settlement::new(NodeId(n as u16), count, Err(n as u64 + 1)).opened(opening);
+    }
+    cluster.tick(1);
+    cluster.talk();
+    assert!(cluster.nodes.iter().all(Settlement::is_whole));
+    cluster
+}
+
+#[test]
+fn an_older_state_is_known_by_what_peers_remember() {
+    let mut cluster = in_session(3);
+    let older = open(&cluster.nodes[1], 11, 0, false);
+    cluster.nodes[1] = open(&cluster.nodes[1], 12, 0, false);
+    cluster.tick(1);
+    cluster.talk();
+    assert!(cluster.nodes.iter().all(Settlement::is_whole), "a restart is no loss");
+    let given = cluster.nodes[1].persisted.reserved_before;
+    cluster.nodes[1] = older;
+    assert!(cluster.nodes[1].is_whole(), "it cannot know yet");
+    let statement = cluster.nodes[0].statement(cluster.clock, 0);
+    cluster.nodes[1].heard(NodeId(0), statement);
+    let node = &cluster.nodes[1];
+    assert!(!node.is_whole() && node.has_lost_data() && node.hides_cells(), "at once");
+    assert_eq!(node.regression().map(|regression| regression.peer), Some(NodeId(0)));
+    assert!(
+        !node.statement(1, 0).is_whole && node.statement(1, 0).incarnation == 2,
+        "not before it is on disk"
+    );
+    cluster.talk();
+    cluster.talk();
+    let node = &cluster.nodes[1];
+    assert!(!node.is_whole() && node.may_coordinate() && node.persisted.incarnation == 1011);
+    assert!(node.persisted.reserved_before >= given, "what was given out is not given out again");
+    assert_eq!(cluster.pull(1), Some(u64::MAX));
+    assert!(cluster.nodes[1].is_whole() && !cluster.nodes[1].hides_cells());
+    // And again: it is not held against what comes after.
+    cluster.nodes[1] = open(&cluster.nodes[1], 13, 0, false);
+    cluster.talk();
+    assert!(cluster.nodes[1].is_whole());
+}
+
+#[test]
+fn an_incarnation_is_not_judged_by_the_memory_of_the_one_before() {
+    let mut cluster = in_session(3);
+    let older = open(&cluster.nodes[1], 11, 0, false);
+    cluster.nodes[1] = open(&cluster.nodes[1], 12, 0, false);
+    cluster.tick(1);
+    cluster.talk();
+    cluster.nodes[0].acknowledged(NodeId(1), 100);
+    cluster.nodes[1] = older;
+    cluster.talk();
+    cluster.talk();
+    assert!(cluster.nodes[1].regression().is_some() && cluster.nodes[1].persisted.incarnation == 1011);
+    // The others crash, and remember what is on their disks.
+    for n in [0, 2] {
+        cluster.nodes[n] = open(&cluster.nodes[n], 20 + n as u64, 0, false);
+    }
+    cluster.nodes[1] = open(&cluster.nodes[1], 30, 0, false);
+    cluster.talk();
+    cluster.talk();
+    assert_eq!(cluster.nodes[1].regression(), None);
+    assert_eq!(cluster.pull(1), Some(u64::MAX));
+    assert!(cluster.nodes[1].is_whole());
+}
+
+#[test]
+fn a_write_that_was_acknowledged_and_is_not_there_is_missed() {
+    for (written, is_there) in [(99, false), (100, true), (101, true)] {
+        let mut cluster = in_session(3);
+        cluster.nodes[0].acknowledged(NodeId(1), 100);
+        cluster.nodes[1] = open(&cluster.nodes[1], 12, written, false);
+        cluster.talk();
+        assert_eq!(cluster.nodes[1].is_whole(), is_there, "{written}");
+        // Those that it coordinated itself it tells of.
+        let mut cluster = in_session(3);
+        cluster.nodes[1].acknowledged(NodeId(1), 100);
+        cluster.talk();
+        cluster.nodes[1] = open(&cluster.nodes[1], 12, written, false);
+        cluster.talk();
+        assert_eq!(cluster.nodes[1].is_whole(), is_there, "{written}");
+    }
+}
+
+#[test]
+fn what_is_acknowledged_in_a_session_is_not_held_against_it() {
+    let mut cluster = in_session(3);
+    cluster.nodes[1] = open(&cluster.nodes[1], 12, 50, false);
+    cluster.talk();
+    cluster.nodes[0].acknowledged(NodeId(1), 100);
+    cluster.talk();
+    cluster.nodes[2] = open(&cluster.nodes[2], 13, 0, false);
+    cluster.talk();
+    assert!(cluster.nodes.iter().all(Settlement::is_whole));
+    // What one says that has ended comes too late.
+    let mut late = cluster.nodes[1].statement(cluster.clock, 0);
+    late.session = 2;
+    cluster.nodes[0].heard(NodeId(1), late);
+    cluster.talk();
+    assert!(cluster.nodes.iter().all(Settlement::is_whole));
+}
+
+#[test]
+fn a_copied_directory_does_not_vouch_before_all_were_heard() {
+    let mut cluster = in_session(3);
+    cluster.nodes[1] = open(&cluster.nodes[1], 12, 0, true);
+    cluster.up[2] = false;
+    cluster.talk();
+    let node = &cluster.nodes[1];
+    assert!(!node.is_whole() && !node.may_coordinate() && node.hides_cells() && !node.has_lost_data());
+    let version = Version { timestamp: cluster.clock, node: 0 };
+    assert_eq!(node.doubt(version), Err(Refusal::Starting));
+    cluster.up[2] = true;
+    cluster.talk();
+    assert!(cluster.nodes[1].is_whole() && !cluster.nodes[1].is_unverified());
+    let alone = Settlement::new(NodeId(0), 1, Err(1));
+    assert!(!open(&alone, 2, 0, true).is_unverified(), "there is nobody to ask");
+}
+
+/// The power failed everywhere, and syncs were left to the system: each remembers what each other lacks.
+#[test]
+fn nodes_that_all_lost_something_become_whole_by_each_other() {
+    let mut cluster = in_session(3);
+    for node in 0..3 {
+        for other in (0..3).filter(|&other| other != node) {
+            cluster.nodes[node].acknowledged(NodeId(other as u16), 100);
+        }
+    }
+    cluster.tick(20); // What is remembered is written.
+    for node in 0..3 {
+        cluster.nodes[node] = open(&cluster.nodes[node], 20 + node as u64, 90, false);
+    }
+    cluster.talk();
+    cluster.talk();
+    assert!(cluster.nodes.iter().all(|node| !node.is_whole() && node.may_coordinate()));
+    for node in 0..3 {
+        assert_eq!(cluster.pull(node), Some(u64::MAX));
+    }
+    cluster.talk();
+    assert!(cluster.nodes.iter().all(Settlement::is_whole));
+}
+
+#[test]
+fn those_that_know_what_was_deleted_are_pulled_from_last() {
+    let mut cluster = in_session(3);
+    cluster.tick(120);
+    cluster.tick(1);
+    for node in 0..3 {
+        cluster.pull(node);
+    }
+    cluster.talk();
+    let complete_before = cluster.nodes[2].persisted.complete_before;
+    assert!(complete_before > 0);
+    assert_eq!(cluster.nodes[1].prune_before(NodeId(2)), 0, "it has all");
+    let copy = |n: u64| Ok(Durable::of_a_copy(70 + n, None));
+    for n in [0, 1] {
+        let opening = Opening { session: 30 + n, next_incarnation: 90, ..Opening::default() };
+        cluster.nodes[n as usize] = Settlement::new(NodeId(n as u16), 3, copy(n)).opened(opening);
+    }
+    cluster.talk();
+    let node = &mut cluster.nodes[1];
+    let peers = &node.pass().expect("everything is to be pulled").peers;
+    assert_eq!(*peers, [NodeId(0), NodeId(2)]);
+    assert_eq!((node.prune_before(NodeId(0)), node.prune_before(NodeId(2))), (0, complete_before));
 }

@@ -56,6 +56,15 @@ pub trait Disk: Send + Sync {
     }
 }
 
+/// What a file system knows a file by. A copy has another number, or, where that is used again, was born later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FileIdentity {
+    /// The number of its inode.
+    pub number: u64,
+    /// When it came to be, in nanoseconds since 1970; 0 where the file system does not keep that.
+    pub born_ns: u64,
+}
+
 /// A held lock file; dropping it gives it back.
 pub trait Lock: Send + Sync {}
 
@@ -86,6 +95,12 @@ pub trait File: Send + Sync {
 
     /// The length in bytes.
     fn len(&self) -> io::Result<u64>;
+
+    /// What tells the file from every copy of it, however exact; the default where the system does not say. It stays when
+    /// the file is renamed, and when the machine starts again.
+    fn identity(&self) -> io::Result<FileIdentity> {
+        Ok(FileIdentity::default())
+    }
 
     /// What the system knows the file by, where it is one of the system.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -9,7 +9,7 @@ mod rng;
 pub mod sim;
 
 pub use clock::{Clock, Priority};
-pub use disk::{Disk, File, Lock, OpenMode};
+pub use disk::{Disk, File, FileIdentity, Lock, OpenMode};
 pub use reads::{EndedRead, FilePart, ReadRing};
 pub use rng::Rng;
 

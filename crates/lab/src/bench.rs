@@ -22,7 +22,7 @@ use crate::record::{
 use crate::report::{self, HdrLog, Header, Live};
 use crate::script::{Host, Script};
 use crate::stats::{self, Second};
-use crate::stop::stop_flag;
+use crate::stop::Interruption;
 use crate::workload::Workload;
 use crate::{files, fill, page};
 
@@ -32,7 +32,7 @@ const NOT_ASKED: &str = "ladoga bench asks the server for nothing else; ladoga l
 /// Runs `ladoga bench`. Prints the result on standard output, and what went wrong on standard error.
 ///
 /// Exit codes: 0; 1 where the SLO was missed or nothing could be measured; 2 where the command line or the script is
-/// wrong.
+/// wrong; 130 where Ctrl-C broke off what did not end by itself, which takes less than a second.
 pub fn bench(options: &Options) -> ExitCode {
     let checked = options.check().map_err(LabError::Usage);
     match checked.and_then(|()| run(options)) {
@@ -48,19 +48,21 @@ fn run(options: &Options) -> Outcome<ExitCode> {
     for path in [&options.json, &options.hdr, &options.html].into_iter().flatten() {
         files::check_writable(path)?;
     }
-    let stop = stop_flag()?;
+    let interruption = Interruption::prepare()?;
+    let stop = &interruption.stop;
     if let Some(keys) = options.keys_to_fill().filter(|_| options.fill) {
         let value_bytes = options.knobs.value.map(|bytes| bytes as usize);
-        if !fill::fill(&options.target, (keys, value_bytes), &stop)? {
+        if !fill::fill(&options.target, (keys, value_bytes), stop)? {
             eprintln!("ladoga bench: interrupted while the store was filled; nothing was measured");
             return Ok(ExitCode::from(FAILED));
         }
     }
-    if options.find_knee { knee::find(options, &stop) } else { run_once(options, &stop) }
+    if options.find_knee { knee::find(options, stop) } else { run_once(options, &interruption) }
 }
 
 /// One run, printed as wrk prints it.
-fn run_once(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCode> {
+fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode> {
+    let stop = &interruption.stop;
     let header = Header {
         duration_ms: options.duration_ms,
         url: &options.target.url,
@@ -82,7 +84,8 @@ fn run_once(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCode> {
     report::print_result(&outcome, options.wants_percentiles(), options.u_latency, out)
         .map_err(closed_output)?;
     out.flush().map_err(closed_output)?;
-    if let Some(host) = host {
+    // It may ask every thread, and one that was given up does not answer.
+    if let Some(host) = host.filter(|_| outcome.threads_given_up == 0) {
         host.done(&outcome)?;
     }
     report::print_notes(&outcome, &mut io::stderr()).map_err(closed_output)?;
@@ -96,7 +99,7 @@ fn run_once(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCode> {
         let report = report_of(options, &outcome, watchers.heat.heat());
         files::replace(path, page::render(&report))?;
     }
-    Ok(judge(options, &outcome))
+    Ok(if outcome.threads_given_up > 0 { interruption.exit_code() } else { judge(options, &outcome) })
 }
 
 /// The live view, the log and the heat map, which see the same run.

@@ -27,6 +27,9 @@ pub(crate) enum LabError {
     System { what: &'static str, source: io::Error },
     #[error("a thread of the load generator failed unexpectedly")]
     ThreadLost,
+    /// What a thread found was taken from it, because it did not end in time.
+    #[error("the run was given up")]
+    GivenUp,
 }
 
 impl LabError {
@@ -39,7 +42,8 @@ impl LabError {
             | Self::Node { .. }
             | Self::Write { .. }
             | Self::System { .. }
-            | Self::ThreadLost => 1,
+            | Self::ThreadLost
+            | Self::GivenUp => 1,
         }
     }
 

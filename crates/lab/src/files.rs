@@ -2,6 +2,7 @@
 
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::{LabError, Outcome};
 
@@ -38,6 +39,25 @@ pub(crate) fn check_writable(path: &Path) -> Outcome<()> {
     check().map_err(|source| LabError::Write { path: path.to_owned(), source })
 }
 
+/// The file that is being written, under the name that it has until it is whole.
+static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Removes a file that is being written, in a process that is about to end.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "reports are no part of a store; its disk seam is not for them"
+)]
+pub(crate) fn remove_unfinished() {
+    if let Some(part) = unfinished(None) {
+        let _ = std::fs::remove_file(part); // It may have got its name by now.
+    }
+}
+
+/// Notes the file that is being written from now on; answers the last one.
+fn unfinished(part: Option<PathBuf>) -> Option<PathBuf> {
+    std::mem::replace(&mut *UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner), part)
+}
+
 /// Replaces a file as a whole: whoever reads it sees what it was or what it is now.
 #[expect(
     clippy::disallowed_methods,
@@ -47,7 +67,9 @@ pub(crate) fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> Outcome<()> {
     let replace = || match Place::of(path) {
         Place::Stream => std::fs::write(path, &bytes),
         Place::File { real, part, .. } => {
+            unfinished(Some(part.clone()));
             let replaced = std::fs::write(&part, &bytes).and_then(|()| std::fs::rename(&part, &real));
+            unfinished(None);
             let Err(error) = replaced else { return Ok(()) };
             let _ = std::fs::remove_file(&part);
             // One that is mounted by itself can be written and not replaced.

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use crate::cli::{Target, format_metric, format_time_us};
+use crate::cli::Target;
 use crate::clock::Clock;
 use crate::error::{LabError, Outcome};
 use crate::http::ResponseParser;
 use crate::load::{CONNECT_TIMEOUT, address_of};
+use crate::units::{format_metric, format_time_us};
 use crate::workload::Renderer;
 
 const CONNECTIONS: u64 = 4;

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::bench::built_in;
-use crate::cli::{Options, format_metric, format_time_us};
+use crate::cli::Options;
 use crate::error::Outcome;
 use crate::report::Live;
 use crate::slo::Slo;
 use crate::stats;
+use crate::units::{format_metric, format_time_us};
 
 const SLO_DEFAULT: &str = "p99<10ms,errors<0.1%";
 const RATE_FIRST: u64 = 1_000;

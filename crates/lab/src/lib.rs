@@ -1,7 +1,7 @@
 //! The performance lab: a load generator that takes the command lines and the scripts of wrk and wrk2.
 //!
 //! - `bench`: the command, from its arguments to its exit code
-//! - `cli`: what a person types
+//! - `cli`: what a person types; `units`: numbers with units
 //! - `load`: one run of the load generator
 //! - `fill`: writes every key before it is read
 //! - `engine`: threads, sockets, event loops
@@ -38,6 +38,7 @@ mod script;
 mod slo;
 mod stats;
 mod stop;
+mod units;
 mod workload;
 
 pub use bench::bench;

@@ -114,7 +114,7 @@ impl Bound {
 }
 
 fn latency(ns: f64) -> (f64, String) {
-    (ns, crate::cli::format_time_us(ns / 1000.0))
+    (ns, crate::units::format_time_us(ns / 1000.0))
 }
 
 const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];

@@ -1,15 +1,86 @@
+use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::error::{LabError, Outcome};
+use crate::files;
+
+const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
+/// What was told to stop has so many times this to end by itself, printing and writing included. It is counted in
+/// looks, so that time in which the whole process was held up is none of it.
+const GRACE_LOOKS: u32 = 14;
+const LOOK: Duration = Duration::from_millis(50);
+/// How long the last words may take: standard error may be a pipe that nobody reads.
+const LAST_WORDS: Duration = Duration::from_millis(50);
+const BROKEN_OFF: &str = "ladoga bench: interrupted; what did not end by itself was broken off\n";
 
 /// Set by the first Ctrl-C, so that what was measured so far is printed; a second one ends the process.
 pub(crate) fn stop_flag() -> Outcome<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    for signal in SIGNALS {
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
             .map_err(LabError::system("listen for Ctrl-C"))?;
     }
     Ok(stop)
+}
+
+/// An end that comes within a second of the first Ctrl-C, whatever goes on meanwhile.
+pub(crate) struct Interruption {
+    /// Set by the first Ctrl-C.
+    pub(crate) stop: Arc<AtomicBool>,
+    signal: Arc<AtomicI32>,
+}
+
+impl Interruption {
+    /// Has Ctrl-C set the flag, and end the process if that does not end by itself: a script may never return, nor need
+    /// a server, a name or a pipe ever answer, and none of them can be woken.
+    pub(crate) fn prepare() -> Outcome<Interruption> {
+        let interruption = Interruption { stop: stop_flag()?, signal: Arc::new(AtomicI32::new(SIGINT)) };
+        let mut signals = Signals::new(SIGNALS).map_err(LabError::system("listen for Ctrl-C"))?;
+        let received = Arc::clone(&interruption.signal);
+        let body = move || {
+            let Some(signal) = signals.forever().next() else { return };
+            received.store(signal, Ordering::Relaxed);
+            for _ in 0..GRACE_LOOKS {
+                std::thread::park_timeout(LOOK);
+            }
+            break_off(signal)
+        };
+        std::thread::Builder::new()
+            .name("interrupt".to_owned())
+            .spawn(body)
+            .map_err(LabError::system("start a thread"))?;
+        Ok(interruption)
+    }
+
+    /// The exit code where something was broken off: as shells have it.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(code_of(self.signal.load(Ordering::Relaxed)))
+    }
+}
+
+fn code_of(signal: i32) -> u8 {
+    128 + signal as u8
+}
+
+/// Ends the process without waiting for anybody: other threads may hold any lock, and go on until the end.
+fn break_off(signal: i32) -> ! {
+    let (said_in, said) = channel();
+    // On a thread of its own, as both may take for ever.
+    let last_words = std::thread::Builder::new().spawn(move || {
+        files::remove_unfinished();
+        // Not by `eprintln`, whose lock may be held by who hangs.
+        let _ = rustix::io::write(std::io::stderr(), BROKEN_OFF.as_bytes());
+        let _ = said_in.send(());
+    });
+    if last_words.is_ok() {
+        let _ = said.recv_timeout(LAST_WORDS);
+    }
+    signal_hook::low_level::exit(i32::from(code_of(signal)))
 }

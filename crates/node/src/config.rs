@@ -60,7 +60,7 @@ pub struct Limits {
     pub streams_max: usize,
     /// Large values on their way in at a time.
     pub uploads_max: usize,
-    /// Bytes of values on their way in, large ones apart.
+    /// Bytes of values on their way in that have arrived, large and small ones apart.
     pub body_bytes_max: u64,
 }
 

@@ -8,18 +8,19 @@
 //! - `peers`: other nodes; `coordinate`: a request that several nodes have to answer
 //! - `metrics`: what the node counts about itself
 //! - `profiling`: profiles of this process, taken on threads of their own
-//! - `versions`: the hybrid clock of the node
-//! - `gate`: bounds that refuse
+//! - `versions`: the hybrid clock of the node; `cluster_time`: what time it is by a majority of the nodes
+//! - `fair`: bounds that are shared fairly: who is let in, who gives way, who is refused
 //! - `vital`: what must not panic
 //!
 //! A write: connection → route → parse → admission → version → commit → acknowledge. A read: connection → route →
 //! parse → memory, or else the disk → answer. Nothing blocks an event loop.
 #![forbid(unsafe_code)]
 
+mod cluster_time;
 mod config;
 mod coordinate;
 pub mod embedded;
-mod gate;
+mod fair;
 mod handlers;
 mod http;
 mod metrics;

@@ -15,6 +15,7 @@
 mod collector;
 mod cpu;
 mod error;
+mod hooks;
 mod memory;
 mod options;
 mod own;
@@ -29,9 +30,9 @@ mod sys;
 mod wait;
 
 pub use error::ProfileError;
+pub use hooks::allocator::ProfilingAllocator;
 pub use options::{FREQUENCY_HZ_MAX, FREQUENCY_HZ_MIN, Kind, Mechanism, Options};
 pub use profile::{Frame, FrameKind, Profile, Sample, StackId, StackTable, Thread};
 pub use render::{FLAME_SCRIPT, Folded, Format, difference_svg};
 pub use session::{Claim, Profiler, Session};
 pub use stack::FRAME_POINTERS;
-pub use sys::allocator::ProfilingAllocator;

@@ -6,7 +6,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::stack::{FRAMES_MAX, RawStack};
+use crate::stack::RawStack;
+use crate::sys::FRAMES_MAX;
 
 const SLOTS: usize = 2048;
 const HEADER_WORDS: usize = 5;

@@ -1,10 +1,7 @@
 //! Walking the process's own stack, from a signal handler or from inside the allocator: no allocation, no lock, no
 //! fault whatever the registers hold.
 
-use crate::sys::calls;
-
-/// Frames kept of one stack, from the leaf; deeper ones are cut off.
-pub(crate) const FRAMES_MAX: usize = 96;
+use crate::sys::{FRAMES_MAX, calls, unwind};
 
 /// A frame larger than this is a register that was no frame pointer.
 const FRAME_BYTES_MAX: u64 = 1 << 20;
@@ -44,7 +41,7 @@ impl RawStack {
         if FRAME_POINTERS {
             stack.walk(calls::frame_pointer());
         } else {
-            crate::sys::allocator::unwind_by_tables(&mut stack);
+            unwind::unwind_by_tables(&mut |address| stack.push(address));
         }
         stack
     }

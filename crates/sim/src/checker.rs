@@ -11,9 +11,15 @@ use ladoga_model::{Stamp, Version};
 
 pub(crate) type Key = Vec<u8>;
 
+/// By how much versions may be given out in another order than that of time: two clocks that are right are 60 s apart, and
+/// that of a node that was restarted is up to half a minute ahead of what it shows, or was down for 40 s and has not heard
+/// of the others yet.
+const APART_MS_MAX: u64 = 120_000;
+
 #[derive(Debug, Clone)]
 struct Written {
     key: Key,
+    at_ms: u64,
     value: Option<Vec<u8>>,
     copies: usize,
     /// Whether only a disk that is lost ever had it. Then its version can be given out again, and nobody can tell.
@@ -31,6 +37,7 @@ pub(crate) struct Checker {
     floors: BTreeMap<Key, Version>,
     /// Values in files of their own that a node made durable.
     large_stored: u64,
+    now_ms: u64,
     violation: Option<String>,
 }
 
@@ -49,6 +56,11 @@ impl Checker {
         self.large_stored
     }
 
+    /// The time of the world.
+    pub(crate) const fn time_is(&mut self, now_ms: u64) {
+        self.now_ms = now_ms;
+    }
+
     fn check(&mut self, holds: bool, broken: impl FnOnce() -> String) {
         if !holds && self.violation.is_none() {
             self.violation = Some(broken());
@@ -58,7 +70,8 @@ impl Checker {
     /// A coordinator gives out a version.
     pub(crate) fn stamped(&mut self, key: &Key, stamp: Stamp, value: Option<&Vec<u8>>) {
         let copies = if stamp.copies == 0 { self.nodes } else { usize::from(stamp.copies) };
-        let written = Written { key: key.clone(), value: value.cloned(), copies, is_orphan: false };
+        let at_ms = self.now_ms;
+        let written = Written { key: key.clone(), at_ms, value: value.cloned(), copies, is_orphan: false };
         let before = self.versions.insert(stamp.version, written);
         self.check(before.is_none_or(|before| before.is_orphan), || {
             format!("{:?} was given out twice", stamp.version)
@@ -123,7 +136,24 @@ impl Checker {
                 format!("{key}: a write got {version:?}, but {floor:?} was known before it began")
             });
             self.raise(key, version);
+            self.check_order(key, version);
         }
+    }
+
+    /// No node may have something that was written long before what was acknowledged now, and that would win all the same.
+    fn check_order(&mut self, key: &Key, version: Version) {
+        let Some(newest) = self.durable.iter().filter_map(|held| held.get(key)).max().copied() else {
+            return;
+        };
+        let at_ms = |version| self.versions.get(version).map_or(0, |written| written.at_ms);
+        let (newest_at_ms, at_ms) = (at_ms(&newest), at_ms(&version));
+        self.check(newest <= version || newest_at_ms + APART_MS_MAX >= at_ms, || {
+            let key = key.escape_ascii();
+            format!(
+                "{key}: {version:?} was acknowledged, which was written at {at_ms} ms and loses to {newest:?}, which was \
+                 written at {newest_at_ms} ms"
+            )
+        });
     }
 
     /// A client is told what a key holds.

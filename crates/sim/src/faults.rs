@@ -5,8 +5,10 @@ use ladoga_env::sim::{Fault as DiskFault, PowerCut, SimRng};
 
 use crate::machine::Machine;
 
-/// How far a clock may be moved from the time of the world.
+/// How far a clock may be moved from the time of the world, and still be right.
 const SKEW_MS_MAX: i64 = 30_000;
+/// How far a clock is moved that is wrong: beyond what any node takes, minutes and a day.
+const WRONG_MS: [i64; 6] = [90_000, 180_000, 600_000, 86_400_000, -180_000, -86_400_000];
 
 /// Something that goes wrong with the network or with one machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,11 +35,20 @@ pub(crate) enum Trouble {
     Pause { node: usize, ms: u64 },
     /// The wall clock is set.
     Jump { node: usize, by_ms: i64 },
-    /// An empty disk is in the place of the old one.
-    LoseDisk { node: usize, down_ms: u64 },
+    /// Another disk is in the place of the old one.
+    LoseDisk { node: usize, down_ms: u64, loss: Loss },
     /// One node is cut off; when it is back, another loses its disk, and the rest are cut off: those that know what the
     /// first one missed.
-    LoseDiskAfterOutage { node: usize, absent: usize, ms: u64 },
+    LoseDiskAfterOutage { node: usize, absent: usize, ms: u64, loss: Loss },
+}
+
+/// What is not on the disk that is in the place of the old one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// It is empty.
+    All,
+    /// It is as it was before the process began that ran last: copied file by file, or as a whole.
+    Latest { is_copied: bool },
 }
 
 /// Dices the next trouble. A disk is lost only where the others can make up for it.
@@ -57,15 +68,44 @@ pub(crate) fn next(rng: &SimRng, machines: &[Machine], may_lose_disk: bool) -> T
         12 | 13 => Trouble::DiskFails { node, operation: rng.below(30) },
         14 => Trouble::DiskFull { node, ms },
         15 => Trouble::Pause { node, ms: if rng.below(8) == 0 { 90_000 } else { ms } },
-        16 | 17 => {
-            let skew = rng.below(2 * SKEW_MS_MAX as u64 + 1) as i64 - SKEW_MS_MAX;
-            Trouble::Jump { node, by_ms: skew - machines[node].skew_ms }
+        16 | 17 => right_clock(rng, node, machines),
+        18 if may_lose_disk => {
+            let is_after_outage = rng.below(2) == 0;
+            let loss =
+                if rng.below(2) == 0 { Loss::All } else { Loss::Latest { is_copied: rng.below(2) == 0 } };
+            if is_after_outage {
+                Trouble::LoseDiskAfterOutage { node, absent: other, ms, loss }
+            } else {
+                Trouble::LoseDisk { node, down_ms, loss }
+            }
         }
-        18 if may_lose_disk && rng.below(2) == 0 => Trouble::LoseDiskAfterOutage { node, absent: other, ms },
-        18 if may_lose_disk => Trouble::LoseDisk { node, down_ms },
         18 => Trouble::Kill { node, down_ms: 40_000 },
         _ => Trouble::Isolate { node, ms: 40_000 },
     }
+}
+
+/// How long what a clock showed is gone by, and a little more.
+pub(crate) const REMEMBERED_MS: u64 = 6_000;
+
+/// Whether a clock is further off than clocks are.
+pub(crate) const fn is_wrong(skew_ms: i64) -> bool {
+    skew_ms.abs() > SKEW_MS_MAX
+}
+
+/// Dices how a clock goes wrong, and for how long. Those of a majority stay right, as everybody remembers them.
+pub(crate) fn wrong_clock(rng: &SimRng, machines: &[Machine], now_ms: u64) -> Option<(Trouble, u64)> {
+    let node = rng.below(machines.len() as u64) as usize;
+    let counts = |machine: &&Machine| is_wrong(machine.skew_ms) || now_ms < machine.wrong_until_ms;
+    let (by_ms, ms) = (WRONG_MS[rng.below(WRONG_MS.len() as u64) as usize], 1_000 + rng.below(100_000));
+    let others = machines.iter().filter(|machine| machine.id != machines[node].id).filter(counts);
+    let may_be_wrong = others.count() < (machines.len() - 1) / 2;
+    may_be_wrong.then(|| (Trouble::Jump { node, by_ms: by_ms - machines[node].skew_ms }, ms))
+}
+
+/// Sets the clock of a node right, more or less.
+pub(crate) fn right_clock(rng: &SimRng, node: usize, machines: &[Machine]) -> Trouble {
+    let skew = rng.below(2 * SKEW_MS_MAX as u64 + 1) as i64 - SKEW_MS_MAX;
+    Trouble::Jump { node, by_ms: skew - machines[node].skew_ms }
 }
 
 pub(crate) fn policy(rng: &SimRng) -> PowerCut {

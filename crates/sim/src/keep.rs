@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ladoga_cluster::{Acquaintance, Cell, Content, Durable};
+use ladoga_cluster::{Acquaintance, Cell, Content, Durable, Memory, Reach};
 use ladoga_env::{Disk, OpenMode};
 use ladoga_model::{Stamp, Version};
 use xxhash_rust::xxh3::xxh3_64;
@@ -43,8 +43,14 @@ impl Keep {
         let path = Path::new(STATE).join("durable");
         let Some(bytes) = self.read(&path)? else { return Ok(None) };
         let words: Vec<u64> = bytes.chunks(8).map(word).collect();
-        let met =
-            words[5..].chunks(2).map(|met| Acquaintance { incarnation: met[0], is_replacement: met[1] != 0 });
+        let nodes = words[6..].chunks(7);
+        let met = nodes.clone().map(|met| Acquaintance { incarnation: met[0], is_replacement: met[1] != 0 });
+        let reach = |words: &[u64]| Reach { written: words[0], reserved: words[1] };
+        let remembered = nodes.map(|words| Memory {
+            session: words[2],
+            now: reach(&words[3..]),
+            before: reach(&words[5..]),
+        });
         Ok(Some(Durable {
             incarnation: words[0],
             closed_before: words[1],
@@ -52,14 +58,29 @@ impl Keep {
             is_whole: words[3] != 0,
             reserved_before: words[4],
             met: met.collect(),
+            has_old_cells: words[5] != 0,
+            remembered: remembered.collect(),
         }))
     }
 
     pub(crate) fn keep_durable(&self, durable: &Durable) -> io::Result<()> {
-        let Durable { incarnation, closed_before, complete_before, is_whole, reserved_before, met } = durable;
+        let Durable {
+            incarnation,
+            closed_before,
+            complete_before,
+            is_whole,
+            reserved_before,
+            met,
+            has_old_cells,
+            remembered,
+        } = durable;
+        let flags = [is_whole, has_old_cells].map(|flag| u64::from(*flag));
         let mut words =
-            vec![*incarnation, *closed_before, *complete_before, u64::from(*is_whole), *reserved_before];
-        words.extend(met.iter().flat_map(|met| [met.incarnation, u64::from(met.is_replacement)]));
+            vec![*incarnation, *closed_before, *complete_before, flags[0], *reserved_before, flags[1]];
+        for (met, Memory { session, now, before }) in met.iter().zip(remembered) {
+            words.extend([met.incarnation, u64::from(met.is_replacement), *session]);
+            words.extend([now.written, now.reserved, before.written, before.reserved]);
+        }
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         self.replace(Path::new(STATE), "durable", &bytes)
     }

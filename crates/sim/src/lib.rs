@@ -36,8 +36,12 @@ pub enum Bug {
     IgnoreNewerVersions,
     /// A write does not say for how many nodes it is.
     ForgetCopies,
+    /// A node stamps and judges versions by its own wall clock, whatever the others' show.
+    TrustOwnClock,
     /// A large value is written without knowing what is newest, and acknowledged although a replica has something newer.
     AcknowledgeStaleLarge,
+    /// A node with an older state of its disk does not care that its peers remember a newer one.
+    IgnoreRegressions,
 }
 
 /// From how many bytes on a value counts as one that does not fit into memory. Small, so that runs stay fast.
@@ -58,8 +62,12 @@ pub struct Summary {
     pub faults: u64,
     /// Messages that were delivered.
     pub messages: u64,
+    /// Clocks that were set minutes or a day off.
+    pub clocks_wrong: u64,
     /// Disks that were lost.
     pub disks_lost: u64,
+    /// Disks that were brought back to an older state.
+    pub backups_restored: u64,
     /// Tombstones that went.
     pub tombstones_dropped: u64,
     /// Values in files of their own that a replica stored.

@@ -1,6 +1,7 @@
 //! A machine: its disk and its clock stay, its processes come and go.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,12 @@ pub(crate) struct Machine {
     pub(crate) paused_until_us: u64,
     /// How far the wall clock has been moved.
     pub(crate) skew_ms: i64,
+    /// Until when others may go by what its clock showed while it was wrong.
+    pub(crate) wrong_until_ms: u64,
+    /// Every file as it was before the process began that runs now.
+    backup: Vec<(PathBuf, Vec<u8>)>,
+    /// Whether the files are copies of those that a process wrote.
+    is_unverified: bool,
     seed: u64,
 }
 
@@ -31,7 +38,19 @@ impl Machine {
     pub(crate) fn new(id: NodeId, seed: u64) -> Machine {
         let clock = SimClock::new();
         let disk = SimDisk::new(seed, clock.clone());
-        Machine { id, disk, clock, process: None, session: 0, paused_until_us: 0, skew_ms: 0, seed }
+        Machine {
+            id,
+            disk,
+            clock,
+            process: None,
+            session: 0,
+            paused_until_us: 0,
+            skew_ms: 0,
+            wrong_until_ms: 0,
+            backup: Vec::new(),
+            is_unverified: false,
+            seed,
+        }
     }
 
     /// Brings the clock to the time of the world.
@@ -49,13 +68,15 @@ impl Machine {
         bug: Option<Bug>,
     ) -> Result<(), String> {
         self.disk.power_on();
+        self.backup = self.files();
         self.session += 1;
         let env = Env {
             disk: Arc::new(self.disk.attached()),
             clock: Arc::new(self.clock.clone()),
             rng: Arc::new(SimRng::new(self.seed ^ self.session.wrapping_mul(0x9e37_79b9))),
         };
-        let replica = Replica::open(env, self.id, placement.clone(), nodes, checker.clone(), bug)?;
+        let replica =
+            Replica::open(env, self.id, placement.clone(), nodes, checker.clone(), bug, self.is_unverified)?;
         self.process = Some(Process::new(replica, nodes, self.session)?);
         Ok(())
     }
@@ -73,6 +94,36 @@ impl Machine {
         self.kill();
         self.seed = self.seed.wrapping_add(1);
         self.disk = SimDisk::new(self.seed, self.clock.clone());
+    }
+
+    /// Puts a disk in place with what was there before the process began that runs now; copied file by file, or as a whole.
+    pub(crate) fn restore_backup(&mut self, is_copied: bool) {
+        let backup = std::mem::take(&mut self.backup);
+        self.lose_disk();
+        for (path, bytes) in backup {
+            self.disk.plant(&path, &bytes);
+        }
+        self.is_unverified = is_copied;
+    }
+
+    /// Every file with its bytes.
+    fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let paths = self.disk.paths().into_iter();
+        paths.filter_map(|path| self.disk.read_file(&path).ok().map(|bytes| (path, bytes))).collect()
+    }
+
+    /// Whether every other machine has on its disk that it has heard the process that runs now.
+    pub(crate) fn is_remembered_by(&self, others: &[Machine]) -> bool {
+        let session = |machine: &Machine| {
+            machine.process.as_ref().map(|process| process.replica.settlement.statement(0, 0).session)
+        };
+        let knows = |other: &Machine| {
+            other.process.as_ref().is_some_and(|process| {
+                let settlement = &process.replica.settlement;
+                Some(settlement.remembered_session(self.id)) == session(self)
+            })
+        };
+        !self.backup.is_empty() && others.iter().all(|other| other.id == self.id || knows(other))
     }
 
     pub(crate) fn is_whole(&self) -> bool {

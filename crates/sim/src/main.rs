@@ -15,8 +15,8 @@ Runs a whole cluster in simulation, once for each of N seeds (default 100) from 
 --seconds begins no other seed after so long, and tells how many there were. Seeds run on all cores; --threads says on how
 many instead, and --trace, which prints what happens in each, has them run on one.
 A seed that fails is printed with the line that repeats it. --bug plants one, which has to be found: ack-without-writing,
-drop-tombstones-by-time, vouch-while-rebuilding, ignore-newer-versions, forget-copies,
-acknowledge-stale-large.
+drop-tombstones-by-time, vouch-while-rebuilding, ignore-newer-versions, forget-copies, trust-own-clock,
+acknowledge-stale-large, ignore-regressions.
 The exit code is 1 where a seed failed.
 ";
 
@@ -36,7 +36,9 @@ fn bug_of(name: &str) -> Result<Bug, String> {
         "vouch-while-rebuilding" => Ok(Bug::VouchWhileRebuilding),
         "ignore-newer-versions" => Ok(Bug::IgnoreNewerVersions),
         "forget-copies" => Ok(Bug::ForgetCopies),
+        "trust-own-clock" => Ok(Bug::TrustOwnClock),
         "acknowledge-stale-large" => Ok(Bug::AcknowledgeStaleLarge),
+        "ignore-regressions" => Ok(Bug::IgnoreRegressions),
         unknown => Err(format!("--bug is '{unknown}', expected one of those that --help names")),
     }
 }
@@ -135,8 +137,8 @@ fn line(done: &Done, seeds: u64) -> String {
     let Done { seeds: so_far, failed, total } = done;
     format!(
         "{so_far} of {seeds} seeds, {failed} failed: {} requests succeeded, {} failed; {} faults, {} disks lost, \
-         {} messages",
-        total.succeeded, total.failed, total.faults, total.disks_lost, total.messages
+         {} clocks wrong, {} messages",
+        total.succeeded, total.failed, total.faults, total.disks_lost, total.clocks_wrong, total.messages
     )
 }
 
@@ -146,6 +148,7 @@ fn add(total: &mut Summary, summary: Summary) {
     total.faults += summary.faults;
     total.messages += summary.messages;
     total.disks_lost += summary.disks_lost;
+    total.clocks_wrong += summary.clocks_wrong;
     total.tombstones_dropped += summary.tombstones_dropped;
     total.large_stored += summary.large_stored;
 }

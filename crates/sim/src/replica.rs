@@ -6,11 +6,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ladoga_cluster::{
-    Cell, CellMark, Content, HashTree, Listed, NodeId, Origin, Partition, Placement, ReadAnswer, Refusal,
-    Response, Settlement, Slice, VERSION_AHEAD_MS_MAX,
+    Cell, CellMark, ClockReading, Content, HashTree, Listed, NodeId, Opening, Origin, Partition, PeerClocks,
+    Placement, Prune, ReadAnswer, Refusal, Response, Settlement, Slice, Statement, VERSION_AHEAD_MS_MAX,
+    Want,
 };
 use ladoga_env::{Clock, Env};
-use ladoga_model::{HybridClock, Version};
+use ladoga_model::{HybridClock, Stamp, Version};
 use ladoga_storage::{
     Background, Durability, Engine, Error, FinishedBlob, Options, StoredCell, WriteBatch, WriteState,
 };
@@ -33,6 +34,7 @@ pub(crate) struct Replica {
     pub(crate) tree: HashTree,
     pub(crate) settlement: Settlement,
     pub(crate) clock: HybridClock,
+    peer_clocks: PeerClocks,
     pub(crate) keep: Keep,
     pub(crate) checker: Rc<RefCell<Checker>>,
     pub(crate) bug: Option<Bug>,
@@ -66,13 +68,22 @@ impl Replica {
         nodes: usize,
         checker: Rc<RefCell<Checker>>,
         bug: Option<Bug>,
+        is_unverified: bool,
     ) -> Result<Replica, String> {
         let keep = Keep::open(env.disk.clone()).map_err(|error| error.to_string())?;
         let found = keep.durable().map_err(|error| error.to_string())?;
         let incarnation = env.rng.next_u64() | 1;
+        let next_incarnation = env.rng.next_u64() | 1;
         let wall = env.clock.clone();
         let engine = Engine::open(env, Path::new(DATA), options()).map_err(|error| error.to_string())?;
-        let settlement = Settlement::new(me, nodes, found.ok_or(incarnation));
+        let opening = Opening {
+            // Who ignores what its peers remember has no past to compare with.
+            session: if bug == Some(Bug::IgnoreRegressions) { 0 } else { next_incarnation ^ 2 },
+            next_incarnation,
+            written: engine.last_timestamp(),
+            is_unverified: is_unverified && bug != Some(Bug::IgnoreRegressions),
+        };
+        let settlement = Settlement::new(me, nodes, found.ok_or(incarnation)).opened(opening);
         let mut tree = HashTree::new(placement.clone(), nodes, me, TREE_BYTES_MAX);
         let mut range = engine.snapshot().range(b"", None);
         while let Some((key, cell)) = range.next_cell().map_err(|error| error.to_string())? {
@@ -80,12 +91,16 @@ impl Replica {
         }
         let last = engine.last_timestamp().max(settlement.clock_floor());
         let clock = HybridClock::after(last);
+        let monotonic_ms = wall.monotonic_ns() / 1_000_000;
+        let mut peer_clocks = PeerClocks::new(me, nodes, VERSION_AHEAD_MS_MAX, monotonic_ms);
+        peer_clocks.starts_after(last);
         Ok(Replica {
             me,
             placement,
             tree,
             settlement,
             clock,
+            peer_clocks,
             keep,
             checker,
             bug,
@@ -98,11 +113,44 @@ impl Replica {
 
     /// The clock of this node, without taking a timestamp.
     pub(crate) fn now(&self) -> u64 {
-        self.last.max(HybridClock::at_wall_ms(self.wall_ms()))
+        self.last.max(HybridClock::at_wall_ms(self.time_ms()))
     }
 
-    pub(crate) fn wall_ms(&self) -> u64 {
-        self.wall.wall_ms()
+    /// What time it is by a majority of the nodes.
+    fn time_ms(&self) -> u64 {
+        let time_ms =
+            self.peer_clocks.bounds(self.monotonic_ms()).time_ms(self.wall.wall_ms(), self.monotonic_ms());
+        if self.bug == Some(Bug::TrustOwnClock) { self.wall.wall_ms() } else { time_ms }
+    }
+
+    /// Whether too few peers were heard to know.
+    pub(crate) fn is_unverified(&self) -> bool {
+        self.peer_clocks.bounds(self.monotonic_ms()).is_unverified
+    }
+
+    /// Time went by.
+    pub(crate) fn tick(&mut self, oldest_hint: Option<u64>) {
+        self.peer_clocks.tick(self.wall.wall_ms(), self.monotonic_ms());
+        self.settlement.tick(self.now(), self.time_ms(), oldest_hint);
+    }
+
+    /// What this node says about itself.
+    pub(crate) fn statement(&self) -> Statement {
+        self.settlement.statement(self.now(), self.wall.wall_ms())
+    }
+
+    /// A peer said this about itself, in the answer to a question of this moment; none where it was not asked.
+    pub(crate) fn heard(&mut self, peer: NodeId, statement: Statement, asked_at_ms: Option<u64>) {
+        let (wall_ms, monotonic_ms) = (self.wall.wall_ms(), self.monotonic_ms());
+        let round_trip_ms = asked_at_ms.map(|asked_at_ms| monotonic_ms - asked_at_ms);
+        let reading = ClockReading { wall_ms: statement.wall_ms, version_clock: statement.clock };
+        self.peer_clocks.heard(peer, reading, monotonic_ms, round_trip_ms);
+        // A clock that is too far ahead is not followed.
+        let _ = self.observe(statement.clock);
+        let now = (wall_ms, monotonic_ms);
+        let clock =
+            self.peer_clocks.bounds(self.monotonic_ms()).cut(statement.clock, now, VERSION_AHEAD_MS_MAX);
+        self.settlement.heard(peer, Statement { clock, ..statement });
     }
 
     pub(crate) fn monotonic_ms(&self) -> u64 {
@@ -111,42 +159,62 @@ impl Replica {
 
     /// The version of a write that begins now; none where it could have been given out before.
     pub(crate) fn next_version(&mut self) -> Option<Version> {
-        let timestamp = self.clock.next(self.wall.wall_ms());
+        let timestamp = self.clock.next(self.time_ms());
         self.last = timestamp;
-        self.settlement.may_give(timestamp).then_some(Version { timestamp, node: self.me.0 })
+        let may_give = self.settlement.may_give(timestamp) && self.check_ahead(timestamp).is_ok();
+        may_give.then_some(Version { timestamp, node: self.me.0 })
     }
 
     /// Takes note of a timestamp of another node.
     pub(crate) fn observe(&mut self, timestamp: u64) -> Result<(), Refusal> {
-        let observed = self.clock.observe(timestamp, self.wall.wall_ms(), VERSION_AHEAD_MS_MAX);
-        observed.map_err(Refusal::ClockAhead)?;
+        self.check_ahead(timestamp)?;
+        self.clock = HybridClock::after(self.last.max(timestamp));
         self.last = self.last.max(timestamp);
         Ok(())
+    }
+
+    /// Whether a timestamp is not too far ahead, be it this node's own.
+    fn check_ahead(&self, timestamp: u64) -> Result<(), Refusal> {
+        let now = (self.wall.wall_ms(), self.monotonic_ms());
+        let bounds = self.peer_clocks.bounds(self.monotonic_ms());
+        let checked = if self.bug == Some(Bug::TrustOwnClock) {
+            HybridClock::check_ahead(timestamp, now.0, VERSION_AHEAD_MS_MAX)
+        } else {
+            bounds.check_ahead(timestamp, now, VERSION_AHEAD_MS_MAX)
+        };
+        checked.map_err(Refusal::ClockAhead)
     }
 
     pub(crate) fn is_poisoned(&self) -> bool {
         self.engine.write_state() == WriteState::Poisoned
     }
 
-    pub(crate) fn is_whole(&self) -> bool {
-        self.settlement.is_whole() || self.bug == Some(Bug::VouchWhileRebuilding)
+    /// Whether its answers count. It refuses while it does not know.
+    fn vouches(&self) -> Result<bool, Refusal> {
+        if self.bug == Some(Bug::VouchWhileRebuilding) { Ok(true) } else { self.settlement.vouches() }
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<StoredCell>, Refusal> {
         self.engine.get_cell(key).map_err(|error| refusal(&error))
     }
 
-    pub(crate) fn read(&self, key: &[u8], digest: bool) -> Result<ReadAnswer<Vec<u8>>, Refusal> {
-        let Some(stored) = self.get(key)? else {
-            return Ok(ReadAnswer { cell: None, is_whole: self.is_whole() });
+    pub(crate) fn read(&self, key: &[u8], want: Want) -> Result<ReadAnswer<Vec<u8>>, Refusal> {
+        let is_whole = match self.vouches() {
+            // Who pulls takes what there is.
+            Err(refusal) if want != Want::Pulled => return Err(refusal),
+            vouches => vouches == Ok(true),
+        };
+        let is_hidden = want != Want::Pulled && self.settlement.hides_cells();
+        let Some(stored) = self.get(key)?.filter(|_| !is_hidden) else {
+            return Ok(ReadAnswer { cell: None, is_whole });
         };
         let content = match stored.value {
             None => Content::Tombstone,
-            Some(_) if digest => Content::Digest,
+            Some(_) if want == Want::Digest => Content::Digest,
             Some(value) => Content::Value(value.read().map_err(|error| refusal(&error))?.to_vec()),
         };
         let cell = Some(Cell { stamp: stored.stamp, content });
-        Ok(ReadAnswer { cell, is_whole: self.is_whole() })
+        Ok(ReadAnswer { cell, is_whole })
     }
 
     /// Makes a cell durable, unless there is a newer one: then that one's version is the answer.
@@ -185,7 +253,31 @@ impl Replica {
         self.tree.replaced(xxh3_64(key), old.as_ref().map(mark_of), mark);
         let place = self.placement.position(Partition::of(key), self.me);
         self.checker.borrow_mut().applied(self.me.index(), place, key, cell);
+        self.settlement.acknowledged(self.me, version.timestamp);
         Ok(doubt)
+    }
+
+    /// Deletes what a peer should hold and does not have.
+    pub(crate) fn prune(&mut self, peer: NodeId, prune: &Prune<Key>) -> Result<(), Refusal> {
+        let is_between = |key: &Key| {
+            prune.after.as_ref().is_none_or(|after| key > after)
+                && prune.until.as_ref().is_none_or(|until| key <= until)
+        };
+        for (key, mark) in self.cells() {
+            let partition = Partition::of(&key);
+            let is_theirs = self.placement.both_hold(partition, [self.me, peer], mark);
+            if !is_between(&key) || !is_theirs || !prune.takes(&key, mark) {
+                continue;
+            }
+            // Newer than the value, and than nothing else.
+            let version = Version { node: u16::MAX, ..mark.stamp.version };
+            let stamp = Stamp::new(version);
+            let mut batch = WriteBatch::new();
+            batch.delete(&key, stamp);
+            self.engine.write(batch).map_err(|error| refusal(&error))?;
+            self.tree.replaced(xxh3_64(&key), Some(mark), CellMark { stamp, is_tombstone: true });
+        }
+        Ok(())
     }
 
     fn blob(&self, value: &[u8]) -> Result<FinishedBlob, Error> {
@@ -200,7 +292,7 @@ impl Replica {
         self.tree.drop_before(droppable);
         self.engine.settle_before(droppable);
         if self.bug == Some(Bug::DropTombstonesByTime) {
-            self.engine.settle_before(self.now() - HybridClock::at_wall_ms(5_000));
+            self.engine.settle_before(self.now().saturating_sub(HybridClock::at_wall_ms(5_000)));
         }
         // What fails here shows when it is asked for: the store is poisoned, or its power is gone.
         if seals {

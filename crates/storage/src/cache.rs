@@ -78,6 +78,11 @@ impl BlockCache {
         taken.is_ok()
     }
 
+    /// Takes `bytes` of the same budget for what there is no choice about.
+    pub(crate) fn hold(&self, bytes: u64) {
+        self.pinned_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     pub(crate) fn unpin(&self, bytes: u64) {
         self.pinned_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }

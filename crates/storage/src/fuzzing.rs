@@ -10,7 +10,7 @@ use crate::batch::records;
 use crate::frame::{Frames, Header, Leftovers, LogId, LogKind, encode_frame};
 use crate::log_bytes::LogBytes;
 use crate::memtable::key_hash;
-use crate::table::{Block, FOOTER_BYTES, Filter, Footer, Index, decode_stored, with_checksum};
+use crate::table::{Block, FOOTER_BYTES, Filter, Footer, Index, IndexFormat, decode_stored, with_checksum};
 
 /// Of the logs that are made here.
 const SECRET: Option<u64> = Some(0x1234_5678_9abc_def0);
@@ -57,9 +57,11 @@ pub fn table_footer(bytes: &[u8]) {
         let sealed = [handles, &crc32c::crc32c(handles).to_le_bytes(), b"LADOGAST"].concat();
         _ = Footer::decode(path, bytes.len() as u64, &sealed);
     }
-    if let Some(index) = Index::parse(bytes) {
-        let block = index.block_of(bytes.get(..8).unwrap_or(b"key"));
-        index.place(block);
+    for format in [IndexFormat::Whole, IndexFormat::Shared] {
+        if let Some(index) = Index::parse(bytes, format) {
+            let block = index.block_of(bytes.get(..8).unwrap_or(b"key"));
+            index.place(block);
+        }
     }
     if let Some(filter) = Filter::parse(bytes) {
         filter.may_contain(key_hash(bytes));

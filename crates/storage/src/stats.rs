@@ -171,7 +171,7 @@ pub struct Statistics {
     pub cache_bytes: u64,
     /// Its capacity in bytes.
     pub cache_capacity_bytes: u64,
-    /// Bytes of indexes and filters that stay in memory.
+    /// Bytes of indexes and filters that stay in memory, and of what is known of each table.
     pub pinned_bytes: u64,
     /// Bytes in the record cache.
     pub record_cache_bytes: u64,

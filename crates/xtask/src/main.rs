@@ -19,7 +19,7 @@ use workspace::Workspace;
 const HELP: &str = "\
 cargo xtask TASK
 
-  tidy         file and function length, banned words, unsafe, arrows between crates, links
+  tidy         file length, banned words, unsafe, arrows between crates and folders, links
   ci           everything that must pass: formatting, clippy, tests, simulation, docs, tidy, deny, smokes
   fuzz-smoke   every fuzz target for a moment, on stable Rust
   bench-smoke  every benchmark, tiny

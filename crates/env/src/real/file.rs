@@ -1,9 +1,10 @@
 use super::syscall;
-use crate::File;
+use crate::{File, FileIdentity};
 use parking_lot::RwLock;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::time::UNIX_EPOCH;
 
 /// An open file of the operating system.
 #[derive(Debug)]
@@ -102,6 +103,14 @@ impl File for RealFile {
 
     fn len(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
+    }
+
+    fn identity(&self) -> io::Result<FileIdentity> {
+        let metadata = self.file.metadata()?;
+        // Not every file system keeps when a file was born; then its number has to do.
+        let born = metadata.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+        let born_ns = born.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
+        Ok(FileIdentity { number: metadata.ino(), born_ns })
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -1,49 +1,36 @@
-//! System calls without a safe name in `std`. Each function is one call and its error.
+//! System calls without a safe name in `std`: by rustix where it has them. Each function is one call and its error.
 
 use std::fs::File;
-use std::io;
-use std::mem::MaybeUninit;
+use std::io::{self, IoSliceMut};
 use std::os::fd::AsRawFd;
+
+use rustix::fs::FallocateFlags;
+use rustix::io::{Errno, ReadWriteFlags};
+use rustix::rand::GetRandomFlags;
 
 /// `preadv2(RWF_NOWAIT)`: reads what the page cache holds, answers how many bytes that were.
 pub(super) fn read_cached(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    let offset = file_offset(offset)?;
-    let part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // SAFETY: `part` describes `buffer`, which this call alone may write to while it runs; the kernel writes at
-    // most `iov_len` bytes. The descriptor is open as long as `file` lives.
-    #[expect(unsafe_code, reason = "std has no read that refuses to wait")]
-    let read = unsafe { libc::preadv2(file.as_raw_fd(), &raw const part, 1, offset, libc::RWF_NOWAIT) };
-    usize::try_from(read).map_err(|_| io::Error::last_os_error())
+    file_offset(offset)?;
+    Ok(rustix::io::preadv2(file, &mut [IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT)?)
 }
 
 /// `fallocate(mode 0)` of the bytes from 0 to `len`, which is not 0.
 pub(super) fn allocate(file: &File, len: u64) -> io::Result<()> {
-    let len = file_offset(len)?;
-    // SAFETY: no pointers; the descriptor is open as long as `file` lives.
-    #[expect(unsafe_code, reason = "std cannot reserve room")]
-    let result = unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len) };
-    succeeded(result)
+    Ok(rustix::fs::fallocate(file, FallocateFlags::empty(), 0, len)?)
 }
 
 /// `sync_file_range(SYNC_FILE_RANGE_WRITE)`: starts writing dirty pages and does not wait for them.
 pub(super) fn start_writeback(file: &File, offset: u64, len: u64) -> io::Result<()> {
     let (offset, len) = (file_offset(offset)?, file_offset(len)?);
     // SAFETY: no pointers; the descriptor is open as long as `file` lives.
-    #[expect(unsafe_code, reason = "std cannot start a writeback")]
+    #[expect(unsafe_code, reason = "neither std nor rustix can start a writeback")]
     let result = unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
     succeeded(result)
 }
 
 /// `fstatvfs`: the bytes that a process without privileges may still write.
 pub(super) fn free_bytes(file: &File) -> io::Result<u64> {
-    let mut answer = MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: `answer` has room for one `statvfs`; the descriptor is open as long as `file` lives.
-    #[expect(unsafe_code, reason = "std cannot ask for free room")]
-    let result = unsafe { libc::fstatvfs(file.as_raw_fd(), answer.as_mut_ptr()) };
-    succeeded(result)?;
-    // SAFETY: the call succeeded, so it has filled the structure, which is valid for any bits.
-    #[expect(unsafe_code, reason = "std cannot ask for free room")]
-    let answer = unsafe { answer.assume_init() };
+    let answer = rustix::fs::fstatvfs(file)?;
     Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
 }
 
@@ -51,16 +38,11 @@ pub(super) fn free_bytes(file: &File) -> io::Result<u64> {
 pub(super) fn random_bytes(buffer: &mut [u8]) -> io::Result<()> {
     assert!(buffer.len() <= 256, "getrandom may answer in part beyond 256 bytes");
     loop {
-        // SAFETY: the pointer and the length are those of `buffer`, which nobody else may touch meanwhile.
-        #[expect(unsafe_code, reason = "std has no random numbers")]
-        let filled = unsafe { libc::getrandom(buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-        if filled == buffer.len() as isize {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        // A signal before the system has gathered its first seed.
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
+        match rustix::rand::getrandom(&mut *buffer, GetRandomFlags::empty()) {
+            Ok(filled) if filled == buffer.len() => return Ok(()),
+            // A signal before the system has gathered its first seed.
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
     }
 }
@@ -76,12 +58,9 @@ pub(super) fn file_offset(offset: u64) -> io::Result<i64> {
 
 /// Gives the calling thread a smaller share of the processor: `nice` goes from 0 to 19, each a fifth less than the one
 /// before. Linux keeps this value by thread, not by process.
-pub(super) fn lower_thread_priority(nice: libc::c_int) {
-    #[expect(unsafe_code, reason = "std has no name for it")]
-    // SAFETY: takes and gives plain numbers; 0 means the calling thread.
-    unsafe {
-        libc::setpriority(libc::PRIO_PROCESS, 0, nice);
-    }
+pub(super) fn lower_thread_priority(nice: i32) {
+    // Where the system refuses, the thread goes on with the share that it has.
+    let _ = rustix::process::setpriority_process(None, nice);
 }
 
 /// Has the calling thread run where nobody else wants to, and counted as nobody: one that wakes up is put on its core as on
@@ -90,7 +69,7 @@ pub(super) fn lower_thread_priority(nice: libc::c_int) {
 pub(super) fn run_thread_when_idle() -> bool {
     lower_thread_priority(19);
     let parameters = libc::sched_param { sched_priority: 0 };
-    #[expect(unsafe_code, reason = "std has no name for it")]
+    #[expect(unsafe_code, reason = "neither std nor rustix has the policy or the class")]
     // SAFETY: `parameters` outlives the call; 0 means the calling thread, which needs no privilege to go last. The second
     // call takes plain numbers: of the class "best effort" (2), the last (7), as it has at nice 19; by itself the
     // policy would make its reads and syncs wait for everybody's.
@@ -104,7 +83,7 @@ pub(super) fn run_thread_when_idle() -> bool {
 /// `signal(SIGXFSZ, SIG_IGN)`: a write beyond the largest file that the process may have fails with `EFBIG` then, as the
 /// manual has it; by default the signal ends the process.
 pub(super) fn ignore_file_size_signal() {
-    #[expect(unsafe_code, reason = "std has no signals")]
+    #[expect(unsafe_code, reason = "neither std nor rustix has signals of the C library")]
     // SAFETY: takes plain numbers; no handler of ours runs in a signal's context.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);

@@ -160,6 +160,22 @@ impl SimDisk {
         self.change_bytes(path.as_ref(), offset, bytes.len(), |old| old.copy_from_slice(bytes))
     }
 
+    /// Puts a file there, durably, with these bytes: as somebody does who restores a backup.
+    ///
+    /// # Panics
+    /// Where there is one already, or no power.
+    pub fn plant(&self, path: impl AsRef<Path>, bytes: &[u8]) {
+        let path = path.as_ref();
+        let dir = path.parent().unwrap_or_else(|| Path::new("/"));
+        let planted = self.create_dir_all(dir).and_then(|()| {
+            let file = self.open(path, OpenMode::CreateNew)?;
+            file.write_all_at(bytes, 0)?;
+            file.sync_data()?;
+            self.sync_dir(dir)
+        });
+        planted.expect("a new file on a disk that is well");
+    }
+
     fn change_bytes(
         &self,
         path: &Path,

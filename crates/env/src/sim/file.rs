@@ -1,6 +1,6 @@
 use super::names::{InodeId, os_error};
 use super::state::State;
-use crate::{File, Lock};
+use crate::{File, FileIdentity, Lock};
 use parking_lot::{Mutex, MutexGuard};
 use std::io;
 use std::path::PathBuf;
@@ -49,6 +49,12 @@ impl File for SimFile {
 
     fn write_all_at(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
         self.to_write()?.write(self.inode, &self.path, buffer, offset)
+    }
+
+    fn identity(&self) -> io::Result<FileIdentity> {
+        drop(self.living()?);
+        // Numbers are not used again.
+        Ok(FileIdentity { number: self.inode, born_ns: 0 })
     }
 
     fn allocate(&self, len: u64) -> io::Result<()> {

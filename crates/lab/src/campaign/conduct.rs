@@ -7,7 +7,6 @@ use std::time::UNIX_EPOCH;
 
 use hdrhistogram::Histogram;
 
-use super::OWN;
 use super::options::{Rate, RunOptions};
 use super::profile::Profiling;
 use super::progress::{self, Progress};
@@ -22,7 +21,7 @@ use crate::files;
 use crate::fill::fill;
 use crate::load::{Load, address_of};
 use crate::page;
-use crate::record::{Described, FORMAT, HeatRecorder, Machine, Profiled, Report, Run, Subject, run_of};
+use crate::record::{Described, FORMAT, HeatRecorder, Machine, OWN, Profiled, Report, Run, Subject, run_of};
 use crate::report::Live;
 use crate::stats::Second;
 use crate::stop::stop_flag;

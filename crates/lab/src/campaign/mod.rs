@@ -28,9 +28,6 @@ use std::process::ExitCode;
 use crate::compare;
 use options::LabCommand;
 
-/// The name of the server that is ours.
-pub(crate) const OWN: &str = "ladoga";
-
 /// Runs `ladoga lab`. Prints results on standard output; how it gets on, and what went wrong, on standard error.
 ///
 /// Exit codes: 0; 1 where a run could not be made; 2 where the command line is wrong, or a file is no report.

@@ -2,8 +2,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::cli::{Target, parse_count, parse_ms, parse_size};
+use crate::cli::Target;
 use crate::error::{LabError, Outcome};
+use crate::units::{parse_count, parse_ms, parse_size};
 use crate::workload::{Distribution, Name};
 
 const EXAMPLES: &str = "\

@@ -1,7 +1,7 @@
 //! What a person sees while a measurement goes on: on standard error, one line a run; its result on standard output.
 
-use crate::cli::{format_metric, format_time_us};
 use crate::record::Run;
+use crate::units::{format_metric, format_time_us};
 
 /// How much is left, from what the runs so far took.
 pub(super) struct Progress {

@@ -6,9 +6,9 @@ use clap::ValueEnum;
 
 use super::options::{Rate, RunOptions};
 use super::suite;
-use crate::cli::Knobs;
 use crate::page::count;
 use crate::record::Published;
+use crate::workload::Knobs;
 use crate::workload::{Distribution, Name};
 
 /// One run, before it is made.

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::target::Target;
-use super::units::{parse_count, parse_ms, parse_size};
 use crate::slo::Slo;
-use crate::workload::{Distribution, Name};
+use crate::units::{parse_count, parse_ms};
+use crate::workload::{Knobs, Name};
 
 const EXAMPLES: &str = "\
 Latency counts from the moment at which a request was due, so a server that stalls cannot hide it. Numbers may have a
@@ -20,7 +20,8 @@ Examples:
   ladoga bench -t2 -c64 -d 5s --find-knee --slo 'p99<5ms' --workload get-hot http://127.0.0.1:8080
 
 Exit codes: 0; 1 where the SLO was missed, no request was answered, or a file cannot be written, which is seen
-before anything is measured; 2 where the command or the script is wrong.";
+before anything is measured; 2 where the command or the script is wrong; 130 where Ctrl-C (143: SIGTERM) broke off what
+did not end by itself: a script, a server, a name that is looked up. One Ctrl-C ends everything within a second.";
 
 /// What `ladoga bench` can be told.
 #[derive(Debug, Clone, Args)]
@@ -90,23 +91,6 @@ pub struct Options {
     /// Arguments of the script
     #[arg(value_name = "ARGS")]
     pub(crate) arguments: Vec<OsString>,
-}
-
-/// How a built-in workload differs from its defaults.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Knobs {
-    /// Keys of the workload
-    #[arg(long, value_name = "N", value_parser = parse_count, requires = "workload")]
-    pub(crate) keys: Option<u64>,
-    /// Bytes of a value, instead of `value0`, `value1`, …
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "workload")]
-    pub(crate) value: Option<u64>,
-    /// Which keys are asked for more often
-    #[arg(long, value_name = "NAME", value_enum, requires = "workload")]
-    pub(crate) distribution: Option<Distribution>,
-    /// Of the random numbers
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "workload")]
-    pub(crate) seed: u64,
 }
 
 impl Options {

@@ -4,7 +4,7 @@ use super::judge::{Better, Rounds, Verdict, judge};
 use crate::error::{LabError, Outcome};
 use crate::files;
 use crate::page::{self, ComparedPage, ComparedRun, NamedStacks, count, micros};
-use crate::record::{Profiled, Report, Run, SecondRow};
+use crate::record::{OWN, Profiled, Report, Run, SecondRow};
 
 /// Compares two reports: prints what changed, and writes a page where one is wanted.
 pub(crate) fn compare(paths: [&PathBuf; 2], page_path: Option<&Path>) -> Outcome<()> {
@@ -114,7 +114,7 @@ fn compare_runs(key: Key<'_>, before: &[&Run], after: &[&Run]) -> ComparedRun {
     }
     let spectrum = |runs: &[&Run]| runs.first().map(|run| run.spectrum.clone()).unwrap_or_default();
     ComparedRun {
-        title: if key.1 == crate::campaign::OWN { key.0.to_owned() } else { format!("{}, {}", key.0, key.1) },
+        title: if key.1 == OWN { key.0.to_owned() } else { format!("{}, {}", key.0, key.1) },
         rows,
         spectra: [spectrum(before), spectrum(after)],
         difference: difference(before, after),

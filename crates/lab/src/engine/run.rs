@@ -11,10 +11,12 @@ use super::worker::Worker;
 use super::{Plan, Station};
 use crate::clock::Clock;
 use crate::error::{LabError, Outcome};
-use crate::stats::{self, Interval, Over, Recorder, Second, Seconds, StealMeter, ThreadOutcome};
+use crate::stats::{self, Interval, Lent, Over, Recorder, Second, Seconds, StealMeter, ThreadOutcome};
 
 /// How often the intervals that threads handed over are looked at.
 const COLLECT: Duration = Duration::from_millis(50);
+/// A thread that was told to stop is waited for so many times as long; a script may never give it back.
+const STOP_COLLECTS_MAX: u32 = 6;
 /// Empty intervals that each thread has ready.
 const INTERVALS_READY: usize = 2;
 
@@ -43,6 +45,8 @@ pub(crate) struct Crew {
     starts: Vec<Sender<u64>>,
     /// Where emptied intervals go back to. Any thread may fill them again.
     returns: Vec<Sender<Box<Interval>>>,
+    /// What threads found that a script has.
+    lent: Vec<Arc<Lent>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -60,6 +64,7 @@ impl Crew {
             intervals,
             starts: Vec::new(),
             returns: Vec::new(),
+            lent: Vec::new(),
             threads: Vec::new(),
         };
         for (thread, maker) in makers.into_iter().enumerate() {
@@ -68,7 +73,8 @@ impl Crew {
             for _ in 0..INTERVALS_READY {
                 let _ = return_in.send(Box::new(Interval::new())); // The other end is in scope.
             }
-            let recorder = Recorder::new(plan.rate.is_some(), intervals_in.clone(), empty);
+            let lent = Arc::new(Lent::default());
+            let recorder = Recorder::new(plan.rate.is_some(), Arc::clone(&lent), intervals_in.clone(), empty);
             let (events, shared) = (events_in.clone(), (crew.clock, Arc::clone(stop)));
             let body = move || serve(plan, thread, maker, recorder, shared, &start, events);
             let handle = std::thread::Builder::new()
@@ -77,6 +83,7 @@ impl Crew {
                 .map_err(LabError::system("start a thread"))?;
             crew.starts.push(start_in);
             crew.returns.push(return_in);
+            crew.lent.push(lent);
             crew.threads.push(handle);
         }
         Ok(crew)
@@ -103,10 +110,12 @@ impl Crew {
         }
         let mut seconds = Seconds::new(self.plan.threads);
         let (mut series, mut done, mut failure) = (Vec::new(), Vec::new(), None);
-        while done.len() < self.plan.threads && failure.is_none() {
+        let mut stop_collects = 0;
+        while done.len() < self.plan.threads && failure.is_none() && stop_collects < STOP_COLLECTS_MAX {
             match self.events.recv_timeout(COLLECT) {
                 Ok(Event::Done(Ok(outcome))) => done.push(outcome),
                 Ok(Event::Done(Err(error))) => failure = Some(error),
+                Err(RecvTimeoutError::Timeout) if self.stop.load(Ordering::Relaxed) => stop_collects += 1,
                 Ok(Event::Ready) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => failure = Some(LabError::ThreadLost),
             }
@@ -117,11 +126,21 @@ impl Crew {
             return Err(error);
         }
         tell(seconds.finish(), &mut series, watcher);
+        let threads_given_up = self.plan.threads - done.len();
+        done.extend(self.take_lent(self.clock.now_ns() - start_ns));
         let mut outcome = stats::Outcome::of_threads(self.plan.rate, done);
+        outcome.threads_given_up = threads_given_up;
         outcome.steal_share = steal.share();
         outcome.seconds = series;
         outcome.is_interrupted = self.stop.load(Ordering::Relaxed);
         Ok(outcome)
+    }
+
+    /// What threads have found that a script does not give back. Those that have ended have nothing lent.
+    fn take_lent(&self, elapsed_ns: u64) -> impl Iterator<Item = Box<ThreadOutcome>> {
+        let is_open_loop = self.plan.rate.is_some();
+        let lent = self.lent.iter().filter_map(|lent| lent.take());
+        lent.map(move |outcome| outcome.given_up(is_open_loop, elapsed_ns))
     }
 
     fn collect(&self, seconds: &mut Seconds, series: &mut Vec<Second>, watcher: &mut dyn Watcher) {
@@ -182,7 +201,7 @@ fn serve(
     // Without a start the run was given up.
     let Ok(start_ns) = start.recv() else { return };
     let result = worker.run(start_ns);
-    let _ = events.send(Event::Done(result.map(Box::new)));
+    let _ = events.send(Event::Done(result));
     drop(events);
     afterwards();
 }

@@ -47,15 +47,29 @@ pub(crate) struct Source {
     pub(crate) requests: Option<Box<dyn Requests>>,
     pub(crate) has_delay: bool,
     pub(crate) wants_answers: bool,
+    /// Whether the requests are a script's, which may keep the thread for ever.
+    pub(crate) is_scripted: bool,
 }
 
 impl Source {
     pub(crate) fn fixed(fixed: Fixed) -> Self {
-        Self { fixed: Some(fixed), requests: None, has_delay: false, wants_answers: false }
+        Self {
+            fixed: Some(fixed),
+            requests: None,
+            has_delay: false,
+            wants_answers: false,
+            is_scripted: false,
+        }
     }
 
     pub(crate) fn made(requests: Box<dyn Requests>) -> Self {
-        Self { fixed: None, requests: Some(requests), has_delay: false, wants_answers: false }
+        Self {
+            fixed: None,
+            requests: Some(requests),
+            has_delay: false,
+            wants_answers: false,
+            is_scripted: false,
+        }
     }
 }
 

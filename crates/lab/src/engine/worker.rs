@@ -122,7 +122,7 @@ impl Worker {
     }
 
     /// The run itself, from `start_ns` on the clock to its end.
-    pub(super) fn run(mut self, start_ns: u64) -> Outcome<ThreadOutcome> {
+    pub(super) fn run(mut self, start_ns: u64) -> Outcome<Box<ThreadOutcome>> {
         self.start_ns = start_ns;
         self.timers.clear();
         let cpu_begin = thread_cpu_ns();
@@ -180,6 +180,7 @@ impl Worker {
         while let Some(lane) = &mut self.lane
             && lane.next_due_ns() <= now
             && now < self.plan.duration_ns
+            && !self.stop.load(Ordering::Relaxed)
         {
             let index = lane.advance();
             self.offer(index, now)?;
@@ -206,10 +207,11 @@ impl Worker {
 
     fn delay(&mut self, index: usize, now: u64) -> Outcome<()> {
         let Some(requests) = &mut self.source.requests else { return Ok(()) };
-        let delay_ns = requests.delay_ms()?.saturating_mul(1_000_000);
+        let delay_ms = self.recorder.lend_to(self.source.is_scripted, || requests.delay_ms())?;
+        let at_ns = now.saturating_add(delay_ms.saturating_mul(1_000_000));
         let connection = &mut self.connections[index];
         connection.is_delaying = true;
-        self.timers.set(now.saturating_add(delay_ns), index, connection.life, Alarm::EndDelay);
+        self.timers.set(at_ns, index, connection.life, Alarm::EndDelay);
         Ok(())
     }
 
@@ -222,7 +224,8 @@ impl Worker {
             }
             (None, Some(requests)) => {
                 self.scratch.clear();
-                let batch = requests.next(index, &mut self.scratch)?;
+                let next = || requests.next(index, &mut self.scratch);
+                let batch = self.recorder.lend_to(self.source.is_scripted, next)?;
                 let now = self.clock.now_ns().saturating_sub(self.start_ns);
                 let connection = &mut self.connections[index];
                 connection.begin_batch(batch, due, now);
@@ -378,7 +381,7 @@ impl Worker {
         if self.source.wants_answers
             && let (Some(requests), Some(answer)) = (&mut self.source.requests, connection.parser.captured())
         {
-            requests.answered(status, answer)?;
+            return self.recorder.lend_to(self.source.is_scripted, || requests.answered(status, answer));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-use crate::cli::format_time_us;
+use crate::units::format_time_us;
 
 /// Text that may stand inside of an element or an attribute.
 pub(crate) fn escape(text: &str) -> String {

@@ -12,6 +12,8 @@ pub(crate) use of_outcome::{Described, run_of};
 
 use serde::{Deserialize, Serialize};
 
+/// The name of the server that is ours.
+pub(crate) const OWN: &str = "ladoga";
 /// Changes when an older program could not read a report any more.
 pub(crate) const FORMAT: u32 = 1;
 

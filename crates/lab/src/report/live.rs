@@ -2,9 +2,9 @@ use std::io::{IsTerminal, Write};
 
 use hdrhistogram::Histogram;
 
-use crate::cli::{format_metric, format_time_us};
 use crate::engine::Watcher;
 use crate::stats::Second;
+use crate::units::{format_metric, format_time_us};
 
 /// Where nobody sees a terminal, a plain line follows the run once in so many seconds.
 const PLAIN_EVERY_S: u64 = 10;

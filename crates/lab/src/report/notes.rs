@@ -2,12 +2,16 @@
 
 use std::io::{self, Write};
 
-use crate::cli::format_time_us;
 use crate::stats::{Class, Limit, Outcome};
+use crate::units::format_time_us;
 
 pub(crate) fn print_notes(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     if outcome.is_interrupted {
         writeln!(out, "note: interrupted; this is what was measured up to then")?;
+    }
+    if outcome.threads_given_up > 0 {
+        let threads = outcome.threads_given_up;
+        writeln!(out, "note: {threads} threads did not return from the script, so `done` was not called")?;
     }
     if outcome.complete == 0 {
         writeln!(out, "note: no request was answered")?;

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use hdrhistogram::Histogram;
 
 use super::spectrum;
-use crate::cli::{format_binary, format_metric, format_time_s, format_time_us};
 use crate::stats::{Outcome, in_micros};
+use crate::units::{format_binary, format_metric, format_time_s, format_time_us};
 
 /// What is known before the run.
 #[derive(Debug, Clone, Copy)]

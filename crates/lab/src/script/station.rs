@@ -91,7 +91,7 @@ fn source(lua: &Lua, shared: &Arc<Shared>) -> Outcome<Source> {
             lua.load("return wrk.request()").set_name("=wrk").eval().map_err(script_error)?;
         Some(Fixed::new(&bytes.as_bytes())?)
     };
-    Ok(Source { fixed, requests: Some(Box::new(hooks)), has_delay, wants_answers })
+    Ok(Source { fixed, requests: Some(Box::new(hooks)), has_delay, wants_answers, is_scripted: true })
 }
 
 /// The functions of a script. They are looked up by Lua itself on every call, so a script may replace them.

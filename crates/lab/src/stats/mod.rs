@@ -15,5 +15,5 @@ pub(crate) use latencies::in_micros;
 #[cfg(test)]
 pub(crate) use latencies::ns_histogram;
 pub(crate) use outcome::{Limit, Outcome};
-pub(crate) use recorder::{Recorder, ThreadOutcome};
+pub(crate) use recorder::{Lent, Recorder, ThreadOutcome};
 pub(crate) use samples::Samples;

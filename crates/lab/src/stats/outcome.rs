@@ -44,6 +44,8 @@ pub(crate) struct Outcome {
     /// Requests a second; none in a closed loop.
     pub(crate) rate: Option<f64>,
     pub(crate) is_interrupted: bool,
+    /// Threads that did not end when they were told to.
+    pub(crate) threads_given_up: usize,
 }
 
 impl Outcome {
@@ -64,6 +66,7 @@ impl Outcome {
             seconds: Vec::new(),
             rate,
             is_interrupted: false,
+            threads_given_up: 0,
         }
     }
 

@@ -1,10 +1,12 @@
 use std::sync::mpsc::{Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hdrhistogram::Histogram;
 
 use super::class::Class;
 use super::interval::{INTERVAL_NS, Interval};
 use super::latencies::{Latencies, add, ns_histogram};
+use crate::error::LabError;
 
 /// How often the rate of a thread is sampled; wrk's figure.
 const SAMPLE_NS: u64 = 100_000_000;
@@ -52,10 +54,62 @@ pub(crate) struct ThreadOutcome {
     pub(crate) unanswered: u64,
 }
 
+impl ThreadOutcome {
+    fn new() -> Self {
+        Self {
+            latencies: std::array::from_fn(|_| Latencies::new()),
+            lateness: ns_histogram(),
+            samples: Vec::with_capacity(1024),
+            complete: 0,
+            bytes: 0,
+            errors: Errors::default(),
+            cpu_ns: 0,
+            elapsed_ns: 0,
+            unanswered: 0,
+        }
+    }
+
+    /// In a closed loop one of the two latencies was written down.
+    fn complete_latencies(&mut self, is_open_loop: bool) {
+        if !is_open_loop {
+            for latencies in &mut self.latencies {
+                add(&mut latencies.uncorrected, &latencies.corrected);
+            }
+        }
+    }
+
+    /// What a thread had found when it did not end: what it is waiting for is not known.
+    pub(crate) fn given_up(mut self: Box<Self>, is_open_loop: bool, elapsed_ns: u64) -> Box<Self> {
+        if self.samples.is_empty() && elapsed_ns > 0 {
+            self.samples.push((self.complete as f64 * 1e9 / elapsed_ns as f64) as u64);
+        }
+        self.complete_latencies(is_open_loop);
+        self.elapsed_ns = elapsed_ns;
+        self
+    }
+}
+
+/// Where a thread leaves what it found while a script has it, which may not give it back: whoever gives the thread up
+/// takes it from there.
+#[derive(Debug, Default)]
+pub(crate) struct Lent(Mutex<Option<Box<ThreadOutcome>>>);
+
+impl Lent {
+    pub(crate) fn take(&self) -> Option<Box<ThreadOutcome>> {
+        self.put(None)
+    }
+
+    fn put(&self, outcome: Option<Box<ThreadOutcome>>) -> Option<Box<ThreadOutcome>> {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), outcome)
+    }
+}
+
 /// Writes down what one thread sees. Nothing here waits, and nothing allocates once the run goes on.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    outcome: ThreadOutcome,
+    /// None while it is lent.
+    outcome: Option<Box<ThreadOutcome>>,
+    lent: Arc<Lent>,
     /// In a closed loop both latencies are the same, and one of them is enough.
     is_open_loop: bool,
     interval: Box<Interval>,
@@ -70,22 +124,13 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(crate) fn new(
         is_open_loop: bool,
+        lent: Arc<Lent>,
         full: Sender<Box<Interval>>,
         empty: Receiver<Box<Interval>>,
     ) -> Self {
-        let outcome = ThreadOutcome {
-            latencies: std::array::from_fn(|_| Latencies::new()),
-            lateness: ns_histogram(),
-            samples: Vec::with_capacity(1024),
-            complete: 0,
-            bytes: 0,
-            errors: Errors::default(),
-            cpu_ns: 0,
-            elapsed_ns: 0,
-            unanswered: 0,
-        };
         Self {
-            outcome,
+            outcome: Some(Box::new(ThreadOutcome::new())),
+            lent,
             is_open_loop,
             interval: Box::new(Interval::new()),
             interval_end_ns: INTERVAL_NS,
@@ -97,27 +142,49 @@ impl Recorder {
         }
     }
 
-    pub(crate) const fn errors(&mut self) -> &mut Errors {
-        &mut self.outcome.errors
+    fn outcome(&mut self) -> &mut ThreadOutcome {
+        self.outcome.as_mut().expect("nothing is written down while it is lent")
     }
 
-    pub(crate) const fn add_bytes(&mut self, bytes: usize) {
-        self.outcome.bytes += bytes as u64;
+    /// Makes a call. One of a script may never return: until it does, whoever gives the thread up can have what it found.
+    pub(crate) fn lend_to<T>(
+        &mut self,
+        is_scripted: bool,
+        call: impl FnOnce() -> Result<T, LabError>,
+    ) -> Result<T, LabError> {
+        if !is_scripted {
+            return call();
+        }
+        self.lent.put(self.outcome.take());
+        let result = call();
+        self.outcome = self.lent.take();
+        // Otherwise the thread was given up, and is to end.
+        if self.outcome.is_some() { result } else { Err(LabError::GivenUp) }
+    }
+
+    pub(crate) fn errors(&mut self) -> &mut Errors {
+        &mut self.outcome().errors
+    }
+
+    pub(crate) fn add_bytes(&mut self, bytes: usize) {
+        self.outcome().bytes += bytes as u64;
     }
 
     /// An answer arrived. Its latency is written down apart, where it is wanted.
     pub(crate) fn answered(&mut self, status: u16) {
-        self.outcome.complete += 1;
+        let outcome = self.outcome();
+        outcome.complete += 1;
         if status > 399 {
-            self.outcome.errors.status += 1;
+            outcome.errors.status += 1;
             self.interval.errors += 1;
         }
     }
 
     pub(crate) fn latency(&mut self, class: Class, corrected_ns: u64, uncorrected_ns: u64) {
-        let latencies = &mut self.outcome.latencies[class as usize];
+        let is_open_loop = self.is_open_loop;
+        let latencies = &mut self.outcome().latencies[class as usize];
         latencies.corrected.saturating_record(corrected_ns);
-        if self.is_open_loop {
+        if is_open_loop {
             latencies.uncorrected.saturating_record(uncorrected_ns);
         }
         self.interval.latencies.saturating_record(corrected_ns);
@@ -130,7 +197,7 @@ impl Recorder {
     }
 
     pub(crate) fn lateness(&mut self, late_ns: u64) {
-        self.outcome.lateness.saturating_record(late_ns);
+        self.outcome().lateness.saturating_record(late_ns);
     }
 
     /// When [`Recorder::tick`] is due next.
@@ -150,12 +217,12 @@ impl Recorder {
     }
 
     fn sample(&mut self, elapsed_ns: u64) {
-        let (count, over_ns) =
-            (self.outcome.complete - self.sample_complete, elapsed_ns - self.sample_begin_ns);
+        let complete = self.outcome().complete;
+        let (count, over_ns) = (complete - self.sample_complete, elapsed_ns - self.sample_begin_ns);
         if over_ns > 0 {
-            self.outcome.samples.push((count as f64 * 1e9 / over_ns as f64) as u64);
+            self.outcome().samples.push((count as f64 * 1e9 / over_ns as f64) as u64);
         }
-        self.sample_complete = self.outcome.complete;
+        self.sample_complete = complete;
         self.sample_begin_ns = elapsed_ns;
         self.sample_at_ns = elapsed_ns - elapsed_ns % SAMPLE_NS + SAMPLE_NS;
     }
@@ -169,20 +236,18 @@ impl Recorder {
     }
 
     /// The end of the run: the rest of the last interval goes out too.
-    pub(crate) fn finish(mut self, elapsed_ns: u64, cpu_ns: u64, unanswered: u64) -> ThreadOutcome {
-        if self.outcome.samples.is_empty() || elapsed_ns - self.sample_begin_ns >= SAMPLE_NS / 2 {
+    pub(crate) fn finish(mut self, elapsed_ns: u64, cpu_ns: u64, unanswered: u64) -> Box<ThreadOutcome> {
+        if self.outcome().samples.is_empty() || elapsed_ns - self.sample_begin_ns >= SAMPLE_NS / 2 {
             self.sample(elapsed_ns);
         }
         self.hand_over();
-        if !self.is_open_loop {
-            for latencies in &mut self.outcome.latencies {
-                add(&mut latencies.uncorrected, &latencies.corrected);
-            }
-        }
-        self.outcome.elapsed_ns = elapsed_ns;
-        self.outcome.cpu_ns = cpu_ns;
-        self.outcome.unanswered = unanswered;
-        self.outcome
+        let is_open_loop = self.is_open_loop;
+        self.outcome().complete_latencies(is_open_loop);
+        let mut outcome = self.outcome.take().expect("nothing ends while it is lent");
+        outcome.elapsed_ns = elapsed_ns;
+        outcome.cpu_ns = cpu_ns;
+        outcome.unanswered = unanswered;
+        outcome
     }
 }
 
@@ -195,7 +260,7 @@ mod tests {
     #[test]
     fn samples_and_intervals_follow_the_clock() {
         let ((full, intervals), (_back, empty)) = (channel(), channel());
-        let mut recorder = Recorder::new(true, full, empty);
+        let mut recorder = Recorder::new(true, Arc::default(), full, empty);
         for step in 1..=15_u64 {
             for _ in 0..step % 2 * 10 {
                 recorder.answered(200);
@@ -216,9 +281,31 @@ mod tests {
     #[test]
     fn a_silence_leaves_empty_intervals_and_no_hole() {
         let ((full, intervals), (_back, empty)) = (channel(), channel());
-        let mut recorder = Recorder::new(false, full, empty);
+        let mut recorder = Recorder::new(false, Arc::default(), full, empty);
         recorder.tick(3 * INTERVAL_NS + 1);
         drop(recorder);
         assert_eq!(intervals.iter().map(|interval| interval.number).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn what_is_lent_can_be_taken_once_and_is_given_back_otherwise() {
+        let ((full, _intervals), (_back, empty)) = (channel(), channel());
+        let lent = Arc::new(Lent::default());
+        let mut recorder = Recorder::new(false, Arc::clone(&lent), full, empty);
+        recorder.answered(200);
+        assert!(lent.take().is_none(), "the thread has it");
+        assert!(recorder.lend_to(true, || Ok(())).is_ok());
+        assert!(recorder.lend_to(false, || Ok(lent.take().is_none())).is_ok_and(|is_kept| is_kept));
+        recorder.answered(404);
+        recorder.latency(Class::NotFound, 2_000, 1_000);
+        let mut taken = None;
+        let given_back = recorder.lend_to(true, || {
+            taken = lent.take();
+            Ok(())
+        });
+        assert!(matches!(given_back, Err(LabError::GivenUp)));
+        let outcome = taken.expect("what was lent").given_up(false, SAMPLE_NS);
+        assert_eq!((outcome.complete, outcome.errors.status, outcome.samples[..].to_vec()), (2, 1, vec![20]));
+        assert_eq!(outcome.latencies[Class::NotFound as usize].uncorrected.len(), 1);
     }
 }

@@ -136,7 +136,7 @@ mod tests {
     use clap::ValueEnum;
 
     use super::*;
-    use crate::cli::Knobs;
+    use crate::workload::Knobs;
 
     const KNOBS: Knobs = Knobs { keys: None, value: None, distribution: None, seed: 1 };
 

@@ -14,6 +14,7 @@
 
 mod chooser;
 mod generator;
+mod knobs;
 mod random;
 mod render;
 mod zipfian;
@@ -23,6 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use chooser::Distribution;
 pub(crate) use generator::Generator;
+pub(crate) use knobs::Knobs;
 pub(crate) use render::Renderer;
 
 /// The name of a built-in workload.
@@ -93,7 +95,7 @@ pub(crate) struct Workload {
 }
 
 impl Workload {
-    pub(crate) fn new(name: Name, knobs: &crate::cli::Knobs, connections: u64) -> Self {
+    pub(crate) fn new(name: Name, knobs: &Knobs, connections: u64) -> Self {
         let keys = knobs.keys.or(name.default_keys());
         let first_new = match name {
             Name::YcsbD | Name::YcsbE => keys.unwrap_or(0),

@@ -81,13 +81,26 @@ fn table(report: &Value) -> String {
     let nodes = report["nodes"].as_array().into_iter().flatten();
     let mut text: String = nodes.map(node_line).collect();
     let settled = &report["settled"];
-    if settled["whole"] == false && settled["lost_data"] == false {
+    if settled["whole"] == false && settled["unverified"] == true {
+        text.push_str(
+            "  the data directory of this node was copied or restored: its answers do not count until it has heard from each \
+             of the others that it is not older than what was acknowledged\n",
+        );
+        let waits_for = settled["waits_for"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let waits_for = waits_for.collect::<Vec<_>>().join(" and ");
+        text.extend(["  it has to hear ", &waits_for, "\n"]);
+    } else if settled["whole"] == false && settled["lost_data"] == false && settled["old_cells"] != true {
         text.push_str(
             "  this node has a new data directory: before it serves, it has to hear from most of the others that it had none \
              before\n",
         );
     } else if settled["whole"] == false {
-        text.push_str("  this node is being rebuilt: it lost its data, and its answers do not count yet\n  ");
+        let why = if settled["old_cells"] == true {
+            "its data directory is older than what was acknowledged"
+        } else {
+            "it lost its data"
+        };
+        text.extend(["  this node is being rebuilt: ", why, ", and its answers do not count yet\n  "]);
         text.push_str(&progress(&report["repair"]));
         text.push('\n');
         if settled["may_coordinate"] == false {

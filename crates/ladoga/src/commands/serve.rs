@@ -43,7 +43,7 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
         return Ok(());
     };
     if let Some(membership) = &settings.membership {
-        let kept = Kept::keep(&env, &settings.data, &membership.nodes).map_err(failed)?;
+        let kept = Kept::keep(&env, &settings.data, &membership.nodes, membership.own).map_err(failed)?;
         node.join(&env, &settings.data, &kept, &store).map_err(failed)?;
     }
     let disk_reads = store.no_rings().map_or_else(|| "io_uring".to_owned(), |why| format!("threads ({why})"));
@@ -136,10 +136,10 @@ fn open(
     }
 }
 
-/// What the engine has of the memory budget: all but what the hash tree of a node of a cluster may take.
+/// What the engine has of the memory budget: all but what the hash tree of a node of a cluster may take, and its peers.
 fn engine_memory_bytes(settings: &Settings) -> u64 {
-    let tree_bytes_max = settings.membership.as_ref().map_or(0, |_| settings.peer_limits.tree_bytes_max);
-    settings.memory_bytes.saturating_sub(tree_bytes_max).max(MEMORY_BYTES_MIN)
+    let cluster_bytes = settings.membership.as_ref().map_or(0, |_| settings.peer_limits.memory_bytes());
+    settings.memory_bytes.saturating_sub(cluster_bytes).max(MEMORY_BYTES_MIN)
 }
 
 fn stop(runtime: &Runtime, signals: &mut Signals, node: Node<Embedded>) -> Result<(), Failure> {

@@ -68,7 +68,8 @@ impl Settings {
         let threads = sources.get("threads", parse::threads)?.unwrap_or_else(machine::cores);
         let membership = cluster::membership(sources, &host_and_port)?;
         let limits = limits(sources, memory_bytes)?;
-        let peer_limits = peer_limits(sources, memory_bytes)?;
+        let peers = membership.as_ref().map_or(0, |membership| membership.nodes.len() - 1);
+        let peer_limits = peer_limits(sources, memory_bytes, peers * threads)?;
         let disk_reads = sources.get("disk_reads", parse::disk_reads)?.unwrap_or(DiskReads::Auto);
         let log = sources.get("log", parse::log)?;
         sources.check_overridden(check_form)?;
@@ -119,8 +120,8 @@ fn limits(sources: &Sources, memory_bytes: u64) -> Result<Limits, SettingError> 
     Ok(limits)
 }
 
-fn peer_limits(sources: &Sources, memory_bytes: u64) -> Result<PeerLimits, SettingError> {
-    let mut limits = PeerLimits::for_memory(memory_bytes);
+fn peer_limits(sources: &Sources, memory_bytes: u64, links: usize) -> Result<PeerLimits, SettingError> {
+    let mut limits = PeerLimits::for_memory(memory_bytes, links);
     for (name, limit) in [
         ("peer_connect_timeout_ms", &mut limits.peer_connect_timeout_ms),
         ("peer_timeout_ms", &mut limits.peer_timeout_ms),

@@ -8,6 +8,7 @@ use super::copies::Copying;
 use super::plan::Plan;
 use super::spread::Target;
 use super::trouble::failure;
+use crate::fair::{Address, Gate};
 use crate::peers::wire::{Answer, Request};
 use crate::peers::{PeerLink, RemoteStream, replica};
 use crate::server::EventLoop;
@@ -112,8 +113,13 @@ pub(super) async fn copy_large<S: Store>(
     copying.begin().await?;
     // A place here, as for a client's value; peers look after theirs.
     let (node, own) = (&plan.event_loop.node, plan.cluster.own);
-    let source = (plan.node(holder) == own).then(|| node.streams.enter()).transpose().map_err(refused)?;
-    let place = (plan.node(to) == own).then(|| node.uploads.enter()).transpose().map_err(refused)?;
+    // Nobody gives way to it.
+    let enter = |gate: &Gate| gate.enter_if_room(Address::Own, 1).map_err(refused);
+    let source = (plan.node(holder) == own).then(|| enter(&node.streams)).transpose()?;
+    let place = (plan.node(to) == own).then(|| enter(&node.uploads)).transpose()?;
+    for permit in [&source, &place].into_iter().flatten() {
+        permit.granted().await;
+    }
     let pieces = open_large(plan, stamp.version, holder).await.map_err(refused)?;
     // Replaced since then: what replaced it is repaired by who finds it missing.
     let Some(mut pieces) = pieces else { return Err(Failure::Broken) };

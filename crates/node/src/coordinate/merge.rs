@@ -5,10 +5,11 @@ use ladoga_cluster::{Cell, Content, NodeId, Replicas, covers};
 use ladoga_model::Version;
 
 use super::fetch::{RemotePieces, open_remote};
+use super::starting::until_asked_again;
 use crate::http::{RangeTarget, Refusal};
 use crate::peers::wire::{Answer, PeerValue, Record, Request, put_record, take_record};
 use crate::peers::{Peers, RemoteStream, hear};
-use crate::server::EventLoop;
+use crate::server::{EventLoop, NoPieces};
 use crate::store::{
     Later, LocalStore, Lookup, Piece, Pieces, RecordFormat, Store, StoreError, StoredCell, Value,
 };
@@ -18,11 +19,11 @@ const MERGED_PIECE_BYTES: usize = 64 << 10;
 
 /// Begins to stream the entities of all nodes, each key once, in its newest version. Asks all nodes at once, and takes
 /// whoever answers; refuses where those are too few for the replicas that were asked for: keys would be missing without a
-/// sign.
+/// sign. Of its time, the request has spent `waited_ms` in waiting for this node.
 pub(crate) async fn merge<S: Store>(
     event_loop: Rc<EventLoop<S>>,
     store: Rc<S::Local>,
-    target: RangeTarget,
+    (target, waited_ms): (RangeTarget, u64),
     format: RecordFormat,
 ) -> Result<Box<dyn Pieces>, Refusal> {
     let peers = Rc::clone(event_loop.peers().expect("a merge is for a node of a cluster"));
@@ -30,33 +31,50 @@ pub(crate) async fn merge<S: Store>(
     let request = Request::OpenCells { start: start.clone(), end: end.clone().unwrap_or_default() };
     let own = peers.cluster.own;
     let others = peers.cluster.nodes.iter().map(|(id, _)| id).filter(|id| *id != own);
-    let opening: Vec<_> = others.map(|id| (id, peers.link(id).open(&request))).collect();
-    let mut sources = vec![Source::new(own, store.cells(start, end, put_record))];
-    let mut absent = Vec::new();
-    for (id, opening) in opening {
-        match opened(opening.await) {
-            Ok(pieces) => sources.push(Source::new(id, pieces)),
-            Err(why) => absent.push(format!("{} {why}", peers.link(id).url())),
+    let others: Vec<NodeId> = others.collect();
+    let is_hidden = peers.cluster.settled().hides_cells();
+    let nothing = || -> Box<dyn Pieces> { Box::new(NoPieces) };
+    let cells = if is_hidden { nothing() } else { store.cells(start, end, put_record) };
+    let sources = vec![Source::new(own, cells)];
+    let absent = Vec::new();
+    let mut merged = Merged { peers, store, sources, absent, replicas, format, large: None };
+    let mut starting = merged.open_all(&request, others).await;
+    let left_ms = merged.peers.cluster.limits.quorum_timeout_ms.saturating_sub(waited_ms);
+    let until_ms = event_loop.core.now_ms() + left_ms;
+    loop {
+        if merged.missing().is_some() {
+            merged.hear(&event_loop).await;
         }
-    }
-    let merged = Merged { peers, store, sources, absent, replicas, format, large: None };
-    if merged.missing().is_some() {
-        merged.hear(&event_loop).await;
-    }
-    match merged.missing() {
-        None => Ok(Box::new(merged)),
-        Some(line) => Err(Refusal::too_few_replicas(line)),
+        let Some(line) = merged.missing() else { return Ok(Box::new(merged)) };
+        let is_in_time = event_loop.core.now_ms() < until_ms;
+        let is_asked = match starting.first() {
+            Some(&node) if is_in_time => until_asked_again(&event_loop, &merged.peers.cluster, node).await,
+            _ => false,
+        };
+        if !is_asked {
+            return Err(Refusal::too_few_replicas(line));
+        }
+        starting = merged.open_all(&request, starting).await;
     }
 }
 
-fn opened(
-    opened: Result<RemoteStream, Result<Answer, crate::peers::PeerError>>,
-) -> Result<Box<dyn Pieces>, String> {
-    match opened {
-        Ok(stream) => Ok(Box::new(RemotePieces(stream))),
-        Err(Ok(Answer::Refused(refusal))) => Err(refusal.to_string()),
-        Err(Ok(_)) => Err("it answers something else".to_owned()),
-        Err(Err(error)) => Err(error.to_string()),
+/// What became of the wish for a peer's cells.
+enum Opened {
+    Pieces(Box<dyn Pieces>),
+    /// It is to be asked again.
+    Starting,
+    Absent(String),
+}
+
+impl Opened {
+    fn of(opened: Result<RemoteStream, Result<Answer, crate::peers::PeerError>>) -> Opened {
+        match opened {
+            Ok(stream) => Opened::Pieces(Box::new(RemotePieces(stream))),
+            Err(Ok(Answer::Refused(ladoga_cluster::Refusal::Starting))) => Opened::Starting,
+            Err(Ok(Answer::Refused(refusal))) => Opened::Absent(refusal.to_string()),
+            Err(Ok(_)) => Opened::Absent("it answers something else".to_owned()),
+            Err(Err(error)) => Opened::Absent(error.to_string()),
+        }
     }
 }
 
@@ -104,7 +122,7 @@ struct Merged<S: LocalStore> {
     store: Rc<S>,
     sources: Vec<Source>,
     /// Who takes no part, and why.
-    absent: Vec<String>,
+    absent: Vec<(NodeId, String)>,
     replicas: Replicas,
     format: RecordFormat,
     /// A large value that is being passed on.
@@ -136,6 +154,25 @@ impl<S: LocalStore> Pieces for Merged<S> {
 }
 
 impl<S: LocalStore> Merged<S> {
+    /// Has these nodes take part, all at once. Answers which of them are starting, and may take part later.
+    async fn open_all(&mut self, request: &Request, nodes: Vec<NodeId>) -> Vec<NodeId> {
+        self.absent.retain(|(node, _)| !nodes.contains(node));
+        let opening: Vec<_> =
+            nodes.into_iter().map(|node| (node, self.peers.link(node).open(request))).collect();
+        let mut starting = Vec::new();
+        for (node, opening) in opening {
+            match Opened::of(opening.await) {
+                Opened::Pieces(pieces) => self.sources.push(Source::new(node, pieces)),
+                Opened::Absent(why) => self.absent.push((node, why)),
+                Opened::Starting => {
+                    starting.push(node);
+                    self.absent.push((node, ladoga_cluster::Refusal::Starting.to_string()));
+                }
+            }
+        }
+        starting
+    }
+
     /// What would be missing without the nodes that take no part; none where the others are enough.
     fn missing(&self) -> Option<String> {
         let cluster = &self.peers.cluster;
@@ -149,7 +186,8 @@ impl<S: LocalStore> Merged<S> {
         let rebuilding = self.sources.iter().filter(|source| !counts(source.node));
         let rebuilding =
             rebuilding.map(|source| format!("{} is being rebuilt", cluster.nodes.name(source.node)));
-        let why: Vec<String> = self.absent.iter().cloned().chain(rebuilding).collect();
+        let absent = self.absent.iter().map(|(node, why)| format!("{} {why}", cluster.nodes.name(*node)));
+        let why: Vec<String> = absent.chain(rebuilding).collect();
         let Replicas { ack, from } = self.replicas;
         Some(format!(
             "a range over the cluster needs {ack} of the {from} nodes of every key: {}",
@@ -185,7 +223,7 @@ impl<S: LocalStore> Merged<S> {
         }
         for (node, error) in failed {
             self.sources.retain(|source| source.node != node);
-            self.absent.push(format!("{} {error}", self.peers.cluster.nodes.name(node)));
+            self.absent.push((node, error.to_string()));
             if let Some(reason) = self.missing() {
                 return Err(StoreError::Unreadable { reason });
             }

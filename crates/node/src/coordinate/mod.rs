@@ -8,6 +8,7 @@
 //! - `fetch`: such a value from another node
 //! - `copies`: how many of those are copied at a time, and how fast
 //! - `merge`: the entities of all nodes
+//! - `starting`: what it takes to wait for nodes that are starting
 //! - `trouble`: why a replica did not answer, in the words of `ladoga_cluster`
 
 mod copies;
@@ -17,13 +18,15 @@ mod merge;
 mod plan;
 mod read;
 mod spread;
+mod starting;
 mod trouble;
 mod write;
 
 pub(crate) use copies::{Copies, CopyTurns};
 pub(crate) use fetch::{open_found, take_large};
 pub(crate) use merge::merge;
-pub(crate) use plan::{Plan, admit_alone, check_may_coordinate};
+pub(crate) use plan::{Plan, admit_alone};
 pub(crate) use read::{read, refresh};
 pub(crate) use spread::spread;
+pub(crate) use starting::until_it_may_coordinate;
 pub(crate) use write::{Payload, write};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::{
-    Cell, Content, Failure, Origin, QuorumError, READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep,
+    Cell, Content, Failure, Origin, QuorumError, READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep, Refusal,
 };
 use ladoga_model::{Stamp, Version};
 
@@ -12,8 +12,9 @@ use super::copies::{CopyName, Reader, Wish, Wishes};
 use super::decision::Decision;
 use super::fetch::{Found, copy_large};
 use super::plan::Plan;
+use super::starting::{IS_STARTING, Starting, until_asked_again};
 use super::trouble::{failure, too_few};
-use crate::http::Refusal;
+use crate::http;
 use crate::peers::wire::{Answer, PeerValue, Request};
 use crate::peers::{Expires, PeerError, Place, Waiter, replica};
 use crate::server::EventLoop;
@@ -25,7 +26,7 @@ const FETCH_SLOTS: usize = 64;
 const REPAIR_SLOTS: usize = 128;
 
 /// Reads the newest cell of a key from its nodes.
-pub(crate) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<Cell<Found>>, Refusal> {
+pub(crate) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<Cell<Found>>, http::Refusal> {
     let reading = Reading::begin(plan, false);
     reading.decision.taken().await.map_err(|error| too_few(plan, &error, false))
 }
@@ -54,8 +55,11 @@ struct Reading<S: Store> {
     decision: Decision<Result<Option<Cell<Found>>, QuorumError>>,
     /// Copies of a large value to replicas that lack it.
     wishes: Wishes,
+    starting: Starting,
     /// Whether it is there for its repairs.
     is_refresh: bool,
+    /// Whether this node said that it has all that it acknowledged.
+    has_vouched: std::cell::Cell<bool>,
     _expires: Place,
 }
 
@@ -75,8 +79,10 @@ impl<S: Store> Reading<S> {
             state: RefCell::new(state),
             decision: Decision::default(),
             wishes: Wishes::default(),
+            starting: Starting::default(),
             is_refresh,
-            _expires: plan.peers.expire_later(reading.clone()),
+            has_vouched: std::cell::Cell::new(false),
+            _expires: plan.expire_later(reading.clone()),
         });
         let own_place = plan.own_place();
         let request = reading.request(own_place.is_some());
@@ -117,7 +123,10 @@ impl<S: Store> Reading<S> {
     fn looked_up(self: &Rc<Self>, place: usize, found: Result<Option<StoredCell>, StoreError>) {
         let answer = match found {
             Ok(found) => {
-                let is_whole = self.plan.cluster.settled().has_all();
+                let settled = self.plan.cluster.settled();
+                let is_whole = settled.has_all();
+                self.has_vouched.set(is_whole);
+                let found = found.filter(|_| !settled.hides_cells());
                 Ok(with_holder(replica::read_answer(found, false, is_whole), place))
             }
             Err(error) => Err(Failure::Refused(replica::refusal(&error))),
@@ -158,7 +167,10 @@ impl<S: Store> Reading<S> {
     fn step(self: &Rc<Self>, act: impl FnOnce(&mut ReadCore<Found>, &mut dyn FnMut(ReadStep<Found>))) {
         let mut to_do = Vec::new();
         act(&mut self.state.borrow_mut().core, &mut |step| match step {
-            ReadStep::Decided(decided) => self.decision.is(decided),
+            ReadStep::Decided(decided) => {
+                let error = decided.is_ok().then(|| self.plan.taken_back(self.has_vouched.get())).flatten();
+                self.decision.is(error.map_or(decided, Err));
+            }
             step => to_do.push(step),
         });
         for step in to_do {
@@ -199,7 +211,7 @@ impl<S: Store> Reading<S> {
         let bytes = value.as_ref().map_or(0, Bytes::len) as u64;
         if self.may_be_left() && !plan.cluster.pace.try_draw_cell(bytes) {
             plan.event_loop.core.metrics.read_repair_left();
-            let refusal = ladoga_cluster::Refusal::OverCapacity;
+            let refusal = Refusal::OverCapacity;
             return self.repaired(place, stamp.version, Err(Failure::Refused(refusal)));
         }
         if plan.node(place) != plan.cluster.own {
@@ -233,10 +245,29 @@ impl<S: Store> Reading<S> {
             }
             Wish::Joined => {}
             Wish::UnderWay => {
-                let refusal = ladoga_cluster::Refusal::OverCapacity;
+                let refusal = Refusal::OverCapacity;
                 reader.copied(place, stamp.version, Err(Failure::Refused(refusal)));
             }
         }
+    }
+
+    /// Asks a replica that is starting again, for as long as somebody waits for it.
+    fn ask_once_it_has_started(self: &Rc<Self>, place: usize) {
+        self.starting.insert(place);
+        let Plan { event_loop, cluster, .. } = self.plan.clone();
+        let (node, reading) = (self.plan.node(place), Rc::downgrade(self));
+        tokio::task::spawn_local(async move {
+            let is_asked = until_asked_again(&event_loop, &cluster, node).await;
+            let Some(reading) = reading.upgrade().filter(|reading| reading.starting.remove(place)) else {
+                return;
+            };
+            if is_asked && !reading.state.borrow().core.is_decided() {
+                let request = reading.request(reading.plan.own_place().is_some());
+                reading.send(&request, place, place);
+            } else {
+                reading.failed(place, IS_STARTING);
+            }
+        });
     }
 
     /// Not once it is decided: a second answer would be of use for a repair only, and thousands of reads may have waited
@@ -279,6 +310,9 @@ impl<S: Store> Waiter for Reading<S> {
             Ok(Answer::Done | Answer::Stale(_)) if slot >= REPAIR_SLOTS => {
                 self.repaired(place, self.repair_of(slot), Ok(()));
             }
+            Ok(Answer::Refused(Refusal::Starting)) if slot < FETCH_SLOTS => {
+                self.ask_once_it_has_started(place);
+            }
             Ok(Answer::Refused(refusal)) => self.failed(slot, Failure::Refused(refusal)),
             Ok(_) => self.failed(slot, Failure::Broken),
             Err(error) if error.is_of_the_connection() && slot < FETCH_SLOTS && self.may_ask_again(place) => {
@@ -303,6 +337,7 @@ impl<S: Store> Reader for Reading<S> {
 
 impl<S: Store> Expires for Reading<S> {
     fn expire(self: Rc<Self>) {
+        self.starting.take_all().for_each(|place| self.failed(place, IS_STARTING));
         self.step(|core, step| core.deadline(step));
     }
 }

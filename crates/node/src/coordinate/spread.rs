@@ -7,6 +7,7 @@ use ladoga_model::{Stamp, Version};
 use super::fetch::unexpected;
 use super::plan::Plan;
 use super::read::newest_version;
+use super::starting::until_asked_again;
 use super::trouble::too_few;
 use super::write::{Outcome, Payload, Writing};
 use crate::http::Refusal;
@@ -34,7 +35,18 @@ impl<S: Store> Target<S> {
             return Box::pin(async move { Ok(Target::Local(upload.await.map_err(|e| refused(&e))?)) });
         }
         let opening = plan.link(place).open(&Request::Upload);
-        Box::pin(async move { opening.await.map(Target::Remote).map_err(unexpected) })
+        let plan = plan.clone();
+        let until_ms = plan.event_loop.core.now_ms() + plan.left_ms();
+        Box::pin(async move {
+            let mut opened = opening.await;
+            while matches!(opened, Err(Ok(Answer::Refused(ladoga_cluster::Refusal::Starting))))
+                && until_asked_again(&plan.event_loop, &plan.cluster, plan.node(place)).await
+                && plan.event_loop.core.now_ms() < until_ms
+            {
+                opened = plan.link(place).open(&Request::Upload).await;
+            }
+            opened.map(Target::Remote).map_err(unexpected)
+        })
     }
 
     /// Appends a piece, sent at once.

@@ -2,11 +2,12 @@ use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
 use bytes::Bytes;
-use ladoga_cluster::{Failure, Origin, QuorumError, RESTAMPS_MAX, WriteCore, WriteStep};
+use ladoga_cluster::{Failure, Origin, QuorumError, RESTAMPS_MAX, Refusal as Refused, WriteCore, WriteStep};
 use ladoga_model::{Stamp, Version};
 
 use super::decision::Decision;
 use super::plan::Plan;
+use super::starting::{IS_STARTING, Starting, until_asked_again};
 use super::trouble::{failure, too_few};
 use crate::http::Refusal;
 use crate::peers::wire::{Answer, Request};
@@ -31,10 +32,7 @@ pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Resu
 impl<S: Store> Plan<S> {
     /// Takes note of a version, so that the next one is after it.
     pub(super) fn observe(&self, newest: Version) -> Result<(), Refusal> {
-        let wall_ms = self.event_loop.core.clock.wall_ms();
-        let ahead_ms_max = self.cluster.limits.clock_ahead_ms_max;
-        let observed = self.event_loop.node.versions.observe(newest.timestamp, wall_ms, ahead_ms_max);
-        observed.map_err(|error| {
+        self.event_loop.node.versions.observe(newest.timestamp).map_err(|error| {
             self.event_loop.core.metrics.clock_ahead();
             Refusal::unavailable(format_args!("the clocks of the nodes differ too much: {error}"))
         })
@@ -63,6 +61,9 @@ pub(super) struct Writing<S: Store> {
     payload: Payload,
     state: RefCell<State>,
     pub(super) decision: Decision<Outcome>,
+    starting: Starting,
+    /// Whether this node had all that it acknowledged when it began.
+    has_vouched: bool,
     _expires: Place,
 }
 
@@ -81,7 +82,9 @@ impl<S: Store> Writing<S> {
             payload,
             state,
             decision: Decision::default(),
-            _expires: plan.peers.expire_later(writing.clone()),
+            starting: Starting::default(),
+            has_vouched: plan.cluster.settled().has_all(),
+            _expires: plan.expire_later(writing.clone()),
         })
     }
 
@@ -116,18 +119,34 @@ impl<S: Store> Writing<S> {
 
     /// A replica has it, and perhaps had something newer; or it is known that it will not.
     pub(super) fn settled(&self, place: usize, answer: Result<Option<Version>, Failure>) {
+        if answer.is_ok() {
+            let node = self.plan.node(place);
+            self.plan.cluster.settled().acknowledged(node, self.stamp.version.timestamp);
+        }
         self.step(|core, step| core.answered(place, answer, step));
     }
 
     /// Lets the machine take a step, and does what it says.
     fn step(&self, act: impl FnOnce(&mut WriteCore, &mut dyn FnMut(WriteStep))) {
         let mut hints = Vec::new();
-        act(&mut self.state.borrow_mut().core, &mut |step| match step {
-            WriteStep::Decided(Ok(())) => self.decision.is(Outcome::Acknowledged),
+        let mut take = |step| match step {
+            WriteStep::Decided(Ok(())) => {
+                let error = self.plan.taken_back(self.has_vouched);
+                self.decision.is(error.map_or(Outcome::Acknowledged, Outcome::Failed));
+            }
             WriteStep::Decided(Err(error)) => self.decision.is(Outcome::Failed(error)),
             WriteStep::Stale(newest) => self.decision.is(Outcome::Stale(newest)),
             WriteStep::Hint(place) => hints.push(place),
-        });
+        };
+        let mut state = self.state.borrow_mut();
+        act(&mut state.core, &mut take);
+        if state.core.is_decided() {
+            // Nobody waits for those that are starting any more: they get hints.
+            for place in self.starting.take_all() {
+                state.core.answered(place, Err(IS_STARTING), &mut take);
+            }
+        }
+        drop(state);
         for place in hints {
             self.plan.peers.hint(self.plan.node(place), &self.plan.key, self.stamp, &self.payload);
         }
@@ -139,11 +158,11 @@ impl<S: Store> Waiter for Writing<S> {
         let answer = match answer {
             Ok(Answer::Done) => Ok(None),
             Ok(Answer::Stale(newer)) => Ok(Some(newer)),
+            Ok(Answer::Refused(Refused::Starting)) => return self.ask_once_it_has_started(place),
             Ok(Answer::Refused(refusal)) => Err(Failure::Refused(refusal)),
             Ok(_) => Err(Failure::Broken),
             Err(error) if error.is_of_the_connection() && self.may_ask_again(place) => {
-                let value = if let Payload::Whole(value) = &self.payload { value.clone() } else { None };
-                return self.send(&self.request(value), place);
+                return self.ask(place);
             }
             Err(error) => Err(failure(&error)),
         };
@@ -152,6 +171,30 @@ impl<S: Store> Waiter for Writing<S> {
 }
 
 impl<S: Store> Writing<S> {
+    /// Asks a replica again.
+    fn ask(self: &Rc<Self>, place: usize) {
+        let value = if let Payload::Whole(value) = &self.payload { value.clone() } else { None };
+        self.send(&self.request(value), place);
+    }
+
+    /// Asks a replica that is starting again, for as long as somebody waits for it.
+    fn ask_once_it_has_started(self: &Rc<Self>, place: usize) {
+        if self.state.borrow().core.is_decided() {
+            return self.settled(place, Err(IS_STARTING));
+        }
+        self.starting.insert(place);
+        let Plan { event_loop, cluster, .. } = self.plan.clone();
+        let (node, writing) = (self.plan.node(place), Rc::downgrade(self));
+        tokio::task::spawn_local(async move {
+            let is_asked = until_asked_again(&event_loop, &cluster, node).await;
+            // Where it is decided, nobody waits.
+            let Some(writing) = writing.upgrade().filter(|writing| writing.starting.remove(place)) else {
+                return;
+            };
+            if is_asked { writing.ask(place) } else { writing.settled(place, Err(IS_STARTING)) }
+        });
+    }
+
     /// A write may be asked for twice: the second time changes nothing.
     fn may_ask_again(&self, place: usize) -> bool {
         let mut state = self.state.borrow_mut();
@@ -164,6 +207,10 @@ impl<S: Store> Writing<S> {
 
 impl<S: Store> Expires for Writing<S> {
     fn expire(self: Rc<Self>) {
-        self.step(|core, step| core.deadline(step));
+        self.step(|core, step| {
+            let starting = self.starting.take_all();
+            starting.for_each(|place| core.answered(place, Err(IS_STARTING), &mut *step));
+            core.deadline(step);
+        });
     }
 }

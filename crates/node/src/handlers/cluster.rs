@@ -18,13 +18,19 @@ pub(super) fn cluster<S: Store>(call: &Call<'_, S>, head: &mut Head) -> Result<R
 
 /// `GET` by another node, which goes on in a protocol of their own.
 pub(super) fn peer<S: Store>(call: &Call<'_, S>, head: &mut Head) -> Result<Reply, Refusal> {
-    if call.event_loop.node.cluster.is_none() {
-        return Err(alone());
-    }
+    let Some(cluster) = &call.event_loop.node.cluster else { return Err(alone()) };
     if !head.upgrades_to(UPGRADE) {
         return Err(Refusal::upgrade_required(UPGRADE));
     }
+    if head.has_body() {
+        // It would be taken for what follows the upgrade.
+        let reason = "the request to upgrade has a body, expected none";
+        return Err(Refusal::bad_request(reason).and_close());
+    }
     call.store()?;
+    if cluster.sessions.is_full() {
+        return Err(Refusal::over_capacity("as many connections of peers as there may be are open"));
+    }
     Ok(Reply::Now(Outcome::Peer))
 }
 

@@ -23,7 +23,7 @@ pub(super) fn get<S: Store>(
     head: &mut Head,
 ) -> Result<Reply, Refusal> {
     let store = call.store()?;
-    if let Some(plan) = Plan::of(call.event_loop, &store, target) {
+    if let Some(plan) = Plan::of(call.event_loop, &store, target, call.waited_ms) {
         return Ok(get_from_cluster(call, route, plan, head));
     }
     match store.get(target.key()) {
@@ -32,11 +32,8 @@ pub(super) fn get<S: Store>(
             let event_loop = Rc::clone(call.event_loop);
             let link = Rc::clone(call.link);
             Ok(Reply::later_or(take(head), async move |head| {
-                let call = Call { event_loop: &event_loop, link: &link };
-                match with_value(&call, route, found.await, head)? {
-                    Reply::Now(outcome) => Ok(outcome),
-                    Reply::Later(outcome) => Ok(outcome.await),
-                }
+                let call = Call { event_loop: &event_loop, link: &link, waited_ms: 0 };
+                Ok(with_value(&call, route, found.await, head)?.outcome().await)
             }))
         }
     }
@@ -49,16 +46,13 @@ fn get_from_cluster<S: Store>(call: &Call<'_, S>, route: Route, plan: Plan<S>, h
     let event_loop = Rc::clone(call.event_loop);
     let link = Rc::clone(call.link);
     Reply::later_or(take(head), async move |head| {
-        let call = Call { event_loop: &event_loop, link: &link };
+        let call = Call { event_loop: &event_loop, link: &link, waited_ms: 0 };
         for _ in 0..OPENS_MAX {
             let Some(Cell { content: Content::Value(found), .. }) = coordinate::read(&plan).await? else {
                 return Err(Refusal::not_found());
             };
             if let Some(value) = open_found(&plan, found).await? {
-                return match with_value(&call, route, Ok(Some(value)), head)? {
-                    Reply::Now(outcome) => Ok(outcome),
-                    Reply::Later(outcome) => Ok(outcome.await),
-                };
+                return Ok(with_value(&call, route, Ok(Some(value)), head)?.outcome().await);
             }
         }
         Err(Refusal::over_capacity("the value is replaced faster than it can be read"))
@@ -91,11 +85,12 @@ fn large_value<S: Store>(
     pieces: Box<dyn Pieces>,
     head: &mut Head,
 ) -> Result<Reply, Refusal> {
-    let permit = call.event_loop.node.streams.enter()?;
-    let streamed = Streamed { permit: Some(permit), ..streamed(call, bytes, head) };
+    let permit = call.event_loop.node.streams.enter(call.link.address(), 1)?;
+    let streamed = streamed(call, bytes, head);
     Ok(Reply::later_or(take(head), async move |_| {
+        permit.granted().await;
         let first = pieces.next().await?;
-        Ok(Outcome::Stream(Streamed { first, ..streamed }))
+        Ok(Outcome::Stream(Streamed { first, permit: Some(permit), ..streamed }))
     }))
 }
 
@@ -118,7 +113,7 @@ pub(super) fn delete<S: Store>(
     head: &mut Head,
 ) -> Result<Reply, Refusal> {
     let store = call.store()?;
-    if let Some(plan) = Plan::of(call.event_loop, &store, &target) {
+    if let Some(plan) = Plan::of(call.event_loop, &store, &target, call.waited_ms) {
         return Ok(Reply::later_or(take(head), async move |head| {
             coordinate::write(plan, None).await?;
             Ok(Outcome::Answer(take(head).empty(StatusCode::ACCEPTED)))
@@ -140,7 +135,7 @@ pub(super) fn delete<S: Store>(
 /// The version of a write that happens now, and on this node alone.
 pub(super) fn stamp<S: Store>(event_loop: &EventLoop<S>) -> Stamp {
     let node = &event_loop.node;
-    let timestamp = node.versions.next(event_loop.core.clock.wall_ms());
+    let timestamp = node.versions.next();
     let stamp = Stamp::new(Version { timestamp, node: node.config.node() });
     Stamp { copies: u8::from(node.config.nodes() > 1), ..stamp }
 }

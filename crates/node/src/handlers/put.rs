@@ -9,9 +9,8 @@ use super::entity::stamp;
 use super::reply::{Outcome, Reply};
 use super::service::Call;
 use super::upload::upload;
-use super::value::{discard_arrived, read_value};
+use super::value::{VALUE_BYTES_UNCOUNTED, discard_arrived, read_value};
 use crate::coordinate::{self, Plan};
-use crate::gate::Permit;
 use crate::http::{EntityTarget, Head, Refusal};
 use crate::store::{Cell, CellKind, CellValue, LocalStore, Store};
 
@@ -27,7 +26,7 @@ pub(super) fn put<S: Store>(
     head: &mut Head,
 ) -> Result<Reply, Refusal> {
     let bytes = value_bytes(head, &body)?;
-    let Admitted { store, plan, room } = match admit(call, &target, bytes) {
+    let Admitted { store, plan } = match admit(call, &target, bytes) {
         Ok(admitted) => admitted,
         Err(refusal) => return refuse(call, refusal, body, bytes, head),
     };
@@ -37,7 +36,7 @@ pub(super) fn put<S: Store>(
     let event_loop = Rc::clone(call.event_loop);
     let link = Rc::clone(call.link);
     Ok(Reply::later_or(take(head), async move |head| {
-        let value = read_value(&link, body, bytes).await?;
+        let (value, room) = read_value(&event_loop.core, &link, body, bytes).await?;
         if let Some(plan) = plan {
             coordinate::write(plan, Some(value)).await?;
             drop(room);
@@ -60,19 +59,19 @@ pub(super) fn put<S: Store>(
 struct Admitted<S: Store> {
     store: Rc<S::Local>,
     plan: Option<Plan<S>>,
-    /// In memory, unless it is uploaded past it.
-    room: Option<Permit>,
 }
 
 fn admit<S: Store>(call: &Call<'_, S>, target: &EntityTarget, bytes: u64) -> Result<Admitted<S>, Refusal> {
     let store = call.store()?;
-    let plan = Plan::of(call.event_loop, &store, target);
+    let plan = Plan::of(call.event_loop, &store, target, call.waited_ms);
     if plan.is_none() {
         store.admit(CellKind::Put, bytes)?;
     }
-    let is_uploaded = bytes >= store.upload_bytes_min();
-    let room = if is_uploaded { None } else { Some(call.event_loop.core.bodies.enter_with(bytes)?) };
-    Ok(Admitted { store, plan, room })
+    // Room is taken once the value arrives. Where there would be none, it need not be sent.
+    if bytes > VALUE_BYTES_UNCOUNTED && bytes < store.upload_bytes_min() {
+        call.event_loop.core.bodies.check(call.link.address(), bytes)?;
+    }
+    Ok(Admitted { store, plan })
 }
 
 /// Refuses a value. Where nothing of it is missing that the client is about to send, its connection can be kept.
@@ -93,7 +92,8 @@ fn refuse<S: Store>(
     }))
 }
 
-fn value_bytes(head: &Head, body: &Incoming) -> Result<u64, Refusal> {
+/// The length of the value that a request comes with, where it may be.
+pub(super) fn value_bytes(head: &Head, body: &Incoming) -> Result<u64, Refusal> {
     match head.value_bytes(body) {
         None => Err(Refusal::length_required()),
         Some(bytes) if bytes > VALUE_BYTES_MAX => Err(Refusal::value_too_large(bytes)),

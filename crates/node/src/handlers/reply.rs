@@ -31,6 +31,14 @@ impl Reply {
         Reply::Later(Box::pin(outcome))
     }
 
+    /// What becomes of it in the end.
+    pub(super) async fn outcome(self) -> Outcome {
+        match self {
+            Reply::Now(outcome) => outcome,
+            Reply::Later(outcome) => outcome.await,
+        }
+    }
+
     /// What `outcome` comes to, or a refusal with `head`.
     pub(super) fn later_or(
         mut head: Head,

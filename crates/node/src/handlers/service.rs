@@ -1,5 +1,6 @@
 use std::convert::Infallible;
 use std::future::Future;
+use std::mem::take;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -10,7 +11,7 @@ use hyper::{Request, StatusCode, Uri};
 
 use super::reply::{Outcome, Reply};
 use super::{cluster, entity, profile, put, range, status};
-use crate::coordinate::check_may_coordinate;
+use crate::coordinate::until_it_may_coordinate;
 use crate::http::{Answer, EntityTarget, HEADERS_BYTES_MAX, Head, Refusal, Route, route};
 use crate::metrics::Operation;
 use crate::server::{EventLoop, Link, Takeover};
@@ -36,7 +37,7 @@ impl<S: Store> hyper::service::Service<Request<Incoming>> for Service<S> {
     fn call(&self, request: Request<Incoming>) -> Answering<S> {
         self.link.request_begins(!request.body().is_end_stream());
         let started_ns = self.event_loop.core.clock.monotonic_ns();
-        let call = Call { event_loop: &self.event_loop, link: &self.link };
+        let call = Call { event_loop: &self.event_loop, link: &self.link, waited_ms: 0 };
         let (operation, reply) = call.handle(request);
         Answering {
             event_loop: Rc::clone(&self.event_loop),
@@ -52,6 +53,8 @@ impl<S: Store> hyper::service::Service<Request<Incoming>> for Service<S> {
 pub(super) struct Call<'c, S: Store> {
     pub(super) event_loop: &'c Rc<EventLoop<S>>,
     pub(super) link: &'c Rc<Link>,
+    /// How long it has waited until this node was ready.
+    pub(super) waited_ms: u64,
 }
 
 impl<S: Store> Call<'_, S> {
@@ -65,11 +68,7 @@ impl<S: Store> Call<'_, S> {
         };
         let reply = match route {
             _ if head.headers_bytes() > HEADERS_BYTES_MAX => Err(Refusal::headers_too_large()),
-            Route::Get | Route::Head => {
-                self.target(uri).and_then(|target| entity::get(self, route, &target, &mut head))
-            }
-            Route::Put => self.target(uri).and_then(|target| put::put(self, target, body, &mut head)),
-            Route::Delete => self.target(uri).and_then(|target| entity::delete(self, target, &mut head)),
+            Route::Get | Route::Head | Route::Put | Route::Delete => self.entity(route, uri, body, &mut head),
             Route::Range => range::range(self, &uri, &mut head),
             Route::Status => status::status(self, &mut head),
             Route::Cluster => cluster::cluster(self, &mut head),
@@ -81,17 +80,44 @@ impl<S: Store> Call<'_, S> {
         (Operation::Of(route), reply.unwrap_or_else(|refusal| Reply::now(head.refusal(refusal))))
     }
 
-    fn target(&self, uri: Uri) -> Result<EntityTarget, Refusal> {
-        if let Some(cluster) = &self.event_loop.node.cluster {
-            check_may_coordinate(cluster)?;
+    /// A request for one entity. What is wrong with it is told before anything is waited for.
+    fn entity(&self, route: Route, uri: Uri, body: Incoming, head: &mut Head) -> Result<Reply, Refusal> {
+        let nodes = self.event_loop.node.config.nodes();
+        let target = EntityTarget::parse(uri, nodes).map_err(Refusal::bad_request)?;
+        if route == Route::Put {
+            put::value_bytes(head, &body)?;
         }
-        EntityTarget::parse(uri, self.event_loop.node.config.nodes()).map_err(Refusal::bad_request)
+        self.once_it_may_coordinate(head, move |call, head| match route {
+            Route::Put => put::put(call, target, body, head),
+            Route::Delete => entity::delete(call, target, head),
+            _ => entity::get(call, route, &target, head),
+        })
+    }
+
+    /// Serves a request at once, or, where this node has still to hear whether it lost anything, once it has.
+    pub(super) fn once_it_may_coordinate(
+        &self,
+        head: &mut Head,
+        serve: impl FnOnce(&Call<'_, S>, &mut Head) -> Result<Reply, Refusal> + 'static,
+    ) -> Result<Reply, Refusal> {
+        let cluster = self.event_loop.node.cluster.as_ref();
+        let settled = cluster.and_then(|cluster| cluster.settled.get());
+        if settled.is_none_or(|settled| settled.may_coordinate()) {
+            return serve(self, head);
+        }
+        self.store()?;
+        let (event_loop, link) = (Rc::clone(self.event_loop), Rc::clone(self.link));
+        Ok(Reply::later_or(take(head), async move |head| {
+            let waited_ms = until_it_may_coordinate(&event_loop, &link).await?;
+            let call = Call { event_loop: &event_loop, link: &link, waited_ms };
+            Ok(serve(&call, head)?.outcome().await)
+        }))
     }
 
     /// The store, unless the node does not serve.
     pub(super) fn store(&self) -> Result<Rc<S::Local>, Refusal> {
         if self.event_loop.core.is_draining() {
-            return Err(Refusal::unavailable("the node is draining: it is about to stop").and_close());
+            return Err(Refusal::draining());
         }
         self.event_loop.store().ok_or_else(|| Refusal::unavailable("the node is opening its data directory"))
     }

@@ -1,16 +1,19 @@
 use std::mem::take;
 use std::rc::Rc;
 
+use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::body::Incoming;
 
 use super::entity::stamp;
 use super::reply::{Outcome, Reply};
 use super::service::Call;
-use super::value::{check_complete, next_piece};
+use super::value::{check_complete, next_piece_unless_displaced};
 use crate::coordinate::{self, Plan};
+use crate::fair::Permit;
 use crate::http::{EntityTarget, Head, Refusal};
-use crate::server::Link;
+use crate::metrics::Taken;
+use crate::server::{EventLoop, Link};
 use crate::store::{Cell, CellValue, Later, LocalStore, Store, StoreError, Upload};
 
 /// `PUT` of a value that is not held in memory.
@@ -22,18 +25,20 @@ pub(super) fn upload<S: Store>(
     body: Incoming,
     head: &mut Head,
 ) -> Result<Reply, Refusal> {
-    let permit = call.event_loop.node.uploads.enter()?;
+    let permit = call.event_loop.node.uploads.enter(call.link.address(), 1)?;
     let bytes = hyper::body::Body::size_hint(&body).exact().unwrap_or_default();
     let event_loop = Rc::clone(call.event_loop);
     let link = Rc::clone(call.link);
     Ok(Reply::later_or(take(head), async move |head| {
+        permit.granted().await;
+        let arriving = Arriving { event_loop: &event_loop, link: &link, permit: &permit };
         if let Some(plan) = plan {
-            let spread = receive(&link, Ok(coordinate::spread(plan).await), body, bytes).await?;
+            let spread = receive(arriving, Ok(coordinate::spread(plan).await), body, bytes).await?;
             drop(permit);
             spread.commit().await?;
             return Ok(Outcome::Answer(take(head).empty(StatusCode::CREATED)));
         }
-        let finished = receive(&link, store.upload().await, body, bytes).await?;
+        let finished = receive(arriving, store.upload().await, body, bytes).await?;
         drop(permit);
         let stamp = stamp(&event_loop);
         let admitted = coordinate::admit_alone(&event_loop, stamp).await?;
@@ -45,41 +50,60 @@ pub(super) fn upload<S: Store>(
     }))
 }
 
+/// A large value on its way in.
+struct Arriving<'a, S: Store> {
+    event_loop: &'a EventLoop<S>,
+    link: &'a Link,
+    permit: &'a Permit,
+}
+
+impl<S: Store> Arriving<'_, S> {
+    async fn next_piece(&self, body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
+        let piece = next_piece_unless_displaced(self.link, self.permit, body).await;
+        piece.map_err(|end| end.into_refusal(&self.event_loop.core, Taken::Upload))
+    }
+}
+
 /// Writes the body as it arrives. Where that fails, what is left of the body is not read, so nothing can follow it.
-async fn receive<U: Upload>(
-    link: &Link,
+async fn receive<S: Store, U: Upload>(
+    arriving: Arriving<'_, S>,
     upload: Result<U, StoreError>,
     body: Incoming,
     bytes: u64,
 ) -> Result<U::Finished, Refusal> {
-    let written = write_pieces(link, upload, body, bytes).await.map_err(Refusal::and_close)?;
+    let written = write_pieces(arriving, upload, body, bytes).await.map_err(Refusal::and_close)?;
     Ok(written.await?.finish().await?)
 }
 
 /// While one piece is written, the next one is read, and no third. Answers the last one's write.
-async fn write_pieces<U: Upload>(
-    link: &Link,
+async fn write_pieces<S: Store, U: Upload>(
+    arriving: Arriving<'_, S>,
     upload: Result<U, StoreError>,
     mut body: Incoming,
     bytes: u64,
 ) -> Result<Later<Result<U, StoreError>>, Refusal> {
+    let Arriving { link, permit, .. } = arriving;
     let upload = upload?;
     link.body_begins();
+    permit.waits();
     let mut found = 0;
-    let Some(first) = next_piece(link, &mut body).await? else {
+    let Some(first) = arriving.next_piece(&mut body).await? else {
         return Err(check_complete(0, bytes).err().unwrap_or_else(Refusal::length_required));
     };
     found += first.len() as u64;
     let mut writing = upload.write(first);
-    while let Some(piece) = next_piece(link, &mut body).await? {
+    while let Some(piece) = arriving.next_piece(&mut body).await? {
         found += piece.len() as u64;
         // The disk's time is not the client's.
         link.body_pauses();
+        permit.rests();
         let upload = writing.await?;
         link.body_resumes();
+        permit.waits();
         writing = upload.write(piece);
     }
     link.body_ends();
+    permit.rests();
     check_complete(found, bytes)?;
     Ok(writing)
 }

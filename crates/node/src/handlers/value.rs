@@ -1,31 +1,168 @@
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 
+use crate::fair::{Displaced, Permit};
 use crate::http::Refusal;
-use crate::server::Link;
+use crate::metrics::Taken;
+use crate::server::{Core, Link};
+use crate::store::StoreError;
 
-/// Reads a value of `bytes` into memory. One that came in one piece, as most do, is not copied.
-pub(super) async fn read_value(link: &Link, mut body: Incoming, bytes: u64) -> Result<Bytes, Refusal> {
+/// A value of up to this length takes no room of its own: the memory of its connection, which is counted, has it. For a longer
+/// one the room is doubled as it fills, so that nobody has more than twice of what it sent.
+pub(super) const VALUE_BYTES_UNCOUNTED: u64 = 8 << 10;
+
+/// A value in memory, and the right to have it there, if it needs one.
+pub(super) type Received = (Bytes, Option<Permit>);
+
+/// Reads a value of `bytes` into memory, where room is taken as the bytes arrive. One that came in one piece, as most do, is
+/// not copied.
+pub(super) async fn read_value(
+    core: &Core,
+    link: &Link,
+    mut body: Incoming,
+    bytes: u64,
+) -> Result<Received, Refusal> {
     link.body_begins();
     let first = next_piece(link, &mut body).await?.unwrap_or_default();
-    let value =
-        if first.len() as u64 == bytes { first } else { read_rest(link, body, bytes, &first).await? };
-    link.body_ends();
-    Ok(value)
+    if first.len() as u64 == bytes && bytes <= VALUE_BYTES_UNCOUNTED {
+        link.body_ends();
+        return Ok((first, None));
+    }
+    // Apart, so that a small value does not have to carry what a longer one needs.
+    Box::pin(read_with_room(core, link, body, bytes, first)).await
 }
 
-async fn read_rest(link: &Link, mut body: Incoming, bytes: u64, first: &[u8]) -> Result<Bytes, Refusal> {
-    let mut value = BytesMut::with_capacity(bytes as usize);
-    value.extend_from_slice(first);
-    while let Some(piece) = next_piece(link, &mut body).await? {
-        value.extend_from_slice(&piece);
+async fn read_with_room(
+    core: &Core,
+    link: &Link,
+    body: Incoming,
+    bytes: u64,
+    first: Bytes,
+) -> Result<Received, Refusal> {
+    let mut room = Room { core, link, permit: None, held_bytes: VALUE_BYTES_UNCOUNTED };
+    let value = if first.len() as u64 == bytes {
+        room.hold(bytes, bytes).await?;
+        first
+    } else {
+        room.read_rest(body, bytes, &first).await?
+    };
+    link.body_ends();
+    Ok((value, room.permit))
+}
+
+/// The room that a value takes while it arrives.
+struct Room<'a> {
+    core: &'a Core,
+    link: &'a Link,
+    permit: Option<Permit>,
+    held_bytes: u64,
+}
+
+impl Room<'_> {
+    async fn read_rest(&mut self, mut body: Incoming, bytes: u64, first: &[u8]) -> Result<Bytes, Refusal> {
+        let mut value = Vec::new();
+        self.extend(&mut value, first, bytes).await?;
+        while let Some(piece) = self.next_piece(&mut body).await? {
+            self.extend(&mut value, &piece, bytes).await?;
+        }
+        if let Some(permit) = &self.permit {
+            permit.rests();
+        }
+        check_complete(value.len() as u64, bytes)?;
+        Ok(Bytes::from(value))
     }
-    check_complete(value.len() as u64, bytes)?;
-    Ok(value.freeze())
+
+    async fn extend(&mut self, value: &mut Vec<u8>, piece: &[u8], bytes: u64) -> Result<(), Refusal> {
+        let needed = value.len() + piece.len();
+        if needed > value.capacity() {
+            let doubled = VALUE_BYTES_UNCOUNTED.max(2 * value.capacity() as u64).min(bytes);
+            let capacity = doubled.max(needed as u64);
+            self.hold(capacity, needed as u64).await?;
+            value.reserve_exact(capacity as usize - value.len());
+        }
+        value.extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// Takes room for `bytes` in all, of which so many have arrived. The time that others need to make it is not the client's.
+    async fn hold(&mut self, bytes: u64, arrived_bytes: u64) -> Result<(), Refusal> {
+        if bytes <= self.held_bytes {
+            return Ok(());
+        }
+        self.link.body_pauses();
+        let permit = match self.permit.take() {
+            None => {
+                let permit = self.core.bodies.enter(self.link.address(), bytes).map_err(refused)?;
+                permit.moved(arrived_bytes);
+                permit
+            }
+            Some(permit) => {
+                permit.rests();
+                permit.grow(bytes - self.held_bytes).map_err(refused)?;
+                permit
+            }
+        };
+        permit.granted().await;
+        if arrived_bytes < bytes {
+            permit.waits();
+        }
+        (self.permit, self.held_bytes) = (Some(permit), bytes);
+        self.link.body_resumes();
+        Ok(())
+    }
+
+    async fn next_piece(&self, body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
+        let Some(permit) = &self.permit else { return next_piece(self.link, body).await };
+        let piece = next_piece_unless_displaced(self.link, permit, body).await;
+        piece.map_err(|end| end.into_refusal(self.core, Taken::Value))
+    }
+}
+
+/// What has arrived is thrown away, and what has not is not read: so nothing can follow it.
+fn refused(error: StoreError) -> Refusal {
+    Refusal::from(error).and_close()
+}
+
+/// Why there is no next piece.
+pub(super) enum BodyEnd {
+    /// The client's fault.
+    Refused(Refusal),
+    /// Others were faster.
+    Displaced(Displaced),
+}
+
+impl BodyEnd {
+    pub(super) fn into_refusal(self, core: &Core, taken: Taken) -> Refusal {
+        match self {
+            BodyEnd::Refused(refusal) => refusal,
+            BodyEnd::Displaced(Displaced) => {
+                core.metrics.displaced(taken);
+                Refusal::displaced()
+            }
+        }
+    }
+}
+
+/// As [`next_piece`], for a value that may have to give way.
+pub(super) async fn next_piece_unless_displaced(
+    link: &Link,
+    permit: &Permit,
+    body: &mut Incoming,
+) -> Result<Option<Bytes>, BodyEnd> {
+    let mut next = pin!(next_piece(link, body));
+    let piece = poll_fn(|context| match permit.poll_displaced(context) {
+        Poll::Ready(displaced) => Poll::Ready(Err(BodyEnd::Displaced(displaced))),
+        Poll::Pending => next.as_mut().poll(context).map_err(BodyEnd::Refused),
+    });
+    let piece = piece.await?;
+    if let Some(piece) = &piece {
+        permit.moved(piece.len() as u64);
+    }
+    Ok(piece)
 }
 
 /// Throws away what has arrived of a body of `bytes`, and answers whether that is all of it. What has not arrived when the

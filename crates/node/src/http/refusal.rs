@@ -78,6 +78,13 @@ impl Refusal {
         Refusal::new(StatusCode::REQUEST_TIMEOUT, line).and_close()
     }
 
+    /// `408`: a value that arrived slowly, while others wanted its room.
+    pub(crate) fn displaced() -> Refusal {
+        let text = "the value arrived too slowly to keep its place while others waited, and was given up to make room; send \
+                    it again, faster, or when there is less to do\n";
+        Refusal::fixed(StatusCode::REQUEST_TIMEOUT, text).and_close()
+    }
+
     /// `411`: a value without its length.
     pub(crate) fn length_required() -> Refusal {
         let text = "the request has no Content-Length, expected the length of the value in bytes\n";
@@ -90,10 +97,14 @@ impl Refusal {
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, line).and_close()
     }
 
-    /// `413`: a value of the two greatest lengths that there are.
+    /// `413`: a value of the two greatest lengths that there are; or, which cannot be told from it where it came whole
+    /// behind another request, a request with more headers than hyper has room for at first.
     pub(crate) fn body_without_end() -> Refusal {
-        let line =
-            format!("the value has {} bytes or more, expected at most {VALUE_BYTES_MAX}", u64::MAX - 1);
+        let line = format!(
+            "the value has {} bytes or more, expected at most {VALUE_BYTES_MAX}; or the request has more than 100 headers and \
+             was sent behind another one, expected the answer to that to be awaited",
+            u64::MAX - 1
+        );
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, line).and_close()
     }
 
@@ -133,6 +144,11 @@ impl Refusal {
     /// `503`: not now, for the reason given.
     pub(crate) fn unavailable(reason: impl Display) -> Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, one_line(reason.to_string()))
+    }
+
+    /// `503`: the node is to stop.
+    pub(crate) fn draining() -> Refusal {
+        Refusal::unavailable("the node is draining: it is about to stop").and_close()
     }
 
     /// `503`: a bound is reached.

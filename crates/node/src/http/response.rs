@@ -55,6 +55,11 @@ impl Head {
         self.headers.contains_key(EXPECT)
     }
 
+    /// Whether the request has a body.
+    pub(crate) fn has_body(&self) -> bool {
+        self.has_body
+    }
+
     /// Whether the client wants to go on in another protocol.
     pub(crate) fn upgrades_to(&self, protocol: &str) -> bool {
         self.headers.get_all(UPGRADE).iter().any(|value| value.as_bytes() == protocol.as_bytes())

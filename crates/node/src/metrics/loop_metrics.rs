@@ -47,6 +47,21 @@ impl Operation {
     }
 }
 
+/// What somebody slow had taken, and had to give back to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Room in memory for a value.
+    Value,
+    /// The place of a large value on its way in.
+    Upload,
+    /// The place of a range, or of a large value on its way out.
+    Stream,
+}
+
+/// Each of them, and what it is called.
+const TAKEN: [(Taken, &str); 3] =
+    [(Taken::Value, "value"), (Taken::Upload, "upload"), (Taken::Stream, "stream")];
+
 /// What one event loop counts. Each figure is written by its thread alone, so counting takes no locked
 /// instruction; the number of connections is the exception, since any loop may place one.
 #[derive(Debug)]
@@ -57,6 +72,7 @@ pub(crate) struct LoopMetrics {
     received_bytes: AtomicU64,
     sent_bytes: AtomicU64,
     cut_off: AtomicU64,
+    displaced: [AtomicU64; TAKEN.len()],
     clock_ahead: AtomicU64,
     read_repairs: AtomicU64,
     read_repairs_left: AtomicU64,
@@ -73,6 +89,7 @@ impl LoopMetrics {
             received_bytes: AtomicU64::new(0),
             sent_bytes: AtomicU64::new(0),
             cut_off: AtomicU64::new(0),
+            displaced: Default::default(),
             clock_ahead: AtomicU64::new(0),
             read_repairs: AtomicU64::new(0),
             read_repairs_left: AtomicU64::new(0),
@@ -112,6 +129,11 @@ impl LoopMetrics {
     /// An answer could not be completed.
     pub(crate) fn cut_off(&self) {
         add(&self.cut_off, 1);
+    }
+
+    /// Somebody slow gave way to others.
+    pub(crate) fn displaced(&self, taken: Taken) {
+        add(&self.displaced[taken as usize], 1);
     }
 
     /// A version was refused because it is too far ahead.
@@ -165,6 +187,8 @@ pub(super) struct Sums {
     pub(super) received_bytes: u64,
     pub(super) sent_bytes: u64,
     pub(super) cut_off: u64,
+    /// By what they had taken.
+    pub(super) displaced: [(&'static str, u64); TAKEN.len()],
     pub(super) clock_ahead: u64,
     pub(super) read_repairs: u64,
     pub(super) read_repairs_left: u64,
@@ -195,6 +219,11 @@ impl Sums {
             received_bytes: sum(|metrics| &metrics.received_bytes),
             sent_bytes: sum(|metrics| &metrics.sent_bytes),
             cut_off: sum(|metrics| &metrics.cut_off),
+            displaced: TAKEN.map(|(taken, name)| {
+                let of =
+                    |metrics: &Arc<LoopMetrics>| metrics.displaced[taken as usize].load(Ordering::Relaxed);
+                (name, loops.iter().map(of).sum())
+            }),
             clock_ahead: sum(|metrics| &metrics.clock_ahead),
             read_repairs: sum(|metrics| &metrics.read_repairs),
             read_repairs_left: sum(|metrics| &metrics.read_repairs_left),
@@ -214,6 +243,9 @@ mod tests {
         for (index, (operation, _)) in OPERATIONS.into_iter().enumerate() {
             assert_eq!(operation.index(), index);
         }
+        for (index, (taken, _)) in TAKEN.into_iter().enumerate() {
+            assert_eq!(taken as usize, index);
+        }
     }
 
     #[test]
@@ -225,9 +257,11 @@ mod tests {
         }
         loops[1].answered(Operation::Of(Route::Put), StatusCode::CREATED, 2_000);
         loops[1].connected();
+        loops[1].displaced(Taken::Upload);
         let sums = Sums::of(&loops);
         let counts = sums.requests.iter().map(|(name, status, sum)| (*name, *status, sum.count()));
         assert_eq!(counts.collect::<Vec<_>>(), [("get", 200, 2), ("put", 201, 1)]);
+        assert_eq!(sums.displaced, [("value", 0), ("upload", 1), ("stream", 0)]);
         assert_eq!((sums.sent_bytes, sums.connections, sums.connections_total), (14, 1, 1));
     }
 }

@@ -12,7 +12,7 @@ mod report;
 mod tail;
 mod text;
 
-pub(crate) use loop_metrics::{LoopMetrics, Operation};
+pub(crate) use loop_metrics::{LoopMetrics, Operation, Taken};
 pub(crate) use report::report;
 pub(crate) use tail::Tail;
 

@@ -25,6 +25,11 @@ pub(crate) fn report(metrics: &Metrics, store: &[Sample]) -> String {
         text.family(name, "counter", help);
         text.figure(name, "", value);
     }
+    let name = "ladoga_displaced_total";
+    text.family(name, "counter", "Slow clients that gave way to others, by what they gave back.");
+    for (of, count) in sums.displaced {
+        text.figure(name, &format!("of=\"{of}\""), count);
+    }
     text.family("ladoga_connections", "gauge", "Connections open.");
     text.figure("ladoga_connections", "", sums.connections);
     for sample in store {

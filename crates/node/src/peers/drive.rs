@@ -18,7 +18,7 @@ use super::wire::{Answer, Frame, Hello, Request, take_frame};
 /// The head of an answer to the request for an upgrade.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// Bytes that stay allocated for what is sent; what was larger is given back.
-const BUFFER_BYTES_KEPT: usize = 256 << 10;
+const BUFFER_BYTES_KEPT: usize = 64 << 10;
 /// What a peer says by closing a connection that nobody uses.
 pub(super) const IDLE: &str = "the peer closed a connection that was not used";
 
@@ -67,7 +67,7 @@ impl PeerLink {
             )
             .as_bytes(),
         );
-        let hello = self.cluster.hello(self.core.clock.wall_ms());
+        let hello = self.cluster.hello();
         Request::Hello(hello).put(&mut output, u32::MAX);
         write_all(&mut socket, &mut output).await.map_err(unreachable)?;
         let mut input = BytesMut::new();
@@ -79,7 +79,7 @@ impl PeerLink {
 
     fn check(&self, theirs: &Hello) -> Result<(), PeerError> {
         let refused = |line: String| PeerError::Refused(line.into());
-        let peer = self.cluster.greeted(theirs, self.core.clock.wall_ms()).map_err(refused)?;
+        let peer = self.cluster.greeted(theirs).map_err(refused)?;
         if peer.id != self.view.id {
             return Err(refused(format!("{} answers as {}: see its --advertise", self.view.url, peer.url)));
         }
@@ -212,7 +212,10 @@ async fn read_head(socket: &mut TcpStream, input: &mut BytesMut) -> Result<(), P
             let body = String::from_utf8_lossy(input);
             let line = body.lines().next().filter(|line| !line.is_empty()).map(str::to_owned);
             let status = || String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
-            return Err(PeerError::Refused(line.unwrap_or_else(status).into()));
+            let line = line.unwrap_or_else(status).into();
+            // It is there, and will serve, or did: as good as one that is not.
+            let is_unavailable = head.starts_with(b"HTTP/1.1 503 ");
+            return Err(if is_unavailable { PeerError::Unreachable(line) } else { PeerError::Refused(line) });
         }
         if input.len() > HEAD_BYTES_MAX {
             return Err(PeerError::Refused("it answers with something that is not HTTP".into()));
@@ -229,7 +232,7 @@ async fn read_hello(socket: &mut TcpStream, input: &mut BytesMut) -> Result<Hell
             continue;
         };
         return match Answer::of(&frame) {
-            Ok(Answer::Hello(hello)) => Ok(hello),
+            Ok(Answer::Hello(hello)) => Ok(*hello),
             Ok(Answer::Stranger(line)) => Err(PeerError::Refused(line.into())),
             Ok(_) => Err(PeerError::Refused("it does not greet".into())),
             Err(error) => Err(PeerError::Refused(error.to_string().into())),

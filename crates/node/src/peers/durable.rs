@@ -1,8 +1,10 @@
 //! What a node of a cluster must not forget, in the file `settled`.
 //!
 //! ```text
-//! settled := "LADOGAC" format u8 (1), incarnation u64, closed_before u64, complete_before u64, reserved_before u64,
-//!            is_whole u8, count u16, (incarnation u64, is_replacement u8) × count, crc u32       crc: of all before it
+//! settled := "LADOGAC" format u8 (2), incarnation u64, closed_before u64, complete_before u64, reserved_before u64,
+//!            is_whole u8, count u16, (incarnation u64, is_replacement u8) × count, has_old_cells u8,
+//!            (session u64, now, before) × count, crc u32                                        crc: of all before it
+//! now, before := written u64, reserved u64
 //! ```
 //!
 //! Replaced as a whole: written to `settled.new`, synced, renamed, the directory synced.
@@ -11,14 +13,16 @@ use std::io;
 use std::path::Path;
 
 use bytes::{Buf, BufMut};
-use ladoga_cluster::{Acquaintance, Durable, NODES_MAX};
+use ladoga_cluster::{Acquaintance, Durable, Memory, NODES_MAX, Reach};
 use ladoga_env::{Disk, OpenMode};
 
 const NAME: &str = "settled";
 const NEW_NAME: &str = "settled.new";
 const MAGIC: &[u8; 7] = b"LADOGAC";
-const FORMAT: u8 = 1;
-const FILE_BYTES_MAX: u64 = 64 + 9 * NODES_MAX as u64;
+const FORMAT: u8 = 2;
+const MET_BYTES: usize = 9;
+const MEMORY_BYTES: usize = 40;
+const FILE_BYTES_MAX: u64 = 64 + ((MET_BYTES + MEMORY_BYTES) * NODES_MAX) as u64;
 
 /// Reads what is there; `None` where there is nothing.
 pub(super) fn read(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Durable>> {
@@ -61,7 +65,16 @@ pub(super) fn write(disk: &dyn Disk, dir: &Path, durable: &Durable) -> io::Resul
 }
 
 fn encode(durable: &Durable) -> Vec<u8> {
-    let Durable { incarnation, closed_before, complete_before, is_whole, reserved_before, met } = durable;
+    let Durable {
+        incarnation,
+        closed_before,
+        complete_before,
+        is_whole,
+        reserved_before,
+        met,
+        has_old_cells,
+        remembered,
+    } = durable;
     let mut out = MAGIC.to_vec();
     out.put_u8(FORMAT);
     for number in [incarnation, closed_before, complete_before, reserved_before] {
@@ -72,6 +85,13 @@ fn encode(durable: &Durable) -> Vec<u8> {
     for Acquaintance { incarnation, is_replacement } in met {
         out.put_u64_le(*incarnation);
         out.put_u8(u8::from(*is_replacement));
+    }
+    out.put_u8(u8::from(*has_old_cells));
+    for index in 0..met.len() {
+        let Memory { session, now, before } = remembered.get(index).copied().unwrap_or_default();
+        for number in [session, now.written, now.reserved, before.written, before.reserved] {
+            out.put_u64_le(number);
+        }
     }
     let crc = crc32c::crc32c(&out);
     out.put_u32_le(crc);
@@ -90,13 +110,29 @@ fn decode(bytes: &[u8]) -> Option<Durable> {
         std::array::from_fn(|_| rest.get_u64_le());
     let is_whole = rest.get_u8() != 0;
     let count = usize::from(rest.get_u16_le());
-    if rest.len() != count * 9 {
+    if rest.len() != count * (MET_BYTES + MEMORY_BYTES) + 1 {
         return None;
     }
     let met = (0..count)
         .map(|_| Acquaintance { incarnation: rest.get_u64_le(), is_replacement: rest.get_u8() != 0 })
         .collect();
-    Some(Durable { incarnation, closed_before, complete_before, is_whole, reserved_before, met })
+    let has_old_cells = rest.get_u8() != 0;
+    let remembered = (0..count).map(|_| Memory {
+        session: rest.get_u64_le(),
+        now: Reach { written: rest.get_u64_le(), reserved: rest.get_u64_le() },
+        before: Reach { written: rest.get_u64_le(), reserved: rest.get_u64_le() },
+    });
+    let remembered = remembered.collect();
+    Some(Durable {
+        incarnation,
+        closed_before,
+        complete_before,
+        is_whole,
+        reserved_before,
+        met,
+        has_old_cells,
+        remembered,
+    })
 }
 
 #[cfg(test)]
@@ -112,7 +148,11 @@ mod tests {
         disk.create_dir_all(&dir).expect("a directory");
         assert_eq!(read(&*disk, &dir).expect("nothing"), None);
         let met = vec![Acquaintance::default(), Acquaintance { incarnation: 9, is_replacement: true }];
+        let reach = |written, reserved| Reach { written, reserved };
+        let memory = Memory { session: 3, now: reach(4, 5), before: reach(6, 7) };
+        let remembered = vec![memory, Memory::default()];
         let durable = Durable { incarnation: 5, closed_before: 7, is_whole: true, met, ..Durable::default() };
+        let durable = Durable { has_old_cells: true, remembered, ..durable };
         for durable in [durable.clone(), Durable { complete_before: 6, ..durable }] {
             write(&*disk, &dir, &durable).expect("a write");
             assert_eq!(read(&*disk, &dir).expect("a read"), Some(durable));

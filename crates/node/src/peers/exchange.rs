@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::{
-    Cell, Content, NodeId, Origin, Pass, Pull, PullFailure, PullProgress, PullStep, ReadAnswer, Refusal,
+    Cell, Content, NodeId, Origin, Pass, Prune, Pull, PullFailure, PullProgress, PullStep, ReadAnswer,
+    Refusal,
 };
 use ladoga_cluster::{Listed, Request as Asked, Response};
 use ladoga_model::Version;
@@ -17,6 +18,7 @@ use tokio::sync::mpsc;
 
 use super::cluster::Cluster;
 use super::link::PeerLink;
+use super::prune::prune;
 use super::settled::Settled;
 use super::wire::{Answer, PeerValue, Request};
 use crate::coordinate;
@@ -24,11 +26,8 @@ use crate::peers::{Peers, replica};
 use crate::server::EventLoop;
 use crate::store::{LocalStore, Lookup, Store};
 
-/// How often nodes tell each other how far they are.
-const STATEMENT_EVERY_MS: u64 = 500;
-/// The same, while this node has to hear whether it lost anything.
-const IMPATIENT_EVERY_MS: u64 = 50;
-
+/// How often it is looked what there is to be pulled.
+const LOOK_EVERY_MS: u64 = 500;
 /// How often the tree is filled anew at most, whatever peers ask to be compared: that reads the whole store.
 const FILL_EVERY_MS: u64 = 5 * 60_000;
 
@@ -80,24 +79,12 @@ enum Event {
     Lost(String),
 }
 
-/// Tells peers how far this node is, hears how far they are, and pulls what it lacks; as long as the event loop runs.
+/// Pulls what this node lacks, as long as the event loop runs.
 pub(crate) async fn exchange<S: Store>(event_loop: Rc<EventLoop<S>>) {
     let Some(peers) = event_loop.peers().cloned() else { return };
-    let mut ticks = tokio::time::interval(Duration::from_millis(STATEMENT_EVERY_MS));
-    let (settled, store) = loop {
-        ticks.tick().await;
-        if let (Some(settled), Some(store)) = (peers.cluster.settled.get(), event_loop.store()) {
-            break (Arc::clone(settled), store);
-        }
-    };
-    let (stating, telling) = (Rc::clone(&event_loop), Arc::clone(&settled));
-    event_loop.core.vital.spawn_local("statements", async move {
-        loop {
-            state(&stating, &telling);
-            let every_ms = if telling.has_all() { STATEMENT_EVERY_MS } else { IMPATIENT_EVERY_MS };
-            tokio::time::sleep(Duration::from_millis(every_ms)).await;
-        }
-    });
+    let store = event_loop.opened().await;
+    let settled = Arc::clone(peers.cluster.settled());
+    let mut ticks = tokio::time::interval(Duration::from_millis(LOOK_EVERY_MS));
     let mut filled_at_ms = None;
     loop {
         ticks.tick().await;
@@ -120,34 +107,6 @@ pub(crate) async fn exchange<S: Store>(event_loop: Rc<EventLoop<S>>) {
         }
         let Some(pass) = settled.pass() else { continue };
         make(&event_loop, &peers, &settled, &store, &pass).await;
-    }
-}
-
-/// Asks each peer how far it is, and tells it how far this node is.
-fn state<S: Store>(event_loop: &Rc<EventLoop<S>>, settled: &Arc<Settled>) {
-    let Some(peers) = event_loop.peers() else { return };
-    let cluster = &peers.cluster;
-    for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {
-        tokio::task::spawn_local(hear(event_loop, peers.link(peer.id), settled, peer.id));
-    }
-}
-
-/// Asks a peer how far it is, and tells it how far this node is: at once. It is known when the answer is there.
-pub(crate) fn hear<S: Store>(
-    event_loop: &Rc<EventLoop<S>>,
-    link: &Rc<PeerLink>,
-    settled: &Arc<Settled>,
-    peer: NodeId,
-) -> impl Future<Output = ()> + use<S> {
-    let wall_ms = event_loop.core.clock.wall_ms();
-    let statement = settled.statement(event_loop.node.versions.next(wall_ms));
-    let asked = link.ask(&Request::Statement(statement));
-    let (event_loop, settled) = (Rc::clone(event_loop), Arc::clone(settled));
-    async move {
-        if let Ok(Answer::Statement(statement)) = asked.await {
-            replica::observe(&event_loop, statement.clock);
-            settled.heard(peer, statement);
-        }
     }
 }
 
@@ -213,7 +172,7 @@ impl<S: Store> Puller<'_, S> {
         let mut steps = VecDeque::new();
         let too_late = || "the tree is not whole".to_owned();
         let pull = self.settled.with_tree(|tree| Pull::new(peer, before, tree, |step| steps.push_back(step)));
-        let mut pull = pull.ok_or_else(too_late)?;
+        let mut pull = pull.ok_or_else(too_late)?.pruning(self.settled.prune_before(peer));
         let mut applied_before = 0;
         loop {
             while let Some(step) = steps.pop_front() {
@@ -227,6 +186,10 @@ impl<S: Store> Puller<'_, S> {
                     }
                     PullStep::Look(key) => self.look(&send, key),
                     PullStep::Apply(key, cell) => self.apply(&send, key, cell).await,
+                    PullStep::Prune(of) => {
+                        let pruned = self.prune(peer, of).await;
+                        pull.pruned(pruned, |step| steps.push_back(step));
+                    }
                     PullStep::Done => return Ok(()),
                     PullStep::Failed(failure) => {
                         if let PullFailure::NotToldApart { at } = failure {
@@ -299,6 +262,18 @@ impl<S: Store> Puller<'_, S> {
                 Err(error) => Event::Lost(error.to_string()),
             });
         });
+    }
+
+    async fn prune(&self, peer: NodeId, of: Prune<Held>) -> Result<(), Refusal> {
+        let Prune { partitions, after, until, before, listed } = of;
+        let of = Prune {
+            partitions,
+            after: after.map(bytes_of),
+            until: until.map(bytes_of),
+            before,
+            listed: listed.into_iter().map(bytes_of).collect(),
+        };
+        prune(self.event_loop, self.store, self.cluster, peer, &of).await
     }
 
     async fn apply(&self, send: &mpsc::UnboundedSender<Event>, key: Held, cell: Cell<Held>) {

@@ -1,24 +1,28 @@
-//! The list of nodes that a data directory belongs to, in the file `nodes`.
+//! The list of nodes that a data directory belongs to, which of them it is, and what the file itself is known by, in the
+//! file `nodes`.
 //!
 //! ```text
-//! nodes := "ladoga-nodes 1\n", "epoch " number "\n", "store " hex "\n", ("node " weight " " url "\n")*,
-//!          "crc32c " hex "\n"                                                     crc32c: of all lines before
+//! nodes := "ladoga-nodes 2\n", "epoch " number "\n", "store " hex "\n", "own " url "\n", "file " hex " " hex "\n",
+//!          ("node " weight " " url "\n")*, "crc32c " hex "\n"                    crc32c: of all lines before
 //! ```
 //!
-//! Written once, whole: to `nodes.new`, synced, renamed, the directory synced.
+//! `file` is the number of the file's inode and when it was born: by that a copy is known, be it of another node's
+//! directory, or one that was brought back from a backup.
+//!
+//! Written whole: to `nodes.new`, synced, renamed, the directory synced.
 
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ladoga_cluster::{Difference, Node, NodeList};
-use ladoga_env::{Disk, Env, OpenMode};
+use ladoga_cluster::{Difference, Node, NodeId, NodeList};
+use ladoga_env::{Disk, Env, FileIdentity, OpenMode};
 
 use super::durable;
 
 const NAME: &str = "nodes";
 const NEW_NAME: &str = "nodes.new";
-const FORMAT: &str = "1";
+const FORMAT: &str = "2";
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// What a data directory says about its cluster.
@@ -28,6 +32,24 @@ pub struct Kept {
     pub nodes: NodeList,
     /// The number of the data directory, which no other has.
     pub store: u64,
+    /// Which of the nodes it is the directory of.
+    pub own: NodeId,
+    /// Whether the directory is the one that was written.
+    pub provenance: Provenance,
+}
+
+/// Where the files of a data directory come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Provenance {
+    /// This node has written them.
+    Own,
+    /// Somebody has copied them: to another place, to a backup and back, or only their bytes are the same.
+    Copied,
+    /// They were those of another node.
+    Foreign {
+        /// Which one.
+        node: NodeId,
+    },
 }
 
 /// Why a data directory is not this node's.
@@ -92,32 +114,38 @@ impl Kept {
     }
 
     /// Checks again, now that the directory is this process's, and keeps the list where there was none.
-    pub fn keep(env: &Env, dir: &Path, nodes: &NodeList) -> Result<Kept, KeptError> {
+    pub fn keep(env: &Env, dir: &Path, nodes: &NodeList, own: NodeId) -> Result<Kept, KeptError> {
         if let Some(kept) = Kept::check(&*env.disk, dir, Some(nodes))? {
-            return Ok(kept);
+            let of_another = Provenance::Foreign { node: kept.own };
+            let provenance = if kept.own == own { kept.provenance } else { of_another };
+            return Ok(Kept { own, provenance, ..kept });
         }
-        let kept = Kept { nodes: nodes.clone(), store: env.rng.next_u64() };
+        let kept = Kept { nodes: nodes.clone(), store: env.rng.next_u64(), own, provenance: Provenance::Own };
         let path = dir.join(NAME);
         kept.write(&*env.disk, dir).map_err(|error| KeptError::Io { path, error })?;
         Ok(kept)
     }
 
-    fn write(&self, disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+    /// Replaces what the directory says: from now on it is this node's.
+    pub(super) fn write(&self, disk: &dyn Disk, dir: &Path) -> io::Result<()> {
         let (new, path) = (dir.join(NEW_NAME), dir.join(NAME));
         match disk.remove(&new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         let file = disk.open(&new, OpenMode::CreateNew)?;
-        file.write_all_at(self.to_text().as_bytes(), 0)?;
+        file.write_all_at(self.to_text(file.identity()?).as_bytes(), 0)?;
         file.sync_data()?;
         disk.rename(&new, &path)?;
         disk.sync_dir(dir)
     }
 
-    fn to_text(&self) -> String {
+    fn to_text(&self, file: FileIdentity) -> String {
+        let (epoch, own) = (self.nodes.epoch(), self.nodes.name(self.own));
         let mut text =
-            format!("ladoga-nodes {FORMAT}\nepoch {}\nstore {:016x}\n", self.nodes.epoch(), self.store);
+            format!("ladoga-nodes {FORMAT}\nepoch {epoch}\nstore {:016x}\nown {own}\n", self.store);
+        let FileIdentity { number, born_ns } = file;
+        let _ = writeln!(text, "file {number:x} {born_ns:x}");
         for (_, node) in self.nodes.iter() {
             // Writing to a string does not fail.
             let _ = writeln!(text, "node {} {}", node.weight, node.name);
@@ -127,7 +155,7 @@ impl Kept {
         text
     }
 
-    fn of_text(text: &str) -> Result<Kept, String> {
+    fn of_text(text: &str, file: FileIdentity) -> Result<Kept, String> {
         let expected = |what: &str| format!("{what} was expected");
         let (lines, crc) = text.rsplit_once("crc32c ").ok_or_else(|| expected("a checksum"))?;
         let found = u32::from_str_radix(crc.trim_end(), 16).map_err(|_| expected("a checksum"))?;
@@ -146,13 +174,23 @@ impl Kept {
         }
         let epoch = field("epoch")?.parse().map_err(|_| expected("an epoch"))?;
         let store = u64::from_str_radix(&field("store")?, 16).map_err(|_| expected("a store"))?;
+        let own = field("own")?;
+        let written = field("file")?;
+        let written = written.split_once(' ').and_then(|(number, born_ns)| {
+            let hex = |text| u64::from_str_radix(text, 16).ok();
+            Some(FileIdentity { number: hex(number)?, born_ns: hex(born_ns)? })
+        });
+        let written = written.ok_or_else(|| expected("what the file is known by"))?;
         let nodes = lines.map(|line| {
             let (weight, name) = line.strip_prefix("node ")?.split_once(' ')?;
             Some(Node { name: name.to_owned(), weight: weight.parse().ok()? })
         });
         let nodes = nodes.collect::<Option<Vec<_>>>().ok_or_else(|| expected("a node"))?;
         let nodes = NodeList::at(epoch, nodes).map_err(|error| error.to_string())?;
-        Ok(Kept { nodes, store })
+        let own =
+            nodes.find(&own).ok_or_else(|| format!("it is that of {own}, which is none of the nodes"))?;
+        let provenance = if written == file { Provenance::Own } else { Provenance::Copied };
+        Ok(Kept { nodes, store, own, provenance })
     }
 }
 
@@ -164,24 +202,25 @@ pub fn check_files(disk: &dyn Disk, dir: &Path) -> Vec<String> {
 }
 
 fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Kept>, KeptError> {
-    let text = match read_text(disk, path) {
+    let (text, file) = match read_text(disk, path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(KeptError::Io { path: path.to_path_buf(), error }),
     };
-    let kept = text.and_then(|text| Kept::of_text(&text));
+    let kept = text.and_then(|text| Kept::of_text(&text, file));
     kept.map(Some).map_err(|what| KeptError::Damaged { path: path.to_path_buf(), what })
 }
 
-fn read_text(disk: &dyn Disk, path: &Path) -> io::Result<Result<String, String>> {
+fn read_text(disk: &dyn Disk, path: &Path) -> io::Result<(Result<String, String>, FileIdentity)> {
     let file = disk.open(path, OpenMode::Read)?;
+    let identity = file.identity()?;
     let bytes = file.len()?;
     if bytes > FILE_BYTES_MAX {
-        return Ok(Err(format!("it has {bytes} bytes, expected at most {FILE_BYTES_MAX}")));
+        return Ok((Err(format!("it has {bytes} bytes, expected at most {FILE_BYTES_MAX}")), identity));
     }
     let mut buffer = vec![0; bytes as usize];
     file.read_exact_at(&mut buffer, 0)?;
-    Ok(String::from_utf8(buffer).map_err(|_| "text was expected".to_owned()))
+    Ok((String::from_utf8(buffer).map_err(|_| "text was expected".to_owned()), identity))
 }
 
 #[cfg(test)]
@@ -203,18 +242,44 @@ mod tests {
     fn a_directory_belongs_to_the_nodes_that_it_was_started_with() {
         let (env, dir) = env();
         let list = nodes(&["http://a", "http://b"]);
-        let kept = Kept::keep(&env, &dir, &list).expect("a new directory");
-        assert_eq!(Kept::keep(&env, &dir, &list).expect("the same nodes"), kept);
-        let other = Kept::keep(&env, &dir, &nodes(&["http://a", "http://c"])).expect_err("others");
+        let kept = Kept::keep(&env, &dir, &list, NodeId(1)).expect("a new directory");
+        assert_eq!(Kept::keep(&env, &dir, &list, NodeId(1)).expect("the same nodes"), kept);
+        let others = nodes(&["http://a", "http://c"]);
+        let other = Kept::keep(&env, &dir, &others, NodeId(1)).expect_err("others");
         assert!(other.to_string().contains("http://b") && other.to_string().contains("http://c"), "{other}");
         let none = Kept::check(&*env.disk, &dir, None).expect_err("none");
         assert!(none.to_string().contains("http://a,http://b"), "{none}");
     }
 
     #[test]
+    fn a_copy_is_told_from_what_it_is_a_copy_of() {
+        let (env, dir) = env();
+        let list = nodes(&["http://a", "http://b"]);
+        let kept = Kept::keep(&env, &dir, &list, NodeId(0)).expect("a new directory");
+        let provenance = |own| Kept::keep(&env, &dir, &list, own).expect("the same nodes").provenance;
+        assert_eq!(provenance(NodeId(1)), Provenance::Foreign { node: NodeId(0) });
+        let (path, aside) = (dir.join(NAME), dir.join("aside"));
+        env.disk.rename(&path, &aside).expect("a file that is moved");
+        env.disk.rename(&aside, &path).expect("a file that is moved back");
+        assert_eq!(provenance(NodeId(0)), Provenance::Own);
+        let file = env.disk.open(&path, OpenMode::Read).expect("the list");
+        let mut bytes = vec![0; file.len().expect("a length") as usize];
+        file.read_exact_at(&mut bytes, 0).expect("a read");
+        env.disk.remove(&path).expect("a file to remove");
+        env.disk
+            .open(&path, OpenMode::CreateNew)
+            .and_then(|copy| copy.write_all_at(&bytes, 0))
+            .expect("a copy");
+        assert_eq!(provenance(NodeId(0)), Provenance::Copied);
+        kept.write(&*env.disk, &dir).expect("a write");
+        assert_eq!(provenance(NodeId(0)), Provenance::Own);
+    }
+
+    #[test]
     fn a_damaged_list_is_found_out() {
         let (env, dir) = env();
-        Kept::keep(&env, &dir, &nodes(&["http://a", "http://b"])).expect("a new directory");
+        let list = nodes(&["http://a", "http://b"]);
+        Kept::keep(&env, &dir, &list, NodeId(0)).expect("a new directory");
         let file = env.disk.open(&dir.join(NAME), OpenMode::ReadWrite).expect("the list");
         file.write_all_at(b"X", 40).expect("damage");
         let error = Kept::check(&*env.disk, &dir, None).expect_err("damaged").to_string();

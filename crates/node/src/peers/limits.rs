@@ -28,6 +28,8 @@ pub struct PeerLimits {
     pub clock_ahead_ms_max: u64,
     /// What the hash tree may take of memory.
     pub tree_bytes_max: u64,
+    /// What all connections that peers make to this node may hold.
+    pub session_bytes_max: usize,
 }
 
 /// The share of the memory budget that the hash tree of a node may take, and its bounds.
@@ -35,11 +37,32 @@ const TREE_MEMORY_SHARE: u64 = 8;
 const TREE_BYTES_MIN: u64 = 8 << 20;
 const TREE_BYTES_MAX: u64 = 32 << 20;
 
+/// The share of the memory budget that connections of peers may hold, and its bounds.
+const SESSIONS_MEMORY_SHARE: u64 = 8;
+const SESSIONS_BYTES_MIN: u64 = 8 << 20;
+const SESSIONS_BYTES_MAX: u64 = 64 << 20;
+/// The share of it that requests to peers may take which are not answered, and what each connection may have for that.
+const QUEUES_MEMORY_SHARE: u64 = 16;
+const QUEUE_BYTES_MIN: u64 = 512 << 10;
+const QUEUE_BYTES_MAX: u64 = 8 << 20;
+
 impl PeerLimits {
-    /// Bounds that go with a memory budget.
-    pub fn for_memory(memory_bytes: u64) -> PeerLimits {
+    /// Bounds that go with a memory budget, for a node that makes so many connections to peers.
+    pub fn for_memory(memory_bytes: u64, links: usize) -> PeerLimits {
         let tree_bytes_max = (memory_bytes / TREE_MEMORY_SHARE).clamp(TREE_BYTES_MIN, TREE_BYTES_MAX);
-        PeerLimits { tree_bytes_max, ..PeerLimits::default() }
+        let sessions = (memory_bytes / SESSIONS_MEMORY_SHARE).clamp(SESSIONS_BYTES_MIN, SESSIONS_BYTES_MAX);
+        let queue = memory_bytes / QUEUES_MEMORY_SHARE / links.max(1) as u64;
+        PeerLimits {
+            tree_bytes_max,
+            session_bytes_max: sessions as usize,
+            peer_queue_bytes_max: queue.clamp(QUEUE_BYTES_MIN, QUEUE_BYTES_MAX) as usize,
+            ..PeerLimits::default()
+        }
+    }
+
+    /// What the engine of a node leaves to the rest of it.
+    pub fn memory_bytes(&self) -> u64 {
+        self.tree_bytes_max + self.session_bytes_max as u64
     }
 }
 
@@ -50,9 +73,10 @@ impl Default for PeerLimits {
             peer_timeout_ms: 1_000,
             quorum_timeout_ms: 5_000,
             peer_requests_max: 8_192,
-            peer_queue_bytes_max: 8 << 20,
+            peer_queue_bytes_max: QUEUE_BYTES_MAX as usize,
             clock_ahead_ms_max: 60_000,
             tree_bytes_max: TREE_BYTES_MIN,
+            session_bytes_max: SESSIONS_BYTES_MAX as usize,
         }
     }
 }

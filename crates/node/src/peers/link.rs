@@ -63,13 +63,18 @@ pub(crate) struct PeerLink {
     pub(super) task: RefCell<Option<Waker>>,
     /// Whether it counts as frozen.
     pub(super) is_frozen: Cell<bool>,
+    began_ms: u64,
 }
+
+/// How old a node has to be for one that has never been there to be missed.
+const MISSED_MS_MIN: u64 = 5_000;
 
 impl PeerLink {
     pub(super) fn new(view: Arc<PeerView>, cluster: Arc<Cluster>, core: Rc<Core>) -> PeerLink {
         PeerLink {
             view,
             cluster,
+            began_ms: core.now_ms(),
             core,
             phase: Cell::new(Phase::Down),
             connection: Cell::new(0),
@@ -158,7 +163,7 @@ impl PeerLink {
                 self.view.connect_failures.fetch_add(1, Ordering::Relaxed);
             }
             if error != PeerError::Broken(super::drive::IDLE.into()) {
-                self.view.is_in_trouble(&error.to_string());
+                self.view.is_in_trouble(&error.to_string(), self.is_told_of(&error));
             }
             *self.task.borrow_mut() = None;
             self.is_frozen.set(false);
@@ -173,6 +178,12 @@ impl PeerLink {
                 return;
             }
         }
+    }
+
+    /// Whether the log is told of an error. Nodes are started one after another: that one is not there yet is none.
+    fn is_told_of(&self, error: &PeerError) -> bool {
+        let age_ms = self.core.now_ms().saturating_sub(self.began_ms);
+        !matches!(error, PeerError::Unreachable(_)) || self.view.has_greeted() || age_ms > MISSED_MS_MIN
     }
 
     /// Tells requests that they failed. Thousands may have waited for a peer that is frozen: everybody else has a turn

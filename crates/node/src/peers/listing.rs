@@ -6,6 +6,7 @@ use ladoga_cluster::{
     Refusal, Slice,
 };
 
+use super::asked::Asked;
 use super::cluster::Cluster;
 use super::replica::refusal;
 use super::session::Session;
@@ -16,10 +17,13 @@ use crate::store::{CellContent, LocalStore, Pieces, Store, StoreError};
 pub(super) fn list<S: Store>(
     session: &Rc<Session<S>>,
     store: &S::Local,
-    number: u32,
+    asked: Asked<S>,
     (slice, partitions, after): (Slice, Vec<Partition>, Bytes),
 ) {
     let Some(peer) = session.peer_id() else { return };
+    if !session.account.repair_begins() {
+        return session.answer(asked.number, &Answer::Refused(Refusal::OverCapacity));
+    }
     let mut start = BytesMut::from(&after[..]);
     if !after.is_empty() {
         start.extend_from_slice(&[0]);
@@ -34,11 +38,11 @@ pub(super) fn list<S: Store>(
     });
     let listing = Listing { peer, slice, partitions, entries: Vec::new(), bytes: 0, scanned: 0, last: None };
     let cluster = std::sync::Arc::clone(&session.cluster);
-    session.read_later(number, async move {
-        match listing.page(&cluster, pieces).await {
-            Ok(answer) => answer,
-            Err(error) => Answer::Refused(refusal(&error)),
-        }
+    let listed = Rc::clone(session);
+    session.answer_later(asked, async move {
+        let page = listing.page(&cluster, pieces).await;
+        listed.account.repair_is_answered();
+        page.unwrap_or_else(|error| Answer::Refused(refusal(&error)))
     });
 }
 
@@ -81,7 +85,9 @@ impl Listing {
         if self.wants(cluster, &key, &cell) {
             self.bytes += key.len();
             let is_tombstone = matches!(cell.content, Content::Tombstone);
-            self.entries.push(Listed { key: key.clone(), stamp: cell.stamp, is_tombstone });
+            // Copied: the piece that it lies in is much longer.
+            let key = Bytes::copy_from_slice(&key);
+            self.entries.push(Listed { key, stamp: cell.stamp, is_tombstone });
         }
         self.last = Some(key);
     }

@@ -8,15 +8,20 @@
 //!   requests that end in time
 //! - `link`, `drive`, `dial`: the connection of an event loop to a peer, made when it is needed; `name`: where it is
 //! - `keepalive`: connections whose other end is gone
-//! - `session`: a connection that a peer made; `replica`: what is done for it
+//! - `session`: a connection that a peer made; `input`: requests out of bytes; `asked`: what is being served; `opened`: streams
+//!   and uploads; `replica`: what is done for it
+//! - `budget`: what all of these may hold of memory; `watch`: those that hold others up
 //! - `settled`, `settler`, `durable`: what nodes say to each other about time, and keep on disk
-//! - `exchange`: anti-entropy; `listing`: what a peer is told of what there is here
+//! - `outlook`: what requests may have to wait for; `statements`: how they say it; `exchange`: anti-entropy
+//! - `listing`: what a peer is told of what there is here; `prune`: what was deleted while an older directory was not in use
 //! - `pace`: how much of the node all of that may take
 //! - `hints`: writes that are kept for peers that are away
 //! - `report`: what `/v0/cluster` says; `samples`: what `/metrics` does
 //! - `error`: why a peer did not answer
 
 mod ask;
+mod asked;
+mod budget;
 mod cluster;
 mod dial;
 mod drive;
@@ -25,32 +30,38 @@ mod error;
 mod exchange;
 mod expiring;
 mod hints;
+mod input;
 mod keepalive;
 mod kept;
 mod limits;
 mod link;
 mod listing;
 mod name;
+mod opened;
+mod outlook;
 mod pace;
 #[expect(clippy::module_inception, reason = "peers are what it is about")]
 mod peers;
+mod prune;
 pub(crate) mod replica;
 mod report;
 mod samples;
 mod session;
 mod settled;
 mod settler;
+mod statements;
 mod stream;
+mod watch;
 pub mod wire;
 
 pub use ladoga_cluster::NodeList;
 
-pub use kept::{Kept, KeptError, check_files};
+pub use kept::{Kept, KeptError, Provenance, check_files};
 pub use limits::{Membership, PeerLimits};
 
 pub(crate) use cluster::Cluster;
 pub(crate) use error::PeerError;
-pub(crate) use exchange::{exchange, hear};
+pub(crate) use exchange::exchange;
 pub(crate) use expiring::{Expires, Place};
 pub(crate) use hints::deliver;
 pub(crate) use keepalive::keep_alive;
@@ -60,7 +71,8 @@ pub(crate) use peers::Peers;
 pub(crate) use report::report;
 pub(crate) use session::serve;
 pub(crate) use settled::Admitted;
+pub(crate) use statements::{hear, state};
 pub(crate) use stream::RemoteStream;
 
 /// What the connection is upgraded to.
-pub(crate) const UPGRADE: &str = "ladoga-peer/2";
+pub(crate) const UPGRADE: &str = "ladoga-peer/3";

@@ -3,12 +3,15 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use ladoga_cluster::{Cell, Content, Origin, ReadAnswer, Refusal};
+use ladoga_cluster::{Cell, Content, NodeId, Origin, ReadAnswer, Refusal, Statement};
 use ladoga_model::{Stamp, VALUE_BYTES_MAX, Version};
 
-use super::session::{Session, Uploading};
-use super::settled::Admitted;
+use super::asked::Asked;
+use super::opened::Uploading;
+use super::session::Session;
+use super::settled::{Admitted, Settled};
 use super::wire::{Answer, PeerValue};
+use crate::metrics::Taken;
 use crate::server::{Core, EventLoop};
 use crate::store::{
     self, CellKind, CellValue, LocalStore, Lookup, Store, StoreError, StoredCell, Upload, Value,
@@ -47,10 +50,7 @@ pub(crate) fn admit<S: Store>(
     origin: Origin,
 ) -> Result<Admitted, Refusal> {
     let cluster = event_loop.node.cluster.as_ref().expect("replicas are of a cluster");
-    let wall_ms = event_loop.core.clock.wall_ms();
-    let observed =
-        event_loop.node.versions.observe(stamp.version.timestamp, wall_ms, cluster.limits.clock_ahead_ms_max);
-    observed.map_err(|error| {
+    event_loop.node.versions.observe(stamp.version.timestamp).map_err(|error| {
         event_loop.core.metrics.clock_ahead();
         Refusal::ClockAhead(error)
     })?;
@@ -77,12 +77,14 @@ pub(crate) fn apply<S: Store>(
     })
 }
 
-/// Takes note of another node's time, unless it is too far ahead.
-pub(crate) fn observe<S: Store>(event_loop: &EventLoop<S>, clock: u64) {
-    let Some(cluster) = &event_loop.node.cluster else { return };
-    let wall_ms = event_loop.core.clock.wall_ms();
-    let ahead_ms_max = cluster.limits.clock_ahead_ms_max;
-    if event_loop.node.versions.observe(clock, wall_ms, ahead_ms_max).is_err() {
+/// A peer said this about itself, in the answer to a question of this moment; none where it was not asked.
+pub(super) fn heard<S: Store>(
+    event_loop: &EventLoop<S>,
+    settled: &Settled,
+    (peer, statement): (NodeId, Statement),
+    asked_at_ms: Option<u64>,
+) {
+    if settled.heard(&event_loop.node.versions, peer, statement, asked_at_ms).is_err() {
         event_loop.core.metrics.clock_ahead();
     }
 }
@@ -118,13 +120,21 @@ impl Served {
 pub(super) fn read<S: Store>(
     session: &Rc<Session<S>>,
     store: &S::Local,
-    (number, served): (u32, Option<Served>),
+    (asked, served): (Asked<S>, Option<Served>),
     key: &[u8],
-    digest: bool,
+    (digest, origin): (bool, Origin),
 ) {
-    let is_whole = session.cluster.settled().has_all();
+    let settled = session.cluster.settled();
+    let is_whole = match settled.vouches() {
+        // Its client waits for one that knows. Who repairs takes what there is.
+        Err(refusal) if served.is_some() => return session.answer(asked.number, &Answer::Refused(refusal)),
+        vouches => vouches == Ok(true),
+    };
+    // Anti-entropy sorts out what is old by itself.
+    let is_hidden = origin != Origin::Exchange && settled.hides_cells();
     let answer = move |found: Result<Option<StoredCell>, StoreError>| match found {
         Ok(found) => {
+            let found = found.filter(|_| !is_hidden);
             if let Some(served) = served {
                 served.ends();
             }
@@ -133,20 +143,19 @@ pub(super) fn read<S: Store>(
         Err(error) => Answer::Refused(refusal(&error)),
     };
     match store.get_cell(key) {
-        Lookup::Now(found) => session.answer(number, &answer(found)),
-        Lookup::Later(found) => session.read_later(number, async move { answer(found.await) }),
+        Lookup::Now(found) => session.answer(asked.number, &answer(found)),
+        Lookup::Later(found) => session.answer_later(asked, async move { answer(found.await) }),
     }
 }
 
 /// The writes of one turn: they are committed together.
-#[derive(Default)]
-pub(super) struct Writes {
-    values: Vec<Write>,
-    tombstones: Vec<Write>,
+pub(super) struct Writes<S: Store> {
+    values: Vec<Write<S>>,
+    tombstones: Vec<Write<S>>,
 }
 
-struct Write {
-    number: u32,
+struct Write<S: Store> {
+    asked: Asked<S>,
     served: Option<Served>,
     key: Bytes,
     stamp: Stamp,
@@ -157,12 +166,18 @@ struct Write {
     admitted: Admitted,
 }
 
-impl Writes {
+impl<S: Store> Default for Writes<S> {
+    fn default() -> Writes<S> {
+        Writes { values: Vec::new(), tombstones: Vec::new() }
+    }
+}
+
+impl<S: Store> Writes<S> {
     /// Takes a write, or refuses it.
-    pub(super) fn add<S: Store>(
+    pub(super) fn add(
         &mut self,
         session: &Rc<Session<S>>,
-        (number, served): (u32, Option<Served>),
+        (asked, served): (Asked<S>, Option<Served>),
         (key, stamp, value): (Bytes, Stamp, Option<Bytes>),
         origin: Origin,
     ) {
@@ -172,16 +187,16 @@ impl Writes {
         let bytes = value.as_ref().map(|value| value.len() as u64);
         let admitted = match admit(event_loop, &*store, stamp, bytes, origin) {
             Ok(admitted) => admitted,
-            Err(refusal) => return session.answer(number, &Answer::Refused(refusal)),
+            Err(refusal) => return session.answer(asked.number, &Answer::Refused(refusal)),
         };
-        let write = Write { number, served, key, stamp, value, is_newest, admitted };
+        let write = Write { asked, served, key, stamp, value, is_newest, admitted };
         // A full disk takes deletions, as long as nothing shares their fate.
         if write.value.is_some() { self.values.push(write) } else { self.tombstones.push(write) }
     }
 }
 
 /// Commits the writes of a turn, and answers each.
-pub(super) fn write<S: Store>(session: &Rc<Session<S>>, writes: Writes) {
+pub(super) fn write<S: Store>(session: &Rc<Session<S>>, writes: Writes<S>) {
     let Some(store) = session.event_loop.store() else { return };
     let Writes { values, tombstones } = writes;
     let one_by_one = tombstones.into_iter().map(|write| vec![write]);
@@ -192,24 +207,40 @@ pub(super) fn write<S: Store>(session: &Rc<Session<S>>, writes: Writes) {
             value: write.value.as_deref().map_or(CellValue::Tombstone, CellValue::Bytes),
         });
         let applied = store.apply(cells);
-        session.answer_all_later(answers(Rc::clone(&store), group, applied));
+        let event_loop = Rc::clone(&session.event_loop);
+        session.answer_all_later(answers(event_loop, Rc::clone(&store), group, applied));
     }
 }
 
 /// What becomes of writes that are committed together.
-async fn answers<S: LocalStore>(store: Rc<S>, group: Vec<Write>, applied: S::Apply) -> Vec<(u32, Answer)> {
+async fn answers<S: Store>(
+    event_loop: Rc<EventLoop<S>>,
+    store: Rc<S::Local>,
+    group: Vec<Write<S>>,
+    applied: <S::Local as LocalStore>::Apply,
+) -> Vec<(Asked<S>, Answer)> {
     let done = done(applied.await);
+    if done == Answer::Done {
+        acknowledged(&event_loop, group.iter().map(|write| write.stamp.version).max());
+    }
     let mut answers = Vec::with_capacity(group.len());
-    for Write { number, served, key, stamp, is_newest, admitted, .. } in group {
+    for Write { asked, served, key, stamp, is_newest, admitted, .. } in group {
         drop(admitted);
         if let Some(served) = served.filter(|_| done == Answer::Done) {
             served.ends();
         }
         let is_certain = is_newest || done != Answer::Done;
         let newer = if is_certain { None } else { newer(&*store, &key, stamp.version).await };
-        answers.push((number, newer.map_or_else(|| done.clone(), Answer::Stale)));
+        answers.push((asked, newer.map_or_else(|| done.clone(), Answer::Stale)));
     }
     answers
+}
+
+/// Takes note that this node has made writes durable, of which this is the newest.
+fn acknowledged<S: Store>(event_loop: &EventLoop<S>, newest: Option<Version>) {
+    if let (Some(cluster), Some(newest)) = (&event_loop.node.cluster, newest) {
+        cluster.settled().acknowledged(cluster.own, newest.timestamp);
+    }
 }
 
 fn done(applied: Result<(), StoreError>) -> Answer {
@@ -219,42 +250,50 @@ fn done(applied: Result<(), StoreError>) -> Answer {
 pub(super) fn open_value<S: Store>(
     session: &Rc<Session<S>>,
     store: &S::Local,
-    number: u32,
+    asked: Asked<S>,
     key: &[u8],
     version: Version,
 ) {
-    let open = move |session: &Session<S>, found: Result<Option<StoredCell>, StoreError>| match found {
-        Ok(Some(StoredCell { stamp, value: Some(Value::Large { pieces, .. }) }))
-            if stamp.version == version =>
-        {
-            session.open(number, pieces);
+    let found = store.get_cell(key);
+    let opening = Rc::clone(session);
+    session.answer_later(asked, async move {
+        let found = match found {
+            Lookup::Now(found) => found,
+            Lookup::Later(found) => found.await,
+        };
+        match found {
+            Ok(Some(StoredCell { stamp, value: Some(Value::Large { pieces, .. }) }))
+                if stamp.version == version =>
+            {
+                opening.open(pieces).await
+            }
+            Ok(_) => Answer::Gone,
+            Err(error) => Answer::Refused(refusal(&error)),
         }
-        Ok(_) => session.answer(number, &Answer::Gone),
-        Err(error) => session.answer(number, &Answer::Refused(refusal(&error))),
-    };
-    match store.get_cell(key) {
-        Lookup::Now(found) => open(session, found),
-        Lookup::Later(found) => {
-            let session = Rc::clone(session);
-            tokio::task::spawn_local(async move { open(&session, found.await) });
-        }
-    }
+    });
 }
 
-pub(super) fn begin_upload<S: Store>(session: &Rc<Session<S>>, store: &S::Local, number: u32) {
+pub(super) fn begin_upload<S: Store>(session: &Rc<Session<S>>, store: &S::Local, asked: Asked<S>) {
+    if let Err(refusal) = session.cluster.settled().vouches() {
+        // By the time of its end, it could have to be refused.
+        return session.answer(asked.number, &Answer::Refused(refusal));
+    }
     let admitted = store.admit(CellKind::Put, store.upload_bytes_min());
-    let entered = admitted.and_then(|()| session.event_loop.node.uploads.enter());
+    let entered = admitted.and_then(|()| session.event_loop.node.uploads.enter(session.address(), 1));
     let permit = match entered {
         Ok(permit) => permit,
-        Err(error) => return session.answer(number, &Answer::Refused(refusal(&error))),
+        Err(error) => return session.answer(asked.number, &Answer::Refused(refusal(&error))),
     };
     let upload = store.upload();
     let opening = Rc::clone(session);
-    session.answer_later(number, async move {
-        match (upload.await, opening.new_stream()) {
+    session.answer_later(asked, async move {
+        permit.granted().await;
+        match (upload.await, opening.opened.number()) {
             (Ok(upload), Some(stream)) => {
+                permit.waits();
+                opening.give_way_if_displaced(&permit, Taken::Upload, stream);
                 let uploading = Uploading { upload: Some(upload), bytes: 0, permit };
-                opening.uploads.borrow_mut().insert(stream, uploading);
+                opening.opened.uploads.borrow_mut().insert(stream, uploading);
                 Answer::Opened(stream)
             }
             (Ok(_), None) => Answer::Refused(Refusal::OverCapacity),
@@ -263,32 +302,35 @@ pub(super) fn begin_upload<S: Store>(session: &Rc<Session<S>>, store: &S::Local,
     });
 }
 
-pub(super) fn push<S: Store>(session: &Rc<Session<S>>, number: u32, stream: u32, bytes: Bytes) {
+pub(super) fn push<S: Store>(session: &Rc<Session<S>>, asked: Asked<S>, stream: u32, bytes: Bytes) {
     let length = bytes.len() as u64;
     let taken = {
-        let mut uploads = session.uploads.borrow_mut();
+        let mut uploads = session.opened.uploads.borrow_mut();
         uploads.get_mut(&stream).and_then(|uploading| {
             uploading.bytes += length;
+            uploading.permit.moved(length);
+            uploading.permit.rests();
             // One that is too long is forgotten.
             uploading.upload.take().filter(|_| uploading.bytes <= VALUE_BYTES_MAX)
         })
     };
     let Some(upload) = taken else {
-        session.uploads.borrow_mut().remove(&stream);
-        return session.answer(number, &Answer::Gone);
+        session.opened.uploads.borrow_mut().remove(&stream);
+        return session.answer(asked.number, &Answer::Gone);
     };
     let written = upload.write(bytes);
     let pushing = Rc::clone(session);
-    session.answer_later(number, async move {
+    session.answer_later(asked, async move {
         match written.await {
             Ok(upload) => {
-                if let Some(uploading) = pushing.uploads.borrow_mut().get_mut(&stream) {
+                if let Some(uploading) = pushing.opened.uploads.borrow_mut().get_mut(&stream) {
                     uploading.upload = Some(upload);
+                    uploading.permit.waits();
                 }
                 Answer::Done
             }
             Err(error) => {
-                pushing.uploads.borrow_mut().remove(&stream);
+                pushing.opened.uploads.borrow_mut().remove(&stream);
                 Answer::Refused(refusal(&error))
             }
         }
@@ -298,18 +340,19 @@ pub(super) fn push<S: Store>(session: &Rc<Session<S>>, number: u32, stream: u32,
 pub(super) fn finish_upload<S: Store>(
     session: &Rc<Session<S>>,
     store: Rc<S::Local>,
-    (number, stream): (u32, u32),
+    (asked, stream): (Asked<S>, u32),
     (stamp, key): (Stamp, Bytes),
     origin: Origin,
 ) {
-    let taken = session.uploads.borrow_mut().remove(&stream);
+    let taken = session.opened.uploads.borrow_mut().remove(&stream);
     let Some(Uploading { upload: Some(upload), bytes, permit }) = taken else {
-        return session.answer(number, &Answer::Gone);
+        return session.answer(asked.number, &Answer::Gone);
     };
+    permit.rests();
     let is_newest = session.event_loop.node.versions.is_after_all(stamp.version.timestamp);
     let event_loop = Rc::clone(&session.event_loop);
     let finished = upload.finish();
-    session.answer_later(number, async move {
+    session.answer_later(asked, async move {
         let finished = match finished.await {
             Ok(finished) => finished,
             Err(error) => return Answer::Refused(refusal(&error)),
@@ -322,6 +365,9 @@ pub(super) fn finish_upload<S: Store>(
         let cell = store::Cell { key: &key, stamp, value: CellValue::Uploaded(finished) };
         let done = done(store.apply([cell]).await);
         drop(admitted);
+        if done == Answer::Done {
+            acknowledged(&event_loop, Some(stamp.version));
+        }
         let newer = if is_newest { None } else { newer(&*store, &key, stamp.version).await };
         newer.filter(|_| done == Answer::Done).map_or(done, Answer::Stale)
     });

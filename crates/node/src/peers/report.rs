@@ -17,24 +17,43 @@ pub(crate) fn report(cluster: &Cluster) -> String {
         "fingerprint": format!("{fingerprint:016x}"),
         "partitions": ladoga_cluster::PARTITIONS,
         "nodes": nodes,
+        "clock": clock(cluster),
         "settled": settled(cluster),
         "repair": repair(cluster),
     });
     format!("{report:#}\n")
 }
 
+fn clock(cluster: &Cluster) -> Value {
+    let versions = &cluster.versions;
+    let correction_ms = versions.correction_ms();
+    json!({
+        "wall_ms": versions.wall_ms(),
+        "time_ms": versions.time_ms(),
+        "agreed": correction_ms.is_some(),
+        "ahead_of_majority_ms": correction_ms,
+    })
+}
+
 fn settled(cluster: &Cluster) -> Value {
     let Some(settled) = cluster.settled.get() else { return Value::Null };
-    let statement = settled.statement(0);
+    let statement = settled.statement(0, 0);
     json!({
         "whole": statement.is_whole,
         "lost_data": settled.has_lost_data(),
+        "session": session(statement.session),
+        "unverified": settled.is_unverified(),
+        "old_cells": settled.hides_cells(),
         "may_coordinate": settled.may_coordinate(),
         "closed_before_ms": HybridClock::wall_ms(statement.closed_before),
         "complete_before_ms": HybridClock::wall_ms(statement.complete_before),
         "waits_for": waits_for(cluster, settled),
         "tree_whole": settled.with_tree(|_| ()).is_some(),
     })
+}
+
+fn session(session: u64) -> String {
+    format!("{session:016x}")
 }
 
 /// The peers without which this node does not become whole, and which it does not hear.
@@ -85,6 +104,7 @@ fn node(cluster: &Cluster, peer: &PeerView) -> Value {
         "state": state,
         "trouble": trouble,
         "whole": cluster.settled.get().and_then(|settled| settled.heard_whole(peer.id)),
+        "session": cluster.settled.get().map(|settled| session(settled.remembered_session(peer.id))),
         "connections": connections,
         "requests": figure(&peer.requests),
         "failures": figure(&peer.failures),
@@ -92,6 +112,6 @@ fn node(cluster: &Cluster, peer: &PeerView) -> Value {
         "hints_waiting": figure(&peer.hints_waiting),
         "hints_bytes": figure(&peer.hints_bytes),
         "hints_dropped": figure(&peer.hints_dropped),
-        "clock_offset_ms": peer.clock_offset_ms(),
+        "clock_offset_ms": cluster.versions.offset_ms(peer.id),
     })
 }

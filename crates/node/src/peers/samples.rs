@@ -46,9 +46,35 @@ impl Cluster {
             name: "ladoga_peer_clock_offset_seconds",
             help: "The clock of a peer minus that of this node.",
             kind: Gauge,
-            value: labelled(&|peer| peer.clock_offset_ms().unwrap_or_default() as f64 / 1e3),
+            value: labelled(&|peer| self.versions.offset_ms(peer.id).unwrap_or_default() as f64 / 1e3),
         };
-        samples.chain([clock]).chain(self.repair_samples()).collect()
+        let own_clock = Sample {
+            name: "ladoga_clock_ahead_of_majority_seconds",
+            help: "How far the wall clock is ahead of those of a majority of the nodes, beyond a second; behind where negative.",
+            kind: Gauge,
+            value: SampleValue::Number(self.versions.correction_ms().unwrap_or_default() as f64 / 1e3),
+        };
+        let clocks = samples.chain([clock, own_clock]);
+        clocks.chain(self.session_samples()).chain(self.repair_samples()).collect()
+    }
+
+    fn session_samples(&self) -> [Sample; 2] {
+        let gauge = |name, help, value: usize| {
+            let value = SampleValue::Number(value as f64);
+            Sample { name, help, kind: SampleKind::Gauge, value }
+        };
+        [
+            gauge(
+                "ladoga_peer_sessions",
+                "Connections that peers have made to this node, and greeted.",
+                self.sessions.sessions(),
+            ),
+            gauge(
+                "ladoga_peer_session_bytes",
+                "Memory that these have taken beside the little that each has of its own.",
+                self.sessions.taken_bytes(),
+            ),
+        ]
     }
 
     fn repair_samples(&self) -> [Sample; 8] {

@@ -1,5 +1,4 @@
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -10,61 +9,60 @@ use std::time::Duration;
 use bytes::{Buf, BytesMut};
 use ladoga_cluster::{NodeId, Refusal};
 
+use super::asked::Asked;
+use super::budget::{Account, SESSION_OWN_BYTES};
 use super::cluster::{Cluster, PeerView};
+use super::input::{self, Next};
 use super::listing;
+use super::opened::Opened;
 use super::replica::{self, Served, Writes};
-use super::wire::{Answer, FRAME_BYTES_MAX, FrameError, Origin, Request, take_frame};
-use crate::gate::Permit;
-use crate::server::{EventLoop, Link};
+use super::watch::{State, Watch};
+use super::wire::{Answer, FRAME_BYTES_MAX, Origin, Request};
+use crate::fair::Address;
+use crate::server::{EventLoop, Link, NoPieces};
 use crate::store::{LocalStore, Pieces, Store};
 
-/// Requests of one connection that are being served; beyond, the connection is not read.
-const SESSION_REQUESTS_MAX: usize = 4_096;
-/// Answers that wait to be written; beyond, the connection is not read.
-const SESSION_OUTPUT_BYTES_MAX: usize = 4 << 20;
-/// Bytes of answers that may be read from the disk meanwhile; beyond, the connection is not read. How long they are is
-/// known once they are there, so each counts as a frame.
-const SESSION_READ_BYTES_MAX: usize = 16 << 20;
-const SESSION_READS_MAX: usize = SESSION_READ_BYTES_MAX / FRAME_BYTES_MAX;
-/// Streams and uploads that one connection may have open.
-const SESSION_STREAMS_MAX: usize = 64;
+/// What is taken in before others have a turn.
+const TURN_BYTES_MAX: usize = 256 << 10;
+/// What is known of a request while it is served, beside its bytes.
+const REQUEST_BYTES: usize = 512;
 /// Bytes that stay allocated for answers; what was larger is given back.
-const BUFFER_BYTES_KEPT: usize = 256 << 10;
-/// How often, within the time in which a silent node counts as frozen, one that is at work says so.
-const ALIVE_SHARE: u64 = 4;
+const BUFFER_BYTES_KEPT: usize = 4 << 10;
 
 /// A connection that a peer has made to this node.
+///
+/// What it holds of memory counts: what came and is not understood, requests that are being served, with the answers that
+/// they may get, and answers that are not written. Where there is no room for more, it is not read.
 pub(super) struct Session<S: Store> {
     pub(super) event_loop: Rc<EventLoop<S>>,
     pub(super) cluster: Arc<Cluster>,
     peer: RefCell<Option<Arc<PeerView>>>,
     link: Rc<Link>,
+    pub(super) account: Account,
+    /// What requests that are being served hold.
+    pub(super) held_bytes: Cell<usize>,
+    input: RefCell<BytesMut>,
+    /// A request that there is no room for yet.
+    stalled: RefCell<Option<Next>>,
     output: RefCell<BytesMut>,
     in_flight: Cell<usize>,
-    /// Of those in flight, what is read from the disk.
-    reads: Cell<usize>,
     /// When it was last looked whether anything came.
     looked_at_ns: Cell<u64>,
     has_spoken: Cell<bool>,
-    /// Whether the tree is being compared for this peer.
-    compares: Cell<bool>,
     task: RefCell<Option<Waker>>,
-    streams: RefCell<HashMap<u32, Stream>>,
-    pub(super) uploads: RefCell<HashMap<u32, Uploading<S>>>,
-    next_stream: Cell<u32>,
+    watch: Watch,
+    pub(super) opened: Opened<S>,
 }
 
-/// Something that a peer takes piece by piece; `None` while a piece is being read.
-pub(super) struct Stream {
-    pieces: Option<Box<dyn Pieces>>,
-    permit: Permit,
-}
-
-/// Something that a peer gives piece by piece; `None` while a piece is being written.
-pub(super) struct Uploading<S: Store> {
-    pub(super) upload: Option<<S::Local as LocalStore>::Upload>,
-    pub(super) bytes: u64,
-    pub(super) permit: Permit,
+/// How far the taking of requests came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    /// All that is there, for now.
+    All,
+    /// As much as there is room for.
+    Stalled,
+    /// The peer is done.
+    Over,
 }
 
 /// Serves a peer until it closes the connection, or this node is to stop.
@@ -75,98 +73,173 @@ pub(crate) async fn serve<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Lin
         cluster: Arc::clone(cluster),
         peer: RefCell::new(None),
         link: Rc::clone(link),
+        account: cluster.sessions.open(),
+        held_bytes: Cell::new(0),
+        input: RefCell::default(),
+        stalled: RefCell::default(),
         output: RefCell::default(),
         in_flight: Cell::new(0),
-        reads: Cell::new(0),
         looked_at_ns: Cell::new(0),
         has_spoken: Cell::new(false),
-        compares: Cell::new(false),
         task: RefCell::new(None),
-        streams: RefCell::default(),
-        uploads: RefCell::default(),
-        next_stream: Cell::new(0),
+        watch: Watch::begins(event_loop.core.now_ms()),
+        opened: Opened::default(),
     });
-    let alive = tokio::task::spawn_local(Rc::clone(&session).say_alive());
-    let mut input = BytesMut::new();
-    let served = poll_fn(|context| session.poll(&mut input, context)).await;
-    alive.abort();
-    session.streams.borrow_mut().clear();
-    session.uploads.borrow_mut().clear();
+    let looking = tokio::task::spawn_local(Rc::clone(&session).look_after());
+    let served = poll_fn(|context| session.poll(context)).await;
+    looking.abort();
+    session.opened.clear();
     served
 }
 
 impl<S: Store> Session<S> {
-    fn poll(self: &Rc<Self>, input: &mut BytesMut, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll(self: &Rc<Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.link.driven_by(context.waker());
         *self.task.borrow_mut() = Some(context.waker().clone());
-        let is_draining = self.event_loop.core.is_draining();
-        let is_over = if is_draining { self.in_flight.get() == 0 } else { self.take(input, context)? };
-        match self.give(context) {
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Ready(Ok(())) if is_over => Poll::Ready(Ok(())),
-            _ => Poll::Pending,
+        if let Some(end) = self.watch.end() {
+            return Poll::Ready(end);
         }
+        if self.account.has_to_go(context.waker()) {
+            return Poll::Ready(Err(io::Error::other("others came, and it had not greeted")));
+        }
+        let is_draining = self.event_loop.core.is_draining();
+        let taken = match is_draining {
+            true if self.in_flight.get() == 0 => Taken::Over,
+            true => Taken::All,
+            false => self.take(context)?,
+        };
+        let given = self.give(context)?;
+        if given.is_ready() && taken == Taken::Over {
+            return Poll::Ready(Ok(()));
+        }
+        self.give_back();
+        if taken == Taken::Stalled && self.is_done() && !self.account.is_waiting() {
+            // Nothing else would have it go on.
+            context.waker().wake_by_ref();
+        }
+        Poll::Pending
     }
 
-    /// Takes what has come, as far as there is room for its answers. Answers whether the peer is done.
-    fn take(self: &Rc<Self>, input: &mut BytesMut, context: &mut Context<'_>) -> io::Result<bool> {
-        let invalid = |error: FrameError| io::Error::new(io::ErrorKind::InvalidData, error);
+    /// Takes what has come, as far as there is room for it and its answers.
+    fn take(self: &Rc<Self>, context: &mut Context<'_>) -> io::Result<Taken> {
         let mut writes = Writes::default();
         self.looked_at_ns.set(self.event_loop.core.clock.monotonic_ns());
-        let ended = loop {
-            if self.is_full() {
-                // What is answered, or written, wakes the task.
-                break Ok(false);
+        let mut turn_bytes = 0;
+        let taken = loop {
+            if turn_bytes >= TURN_BYTES_MAX {
+                context.waker().wake_by_ref();
+                break Ok(Taken::All);
             }
-            match take_frame(input)
-                .and_then(|frame| frame.map(|frame| Ok((frame.request, Request::of(&frame)?))).transpose())
-            {
-                Ok(Some((number, request))) => {
-                    if let Err(end) = self.understand(number, request, &mut writes) {
+            match self.next() {
+                Ok(Some(next)) if !self.has_room_for(&next, context.waker()) => {
+                    // What is answered, written, or given back by others wakes the task.
+                    *self.stalled.borrow_mut() = Some(next);
+                    break Ok(Taken::Stalled);
+                }
+                Ok(Some(next)) => {
+                    turn_bytes += next.bytes;
+                    if let Err(end) = self.understand(next, &mut writes) {
                         break end;
                     }
-                    continue;
                 }
-                Ok(None) => {}
-                Err(error) => break Err(invalid(error)),
-            }
-            match self.link.poll_take(context, input) {
-                Poll::Pending => break Ok(false),
-                Poll::Ready(Ok(0)) => break Ok(true),
-                Poll::Ready(Ok(_)) => {}
-                Poll::Ready(Err(error)) => break Err(error),
+                Ok(None) => match self.read(context) {
+                    Ok(Some(0)) => break Ok(Taken::Over),
+                    Ok(Some(count)) => self.watch.moved(count),
+                    Ok(None) => break Ok(Taken::All),
+                    Err(None) => break Ok(Taken::Stalled),
+                    Err(Some(error)) => break Err(error),
+                },
+                Err(error) => break Err(error),
             }
         };
         replica::write(self, writes);
-        ended
+        taken
     }
 
-    fn is_full(&self) -> bool {
-        self.in_flight.get() >= SESSION_REQUESTS_MAX
-            || self.reads.get() >= SESSION_READS_MAX
-            || self.output.borrow().len() >= SESSION_OUTPUT_BYTES_MAX
+    /// The next request, once all of it is there.
+    fn next(&self) -> io::Result<Option<Next>> {
+        if let Some(stalled) = self.stalled.borrow_mut().take() {
+            return Ok(Some(stalled));
+        }
+        input::next(&mut self.input.borrow_mut(), self.peer.borrow().is_some())
+    }
+
+    /// Reads what has come: how many bytes, none at the end, or `None` where there is nothing yet. The error is `None` where
+    /// there is no room.
+    fn read(&self, context: &mut Context<'_>) -> Result<Option<usize>, Option<io::Error>> {
+        let mut input = self.input.borrow_mut();
+        let others = self.held_bytes.get() + self.output.borrow().capacity();
+        let reserve = |bytes| self.reserve(others + bytes, context.waker());
+        let left = || self.account.bytes().saturating_sub(others);
+        let Some(bytes_max) = input::room(&mut input, reserve, left) else { return Err(None) };
+        match self.link.poll_take(context, &mut input, bytes_max) {
+            Poll::Pending => Ok(None),
+            Poll::Ready(read) => read.map(Some).map_err(Some),
+        }
+    }
+
+    /// What it holds of memory.
+    fn used_bytes(&self) -> usize {
+        let stalled = self.stalled.borrow().as_ref().map_or(0, |stalled| stalled.bytes);
+        let buffers = self.input.borrow().capacity() + self.output.borrow().capacity();
+        self.held_bytes.get() + stalled + buffers
+    }
+
+    fn has_room_for(&self, next: &Next, task: &Waker) -> bool {
+        self.reserve(self.used_bytes() + cost(next), task)
+    }
+
+    fn reserve(&self, bytes: usize, task: &Waker) -> bool {
+        // What has come before is answered first where others wait for their turn.
+        let may_go_on = !self.account.yields() || self.is_done() || bytes <= SESSION_OWN_BYTES;
+        may_go_on && self.account.reserve(bytes, task)
+    }
+
+    /// Whether all that was taken in is answered, and that is written.
+    fn is_done(&self) -> bool {
+        self.in_flight.get() == 0 && self.output.borrow().is_empty()
+    }
+
+    /// Lets go of what is not needed any more.
+    fn give_back(&self) {
+        let mut input = self.input.borrow_mut();
+        if input.is_empty() && input.capacity() > 0 {
+            // It keeps what came before in memory.
+            *input = BytesMut::new();
+        }
+        drop(input);
+        let mut output = self.output.borrow_mut();
+        if output.is_empty() {
+            self.account.answers_are_written();
+            if output.capacity() > BUFFER_BYTES_KEPT {
+                *output = BytesMut::new();
+            }
+        }
+        drop(output);
+        self.account.release(self.used_bytes());
     }
 
     /// Serves a request. An error says how the connection ends.
-    fn understand(
-        self: &Rc<Self>,
-        number: u32,
-        request: Request,
-        writes: &mut Writes,
-    ) -> Result<(), io::Result<bool>> {
+    fn understand(self: &Rc<Self>, next: Next, writes: &mut Writes<S>) -> Result<(), io::Result<Taken>> {
+        let bytes = cost(&next);
+        let Next { number, request, .. } = next;
         if let Request::Hello(theirs) = &request {
-            let wall_ms = self.event_loop.core.clock.wall_ms();
-            return match self.cluster.greeted(theirs, wall_ms) {
+            return match self.cluster.greeted(theirs) {
+                Ok(_) if !self.account.greeted() => {
+                    let line = "as many connections of peers as there may be are open".to_owned();
+                    self.answer(number, &Answer::Stranger(line));
+                    Err(Ok(Taken::Over))
+                }
                 Ok(peer) => {
                     *self.peer.borrow_mut() = Some(peer);
-                    self.answer(number, &Answer::Hello(self.cluster.hello(wall_ms)));
+                    self.answer(number, &Answer::Hello(Box::new(self.cluster.hello())));
                     Ok(())
                 }
                 Err(difference) => {
                     let own = self.cluster.nodes.name(self.cluster.own);
                     let line = format!("{own} refuses {}: {difference}", theirs.url());
                     self.answer(number, &Answer::Stranger(line));
-                    Err(Ok(true))
+                    Err(Ok(Taken::Over))
                 }
             };
         }
@@ -174,44 +247,50 @@ impl<S: Store> Session<S> {
             let line = "a peer that does not greet".to_owned();
             return Err(Err(io::Error::new(io::ErrorKind::InvalidData, line)));
         }
-        self.serve(number, request, writes);
+        self.serve(Asked::new(self, number, bytes), request, writes);
         Ok(())
     }
 
-    fn serve(self: &Rc<Self>, number: u32, request: Request, writes: &mut Writes) {
+    fn serve(self: &Rc<Self>, asked: Asked<S>, request: Request, writes: &mut Writes<S>) {
         if let Request::Close { stream } = request {
-            self.streams.borrow_mut().remove(&stream);
-            self.uploads.borrow_mut().remove(&stream);
-            return;
+            return self.opened.close(stream);
         }
         let Some(store) = self.event_loop.store() else {
-            return self.answer(number, &Answer::Refused(Refusal::OverCapacity));
+            return self.answer(asked.number, &Answer::Refused(Refusal::OverCapacity));
         };
         match request {
             Request::Read { key, digest, origin } => {
                 let served = (origin == Origin::Client).then(|| self.served());
-                replica::read(self, &store, (number, served), &key, digest);
+                replica::read(self, &store, (asked, served), &key, (digest, origin));
             }
             Request::Write { key, stamp, value, origin } => {
                 let served = (origin == Origin::Client).then(|| self.served());
-                writes.add(self, (number, served), (key, stamp, value), origin);
+                writes.add(self, (asked, served), (key, stamp, value), origin);
             }
             Request::Statement(_) | Request::Groups(_) | Request::Leaves { .. } => {
-                self.compare(number, request);
+                self.compare(asked, request);
             }
             Request::List { slice, partitions, after } => {
-                listing::list(self, &store, number, (slice, partitions, after));
+                listing::list(self, &store, asked, (slice, partitions, after));
             }
-            Request::OpenValue { key, version } => replica::open_value(self, &store, number, &key, version),
+            Request::OpenValue { key, version } => replica::open_value(self, &store, asked, &key, version),
             Request::OpenCells { start, end } => {
+                if let Err(refusal) = self.cluster.settled().vouches() {
+                    return self.answer(asked.number, &Answer::Refused(refusal));
+                }
                 let end = (!end.is_empty()).then_some(end);
-                self.open(number, store.cells(start, end, super::wire::put_record));
+                let is_hidden = self.cluster.settled().hides_cells();
+                let nothing = || -> Box<dyn Pieces> { Box::new(NoPieces) };
+                let cells = || store.cells(start, end, super::wire::put_record);
+                let pieces = if is_hidden { nothing() } else { cells() };
+                let session = Rc::clone(self);
+                self.answer_later(asked, async move { session.open(pieces).await });
             }
-            Request::Next { stream } => self.next_piece(number, stream),
-            Request::Upload => replica::begin_upload(self, &store, number),
-            Request::Push { stream, bytes } => replica::push(self, number, stream, bytes),
+            Request::Next { stream } => self.next_piece(asked, stream),
+            Request::Upload => replica::begin_upload(self, &store, asked),
+            Request::Push { stream, bytes } => replica::push(self, asked, stream, bytes),
             Request::Finish { stream, stamp, key, origin } => {
-                replica::finish_upload(self, store, (number, stream), (stamp, key), origin);
+                replica::finish_upload(self, store, (asked, stream), (stamp, key), origin);
             }
             Request::Hello(_) | Request::Close { .. } => unreachable!("served before"),
         }
@@ -228,23 +307,22 @@ impl<S: Store> Session<S> {
     }
 
     /// Tells what is settled here, or what there is, as hashes.
-    fn compare(self: &Rc<Self>, number: u32, request: Request) {
+    fn compare(self: &Rc<Self>, asked: Asked<S>, request: Request) {
+        let number = asked.number;
         let (Some(peer), Some(settled)) = (self.peer_id(), self.cluster.settled.get()) else {
             return self.answer(number, &Answer::Refused(Refusal::Rebuilding));
         };
         if let Request::Statement(theirs) = request {
-            replica::observe(&self.event_loop, theirs.clock);
-            settled.heard(peer, theirs);
-            let wall_ms = self.event_loop.core.clock.wall_ms();
-            let statement = settled.statement(self.event_loop.node.versions.next(wall_ms));
-            return self.answer(number, &Answer::Statement(statement));
+            replica::heard(&self.event_loop, settled, (peer, theirs), None);
+            let versions = &self.event_loop.node.versions;
+            let statement = settled.statement(versions.next(), versions.wall_ms());
+            return self.answer(number, &Answer::Statement(Box::new(statement)));
         }
-        // A peer compares one thing at a time, and each takes half a megabyte meanwhile.
-        if self.compares.replace(true) {
+        if !self.account.repair_begins() {
             return self.answer(number, &Answer::Refused(Refusal::OverCapacity));
         }
         let (session, settled) = (Rc::clone(self), Arc::clone(settled));
-        self.answer_later(number, async move {
+        self.answer_later(asked, async move {
             let found = match request {
                 Request::Groups(slice) => settled
                     .groups(peer, slice)
@@ -255,7 +333,7 @@ impl<S: Store> Session<S> {
                 }
                 _ => unreachable!("the caller sees to it"),
             };
-            session.compares.set(false);
+            session.account.repair_is_answered();
             listing::hashes(found)
         });
     }
@@ -270,114 +348,96 @@ impl<S: Store> Session<S> {
     }
 
     /// Answers a request when `answer` is known.
-    pub(super) fn answer_later(self: &Rc<Self>, number: u32, answer: impl Future<Output = Answer> + 'static) {
-        self.in_flight.set(self.in_flight.get() + 1);
-        let session = Rc::clone(self);
-        tokio::task::spawn_local(async move {
-            let answer = answer.await;
-            session.in_flight.set(session.in_flight.get() - 1);
-            session.answer(number, &answer);
-        });
-    }
-
-    /// The same for what is read from the disk, and may be as long as a frame.
-    pub(super) fn read_later(self: &Rc<Self>, number: u32, answer: impl Future<Output = Answer> + 'static) {
-        self.reads.set(self.reads.get() + 1);
-        let session = Rc::clone(self);
-        self.answer_later(number, async move {
-            let answer = answer.await;
-            session.reads.set(session.reads.get() - 1);
-            answer
-        });
+    pub(super) fn answer_later(
+        self: &Rc<Self>,
+        asked: Asked<S>,
+        answer: impl Future<Output = Answer> + 'static,
+    ) {
+        self.answer_all_later(async move { vec![(asked, answer.await)] });
     }
 
     /// Answers several requests when `answers` are known.
     pub(super) fn answer_all_later(
         self: &Rc<Self>,
-        answers: impl Future<Output = Vec<(u32, Answer)>> + 'static,
+        answers: impl Future<Output = Vec<(Asked<S>, Answer)>> + 'static,
     ) {
-        // Counted as one: what bounds them is the queue of the store.
         self.in_flight.set(self.in_flight.get() + 1);
         let session = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let answers = answers.await;
             session.in_flight.set(session.in_flight.get() - 1);
-            for (number, answer) in answers {
-                session.answer(number, &answer);
+            for (asked, answer) in answers {
+                session.answer(asked.number, &answer);
             }
         });
     }
 
     /// Writes answers, in as few writes as the socket takes. Ready once all are out.
-    fn give(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn give(&self, context: &mut Context<'_>) -> io::Result<Poll<()>> {
         let mut output = self.output.borrow_mut();
         while !output.is_empty() {
             match self.link.poll_write(context, &output) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(count)) => output.advance(count),
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Ok(Poll::Pending),
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(count)) => {
+                    output.advance(count);
+                    self.watch.moved(count);
+                }
+                Poll::Ready(Err(error)) => return Err(error),
             }
         }
-        if output.capacity() > BUFFER_BYTES_KEPT {
-            *output = BytesMut::new();
-        }
-        Poll::Ready(Ok(()))
+        Ok(Poll::Ready(()))
     }
 
-    /// Says from time to time that answers are still to come: a slow disk is not a frozen node.
-    async fn say_alive(self: Rc<Self>) {
-        let every_ms = (self.cluster.limits.peer_timeout_ms / ALIVE_SHARE).max(1);
+    /// Says from time to time that answers are still to come: a slow disk is not a frozen node. And ends what holds others up.
+    async fn look_after(self: Rc<Self>) {
+        let every_ms = Watch::every_ms(&self.cluster.limits);
         let mut ticks = tokio::time::interval(Duration::from_millis(every_ms));
         loop {
             ticks.tick().await;
-            if self.in_flight.get() > 0 && !self.has_spoken.replace(false) {
+            self.account.time_passes();
+            let is_waiting = self.stalled.borrow().is_some() || self.account.is_waiting();
+            let is_owing = self.in_flight.get() > 0 || is_waiting;
+            // Where answers wait to be written, they say it.
+            let may_speak = self.output.borrow().is_empty();
+            if is_owing && !self.has_spoken.replace(false) && may_speak {
                 self.answer(u32::MAX, &Answer::Alive);
             }
+            if self.watch.look(&self.state(), &self.cluster.limits, &self.event_loop.core)
+                && let Some(task) = &*self.task.borrow()
+            {
+                task.wake_by_ref();
+            }
         }
     }
 
-    /// A number for a stream or an upload, if there may be one more.
-    pub(super) fn new_stream(&self) -> Option<u32> {
-        if self.streams.borrow().len() + self.uploads.borrow().len() >= SESSION_STREAMS_MAX {
-            return None;
+    fn state(&self) -> State {
+        let is_written = self.output.borrow().is_empty();
+        let is_asking = !self.input.borrow().is_empty() || self.stalled.borrow().is_some();
+        let is_serving = self.in_flight.get() > 0;
+        State {
+            has_greeted: self.peer.borrow().is_some(),
+            has_unread: !is_written,
+            is_idle: is_written && !is_asking && !is_serving && self.opened.is_empty(),
+            // It waits for what the peer does not do: to read its answers, or to send the rest of a request.
+            waits_for_peer: !is_written || (!is_serving && !self.account.is_waiting()),
+            holds_others_up: self.account.holds_others_up(),
+            is_one_of_too_many: self.account.is_one_of_too_many(),
         }
-        let number = self.next_stream.get();
-        self.next_stream.set(number.wrapping_add(1));
-        Some(number)
     }
 
-    /// Begins a stream of pieces.
-    pub(super) fn open(&self, number: u32, pieces: Box<dyn Pieces>) {
-        let opened = match (self.new_stream(), self.event_loop.node.streams.enter()) {
-            (Some(stream), Ok(permit)) => {
-                self.streams.borrow_mut().insert(stream, Stream { pieces: Some(pieces), permit });
-                Answer::Opened(stream)
-            }
-            _ => Answer::Refused(Refusal::OverCapacity),
-        };
-        self.answer(number, &opened);
+    /// Whom what the peer takes is counted for.
+    pub(super) fn address(&self) -> Address {
+        self.link.address().as_peer()
     }
+}
 
-    fn next_piece(self: &Rc<Self>, number: u32, stream: u32) {
-        let pieces = self.streams.borrow_mut().get_mut(&stream).and_then(|stream| stream.pieces.take());
-        let Some(pieces) = pieces else { return self.answer(number, &Answer::Gone) };
-        let next = pieces.next();
-        let session = Rc::clone(self);
-        self.read_later(number, async move {
-            match next.await {
-                Ok(Some((bytes, rest))) => {
-                    if let Some(stream) = session.streams.borrow_mut().get_mut(&stream) {
-                        stream.pieces = Some(rest);
-                    }
-                    Answer::Piece(bytes)
-                }
-                Ok(None) => {
-                    drop(session.streams.borrow_mut().remove(&stream).map(|stream| stream.permit));
-                    Answer::End
-                }
-                Err(error) => Answer::Refused(replica::refusal(&error)),
-            }
-        });
-    }
+/// What a request and its answer may hold, until that is among those to be written.
+fn cost(next: &Next) -> usize {
+    let answer = match next.request {
+        // How long it is becomes known once it is there.
+        Request::Read { .. } | Request::OpenValue { .. } | Request::Next { .. } => FRAME_BYTES_MAX,
+        _ => 0,
+    };
+    next.bytes + REQUEST_BYTES + answer
 }

@@ -4,14 +4,16 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use ladoga_cluster::{
-    Durable, HashTree, NodeId, Origin, PairLeaves, PairScan, Pass, Placement, Refusal, Settlement, Slice,
-    Statement,
+    ClockReading, Durable, HashTree, NodeId, Opening, Origin, PairLeaves, PairScan, Pass, Placement, Refusal,
+    Regression, Settlement, Slice, Statement,
 };
-use ladoga_model::Version;
+use ladoga_model::{ClockError, Version};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
+use super::outlook::Outlook;
 use crate::store::{CellChange, CellObserver};
+use crate::versions::VersionClock;
 
 /// How long a write waits at most until its timestamp is reserved: as long as a sync of a slow disk takes.
 const RESERVE_WAIT_MS: u64 = 2_000;
@@ -25,16 +27,24 @@ pub(crate) struct Settled {
     is_whole: AtomicBool,
     /// Whether it may coordinate requests: the same.
     may_coordinate: AtomicBool,
+    /// Whether its cells are not to be shown: the same.
+    hides_cells: AtomicBool,
+    /// The newest timestamp of a write that each node acknowledged since the state took it over; by node.
+    acknowledged: Vec<AtomicU64>,
     /// Before which timestamp it may give out any: the same.
     reserved_before: AtomicU64,
     /// Says that more is reserved.
     reserved: Notify,
     /// The thread that reserves.
     settler: OnceLock<Thread>,
+    outlook: watch::Sender<Outlook>,
+    /// Counts what the peers are to be told at once.
+    news: watch::Sender<u64>,
 }
 
 struct State {
     settlement: Settlement,
+    nodes: usize,
     /// Writes that were admitted and are not over, by the generation in which they were admitted.
     under_way: [Arc<AtomicU64>; 2],
     generation: usize,
@@ -79,20 +89,27 @@ impl Settled {
         placement: &Arc<Placement>,
         tree_bytes_max: u64,
         found: Result<Durable, u64>,
+        opening: Opening,
     ) -> Settled {
-        let settlement = Settlement::new(me, nodes, found);
+        let settlement = Settlement::new(me, nodes, found).opened(opening);
         let (is_whole, may_coordinate) = (settlement.is_whole(), settlement.may_coordinate());
+        let outlook = Outlook::new(may_coordinate, []);
+        let hides_cells = settlement.hides_cells();
         let mut tree = HashTree::new(Arc::clone(placement), nodes, me, tree_bytes_max as usize);
         tree.drop_before(settlement.droppable_before());
-        let state = State { settlement, under_way: Default::default(), generation: 0 };
+        let state = State { settlement, nodes, under_way: Default::default(), generation: 0 };
         Settled {
             state: Mutex::new(state),
             tree: Mutex::new(Tree { tree, is_whole: false, cut_at: None }),
             is_whole: AtomicBool::new(is_whole),
             may_coordinate: AtomicBool::new(may_coordinate),
+            hides_cells: AtomicBool::new(hides_cells),
+            acknowledged: (0..nodes).map(|_| AtomicU64::new(0)).collect(),
             reserved_before: AtomicU64::new(0),
             reserved: Notify::new(),
             settler: OnceLock::new(),
+            outlook: watch::Sender::new(outlook),
+            news: watch::Sender::new(0),
         }
     }
 
@@ -122,9 +139,50 @@ impl Settled {
         self.state.lock().settlement.has_lost_data()
     }
 
+    /// Whether its cells are not to be shown: the directory is, or may be, older than what was acknowledged.
+    pub(crate) fn hides_cells(&self) -> bool {
+        self.hides_cells.load(Ordering::Acquire)
+    }
+
+    /// Whether it is still to be heard of each peer that the directory is no older state.
+    pub(crate) fn is_unverified(&self) -> bool {
+        self.state.lock().settlement.is_unverified()
+    }
+
+    /// That the directory turned out to be older than what this node acknowledged.
+    pub(crate) fn regression(&self) -> Option<Regression> {
+        self.state.lock().settlement.regression()
+    }
+
+    /// The session of a peer that this node would remember after a restart.
+    pub(crate) fn remembered_session(&self, peer: NodeId) -> u64 {
+        self.state.lock().settlement.remembered_session(peer)
+    }
+
+    /// A node, this one or another, acknowledged a write with this timestamp.
+    pub(crate) fn acknowledged(&self, node: NodeId, timestamp: u64) {
+        // After the greeting of the connection over which it did: so it is not held against the session that greeted.
+        self.acknowledged[node.index()].fetch_max(timestamp, Ordering::Relaxed);
+    }
+
     /// Whether it may coordinate requests.
     pub(crate) fn may_coordinate(&self) -> bool {
         self.may_coordinate.load(Ordering::Acquire)
+    }
+
+    /// What requests may have to wait for, and its changes.
+    pub(crate) fn outlook(&self) -> watch::Receiver<Outlook> {
+        self.outlook.subscribe()
+    }
+
+    /// Hears of what the peers are to be told at once.
+    pub(crate) fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
+    }
+
+    /// Whether the answers of this node count. It refuses while it does not know.
+    pub(crate) fn vouches(&self) -> Result<bool, Refusal> {
+        if self.has_all() { Ok(true) } else { self.state.lock().settlement.vouches() }
     }
 
     /// Waits until this timestamp may be given out, which is at once unless a peer has just moved the clock ahead: a node
@@ -139,9 +197,7 @@ impl Settled {
                 if self.may_give(timestamp) {
                     return;
                 }
-                if let Some(settler) = self.settler.get() {
-                    settler.unpark();
-                }
+                self.persist_soon();
                 more.await;
             }
         };
@@ -172,9 +228,11 @@ impl Settled {
         self.state.lock().settlement.may_hint(version)
     }
 
-    /// What this node says about itself.
-    pub(crate) fn statement(&self, clock: u64) -> Statement {
-        self.state.lock().settlement.statement(clock)
+    /// What this node says about itself, where its clock of versions is at `clock`, and its wall clock at `wall_ms`.
+    pub(crate) fn statement(&self, clock: u64, wall_ms: u64) -> Statement {
+        let mut state = self.state.lock();
+        self.take_over_acknowledged(&mut state);
+        state.settlement.statement(clock, wall_ms)
     }
 
     /// The timestamp from which on the clock may give any.
@@ -182,14 +240,37 @@ impl Settled {
         self.state.lock().settlement.clock_floor()
     }
 
-    /// A peer said this about itself.
-    pub(crate) fn heard(&self, peer: NodeId, statement: Statement) {
-        self.change(|state| state.settlement.heard(peer, statement));
+    /// A peer said this about itself, in the answer to a question of this moment; none where it was not asked. What follows
+    /// from it is on disk, and told to others, as soon as can be. An error says that its versions are too far ahead: then
+    /// they count as far as they would be taken.
+    pub(crate) fn heard(
+        &self,
+        versions: &VersionClock,
+        peer: NodeId,
+        statement: Statement,
+        asked_at_ms: Option<u64>,
+    ) -> Result<(), ClockError> {
+        let reading = ClockReading { wall_ms: statement.wall_ms, version_clock: statement.clock };
+        let (clock, checked) = versions.heard(peer, reading, asked_at_ms);
+        let is_dirty = self.change(|state| {
+            state.settlement.heard(peer, Statement { clock, ..statement });
+            state.settlement.is_dirty()
+        });
+        if is_dirty {
+            self.persist_soon();
+        }
+        checked
     }
 
-    /// Time went by.
-    pub(crate) fn tick(&self, clock: u64, wall_ms: u64, oldest_hint: Option<u64>) {
-        self.change(|state| state.settlement.tick(clock, wall_ms, oldest_hint));
+    fn persist_soon(&self) {
+        if let Some(settler) = self.settler.get() {
+            settler.unpark();
+        }
+    }
+
+    /// Time went by: it is `time_ms` by a majority of the nodes.
+    pub(crate) fn tick(&self, clock: u64, time_ms: u64, oldest_hint: Option<u64>) {
+        self.change(|state| state.settlement.tick(clock, time_ms, oldest_hint));
     }
 
     /// What has to be written, if anything has.
@@ -207,9 +288,17 @@ impl Settled {
     /// It is on disk.
     pub(crate) fn persisted(&self, durable: Durable) {
         let reserved_before = durable.reserved_before;
-        self.change(|state| state.settlement.persisted(durable));
+        let is_news = self.change(|state| {
+            let before = state.settlement.statement(0, 0);
+            state.settlement.persisted(durable);
+            let now = state.settlement.statement(0, 0);
+            (before.is_whole, before.met) != (now.is_whole, now.met)
+        });
         self.reserved_before.store(reserved_before, Ordering::Release);
         self.reserved.notify_waiters();
+        if is_news {
+            self.news.send_modify(|count| *count += 1);
+        }
     }
 
     /// The pass that is to be made, once the tree can be compared.
@@ -220,6 +309,11 @@ impl Settled {
     /// All of a pass was pulled from a peer.
     pub(crate) fn pulled(&self, number: u64, peer: NodeId) {
         self.change(|state| state.settlement.pulled(number, peer));
+    }
+
+    /// Values before this that a peer should hold and does not have were deleted; 0 where none are looked for.
+    pub(crate) fn prune_before(&self, peer: NodeId) -> u64 {
+        self.state.lock().settlement.prune_before(peer)
     }
 
     /// A pass cannot be made any more.
@@ -282,11 +376,32 @@ impl Settled {
         Some(scan.finish())
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn take_over_acknowledged(&self, state: &mut State) {
+        for (index, acknowledged) in self.acknowledged.iter().enumerate() {
+            let timestamp = acknowledged.swap(0, Ordering::Relaxed);
+            state.settlement.acknowledged(NodeId(index as u16), timestamp);
+        }
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state = self.state.lock();
-        change(&mut state);
+        self.take_over_acknowledged(&mut state);
+        let changed = change(&mut state);
+        let outlook = state.outlook();
+        self.hides_cells.store(state.settlement.hides_cells(), Ordering::Release);
         self.is_whole.store(state.settlement.is_whole(), Ordering::Release);
-        self.may_coordinate.store(state.settlement.may_coordinate(), Ordering::Release);
+        self.may_coordinate.store(outlook.may_coordinate, Ordering::Release);
+        // Within the lock, so that the last to be told is how it is.
+        self.outlook.send_if_modified(|known| std::mem::replace(known, outlook) != outlook);
+        changed
+    }
+}
+
+impl State {
+    fn outlook(&self) -> Outlook {
+        let nodes = (0..self.nodes as u16).map(NodeId);
+        let whole_peers = nodes.filter(|&node| self.settlement.is_whole_peer(node));
+        Outlook::new(self.settlement.may_coordinate(), whole_peers)
     }
 }
 
@@ -322,7 +437,7 @@ mod tests {
     #[test]
     fn a_timestamp_is_waited_for_until_it_is_reserved() {
         let placement = Arc::new(Placement::of(&NodeList::first(["http://a"]).expect("a list")));
-        let settled = Settled::new(NodeId(0), 1, &placement, 1 << 20, Err(7));
+        let settled = Settled::new(NodeId(0), 1, &placement, 1 << 20, Err(7), Opening::default());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
             let mut reserve = pin!(settled.reserve(50));

@@ -12,12 +12,13 @@ use super::progress::Overdue;
 use super::stream::{StreamError, Takeover, write_all, write_stream};
 use crate::handlers::Service;
 use crate::http::{HEADERS_BYTES_MAX, Refusal};
+use crate::metrics::Taken;
 use crate::store::Store;
 
 /// What hyper reads and writes at once on one connection.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 /// What hyper takes for a head, which the meter takes more exactly.
-const HEAD_BYTES_MAX: usize = REQUEST_LINE_BYTES_MAX + HEADERS_BYTES_MAX + (1 << 10);
+pub(super) const HEAD_BYTES_MAX: usize = REQUEST_LINE_BYTES_MAX + HEADERS_BYTES_MAX + (1 << 10);
 /// Headers that fit into their limit, if they are as short as can be.
 const HEADERS_MAX: usize = HEADERS_BYTES_MAX / 4;
 /// What a client may still send after its last answer: one that is sending a value does not listen before it is
@@ -89,7 +90,7 @@ pub(super) async fn serve<S: Store>(event_loop: Rc<EventLoop<S>>, link: Rc<Link>
             let bytes = refusal.into_last_bytes(event_loop.core.clock.wall_ms());
             part(&link, &bytes, true).await;
         }
-        Parting::Over => part(&link, &[], link.has_unread_body()).await,
+        Parting::Over => part(&link, &[], link.may_be_speaking()).await,
     }
 }
 
@@ -101,14 +102,15 @@ async fn converse<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) -> P
             End::Takeover(Takeover::Stream(streamed)) => streamed,
             End::Takeover(Takeover::Peer) => return serve_as_peer(event_loop, link).await,
             // What hyper says of too many headers, it also says of a length of the body that is a mark of its own.
-            End::Over(Err(error)) if error.is_parse_too_large() && link.has_lost_its_head() => {
+            End::Over(Err(error)) if error.is_parse_too_large() && link.may_have_lost_its_head() => {
                 return Parting::Say(Refusal::body_without_end());
             }
-            End::Over(Err(error)) if error.is_parse_too_large() && !link.has_too_long_a_head() => {
+            End::Over(Err(error)) if error.is_parse_too_large() => {
                 if std::ptr::eq(protocol, &raw const event_loop.protocol.many_headers) {
                     return Parting::Say(Refusal::headers_too_large());
                 }
                 protocol = &event_loop.protocol.many_headers;
+                link.head_begins_again();
                 continue;
             }
             End::Over(result) => return after_hyper(link, result),
@@ -121,6 +123,10 @@ async fn converse<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) -> P
             Ok(Err(error)) => {
                 match &error {
                     StreamError::Socket(_) => tracing::debug!(%error, "an answer was cut off"),
+                    StreamError::Displaced(_) => {
+                        core.metrics.displaced(Taken::Stream);
+                        tracing::debug!(%error, "an answer was cut off");
+                    }
                     StreamError::Store(_) => tracing::warn!(%error, "an answer was cut off"),
                 }
                 core.metrics.cut_off();
@@ -180,7 +186,7 @@ async fn serve_as_peer<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>)
 
 /// What is said before another protocol begins.
 const SWITCHING: &[u8] =
-    b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ladoga-peer/2\r\n\r\n";
+    b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ladoga-peer/3\r\n\r\n";
 
 fn after_hyper(link: &Link, result: hyper::Result<()>) -> Parting {
     match result {

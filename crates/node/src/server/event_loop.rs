@@ -11,11 +11,11 @@ use tokio::sync::Notify;
 use super::acceptor::{Intake, accept, receive};
 use super::connection::{Protocol, serve};
 use super::link::Link;
-use super::node::{Shared, Stage};
+use super::node::{Shared, Stage, UPLOAD_WINDOW_MS};
 use super::progress::Overdue;
 use super::sweeper::sweep;
 use crate::config::Limits;
-use crate::gate::Gate;
+use crate::fair::Gate;
 use crate::metrics::LoopMetrics;
 use crate::peers::Peers;
 use crate::store::Store;
@@ -27,8 +27,10 @@ pub(crate) struct Core {
     pub(crate) limits: Limits,
     pub(crate) metrics: Arc<LoopMetrics>,
     pub(crate) vital: Vital,
-    /// Bytes of values on their way into memory: this loop's share of them.
+    /// Bytes of values on their way into memory, small ones apart: this loop's share of them.
     pub(crate) bodies: Gate,
+    /// The bounds whose time goes on whether anything happens or not.
+    gates: [Gate; 3],
     age: Age,
     scratch: RefCell<Vec<u8>>,
     links: RefCell<Slab<Rc<Link>>>,
@@ -62,15 +64,18 @@ impl Age {
 }
 
 /// What is read from a socket at once, at most.
-const SCRATCH_BYTES: usize = 64 << 10;
+pub(super) const SCRATCH_BYTES: usize = 64 << 10;
 
 impl Core {
     fn new<S: Store>(node: &Shared<S>, index: usize) -> Core {
         let (limits, loops) = (node.config.limits.clone(), node.config.event_loops);
         let body_bytes_max = limits.body_bytes_max / loops as u64;
         let age = Age::begins(node.clock.monotonic_ns() / 1_000_000);
+        let bound = "as many bytes of values as possible are arriving";
+        let bodies = Gate::new(body_bytes_max, UPLOAD_WINDOW_MS, bound, Arc::clone(&node.clock));
         Core {
-            bodies: Gate::new(body_bytes_max, "as many bytes of values as possible are arriving"),
+            gates: [bodies.clone(), node.uploads.clone(), node.streams.clone()],
+            bodies,
             clock: Arc::clone(&node.clock),
             limits,
             metrics: Arc::clone(&node.metrics.loops[index]),
@@ -105,6 +110,7 @@ impl Core {
     /// Ends the connections on which somebody waits for too long.
     pub(super) fn sweep(&self) {
         let now_ms = self.now_ms();
+        self.gates.iter().for_each(Gate::look_at_the_clock);
         for (_, link) in &*self.links.borrow() {
             link.sweep(now_ms);
         }
@@ -182,6 +188,17 @@ impl<S: Store> EventLoop<S> {
         Some(Rc::clone(self.local.get_or_init(|| Rc::new(store.attach(&self.core.vital)))))
     }
 
+    /// The store, once it is open: waits for that.
+    pub(crate) async fn opened(&self) -> Rc<S::Local> {
+        loop {
+            let opened = self.node.opened.notified();
+            if let Some(store) = self.store() {
+                return store;
+            }
+            opened.await;
+        }
+    }
+
     /// The other nodes, where there are any.
     pub(crate) fn peers(&self) -> Option<&Rc<Peers>> {
         let cluster = self.node.cluster.as_ref()?;
@@ -214,6 +231,7 @@ impl<S: Store> EventLoop<S> {
         vital.spawn_local("sweep", sweep(Rc::clone(&self.core)));
         if self.index == 0 {
             vital.spawn_local("deliver", crate::peers::deliver(Rc::clone(&self)));
+            vital.spawn_local("state", crate::peers::state(Rc::clone(&self)));
             vital.spawn_local("exchange", crate::peers::exchange(Rc::clone(&self)));
             vital.spawn_local("follow", crate::peers::follow(Rc::clone(&self)));
         }

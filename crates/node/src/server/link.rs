@@ -11,11 +11,10 @@ use tokio::net::TcpStream;
 use super::event_loop::Core;
 use super::meter::Meter;
 use super::progress::{Overdue, Phase, Progress};
+use super::read_ahead::ReadAhead;
 use super::socket::Socket;
 use super::stream::Takeover;
-
-/// As many headers as hyper takes without being told to take more.
-const HEADERS_ON_STACK: usize = 100;
+use crate::fair::Address;
 
 /// A connection to a client, as all who deal with it share it: hyper, the handlers, the sweeper.
 pub(crate) struct Link {
@@ -25,6 +24,8 @@ pub(crate) struct Link {
     meter: Meter,
     /// Whether the last request has a body that was not read to its end.
     has_unread_body: Cell<bool>,
+    /// Once it was asked for.
+    address: Cell<Option<Address>>,
     /// Whether the node was draining when it came: then it is told so, instead of being closed.
     is_late: bool,
     /// Who made it end, where somebody did.
@@ -33,8 +34,12 @@ pub(crate) struct Link {
     task: RefCell<Option<Waker>>,
     /// What is to take the connection from hyper.
     takeover: RefCell<Option<Takeover>>,
-    /// Bytes that were read ahead by a hyper connection that is no more.
-    read_ahead: RefCell<Bytes>,
+    /// What hyper connections that are no more had read and not used.
+    read_ahead: ReadAhead,
+    /// How much of that the last of them gave back.
+    given_back_bytes: Cell<usize>,
+    /// Whether the hyper connection that there is has got anything yet.
+    is_fed: Cell<bool>,
 }
 
 impl Link {
@@ -47,10 +52,13 @@ impl Link {
             progress,
             meter: Meter::default(),
             has_unread_body: Cell::new(false),
+            address: Cell::new(None),
             verdict: Cell::new(None),
             task: RefCell::new(None),
             takeover: RefCell::new(None),
-            read_ahead: RefCell::new(Bytes::new()),
+            read_ahead: ReadAhead::default(),
+            given_back_bytes: Cell::new(0),
+            is_fed: Cell::new(false),
         }
     }
 
@@ -118,13 +126,23 @@ impl Link {
         self.takeover.borrow_mut().take()
     }
 
-    pub(super) fn give_back(&self, read_ahead: Bytes) {
-        *self.read_ahead.borrow_mut() = read_ahead;
+    /// A hyper connection is no more, and had read this without using it.
+    pub(super) fn give_back(&self, unused: Bytes) {
+        self.given_back_bytes.set(unused.len());
+        self.read_ahead.give_back(unused);
+        self.is_fed.set(false);
     }
 
     /// Whether the client is on this machine, by the loopback.
     pub(crate) fn is_from_this_machine(&self) -> bool {
-        self.socket.is_from_this_machine()
+        self.socket.peer_ip().is_some_and(|ip| ip.to_canonical().is_loopback())
+    }
+
+    /// Whom what the client takes is counted for. The system is asked once, and only for those who take much.
+    pub(crate) fn address(&self) -> Address {
+        let address = self.address.get().unwrap_or_else(|| Address::of_client(self.socket.peer_ip()));
+        self.address.set(Some(address));
+        address
     }
 
     /// Ready once the client has closed its side, while a request is being served. The bytes of a next request hide it.
@@ -150,7 +168,7 @@ impl Link {
     pub(super) fn is_unused(&self) -> bool {
         self.verdict.set(None);
         self.progress.looked();
-        self.read_ahead.borrow().is_empty()
+        self.read_ahead.is_empty()
     }
 
     /// Whether what arrives is longer than the head of a request may be.
@@ -158,18 +176,24 @@ impl Link {
         self.progress.phase() == Phase::Head && self.meter.is_too_long()
     }
 
-    /// Whether hyper, which has just given up, had taken the head that it gave up on out of what it gave back.
-    pub(super) fn has_lost_its_head(&self) -> bool {
-        let left = self.read_ahead.borrow();
+    /// Whether hyper, which has just given up, may have taken the head that it gave up on out of what it gave back, so
+    /// that the rest would be taken for a request.
+    pub(super) fn may_have_lost_its_head(&self) -> bool {
         match self.progress.phase() {
-            Phase::Head => left.len() < self.meter.bytes(),
-            // It had come behind the request before it, and nobody measured it.
-            _ => left.split(|&byte| byte == b'\n').count() <= HEADERS_ON_STACK,
+            Phase::Head => self.given_back_bytes.get() < self.meter.bytes(),
+            // It had come whole behind the request before it, and nobody measured it.
+            _ => true,
         }
     }
 
-    pub(super) fn has_unread_body(&self) -> bool {
-        self.has_unread_body.get()
+    /// The head that hyper has just given up on is read once more, from its first byte on.
+    pub(super) fn head_begins_again(&self) {
+        self.meter.begin(true);
+    }
+
+    /// Whether the client has said more than was answered, and so may be saying more.
+    pub(super) fn may_be_speaking(&self) -> bool {
+        self.has_unread_body.get() || !self.read_ahead.is_empty()
     }
 
     pub(super) fn is_late(&self) -> bool {
@@ -179,6 +203,8 @@ impl Link {
     /// The last word is said. It has its own time, whatever made it the last.
     pub(super) fn begins_to_linger(&self) {
         self.verdict.set(None);
+        // Nobody answers that any more.
+        self.read_ahead.take(usize::MAX);
         self.progress.enter(Phase::Lingering, self.core.now_ms());
     }
 
@@ -229,14 +255,16 @@ impl Link {
         self.socket.abort_on_drop();
     }
 
+    /// Bytes are about to be hyper's.
     fn arrived(&self, bytes: &[u8]) {
         if self.progress.phase() == Phase::Idle && !bytes.is_empty() {
             self.progress.enter(Phase::Head, self.core.now_ms());
-            self.meter.begin();
+            self.meter.begin(!self.is_fed.get());
         }
         if self.progress.phase() == Phase::Head {
             self.meter.arrived(bytes);
         }
+        self.is_fed.set(true);
     }
 
     pub(crate) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
@@ -249,19 +277,21 @@ impl Link {
         written
     }
 
-    /// Reads what a peer sent; answers how many bytes, none at the end.
+    /// Reads what a peer sent, at most `bytes_max`, beside what was read ahead; answers how many bytes, none at the end.
     pub(crate) fn poll_take(
         &self,
         context: &mut Context<'_>,
         input: &mut BytesMut,
+        bytes_max: usize,
     ) -> Poll<io::Result<usize>> {
-        let ahead = std::mem::take(&mut *self.read_ahead.borrow_mut());
+        let ahead = self.read_ahead.take(usize::MAX);
         if !ahead.is_empty() {
             input.extend_from_slice(&ahead);
             return Poll::Ready(Ok(ahead.len()));
         }
         let mut scratch = self.core.scratch();
-        let count = ready!(self.socket.poll_read(context, &mut scratch))?;
+        let room = bytes_max.min(scratch.len());
+        let count = ready!(self.socket.poll_read(context, &mut scratch[..room]))?;
         input.extend_from_slice(&scratch[..count]);
         Poll::Ready(Ok(count))
     }
@@ -292,14 +322,14 @@ impl Read for LinkIo {
         mut buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         let link = &*self.0;
-        let mut ahead = link.read_ahead.borrow_mut();
-        if !ahead.is_empty() {
-            let count = ahead.len().min(buffer.remaining());
-            buffer.put_slice(&ahead.split_to(count));
-            return Poll::Ready(Ok(()));
-        }
         if link.has_too_long_a_head() {
             return Poll::Ready(Err(io::ErrorKind::FileTooLarge.into()));
+        }
+        let ahead = link.read_ahead.take(buffer.remaining());
+        if !ahead.is_empty() {
+            link.arrived(&ahead);
+            buffer.put_slice(&ahead);
+            return Poll::Ready(Ok(()));
         }
         // By way of a buffer that all connections of the loop use, so that what arrives can be looked at.
         let mut scratch = link.core.scratch();

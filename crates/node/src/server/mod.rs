@@ -7,6 +7,7 @@
 //! - `connection`: a connection from its first request to its last word
 //! - `link`: the socket, as hyper and everybody else share it
 //! - `socket`: its system calls
+//! - `read_ahead`: what has arrived and was not used yet
 //! - `meter`: how much has arrived
 //! - `progress`: who waits for whom, and since when
 //! - `sweeper`: ends what waits for too long
@@ -20,6 +21,7 @@ mod listener;
 mod meter;
 mod node;
 mod progress;
+mod read_ahead;
 mod socket;
 mod stream;
 mod sweeper;

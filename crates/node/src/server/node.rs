@@ -7,13 +7,14 @@ use std::thread::JoinHandle;
 
 use ladoga_env::{Clock, Env};
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 use super::acceptor::Intake;
 use super::event_loop::EventLoop;
 use super::listener::{ListenError, listen};
+use crate::cluster_time::ClusterTime;
 use crate::config::Config;
-use crate::gate::Gate;
+use crate::fair::Gate;
 use crate::metrics::Metrics;
 use crate::peers::{Cluster, Kept};
 use crate::store::{Store, StoreError};
@@ -61,19 +62,27 @@ pub enum StopError {
     },
 }
 
+/// For how long a client that sends is waited for before its rate is looked at.
+pub(super) const UPLOAD_WINDOW_MS: u64 = 2_000;
+/// The same for one that reads. The buffers of the sockets hide for longer what it does: what it took shows once a third of
+/// them is free.
+const STREAM_WINDOW_MS: u64 = 5_000;
+
 /// What the event loops of a node share.
 pub(crate) struct Shared<S: Store> {
     pub(crate) config: Config,
     pub(crate) clock: Arc<dyn Clock>,
     /// Empty until the store is open.
     pub(crate) store: OnceLock<Arc<S>>,
+    /// Says that it is there.
+    pub(super) opened: Notify,
     pub(crate) versions: Arc<VersionClock>,
     pub(crate) metrics: Metrics,
     /// None for a node on its own.
     pub(crate) cluster: Option<Arc<Cluster>>,
-    /// Answers that are too large for memory.
+    /// Answers that are too large for memory, by number.
     pub(crate) streams: Gate,
-    /// Values that are.
+    /// Values that are, by number.
     pub(crate) uploads: Gate,
     /// By which a loop gives a connection to another.
     pub(super) hand_overs: Vec<mpsc::UnboundedSender<std::net::TcpStream>>,
@@ -100,23 +109,33 @@ impl<S: Store> Node<S> {
         let (stage, _) = watch::channel(Stage::Running);
         // Bounded by the number of connections: each is counted before it is handed over.
         let (hand_overs, receivers): (Vec<_>, Vec<_>) = (0..loops).map(|_| mpsc::unbounded_channel()).unzip();
+        let time = config.membership.as_ref().map(|membership| {
+            let (own, nodes) = (membership.own, membership.nodes.len());
+            let monotonic_ms = clock.monotonic_ns() / 1_000_000;
+            ClusterTime::new(own, nodes, config.peer_limits.clock_ahead_ms_max, monotonic_ms)
+        });
+        let versions = Arc::new(VersionClock::new(Arc::clone(&clock), time));
+        let gate = |max, window_ms, bound| Gate::new(max as u64, window_ms, bound, Arc::clone(&clock));
         let shared = Arc::new(Shared {
-            clock,
             store: OnceLock::new(),
-            versions: Arc::new(VersionClock::new()),
+            opened: Notify::new(),
             metrics: Metrics::new(loops),
             cluster: config
                 .membership
                 .as_ref()
-                .map(|membership| Arc::new(Cluster::new(membership, config.peer_limits.clone()))),
-            streams: Gate::new(
-                limits.streams_max as u64,
+                .map(|membership| Arc::new(Cluster::new(membership, config.peer_limits.clone(), &versions))),
+            versions,
+            streams: gate(
+                limits.streams_max,
+                STREAM_WINDOW_MS,
                 "as many ranges and large values as possible are being read",
             ),
-            uploads: Gate::new(
-                limits.uploads_max as u64,
+            uploads: gate(
+                limits.uploads_max,
+                UPLOAD_WINDOW_MS,
                 "as many large values as possible are being written",
             ),
+            clock,
             hand_overs,
             vital: Vital::default(),
             config,
@@ -174,8 +193,9 @@ impl<S: Store> Node<S> {
     /// Where it is of none.
     pub fn join(&self, env: &Env, dir: &Path, kept: &Kept, store: &S) -> io::Result<()> {
         let cluster = self.shared.cluster.as_ref().expect("it was started as a node of a cluster");
-        self.shared.versions.continue_after(store.last_timestamp());
-        let settled = cluster.join(env, dir, kept, &self.shared.versions, &self.shared.vital)?;
+        let last_timestamp = store.last_timestamp();
+        self.shared.versions.starts_after(last_timestamp);
+        let settled = cluster.join(env, dir, kept, last_timestamp, &self.shared.vital)?;
         store.observe(settled)
     }
 
@@ -184,9 +204,10 @@ impl<S: Store> Node<S> {
     /// # Panics
     /// When one was opened before.
     pub fn open(&self, store: Arc<S>) {
-        self.shared.versions.continue_after(store.last_timestamp());
+        self.shared.versions.starts_after(store.last_timestamp());
         let is_first = self.shared.store.set(store).is_ok();
         assert!(is_first, "a node has one store");
+        self.shared.opened.notify_waiters();
     }
 
     /// Waits until it cannot go on, because of a panic in something that it cannot do without: then it is to be stopped.

@@ -1,5 +1,5 @@
 use std::io;
-use std::net::Shutdown;
+use std::net::{IpAddr, Shutdown};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -81,9 +81,9 @@ impl Socket {
         let _ = socket2::SockRef::from(&self.0).set_linger(Some(Duration::ZERO));
     }
 
-    /// Whether the other side is on this machine, by the loopback.
-    pub(super) fn is_from_this_machine(&self) -> bool {
-        self.0.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback())
+    /// Where the other side is; `None` where it is gone.
+    pub(super) fn peer_ip(&self) -> Option<IpAddr> {
+        self.0.peer_addr().ok().map(|peer| peer.ip())
     }
 }
 

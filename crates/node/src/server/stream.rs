@@ -1,10 +1,11 @@
 use std::future::poll_fn;
 use std::io;
+use std::task::Poll;
 
 use bytes::Bytes;
 
 use super::link::Link;
-use crate::gate::Permit;
+use crate::fair::{Displaced, Permit};
 use crate::store::{Later, Piece, Pieces, StoreError};
 
 /// An answer that is too large for memory, or for the buffers of a connection. It is written past hyper, which wants
@@ -48,6 +49,9 @@ pub(super) enum StreamError {
     /// The rest cannot be read.
     #[error("the rest of an answer cannot be read: {0}")]
     Store(#[from] StoreError),
+    /// The client takes it so slowly that it has to give way.
+    #[error("the client took the answer slowly, and others wanted its place")]
+    Displaced(#[from] Displaced),
 }
 
 /// Writes an answer as fast as the client takes it, with one piece read ahead. Answers whether the connection is
@@ -55,14 +59,15 @@ pub(super) enum StreamError {
 pub(super) async fn write_stream(link: &Link, streamed: Streamed) -> Result<bool, StreamError> {
     let mut unsent = streamed.head;
     let mut piece = streamed.first;
+    let permit = streamed.permit.as_ref();
     while let Some((bytes, rest)) = piece {
         let next = rest.next();
-        write_piece(link, &mut unsent, &bytes).await?;
+        write_piece(link, permit, &mut unsent, &bytes).await?;
         link.sent(bytes.len());
         piece = next.await?;
     }
     unsent.extend_from_slice(streamed.end);
-    write_all(link, &unsent).await?;
+    write_unless_displaced(link, permit, &unsent).await?;
     drop(streamed.permit);
     Ok(streamed.keeps_alive)
 }
@@ -70,16 +75,52 @@ pub(super) async fn write_stream(link: &Link, streamed: Streamed) -> Result<bool
 /// Below this, a head goes into one packet with the first bytes of its body.
 const TOGETHER_BYTES_MAX: usize = 16 << 10;
 
-async fn write_piece(link: &Link, unsent: &mut Vec<u8>, bytes: &Bytes) -> io::Result<()> {
+async fn write_piece(
+    link: &Link,
+    permit: Option<&Permit>,
+    unsent: &mut Vec<u8>,
+    bytes: &Bytes,
+) -> Result<(), StreamError> {
     let mut rest: &[u8] = bytes;
     if !unsent.is_empty() {
         let (first, others) = rest.split_at(rest.len().min(TOGETHER_BYTES_MAX));
         unsent.extend_from_slice(first);
-        write_all(link, unsent).await?;
+        write_unless_displaced(link, permit, unsent).await?;
         unsent.clear();
         rest = others;
     }
-    write_all(link, rest).await
+    write_unless_displaced(link, permit, rest).await
+}
+
+/// Writes all the bytes, unless the client takes them so slowly that it has to give way.
+async fn write_unless_displaced(
+    link: &Link,
+    permit: Option<&Permit>,
+    mut bytes: &[u8],
+) -> Result<(), StreamError> {
+    let Some(permit) = permit else { return Ok(write_all(link, bytes).await?) };
+    while !bytes.is_empty() {
+        let count = poll_fn(|context| {
+            if let Poll::Ready(displaced) = permit.poll_displaced(context) {
+                return Poll::Ready(Err(StreamError::from(displaced)));
+            }
+            let written = link.poll_write(context, bytes);
+            match &written {
+                Poll::Pending => permit.waits(),
+                Poll::Ready(Ok(count)) => {
+                    permit.moved(*count as u64);
+                    permit.rests();
+                }
+                Poll::Ready(Err(_)) => {}
+            }
+            written.map_err(StreamError::from)
+        });
+        match count.await? {
+            0 => return Err(io::Error::from(io::ErrorKind::WriteZero).into()),
+            count => bytes = &bytes[count..],
+        }
+    }
+    Ok(())
 }
 
 /// Writes all the bytes.

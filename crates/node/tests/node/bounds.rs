@@ -1,3 +1,7 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use ladoga_env::sim::SimClock;
 use ladoga_node::Limits;
 
 use crate::scripted::{LARGE_BYTES, Running, Script};
@@ -18,9 +22,19 @@ fn connections_over_the_limit_are_told_and_closed() {
     while running.connect().get("/v0/status").status != 200 {}
 }
 
+/// Asks until it holds; what hangs ends with the test.
+fn wait_until(mut condition: impl FnMut() -> bool) {
+    while !condition() {}
+}
+
+/// A node for which no time goes by: so nobody is slow.
+fn timeless(limits: Limits) -> Running {
+    Running::start_by(Arc::new(SimClock::new()), limits)
+}
+
 #[test]
 fn large_values_on_their_way_in_are_bounded() {
-    let running = Running::start_with(Limits { uploads_max: 2, ..Limits::default() });
+    let running = timeless(Limits { uploads_max: 2, ..Limits::default() });
     let mut admitted: Vec<_> = (0..2).map(|_| running.connect()).collect();
     for client in &mut admitted {
         client.announce("k", LARGE_BYTES);
@@ -38,27 +52,81 @@ fn large_values_on_their_way_in_are_bounded() {
 }
 
 #[test]
-fn bytes_of_small_values_on_their_way_in_are_bounded() {
-    let running = Running::start_with(Limits { body_bytes_max: 20_000, ..Limits::default() });
-    // One on each event loop.
-    let mut admitted: Vec<_> = (0..2).map(|_| running.connect()).collect();
-    for client in &mut admitted {
-        client.announce("k", 9_000);
+fn what_is_announced_takes_no_room_and_what_has_arrived_does() {
+    // One event loop's share is 10,000 bytes, which are all of a value that is there alone.
+    let running = timeless(Limits { body_bytes_max: 20_000, ..Limits::default() });
+    let mut announced = Vec::new();
+    for _ in 0..4 {
+        let mut client = running.connect();
+        client.announce("k", 9_900);
         assert_eq!(client.head().split(' ').nth(1), Some("100"));
+        announced.push(client);
     }
-    let mut client = running.connect();
-    client.announce("k", 2_000);
-    assert_eq!(client.answer().status, 503);
-    for mut client in admitted {
+    // One on each event loop: they are given to them in turns.
+    let (first, last) = announced.split_at_mut(2);
+    for client in &mut *first {
         client.send(vec![b'v'; 9_000]);
+    }
+    wait_until(|| {
+        let mut client = running.connect();
+        client.announce("k", 9_900);
+        let mut next = running.connect();
+        next.announce("k", 9_900);
+        client.head().split(' ').nth(1) == Some("503") && next.head().split(' ').nth(1) == Some("503")
+    });
+    // What was let in before it was full finds that out when it comes; what is small never does.
+    for client in &mut *last {
+        client.send(vec![b'v'; 9_900]);
+        let answer = client.answer();
+        assert!(answer.status == 503 && answer.closes(), "{answer:?}");
+    }
+    assert_eq!(running.connect().put("k", &[b'w'; 8_000]).status, 201);
+    for client in first {
+        client.send(vec![b'v'; 900]);
         assert_eq!(client.answer().status, 201);
     }
-    assert_eq!(running.connect().put("k", &[b'w'; 2_000]).status, 201);
+    assert_eq!(running.connect().put("k", &[b'w'; 9_900]).status, 201);
+}
+
+#[test]
+fn who_stops_sending_gives_way_and_is_told() {
+    let clock = SimClock::new();
+    let limits = Limits { uploads_max: 1, body_bytes_max: 20_000, ..Limits::default() };
+    let limits = Limits { request_timeout_ms: 600_000, idle_timeout_ms: 600_000, ..limits };
+    let running = Running::start_by(Arc::new(clock.clone()), limits);
+    let cases = [
+        (LARGE_BYTES, 0, "of=\"upload\"} 1\n"),
+        (LARGE_BYTES, 100, "of=\"upload\"} 2\n"),
+        (9_900, 9_000, "of=\"value\"} 1\n"),
+    ];
+    for (bytes, sent, counted) in cases {
+        let mut stopped = running.connect();
+        stopped.announce("stopped", bytes);
+        assert_eq!(stopped.head().split(' ').nth(1), Some("100"));
+        stopped.send(vec![b'v'; sent]);
+        wait_until(|| {
+            clock.advance(Duration::from_millis(100));
+            // As many as there are event loops, which have room of their own.
+            let mut others: Vec<_> = (0..2).map(|_| running.connect()).collect();
+            others.iter_mut().for_each(|client| client.announce("k", bytes));
+            for client in &mut others {
+                if client.head().split(' ').nth(1) == Some("100") {
+                    client.send(vec![b'w'; bytes as usize]);
+                    let status = client.answer().status;
+                    assert!(status == 201 || status == 503, "{status}");
+                }
+            }
+            running.connect().get("/metrics").text().contains(counted)
+        });
+        let answer = stopped.answer();
+        assert!(answer.status == 408 && answer.closes() && answer.text().contains("make room"), "{answer:?}");
+    }
+    assert_eq!(running.store.value("stopped"), None);
 }
 
 #[test]
 fn answers_larger_than_memory_are_bounded() {
-    let running = Running::start_with(Limits { streams_max: 1, ..Limits::default() });
+    let running = timeless(Limits { streams_max: 1, ..Limits::default() });
     running.store.insert("large", &vec![b'v'; 64 << 20]);
     let mut slow = running.connect();
     slow.send("GET /v0/entity?id=large HTTP/1.1\r\n\r\n");

@@ -31,6 +31,35 @@ pub(crate) struct Cluster<S: Store> {
     pub(crate) peers: Vec<Peer>,
 }
 
+/// Ports for so many nodes, by their names, and the list with the node under test in it.
+fn listeners(peers: usize) -> (BTreeMap<String, TcpListener>, NodeList) {
+    let listeners = (0..peers).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    let name = |one: &TcpListener| format!("http://{}", one.local_addr().expect("it is bound"));
+    let listeners: BTreeMap<String, TcpListener> = listeners.map(|one| (name(&one), one)).collect();
+    let names = listeners.keys().map(String::as_str);
+    let list = NodeList::first(names.chain([NAME])).expect("a list");
+    (listeners, list)
+}
+
+/// A node that is starting: nobody is there whom it could hear.
+pub(crate) fn alone_of(nodes: usize) -> Cluster<Embedded> {
+    let (listeners, list) = listeners(nodes - 1);
+    // Closed: whoever connects is refused.
+    drop(listeners);
+    Cluster::open(Arc::new(RealClock::new()), (list, Vec::new()), &PeerLimits::default(), replica)
+}
+
+/// A node over the engine whose requests have so much time.
+pub(crate) fn with_time(peers: usize, quorum_timeout_ms: u64) -> Cluster<Embedded> {
+    let limits = PeerLimits { quorum_timeout_ms, ..PeerLimits::default() };
+    Cluster::start_within(&limits, Arc::new(RealClock::new()), peers, replica)
+}
+
+fn replica(env: &Env) -> Embedded {
+    let options = Options::new(16 << 20, Durability::Never);
+    Embedded::open_replica(env.clone(), Path::new(DIR), options).expect("a store that opens")
+}
+
 /// A node over the engine, on a disk that is not there.
 pub(crate) fn with_engine(peers: usize, limits: &PeerLimits) -> Cluster<Embedded> {
     with_engine_by(Arc::new(RealClock::new()), peers, limits)
@@ -38,11 +67,7 @@ pub(crate) fn with_engine(peers: usize, limits: &PeerLimits) -> Cluster<Embedded
 
 /// The same with a clock of the test.
 pub(crate) fn with_engine_by(clock: Arc<dyn Clock>, peers: usize, limits: &PeerLimits) -> Cluster<Embedded> {
-    let open = |env: &Env| {
-        let options = Options::new(16 << 20, Durability::Never);
-        Embedded::open_replica(env.clone(), Path::new(DIR), options).expect("a store that opens")
-    };
-    Cluster::start_by(clock, peers, limits, open)
+    Cluster::start_by(clock, peers, limits, replica)
 }
 
 impl<S: Store> Cluster<S> {
@@ -57,22 +82,40 @@ impl<S: Store> Cluster<S> {
         limits: &PeerLimits,
         open: impl FnOnce(&Env) -> S,
     ) -> Cluster<S> {
-        let limits = PeerLimits {
-            peer_connect_timeout_ms: PATIENCE_MS,
-            peer_timeout_ms: PATIENCE_MS,
-            quorum_timeout_ms: PATIENCE_MS,
-            ..limits.clone()
-        };
-        let listeners = (0..peers).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-        let name = |one: &TcpListener| format!("http://{}", one.local_addr().expect("it is bound"));
-        let listeners: BTreeMap<String, TcpListener> = listeners.map(|one| (name(&one), one)).collect();
-        let names = listeners.keys().map(String::as_str);
-        let list = NodeList::first(names.chain([NAME])).expect("a list");
+        let limits = PeerLimits { quorum_timeout_ms: PATIENCE_MS, ..limits.clone() };
+        Cluster::start_within(&limits, clock, peers, open)
+    }
+
+    fn start_within(
+        limits: &PeerLimits,
+        clock: Arc<dyn Clock>,
+        peers: usize,
+        open: impl FnOnce(&Env) -> S,
+    ) -> Cluster<S> {
+        let (listeners, list) = listeners(peers);
         let own = list.find(NAME).expect("it is in the list");
         let peer = |(name, listener): (String, TcpListener)| {
             Peer::start(listener, list.find(&name).expect("it is in the list"), own, &list)
         };
         let peers = listeners.into_iter().map(peer).collect();
+        let cluster = Cluster::open(clock, (list, peers), limits, open);
+        cluster.wait_until(|report| report["settled"]["whole"] == true);
+        cluster
+    }
+
+    /// A node, and those of its peers that there are.
+    fn open(
+        clock: Arc<dyn Clock>,
+        (list, peers): (NodeList, Vec<Peer>),
+        limits: &PeerLimits,
+        open: impl FnOnce(&Env) -> S,
+    ) -> Cluster<S> {
+        let limits = PeerLimits {
+            peer_connect_timeout_ms: PATIENCE_MS,
+            peer_timeout_ms: PATIENCE_MS,
+            ..limits.clone()
+        };
+        let own = list.find(NAME).expect("it is in the list");
         let address = |name: &str| -> Option<(String, u16)> {
             let (host, port) = name.strip_prefix("http://")?.split_once(':')?;
             Some((host.to_owned(), port.parse().ok()?))
@@ -88,14 +131,12 @@ impl<S: Store> Cluster<S> {
         let (env, _, _) = sim::env(1);
         let env = Env { clock, ..env };
         env.disk.create_dir_all(Path::new(DIR)).expect("a directory");
-        let kept = Kept::keep(&env, Path::new(DIR), &list).expect("a new directory");
+        let kept = Kept::keep(&env, Path::new(DIR), &list, own).expect("a new directory");
         let store = Arc::new(open(&env));
         let node = Node::start(config, Arc::clone(&env.clock)).expect("a free port");
         node.join(&env, Path::new(DIR), &kept, &*store).expect("a new directory");
         node.open(Arc::clone(&store));
-        let cluster = Cluster { node, store, own, list, peers };
-        cluster.wait_until(|report| report["settled"]["whole"] == true);
-        cluster
+        Cluster { node, store, own, list, peers }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -108,9 +149,10 @@ impl<S: Store> Cluster<S> {
 
     /// A connection as one of the peers has it to the node.
     pub(crate) fn connect_as_peer(&self) -> Caller {
-        let peer = &self.peers[0];
+        let others = self.list.iter().map(|(id, _)| id);
+        let first = others.into_iter().find(|id| *id != self.own).expect("another node");
         let socket = TcpStream::connect(self.address()).expect("a node that listens");
-        Caller::greet(socket, peer.id, &self.list)
+        Caller::greet(socket, first, &self.list)
     }
 
     /// Waits until the node says of the cluster what is waited for.

@@ -10,6 +10,7 @@
 //! - `streams`: answers that are larger than memory
 //! - `simulated`: the engine on a disk that fills up or fails
 //! - `cluster`: a node whose peers the test is; `peer`: one of those
+//! - `starting`: nodes that do not know yet whether they lost anything
 //! - `coordinator`: what becomes of answers that come late, or not at all; `replica`: what a peer may ask for
 
 mod bounds;
@@ -24,4 +25,5 @@ mod replica;
 mod scripted;
 mod simulated;
 mod stages;
+mod starting;
 mod streams;

@@ -31,7 +31,6 @@ impl Deadline {
 ///
 /// By itself, it greets, says how far it is, and has nothing to be compared.
 pub(crate) struct Peer {
-    pub(crate) id: NodeId,
     asked: Receiver<(u32, Request)>,
     said: Arc<Said>,
 }
@@ -67,7 +66,7 @@ impl Peer {
             *saying.output.lock().expect("no panic") = Some(output);
             listen(&mut socket, &saying, &send, (id, other, list));
         });
-        Peer { id, asked, said }
+        Peer { asked, said }
     }
 
     /// The next request that is waited for; those before it are not answered.
@@ -78,6 +77,17 @@ impl Peer {
                 return (number, found);
             }
         }
+    }
+
+    /// The next request that is waited for, where one comes soon.
+    pub(crate) fn asked_soon<T>(&self, mut is_it: impl FnMut(&Request) -> Option<T>) -> Option<(u32, T)> {
+        const SOON: Duration = Duration::from_millis(20);
+        while let Ok((number, request)) = self.asked.recv_timeout(SOON) {
+            if let Some(found) = is_it(&request) {
+                return Some((number, found));
+            }
+        }
+        None
     }
 
     /// All requests up to one that is waited for.
@@ -119,13 +129,13 @@ fn listen(
             Statement { incarnation: 1 + u64::from(id.0), is_whole: true, met, ..Statement::default() }
         };
         let answer = match request {
-            Request::Hello(_) => Answer::Hello(hello(id, &list, statement())),
+            Request::Hello(_) => Answer::Hello(Box::new(hello(id, &list, statement()))),
             _ if said.is_mute.load(Ordering::SeqCst) => {
                 // Where the test is over, nobody listens.
                 let _ = send.send((frame.request, request));
                 continue;
             }
-            Request::Statement(_) => Answer::Statement(statement()),
+            Request::Statement(_) => Answer::Statement(Box::new(statement())),
             Request::Groups(_) | Request::Leaves { .. } | Request::List { .. } => {
                 Answer::Refused(Refusal::Rebuilding)
             }
@@ -149,7 +159,7 @@ impl Caller {
     pub(crate) fn greet(socket: TcpStream, id: NodeId, list: &NodeList) -> Caller {
         socket.set_read_timeout(Some(DEADLINE)).expect("a socket");
         let mut caller = Caller(Frames::new(socket));
-        let upgrade = b"GET /v0/peer HTTP/1.1\r\nconnection: upgrade\r\nupgrade: ladoga-peer/2\r\n\r\n";
+        let upgrade = b"GET /v0/peer HTTP/1.1\r\nconnection: upgrade\r\nupgrade: ladoga-peer/3\r\n\r\n";
         caller.0.stream.write_all(upgrade).expect("a node that reads");
         caller.0.head();
         caller.ask(&[(u32::MAX, Request::Hello(hello(id, list, Statement::default())))]);

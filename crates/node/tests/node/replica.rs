@@ -9,7 +9,7 @@ use crate::peer::Caller;
 use crate::scripted::{Script, Scripted};
 
 /// What a connection of a peer may have read from the disk at a time.
-const SESSION_READ_BYTES_MAX: usize = 16 << 20;
+const SESSION_READ_BYTES_MAX: usize = (32 << 20) / 3;
 const READS: u32 = 1_000;
 /// Rates of repair: where clients are at work and nothing was repaired, and where nobody is there.
 const LOWEST: u64 = 4_000;

@@ -289,7 +289,11 @@ impl Running {
     }
 
     pub(crate) fn start_with(limits: Limits) -> Running {
-        let running = Running::opening(limits);
+        Running::start_by(Arc::new(RealClock::new()), limits)
+    }
+
+    pub(crate) fn start_by(clock: Arc<dyn Clock>, limits: Limits) -> Running {
+        let running = Running::opening_by(clock, limits);
         running.node.open(Arc::clone(&running.store));
         running
     }

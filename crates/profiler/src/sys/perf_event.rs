@@ -72,7 +72,7 @@ impl Attributes {
             sample_type,
             flags: flags | FLAG_SAMPLE_ID_ALL | FLAG_USE_CLOCK_ID,
             clock_id: libc::CLOCK_MONOTONIC,
-            sample_max_stack: crate::stack::FRAMES_MAX as u16,
+            sample_max_stack: super::FRAMES_MAX as u16,
             ..Attributes::default()
         }
     }

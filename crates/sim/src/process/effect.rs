@@ -34,6 +34,6 @@ pub(super) enum Asked {
     Read { operation: u64, place: usize },
     Repair { operation: u64, place: usize, version: Version },
     Hint { peer: NodeId, number: u64 },
-    Statement,
+    Statement { at_ms: u64 },
     Pull { pull: u64, number: u64 },
 }

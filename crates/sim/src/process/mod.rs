@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use ladoga_cluster::{
     Content, Failure, HintQueue, NodeId, Origin, Pull, READ_WAIT_MS, RESTAMPS_MAX, ReadCore, ReadStep,
-    Refusal, Request, Response, Want, WriteCore, WriteStep,
+    Refusal, Request, Response, Statement, Want, WriteCore, WriteStep,
 };
 use ladoga_model::Version;
 
@@ -75,7 +75,10 @@ impl Process {
 
     /// A client asks.
     pub(crate) fn begin(&mut self, request: ClientRequest) {
-        if !self.replica.settlement.may_coordinate() {
+        // A quorum of peers that were not heard yet would not answer either.
+        let needs_majority = request.wish != Wish::Get && request.replicas.ack as usize > self.nodes / 2;
+        let may_stamp = !needs_majority || !self.replica.is_unverified();
+        if !self.replica.settlement.may_coordinate() || !may_stamp {
             return self.effects.push(Effect::Tell(request.number, Told::Failure));
         }
         let nodes = self.replica.placement.replicas(&request.key, request.replicas.from as usize).to_vec();
@@ -134,7 +137,7 @@ impl Process {
             );
         }
         if let Some(place) = own {
-            let answer = self.replica.read(&key, false).map_err(Failure::Refused);
+            let answer = self.replica.read(&key, Want::Value).map_err(Failure::Refused);
             self.step_read(number, |core, steps| core.answered(place, answer, |step| steps.push_back(step)));
         }
     }
@@ -150,9 +153,13 @@ impl Process {
     /// A replica has a write, or has not.
     fn written(&mut self, number: u64, attempt: u32, place: usize, answer: Result<Option<Version>, Failure>) {
         let Some(operation) = self.operations.get_mut(&number) else { return };
-        let Core::Write { core, .. } = &mut operation.core else { return };
+        let Core::Write { core, cell } = &mut operation.core else { return };
         if operation.attempts != attempt {
             return;
+        }
+        if answer.is_ok() {
+            let timestamp = cell.stamp.version.timestamp;
+            self.replica.settlement.acknowledged(operation.nodes[place], timestamp);
         }
         let ignores = self.replica.bug == Some(Bug::IgnoreNewerVersions);
         let answer = answer.map(|newer| newer.filter(|_| !ignores));
@@ -240,7 +247,7 @@ impl Process {
                 }
             }
             ReadStep::Fetch(place) if operation.nodes[place] == me => {
-                let answer = self.replica.read(&key, false).map_err(Failure::Refused);
+                let answer = self.replica.read(&key, Want::Value).map_err(Failure::Refused);
                 let Core::Read(core, _) = &mut operation.core else { return };
                 core.answered(place, answer, |step| next.push_back(step));
             }
@@ -274,13 +281,13 @@ impl Process {
 
     fn respond(&mut self, peer: NodeId, request: Request<Key>) -> Result<Response<Key>, Refusal> {
         Ok(match request {
-            Request::Read { key, want } => Response::Read(self.replica.read(&key, want == Want::Digest)?),
+            Request::Read { key, want } => Response::Read(self.replica.read(&key, want)?),
             Request::Write { key, cell, origin } => {
                 Response::Written { newer: self.replica.apply(&key, &cell, origin)? }
             }
             Request::Statement(statement) => {
-                self.heard(peer, statement);
-                Response::Statement(self.replica.settlement.statement(self.replica.now()))
+                self.heard(peer, statement, None);
+                Response::Statement(self.replica.statement())
             }
             Request::Groups(slice) => self.replica.groups(peer, slice),
             Request::Leaves { slice, groups } => self.replica.leaves(peer, slice, &groups),
@@ -290,10 +297,30 @@ impl Process {
         })
     }
 
-    fn heard(&mut self, peer: NodeId, statement: ladoga_cluster::Statement) {
-        // A clock that is too far ahead is not followed.
-        let _ = self.replica.observe(statement.clock);
-        self.replica.settlement.heard(peer, statement);
+    /// The first thing that passes between two processes: each hears what the other says about itself.
+    pub(crate) fn greeted(&mut self, peer: NodeId, statement: Statement) {
+        self.heard(peer, statement, None);
+        self.replica.maybe_persist();
+    }
+
+    /// What this node said for its own part of a request does not hold any more.
+    fn take_back_all(&mut self) {
+        for (number, operation) in std::mem::take(&mut self.operations) {
+            match operation.core {
+                Core::Read(_, Reads::ForHint { peer, number }) => self.hint_settled(peer, number, false),
+                Core::Write { .. } | Core::Read(..) => {
+                    self.effects.push(Effect::Tell(number, Told::Failure));
+                }
+            }
+        }
+    }
+
+    fn heard(&mut self, peer: NodeId, statement: Statement, asked_at_ms: Option<u64>) {
+        let was_regressed = self.replica.settlement.regression().is_some();
+        self.replica.heard(peer, statement, asked_at_ms);
+        if self.replica.settlement.regression().is_some() && !was_regressed {
+            self.take_back_all();
+        }
         let mut steps = Vec::new();
         self.hints[peer.index()].peer_is_up(|step| steps.push(step));
         self.execute_hints(peer, steps);
@@ -333,9 +360,9 @@ impl Process {
                 });
             }
             Asked::Hint { peer, number } => self.hint_answered(peer, number, &answer),
-            Asked::Statement => {
+            Asked::Statement { at_ms } => {
                 if let Ok(Response::Statement(statement)) = answer {
-                    self.heard(peer, statement);
+                    self.heard(peer, statement, Some(at_ms));
                 }
             }
             Asked::Pull { pull, number } => self.pull_answered(pull, number, answer),
@@ -375,14 +402,13 @@ impl Process {
         self.ticks += 1;
         self.effects.push(Effect::Timer(TICK_MS, Timer::Tick));
         let oldest_hint = self.hints.iter().filter_map(HintQueue::oldest_timestamp).min();
-        let (clock, wall_ms) = (self.replica.now(), self.replica.wall_ms());
-        self.replica.settlement.tick(clock, wall_ms, oldest_hint);
+        self.replica.tick(oldest_hint);
         self.replica.maybe_persist();
         self.replica.maintain(self.ticks.is_multiple_of(20));
-        let statement = self.replica.settlement.statement(self.replica.now());
+        let (statement, at_ms) = (self.replica.statement(), self.replica.monotonic_ms());
         let me = self.replica.me;
         for peer in (0..self.nodes as u16).map(NodeId).filter(|&peer| peer != me) {
-            self.ask(peer, Request::Statement(statement.clone()), Asked::Statement);
+            self.ask(peer, Request::Statement(statement.clone()), Asked::Statement { at_ms });
         }
         if self.ticks.is_multiple_of(3) {
             self.maybe_pull();

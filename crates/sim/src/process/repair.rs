@@ -105,6 +105,7 @@ impl Process {
         self.next += 1;
         let mut steps = VecDeque::new();
         let pull = Pull::new(peer, before, &self.replica.tree, |step| steps.push_back(step));
+        let pull = pull.pruning(self.replica.settlement.prune_before(peer));
         self.pulling = Some(Pulling { id, pass: number, pull });
         self.execute_pull(steps);
     }
@@ -149,6 +150,11 @@ impl Process {
                     let applied = self.apply_pulled(&key, &cell);
                     let Some(Pulling { pull, .. }) = self.pulling.as_mut() else { return };
                     pull.applied(&key, applied, |step| steps.push_back(step));
+                }
+                PullStep::Prune(prune) => {
+                    let pruned = self.replica.prune(peer, &prune);
+                    let Some(Pulling { pull, .. }) = self.pulling.as_mut() else { return };
+                    pull.pruned(pruned, |step| steps.push_back(step));
                 }
                 PullStep::Done => {
                     self.pulling = None;

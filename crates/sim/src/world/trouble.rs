@@ -6,7 +6,7 @@ use ladoga_cluster::{NodeId, Partition};
 use ladoga_env::Rng;
 
 use super::{Event, TROUBLE_MS, World};
-use crate::faults::{self, Trouble};
+use crate::faults::{self, Loss, Trouble};
 use crate::machine::Machine;
 
 impl World {
@@ -60,24 +60,64 @@ impl World {
             }
             Trouble::Pause { node, ms } => self.machines[node].paused_until_us = until(self, ms),
             Trouble::Jump { node, by_ms } => {
-                self.machines[node].clock.jump_wall_ms(by_ms);
-                self.machines[node].skew_ms += by_ms;
+                let now_ms = self.now_us / 1000;
+                let machine = &mut self.machines[node];
+                if faults::is_wrong(machine.skew_ms) {
+                    machine.wrong_until_ms = now_ms + faults::REMEMBERED_MS;
+                }
+                machine.clock.jump_wall_ms(by_ms);
+                machine.skew_ms += by_ms;
             }
-            Trouble::LoseDiskAfterOutage { node, absent, ms } => {
+            Trouble::LoseDiskAfterOutage { node, absent, ms, loss } => {
                 self.befall(Trouble::Isolate { node: absent, ms });
                 self.disk_lost_at_us = Some(until(self, ms));
-                self.plan(ms, Event::Befall(Trouble::LoseDisk { node, down_ms: 100 }));
+                self.plan(ms, Event::Befall(Trouble::LoseDisk { node, down_ms: 100, loss }));
                 for other in (0..self.machines.len()).filter(|&other| other != node && other != absent) {
                     self.plan(ms, Event::Befall(Trouble::Isolate { node: other, ms: 8000 }));
                 }
             }
-            Trouble::LoseDisk { node, down_ms } => {
-                self.summary.disks_lost += 1;
+            Trouble::LoseDisk { node, down_ms, loss } => {
                 self.disk_lost_at_us = Some(self.now_us);
-                self.machines[node].lose_disk();
+                match loss {
+                    // What nobody remembers, nobody can hold against it.
+                    Loss::Latest { is_copied } if self.machines[node].is_remembered_by(&self.machines) => {
+                        self.summary.backups_restored += 1;
+                        self.machines[node].restore_backup(is_copied);
+                    }
+                    Loss::All | Loss::Latest { .. } => {
+                        self.summary.disks_lost += 1;
+                        self.machines[node].lose_disk();
+                    }
+                }
                 self.checker.borrow_mut().lost_disk(node);
                 self.plan(down_ms, Event::Start { node });
             }
+        }
+    }
+
+    /// The clock of a node is minutes or a day off, for a while.
+    pub(super) fn clock_goes_wrong(&mut self) {
+        if self.is_calm {
+            return;
+        }
+        self.plan(10_000 + self.clock_rng.below(50_000), Event::ClockGoesWrong);
+        let Some((trouble, ms)) = faults::wrong_clock(&self.clock_rng, &self.machines, self.now_us / 1000)
+        else {
+            return;
+        };
+        let Trouble::Jump { node, .. } = trouble else { return };
+        self.trace(|| format!("{trouble:?} for {ms} ms"));
+        self.summary.clocks_wrong += 1;
+        self.befall(trouble);
+        self.plan(ms, Event::ClockIsSet { node });
+    }
+
+    /// Somebody sets it right.
+    pub(super) fn clock_is_set(&mut self, node: usize) {
+        if !self.is_calm {
+            let trouble = faults::right_clock(&self.clock_rng, node, &self.machines);
+            self.trace(|| format!("{trouble:?} sets it right"));
+            self.befall(trouble);
         }
     }
 

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ladoga_model::Version;
 
@@ -8,8 +9,8 @@ use crate::options::{LEVEL_RATIO, LEVELS};
 #[derive(Debug, Clone)]
 pub(crate) struct TableView {
     pub number: u64,
-    pub smallest: Box<[u8]>,
-    pub largest: Box<[u8]>,
+    pub smallest: Arc<[u8]>,
+    pub largest: Arc<[u8]>,
     pub file_bytes: u64,
     /// Its file and the blob files that it names.
     pub disk_bytes: u64,

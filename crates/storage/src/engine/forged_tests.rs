@@ -18,7 +18,7 @@ use crate::{
 const DIR: &str = "/data";
 
 fn table(number: u64, file_bytes: u64, blob_bytes: u64, records: u64) -> (usize, TableMeta) {
-    let key: Box<[u8]> = number.to_be_bytes().into();
+    let key: std::sync::Arc<[u8]> = number.to_be_bytes().into();
     let meta = TableMeta {
         number,
         file_bytes,

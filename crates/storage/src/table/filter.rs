@@ -9,10 +9,22 @@ const LINE_BYTES: usize = 64;
 const BITS_PER_KEY: usize = 10;
 const PROBES: u8 = 6;
 
+/// How many lines so many keys have.
+const fn lines(keys: usize) -> usize {
+    let lines = (keys * BITS_PER_KEY).div_ceil(LINE_BYTES * 8);
+    if lines == 0 { 1 } else { lines }
+}
+
+/// How long a filter for so many keys is.
+pub(super) const fn bytes(keys: usize) -> usize {
+    lines(keys) * LINE_BYTES + 1
+}
+
 /// Builds a filter for keys with these hashes.
 pub(super) fn build(hashes: &[u64]) -> Vec<u8> {
-    let lines = (hashes.len() * BITS_PER_KEY).div_ceil(LINE_BYTES * 8).max(1);
-    let mut bits = vec![0_u8; lines * LINE_BYTES];
+    let lines = lines(hashes.len());
+    let mut bits = Vec::with_capacity(bytes(hashes.len()));
+    bits.resize(lines * LINE_BYTES, 0);
     for &hash in hashes {
         let start = line_of(hash, lines) * LINE_BYTES;
         let line = &mut bits[start..start + LINE_BYTES];

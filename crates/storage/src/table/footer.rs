@@ -2,13 +2,16 @@ use std::path::Path;
 
 use ladoga_model::Quote;
 
+use super::index::IndexFormat;
 use super::stored::BlockHandle;
 use crate::coding::Reader;
 use crate::error::Error;
 
 const MAGIC: &[u8; 8] = b"LADOGAST";
-/// 2 has blocks with padding; all else is as in 1.
-const FORMAT: u32 = 2;
+/// 3 has indexes whose separators share what they have in common; 2 has blocks with padding; all else is as in 1.
+const FORMAT: u32 = 3;
+/// Up to this one, indexes have separators as a whole.
+const FORMAT_OF_WHOLE_SEPARATORS: u32 = 2;
 pub(crate) const FOOTER_BYTES: usize = 3 * 12 + 4 + 4 + 8;
 
 /// The end of a table: where everything else is.
@@ -17,16 +20,32 @@ pub(crate) struct Footer {
     pub filter: BlockHandle,
     pub index: BlockHandle,
     pub properties: BlockHandle,
+    format: u32,
 }
 
 impl Footer {
+    pub(super) const fn new(filter: BlockHandle, index: BlockHandle, properties: BlockHandle) -> Footer {
+        Footer { filter, index, properties, format: FORMAT }
+    }
+
+    /// That of a table of an earlier format.
+    #[cfg(test)]
+    pub(super) const fn of_format(self, format: u32) -> Footer {
+        Footer { format, ..self }
+    }
+
+    /// How the index stands in the file.
+    pub(crate) const fn index_format(&self) -> IndexFormat {
+        if self.format <= FORMAT_OF_WHOLE_SEPARATORS { IndexFormat::Whole } else { IndexFormat::Shared }
+    }
+
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         for handle in [self.filter, self.index, self.properties] {
             out.extend_from_slice(&handle.offset.to_le_bytes());
             out.extend_from_slice(&handle.size.to_le_bytes());
         }
-        out.extend_from_slice(&FORMAT.to_le_bytes());
+        out.extend_from_slice(&self.format.to_le_bytes());
         let crc = crc32c::crc32c(&out[start..]);
         out.extend_from_slice(&crc.to_le_bytes());
         out.extend_from_slice(MAGIC);
@@ -68,7 +87,7 @@ impl Footer {
                 return Err(corrupt("block handle", format!("a block before offset {offset}"), found));
             }
         }
-        Ok(Footer { filter, index, properties })
+        Ok(Footer { filter, index, properties, format })
     }
 }
 
@@ -79,7 +98,7 @@ mod tests {
     #[test]
     fn every_flipped_bit_is_found() {
         let handle = |offset| BlockHandle { offset, size: 10 };
-        let footer = Footer { filter: handle(0), index: handle(10), properties: handle(20) };
+        let footer = Footer::new(handle(0), handle(10), handle(20));
         let mut bytes = Vec::new();
         footer.encode(&mut bytes);
         assert_eq!(bytes.len(), FOOTER_BYTES);

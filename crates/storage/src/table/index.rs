@@ -1,33 +1,111 @@
-use crate::coding::{Reader, common_prefix, head_u64, put_short_bytes};
+use ladoga_model::KEY_BYTES_MAX;
+
+use super::separators::{Separators, SeparatorsBuilder};
+use crate::coding::{Reader, common_prefix, head_u64};
 use crate::heads::Heads;
 use crate::prefetch::prefetch_from;
 
 /// Collects where the data blocks of a table begin.
-#[derive(Default)]
 pub(super) struct IndexBuilder {
+    /// Room for the count, then the entries.
     bytes: Vec<u8>,
     count: u32,
+    last: Vec<u8>,
 }
 
+const COUNT_BYTES: usize = 4;
+const END_BYTES: usize = 8;
+
 impl IndexBuilder {
+    pub(super) fn new() -> IndexBuilder {
+        IndexBuilder { bytes: vec![0; COUNT_BYTES], count: 0, last: Vec::new() }
+    }
+
     /// A block at `offset`, all of whose keys are at or behind `separator`, and all before it below.
     pub(super) fn add(&mut self, separator: &[u8], offset: u64) {
-        put_short_bytes(&mut self.bytes, separator);
+        let shared = common_prefix(&self.last, separator);
+        let rest = &separator[shared..];
+        for length in [shared, rest.len()] {
+            let length = u16::try_from(length).expect("a separator is no longer than a key");
+            self.bytes.extend_from_slice(&length.to_le_bytes());
+        }
+        self.bytes.extend_from_slice(rest);
         self.bytes.extend_from_slice(&offset.to_le_bytes());
+        self.last.truncate(shared);
+        self.last.extend_from_slice(rest);
         self.count += 1;
     }
 
-    pub(super) fn finish(self, end: u64) -> Vec<u8> {
-        let mut out = self.count.to_le_bytes().to_vec();
-        out.extend_from_slice(&self.bytes);
-        out.extend_from_slice(&end.to_le_bytes());
-        out
+    /// How long it is once it is finished.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes.len() + END_BYTES
+    }
+
+    pub(super) fn finish(mut self, end: u64) -> Vec<u8> {
+        self.bytes[..COUNT_BYTES].copy_from_slice(&self.count.to_le_bytes());
+        self.bytes.extend_from_slice(&end.to_le_bytes());
+        self.bytes
     }
 }
 
 /// The shortest key over `before` and at most `first`; keys are in order, so they differ.
 pub(super) fn separator<'a>(before: &[u8], first: &'a [u8]) -> &'a [u8] {
     &first[..=common_prefix(before, first)]
+}
+
+/// How an index stands in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IndexFormat {
+    /// Each separator as a whole: tables up to format 2.
+    Whole,
+    /// Each without what it shares with the one before.
+    Shared,
+}
+
+/// The entries of an index, one after the other, out of bytes that nobody vouches for.
+struct Entries<'a> {
+    reader: Reader<'a>,
+    format: IndexFormat,
+    left: u32,
+    is_begun: bool,
+    separator: Vec<u8>,
+}
+
+impl<'a> Entries<'a> {
+    /// `None` where the bytes are no index.
+    fn begin(bytes: &'a [u8], format: IndexFormat) -> Option<Entries<'a>> {
+        let mut reader = Reader::new(bytes);
+        let left = reader.u32()?;
+        // Each entry has at least ten bytes: bounds the count before anything is reserved for it.
+        let is_possible = left > 0 && left as usize <= bytes.len() / 10;
+        is_possible.then_some(Entries { reader, format, left, is_begun: false, separator: Vec::new() })
+    }
+
+    /// The next separator, which is over the one before, and where its block begins; `None` at the end, or where there is no
+    /// such entry.
+    fn next(&mut self) -> Option<(&[u8], u64)> {
+        let left = self.left.checked_sub(1)?;
+        let shared = match self.format {
+            IndexFormat::Whole => 0,
+            IndexFormat::Shared => usize::from(self.reader.u16()?),
+        };
+        let rest = self.reader.short_bytes()?;
+        let offset = self.reader.u64()?;
+        let is_behind = *rest > *self.separator.get(shared..)? || !self.is_begun;
+        if !is_behind || shared + rest.len() > KEY_BYTES_MAX {
+            return None;
+        }
+        self.separator.truncate(shared);
+        self.separator.extend_from_slice(rest);
+        (self.is_begun, self.left) = (true, left);
+        Some((&self.separator, offset))
+    }
+
+    /// Where the last block ends, once there is no other.
+    fn end(mut self) -> Option<u64> {
+        let end = self.reader.u64()?;
+        (self.left == 0 && self.reader.remaining() == 0).then_some(end)
+    }
 }
 
 /// Which block of a table holds a key.
@@ -38,62 +116,52 @@ pub(super) fn separator<'a>(before: &[u8], first: &'a [u8]) -> &'a [u8] {
 pub(crate) struct Index {
     shared: Box<[u8]>,
     heads: Heads,
-    /// Separators without their shared beginning, end to end; and where each ends.
-    rests: Box<[u8]>,
-    ends: Box<[u32]>,
+    /// Separators without their shared beginning.
+    rests: Separators,
     /// Where each block begins, and where the last one ends.
     offsets: Box<[u64]>,
 }
 
 impl Index {
     /// `None` where the bytes are no index.
-    pub(crate) fn parse(bytes: &[u8]) -> Option<Index> {
-        let mut reader = Reader::new(bytes);
-        let count = reader.u32()? as usize;
-        // Each entry has at least ten bytes: bounds the count before anything is reserved for it.
-        if count == 0 || count > bytes.len() / 10 {
-            return None;
+    pub(crate) fn parse(bytes: &[u8], format: IndexFormat) -> Option<Index> {
+        let mut entries = Entries::begin(bytes, format)?;
+        let mut offsets = Vec::with_capacity(entries.left as usize + 1);
+        // The first block takes all keys below the second separator, so its own never decides.
+        let mut first = Vec::new();
+        while let Some((separator, offset)) = entries.next() {
+            if offsets.len() == 1 {
+                first = separator.to_vec();
+            }
+            offsets.push(offset);
         }
-        let mut separators = Vec::with_capacity(count);
-        let mut offsets = Vec::with_capacity(count + 1);
-        for _ in 0..count {
-            separators.push(reader.short_bytes()?);
-            offsets.push(reader.u64()?);
-        }
-        offsets.push(reader.u64()?);
-        let ordered = separators.windows(2).all(|pair| pair[0] < pair[1]);
+        // They are in order: what the first and the last one share, all do.
+        let shared = common_prefix(&first, &entries.separator);
+        offsets.push(entries.end()?);
         let spaced = offsets.windows(2).all(|pair| pair[0] < pair[1]);
-        if reader.remaining() != 0 || !ordered || !spaced {
-            return None;
-        }
-        Some(Index::of(&separators, offsets))
+        spaced.then(|| Index::of(Entries::begin(bytes, format), &first[..shared], offsets))
     }
 
-    fn of(separators: &[&[u8]], offsets: Vec<u64>) -> Index {
-        // The first block takes all keys below the second separator, so its own never decides.
-        let deciding = &separators[1..];
-        let first = deciding.first().copied().unwrap_or_default();
-        let shared =
-            deciding.iter().fold(first.len(), |length, other| common_prefix(&first[..length], other));
-        let mut rests = Vec::new();
-        let mut ends = Vec::with_capacity(deciding.len());
-        for separator in deciding {
-            rests.extend_from_slice(&separator[shared..]);
-            ends.push(rests.len() as u32);
+    /// Of entries that were looked through before.
+    fn of(entries: Option<Entries<'_>>, shared: &[u8], offsets: Vec<u64>) -> Index {
+        let mut heads = Vec::with_capacity(offsets.len());
+        let mut rests = SeparatorsBuilder::default();
+        let mut entries = entries.expect("they were looked through");
+        let _first_decides_nothing = entries.next();
+        while let Some((separator, _)) = entries.next() {
+            let rest = &separator[shared.len()..];
+            heads.push(head_u64(rest));
+            rests.add(rest);
         }
-        let heads: Vec<u64> = deciding.iter().map(|separator| head_u64(&separator[shared..])).collect();
-        Index {
-            shared: first[..shared].into(),
-            heads: Heads::of(&heads),
-            rests: rests.into(),
-            ends: ends.into(),
-            offsets: offsets.into(),
-        }
+        let (shared, offsets) = (shared.into(), offsets.into());
+        Index { shared, heads: Heads::of(&heads), rests: rests.finish(), offsets }
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        let numbers = size_of_val(&*self.ends) + size_of_val(&*self.offsets);
-        self.heads.memory_bytes() + numbers + self.rests.len() + self.shared.len()
+        self.heads.memory_bytes()
+            + self.rests.memory_bytes()
+            + size_of_val(&*self.offsets)
+            + self.shared.len()
     }
 
     /// How many blocks there are.
@@ -105,11 +173,6 @@ impl Index {
     #[inline]
     pub(crate) fn place(&self, block: usize) -> (u64, u64) {
         (self.offsets[block], self.offsets[block + 1] - self.offsets[block])
-    }
-
-    fn rest(&self, index: usize) -> &[u8] {
-        let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        &self.rests[start as usize..self.ends[index] as usize]
     }
 
     /// Has the processor fetch what [`Index::block_of`] looks at first.
@@ -128,32 +191,35 @@ impl Index {
             std::cmp::Ordering::Equal => {}
         }
         let rest = &key[shared..];
-        let mut equal = self.heads.equal(head_u64(rest), |near| {
+        let equal = self.heads.equal(head_u64(rest), |near| {
             prefetch_from(&self.offsets, near);
         });
-        while !equal.is_empty() {
-            let middle = equal.start.midpoint(equal.end);
-            if self.rest(middle) <= rest {
-                equal.start = middle + 1;
-            } else {
-                equal.end = middle;
-            }
-        }
-        equal.start
+        if equal.is_empty() { equal.start } else { self.rests.at_most(rest, equal) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coding::put_short_bytes;
     use proptest::prelude::*;
 
     fn index_of(separators: &[Vec<u8>]) -> Index {
-        let mut builder = IndexBuilder::default();
+        let mut builder = IndexBuilder::new();
+        // As tables up to format 2 have it.
+        let mut whole = (separators.len() as u32).to_le_bytes().to_vec();
         for (block, separator) in separators.iter().enumerate() {
             builder.add(separator, block as u64 * 100);
+            put_short_bytes(&mut whole, separator);
+            whole.extend_from_slice(&(block as u64 * 100).to_le_bytes());
         }
-        Index::parse(&builder.finish(separators.len() as u64 * 100)).expect("an index")
+        let end = separators.len() as u64 * 100;
+        whole.extend_from_slice(&end.to_le_bytes());
+        assert_eq!(builder.bytes(), builder.bytes.len() + 8);
+        let index = Index::parse(&builder.finish(end), IndexFormat::Shared).expect("an index");
+        let from_whole = Index::parse(&whole, IndexFormat::Whole).expect("an index of format 2");
+        assert_eq!(format!("{index:?}"), format!("{from_whole:?}"));
+        index
     }
 
     #[test]
@@ -200,7 +266,11 @@ mod tests {
 
         #[test]
         fn broken_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Index::parse(&bytes);
+            for format in [IndexFormat::Whole, IndexFormat::Shared] {
+                if let Some(index) = Index::parse(&bytes, format) {
+                    let _ = index.place(index.block_of(&bytes));
+                }
+            }
         }
     }
 }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use ladoga_model::{KEY_BYTES_MAX, Version};
 
 use crate::coding::{Reader, put_short_bytes};
@@ -20,8 +22,9 @@ pub(crate) struct TableMeta {
     pub blob_bytes: u64,
     pub newest: Version,
     pub oldest: Version,
-    pub smallest: Box<[u8]>,
-    pub largest: Box<[u8]>,
+    /// Shared with those who choose between tables: keys may be long.
+    pub smallest: Arc<[u8]>,
+    pub largest: Arc<[u8]>,
     pub blobs: Vec<u64>,
 }
 
@@ -36,8 +39,8 @@ impl TableMeta {
             blob_bytes: 0,
             newest: Version::ZERO,
             oldest: Version::MAX,
-            smallest: Box::default(),
-            largest: Box::default(),
+            smallest: Arc::default(),
+            largest: Arc::default(),
             blobs: Vec::new(),
         }
     }
@@ -103,6 +106,11 @@ impl TableMeta {
     #[inline]
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
         *self.smallest <= *key && *key <= *self.largest
+    }
+
+    /// What it takes of memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<TableMeta>() + self.smallest.len() + self.largest.len() + size_of_val(&*self.blobs)
     }
 
     /// What this table costs on disk, its blob files included.

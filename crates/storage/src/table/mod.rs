@@ -6,8 +6,9 @@
 //!                                                                 compression, payload, 0u8 × n, n u16, ...)
 //! data   := record*, tag u8 × n, offset u32 × n, n u32           (tag: the key's hash >> 56)
 //! filter := blocked bloom filter: 64-byte lines, probes u8
-//! index  := n u32, (separator, offset u64) × n, end u64          (separator: over every key before the block,
-//!                                                                 at most its first key; u16 length first)
+//! index  := n u32, (shared u16, length u16, rest, offset u64) × n, end u64
+//!                                         (separator: as many bytes of the one before as are shared, then the rest; over
+//!                                          every key before the block, at most its first key)
 //! footer := (offset u64, size u32) of filter, index, properties; format u32, crc u32, "LADOGAST"
 //! ```
 //!
@@ -24,6 +25,7 @@ mod meta;
 mod pages;
 mod reader;
 mod resident;
+mod separators;
 mod stored;
 
 pub(crate) use block::Block;
@@ -36,7 +38,7 @@ pub(crate) use resident::{Loaded, Resident};
 pub(crate) use stored::{BlockHandle, Unpacked, decode_stored, with_checksum};
 
 pub(crate) use filter::Filter;
-pub(crate) use index::Index;
+pub(crate) use index::{Index, IndexFormat};
 
 /// What a data block aims at as it stands in the file, or a part of which a page has a whole number: a page of the
 /// system's, so that reading a block takes one page from the disk. Unpacked, it may be half as long again.

@@ -96,6 +96,8 @@ const RESIDENT: u64 = u64::MAX;
 impl Table {
     pub(crate) fn new(shared: &Arc<TableShared>, meta: TableMeta) -> Arc<Table> {
         let blobs = meta.blobs.iter().map(|&blob| shared.blobs.refer(blob)).collect();
+        // There whatever else there is room for: long keys leave less to indexes.
+        shared.cache.hold(meta.memory_bytes() as u64);
         Arc::new(Table {
             path: paths::table(&shared.dir, meta.number),
             shared: shared.clone(),
@@ -231,7 +233,8 @@ impl Table {
         let filter = self.read_handle(footer.filter)?;
         let filter = Filter::parse(&filter).ok_or_else(|| self.broken(footer.filter.offset))?;
         let index = self.read_handle(footer.index)?;
-        let index = Index::parse(&index).ok_or_else(|| self.broken(footer.index.offset))?;
+        let index = Index::parse(&index, footer.index_format());
+        let index = index.ok_or_else(|| self.broken(footer.index.offset))?;
         Ok(Resident { index, filter })
     }
 
@@ -377,6 +380,7 @@ impl Drop for Table {
         if let Some(pinned) = self.pinned.get() {
             cache.unpin(pinned.memory_bytes() as u64);
         }
+        cache.unpin(self.meta.memory_bytes() as u64);
         if !*self.obsolete.get_mut() {
             return;
         }

@@ -2,18 +2,21 @@
 //!
 //! | module | rule |
 //! | --- | --- |
-//! | [`lengths`] | how long a file and a function may be |
+//! | [`lengths`] | how long a file may be |
 //! | [`words`] | what code and comments may not say |
 //! | [`unsafe_code`] | which files may hold `unsafe` |
 //! | [`arrows`] | which crate may name which |
+//! | [`folders`] | folders of a crate name each other in one direction |
 //! | [`portable`] | nothing that is true on one machine only |
 //! | [`links`] | relative links of the documents resolve |
 
 mod arrows;
+mod folders;
 mod lengths;
 mod lexer;
 mod links;
 mod manifest;
+mod modules;
 mod portable;
 mod unsafe_code;
 mod words;
@@ -76,13 +79,14 @@ fn check(files: &[TextFile]) -> Vec<Finding> {
     for file in files {
         if file.has_extension("rs") {
             let views = lexer::split(&file.text);
-            findings.extend(lengths::check(file, &views));
+            findings.extend(lengths::check(file));
             findings.extend(words::check(file, &views));
             findings.extend(unsafe_code::check(file, &views));
         }
         findings.extend(portable::check(file));
     }
     findings.extend(arrows::check(files));
+    findings.extend(folders::check(files));
     findings.extend(links::check(files));
     findings
 }
@@ -122,11 +126,11 @@ mod tests {
 
     #[test]
     fn every_rule_is_asked() {
-        let long_function = format!("fn long() {{{}}}\n", "\n".repeat(lengths::FUNCTION_LINES_MAX));
+        let long_file = "\n".repeat(lengths::FILE_LINES_MAX + 1);
         let here_only = portable::MACHINE_PATHS[0];
         let files = [
-            TextFile::fixture("crates/model/src/long.rs", &long_function),
-            TextFile::fixture("crates/model/src/word.rs", "fn f() { todo!() }"),
+            TextFile::fixture("crates/model/src/long.rs", &long_file),
+            TextFile::fixture("crates/model/src/word.rs", "#[ignore]\nfn f() {}"),
             TextFile::fixture("crates/model/src/danger.rs", "unsafe fn f() {}"),
             TextFile::fixture("crates/model/src/here.rs", &format!("const X: &str = \"{here_only}x\";")),
             TextFile::fixture("crates/mystery/Cargo.toml", "[package]\nname = \"mystery\"\n"),

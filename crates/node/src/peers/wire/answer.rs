@@ -14,7 +14,7 @@ use super::reader::Reader;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Who it is.
-    Hello(Hello),
+    Hello(Box<Hello>),
     /// It will not speak with this node.
     Stranger(String),
     /// What it has of a key.
@@ -36,7 +36,7 @@ pub enum Answer {
     /// What is to be streamed is not there any more.
     Gone,
     /// What it says about itself.
-    Statement(Statement),
+    Statement(Box<Statement>),
     /// The upper hashes of its tree.
     Groups {
         /// Tombstones before this are not in them.
@@ -100,7 +100,7 @@ impl Answer {
     pub fn of(frame: &Frame) -> Result<Answer, FrameError> {
         let mut reader = Reader::new(frame);
         let answer = match frame.kind {
-            1 => Answer::Hello(Hello::take(&mut reader)?),
+            1 => Answer::Hello(Box::new(Hello::take(&mut reader)?)),
             65 => Answer::Stranger(reader.line()?),
             66 => Answer::Read(ReadAnswer { cell: None, is_whole: reader.bool()? }),
             67 => {
@@ -115,7 +115,7 @@ impl Answer {
             73 => Answer::Alive,
             74 => Answer::Opened(reader.u32()?),
             75 => Answer::Gone,
-            76 => Answer::Statement(statement(&mut reader)?),
+            76 => Answer::Statement(Box::new(statement(&mut reader)?)),
             77 => Answer::Groups { dropped_before: reader.u64()?, hashes: reader.hashes()? },
             78 => Answer::Leaves(reader.hashes()?),
             79 => {

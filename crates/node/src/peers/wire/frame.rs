@@ -9,7 +9,7 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// The version of the protocol: what `Upgrade` names, and what `hello` repeats. Never reused for another grammar.
-pub const PROTOCOL_VERSION: u16 = 2;
+pub const PROTOCOL_VERSION: u16 = 3;
 /// The longest frame: a value that is not large, its key, and what stands around them.
 pub const FRAME_BYTES_MAX: usize = 320 << 10;
 
@@ -61,6 +61,12 @@ pub enum FrameError {
     },
 }
 
+/// How long the first frame is, as it says; `None` where that has not come yet.
+pub(crate) fn frame_bytes(input: &[u8]) -> Option<usize> {
+    let length = input.first_chunk::<PREFIX_BYTES>()?.first_chunk::<4>()?;
+    Some((u32::from_le_bytes(*length) as usize).saturating_add(PREFIX_BYTES))
+}
+
 /// Takes the first frame off `input`, once it is there as a whole.
 pub fn take_frame(input: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
     let Some(prefix) = input.first_chunk::<PREFIX_BYTES>() else { return Ok(None) };
@@ -71,7 +77,8 @@ pub fn take_frame(input: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
     }
     let whole = PREFIX_BYTES + length;
     if input.len() < whole {
-        input.reserve(whole - input.len());
+        // What is announced takes no more room than what has come.
+        input.reserve((whole - input.len()).min(input.len()));
         return Ok(None);
     }
     let mut frame = input.split_to(whole).freeze();

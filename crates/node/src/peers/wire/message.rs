@@ -14,10 +14,11 @@
 //! origin  := 1 client | 2 hint | 3 repair | 4 exchange
 //! slice   := before u64, dropped_before u64
 //! statement := incarnation u64, closed_before u64, complete_before u64, whole u8, clock u64, n u16,
-//!              (incarnation u64, replacement u8) × n
+//!              (incarnation u64, replacement u8) × n, wall_ms u64
 //! what    := 1 value: its bytes | 2 tombstone | 3 large value: its length u64 | 4 digest of a value
 //! why     := 1 over capacity | 2 no room | 3 store failed | 4 unreadable | 5 clock ahead: by ms, at most ms
-//!          | 6 too old: expected from this timestamp on | 7 rebuilding | 8 draining         (never change these)
+//!          | 6 too old: expected from this timestamp on | 7 rebuilding | 8 draining | 9 starting
+//!                                                                                          (never change these)
 //! stamp   := version, expires_at_ms u64, copies u8
 //! version := timestamp u64, node u16
 //! key     := length u16, bytes        line, start, end := the same
@@ -104,6 +105,7 @@ pub(super) fn put_refusal(out: &mut BytesMut, refusal: &Refusal) {
         Refusal::TooOld { closed_before } => (6, closed_before, 0),
         Refusal::Rebuilding => (7, 0, 0),
         Refusal::Draining => (8, 0, 0),
+        Refusal::Starting => (9, 0, 0),
     };
     out.put_u8(why);
     out.put_u64_le(first);
@@ -121,6 +123,7 @@ pub(super) fn refusal(reader: &mut Reader) -> Result<Refusal, FrameError> {
         6 => Refusal::TooOld { closed_before: first },
         7 => Refusal::Rebuilding,
         8 => Refusal::Draining,
+        9 => Refusal::Starting,
         _ => return Err(reader.wrong("there is no such reason")),
     })
 }

@@ -20,10 +20,11 @@ mod tests;
 pub use answer::Answer;
 pub use frame::{FRAME_BYTES_MAX, Frame, FrameError, PROTOCOL_VERSION, take_frame};
 pub use hello::Hello;
-pub use ladoga_cluster::Origin;
+pub use ladoga_cluster::{Origin, Slice, Statement};
 pub use message::PeerValue;
 pub use request::Request;
 
+pub(crate) use frame::frame_bytes;
 pub(crate) use record::{Record, put_record, take_record};
 
 use bytes::BytesMut;

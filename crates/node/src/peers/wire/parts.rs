@@ -1,5 +1,5 @@
 use bytes::{BufMut, Bytes, BytesMut};
-use ladoga_cluster::{Acquaintance, NODES_MAX, Origin, Slice, Statement};
+use ladoga_cluster::{Acquaintance, Memory, NODES_MAX, Origin, Reach, Slice, Statement};
 
 use super::frame::FrameError;
 use super::message::put_short;
@@ -44,7 +44,18 @@ pub(super) fn optional_key(reader: &mut Reader) -> Result<Option<Bytes>, FrameEr
 }
 
 pub(super) fn put_statement(out: &mut BytesMut, statement: &Statement) {
-    let Statement { incarnation, closed_before, complete_before, is_whole, clock, met } = statement;
+    let Statement {
+        incarnation,
+        closed_before,
+        complete_before,
+        is_whole,
+        clock,
+        met,
+        session,
+        reach,
+        remembered,
+        wall_ms,
+    } = statement;
     out.put_u64_le(*incarnation);
     out.put_u64_le(*closed_before);
     out.put_u64_le(*complete_before);
@@ -55,6 +66,32 @@ pub(super) fn put_statement(out: &mut BytesMut, statement: &Statement) {
         out.put_u64_le(*incarnation);
         out.put_u8(u8::from(*is_replacement));
     }
+    out.put_u64_le(*session);
+    put_reach(out, *reach);
+    out.put_u16_le(remembered.len() as u16);
+    for Memory { session, now, before } in remembered {
+        out.put_u64_le(*session);
+        put_reach(out, *now);
+        put_reach(out, *before);
+    }
+    out.put_u64_le(*wall_ms);
+}
+
+fn put_reach(out: &mut BytesMut, reach: Reach) {
+    out.put_u64_le(reach.written);
+    out.put_u64_le(reach.reserved);
+}
+
+fn reach(reader: &mut Reader) -> Result<Reach, FrameError> {
+    Ok(Reach { written: reader.u64()?, reserved: reader.u64()? })
+}
+
+fn count_of_nodes(reader: &mut Reader) -> Result<usize, FrameError> {
+    let count = usize::from(reader.u16()?);
+    if count > NODES_MAX {
+        return Err(reader.wrong("it has met more nodes than there may be"));
+    }
+    Ok(count)
 }
 
 pub(super) fn statement(reader: &mut Reader) -> Result<Statement, FrameError> {
@@ -63,12 +100,24 @@ pub(super) fn statement(reader: &mut Reader) -> Result<Statement, FrameError> {
     let complete_before = reader.u64()?;
     let is_whole = reader.bool()?;
     let clock = reader.u64()?;
-    let count = usize::from(reader.u16()?);
-    if count > NODES_MAX {
-        return Err(reader.wrong("it has met more nodes than there may be"));
-    }
-    let met =
-        (0..count).map(|_| Ok(Acquaintance { incarnation: reader.u64()?, is_replacement: reader.bool()? }));
+    let met = (0..count_of_nodes(reader)?)
+        .map(|_| Ok(Acquaintance { incarnation: reader.u64()?, is_replacement: reader.bool()? }));
     let met = met.collect::<Result<_, FrameError>>()?;
-    Ok(Statement { incarnation, closed_before, complete_before, is_whole, clock, met })
+    let session = reader.u64()?;
+    let own_reach = reach(reader)?;
+    let remembered = (0..count_of_nodes(reader)?)
+        .map(|_| Ok(Memory { session: reader.u64()?, now: reach(reader)?, before: reach(reader)? }));
+    let remembered = remembered.collect::<Result<_, FrameError>>()?;
+    Ok(Statement {
+        incarnation,
+        closed_before,
+        complete_before,
+        is_whole,
+        clock,
+        met,
+        session,
+        reach: own_reach,
+        remembered,
+        wall_ms: reader.u64()?,
+    })
 }

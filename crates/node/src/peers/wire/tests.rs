@@ -1,6 +1,7 @@
 use bytes::{Bytes, BytesMut};
 use ladoga_cluster::{
-    Acquaintance, Cell, Content, Listed, NodeList, Origin, Partition, ReadAnswer, Refusal, Slice, Statement,
+    Acquaintance, Cell, Content, Listed, Memory, NodeList, Origin, Partition, Reach, ReadAnswer, Refusal,
+    Slice, Statement,
 };
 use ladoga_model::{ClockError, Stamp, Version};
 use proptest::prelude::*;
@@ -27,16 +28,36 @@ fn stamp() -> impl Strategy<Value = Stamp> {
 fn statement() -> impl Strategy<Value = Statement> {
     let met = (any::<u64>(), any::<bool>())
         .prop_map(|(incarnation, is_replacement)| Acquaintance { incarnation, is_replacement });
-    (any::<[u64; 4]>(), any::<bool>(), proptest::collection::vec(met, 0..4)).prop_map(
-        |([incarnation, closed_before, complete_before, clock], is_whole, met)| Statement {
-            incarnation,
-            closed_before,
-            complete_before,
+    let memory =
+        (any::<u64>(), reach(), reach()).prop_map(|(session, now, before)| Memory { session, now, before });
+    let met = proptest::collection::vec(met, 0..4);
+    let remembered = proptest::collection::vec(memory, 0..4);
+    (any::<[u64; 6]>(), any::<bool>(), met, reach(), remembered).prop_map(
+        |(
+            [incarnation, closed_before, complete_before, clock, session, wall_ms],
             is_whole,
-            clock,
             met,
+            reach,
+            remembered,
+        )| {
+            Statement {
+                incarnation,
+                closed_before,
+                complete_before,
+                is_whole,
+                clock,
+                met,
+                session,
+                reach,
+                remembered,
+                wall_ms,
+            }
         },
     )
+}
+
+fn reach() -> impl Strategy<Value = Reach> {
+    (any::<u64>(), any::<u64>()).prop_map(|(written, reserved)| Reach { written, reserved })
 }
 
 fn slice() -> impl Strategy<Value = Slice> {
@@ -108,9 +129,10 @@ fn answer() -> impl Strategy<Value = Answer> {
         any::<u64>().prop_map(|closed_before| Refusal::TooOld { closed_before }),
         Just(Refusal::Rebuilding),
         Just(Refusal::Draining),
+        Just(Refusal::Starting),
     ];
     prop_oneof![
-        hello().prop_map(Answer::Hello),
+        hello().prop_map(|hello| Answer::Hello(Box::new(hello))),
         "[a-z ]{0,40}".prop_map(Answer::Stranger),
         (proptest::option::of(cell), any::<bool>())
             .prop_map(|(cell, is_whole)| Answer::Read(ReadAnswer { cell, is_whole })),
@@ -122,7 +144,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         Just(Answer::Alive),
         any::<u32>().prop_map(Answer::Opened),
         Just(Answer::Gone),
-        statement().prop_map(Answer::Statement),
+        statement().prop_map(|statement| Answer::Statement(Box::new(statement))),
         (any::<u64>(), proptest::collection::vec(any::<u64>(), 0..9))
             .prop_map(|(dropped_before, hashes)| Answer::Groups { dropped_before, hashes }),
         proptest::collection::vec(any::<u64>(), 0..9).prop_map(Answer::Leaves),

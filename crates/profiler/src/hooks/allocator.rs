@@ -1,11 +1,9 @@
-//! The global allocator's wrapper, and the unwinder that serves builds without frame pointers.
-#![expect(unsafe_code, reason = "`GlobalAlloc` is an unsafe trait, and the unwinder's interface is C")]
+//! The global allocator's wrapper.
+#![expect(unsafe_code, reason = "`GlobalAlloc` is an unsafe trait")]
 
 use std::alloc::{GlobalAlloc, Layout};
-use std::ffi::{c_int, c_void};
 
 use crate::memory;
-use crate::stack::RawStack;
 
 /// A global allocator that an allocation profile can look into.
 ///
@@ -55,35 +53,5 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for ProfilingAllocator<A> {
         memory::count(size.saturating_sub(layout.size()));
         // SAFETY: as our own contract.
         unsafe { self.inner.realloc(block, layout, size) }
-    }
-}
-
-/// As in the C++ ABI's `unwind.h`; std links the library that has it.
-#[repr(C)]
-struct UnwindContext {
-    _opaque: [u8; 0],
-}
-
-const UNWIND_CONTINUE: c_int = 0;
-const UNWIND_STOP: c_int = 5;
-
-unsafe extern "C" {
-    fn _Unwind_Backtrace(
-        visit: extern "C" fn(*mut UnwindContext, *mut c_void) -> c_int,
-        state: *mut c_void,
-    ) -> c_int;
-    fn _Unwind_GetIP(context: *mut UnwindContext) -> usize;
-}
-
-/// About a microsecond per frame, against some nanoseconds by frame pointers. Not for signal handlers.
-pub(crate) fn unwind_by_tables(stack: &mut RawStack) {
-    extern "C" fn visit(context: *mut UnwindContext, state: *mut c_void) -> c_int {
-        // SAFETY: the unwinder hands over a valid context, and `state` as it was given below.
-        let (stack, address) = unsafe { (&mut *state.cast::<RawStack>(), _Unwind_GetIP(context)) };
-        if address != 0 && stack.push(address as u64) { UNWIND_CONTINUE } else { UNWIND_STOP }
-    }
-    // SAFETY: `visit` does not unwind, and `stack` outlives the call, which is synchronous.
-    unsafe {
-        _Unwind_Backtrace(visit, std::ptr::from_mut(stack).cast());
     }
 }

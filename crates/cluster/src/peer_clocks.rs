@@ -1,0 +1,239 @@
+//! What the clocks of the other nodes show, and so what time it is by a majority of all nodes.
+//!
+//! Every node says what its wall clock shows, as it is, however wrong. What was heard runs on by the monotonic clock of
+//! this node, so a wall clock that jumps is known to be wrong at the next look at it, before anybody says anything.
+//!
+//! With `n` nodes, a majority is `n / 2` peers and this node. So the wall clock of this node
+//!
+//! - counts no further ahead than the `n / 2`-th latest peer: a majority shows no more than that with it;
+//! - counts no further behind than the next one: a majority without it shows at least that.
+//!
+//! Between the two it counts as it is. For both, those count that were heard lately: what a node showed that is away by now
+//! may have been wrong. Where these are too few, the time that was agreed on last runs on by the monotonic clock, and the
+//! wall clock counts no further ahead than that; after a start, until enough were heard, the newest version that is here does
+//! the same.
+//!
+//! As long as a majority of the clocks is right, the time that comes of it lies between clocks that are right, on every
+//! node. Nothing that is computed here is said to others: one wrong clock cannot
+//! move the others' step by step.
+
+use ladoga_model::{ClockError, HybridClock};
+
+use crate::nodes::NodeId;
+
+/// How far a wall clock may be off the majority's and still count as it is: more than a message takes.
+pub const CLOCK_MARGIN_MS: u64 = 1_000;
+/// An answer that took longer does not say well enough what the clock of its sender shows.
+const ROUND_TRIP_MS_MAX: u64 = 1_000;
+/// For how long what was heard counts as heard lately: ten times as long as nodes are silent.
+const LATELY_MS: u64 = 5_000;
+/// The latest time that a timestamp has room for.
+const WALL_MS_MAX: u64 = HybridClock::wall_ms(u64::MAX);
+
+/// What a node says of its clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockReading {
+    /// What its wall clock shows, in milliseconds since 1970.
+    pub wall_ms: u64,
+    /// The timestamp that its clock of versions is at; 0 where it does not say.
+    pub version_clock: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Heard {
+    /// Its wall clock minus the monotonic clock of this node.
+    offset_ms: i64,
+    /// When that was heard, by the monotonic clock.
+    at_ms: u64,
+    /// Whether it is not known how long that was under way.
+    is_rough: bool,
+    /// The time of its clock of versions.
+    version_ms: u64,
+}
+
+/// The clocks of the peers of a node, in the life of one process.
+#[derive(Debug)]
+pub struct PeerClocks {
+    me: NodeId,
+    heard: Vec<Option<Heard>>,
+    ahead_ms_max: u64,
+    started_ms: u64,
+    /// The time of the newest version that was here before.
+    floor_ms: u64,
+    /// The time that was agreed on last, minus the monotonic clock.
+    agreed_offset_ms: Option<i64>,
+    /// The latest time by a majority so far.
+    reached_ms: u64,
+}
+
+/// What time it is, and which versions are taken, until something is heard. Plain numbers, so that a driver can keep them
+/// where all its threads see them; each is of use on its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeBounds {
+    /// The earliest that it can be, counted from the monotonic clock.
+    pub earliest_ms: i64,
+    /// The latest that it can be, counted from the monotonic clock.
+    pub latest_ms: i64,
+    /// The wall clock of this node counts for what it takes, since too few peers were heard to know better.
+    pub is_unverified: bool,
+    /// Versions are taken as if it was this late, where it is earlier.
+    pub reached_ms: u64,
+    /// Versions up to this time are taken in any case: a majority without this node is there.
+    pub majority_ms: u64,
+}
+
+impl TimeBounds {
+    /// What time it is, as this node stamps: the wall clock as far as a majority agrees with it.
+    pub fn time_ms(&self, wall_ms: u64, monotonic_ms: u64) -> u64 {
+        let at = |offset_ms: i64| offset_ms.saturating_add_unsigned(monotonic_ms).max(0).cast_unsigned();
+        wall_ms.max(at(self.earliest_ms)).min(at(self.latest_ms)).min(WALL_MS_MAX)
+    }
+
+    /// Whether a version is not too far ahead to be taken, whoever gave it out, this node included.
+    pub fn check_ahead(
+        &self,
+        timestamp: u64,
+        (wall_ms, monotonic_ms): (u64, u64),
+        ahead_ms_max: u64,
+    ) -> Result<(), ClockError> {
+        let ahead_ms = self.ahead_ms(timestamp, wall_ms, monotonic_ms);
+        if ahead_ms <= ahead_ms_max || HybridClock::wall_ms(timestamp) <= self.majority_ms {
+            return Ok(());
+        }
+        Err(ClockError { ahead_ms, ahead_ms_max })
+    }
+
+    /// The last timestamp before `timestamp`, or itself, that is not too far ahead.
+    pub fn cut(&self, timestamp: u64, (wall_ms, monotonic_ms): (u64, u64), ahead_ms_max: u64) -> u64 {
+        let ahead_ms = self.ahead_ms(timestamp, wall_ms, monotonic_ms);
+        let version_ms = HybridClock::wall_ms(timestamp);
+        let taken_ms = (version_ms - ahead_ms.saturating_sub(ahead_ms_max)).max(self.majority_ms);
+        if taken_ms < version_ms { HybridClock::at_wall_ms(taken_ms + 1) - 1 } else { timestamp }
+    }
+
+    fn ahead_ms(&self, timestamp: u64, wall_ms: u64, monotonic_ms: u64) -> u64 {
+        let time_ms = self.time_ms(wall_ms, monotonic_ms).max(self.reached_ms);
+        let time_ms = if self.is_unverified { time_ms.max(wall_ms) } else { time_ms };
+        HybridClock::wall_ms(timestamp).saturating_sub(time_ms)
+    }
+
+    /// By how much the wall clock is ahead of what counts, or behind it where that is negative; 0 where it counts as it
+    /// is. None where too few peers were heard to know.
+    pub fn correction_ms(&self, wall_ms: u64, monotonic_ms: u64) -> Option<i64> {
+        let time_ms = self.time_ms(wall_ms, monotonic_ms);
+        (!self.is_unverified).then(|| wall_ms.cast_signed().saturating_sub(time_ms.cast_signed()))
+    }
+}
+
+impl PeerClocks {
+    /// Of a node among so many, whose process starts now; a version may be `ahead_ms_max` ahead.
+    pub fn new(me: NodeId, nodes: usize, ahead_ms_max: u64, monotonic_ms: u64) -> PeerClocks {
+        PeerClocks {
+            me,
+            heard: vec![None; nodes],
+            ahead_ms_max,
+            started_ms: monotonic_ms,
+            floor_ms: 0,
+            agreed_offset_ms: None,
+            reached_ms: 0,
+        }
+    }
+
+    /// The node had given out or seen this timestamp before it started.
+    pub fn starts_after(&mut self, timestamp: u64) {
+        self.floor_ms = self.floor_ms.max(HybridClock::wall_ms(timestamp));
+    }
+
+    /// A peer says what its clocks show. `round_trip_ms` is how long the answer that says so took; none where nobody knows
+    /// when it was sent.
+    pub fn heard(
+        &mut self,
+        peer: NodeId,
+        reading: ClockReading,
+        monotonic_ms: u64,
+        round_trip_ms: Option<u64>,
+    ) {
+        assert_ne!(peer, self.me, "a node does not hear itself");
+        let ClockReading { wall_ms, version_clock } = reading;
+        let offset_ms = wall_ms.min(WALL_MS_MAX).cast_signed() - monotonic_ms.cast_signed();
+        let is_rough = round_trip_ms.is_none_or(|round_trip_ms| round_trip_ms > ROUND_TRIP_MS_MAX);
+        let known = &mut self.heard[peer.index()];
+        let mut heard = known.unwrap_or(Heard { offset_ms, at_ms: monotonic_ms, is_rough, version_ms: 0 });
+        if heard.is_rough || !is_rough {
+            heard = Heard { offset_ms, at_ms: monotonic_ms, is_rough, ..heard };
+        }
+        if version_clock > 0 {
+            heard.version_ms = HybridClock::wall_ms(version_clock);
+        }
+        *known = Some(heard);
+    }
+
+    /// Time went by: what a majority has reached stays reached, even if all clocks are set back.
+    pub fn tick(&mut self, wall_ms: u64, monotonic_ms: u64) {
+        let bounds = self.bounds(monotonic_ms);
+        if bounds.is_unverified {
+            return;
+        }
+        let time_ms = bounds.time_ms(wall_ms, monotonic_ms);
+        self.reached_ms = self.reached_ms.max(time_ms);
+        if self.lately(monotonic_ms).len() >= self.needed() {
+            self.agreed_offset_ms = Some(time_ms.cast_signed() - monotonic_ms.cast_signed());
+        }
+    }
+
+    /// What time it is by all that was heard; to be asked for again now and then, since it grows old.
+    pub fn bounds(&self, monotonic_ms: u64) -> TimeBounds {
+        let (needed, lately) = (self.needed(), self.lately(monotonic_ms));
+        let versions = self.heard.iter().flatten().map(|heard| heard.version_ms).filter(|&ms| ms > 0);
+        let versions = latest_first(versions);
+        let margin_ms = CLOCK_MARGIN_MS.min(self.ahead_ms_max / 2).cast_signed();
+        let is_agreed = lately.len() >= needed;
+        let is_unverified = !is_agreed && self.agreed_offset_ms.is_none();
+        let latest_ms = match (needed, self.agreed_offset_ms) {
+            // Alone, there is nobody to ask.
+            (0, _) => i64::MAX,
+            (_, _) if is_agreed => lately[needed - 1] + margin_ms,
+            (_, Some(offset_ms)) => offset_ms + margin_ms,
+            (_, None) => self.floor_ms.cast_signed() - self.started_ms.cast_signed(),
+        };
+        let earliest_ms =
+            lately.get(needed).map_or(i64::MIN, |offset_ms| offset_ms - margin_ms).min(latest_ms);
+        // As far as a majority was there, too: one node that was far ahead once is not right for that.
+        let shared_ms = needed.checked_sub(1).and_then(|last| versions.get(last).copied());
+        let floor_ms = self.floor_ms.min(shared_ms.unwrap_or(u64::MAX));
+        TimeBounds {
+            earliest_ms,
+            latest_ms,
+            is_unverified,
+            reached_ms: self.reached_ms.max(floor_ms),
+            majority_ms: versions.get(needed).copied().unwrap_or(0),
+        }
+    }
+
+    /// How many peers make a majority with this node.
+    const fn needed(&self) -> usize {
+        self.heard.len() / 2
+    }
+
+    /// The clocks that were heard lately, minus the monotonic clock; the latest time first.
+    fn lately(&self, monotonic_ms: u64) -> Vec<i64> {
+        let is_recent = |heard: &&Heard| heard.at_ms + LATELY_MS >= monotonic_ms;
+        latest_first(self.heard.iter().flatten().filter(is_recent).map(|heard| heard.offset_ms))
+    }
+
+    /// The wall clock of a peer minus that of this node, as of what was heard last.
+    pub fn offset_ms(&self, peer: NodeId, wall_ms: u64, monotonic_ms: u64) -> Option<i64> {
+        let heard = self.heard[peer.index()].as_ref()?;
+        Some(heard.offset_ms.saturating_add_unsigned(monotonic_ms).saturating_sub(wall_ms.cast_signed()))
+    }
+}
+
+fn latest_first<T: Ord>(times: impl Iterator<Item = T>) -> Vec<T> {
+    let mut times: Vec<T> = times.collect();
+    times.sort_unstable_by(|a, b| b.cmp(a));
+    times
+}
+
+#[cfg(test)]
+#[path = "peer_clocks_tests.rs"]
+mod tests;

@@ -1,0 +1,105 @@
+//! How far a data directory was, as the other nodes remember it: by that a node learns that its own is an older state.
+//!
+//! Each process of a node is a *session*, with a random number. What a peer remembers of a session before the one that
+//! runs now had to be on the disk when that one began. If it was not, the directory is older than what its node said.
+
+/// How far the directory of a node was at least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reach {
+    /// The newest timestamp of a write that the node acknowledged.
+    pub written: u64,
+    /// The node had reserved the timestamps before this one. It reserves some at each start and every few seconds, so
+    /// this grows without any write, too.
+    pub reserved: u64,
+}
+
+impl Reach {
+    /// The further of both, in each respect.
+    #[must_use]
+    pub fn max(self, other: Reach) -> Reach {
+        Reach { written: self.written.max(other.written), reserved: self.reserved.max(other.reserved) }
+    }
+
+    /// Whether a directory that was found like `found` cannot be one that was this far.
+    pub const fn is_beyond(self, found: Reach) -> bool {
+        self.written > found.written || self.reserved > found.reserved
+    }
+}
+
+/// What a node remembers of another one's data directory, of one incarnation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Memory {
+    /// The session that was heard last; 0 where none was.
+    pub session: u64,
+    /// How far it is in that session.
+    pub now: Reach,
+    /// How far it was in those before.
+    pub before: Reach,
+}
+
+impl Memory {
+    /// The node said in a session how far it is. Answers whether the session is another one than before.
+    pub fn hear(&mut self, session: u64, reach: Reach) -> bool {
+        let is_new = session != self.session;
+        if is_new {
+            *self = Memory { session, now: Reach::default(), before: self.before.max(self.now) };
+        }
+        self.now = self.now.max(reach);
+        is_new
+    }
+
+    /// How far the node was before this session of it began.
+    #[must_use]
+    pub fn before(self, session: u64) -> Reach {
+        if session == self.session { self.before } else { self.before.max(self.now) }
+    }
+}
+
+/// What a node finds when it opens its directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Opening {
+    /// A random number that no other process has; 0 has no past to compare with.
+    pub session: u64,
+    /// The incarnation to go on with where the directory turns out to be older than what its node acknowledged.
+    pub next_incarnation: u64,
+    /// The newest timestamp in the store.
+    pub written: u64,
+    /// Whether the files are not those that the node wrote: somebody has copied them, or brought them back.
+    pub is_unverified: bool,
+}
+
+/// That a directory is older than what its node acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Regression {
+    /// The peer that knows.
+    pub peer: crate::NodeId,
+    /// How far the directory was, as that peer remembers.
+    pub known: Reach,
+    /// How far it is.
+    pub found: Reach,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAR: Reach = Reach { written: 5, reserved: 10 };
+
+    #[test]
+    fn what_a_session_said_is_held_against_the_next_ones_only() {
+        let mut memory = Memory::default();
+        assert!(memory.hear(7, FAR));
+        assert!(!memory.hear(7, Reach { written: 6, reserved: 9 }));
+        let known = Reach { written: 6, reserved: 10 };
+        assert_eq!((memory.before(7), memory.before(8)), (Reach::default(), known));
+        assert!(memory.hear(8, Reach { written: 1, reserved: 2 }));
+        assert_eq!((memory.before(8), memory.before(9)), (known, known));
+    }
+
+    #[test]
+    fn a_directory_that_lacks_either_is_older() {
+        assert!(!FAR.is_beyond(FAR) && !FAR.is_beyond(Reach { written: 7, reserved: 11 }));
+        assert!(FAR.is_beyond(Reach { written: 4, reserved: 11 }));
+        assert!(FAR.is_beyond(Reach { written: 7, reserved: 9 }));
+    }
+}

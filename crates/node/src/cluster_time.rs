@@ -1,0 +1,136 @@
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+use ladoga_cluster::{ClockReading, NodeId, PeerClocks, TimeBounds};
+use ladoga_model::ClockError;
+use parking_lot::Mutex;
+
+/// From where on the log says that the wall clock is off the majority's, and from where on that it is not any more.
+const OFF_MS_MIN: u64 = 5_000;
+const BACK_MS_MAX: u64 = 2_000;
+
+/// What time it is by a majority of the nodes: [`PeerClocks`] for all threads of a node. Who stamps or takes a write goes by
+/// the bounds that are published here, without a lock; each of them is of use on its own, so they may be of two moments.
+pub(crate) struct ClusterTime {
+    ahead_ms_max: u64,
+    peers: Mutex<PeerClocks>,
+    earliest_ms: AtomicI64,
+    latest_ms: AtomicI64,
+    is_unverified: AtomicBool,
+    reached_ms: AtomicU64,
+    majority_ms: AtomicU64,
+    /// Whether the log says that the wall clock is off.
+    is_off: AtomicBool,
+}
+
+impl ClusterTime {
+    pub(crate) fn new(own: NodeId, nodes: usize, ahead_ms_max: u64, monotonic_ms: u64) -> ClusterTime {
+        let peers = PeerClocks::new(own, nodes, ahead_ms_max, monotonic_ms);
+        let TimeBounds { earliest_ms, latest_ms, is_unverified, reached_ms, majority_ms } =
+            peers.bounds(monotonic_ms);
+        ClusterTime {
+            ahead_ms_max,
+            peers: Mutex::new(peers),
+            earliest_ms: AtomicI64::new(earliest_ms),
+            latest_ms: AtomicI64::new(latest_ms),
+            is_unverified: AtomicBool::new(is_unverified),
+            reached_ms: AtomicU64::new(reached_ms),
+            majority_ms: AtomicU64::new(majority_ms),
+            is_off: AtomicBool::new(false),
+        }
+    }
+
+    /// See [`PeerClocks::starts_after`].
+    pub(crate) fn starts_after(&self, timestamp: u64, monotonic_ms: u64) {
+        self.change(monotonic_ms, |peers| peers.starts_after(timestamp));
+    }
+
+    /// See [`PeerClocks::heard`].
+    pub(crate) fn heard(
+        &self,
+        peer: NodeId,
+        reading: ClockReading,
+        monotonic_ms: u64,
+        round_trip_ms: Option<u64>,
+    ) {
+        self.change(monotonic_ms, |peers| peers.heard(peer, reading, monotonic_ms, round_trip_ms));
+    }
+
+    /// See [`TimeBounds::time_ms`].
+    pub(crate) fn time_ms(&self, wall_ms: u64, monotonic_ms: u64) -> u64 {
+        self.bounds().time_ms(wall_ms, monotonic_ms)
+    }
+
+    /// Whether too few peers were heard to know what time it is by a majority.
+    pub(crate) fn is_unverified(&self) -> bool {
+        self.is_unverified.load(Ordering::Acquire)
+    }
+
+    /// See [`TimeBounds::check_ahead`].
+    pub(crate) fn check_ahead(
+        &self,
+        timestamp: u64,
+        wall_ms: u64,
+        monotonic_ms: u64,
+    ) -> Result<(), ClockError> {
+        self.bounds().check_ahead(timestamp, (wall_ms, monotonic_ms), self.ahead_ms_max)
+    }
+
+    /// See [`TimeBounds::cut`].
+    pub(crate) fn cut(&self, timestamp: u64, wall_ms: u64, monotonic_ms: u64) -> u64 {
+        self.bounds().cut(timestamp, (wall_ms, monotonic_ms), self.ahead_ms_max)
+    }
+
+    /// See [`TimeBounds::correction_ms`].
+    pub(crate) fn correction_ms(&self, wall_ms: u64, monotonic_ms: u64) -> Option<i64> {
+        self.bounds().correction_ms(wall_ms, monotonic_ms)
+    }
+
+    /// See [`PeerClocks::offset_ms`].
+    pub(crate) fn offset_ms(&self, peer: NodeId, wall_ms: u64, monotonic_ms: u64) -> Option<i64> {
+        self.peers.lock().offset_ms(peer, wall_ms, monotonic_ms)
+    }
+
+    /// Time went by. The log says when the wall clock begins to be off, and when that is over.
+    pub(crate) fn look(&self, wall_ms: u64, monotonic_ms: u64) {
+        self.change(monotonic_ms, |peers| peers.tick(wall_ms, monotonic_ms));
+        let Some(correction_ms) = self.correction_ms(wall_ms, monotonic_ms) else { return };
+        let off_ms = correction_ms.unsigned_abs();
+        let was_off = self.is_off.load(Ordering::Relaxed);
+        if !was_off && off_ms >= OFF_MS_MIN {
+            let side = if correction_ms > 0 { "ahead of" } else { "behind" };
+            tracing::warn!(
+                "the clock of this machine is {off_ms} ms {side} those of a majority of the nodes, by which this node goes \
+                 as long as that is so: set it right"
+            );
+        } else if was_off && off_ms < BACK_MS_MAX {
+            tracing::warn!("the clock of this machine agrees with those of a majority of the nodes again");
+        }
+        let is_off = if was_off { off_ms >= BACK_MS_MAX } else { off_ms >= OFF_MS_MIN };
+        self.is_off.store(is_off, Ordering::Relaxed);
+    }
+
+    fn bounds(&self) -> TimeBounds {
+        // First: where enough was heard, what it comes to is seen as well.
+        let is_unverified = self.is_unverified.load(Ordering::Acquire);
+        TimeBounds {
+            earliest_ms: self.earliest_ms.load(Ordering::Relaxed),
+            latest_ms: self.latest_ms.load(Ordering::Relaxed),
+            is_unverified,
+            reached_ms: self.reached_ms.load(Ordering::Relaxed),
+            majority_ms: self.majority_ms.load(Ordering::Relaxed),
+        }
+    }
+
+    fn change(&self, monotonic_ms: u64, change: impl FnOnce(&mut PeerClocks)) {
+        let mut peers = self.peers.lock();
+        change(&mut peers);
+        // Under the lock, so that the last one to change is the last one to publish.
+        let TimeBounds { earliest_ms, latest_ms, is_unverified, reached_ms, majority_ms } =
+            peers.bounds(monotonic_ms);
+        self.earliest_ms.store(earliest_ms, Ordering::Relaxed);
+        self.latest_ms.store(latest_ms, Ordering::Relaxed);
+        self.reached_ms.store(reached_ms, Ordering::Relaxed);
+        self.majority_ms.store(majority_ms, Ordering::Relaxed);
+        self.is_unverified.store(is_unverified, Ordering::Release);
+    }
+}

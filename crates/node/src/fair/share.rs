@@ -1,0 +1,277 @@
+use std::cmp::Reverse;
+use std::collections::{HashMap, VecDeque};
+
+use slab::Slab;
+
+use super::address::Address;
+use super::rate::{Rate, STALLED_BYTES_PER_SECOND, Standing};
+
+/// Who makes so much is never displaced: to hold all the places at this rate takes a real load.
+pub(super) const HEALTHY_BYTES_PER_SECOND: u64 = 128 << 10;
+/// After this time a client is judged that makes nearly nothing from the beginning. One that waits for `100 Continue` is a round
+/// trip away; a node may wait for another one.
+const STALLED_MS: u64 = 500;
+/// The share of all that no client address gets as long as others want it, however fast it is.
+const RESERVED_SHARE: u64 = 8;
+/// So much of the time between two looks at the clock counts, where there was more: while the process was held up, nobody
+/// could make progress.
+const UNSEEN_MS_MAX: u64 = 500;
+
+/// Who holds how much of something that there is little of. Pure: it is told what happens, and answers who is let in and who
+/// gives way.
+///
+/// What is asked for is granted at once, or when those who were displaced for it have left, or never. At most `max` is
+/// granted at a time, except to one alone.
+///
+/// Protocol of a holder: `enter (grow | waits | moved | rests)* leave`.
+#[derive(Debug)]
+pub(super) struct FairShare {
+    max: u64,
+    /// For how long somebody is waited for before it is judged by its rate.
+    window_ms: u64,
+    now_ms: u64,
+    looked_ms: Option<u64>,
+    holders: Slab<Holder>,
+    /// What the holders of an address have and are promised, without those displaced.
+    by_address: HashMap<Address, u64>,
+    /// The sum of that.
+    wanted: u64,
+    /// What is held, by those displaced too until they leave.
+    granted: u64,
+    /// Those who are promised something, in the order in which they get it.
+    promised: VecDeque<usize>,
+    arrivals: u64,
+}
+
+#[derive(Debug)]
+struct Holder {
+    address: Address,
+    granted: u64,
+    promised: u64,
+    is_displaced: bool,
+    /// How many came before.
+    arrival: u64,
+    rate: Rate,
+}
+
+/// There is no room, and nobody who has to give way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Full;
+
+/// Who is in the way of somebody, the first one first.
+type Rank = (bool, Reverse<u64>, u64, u64);
+
+impl FairShare {
+    pub(super) fn new(max: u64, window_ms: u64) -> FairShare {
+        FairShare {
+            max,
+            window_ms,
+            now_ms: 0,
+            looked_ms: None,
+            holders: Slab::new(),
+            by_address: HashMap::new(),
+            wanted: 0,
+            granted: 0,
+            promised: VecDeque::new(),
+            arrivals: 0,
+        }
+    }
+
+    /// The clock says so. It is to be looked at from time to time, whether anything happens or not.
+    pub(super) fn look(&mut self, clock_ms: u64) {
+        let unseen_ms = clock_ms.saturating_sub(self.looked_ms.unwrap_or(clock_ms));
+        self.looked_ms = Some(clock_ms);
+        self.now_ms += unseen_ms.min(UNSEEN_MS_MAX);
+    }
+
+    /// Somebody wants `amount`. Answers its number, and who has to give way for that.
+    pub(super) fn enter(&mut self, address: Address, amount: u64) -> Result<(usize, Vec<usize>), Full> {
+        let displaced = self.in_the_way(address, None, amount)?;
+        let arrival = self.arrivals;
+        self.arrivals += 1;
+        let holder = self.holders.insert(Holder {
+            address,
+            granted: 0,
+            promised: 0,
+            is_displaced: false,
+            arrival,
+            rate: Rate::default(),
+        });
+        self.promise(holder, amount, &displaced);
+        Ok((holder, displaced))
+    }
+
+    /// A holder wants `amount` more. Answers who has to give way for that.
+    ///
+    /// # Panics
+    /// Where it is promised something that it has not got yet.
+    pub(super) fn grow(&mut self, holder: usize, amount: u64) -> Result<Vec<usize>, Full> {
+        let Holder { address, promised, is_displaced, .. } = self.holders[holder];
+        assert_eq!(promised, 0, "one wish at a time");
+        if is_displaced {
+            return Err(Full);
+        }
+        let displaced = self.in_the_way(address, Some(holder), amount)?;
+        self.promise(holder, amount, &displaced);
+        Ok(displaced)
+    }
+
+    /// Whether somebody who wants `amount` now would be let in.
+    pub(super) fn check(&self, address: Address, amount: u64) -> Result<(), Full> {
+        self.in_the_way(address, None, amount).map(drop)
+    }
+
+    /// Whether there is room without anybody giving way.
+    pub(super) fn has_room(&self, amount: u64) -> bool {
+        self.wanted == 0 || self.wanted + amount <= self.max
+    }
+
+    /// How many came before the holder of this number; `None` if there is none.
+    pub(super) fn arrival(&self, holder: usize) -> Option<u64> {
+        self.holders.get(holder).map(|holder| holder.arrival)
+    }
+
+    /// Whether it has what it asked for.
+    pub(super) fn is_granted(&self, holder: usize) -> bool {
+        self.holders[holder].promised == 0
+    }
+
+    pub(super) fn is_displaced(&self, holder: usize) -> bool {
+        self.holders[holder].is_displaced
+    }
+
+    /// The other side is waited for.
+    pub(super) fn waits(&mut self, holder: usize) {
+        self.holders[holder].rate.waits(self.now_ms);
+    }
+
+    /// The other side sent or took bytes.
+    pub(super) fn moved(&mut self, holder: usize, bytes: u64) {
+        self.holders[holder].rate.moved(bytes, self.now_ms, self.window_ms);
+    }
+
+    /// The other side waits for us.
+    pub(super) fn rests(&mut self, holder: usize) {
+        self.holders[holder].rate.rests(self.now_ms);
+    }
+
+    /// It gives back what it has. Answers who gets what it was promised by that.
+    pub(super) fn leave(&mut self, holder: usize) -> Vec<usize> {
+        let left = self.holders.remove(holder);
+        self.granted -= left.granted;
+        if !left.is_displaced {
+            self.give_up(left.address, left.granted + left.promised);
+        }
+        self.promised.retain(|&other| other != holder);
+        self.grant()
+    }
+
+    fn promise(&mut self, holder: usize, amount: u64, displaced: &[usize]) {
+        for &other in displaced {
+            let Holder { address, granted, .. } = self.holders[other];
+            self.holders[other].is_displaced = true;
+            self.give_up(address, granted);
+        }
+        let Holder { address, promised, .. } = &mut self.holders[holder];
+        *promised = amount;
+        *self.by_address.entry(*address).or_default() += amount;
+        self.wanted += amount;
+        self.promised.push_back(holder);
+        self.grant();
+    }
+
+    fn give_up(&mut self, address: Address, amount: u64) {
+        self.wanted -= amount;
+        let of_address = self.by_address.get_mut(&address).expect("it holds something");
+        *of_address -= amount;
+        if *of_address == 0 {
+            self.by_address.remove(&address);
+        }
+    }
+
+    /// Gives what was promised, in order, as far as it is there.
+    fn grant(&mut self) -> Vec<usize> {
+        let mut granted = Vec::new();
+        while let Some(&first) = self.promised.front() {
+            let holder = &mut self.holders[first];
+            let is_alone = self.granted == holder.granted;
+            if !is_alone && self.granted + holder.promised > self.max {
+                break;
+            }
+            self.granted += holder.promised;
+            holder.granted += std::mem::take(&mut holder.promised);
+            self.promised.pop_front();
+            granted.push(first);
+        }
+        granted
+    }
+
+    /// Who has to give way so that there is room for `amount` more.
+    fn in_the_way(&self, address: Address, asker: Option<usize>, amount: u64) -> Result<Vec<usize>, Full> {
+        let own = asker.map_or(0, |asker| self.holders[asker].granted);
+        let of_address = |sums: &HashMap<Address, u64>| sums.get(&address).copied().unwrap_or_default();
+        let (is_short, exceeds) = (
+            |wanted: u64| wanted > own && wanted + amount > self.max,
+            |held: u64| {
+                address.is_client() && held > own && held + amount > self.max - self.max / RESERVED_SHARE
+            },
+        );
+        if !is_short(self.wanted) && !exceeds(of_address(&self.by_address)) {
+            return Ok(Vec::new());
+        }
+        let (mut sums, mut wanted, mut displaced) = (self.by_address.clone(), self.wanted, Vec::new());
+        while is_short(wanted) || exceeds(of_address(&sums)) {
+            let only_own = exceeds(of_address(&sums));
+            let candidates = self.holders.iter().filter(|(number, holder)| {
+                Some(*number) != asker
+                    && !displaced.contains(number)
+                    && (!only_own || holder.address == address)
+            });
+            let would_have = of_address(&sums) + amount;
+            let ranked = candidates.filter_map(|(number, holder)| {
+                self.rank(holder, &sums, address, would_have).map(|rank| (rank, number))
+            });
+            let (_, first) = ranked.min().ok_or(Full)?;
+            let Holder { address: of, granted, .. } = self.holders[first];
+            wanted -= granted;
+            *sums.get_mut(&of).expect("it holds something") -= granted;
+            displaced.push(first);
+        }
+        Ok(displaced)
+    }
+
+    /// How soon a holder gives way to `address`, which would have so much then; `None` if it does not.
+    fn rank(
+        &self,
+        holder: &Holder,
+        sums: &HashMap<Address, u64>,
+        address: Address,
+        would_have: u64,
+    ) -> Option<Rank> {
+        if holder.is_displaced || holder.promised > 0 {
+            return None;
+        }
+        let stalled_ms = if holder.address.is_client() { STALLED_MS } else { self.window_ms };
+        let (is_fresh, rate) = match holder.rate.standing(self.now_ms, self.window_ms, stalled_ms) {
+            Standing::Served => return None,
+            Standing::Fresh { bytes_per_second } => (true, bytes_per_second),
+            Standing::Judged { bytes_per_second } => (false, bytes_per_second),
+        };
+        let has = sums.get(&holder.address).copied().unwrap_or_default();
+        let gives_way = if rate >= HEALTHY_BYTES_PER_SECOND {
+            false
+        } else if is_fresh {
+            // A node stands for many clients: how much it has says nothing about any of them.
+            holder.address != address && has > would_have && holder.address.is_client() && address.is_client()
+        } else {
+            rate < STALLED_BYTES_PER_SECOND || holder.address == address || has >= would_have
+        };
+        gives_way.then_some((is_fresh, Reverse(has), rate, holder.arrival))
+    }
+
+    /// How much is held, by those displaced too.
+    #[cfg(test)]
+    pub(super) fn granted(&self) -> u64 {
+        self.granted
+    }
+}

@@ -1,0 +1,51 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Directory, Launch};
+
+/// Where the library lies: Debian's, and others'.
+const LIBRARIES: &str = "/usr/lib";
+const NAME: &str = "faketime/libfaketimeMT.so.1";
+
+/// Wall clocks of nodes, one a node, that show the time of this machine until a test sets them. Between a node and the
+/// system stands `libfaketime`; monotonic clocks stay as they are.
+pub(crate) struct WallClocks {
+    library: PathBuf,
+    directory: Directory,
+}
+
+impl WallClocks {
+    /// Where this machine has no `libfaketime`, says so and gives `None`, and the test is to be skipped.
+    pub(crate) fn new() -> Option<WallClocks> {
+        let below =
+            fs::read_dir(LIBRARIES).into_iter().flatten().flatten().map(|entry| entry.path().join(NAME));
+        let Some(library) = below.chain([Path::new(LIBRARIES).join(NAME)]).find(|path| path.exists()) else {
+            eprintln!(
+                "skipped: no libfaketime here (Debian's package faketime), expected {LIBRARIES}/*/{NAME}"
+            );
+            return None;
+        };
+        Some(WallClocks { library, directory: Directory::new() })
+    }
+
+    /// Has a launch go by the clock of this number.
+    pub(crate) fn place(&self, launch: Launch, clock: usize) -> Launch {
+        self.set_ahead(clock, 0);
+        launch
+            .env("LD_PRELOAD", &self.library.display().to_string())
+            .env("FAKETIME_TIMESTAMP_FILE", &self.file(clock).display().to_string())
+            .env("FAKETIME_NO_CACHE", "1")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+    }
+
+    /// Sets a clock so many seconds ahead of that of this machine, at once.
+    pub(crate) fn set_ahead(&self, clock: usize, seconds: i64) {
+        let (file, new) = (self.file(clock), self.directory.path().join("new"));
+        fs::write(&new, format!("{seconds:+}\n")).expect("a file for a clock");
+        fs::rename(&new, &file).expect("a file that is replaced as a whole");
+    }
+
+    fn file(&self, clock: usize) -> PathBuf {
+        self.directory.path().join(clock.to_string())
+    }
+}

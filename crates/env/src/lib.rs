@@ -1,4 +1,4 @@
-//! The seams to the outside: disk, clock, randomness, network. Each has the real one and a simulated one; nothing else in
+//! The seams to the outside: disk, clock, randomness, network, and what runs beside event loops. Each has the real one and a simulated one; nothing else in
 //! the workspace touches files, time or random numbers, and nothing else of a node the network.
 
 mod clock;
@@ -8,12 +8,14 @@ mod reads;
 pub mod real;
 mod rng;
 pub mod sim;
+mod workers;
 
 pub use clock::{Clock, Priority};
 pub use disk::{Disk, File, FileIdentity, Lock, OpenMode};
 pub use net::{Connecting, KeepAlive, Listener, Net, Resolved, Stream};
 pub use reads::{EndedRead, FilePart, ReadRing};
 pub use rng::Rng;
+pub use workers::{Turn, Worker, WorkerHandle, Workers};
 
 use std::sync::Arc;
 
@@ -28,4 +30,6 @@ pub struct Env {
     pub rng: Arc<dyn Rng>,
     /// Other machines.
     pub net: Arc<dyn Net>,
+    /// Work beside the event loops.
+    pub workers: Arc<dyn Workers>,
 }

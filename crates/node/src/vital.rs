@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
 
+use ladoga_env::{Turn, Worker, WorkerHandle, Workers};
 use tokio::sync::watch;
 
 /// Tasks and threads that a node cannot do without: where one of them panics, the node is to end, for nobody would notice
@@ -56,6 +57,17 @@ impl Vital {
         })
     }
 
+    /// Starts a worker.
+    pub(crate) fn start(
+        &self,
+        workers: &dyn Workers,
+        name: &str,
+        worker: impl Worker + 'static,
+    ) -> io::Result<Arc<dyn WorkerHandle>> {
+        let what = format!("the thread {name}");
+        workers.start(name, Box::new(Guarded { vital: self.clone(), what, worker }))
+    }
+
     fn has_panicked(&self, what: String, panic: &(dyn Any + Send)) {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -83,6 +95,22 @@ impl Vital {
             drop(sender);
             found.expect("who sends it is kept until then")
         }
+    }
+}
+
+struct Guarded<W> {
+    vital: Vital,
+    what: String,
+    worker: W,
+}
+
+impl<W: Worker> Worker for Guarded<W> {
+    fn turn(&mut self) -> Turn {
+        let turn = catch_unwind(AssertUnwindSafe(|| self.worker.turn()));
+        turn.unwrap_or_else(|panic| {
+            self.vital.has_panicked(self.what.clone(), &*panic);
+            Turn::Over
+        })
     }
 }
 

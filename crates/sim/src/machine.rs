@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ladoga_cluster::{NodeId, Placement};
+use ladoga_env::real::Threads;
 use ladoga_env::sim::{SimClock, SimDisk, SimNet, SimRng};
 use ladoga_env::{Clock, Env};
 
@@ -86,6 +87,7 @@ impl Machine {
             rng: Arc::new(SimRng::new(self.seed ^ self.session.wrapping_mul(0x9e37_79b9))),
             // Its messages are not sent by it.
             net: Arc::new(SimNet::new(0).add_host("unused", Ipv4Addr::LOCALHOST.into())),
+            workers: Arc::new(Threads),
         };
         let replica =
             Replica::open(env, self.id, placement.clone(), nodes, checker.clone(), bug, self.is_unverified)?;

@@ -4,7 +4,7 @@
 //! - `file`: one open file: positional reads and writes
 //! - `ring`: reads that are under way while the thread does something else, by `io_uring`
 //! - `syscall`: what `std` has no name for; with `ring` the only unsafe code of this crate
-//! - `clock`, `rng`: time and random numbers; `net`: TCP
+//! - `clock`, `rng`: time and random numbers; `net`: TCP; `workers`: threads
 
 mod clock;
 mod disk;
@@ -13,11 +13,13 @@ mod net;
 mod ring;
 mod rng;
 mod syscall;
+mod workers;
 
 pub use clock::RealClock;
 pub use disk::RealDisk;
 pub use net::{RealNet, keep_alive};
 pub use rng::RealRng;
+pub use workers::Threads;
 
 use crate::Env;
 use std::io;
@@ -32,5 +34,6 @@ pub fn env() -> io::Result<Env> {
         clock: Arc::new(RealClock::new()),
         rng: Arc::new(RealRng::from_system()?),
         net: Arc::new(RealNet::new()),
+        workers: Arc::new(Threads),
     })
 }

@@ -10,7 +10,7 @@
 //! - `power`: what a power cut leaves
 //! - `ring`: reads that several wait for at a time
 //! - `clock`, `rng`: time that stands still, and numbers from a seed
-//! - `net`: hosts, and TCP between them
+//! - `net`: hosts, and TCP between them; `workers`: tasks in place of threads
 
 mod clock;
 mod disk;
@@ -24,6 +24,7 @@ mod power;
 mod ring;
 mod rng;
 mod state;
+mod workers;
 
 pub use clock::SimClock;
 pub use disk::SimDisk;
@@ -31,8 +32,10 @@ pub use faults::{Fault, Operation};
 pub use net::{SimHost, SimNet};
 pub use power::{PowerCut, is_power_off};
 pub use rng::SimRng;
+pub use workers::Tasks;
 
 use crate::Env;
+use crate::real::Threads;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -44,6 +47,14 @@ pub fn env(seed: u64) -> (Env, SimDisk, SimClock) {
     let rng = SimRng::new(!seed);
     // A host by itself; who needs others adds it to a network of theirs.
     let net = Arc::new(SimNet::new(seed).add_host("localhost", Ipv4Addr::LOCALHOST.into()));
-    let env = Env { disk: Arc::new(disk.clone()), clock: Arc::new(clock.clone()), rng: Arc::new(rng), net };
+    // Threads: not every test has a runtime for [`Tasks`].
+    let workers = Arc::new(Threads);
+    let env = Env {
+        disk: Arc::new(disk.clone()),
+        clock: Arc::new(clock.clone()),
+        rng: Arc::new(rng),
+        net,
+        workers,
+    };
     (env, disk, clock)
 }

@@ -7,7 +7,6 @@
 //! - `local`: the engine as one event loop reaches it
 //! - `read`, `range`, `cells`, `upload`: what the pool does; `pieces`: how it reads a range
 //! - `scan`: every cell that is there, for an observer
-//! - `threads`: how the system is asked for them
 //! - `statistics`: what the engine counts, in the words of Prometheus
 
 mod cells;
@@ -22,7 +21,6 @@ mod read;
 mod reads;
 mod scan;
 mod statistics;
-mod threads;
 mod upload;
 
 pub use commit::Applied;
@@ -34,7 +32,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ladoga_env::{Clock, Env};
+use ladoga_env::{Clock, Env, Workers};
 use ladoga_storage::{Engine, Error, Options, WriteState};
 
 use crate::store::{CellObserver, Sample, Store, StoreError};
@@ -43,7 +41,6 @@ use commit::CommitQueue;
 use pool::Pool;
 use reads::{RING_READS_MAX, ReadCounters, Reads};
 use scan::Scan;
-use threads::Spawn;
 
 /// How long after its version was given a write may still be queued; far above what the queue's bounds allow.
 const WRITES_SETTLE_MS: u64 = 60_000;
@@ -69,6 +66,7 @@ pub struct Embedded {
     queue: CommitQueue,
     pool: Arc<Pool>,
     scan: Scan,
+    workers: Arc<dyn Workers>,
     disk: Arc<dyn ladoga_env::Disk>,
     /// Why no event loop has a ring to read by, where that is so.
     no_rings: Option<String>,
@@ -79,29 +77,31 @@ impl Embedded {
     /// Opens the data directory of a node on its own.
     pub fn open(env: Env, dir: &Path, mut options: Options) -> Result<Embedded, OpenError> {
         options.writes_settle_ms = Some(WRITES_SETTLE_MS);
-        Embedded::start(env, dir, options, &threads::spawn)
+        Embedded::start(env, dir, options)
     }
 
     /// Opens the data directory of a node of a cluster: there, no time proves that a deletion has reached every
     /// replica, so none is dropped for its age.
     pub fn open_replica(env: Env, dir: &Path, mut options: Options) -> Result<Embedded, OpenError> {
         options.flush_early_percent = REPLICA_FLUSH_EARLY_PERCENT;
-        Embedded::start(env, dir, options, &threads::spawn)
+        Embedded::start(env, dir, options)
     }
 
-    fn start(env: Env, dir: &Path, options: Options, spawn: &Spawn) -> Result<Embedded, OpenError> {
+    fn start(env: Env, dir: &Path, options: Options) -> Result<Embedded, OpenError> {
         let memory_bytes = options.memory_bytes;
         let (clock, disk) = (Arc::clone(&env.clock), Arc::clone(&env.disk));
+        let workers = Arc::clone(&env.workers);
         // Tried once, for all event loops: where one may have a ring, all may.
         let no_rings = disk.read_ring(RING_READS_MAX).err().map(|error| error.to_string());
         let engine = Arc::new(Engine::open(env, dir, options)?);
-        let queue = CommitQueue::start(Arc::clone(&engine), Arc::clone(&clock), memory_bytes, spawn)?;
+        let queue = CommitQueue::start(Arc::clone(&engine), Arc::clone(&clock), memory_bytes, &*workers)?;
         Ok(Embedded {
             engine,
             clock,
             queue,
-            pool: Arc::new(Pool::start(spawn)?),
+            pool: Arc::new(Pool::start(&*workers)?),
             scan: Scan::default(),
+            workers,
             disk,
             no_rings,
             read_counters: Arc::default(),
@@ -158,7 +158,7 @@ impl Store for Embedded {
 
     fn observe(&self, observer: Arc<dyn CellObserver>) -> io::Result<()> {
         self.queue.observe(Arc::clone(&observer));
-        self.scan.start(self.queue.shared(), observer)
+        self.scan.start(self.queue.shared(), observer, &*self.workers)
     }
 
     fn tell_again(&self) {
@@ -215,33 +215,39 @@ fn write_error(error: &Error) -> StoreError {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use ladoga_env::sim;
+    use ladoga_env::real::Threads;
+    use ladoga_env::{Worker, WorkerHandle, sim};
     use ladoga_storage::Durability;
 
     use super::*;
+
+    /// A system that has so many threads left.
+    struct Few(AtomicUsize);
+
+    impl Workers for Few {
+        fn start(&self, name: &str, worker: Box<dyn Worker>) -> io::Result<Arc<dyn WorkerHandle>> {
+            let taken =
+                self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left: usize| left.checked_sub(1));
+            taken.map_err(|_| io::Error::from_raw_os_error(11))?;
+            Threads.start(name, worker)
+        }
+    }
 
     /// It panicked, as "it panicked" told who had started the node.
     #[test]
     fn where_the_system_has_too_few_threads_nothing_is_opened_and_nothing_held() {
         let (env, _disk, _clock) = sim::env(1);
-        let open = |spawn: &Spawn| {
+        let open = |workers: Arc<dyn Workers>| {
             let options = Options::new(16 << 20, Durability::Never);
-            Embedded::start(env.clone(), Path::new("/data"), options, spawn)
+            Embedded::start(Env { workers, ..env.clone() }, Path::new("/data"), options)
         };
-        for threads in [0_usize, 1, 2, 16] {
-            let left = Cell::new(threads);
-            let error = open(&move |name, work| {
-                let Some(fewer) = left.get().checked_sub(1) else {
-                    return Err(io::Error::from_raw_os_error(11));
-                };
-                left.set(fewer);
-                threads::spawn(name, work)
-            });
-            let error = error.err().expect("too few threads").to_string();
+        for threads in [0, 1, 2, 16] {
+            let error = open(Arc::new(Few(AtomicUsize::new(threads)))).err();
+            let error = error.expect("too few threads").to_string();
             assert!(error.starts_with("cannot start a thread: Resource temporarily unavailable"), "{error}");
-            open(&threads::spawn).expect("nobody has the directory").close().expect("a store that closes");
+            open(Arc::new(Threads)).expect("nobody has the directory").close().expect("a store that closes");
         }
     }
 }

@@ -2,15 +2,14 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Poll, Waker};
-use std::thread::JoinHandle;
 
-use parking_lot::{Condvar, Mutex};
+use ladoga_env::{Turn, Worker, WorkerHandle, Workers};
+use parking_lot::Mutex;
 
 use super::inbox::Inbox;
 use super::panicked;
-use super::threads::Spawn;
 use crate::store::{Later, Sample, SampleKind, SampleValue, StoreError};
 
 /// Threads that may wait for the disk: how many reads it has to choose from at a time.
@@ -23,13 +22,14 @@ type Job = Box<dyn FnOnce() + Send>;
 /// Threads that do what may wait for the disk, so that no event loop does.
 pub(super) struct Pool {
     shared: Arc<Shared>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    workers: Vec<Arc<dyn WorkerHandle>>,
 }
 
 #[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    has_jobs: Condvar,
+    /// In the order of their bits; once they are started.
+    workers: OnceLock<Vec<Arc<dyn WorkerHandle>>>,
 }
 
 #[derive(Default)]
@@ -38,6 +38,16 @@ struct Queue {
     done: u64,
     refused: u64,
     closed: bool,
+    /// Those who wait for a job, by their bits.
+    idle: u32,
+}
+
+const _: () = assert!(IO_THREADS <= u32::BITS as usize);
+
+/// One thread of the pool.
+struct IoWorker {
+    shared: Arc<Shared>,
+    bit: u32,
 }
 
 /// Where a job leaves its answer.
@@ -47,13 +57,14 @@ struct Slot<T> {
 }
 
 impl Pool {
-    pub(super) fn start(spawn: &Spawn) -> io::Result<Pool> {
+    pub(super) fn start(workers: &dyn Workers) -> io::Result<Pool> {
         // Dropped, it ends the threads that there are.
-        let pool = Pool { shared: Arc::default(), threads: Mutex::default() };
+        let mut pool = Pool { shared: Arc::default(), workers: Vec::with_capacity(IO_THREADS) };
         for index in 0..IO_THREADS {
-            let shared = Arc::clone(&pool.shared);
-            pool.threads.lock().push(spawn(&format!("io-{index}"), Box::new(move || shared.work()))?);
+            let worker = IoWorker { shared: Arc::clone(&pool.shared), bit: 1 << index };
+            pool.workers.push(workers.start(&format!("io-{index}"), Box::new(worker))?);
         }
+        pool.shared.workers.get_or_init(|| pool.workers.clone());
         Ok(pool)
     }
 
@@ -114,9 +125,9 @@ impl Pool {
     /// Does what is queued, and ends the threads.
     pub(super) fn close(&self) {
         self.shared.queue.lock().closed = true;
-        self.shared.has_jobs.notify_all();
-        for thread in self.threads.lock().drain(..) {
-            if thread.join().is_err() {
+        self.workers.iter().for_each(|worker| worker.wake());
+        for worker in &self.workers {
+            if !worker.join() {
                 tracing::error!("an I/O thread panicked");
             }
         }
@@ -139,22 +150,31 @@ impl Shared {
             });
         }
         queue.jobs.push_back(job);
+        let first = queue.idle.trailing_zeros();
+        queue.idle &= queue.idle.wrapping_sub(1);
         drop(queue);
-        self.has_jobs.notify_one();
+        if let Some(worker) = self.workers.get().and_then(|workers| workers.get(first as usize)) {
+            worker.wake();
+        }
         Ok(())
     }
+}
 
-    fn work(&self) {
-        let mut queue = self.queue.lock();
-        loop {
-            if let Some(job) = queue.jobs.pop_front() {
-                queue.done += 1;
-                parking_lot::MutexGuard::unlocked(&mut queue, job);
-            } else if queue.closed {
-                return;
-            } else {
-                self.has_jobs.wait(&mut queue);
-            }
+impl Worker for IoWorker {
+    /// Does a job.
+    fn turn(&mut self) -> Turn {
+        let mut queue = self.shared.queue.lock();
+        queue.idle &= !self.bit;
+        if let Some(job) = queue.jobs.pop_front() {
+            queue.done += 1;
+            drop(queue);
+            job();
+            Turn::Again
+        } else if queue.closed {
+            Turn::Over
+        } else {
+            queue.idle |= self.bit;
+            Turn::Wait
         }
     }
 }
@@ -162,11 +182,11 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::embedded::threads;
+    use ladoga_env::real::Threads;
     use std::sync::mpsc;
 
     fn pool() -> Pool {
-        Pool::start(&threads::spawn).expect("threads")
+        Pool::start(&Threads).expect("threads")
     }
 
     fn wait<T>(later: Later<T>) -> T {

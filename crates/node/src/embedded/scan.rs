@@ -1,16 +1,15 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ladoga_cluster::CellMark;
-use ladoga_storage::{Error, Snapshot};
-use parking_lot::{Condvar, Mutex};
+use ladoga_env::{Turn, Worker, WorkerHandle, Workers};
+use ladoga_storage::{Error, Range, Snapshot};
+use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::commit::CommitShared;
-use super::threads;
 use crate::store::{CellChange, CellObserver};
 
 /// Cells that are told of at once.
@@ -21,49 +20,53 @@ const RETRY_MS_MAX: u64 = 60_000;
 /// The same where a block is damaged.
 const RETRY_DAMAGED_MS_MAX: u64 = 3_600_000;
 
-/// A thread that tells an observer of every cell that is there, whenever that is wished for.
+/// A worker that tells an observer of every cell that is there, whenever that is wished for.
 #[derive(Default)]
 pub(super) struct Scan {
-    wish: Arc<Wish>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    wish: Arc<Mutex<Wish>>,
+    worker: OnceLock<Arc<dyn WorkerHandle>>,
 }
 
 #[derive(Default)]
 struct Wish {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
     is_wanted: bool,
     stops: bool,
 }
 
 impl Scan {
     /// Begins for the first time.
-    pub(super) fn start(&self, queue: Arc<CommitShared>, observer: Arc<dyn CellObserver>) -> io::Result<()> {
+    pub(super) fn start(
+        &self,
+        queue: Arc<CommitShared>,
+        observer: Arc<dyn CellObserver>,
+        workers: &dyn Workers,
+    ) -> io::Result<()> {
         self.again();
         let wish = Arc::clone(&self.wish);
-        let scan = move || scan_whenever_wanted(&wish, &queue, &*observer);
-        *self.thread.lock() = Some(threads::spawn("scan", Box::new(scan))?);
+        let scanner = Scanner { wish, queue, observer, under_way: None, pause_ms: RETRY_MS_MIN };
+        let worker = workers.start("scan", Box::new(scanner))?;
+        assert!(self.worker.set(worker).is_ok(), "it begins for the first time once");
         Ok(())
     }
 
     /// Begins anew.
     pub(super) fn again(&self) {
-        self.wish.state.lock().is_wanted = true;
-        self.wish.changed.notify_all();
+        self.wish.lock().is_wanted = true;
+        self.wake();
     }
 
     /// Breaks off.
     pub(super) fn stop(&self) {
-        self.wish.state.lock().stops = true;
-        self.wish.changed.notify_all();
-        if let Some(thread) = self.thread.lock().take()
-            && thread.join().is_err()
-        {
+        self.wish.lock().stops = true;
+        self.wake();
+        if self.worker.get().is_some_and(|worker| !worker.join()) {
             tracing::error!("the thread that scans panicked");
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(worker) = self.worker.get() {
+            worker.wake();
         }
     }
 }
@@ -74,51 +77,55 @@ impl Drop for Scan {
     }
 }
 
-impl Wish {
-    /// Waits until a scan is wanted; `false` where the thread is to end.
-    fn is_granted(&self) -> bool {
-        let mut state = self.state.lock();
-        while !state.is_wanted && !state.stops {
-            self.changed.wait(&mut state);
+struct Scanner {
+    wish: Arc<Mutex<Wish>>,
+    queue: Arc<CommitShared>,
+    observer: Arc<dyn CellObserver>,
+    /// What has still to be told of, and the snapshot that it is of.
+    under_way: Option<(Range, Snapshot)>,
+    pause_ms: u64,
+}
+
+impl Worker for Scanner {
+    fn turn(&mut self) -> Turn {
+        if self.wish.lock().stops {
+            return Turn::Over;
         }
-        state.is_wanted = false;
-        !state.stops
-    }
-
-    /// Waits before the next attempt.
-    fn pause(&self, pause_ms: u64) {
-        let mut state = self.state.lock();
-        state.is_wanted = true;
-        let stops = |state: &mut State| !state.stops;
-        self.changed.wait_while_for(&mut state, stops, Duration::from_millis(pause_ms));
-    }
-
-    fn stops(&self) -> bool {
-        self.state.lock().stops
+        let Some((range, _)) = &mut self.under_way else { return self.begin() };
+        // The next scan has the observer begin anew, whatever a panic left of this one.
+        match catch_unwind(AssertUnwindSafe(|| tell(range, &*self.observer))) {
+            Ok(Ok(true)) => Turn::Again,
+            Ok(Ok(false)) => {
+                self.under_way = None;
+                self.observer.is_whole();
+                self.pause_ms = RETRY_MS_MIN;
+                Turn::Again
+            }
+            Ok(Err(Error::Closed)) => Turn::Over,
+            Ok(Err(error)) => self.try_again_later(&error.to_string(), error.is_corruption()),
+            Err(_) => self.try_again_later("it panicked", false),
+        }
     }
 }
 
-fn scan_whenever_wanted(wish: &Wish, queue: &CommitShared, observer: &dyn CellObserver) {
-    let mut pause_ms = RETRY_MS_MIN;
-    while wish.is_granted() {
-        let Some(snapshot) = queue.begin_anew() else { return };
-        // The next scan has the observer begin anew, whatever a panic left of this one.
-        let scanned = catch_unwind(AssertUnwindSafe(|| scan(&snapshot, observer, wish)));
-        let (why, is_damaged) = match scanned {
-            Ok(Ok(())) => {
-                observer.is_whole();
-                pause_ms = RETRY_MS_MIN;
-                continue;
-            }
-            Ok(Err(Error::Closed)) => return,
-            Ok(Err(error)) => (error.to_string(), error.is_corruption()),
-            Err(_) => ("it panicked".to_owned(), false),
-        };
+impl Scanner {
+    fn begin(&mut self) -> Turn {
+        if !std::mem::take(&mut self.wish.lock().is_wanted) {
+            return Turn::Wait;
+        }
+        let Some(snapshot) = self.queue.begin_anew() else { return Turn::Over };
+        self.under_way = Some((snapshot.range(b"", None), snapshot));
+        Turn::Again
+    }
+
+    fn try_again_later(&mut self, why: &str, is_damaged: bool) -> Turn {
+        let pause_ms = self.pause_ms;
         tracing::warn!("there is no anti-entropy yet, the next attempt is in {pause_ms} ms: {why}");
         // Or else the next one would have less memory.
-        drop(snapshot);
-        wish.pause(pause_ms);
-        pause_ms = next_pause_ms(pause_ms, is_damaged);
+        self.under_way = None;
+        self.wish.lock().is_wanted = true;
+        self.pause_ms = next_pause_ms(pause_ms, is_damaged);
+        Turn::WaitFor(Duration::from_millis(pause_ms))
     }
 }
 
@@ -127,22 +134,16 @@ fn next_pause_ms(pause_ms: u64, is_damaged: bool) -> u64 {
     (pause_ms * 2).min(if is_damaged { RETRY_DAMAGED_MS_MAX } else { RETRY_MS_MAX })
 }
 
-fn scan(snapshot: &Snapshot, observer: &dyn CellObserver, wish: &Wish) -> Result<(), Error> {
-    let mut range = snapshot.range(b"", None);
+/// Tells of the next cells of a range. Answers whether there may be more.
+fn tell(range: &mut Range, observer: &dyn CellObserver) -> Result<bool, Error> {
     let mut changes = Vec::with_capacity(CHANGES_MAX);
-    while let Some((key, cell)) = range.next_cell()? {
+    while changes.len() < CHANGES_MAX {
+        let Some((key, cell)) = range.next_cell()? else { break };
         let new = CellMark { stamp: cell.stamp, is_tombstone: cell.value.is_none() };
         changes.push(CellChange { key_hash: xxh3_64(&key), old: None, new });
-        if changes.len() == CHANGES_MAX {
-            observer.replaced(&changes);
-            changes.clear();
-            if wish.stops() {
-                return Err(Error::Closed);
-            }
-        }
     }
     observer.replaced(&changes);
-    Ok(())
+    Ok(changes.len() == CHANGES_MAX)
 }
 
 #[cfg(test)]

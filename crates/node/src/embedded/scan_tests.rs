@@ -6,6 +6,7 @@ use std::thread;
 use ladoga_env::{OpenMode, sim};
 use ladoga_model::{Stamp, Version};
 use ladoga_storage::{Durability, Error, Options, WriteBatch};
+use parking_lot::Condvar;
 use tokio::runtime::{Builder, LocalOptions};
 
 use super::*;

@@ -1,12 +1,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread::Thread;
 use std::time::Duration;
 
 use ladoga_cluster::{
     ClockReading, Durable, HashTree, Incarnation, NodeId, Opening, Origin, PairLeaves, PairScan, Pass,
     Placement, Refusal, Regression, Settlement, Slice, Statement,
 };
+use ladoga_env::WorkerHandle;
 use ladoga_model::{ClockError, Version};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -35,8 +35,8 @@ pub(crate) struct Settled {
     reserved_before: AtomicU64,
     /// Says that more is reserved.
     reserved: Notify,
-    /// The thread that reserves.
-    settler: OnceLock<Thread>,
+    /// Who reserves.
+    settler: OnceLock<Arc<dyn WorkerHandle>>,
     outlook: watch::Sender<Outlook>,
     /// Counts what the peers are to be told at once.
     news: watch::Sender<u64>,
@@ -113,10 +113,10 @@ impl Settled {
         }
     }
 
-    /// This thread writes what has to be persisted, and looks after it whenever it is unparked.
-    pub(crate) fn is_persisted_by(&self, settler: Thread) {
+    /// This worker writes what has to be persisted, and looks after it whenever it is woken.
+    pub(crate) fn is_persisted_by(&self, settler: Arc<dyn WorkerHandle>) {
         let is_first = self.settler.set(settler).is_ok();
-        assert!(is_first, "one thread settles");
+        assert!(is_first, "one worker settles");
     }
 
     /// Whether its answers count.
@@ -264,7 +264,7 @@ impl Settled {
 
     fn persist_soon(&self) {
         if let Some(settler) = self.settler.get() {
-            settler.unpark();
+            settler.wake();
         }
     }
 

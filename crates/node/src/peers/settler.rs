@@ -1,20 +1,17 @@
-use std::cell::Cell;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use ladoga_cluster::Regression;
-use ladoga_env::Env;
+use ladoga_env::{Env, Turn, Worker, WorkerHandle};
 use ladoga_model::HybridClock;
-use parking_lot::Mutex;
 
 use super::cluster::PeerView;
 use super::durable;
 use super::kept::{Kept, Provenance};
-use super::settled::Settled;
+use super::settled::{Settled, ToPersist};
 use crate::versions::VersionClock;
 use crate::vital::Vital;
 
@@ -23,13 +20,13 @@ const SETTLE_EVERY_MS: u64 = 100;
 /// How often it is looked whether the writes that were admitted before are over.
 const WAIT_MS: u64 = 2;
 
-/// The thread that keeps on disk what a node says to others about time.
+/// The worker that keeps on disk what a node says to others about time.
 pub(crate) struct Settler {
     stops: Arc<AtomicBool>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    worker: Arc<dyn WorkerHandle>,
 }
 
-struct Worker {
+struct SettleWorker {
     env: Env,
     dir: PathBuf,
     settled: Arc<Settled>,
@@ -38,8 +35,10 @@ struct Worker {
     stops: Arc<AtomicBool>,
     kept: Kept,
     /// Whether the directory does not say yet that its files are this node's.
-    is_to_be_claimed: Cell<bool>,
-    has_told: Cell<bool>,
+    is_to_be_claimed: bool,
+    has_told: bool,
+    /// What waits for the writes that were admitted before.
+    to_persist: Option<ToPersist>,
 }
 
 impl Settler {
@@ -53,7 +52,7 @@ impl Settler {
         vital: &Vital,
     ) -> io::Result<Settler> {
         let stops = Arc::<AtomicBool>::default();
-        let worker = Worker {
+        let mut worker = SettleWorker {
             env: env.clone(),
             dir: dir.to_path_buf(),
             settled: Arc::clone(settled),
@@ -61,8 +60,9 @@ impl Settler {
             views: views.to_vec(),
             stops: Arc::clone(&stops),
             kept: kept.clone(),
-            is_to_be_claimed: Cell::new(kept.provenance == Provenance::Copied),
-            has_told: Cell::new(false),
+            is_to_be_claimed: kept.provenance == Provenance::Copied,
+            has_told: false,
+            to_persist: None,
         };
         if kept.provenance == Provenance::Copied {
             tracing::warn!(
@@ -73,19 +73,17 @@ impl Settler {
         }
         versions.starts_after(settled.clock_floor());
         worker.settle()?;
-        let thread = vital.spawn("settle".to_owned(), move || worker.run())?;
-        settled.is_persisted_by(thread.thread().clone());
-        Ok(Settler { stops, thread: Mutex::new(Some(thread)) })
+        let worker = vital.start(&*env.workers, "settle", worker)?;
+        settled.is_persisted_by(Arc::clone(&worker));
+        Ok(Settler { stops, worker })
     }
 
-    /// Ends the thread.
+    /// Ends the worker.
     pub(crate) fn close(&self) {
         self.stops.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.lock().take() {
-            thread.thread().unpark();
-            // Whether it panicked, the node was told.
-            let _ = thread.join();
-        }
+        self.worker.wake();
+        // Whether it panicked, the node was told.
+        self.worker.join();
     }
 }
 
@@ -95,51 +93,55 @@ impl Drop for Settler {
     }
 }
 
-impl Worker {
-    fn run(self) {
-        while !self.stops.load(Ordering::Acquire) {
-            // What cannot be written is not promised; the next attempt may do.
-            if let Err(error) = self.settle().and_then(|()| self.claim()) {
-                tracing::warn!("what is settled cannot be written: {error}");
-            }
-            std::thread::park_timeout(Duration::from_millis(SETTLE_EVERY_MS));
-        }
-        // What was heard last is kept: a node that comes back may be alone.
-        if let Err(error) = self.settle() {
+impl Worker for SettleWorker {
+    fn turn(&mut self) -> Turn {
+        let stops = self.stops.load(Ordering::Acquire);
+        // At the end, what was heard last is kept: a node that comes back may be alone.
+        let settled = match self.settle() {
+            Ok(false) if !stops => return Turn::WaitFor(Duration::from_millis(WAIT_MS)),
+            Ok(_) if !stops => self.claim(),
+            settled => settled.map(drop),
+        };
+        // What cannot be written is not promised; the next attempt may do.
+        if let Err(error) = settled {
             tracing::warn!("what is settled cannot be written: {error}");
         }
+        if stops { Turn::Over } else { Turn::WaitFor(Duration::from_millis(SETTLE_EVERY_MS)) }
     }
+}
 
-    fn settle(&self) -> io::Result<()> {
-        let oldest = self.views.iter().map(|view| view.hints_oldest.load(Ordering::Relaxed)).min();
-        let oldest = oldest.filter(|&oldest| oldest != u64::MAX);
-        self.versions.look();
-        self.settled.tick(self.versions.next(), self.versions.time_ms(), oldest);
-        let Some(to_persist) = self.settled.to_persist() else { return Ok(()) };
-        while !to_persist.is_ready() && !self.stops.load(Ordering::Acquire) {
-            std::thread::park_timeout(Duration::from_millis(WAIT_MS));
+impl SettleWorker {
+    /// Looks what can be settled, and writes it unless writes that were admitted before are not over. Answers whether it is
+    /// written.
+    fn settle(&mut self) -> io::Result<bool> {
+        if self.to_persist.is_none() {
+            let oldest = self.views.iter().map(|view| view.hints_oldest.load(Ordering::Relaxed)).min();
+            let oldest = oldest.filter(|&oldest| oldest != u64::MAX);
+            self.versions.look();
+            self.settled.tick(self.versions.next(), self.versions.time_ms(), oldest);
+            self.to_persist = self.settled.to_persist();
         }
-        if !to_persist.is_ready() {
-            return Ok(());
-        }
+        let Some(to_persist) = self.to_persist.take_if(|to_persist| to_persist.is_ready()) else {
+            return Ok(self.to_persist.is_none());
+        };
         durable::write(&*self.env.disk, &self.dir, &to_persist.durable)?;
         self.settled.persisted(to_persist.durable);
-        Ok(())
+        Ok(true)
     }
 
     /// Has the directory say that it is this node's, once the others were heard; and says what they know.
-    fn claim(&self) -> io::Result<()> {
+    fn claim(&mut self) -> io::Result<()> {
         let regression = self.settled.regression();
         if let Some(regression) = regression
-            && !self.has_told.replace(true)
+            && !std::mem::replace(&mut self.has_told, true)
         {
             self.tell(regression);
-            self.is_to_be_claimed.set(true);
+            self.is_to_be_claimed = true;
         }
-        if self.is_to_be_claimed.get() && !self.settled.is_unverified() {
+        if self.is_to_be_claimed && !self.settled.is_unverified() {
             let store = self.settled.statement(0, 0).incarnation.0;
             Kept { store, ..self.kept.clone() }.write(&*self.env.disk, &self.dir)?;
-            self.is_to_be_claimed.set(false);
+            self.is_to_be_claimed = false;
             if regression.is_none() {
                 tracing::warn!("the data directory {} has what was acknowledged", self.dir.display());
             }

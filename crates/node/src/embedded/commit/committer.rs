@@ -1,7 +1,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use ladoga_env::Clock;
+use ladoga_env::{Clock, Turn, Worker};
 use ladoga_storage::{Error, WriteBatch};
 
 use super::super::write_error;
@@ -10,7 +10,7 @@ use super::pace::{Load, Pace};
 use super::queue::{Shared, panicked};
 use crate::store::StoreError;
 
-/// The thread that writes to the log what event loops do not: takes all that is queued, writes it as one group with one
+/// The worker that writes to the log what event loops do not: takes all that is queued, writes it as one group with one
 /// sync, says what became of it, and begins again. What arrives meanwhile is the next group, so groups grow as the disk is slow.
 pub(super) struct Committer {
     shared: Arc<Shared>,
@@ -18,6 +18,7 @@ pub(super) struct Committer {
     lanes: Vec<Arc<Lane>>,
     group: Group,
     pace: Pace,
+    has_panicked: bool,
 }
 
 /// What is written at once: first the puts, then the deletes, which a full disk still takes.
@@ -41,49 +42,33 @@ struct Share {
 
 impl Committer {
     pub(super) fn new(shared: Arc<Shared>, clock: Arc<dyn Clock>) -> Committer {
-        Committer { shared, clock, lanes: Vec::new(), group: Group::default(), pace: Pace::new() }
-    }
-
-    /// Commits until the queue is closed and empty. After a panic, nobody knows what of a group is in the log and what in
-    /// memory: then it refuses whatever is queued.
-    pub(super) fn run(mut self) {
-        if catch_unwind(AssertUnwindSafe(|| self.commit_until_closed())).is_err() {
-            self.shared.has_panicked();
-            self.refuse_until_closed();
+        Committer {
+            shared,
+            clock,
+            lanes: Vec::new(),
+            group: Group::default(),
+            pace: Pace::new(),
+            has_panicked: false,
         }
     }
 
-    fn commit_until_closed(&mut self) {
-        loop {
-            self.shared.begin_to_tell();
-            self.collect();
-            if !self.group.batches.is_empty() {
-                self.commit();
-            } else if self.shared.is_closed() {
-                return;
-            } else {
-                self.wait();
-            }
+    fn commit_next(&mut self) -> Turn {
+        self.collect();
+        if self.group.batches.is_empty() {
+            return self.wait();
         }
+        self.commit();
+        Turn::Again
     }
 
     /// Begins with the group that it was at.
-    fn refuse_until_closed(&mut self) {
+    fn refuse_next(&mut self) -> Turn {
         let refused = Err(panicked());
-        loop {
-            let Group { put_shares, delete_shares, .. } = std::mem::take(&mut self.group);
-            self.deliver(put_shares, &refused);
-            self.deliver(delete_shares, &refused);
-            self.shared.tell_nobody();
-            self.collect();
-            if !self.group.batches.is_empty() {
-                continue;
-            }
-            if self.shared.is_closed() {
-                return;
-            }
-            self.wait();
-        }
+        let Group { put_shares, delete_shares, .. } = std::mem::take(&mut self.group);
+        self.deliver(put_shares, &refused);
+        self.deliver(delete_shares, &refused);
+        self.collect();
+        if self.group.batches.is_empty() { self.wait() } else { Turn::Again }
     }
 
     /// Takes what all lanes have.
@@ -126,19 +111,35 @@ impl Committer {
         }
     }
 
-    fn wait(&mut self) {
-        self.shared.park_if(|| {
+    /// There is nothing to commit.
+    fn wait(&self) -> Turn {
+        if self.shared.is_closed() {
+            return Turn::Over;
+        }
+        let may_wait = self.shared.may_wait(|| {
             // Under the locks of the lanes, so that no push is missed.
             let has_all_lanes = self.lanes.len() == self.shared.lanes_count();
-            has_all_lanes && self.lanes.iter().all(|lane| lane.is_empty()) && !self.shared.is_to_tell()
+            has_all_lanes && self.lanes.iter().all(|lane| lane.is_empty())
         });
+        if may_wait { Turn::Wait } else { Turn::Again }
     }
 }
 
-impl Drop for Committer {
-    /// Whoever waits for it does so no longer.
-    fn drop(&mut self) {
-        self.shared.ends();
+impl Worker for Committer {
+    /// Commits a group, until the queue is closed and empty. After a panic, nobody knows what of a group is in the log and what
+    /// in memory: then it refuses whatever is queued.
+    fn turn(&mut self) -> Turn {
+        self.shared.goes_on();
+        if !self.has_panicked {
+            match catch_unwind(AssertUnwindSafe(|| self.commit_next())) {
+                Ok(turn) => return turn,
+                Err(_) => {
+                    self.has_panicked = true;
+                    self.shared.has_panicked();
+                }
+            }
+        }
+        self.refuse_next()
     }
 }
 

@@ -1,15 +1,12 @@
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::{JoinHandle, Thread};
+use std::sync::{Arc, OnceLock};
 
-use ladoga_env::Clock;
+use ladoga_env::{Clock, WorkerHandle, Workers};
 use ladoga_storage::{Engine, Snapshot};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 
 use super::super::inbox::Inbox;
-use super::super::threads::Spawn;
 use super::committer::Committer;
 use super::lane::Lane;
 use super::pace::{Bound, Load, Pace, admit};
@@ -20,16 +17,16 @@ use crate::store::{CellObserver, Sample, SampleKind, SampleValue, StoreError};
 const QUEUE_MEMORY_SHARE: u64 = 16;
 const QUEUE_BYTES_MAX: u64 = 32 << 20;
 
-/// The queue of writes, with the thread that commits them.
+/// The queue of writes, with the worker that commits them.
 pub(in super::super) struct CommitQueue {
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    committer: Arc<dyn WorkerHandle>,
 }
 
 /// What the event loops and the committer share.
 pub(in super::super) struct Shared {
     lanes: RwLock<Vec<Arc<Lane>>>,
-    committer: RwLock<Option<Thread>>,
+    committer: OnceLock<Arc<dyn WorkerHandle>>,
     /// Whether the committer sleeps, or is about to.
     is_parked: AtomicBool,
     is_closed: AtomicBool,
@@ -41,8 +38,6 @@ pub(in super::super) struct Shared {
     /// Groups that an event loop committed itself.
     inline_groups: AtomicU64,
     writer: GroupWriter,
-    /// Who waits for a snapshot from which on the observer is told of everything.
-    to_tell: Mutex<Option<SyncSender<Snapshot>>>,
 }
 
 /// Groups by how many entries they had; the buckets end at powers of two, and the last one is open.
@@ -94,11 +89,11 @@ impl CommitQueue {
         engine: Arc<Engine>,
         clock: Arc<dyn Clock>,
         memory_bytes: u64,
-        spawn: &Spawn,
+        workers: &dyn Workers,
     ) -> io::Result<CommitQueue> {
         let shared = Arc::new(Shared {
             lanes: RwLock::default(),
-            committer: RwLock::default(),
+            committer: OnceLock::new(),
             is_parked: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             has_panicked: AtomicBool::new(false),
@@ -108,12 +103,11 @@ impl CommitQueue {
             groups: GroupSizes::default(),
             inline_groups: AtomicU64::new(0),
             writer: GroupWriter::new(engine),
-            to_tell: Mutex::default(),
         });
         let committer = Committer::new(Arc::clone(&shared), clock);
-        let thread = spawn("committer", Box::new(move || committer.run()))?;
-        *shared.committer.write() = Some(thread.thread().clone());
-        Ok(CommitQueue { shared, thread: Mutex::new(Some(thread)) })
+        let committer = workers.start("committer", Box::new(committer))?;
+        shared.committer.get_or_init(|| Arc::clone(&committer));
+        Ok(CommitQueue { shared, committer })
     }
 
     pub(in super::super) fn shared(&self) -> Arc<Shared> {
@@ -132,14 +126,12 @@ impl CommitQueue {
         self.shared.writer.observe(observer);
     }
 
-    /// Commits what is queued, and ends the thread. Answers whether all was well with it.
+    /// Commits what is queued, and ends the committer. Answers whether all was well with it.
     pub(in super::super) fn close(&self) -> Result<(), StoreError> {
         self.shared.is_closed.store(true, Ordering::SeqCst);
-        if let Some(thread) = self.thread.lock().take() {
-            thread.thread().unpark();
-            if thread.join().is_err() {
-                self.shared.has_panicked();
-            }
+        self.committer.wake();
+        if !self.committer.join() {
+            self.shared.has_panicked();
         }
         self.shared.check()
     }
@@ -205,17 +197,6 @@ impl Shared {
         tracing::error!("a write to the log panicked: writes are refused from now on");
     }
 
-    /// The committer is no more.
-    pub(super) fn ends(&self) {
-        self.is_closed.store(true, Ordering::SeqCst);
-        self.tell_nobody();
-    }
-
-    /// Has who waits for a snapshot know that there will be none.
-    pub(super) fn tell_nobody(&self) {
-        self.to_tell.lock().take();
-    }
-
     /// Whether there is room for more.
     pub(in super::super) fn admit(&self) -> Result<(), StoreError> {
         self.check()?;
@@ -235,9 +216,9 @@ impl Shared {
         // The lane's lock orders this after the push, and the committer looks once more after it has set the flag.
         if self.is_parked.load(Ordering::SeqCst)
             && self.is_parked.swap(false, Ordering::SeqCst)
-            && let Some(committer) = &*self.committer.read()
+            && let Some(committer) = self.committer.get()
         {
-            committer.unpark();
+            committer.wake();
         }
     }
 
@@ -245,42 +226,24 @@ impl Shared {
         &self.writer
     }
 
-    /// Has the observer begin anew: answers the moment before which it is told of nothing. `None` where nothing is
-    /// committed any more.
+    /// Has the observer begin anew, between two groups, so that no cell is told of twice, or not at all: answers the moment
+    /// before which it is told of nothing. `None` if nothing is committed any more.
     pub(in super::super) fn begin_anew(&self) -> Option<Snapshot> {
-        let (sender, receiver) = sync_channel(1);
-        *self.to_tell.lock() = Some(sender);
-        self.pushed();
-        if self.is_closed() {
-            self.tell_nobody();
-        }
-        receiver.recv().ok()
-    }
-
-    /// Between two groups, so that no cell is told of twice, or not at all.
-    pub(super) fn begin_to_tell(&self) {
-        if let Some(sender) = self.to_tell.lock().take()
-            && let Some(snapshot) = self.writer.begin_to_tell()
-        {
-            // Who waited may be gone by now.
-            let _ = sender.send(snapshot);
-        }
-    }
-
-    pub(super) fn is_to_tell(&self) -> bool {
-        self.to_tell.lock().is_some()
+        if self.is_closed() { None } else { self.writer.begin_to_tell() }
     }
 
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Sleeps until something is pushed, unless `is_empty` says that it was.
-    pub(super) fn park_if(&self, is_empty: impl FnOnce() -> bool) {
+    /// Whether the committer may wait until something is pushed, which it may not unless `is_empty`.
+    pub(super) fn may_wait(&self, is_empty: impl FnOnce() -> bool) -> bool {
         self.is_parked.store(true, Ordering::SeqCst);
-        if is_empty() && !self.is_closed() {
-            std::thread::park();
-        }
+        is_empty() && !self.is_closed()
+    }
+
+    /// The committer waits no longer.
+    pub(super) fn goes_on(&self) {
         self.is_parked.store(false, Ordering::SeqCst);
     }
 

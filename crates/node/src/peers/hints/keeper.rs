@@ -1,15 +1,14 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::{Hint, HintQueue, HintStep, NodeId};
-use ladoga_env::{Clock, Env};
+use ladoga_env::{Clock, Env, Turn, Worker, WorkerHandle};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
@@ -18,7 +17,7 @@ use super::super::wire::{Record, take_record};
 use super::log::{FoundHint, HintLog};
 use crate::vital::Vital;
 
-/// Commands that may wait for the thread.
+/// Commands that may wait for the worker.
 const COMMANDS_MAX: usize = 8_192;
 /// Bytes of hints that may wait for it.
 const COMMAND_BYTES_MAX: u64 = 16 << 20;
@@ -48,7 +47,6 @@ enum Command {
     Up(NodeId),
     /// There are settled hints to look at.
     Settled,
-    Close,
 }
 
 /// What became of hints on their way. Not among the commands, of which one may be lost: a hint that is never settled would
@@ -61,14 +59,15 @@ enum Delivered {
     No,
 }
 
-/// The hints of a node: a thread that has them, and how everybody else reaches it without waiting.
+/// The hints of a node: a worker that has them, and how everybody else reaches it without waiting.
 pub(crate) struct HintKeeper {
     commands: SyncSender<Command>,
     queued_bytes: Arc<AtomicU64>,
     settled: SettledHints,
     views: Vec<Arc<PeerView>>,
     deliveries: Mutex<Option<mpsc::UnboundedReceiver<Delivery>>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    closes: Arc<AtomicBool>,
+    worker: OnceLock<Arc<dyn WorkerHandle>>,
 }
 
 impl HintKeeper {
@@ -80,12 +79,12 @@ impl HintKeeper {
         vital: &Vital,
     ) -> io::Result<HintKeeper> {
         let (keeper, worker) = HintKeeper::open(env, dir, views)?;
-        let thread = vital.spawn("hints".to_owned(), move || worker.run())?;
-        *keeper.thread.lock() = Some(thread);
+        let worker = vital.start(&*env.workers, "hints", worker)?;
+        keeper.worker.get_or_init(|| worker);
         Ok(keeper)
     }
 
-    fn open(env: &Env, dir: &Path, views: &[Arc<PeerView>]) -> io::Result<(HintKeeper, Worker)> {
+    fn open(env: &Env, dir: &Path, views: &[Arc<PeerView>]) -> io::Result<(HintKeeper, HintWorker)> {
         let (commands, received) = sync_channel(COMMANDS_MAX);
         // Bounded by what the queues have on its way.
         let (deliver, deliveries) = mpsc::unbounded_channel();
@@ -94,12 +93,13 @@ impl HintKeeper {
         for view in views {
             peers.push(Peer::open(env, dir, view)?);
         }
-        let worker = Worker {
+        let worker = HintWorker {
             clock: Arc::clone(&env.clock),
             received,
             deliver,
             queued_bytes: Arc::clone(&queued_bytes),
             settled: Arc::default(),
+            closes: Arc::default(),
             peers,
         };
         let keeper = HintKeeper {
@@ -108,12 +108,13 @@ impl HintKeeper {
             settled: Arc::clone(&worker.settled),
             views: views.to_vec(),
             deliveries: Mutex::new(Some(deliveries)),
-            thread: Mutex::default(),
+            closes: Arc::clone(&worker.closes),
+            worker: OnceLock::new(),
         };
         Ok((keeper, worker))
     }
 
-    /// Keeps a record for a peer, as soon as the thread comes to it; counts it where there is no room.
+    /// Keeps a record for a peer, as soon as the worker comes to it; counts it where there is no room.
     pub(crate) fn keep(&self, peer: NodeId, timestamp: u64, record: Vec<u8>) {
         let bytes = record.len() as u64;
         let queued = self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -121,6 +122,13 @@ impl HintKeeper {
         if !has_room || self.commands.try_send(Command::Keep { peer, timestamp, record }).is_err() {
             self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.views[peer.index()].hints_dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if let Some(worker) = self.worker.get() {
+            worker.wake();
         }
     }
 
@@ -146,9 +154,10 @@ impl HintKeeper {
     }
 
     fn tell(&self, command: Command) {
-        // Where the thread is behind, it looks at all that is settled when it comes to it, and the next attempt to deliver
+        // Where the worker is behind, it looks at all that is settled when it comes to it, and the next attempt to deliver
         // finds the same hints.
         let _ = self.commands.try_send(command);
+        self.wake();
     }
 
     /// Where hints come out; for one taker.
@@ -158,10 +167,11 @@ impl HintKeeper {
 
     /// Keeps what has come, and ends.
     pub(crate) fn close(&self) {
-        if let Some(thread) = self.thread.lock().take() {
-            let _ = self.commands.send(Command::Close);
+        self.closes.store(true, Ordering::Release);
+        self.wake();
+        if let Some(worker) = self.worker.get() {
             // Whether it panicked, the node was told.
-            let _ = thread.join();
+            worker.join();
         }
     }
 }
@@ -229,44 +239,33 @@ fn timestamp_of(record: &mut Bytes) -> u64 {
     }
 }
 
-struct Worker {
+struct HintWorker {
     clock: Arc<dyn Clock>,
     received: Receiver<Command>,
     deliver: mpsc::UnboundedSender<Delivery>,
     queued_bytes: Arc<AtomicU64>,
     settled: SettledHints,
+    /// Whether it ends once it has kept what has come.
+    closes: Arc<AtomicBool>,
     peers: Vec<Peer>,
 }
 
-impl Worker {
-    fn run(mut self) {
-        self.peers.iter().for_each(Peer::note);
-        loop {
-            let first = match self.received.recv_timeout(Duration::from_millis(EXPIRE_MS)) {
-                Ok(command) => Some(command),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => return,
-            };
-            let mut kept = Vec::new();
-            let mut closes = false;
-            let mut next = first;
-            while let Some(command) = next {
-                match command {
-                    Command::Close => closes = true,
-                    command => self.obey(command, &mut kept),
-                }
-                next = self.received.try_recv().ok();
-            }
-            self.commit(kept);
-            self.look_at_settled();
-            self.expire();
-            self.peers.iter().for_each(Peer::note);
-            if closes {
-                return;
-            }
+impl Worker for HintWorker {
+    fn turn(&mut self) -> Turn {
+        let closes = self.closes.load(Ordering::Acquire);
+        let mut kept = Vec::new();
+        while let Ok(command) = self.received.try_recv() {
+            self.obey(command, &mut kept);
         }
+        self.commit(kept);
+        self.look_at_settled();
+        self.expire();
+        self.peers.iter().for_each(Peer::note);
+        if closes { Turn::Over } else { Turn::WaitFor(Duration::from_millis(EXPIRE_MS)) }
     }
+}
 
+impl HintWorker {
     fn obey(&mut self, command: Command, kept: &mut Vec<(NodeId, u64, u64)>) {
         match command {
             Command::Keep { peer, timestamp, record } => {
@@ -282,7 +281,7 @@ impl Worker {
             }
             Command::Up(peer) if self.peers[peer.index()].has_unsent() => {}
             Command::Up(peer) => self.step(peer, |queue, step| queue.peer_is_up(step)),
-            Command::Settled | Command::Close => {}
+            Command::Settled => {}
         }
     }
 

@@ -36,7 +36,7 @@ fn keep_for(keeper: &HintKeeper, peer: NodeId, n: u64) {
 }
 
 /// All commands that wait, as the thread would take them; and what is on its way then.
-fn work(worker: &mut Worker) {
+fn work(worker: &mut HintWorker) {
     let mut kept = Vec::new();
     while let Ok(command) = worker.received.try_recv() {
         worker.obey(command, &mut kept);

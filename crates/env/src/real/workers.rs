@@ -1,0 +1,44 @@
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle, Thread};
+
+use parking_lot::Mutex;
+
+use crate::workers::{Turn, Worker, WorkerHandle, Workers};
+
+/// Workers on threads of their own.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Threads;
+
+struct Running {
+    thread: Thread,
+    end: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Workers for Threads {
+    fn start(&self, name: &str, mut worker: Box<dyn Worker>) -> io::Result<Arc<dyn WorkerHandle>> {
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+            loop {
+                match worker.turn() {
+                    Turn::Again => {}
+                    // A wake-up that came in the turn ends these at once.
+                    Turn::Wait => thread::park(),
+                    Turn::WaitFor(duration) => thread::park_timeout(duration),
+                    Turn::Over => return,
+                }
+            }
+        })?;
+        Ok(Arc::new(Running { thread: thread.thread().clone(), end: Mutex::new(Some(thread)) }))
+    }
+}
+
+impl WorkerHandle for Running {
+    fn wake(&self) {
+        self.thread.unpark();
+    }
+
+    fn join(&self) -> bool {
+        let end = self.end.lock().take();
+        end.is_none_or(|thread| thread.join().is_ok())
+    }
+}

@@ -1,0 +1,6 @@
+//! HTTP/1.1 without sockets: bytes go in, and what they mean comes out.
+//!
+//! - [`server`]: the server's side of a connection
+#![forbid(unsafe_code)]
+
+pub mod server;

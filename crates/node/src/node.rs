@@ -4,7 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
-use ladoga_env::{Clock, Env};
+use ladoga_env::{Clock, Env, Net};
 use ladoga_runtime::{Gate, LoopContext, Metrics, Panicked, Vital};
 use ladoga_service::{KeyValue, Later, Sample, StoreError};
 use tokio::sync::Notify;
@@ -78,12 +78,12 @@ pub struct Node<S: Store> {
 
 impl<S: Store> Node<S> {
     /// Listens. Until a store is opened, requests are answered with `503`.
-    pub fn start(config: Config, clock: Arc<dyn Clock>) -> Result<Node<S>, StartError> {
+    pub fn start(config: Config, clock: Arc<dyn Clock>, net: Arc<dyn Net>) -> Result<Node<S>, StartError> {
         let Config { listen, event_loops, membership, limits, peer_limits } = config;
         let vital = Vital::default();
         let membership = match membership {
             None => Membership::Alone(Arc::new(VersionClock::new(Arc::clone(&clock)))),
-            Some(of) => Membership::Cluster(Arc::new(Cluster::new(&of, peer_limits, Arc::clone(&clock)))),
+            Some(of) => Membership::Cluster(Arc::new(Cluster::new(&of, peer_limits, Arc::clone(&clock), net))),
         };
         let shared = Arc::new(Shared::new(limits.clone(), event_loops, Arc::clone(&clock)));
         let metrics = Arc::clone(&shared.metrics);

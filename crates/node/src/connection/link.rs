@@ -257,6 +257,21 @@ impl Link {
         written
     }
 
+    /// Reads and throws away; answers how many bytes.
+    pub(crate) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.socket.poll_read(context, &mut self.core.scratch())
+    }
+
+    /// Bytes of an answer are out.
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.core.metrics.sent(bytes as u64);
+    }
+
+    /// Tells the client that there is no more.
+    pub(crate) fn shut_down(&self) -> io::Result<()> {
+        self.socket.shut_down()
+    }
+
     /// Reads what a peer sent, at most `bytes_max`, beside what was read ahead; answers how many bytes, none at the end.
     pub(crate) fn poll_take(
         &self,
@@ -274,21 +289,6 @@ impl Link {
         let count = ready!(self.socket.poll_read(context, &mut scratch[..room]))?;
         input.extend_from_slice(&scratch[..count]);
         Poll::Ready(Ok(count))
-    }
-
-    /// Reads and throws away; answers how many bytes.
-    pub(crate) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.socket.poll_read(context, &mut self.core.scratch())
-    }
-
-    /// Bytes of an answer are out.
-    pub(crate) fn sent(&self, bytes: usize) {
-        self.core.metrics.sent(bytes as u64);
-    }
-
-    /// Tells the client that there is no more.
-    pub(crate) fn shut_down(&self) -> io::Result<()> {
-        self.socket.shut_down()
     }
 }
 

@@ -66,7 +66,7 @@ pub use limits::{Membership, PeerLimits};
 pub(crate) use cluster::Cluster;
 pub(crate) use error::PeerError;
 pub(crate) use expiring::{Expires, Place};
-pub(crate) use keepalive::keep_alive;
+pub(crate) use keepalive::KEEP_ALIVE;
 pub(crate) use link::{PeerLink, Waiter};
 pub(crate) use own::OwnReplica;
 pub(crate) use pace::Pace;

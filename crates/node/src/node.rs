@@ -83,7 +83,9 @@ impl<S: Store> Node<S> {
         let vital = Vital::default();
         let membership = match membership {
             None => Membership::Alone(Arc::new(VersionClock::new(Arc::clone(&clock)))),
-            Some(of) => Membership::Cluster(Arc::new(Cluster::new(&of, peer_limits, Arc::clone(&clock), net))),
+            Some(of) => {
+                Membership::Cluster(Arc::new(Cluster::new(&of, peer_limits, Arc::clone(&clock), net)))
+            }
         };
         let shared = Arc::new(Shared::new(limits.clone(), event_loops, Arc::clone(&clock)));
         let metrics = Arc::clone(&shared.metrics);

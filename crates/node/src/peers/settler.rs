@@ -9,11 +9,11 @@ use ladoga_env::{Env, Turn, Worker, WorkerHandle};
 use ladoga_model::HybridClock;
 
 use super::cluster::PeerView;
+use super::cluster_clock::ClusterClock;
 use super::durable;
 use super::kept::{Kept, Provenance};
 use super::settled::{Settled, ToPersist};
-use crate::versions::VersionClock;
-use crate::vital::Vital;
+use ladoga_runtime::Vital;
 
 /// How often it is looked what can be settled, and what has to be written.
 const SETTLE_EVERY_MS: u64 = 100;
@@ -30,7 +30,7 @@ struct SettleWorker {
     env: Env,
     dir: PathBuf,
     settled: Arc<Settled>,
-    versions: Arc<VersionClock>,
+    versions: Arc<ClusterClock>,
     views: Vec<Arc<PeerView>>,
     stops: Arc<AtomicBool>,
     kept: Kept,
@@ -47,7 +47,7 @@ impl Settler {
         env: &Env,
         (dir, kept): (&Path, &Kept),
         settled: &Arc<Settled>,
-        versions: &Arc<VersionClock>,
+        versions: &Arc<ClusterClock>,
         views: &[Arc<PeerView>],
         vital: &Vital,
     ) -> io::Result<Settler> {

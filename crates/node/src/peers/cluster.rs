@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use ladoga_cluster::{ClockReading, Durable, NodeId, NodeList, Opening, Placement};
+use ladoga_cluster::{ClockReading, Durable, Incarnation, NodeId, NodeList, Opening, Placement};
 use ladoga_env::{Disk, Env};
 use parking_lot::Mutex;
 
@@ -126,11 +126,13 @@ impl Cluster {
     ) -> io::Result<Arc<Settled>> {
         let found = match kept.provenance {
             Provenance::Foreign { node } => Ok(self.take_from(node, env, dir, kept)?),
-            Provenance::Own | Provenance::Copied => durable::read(&*env.disk, dir)?.ok_or(kept.store),
+            Provenance::Own | Provenance::Copied => {
+                durable::read(&*env.disk, dir)?.ok_or(Incarnation(kept.store))
+            }
         };
         let opening = Opening {
             session: env.rng.next_u64() | 1,
-            next_incarnation: env.rng.next_u64() | 1,
+            random: env.rng.next_u64(),
             written: last_timestamp,
             is_unverified: kept.provenance == Provenance::Copied,
         };
@@ -157,11 +159,11 @@ impl Cluster {
             self.nodes.name(node),
             self.nodes.name(self.own),
         );
-        let durable = Durable::of_a_copy(env.rng.next_u64() | 1, durable::read(disk, dir)?);
+        let durable = Durable::of_a_copy(Incarnation::first(env.rng.next_u64()), durable::read(disk, dir)?);
         durable::write(disk, dir, &durable)?;
         // The other node has them, too; those for this one would wait for ever.
         remove_hints(disk, &dir.join("hints"))?;
-        Kept { store: durable.incarnation, ..kept.clone() }.write(disk, dir)?;
+        Kept { store: durable.incarnation.0, ..kept.clone() }.write(disk, dir)?;
         Ok(durable)
     }
 
@@ -208,7 +210,7 @@ impl Cluster {
             return Err(difference);
         }
         let peer = Arc::clone(&self.peers[usize::from(theirs.node)]);
-        if let Some(settled) = self.settled.get().filter(|_| theirs.statement.incarnation != 0) {
+        if let Some(settled) = self.settled.get().filter(|_| !theirs.statement.incarnation.is_none()) {
             // Its clock is judged as each of its writes is.
             let _ = settled.heard(&self.versions, peer.id, theirs.statement.clone(), None);
         } else {

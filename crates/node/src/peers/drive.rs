@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
+use ladoga_http1::answer::{Asked, Event, Head, Reader};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
@@ -15,8 +16,6 @@ use super::keepalive::keep_alive;
 use super::link::{PeerLink, Phase};
 use super::wire::{Answer, Frame, Hello, Request, take_frame};
 
-/// The head of an answer to the request for an upgrade.
-const HEAD_BYTES_MAX: usize = 16 << 10;
 /// Bytes that stay allocated for what is sent; what was larger is given back.
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
 /// What a peer says by closing a connection that nobody uses.
@@ -202,26 +201,32 @@ async fn read_some(socket: &mut TcpStream, input: &mut BytesMut) -> Result<(), P
 
 /// Takes the answer to the request for an upgrade off the input.
 async fn read_head(socket: &mut TcpStream, input: &mut BytesMut) -> Result<(), PeerError> {
+    let mut reader = Reader::default();
     loop {
-        if let Some(end) = input.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-            let head = input.split_to(end + 4);
-            if head.starts_with(b"HTTP/1.1 101 ") {
+        let Ok((taken, event)) = reader.next(input, Asked::Upgrade) else {
+            return Err(PeerError::Refused("it answers with something that is not HTTP".into()));
+        };
+        match event {
+            Event::Head(head) if head.status == 101 => {
+                input.advance(taken);
                 return Ok(());
             }
-            // The body of a refusal is one line; where it is not there yet, the status has to do.
-            let body = String::from_utf8_lossy(input);
-            let line = body.lines().next().filter(|line| !line.is_empty()).map(str::to_owned);
-            let status = || String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
-            let line = line.unwrap_or_else(status).into();
-            // It is there, and will serve, or did: as good as one that is not.
-            let is_unavailable = head.starts_with(b"HTTP/1.1 503 ");
-            return Err(if is_unavailable { PeerError::Unreachable(line) } else { PeerError::Refused(line) });
+            Event::Head(head) => return Err(refusal(&head, &input[taken..])),
+            _ => input.advance(taken),
         }
-        if input.len() > HEAD_BYTES_MAX {
-            return Err(PeerError::Refused("it answers with something that is not HTTP".into()));
+        if input.is_empty() {
+            read_some(socket, input).await?;
         }
-        read_some(socket, input).await?;
     }
+}
+
+/// Why it refused. `body` is what has come of the answer's body: one line, or nothing yet.
+fn refusal(head: &Head<&[u8]>, body: &[u8]) -> PeerError {
+    let first_line = |bytes| String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().to_owned();
+    let line = [body, head.bytes].map(first_line).into_iter().find(|line| !line.is_empty());
+    let line = line.unwrap_or_default().into();
+    // A node that starts or stops is as good as one that is not there.
+    if head.status == 503 { PeerError::Unreachable(line) } else { PeerError::Refused(line) }
 }
 
 async fn read_hello(socket: &mut TcpStream, input: &mut BytesMut) -> Result<Hello, PeerError> {

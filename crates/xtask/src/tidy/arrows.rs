@@ -12,24 +12,25 @@ struct Crate {
 }
 
 /// From the bottom of the architecture upwards: a crate names only crates above it.
-const CRATES: [Crate; 10] = [
+const CRATES: [Crate; 11] = [
     Crate { folder: "model", package: "ladoga-model", may_use: &[] },
     Crate { folder: "env", package: "ladoga-env", may_use: &["model"] },
     Crate { folder: "storage", package: "ladoga-storage", may_use: &["env", "model"] },
     Crate { folder: "cluster", package: "ladoga-cluster", may_use: &["model"] },
+    Crate { folder: "http1", package: "ladoga-http1", may_use: &[] },
     Crate { folder: "profiler", package: "ladoga-profiler", may_use: &[] },
     Crate {
         folder: "node",
         package: "ladoga-node",
-        may_use: &["model", "env", "storage", "cluster", "profiler"],
+        may_use: &["model", "env", "storage", "cluster", "http1", "profiler"],
     },
-    Crate { folder: "lab", package: "ladoga-lab", may_use: &["profiler"] },
+    Crate { folder: "lab", package: "ladoga-lab", may_use: &["http1", "profiler"] },
     // `ladoga check` verifies a data directory without a node; a binary chooses its allocator, which allocation profiles
     // look into, and `ladoga profile` knows their formats.
     Crate {
         folder: "ladoga",
         package: "ladoga",
-        may_use: &["node", "lab", "profiler", "storage", "env", "model"],
+        may_use: &["node", "lab", "http1", "profiler", "storage", "env", "model"],
     },
     Crate { folder: "sim", package: "ladoga-sim", may_use: &["storage", "cluster", "env", "model"] },
     Crate { folder: "xtask", package: "xtask", may_use: &[] },

@@ -1,0 +1,283 @@
+use bytes::BytesMut;
+use http::{Method, Version};
+
+use super::body::{BadBody, Body, Piece, WHOLE_BYTES_MAX};
+use super::head::{BadRequest, HeadLimits, Request, take_request};
+use super::reply::{CONTINUE, Persistence, ReplyHead, ReplyLength};
+use super::timing::{Overdue, Phase, Timeouts, Timing};
+
+/// What stays allocated for answers between two of them.
+const OUTPUT_BYTES_KEPT: usize = 64 << 10;
+
+/// What is known of a request while it is served.
+#[derive(Debug)]
+struct Turn {
+    version: Version,
+    is_head: bool,
+    /// What is left of its body.
+    body: Body,
+    /// Whether the client waits to be told to send that.
+    waits_for_continue: bool,
+    /// Whether another request may follow.
+    keeps_alive: bool,
+}
+
+impl Turn {
+    /// Before the first.
+    const NONE: Turn = Turn {
+        version: Version::HTTP_11,
+        is_head: false,
+        body: Body::NOTHING,
+        waits_for_continue: false,
+        keeps_alive: true,
+    };
+
+    fn of(request: &Request) -> Turn {
+        let body = Body::of(request.body);
+        Turn {
+            version: request.version,
+            is_head: request.method == Method::HEAD,
+            body,
+            waits_for_continue: request.expects_continue && !body.is_over(),
+            keeps_alive: request.keeps_alive,
+        }
+    }
+}
+
+/// One connection of a server: every byte that arrives and every byte of a head that is sent passes here, in order.
+///
+/// Time is what the driver says it is, in milliseconds.
+#[derive(Debug)]
+pub struct Connection {
+    limits: HeadLimits,
+    /// What has arrived and was not used.
+    input: BytesMut,
+    /// How much of it was looked at for a head in vain.
+    looked_bytes: usize,
+    /// Whether the client has sent everything.
+    has_ended: bool,
+    /// The request that is served, or was.
+    turn: Turn,
+    /// What is to be sent, and how much of it is.
+    output: Vec<u8>,
+    sent_bytes: usize,
+    timing: Timing,
+}
+
+impl Connection {
+    /// One on which nothing has arrived.
+    pub fn new(limits: HeadLimits, now_ms: u64) -> Connection {
+        Connection {
+            limits,
+            input: BytesMut::new(),
+            looked_bytes: 0,
+            has_ended: false,
+            turn: Turn::NONE,
+            output: Vec::new(),
+            sent_bytes: 0,
+            timing: Timing::new(now_ms),
+        }
+    }
+
+    /// Bytes arrived.
+    pub fn receive(&mut self, bytes: &[u8], now_ms: u64) {
+        self.input.extend_from_slice(bytes);
+        self.timing.received(bytes.len(), now_ms);
+    }
+
+    /// The client sends nothing more.
+    pub fn end_input(&mut self) {
+        self.has_ended = true;
+    }
+
+    /// Whether it was said to send nothing more.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// The next request, once its head is there. The one before has to be answered.
+    ///
+    /// After an error, nothing that arrives is understood.
+    pub fn next_request(&mut self, now_ms: u64) -> Result<Option<Request>, BadRequest> {
+        assert!(
+            self.turn.body.is_over() && self.turn.keeps_alive,
+            "the request before is over, and another may come"
+        );
+        let taken = take_request(&mut self.input, &mut self.looked_bytes, self.limits, self.has_ended);
+        let Some(request) = taken? else {
+            return if self.has_ended && !self.input.is_empty() {
+                Err(BadRequest::Incomplete)
+            } else {
+                Ok(None)
+            };
+        };
+        self.turn = Turn::of(&request);
+        self.timing.enter(Phase::Serving, now_ms);
+        Ok(Some(request))
+    }
+
+    /// The body of the request in turn is waited for from now on. A client that waits to be told so is.
+    pub fn begin_body(&mut self, now_ms: u64) {
+        self.timing.begin_body(now_ms);
+        if std::mem::take(&mut self.turn.waits_for_continue) {
+            self.output.extend_from_slice(CONTINUE);
+        }
+    }
+
+    /// The body is not waited for while the server is busy with what has arrived of it.
+    pub fn pause_body(&mut self, now_ms: u64) {
+        self.timing.pause_body(now_ms);
+    }
+
+    /// The body is waited for again.
+    pub fn resume_body(&mut self, now_ms: u64) {
+        self.timing.resume_body(now_ms);
+    }
+
+    /// The next piece of the body of the request in turn, once it is there. A short body is one piece.
+    pub fn next_piece(&mut self, now_ms: u64) -> Result<Option<Piece>, BadBody> {
+        let piece = self.turn.body.next(&mut self.input)?;
+        if piece == Some(Piece::End) && self.timing.phase() == Phase::Body {
+            self.timing.enter(Phase::Serving, now_ms);
+        }
+        if piece.is_none() && self.has_ended { Err(BadBody::Incomplete) } else { Ok(piece) }
+    }
+
+    /// How many bytes of the body the driver may read into memory of its own instead, because none have arrived here. It says
+    /// so by [`Connection::received_elsewhere`].
+    pub fn elsewhere_bytes_max(&self) -> u64 {
+        match self.turn.body {
+            Body::Known(left) if self.input.is_empty() && left > WHOLE_BYTES_MAX => left,
+            Body::Known(_) | Body::Chunked { .. } => 0,
+        }
+    }
+
+    /// The driver has read these bytes of the body into memory of its own.
+    pub fn received_elsewhere(&mut self, bytes: usize, now_ms: u64) {
+        assert!(bytes as u64 <= self.elsewhere_bytes_max(), "no more than was allowed");
+        if let Body::Known(left) = &mut self.turn.body {
+            *left -= bytes as u64;
+        }
+        self.timing.received(bytes, now_ms);
+    }
+
+    /// Throws away what has arrived of the body of the request in turn. Answers how many of its bytes that were, and whether
+    /// that is all.
+    pub fn discard_body(&mut self) -> (usize, bool) {
+        let before = self.input.len();
+        let is_over = loop {
+            match self.turn.body.next(&mut self.input) {
+                Ok(Some(Piece::Bytes(_))) => {}
+                Ok(Some(Piece::End)) => break true,
+                Ok(None) | Err(_) => break false,
+            }
+        };
+        (before - self.input.len(), is_over)
+    }
+
+    /// Whether there is nothing left of the body of the request in turn.
+    pub fn has_whole_body(&self) -> bool {
+        self.turn.body.is_over()
+    }
+
+    /// How much is left of the body of the request in turn, if that is known and the client sends it without being told to.
+    pub fn unasked_bytes(&self) -> Option<u64> {
+        self.turn.body.known_bytes().filter(|_| !self.turn.waits_for_continue)
+    }
+
+    /// Writes the head of the answer to the request in turn. If `is_last`, or if something of the body is missing, the
+    /// connection takes no other request, and says so.
+    pub fn begin_answer(&mut self, head: &ReplyHead<'_>, is_last: bool) {
+        let is_new = self.turn.version == Version::HTTP_11;
+        let has_end = is_new || head.length != ReplyLength::Unknown;
+        self.turn.keeps_alive &= !is_last && self.turn.body.is_over() && has_end;
+        let persistence = match self.turn.keeps_alive {
+            false => Persistence::Close,
+            true if is_new => Persistence::Unsaid,
+            true => Persistence::KeepAlive,
+        };
+        head.write(&mut self.output, is_new, persistence);
+    }
+
+    /// Whether the answer in turn is one to HEAD, which has no body.
+    pub fn has_no_body(&self) -> bool {
+        self.turn.is_head
+    }
+
+    /// Whether the connection takes another request after the answer in turn.
+    pub fn keeps_alive(&self) -> bool {
+        self.turn.keeps_alive
+    }
+
+    /// Bytes of the answer in turn, behind its head, or of another protocol.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.output.extend_from_slice(bytes);
+    }
+
+    /// What is to be sent now.
+    pub fn unsent(&self) -> &[u8] {
+        &self.output[self.sent_bytes..]
+    }
+
+    /// Some of [`Connection::unsent`] is sent.
+    pub fn sent(&mut self, bytes: usize) {
+        self.sent_bytes += bytes;
+        assert!(self.sent_bytes <= self.output.len(), "no more than there was");
+        let is_all = self.sent_bytes == self.output.len();
+        self.timing.sent(bytes, is_all);
+        if is_all {
+            self.sent_bytes = 0;
+            self.output.clear();
+            self.output.shrink_to(OUTPUT_BYTES_KEPT);
+        }
+    }
+
+    /// Bytes are sent that the driver had in memory of its own: all there were, or some.
+    pub fn sent_elsewhere(&mut self, bytes: usize, all: bool) {
+        self.timing.sent(bytes, all);
+    }
+
+    /// The client takes nothing of what is to be sent.
+    pub fn blocked(&mut self, now_ms: u64) {
+        self.timing.blocked(now_ms);
+    }
+
+    /// All answers are out, and the next request is waited for.
+    pub fn rest(&mut self, now_ms: u64) {
+        if !matches!(self.timing.phase(), Phase::Idle | Phase::Head) {
+            let phase = if self.input.is_empty() { Phase::Idle } else { Phase::Head };
+            self.timing.enter(phase, now_ms);
+        }
+    }
+
+    /// Gives memory back on a connection that has not been used since the given time.
+    pub fn give_back_if_idle(&mut self, since_ms: u64) {
+        if self.timing.has_rested_since(since_ms) && self.input.is_empty() && self.output.is_empty() {
+            (self.input, self.output) = (BytesMut::new(), Vec::new());
+        }
+    }
+
+    /// Another protocol begins, behind the request in turn. Answers what has arrived of it.
+    pub fn upgrade(&mut self, now_ms: u64) -> BytesMut {
+        self.timing.enter(Phase::Upgraded, now_ms);
+        std::mem::take(&mut self.input)
+    }
+
+    /// The last bytes are about to be sent, and nothing that arrives counts. Answers whether the client may be sending more.
+    pub fn linger(&mut self, now_ms: u64) -> bool {
+        self.timing.enter(Phase::Lingering, now_ms);
+        let may_be_speaking = !self.turn.body.is_over() || !self.input.is_empty();
+        self.input = BytesMut::new();
+        may_be_speaking
+    }
+
+    /// Whether the last bytes are said.
+    pub fn is_lingering(&self) -> bool {
+        self.timing.phase() == Phase::Lingering
+    }
+
+    /// Whether somebody let the connection wait for too long.
+    pub fn overdue(&self, now_ms: u64, timeouts: &Timeouts) -> Option<Overdue> {
+        self.timing.overdue(now_ms, timeouts)
+    }
+}

@@ -1,0 +1,275 @@
+use std::mem::MaybeUninit;
+
+use bytes::{Buf, Bytes, BytesMut};
+use http::{Method, Uri, Version};
+use httparse::Status;
+use memchr::memchr;
+
+/// How large the head of a request may be.
+#[derive(Debug, Clone, Copy)]
+pub struct HeadLimits {
+    /// The request line, with its end.
+    pub line_bytes_max: usize,
+    /// The header fields, with their ends.
+    pub fields_bytes_max: usize,
+}
+
+/// Why bytes are not a request. Nothing behind them can be understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadRequest {
+    /// The request line or the header fields are over their limit.
+    #[error("the head is too large")]
+    TooLarge,
+    /// The client stopped sending in the middle of it.
+    #[error("the head is incomplete")]
+    Incomplete,
+    /// A byte is where it may not be.
+    #[error(transparent)]
+    Syntax(#[from] httparse::Error),
+    /// The request target is not a URI.
+    #[error("invalid request target")]
+    Target,
+    /// HTTP/1.1 needs exactly one valid `Host`, HTTP/1.0 at most one.
+    #[error("{found} Host header fields or an invalid one, expected one")]
+    Host {
+        /// How many there are.
+        found: usize,
+    },
+    /// `Content-Length` is not one number.
+    #[error("invalid Content-Length, expected one number")]
+    Length,
+    /// `Transfer-Encoding` is anything but `chunked`, or the version does not have it.
+    #[error("invalid Transfer-Encoding, expected chunked and HTTP/1.1")]
+    Coding,
+    /// Both are there: two readers may take the body for different bytes.
+    #[error("both Content-Length and Transfer-Encoding, expected one of them")]
+    TwoLengths,
+}
+
+/// How a request says where its body ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyLength {
+    /// Not at all: it has no body.
+    Unsaid,
+    /// After so many bytes, perhaps none.
+    Known(u64),
+    /// After the last of its chunks.
+    Chunked,
+}
+
+/// The head of a request.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What to do.
+    pub method: Method,
+    /// With what.
+    pub uri: Uri,
+    /// HTTP/1.1 or HTTP/1.0.
+    pub version: Version,
+    /// Where the body ends.
+    pub body: BodyLength,
+    /// Whether the client wants to go on after the answer.
+    pub keeps_alive: bool,
+    /// Whether the client sends the body only once it is told to.
+    pub expects_continue: bool,
+    /// The header fields, as they came.
+    fields: Bytes,
+}
+
+impl Request {
+    /// The values of the header fields of this name, in their order.
+    pub fn fields<'r>(&'r self, name: &'r str) -> impl Iterator<Item = &'r [u8]> {
+        self.fields.split(|&byte| byte == b'\n').filter_map(move |line| {
+            let colon = memchr(b':', line)?;
+            line[..colon].eq_ignore_ascii_case(name.as_bytes()).then(|| line[colon + 1..].trim_ascii())
+        })
+    }
+}
+
+/// Header fields that fit on the stack: what nearly all clients need.
+const FEW_FIELDS: usize = 64;
+/// The shortest field is a name, a colon and a line feed.
+const FIELD_BYTES_MIN: usize = 3;
+/// A head that is longer than this and not complete is looked at again only after it grew by as much, or ended.
+const LOOK_AGAIN_BYTES: usize = 1 << 10;
+
+/// Takes the next head out of what has arrived; `None` if more has to arrive first. `looked_bytes` is how much of it was
+/// looked at in vain.
+///
+/// What is behind the limits is not looked at, so that it makes no difference how the bytes were cut.
+pub(crate) fn take_request(
+    input: &mut BytesMut,
+    looked_bytes: &mut usize,
+    limits: HeadLimits,
+    has_ended: bool,
+) -> Result<Option<Request>, BadRequest> {
+    if *looked_bytes == 0 && !begins(input) {
+        return Ok(None);
+    }
+    if *looked_bytes > 0 && !has_ended && !is_worth_a_look(input, *looked_bytes) {
+        return Ok(None);
+    }
+    let line = &input[..input.len().min(limits.line_bytes_max)];
+    let bytes_max = match memchr(b'\n', line) {
+        // With the empty line at the end.
+        Some(end) => end + 1 + limits.fields_bytes_max + 2,
+        None => limits.line_bytes_max,
+    };
+    let Some(head) = parse(&input[..input.len().min(bytes_max)], limits)? else {
+        if input.len() >= bytes_max {
+            return Err(BadRequest::TooLarge);
+        }
+        *looked_bytes = input.len();
+        return Ok(None);
+    };
+    *looked_bytes = 0;
+    let bytes = input.split_to(head.bytes).freeze();
+    let uri = Uri::from_maybe_shared(bytes.slice(head.target)).map_err(|_| BadRequest::Target)?;
+    let fields = bytes.slice(head.line_bytes..);
+    let Facts { version, body, keeps_alive, expects_continue } = head.facts;
+    Ok(Some(Request { method: head.method, uri, version, body, keeps_alive, expects_continue, fields }))
+}
+
+/// Whether anything of a head has arrived. RFC 9112, 2.2: empty lines before it are no part of it. The last one stays if nothing
+/// is behind it: a client that sent it is about to send a head.
+fn begins(input: &mut BytesMut) -> bool {
+    let (mut rest, mut last_bytes) = (input.as_ref(), 0);
+    while let Some(behind) = rest.strip_prefix(b"\r\n").or_else(|| rest.strip_prefix(b"\n")) {
+        last_bytes = rest.len() - behind.len();
+        rest = behind;
+    }
+    let (has_begun, empty_bytes) = (!rest.is_empty(), input.len() - rest.len());
+    if empty_bytes > 0 {
+        input.advance(if has_begun { empty_bytes } else { empty_bytes - last_bytes });
+    }
+    has_begun
+}
+
+fn is_worth_a_look(input: &[u8], looked_bytes: usize) -> bool {
+    let arrived_bytes = input.len() - looked_bytes;
+    input.len() < LOOK_AGAIN_BYTES || arrived_bytes >= LOOK_AGAIN_BYTES || {
+        let recent = &input[looked_bytes.saturating_sub(3)..];
+        memchr::memmem::find(recent, b"\n\r\n").is_some() || memchr::memmem::find(recent, b"\n\n").is_some()
+    }
+}
+
+/// A head, by its places in the bytes.
+struct Parsed {
+    method: Method,
+    target: std::ops::Range<usize>,
+    line_bytes: usize,
+    bytes: usize,
+    facts: Facts,
+}
+
+fn parse(bytes: &[u8], limits: HeadLimits) -> Result<Option<Parsed>, BadRequest> {
+    let mut few = [const { MaybeUninit::uninit() }; FEW_FIELDS];
+    match parse_into(bytes, &mut few) {
+        Err(BadRequest::Syntax(httparse::Error::TooManyHeaders)) => {
+            let fields_max = limits.fields_bytes_max / FIELD_BYTES_MIN + 1;
+            parse_into(bytes, &mut vec![MaybeUninit::uninit(); fields_max])
+        }
+        parsed => parsed,
+    }
+}
+
+fn parse_into<'b>(
+    bytes: &'b [u8],
+    fields: &mut [MaybeUninit<httparse::Header<'b>>],
+) -> Result<Option<Parsed>, BadRequest> {
+    let mut request = httparse::Request::new(&mut []);
+    let Status::Complete(head_bytes) = request.parse_with_uninit_headers(bytes, fields)? else {
+        return Ok(None);
+    };
+    let (Some(method), Some(path), Some(version)) = (request.method, request.path, request.version) else {
+        return Err(httparse::Error::Token.into());
+    };
+    let version = if version == 1 { Version::HTTP_11 } else { Version::HTTP_10 };
+    let facts = Facts::of(version, request.headers)?;
+    let start = path.as_ptr().addr() - bytes.as_ptr().addr();
+    let line_bytes = memchr(b'\n', bytes).map_or(head_bytes, |end| end + 1);
+    Ok(Some(Parsed {
+        method: Method::from_bytes(method.as_bytes()).map_err(|_| httparse::Error::Token)?,
+        target: start..start + path.len(),
+        line_bytes,
+        bytes: head_bytes,
+        facts,
+    }))
+}
+
+/// What the header fields say about the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Facts {
+    version: Version,
+    body: BodyLength,
+    keeps_alive: bool,
+    expects_continue: bool,
+}
+
+impl Facts {
+    fn of(version: Version, fields: &[httparse::Header<'_>]) -> Result<Facts, BadRequest> {
+        let is_new = version == Version::HTTP_11;
+        let (mut hosts, mut is_host_valid, mut length, mut codings) = (0, true, None, 0);
+        let (mut says_close, mut says_keep_alive, mut expects_continue) = (false, false, false);
+        for field in fields {
+            let (name, value) = (field.name, field.value);
+            // The length first: few fields have one of these.
+            match name.len() {
+                4 if name.eq_ignore_ascii_case("host") => {
+                    hosts += 1;
+                    is_host_valid &= value.iter().all(|&byte| is_of_host(byte));
+                }
+                6 if name.eq_ignore_ascii_case("expect") => {
+                    // RFC 9110, 10.1.1: HTTP/1.0 does not have it.
+                    expects_continue |= is_new && value.eq_ignore_ascii_case(b"100-continue");
+                }
+                10 if name.eq_ignore_ascii_case("connection") => {
+                    for option in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+                        says_close |= option.eq_ignore_ascii_case(b"close");
+                        says_keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                    }
+                }
+                14 if name.eq_ignore_ascii_case("content-length") => {
+                    // Twice the same is refused, too: who sends that did not mean to.
+                    length =
+                        if length.is_none() { Some(number(value)?) } else { return Err(BadRequest::Length) };
+                }
+                17 if name.eq_ignore_ascii_case("transfer-encoding") => {
+                    codings += 1;
+                    if codings > 1 || !is_new || !value.eq_ignore_ascii_case(b"chunked") {
+                        return Err(BadRequest::Coding);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if hosts > 1 || !is_host_valid || (is_new && hosts == 0) {
+            return Err(BadRequest::Host { found: hosts });
+        }
+        let body = match (length, codings) {
+            (None, 0) => BodyLength::Unsaid,
+            (Some(bytes), 0) => BodyLength::Known(bytes),
+            (None, _) => BodyLength::Chunked,
+            (Some(_), _) => return Err(BadRequest::TwoLengths),
+        };
+        let keeps_alive = !says_close && (is_new || says_keep_alive);
+        Ok(Facts { version, body, keeps_alive, expects_continue })
+    }
+}
+
+/// RFC 3986, 3.2.2 and 3.2.3: a name or an address, and perhaps a port.
+fn is_of_host(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte)
+}
+
+fn number(value: &[u8]) -> Result<u64, BadRequest> {
+    let digits = value.iter().try_fold(None, |number: Option<u64>, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        Some(Some(number.unwrap_or(0).checked_mul(10)?.checked_add(digit)?))
+    });
+    digits.flatten().ok_or(BadRequest::Length)
+}
+
+#[cfg(test)]
+#[path = "head_tests.rs"]
+mod tests;

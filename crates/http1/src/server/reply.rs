@@ -1,0 +1,130 @@
+use http::StatusCode;
+
+/// How long an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyLength {
+    /// So many bytes.
+    Known(u64),
+    /// Nobody knows yet: it is sent in chunks, or up to the end of the connection if the client does not know chunks.
+    Unknown,
+}
+
+/// The head of an answer.
+#[derive(Debug, Clone, Copy)]
+pub struct ReplyHead<'a> {
+    /// What became of the request.
+    pub status: StatusCode,
+    /// Header fields, by lower-case names; not those that say how long the answer is and what becomes of the connection.
+    pub fields: &'a [(&'a str, &'a str)],
+    /// How long it is.
+    pub length: ReplyLength,
+    /// When it was made, as RFC 9110, 5.6.7 wants it.
+    pub date: &'a str,
+}
+
+/// What an answer says of its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Persistence {
+    /// Nothing: HTTP/1.1 goes on.
+    Unsaid,
+    /// It goes on with HTTP/1.0 too.
+    KeepAlive,
+    /// It ends.
+    Close,
+}
+
+/// To be told that the body may be sent.
+pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+const COMMON_LINES: [(StatusCode, &[u8]); 4] = [
+    (StatusCode::OK, b"HTTP/1.1 200 OK\r\n"),
+    (StatusCode::CREATED, b"HTTP/1.1 201 Created\r\n"),
+    (StatusCode::ACCEPTED, b"HTTP/1.1 202 Accepted\r\n"),
+    (StatusCode::NOT_FOUND, b"HTTP/1.1 404 Not Found\r\n"),
+];
+
+impl ReplyHead<'_> {
+    /// Writes it. `is_chunked` is how an answer of unknown length is sent.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, is_chunked: bool, persistence: Persistence) {
+        match COMMON_LINES.iter().find(|(status, _)| *status == self.status) {
+            Some((_, line)) => out.extend_from_slice(line),
+            None => {
+                let reason = self.status.canonical_reason().unwrap_or("Unknown");
+                extend(out, &["HTTP/1.1 ", self.status.as_str(), " ", reason, "\r\n"]);
+            }
+        }
+        for (name, value) in self.fields {
+            debug_assert!(
+                value.bytes().all(|byte| byte == b'\t' || !byte.is_ascii_control()),
+                "{name}: {value:?}"
+            );
+            extend(out, &[name, ": ", value, "\r\n"]);
+        }
+        match self.length {
+            ReplyLength::Known(bytes) => {
+                out.extend_from_slice(b"content-length: ");
+                extend_decimal(out, bytes);
+                out.extend_from_slice(b"\r\n");
+            }
+            ReplyLength::Unknown if is_chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
+            ReplyLength::Unknown => {}
+        }
+        match persistence {
+            Persistence::Unsaid => {}
+            Persistence::KeepAlive => out.extend_from_slice(b"connection: keep-alive\r\n"),
+            Persistence::Close => out.extend_from_slice(b"connection: close\r\n"),
+        }
+        extend(out, &["date: ", self.date, "\r\n\r\n"]);
+    }
+}
+
+fn extend(out: &mut Vec<u8>, texts: &[&str]) {
+    texts.iter().for_each(|text| out.extend_from_slice(text.as_bytes()));
+}
+
+fn extend_decimal(out: &mut Vec<u8>, number: u64) {
+    const DIGITS_MAX: usize = 20;
+    let (mut digits, mut start, mut left) = ([0; DIGITS_MAX], DIGITS_MAX, number);
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (left % 10) as u8;
+        left /= 10;
+        if left == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(status: StatusCode, length: ReplyLength, persistence: Persistence) -> String {
+        let head = ReplyHead { status, fields: &[("allow", "GET")], length, date: "now" };
+        let mut out = Vec::new();
+        head.write(&mut out, true, persistence);
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn a_head_says_how_long_the_body_is() {
+        let known = written(StatusCode::OK, ReplyLength::Known(120), Persistence::Unsaid);
+        assert_eq!(known, "HTTP/1.1 200 OK\r\nallow: GET\r\ncontent-length: 120\r\ndate: now\r\n\r\n");
+        let chunked = written(StatusCode::IM_A_TEAPOT, ReplyLength::Unknown, Persistence::Close);
+        let expected = "HTTP/1.1 418 I'm a teapot\r\nallow: GET\r\ntransfer-encoding: chunked\r\nconnection: close\r\ndate: now\r\n\r\n";
+        assert_eq!(chunked, expected);
+        assert!(
+            written(StatusCode::OK, ReplyLength::Known(0), Persistence::KeepAlive)
+                .contains(": keep-alive\r\n")
+        );
+    }
+
+    #[test]
+    fn numbers_are_decimal() {
+        for number in [0, 1, 9, 10, 99, 100, 12_345, u64::MAX] {
+            let mut out = Vec::new();
+            extend_decimal(&mut out, number);
+            assert_eq!(String::from_utf8(out).expect("digits"), number.to_string());
+        }
+    }
+}

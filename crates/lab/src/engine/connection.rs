@@ -27,6 +27,10 @@ pub(super) enum Written {
 
 /// One socket and the requests that are on their way there.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says one thing, and any of them may hold with any other"
+)]
 pub(super) struct Connection {
     socket: Option<OwnedFd>,
     pub(super) phase: Phase,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::cli::Target;
+use crate::cli::{Options, Target};
 use crate::engine::{Crew, Fixed, Maker, Plan, Source, Station, Watcher};
 use crate::error::{LabError, Outcome};
 use crate::schedule::connections_of;
@@ -71,6 +71,26 @@ impl Load<'_> {
         };
         Ok((0..plan.threads).map(maker).collect())
     }
+}
+
+/// What the threads have to do for a command line.
+pub(crate) fn plan(options: &Options, rate: Option<u64>) -> Plan {
+    Plan {
+        threads: options.threads as usize,
+        connections: options.connections as usize,
+        duration_ns: options.duration_ms * 1_000_000,
+        timeout_ns: options.timeout_ms * 1_000_000,
+        rate: rate.map(|rate| rate as f64),
+        is_batch_latency: options.batch_latency,
+    }
+}
+
+/// The load of a built-in workload, or of one `GET` again and again.
+pub(crate) fn built_in(options: &Options, rate: Option<u64>) -> Load<'_> {
+    let workload = options.workload.map(|name| Workload::new(name, &options.knobs, options.connections));
+    let value_bytes = options.knobs.value.map(|bytes| bytes as usize);
+    let headers = &options.headers;
+    Load { target: &options.target, headers, workload, value_bytes, plan: plan(options, rate) }
 }
 
 /// Stations without a script.

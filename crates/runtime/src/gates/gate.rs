@@ -1,0 +1,208 @@
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use ladoga_env::Clock;
+use parking_lot::{Mutex, MutexGuard};
+
+use super::address::Address;
+use super::share::{FairShare, Full};
+
+/// Lets so much in at a time, shared fairly; who is too slow gives way, and the others are refused.
+#[derive(Clone)]
+pub struct Gate {
+    inside: Arc<Mutex<Inside>>,
+    clock: Arc<dyn Clock>,
+    /// What to say to those who are refused.
+    bound: &'static str,
+}
+
+struct Inside {
+    share: FairShare,
+    /// Whom to wake when something is decided about a holder, by its number.
+    wakers: Vec<Option<Waker>>,
+}
+
+/// There is no room, and nobody who has to give way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("over capacity: {bound}")]
+pub struct OverCapacity {
+    /// Which bound is reached.
+    pub bound: &'static str,
+}
+
+/// It has to give way to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it made little progress, and others wanted its place")]
+pub struct Displaced;
+
+/// The right to be inside, given back when dropped.
+pub struct Permit {
+    gate: Gate,
+    address: Address,
+    number: usize,
+}
+
+impl Gate {
+    /// With room for `max`, where who is inside is judged by its rate after `window_ms`.
+    pub fn new(max: u64, window_ms: u64, bound: &'static str, clock: Arc<dyn Clock>) -> Gate {
+        let inside = Inside { share: FairShare::new(max, window_ms), wakers: Vec::new() };
+        Gate { inside: Arc::new(Mutex::new(inside)), clock, bound }
+    }
+
+    /// Goes in with `amount`, once [`Permit::granted`] says so.
+    pub fn enter(&self, address: Address, amount: u64) -> Result<Permit, OverCapacity> {
+        self.enter_inside(self.look(), address, amount)
+    }
+
+    fn enter_inside(
+        &self,
+        mut inside: MutexGuard<'_, Inside>,
+        address: Address,
+        amount: u64,
+    ) -> Result<Permit, OverCapacity> {
+        let (number, displaced) =
+            inside.share.enter(address, amount).map_err(|full| self.refused(address, full))?;
+        if inside.wakers.len() <= number {
+            inside.wakers.resize(number + 1, None);
+        }
+        inside.wake(&displaced);
+        Ok(Permit { gate: self.clone(), address, number })
+    }
+
+    /// As [`Gate::enter`], at once, with nobody giving way.
+    pub fn enter_if_room(&self, address: Address, amount: u64) -> Result<Permit, OverCapacity> {
+        let inside = self.look();
+        if !inside.share.has_room(amount) {
+            return Err(self.refused(address, Full));
+        }
+        self.enter_inside(inside, address, amount)
+    }
+
+    /// Whether somebody who came with `amount` now would be let in.
+    pub fn check(&self, address: Address, amount: u64) -> Result<(), OverCapacity> {
+        self.look().share.check(address, amount).map_err(|full| self.refused(address, full))
+    }
+
+    /// Looks at the clock, which is to be done from time to time.
+    pub fn look_at_the_clock(&self) {
+        drop(self.look());
+    }
+
+    fn look(&self) -> MutexGuard<'_, Inside> {
+        let clock_ms = self.clock.monotonic_ns() / 1_000_000;
+        let mut inside = self.inside.lock();
+        inside.share.look(clock_ms);
+        inside
+    }
+
+    fn refused(&self, address: Address, Full: Full) -> OverCapacity {
+        tracing::debug!(%address, bound = self.bound, "refused, and nobody had to give way");
+        OverCapacity { bound: self.bound }
+    }
+}
+
+impl Inside {
+    fn wake(&mut self, numbers: &[usize]) {
+        for &number in numbers {
+            if let Some(waker) = self.wakers[number].take() {
+                waker.wake();
+            }
+        }
+    }
+
+    fn when_decided(&mut self, number: usize, context: &Context<'_>) {
+        let waker = &mut self.wakers[number];
+        if !waker.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
+            *waker = Some(context.waker().clone());
+        }
+    }
+}
+
+impl Permit {
+    /// Wants `amount` more, which it has once [`Permit::granted`] says so.
+    pub fn grow(&self, amount: u64) -> Result<(), OverCapacity> {
+        let mut inside = self.gate.look();
+        let displaced =
+            inside.share.grow(self.number, amount).map_err(|full| self.gate.refused(self.address, full))?;
+        inside.wake(&displaced);
+        Ok(())
+    }
+
+    /// Waits until those who give way for it have left.
+    pub async fn granted(&self) {
+        poll_fn(|context| {
+            let mut inside = self.gate.inside.lock();
+            if inside.share.is_granted(self.number) {
+                return Poll::Ready(());
+            }
+            inside.when_decided(self.number, context);
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// The other side is waited for.
+    pub fn waits(&self) {
+        self.gate.look().share.waits(self.number);
+    }
+
+    /// The other side sent or took bytes.
+    pub fn moved(&self, bytes: u64) {
+        self.gate.look().share.moved(self.number, bytes);
+    }
+
+    /// The other side waits for us.
+    pub fn rests(&self) {
+        self.gate.look().share.rests(self.number);
+    }
+
+    /// Ready once it has to give way.
+    pub fn poll_displaced(&self, context: &Context<'_>) -> Poll<Displaced> {
+        let mut inside = self.gate.inside.lock();
+        if inside.share.is_displaced(self.number) {
+            tracing::debug!(address = %self.address, "a slow client gives way to others");
+            return Poll::Ready(Displaced);
+        }
+        inside.when_decided(self.number, context);
+        Poll::Pending
+    }
+}
+
+impl Permit {
+    /// Whether it comes to giving way before it is given back: for those who keep it where it cannot be asked.
+    pub fn watch(&self) -> impl Future<Output = Result<(), Displaced>> + use<> {
+        let (gate, number) = (self.gate.clone(), self.number);
+        let arrival = gate.inside.lock().share.arrival(number);
+        poll_fn(move |context| {
+            let mut inside = gate.inside.lock();
+            if inside.share.arrival(number) != arrival {
+                return Poll::Ready(Ok(()));
+            }
+            if inside.share.is_displaced(number) {
+                return Poll::Ready(Err(Displaced));
+            }
+            inside.when_decided(number, context);
+            Poll::Pending
+        })
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut inside = self.gate.inside.lock();
+        let granted = inside.share.leave(self.number);
+        inside.wake(&[self.number]);
+        inside.wake(&granted);
+    }
+}
+
+impl fmt::Debug for Permit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permit")
+            .field("address", &self.address)
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,288 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::histogram::{Histogram, HistogramSum, add};
+
+/// The statuses that a node answers with.
+const STATUSES: [u16; 19] =
+    [101, 200, 201, 202, 400, 403, 404, 405, 408, 409, 411, 413, 426, 431, 500, 501, 503, 504, 507];
+
+/// Those of them that a client may have wished for.
+const SUCCESSES: [u16; 4] = [200, 201, 202, 404];
+
+/// What is counted apart: the operations, and what is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// A value was read.
+    Get,
+    /// The length of a value was asked for.
+    Head,
+    /// A value was stored.
+    Put,
+    /// A value was deleted.
+    Delete,
+    /// A range was read.
+    Range,
+    /// The node was asked whether it serves.
+    Status,
+    /// The node was asked for its cluster.
+    Cluster,
+    /// Another node connected.
+    Peer,
+    /// A repair was asked for.
+    Repair,
+    /// The figures were asked for.
+    Metrics,
+    /// A profile was asked for.
+    Profile,
+    /// A request that asks for none of these.
+    None,
+}
+
+/// Each operation, and what it is called.
+const OPERATIONS: [(Operation, &str); 12] = [
+    (Operation::Get, "get"),
+    (Operation::Head, "head"),
+    (Operation::Put, "put"),
+    (Operation::Delete, "delete"),
+    (Operation::Range, "range"),
+    (Operation::Status, "status"),
+    (Operation::Cluster, "cluster"),
+    (Operation::Peer, "peer"),
+    (Operation::Repair, "repair"),
+    (Operation::Metrics, "metrics"),
+    (Operation::Profile, "profile"),
+    (Operation::None, "none"),
+];
+
+/// What somebody slow had taken, and had to give back to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// Room in memory for a value.
+    Value,
+    /// The place of a large value on its way in.
+    Upload,
+    /// The place of a range, or of a large value on its way out.
+    Stream,
+}
+
+/// Each of them, and what it is called.
+const TAKEN: [(Taken, &str); 3] =
+    [(Taken::Value, "value"), (Taken::Upload, "upload"), (Taken::Stream, "stream")];
+
+/// What one event loop counts. Each figure is written by its thread alone, so counting takes no locked
+/// instruction; the number of connections is the exception, since any loop may place one.
+#[derive(Debug)]
+pub struct LoopMetrics {
+    requests: [[Histogram; STATUSES.len()]; OPERATIONS.len()],
+    /// Requests of other nodes' clients, as this one answers them as a replica.
+    of_peers: Histogram,
+    received_bytes: AtomicU64,
+    sent_bytes: AtomicU64,
+    cut_off: AtomicU64,
+    displaced: [AtomicU64; TAKEN.len()],
+    clock_ahead: AtomicU64,
+    read_repairs: AtomicU64,
+    read_repairs_left: AtomicU64,
+    connections: AtomicU64,
+    connections_total: AtomicU64,
+    connections_refused: AtomicU64,
+}
+
+impl LoopMetrics {
+    pub(super) fn new() -> LoopMetrics {
+        LoopMetrics {
+            requests: Default::default(),
+            of_peers: Histogram::default(),
+            received_bytes: AtomicU64::new(0),
+            sent_bytes: AtomicU64::new(0),
+            cut_off: AtomicU64::new(0),
+            displaced: Default::default(),
+            clock_ahead: AtomicU64::new(0),
+            read_repairs: AtomicU64::new(0),
+            read_repairs_left: AtomicU64::new(0),
+            connections: AtomicU64::new(0),
+            connections_total: AtomicU64::new(0),
+            connections_refused: AtomicU64::new(0),
+        }
+    }
+
+    /// A request was answered.
+    pub fn answered(&self, operation: Operation, status: u16, duration_ns: u64) {
+        if let Some(status) = STATUSES.iter().position(|&known| known == status) {
+            self.requests[operation as usize][status].record(duration_ns);
+        }
+    }
+
+    /// A request of another node's client was answered to that node.
+    pub fn served_a_peer(&self, duration_ns: u64) {
+        self.of_peers.record(duration_ns);
+    }
+
+    /// Something that is no request was refused.
+    pub fn refused_before_routing(&self, status: u16) {
+        self.answered(Operation::None, status, 0);
+    }
+
+    /// Bytes of values came in.
+    pub fn received(&self, bytes: u64) {
+        add(&self.received_bytes, bytes);
+    }
+
+    /// Bytes of answers went out.
+    pub fn sent(&self, bytes: u64) {
+        add(&self.sent_bytes, bytes);
+    }
+
+    /// An answer could not be completed.
+    pub fn cut_off(&self) {
+        add(&self.cut_off, 1);
+    }
+
+    /// Somebody slow gave way to others.
+    pub fn displaced(&self, taken: Taken) {
+        add(&self.displaced[taken as usize], 1);
+    }
+
+    /// A version was refused because it is too far ahead.
+    pub fn clock_ahead(&self) {
+        add(&self.clock_ahead, 1);
+    }
+
+    /// A replica was found stale by a read.
+    pub fn read_repair(&self) {
+        add(&self.read_repairs, 1);
+    }
+
+    /// Such a replica was left to hints and anti-entropy.
+    pub fn read_repair_left(&self) {
+        add(&self.read_repairs_left, 1);
+    }
+
+    /// Adds the requests of clients, its own and other nodes', that succeeded, and do not take as long as the client likes.
+    pub(super) fn add_foreground(&self, sum: &mut HistogramSum) {
+        sum.add(&self.of_peers);
+        for route in [Operation::Get, Operation::Head, Operation::Put, Operation::Delete] {
+            let by_status = STATUSES.iter().zip(&self.requests[route as usize]);
+            by_status.filter(|(status, _)| SUCCESSES.contains(status)).for_each(|(_, one)| sum.add(one));
+        }
+    }
+
+    /// A connection was given to this loop.
+    pub fn connected(&self) {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+        self.connections_total.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A connection ended.
+    pub fn disconnected(&self) {
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A connection was refused.
+    pub fn connection_refused(&self) {
+        add(&self.connections_refused, 1);
+    }
+
+    /// How many connections there are.
+    pub fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
+}
+
+/// The figures of all event loops.
+#[derive(Debug, Default)]
+pub struct Sums {
+    /// By operation and status; those that never were are left out.
+    pub requests: Vec<(&'static str, u16, HistogramSum)>,
+    /// Bytes of values received.
+    pub received_bytes: u64,
+    /// Bytes of answers sent.
+    pub sent_bytes: u64,
+    /// Answers that could not be completed.
+    pub cut_off: u64,
+    /// By what they had taken.
+    pub displaced: [(&'static str, u64); TAKEN.len()],
+    /// Versions too far ahead.
+    pub clock_ahead: u64,
+    /// Stale replicas that reads found.
+    pub read_repairs: u64,
+    /// Of these those that were left to others.
+    pub read_repairs_left: u64,
+    /// Connections open.
+    pub connections: u64,
+    /// Connections accepted.
+    pub connections_total: u64,
+    /// Connections refused.
+    pub connections_refused: u64,
+}
+
+impl Sums {
+    /// Of these event loops.
+    pub fn of(loops: &[Arc<LoopMetrics>]) -> Sums {
+        let sum = |figure: fn(&LoopMetrics) -> &AtomicU64| {
+            loops.iter().map(|metrics| figure(metrics).load(Ordering::Relaxed)).sum()
+        };
+        let mut requests = Vec::new();
+        for (operation, name) in OPERATIONS {
+            for (index, status) in STATUSES.into_iter().enumerate() {
+                let mut histogram = HistogramSum::default();
+                for metrics in loops {
+                    histogram.add(&metrics.requests[operation as usize][index]);
+                }
+                if histogram.count() > 0 {
+                    requests.push((name, status, histogram));
+                }
+            }
+        }
+        Sums {
+            requests,
+            received_bytes: sum(|metrics| &metrics.received_bytes),
+            sent_bytes: sum(|metrics| &metrics.sent_bytes),
+            cut_off: sum(|metrics| &metrics.cut_off),
+            displaced: TAKEN.map(|(taken, name)| {
+                let of =
+                    |metrics: &Arc<LoopMetrics>| metrics.displaced[taken as usize].load(Ordering::Relaxed);
+                (name, loops.iter().map(of).sum())
+            }),
+            clock_ahead: sum(|metrics| &metrics.clock_ahead),
+            read_repairs: sum(|metrics| &metrics.read_repairs),
+            read_repairs_left: sum(|metrics| &metrics.read_repairs_left),
+            connections: sum(|metrics| &metrics.connections),
+            connections_total: sum(|metrics| &metrics.connections_total),
+            connections_refused: sum(|metrics| &metrics.connections_refused),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_has_its_own_place() {
+        for (index, (operation, _)) in OPERATIONS.into_iter().enumerate() {
+            assert_eq!(operation as usize, index);
+        }
+        for (index, (taken, _)) in TAKEN.into_iter().enumerate() {
+            assert_eq!(taken as usize, index);
+        }
+    }
+
+    #[test]
+    fn sums_are_by_operation_and_status() {
+        let loops = [Arc::new(LoopMetrics::new()), Arc::new(LoopMetrics::new())];
+        for metrics in &loops {
+            metrics.answered(Operation::Get, 200, 2_000);
+            metrics.sent(7);
+        }
+        loops[1].answered(Operation::Put, 201, 2_000);
+        loops[1].connected();
+        loops[1].displaced(Taken::Upload);
+        let sums = Sums::of(&loops);
+        let counts = sums.requests.iter().map(|(name, status, sum)| (*name, *status, sum.count()));
+        assert_eq!(counts.collect::<Vec<_>>(), [("get", 200, 2), ("put", 201, 1)]);
+        assert_eq!(sums.displaced, [("value", 0), ("upload", 1), ("stream", 0)]);
+        assert_eq!((sums.sent_bytes, sums.connections, sums.connections_total), (14, 1, 1));
+    }
+}

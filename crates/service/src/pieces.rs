@@ -1,0 +1,34 @@
+use std::future::ready;
+
+use bytes::Bytes;
+
+use crate::{Later, StoreError};
+
+/// Bytes that are read one piece at a time, so that they need not fit into memory.
+pub trait Pieces {
+    /// The next piece, not empty, and what follows it; `None` at the end.
+    ///
+    /// Takes itself along, so that the next piece can be fetched while this one is sent.
+    fn next(self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>>;
+}
+
+/// A piece, and what follows it.
+pub type Piece = (Bytes, Box<dyn Pieces>);
+
+/// Nothing more.
+pub struct NoPieces;
+
+impl Pieces for NoPieces {
+    fn next(self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
+        Box::pin(ready(Ok(None)))
+    }
+}
+
+/// How a record of a range is written: `begin` value `end`.
+#[derive(Clone, Copy)]
+pub struct RecordFormat {
+    /// Writes what comes before a value of this many bytes under this key.
+    pub begin: fn(out: &mut Vec<u8>, key: &[u8], value_bytes: u64),
+    /// Writes what comes after it.
+    pub end: fn(out: &mut Vec<u8>),
+}

@@ -10,6 +10,7 @@
 //! - `peers`: other nodes; `coordinate`: the service of a node of a cluster
 //! - `metrics`: the figures of the node, as they are told
 //! - `profiling`: profiles of this process, taken on threads of their own
+//! - `planted`: bugs that the simulation plants; `simulated`: a node for it
 //! - `versions`: the hybrid clock of a node
 //!
 //! A write: connection → route → parse → admission → version → commit → acknowledge. A read: connection → route →
@@ -26,9 +27,12 @@ mod http;
 mod metrics;
 mod node;
 pub mod peers;
+mod planted;
 mod profiling;
 mod serve;
 mod server;
+#[cfg(feature = "simulation")]
+pub mod simulated;
 pub mod store;
 mod versions;
 

@@ -37,6 +37,8 @@ pub(crate) struct Checker {
     floors: BTreeMap<Key, Version>,
     /// Values in files of their own that a node made durable.
     large_stored: u64,
+    /// On how many nodes a key is to live, where that is known by key.
+    copies: BTreeMap<Key, usize>,
     now_ms: u64,
     violation: Option<String>,
 }
@@ -76,6 +78,73 @@ impl Checker {
         self.check(before.is_none_or(|before| before.is_orphan), || {
             format!("{:?} was given out twice", stamp.version)
         });
+    }
+
+    /// The writes of this key are for so many nodes.
+    pub(crate) fn expects_copies(&mut self, key: &Key, copies: usize) {
+        self.copies.insert(key.clone(), copies);
+    }
+
+    /// A node is about to make a cell durable. Whoever does so first says what was written under its version.
+    pub(crate) fn seen(&mut self, key: &Key, cell: &Cell<Vec<u8>>) {
+        let value = if let Content::Value(value) = &cell.content { Some(value) } else { None };
+        let version = cell.stamp.version;
+        if let Some(known) = self.versions.get(&version).filter(|known| !known.is_orphan) {
+            let is_same = known.key == *key && known.value.as_ref() == value;
+            return self.check(is_same, || format!("{version:?} was given out twice"));
+        }
+        let (at_ms, copies) = (self.now_ms, self.copies.get(key).copied().unwrap_or(self.nodes));
+        let written = Written { key: key.clone(), at_ms, value: value.cloned(), copies, is_orphan: false };
+        self.versions.insert(version, written);
+    }
+
+    /// A client is told that its write succeeded, under this version.
+    pub(crate) fn told_written(
+        &mut self,
+        key: &Key,
+        replicas: Replicas,
+        (version, value): (Option<Version>, Option<&[u8]>),
+        floor: Version,
+    ) {
+        let Some(version) = version else { return };
+        let written = self.versions.get(&version);
+        let is_it = written.is_some_and(|written| written.key == *key && written.value.as_deref() == value);
+        self.check(is_it, || format!("{version:?} was acknowledged, under which something else was written"));
+        self.acknowledged(key, replicas, version, floor);
+    }
+
+    /// A client is told what a key holds, and of which version that is.
+    pub(crate) fn told_read(
+        &mut self,
+        key: &Key,
+        replicas: Replicas,
+        (version, value): (Option<Version>, Option<&[u8]>),
+        floor: Version,
+    ) {
+        if replicas.from == 1 {
+            // One node by itself, which does not say its version.
+            let is_it = |written: &Written| written.key == *key && written.value.as_deref() == value;
+            let is_written = value.is_none() || self.versions.values().any(is_it);
+            return self
+                .check(is_written, || format!("{}: a read gave what nobody wrote", key.escape_ascii()));
+        }
+        if let Some(version) = version {
+            let written = self.versions.get(&version);
+            let is_it =
+                written.is_some_and(|written| written.key == *key && written.value.as_deref() == value);
+            self.check(is_it, || format!("a read gave {version:?} with what nobody wrote under it"));
+        }
+        match version {
+            _ if !is_checked(replicas) => {}
+            None => self.read_nothing(key, floor),
+            Some(version) => {
+                self.check(version >= floor, || {
+                    let key = key.escape_ascii();
+                    format!("{key}: a read gave {version:?}, but {floor:?} was known before it began")
+                });
+                self.raise(key, version);
+            }
+        }
     }
 
     /// A node loses its disk.

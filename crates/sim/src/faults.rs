@@ -3,12 +3,21 @@
 use ladoga_env::Rng;
 use ladoga_env::sim::{Fault as DiskFault, PowerCut, SimRng};
 
-use crate::machine::{BACKUPS_MAX, Machine};
+use crate::machine::BACKUPS_MAX;
 
 /// How far a clock may be moved from the time of the world, and still be right.
 const SKEW_MS_MAX: i64 = 30_000;
 /// How far a clock is moved that is wrong: beyond what any node takes, minutes and a day.
 const WRONG_MS: [i64; 6] = [90_000, 180_000, 600_000, 86_400_000, -180_000, -86_400_000];
+
+/// How far the wall clock of a machine is off.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Hands {
+    /// How far it has been moved.
+    pub(crate) skew_ms: i64,
+    /// Until when others may go by what it showed while it was wrong.
+    pub(crate) wrong_until_ms: u64,
+}
 
 /// Something that goes wrong with the network or with one machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +62,7 @@ pub(crate) enum Loss {
 }
 
 /// Dices the next trouble. A disk is lost only where the others can make up for it.
-pub(crate) fn next(rng: &SimRng, machines: &[Machine], may_lose_disk: bool) -> Trouble {
+pub(crate) fn next(rng: &SimRng, machines: &[Hands], may_lose_disk: bool) -> Trouble {
     let node = rng.below(machines.len() as u64) as usize;
     let other = (node + 1 + rng.below(machines.len() as u64 - 1) as usize) % machines.len();
     let ms = 200 + rng.below(8000);
@@ -98,17 +107,22 @@ pub(crate) const fn is_wrong(skew_ms: i64) -> bool {
 }
 
 /// Dices how a clock goes wrong, and for how long. Those of a majority stay right, as everybody remembers them.
-pub(crate) fn wrong_clock(rng: &SimRng, machines: &[Machine], now_ms: u64) -> Option<(Trouble, u64)> {
+pub(crate) fn wrong_clock(rng: &SimRng, machines: &[Hands], now_ms: u64) -> Option<(Trouble, u64)> {
     let node = rng.below(machines.len() as u64) as usize;
-    let counts = |machine: &&Machine| is_wrong(machine.skew_ms) || now_ms < machine.wrong_until_ms;
+    let counts = |hands: &&Hands| is_wrong(hands.skew_ms) || now_ms < hands.wrong_until_ms;
     let (by_ms, ms) = (WRONG_MS[rng.below(WRONG_MS.len() as u64) as usize], 1_000 + rng.below(100_000));
-    let others = machines.iter().filter(|machine| machine.id != machines[node].id).filter(counts);
+    let others = machines
+        .iter()
+        .enumerate()
+        .filter(|(other, _)| *other != node)
+        .map(|(_, hands)| hands)
+        .filter(counts);
     let may_be_wrong = others.count() < (machines.len() - 1) / 2;
     may_be_wrong.then(|| (Trouble::Jump { node, by_ms: by_ms - machines[node].skew_ms }, ms))
 }
 
 /// Sets the clock of a node right, more or less.
-pub(crate) fn right_clock(rng: &SimRng, node: usize, machines: &[Machine]) -> Trouble {
+pub(crate) fn right_clock(rng: &SimRng, node: usize, machines: &[Hands]) -> Trouble {
     let skew = rng.below(2 * SKEW_MS_MAX as u64 + 1) as i64 - SKEW_MS_MAX;
     Trouble::Jump { node, by_ms: skew - machines[node].skew_ms }
 }

@@ -5,6 +5,7 @@
 //! - `machine`: a disk, a clock and a process that dies and comes back
 //! - `process`: a node, which drives the state machines of `ladoga_cluster` as the real one does; `operation`: one
 //!   request that it coordinates; `replica`: what it holds; `keep`: what it must not forget
+//! - `shipping`: the shipping node in place of those three
 //! - `checker`: what must never happen
 //!
 //! The same seed gives the same run, to the last byte.
@@ -18,31 +19,15 @@ mod machine;
 mod operation;
 mod process;
 mod replica;
+mod shipping;
 mod world;
 
+use std::cell::RefCell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
 
-/// A bug that is planted, to see that it is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bug {
-    /// A replica says that it has a write, and has not.
-    AckWithoutWriting,
-    /// Tombstones go after a while, whoever has them.
-    DropTombstonesByTime,
-    /// A node that lost its disk answers as if it had not.
-    VouchWhileRebuilding,
-    /// A coordinator does not care that a replica has something newer.
-    IgnoreNewerVersions,
-    /// A write does not say for how many nodes it is.
-    ForgetCopies,
-    /// A node stamps and judges versions by its own wall clock, whatever the others' show.
-    TrustOwnClock,
-    /// A large value is written without knowing what is newest, and acknowledged although a replica has something newer.
-    AcknowledgeStaleLarge,
-    /// A node with an older state of its disk does not care that its peers remember a newer one.
-    IgnoreRegressions,
-}
+pub use ladoga_node::simulated::Bug;
 
 /// From how many bytes on a value counts as one that does not fit into memory. Small, so that runs stay fast.
 const LARGE_BYTES_MIN: usize = 1024;
@@ -72,6 +57,8 @@ pub struct Summary {
     pub tombstones_dropped: u64,
     /// Values in files of their own that a replica stored.
     pub large_stored: u64,
+    /// A hash of everything that happened; 0 where that is not traced.
+    pub trace: u64,
 }
 
 /// A run that broke a promise.
@@ -109,4 +96,37 @@ pub fn run_traced(seed: u64, bug: Option<Bug>, traced: bool) -> Result<Summary, 
         }
     };
     Err(Failure { seed, reason })
+}
+
+/// Runs one seed over shipping nodes, and prints what happens if it is `traced`.
+pub fn run_shipping(seed: u64, bug: Option<Bug>, traced: bool) -> Result<Summary, Failure> {
+    watch_panics();
+    let _ = taken_panic();
+    let ran = catch_unwind(AssertUnwindSafe(|| shipping::run(seed, bug, traced)));
+    let reason = match ran {
+        Ok(Ok(summary)) => return Ok(summary),
+        Ok(Err(reason)) => reason,
+        Err(_) => taken_panic().unwrap_or_else(|| "it panicked".to_owned()),
+    };
+    Err(Failure { seed, reason })
+}
+
+thread_local! {
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// The first panic on this thread since it was asked for last: a task that panics ends, and nobody else is told.
+fn taken_panic() -> Option<String> {
+    PANIC.with_borrow_mut(Option::take)
+}
+
+fn watch_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            PANIC.with_borrow_mut(|first| _ = first.get_or_insert_with(|| format!("it panicked: {panic}")));
+            before(panic);
+        }));
+    });
 }

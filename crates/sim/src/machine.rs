@@ -15,6 +15,7 @@ use ladoga_env::{Clock, Env};
 
 use crate::Bug;
 use crate::checker::Checker;
+use crate::faults::Hands;
 use crate::process::Process;
 use crate::replica::Replica;
 
@@ -31,10 +32,7 @@ pub(crate) struct Machine {
     /// Counts the processes.
     pub(crate) session: u64,
     pub(crate) paused_until_us: u64,
-    /// How far the wall clock has been moved.
-    pub(crate) skew_ms: i64,
-    /// Until when others may go by what its clock showed while it was wrong.
-    pub(crate) wrong_until_ms: u64,
+    pub(crate) hands: Hands,
     /// Every file as it was before each of the last processes began, the latest last.
     backups: VecDeque<Backup>,
     /// Whether the files are copies of those that a process wrote.
@@ -53,8 +51,7 @@ impl Machine {
             process: None,
             session: 0,
             paused_until_us: 0,
-            skew_ms: 0,
-            wrong_until_ms: 0,
+            hands: Hands::default(),
             backups: VecDeque::new(),
             is_unverified: false,
             seed,

@@ -6,13 +6,14 @@ use std::sync::{Mutex, PoisonError};
 
 use ladoga_env::Clock;
 use ladoga_env::real::RealClock;
-use ladoga_sim::{Bug, Summary, run_traced};
+use ladoga_sim::{Bug, Summary, run_shipping, run_traced};
 
 const HELP: &str = "\
-cargo xtask sim [--seeds N] [--seconds N] [--threads N] [--first SEED] [--trace] [--bug NAME]
+cargo xtask sim [--seeds N] [--seconds N] [--minutes N] [--shipping] [--threads N] [--first SEED] [--trace] [--bug NAME]
 
 Runs a whole cluster in simulation, once for each of N seeds (default 100) from SEED on (default 0).
---seconds begins no other seed after so long, and tells how many there were. Seeds run on all cores; --threads says on how
+--seconds begins no other seed after so long, and tells how many there were; --minutes is the same, for as many seeds as
+there is time for. --shipping runs the shipping node in place of the simulation's own driver of its machines. Seeds run on all cores; --threads says on how
 many instead, and --trace, which prints what happens in each, has them run on one.
 A seed that fails is printed with the line that repeats it. --bug plants one, which has to be found: ack-without-writing,
 drop-tombstones-by-time, vouch-while-rebuilding, ignore-newer-versions, forget-copies, trust-own-clock,
@@ -26,6 +27,7 @@ struct Arguments {
     threads: Option<usize>,
     first: u64,
     traced: bool,
+    is_shipping: bool,
     bug: Option<Bug>,
 }
 
@@ -44,8 +46,15 @@ fn bug_of(name: &str) -> Result<Bug, String> {
 }
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
-    let mut parsed =
-        Arguments { seeds: 100, seconds_max: None, threads: None, first: 0, traced: false, bug: None };
+    let mut parsed = Arguments {
+        seeds: 100,
+        seconds_max: None,
+        threads: None,
+        first: 0,
+        traced: false,
+        is_shipping: false,
+        bug: None,
+    };
     while let Some(name) = arguments.next() {
         let mut text = || arguments.next().ok_or_else(|| format!("{name} needs a value"));
         let number =
@@ -55,6 +64,11 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Arguments
             "--seconds" => parsed.seconds_max = Some(number(text()?)?),
             "--threads" => parsed.threads = Some(number(text()?)?.max(1) as usize),
             "--first" => parsed.first = number(text()?)?,
+            "--minutes" => {
+                let minutes: u64 = number(text()?)?;
+                (parsed.seeds, parsed.seconds_max) = (u64::MAX, Some(minutes.saturating_mul(60)));
+            }
+            "--shipping" => parsed.is_shipping = true,
             "--trace" => parsed.traced = true,
             "--bug" => parsed.bug = Some(bug_of(&text()?)?),
             "--help" | "-h" => return Ok(None),
@@ -117,14 +131,16 @@ fn work(arguments: &Arguments, next: &AtomicU64, done: &Mutex<Done>) {
             return;
         }
         let seed = arguments.first + number;
-        let ran = run_traced(seed, arguments.bug, arguments.traced);
+        let run = if arguments.is_shipping { run_shipping } else { run_traced };
+        let ran = run(seed, arguments.bug, arguments.traced);
         let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
         done.seeds += 1;
         match ran {
             Ok(summary) => add(&mut done.total, summary),
             Err(failure) => {
                 done.failed += 1;
-                println!("{failure}\n  cargo xtask sim --first {seed} --seeds 1 --trace");
+                let shipping = if arguments.is_shipping { " --shipping" } else { "" };
+                println!("{failure}\n  cargo xtask sim --first {seed} --seeds 1 --trace{shipping}");
             }
         }
         if done.seeds.is_multiple_of(100) || done.seeds == arguments.seeds {

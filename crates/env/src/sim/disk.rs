@@ -176,6 +176,18 @@ impl SimDisk {
         planted.expect("a new file on a disk that is well");
     }
 
+    /// The number of a file, as [`FileIdentity`](crate::FileIdentity) has it.
+    pub fn file_number(&self, path: impl AsRef<Path>) -> io::Result<u64> {
+        self.state.lock().find(path.as_ref())
+    }
+
+    /// As [`SimDisk::plant`]; the file has this number, which no other has.
+    pub fn plant_as(&self, path: impl AsRef<Path>, bytes: &[u8], number: u64) {
+        let next = self.state.lock().count_inodes_from(number);
+        self.plant(path, bytes);
+        self.state.lock().count_inodes_from(next.max(number + 1));
+    }
+
     fn change_bytes(
         &self,
         path: &Path,

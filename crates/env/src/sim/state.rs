@@ -51,6 +51,11 @@ impl State {
         }
     }
 
+    /// The next new file has this number; answers which it would have had.
+    pub(super) fn count_inodes_from(&mut self, number: InodeId) -> InodeId {
+        std::mem::replace(&mut self.next_inode, number)
+    }
+
     // Power.
 
     pub(super) fn powered(&self) -> bool {

@@ -9,6 +9,7 @@ use ladoga_service::{Context, Error};
 use tokio::task::JoinSet;
 
 use crate::peers::{Admitted, Cluster, Expires, OwnReplica, PeerLink, Place, hear, replica};
+use crate::planted::{Bug, has};
 use crate::store::{Admission, Store};
 
 /// Who has to answer a request: what its coordinator goes by.
@@ -185,7 +186,7 @@ impl<S: Store> Plan<S> {
             Error::ClockAhead(error)
         })?;
         let stamp = Stamp::new(Version { timestamp, node: cluster.own.0 });
-        let is_everywhere = self.replicas.from as usize == cluster.nodes.len();
+        let is_everywhere = self.replicas.from as usize == cluster.nodes.len() || has(Bug::ForgetCopies);
         may_be_given(cluster, stamp).await?;
         Ok(Stamp { copies: if is_everywhere { 0 } else { self.replicas.from as u8 }, ..stamp })
     }

@@ -17,6 +17,7 @@ use super::spread::{Spread, spread};
 use super::starting::until_it_may_coordinate;
 use super::write::write;
 use crate::peers::{Cluster, OwnReplica};
+use crate::planted::note_version;
 use crate::store::{LocalStore, OneNode, Store};
 
 /// How often a large value that was replaced before it could be opened is looked for again.
@@ -194,8 +195,14 @@ impl<S: Store> KeyValue for Replicated<S> {
 /// Reads a value from the nodes of its key.
 async fn get<S: Store>(plan: Plan<S>) -> Result<Option<Value>, Error> {
     for _ in 0..OPENS_MAX {
-        let Some(Cell { content: Content::Value(found), .. }) = read(&plan).await? else { return Ok(None) };
+        let cell = read(&plan).await?;
+        let version = cell.as_ref().map(|cell| cell.stamp.version);
+        let Some(Cell { content: Content::Value(found), .. }) = cell else {
+            note_version(version);
+            return Ok(None);
+        };
         if let Some(value) = open_found(&plan, found).await? {
+            note_version(version);
             return Ok(Some(value));
         }
     }

@@ -12,6 +12,7 @@ use super::starting::{IS_STARTING, Starting, until_asked_again};
 use super::trouble::{failure, too_few};
 use crate::peers::wire::{Answer, Request};
 use crate::peers::{Expires, PeerError, Place, Waiter};
+use crate::planted::{Bug, has, note_version};
 use crate::store::Store;
 
 /// Writes a cell to the nodes of its key. `None` deletes.
@@ -21,7 +22,10 @@ pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Resu
         let writing = Writing::new(&plan, stamp, Payload::Whole(value.clone()));
         writing.begin();
         match writing.decision.taken().await {
-            Outcome::Acknowledged => return Ok(()),
+            Outcome::Acknowledged => {
+                note_version(Some(stamp.version));
+                return Ok(());
+            }
             Outcome::Failed(error) => return Err(too_few(&plan, &error, true)),
             Outcome::Stale(newest) => plan.observe(newest)?,
         }
@@ -123,6 +127,7 @@ impl<S: Store> Writing<S> {
             let node = self.plan.node(place);
             self.plan.cluster().settled().acknowledged(node, self.stamp.version.timestamp);
         }
+        let answer = answer.map(|newer| newer.filter(|_| !has(Bug::IgnoreNewerVersions)));
         self.step(|core, step| core.answered(place, answer, step));
     }
 

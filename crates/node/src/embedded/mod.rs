@@ -113,6 +113,30 @@ impl Embedded {
         self.no_rings.as_deref()
     }
 
+    /// Does what the threads of the engine would do, a few steps of it; a new memtable begins if it `seals`.
+    #[cfg(feature = "simulation")]
+    pub fn do_background_work(&self, seals: bool) {
+        // What fails here shows when it is asked for: the store is poisoned, or its power is gone.
+        if seals {
+            let _ = self.engine.seal();
+        }
+        for _ in 0..3 {
+            let _ = self.engine.step();
+        }
+    }
+
+    /// The newest cell of every key that can be read.
+    #[cfg(feature = "simulation")]
+    pub fn all_cells(&self) -> Vec<(Vec<u8>, ladoga_cluster::CellMark)> {
+        let mut range = self.engine.snapshot().range(b"", None);
+        let mut cells = Vec::new();
+        while let Ok(Some((key, cell))) = range.next_cell() {
+            let is_tombstone = cell.value.is_none();
+            cells.push((key.to_vec(), ladoga_cluster::CellMark { stamp: cell.stamp, is_tombstone }));
+        }
+        cells
+    }
+
     /// A ring for the calling event loop, where there is one to be had.
     fn start_reads(&self, disk: &local::Disk, vital: &Vital) -> Option<Rc<Reads>> {
         if self.no_rings.is_some() {

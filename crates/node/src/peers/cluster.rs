@@ -20,6 +20,7 @@ use super::settled::Settled;
 use super::settler::Settler;
 use super::wire::{Hello, PROTOCOL_VERSION};
 use crate::coordinate::CopyTurns;
+use crate::planted::{Bug, has};
 use ladoga_runtime::Vital;
 
 /// The cluster as this node sees it: shared by all its event loops, which only count and note here.
@@ -84,6 +85,18 @@ impl Cluster {
         clock: Arc<dyn Clock>,
         net: Arc<dyn Net>,
     ) -> Cluster {
+        let placement = Arc::new(Placement::of(&membership.nodes));
+        Cluster::placed(membership, limits, clock, net, placement)
+    }
+
+    /// The same with the placement of its nodes, which takes long to work out.
+    pub(crate) fn placed(
+        membership: &Membership,
+        limits: PeerLimits,
+        clock: Arc<dyn Clock>,
+        net: Arc<dyn Net>,
+        placement: Arc<Placement>,
+    ) -> Cluster {
         let Membership { nodes, own, addresses } = membership;
         let versions = ClusterClock::new(clock, *own, nodes.len(), limits.clock_ahead_ms_max);
         let peers = nodes.iter().zip(addresses).map(|((id, node), (host, port))| {
@@ -109,7 +122,7 @@ impl Cluster {
         Cluster {
             nodes: nodes.clone(),
             own: *own,
-            placement: Arc::new(Placement::of(nodes)),
+            placement,
             net,
             limits,
             peers: peers.collect(),
@@ -140,10 +153,11 @@ impl Cluster {
             }
         };
         let opening = Opening {
-            session: env.rng.next_u64() | 1,
+            // Who ignores what its peers remember has no past to compare with.
+            session: if has(Bug::IgnoreRegressions) { 0 } else { env.rng.next_u64() | 1 },
             random: env.rng.next_u64(),
             written: last_timestamp,
-            is_unverified: kept.provenance == Provenance::Copied,
+            is_unverified: kept.provenance == Provenance::Copied && !has(Bug::IgnoreRegressions),
         };
         let hints = HintKeeper::start(env, &dir.join("hints"), &self.peers, vital)?;
         let (nodes, tree_bytes_max) = (self.nodes.len(), self.limits.tree_bytes_max);
@@ -268,6 +282,12 @@ impl PeerView {
     /// What keeps this node from speaking with the peer, as far as it knows.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.trouble.lock().as_ref().map(|trouble| trouble.line.clone())
+    }
+
+    /// Hints that wait for it.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn hints_waiting(&self) -> u64 {
+        self.hints_waiting.load(Ordering::Relaxed)
     }
 
     /// Whether it ever greeted this node.

@@ -12,7 +12,7 @@ use ladoga_cluster::{
     Refusal,
 };
 use ladoga_cluster::{Listed, Request as Asked, Response};
-use ladoga_model::Version;
+use ladoga_model::{HybridClock, Version};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
@@ -23,6 +23,7 @@ use super::settled::Settled;
 use super::wire::{Answer, PeerValue, Request};
 use crate::coordinate;
 use crate::peers::replica;
+use crate::planted::{Bug, has};
 use crate::store::{LocalStore, Lookup, Store};
 
 /// How often it is looked what there is to be pulled.
@@ -93,7 +94,11 @@ pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
     let mut filled_at_ms = None;
     loop {
         ticks.tick().await;
-        let dropped_before = settled.drop_tombstones();
+        let mut dropped_before = settled.drop_tombstones();
+        if has(Bug::DropTombstonesByTime) {
+            let since_ms = replica.cluster.versions.time_ms().saturating_sub(5_000);
+            dropped_before = dropped_before.max(HybridClock::at_wall_ms(since_ms));
+        }
         if dropped_before > 0 {
             replica.shared.settle_before(dropped_before);
         }

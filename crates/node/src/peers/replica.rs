@@ -13,6 +13,7 @@ use super::own::OwnReplica;
 use super::session::Session;
 use super::settled::{Admitted, Settled};
 use super::wire::{Answer, PeerValue};
+use crate::planted::{Bug, strikes};
 use crate::store::{
     self, CellKind, CellValue, LocalStore, Lookup, Store, StoreError, StoredCell, Upload, Value,
 };
@@ -184,6 +185,9 @@ impl<S: Store> Writes<S> {
             Ok(admitted) => admitted,
             Err(refusal) => return session.answer(asked.number, &Answer::Refused(refusal)),
         };
+        if strikes(Bug::AckWithoutWriting) {
+            return session.answer(asked.number, &Answer::Done);
+        }
         let write = Write { asked, served, key, stamp, value, is_newest, admitted };
         // A full disk takes deletions, as long as nothing shares their fate.
         if write.value.is_some() { self.values.push(write) } else { self.tombstones.push(write) }

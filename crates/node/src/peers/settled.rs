@@ -13,6 +13,7 @@ use tokio::sync::{Notify, watch};
 
 use super::cluster_clock::ClusterClock;
 use super::outlook::Outlook;
+use crate::planted::{Bug, has};
 use crate::store::{CellChange, CellObserver};
 
 /// How long a write waits at most until its timestamp is reserved: as long as a sync of a slow disk takes.
@@ -121,7 +122,7 @@ impl Settled {
 
     /// Whether its answers count.
     pub(crate) fn has_all(&self) -> bool {
-        self.is_whole.load(Ordering::Acquire)
+        self.is_whole.load(Ordering::Acquire) || has(Bug::VouchWhileRebuilding)
     }
 
     /// Whether the answers of a node count, as it said last.
@@ -141,7 +142,7 @@ impl Settled {
 
     /// Whether its cells are not to be shown: the directory is, or may be, older than what was acknowledged.
     pub(crate) fn hides_cells(&self) -> bool {
-        self.hides_cells.load(Ordering::Acquire)
+        self.hides_cells.load(Ordering::Acquire) && !has(Bug::VouchWhileRebuilding)
     }
 
     /// Whether it is still to be heard of each peer that the directory is no older state.
@@ -215,7 +216,10 @@ impl Settled {
         state.settlement.admit(version, origin)?;
         // Who takes a client's write vouches that it has nothing newer; one that lost its data cannot, of what may be
         // older than what it lost.
-        if origin == Origin::Client && state.settlement.doubt(version)?.is_some() {
+        if origin == Origin::Client
+            && !has(Bug::VouchWhileRebuilding)
+            && state.settlement.doubt(version)?.is_some()
+        {
             return Err(Refusal::Rebuilding);
         }
         let under_way = &state.under_way[state.generation];
@@ -333,6 +337,12 @@ impl Settled {
     pub(crate) fn with_tree<T>(&self, look: impl FnOnce(&HashTree) -> T) -> Option<T> {
         let tree = self.tree.lock();
         tree.is_whole.then(|| look(&tree.tree))
+    }
+
+    /// Tombstones before this may go.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn droppable_before(&self) -> u64 {
+        self.state.lock().settlement.droppable_before()
     }
 
     /// What the tree takes of memory, about.

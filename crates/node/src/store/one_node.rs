@@ -7,6 +7,8 @@ use ladoga_service::{
     Context, Error, KeyRange, KeyValue, Later, Lookup, Pieces, RecordFormat, Sample, Upload, Value,
 };
 
+use crate::planted::note_version;
+
 use super::{Admission, Cell, CellKind, CellValue, LocalStore, Store};
 
 /// The service of one node: what it answers, and acknowledges, by itself.
@@ -55,7 +57,9 @@ impl<S: Store, A: Admission> OneNode<S, A> {
             };
             let applied = applied.await;
             drop(admitted);
-            Ok(applied?)
+            applied?;
+            note_version(Some(stamp.version));
+            Ok(())
         }
     }
 }

@@ -73,7 +73,7 @@ pub(crate) struct World {
 }
 
 /// Placement takes longer than many a run, and depends on the number of nodes only.
-fn placement_of(nodes: usize) -> Arc<Placement> {
+pub(crate) fn placement_of(nodes: usize) -> Arc<Placement> {
     static PLACEMENTS: Mutex<BTreeMap<usize, Arc<Placement>>> = Mutex::new(BTreeMap::new());
     let mut placements = PLACEMENTS.lock().unwrap_or_else(PoisonError::into_inner);
     let compute = || {

@@ -6,10 +6,14 @@ use ladoga_cluster::{NodeId, Partition};
 use ladoga_env::Rng;
 
 use super::{Event, TROUBLE_MS, World};
-use crate::faults::{self, Loss, Trouble};
+use crate::faults::{self, Hands, Loss, Trouble};
 use crate::machine::Machine;
 
 impl World {
+    fn hands(&self) -> Vec<Hands> {
+        self.machines.iter().map(|machine| machine.hands).collect()
+    }
+
     pub(super) fn trouble(&mut self) {
         if self.now_us > TROUBLE_MS * 1000 {
             return self.calm_down();
@@ -18,7 +22,7 @@ impl World {
         self.plan(pause_ms, Event::Trouble);
         let is_first = self.disk_lost_at_us.is_none_or(|at| at + 60_000_000 < self.now_us);
         let may_lose_disk = is_first && self.machines.iter().all(Machine::is_whole);
-        let trouble = faults::next(&self.rng, &self.machines, may_lose_disk);
+        let trouble = faults::next(&self.rng, &self.hands(), may_lose_disk);
         self.trace(|| format!("{trouble:?}"));
         self.summary.faults += 1;
         self.befall(trouble);
@@ -62,11 +66,11 @@ impl World {
             Trouble::Jump { node, by_ms } => {
                 let now_ms = self.now_us / 1000;
                 let machine = &mut self.machines[node];
-                if faults::is_wrong(machine.skew_ms) {
-                    machine.wrong_until_ms = now_ms + faults::REMEMBERED_MS;
+                if faults::is_wrong(machine.hands.skew_ms) {
+                    machine.hands.wrong_until_ms = now_ms + faults::REMEMBERED_MS;
                 }
                 machine.clock.jump_wall_ms(by_ms);
-                machine.skew_ms += by_ms;
+                machine.hands.skew_ms += by_ms;
             }
             Trouble::LoseDiskAfterOutage { node, absent, ms, loss } => {
                 self.befall(Trouble::Isolate { node: absent, ms });
@@ -103,7 +107,7 @@ impl World {
             return;
         }
         self.plan(10_000 + self.clock_rng.below(50_000), Event::ClockGoesWrong);
-        let Some((trouble, ms)) = faults::wrong_clock(&self.clock_rng, &self.machines, self.now_us / 1000)
+        let Some((trouble, ms)) = faults::wrong_clock(&self.clock_rng, &self.hands(), self.now_us / 1000)
         else {
             return;
         };
@@ -117,7 +121,7 @@ impl World {
     /// Somebody sets it right.
     pub(super) fn clock_is_set(&mut self, node: usize) {
         if !self.is_calm {
-            let trouble = faults::right_clock(&self.clock_rng, node, &self.machines);
+            let trouble = faults::right_clock(&self.clock_rng, node, &self.hands());
             self.trace(|| format!("{trouble:?} sets it right"));
             self.befall(trouble);
         }

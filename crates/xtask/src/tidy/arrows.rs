@@ -35,7 +35,11 @@ const CRATES: [Crate; 13] = [
         package: "ladoga",
         may_use: &["node", "lab", "http1", "profiler", "storage", "env", "model"],
     },
-    Crate { folder: "sim", package: "ladoga-sim", may_use: &["storage", "cluster", "env", "model"] },
+    Crate {
+        folder: "sim",
+        package: "ladoga-sim",
+        may_use: &["node", "service", "storage", "cluster", "env", "model"],
+    },
     Crate { folder: "xtask", package: "xtask", may_use: &[] },
 ];
 

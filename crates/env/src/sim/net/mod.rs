@@ -91,6 +91,11 @@ impl SimNet {
         self.state.lock().resolver_answers = answers;
     }
 
+    /// Packets that were sent over connections so far.
+    pub fn packets(&self) -> u64 {
+        self.state.lock().packets
+    }
+
     /// Connections of which at least one end is there.
     pub fn connections(&self) -> usize {
         self.state.lock().wires.len()

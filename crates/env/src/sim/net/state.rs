@@ -38,6 +38,7 @@ pub(super) struct State {
     /// By number; none is used twice.
     pub(super) wires: BTreeMap<u64, Wire>,
     next_wire: u64,
+    pub(super) packets: u64,
 }
 
 /// Connections that are not accepted yet, with when they arrive.
@@ -72,6 +73,7 @@ impl State {
             next_port: FREE_PORT_MIN,
             wires: BTreeMap::new(),
             next_wire: 0,
+            packets: 0,
         }
     }
 
@@ -168,6 +170,7 @@ impl State {
 
     /// Sends a packet from one end of a wire to the other.
     pub(super) fn send(&mut self, wire: u64, end: usize, packet: Packet) {
+        self.packets += 1;
         let travel = self.travel();
         let [from, to] = self.wires[&wire].hosts(end);
         let is_held = self.is_cut(from, to) || !self.has_power(to);

@@ -1,0 +1,104 @@
+//! Bugs that the simulation plants in shipping code, and the one thing that it has to be told by it. Without the feature
+//! `simulation` there is nothing of it in the program.
+
+use ladoga_model::Version;
+
+/// A bug that is planted, to see that it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bug {
+    /// A replica says that it has a write, and has not.
+    AckWithoutWriting,
+    /// Tombstones go after a while, whoever has them.
+    DropTombstonesByTime,
+    /// A node that lost its disk answers as if it had not.
+    VouchWhileRebuilding,
+    /// A coordinator does not care that a replica has something newer.
+    IgnoreNewerVersions,
+    /// A write does not say for how many nodes it is.
+    ForgetCopies,
+    /// A node stamps and judges versions by its own wall clock, whatever the others' show.
+    TrustOwnClock,
+    /// A large value is written without knowing what is newest, and acknowledged although a replica has something newer.
+    AcknowledgeStaleLarge,
+    /// A node with an older state of its disk does not care that its peers remember a newer one.
+    IgnoreRegressions,
+}
+
+#[cfg(feature = "simulation")]
+mod simulation {
+    use std::cell::Cell;
+
+    use super::{Bug, Version};
+
+    thread_local! {
+        static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+        static COUNT: Cell<u64> = const { Cell::new(0) };
+        static LAST_VERSION: Cell<Option<Version>> = const { Cell::new(None) };
+    }
+
+    /// Plants a bug in all nodes of this thread, or none.
+    pub fn plant(bug: Option<Bug>) {
+        PLANTED.set(bug);
+        COUNT.set(0);
+    }
+
+    /// Whether this bug is planted.
+    pub(super) fn has(bug: Bug) -> bool {
+        PLANTED.get() == Some(bug)
+    }
+
+    /// Whether this bug is planted and strikes now: each seventh time that it is asked for.
+    pub(super) fn strikes(bug: Bug) -> bool {
+        if !has(bug) {
+            return false;
+        }
+        COUNT.set(COUNT.get() + 1);
+        COUNT.get().is_multiple_of(7)
+    }
+
+    /// The answer that is about to be given is about this version.
+    pub(super) fn note_version(version: Option<Version>) {
+        LAST_VERSION.set(version);
+    }
+
+    /// The version that the last answer on this thread was about: of a value, of a deletion, or none.
+    pub fn last_version() -> Option<Version> {
+        LAST_VERSION.take()
+    }
+}
+
+#[cfg(not(feature = "simulation"))]
+mod simulation {
+    use super::{Bug, Version};
+
+    pub(super) const fn has(_: Bug) -> bool {
+        false
+    }
+
+    pub(super) const fn strikes(_: Bug) -> bool {
+        false
+    }
+
+    pub(super) const fn note_version(_: Option<Version>) {}
+}
+
+#[cfg(feature = "simulation")]
+pub use simulation::{last_version, plant};
+
+/// Whether this bug is planted.
+#[inline]
+pub(crate) fn has(bug: Bug) -> bool {
+    simulation::has(bug)
+}
+
+/// Whether this bug is planted, and strikes now.
+#[inline]
+pub(crate) fn strikes(bug: Bug) -> bool {
+    simulation::strikes(bug)
+}
+
+/// The answer that is given now is about this version.
+#[inline]
+pub(crate) fn note_version(version: Option<Version>) {
+    simulation::note_version(version);
+}

@@ -1,0 +1,234 @@
+//! A machine: its disk, its clock and its place in the network stay, its processes come and go.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Context;
+use std::time::Duration;
+
+use ladoga_cluster::{NodeId, NodeList, Placement};
+use ladoga_env::sim::{SimClock, SimDisk, SimHost, SimNet, SimRng, Tasks};
+use ladoga_env::{Clock, Env, Net};
+use ladoga_node::embedded::Embedded;
+use ladoga_node::peers::{Kept, Membership, PeerLimits};
+use ladoga_node::simulated::SimulatedNode;
+use ladoga_node::store::Store;
+use ladoga_storage::{Background, Durability, Options};
+use parking_lot::Mutex;
+use tokio::task::LocalSet;
+
+use super::store::{Watched, Watcher};
+use crate::checker::Checker;
+use crate::faults::Hands;
+use crate::machine::BACKUPS_MAX;
+
+const DATA: &str = "/data";
+const PORT: u16 = 80;
+/// How long a request of a client may take.
+pub(super) const REQUEST_MS: u64 = 1_000;
+
+/// A file as it was, and the number that the file system had for it.
+#[derive(Clone)]
+struct Backup {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    number: u64,
+}
+
+/// A process: its tasks, and what they do.
+pub(super) struct Process {
+    pub(super) tasks: LocalSet,
+    pub(super) node: SimulatedNode<Watched>,
+    pub(super) store: Arc<Watched>,
+}
+
+pub(super) struct Machine {
+    pub(super) id: NodeId,
+    pub(super) address: IpAddr,
+    pub(super) disk: SimDisk,
+    pub(super) clock: SimClock,
+    host: SimHost,
+    pub(super) process: Option<Process>,
+    /// Counts the processes.
+    pub(super) session: u64,
+    pub(super) paused_until_us: u64,
+    pub(super) hands: Hands,
+    /// Every file as it was before each of the last processes began, the latest last.
+    backups: VecDeque<Vec<Backup>>,
+    seed: u64,
+}
+
+/// What all machines have in common.
+pub(super) struct Common {
+    pub(super) nodes: NodeList,
+    pub(super) placement: Arc<Placement>,
+    pub(super) checker: Arc<Mutex<Checker>>,
+}
+
+fn options() -> Options {
+    Options {
+        background: Background::Manual,
+        memtable_bytes: Some(8 << 10),
+        table_bytes: Some(4 << 10),
+        level_1_bytes: Some(8 << 10),
+        reserve_bytes: Some(0),
+        ..Options::new(16 << 20, Durability::Always)
+    }
+}
+
+impl Machine {
+    pub(super) fn new(index: usize, net: &SimNet, seed: u64) -> Machine {
+        let clock = SimClock::new();
+        let address = IpAddr::V4(Ipv4Addr::new(10, 0, 0, index as u8 + 1));
+        Machine {
+            id: NodeId(index as u16),
+            address,
+            disk: SimDisk::new(seed, clock.clone()),
+            clock,
+            host: net.add_host(&format!("node-{index}"), address),
+            process: None,
+            session: 0,
+            paused_until_us: 0,
+            hands: Hands::default(),
+            backups: VecDeque::new(),
+            seed,
+        }
+    }
+
+    /// Brings the clock to the time of the world.
+    pub(super) fn catch_up(&self, now_us: u64) {
+        let behind_ns = (now_us * 1000).saturating_sub(self.clock.monotonic_ns());
+        self.clock.advance(Duration::from_nanos(behind_ns));
+    }
+
+    /// Lets the process run until it waits.
+    pub(super) fn run(&mut self, now_us: u64, context: &mut Context<'_>) {
+        if self.paused_until_us > now_us {
+            return;
+        }
+        self.catch_up(now_us);
+        if let Some(process) = &mut self.process {
+            let _ = Pin::new(&mut process.tasks).poll(context);
+        }
+    }
+
+    /// Starts a process. One that does not start leaves none.
+    pub(super) fn start(&mut self, common: &Common, net: &SimNet) -> Result<(), String> {
+        self.disk.power_on();
+        net.power_on(self.address);
+        if self.backups.len() == BACKUPS_MAX {
+            self.backups.pop_front();
+        }
+        self.backups.push_back(self.files());
+        self.session += 1;
+        let env = Env {
+            disk: Arc::new(self.disk.attached()),
+            clock: Arc::new(self.clock.clone()),
+            rng: Arc::new(SimRng::new(self.seed ^ self.session.wrapping_mul(0x9e37_79b9))),
+            net: Arc::new(self.host.clone()),
+            workers: Arc::new(Tasks),
+        };
+        let tasks = LocalSet::new();
+        let started = {
+            let _within = tasks.enter();
+            self.start_node(&env, common)
+        };
+        let (node, store) = started?;
+        self.process = Some(Process { tasks, node, store });
+        Ok(())
+    }
+
+    fn start_node(
+        &self,
+        env: &Env,
+        common: &Common,
+    ) -> Result<(SimulatedNode<Watched>, Arc<Watched>), String> {
+        let dir = Path::new(DATA);
+        let why = |error: &dyn std::fmt::Display| error.to_string();
+        env.disk.create_dir_all(dir).map_err(|error| why(&error))?;
+        let embedded = Embedded::open_replica(env.clone(), dir, options()).map_err(|error| why(&error))?;
+        let kept = Kept::keep(env, dir, &common.nodes, self.id).map_err(|error| why(&error))?;
+        let placement = Arc::clone(&common.placement);
+        let watcher = Watcher { node: self.id, placement, checker: Arc::clone(&common.checker) };
+        let store = Arc::new(Watched { inner: Arc::new(embedded), watcher });
+        let addresses = (0..common.nodes.len()).map(|node| (format!("node-{node}"), PORT)).collect();
+        let membership = Membership { nodes: common.nodes.clone(), own: self.id, addresses };
+        let limits = PeerLimits { quorum_timeout_ms: REQUEST_MS, ..PeerLimits::default() };
+        let placement = Arc::clone(&common.placement);
+        let of = (&membership, limits, placement);
+        let node = SimulatedNode::start(env, dir, of, &kept, Arc::clone(&store));
+        let node = node.map_err(|error| why(&error))?;
+        let listener = self.host.listen((self.address, PORT).into()).map_err(|error| why(&error))?;
+        node.listen(listener);
+        Ok((node, store))
+    }
+
+    /// Ends the process as `kill -9` does.
+    pub(super) fn kill(&mut self) {
+        self.disk.kill_process();
+        self.process = None;
+        self.disk.clear_faults();
+        self.disk.set_capacity(None);
+    }
+
+    /// Takes the power away, or finds that it is gone.
+    pub(super) fn lose_power(&mut self, net: &SimNet) {
+        net.power_off(self.address);
+        self.process = None;
+    }
+
+    /// Puts an empty disk in place of the one that there is.
+    pub(super) fn lose_disk(&mut self) {
+        self.kill();
+        self.seed = self.seed.wrapping_add(1);
+        self.disk = SimDisk::new(self.seed, self.clock.clone());
+    }
+
+    /// Puts a disk in place with what was there before a process began, the one that runs now or one so many before it;
+    /// copied file by file, or as a whole.
+    pub(super) fn restore_backup(&mut self, age: usize, is_copied: bool) {
+        let backup = self.backups[self.backups.len().saturating_sub(age + 1)].clone();
+        self.lose_disk();
+        for Backup { path, bytes, number } in backup {
+            // Far from the numbers that there were.
+            let number = if is_copied { number + (1 << 20) * self.session } else { number };
+            self.disk.plant_as(&path, &bytes, number);
+        }
+    }
+
+    /// Every file with its bytes.
+    fn files(&self) -> Vec<Backup> {
+        let paths = self.disk.paths().into_iter();
+        let backup = |path: PathBuf| {
+            let (bytes, number) = (self.disk.read_file(&path).ok()?, self.disk.file_number(&path).ok()?);
+            Some(Backup { path, bytes, number })
+        };
+        paths.filter_map(backup).collect()
+    }
+
+    /// Whether every other machine has on its disk that it has heard the process that runs now.
+    pub(super) fn is_remembered_by(&self, others: &[Machine]) -> bool {
+        let Some(own) = &self.process else { return false };
+        let session = own.node.view().session;
+        let knows = |other: &Machine| {
+            other.process.as_ref().is_some_and(|process| process.node.remembered_session(self.id) == session)
+        };
+        !self.backups.is_empty() && others.iter().all(|other| other.id == self.id || knows(other))
+    }
+
+    pub(super) fn is_whole(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| process.node.view().is_whole)
+    }
+
+    pub(super) fn is_poisoned(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| process.store.failure().is_some())
+    }
+
+    /// Bytes of all files.
+    pub(super) fn disk_bytes(&self) -> u64 {
+        self.disk.paths().iter().filter_map(|path| self.disk.file_len(path).ok()).sum()
+    }
+}

@@ -1,0 +1,432 @@
+//! The shipping node in simulation: `replica`, `local` and `storage` as they are, three to five times on one thread, on
+//! simulated disks, clocks and a network.
+//!
+//! - `machine`: a disk, a clock and a process that dies and comes back; `store`: what becomes durable, told to the checker
+//! - `client`: a request; `trouble`: what goes wrong, and how it ends
+//!
+//! A process is a set of tasks: not to run it is to freeze it, to drop it is to kill it. Time is paused, and goes on when
+//! nobody has anything left to do.
+
+mod client;
+mod machine;
+mod store;
+mod trouble;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use ladoga_cluster::{NodeList, Partition};
+use ladoga_env::Rng;
+use ladoga_env::sim::{SimNet, SimRng};
+use ladoga_model::Replicas;
+use ladoga_node::simulated::{Bug, plant};
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep_until};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::Summary;
+use crate::checker::{Checker, Key};
+use crate::clients::Clients;
+use crate::faults::Trouble;
+use crate::operation::Wish;
+use crate::world::placement_of;
+use client::Answer;
+use machine::{Common, Machine, REQUEST_MS};
+
+/// How long things go wrong.
+const TROUBLE_MS: u64 = 240_000;
+/// How long the cluster has to come together afterwards: closing lags by more than a minute, and by the clocks.
+const CALM_MS_MAX: u64 = 600_000;
+/// How long a client waits: longer than a coordinator that is alive takes, with all its attempts.
+const CLIENT_MS: u64 = 10 * REQUEST_MS;
+/// How often each node does what its background would do.
+const BACKGROUND_MS: u64 = 1_000;
+
+enum Event {
+    Start { node: usize },
+    Room { node: usize },
+    Resume,
+    Befall(Trouble),
+    NetworkIsBetter,
+    ClockGoesWrong,
+    ClockIsSet { node: usize },
+    Client,
+    ClientGivesUp { number: u64 },
+    Background { node: usize, session: u64, ticks: u64 },
+    Trouble,
+    Compare,
+}
+
+/// What clients and the world share.
+struct Shared {
+    clients: RefCell<Clients>,
+    summary: RefCell<Summary>,
+    checker: Arc<Mutex<Checker>>,
+    /// Of everything that happened: two runs that differ have different ones.
+    trace: RefCell<u64>,
+    traced: bool,
+    began: Instant,
+}
+
+impl Shared {
+    fn trace(&self, text: impl FnOnce() -> String) {
+        let line = format!("{:>9} us  {}", self.began.elapsed().as_micros(), text());
+        let mut trace = self.trace.borrow_mut();
+        *trace = xxh3_64_with_seed(line.as_bytes(), *trace);
+        if self.traced {
+            println!("{line}");
+        }
+    }
+
+    /// A request has ended, with this answer or none.
+    fn ended(
+        &self,
+        number: u64,
+        (key, wish, replicas): (&Key, &Wish, Replicas),
+        floor: ladoga_model::Version,
+        answer: Result<Answer, ladoga_service::Error>,
+    ) {
+        self.clients.borrow_mut().ended(number);
+        let mut summary = self.summary.borrow_mut();
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                summary.failed += 1;
+                return self.trace(|| format!("request {number} failed: {error}"));
+            }
+        };
+        summary.succeeded += 1;
+        let mut checker = self.checker.lock();
+        match answer {
+            Answer::Written(version) => {
+                self.trace(|| format!("request {number}: {version:?} is written"));
+                let value = if let Wish::Put(value) = wish { Some(value.as_slice()) } else { None };
+                checker.told_written(key, replicas, (version, value), floor);
+            }
+            Answer::Read(version, value) => {
+                self.trace(|| format!("request {number}: {version:?} is read"));
+                checker.told_read(key, replicas, (version, value.as_deref()), floor);
+            }
+        }
+    }
+}
+
+pub(crate) struct ShippingWorld {
+    rng: SimRng,
+    /// Of clocks that go wrong, apart: what else happens in a seed stays the same.
+    clock_rng: SimRng,
+    /// By time, and by the order in which they were planned.
+    events: BTreeMap<(u64, u64), Event>,
+    planned: u64,
+    machines: Vec<Machine>,
+    common: Common,
+    net: SimNet,
+    shared: Rc<Shared>,
+    /// Until when nothing gets from one node to another.
+    cut_until_us: Vec<Vec<u64>>,
+    lossy_until_us: u64,
+    slow_until_us: u64,
+    disk_lost_at_us: Option<u64>,
+    is_calm: bool,
+    calm_clock: u64,
+    differences: String,
+    is_done: bool,
+}
+
+/// Runs one seed.
+pub(crate) fn run(seed: u64, bug: Option<Bug>, traced: bool) -> Result<Summary, String> {
+    plant(bug);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| error.to_string())?;
+    let ran = runtime.block_on(async { ShippingWorld::new(seed, traced).run().await });
+    plant(None);
+    ran
+}
+
+impl ShippingWorld {
+    fn new(seed: u64, traced: bool) -> ShippingWorld {
+        let rng = SimRng::new(seed);
+        let nodes = 3 + rng.below(3) as usize;
+        let net = SimNet::new(rng.next_u64());
+        net.set_delay(Duration::from_micros(100), Duration::from_millis(5));
+        let machines = (0..nodes).map(|index| Machine::new(index, &net, rng.next_u64())).collect();
+        let clients = Clients::new(nodes, &rng);
+        let checker = Arc::new(Mutex::new(Checker::new(nodes)));
+        for plan in &clients.keys {
+            checker.lock().expects_copies(&plan.key, plan.replicas.from as usize);
+        }
+        let list = NodeList::first((0..nodes).map(|node| format!("http://node-{node}"))).expect("a list");
+        let shared = Shared {
+            clients: RefCell::new(clients),
+            summary: RefCell::default(),
+            checker: Arc::clone(&checker),
+            trace: RefCell::new(seed),
+            traced,
+            began: Instant::now(),
+        };
+        let mut world = ShippingWorld {
+            rng,
+            clock_rng: SimRng::new(seed ^ 0x636c_6f63_6b73),
+            events: BTreeMap::new(),
+            planned: 0,
+            machines,
+            common: Common { nodes: list, placement: placement_of(nodes), checker },
+            net,
+            shared: Rc::new(shared),
+            cut_until_us: vec![vec![0; nodes]; nodes],
+            lossy_until_us: 0,
+            slow_until_us: 0,
+            disk_lost_at_us: None,
+            is_calm: false,
+            calm_clock: 0,
+            differences: String::new(),
+            is_done: false,
+        };
+        for node in 0..nodes {
+            world.plan(node as u64, Event::Start { node });
+        }
+        world.plan(5000, Event::Client);
+        world.plan(6000, Event::Trouble);
+        if seed % 8 >= 5 || seed % 8 == 3 {
+            world.plan(world.clock_rng.below(60_000), Event::ClockGoesWrong);
+        }
+        world
+    }
+
+    fn now_us(&self) -> u64 {
+        self.shared.began.elapsed().as_micros() as u64
+    }
+
+    fn plan(&mut self, after_ms: u64, event: Event) {
+        self.planned += 1;
+        self.events.insert((self.now_us() + after_ms * 1000, self.planned), event);
+    }
+
+    /// Runs until the replicas are the same, a promise is broken, or it takes too long.
+    async fn run(mut self) -> Result<Summary, String> {
+        while !self.is_done {
+            let Some(next) = self.events.first_entry() else { return Err("nothing happens".into()) };
+            let at = self.shared.began + Duration::from_micros(next.key().0);
+            self.run_machines_until(at).await;
+            if let Some(violation) = self.violation() {
+                return Err(format!("after {} ms: {violation}", self.now_us() / 1000));
+            }
+            if at <= Instant::now()
+                && let Some((_, event)) = self.events.pop_first()
+            {
+                self.happen(event);
+            }
+            if self.now_us() > (TROUBLE_MS + CALM_MS_MAX) * 1000 {
+                return Err(format!("the replicas do not converge: {}", self.differences));
+            }
+        }
+        let large_stored = self.shared.checker.lock().large_stored();
+        let (messages, trace) = (self.net.packets(), *self.shared.trace.borrow());
+        let summary = *self.shared.summary.borrow();
+        Ok(Summary { large_stored, messages, trace, ..summary })
+    }
+
+    /// Lets all processes run until this time, or until one of them has lost its power.
+    async fn run_machines_until(&mut self, at: Instant) {
+        let mut until = pin!(sleep_until(at));
+        poll_fn(|context| {
+            let now_us = self.now_us();
+            self.shared.checker.lock().time_is(now_us / 1000);
+            for machine in &mut self.machines {
+                machine.run(now_us, context);
+            }
+            let has_died = self.machines.iter().any(has_died);
+            if has_died || self.shared.checker.lock().violation().is_some() {
+                return Poll::Ready(());
+            }
+            until.as_mut().poll(context)
+        })
+        .await;
+        for node in 0..self.machines.len() {
+            if has_died(&self.machines[node]) {
+                self.machines[node].lose_power(&self.net);
+                self.shared.trace(|| format!("{node} loses its power"));
+                let down_ms = 100 + self.rng.below(4000);
+                self.plan(down_ms, Event::Start { node });
+            }
+        }
+    }
+
+    fn violation(&self) -> Option<String> {
+        let panicked =
+            |machine: &Machine| machine.process.as_ref().and_then(|process| process.node.panicked());
+        let violation = self.shared.checker.lock().violation().map(str::to_owned);
+        violation.or_else(|| self.machines.iter().find_map(panicked)).or_else(crate::taken_panic)
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Start { node } => self.start(node),
+            Event::Room { node } => self.machines[node].disk.set_capacity(None),
+            Event::Resume => self.resume(),
+            Event::Befall(trouble) if !self.is_calm => self.befall(trouble),
+            Event::Befall(_) => {}
+            Event::NetworkIsBetter => self.mend_network(),
+            Event::ClockGoesWrong => self.clock_goes_wrong(),
+            Event::ClockIsSet { node } => self.clock_is_set(node),
+            Event::Client => self.client(),
+            Event::ClientGivesUp { number } => self.shared.clients.borrow_mut().ended(number),
+            Event::Background { node, session, ticks } => self.background(node, session, ticks),
+            Event::Trouble => self.trouble(),
+            Event::Compare => self.compare(),
+        }
+    }
+
+    /// A process that stood still goes on: nothing else would have it look.
+    fn resume(&self) {
+        let now_us = self.now_us();
+        for machine in self.machines.iter().filter(|machine| machine.paused_until_us <= now_us) {
+            if let Some(process) = &machine.process {
+                process.tasks.spawn_local(async {});
+            }
+        }
+    }
+
+    fn start(&mut self, node: usize) {
+        let now_us = self.now_us();
+        self.machines[node].catch_up(now_us);
+        if self.machines[node].process.is_some() {
+            return;
+        }
+        self.machines[node].disk.clear_faults();
+        match self.machines[node].start(&self.common, &self.net) {
+            Ok(()) => {
+                self.shared.trace(|| format!("{node} starts"));
+                let session = self.machines[node].session;
+                self.plan(BACKGROUND_MS, Event::Background { node, session, ticks: 0 });
+            }
+            Err(error) => {
+                self.shared.trace(|| format!("{node} does not start: {error}"));
+                self.machines[node].kill();
+                self.plan(300, Event::Start { node });
+            }
+        }
+    }
+
+    /// What the threads of the engine would do; and somebody looks after a node whose store takes no writes any more.
+    fn background(&mut self, node: usize, session: u64, ticks: u64) {
+        if self.machines[node].session != session {
+            return;
+        }
+        let machine = &mut self.machines[node];
+        let Some(process) = &machine.process else { return };
+        if machine.paused_until_us <= self.shared.began.elapsed().as_micros() as u64 {
+            process.store.inner.do_background_work(ticks.is_multiple_of(5));
+        }
+        let is_poisoned = machine.is_poisoned() && machine.disk.is_powered();
+        self.plan(BACKGROUND_MS, Event::Background { node, session, ticks: ticks + 1 });
+        if is_poisoned && (self.is_calm || self.rng.below(5) == 0) {
+            self.shared.trace(|| format!("{node} is started again, because its disk failed"));
+            self.machines[node].kill();
+            self.plan(200, Event::Start { node });
+        }
+    }
+
+    fn client(&mut self) {
+        if self.is_calm {
+            return;
+        }
+        let pause_ms = 20 + self.rng.below(800);
+        self.plan(pause_ms, Event::Client);
+        let node = self.rng.below(self.machines.len() as u64) as usize;
+        let (index, number, wish) = self.shared.clients.borrow_mut().next(&self.rng);
+        let (key, replicas) = {
+            let clients = self.shared.clients.borrow();
+            (clients.keys[index].key.clone(), clients.keys[index].replicas)
+        };
+        let floor = self.shared.checker.lock().floor(&key);
+        self.shared.trace(|| {
+            format!("request {number} to {node}: {} {replicas:?} {}", key.escape_ascii(), brief(&wish))
+        });
+        self.plan(CLIENT_MS, Event::ClientGivesUp { number });
+        let is_paused = self.machines[node].paused_until_us > self.now_us();
+        let Some(process) = self.machines[node].process.as_ref().filter(|_| !is_paused) else {
+            self.shared.summary.borrow_mut().failed += 1;
+            return self.shared.clients.borrow_mut().ended(number);
+        };
+        let (service, shared) = (Rc::clone(process.node.service()), Rc::clone(&self.shared));
+        process.tasks.spawn_local(async move {
+            let answer = client::ask(&*service, key.clone(), wish.clone(), replicas).await;
+            shared.ended(number, (&key, &wish, replicas), floor, answer);
+        });
+    }
+}
+
+fn has_died(machine: &Machine) -> bool {
+    machine.process.is_some() && !machine.disk.is_powered()
+}
+
+fn brief(wish: &Wish) -> String {
+    match wish {
+        Wish::Get => "get".to_owned(),
+        Wish::Delete => "delete".to_owned(),
+        Wish::Put(value) => format!("put {} bytes", value.len()),
+    }
+}
+
+impl ShippingWorld {
+    /// Whether all replicas are the same, every hint is delivered, and everything is settled.
+    fn compare(&mut self) {
+        self.differences = self.difference().unwrap_or_default();
+        if self.differences.is_empty() {
+            self.is_done = true;
+        } else {
+            self.plan(5000, Event::Compare);
+        }
+    }
+
+    fn difference(&mut self) -> Option<String> {
+        let mut all = Vec::new();
+        let mut tombstones = 0;
+        let clients = self.shared.clients.borrow();
+        for machine in &self.machines {
+            let Some(process) = &machine.process else { return Some(format!("{} is down", machine.id)) };
+            let view = process.node.view();
+            if view.hints_waiting > 0 {
+                return Some(format!("{} has {} hints", machine.id, view.hints_waiting));
+            }
+            if !view.is_whole || view.droppable_before <= self.calm_clock {
+                let (droppable, expected) = (view.droppable_before, self.calm_clock);
+                return Some(format!(
+                    "{}: settled before {droppable}, expected {expected}, whole: {}",
+                    machine.id, view.is_whole
+                ));
+            }
+            let cells: BTreeMap<_, _> = process.store.inner.all_cells().into_iter().collect();
+            let checker = self.shared.checker.lock();
+            let gone = clients.keys.iter().map(|plan| &plan.key);
+            let gone =
+                gone.filter(|key| checker.ever_held(machine.id.index(), key) && !cells.contains_key(*key));
+            tombstones += gone.count() as u64;
+            all.push(cells);
+        }
+        self.shared.summary.borrow_mut().tombstones_dropped = tombstones;
+        for plan in &clients.keys {
+            let list = self.common.placement.preference_list(Partition::of(&plan.key));
+            let nodes = &list[..plan.replicas.from as usize];
+            let live = |node: &ladoga_cluster::NodeId| {
+                all[node.index()].get(&plan.key).filter(|cell| !cell.is_tombstone)
+            };
+            let first = live(&nodes[0]);
+            if let Some(other) = nodes.iter().find(|node| live(node) != first) {
+                let key = plan.key.escape_ascii();
+                return Some(format!("{key}: {} has {first:?}, {other} has {:?}", nodes[0], live(other)));
+            }
+        }
+        None
+    }
+}

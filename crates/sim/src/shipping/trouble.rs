@@ -1,0 +1,179 @@
+//! What goes wrong, and how it ends.
+
+use std::time::Duration;
+
+use ladoga_env::Rng;
+
+use super::{Event, ShippingWorld, TROUBLE_MS};
+use crate::faults::{self, Hands, Loss, Trouble};
+
+impl ShippingWorld {
+    fn hands(&self) -> Vec<Hands> {
+        self.machines.iter().map(|machine| machine.hands).collect()
+    }
+
+    pub(super) fn trouble(&mut self) {
+        if self.now_us() > TROUBLE_MS * 1000 {
+            return self.calm_down();
+        }
+        let pause_ms = 300 + self.rng.below(8000);
+        self.plan(pause_ms, Event::Trouble);
+        let is_first = self.disk_lost_at_us.is_none_or(|at| at + 60_000_000 < self.now_us());
+        let may_lose_disk = is_first && self.machines.iter().all(super::Machine::is_whole);
+        let trouble = faults::next(&self.rng, &self.hands(), may_lose_disk);
+        self.shared.trace(|| format!("{trouble:?}"));
+        self.shared.summary.borrow_mut().faults += 1;
+        self.befall(trouble);
+    }
+
+    fn cut(&mut self, from: usize, to: usize, ms: u64) {
+        self.cut_until_us[from][to] = self.now_us() + ms * 1000;
+        self.net.cut(self.machines[from].address, self.machines[to].address);
+        self.plan(ms, Event::NetworkIsBetter);
+    }
+
+    /// Ends what of the network's trouble has had its time.
+    pub(super) fn mend_network(&mut self) {
+        let now_us = self.now_us();
+        for (from, row) in self.cut_until_us.iter().enumerate() {
+            for (to, &until_us) in row.iter().enumerate() {
+                if until_us <= now_us {
+                    self.net.heal(self.machines[from].address, self.machines[to].address);
+                }
+            }
+        }
+        if self.lossy_until_us <= now_us {
+            self.net.set_loss(0);
+        }
+        if self.slow_until_us <= now_us {
+            self.net.set_delay(Duration::from_micros(100), Duration::from_millis(5));
+        }
+    }
+
+    pub(super) fn befall(&mut self, trouble: Trouble) {
+        match trouble {
+            Trouble::Cut { from, to, ms } => self.cut(from, to, ms),
+            Trouble::Isolate { node, ms } => {
+                for other in (0..self.machines.len()).filter(|&other| other != node) {
+                    self.cut(node, other, ms);
+                    self.cut(other, node, ms);
+                }
+            }
+            Trouble::Lossy { per_mille, ms } => {
+                self.lossy_until_us = self.now_us() + ms * 1000;
+                self.net.set_loss(per_mille);
+                self.plan(ms, Event::NetworkIsBetter);
+            }
+            Trouble::Slow { delay_ms, ms } => {
+                self.slow_until_us = self.now_us() + ms * 1000;
+                self.net.set_delay(Duration::from_micros(100), Duration::from_millis(5 + delay_ms));
+                self.plan(ms, Event::NetworkIsBetter);
+            }
+            Trouble::Kill { node, down_ms } => {
+                self.machines[node].kill();
+                self.plan(down_ms, Event::Start { node });
+            }
+            Trouble::PowerCut { node, down_ms } => {
+                let policy = faults::policy(&self.rng);
+                self.machines[node].disk.power_cut(policy);
+                self.machines[node].lose_power(&self.net);
+                self.plan(down_ms, Event::Start { node });
+            }
+            Trouble::PowerCutSoon { node, operation } => {
+                let policy = faults::policy(&self.rng);
+                self.machines[node].disk.cut_power_at_operation(operation, policy);
+            }
+            Trouble::DiskFails { node, operation } => {
+                self.machines[node].disk.fail_operation(operation, faults::disk_fault());
+            }
+            Trouble::DiskFull { node, ms } => {
+                let used = self.machines[node].disk_bytes();
+                self.machines[node].disk.set_capacity(used + 4096);
+                self.plan(ms, Event::Room { node });
+            }
+            Trouble::Pause { node, ms } => {
+                self.machines[node].paused_until_us = self.now_us() + ms * 1000;
+                self.plan(ms, Event::Resume);
+            }
+            Trouble::Jump { node, by_ms } => {
+                let now_ms = self.now_us() / 1000;
+                let machine = &mut self.machines[node];
+                if faults::is_wrong(machine.hands.skew_ms) {
+                    machine.hands.wrong_until_ms = now_ms + faults::REMEMBERED_MS;
+                }
+                machine.clock.jump_wall_ms(by_ms);
+                machine.hands.skew_ms += by_ms;
+            }
+            Trouble::LoseDiskAfterOutage { node, absent, ms, loss } => {
+                self.befall(Trouble::Isolate { node: absent, ms });
+                self.disk_lost_at_us = Some(self.now_us() + ms * 1000);
+                self.plan(ms, Event::Befall(Trouble::LoseDisk { node, down_ms: 100, loss }));
+                for other in (0..self.machines.len()).filter(|&other| other != node && other != absent) {
+                    self.plan(ms, Event::Befall(Trouble::Isolate { node: other, ms: 8000 }));
+                }
+            }
+            Trouble::LoseDisk { node, down_ms, loss } => self.lose_disk(node, down_ms, loss),
+        }
+    }
+
+    fn lose_disk(&mut self, node: usize, down_ms: u64, loss: Loss) {
+        self.disk_lost_at_us = Some(self.now_us());
+        match loss {
+            // What nobody remembers, nobody can hold against it.
+            Loss::Older { age, is_copied } if self.machines[node].is_remembered_by(&self.machines) => {
+                self.shared.summary.borrow_mut().backups_restored += 1;
+                self.machines[node].restore_backup(age, is_copied);
+            }
+            Loss::All | Loss::Older { .. } => {
+                self.shared.summary.borrow_mut().disks_lost += 1;
+                self.machines[node].lose_disk();
+            }
+        }
+        self.shared.checker.lock().lost_disk(node);
+        self.plan(down_ms, Event::Start { node });
+    }
+
+    /// The clock of a node is minutes or a day off, for a while.
+    pub(super) fn clock_goes_wrong(&mut self) {
+        if self.is_calm {
+            return;
+        }
+        self.plan(10_000 + self.clock_rng.below(50_000), Event::ClockGoesWrong);
+        let now_ms = self.now_us() / 1000;
+        let Some((trouble, ms)) = faults::wrong_clock(&self.clock_rng, &self.hands(), now_ms) else { return };
+        let Trouble::Jump { node, .. } = trouble else { return };
+        self.shared.trace(|| format!("{trouble:?} for {ms} ms"));
+        self.shared.summary.borrow_mut().clocks_wrong += 1;
+        self.befall(trouble);
+        self.plan(ms, Event::ClockIsSet { node });
+    }
+
+    /// Somebody sets it right.
+    pub(super) fn clock_is_set(&mut self, node: usize) {
+        if !self.is_calm {
+            let trouble = faults::right_clock(&self.clock_rng, node, &self.hands());
+            self.shared.trace(|| format!("{trouble:?} sets it right"));
+            self.befall(trouble);
+        }
+    }
+
+    /// Nothing goes wrong any more. Clocks stay as they are: nobody sets them.
+    fn calm_down(&mut self) {
+        self.shared.trace(|| "it calms down".to_owned());
+        self.is_calm = true;
+        let (nodes, now_us) = (self.machines.len(), self.now_us());
+        self.cut_until_us = vec![vec![0; nodes]; nodes];
+        (self.lossy_until_us, self.slow_until_us) = (0, 0);
+        self.mend_network();
+        for node in 0..nodes {
+            self.machines[node].paused_until_us = self.machines[node].paused_until_us.min(now_us);
+            self.machines[node].disk.clear_faults();
+            self.machines[node].disk.set_capacity(None);
+            self.plan(1000, Event::Start { node });
+        }
+        self.resume();
+        let processes = self.machines.iter().filter_map(|machine| machine.process.as_ref());
+        self.calm_clock = processes.map(|process| process.node.view().clock).max().unwrap_or(0);
+        self.plan(2000, Event::Compare);
+    }
+}

@@ -20,7 +20,9 @@ use ladoga_service::KeyValue;
 use tokio::io::ReadBuf;
 
 use crate::coordinate::Replicated;
-use crate::peers::{Cluster, KEEP_ALIVE, Kept, Membership, OwnReplica, PeerLimits, PeerSocket, Peers, serve};
+use crate::peers::{
+    Cluster, KEEP_ALIVE, Kept, Membership, OwnReplica, PeerLimits, PeerSocket, Peers, report, serve,
+};
 use crate::store::Store;
 
 pub use crate::planted::{Bug, last_version, plant};
@@ -118,6 +120,11 @@ impl<S: Store> SimulatedNode<S> {
     /// The session of a peer that it would remember after a restart.
     pub fn remembered_session(&self, peer: NodeId) -> u64 {
         self.cluster.settled().remembered_session(peer)
+    }
+
+    /// What `/v0/cluster` says.
+    pub fn report(&self) -> String {
+        report(&self.cluster)
     }
 
     /// What panicked, if something did that it cannot do without.

@@ -28,8 +28,7 @@ pub(crate) async fn until_it_may_coordinate<S: Store>(replica: Rc<OwnReplica<S>>
     let OwnReplica { core, cluster, .. } = &*replica;
     let began_ms = core.now_ms();
     let waited_ms = || core.now_ms() - began_ms;
-    let mut outlook = cluster.settled().outlook();
-    let mut ready = pin!(outlook.wait_for(|outlook| outlook.may_coordinate));
+    let mut ready = pin!(cluster.settled().outlook().until(|outlook| outlook.may_coordinate));
     let mut looks = tokio::time::interval(Duration::from_millis(LOOK_EVERY_MS));
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     poll_fn(|context| {
@@ -72,10 +71,8 @@ fn not_heard(cluster: &Cluster) -> Error {
 /// Waits until a replica that has just said that it is starting should be asked again. Answers whether it should.
 pub(super) async fn until_asked_again<S: Store>(replica: &OwnReplica<S>, node: NodeId) -> bool {
     // From now on: what it said before, it said in another life.
-    let mut outlook = replica.cluster.settled().outlook();
-    let started = async {
-        while outlook.changed().await.is_ok() && !outlook.borrow_and_update().is_whole_peer(node) {}
-    };
+    let outlook = replica.cluster.settled().outlook();
+    let started = outlook.until_changed(|outlook| outlook.is_whole_peer(node));
     let _ = tokio::time::timeout(Duration::from_millis(ASK_EVERY_MS), started).await;
     !replica.core.is_draining()
 }

@@ -13,7 +13,7 @@
 //!   and uploads; `replica`: what is done for it
 //! - `budget`: what all of these may hold of memory; `watch`: those that hold others up
 //! - `settled`, `settler`, `durable`: what nodes say to each other about time, and keep on disk
-//! - `outlook`: what requests may have to wait for; `statements`: how they say it; `exchange`: anti-entropy
+//! - `latest`: a value that changes; `outlook`: what requests may have to wait for; `statements`: how they say it; `exchange`: anti-entropy
 //! - `listing`: what a peer is told of what there is here; `prune`: what was deleted while an older directory was not in use
 //! - `pace`: how much of the node all of that may take
 //! - `hints`: writes that are kept for peers that are away
@@ -36,6 +36,7 @@ mod hints;
 mod input;
 mod keepalive;
 mod kept;
+mod latest;
 mod limits;
 mod link;
 mod listing;

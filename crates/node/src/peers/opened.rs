@@ -1,5 +1,5 @@
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use ladoga_cluster::Refusal;
@@ -16,8 +16,8 @@ const OPENED_MAX: usize = 64;
 
 /// The streams and the uploads that a peer has open over a connection.
 pub(super) struct Opened<S: Store> {
-    streams: RefCell<HashMap<u32, Stream>>,
-    pub(super) uploads: RefCell<HashMap<u32, Uploading<S>>>,
+    streams: RefCell<BTreeMap<u32, Stream>>,
+    pub(super) uploads: RefCell<BTreeMap<u32, Uploading<S>>>,
     next_number: Cell<u32>,
 }
 

@@ -9,9 +9,10 @@ use ladoga_cluster::{
 use ladoga_env::WorkerHandle;
 use ladoga_model::{ClockError, Version};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use super::cluster_clock::ClusterClock;
+use super::latest::Latest;
 use super::outlook::Outlook;
 use crate::planted::{Bug, has};
 use crate::store::{CellChange, CellObserver};
@@ -38,9 +39,9 @@ pub(crate) struct Settled {
     reserved: Notify,
     /// Who reserves.
     settler: OnceLock<Arc<dyn WorkerHandle>>,
-    outlook: watch::Sender<Outlook>,
+    outlook: Latest<Outlook>,
     /// Counts what the peers are to be told at once.
-    news: watch::Sender<u64>,
+    news: Latest<u64>,
 }
 
 struct State {
@@ -109,8 +110,8 @@ impl Settled {
             reserved_before: AtomicU64::new(0),
             reserved: Notify::new(),
             settler: OnceLock::new(),
-            outlook: watch::Sender::new(outlook),
-            news: watch::Sender::new(0),
+            outlook: Latest::new(outlook),
+            news: Latest::default(),
         }
     }
 
@@ -172,13 +173,13 @@ impl Settled {
     }
 
     /// What requests may have to wait for, and its changes.
-    pub(crate) fn outlook(&self) -> watch::Receiver<Outlook> {
-        self.outlook.subscribe()
+    pub(crate) fn outlook(&self) -> &Latest<Outlook> {
+        &self.outlook
     }
 
     /// Hears of what the peers are to be told at once.
-    pub(crate) fn news(&self) -> watch::Receiver<u64> {
-        self.news.subscribe()
+    pub(crate) fn news(&self) -> &Latest<u64> {
+        &self.news
     }
 
     /// Whether the answers of this node count. It refuses while it does not know.
@@ -301,7 +302,7 @@ impl Settled {
         self.reserved_before.store(reserved_before, Ordering::Release);
         self.reserved.notify_waiters();
         if is_news {
-            self.news.send_modify(|count| *count += 1);
+            self.news.change(|count| *count += 1);
         }
     }
 
@@ -402,7 +403,7 @@ impl Settled {
         self.is_whole.store(state.settlement.is_whole(), Ordering::Release);
         self.may_coordinate.store(outlook.may_coordinate, Ordering::Release);
         // Within the lock, so that the last to be told is how it is.
-        self.outlook.send_if_modified(|known| std::mem::replace(known, outlook) != outlook);
+        self.outlook.change(|known| *known = outlook);
         changed
     }
 }

@@ -30,13 +30,13 @@ pub(super) fn state<S: Store>(replica: &Rc<OwnReplica<S>>) {
 
 /// One statement at a time: one that a frozen peer has not answered is not followed by others.
 async fn tell<S: Store>(replica: Rc<OwnReplica<S>>, link: Rc<PeerLink>, settled: Arc<Settled>, peer: NodeId) {
-    let mut news = settled.news();
     loop {
-        news.mark_unchanged();
+        let told = settled.news().get();
         hear(&replica, &link, &settled, peer).await;
         let every_ms = if settled.has_all() { STATEMENT_EVERY_MS } else { IMPATIENT_EVERY_MS };
-        // Whichever comes first: there is news, or it is time. (Who has the news lives as long as this.)
-        let _ = tokio::time::timeout(Duration::from_millis(every_ms), news.changed()).await;
+        // Whichever comes first: there is news, or it is time.
+        let news = settled.news().until(|news| news != told);
+        let _ = tokio::time::timeout(Duration::from_millis(every_ms), news).await;
     }
 }
 

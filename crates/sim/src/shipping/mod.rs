@@ -226,6 +226,7 @@ impl ShippingWorld {
                 self.happen(event);
             }
             if self.now_us() > (TROUBLE_MS + CALM_MS_MAX) * 1000 {
+                self.trace_reports();
                 return Err(format!("the replicas do not converge: {}", self.differences));
             }
         }
@@ -233,6 +234,15 @@ impl ShippingWorld {
         let (messages, trace) = (self.net.packets(), *self.shared.trace.borrow());
         let summary = *self.shared.summary.borrow();
         Ok(Summary { large_stored, messages, trace, ..summary })
+    }
+
+    /// For who looks why it does not come together.
+    fn trace_reports(&self) {
+        for machine in &self.machines {
+            if let Some(process) = &machine.process {
+                self.shared.trace(|| format!("{}: {}", machine.id, process.node.report()));
+            }
+        }
     }
 
     /// Lets all processes run until this time, or until one of them has lost its power.

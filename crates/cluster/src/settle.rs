@@ -13,12 +13,12 @@ use std::iter;
 
 use ladoga_model::{HybridClock, Version};
 
+use crate::cell::Origin;
 use crate::failure::Refusal;
 use crate::incarnation::Incarnation;
-use crate::messages::Origin;
 use crate::nodes::NodeId;
 use crate::reach::{Memory, Opening, Reach, Regression};
-use crate::tree::window_start;
+use crate::window::window_start;
 
 /// How far behind its clock a node closes: longer than a request may be under way, on clocks half a minute off.
 pub const SETTLE_MS: u64 = 60_000;

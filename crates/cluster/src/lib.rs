@@ -12,11 +12,14 @@
 //! - `pace`: how fast all of that may go beside clients
 //! - `peer_clocks`: what time it is by a majority of the nodes
 //! - `reach`: how far a data directory was, and whether it is an older state
+//! - `incarnation`: which data directory of a node is the last one; `statement`: what nodes say of that
+//! - `durable`: what a node must not forget
 //! - `settle`: who lost its data, what everybody has, which tombstones may go
 #![forbid(unsafe_code)]
 
 mod cell;
 mod coverage;
+mod durable;
 #[cfg(test)]
 mod exhaustive;
 mod failure;
@@ -37,12 +40,14 @@ mod set;
 mod settle;
 mod slice;
 mod spans;
+mod statement;
 mod tree;
 mod window;
 mod write;
 
 pub use cell::{Cell, CellMark, Content, Origin};
 pub use coverage::covers;
+pub use durable::{DURABLE_BYTES_MAX, Durable};
 pub use failure::{Failure, QuorumError, Refusal};
 pub use hints::{HINT_AGE_MS_MAX, HINT_BYTES_MAX, HINTS_IN_FLIGHT_MAX, Hint, HintQueue, HintStep};
 pub use incarnation::Incarnation;
@@ -60,8 +65,9 @@ pub use pull::{Prune, Pull, PullFailure, PullProgress, PullStep};
 pub use reach::{Memory, Opening, Reach, Regression};
 pub use read::{READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep};
 pub use replicas::{Replicas, ReplicasError};
-pub use settle::{Acquaintance, Durable, Pass, RESERVE_MS, SETTLE_MS, Settlement, Statement};
+pub use settle::{Pass, RESERVE_MS, SETTLE_MS, Settlement};
 pub use slice::Slice;
+pub use statement::{Acquaintance, Statement};
 pub use tree::HashTree;
 pub use window::WINDOW_MS;
 pub use write::{RESTAMPS_MAX, WriteCore, WriteStep};

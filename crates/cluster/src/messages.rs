@@ -8,8 +8,8 @@ use crate::cell::{Cell, Origin};
 use crate::failure::Refusal;
 use crate::placement::Partition;
 use crate::read::ReadAnswer;
-use crate::settle::Statement;
 use crate::slice::Slice;
+use crate::statement::Statement;
 
 /// How much of a cell a read wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,15 +2,19 @@
 //! the workspace touches files, time or random numbers.
 
 mod clock;
+mod descriptors;
 mod disk;
 mod reads;
 pub mod real;
+mod replace;
 mod rng;
 pub mod sim;
 
 pub use clock::{Clock, Priority};
+pub use descriptors::is_out_of_descriptors;
 pub use disk::{Disk, File, FileIdentity, Lock, OpenMode};
 pub use reads::{EndedRead, FilePart, ReadRing};
+pub use replace::{ReplaceError, Replacement};
 pub use rng::Rng;
 
 use std::sync::Arc;

@@ -4,9 +4,11 @@
 mod hybrid_clock;
 mod key;
 mod quote;
+mod reader;
 mod version;
 
 pub use hybrid_clock::{ClockError, HybridClock};
 pub use key::{KEY_BYTES_MAX, KeyError, VALUE_BYTES_MAX, check_key};
 pub use quote::Quote;
+pub use reader::Reader;
 pub use version::{Stamp, Version};

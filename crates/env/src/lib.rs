@@ -1,9 +1,10 @@
-//! The seams to the outside: disk, clock, randomness. Each has the real one and a simulated one; nothing else in
-//! the workspace touches files, time or random numbers.
+//! The seams to the outside: disk, clock, randomness, network. Each has the real one and a simulated one; nothing else in
+//! the workspace touches files, time or random numbers, and nothing else of a node the network.
 
 mod clock;
 mod descriptors;
 mod disk;
+mod net;
 mod reads;
 pub mod real;
 mod replace;
@@ -13,6 +14,7 @@ pub mod sim;
 pub use clock::{Clock, Priority};
 pub use descriptors::is_out_of_descriptors;
 pub use disk::{Disk, File, FileIdentity, Lock, OpenMode};
+pub use net::{Connecting, KeepAlive, Listener, Net, Resolved, Stream};
 pub use reads::{EndedRead, FilePart, ReadRing};
 pub use replace::{ReplaceError, Replacement};
 pub use rng::Rng;
@@ -28,4 +30,6 @@ pub struct Env {
     pub clock: Arc<dyn Clock>,
     /// Random numbers.
     pub rng: Arc<dyn Rng>,
+    /// Other machines.
+    pub net: Arc<dyn Net>,
 }

@@ -2,13 +2,14 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ladoga_cluster::{NodeId, Placement};
-use ladoga_env::sim::{SimClock, SimDisk, SimRng};
+use ladoga_env::sim::{SimClock, SimDisk, SimNet, SimRng};
 use ladoga_env::{Clock, Env};
 
 use crate::Bug;
@@ -83,6 +84,8 @@ impl Machine {
             disk: Arc::new(self.disk.attached()),
             clock: Arc::new(self.clock.clone()),
             rng: Arc::new(SimRng::new(self.seed ^ self.session.wrapping_mul(0x9e37_79b9))),
+            // Its messages are not sent by it.
+            net: Arc::new(SimNet::new(0).add_host("unused", Ipv4Addr::LOCALHOST.into())),
         };
         let replica =
             Replica::open(env, self.id, placement.clone(), nodes, checker.clone(), bug, self.is_unverified)?;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use ladoga_cluster::{ClockReading, Durable, Incarnation, NodeId, NodeList, Opening, Placement};
-use ladoga_env::{Disk, Env};
+use ladoga_env::{Disk, Env, Net};
 use parking_lot::Mutex;
 
 use super::budget::SessionBudget;
@@ -27,6 +27,8 @@ pub(crate) struct Cluster {
     pub(crate) nodes: NodeList,
     pub(crate) own: NodeId,
     pub(crate) placement: Arc<Placement>,
+    /// By which the others are reached.
+    pub(crate) net: Arc<dyn Net>,
     pub(crate) limits: PeerLimits,
     /// By number; the entry of this node is there and not used.
     pub(crate) peers: Vec<Arc<PeerView>>,
@@ -76,7 +78,12 @@ struct Trouble {
 }
 
 impl Cluster {
-    pub(crate) fn new(membership: &Membership, limits: PeerLimits, versions: &Arc<VersionClock>) -> Cluster {
+    pub(crate) fn new(
+        membership: &Membership,
+        limits: PeerLimits,
+        versions: &Arc<VersionClock>,
+        net: Arc<dyn Net>,
+    ) -> Cluster {
         let Membership { nodes, own, addresses } = membership;
         let peers = nodes.iter().zip(addresses).map(|((id, node), (host, port))| {
             Arc::new(PeerView {
@@ -102,6 +109,7 @@ impl Cluster {
             nodes: nodes.clone(),
             own: *own,
             placement: Arc::new(Placement::of(nodes)),
+            net,
             limits,
             peers: peers.collect(),
             hints: OnceLock::new(),

@@ -15,6 +15,7 @@ use super::read_ahead::ReadAhead;
 use super::socket::Socket;
 use super::stream::Takeover;
 use crate::fair::Address;
+use crate::peers::PeerSocket;
 
 /// A connection to a client, as all who deal with it share it: hyper, the handlers, the sweeper.
 pub(crate) struct Link {
@@ -277,8 +278,28 @@ impl Link {
         written
     }
 
-    /// Reads what a peer sent, at most `bytes_max`, beside what was read ahead; answers how many bytes, none at the end.
-    pub(crate) fn poll_take(
+    /// Reads and throws away; answers how many bytes.
+    pub(super) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.socket.poll_read(context, &mut self.core.scratch())
+    }
+
+    /// Bytes of an answer are out.
+    pub(super) fn sent(&self, bytes: usize) {
+        self.core.metrics.sent(bytes as u64);
+    }
+
+    /// Tells the client that there is no more.
+    pub(super) fn shut_down(&self) -> io::Result<()> {
+        self.socket.shut_down()
+    }
+}
+
+impl PeerSocket for Link {
+    fn driven_by(&self, task: &Waker) {
+        Link::driven_by(self, task);
+    }
+
+    fn poll_take(
         &self,
         context: &mut Context<'_>,
         input: &mut BytesMut,
@@ -296,19 +317,12 @@ impl Link {
         Poll::Ready(Ok(count))
     }
 
-    /// Reads and throws away; answers how many bytes.
-    pub(super) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.socket.poll_read(context, &mut self.core.scratch())
+    fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Link::poll_write(self, context, bytes)
     }
 
-    /// Bytes of an answer are out.
-    pub(super) fn sent(&self, bytes: usize) {
-        self.core.metrics.sent(bytes as u64);
-    }
-
-    /// Tells the client that there is no more.
-    pub(super) fn shut_down(&self) -> io::Result<()> {
-        self.socket.shut_down()
+    fn address(&self) -> Address {
+        Link::address(self)
     }
 }
 

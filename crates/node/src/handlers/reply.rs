@@ -1,8 +1,8 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use crate::connection::Streamed;
 use crate::http::{Answer, Head, Refusal};
-use crate::server::Streamed;
 
 /// What becomes of a request.
 pub(super) enum Outcome {

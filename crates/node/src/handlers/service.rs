@@ -1,46 +1,47 @@
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::mem::take;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context as TaskContext, Poll, ready};
 
 use hyper::body::{Body, Incoming};
 use hyper::http::request::Parts;
 use hyper::{Request, StatusCode, Uri};
+use ladoga_model::Replicas;
+use ladoga_runtime::Operation;
+use ladoga_service::{Context, Error, KeyValue, Later};
 
 use super::reply::{Outcome, Reply};
 use super::{cluster, entity, profile, put, range, status};
-use crate::coordinate::until_it_may_coordinate;
+use crate::connection::{Link, Takeover};
+use crate::door::Door;
 use crate::http::{Answer, EntityTarget, HEADERS_BYTES_MAX, Head, Refusal, Route, route};
-use crate::metrics::Operation;
-use crate::server::{EventLoop, Link, Takeover};
-use crate::store::Store;
 
 /// What hyper hands the requests of a connection to.
-pub(crate) struct Service<S: Store> {
-    event_loop: Rc<EventLoop<S>>,
+pub(crate) struct Service<K: KeyValue> {
+    door: Rc<Door<K>>,
     link: Rc<Link>,
 }
 
-impl<S: Store> Service<S> {
-    pub(crate) fn new(event_loop: Rc<EventLoop<S>>, link: Rc<Link>) -> Service<S> {
-        Service { event_loop, link }
+impl<K: KeyValue> Service<K> {
+    pub(crate) fn new(door: Rc<Door<K>>, link: Rc<Link>) -> Service<K> {
+        Service { door, link }
     }
 }
 
-impl<S: Store> hyper::service::Service<Request<Incoming>> for Service<S> {
+impl<K: KeyValue> hyper::service::Service<Request<Incoming>> for Service<K> {
     type Response = Answer;
     type Error = Infallible;
-    type Future = Answering<S>;
+    type Future = Answering<K>;
 
-    fn call(&self, request: Request<Incoming>) -> Answering<S> {
+    fn call(&self, request: Request<Incoming>) -> Answering<K> {
         self.link.request_begins(!request.body().is_end_stream());
-        let started_ns = self.event_loop.core.clock.monotonic_ns();
-        let call = Call { event_loop: &self.event_loop, link: &self.link, waited_ms: 0 };
+        let started_ns = self.door.core.clock.monotonic_ns();
+        let call = Call { door: &self.door, link: &self.link, waited_ms: 0 };
         let (operation, reply) = call.handle(request);
         Answering {
-            event_loop: Rc::clone(&self.event_loop),
+            door: Rc::clone(&self.door),
             link: Rc::clone(&self.link),
             operation,
             started_ns,
@@ -50,14 +51,14 @@ impl<S: Store> hyper::service::Service<Request<Incoming>> for Service<S> {
 }
 
 /// A request, and where it came from.
-pub(super) struct Call<'c, S: Store> {
-    pub(super) event_loop: &'c Rc<EventLoop<S>>,
+pub(super) struct Call<'c, K: KeyValue> {
+    pub(super) door: &'c Rc<Door<K>>,
     pub(super) link: &'c Rc<Link>,
     /// How long it has waited until this node was ready.
     pub(super) waited_ms: u64,
 }
 
-impl<S: Store> Call<'_, S> {
+impl<'c, K: KeyValue> Call<'c, K> {
     fn handle(&self, request: Request<Incoming>) -> (Operation, Reply) {
         let (parts, body) = request.into_parts();
         let Parts { method, uri, headers, version, .. } = parts;
@@ -77,50 +78,67 @@ impl<S: Store> Call<'_, S> {
             Route::Metrics => Ok(status::metrics(self, &mut head)),
             Route::Profile => profile::profile(self, &uri, &mut head),
         };
-        (Operation::Of(route), reply.unwrap_or_else(|refusal| Reply::now(head.refusal(refusal))))
+        (route.into(), reply.unwrap_or_else(|refusal| Reply::now(head.refusal(refusal))))
     }
 
     /// A request for one entity. What is wrong with it is told before anything is waited for.
     fn entity(&self, route: Route, uri: Uri, body: Incoming, head: &mut Head) -> Result<Reply, Refusal> {
-        let nodes = self.event_loop.node.config.nodes();
-        let target = EntityTarget::parse(uri, nodes).map_err(Refusal::bad_request)?;
+        let target = EntityTarget::parse(uri, self.door.nodes).map_err(Refusal::bad_request)?;
         if route == Route::Put {
             put::value_bytes(head, &body)?;
         }
-        self.once_it_may_coordinate(head, move |call, head| match route {
+        self.once_it_is_ready(head, move |call, head| match route {
             Route::Put => put::put(call, target, body, head),
             Route::Delete => entity::delete(call, target, head),
             _ => entity::get(call, route, &target, head),
         })
     }
 
-    /// Serves a request at once, or, where this node has still to hear whether it lost anything, once it has.
-    pub(super) fn once_it_may_coordinate(
+    /// Serves a request at once, or once the service is ready.
+    pub(super) fn once_it_is_ready(
         &self,
         head: &mut Head,
-        serve: impl FnOnce(&Call<'_, S>, &mut Head) -> Result<Reply, Refusal> + 'static,
+        serve: impl FnOnce(&Call<'_, K>, &mut Head) -> Result<Reply, Refusal> + 'static,
     ) -> Result<Reply, Refusal> {
-        let cluster = self.event_loop.node.cluster.as_ref();
-        let settled = cluster.and_then(|cluster| cluster.settled.get());
-        if settled.is_none_or(|settled| settled.may_coordinate()) {
+        let Some(ready) = self.door.opening.get().and_then(|service| service.until_ready()) else {
             return serve(self, head);
-        }
-        self.store()?;
-        let (event_loop, link) = (Rc::clone(self.event_loop), Rc::clone(self.link));
+        };
+        let (door, link) = (Rc::clone(self.door), Rc::clone(self.link));
         Ok(Reply::later_or(take(head), async move |head| {
-            let waited_ms = until_it_may_coordinate(&event_loop, &link).await?;
-            let call = Call { event_loop: &event_loop, link: &link, waited_ms };
+            let waited_ms = unless_left(&link, ready).await?;
+            let call = Call { door: &door, link: &link, waited_ms };
             Ok(serve(&call, head)?.outcome().await)
         }))
     }
 
-    /// The store, unless the node does not serve.
-    pub(super) fn store(&self) -> Result<Rc<S::Local>, Refusal> {
-        if self.event_loop.core.is_draining() {
-            return Err(Refusal::draining());
-        }
-        self.event_loop.store().ok_or_else(|| Refusal::unavailable("the node is opening its data directory"))
+    /// What the request says, in the words of the service.
+    pub(super) fn context(&self, replicas: Replicas) -> Context {
+        Context { replicas, waited_ms: self.waited_ms }
     }
+
+    /// The service, unless the node does not serve.
+    pub(super) fn service(&self) -> Result<&'c Rc<K>, Error> {
+        if self.door.core.is_draining() {
+            return Err(Error::Draining);
+        }
+        self.door.opening.get().ok_or(Error::Opening)
+    }
+}
+
+/// How long the service was waited for, unless the client leaves before it is ready.
+async fn unless_left(link: &Link, mut ready: Later<Result<u64, Error>>) -> Result<u64, Refusal> {
+    poll_fn(|context| {
+        if let Poll::Ready(waited_ms) = ready.as_mut().poll(context) {
+            return Poll::Ready(Ok(waited_ms?));
+        }
+        if link.poll_left(context).is_ready() {
+            let reason = "the connection was closed for sending while its request waited for other nodes, expected it to \
+                          stay open";
+            return Poll::Ready(Err(Refusal::unavailable(reason).and_close()));
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 enum State {
@@ -130,26 +148,26 @@ enum State {
 }
 
 /// A request being answered.
-pub(crate) struct Answering<S: Store> {
-    event_loop: Rc<EventLoop<S>>,
+pub(crate) struct Answering<K: KeyValue> {
+    door: Rc<Door<K>>,
     link: Rc<Link>,
     operation: Operation,
     started_ns: u64,
     state: State,
 }
 
-impl<S: Store> Answering<S> {
+impl<K: KeyValue> Answering<K> {
     fn decided(&self, status: StatusCode) {
-        let core = &self.event_loop.core;
+        let core = &self.door.core;
         let duration_ns = core.clock.monotonic_ns().saturating_sub(self.started_ns);
-        core.metrics.answered(self.operation, status, duration_ns);
+        core.metrics.answered(self.operation, status.as_u16(), duration_ns);
     }
 }
 
-impl<S: Store> Future for Answering<S> {
+impl<K: KeyValue> Future for Answering<K> {
     type Output = Result<Answer, Infallible>;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<Self::Output> {
         if let State::Waiting(Reply::Later(outcome)) = &mut self.state {
             let outcome = ready!(outcome.as_mut().poll(context));
             self.state = State::Waiting(Reply::Now(outcome));
@@ -158,7 +176,7 @@ impl<S: Store> Future for Answering<S> {
             State::Waiting(Reply::Now(Outcome::Answer(answer))) => {
                 self.decided(answer.status());
                 self.link.answer_begins();
-                self.event_loop.core.metrics.sent(answer.body().bytes());
+                self.door.core.metrics.sent(answer.body().bytes());
                 return Poll::Ready(Ok(answer));
             }
             State::Waiting(Reply::Now(Outcome::Stream(streamed))) => {

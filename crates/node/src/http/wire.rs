@@ -3,7 +3,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use hyper::StatusCode;
 
-use crate::store::RecordFormat;
+use ladoga_service::RecordFormat;
 
 /// What ends a chunked body.
 pub(crate) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";

@@ -14,12 +14,26 @@ use super::{Finding, TextFile};
 /// must be taken out.
 const KNOWN: [(&str, &[&str]); 3] = [
     ("node", &["commit", "inbox"]),
-    ("node", &["config", "coordinate", "handlers", "peers", "server"]),
+    ("node", &["coordinate", "peers"]),
     (
         "node",
         &[
-            "asked", "cluster", "drive", "exchange", "hints", "link", "listing", "opened", "peers", "prune",
-            "replica", "session", "settler",
+            "asked",
+            "cluster",
+            "drive",
+            "exchange",
+            "hints",
+            "link",
+            "listing",
+            "opened",
+            "own",
+            "pace",
+            "peers",
+            "prune",
+            "replica",
+            "session",
+            "settler",
+            "statements",
         ],
     ),
 ];

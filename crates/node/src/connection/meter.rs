@@ -3,7 +3,10 @@ use std::cell::Cell;
 use crate::http::HEADERS_BYTES_MAX;
 
 /// The longest request line: a key of 4,096 bytes takes three times as much where each is percent-encoded.
-pub(super) const REQUEST_LINE_BYTES_MAX: usize = 16 << 10;
+const REQUEST_LINE_BYTES_MAX: usize = 16 << 10;
+
+/// What hyper takes for a head, which the meter takes more exactly.
+pub(super) const HEAD_BYTES_MAX: usize = REQUEST_LINE_BYTES_MAX + HEADERS_BYTES_MAX + (1 << 10);
 
 /// Measures the head of a request while it arrives, without parsing it: request line and headers have a limit each,
 /// and hyper knows one for both.

@@ -6,16 +6,16 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Bytes, BytesMut};
 use hyper::rt::{Read, ReadBufCursor, Write};
+use ladoga_runtime::Address;
 use tokio::net::TcpStream;
 
-use super::event_loop::Core;
+use super::core::Core;
 use super::meter::Meter;
 use super::progress::{Overdue, Phase, Progress};
 use super::read_ahead::ReadAhead;
 use super::socket::Socket;
 use super::stream::Takeover;
-use crate::fair::Address;
-use crate::peers::PeerSocket;
+use crate::server::Connection;
 
 /// A connection to a client, as all who deal with it share it: hyper, the handlers, the sweeper.
 pub(crate) struct Link {
@@ -44,7 +44,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(socket: TcpStream, core: Rc<Core>) -> Link {
+    pub(crate) fn new(socket: TcpStream, core: Rc<Core>) -> Link {
         let progress = Progress::new(core.now_ms());
         Link {
             socket: Socket::new(socket),
@@ -80,7 +80,7 @@ impl Link {
     }
 
     /// The connection is a peer's from now on.
-    pub(super) fn peer_begins(&self) {
+    pub(crate) fn peer_begins(&self) {
         self.has_unread_body.set(false);
         self.progress.enter(Phase::Peer, self.core.now_ms());
         if let Err(error) = self.socket.keep_alive() {
@@ -123,12 +123,12 @@ impl Link {
         }
     }
 
-    pub(super) fn take_over(&self) -> Option<Takeover> {
+    pub(crate) fn take_over(&self) -> Option<Takeover> {
         self.takeover.borrow_mut().take()
     }
 
     /// A hyper connection is no more, and had read this without using it.
-    pub(super) fn give_back(&self, unused: Bytes) {
+    pub(crate) fn give_back(&self, unused: Bytes) {
         self.given_back_bytes.set(unused.len());
         self.read_ahead.give_back(unused);
         self.is_fed.set(false);
@@ -155,31 +155,31 @@ impl Link {
         }
     }
 
-    pub(super) fn owes_no_answer(&self) -> bool {
+    pub(crate) fn owes_no_answer(&self) -> bool {
         self.progress.owes_no_answer()
     }
 
     /// The answer is out, and the next request may come.
-    pub(super) fn rests(&self) {
+    pub(crate) fn rests(&self) {
         self.progress.rest(self.core.now_ms());
     }
 
     /// What was read ahead, now that hyper has given it back, tells whether the connection is unused or in the middle
     /// of a head. Where it is unused, it may rest on.
-    pub(super) fn is_unused(&self) -> bool {
+    pub(crate) fn is_unused(&self) -> bool {
         self.verdict.set(None);
         self.progress.looked();
         self.read_ahead.is_empty()
     }
 
     /// Whether what arrives is longer than the head of a request may be.
-    pub(super) fn has_too_long_a_head(&self) -> bool {
+    pub(crate) fn has_too_long_a_head(&self) -> bool {
         self.progress.phase() == Phase::Head && self.meter.is_too_long()
     }
 
     /// Whether hyper, which has just given up, may have taken the head that it gave up on out of what it gave back, so
     /// that the rest would be taken for a request.
-    pub(super) fn may_have_lost_its_head(&self) -> bool {
+    pub(crate) fn may_have_lost_its_head(&self) -> bool {
         match self.progress.phase() {
             Phase::Head => self.given_back_bytes.get() < self.meter.bytes(),
             // It had come whole behind the request before it, and nobody measured it.
@@ -188,21 +188,17 @@ impl Link {
     }
 
     /// The head that hyper has just given up on is read once more, from its first byte on.
-    pub(super) fn head_begins_again(&self) {
+    pub(crate) fn head_begins_again(&self) {
         self.meter.begin(true);
     }
 
     /// Whether the client has said more than was answered, and so may be saying more.
-    pub(super) fn may_be_speaking(&self) -> bool {
+    pub(crate) fn may_be_speaking(&self) -> bool {
         self.has_unread_body.get() || !self.read_ahead.is_empty()
     }
 
-    pub(super) fn is_late(&self) -> bool {
-        self.is_late
-    }
-
     /// The last word is said. It has its own time, whatever made it the last.
-    pub(super) fn begins_to_linger(&self) {
+    pub(crate) fn begins_to_linger(&self) {
         self.verdict.set(None);
         // Nobody answers that any more.
         self.read_ahead.take(usize::MAX);
@@ -217,7 +213,7 @@ impl Link {
         }
     }
 
-    pub(super) fn verdict(&self) -> Option<Overdue> {
+    pub(crate) fn verdict(&self) -> Option<Overdue> {
         self.verdict.get()
     }
 
@@ -228,31 +224,14 @@ impl Link {
         }
     }
 
-    /// The node is to stop: has the task look, and waits no longer for what a client says after its last answer.
-    pub(super) fn begins_to_drain(&self) {
-        if self.progress.phase() == Phase::Lingering {
-            self.end(Overdue::Idle);
-        }
-        self.wake();
-    }
-
-    /// Ends the connection if it is overdue.
-    pub(super) fn sweep(&self, now_ms: u64) {
-        if self.verdict.get().is_none()
-            && let Some(overdue) = self.progress.overdue(now_ms, &self.core.limits)
-        {
-            self.end(overdue);
-        }
-    }
-
     /// Ends the connection.
-    pub(super) fn end(&self, why: Overdue) {
+    fn end(&self, why: Overdue) {
         self.verdict.set(Some(why));
         self.wake();
     }
 
     /// Makes dropping the connection tell the client that something is missing.
-    pub(super) fn abort_on_drop(&self) {
+    pub(crate) fn abort_on_drop(&self) {
         self.socket.abort_on_drop();
     }
 
@@ -279,27 +258,22 @@ impl Link {
     }
 
     /// Reads and throws away; answers how many bytes.
-    pub(super) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    pub(crate) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.socket.poll_read(context, &mut self.core.scratch())
     }
 
     /// Bytes of an answer are out.
-    pub(super) fn sent(&self, bytes: usize) {
+    pub(crate) fn sent(&self, bytes: usize) {
         self.core.metrics.sent(bytes as u64);
     }
 
     /// Tells the client that there is no more.
-    pub(super) fn shut_down(&self) -> io::Result<()> {
+    pub(crate) fn shut_down(&self) -> io::Result<()> {
         self.socket.shut_down()
     }
-}
 
-impl PeerSocket for Link {
-    fn driven_by(&self, task: &Waker) {
-        Link::driven_by(self, task);
-    }
-
-    fn poll_take(
+    /// Reads what a peer sent, at most `bytes_max`, beside what was read ahead; answers how many bytes, none at the end.
+    pub(crate) fn poll_take(
         &self,
         context: &mut Context<'_>,
         input: &mut BytesMut,
@@ -316,18 +290,36 @@ impl PeerSocket for Link {
         input.extend_from_slice(&scratch[..count]);
         Poll::Ready(Ok(count))
     }
+}
 
-    fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Link::poll_write(self, context, bytes)
+impl Connection for Link {
+    fn sweep(&self, now_ms: u64) {
+        if self.verdict.get().is_none()
+            && let Some(overdue) = self.progress.overdue(now_ms, &self.core.limits)
+        {
+            self.end(overdue);
+        }
     }
 
-    fn address(&self) -> Address {
-        Link::address(self)
+    /// Has the task look, and waits no longer for what a client says after its last answer.
+    fn begin_to_drain(&self) {
+        if self.progress.phase() == Phase::Lingering {
+            self.end(Overdue::Idle);
+        }
+        self.wake();
+    }
+
+    fn cut_off(&self) {
+        self.end(Overdue::Drain);
+    }
+
+    fn is_late(&self) -> bool {
+        self.is_late
     }
 }
 
 /// The connection as hyper has it.
-pub(super) struct LinkIo(pub(super) Rc<Link>);
+pub(crate) struct LinkIo(pub(crate) Rc<Link>);
 
 impl Read for LinkIo {
     fn poll_read(

@@ -2,8 +2,9 @@ use std::cell::RefCell;
 
 use bytes::{Bytes, BytesMut};
 
-use super::connection::HEAD_BYTES_MAX;
-use super::event_loop::SCRATCH_BYTES;
+use ladoga_runtime::SCRATCH_BYTES;
+
+use super::meter::HEAD_BYTES_MAX;
 
 /// As much as there can be: hyper reads on while it has less than a head, and only once nothing is left here.
 const READ_AHEAD_BYTES_MAX: usize = HEAD_BYTES_MAX + SCRATCH_BYTES;

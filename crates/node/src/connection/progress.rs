@@ -1,6 +1,6 @@
 use std::cell::Cell;
 
-use crate::config::Limits;
+use crate::server::Limits;
 
 /// A client that takes fewer bytes than this within the time for an answer takes none.
 const ANSWER_BYTES_MIN: u64 = 4 << 10;
@@ -30,7 +30,7 @@ pub(super) enum Phase {
 
 /// Who let a connection wait for too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Overdue {
+pub(crate) enum Overdue {
     /// The client, with the head of a request.
     Head,
     /// The client, with the body of a request.

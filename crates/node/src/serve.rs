@@ -4,28 +4,19 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use hyper::server::conn::http1;
+use ladoga_runtime::{Gate, Taken};
+use ladoga_service::KeyValue;
+use tokio::net::TcpStream;
 
-use super::event_loop::{Core, EventLoop};
-use super::link::{Link, LinkIo};
-use super::meter::REQUEST_LINE_BYTES_MAX;
-use super::progress::Overdue;
-use super::stream::{StreamError, Takeover, write_all, write_stream};
+use crate::connection::{Core, Link, LinkIo, Overdue, StreamError, Takeover, write_all, write_stream};
+use crate::door::Door;
 use crate::handlers::Service;
-use crate::http::{HEADERS_BYTES_MAX, Refusal};
-use crate::metrics::Taken;
-use crate::store::Store;
+use crate::http::Refusal;
+use crate::server::{Connection, Protocol};
 
-/// What hyper reads and writes at once on one connection.
-const BUFFER_BYTES_MAX: usize = 64 << 10;
-/// What hyper takes for a head, which the meter takes more exactly.
-pub(super) const HEAD_BYTES_MAX: usize = REQUEST_LINE_BYTES_MAX + HEADERS_BYTES_MAX + (1 << 10);
-/// Headers that fit into their limit, if they are as short as can be.
-const HEADERS_MAX: usize = HEADERS_BYTES_MAX / 4;
 /// What a client may still send after its last answer: one that is sending a value does not listen before it is
 /// done, and a reset would take the answer away from it.
 const LINGER_BYTES_MAX: usize = 128 << 20;
-
-const _: () = assert!(BUFFER_BYTES_MAX > HEAD_BYTES_MAX);
 
 /// How a connection ends.
 enum Parting {
@@ -49,67 +40,56 @@ enum End {
     Takeover(Takeover),
 }
 
-/// How hyper is to speak HTTP.
-pub(super) struct Protocol {
-    /// With as many headers as it has room for on the stack: what nearly all clients need.
-    few_headers: http1::Builder,
-    /// With as many as there may be, on the heap.
-    many_headers: http1::Builder,
-}
+impl<K: KeyValue> Protocol for Door<K> {
+    type Connection = Link;
 
-impl Protocol {
-    pub(super) fn new() -> Protocol {
-        let few_headers = builder();
-        let mut many_headers = few_headers.clone();
-        many_headers.max_headers(HEADERS_MAX);
-        Protocol { few_headers, many_headers }
+    fn accept(&self, socket: TcpStream) -> Rc<Link> {
+        Rc::new(Link::new(socket, Rc::clone(&self.core)))
+    }
+
+    async fn serve(self: Rc<Self>, link: Rc<Link>) {
+        serve(self, link).await;
+    }
+
+    fn refusal(&self, bound: &str) -> Vec<u8> {
+        Refusal::over_capacity(bound).into_last_bytes(self.core.clock.wall_ms())
+    }
+
+    fn time_passes(&self) {
+        [&self.core.bodies, &self.uploads, &self.streams].into_iter().for_each(Gate::look_at_the_clock);
     }
 }
 
-fn builder() -> http1::Builder {
-    let mut builder = http1::Builder::new();
-    builder
-        // A client that has sent everything and closes its half still gets its answer.
-        .half_close(true)
-        .max_header_size(HEAD_BYTES_MAX)
-        .max_buf_size(BUFFER_BYTES_MAX)
-        // The sweeper does that, without a timer for every request.
-        .header_read_timeout(None)
-        // Bodies are small, and copying one is cheaper than a system call with two buffers.
-        .writev(false);
-    builder
-}
-
 /// Serves a connection until it ends.
-pub(super) async fn serve<S: Store>(event_loop: Rc<EventLoop<S>>, link: Rc<Link>) {
-    match converse(&event_loop, &link).await {
+async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) {
+    match converse(&door, &link).await {
         Parting::Drop => {}
         Parting::Abort => link.abort_on_drop(),
         Parting::Say(refusal) => {
-            event_loop.core.metrics.refused_before_routing(refusal.status());
-            let bytes = refusal.into_last_bytes(event_loop.core.clock.wall_ms());
+            door.core.metrics.refused_before_routing(refusal.status().as_u16());
+            let bytes = refusal.into_last_bytes(door.core.clock.wall_ms());
             part(&link, &bytes, true).await;
         }
         Parting::Over => part(&link, &[], link.may_be_speaking()).await,
     }
 }
 
-async fn converse<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) -> Parting {
-    let core = &event_loop.core;
-    let mut protocol = &event_loop.protocol.few_headers;
+async fn converse<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> Parting {
+    let core = &door.core;
+    let mut protocol = &core.builders.few_headers;
     loop {
-        let streamed = match serve_http(event_loop, link, protocol).await {
+        let streamed = match serve_http(door, link, protocol).await {
             End::Takeover(Takeover::Stream(streamed)) => streamed,
-            End::Takeover(Takeover::Peer) => return serve_as_peer(event_loop, link).await,
+            End::Takeover(Takeover::Peer) => return serve_as_peer(door, link).await,
             // What hyper says of too many headers, it also says of a length of the body that is a mark of its own.
             End::Over(Err(error)) if error.is_parse_too_large() && link.may_have_lost_its_head() => {
                 return Parting::Say(Refusal::body_without_end());
             }
             End::Over(Err(error)) if error.is_parse_too_large() => {
-                if std::ptr::eq(protocol, &raw const event_loop.protocol.many_headers) {
+                if std::ptr::eq(protocol, &raw const core.builders.many_headers) {
                     return Parting::Say(Refusal::headers_too_large());
                 }
-                protocol = &event_loop.protocol.many_headers;
+                protocol = &core.builders.many_headers;
                 link.head_begins_again();
                 continue;
             }
@@ -138,12 +118,8 @@ async fn converse<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) -> P
 }
 
 /// Has hyper serve requests until it is done with the connection, or somebody takes it.
-async fn serve_http<S: Store>(
-    event_loop: &Rc<EventLoop<S>>,
-    link: &Rc<Link>,
-    protocol: &http1::Builder,
-) -> End {
-    let service = Service::new(Rc::clone(event_loop), Rc::clone(link));
+async fn serve_http<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, protocol: &http1::Builder) -> End {
+    let service = Service::new(Rc::clone(door), Rc::clone(link));
     let mut connection = protocol.serve_connection(LinkIo(Rc::clone(link)), service);
     // Who came after draining had begun is answered once, and closed with that answer.
     let mut knows_of_draining = link.is_late();
@@ -152,7 +128,7 @@ async fn serve_http<S: Store>(
         if let Some(overdue) = link.verdict() {
             return Poll::Ready(End::Overdue(overdue));
         }
-        if event_loop.core.is_draining() && !knows_of_draining {
+        if door.core.is_draining() && !knows_of_draining {
             knows_of_draining = true;
             Pin::new(&mut connection).graceful_shutdown();
         }
@@ -168,11 +144,16 @@ async fn serve_http<S: Store>(
 }
 
 /// Serves a connection that a peer has asked for.
-async fn serve_as_peer<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) -> Parting {
+async fn serve_as_peer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> Parting {
+    // The handler saw to it that there is one.
+    let Some(cluster) = &door.cluster else { return Parting::Drop };
     link.peer_begins();
+    let protocol = cluster.protocol();
+    let switching =
+        format!("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: {protocol}\r\n\r\n");
     let serving = async {
-        write_all(link, SWITCHING).await?;
-        crate::peers::serve(event_loop, Rc::clone(link) as _).await
+        write_all(link, switching.as_bytes()).await?;
+        cluster.serve_peer(link).await
     };
     match unless_overdue(link, serving).await {
         Ok(Ok(())) => Parting::Over,
@@ -180,13 +161,9 @@ async fn serve_as_peer<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>)
             tracing::debug!(%error, "a connection of a peer broke");
             Parting::Drop
         }
-        Err(overdue) => when_overdue(overdue, &event_loop.core),
+        Err(overdue) => when_overdue(overdue, &door.core),
     }
 }
-
-/// What is said before another protocol begins.
-const SWITCHING: &[u8] =
-    b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ladoga-peer/3\r\n\r\n";
 
 fn after_hyper(link: &Link, result: hyper::Result<()>) -> Parting {
     match result {

@@ -3,10 +3,10 @@ use std::io;
 use std::task::Poll;
 
 use bytes::Bytes;
+use ladoga_runtime::{Displaced, Permit};
+use ladoga_service::{Piece, StoreError};
 
 use super::link::Link;
-use crate::fair::{Displaced, Permit};
-use crate::store::{Later, Piece, Pieces, StoreError};
 
 /// An answer that is too large for memory, or for the buffers of a connection. It is written past hyper, which wants
 /// every chunk in one buffer: so a value of 64 MiB is one chunk of a range, and takes the memory of a piece.
@@ -31,18 +31,9 @@ pub(crate) enum Takeover {
     Peer,
 }
 
-/// Nothing more.
-pub(crate) struct NoPieces;
-
-impl Pieces for NoPieces {
-    fn next(self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
-        Box::pin(std::future::ready(Ok(None)))
-    }
-}
-
 /// Why an answer was cut off.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum StreamError {
+pub(crate) enum StreamError {
     /// The client is gone.
     #[error("the connection broke: {0}")]
     Socket(#[from] io::Error),
@@ -56,7 +47,7 @@ pub(super) enum StreamError {
 
 /// Writes an answer as fast as the client takes it, with one piece read ahead. Answers whether the connection is
 /// kept alive.
-pub(super) async fn write_stream(link: &Link, streamed: Streamed) -> Result<bool, StreamError> {
+pub(crate) async fn write_stream(link: &Link, streamed: Streamed) -> Result<bool, StreamError> {
     let mut unsent = streamed.head;
     let mut piece = streamed.first;
     let permit = streamed.permit.as_ref();
@@ -124,7 +115,7 @@ async fn write_unless_displaced(
 }
 
 /// Writes all the bytes.
-pub(super) async fn write_all(link: &Link, mut bytes: &[u8]) -> io::Result<()> {
+pub(crate) async fn write_all(link: &Link, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match poll_fn(|context| link.poll_write(context, bytes)).await? {
             0 => return Err(io::ErrorKind::WriteZero.into()),

@@ -72,7 +72,12 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
     let mut announce = || report::print_header(header, &mut io::stdout());
     let (outcome, host) = match &options.script {
         Some(path) => {
-            let script = Script::read(path.clone(), options.target.clone(), options.headers.clone())?;
+            let script = Script::read(
+                path.clone(),
+                options.target.clone(),
+                options.headers.clone(),
+                options.allow_native,
+            )?;
             let (outcome, host) = run_script(options, script, stop, &mut watchers, &mut announce)?;
             (outcome, Some(host))
         }
@@ -87,7 +92,11 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
     if let Some(host) = host.filter(|_| outcome.threads_given_up == 0) {
         host.done(&outcome)?;
     }
-    report::print_notes(&outcome, &mut io::stderr()).map_err(closed_output)?;
+    let asked = report::Asked {
+        is_workload: options.workload.is_some(),
+        wants_percentiles: options.wants_percentiles(),
+    };
+    report::print_notes(&outcome, asked, &mut io::stderr()).map_err(closed_output)?;
     if let Some(path) = &options.json {
         report::write_json(path, &described(options), &outcome)?;
     }

@@ -134,8 +134,7 @@ pub(crate) fn reachable(addresses: &[SocketAddr]) -> Result<SocketAddr, Option<i
 /// The address of a server that takes a connection.
 pub(crate) fn address_of(target: &Target) -> Outcome<SocketAddr> {
     reachable(&target.resolve()?).map_err(|source| LabError::Connect {
-        host: target.host.clone(),
-        port: target.port_or_default(),
+        place: target.place(),
         source: source.unwrap_or_else(|| io::ErrorKind::NotFound.into()),
     })
 }
@@ -143,7 +142,7 @@ pub(crate) fn address_of(target: &Target) -> Outcome<SocketAddr> {
 /// A server that cannot be reached is no reason to wait for the end of the run: every connection counts as failed.
 pub(crate) fn unreachable(target: &Target, plan: &Plan, reason: Option<io::Error>) -> stats::Outcome {
     let reason = reason.map(|error| format!(": {error}")).unwrap_or_default();
-    eprintln!("unable to connect to {}:{}{reason}", target.host, target.port_or_default());
+    eprintln!("unable to connect to {}{reason}", target.place());
     let mut outcome = stats::Outcome::new(plan.rate);
     outcome.errors.connect = plan.connections as u64;
     outcome

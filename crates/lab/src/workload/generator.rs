@@ -101,7 +101,7 @@ impl Generator {
 }
 
 impl Requests for Generator {
-    fn next(&mut self, connection: usize, out: &mut Vec<u8>) -> Outcome<Batch> {
+    fn next(&mut self, connection: usize, out: &mut Vec<u8>) -> Outcome<Option<Batch>> {
         match self.name {
             Name::Status => self.renderer.plain("GET", "/v0/status", out),
             Name::Put => self.renderer.put(self.following_key(), out),
@@ -131,7 +131,7 @@ impl Requests for Generator {
                 }
             }
         }
-        Ok(Batch { requests: 1, heads: Heads::None })
+        Ok(Some(Batch { requests: 1, heads: Heads::None }))
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
         let mut generator = Generator::new(&workload, Renderer::new("h", &[], None), 0, 1);
         let line = |_| {
             let mut out = Vec::new();
-            assert_eq!(generator.next(0, &mut out).unwrap(), Batch::parse(&out).unwrap());
+            assert_eq!(generator.next(0, &mut out).unwrap().unwrap(), Batch::parse(&out).unwrap());
             let text = String::from_utf8(out).unwrap();
             text.split(" HTTP/1.1").next().unwrap().to_owned()
         };

@@ -33,15 +33,6 @@ pub(crate) const fn belongs_on(stamp: Stamp, replica: usize) -> bool {
     stamp.copies == 0 || replica < stamp.copies as usize
 }
 
-/// What the tree needs to know of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CellMark {
-    /// Its version, and for how many nodes it is.
-    pub stamp: Stamp,
-    /// Whether it is a deletion.
-    pub is_tombstone: bool,
-}
-
 /// Where a cell that is to be written comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {

@@ -44,12 +44,13 @@ mod tree;
 mod window;
 mod write;
 
-pub use cell::{Cell, CellMark, Content, Origin};
+pub use cell::{Cell, Content, Origin};
 pub use coverage::covers;
 pub use durable::{DURABLE_BYTES_MAX, Durable};
 pub use failure::{Failure, QuorumError, Refusal};
 pub use hints::{HINT_AGE_MS_MAX, HINT_BYTES_MAX, HINTS_IN_FLIGHT_MAX, Hint, HintQueue, HintStep};
 pub use incarnation::Incarnation;
+pub use ladoga_model::CellMark;
 pub use messages::{
     LEAF_GROUPS_MAX, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, Listed, Request, Response, Want,
 };

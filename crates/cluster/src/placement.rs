@@ -13,7 +13,9 @@ use std::cmp::Ordering;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::cell::{CellMark, belongs_on};
+use ladoga_model::CellMark;
+
+use crate::cell::belongs_on;
 use crate::nodes::{NodeId, NodeList};
 
 const PARTITION_BITS: u32 = 16;

@@ -8,7 +8,9 @@
 
 use std::collections::VecDeque;
 
-use crate::cell::{Cell, CellMark, Content};
+use ladoga_model::CellMark;
+
+use crate::cell::{Cell, Content};
 use crate::failure::Refusal;
 use crate::messages::{LEAF_GROUPS_MAX, Listed, Request, Response, Want};
 use crate::nodes::NodeId;

@@ -1,4 +1,4 @@
-use crate::cell::CellMark;
+use ladoga_model::CellMark;
 
 /// Which cells two nodes compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

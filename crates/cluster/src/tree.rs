@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use ladoga_model::Version;
+use ladoga_model::{CellMark, Version};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::cell::{Cell, CellMark};
+use crate::cell::Cell;
 use crate::leaves::Leaves;
 use crate::nodes::NodeId;
 use crate::placement::{Partition, Placement};

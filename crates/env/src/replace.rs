@@ -52,13 +52,14 @@ impl Replacement {
     /// removed.
     pub fn begin(disk: &dyn Disk, path: &Path) -> Result<Replacement, ReplaceError> {
         let new = Replacement::temporary(path);
-        match disk.remove(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(ReplaceError::of("remove", &new)(error));
+        let created = match disk.open(&new, OpenMode::CreateNew) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                disk.remove(&new).map_err(ReplaceError::of("remove", &new))?;
+                disk.open(&new, OpenMode::CreateNew)
             }
-            _ => {}
-        }
-        let file = disk.open(&new, OpenMode::CreateNew).map_err(ReplaceError::of("create", &new))?;
+            created => created,
+        };
+        let file = created.map_err(ReplaceError::of("create", &new))?;
         Ok(Replacement { file, new, path: path.to_owned() })
     }
 

@@ -27,7 +27,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-pub use ladoga_node::simulated::Bug;
+pub use ladoga_replica::simulated::Bug;
 
 /// From how many bytes on a value counts as one that does not fit into memory. Small, so that runs stay fast.
 const LARGE_BYTES_MIN: usize = 1024;

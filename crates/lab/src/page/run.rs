@@ -11,10 +11,11 @@ const HEIGHT: f64 = 150.0;
 const TALL: f64 = 230.0;
 const MIB: f64 = (1 << 20) as f64;
 
-pub(super) fn section(run: &Run, number: usize, title: &str) -> String {
+pub(super) fn section(run: &Run, number: usize, title: &str, cores: usize) -> String {
     let mut out = format!("<section class=\"run\" id=\"run-{number}\">\n<h2>{}</h2>\n", escape(title));
     let _ = writeln!(out, "<pre class=\"command\">{}</pre>", escape(&run.command));
-    out.push_str(&remarks(run));
+    out.push_str(&remarks(run, cores));
+    out.push_str(&methods(run));
     out.push_str("<div class=\"charts\">\n");
     out.push_str(&heat::draw(run, number));
     out.push_str(&spectrum(run));
@@ -27,7 +28,7 @@ pub(super) fn section(run: &Run, number: usize, title: &str) -> String {
     out
 }
 
-fn remarks(run: &Run) -> String {
+fn remarks(run: &Run, cores: usize) -> String {
     let mut remarks = run.notes.clone();
     if run.is_interrupted {
         remarks.push("Interrupted: this is what was measured up to then.".to_owned());
@@ -53,10 +54,33 @@ fn remarks(run: &Run) -> String {
             "{unanswered} requests were due by the end and had no answer; no percentile contains them."
         ));
     }
+    if let Some(busy) = run.disturbance.other_cores.filter(|_| run.disturbance.is_notable(cores)) {
+        remarks.push(format!("Other processes used {busy:.1} of the machine's {cores} cores meanwhile."));
+    }
     remarks.extend(run.generator.limits.iter().map(|limit| format!("{limit}.")));
     let paragraph =
         |out: String, remark: &String| format!("{out}<p class=\"remark\">{}</p>\n", escape(remark));
     remarks.iter().fold(String::new(), paragraph)
+}
+
+/// Where there are several: a percentile of reads and writes together is that of neither.
+fn methods(run: &Run) -> String {
+    if run.methods.len() < 2 {
+        return String::new();
+    }
+    let mut out = String::from(
+        "<div class=\"scroll\"><table>\n<thead><tr><th>request</th><th>count</th><th>p50</th><th>p90</th><th>p99</th>\
+         <th>p99.9</th><th>max</th></tr></thead>\n<tbody>\n",
+    );
+    for method in &run.methods {
+        let Some(latency) = method.latency else { continue };
+        let cells = [latency.p50, latency.p90, latency.p99, latency.p999, latency.max].map(micros);
+        let cells = cells.map(|cell| format!("<td>{cell}</td>")).concat();
+        let (name, count) = (escape(&method.class), count(method.count as f64));
+        let _ = writeln!(out, "<tr><td>{name}</td><td>{count}</td>{cells}</tr>");
+    }
+    out.push_str("</tbody></table></div>\n");
+    out
 }
 
 fn throughput(run: &Run) -> String {

@@ -28,7 +28,7 @@ pub(super) fn title(report: &Report, run: &Run) -> String {
 fn runs(report: &Report) -> String {
     let mut out = String::from(
         "<div class=\"scroll\"><table>\n<thead><tr><th>run</th><th>answered/s</th><th>p50</th><th>p99</th>\
-         <th>p99.9</th><th>max</th><th>not 2xx</th><th>server CPU, µs/request</th></tr></thead>\n<tbody>\n",
+         <th>p99.9</th><th>max</th><th>errors</th><th>server CPU, µs/request</th></tr></thead>\n<tbody>\n",
     );
     for (number, run) in report.runs.iter().enumerate() {
         let latency = |of: fn(&crate::record::Latency) -> f64| {
@@ -45,17 +45,11 @@ fn runs(report: &Report) -> String {
             latency(|latency| latency.p99),
             latency(|latency| latency.p999),
             latency(|latency| latency.max),
-            count(not_good(run) as f64),
+            count(run.bad_answers() as f64),
         );
     }
     out.push_str("</tbody></table></div>\n");
     out
-}
-
-/// Requests without a good answer.
-pub(super) fn not_good(run: &Run) -> u64 {
-    let others = run.answers.iter().filter(|answer| answer.class != "2xx").map(|answer| answer.count);
-    others.sum::<u64>() + run.connect_errors
 }
 
 fn published(report: &Report) -> String {

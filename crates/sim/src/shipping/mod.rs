@@ -25,7 +25,7 @@ use ladoga_cluster::{NodeList, Partition};
 use ladoga_env::Rng;
 use ladoga_env::sim::{SimNet, SimRng};
 use ladoga_model::Replicas;
-use ladoga_node::simulated::{Bug, plant};
+use ladoga_replica::simulated::{Bug, plant};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 use xxhash_rust::xxh3::xxh3_64_with_seed;

@@ -8,12 +8,12 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use ladoga_cluster::{Cell, Content, NodeId, Partition, Placement};
-use ladoga_model::Stamp;
-use ladoga_node::Vital;
-use ladoga_node::embedded::{Applied, Embedded, EmbeddedUpload, Local};
-use ladoga_node::store::{
+use ladoga_local::embedded::{Applied, Embedded, EmbeddedUpload, Local};
+use ladoga_local::store::{
     self, CellFormat, CellKind, CellObserver, CellValue, LocalStore, Store, StoredCell,
 };
+use ladoga_model::Stamp;
+use ladoga_runtime::Vital;
 use ladoga_service::{Later, Lookup, Pieces, RecordFormat, Sample, StoreError, Upload, Value};
 use parking_lot::Mutex;
 

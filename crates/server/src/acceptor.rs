@@ -1,0 +1,141 @@
+use std::future::poll_fn;
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use ladoga_env::is_out_of_descriptors;
+use parking_lot::Mutex;
+use socket2::{Domain, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+
+use super::event_loop::EventLoop;
+use super::protocol::Protocol;
+use super::threads::Stage;
+
+/// How long no connection is accepted after the system had no room for one.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// Where an event loop gets its connections from, and until when.
+pub(super) struct Intake {
+    pub(super) listeners: Vec<TcpListener>,
+    pub(super) handed_over: mpsc::UnboundedReceiver<std::net::TcpStream>,
+    pub(super) stage: watch::Receiver<Stage>,
+    /// To say that no request is in flight any more.
+    pub(super) drained: mpsc::Sender<()>,
+}
+
+/// Held while a connection is accepted. Descriptors are the process's: what one loop gives up for a connection that it has to
+/// refuse, another one would take for a connection that it serves.
+static ACCEPTING: Mutex<()> = Mutex::new(());
+
+/// Accepts connections. The system spreads them over the listeners by chance, which for a handful of connections
+/// may mean all on one; so each goes on to the loop that has the fewest.
+pub(super) async fn accept<P: Protocol>(event_loop: Rc<EventLoop<P>>, listener: TcpListener) {
+    let (mut spare, mut is_told) = (spare(), false);
+    loop {
+        let accepted = poll_fn(|context| {
+            let _accepting = ACCEPTING.lock();
+            listener.poll_accept(context)
+        });
+        let error = match accepted.await {
+            Ok((socket, _)) if spare.is_some() => {
+                is_told = false;
+                place(&event_loop, socket);
+                continue;
+            }
+            // The next one could not even be refused.
+            Ok((socket, _)) => {
+                spare = refuse_for_good(&event_loop, socket);
+                continue;
+            }
+            Err(error) => error,
+        };
+        if !std::mem::replace(&mut is_told, true) {
+            tracing::warn!(%error, "cannot accept connections");
+        }
+        if is_out_of_descriptors(error.raw_os_error()) && spare.is_some() {
+            spare =
+                poll_fn(|context| Poll::Ready(refuse_next(&event_loop, &listener, spare.take(), context)))
+                    .await;
+        } else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            spare = spare.or_else(self::spare);
+        }
+    }
+}
+
+/// Refuses a connection that there is no descriptor for, where one waits, with the one that was kept for that.
+fn refuse_next<P: Protocol>(
+    event_loop: &EventLoop<P>,
+    listener: &TcpListener,
+    spare: Option<OwnedFd>,
+    context: &mut Context<'_>,
+) -> Option<OwnedFd> {
+    let _accepting = ACCEPTING.lock();
+    drop(spare);
+    match listener.poll_accept(context) {
+        Poll::Ready(Ok((socket, _))) => refuse_for_good(event_loop, socket),
+        Poll::Ready(Err(_)) | Poll::Pending => self::spare(),
+    }
+}
+
+/// Refuses a connection, and keeps what it had for the next one: closed, somebody else might take it.
+fn refuse_for_good<P: Protocol>(event_loop: &EventLoop<P>, socket: TcpStream) -> Option<OwnedFd> {
+    refuse(event_loop, &socket, "as many files and connections as the system allows are open");
+    let socket = socket.into_std().ok()?;
+    // Where the client is gone, there is nobody to be told.
+    let _ = socket.shutdown(Shutdown::Write);
+    Some(OwnedFd::from(socket))
+}
+
+/// A descriptor to be given up for a connection that is to be refused.
+fn spare() -> Option<OwnedFd> {
+    Socket::new(Domain::UNIX, Type::DGRAM, None).ok().map(OwnedFd::from)
+}
+
+fn refuse<P: Protocol>(event_loop: &EventLoop<P>, socket: &TcpStream, bound: &str) {
+    event_loop.context.metrics.connection_refused();
+    // A fresh socket has room for it; were there none, the client would notice the end all the same.
+    let _ = socket.try_write(&event_loop.protocol.refusal(bound));
+}
+
+/// Serves the connections that other loops accepted.
+pub(super) async fn receive<P: Protocol>(
+    event_loop: Rc<EventLoop<P>>,
+    mut handed_over: mpsc::UnboundedReceiver<std::net::TcpStream>,
+) {
+    while let Some(socket) = handed_over.recv().await {
+        match TcpStream::from_std(socket) {
+            Ok(socket) => event_loop.serve(socket),
+            Err(error) => {
+                event_loop.context.metrics.disconnected();
+                tracing::warn!(%error, "cannot serve a connection");
+            }
+        }
+    }
+}
+
+fn place<P: Protocol>(event_loop: &Rc<EventLoop<P>>, socket: TcpStream) {
+    let shared = &event_loop.shared;
+    let counts = shared.metrics.loops.iter().map(|metrics| metrics.connections());
+    if counts.clone().sum::<u64>() >= shared.limits.connections_max as u64 {
+        return refuse(event_loop, &socket, "as many connections as there may be are open");
+    }
+    let own = event_loop.context.metrics.connections();
+    let (least_loaded, least) =
+        counts.enumerate().min_by_key(|&(_, count)| count).expect("there is an event loop");
+    if least >= own {
+        event_loop.context.metrics.connected();
+        event_loop.serve(socket);
+        return;
+    }
+    shared.metrics.loops[least_loaded].connected();
+    let sent = socket.into_std().map(|socket| shared.hand_overs[least_loaded].send(socket).is_ok());
+    if !matches!(sent, Ok(true)) {
+        // That loop is draining, and so will this one in a moment.
+        shared.metrics.loops[least_loaded].disconnected();
+    }
+}

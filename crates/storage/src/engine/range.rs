@@ -1,0 +1,118 @@
+use bytes::Bytes;
+
+use super::Snapshot;
+use crate::error::Error;
+use crate::iterator::Merge;
+use crate::record::{Kind, Record};
+use crate::value::{StoredCell, Value};
+
+/// The live records of a key range in a snapshot, from both ends. May wait for the disk.
+pub struct Range {
+    snapshot: Snapshot,
+    /// Inclusive; moves up as records are taken from the front.
+    start: Vec<u8>,
+    /// Exclusive; moves down as records are taken from the back.
+    end: Option<Vec<u8>>,
+    front: Option<Merge>,
+    back: Option<Merge>,
+    /// Records since the snapshot last let go of memtables.
+    since_refresh: u32,
+}
+
+/// How many records are read between two looks whether memtables have become tables.
+const REFRESH_RECORDS: u32 = 256;
+
+impl Range {
+    pub(crate) fn new(snapshot: Snapshot, start: &[u8], end: Option<&[u8]>) -> Range {
+        let end = end.map(<[u8]>::to_vec);
+        Range { snapshot, start: start.to_vec(), end, front: None, back: None, since_refresh: 0 }
+    }
+
+    fn is_inside(&self, key: &[u8]) -> bool {
+        self.start.as_slice() <= key && self.end.as_deref().is_none_or(|end| key < end)
+    }
+
+    /// The next record from the front. After an error the range cannot go on.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an iterator of results would hide that it ends at an error"
+    )]
+    pub fn next(&mut self) -> Result<Option<(Bytes, Value)>, Error> {
+        let found = self.take_front(true)?;
+        Ok(found.and_then(|(key, cell)| Some((key, cell.value?))))
+    }
+
+    /// The next cell from the front, deletions included.
+    pub fn next_cell(&mut self) -> Result<Option<(Bytes, StoredCell)>, Error> {
+        self.take_front(false)
+    }
+
+    fn take_front(&mut self, live: bool) -> Result<Option<(Bytes, StoredCell)>, Error> {
+        self.maybe_refresh();
+        let mut front = match self.front.take() {
+            Some(front) => front,
+            None => Merge::forward(self.snapshot.sources(), &self.start)?,
+        };
+        let found = self.take(&mut front, live)?;
+        if let Some((key, _)) = &found {
+            self.start.clear();
+            self.start.extend_from_slice(key);
+            self.start.push(0);
+        }
+        self.front = Some(front);
+        Ok(found)
+    }
+
+    /// The next record from the back.
+    pub fn next_back(&mut self) -> Result<Option<(Bytes, Value)>, Error> {
+        self.maybe_refresh();
+        let mut back = match self.back.take() {
+            Some(back) => back,
+            None => Merge::backward(self.snapshot.sources(), self.end.as_deref())?,
+        };
+        let found = self.take(&mut back, true)?;
+        if let Some((key, _)) = &found {
+            self.end = Some(key.to_vec());
+        }
+        self.back = Some(back);
+        Ok(found.and_then(|(key, cell)| Some((key, cell.value?))))
+    }
+
+    fn maybe_refresh(&mut self) {
+        self.since_refresh += 1;
+        if self.since_refresh < REFRESH_RECORDS {
+            return;
+        }
+        self.since_refresh = 0;
+        if self.snapshot.refresh() {
+            // Both go on from where the range begins and ends by now.
+            (self.front, self.back) = (None, None);
+        }
+    }
+
+    /// The current cell, or the next one that is `live`, if only those are wanted.
+    fn take(&self, merge: &mut Merge, live: bool) -> Result<Option<(Bytes, StoredCell)>, Error> {
+        loop {
+            self.snapshot.check()?;
+            let Some((record, source)) = merge.current()? else { return Ok(None) };
+            if !self.is_inside(record.key) {
+                return Ok(None);
+            }
+            let value = if self.is_live(&record) {
+                Some(Value::of(&record, |number| source.blob_ref(number))?)
+            } else {
+                None
+            };
+            let found = (value.is_some() || !live)
+                .then(|| (Bytes::copy_from_slice(record.key), StoredCell { stamp: record.stamp, value }));
+            merge.advance()?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn is_live(&self, record: &Record<'_>) -> bool {
+        record.kind != Kind::Tombstone && !record.stamp.is_expired(self.snapshot.now_ms())
+    }
+}

@@ -1,0 +1,119 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::{Inner, Range, View};
+use crate::error::Error;
+use crate::iterator::{LevelCursor, Source};
+use crate::memtable::Memtable;
+use crate::options::LEVELS;
+use crate::table::{Access, TableCursor};
+use crate::value::Value;
+
+/// The store at one moment: every batch that was written before, whole; nothing that came after.
+///
+/// Keeps the memtables and tables of that moment; a range lets go of the memtables as they are flushed, all but the one
+/// that was written to at that moment. Where memtables that only snapshots keep take more than their share of the memory
+/// budget, the oldest snapshot is given up: its reads answer [`Error::SnapshotTooOld`].
+#[derive(Clone)]
+pub struct Snapshot {
+    inner: Arc<Inner>,
+    view: Arc<View>,
+    sequence: u64,
+    now_ms: u64,
+    lease: Arc<Lease>,
+}
+
+/// By which the engine takes a snapshot back.
+pub(crate) struct Lease {
+    /// The logs of the memtables that it may keep: the oldest and the newest.
+    oldest_log: u64,
+    newest_log: u64,
+    given_up: AtomicBool,
+    pinned_bytes: AtomicU64,
+}
+
+impl Lease {
+    pub(crate) fn of(view: &View) -> Lease {
+        let newest_log = view.active.wal_number();
+        let oldest_log = view.sealed.last().map_or(newest_log, |oldest| oldest.wal_number());
+        Lease { oldest_log, newest_log, given_up: AtomicBool::new(false), pinned_bytes: AtomicU64::new(0) }
+    }
+
+    /// Whether the snapshot may read this memtable.
+    pub(crate) fn keeps(&self, memtable: &Memtable) -> bool {
+        (self.oldest_log..=self.newest_log).contains(&memtable.wal_number())
+    }
+
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn give_up(&self, pinned_bytes: u64) {
+        self.pinned_bytes.store(pinned_bytes, Ordering::Relaxed);
+        self.given_up.store(true, Ordering::Release);
+    }
+}
+
+impl Snapshot {
+    pub(crate) fn new(inner: Arc<Inner>, view: Arc<View>, sequence: u64, lease: Arc<Lease>) -> Snapshot {
+        let now_ms = inner.env.clock.wall_ms();
+        Snapshot { inner, view, sequence, now_ms, lease }
+    }
+
+    /// Lets go of memtables that are in tables by now; `true` where there were any, and sources made before should be
+    /// made anew.
+    pub(crate) fn refresh(&mut self) -> bool {
+        let Some(view) = self.view.without_flushed(self.sequence) else { return false };
+        self.view = Arc::new(view);
+        true
+    }
+
+    pub(crate) const fn now_ms(&self) -> u64 {
+        self.now_ms
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.lease.is_given_up() {
+            return Err(Error::SnapshotTooOld {
+                pinned_bytes: self.lease.pinned_bytes.load(Ordering::Relaxed),
+            });
+        }
+        Ok(())
+    }
+
+    /// The value of `key` at that moment. May wait for the disk.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
+        self.check()?;
+        let found = self.view.find(key, self.sequence)?;
+        found.into_value(|| self.now_ms)
+    }
+
+    /// The live records with `start <= key`, and `key < end` where there is an end, in the order of their keys.
+    pub fn range(&self, start: &[u8], end: Option<&[u8]>) -> Range {
+        Range::new(self.clone(), start, end)
+    }
+
+    pub(crate) fn sources(&self) -> Vec<Source> {
+        let mut sources = Vec::new();
+        for memtable in self.view.memtables() {
+            sources.extend(memtable.cursors(self.sequence).into_iter().map(Source::Memtable));
+        }
+        let levels = &self.view.levels;
+        for table in levels.level(0) {
+            sources.push(Source::Table(TableCursor::new(table.clone(), Access::Once)));
+        }
+        for level in (1..LEVELS).filter(|&level| !levels.level(level).is_empty()) {
+            sources.push(Source::Level(LevelCursor::new(levels.level(level).to_vec(), Access::Once)));
+        }
+        sources
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        // Somebody else keeps what the view holds, so that nothing is freed or removed on the caller's thread.
+        if self.inner.has_retired() {
+            self.inner.background.wake();
+        }
+    }
+}

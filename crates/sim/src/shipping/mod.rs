@@ -48,6 +48,7 @@ const CLIENT_MS: u64 = 10 * REQUEST_MS;
 /// How often each node does what its background would do.
 const BACKGROUND_MS: u64 = 1_000;
 
+#[derive(Clone, Copy)]
 enum Event {
     Start { node: usize },
     Room { node: usize },
@@ -233,7 +234,7 @@ impl ShippingWorld {
         let large_stored = self.shared.checker.lock().large_stored();
         let (messages, trace) = (self.net.packets(), *self.shared.trace.borrow());
         let summary = *self.shared.summary.borrow();
-        Ok(Summary { large_stored, messages, trace, ..summary })
+        Ok(Summary { messages, large_stored, trace, ..summary })
     }
 
     /// For who looks why it does not come together.

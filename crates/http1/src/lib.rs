@@ -4,3 +4,5 @@
 #![forbid(unsafe_code)]
 
 pub mod server;
+
+pub use http::{Method, StatusCode, Uri, Version};

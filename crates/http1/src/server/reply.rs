@@ -43,6 +43,11 @@ const COMMON_LINES: [(StatusCode, &[u8]); 4] = [
 ];
 
 impl ReplyHead<'_> {
+    /// Writes it as the last of a connection, on which nothing is understood any more.
+    pub fn write_last(&self, out: &mut Vec<u8>) {
+        self.write(out, true, Persistence::Close);
+    }
+
     /// Writes it. `is_chunked` is how an answer of unknown length is sent.
     pub(crate) fn write(&self, out: &mut Vec<u8>, is_chunked: bool, persistence: Persistence) {
         match COMMON_LINES.iter().find(|(status, _)| *status == self.status) {

@@ -1,9 +1,7 @@
-use std::mem::take;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use hyper::StatusCode;
-use hyper::body::Incoming;
+use ladoga_http1::StatusCode;
 
 use super::entity::stamp;
 use super::reply::{Outcome, Reply};
@@ -11,7 +9,7 @@ use super::service::Call;
 use super::value::{check_complete, next_piece_unless_displaced};
 use crate::coordinate::{self, Plan};
 use crate::fair::Permit;
-use crate::http::{EntityTarget, Head, Refusal};
+use crate::http::{Answer, EntityTarget, Refusal};
 use crate::metrics::Taken;
 use crate::server::{EventLoop, Link};
 use crate::store::{Cell, CellValue, Later, LocalStore, Store, StoreError, Upload};
@@ -22,23 +20,21 @@ pub(super) fn upload<S: Store>(
     store: Rc<S::Local>,
     target: EntityTarget,
     plan: Option<Plan<S>>,
-    body: Incoming,
-    head: &mut Head,
+    bytes: u64,
 ) -> Result<Reply, Refusal> {
     let permit = call.event_loop.node.uploads.enter(call.link.address(), 1)?;
-    let bytes = hyper::body::Body::size_hint(&body).exact().unwrap_or_default();
     let event_loop = Rc::clone(call.event_loop);
     let link = Rc::clone(call.link);
-    Ok(Reply::later_or(take(head), async move |head| {
+    Ok(Reply::later(async move {
         permit.granted().await;
         let arriving = Arriving { event_loop: &event_loop, link: &link, permit: &permit };
         if let Some(plan) = plan {
-            let spread = receive(arriving, Ok(coordinate::spread(plan).await), body, bytes).await?;
+            let spread = receive(arriving, Ok(coordinate::spread(plan).await), bytes).await?;
             drop(permit);
             spread.commit().await?;
-            return Ok(Outcome::Answer(take(head).empty(StatusCode::CREATED)));
+            return Ok(Outcome::Answer(Answer::empty(StatusCode::CREATED)));
         }
-        let finished = receive(arriving, store.upload().await, body, bytes).await?;
+        let finished = receive(arriving, store.upload().await, bytes).await?;
         drop(permit);
         let stamp = stamp(&event_loop);
         let admitted = coordinate::admit_alone(&event_loop, stamp).await?;
@@ -46,7 +42,7 @@ pub(super) fn upload<S: Store>(
         let applied = store.apply([cell]).await;
         drop(admitted);
         applied?;
-        Ok(Outcome::Answer(take(head).empty(StatusCode::CREATED)))
+        Ok(Outcome::Answer(Answer::empty(StatusCode::CREATED)))
     }))
 }
 
@@ -58,8 +54,8 @@ struct Arriving<'a, S: Store> {
 }
 
 impl<S: Store> Arriving<'_, S> {
-    async fn next_piece(&self, body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
-        let piece = next_piece_unless_displaced(self.link, self.permit, body).await;
+    async fn next_piece(&self) -> Result<Option<Bytes>, Refusal> {
+        let piece = next_piece_unless_displaced(self.link, self.permit).await;
         piece.map_err(|end| end.into_refusal(&self.event_loop.core, Taken::Upload))
     }
 }
@@ -68,10 +64,9 @@ impl<S: Store> Arriving<'_, S> {
 async fn receive<S: Store, U: Upload>(
     arriving: Arriving<'_, S>,
     upload: Result<U, StoreError>,
-    body: Incoming,
     bytes: u64,
 ) -> Result<U::Finished, Refusal> {
-    let written = write_pieces(arriving, upload, body, bytes).await.map_err(Refusal::and_close)?;
+    let written = write_pieces(arriving, upload, bytes).await.map_err(Refusal::and_close)?;
     Ok(written.await?.finish().await?)
 }
 
@@ -79,7 +74,6 @@ async fn receive<S: Store, U: Upload>(
 async fn write_pieces<S: Store, U: Upload>(
     arriving: Arriving<'_, S>,
     upload: Result<U, StoreError>,
-    mut body: Incoming,
     bytes: u64,
 ) -> Result<Later<Result<U, StoreError>>, Refusal> {
     let Arriving { link, permit, .. } = arriving;
@@ -87,12 +81,12 @@ async fn write_pieces<S: Store, U: Upload>(
     link.body_begins();
     permit.waits();
     let mut found = 0;
-    let Some(first) = arriving.next_piece(&mut body).await? else {
+    let Some(first) = arriving.next_piece().await? else {
         return Err(check_complete(0, bytes).err().unwrap_or_else(Refusal::length_required));
     };
     found += first.len() as u64;
     let mut writing = upload.write(first);
-    while let Some(piece) = arriving.next_piece(&mut body).await? {
+    while let Some(piece) = arriving.next_piece().await? {
         found += piece.len() as u64;
         // The disk's time is not the client's.
         link.body_pauses();
@@ -102,7 +96,6 @@ async fn write_pieces<S: Store, U: Upload>(
         permit.waits();
         writing = upload.write(piece);
     }
-    link.body_ends();
     permit.rests();
     check_complete(found, bytes)?;
     Ok(writing)

@@ -1,9 +1,8 @@
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::task::Poll;
 
 use bytes::Bytes;
-use hyper::body::{Body, Incoming};
 
 use crate::fair::{Displaced, Permit};
 use crate::http::Refusal;
@@ -20,37 +19,24 @@ pub(super) type Received = (Bytes, Option<Permit>);
 
 /// Reads a value of `bytes` into memory, where room is taken as the bytes arrive. One that came in one piece, as most do, is
 /// not copied.
-pub(super) async fn read_value(
-    core: &Core,
-    link: &Link,
-    mut body: Incoming,
-    bytes: u64,
-) -> Result<Received, Refusal> {
+pub(super) async fn read_value(core: &Core, link: &Link, bytes: u64) -> Result<Received, Refusal> {
     link.body_begins();
-    let first = next_piece(link, &mut body).await?.unwrap_or_default();
+    let first = next_piece(link).await?.unwrap_or_default();
     if first.len() as u64 == bytes && bytes <= VALUE_BYTES_UNCOUNTED {
-        link.body_ends();
         return Ok((first, None));
     }
     // Apart, so that a small value does not have to carry what a longer one needs.
-    Box::pin(read_with_room(core, link, body, bytes, first)).await
+    Box::pin(read_with_room(core, link, bytes, first)).await
 }
 
-async fn read_with_room(
-    core: &Core,
-    link: &Link,
-    body: Incoming,
-    bytes: u64,
-    first: Bytes,
-) -> Result<Received, Refusal> {
+async fn read_with_room(core: &Core, link: &Link, bytes: u64, first: Bytes) -> Result<Received, Refusal> {
     let mut room = Room { core, link, permit: None, held_bytes: VALUE_BYTES_UNCOUNTED };
     let value = if first.len() as u64 == bytes {
         room.hold(bytes, bytes).await?;
         first
     } else {
-        room.read_rest(body, bytes, &first).await?
+        room.read_rest(bytes, &first).await?
     };
-    link.body_ends();
     Ok((value, room.permit))
 }
 
@@ -63,10 +49,10 @@ struct Room<'a> {
 }
 
 impl Room<'_> {
-    async fn read_rest(&mut self, mut body: Incoming, bytes: u64, first: &[u8]) -> Result<Bytes, Refusal> {
+    async fn read_rest(&mut self, bytes: u64, first: &[u8]) -> Result<Bytes, Refusal> {
         let mut value = Vec::new();
         self.extend(&mut value, first, bytes).await?;
-        while let Some(piece) = self.next_piece(&mut body).await? {
+        while let Some(piece) = self.next_piece().await? {
             self.extend(&mut value, &piece, bytes).await?;
         }
         if let Some(permit) = &self.permit {
@@ -115,9 +101,9 @@ impl Room<'_> {
         Ok(())
     }
 
-    async fn next_piece(&self, body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
-        let Some(permit) = &self.permit else { return next_piece(self.link, body).await };
-        let piece = next_piece_unless_displaced(self.link, permit, body).await;
+    async fn next_piece(&self) -> Result<Option<Bytes>, Refusal> {
+        let Some(permit) = &self.permit else { return next_piece(self.link).await };
+        let piece = next_piece_unless_displaced(self.link, permit).await;
         piece.map_err(|end| end.into_refusal(self.core, Taken::Value))
     }
 }
@@ -151,9 +137,8 @@ impl BodyEnd {
 pub(super) async fn next_piece_unless_displaced(
     link: &Link,
     permit: &Permit,
-    body: &mut Incoming,
 ) -> Result<Option<Bytes>, BodyEnd> {
-    let mut next = pin!(next_piece(link, body));
+    let mut next = pin!(next_piece(link));
     let piece = poll_fn(|context| match permit.poll_displaced(context) {
         Poll::Ready(displaced) => Poll::Ready(Err(BodyEnd::Displaced(displaced))),
         Poll::Pending => next.as_mut().poll(context).map_err(BodyEnd::Refused),
@@ -165,30 +150,7 @@ pub(super) async fn next_piece_unless_displaced(
     Ok(piece)
 }
 
-/// Throws away what has arrived of a body of `bytes`, and answers whether that is all of it. What has not arrived when the
-/// loop comes back from a look at the other connections is not waited for.
-pub(super) async fn discard_arrived(link: &Link, mut body: Incoming, bytes: u64) -> bool {
-    let (mut left, mut has_yielded) = (bytes, false);
-    while left > 0 {
-        let piece = poll_fn(|context| match Pin::new(&mut body).poll_frame(context) {
-            Poll::Pending if has_yielded => Poll::Ready(None),
-            Poll::Pending => {
-                has_yielded = true;
-                // By then hyper has asked the socket.
-                context.waker().wake_by_ref();
-                Poll::Pending
-            }
-            Poll::Ready(frame) => Poll::Ready(frame),
-        });
-        let Some(Ok(frame)) = piece.await else { return false };
-        left = left.saturating_sub(frame.data_ref().map_or(0, |piece| piece.len() as u64));
-        has_yielded = false;
-    }
-    link.body_ends();
-    true
-}
-
-/// That a body has the length that its head promised. Hyper sees to it; what is stored depends on it, so does this.
+/// That a body has the length that its head promised. The connection sees to it; what is stored depends on it, so does this.
 pub(super) fn check_complete(found: u64, promised: u64) -> Result<(), Refusal> {
     if found == promised {
         return Ok(());
@@ -198,22 +160,7 @@ pub(super) fn check_complete(found: u64, promised: u64) -> Result<(), Refusal> {
 }
 
 /// The next piece of a body, not empty; `None` at its end.
-pub(super) async fn next_piece(link: &Link, body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
-    loop {
-        match poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await {
-            None => return Ok(None),
-            Some(Ok(frame)) => {
-                // Trailers are no part of a value.
-                if let Ok(piece) = frame.into_data()
-                    && !piece.is_empty()
-                {
-                    link.body_piece(piece.len());
-                    return Ok(Some(piece));
-                }
-            }
-            Some(Err(error)) => {
-                return Err(Refusal::bad_request(format_args!("the body is incomplete: {error}")).and_close());
-            }
-        }
-    }
+pub(super) async fn next_piece(link: &Link) -> Result<Option<Bytes>, Refusal> {
+    let piece = poll_fn(|context| link.poll_piece(context)).await;
+    piece.map_err(|error| Refusal::bad_request(format_args!("the body is incomplete: {error}")).and_close())
 }

@@ -2,8 +2,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
-use hyper::Uri;
 use ladoga_cluster::{Replicas, ReplicasError};
+use ladoga_http1::Uri;
 use ladoga_model::{KEY_BYTES_MAX, KeyError, Quote, check_key};
 
 use super::query::{QueryError, parameters};

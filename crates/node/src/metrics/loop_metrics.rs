@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hyper::StatusCode;
+use ladoga_http1::StatusCode;
 
 use super::histogram::{Histogram, HistogramSum, add};
 use crate::http::Route;

@@ -77,7 +77,7 @@ fn write_sample(text: &mut Text, sample: &Sample) {
 mod tests {
     use super::*;
     use crate::metrics::Operation;
-    use hyper::StatusCode;
+    use ladoga_http1::StatusCode;
 
     #[test]
     fn says_what_the_node_and_what_the_store_counted() {

@@ -33,7 +33,7 @@ impl Tail {
 
 #[cfg(test)]
 mod tests {
-    use hyper::StatusCode;
+    use ladoga_http1::StatusCode;
 
     use super::*;
     use crate::http::Route;

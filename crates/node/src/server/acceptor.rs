@@ -107,7 +107,7 @@ fn refuse<S: Store>(event_loop: &EventLoop<S>, socket: &TcpStream, bound: &str) 
     event_loop.core.metrics.connection_refused();
     // A fresh socket has room for it; were there none, the client would notice the end all the same.
     let refusal = Refusal::over_capacity(bound);
-    let _ = socket.try_write(&refusal.into_last_bytes(event_loop.core.clock.wall_ms()));
+    let _ = socket.try_write(&refusal.into_last_bytes(&event_loop.core.date()));
 }
 
 /// Serves the connections that other loops accepted.

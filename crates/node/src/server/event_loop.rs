@@ -1,18 +1,18 @@
-use std::cell::{Cell, OnceCell, RefCell, RefMut};
+use std::cell::{Cell, OnceCell, Ref, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use ladoga_env::Clock;
+use ladoga_http1::server::Overdue;
 use slab::Slab;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use super::acceptor::{Intake, accept, receive};
-use super::connection::{Protocol, serve};
-use super::link::Link;
+use super::connection::serve;
+use super::link::{Link, timeouts};
 use super::node::{Shared, Stage, UPLOAD_WINDOW_MS};
-use super::progress::Overdue;
 use super::sweeper::sweep;
 use crate::config::Limits;
 use crate::fair::Gate;
@@ -32,6 +32,8 @@ pub(crate) struct Core {
     /// The bounds whose time goes on whether anything happens or not.
     gates: [Gate; 3],
     age: Age,
+    /// The time of day as answers have it, as of the last look.
+    date: RefCell<String>,
     scratch: RefCell<Vec<u8>>,
     links: RefCell<Slab<Rc<Link>>>,
     is_draining: Cell<bool>,
@@ -64,7 +66,11 @@ impl Age {
 }
 
 /// What is read from a socket at once, at most.
-pub(super) const SCRATCH_BYTES: usize = 64 << 10;
+const SCRATCH_BYTES: usize = 64 << 10;
+
+fn date(clock: &dyn Clock) -> String {
+    httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(clock.wall_ms()))
+}
 
 impl Core {
     fn new<S: Store>(node: &Shared<S>, index: usize) -> Core {
@@ -81,6 +87,7 @@ impl Core {
             metrics: Arc::clone(&node.metrics.loops[index]),
             vital: node.vital.clone(),
             age,
+            date: RefCell::new(date(&*node.clock)),
             scratch: RefCell::new(vec![0; SCRATCH_BYTES]),
             links: RefCell::default(),
             is_draining: Cell::new(false),
@@ -96,6 +103,12 @@ impl Core {
 
     pub(crate) fn look_at_the_clock(&self) {
         self.age.look(self.clock.monotonic_ns() / 1_000_000);
+        self.date.replace(date(&*self.clock));
+    }
+
+    /// The time of day as answers have it, as of the last look.
+    pub(crate) fn date(&self) -> Ref<'_, str> {
+        Ref::map(self.date.borrow(), String::as_str)
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -111,9 +124,8 @@ impl Core {
     pub(super) fn sweep(&self) {
         let now_ms = self.now_ms();
         self.gates.iter().for_each(Gate::look_at_the_clock);
-        for (_, link) in &*self.links.borrow() {
-            link.sweep(now_ms);
-        }
+        let timeouts = timeouts(&self.limits);
+        self.for_each_link(|link| link.sweep(now_ms, &timeouts));
     }
 
     fn for_each_link(&self, act: impl Fn(&Link)) {
@@ -162,7 +174,6 @@ pub(crate) struct EventLoop<S: Store> {
     index: usize,
     pub(crate) core: Rc<Core>,
     pub(crate) node: Arc<Shared<S>>,
-    pub(super) protocol: Protocol,
     local: OnceCell<Rc<S::Local>>,
     peers: OnceCell<Rc<Peers>>,
 }
@@ -173,7 +184,6 @@ impl<S: Store> EventLoop<S> {
             index,
             core: Rc::new(Core::new(&node, index)),
             node,
-            protocol: Protocol::new(),
             local: OnceCell::new(),
             peers: OnceCell::new(),
         }
@@ -250,7 +260,7 @@ impl<S: Store> EventLoop<S> {
         let patience = Duration::from_millis(core.limits.drain_timeout_ms);
         if tokio::time::timeout(patience, core.until_drained()).await.is_err() {
             tracing::warn!(connections = core.to_drain.get(), "cut off requests that took too long to drain");
-            core.for_each_link(|link| link.end(Overdue::Drain));
+            core.for_each_link(|link| link.end(Overdue::Answer));
             core.until_drained().await;
         }
     }

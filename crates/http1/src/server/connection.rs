@@ -7,7 +7,7 @@ use super::reply::{CONTINUE, Persistence, ReplyHead, ReplyLength};
 use super::timing::{Overdue, Phase, Timeouts, Timing};
 
 /// What stays allocated for answers between two of them.
-const OUTPUT_BYTES_KEPT: usize = 64 << 10;
+const OUTPUT_BYTES_KEPT: usize = 16 << 10;
 
 /// What is known of a request while it is served.
 #[derive(Debug)]

@@ -24,7 +24,8 @@ pub(super) fn put<S: Store>(call: &Call<'_, S>, target: EntityTarget, bytes: u64
     Ok(Reply::later(async move {
         let (value, room) = read_value(&event_loop.core, &link, bytes).await?;
         if let Some(plan) = plan {
-            coordinate::write(plan, Some(value)).await?;
+            // Apart, so that a node on its own does not have to carry what a cluster needs.
+            Box::pin(coordinate::write(plan, Some(value))).await?;
             drop(room);
             return Ok(Outcome::Answer(Answer::empty(StatusCode::CREATED)));
         }

@@ -32,7 +32,7 @@ pub(super) async fn read_value(core: &Core, link: &Link, bytes: u64) -> Result<R
 async fn read_with_room(core: &Core, link: &Link, bytes: u64, first: Bytes) -> Result<Received, Refusal> {
     let mut room = Room { core, link, permit: None, held_bytes: VALUE_BYTES_UNCOUNTED };
     let value = if first.len() as u64 == bytes {
-        room.hold(bytes, bytes).await?;
+        room.hold(bytes, bytes, bytes).await?;
         first
     } else {
         room.read_rest(bytes, &first).await?
@@ -67,15 +67,16 @@ impl Room<'_> {
         if needed > value.capacity() {
             let doubled = VALUE_BYTES_UNCOUNTED.max(2 * value.capacity() as u64).min(bytes);
             let capacity = doubled.max(needed as u64);
-            self.hold(capacity, needed as u64).await?;
+            self.hold(capacity, needed as u64, bytes).await?;
             value.reserve_exact(capacity as usize - value.len());
         }
         value.extend_from_slice(piece);
         Ok(())
     }
 
-    /// Takes room for `bytes` in all, of which so many have arrived. The time that others need to make it is not the client's.
-    async fn hold(&mut self, bytes: u64, arrived_bytes: u64) -> Result<(), Refusal> {
+    /// Takes room for `bytes` of a value, of which so many have arrived, and which has so many in all. The time that others
+    /// need to make it is not the client's.
+    async fn hold(&mut self, bytes: u64, arrived_bytes: u64, value_bytes: u64) -> Result<(), Refusal> {
         if bytes <= self.held_bytes {
             return Ok(());
         }
@@ -93,7 +94,7 @@ impl Room<'_> {
             }
         };
         permit.granted().await;
-        if arrived_bytes < bytes {
+        if arrived_bytes < value_bytes {
             permit.waits();
         }
         (self.permit, self.held_bytes) = (Some(permit), bytes);

@@ -161,8 +161,8 @@ async fn write_answer(core: &Core, link: &Link, answer: Answer) -> io::Result<()
     Ok(())
 }
 
+/// Writes an answer that is not in memory. Behind a body that nobody wanted it is the last.
 async fn stream(core: &Core, link: &Link, streamed: Streamed) -> Result<(), StreamError> {
-    discard_unread(link).await;
     let fields = &[("content-type", streamed.content_type)];
     let length = streamed.bytes.map_or(ReplyLength::Unknown, ReplyLength::Known);
     begin(core, link, &ReplyHead { status: StatusCode::OK, fields, length, date: &core.date() }, false);

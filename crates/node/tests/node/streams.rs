@@ -55,7 +55,7 @@ fn what_breaks_off_is_not_taken_for_a_whole() {
     running.store.tell(Script { breaks_after: Some(1), ..Script::default() });
     for version in ["1.0", "1.1"] {
         let mut client = running.connect();
-        client.send(format!("GET /v0/entities?start=a HTTP/{version}\r\n\r\n"));
+        client.send(format!("GET /v0/entities?start=a HTTP/{version}\r\nhost: h\r\n\r\n"));
         assert!(client.head().starts_with("http/1.1 200 ok\r\n"));
         let (sent, in_order) = client.rest();
         assert!(!in_order && !sent.ends_with(b"0\r\n\r\n"), "HTTP/{version}");

@@ -2,9 +2,11 @@
 //!
 //! `fuzz_targets/` wraps them for libFuzzer; `tests/smoke.rs` runs them for a moment on stable Rust.
 
+mod answer;
 mod http1;
 mod seeds;
 
+pub use answer::{answer, answer_seeds};
 pub use http1::{http1, http1_seeds};
 pub use ladoga_node::peers::wire::decode_all as peer;
 pub use ladoga_storage::fuzzing::{block, manifest, table_footer, wal};

@@ -1,6 +1,7 @@
 use std::io::{self, BufRead, ErrorKind, Read};
 
-/// An answer, parsed as RFC 9112 has it and not a byte more leniently.
+/// An answer, parsed as RFC 9112 has it and not a byte more leniently. It has a reader of its own, and not that of the
+/// product: a test must not share the mistakes of what it tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Response {
     pub(crate) status: u16,

@@ -19,6 +19,7 @@ mod coverage;
 mod exhaustive;
 mod failure;
 mod hints;
+mod incarnation;
 mod leaves;
 mod messages;
 mod nodes;
@@ -40,6 +41,7 @@ pub use cell::{Cell, Content};
 pub use coverage::covers;
 pub use failure::{Failure, QuorumError, Refusal};
 pub use hints::{HINT_AGE_MS_MAX, HINT_BYTES_MAX, HINTS_IN_FLIGHT_MAX, Hint, HintQueue, HintStep};
+pub use incarnation::Incarnation;
 pub use messages::{
     Hello, HelloError, LEAF_GROUPS_MAX, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, Listed, Origin,
     PROTOCOL_VERSION, Request, Response, Slice, Want,

@@ -60,8 +60,8 @@ impl Memory {
 pub struct Opening {
     /// A random number that no other process has; 0 has no past to compare with.
     pub session: u64,
-    /// The incarnation to go on with where the directory turns out to be older than what its node acknowledged.
-    pub next_incarnation: u64,
+    /// For the incarnation to go on with where the directory turns out to be older than what its node acknowledged.
+    pub random: u64,
     /// The newest timestamp in the store.
     pub written: u64,
     /// Whether the files are not those that the node wrote: somebody has copied them, or brought them back.
@@ -73,7 +73,8 @@ pub struct Opening {
 pub struct Regression {
     /// The peer that knows.
     pub peer: crate::NodeId,
-    /// How far the directory was, as that peer remembers.
+    /// How far the directory was, as that peer remembers. It is no further than `found` where the peer has met a later
+    /// directory, of which it remembers less.
     pub known: Reach,
     /// How far it is.
     pub found: Reach,

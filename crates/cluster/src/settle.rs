@@ -14,6 +14,7 @@ use std::iter;
 use ladoga_model::{HybridClock, Version};
 
 use crate::failure::Refusal;
+use crate::incarnation::Incarnation;
 use crate::messages::Origin;
 use crate::nodes::NodeId;
 use crate::reach::{Memory, Opening, Reach, Regression};
@@ -31,8 +32,8 @@ const RESERVE_AHEAD_MS: u64 = 1_000;
 /// What a node knows of another one's data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Acquaintance {
-    /// Its incarnation; 0 where it has never been met.
-    pub incarnation: u64,
+    /// Its incarnation; none where it has never been met.
+    pub incarnation: Incarnation,
     /// Whether it had another one before: the data of that one are lost.
     pub is_replacement: bool,
 }
@@ -40,8 +41,8 @@ pub struct Acquaintance {
 /// What a node says about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Statement {
-    /// Names the data directory: given once, at random, when it is created; never 0.
-    pub incarnation: u64,
+    /// Names the data directory; none before it is on disk.
+    pub incarnation: Incarnation,
     /// No client's write before this is taken, no hint before it is kept.
     pub closed_before: u64,
     /// Everything before this is there, and nothing before it is taken.
@@ -66,7 +67,7 @@ pub struct Statement {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Durable {
     /// As in [`Statement`].
-    pub incarnation: u64,
+    pub incarnation: Incarnation,
     /// As in [`Statement`].
     pub closed_before: u64,
     /// As in [`Statement`].
@@ -86,7 +87,7 @@ pub struct Durable {
 
 impl Durable {
     /// What a node goes on with whose directory is a copy of another node's: nothing but the cells.
-    pub fn of_a_copy(incarnation: u64, copied: Option<Durable>) -> Durable {
+    pub fn of_a_copy(incarnation: Incarnation, copied: Option<Durable>) -> Durable {
         let reserved_before = copied.map_or(0, |copied| copied.reserved_before);
         Durable { incarnation, reserved_before, has_old_cells: true, ..Durable::default() }
     }
@@ -137,13 +138,13 @@ pub struct Settlement {
 
 impl Settlement {
     /// A node that found this on its disk; `None` where the directory is new, with the incarnation to give it.
-    pub fn new(me: NodeId, nodes: usize, found: Result<Durable, u64>) -> Settlement {
+    pub fn new(me: NodeId, nodes: usize, found: Result<Durable, Incarnation>) -> Settlement {
         let persisted = match &found {
             Ok(durable) => durable.clone(),
             Err(_) => Durable::default(),
         };
         let mut next = found.unwrap_or_else(|incarnation| {
-            assert_ne!(incarnation, 0, "0 means none");
+            assert!(!incarnation.is_none(), "a directory has one");
             // Alone, there is nobody who could know more.
             Durable { incarnation, is_whole: nodes == 1, ..Durable::default() }
         });
@@ -174,7 +175,7 @@ impl Settlement {
         let Durable { reserved_before, complete_before, incarnation, .. } = self.persisted;
         // A tombstone that went was older than what this node is complete before.
         self.found = Reach { written: opening.written.max(complete_before), reserved: reserved_before };
-        if incarnation == 0 && !self.next.is_whole {
+        if incarnation.is_none() && !self.next.is_whole {
             self.next.has_old_cells = opening.written > 0;
         }
         self.is_unverified = opening.is_unverified && self.peers().next().is_some();
@@ -332,21 +333,25 @@ impl Settlement {
 
     /// A peer said this about itself, on a connection that is not older than one on which it said something before. Its
     /// clock is no further ahead than a version that this node takes: see [`crate::PeerClocks`].
-    pub fn heard(&mut self, peer: NodeId, statement: Statement) {
+    pub fn heard(&mut self, peer: NodeId, mut statement: Statement) {
         let Statement { incarnation, session, reach, .. } = statement;
         let index = peer.index();
         if session != 0 && session == self.ended[index] {
             return;
         }
         let met = &mut self.next.met[index];
-        if met.incarnation != incarnation && incarnation != 0 {
-            let is_replacement = met.incarnation != 0;
+        if incarnation.comes_after(met.incarnation) {
+            let is_replacement = !met.incarnation.is_none();
             *met = Acquaintance { incarnation, is_replacement };
             // What was pulled from it may be what it has lost.
             self.pass = None;
             self.remembered[index] = Memory { session: self.remembered[index].session, ..Memory::default() };
             // On disk together with the incarnation that it is of: otherwise it is held against that one after a crash.
             self.next.remembered[index] = self.remembered[index];
+        } else if incarnation != met.incarnation && !incarnation.is_none() {
+            // An older directory is back, and does not know it yet. What it promises is not kept.
+            self.pass = None;
+            (statement.is_whole, statement.complete_before) = (false, 0);
         }
         let session_before = self.remembered[index].session;
         if self.remembered[index].hear(session, reach) {
@@ -472,24 +477,28 @@ impl Settlement {
         (self.next.is_whole, self.next.has_old_cells) = (true, false);
     }
 
-    /// Whether a peer remembers that the directory of this node was further than it was found: then what came after that is
-    /// lost. What is here stays; it is no more than a beginning, under another incarnation.
+    /// Whether a peer remembers that the directory of this node was further than it was found, or has met a later one: then
+    /// what came after is lost. What is here stays; it is no more than a beginning, under another incarnation.
     fn maybe_regress(&mut self, peer: NodeId) {
         let Some(statement) = &self.heard[peer.index()] else { return };
         let (met, memory) = (statement.met.get(self.me.index()), statement.remembered.get(self.me.index()));
-        let (Some(met), Some(memory)) = (met, memory) else { return };
-        let is_same =
-            met.incarnation == self.persisted.incarnation && met.incarnation == self.next.incarnation;
-        let known = memory.before(self.opening.session);
+        let Some(&Acquaintance { incarnation: met, .. }) = met else { return };
+        let known = memory.copied().unwrap_or_default().before(self.opening.session);
+        let is_same = met == self.persisted.incarnation && met == self.next.incarnation;
         // An incarnation that began in this session was never further before it, whatever is said of it.
-        if self.regression.is_some() || !is_same || !known.is_beyond(self.found) {
+        let is_further = is_same && self.regression.is_none() && known.is_beyond(self.found);
+        if !is_further && !met.supersedes(self.next.incarnation) {
             return;
         }
-        self.regression = Some(Regression { peer, known, found: self.found });
+        // One that is new, or is being rebuilt, only takes another name.
+        let had_all = is_further || self.next.is_whole;
+        if had_all {
+            self.regression.get_or_insert(Regression { peer, known, found: self.found });
+        }
         self.next = Durable {
-            incarnation: self.opening.next_incarnation,
+            incarnation: met.next(self.opening.random),
             is_whole: false,
-            has_old_cells: true,
+            has_old_cells: self.next.has_old_cells || had_all || self.opening.written > 0,
             // Where a sync was left to the system, what was pulled is not there for certain.
             complete_before: 0,
             // What was given out is not given out again.
@@ -507,20 +516,21 @@ impl Settlement {
     }
 
     /// Whether what a peer has met is another data directory of this node, be it that it has not heard of this one yet.
-    const fn is_of_another(&self, met: Acquaintance) -> bool {
-        met.is_replacement || (met.incarnation != 0 && met.incarnation != self.next.incarnation)
+    fn is_of_another(&self, met: Acquaintance) -> bool {
+        met.is_replacement || (!met.incarnation.is_none() && met.incarnation != self.next.incarnation)
     }
 
     /// A directory is new, and has lost nothing, if no peer knew another one before, as all of them say, or as a majority
     /// says that knows this one by now.
     fn maybe_recognize_newness(&mut self) {
-        if self.next.is_whole || self.is_replacement || self.persisted.incarnation == 0 {
+        if self.next.is_whole || self.is_replacement || self.persisted.incarnation.is_none() {
             return;
         }
         let is_mine = |met: &Acquaintance| met.incarnation == self.persisted.incarnation;
         let is_known = self.known().filter(is_mine).count() + 1 > self.heard.len() / 2;
-        // (Who says 0 of itself has not read its own disk, or not written it.)
-        let has_said = |peer: NodeId| self.heard[peer.index()].as_ref().is_some_and(|it| it.incarnation != 0);
+        // (Who has none has not read its own disk, or not written it.)
+        let has_said =
+            |peer: NodeId| self.heard[peer.index()].as_ref().is_some_and(|it| !it.incarnation.is_none());
         if is_known || self.peers().all(has_said) {
             self.becomes_whole();
         }

@@ -3,6 +3,10 @@ use super::*;
 const SECOND: u64 = HybridClock::at_wall_ms(1000);
 const HOUR: u64 = 3600 * SECOND;
 
+const fn first(random: u64) -> Incarnation {
+    Incarnation::first(random)
+}
+
 /// Nodes that hear each other, and whose disks are fast.
 struct Cluster {
     nodes: Vec<Settlement>,
@@ -12,7 +16,8 @@ struct Cluster {
 
 impl Cluster {
     fn new(count: usize) -> Cluster {
-        let nodes = (0..count).map(|n| Settlement::new(NodeId(n as u16), count, Err(n as u64 + 1))).collect();
+        let nodes =
+            (0..count).map(|n| Settlement::new(NodeId(n as u16), count, Err(first(n as u64 + 1)))).collect();
         Cluster { nodes, clock: HOUR, up: vec![true; count] }
     }
 
@@ -61,7 +66,7 @@ fn a_new_cluster_is_whole_once_a_majority_has_met() {
     cluster.talk(); // and say so.
     assert!(cluster.nodes[0].is_whole() && cluster.nodes[1].is_whole());
     assert!(!cluster.nodes[2].is_whole());
-    assert!(Settlement::new(NodeId(0), 1, Err(1)).durable().is_whole, "alone, there is nobody to ask");
+    assert!(Settlement::new(NodeId(0), 1, Err(first(1))).durable().is_whole, "alone, there is nobody to ask");
 }
 
 /// Without waiting until the others have written down whom they met.
@@ -97,7 +102,7 @@ fn a_node_does_not_answer_before_it_knows_whether_it_lost_anything() {
     assert!(!node.has_lost_data());
     // One that knew another directory is enough to know better.
     cluster.up[2] = true;
-    let another = Acquaintance { incarnation: 99, is_replacement: false };
+    let another = Acquaintance { incarnation: first(99), is_replacement: false };
     cluster.nodes[2].next.met[0] = another;
     cluster.talk();
     let node = &cluster.nodes[0];
@@ -111,10 +116,10 @@ fn a_node_does_not_answer_before_it_knows_whether_it_lost_anything() {
 fn a_directory_that_was_replaced_is_told_at_once() {
     let mut cluster = Cluster::new(2);
     let statement = |incarnation| Statement { incarnation, met: vec![], ..Statement::default() };
-    cluster.nodes[0].heard(NodeId(1), statement(7));
+    cluster.nodes[0].heard(NodeId(1), statement(first(7)));
     assert_eq!(cluster.nodes[0].statement(HOUR, 0).met[1], Acquaintance::default(), "it is not on disk");
-    cluster.nodes[0].heard(NodeId(1), statement(8));
-    let replaced = Acquaintance { incarnation: 8, is_replacement: true };
+    cluster.nodes[0].heard(NodeId(1), statement(first(7).next(8)));
+    let replaced = Acquaintance { incarnation: first(7).next(8), is_replacement: true };
     assert_eq!(cluster.nodes[0].statement(HOUR, 0).met[1], replaced);
 }
 
@@ -193,7 +198,7 @@ fn a_lost_disk_makes_a_node_pull_everything_before_it_counts() {
     let mut cluster = Cluster::new(3);
     cluster.talk();
     cluster.talk();
-    cluster.nodes[1] = Settlement::new(NodeId(1), 3, Err(77));
+    cluster.nodes[1] = Settlement::new(NodeId(1), 3, Err(first(77)));
     assert!(!cluster.nodes[1].may_coordinate());
     cluster.talk();
     cluster.talk();
@@ -212,7 +217,7 @@ fn a_lost_disk_makes_a_node_doubt_whether_a_write_is_the_newest() {
     let before = Version { timestamp: cluster.clock, node: 0 };
     let after = Version { timestamp: cluster.clock + 1, node: 0 };
     assert_eq!(cluster.nodes[1].doubt(before), Ok(None));
-    cluster.nodes[1] = Settlement::new(NodeId(1), 3, Err(77));
+    cluster.nodes[1] = Settlement::new(NodeId(1), 3, Err(first(77)));
     cluster.up[2] = false;
     cluster.talk();
     assert_eq!(cluster.nodes[1].doubt(after), Err(Refusal::Rebuilding), "one that is away may know more");
@@ -233,7 +238,7 @@ fn a_pass_is_void_when_a_peer_turns_out_to_have_lost_its_disk() {
     cluster.tick(120);
     let pass = cluster.nodes[0].pass().expect("there is something new").clone();
     cluster.nodes[0].pulled(pass.number, NodeId(1));
-    cluster.nodes[1] = Settlement::new(NodeId(1), 3, Err(77));
+    cluster.nodes[1] = Settlement::new(NodeId(1), 3, Err(first(77)));
     cluster.talk();
     cluster.nodes[0].pulled(pass.number, NodeId(2));
     assert_eq!(cluster.nodes[0].durable().complete_before, 0);
@@ -241,14 +246,14 @@ fn a_pass_is_void_when_a_peer_turns_out_to_have_lost_its_disk() {
 
 #[test]
 fn what_is_not_on_disk_is_not_said() {
-    let mut node = Settlement::new(NodeId(0), 2, Err(9));
+    let mut node = Settlement::new(NodeId(0), 2, Err(first(9)));
     assert!(node.is_dirty());
-    assert_eq!(node.statement(5, 0).incarnation, 0);
+    assert_eq!(node.statement(5, 0).incarnation, Incarnation::NONE);
     assert!(!node.may_give(HOUR));
     node.tick(HOUR, HybridClock::wall_ms(HOUR), None);
     assert!(!node.may_give(HOUR));
     node.persisted(node.durable().clone());
-    assert_eq!(node.statement(5, 0).incarnation, 9);
+    assert_eq!(node.statement(5, 0).incarnation, first(9));
     assert!(node.may_give(HOUR) && node.may_give(HOUR + 9 * SECOND) && !node.may_give(HOUR + 11 * SECOND));
     let again = Settlement::new(NodeId(0), 2, Ok(node.durable().clone()));
     assert!(!again.may_give(again.clock_floor()), "what may have been given out is not given again");
@@ -266,7 +271,7 @@ fn a_clock_that_is_a_year_ahead_closes_nothing_ahead_of_the_others() {
 
 #[test]
 fn restarts_in_a_row_move_the_clock_ahead_by_little() {
-    let mut durable = Settlement::new(NodeId(0), 2, Err(9)).durable().clone();
+    let mut durable = Settlement::new(NodeId(0), 2, Err(first(9))).durable().clone();
     for _ in 0..20 {
         let mut node = Settlement::new(NodeId(0), 2, Ok(durable));
         let clock = node.clock_floor().max(HOUR);
@@ -280,7 +285,7 @@ fn restarts_in_a_row_move_the_clock_ahead_by_little() {
 
 /// A process that opens the directory of a node.
 fn open(of: &Settlement, session: u64, written: u64, is_unverified: bool) -> Settlement {
-    let opening = Opening { session, next_incarnation: 1000 + session, written, is_unverified };
+    let opening = Opening { session, random: 1000 + session, written, is_unverified };
     Settlement::new(of.me, of.heard.len(), Ok(of.persisted.clone())).opened(opening)
 }
 
@@ -288,8 +293,8 @@ fn open(of: &Settlement, session: u64, written: u64, is_unverified: bool) -> Set
 fn in_session(count: usize) -> Cluster {
     let mut cluster = Cluster::new(count);
     for n in 0..count {
-        let opening = Opening { session: n as u64 + 1, next_incarnation: 500, ..Opening::default() };
-        cluster.nodes[n] = Settlement::new(NodeId(n as u16), count, Err(n as u64 + 1)).opened(opening);
+        let opening = Opening { session: n as u64 + 1, random: 500, ..Opening::default() };
+        cluster.nodes[n] = Settlement::new(NodeId(n as u16), count, Err(first(n as u64 + 1))).opened(opening);
     }
     cluster.tick(1);
     cluster.talk();
@@ -314,13 +319,13 @@ fn an_older_state_is_known_by_what_peers_remember() {
     assert!(!node.is_whole() && node.has_lost_data() && node.hides_cells(), "at once");
     assert_eq!(node.regression().map(|regression| regression.peer), Some(NodeId(0)));
     assert!(
-        !node.statement(1, 0).is_whole && node.statement(1, 0).incarnation == 2,
+        !node.statement(1, 0).is_whole && node.statement(1, 0).incarnation == first(2),
         "not before it is on disk"
     );
     cluster.talk();
     cluster.talk();
     let node = &cluster.nodes[1];
-    assert!(!node.is_whole() && node.may_coordinate() && node.persisted.incarnation == 1011);
+    assert!(!node.is_whole() && node.may_coordinate() && node.persisted.incarnation == first(2).next(1011));
     assert!(node.persisted.reserved_before >= given, "what was given out is not given out again");
     assert_eq!(cluster.pull(1), Some(u64::MAX));
     assert!(cluster.nodes[1].is_whole() && !cluster.nodes[1].hides_cells());
@@ -341,7 +346,10 @@ fn an_incarnation_is_not_judged_by_the_memory_of_the_one_before() {
     cluster.nodes[1] = older;
     cluster.talk();
     cluster.talk();
-    assert!(cluster.nodes[1].regression().is_some() && cluster.nodes[1].persisted.incarnation == 1011);
+    assert!(
+        cluster.nodes[1].regression().is_some()
+            && cluster.nodes[1].persisted.incarnation == first(2).next(1011)
+    );
     // The others crash, and remember what is on their disks.
     for n in [0, 2] {
         cluster.nodes[n] = open(&cluster.nodes[n], 20 + n as u64, 0, false);
@@ -403,7 +411,7 @@ fn a_copied_directory_does_not_vouch_before_all_were_heard() {
     cluster.up[2] = true;
     cluster.talk();
     assert!(cluster.nodes[1].is_whole() && !cluster.nodes[1].is_unverified());
-    let alone = Settlement::new(NodeId(0), 1, Err(1));
+    let alone = Settlement::new(NodeId(0), 1, Err(first(1)));
     assert!(!open(&alone, 2, 0, true).is_unverified(), "there is nobody to ask");
 }
 
@@ -442,9 +450,9 @@ fn those_that_know_what_was_deleted_are_pulled_from_last() {
     let complete_before = cluster.nodes[2].persisted.complete_before;
     assert!(complete_before > 0);
     assert_eq!(cluster.nodes[1].prune_before(NodeId(2)), 0, "it has all");
-    let copy = |n: u64| Ok(Durable::of_a_copy(70 + n, None));
+    let copy = |n: u64| Ok(Durable::of_a_copy(first(70 + n), None));
     for n in [0, 1] {
-        let opening = Opening { session: 30 + n, next_incarnation: 90, ..Opening::default() };
+        let opening = Opening { session: 30 + n, random: 90, ..Opening::default() };
         cluster.nodes[n as usize] = Settlement::new(NodeId(n as u16), 3, copy(n)).opened(opening);
     }
     cluster.talk();
@@ -452,4 +460,113 @@ fn those_that_know_what_was_deleted_are_pulled_from_last() {
     let peers = &node.pass().expect("everything is to be pulled").peers;
     assert_eq!(*peers, [NodeId(0), NodeId(2)]);
     assert_eq!((node.prune_before(NodeId(0)), node.prune_before(NodeId(2))), (0, complete_before));
+}
+
+/// A cluster in which the directory of node 1 was older once and has been rebuilt; and that node with a state of its
+/// directory from before.
+fn rebuilt() -> (Cluster, Settlement) {
+    let mut cluster = in_session(3);
+    let (older, oldest) = (open(&cluster.nodes[1], 11, 0, false), open(&cluster.nodes[1], 21, 0, false));
+    cluster.nodes[1] = open(&cluster.nodes[1], 12, 0, false);
+    cluster.tick(1);
+    cluster.nodes[1] = older;
+    cluster.talk();
+    cluster.pull(1);
+    cluster.talk();
+    assert!(cluster.nodes.iter().all(Settlement::is_whole));
+    (cluster, oldest)
+}
+
+/// The peer took the older directory for yet another new one, and forgot what it remembered. (Found by the simulation, seed 18
+/// with the bug `DropTombstonesByTime`.)
+#[test]
+fn a_state_from_before_the_directory_was_replaced_is_known_by_its_incarnation() {
+    let (mut cluster, older) = rebuilt();
+    let Durable { incarnation: last, reserved_before: given, .. } = cluster.nodes[1].persisted;
+    cluster.nodes[1] = older;
+    let statement = cluster.nodes[1].statement(cluster.clock, 0);
+    cluster.nodes[0].heard(NodeId(1), statement);
+    assert_eq!(cluster.nodes[0].next.met[1].incarnation, last, "a peer does not go back");
+    assert!(!cluster.nodes[0].is_whole_peer(NodeId(1)), "it is not taken at its word");
+    let statement = cluster.nodes[0].statement(cluster.clock, 0);
+    cluster.nodes[1].heard(NodeId(0), statement);
+    let node = &cluster.nodes[1];
+    assert!(!node.is_whole() && node.has_lost_data() && node.hides_cells(), "at once");
+    cluster.talk();
+    cluster.talk();
+    let Durable { incarnation, reserved_before, .. } = cluster.nodes[1].persisted;
+    assert!(incarnation.comes_after(last) && reserved_before >= given);
+    assert_eq!(cluster.nodes[0].next.met[1].incarnation, incarnation);
+    assert_eq!(cluster.pull(1), Some(u64::MAX));
+    cluster.talk();
+    assert!(cluster.nodes.iter().all(Settlement::is_whole));
+}
+
+#[test]
+fn a_peer_that_was_rolled_back_itself_does_not_make_a_node_doubt() {
+    let (mut cluster, _) = rebuilt();
+    let incarnation = cluster.nodes[1].persisted.incarnation;
+    // As it was before it met that.
+    cluster.nodes[0].persisted.met[1] = Acquaintance { incarnation: first(2), is_replacement: false };
+    cluster.nodes[0].persisted.remembered[1].before = Reach { written: 0, reserved: u64::MAX };
+    cluster.nodes[0] = open(&cluster.nodes[0], 31, 0, false);
+    cluster.talk();
+    assert!(cluster.nodes[1].is_whole() && cluster.nodes[1].persisted.incarnation == incarnation);
+    assert_eq!(cluster.nodes[0].next.met[1].incarnation, incarnation);
+}
+
+/// Each takes the other for an older one of what it knows: still each has to learn what the other knows of it.
+#[test]
+fn nodes_that_are_all_older_than_what_the_others_met_become_whole_by_each_other() {
+    let mut cluster = in_session(3);
+    for node in 0..3 {
+        for other in (0..3).filter(|&other| other != node) {
+            let incarnation = cluster.nodes[other].persisted.incarnation.next(50 + other as u64);
+            cluster.nodes[node].persisted.met[other] = Acquaintance { incarnation, is_replacement: true };
+        }
+        cluster.nodes[node] = open(&cluster.nodes[node], 20 + node as u64, 90, false);
+    }
+    cluster.talk();
+    cluster.talk();
+    assert!(cluster.nodes.iter().all(|node| !node.is_whole() && node.may_coordinate()));
+    for node in 0..3 {
+        assert_eq!(cluster.pull(node), Some(u64::MAX));
+    }
+    cluster.talk();
+    assert!(cluster.nodes.iter().all(Settlement::is_whole));
+}
+
+/// Whichever of the two random numbers is the greater one.
+#[test]
+fn a_new_directory_takes_an_incarnation_after_the_one_that_was_lost() {
+    for random in [0, 77] {
+        let mut cluster = in_session(3);
+        cluster.nodes[1] = Settlement::new(NodeId(1), 3, Err(first(random)));
+        cluster.talk();
+        cluster.talk();
+        let incarnation = cluster.nodes[1].persisted.incarnation;
+        assert!(incarnation.comes_after(first(2)) && cluster.nodes[1].regression().is_none());
+        assert!(!cluster.nodes[1].hides_cells(), "it had none");
+        let met = Acquaintance { incarnation, is_replacement: true };
+        assert_eq!(cluster.nodes[0].persisted.met[1], met);
+        assert_eq!(cluster.pull(1), Some(u64::MAX));
+        assert!(cluster.nodes[1].is_whole());
+    }
+}
+
+/// Two that were given apart from each other: each peer has met another one, of the same generation.
+#[test]
+fn a_node_that_is_known_by_two_incarnations_takes_a_third() {
+    let mut cluster = in_session(3);
+    let of = |random| Acquaintance { incarnation: first(2).next(random), is_replacement: true };
+    (cluster.nodes[0].next.met[1], cluster.nodes[2].next.met[1]) = (of(1), of(2));
+    cluster.nodes[1].persisted.incarnation = of(2).incarnation;
+    cluster.nodes[1] = open(&cluster.nodes[1], 31, 0, false);
+    cluster.talk();
+    cluster.talk();
+    let incarnation = cluster.nodes[1].persisted.incarnation;
+    assert!(incarnation.comes_after(of(1).incarnation) && !cluster.nodes[1].is_whole());
+    assert!([0, 2].map(|peer| cluster.nodes[peer].persisted.met[1].incarnation) == [incarnation; 2]);
+    cluster.pull(1);
+    assert!(cluster.nodes[1].is_whole());
 }

@@ -1,8 +1,9 @@
-//! The seams to the outside: disk, clock, randomness. Each has the real one and a simulated one; nothing else in
-//! the workspace touches files, time or random numbers.
+//! The seams to the outside: disk, clock, randomness, network. Each has the real one and a simulated one; nothing else in
+//! the workspace touches files, time or random numbers, and nothing else of a node the network.
 
 mod clock;
 mod disk;
+mod net;
 mod reads;
 pub mod real;
 mod rng;
@@ -10,6 +11,7 @@ pub mod sim;
 
 pub use clock::{Clock, Priority};
 pub use disk::{Disk, File, FileIdentity, Lock, OpenMode};
+pub use net::{Connecting, KeepAlive, Listener, Net, Resolved, Stream};
 pub use reads::{EndedRead, FilePart, ReadRing};
 pub use rng::Rng;
 
@@ -24,4 +26,6 @@ pub struct Env {
     pub clock: Arc<dyn Clock>,
     /// Random numbers.
     pub rng: Arc<dyn Rng>,
+    /// Other machines.
+    pub net: Arc<dyn Net>,
 }

@@ -3,7 +3,7 @@
 use ladoga_env::Rng;
 use ladoga_env::sim::{Fault as DiskFault, PowerCut, SimRng};
 
-use crate::machine::Machine;
+use crate::machine::{BACKUPS_MAX, Machine};
 
 /// How far a clock may be moved from the time of the world, and still be right.
 const SKEW_MS_MAX: i64 = 30_000;
@@ -47,8 +47,9 @@ pub(crate) enum Trouble {
 pub(crate) enum Loss {
     /// It is empty.
     All,
-    /// It is as it was before the process began that ran last: copied file by file, or as a whole.
-    Latest { is_copied: bool },
+    /// It is as it was before a process began, the one that ran last or one so many before it: copied file by file, or as a
+    /// whole.
+    Older { age: usize, is_copied: bool },
 }
 
 /// Dices the next trouble. A disk is lost only where the others can make up for it.
@@ -71,8 +72,7 @@ pub(crate) fn next(rng: &SimRng, machines: &[Machine], may_lose_disk: bool) -> T
         16 | 17 => right_clock(rng, node, machines),
         18 if may_lose_disk => {
             let is_after_outage = rng.below(2) == 0;
-            let loss =
-                if rng.below(2) == 0 { Loss::All } else { Loss::Latest { is_copied: rng.below(2) == 0 } };
+            let loss = if rng.below(2) == 0 { Loss::All } else { older(rng) };
             if is_after_outage {
                 Trouble::LoseDiskAfterOutage { node, absent: other, ms, loss }
             } else {
@@ -82,6 +82,11 @@ pub(crate) fn next(rng: &SimRng, machines: &[Machine], may_lose_disk: bool) -> T
         18 => Trouble::Kill { node, down_ms: 40_000 },
         _ => Trouble::Isolate { node, ms: 40_000 },
     }
+}
+
+fn older(rng: &SimRng) -> Loss {
+    let dice = rng.below(2 * BACKUPS_MAX as u64);
+    Loss::Older { age: dice as usize / 2, is_copied: dice.is_multiple_of(2) }
 }
 
 /// How long what a clock showed is gone by, and a little more.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ladoga_cluster::{Acquaintance, Cell, Content, Durable, Memory, Reach};
+use ladoga_cluster::{Acquaintance, Cell, Content, Durable, Incarnation, Memory, Reach};
 use ladoga_env::{Disk, OpenMode};
 use ladoga_model::{Stamp, Version};
 use xxhash_rust::xxh3::xxh3_64;
@@ -44,7 +44,9 @@ impl Keep {
         let Some(bytes) = self.read(&path)? else { return Ok(None) };
         let words: Vec<u64> = bytes.chunks(8).map(word).collect();
         let nodes = words[6..].chunks(7);
-        let met = nodes.clone().map(|met| Acquaintance { incarnation: met[0], is_replacement: met[1] != 0 });
+        let met = nodes
+            .clone()
+            .map(|met| Acquaintance { incarnation: Incarnation(met[0]), is_replacement: met[1] != 0 });
         let reach = |words: &[u64]| Reach { written: words[0], reserved: words[1] };
         let remembered = nodes.map(|words| Memory {
             session: words[2],
@@ -52,7 +54,7 @@ impl Keep {
             before: reach(&words[5..]),
         });
         Ok(Some(Durable {
-            incarnation: words[0],
+            incarnation: Incarnation(words[0]),
             closed_before: words[1],
             complete_before: words[2],
             is_whole: words[3] != 0,
@@ -76,9 +78,9 @@ impl Keep {
         } = durable;
         let flags = [is_whole, has_old_cells].map(|flag| u64::from(*flag));
         let mut words =
-            vec![*incarnation, *closed_before, *complete_before, flags[0], *reserved_before, flags[1]];
+            vec![incarnation.0, *closed_before, *complete_before, flags[0], *reserved_before, flags[1]];
         for (met, Memory { session, now, before }) in met.iter().zip(remembered) {
-            words.extend([met.incarnation, u64::from(met.is_replacement), *session]);
+            words.extend([met.incarnation.0, u64::from(met.is_replacement), *session]);
             words.extend([now.written, now.reserved, before.written, before.reserved]);
         }
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

@@ -1,19 +1,26 @@
 //! A machine: its disk and its clock stay, its processes come and go.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ladoga_cluster::{NodeId, Placement};
-use ladoga_env::sim::{SimClock, SimDisk, SimRng};
+use ladoga_env::sim::{SimClock, SimDisk, SimNet, SimRng};
 use ladoga_env::{Clock, Env};
 
 use crate::Bug;
 use crate::checker::Checker;
 use crate::process::Process;
 use crate::replica::Replica;
+
+/// More than the processes between two disks that are lost, now and then.
+pub(crate) const BACKUPS_MAX: usize = 6;
+
+type Backup = Vec<(PathBuf, Vec<u8>)>;
 
 pub(crate) struct Machine {
     pub(crate) id: NodeId,
@@ -27,8 +34,8 @@ pub(crate) struct Machine {
     pub(crate) skew_ms: i64,
     /// Until when others may go by what its clock showed while it was wrong.
     pub(crate) wrong_until_ms: u64,
-    /// Every file as it was before the process began that runs now.
-    backup: Vec<(PathBuf, Vec<u8>)>,
+    /// Every file as it was before each of the last processes began, the latest last.
+    backups: VecDeque<Backup>,
     /// Whether the files are copies of those that a process wrote.
     is_unverified: bool,
     seed: u64,
@@ -47,7 +54,7 @@ impl Machine {
             paused_until_us: 0,
             skew_ms: 0,
             wrong_until_ms: 0,
-            backup: Vec::new(),
+            backups: VecDeque::new(),
             is_unverified: false,
             seed,
         }
@@ -68,12 +75,17 @@ impl Machine {
         bug: Option<Bug>,
     ) -> Result<(), String> {
         self.disk.power_on();
-        self.backup = self.files();
+        if self.backups.len() == BACKUPS_MAX {
+            self.backups.pop_front();
+        }
+        self.backups.push_back(self.files());
         self.session += 1;
         let env = Env {
             disk: Arc::new(self.disk.attached()),
             clock: Arc::new(self.clock.clone()),
             rng: Arc::new(SimRng::new(self.seed ^ self.session.wrapping_mul(0x9e37_79b9))),
+            // Its messages are not sent by it.
+            net: Arc::new(SimNet::new(0).add_host("unused", Ipv4Addr::LOCALHOST.into())),
         };
         let replica =
             Replica::open(env, self.id, placement.clone(), nodes, checker.clone(), bug, self.is_unverified)?;
@@ -96,12 +108,13 @@ impl Machine {
         self.disk = SimDisk::new(self.seed, self.clock.clone());
     }
 
-    /// Puts a disk in place with what was there before the process began that runs now; copied file by file, or as a whole.
-    pub(crate) fn restore_backup(&mut self, is_copied: bool) {
-        let backup = std::mem::take(&mut self.backup);
+    /// Puts a disk in place with what was there before a process began, the one that runs now or one so many before it;
+    /// copied file by file, or as a whole.
+    pub(crate) fn restore_backup(&mut self, age: usize, is_copied: bool) {
+        let backup = self.backups[self.backups.len().saturating_sub(age + 1)].clone();
         self.lose_disk();
-        for (path, bytes) in backup {
-            self.disk.plant(&path, &bytes);
+        for (path, bytes) in &backup {
+            self.disk.plant(path, bytes);
         }
         self.is_unverified = is_copied;
     }
@@ -123,7 +136,7 @@ impl Machine {
                 Some(settlement.remembered_session(self.id)) == session(self)
             })
         };
-        !self.backup.is_empty() && others.iter().all(|other| other.id == self.id || knows(other))
+        others.iter().all(|other| other.id == self.id || knows(other))
     }
 
     pub(crate) fn is_whole(&self) -> bool {

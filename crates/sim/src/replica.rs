@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ladoga_cluster::{
-    Cell, CellMark, ClockReading, Content, HashTree, Listed, NodeId, Opening, Origin, Partition, PeerClocks,
-    Placement, Prune, ReadAnswer, Refusal, Response, Settlement, Slice, Statement, VERSION_AHEAD_MS_MAX,
-    Want,
+    Cell, CellMark, ClockReading, Content, HashTree, Incarnation, Listed, NodeId, Opening, Origin, Partition,
+    PeerClocks, Placement, Prune, ReadAnswer, Refusal, Response, Settlement, Slice, Statement,
+    VERSION_AHEAD_MS_MAX, Want,
 };
 use ladoga_env::{Clock, Env};
 use ladoga_model::{HybridClock, Stamp, Version};
@@ -72,14 +72,14 @@ impl Replica {
     ) -> Result<Replica, String> {
         let keep = Keep::open(env.disk.clone()).map_err(|error| error.to_string())?;
         let found = keep.durable().map_err(|error| error.to_string())?;
-        let incarnation = env.rng.next_u64() | 1;
-        let next_incarnation = env.rng.next_u64() | 1;
+        let incarnation = Incarnation::first(env.rng.next_u64());
+        let random = env.rng.next_u64() | 1;
         let wall = env.clock.clone();
         let engine = Engine::open(env, Path::new(DATA), options()).map_err(|error| error.to_string())?;
         let opening = Opening {
             // Who ignores what its peers remember has no past to compare with.
-            session: if bug == Some(Bug::IgnoreRegressions) { 0 } else { next_incarnation ^ 2 },
-            next_incarnation,
+            session: if bug == Some(Bug::IgnoreRegressions) { 0 } else { random ^ 2 },
+            random,
             written: engine.last_timestamp(),
             is_unverified: is_unverified && bug != Some(Bug::IgnoreRegressions),
         };

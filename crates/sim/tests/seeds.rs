@@ -156,3 +156,10 @@ fn seed_3361_a_version_that_nobody_knows_of_is_not_given_out_twice() {
 fn seed_26_a_large_value_after_a_deletion_was_older_than_it() {
     assert_eq!(run(26, None).err(), None);
 }
+
+/// The volume of a node was rolled back to a state from before its directory had been replaced: it vouched for what it did not
+/// have any more.
+#[test]
+fn seed_146_a_state_from_before_the_directory_was_replaced() {
+    assert_eq!(run(146, None).err(), None);
+}

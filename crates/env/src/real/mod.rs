@@ -1,20 +1,22 @@
-//! The operating system's disk, clock and randomness (Linux).
+//! The operating system's disk, clock, randomness and network (Linux).
 //!
 //! - `disk`: the file system, by `std::fs`
 //! - `file`: one open file: positional reads and writes
 //! - `ring`: reads that are under way while the thread does something else, by `io_uring`
 //! - `syscall`: what `std` has no name for; with `ring` the only unsafe code of this crate
-//! - `clock`, `rng`: time and random numbers
+//! - `clock`, `rng`: time and random numbers; `net`: TCP
 
 mod clock;
 mod disk;
 mod file;
+mod net;
 mod ring;
 mod rng;
 mod syscall;
 
 pub use clock::RealClock;
 pub use disk::RealDisk;
+pub use net::{RealNet, keep_alive};
 pub use rng::RealRng;
 
 use crate::Env;
@@ -29,5 +31,6 @@ pub fn env() -> io::Result<Env> {
         disk: Arc::new(RealDisk::new()),
         clock: Arc::new(RealClock::new()),
         rng: Arc::new(RealRng::from_system()?),
+        net: Arc::new(RealNet::new()),
     })
 }

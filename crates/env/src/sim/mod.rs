@@ -1,4 +1,4 @@
-//! A simulated disk, clock and randomness, the same for the same seed (as long as one thread uses them).
+//! A simulated disk, clock, randomness and network, the same for the same seed (as long as one thread uses them).
 //!
 //! - `disk`: the handle: the [`Disk`](crate::Disk) itself, and what a test does to it
 //! - `file`: open files and held locks
@@ -10,6 +10,7 @@
 //! - `power`: what a power cut leaves
 //! - `ring`: reads that several wait for at a time
 //! - `clock`, `rng`: time that stands still, and numbers from a seed
+//! - `net`: hosts, and TCP between them
 
 mod clock;
 mod disk;
@@ -18,6 +19,7 @@ mod file;
 mod image;
 mod inode;
 mod names;
+mod net;
 mod power;
 mod ring;
 mod rng;
@@ -26,10 +28,12 @@ mod state;
 pub use clock::SimClock;
 pub use disk::SimDisk;
 pub use faults::{Fault, Operation};
+pub use net::{SimHost, SimNet};
 pub use power::{PowerCut, is_power_off};
 pub use rng::SimRng;
 
 use crate::Env;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 /// An environment from one seed, with the handles by which a test reaches behind it.
@@ -38,6 +42,8 @@ pub fn env(seed: u64) -> (Env, SimDisk, SimClock) {
     let disk = SimDisk::new(seed, clock.clone());
     // The disk's dice and the program's are apart, so that a change to the program does not move the faults.
     let rng = SimRng::new(!seed);
-    let env = Env { disk: Arc::new(disk.clone()), clock: Arc::new(clock.clone()), rng: Arc::new(rng) };
+    // A host by itself; who needs others adds it to a network of theirs.
+    let net = Arc::new(SimNet::new(seed).add_host("localhost", Ipv4Addr::LOCALHOST.into()));
+    let env = Env { disk: Arc::new(disk.clone()), clock: Arc::new(clock.clone()), rng: Arc::new(rng), net };
     (env, disk, clock)
 }

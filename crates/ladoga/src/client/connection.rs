@@ -17,7 +17,7 @@ impl Request<'_> {
         let unreachable = |error| ClientError::Unreachable { url: url.clone(), error };
         let stream = TcpStream::connect((url.host.as_str(), url.port)).map_err(unreachable)?;
         let sent = self.write(&stream, url);
-        match (Response::read_head(url, BufReader::new(stream)), sent) {
+        match (Response::read_head(url, Box::new(BufReader::new(stream))), sent) {
             // A node that refuses a value does not read it to its end, but says why.
             (Ok(response), _) => Ok(response),
             (Err(_), Err(error)) => Err(ClientError::Broken { url: url.clone(), error }),

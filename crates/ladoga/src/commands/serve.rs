@@ -36,7 +36,8 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
     check_nodes(&env, &settings)?;
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let mut signals = runtime.block_on(async { Signals::listen() })?;
-    let node = Node::start(config(&env, &settings), Arc::clone(&env.clock)).map_err(failed)?;
+    let node =
+        Node::start(config(&env, &settings), Arc::clone(&env.clock), Arc::clone(&env.net)).map_err(failed)?;
     let started_ns = env.clock.monotonic_ns();
     let Some(store) = open(&runtime, &mut signals, &env, &settings)? else {
         // Nothing was served yet, so there is nothing to lose.

@@ -3,8 +3,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use ladoga_cluster::{ClockReading, Durable, NodeId, NodeList, Opening, Placement};
-use ladoga_env::{Disk, Env};
+use ladoga_cluster::{ClockReading, Durable, Incarnation, NodeId, NodeList, Opening, Placement};
+use ladoga_env::{Disk, Env, Net};
 use parking_lot::Mutex;
 
 use super::budget::SessionBudget;
@@ -27,6 +27,8 @@ pub(crate) struct Cluster {
     pub(crate) nodes: NodeList,
     pub(crate) own: NodeId,
     pub(crate) placement: Arc<Placement>,
+    /// By which the others are reached.
+    pub(crate) net: Arc<dyn Net>,
     pub(crate) limits: PeerLimits,
     /// By number; the entry of this node is there and not used.
     pub(crate) peers: Vec<Arc<PeerView>>,
@@ -76,7 +78,12 @@ struct Trouble {
 }
 
 impl Cluster {
-    pub(crate) fn new(membership: &Membership, limits: PeerLimits, versions: &Arc<VersionClock>) -> Cluster {
+    pub(crate) fn new(
+        membership: &Membership,
+        limits: PeerLimits,
+        versions: &Arc<VersionClock>,
+        net: Arc<dyn Net>,
+    ) -> Cluster {
         let Membership { nodes, own, addresses } = membership;
         let peers = nodes.iter().zip(addresses).map(|((id, node), (host, port))| {
             Arc::new(PeerView {
@@ -102,6 +109,7 @@ impl Cluster {
             nodes: nodes.clone(),
             own: *own,
             placement: Arc::new(Placement::of(nodes)),
+            net,
             limits,
             peers: peers.collect(),
             hints: OnceLock::new(),
@@ -126,11 +134,13 @@ impl Cluster {
     ) -> io::Result<Arc<Settled>> {
         let found = match kept.provenance {
             Provenance::Foreign { node } => Ok(self.take_from(node, env, dir, kept)?),
-            Provenance::Own | Provenance::Copied => durable::read(&*env.disk, dir)?.ok_or(kept.store),
+            Provenance::Own | Provenance::Copied => {
+                durable::read(&*env.disk, dir)?.ok_or(Incarnation(kept.store))
+            }
         };
         let opening = Opening {
             session: env.rng.next_u64() | 1,
-            next_incarnation: env.rng.next_u64() | 1,
+            random: env.rng.next_u64(),
             written: last_timestamp,
             is_unverified: kept.provenance == Provenance::Copied,
         };
@@ -157,11 +167,11 @@ impl Cluster {
             self.nodes.name(node),
             self.nodes.name(self.own),
         );
-        let durable = Durable::of_a_copy(env.rng.next_u64() | 1, durable::read(disk, dir)?);
+        let durable = Durable::of_a_copy(Incarnation::first(env.rng.next_u64()), durable::read(disk, dir)?);
         durable::write(disk, dir, &durable)?;
         // The other node has them, too; those for this one would wait for ever.
         remove_hints(disk, &dir.join("hints"))?;
-        Kept { store: durable.incarnation, ..kept.clone() }.write(disk, dir)?;
+        Kept { store: durable.incarnation.0, ..kept.clone() }.write(disk, dir)?;
         Ok(durable)
     }
 
@@ -208,7 +218,7 @@ impl Cluster {
             return Err(difference);
         }
         let peer = Arc::clone(&self.peers[usize::from(theirs.node)]);
-        if let Some(settled) = self.settled.get().filter(|_| theirs.statement.incarnation != 0) {
+        if let Some(settled) = self.settled.get().filter(|_| !theirs.statement.incarnation.is_none()) {
             // Its clock is judged as each of its writes is.
             let _ = settled.heard(&self.versions, peer.id, theirs.statement.clone(), None);
         } else {

@@ -2,26 +2,24 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
+use ladoga_env::{Connecting, Net, Stream};
 
 /// How long it is waited until it is tried once more beside.
 const DIAL_EVERY_MS: u64 = 100;
 /// Attempts that are waited for at a time; more than that many pauses, no network takes.
 const DIALS_MAX: usize = 10;
 
-type Dial<'a> = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + 'a>>;
-
 /// Connects to a peer at its addresses, by the first attempt that comes about or is refused.
 ///
 /// Where the first packet of an attempt is lost, the system sends it again after a second, three, seven, and so on,
 /// whatever has become of the network meanwhile. Requests that come once it works again wait for the same connection: so
 /// it is tried afresh beside.
-pub(super) async fn dial(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
-    let dial = || -> Dial<'_> { Box::pin(TcpStream::connect(addresses)) };
+pub(super) async fn dial(net: &dyn Net, addresses: &[SocketAddr]) -> io::Result<Box<dyn Stream>> {
+    let dial = || -> Connecting { net.connect(addresses) };
     let pause = Duration::from_millis(DIAL_EVERY_MS);
     let mut dials = VecDeque::from([dial()]);
     let mut next = pin!(tokio::time::sleep(pause));

@@ -6,17 +6,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use ladoga_env::Stream;
+use ladoga_http1::answer::{Asked, Event, Head, Reader};
+use tokio::io::ReadBuf;
 
 use super::dial::dial;
 use super::error::PeerError;
-use super::keepalive::keep_alive;
+use super::keepalive::KEEP_ALIVE;
 use super::link::{PeerLink, Phase};
 use super::wire::{Answer, Frame, Hello, Request, take_frame};
 
-/// The head of an answer to the request for an upgrade.
-const HEAD_BYTES_MAX: usize = 16 << 10;
 /// Bytes that stay allocated for what is sent; what was larger is given back.
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
 /// What a peer says by closing a connection that nobody uses.
@@ -52,13 +51,12 @@ impl PeerLink {
     }
 
     /// Looks up where the peer is, connects, asks for the upgrade, and greets.
-    async fn connect(&self) -> Result<(TcpStream, BytesMut), PeerError> {
+    async fn connect(&self) -> Result<(Box<dyn Stream>, BytesMut), PeerError> {
         let unreachable = |error: std::io::Error| PeerError::Unreachable(error.to_string().into());
         let view = &self.view;
-        let addresses = view.name.addresses().await.map_err(unreachable)?;
-        let mut socket = dial(&addresses).await.map_err(unreachable)?;
-        socket.set_nodelay(true).map_err(unreachable)?;
-        keep_alive(&socket).map_err(unreachable)?;
+        let addresses = view.name.addresses(&*self.cluster.net).await.map_err(unreachable)?;
+        let mut socket = dial(&*self.cluster.net, &addresses).await.map_err(unreachable)?;
+        socket.keep_alive(&KEEP_ALIVE).map_err(unreachable)?;
         let authority = view.url.trim_start_matches("http://");
         let mut output = BytesMut::from(
             format!(
@@ -69,10 +67,10 @@ impl PeerLink {
         );
         let hello = self.cluster.hello();
         Request::Hello(hello).put(&mut output, u32::MAX);
-        write_all(&mut socket, &mut output).await.map_err(unreachable)?;
+        write_all(&mut *socket, &mut output).await.map_err(unreachable)?;
         let mut input = BytesMut::new();
-        read_head(&mut socket, &mut input).await?;
-        let theirs = read_hello(&mut socket, &mut input).await?;
+        read_head(&mut *socket, &mut input).await?;
+        let theirs = read_hello(&mut *socket, &mut input).await?;
         self.check(&theirs)?;
         Ok((socket, input))
     }
@@ -87,17 +85,17 @@ impl PeerLink {
     }
 
     /// Writes what is to be sent and takes what comes, until it ends.
-    async fn converse(&self, mut socket: TcpStream, mut input: BytesMut) -> PeerError {
+    async fn converse(&self, mut socket: Box<dyn Stream>, mut input: BytesMut) -> PeerError {
         let mut output = BytesMut::new();
         poll_fn(|context| {
             self.driven_by(context);
             if self.is_frozen.get() {
                 return Poll::Ready(self.silence());
             }
-            if let Err(error) = self.take(&mut socket, &mut input, context) {
+            if let Err(error) = self.take(&mut *socket, &mut input, context) {
                 return Poll::Ready(error);
             }
-            match self.give(&mut socket, &mut output, context) {
+            match self.give(&mut *socket, &mut output, context) {
                 Ok(()) => Poll::Pending,
                 Err(error) => Poll::Ready(PeerError::Broken(error.to_string().into())),
             }
@@ -115,7 +113,7 @@ impl PeerLink {
     /// Takes what has come.
     fn take(
         &self,
-        socket: &mut TcpStream,
+        socket: &mut dyn Stream,
         input: &mut BytesMut,
         context: &mut Context<'_>,
     ) -> Result<(), PeerError> {
@@ -156,7 +154,7 @@ impl PeerLink {
     /// Writes what is to be sent, in as few writes as the socket takes.
     fn give(
         &self,
-        socket: &mut TcpStream,
+        socket: &mut dyn Stream,
         output: &mut BytesMut,
         context: &mut Context<'_>,
     ) -> std::io::Result<()> {
@@ -180,7 +178,7 @@ impl PeerLink {
     }
 }
 
-async fn write_all(socket: &mut TcpStream, bytes: &mut BytesMut) -> std::io::Result<()> {
+async fn write_all(socket: &mut dyn Stream, bytes: &mut BytesMut) -> std::io::Result<()> {
     while !bytes.is_empty() {
         let count = poll_fn(|context| Pin::new(&mut *socket).poll_write(context, bytes)).await?;
         bytes.advance(count);
@@ -188,7 +186,7 @@ async fn write_all(socket: &mut TcpStream, bytes: &mut BytesMut) -> std::io::Res
     Ok(())
 }
 
-async fn read_some(socket: &mut TcpStream, input: &mut BytesMut) -> Result<(), PeerError> {
+async fn read_some(socket: &mut dyn Stream, input: &mut BytesMut) -> Result<(), PeerError> {
     let mut bytes = [0; 4 << 10];
     let mut buffer = ReadBuf::new(&mut bytes);
     let read = poll_fn(|context| Pin::new(&mut *socket).poll_read(context, &mut buffer)).await;
@@ -201,30 +199,36 @@ async fn read_some(socket: &mut TcpStream, input: &mut BytesMut) -> Result<(), P
 }
 
 /// Takes the answer to the request for an upgrade off the input.
-async fn read_head(socket: &mut TcpStream, input: &mut BytesMut) -> Result<(), PeerError> {
+async fn read_head(socket: &mut dyn Stream, input: &mut BytesMut) -> Result<(), PeerError> {
+    let mut reader = Reader::default();
     loop {
-        if let Some(end) = input.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-            let head = input.split_to(end + 4);
-            if head.starts_with(b"HTTP/1.1 101 ") {
+        let Ok((taken, event)) = reader.next(input, Asked::Upgrade) else {
+            return Err(PeerError::Refused("it answers with something that is not HTTP".into()));
+        };
+        match event {
+            Event::Head(head) if head.status == 101 => {
+                input.advance(taken);
                 return Ok(());
             }
-            // The body of a refusal is one line; where it is not there yet, the status has to do.
-            let body = String::from_utf8_lossy(input);
-            let line = body.lines().next().filter(|line| !line.is_empty()).map(str::to_owned);
-            let status = || String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
-            let line = line.unwrap_or_else(status).into();
-            // It is there, and will serve, or did: as good as one that is not.
-            let is_unavailable = head.starts_with(b"HTTP/1.1 503 ");
-            return Err(if is_unavailable { PeerError::Unreachable(line) } else { PeerError::Refused(line) });
+            Event::Head(head) => return Err(refusal(&head, &input[taken..])),
+            _ => input.advance(taken),
         }
-        if input.len() > HEAD_BYTES_MAX {
-            return Err(PeerError::Refused("it answers with something that is not HTTP".into()));
+        if input.is_empty() {
+            read_some(socket, input).await?;
         }
-        read_some(socket, input).await?;
     }
 }
 
-async fn read_hello(socket: &mut TcpStream, input: &mut BytesMut) -> Result<Hello, PeerError> {
+/// Why it refused. `body` is what has come of the answer's body: one line, or nothing yet.
+fn refusal(head: &Head<&[u8]>, body: &[u8]) -> PeerError {
+    let first_line = |bytes| String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().to_owned();
+    let line = [body, head.bytes].map(first_line).into_iter().find(|line| !line.is_empty());
+    let line = line.unwrap_or_default().into();
+    // A node that starts or stops is as good as one that is not there.
+    if head.status == 503 { PeerError::Unreachable(line) } else { PeerError::Refused(line) }
+}
+
+async fn read_hello(socket: &mut dyn Stream, input: &mut BytesMut) -> Result<Hello, PeerError> {
     loop {
         let frame = take_frame(input).map_err(|error| PeerError::Refused(error.to_string().into()))?;
         let Some(frame) = frame else {

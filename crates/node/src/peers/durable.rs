@@ -13,7 +13,7 @@ use std::io;
 use std::path::Path;
 
 use bytes::{Buf, BufMut};
-use ladoga_cluster::{Acquaintance, Durable, Memory, NODES_MAX, Reach};
+use ladoga_cluster::{Acquaintance, Durable, Incarnation, Memory, NODES_MAX, Reach};
 use ladoga_env::{Disk, OpenMode};
 
 const NAME: &str = "settled";
@@ -77,13 +77,13 @@ fn encode(durable: &Durable) -> Vec<u8> {
     } = durable;
     let mut out = MAGIC.to_vec();
     out.put_u8(FORMAT);
-    for number in [incarnation, closed_before, complete_before, reserved_before] {
+    for number in [&incarnation.0, closed_before, complete_before, reserved_before] {
         out.put_u64_le(*number);
     }
     out.put_u8(u8::from(*is_whole));
     out.put_u16_le(met.len() as u16);
     for Acquaintance { incarnation, is_replacement } in met {
-        out.put_u64_le(*incarnation);
+        out.put_u64_le(incarnation.0);
         out.put_u8(u8::from(*is_replacement));
     }
     out.put_u8(u8::from(*has_old_cells));
@@ -114,7 +114,10 @@ fn decode(bytes: &[u8]) -> Option<Durable> {
         return None;
     }
     let met = (0..count)
-        .map(|_| Acquaintance { incarnation: rest.get_u64_le(), is_replacement: rest.get_u8() != 0 })
+        .map(|_| Acquaintance {
+            incarnation: Incarnation(rest.get_u64_le()),
+            is_replacement: rest.get_u8() != 0,
+        })
         .collect();
     let has_old_cells = rest.get_u8() != 0;
     let remembered = (0..count).map(|_| Memory {
@@ -124,7 +127,7 @@ fn decode(bytes: &[u8]) -> Option<Durable> {
     });
     let remembered = remembered.collect();
     Some(Durable {
-        incarnation,
+        incarnation: Incarnation(incarnation),
         closed_before,
         complete_before,
         is_whole,
@@ -147,11 +150,18 @@ mod tests {
         let (disk, dir) = (Arc::clone(&env.disk), PathBuf::from("/data"));
         disk.create_dir_all(&dir).expect("a directory");
         assert_eq!(read(&*disk, &dir).expect("nothing"), None);
-        let met = vec![Acquaintance::default(), Acquaintance { incarnation: 9, is_replacement: true }];
+        let met =
+            vec![Acquaintance::default(), Acquaintance { incarnation: Incarnation(9), is_replacement: true }];
         let reach = |written, reserved| Reach { written, reserved };
         let memory = Memory { session: 3, now: reach(4, 5), before: reach(6, 7) };
         let remembered = vec![memory, Memory::default()];
-        let durable = Durable { incarnation: 5, closed_before: 7, is_whole: true, met, ..Durable::default() };
+        let durable = Durable {
+            incarnation: Incarnation(5),
+            closed_before: 7,
+            is_whole: true,
+            met,
+            ..Durable::default()
+        };
         let durable = Durable { has_old_cells: true, remembered, ..durable };
         for durable in [durable.clone(), Durable { complete_before: 6, ..durable }] {
             write(&*disk, &dir, &durable).expect("a write");

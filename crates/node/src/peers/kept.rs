@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ladoga_cluster::{Difference, Node, NodeId, NodeList};
+use ladoga_cluster::{Difference, Incarnation, Node, NodeId, NodeList};
 use ladoga_env::{Disk, Env, FileIdentity, OpenMode};
 
 use super::durable;
@@ -120,7 +120,12 @@ impl Kept {
             let provenance = if kept.own == own { kept.provenance } else { of_another };
             return Ok(Kept { own, provenance, ..kept });
         }
-        let kept = Kept { nodes: nodes.clone(), store: env.rng.next_u64(), own, provenance: Provenance::Own };
+        let kept = Kept {
+            nodes: nodes.clone(),
+            store: Incarnation::first(env.rng.next_u64()).0,
+            own,
+            provenance: Provenance::Own,
+        };
         let path = dir.join(NAME);
         kept.write(&*env.disk, dir).map_err(|error| KeptError::Io { path, error })?;
         Ok(kept)

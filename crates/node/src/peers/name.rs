@@ -1,7 +1,8 @@
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use ladoga_env::{Net, Resolved};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -26,12 +27,11 @@ impl PeerName {
     }
 
     /// Its addresses now.
-    pub(super) async fn addresses(&self) -> io::Result<Addresses> {
+    pub(super) async fn addresses(&self, net: &dyn Net) -> io::Result<Addresses> {
         if let Ok(address) = self.host.parse::<IpAddr>() {
             return Ok([SocketAddr::new(address, self.port)].into());
         }
-        let (host, port) = (self.host.clone(), self.port);
-        self.look_up.join(move || (host.as_str(), port).to_socket_addrs().map(Iterator::collect)).await
+        self.look_up.join(|found| net.resolve(&self.host, self.port, found)).await
     }
 
     /// Whether the resolver has still to answer.
@@ -49,12 +49,9 @@ type Found = Result<Addresses, (io::ErrorKind, String)>;
 struct LookUp(Mutex<Option<watch::Receiver<Option<Found>>>>);
 
 impl LookUp {
-    /// What the look-up under way comes to; that of `look` where there is none.
-    async fn join(
-        &self,
-        look: impl FnOnce() -> io::Result<Addresses> + Send + 'static,
-    ) -> io::Result<Addresses> {
-        let mut found = self.begun(look)?;
+    /// What the look-up under way comes to; that which `begin` begins if there is none.
+    async fn join(&self, begin: impl FnOnce(Resolved) -> io::Result<()>) -> io::Result<Addresses> {
+        let mut found = self.begun(begin)?;
         let Ok(found) = found.wait_for(Option::is_some).await else {
             return Err(io::Error::other("the look-up of its name panicked"));
         };
@@ -64,20 +61,18 @@ impl LookUp {
 
     fn begun(
         &self,
-        look: impl FnOnce() -> io::Result<Addresses> + Send + 'static,
+        begin: impl FnOnce(Resolved) -> io::Result<()>,
     ) -> io::Result<watch::Receiver<Option<Found>>> {
         let mut known = self.0.lock();
         if let Some(found) = known.as_ref().filter(|found| is_under_way(found)) {
             return Ok(found.clone());
         }
         let (tell, found) = watch::channel(None);
-        // No thread of an event loop's pool: the end of the loop would wait for it.
-        let look = move || {
-            let found = look().map_err(|error| (error.kind(), error.to_string()));
+        begin(Box::new(move |found| {
+            let found = found.map(Addresses::from).map_err(|error| (error.kind(), error.to_string()));
             // Whoever waited may have given up.
             tell.send_replace(Some(found));
-        };
-        std::thread::Builder::new().name("resolver".to_owned()).spawn(look)?;
+        }))?;
         *known = Some(found.clone());
         Ok(found)
     }
@@ -99,10 +94,22 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Context, Poll, Waker};
 
+    use ladoga_env::real::RealNet;
+
     use super::*;
 
-    fn addresses() -> Addresses {
+    fn addresses() -> Vec<SocketAddr> {
         [SocketAddr::from(([10, 0, 0, 1], 8080))].into()
+    }
+
+    /// Looks up as `look` does, on a thread.
+    fn on_a_thread(
+        look: impl FnOnce() -> io::Result<Vec<SocketAddr>> + Send + 'static,
+    ) -> impl FnOnce(Resolved) -> io::Result<()> {
+        |resolved| {
+            std::thread::spawn(move || resolved(look()));
+            Ok(())
+        }
     }
 
     fn now<T>(future: impl Future<Output = T>) -> Poll<T> {
@@ -121,11 +128,11 @@ mod tests {
         let hangs = Arc::<Mutex<()>>::default();
         let join = || {
             let (begun, hangs) = (Arc::clone(&begun), Arc::clone(&hangs));
-            look_up.join(move || {
+            look_up.join(on_a_thread(move || {
                 begun.fetch_add(1, Ordering::SeqCst);
                 drop(hangs.lock());
                 Ok(addresses())
-            })
+            }))
         };
         let held = hangs.lock();
         // Attempts that are given up, and some that wait.
@@ -137,26 +144,31 @@ mod tests {
         assert!(look_up.is_under_way());
         drop(held);
         for joined in [first, second] {
-            assert_eq!(block_on(joined).expect("addresses"), addresses());
+            assert_eq!(block_on(joined).expect("addresses")[..], addresses());
         }
         assert_eq!(begun.load(Ordering::SeqCst), 1);
         assert!(!look_up.is_under_way());
         // What was found is not kept.
-        assert_eq!(block_on(join()).expect("addresses"), addresses());
+        assert_eq!(block_on(join()).expect("addresses")[..], addresses());
         assert_eq!(begun.load(Ordering::SeqCst), 2);
     }
 
     #[test]
     fn a_look_up_that_panics_fails_those_who_wait_and_no_later_one() {
         let look_up = LookUp::default();
-        block_on(look_up.join(|| panic!("on purpose"))).expect_err("a panic");
-        assert_eq!(block_on(look_up.join(|| Ok(addresses()))).expect("addresses"), addresses());
+        block_on(look_up.join(on_a_thread(|| panic!("on purpose")))).expect_err("a panic");
+        assert_eq!(
+            block_on(look_up.join(on_a_thread(|| Ok(addresses())))).expect("addresses")[..],
+            addresses()
+        );
     }
 
     #[test]
     fn an_address_is_not_looked_up() {
         for host in ["127.0.0.1", "::1"] {
-            let Poll::Ready(Ok(found)) = now(PeerName::new(host, 7).addresses()) else { panic!("{host}") };
+            let Poll::Ready(Ok(found)) = now(PeerName::new(host, 7).addresses(&RealNet::new())) else {
+                panic!("{host}")
+            };
             assert_eq!(found.iter().map(|one| one.ip().to_string()).collect::<Vec<_>>(), [host]);
         }
     }

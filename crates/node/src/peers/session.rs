@@ -19,7 +19,7 @@ use super::replica::{self, Served, Writes};
 use super::watch::{State, Watch};
 use super::wire::{Answer, FRAME_BYTES_MAX, Origin, Request};
 use crate::fair::Address;
-use crate::server::{EventLoop, Link, NoPieces};
+use crate::server::{EventLoop, NoPieces};
 use crate::store::{LocalStore, Pieces, Store};
 
 /// What is taken in before others have a turn.
@@ -37,7 +37,7 @@ pub(super) struct Session<S: Store> {
     pub(super) event_loop: Rc<EventLoop<S>>,
     pub(super) cluster: Arc<Cluster>,
     peer: RefCell<Option<Arc<PeerView>>>,
-    link: Rc<Link>,
+    socket: Rc<dyn PeerSocket>,
     pub(super) account: Account,
     /// What requests that are being served hold.
     pub(super) held_bytes: Cell<usize>,
@@ -54,6 +54,26 @@ pub(super) struct Session<S: Store> {
     pub(super) opened: Opened<S>,
 }
 
+/// The bytes of a connection that a peer made, whoever accepted it.
+pub(crate) trait PeerSocket {
+    /// Whom to wake if the connection has to end.
+    fn driven_by(&self, task: &Waker);
+
+    /// Appends what the peer sent to the input, at most so many bytes; answers how many, none at the end.
+    fn poll_take(
+        &self,
+        context: &mut Context<'_>,
+        input: &mut BytesMut,
+        bytes_max: usize,
+    ) -> Poll<io::Result<usize>>;
+
+    /// Answers how many bytes were written.
+    fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
+
+    /// Whom what the peer takes is counted for.
+    fn address(&self) -> Address;
+}
+
 /// How far the taking of requests came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Taken {
@@ -66,13 +86,16 @@ enum Taken {
 }
 
 /// Serves a peer until it closes the connection, or this node is to stop.
-pub(crate) async fn serve<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) -> io::Result<()> {
+pub(crate) async fn serve<S: Store>(
+    event_loop: &Rc<EventLoop<S>>,
+    socket: Rc<dyn PeerSocket>,
+) -> io::Result<()> {
     let cluster = event_loop.node.cluster.as_ref().expect("the handler saw to it");
     let session = Rc::new(Session {
         event_loop: Rc::clone(event_loop),
         cluster: Arc::clone(cluster),
         peer: RefCell::new(None),
-        link: Rc::clone(link),
+        socket,
         account: cluster.sessions.open(),
         held_bytes: Cell::new(0),
         input: RefCell::default(),
@@ -94,7 +117,7 @@ pub(crate) async fn serve<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Lin
 
 impl<S: Store> Session<S> {
     fn poll(self: &Rc<Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.link.driven_by(context.waker());
+        self.socket.driven_by(context.waker());
         *self.task.borrow_mut() = Some(context.waker().clone());
         if let Some(end) = self.watch.end() {
             return Poll::Ready(end);
@@ -172,7 +195,7 @@ impl<S: Store> Session<S> {
         let reserve = |bytes| self.reserve(others + bytes, context.waker());
         let left = || self.account.bytes().saturating_sub(others);
         let Some(bytes_max) = input::room(&mut input, reserve, left) else { return Err(None) };
-        match self.link.poll_take(context, &mut input, bytes_max) {
+        match self.socket.poll_take(context, &mut input, bytes_max) {
             Poll::Pending => Ok(None),
             Poll::Ready(read) => read.map(Some).map_err(Some),
         }
@@ -376,7 +399,7 @@ impl<S: Store> Session<S> {
     fn give(&self, context: &mut Context<'_>) -> io::Result<Poll<()>> {
         let mut output = self.output.borrow_mut();
         while !output.is_empty() {
-            match self.link.poll_write(context, &output) {
+            match self.socket.poll_write(context, &output) {
                 Poll::Pending => return Ok(Poll::Pending),
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(count)) => {
@@ -428,7 +451,7 @@ impl<S: Store> Session<S> {
 
     /// Whom what the peer takes is counted for.
     pub(super) fn address(&self) -> Address {
-        self.link.address().as_peer()
+        self.socket.address().as_peer()
     }
 }
 

@@ -4,8 +4,8 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use ladoga_cluster::{
-    ClockReading, Durable, HashTree, NodeId, Opening, Origin, PairLeaves, PairScan, Pass, Placement, Refusal,
-    Regression, Settlement, Slice, Statement,
+    ClockReading, Durable, HashTree, Incarnation, NodeId, Opening, Origin, PairLeaves, PairScan, Pass,
+    Placement, Refusal, Regression, Settlement, Slice, Statement,
 };
 use ladoga_model::{ClockError, Version};
 use parking_lot::Mutex;
@@ -88,7 +88,7 @@ impl Settled {
         nodes: usize,
         placement: &Arc<Placement>,
         tree_bytes_max: u64,
-        found: Result<Durable, u64>,
+        found: Result<Durable, Incarnation>,
         opening: Opening,
     ) -> Settled {
         let settlement = Settlement::new(me, nodes, found).opened(opening);
@@ -292,7 +292,7 @@ impl Settled {
             let before = state.settlement.statement(0, 0);
             state.settlement.persisted(durable);
             let now = state.settlement.statement(0, 0);
-            (before.is_whole, before.met) != (now.is_whole, now.met)
+            (before.incarnation, before.is_whole, before.met) != (now.incarnation, now.is_whole, now.met)
         });
         self.reserved_before.store(reserved_before, Ordering::Release);
         self.reserved.notify_waiters();
@@ -437,7 +437,8 @@ mod tests {
     #[test]
     fn a_timestamp_is_waited_for_until_it_is_reserved() {
         let placement = Arc::new(Placement::of(&NodeList::first(["http://a"]).expect("a list")));
-        let settled = Settled::new(NodeId(0), 1, &placement, 1 << 20, Err(7), Opening::default());
+        let settled =
+            Settled::new(NodeId(0), 1, &placement, 1 << 20, Err(Incarnation::first(7)), Opening::default());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
             let mut reserve = pin!(settled.reserve(50));

@@ -137,7 +137,7 @@ impl Worker {
             self.is_to_be_claimed.set(true);
         }
         if self.is_to_be_claimed.get() && !self.settled.is_unverified() {
-            let store = self.settled.statement(0, 0).incarnation;
+            let store = self.settled.statement(0, 0).incarnation.0;
             Kept { store, ..self.kept.clone() }.write(&*self.env.disk, &self.dir)?;
             self.is_to_be_claimed.set(false);
             if regression.is_none() {
@@ -154,8 +154,10 @@ impl Worker {
         let newer_ms = |known, found| HybridClock::wall_ms(known).saturating_sub(HybridClock::wall_ms(found));
         let what = if known.written > found.written {
             format!("a write {} ms newer than its newest one", newer_ms(known.written, found.written))
-        } else {
+        } else if known.reserved > found.reserved {
             format!("its use for {} ms more", newer_ms(known.reserved, found.reserved))
+        } else {
+            "a later one, which was rebuilt".to_owned()
         };
         tracing::warn!(
             "the data directory {} is older than what this node acknowledged: {} knows of {what}. What came after it is lost \

@@ -232,7 +232,7 @@ async fn serve_as_peer<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>)
     link.peer_begins();
     let serving = async {
         write_all(link, SWITCHING).await?;
-        crate::peers::serve(event_loop, link).await
+        crate::peers::serve(event_loop, Rc::clone(link) as _).await
     };
     match serving.await {
         Ok(()) => Parting::Over,

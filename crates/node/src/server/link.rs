@@ -12,6 +12,7 @@ use super::socket::Socket;
 use crate::config::Limits;
 use crate::fair::Address;
 use crate::http::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX};
+use crate::peers::PeerSocket;
 
 /// After so long without a request, a connection keeps no buffers.
 const BUFFERS_KEPT_MS: u64 = 500;
@@ -275,13 +276,28 @@ impl Link {
         }
     }
 
-    /// Writes what a peer is answered.
-    pub(crate) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_write_behind(context, bytes)
+    /// Reads and throws away; answers how many bytes.
+    pub(super) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.socket.poll_read(context, &mut self.core.scratch())
     }
 
-    /// Reads what a peer sent, at most `bytes_max`, beside what was read ahead; answers how many bytes, none at the end.
-    pub(crate) fn poll_take(
+    /// Bytes of an answer are out, beside its head.
+    pub(super) fn sent(&self, bytes: u64) {
+        self.core.metrics.sent(bytes);
+    }
+
+    /// Tells the client that there is no more.
+    pub(super) fn shut_down(&self) -> io::Result<()> {
+        self.socket.shut_down()
+    }
+}
+
+impl PeerSocket for Link {
+    fn driven_by(&self, task: &Waker) {
+        Link::driven_by(self, task);
+    }
+
+    fn poll_take(
         &self,
         context: &mut Context<'_>,
         input: &mut BytesMut,
@@ -299,19 +315,12 @@ impl Link {
         Poll::Ready(Ok(count))
     }
 
-    /// Reads and throws away; answers how many bytes.
-    pub(super) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.socket.poll_read(context, &mut self.core.scratch())
+    fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_behind(context, bytes)
     }
 
-    /// Bytes of an answer are out, beside its head.
-    pub(super) fn sent(&self, bytes: u64) {
-        self.core.metrics.sent(bytes);
-    }
-
-    /// Tells the client that there is no more.
-    pub(super) fn shut_down(&self) -> io::Result<()> {
-        self.socket.shut_down()
+    fn address(&self) -> Address {
+        Link::address(self)
     }
 }
 

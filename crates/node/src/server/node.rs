@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
-use ladoga_env::{Clock, Env};
+use ladoga_env::{Clock, Env, Net};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -102,7 +102,7 @@ pub struct Node<S: Store> {
 
 impl<S: Store> Node<S> {
     /// Listens. Until a store is opened, requests are answered with `503`.
-    pub fn start(config: Config, clock: Arc<dyn Clock>) -> Result<Node<S>, StartError> {
+    pub fn start(config: Config, clock: Arc<dyn Clock>, net: Arc<dyn Net>) -> Result<Node<S>, StartError> {
         let loops = config.event_loops;
         let limits = config.limits.clone();
         let (addresses, mut listeners) = listen_on_all(&config)?;
@@ -120,10 +120,9 @@ impl<S: Store> Node<S> {
             store: OnceLock::new(),
             opened: Notify::new(),
             metrics: Metrics::new(loops),
-            cluster: config
-                .membership
-                .as_ref()
-                .map(|membership| Arc::new(Cluster::new(membership, config.peer_limits.clone(), &versions))),
+            cluster: config.membership.as_ref().map(|membership| {
+                Arc::new(Cluster::new(membership, config.peer_limits.clone(), &versions, net))
+            }),
             versions,
             streams: gate(
                 limits.streams_max,

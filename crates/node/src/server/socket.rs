@@ -8,7 +8,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use crate::peers::keep_alive;
+use crate::peers::KEEP_ALIVE;
 
 /// A connection's socket.
 ///
@@ -24,7 +24,7 @@ impl Socket {
 
     /// Has the system look whether a peer at the other end is still there.
     pub(super) fn keep_alive(&self) -> io::Result<()> {
-        keep_alive(&self.0)
+        ladoga_env::real::keep_alive(&self.0, &KEEP_ALIVE)
     }
 
     /// Answers how many bytes were read, none at the end.

@@ -1,13 +1,15 @@
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
+
+use ladoga_http1::answer::{Answers, Asked};
 
 /// Longer than anything takes that does not hang.
 const DEADLINE: Duration = Duration::from_secs(90);
 
 /// A connection that sends the bytes that it is told to send.
 pub(crate) struct Client {
-    stream: BufReader<TcpStream>,
+    answers: Answers<BufReader<TcpStream>>,
 }
 
 /// An answer: its status, its head in lower case, its body.
@@ -32,7 +34,7 @@ impl Client {
     pub(crate) fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).expect("a node that listens");
         stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
-        Client { stream: BufReader::new(stream) }
+        Client { answers: Answers::new(BufReader::new(stream)) }
     }
 
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
@@ -40,7 +42,7 @@ impl Client {
     }
 
     pub(crate) fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> std::io::Result<()> {
-        self.stream.get_mut().write_all(bytes.as_ref())
+        self.answers.stream().get_mut().write_all(bytes.as_ref())
     }
 
     /// Announces a value, and sends nothing of it.
@@ -72,34 +74,28 @@ impl Client {
     }
 
     pub(crate) fn answer(&mut self) -> Answer {
-        let head = self.head();
-        let status = head[9..12].parse().expect("a status");
-        let mut answer = Answer { status, head, body: Vec::new() };
-        if let Some((_, rest)) = answer.head.split_once("content-length: ") {
-            let digits = rest.split("\r\n").next().unwrap_or_default();
-            answer.body = vec![0; digits.parse().expect("a length")];
-            self.stream.read_exact(&mut answer.body).expect("a whole body");
-        }
-        answer
+        let head = self.answers.head(Asked::Ordinary).expect("a head");
+        let mut body = Vec::new();
+        self.answers.read_body(&mut body).expect("a whole body");
+        Answer { status: head.status, head: in_lower_case(&head.bytes), body }
     }
 
-    /// The head of an answer, whose body is left where it is.
+    /// The head of an answer, even of an interim one. Its body is left where it is.
     pub(crate) fn head(&mut self) -> String {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            let count = self.stream.read_line(&mut head).expect("a head");
-            assert!(count > 0, "the connection was closed after {head:?}");
-        }
-        head.to_ascii_lowercase()
+        in_lower_case(&self.answers.any_head(Asked::Head).expect("a head").bytes)
     }
 
     /// What comes until the node closes the connection, and whether it does so in order.
     pub(crate) fn rest(&mut self) -> (Vec<u8>, bool) {
         let mut rest = Vec::new();
-        let end = self.stream.read_to_end(&mut rest);
+        let end = self.answers.stream().read_to_end(&mut rest);
         if let Err(error) = &end {
             assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "the connection was not closed");
         }
         (rest, end.is_ok())
     }
+}
+
+fn in_lower_case(head: &[u8]) -> String {
+    String::from_utf8(head.to_ascii_lowercase()).expect("a head of text")
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ladoga_cluster::{NodeId, NodeList, Placement};
-use ladoga_env::real::RealClock;
+use ladoga_env::real::{RealClock, RealNet};
 use ladoga_env::{Clock, Env, sim};
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::{Kept, Membership, PeerLimits};
@@ -133,7 +133,8 @@ impl<S: Store> Cluster<S> {
         env.disk.create_dir_all(Path::new(DIR)).expect("a directory");
         let kept = Kept::keep(&env, Path::new(DIR), &list, own).expect("a new directory");
         let store = Arc::new(open(&env));
-        let node = Node::start(config, Arc::clone(&env.clock)).expect("a free port");
+        let node =
+            Node::start(config, Arc::clone(&env.clock), Arc::new(RealNet::new())).expect("a free port");
         node.join(&env, Path::new(DIR), &kept, &*store).expect("a new directory");
         node.open(Arc::clone(&store));
         Cluster { node, store, own, list, peers }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
-use ladoga_cluster::{Acquaintance, NodeId, NodeList, Refusal, Statement};
+use ladoga_cluster::{Acquaintance, Incarnation, NodeId, NodeList, Refusal, Statement};
 use ladoga_node::peers::wire::{Answer, Frame, Hello, PROTOCOL_VERSION, Request, take_frame};
 
 /// Longer than anything takes that does not hang.
@@ -117,7 +117,7 @@ fn listen(
     send: &Sender<(u32, Request)>,
     (id, other, list): (NodeId, NodeId, NodeList),
 ) {
-    let mut known = 0;
+    let mut known = Incarnation::NONE;
     while let Some(frame) = socket.next() {
         let request = Request::of(&frame).expect("a request");
         if let Request::Hello(Hello { statement, .. }) | Request::Statement(statement) = &request {
@@ -126,7 +126,12 @@ fn listen(
         let statement = || {
             let mut met = vec![Acquaintance::default(); list.len()];
             met[other.index()] = Acquaintance { incarnation: known, is_replacement: false };
-            Statement { incarnation: 1 + u64::from(id.0), is_whole: true, met, ..Statement::default() }
+            Statement {
+                incarnation: Incarnation::first(u64::from(id.0)),
+                is_whole: true,
+                met,
+                ..Statement::default()
+            }
         };
         let answer = match request {
             Request::Hello(_) => Answer::Hello(Box::new(hello(id, &list, statement()))),

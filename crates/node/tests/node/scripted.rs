@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use ladoga_env::Clock;
-use ladoga_env::real::RealClock;
+use ladoga_env::real::{RealClock, RealNet};
 use ladoga_model::{Stamp, Version};
 use ladoga_node::store::{
     Cell, CellFormat, CellKind, CellObserver, CellValue, Later, LocalStore, Lookup, Piece, Pieces,
@@ -284,7 +284,7 @@ impl Running {
     pub(crate) fn opening_by(clock: Arc<dyn Clock>, limits: Limits) -> Running {
         let any = "127.0.0.1:0".parse().expect("an address");
         let config = Config { limits, ..Config::alone(vec![any], 2) };
-        let node = Node::start(config, clock).expect("a free port");
+        let node = Node::start(config, clock, Arc::new(RealNet::new())).expect("a free port");
         Running { node, store: Arc::default() }
     }
 

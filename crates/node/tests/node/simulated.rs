@@ -17,9 +17,10 @@ const VALUE: [u8; 10_000] = [b'v'; 10_000];
 /// A node over the engine, on a disk that is not there.
 fn start(env: Env) -> Node<Embedded> {
     let options = Options::new(16 << 20, Durability::Always);
-    let store = Embedded::open(env, Path::new(DIR), options).expect("a store that opens");
+    let store = Embedded::open(env.clone(), Path::new(DIR), options).expect("a store that opens");
     let any = "127.0.0.1:0".parse().expect("an address");
-    let node = Node::start(Config::alone(vec![any], 2), Arc::new(RealClock::new())).expect("a free port");
+    let node =
+        Node::start(Config::alone(vec![any], 2), Arc::new(RealClock::new()), env.net).expect("a free port");
     node.open(Arc::new(store));
     node
 }

@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use ladoga_cluster::{ReadAnswer, Refusal, Statement};
+use ladoga_cluster::{Incarnation, ReadAnswer, Refusal, Statement};
 use ladoga_model::{Stamp, Version};
 use ladoga_node::peers::PeerLimits;
 use ladoga_node::peers::wire::{Answer, Origin, Request};
@@ -35,7 +35,7 @@ fn a_replica_that_is_starting_says_so_and_answers_once_it_knows() {
     caller.ask(&[(11, write(1 << 20, Origin::Hint))]);
     assert_eq!(caller.answer(), (11, Answer::Done));
     // The only other node never knew it.
-    let statement = Statement { incarnation: 7, is_whole: true, ..Statement::default() };
+    let statement = Statement { incarnation: Incarnation::first(7), is_whole: true, ..Statement::default() };
     caller.ask(&[(12, Request::Statement(statement))]);
     assert!(matches!(caller.answer(), (12, Answer::Statement(_))));
     cluster.wait_until(|report| report["settled"]["whole"] == true);

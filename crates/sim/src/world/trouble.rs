@@ -80,11 +80,13 @@ impl World {
                 self.disk_lost_at_us = Some(self.now_us);
                 match loss {
                     // What nobody remembers, nobody can hold against it.
-                    Loss::Latest { is_copied } if self.machines[node].is_remembered_by(&self.machines) => {
+                    Loss::Older { age, is_copied }
+                        if self.machines[node].is_remembered_by(&self.machines) =>
+                    {
                         self.summary.backups_restored += 1;
-                        self.machines[node].restore_backup(is_copied);
+                        self.machines[node].restore_backup(age, is_copied);
                     }
-                    Loss::All | Loss::Latest { .. } => {
+                    Loss::All | Loss::Older { .. } => {
                         self.summary.disks_lost += 1;
                         self.machines[node].lose_disk();
                     }

@@ -24,13 +24,13 @@ const CRATES: [Crate; 11] = [
         package: "ladoga-node",
         may_use: &["model", "env", "storage", "cluster", "http1", "profiler"],
     },
-    Crate { folder: "lab", package: "ladoga-lab", may_use: &["profiler"] },
+    Crate { folder: "lab", package: "ladoga-lab", may_use: &["http1", "profiler"] },
     // `ladoga check` verifies a data directory without a node; a binary chooses its allocator, which allocation profiles
     // look into, and `ladoga profile` knows their formats.
     Crate {
         folder: "ladoga",
         package: "ladoga",
-        may_use: &["node", "lab", "profiler", "storage", "env", "model"],
+        may_use: &["node", "lab", "http1", "profiler", "storage", "env", "model"],
     },
     Crate { folder: "sim", package: "ladoga-sim", may_use: &["storage", "cluster", "env", "model"] },
     Crate { folder: "xtask", package: "xtask", may_use: &[] },

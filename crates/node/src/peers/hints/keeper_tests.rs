@@ -3,6 +3,8 @@ use std::collections::BTreeSet;
 use ladoga_cluster::{HINTS_IN_FLIGHT_MAX, NodeList};
 use ladoga_model::{Stamp, Version};
 
+use ladoga_env::real::RealNet;
+
 use super::*;
 use crate::peers::cluster::Cluster;
 use crate::peers::wire::put_record;
@@ -19,7 +21,7 @@ fn views() -> Vec<Arc<PeerView>> {
     let addresses = names.map(|name| (name.to_owned(), 1)).into();
     let membership = Membership { nodes, own: NodeId(0), addresses };
     let versions = VersionClock::new(Arc::new(ladoga_env::sim::SimClock::new()), None);
-    Cluster::new(&membership, PeerLimits::default(), &Arc::new(versions)).peers
+    Cluster::new(&membership, PeerLimits::default(), &Arc::new(versions), Arc::new(RealNet::new())).peers
 }
 
 fn keep(keeper: &HintKeeper, n: u64) {

@@ -1,5 +1,5 @@
 use bytes::{BufMut, Bytes, BytesMut};
-use ladoga_cluster::{Acquaintance, Memory, NODES_MAX, Origin, Reach, Slice, Statement};
+use ladoga_cluster::{Acquaintance, Incarnation, Memory, NODES_MAX, Origin, Reach, Slice, Statement};
 
 use super::frame::FrameError;
 use super::message::put_short;
@@ -56,14 +56,14 @@ pub(super) fn put_statement(out: &mut BytesMut, statement: &Statement) {
         remembered,
         wall_ms,
     } = statement;
-    out.put_u64_le(*incarnation);
+    out.put_u64_le(incarnation.0);
     out.put_u64_le(*closed_before);
     out.put_u64_le(*complete_before);
     out.put_u8(u8::from(*is_whole));
     out.put_u64_le(*clock);
     out.put_u16_le(met.len() as u16);
     for Acquaintance { incarnation, is_replacement } in met {
-        out.put_u64_le(*incarnation);
+        out.put_u64_le(incarnation.0);
         out.put_u8(u8::from(*is_replacement));
     }
     out.put_u64_le(*session);
@@ -95,13 +95,14 @@ fn count_of_nodes(reader: &mut Reader) -> Result<usize, FrameError> {
 }
 
 pub(super) fn statement(reader: &mut Reader) -> Result<Statement, FrameError> {
-    let incarnation = reader.u64()?;
+    let incarnation = Incarnation(reader.u64()?);
     let closed_before = reader.u64()?;
     let complete_before = reader.u64()?;
     let is_whole = reader.bool()?;
     let clock = reader.u64()?;
-    let met = (0..count_of_nodes(reader)?)
-        .map(|_| Ok(Acquaintance { incarnation: reader.u64()?, is_replacement: reader.bool()? }));
+    let met = (0..count_of_nodes(reader)?).map(|_| {
+        Ok(Acquaintance { incarnation: Incarnation(reader.u64()?), is_replacement: reader.bool()? })
+    });
     let met = met.collect::<Result<_, FrameError>>()?;
     let session = reader.u64()?;
     let own_reach = reach(reader)?;

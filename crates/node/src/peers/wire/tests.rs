@@ -1,7 +1,7 @@
 use bytes::{Bytes, BytesMut};
 use ladoga_cluster::{
-    Acquaintance, Cell, Content, Listed, Memory, NodeList, Origin, Partition, Reach, ReadAnswer, Refusal,
-    Slice, Statement,
+    Acquaintance, Cell, Content, Incarnation, Listed, Memory, NodeList, Origin, Partition, Reach, ReadAnswer,
+    Refusal, Slice, Statement,
 };
 use ladoga_model::{ClockError, Stamp, Version};
 use proptest::prelude::*;
@@ -27,21 +27,21 @@ fn stamp() -> impl Strategy<Value = Stamp> {
 
 fn statement() -> impl Strategy<Value = Statement> {
     let met = (any::<u64>(), any::<bool>())
-        .prop_map(|(incarnation, is_replacement)| Acquaintance { incarnation, is_replacement });
+        .prop_map(|(bits, is_replacement)| Acquaintance { incarnation: Incarnation(bits), is_replacement });
     let memory =
         (any::<u64>(), reach(), reach()).prop_map(|(session, now, before)| Memory { session, now, before });
     let met = proptest::collection::vec(met, 0..4);
     let remembered = proptest::collection::vec(memory, 0..4);
     (any::<[u64; 6]>(), any::<bool>(), met, reach(), remembered).prop_map(
         |(
-            [incarnation, closed_before, complete_before, clock, session, wall_ms],
+            [bits, closed_before, complete_before, clock, session, wall_ms],
             is_whole,
             met,
             reach,
             remembered,
         )| {
             Statement {
-                incarnation,
+                incarnation: Incarnation(bits),
                 closed_before,
                 complete_before,
                 is_whole,

@@ -1,0 +1,92 @@
+//! Names the data directories that a node has had, in the order in which it had them.
+
+use std::fmt;
+
+const RANDOM_BITS: u32 = 40;
+
+/// Names a data directory of a node. A directory that is new, copied or older than what its node acknowledged takes an
+/// incarnation of its own.
+///
+/// ```text
+/// incarnation := generation 24 bits (the upper ones), random 40 bits; 0 is none
+/// ```
+///
+/// The generation is above that of every incarnation of the node that is known where it is given. So a node whose volume
+/// was rolled back learns it from any peer that has met a later one. Two that differ in the random bits only were given
+/// without knowledge of each other: neither is the later one, and the node takes a third.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Incarnation(pub u64);
+
+impl Incarnation {
+    /// Where there is none yet.
+    pub const NONE: Incarnation = Incarnation(0);
+
+    /// For a directory of which nobody knows another one.
+    #[must_use]
+    pub const fn first(random: u64) -> Incarnation {
+        Incarnation::NONE.next(random)
+    }
+
+    /// For a directory that comes after the one with this incarnation. The generation stays where it is the last that there
+    /// is, which takes more lost disks than a node lives to see.
+    #[must_use]
+    pub const fn next(self, random: u64) -> Incarnation {
+        let generation = self.generation() + 1;
+        let generation =
+            if generation >> (u64::BITS - RANDOM_BITS) == 0 { generation } else { generation - 1 };
+        Incarnation(generation << RANDOM_BITS | random & ((1 << RANDOM_BITS) - 1))
+    }
+
+    /// Whether this is no incarnation.
+    pub const fn is_none(self) -> bool {
+        self.0 == Incarnation::NONE.0
+    }
+
+    /// Whether a peer that has met `known` takes this one for the directory after it.
+    pub const fn comes_after(self, known: Incarnation) -> bool {
+        !self.is_none() && (known.is_none() || self.generation() > known.generation())
+    }
+
+    /// Whether a directory with the incarnation `own` is not the last one that the node had, as this one exists.
+    pub const fn supersedes(self, own: Incarnation) -> bool {
+        !self.is_none() && self.0 != own.0 && self.generation() >= own.generation()
+    }
+
+    const fn generation(self) -> u64 {
+        self.0 >> RANDOM_BITS
+    }
+}
+
+impl fmt::Display for Incarnation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_one_comes_after_whatever_its_random_part_is() {
+        let first = Incarnation::first(u64::MAX);
+        let next = first.next(0);
+        assert!(!first.is_none() && !next.is_none());
+        assert!(first.comes_after(Incarnation::NONE) && next.comes_after(first) && next.supersedes(first));
+        assert!(!first.comes_after(next) && !first.supersedes(next) && !first.comes_after(first));
+        assert!(!Incarnation::NONE.comes_after(Incarnation::NONE) && !Incarnation::NONE.supersedes(first));
+    }
+
+    #[test]
+    fn of_two_of_one_generation_neither_is_the_last() {
+        let (one, other) = (Incarnation::first(1), Incarnation::first(2));
+        assert!(!one.comes_after(other) && !other.comes_after(one));
+        assert!(one.supersedes(other) && other.supersedes(one) && !one.supersedes(one));
+    }
+
+    #[test]
+    fn generations_come_to_an_end_without_a_panic() {
+        let last = Incarnation(u64::MAX);
+        assert_eq!(last.next(7).generation(), last.generation());
+    }
+}

@@ -94,16 +94,6 @@ fn a_script_that_never_returns_before_the_run_is_broken_off() {
         ("setup", "function setup() hang() end"),
         ("init", "function init() hang() end"),
         ("the first request", "function request() hang() end"),
-        // A script that others have as well: the first thread waits for the start, and the second `setup` for it.
-        (
-            "two threads that wait for each other",
-            "local threads = {}
-             function setup(thread)
-                table.insert(threads, thread)
-                if #threads == 2 then mark() end
-                for _, t in ipairs(threads) do t:set('n', #threads) end
-             end",
-        ),
     ];
     let runs = scripts.map(|(what, code)| (what, Run::of_script(code, "-t2 -c2 -d1h", &server)));
     for (what, run) in runs {

@@ -7,6 +7,7 @@
 //! - `hostile`: it never hangs, and says what went wrong
 //! - `interrupted`: one Ctrl-C ends it, whatever hangs
 //! - `scripts`: wrk's Lua interface
+//! - `idioms`: what published scripts do with it
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
 #[path = "../support/mod.rs"]
@@ -16,6 +17,7 @@ mod support;
 mod command;
 mod honest;
 mod hostile;
+mod idioms;
 mod interrupted;
 mod scripts;
 mod server;

@@ -7,9 +7,9 @@ use crate::server::{Manner, Server};
 use crate::support::Directory;
 
 /// Longer than any test runs: for scripts that end their run by themselves, however slow the machine is.
-const FOREVER: &str = "-d1h";
+pub(crate) const FOREVER: &str = "-d1h";
 
-fn run(name: &str, script: &str, flags: &str, arguments: &str) -> (Ran, Server) {
+pub(crate) fn run(name: &str, script: &str, flags: &str, arguments: &str) -> (Ran, Server) {
     let server = Server::start(Manner::Answer(200));
     let directory = Directory::new();
     let file = directory.path().join(format!("{name}.lua"));

@@ -2,7 +2,7 @@
 
 use crate::nodes::NodeId;
 use crate::placement::{Partition, Placement};
-use crate::replicas::Replicas;
+use ladoga_model::Replicas;
 
 /// Whether of the first `from` nodes of every partition, at least `ack` are `present`: then each key that lives on `from`
 /// nodes is with as many of these as a read with the same numbers would ask for.

@@ -1,6 +1,6 @@
 //! Everything that there is, for tests: up to five replicas.
 
-use crate::replicas::Replicas;
+use ladoga_model::Replicas;
 
 /// Every `ack` of every `from` up to five.
 pub(crate) fn each_replicas(mut visit: impl FnMut(Replicas)) {

@@ -1,7 +1,7 @@
 //! The cluster, as pure state machines: `(now, event) -> outputs`. No async, no I/O, no clocks, no threads.
 //!
 //! - `nodes`: who there is; `placement`: who holds what
-//! - `replicas`: how many copies, how many answers; `coverage`: which nodes can answer for all keys
+//! - `coverage`: which nodes can answer for all keys
 //! - `write`, `read`: one request, as its coordinator decides it
 //! - `failure`: why a replica did not answer, and what the client is told
 //! - `messages`: what nodes say to each other
@@ -30,7 +30,6 @@ mod placement;
 mod pull;
 mod reach;
 mod read;
-mod replicas;
 mod set;
 mod settle;
 mod spans;
@@ -56,7 +55,6 @@ pub use placement::{PARTITIONS, Partition, Placement};
 pub use pull::{Prune, Pull, PullFailure, PullProgress, PullStep};
 pub use reach::{Memory, Opening, Reach, Regression};
 pub use read::{READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep};
-pub use replicas::{Replicas, ReplicasError};
 pub use settle::{Acquaintance, Durable, Pass, RESERVE_MS, SETTLE_MS, Settlement, Statement};
 pub use tree::{CellMark, HashTree, WINDOW_MS};
 pub use write::{RESTAMPS_MAX, WriteCore, WriteStep};

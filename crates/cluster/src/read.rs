@@ -16,8 +16,8 @@ use ladoga_model::Version;
 
 use crate::cell::{Cell, Content};
 use crate::failure::{Failure, QuorumError, Refusal};
-use crate::replicas::Replicas;
 use crate::set::ReplicaSet;
+use ladoga_model::Replicas;
 
 /// How long a read waits for answers that may spare it a second phase: longer than a replica that is well takes.
 pub const READ_WAIT_MS: u64 = 20;

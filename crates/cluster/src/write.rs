@@ -5,8 +5,8 @@
 //! ```
 
 use crate::failure::{Failure, QuorumError};
-use crate::replicas::Replicas;
 use crate::set::ReplicaSet;
+use ladoga_model::Replicas;
 use ladoga_model::Version;
 
 /// How often a write takes a newer version because the one that it had was not the newest. Each time it has learned of

@@ -12,10 +12,10 @@ use serde_json::json;
 use crate::campaign::command_line;
 use crate::cli::Options;
 use crate::clock::wall;
-use crate::engine::{Crew, Plan, Watcher};
+use crate::engine::{Crew, Watcher};
 use crate::error::{LabError, Outcome};
 use crate::knee;
-use crate::load::{self, Announce, Load, closed_output};
+use crate::load::{self, Announce, built_in, closed_output, plan};
 use crate::record::{
     Described, FORMAT, Heat, HeatRecorder, Machine, NodeSeries, Profiled, Report, Subject, run_of,
 };
@@ -23,7 +23,6 @@ use crate::report::{self, HdrLog, Header, Live};
 use crate::script::{Host, Script};
 use crate::stats::{self, Second};
 use crate::stop::Interruption;
-use crate::workload::Workload;
 use crate::{files, fill, page};
 
 const FAILED: u8 = 1;
@@ -73,7 +72,12 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
     let mut announce = || report::print_header(header, &mut io::stdout());
     let (outcome, host) = match &options.script {
         Some(path) => {
-            let script = Script::read(path.clone(), options.target.clone(), options.headers.clone())?;
+            let script = Script::read(
+                path.clone(),
+                options.target.clone(),
+                options.headers.clone(),
+                options.allow_native,
+            )?;
             let (outcome, host) = run_script(options, script, stop, &mut watchers, &mut announce)?;
             (outcome, Some(host))
         }
@@ -88,7 +92,11 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
     if let Some(host) = host.filter(|_| outcome.threads_given_up == 0) {
         host.done(&outcome)?;
     }
-    report::print_notes(&outcome, &mut io::stderr()).map_err(closed_output)?;
+    let asked = report::Asked {
+        is_workload: options.workload.is_some(),
+        wants_percentiles: options.wants_percentiles(),
+    };
+    report::print_notes(&outcome, asked, &mut io::stderr()).map_err(closed_output)?;
     if let Some(path) = &options.json {
         report::write_json(path, &described(options), &outcome)?;
     }
@@ -176,25 +184,6 @@ fn judge(options: &Options, outcome: &stats::Outcome) -> ExitCode {
         eprintln!("SLO missed: {bound}");
     }
     if broken.is_empty() && outcome.complete > 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) }
-}
-
-fn plan(options: &Options, rate: Option<u64>) -> Plan {
-    Plan {
-        threads: options.threads as usize,
-        connections: options.connections as usize,
-        duration_ns: options.duration_ms * 1_000_000,
-        timeout_ns: options.timeout_ms * 1_000_000,
-        rate: rate.map(|rate| rate as f64),
-        is_batch_latency: options.batch_latency,
-    }
-}
-
-/// The load of a built-in workload, or of one `GET` again and again.
-pub(crate) fn built_in(options: &Options, rate: Option<u64>) -> Load<'_> {
-    let workload = options.workload.map(|name| Workload::new(name, &options.knobs, options.connections));
-    let value_bytes = options.knobs.value.map(|bytes| bytes as usize);
-    let headers = &options.headers;
-    Load { target: &options.target, headers, workload, value_bytes, plan: plan(options, rate) }
 }
 
 fn run_script(

@@ -10,10 +10,10 @@ pub(crate) enum LabError {
     /// Names file and line, as Lua does.
     #[error("{0}")]
     Script(String),
-    #[error("unable to resolve {host}:{port}: {source}")]
-    Resolve { host: String, port: u16, source: io::Error },
-    #[error("unable to connect to {host}:{port}: {source}")]
-    Connect { host: String, port: u16, source: io::Error },
+    #[error("unable to resolve {place}: {source}")]
+    Resolve { place: String, source: io::Error },
+    #[error("unable to connect to {place}: {source}")]
+    Connect { place: String, source: io::Error },
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error("cannot read {}: {source}", path.display())]

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::bench::built_in;
 use crate::cli::Options;
 use crate::error::Outcome;
+use crate::load::built_in;
 use crate::report::Live;
 use crate::slo::Slo;
 use crate::stats;

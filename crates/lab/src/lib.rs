@@ -16,7 +16,6 @@
 //! - `record`: what a report holds
 //! - `page`: the report as one HTML file
 //! - `compare`: what changed between two reports
-#![forbid(unsafe_code)]
 
 mod bench;
 mod campaign;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::cli::Target;
+use crate::cli::{Options, Target};
 use crate::engine::{Crew, Fixed, Maker, Plan, Source, Station, Watcher};
 use crate::error::{LabError, Outcome};
 use crate::schedule::connections_of;
@@ -73,6 +73,26 @@ impl Load<'_> {
     }
 }
 
+/// What the threads have to do for a command line.
+pub(crate) fn plan(options: &Options, rate: Option<u64>) -> Plan {
+    Plan {
+        threads: options.threads as usize,
+        connections: options.connections as usize,
+        duration_ns: options.duration_ms * 1_000_000,
+        timeout_ns: options.timeout_ms * 1_000_000,
+        rate: rate.map(|rate| rate as f64),
+        is_batch_latency: options.batch_latency,
+    }
+}
+
+/// The load of a built-in workload, or of one `GET` again and again.
+pub(crate) fn built_in(options: &Options, rate: Option<u64>) -> Load<'_> {
+    let workload = options.workload.map(|name| Workload::new(name, &options.knobs, options.connections));
+    let value_bytes = options.knobs.value.map(|bytes| bytes as usize);
+    let headers = &options.headers;
+    Load { target: &options.target, headers, workload, value_bytes, plan: plan(options, rate) }
+}
+
 /// Stations without a script.
 #[derive(Clone)]
 struct Made {
@@ -114,8 +134,7 @@ pub(crate) fn reachable(addresses: &[SocketAddr]) -> Result<SocketAddr, Option<i
 /// The address of a server that takes a connection.
 pub(crate) fn address_of(target: &Target) -> Outcome<SocketAddr> {
     reachable(&target.resolve()?).map_err(|source| LabError::Connect {
-        host: target.host.clone(),
-        port: target.port_or_default(),
+        place: target.place(),
         source: source.unwrap_or_else(|| io::ErrorKind::NotFound.into()),
     })
 }
@@ -123,7 +142,7 @@ pub(crate) fn address_of(target: &Target) -> Outcome<SocketAddr> {
 /// A server that cannot be reached is no reason to wait for the end of the run: every connection counts as failed.
 pub(crate) fn unreachable(target: &Target, plan: &Plan, reason: Option<io::Error>) -> stats::Outcome {
     let reason = reason.map(|error| format!(": {error}")).unwrap_or_default();
-    eprintln!("unable to connect to {}:{}{reason}", target.host, target.port_or_default());
+    eprintln!("unable to connect to {}{reason}", target.place());
     let mut outcome = stats::Outcome::new(plan.rate);
     outcome.errors.connect = plan.connections as u64;
     outcome

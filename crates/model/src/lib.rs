@@ -1,12 +1,14 @@
-//! The values everyone speaks of: keys, versions, stamps, limits. No I/O, no clock, no threads, no unsafe.
+//! The values everyone speaks of: keys, versions, stamps, consistency, limits. No I/O, no clock, no threads, no unsafe.
 #![forbid(unsafe_code)]
 
 mod hybrid_clock;
 mod key;
 mod quote;
+mod replicas;
 mod version;
 
 pub use hybrid_clock::{ClockError, HybridClock};
 pub use key::{KEY_BYTES_MAX, KeyError, VALUE_BYTES_MAX, check_key};
 pub use quote::Quote;
+pub use replicas::{Replicas, ReplicasError};
 pub use version::{Stamp, Version};

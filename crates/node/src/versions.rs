@@ -1,32 +1,25 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ladoga_cluster::{ClockReading, NodeId};
 use ladoga_env::Clock;
-use ladoga_model::{ClockError, HybridClock};
-
-use crate::cluster_time::ClusterTime;
+use ladoga_model::HybridClock;
 
 /// The hybrid clock of a node, for all its threads: every timestamp is after all that were given before, on
 /// whichever thread, so a write that follows an acknowledged one is newer.
 pub(crate) struct VersionClock {
     clock: Arc<dyn Clock>,
     last: AtomicU64,
-    /// None for a node on its own, whose wall clock counts as it is.
-    cluster: Option<ClusterTime>,
 }
 
 impl VersionClock {
-    pub(crate) const fn new(clock: Arc<dyn Clock>, cluster: Option<ClusterTime>) -> VersionClock {
-        VersionClock { clock, last: AtomicU64::new(0), cluster }
+    /// One that goes by the wall clock as it is.
+    pub(crate) const fn new(clock: Arc<dyn Clock>) -> VersionClock {
+        VersionClock { clock, last: AtomicU64::new(0) }
     }
 
-    /// Gives only timestamps after `timestamp`, which was given or observed before this process began.
-    pub(crate) fn starts_after(&self, timestamp: u64) {
-        self.continue_after(timestamp);
-        if let Some(cluster) = &self.cluster {
-            cluster.starts_after(timestamp, self.monotonic_ms());
-        }
+    /// Gives only timestamps after `timestamp`, which was given or observed before.
+    pub(crate) fn continue_after(&self, timestamp: u64) {
+        self.last.fetch_max(timestamp, Ordering::SeqCst);
     }
 
     /// Whether a timestamp is after every one that was given or observed.
@@ -34,95 +27,13 @@ impl VersionClock {
         timestamp > self.last.load(Ordering::SeqCst)
     }
 
-    /// Takes note of a timestamp, unless it is too far ahead of what time it is.
-    pub(crate) fn observe(&self, timestamp: u64) -> Result<(), ClockError> {
-        if let Some(cluster) = &self.cluster {
-            cluster.check_ahead(timestamp, self.clock.wall_ms(), self.monotonic_ms())?;
-        }
-        self.continue_after(timestamp);
-        Ok(())
-    }
-
     /// The next timestamp.
     pub(crate) fn next(&self) -> u64 {
-        let wall_ms = self.clock.wall_ms();
-        match &self.cluster {
-            None => self.next_at(wall_ms),
-            Some(cluster) => self.next_at(cluster.time_ms(wall_ms, self.monotonic_ms())),
-        }
+        self.next_at(self.clock.wall_ms())
     }
 
-    /// The next timestamp, for a write that other nodes have to take: none where it is too far ahead for a majority.
-    pub(crate) fn next_for_all(&self) -> Result<u64, ClockError> {
-        let Some(cluster) = &self.cluster else { return Ok(self.next()) };
-        let (wall_ms, monotonic_ms) = (self.clock.wall_ms(), self.monotonic_ms());
-        let timestamp = self.next_at(cluster.time_ms(wall_ms, monotonic_ms));
-        cluster.check_ahead(timestamp, wall_ms, monotonic_ms).map(|()| timestamp)
-    }
-
-    /// Whether too few peers were heard to know what time it is by a majority.
-    pub(crate) fn is_unverified(&self) -> bool {
-        self.cluster.as_ref().is_some_and(ClusterTime::is_unverified)
-    }
-
-    /// What time it is: the wall clock, as far as a majority of the nodes agrees with it.
-    pub(crate) fn time_ms(&self) -> u64 {
-        let wall_ms = self.clock.wall_ms();
-        let cluster = self.cluster.as_ref();
-        cluster.map_or(wall_ms, |cluster| cluster.time_ms(wall_ms, self.monotonic_ms()))
-    }
-
-    /// What the wall clock shows, as it is; to be told to peers.
-    pub(crate) fn wall_ms(&self) -> u64 {
-        self.clock.wall_ms()
-    }
-
-    /// The moment of a question whose answer says what a peer's clocks show.
-    pub(crate) fn monotonic_ms(&self) -> u64 {
-        self.clock.monotonic_ns() / 1_000_000
-    }
-
-    /// A peer says what its clocks show, in the answer to a question of this moment; none where it was not asked. Answers the
-    /// timestamp that its clock of versions is at, as far as it is not too far ahead, and otherwise why not.
-    pub(crate) fn heard(
-        &self,
-        peer: NodeId,
-        reading: ClockReading,
-        asked_at_ms: Option<u64>,
-    ) -> (u64, Result<(), ClockError>) {
-        let Some(cluster) = &self.cluster else { return (reading.version_clock, Ok(())) };
-        let (wall_ms, monotonic_ms) = (self.clock.wall_ms(), self.monotonic_ms());
-        let round_trip_ms = asked_at_ms.map(|asked_at_ms| monotonic_ms.saturating_sub(asked_at_ms));
-        cluster.heard(peer, reading, monotonic_ms, round_trip_ms);
-        let checked = cluster.check_ahead(reading.version_clock, wall_ms, monotonic_ms);
-        if checked.is_ok() {
-            self.continue_after(reading.version_clock);
-        }
-        (cluster.cut(reading.version_clock, wall_ms, monotonic_ms), checked)
-    }
-
-    /// Looks at the wall clock, now and then, and says in the log when it begins and ends to be far off the majority's.
-    pub(crate) fn look(&self) {
-        if let Some(cluster) = &self.cluster {
-            cluster.look(self.clock.wall_ms(), self.monotonic_ms());
-        }
-    }
-
-    /// By how much the wall clock is ahead of what counts; behind it where that is negative. None where nobody knows.
-    pub(crate) fn correction_ms(&self) -> Option<i64> {
-        self.cluster.as_ref()?.correction_ms(self.clock.wall_ms(), self.monotonic_ms())
-    }
-
-    /// The wall clock of a peer minus that of this node, if it ever said.
-    pub(crate) fn offset_ms(&self, peer: NodeId) -> Option<i64> {
-        self.cluster.as_ref()?.offset_ms(peer, self.clock.wall_ms(), self.monotonic_ms())
-    }
-
-    fn continue_after(&self, timestamp: u64) {
-        self.last.fetch_max(timestamp, Ordering::SeqCst);
-    }
-
-    fn next_at(&self, time_ms: u64) -> u64 {
+    /// The next timestamp, at this time.
+    pub(crate) fn next_at(&self, time_ms: u64) -> u64 {
         let mut last = self.last.load(Ordering::Relaxed);
         loop {
             let next = HybridClock::following(last, time_ms);
@@ -132,6 +43,16 @@ impl VersionClock {
             }
         }
     }
+
+    /// What the wall clock shows.
+    pub(crate) fn wall_ms(&self) -> u64 {
+        self.clock.wall_ms()
+    }
+
+    /// A moment, to measure by.
+    pub(crate) fn monotonic_ms(&self) -> u64 {
+        self.clock.monotonic_ns() / 1_000_000
+    }
 }
 
 #[cfg(test)]
@@ -139,20 +60,9 @@ mod tests {
     use super::*;
     use ladoga_env::sim::SimClock;
 
-    fn of_three() -> (SimClock, VersionClock) {
-        let clock = SimClock::new();
-        let time = ClusterTime::new(NodeId(0), 3, 100, 0);
-        (clock.clone(), VersionClock::new(Arc::new(clock), Some(time)))
-    }
-
-    fn says(versions: &VersionClock, peer: u16, wall_ms: u64) {
-        let reading = ClockReading { wall_ms, version_clock: HybridClock::at_wall_ms(wall_ms) };
-        let _ = versions.heard(NodeId(peer), reading, Some(versions.monotonic_ms()));
-    }
-
     #[test]
     fn threads_never_share_a_timestamp() {
-        let clock = VersionClock::new(Arc::new(SimClock::new()), None);
+        let clock = VersionClock::new(Arc::new(SimClock::new()));
         let give = || (0..10_000).map(|n| clock.next_at(n / 100)).collect::<Vec<_>>();
         let mut all = std::thread::scope(|scope| {
             let threads = [scope.spawn(give), scope.spawn(give)];
@@ -167,59 +77,11 @@ mod tests {
     }
 
     #[test]
-    fn follows_others_but_not_too_far() {
-        let (clock, versions) = of_three();
-        let now_ms = clock.wall_ms();
-        says(&versions, 1, now_ms);
-        assert!(versions.observe(HybridClock::at_wall_ms(now_ms + 101)).is_err());
-        versions.observe(HybridClock::at_wall_ms(now_ms + 100)).expect("inside the bound");
-        assert!(!versions.is_after_all(HybridClock::at_wall_ms(now_ms + 100)));
-        assert!(versions.is_after_all(HybridClock::at_wall_ms(now_ms + 100) + 1));
-        assert_eq!(versions.next(), HybridClock::at_wall_ms(now_ms + 100) + 1);
-    }
-
-    #[test]
     fn goes_on_where_the_store_ended() {
         let clock = SimClock::new();
         let after = HybridClock::at_wall_ms(clock.wall_ms() + 5);
-        let versions = VersionClock::new(Arc::new(clock), None);
-        versions.starts_after(after);
+        let versions = VersionClock::new(Arc::new(clock));
+        versions.continue_after(after);
         assert_eq!(versions.next(), after + 1);
-    }
-
-    #[test]
-    fn a_wall_clock_that_jumps_ahead_gives_the_time_of_the_majority() {
-        let (clock, versions) = of_three();
-        let now_ms = clock.wall_ms();
-        says(&versions, 1, now_ms);
-        says(&versions, 2, now_ms - 7);
-        clock.jump_wall_ms(86_400_000);
-        clock.advance(std::time::Duration::from_millis(20));
-        // A bound of 100 ms has a margin of 50.
-        assert_eq!(HybridClock::wall_ms(versions.next_for_all().expect("it is taken")), now_ms + 20 + 50);
-        assert_eq!(versions.correction_ms(), Some(86_400_000 - 50));
-        assert_eq!(versions.offset_ms(NodeId(1)), Some(-86_400_000));
-    }
-
-    #[test]
-    fn what_a_peer_says_is_cut_to_what_is_taken() {
-        let (clock, versions) = of_three();
-        let now_ms = clock.wall_ms();
-        says(&versions, 1, now_ms);
-        let far = ClockReading { wall_ms: now_ms, version_clock: HybridClock::at_wall_ms(now_ms + 5_000) };
-        let (clock_of_2, error) = versions.heard(NodeId(2), far, None);
-        assert_eq!(clock_of_2, HybridClock::at_wall_ms(now_ms + 101) - 1);
-        assert_eq!(error.expect_err("too far").ahead_ms, 5_000);
-    }
-
-    #[test]
-    fn a_node_whose_versions_are_too_far_ahead_for_a_majority_gives_none_for_all() {
-        let (clock, versions) = of_three();
-        versions.starts_after(HybridClock::at_wall_ms(clock.wall_ms() + 5_000));
-        versions.next_for_all().expect("nobody has said yet that it is too far");
-        says(&versions, 1, clock.wall_ms());
-        assert_eq!(versions.next_for_all().expect_err("too far").ahead_ms_max, 100);
-        // What is here alone goes on.
-        assert!(versions.next() > HybridClock::at_wall_ms(clock.wall_ms() + 5_000));
     }
 }

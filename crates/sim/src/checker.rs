@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use ladoga_cluster::{Cell, Content, Replicas};
-use ladoga_model::{Stamp, Version};
+use ladoga_cluster::{Cell, Content};
+use ladoga_model::{Replicas, Stamp, Version};
 
 pub(crate) type Key = Vec<u8>;
 

@@ -1,8 +1,8 @@
 //! Who asks what: a few keys, each with one writer and any number of readers.
 
-use ladoga_cluster::Replicas;
 use ladoga_env::Rng;
 use ladoga_env::sim::SimRng;
+use ladoga_model::Replicas;
 
 use crate::LARGE_BYTES_MIN;
 use crate::checker::Key;

@@ -1,7 +1,7 @@
 //! One request of a client, as the node that coordinates it knows it.
 
-use ladoga_cluster::{Cell, Content, NodeId, ReadCore, Replicas, WriteCore};
-use ladoga_model::{Stamp, Version};
+use ladoga_cluster::{Cell, Content, NodeId, ReadCore, WriteCore};
+use ladoga_model::{Replicas, Stamp, Version};
 
 use crate::checker::Key;
 

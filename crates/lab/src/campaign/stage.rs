@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use clap::ValueEnum;
 
 use super::options::{Rate, RunOptions};
-use super::suite;
 use crate::page::count;
 use crate::record::Published;
 use crate::workload::Knobs;
@@ -34,17 +33,8 @@ pub(super) struct Stage {
     pub(super) notes: Vec<String>,
 }
 
-/// Every stage, in the order in which they run.
-pub(super) fn stages(options: &RunOptions) -> Vec<Stage> {
-    let all = match options.suite {
-        Some(super::options::SuiteName::Reports) => suite::reports(options),
-        None => chosen(options),
-    };
-    let is_wanted = |stage: &Stage| options.only.as_ref().is_none_or(|text| stage.name.contains(text));
-    all.into_iter().filter(is_wanted).collect()
-}
-
-fn chosen(options: &RunOptions) -> Vec<Stage> {
+/// Each chosen workload at each rate.
+pub(super) fn chosen(options: &RunOptions) -> Vec<Stage> {
     let mut stages = Vec::new();
     for workload in &options.workloads {
         for rate in &options.rates {
@@ -153,7 +143,7 @@ mod tests {
     #[test]
     fn every_workload_runs_at_every_rate() {
         let stages =
-            stages(&parsed("--workloads put,get-hot --rates closed,2k --keys 500 --value 10 -c1").unwrap());
+            chosen(&parsed("--workloads put,get-hot --rates closed,2k --keys 500 --value 10 -c1").unwrap());
         let names: Vec<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
         assert_eq!(
             names,
@@ -170,11 +160,5 @@ mod tests {
             line,
             "ladoga bench -t1 -c1 -d 10s -R 2000 -L --workload get-hot --keys 500 --value 10 http://a"
         );
-    }
-
-    #[test]
-    fn some_of_the_stages_can_be_chosen() {
-        let stages = stages(&parsed("--workloads put,get --only get").unwrap());
-        assert!(stages.len() == 2 && stages.iter().all(|stage| stage.workload == Name::Get));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::options::{Rate, RunOptions};
-use super::stage::{Stage, title};
+use super::options::{Rate, RunOptions, SuiteName};
+use super::stage::{Stage, chosen, title};
 use crate::record::{Published, Unit};
 use crate::workload::Name;
 
@@ -20,7 +20,17 @@ const STORE_EMPTY: u32 = 200;
 const STORE_SOME: u32 = 300;
 const STORE_SIZED: u32 = 400;
 
-pub(super) fn reports(options: &RunOptions) -> Vec<Stage> {
+/// Every stage of a command line, in the order in which they run: those of a suite, or what was chosen.
+pub(super) fn stages(options: &RunOptions) -> Vec<Stage> {
+    let all = match options.suite {
+        Some(SuiteName::Reports) => reports(options),
+        None => chosen(options),
+    };
+    let is_wanted = |stage: &Stage| options.only.as_ref().is_none_or(|text| stage.name.contains(text));
+    all.into_iter().filter(is_wanted).collect()
+}
+
+fn reports(options: &RunOptions) -> Vec<Stage> {
     let mut stages = vec![ceiling(options)];
     stages.extend(constant_rates(options));
     stages.extend(closed_loops(options));
@@ -151,6 +161,12 @@ mod tests {
 
     use super::super::options::tests::parsed;
     use super::*;
+
+    #[test]
+    fn some_of_the_stages_can_be_chosen() {
+        let stages = stages(&parsed("--workloads put,get --only get").unwrap());
+        assert!(stages.len() == 2 && stages.iter().all(|stage| stage.workload == Name::Get));
+    }
 
     #[test]
     fn the_suite_has_every_published_test() {

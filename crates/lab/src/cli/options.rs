@@ -27,7 +27,7 @@ did not end by itself: a script, a server, a name that is looked up. One Ctrl-C 
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person gives or not")]
 #[expect(clippy::doc_markdown, reason = "clap prints these lines as they are")]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, version, disable_version_flag = true)]
 pub struct Options {
     /// Connections to keep open
     #[arg(short = 'c', long, value_name = "N", default_value = "10", value_parser = parse_count)]
@@ -44,6 +44,9 @@ pub struct Options {
     /// Lua script; what follows `--` are its arguments
     #[arg(short = 's', long, value_name = "FILE", conflicts_with = "workload")]
     pub(crate) script: Option<PathBuf>,
+    /// Let the script load LuaJIT's ffi and modules in C, which can crash this program
+    #[arg(long, requires = "script")]
+    pub(crate) allow_native: bool,
     /// Header to add to every request, as `Name: value`
     #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = parse_header)]
     pub(crate) headers: Vec<(String, String)>,
@@ -88,6 +91,9 @@ pub struct Options {
     /// Server to measure, as http://HOST[:PORT][/PATH]
     #[arg(value_name = "URL", value_parser = Target::parse)]
     pub(crate) target: Target,
+    /// Print the version
+    #[arg(short = 'v', long, action = clap::ArgAction::Version)]
+    version: (),
     /// Arguments of the script
     #[arg(value_name = "ARGS")]
     pub(crate) arguments: Vec<OsString>,

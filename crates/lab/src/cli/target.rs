@@ -22,6 +22,9 @@ impl Target {
         let rest = match url.split_once("://") {
             Some(("http", rest)) => rest,
             Some(("https", _)) => return Err(wrong("https is not supported, only http")),
+            _ if url.starts_with(['\u{2013}', '\u{2014}']) => {
+                return Err(wrong("an option begins with - or --, not with this dash"));
+            }
             _ => return Err(wrong("expected http://HOST[:PORT][/PATH]")),
         };
         let authority_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -30,7 +33,7 @@ impl Target {
         let (host, port) = split_port(authority).ok_or_else(|| wrong("a bracket is missing"))?;
         let port = match port {
             None | Some("") => None,
-            Some(digits) => Some(digits.parse().map_err(|_| wrong("its port is none"))?),
+            Some(digits) => Some(digits.parse().map_err(|_| wrong("its port is no number up to 65535"))?),
         };
         if host.is_empty() {
             return Err(wrong("it has no host"));
@@ -49,11 +52,16 @@ impl Target {
 
     /// What `Host` says.
     pub(crate) fn host_header(&self) -> String {
-        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let host = bracketed(&self.host);
         match self.port {
             Some(port) => format!("{host}:{port}"),
             None => host,
         }
+    }
+
+    /// `HOST:PORT`, for words.
+    pub(crate) fn place(&self) -> String {
+        format!("{}:{}", bracketed(&self.host), self.port_or_default())
     }
 
     /// Every address of the host, in the system's order.
@@ -62,13 +70,14 @@ impl Target {
     }
 }
 
+fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
+}
+
 pub(crate) fn resolve(host: &str, port: u16) -> Outcome<Vec<SocketAddr>> {
     let addresses = (host, port).to_socket_addrs();
-    addresses.map(Iterator::collect).map_err(|source| LabError::Resolve {
-        host: host.to_owned(),
-        port,
-        source,
-    })
+    let failed = |source| LabError::Resolve { place: format!("{}:{port}", bracketed(host)), source };
+    addresses.map(Iterator::collect).map_err(failed)
 }
 
 fn split_port(authority: &str) -> Option<(&str, Option<&str>)> {
@@ -100,6 +109,7 @@ mod tests {
         assert_eq!(parts("http://a?c"), ("a".into(), None, "/?c".into()));
         assert_eq!(parts("http://u:p@[::1]:80/x"), ("::1".into(), Some(80), "/x".into()));
         assert_eq!(Target::parse("http://[::1]:80").unwrap().host_header(), "[::1]:80");
+        assert_eq!(Target::parse("http://[::1]").unwrap().place(), "[::1]:80");
         assert_eq!(Target::parse("http://a").unwrap().host_header(), "a");
     }
 
@@ -114,6 +124,7 @@ mod tests {
             "http://a:x",
             "http://[::1",
             "http://a b",
+            "\u{2014}latency",
         ] {
             let reason = Target::parse(url).unwrap_err();
             assert!(reason.starts_with(&format!("invalid URL `{url}`: ")), "{reason}");

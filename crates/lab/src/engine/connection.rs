@@ -27,6 +27,10 @@ pub(super) enum Written {
 
 /// One socket and the requests that are on their way there.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each says one thing, and any of them may hold with any other"
+)]
 pub(super) struct Connection {
     socket: Option<OwnedFd>,
     pub(super) phase: Phase,
@@ -49,6 +53,8 @@ pub(super) struct Connection {
     /// A script's delay that goes on, or that is over and waits for its request.
     pub(super) is_delaying: bool,
     pub(super) has_delayed: bool,
+    /// Whether there are no more requests for it.
+    pub(super) has_ended: bool,
     /// Whether this socket ever brought an answer.
     pub(super) has_answered: bool,
     failures: u32,
@@ -71,6 +77,7 @@ impl Connection {
             free_since_ns: 0,
             is_delaying: false,
             has_delayed: false,
+            has_ended: false,
             has_answered: false,
             failures: 0,
         }
@@ -130,7 +137,11 @@ impl Connection {
 
     /// Whether another request may be sent now.
     pub(super) fn is_free(&self) -> bool {
-        self.phase == Phase::Open && self.pending() == 0 && !self.is_delaying && self.outbox.is_empty()
+        self.phase == Phase::Open
+            && self.pending() == 0
+            && !self.is_delaying
+            && !self.has_ended
+            && self.outbox.is_empty()
     }
 
     /// Notes that a batch goes out.

@@ -7,8 +7,8 @@ use crate::http::{Batch, Captured};
 /// Makes requests, one after the other.
 pub(crate) trait Requests {
     /// Appends the next request of a connection, or several where they are to be pipelined. `connection` is the
-    /// number of the connection among those of the thread.
-    fn next(&mut self, connection: usize, out: &mut Vec<u8>) -> Outcome<Batch>;
+    /// number of the connection among those of the thread. None if there are no more for it.
+    fn next(&mut self, connection: usize, out: &mut Vec<u8>) -> Outcome<Option<Batch>>;
 
     /// How long to wait before the next request, in milliseconds. Asked only where [`Source::has_delay`] says so.
     fn delay_ms(&mut self) -> Outcome<u64> {

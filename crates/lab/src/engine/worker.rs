@@ -225,7 +225,10 @@ impl Worker {
             (None, Some(requests)) => {
                 self.scratch.clear();
                 let next = || requests.next(index, &mut self.scratch);
-                let batch = self.recorder.lend_to(self.source.is_scripted, next)?;
+                let Some(batch) = self.recorder.lend_to(self.source.is_scripted, next)? else {
+                    self.connections[index].has_ended = true;
+                    return Ok(());
+                };
                 let now = self.clock.now_ns().saturating_sub(self.start_ns);
                 let connection = &mut self.connections[index];
                 connection.begin_batch(batch, due, now);
@@ -390,8 +393,8 @@ impl Worker {
     fn unanswered(&self, end_ns: u64) -> u64 {
         let Some(lane) = &self.lane else { return 0 };
         let of_connection = |(index, connection): (usize, &Connection)| {
-            let unsent = lane.due_before(index, end_ns).saturating_sub(connection.turn);
-            unsent + u64::from(connection.pending())
+            let due = if connection.has_ended { 0 } else { lane.due_before(index, end_ns) };
+            due.saturating_sub(connection.turn) + u64::from(connection.pending())
         };
         self.connections.iter().enumerate().map(of_connection).sum()
     }

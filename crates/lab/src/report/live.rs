@@ -6,11 +6,8 @@ use crate::engine::Watcher;
 use crate::stats::Second;
 use crate::units::{format_metric, format_time_us};
 
-/// Where nobody sees a terminal, a plain line follows the run once in so many seconds.
-const PLAIN_EVERY_S: u64 = 10;
-
-/// One line on a terminal that follows the run, and that is gone when the result is printed; a plain line now and then
-/// elsewhere. All of it is on standard error: standard output has wrk's text and nothing else.
+/// One line on a terminal that follows the run, and that is gone when the result is printed. It is on standard error:
+/// standard output has wrk's text and nothing else.
 pub(crate) struct Live {
     is_terminal: bool,
     seconds: u64,
@@ -31,12 +28,10 @@ impl Live {
 
 impl Watcher for Live {
     fn second(&mut self, second: &Second, _latencies: &Histogram<u64>) {
-        let is_last = second.number + 1 >= self.seconds;
-        if self.is_terminal {
+        // What comes after the end is the rest of an interval in which nothing was due.
+        if self.is_terminal && second.number < self.seconds {
             eprint!("\r\x1b[2K{}", line(second, self.seconds));
             let _ = std::io::stderr().flush(); // A terminal that is gone needs no live view.
-        } else if (second.number + 1).is_multiple_of(PLAIN_EVERY_S) && !is_last {
-            eprintln!("{}", line(second, self.seconds));
         }
     }
 }

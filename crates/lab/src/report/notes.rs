@@ -5,7 +5,15 @@ use std::io::{self, Write};
 use crate::stats::{Class, Limit, Outcome};
 use crate::units::format_time_us;
 
-pub(crate) fn print_notes(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+/// What was asked for, as far as a note depends on it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Asked {
+    /// A built-in workload, which `--fill` can write first.
+    pub(crate) is_workload: bool,
+    pub(crate) wants_percentiles: bool,
+}
+
+pub(crate) fn print_notes(outcome: &Outcome, asked: Asked, out: &mut dyn Write) -> io::Result<()> {
     if outcome.is_interrupted {
         writeln!(out, "note: interrupted; this is what was measured up to then")?;
     }
@@ -25,9 +33,14 @@ pub(crate) fn print_notes(outcome: &Outcome, out: &mut dyn Write) -> io::Result<
     }
     print_classes(outcome, out)?;
     if outcome.count(Class::NotFound) * 2 > outcome.complete {
+        let remedy = if asked.is_workload { "; --fill writes them first" } else { "" };
+        writeln!(out, "note: most answers were 404, so most reads read nothing{remedy}")?;
+    }
+    if outcome.rate.is_none() && asked.wants_percentiles {
         writeln!(
             out,
-            "note: most keys were not there, so most reads read nothing; --fill writes them first"
+            "note: a closed loop sends nothing while it waits, so a stall of the server counts once for each \
+             connection; -R counts it for every request that was due"
         )?;
     }
     for limit in outcome.limits() {
@@ -81,7 +94,7 @@ mod tests {
 
     fn notes(outcome: &Outcome) -> String {
         let mut out = Vec::new();
-        print_notes(outcome, &mut out).unwrap();
+        print_notes(outcome, Asked::default(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -91,6 +104,20 @@ mod tests {
         outcome.complete = 1;
         outcome.latencies[Class::Success as usize].corrected.record(1).unwrap();
         assert_eq!(notes(&outcome), "");
+    }
+
+    #[test]
+    fn what_is_no_workload_cannot_be_filled() {
+        let mut outcome = Outcome::new(None);
+        outcome.complete = 1;
+        outcome.latencies[Class::NotFound as usize].corrected.record(1).unwrap();
+        let notes = |is_workload, wants_percentiles| {
+            let mut out = Vec::new();
+            print_notes(&outcome, Asked { is_workload, wants_percentiles }, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert!(notes(true, false).contains("--fill") && !notes(false, false).contains("--fill"));
+        assert!(notes(true, true).contains("closed loop") && !notes(true, false).contains("closed loop"));
     }
 
     #[test]

@@ -48,13 +48,16 @@ impl Host {
         StationMaker { script: Arc::clone(&self.script), shared, commands }
     }
 
-    /// `setup` and `init` of one thread after the other.
+    /// `setup` and `init` of one thread after the other; `setup` may look into the threads before it as well.
     pub(crate) fn set_up(&self, arguments: &[String]) -> Outcome<()> {
         for thread in &self.threads {
             let set_up = || self.wrk()?.get::<Function>("setup")?.call::<()>(thread.clone());
             set_up().map_err(script_error)?;
             let init = |answer| Command::Init(arguments.to_vec(), answer);
             thread.ask(init).map_err(LabError::Script)?;
+        }
+        for thread in &self.threads {
+            let _ = thread.commands.send(Command::Begin); // A thread that is gone shows when the run begins.
         }
         Ok(())
     }

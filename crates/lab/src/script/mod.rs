@@ -7,12 +7,13 @@
 //! - `host`: the state of the whole run
 //! - `station`: the state of one thread
 //! - `thread`: the `thread` that scripts see, from either side
-//! - `state`: how a state is made
+//! - `state`: how a state is made; `native`: one that may load C
 //! - `value`: what can be handed from one state to another
 //! - `results`: what `done` gets
 
 mod address;
 mod host;
+mod native;
 mod results;
 mod state;
 mod station;

@@ -1,13 +1,13 @@
--- The table `wrk`: what scripts of wrk and wrk2 find there. Rust sets scheme, host, port, path, lookup and connect.
+-- The table `wrk`: what scripts of wrk and wrk2 find there. Rust sets scheme, host, port, path, time_us, lookup and connect.
 
 -- Scripts print before and after the result: nothing may stay behind in a buffer of C.
 io.stdout:setvbuf("no")
 
 -- Header names keep the case in which they were written, and are found in any.
 local function same_name(headers, name)
-   local wanted = name:lower()
+   local wanted = tostring(name):lower()
    for known in pairs(headers) do
-      if known:lower() == wanted then
+      if tostring(known):lower() == wanted then
          return known
       end
    end
@@ -73,7 +73,11 @@ function wrk.format(method, path, headers, body)
    body = body or wrk.body
    local lines = { (method or wrk.method) .. " " .. (path or wrk.path) .. " HTTP/1.1" }
    local has_host = false
+   if type(body) == "number" then
+      body = tostring(body)
+   end
    for name, value in pairs(headers) do
+      name = tostring(name) -- A list of headers has numbers for names, which wrk sends too.
       local lower = name:lower()
       has_host = has_host or lower == "host"
       if lower ~= "content-length" then

@@ -1,9 +1,11 @@
 use std::path::PathBuf;
+use std::time::UNIX_EPOCH;
 
 use mlua::{Lua, Table};
 
-use super::address;
+use super::{address, native};
 use crate::cli::Target;
+use crate::clock::wall;
 use crate::error::{LabError, Outcome};
 use crate::files;
 
@@ -16,13 +18,23 @@ pub(crate) struct Script {
     code: String,
     target: Target,
     headers: Vec<(String, String)>,
+    may_load_native: bool,
 }
 
+/// What the line of an error that the flag would have prevented ends with.
+const NATIVE_HINT: &str = "\nffi and modules in C can crash this program, so they need --allow-native";
+const NATIVE_ERRORS: [&str; 2] = ["module 'ffi' not found", "in safe mode"];
+
 impl Script {
-    pub(crate) fn read(path: PathBuf, target: Target, headers: Vec<(String, String)>) -> Outcome<Self> {
+    pub(crate) fn read(
+        path: PathBuf,
+        target: Target,
+        headers: Vec<(String, String)>,
+        may_load_native: bool,
+    ) -> Outcome<Self> {
         let failed = |error| LabError::Script(format!("cannot read {}: {error}", path.display()));
         let code = files::read_text(&path).map_err(failed)?;
-        Ok(Self { path, code, target, headers })
+        Ok(Self { path, code, target, headers, may_load_native })
     }
 
     pub(super) const fn target(&self) -> &Target {
@@ -31,7 +43,7 @@ impl Script {
 
     /// A new state, in which the script was run once.
     pub(super) fn new_state(&self) -> Outcome<Lua> {
-        let lua = Lua::new();
+        let lua = if self.may_load_native { native::new_state() } else { Lua::new() };
         self.prepare(&lua).map_err(script_error)?;
         // `@` makes Lua name the file and the line in its errors.
         let name = format!("@{}", self.path.display());
@@ -42,6 +54,9 @@ impl Script {
     fn prepare(&self, lua: &Lua) -> mlua::Result<()> {
         lua.load(PRELUDE).set_name("=wrk").exec()?;
         let wrk: Table = lua.globals().get("wrk")?;
+        let time_us =
+            |_: &Lua, ()| Ok(wall().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_micros() as f64));
+        wrk.set("time_us", lua.create_function(time_us)?)?;
         wrk.set("host", self.target.host.as_str())?;
         wrk.set("port", self.target.port.map(|port| port.to_string()))?;
         wrk.set("path", self.target.path.as_str())?;
@@ -56,5 +71,9 @@ impl Script {
 /// Lua's own message, which names file and line.
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
 pub(super) fn script_error(error: mlua::Error) -> LabError {
-    LabError::Script(error.to_string())
+    let mut text = error.to_string();
+    if NATIVE_ERRORS.iter().any(|part| text.contains(part)) {
+        text.push_str(NATIVE_HINT);
+    }
+    LabError::Script(text)
 }

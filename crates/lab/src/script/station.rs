@@ -21,18 +21,10 @@ impl Maker for StationMaker {
     fn make(self: Box<Self>) -> Outcome<Station> {
         let lua = self.script.new_state()?;
         set_thread(&lua, &self.shared).map_err(script_error)?;
-        // Until `init`, which comes last, the run's `setup` may look into this state and change it.
+        // The `setup` of this thread and of those after it may look into this state and change it.
         loop {
             match self.commands.recv() {
-                Ok(Command::Init(arguments, answer)) => {
-                    let result = init(&lua, arguments);
-                    let failed = result.is_err();
-                    let _ = answer.send(result.map_err(|error| error.to_string())); // Shows as lost otherwise.
-                    if failed {
-                        return Err(LabError::ThreadLost);
-                    }
-                    break;
-                }
+                Ok(Command::Begin) => break,
                 Ok(command) => obey(&lua, command),
                 Err(_) => return Err(LabError::ThreadLost), // The run was given up.
             }
@@ -71,9 +63,10 @@ fn obey(lua: &Lua, command: Command) {
             let set = value.into_lua(lua).and_then(|value| lua.globals().set(name, value));
             let _ = answer.send(set.map_err(|error| error.to_string()));
         }
-        Command::Init(_, answer) => {
-            let _ = answer.send(Err("init is called once".to_owned()));
+        Command::Init(arguments, answer) => {
+            let _ = answer.send(init(lua, arguments).map_err(|error| error.to_string()));
         }
+        Command::Begin => {}
     }
 }
 
@@ -123,19 +116,23 @@ impl Hooks {
     /// A script whose requests are not whole would wait for answers for ever.
     fn verify(&mut self) -> Outcome<()> {
         let mut bytes = Vec::new();
-        self.request_into(&mut bytes)?;
+        if !self.request_into(&mut bytes)? {
+            return Ok(());
+        }
         let batch = Batch::parse(&bytes).map_err(|error| LabError::Script(format!("request(): {error}")))?;
         self.is_pipelined = batch.requests > 1;
         self.first = Some((bytes, batch));
         Ok(())
     }
 
-    fn request_into(&self, out: &mut Vec<u8>) -> Outcome<()> {
+    /// False if the script has no more requests: it returns nil.
+    fn request_into(&self, out: &mut Vec<u8>) -> Outcome<bool> {
         match self.request.call::<Value>(()).map_err(script_error)? {
             Value::String(text) => {
                 out.extend_from_slice(&text.as_bytes());
-                Ok(())
+                Ok(true)
             }
+            Value::Nil => Ok(false),
             other => {
                 Err(LabError::Script(format!("request() must return a string, not {}", other.type_name())))
             }
@@ -152,16 +149,19 @@ impl Hooks {
 }
 
 impl Requests for Hooks {
-    fn next(&mut self, _connection: usize, out: &mut Vec<u8>) -> Outcome<Batch> {
+    fn next(&mut self, _connection: usize, out: &mut Vec<u8>) -> Outcome<Option<Batch>> {
         if let Some((bytes, batch)) = self.first.take() {
             out.extend_from_slice(&bytes);
-            return Ok(batch);
+            return Ok(Some(batch));
         }
-        self.request_into(out)?;
+        if !self.request_into(out)? {
+            return Ok(None);
+        }
         if self.is_pipelined {
-            return Batch::parse(out).map_err(|error| LabError::Script(format!("request(): {error}")));
+            let batch = Batch::parse(out).map_err(|error| LabError::Script(format!("request(): {error}")))?;
+            return Ok(Some(batch));
         }
-        Ok(Batch::single(out))
+        Ok(Some(Batch::single(out)))
     }
 
     fn delay_ms(&mut self) -> Outcome<u64> {

@@ -38,6 +38,8 @@ pub(super) enum Command {
     Get(String, Sender<Result<Transfer, String>>),
     Set(String, Transfer, Sender<Result<(), String>>),
     Init(Vec<String>, Sender<Result<(), String>>),
+    /// Every thread is set up, and none is asked for anything until the run is over.
+    Begin,
 }
 
 /// A thread as the state of the whole run sees it.

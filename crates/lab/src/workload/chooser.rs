@@ -1,3 +1,5 @@
+use rand::RngExt;
+
 use super::random::{Random, mix};
 use super::zipfian::Zipfian;
 
@@ -38,28 +40,41 @@ impl Chooser {
             (Distribution::Latest, Some(zipfian)) => newest.saturating_sub(zipfian.next(random)),
             (Distribution::Hot, _) => {
                 let hot = (self.keys / HOT_KEYS_PART).max(1);
-                if hot == self.keys || random.unit() < HOT_REQUESTS {
-                    random.below(hot)
+                if hot == self.keys || random.random::<f64>() < HOT_REQUESTS {
+                    random.random_range(0..hot)
                 } else {
-                    hot + random.below(self.keys - hot)
+                    random.random_range(hot..self.keys)
                 }
             }
-            _ => random.below(self.keys),
+            _ => random.random_range(0..self.keys),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng;
+
     use super::*;
 
     fn shares(distribution: Distribution, keys: u64) -> Vec<f64> {
-        let (chooser, mut random) = (Chooser::new(distribution, keys), Random::new(3));
+        let (chooser, mut random) = (Chooser::new(distribution, keys), Random::seed_from_u64(3));
         let mut counts = vec![0.0; keys as usize];
         for _ in 0..100_000 {
             counts[chooser.choose(&mut random, keys - 1) as usize] += 1e-5;
         }
         counts
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_keys() {
+        let keys = |seed| {
+            let (chooser, mut random) =
+                (Chooser::new(Distribution::Zipfian, 1_000_000), Random::seed_from_u64(seed));
+            (0..3).map(|_| chooser.choose(&mut random, 0)).collect::<Vec<_>>()
+        };
+        assert_eq!(keys(7), keys(7));
+        assert_ne!(keys(7), keys(8));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rand::{RngExt, SeedableRng};
+
 use super::chooser::Chooser;
-use super::random::{Random, mix};
+use super::random::Random;
 use super::{Name, Renderer, Workload};
 use crate::engine::Requests;
 use crate::error::Outcome;
@@ -41,7 +43,7 @@ impl Generator {
             keys: workload.keys,
             renderer,
             chooser,
-            random: Random::new(mix(workload.seed.wrapping_add(thread as u64 + 1))),
+            random: Random::seed_from_u64(workload.seed.wrapping_add(thread as u64 + 1)),
             next_key: Arc::clone(&workload.next_key),
             connections: workload.connections,
             second_half: vec![None; own_connections],
@@ -67,7 +69,7 @@ impl Generator {
     }
 
     fn mixed(&mut self, write_share: f64, out: &mut Vec<u8>) {
-        let is_write = self.random.unit() < write_share;
+        let is_write = self.random.random::<f64>() < write_share;
         let key = self.chosen_key();
         if is_write { self.renderer.put(key, out) } else { self.renderer.get(key, out) }
     }
@@ -93,13 +95,13 @@ impl Generator {
 
     /// YCSB asks for 1 to 100 records, 50 on average: a range of about a hundred or of about ten keys.
     fn short_range(&mut self, out: &mut Vec<u8>) {
-        let open_digits = if self.random.unit() < 0.4 { 2 } else { 1 };
+        let open_digits = if self.random.random::<f64>() < 0.4 { 2 } else { 1 };
         self.range(open_digits, out);
     }
 }
 
 impl Requests for Generator {
-    fn next(&mut self, connection: usize, out: &mut Vec<u8>) -> Outcome<Batch> {
+    fn next(&mut self, connection: usize, out: &mut Vec<u8>) -> Outcome<Option<Batch>> {
         match self.name {
             Name::Status => self.renderer.plain("GET", "/v0/status", out),
             Name::Put => self.renderer.put(self.following_key(), out),
@@ -115,19 +117,21 @@ impl Requests for Generator {
                     self.renderer.put(key, out);
                 }
             }
-            Name::YcsbD | Name::YcsbE if self.random.unit() < FEW => self.renderer.put(self.new_key(), out),
+            Name::YcsbD | Name::YcsbE if self.random.random::<f64>() < FEW => {
+                self.renderer.put(self.new_key(), out);
+            }
             Name::Get | Name::GetHot | Name::YcsbC | Name::YcsbD => self.mixed(0.0, out),
             Name::YcsbE => self.short_range(out),
             Name::YcsbF => {
                 if !self.second_of_pair(connection, out) {
                     let key = self.chosen_key();
-                    let is_modified = self.random.unit() < HALF;
+                    let is_modified = self.random.random::<f64>() < HALF;
                     self.second_half[connection] = is_modified.then_some(key);
                     self.renderer.get(key, out);
                 }
             }
         }
-        Ok(Batch { requests: 1, heads: Heads::None })
+        Ok(Some(Batch { requests: 1, heads: Heads::None }))
     }
 }
 
@@ -145,7 +149,7 @@ mod tests {
         let mut generator = Generator::new(&workload, Renderer::new("h", &[], None), 0, 1);
         let line = |_| {
             let mut out = Vec::new();
-            assert_eq!(generator.next(0, &mut out).unwrap(), Batch::parse(&out).unwrap());
+            assert_eq!(generator.next(0, &mut out).unwrap().unwrap(), Batch::parse(&out).unwrap());
             let text = String::from_utf8(out).unwrap();
             text.split(" HTTP/1.1").next().unwrap().to_owned()
         };

@@ -1,3 +1,5 @@
+use rand::{RngExt, SeedableRng};
+
 use super::random::{Random, mix};
 
 /// Values are windows into so many bytes of noise, which do not compress.
@@ -23,9 +25,9 @@ impl Renderer {
         for (name, value) in headers {
             tail.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
         }
-        let mut random = Random::new(1);
+        let mut random = Random::seed_from_u64(1);
         let noise_bytes = if value_bytes.is_some() { NOISE_BYTES } else { 0 };
-        let noise = (0..noise_bytes).map(|_| b'!' + random.below(94) as u8).collect();
+        let noise = (0..noise_bytes).map(|_| b'!' + random.random_range(0..94_u8)).collect();
         Self { tail, value_bytes, noise }
     }
 

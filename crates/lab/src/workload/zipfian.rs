@@ -1,3 +1,5 @@
+use rand::RngExt;
+
 use super::random::Random;
 
 /// YCSB's constant.
@@ -6,7 +8,8 @@ const THETA: f64 = 0.99;
 const SUMMED_MAX: u64 = 100_000;
 
 /// Ranks from 0, of which rank `i` is as likely as `1 / (i + 1)^0.99`. The algorithm of Gray et al., "Quickly
-/// generating billion-record synthetic databases" (1994), as YCSB uses it.
+/// generating billion-record synthetic databases" (1994), as YCSB uses it. `rand_distr::Zipf` takes three times as long,
+/// which would be 0.2 µs of each request of the load generator.
 #[derive(Debug, Clone)]
 pub(super) struct Zipfian {
     items: u64,
@@ -25,7 +28,7 @@ impl Zipfian {
     }
 
     pub(super) fn next(&self, random: &mut Random) -> u64 {
-        let unit = random.unit();
+        let unit = random.random::<f64>();
         let scaled = unit * self.zeta;
         if scaled < 1.0 || self.items == 1 {
             return 0;
@@ -53,6 +56,8 @@ fn zeta(items: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use rand::SeedableRng;
+
     use super::*;
 
     #[test]
@@ -64,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_first_ranks_are_as_likely_as_they_should_be() {
-        let (zipfian, mut random) = (Zipfian::new(1000), Random::new(1));
+        let (zipfian, mut random) = (Zipfian::new(1000), Random::seed_from_u64(1));
         let mut counts = [0_u32; 1000];
         for _ in 0..200_000 {
             counts[zipfian.next(&mut random) as usize] += 1;

@@ -3,15 +3,14 @@ use std::rc::Rc;
 use bytes::Bytes;
 use ladoga_cluster::{Failure, Origin, Refusal};
 use ladoga_model::{Stamp, Version};
+use ladoga_runtime::{Address, Gate};
 
 use super::copies::Copying;
 use super::plan::Plan;
 use super::spread::Target;
 use super::trouble::failure;
-use crate::fair::{Address, Gate};
 use crate::peers::wire::{Answer, Request};
-use crate::peers::{PeerLink, RemoteStream, replica};
-use crate::server::EventLoop;
+use crate::peers::{OwnReplica, PeerError, PeerLink, RemoteStream, replica};
 use crate::store::{
     Cell, CellValue, Later, LocalStore, Lookup, Piece, Pieces, Store, StoreError, StoredCell, Upload, Value,
 };
@@ -48,10 +47,10 @@ async fn open_large<S: Store>(
     version: Version,
     holder: usize,
 ) -> Result<Option<Box<dyn Pieces>>, StoreError> {
-    if plan.node(holder) != plan.cluster.own {
+    if plan.node(holder) != plan.cluster().own {
         return open_remote(plan.link(holder), &plan.key, version).await;
     }
-    let found = match plan.store.get_cell(&plan.key) {
+    let found = match plan.replica.store.get_cell(&plan.key) {
         Lookup::Now(found) => found,
         Lookup::Later(found) => found.await,
     };
@@ -112,9 +111,11 @@ pub(super) async fn copy_large<S: Store>(
     let refused = |error: StoreError| Failure::Refused(replica::refusal(&error));
     copying.begin().await?;
     // A place here, as for a client's value; peers look after theirs.
-    let (node, own) = (&plan.event_loop.node, plan.cluster.own);
+    let (node, own) = (&plan.replica, plan.cluster().own);
     // Nobody gives way to it.
-    let enter = |gate: &Gate| gate.enter_if_room(Address::Own, 1).map_err(refused);
+    let enter = |gate: &Gate| {
+        gate.enter_if_room(Address::Own, 1).map_err(|_| Failure::Refused(Refusal::OverCapacity))
+    };
     let source = (plan.node(holder) == own).then(|| enter(&node.streams)).transpose()?;
     let place = (plan.node(to) == own).then(|| enter(&node.uploads)).transpose()?;
     for permit in [&source, &place].into_iter().flatten() {
@@ -125,7 +126,7 @@ pub(super) async fn copy_large<S: Store>(
     let Some(mut pieces) = pieces else { return Err(Failure::Broken) };
     let mut target = Target::open(plan, to).await?;
     while let Some((bytes, rest)) = pieces.next().await.map_err(refused)? {
-        copying.piece(&plan.cluster.pace, bytes.len() as u64).await?;
+        copying.piece(&plan.cluster().pace, bytes.len() as u64).await?;
         target = target.write(bytes).await?;
         pieces = rest;
     }
@@ -135,8 +136,7 @@ pub(super) async fn copy_large<S: Store>(
 
 /// Takes a large value over from a peer, through the memory of a piece.
 pub(crate) async fn take_large<S: Store>(
-    event_loop: &Rc<EventLoop<S>>,
-    store: &Rc<S::Local>,
+    replica: &Rc<OwnReplica<S>>,
     link: &Rc<PeerLink>,
     key: &Bytes,
     stamp: Stamp,
@@ -146,25 +146,23 @@ pub(crate) async fn take_large<S: Store>(
     let Some(mut pieces) = open_remote(link, key, stamp.version).await.map_err(refused)? else {
         return Ok(());
     };
-    let mut upload = store.upload().await.map_err(refused)?;
+    let mut upload = replica.store.upload().await.map_err(refused)?;
     let mut bytes = 0;
     while let Some((piece, rest)) = pieces.next().await.map_err(refused)? {
         bytes += piece.len() as u64;
-        if let Some(cluster) = &event_loop.node.cluster {
-            cluster.pace.draw_piece(piece.len() as u64).await;
-        }
+        replica.cluster.pace.draw_piece(piece.len() as u64).await;
         upload = upload.write(piece).await.map_err(refused)?;
         pieces = rest;
     }
     let finished = upload.finish().await.map_err(refused)?;
-    let admitted = replica::admit(event_loop, &**store, stamp, Some(bytes), Origin::Exchange)?;
-    let applied = store.apply([Cell { key, stamp, value: CellValue::Uploaded(finished) }]).await;
+    let admitted = replica::admit(replica, stamp, Some(bytes), Origin::Exchange)?;
+    let applied = replica.store.apply([Cell { key, stamp, value: CellValue::Uploaded(finished) }]).await;
     drop(admitted);
     applied.map_err(refused)
 }
 
 /// The failure that an answer amounts to, where it is none of those that were expected.
-pub(super) fn unexpected(answer: Result<Answer, crate::peers::PeerError>) -> Failure {
+pub(super) fn unexpected(answer: Result<Answer, PeerError>) -> Failure {
     match answer {
         Ok(Answer::Refused(refusal)) => Failure::Refused(refusal),
         Ok(_) => Failure::Broken,

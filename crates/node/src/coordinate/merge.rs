@@ -1,15 +1,15 @@
 use std::rc::Rc;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_cluster::{Cell, Content, NodeId, Replicas, covers};
-use ladoga_model::Version;
+use ladoga_cluster::{Cell, Content, NodeId, Refusal, covers};
+use ladoga_model::{Replicas, Version};
+use ladoga_service::{Context, Error, KeyRange, NoPieces};
 
 use super::fetch::{RemotePieces, open_remote};
 use super::starting::until_asked_again;
-use crate::http::{RangeTarget, Refusal};
 use crate::peers::wire::{Answer, PeerValue, Record, Request, put_record, take_record};
-use crate::peers::{Peers, RemoteStream, hear};
-use crate::server::{EventLoop, NoPieces};
+use crate::peers::{OwnReplica, PeerError, RemoteStream, hear};
 use crate::store::{
     Later, LocalStore, Lookup, Piece, Pieces, RecordFormat, Store, StoreError, StoredCell, Value,
 };
@@ -21,38 +21,39 @@ const MERGED_PIECE_BYTES: usize = 64 << 10;
 /// whoever answers; refuses where those are too few for the replicas that were asked for: keys would be missing without a
 /// sign. Of its time, the request has spent `waited_ms` in waiting for this node.
 pub(crate) async fn merge<S: Store>(
-    event_loop: Rc<EventLoop<S>>,
-    store: Rc<S::Local>,
-    (target, waited_ms): (RangeTarget, u64),
+    replica: Rc<OwnReplica<S>>,
+    context: Context,
+    range: KeyRange,
     format: RecordFormat,
-) -> Result<Box<dyn Pieces>, Refusal> {
-    let peers = Rc::clone(event_loop.peers().expect("a merge is for a node of a cluster"));
-    let RangeTarget { start, end, replicas, .. } = target;
+) -> Result<Box<dyn Pieces>, Error> {
+    let Context { replicas, waited_ms } = context;
+    let KeyRange { start, end, .. } = range;
+    let cluster = Arc::clone(&replica.cluster);
     let request = Request::OpenCells { start: start.clone(), end: end.clone().unwrap_or_default() };
-    let own = peers.cluster.own;
-    let others = peers.cluster.nodes.iter().map(|(id, _)| id).filter(|id| *id != own);
+    let own = cluster.own;
+    let others = cluster.nodes.iter().map(|(id, _)| id).filter(|id| *id != own);
     let others: Vec<NodeId> = others.collect();
-    let is_hidden = peers.cluster.settled().hides_cells();
+    let is_hidden = cluster.settled().hides_cells();
     let nothing = || -> Box<dyn Pieces> { Box::new(NoPieces) };
-    let cells = if is_hidden { nothing() } else { store.cells(start, end, put_record) };
+    let cells = if is_hidden { nothing() } else { replica.store.cells(start, end, put_record) };
     let sources = vec![Source::new(own, cells)];
     let absent = Vec::new();
-    let mut merged = Merged { peers, store, sources, absent, replicas, format, large: None };
+    let mut merged = Merged { replica, sources, absent, replicas, format, large: None };
     let mut starting = merged.open_all(&request, others).await;
-    let left_ms = merged.peers.cluster.limits.quorum_timeout_ms.saturating_sub(waited_ms);
-    let until_ms = event_loop.core.now_ms() + left_ms;
+    let left_ms = cluster.limits.quorum_timeout_ms.saturating_sub(waited_ms);
+    let until_ms = merged.replica.core.now_ms() + left_ms;
     loop {
         if merged.missing().is_some() {
-            merged.hear(&event_loop).await;
+            merged.hear().await;
         }
-        let Some(line) = merged.missing() else { return Ok(Box::new(merged)) };
-        let is_in_time = event_loop.core.now_ms() < until_ms;
+        let Some(error) = merged.missing() else { return Ok(Box::new(merged)) };
+        let is_in_time = merged.replica.core.now_ms() < until_ms;
         let is_asked = match starting.first() {
-            Some(&node) if is_in_time => until_asked_again(&event_loop, &merged.peers.cluster, node).await,
+            Some(&node) if is_in_time => until_asked_again(&merged.replica, node).await,
             _ => false,
         };
         if !is_asked {
-            return Err(Refusal::too_few_replicas(line));
+            return Err(error);
         }
         starting = merged.open_all(&request, starting).await;
     }
@@ -67,10 +68,10 @@ enum Opened {
 }
 
 impl Opened {
-    fn of(opened: Result<RemoteStream, Result<Answer, crate::peers::PeerError>>) -> Opened {
+    fn of(opened: Result<RemoteStream, Result<Answer, PeerError>>) -> Opened {
         match opened {
             Ok(stream) => Opened::Pieces(Box::new(RemotePieces(stream))),
-            Err(Ok(Answer::Refused(ladoga_cluster::Refusal::Starting))) => Opened::Starting,
+            Err(Ok(Answer::Refused(Refusal::Starting))) => Opened::Starting,
             Err(Ok(Answer::Refused(refusal))) => Opened::Absent(refusal.to_string()),
             Err(Ok(_)) => Opened::Absent("it answers something else".to_owned()),
             Err(Err(error)) => Opened::Absent(error.to_string()),
@@ -117,9 +118,8 @@ impl Source {
 }
 
 /// The entities of all nodes. It has one piece of each at a time, so its memory does not depend on their number.
-struct Merged<S: LocalStore> {
-    peers: Rc<Peers>,
-    store: Rc<S>,
+struct Merged<S: Store> {
+    replica: Rc<OwnReplica<S>>,
     sources: Vec<Source>,
     /// Who takes no part, and why.
     absent: Vec<(NodeId, String)>,
@@ -129,7 +129,7 @@ struct Merged<S: LocalStore> {
     large: Option<Box<dyn Pieces>>,
 }
 
-impl<S: LocalStore> Pieces for Merged<S> {
+impl<S: Store> Pieces for Merged<S> {
     fn next(mut self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
         Box::pin(async move {
             let mut out = Vec::with_capacity(MERGED_PIECE_BYTES);
@@ -153,12 +153,12 @@ impl<S: LocalStore> Pieces for Merged<S> {
     }
 }
 
-impl<S: LocalStore> Merged<S> {
+impl<S: Store> Merged<S> {
     /// Has these nodes take part, all at once. Answers which of them are starting, and may take part later.
     async fn open_all(&mut self, request: &Request, nodes: Vec<NodeId>) -> Vec<NodeId> {
         self.absent.retain(|(node, _)| !nodes.contains(node));
         let opening: Vec<_> =
-            nodes.into_iter().map(|node| (node, self.peers.link(node).open(request))).collect();
+            nodes.into_iter().map(|node| (node, self.replica.peers.link(node).open(request))).collect();
         let mut starting = Vec::new();
         for (node, opening) in opening {
             match Opened::of(opening.await) {
@@ -166,7 +166,7 @@ impl<S: LocalStore> Merged<S> {
                 Opened::Absent(why) => self.absent.push((node, why)),
                 Opened::Starting => {
                     starting.push(node);
-                    self.absent.push((node, ladoga_cluster::Refusal::Starting.to_string()));
+                    self.absent.push((node, Refusal::Starting.to_string()));
                 }
             }
         }
@@ -174,8 +174,8 @@ impl<S: LocalStore> Merged<S> {
     }
 
     /// What would be missing without the nodes that take no part; none where the others are enough.
-    fn missing(&self) -> Option<String> {
-        let cluster = &self.peers.cluster;
+    fn missing(&self) -> Option<Error> {
+        let cluster = &self.replica.cluster;
         let counts = |node| {
             let takes_part = self.sources.iter().any(|source| source.node == node);
             takes_part && cluster.settled().has_all_of(node, cluster.own)
@@ -187,22 +187,18 @@ impl<S: LocalStore> Merged<S> {
         let rebuilding =
             rebuilding.map(|source| format!("{} is being rebuilt", cluster.nodes.name(source.node)));
         let absent = self.absent.iter().map(|(node, why)| format!("{} {why}", cluster.nodes.name(*node)));
-        let why: Vec<String> = absent.chain(rebuilding).collect();
-        let Replicas { ack, from } = self.replicas;
-        Some(format!(
-            "a range over the cluster needs {ack} of the {from} nodes of every key: {}",
-            why.join("; ")
-        ))
+        let missing = absent.chain(rebuilding).collect();
+        Some(Error::RangeIncomplete { replicas: self.replicas, missing })
     }
 
     /// Asks those that take part, and said last that they lack something, whether they still do.
-    async fn hear<N: Store>(&self, event_loop: &Rc<EventLoop<N>>) {
-        let own = self.peers.cluster.own;
-        let settled = self.peers.cluster.settled();
+    async fn hear(&self) {
+        let OwnReplica { cluster, peers, .. } = &*self.replica;
+        let (own, settled) = (cluster.own, cluster.settled());
         let nodes = self.sources.iter().map(|source| source.node);
         let doubted = nodes.filter(|&node| node != own && !settled.has_all_of(node, own));
         let asked: Vec<_> =
-            doubted.map(|node| hear(event_loop, self.peers.link(node), settled, node)).collect();
+            doubted.map(|node| hear(&self.replica, peers.link(node), settled, node)).collect();
         for answered in asked {
             answered.await;
         }
@@ -224,8 +220,8 @@ impl<S: LocalStore> Merged<S> {
         for (node, error) in failed {
             self.sources.retain(|source| source.node != node);
             self.absent.push((node, error.to_string()));
-            if let Some(reason) = self.missing() {
-                return Err(StoreError::Unreadable { reason });
+            if let Some(error) = self.missing() {
+                return Err(StoreError::Unreadable { reason: error.to_string() });
             }
         }
         Ok(())
@@ -276,10 +272,10 @@ impl<S: LocalStore> Merged<S> {
         key: &Bytes,
         version: Version,
     ) -> Result<Option<Box<dyn Pieces>>, StoreError> {
-        if node != self.peers.cluster.own {
-            return open_remote(self.peers.link(node), key, version).await;
+        if node != self.replica.cluster.own {
+            return open_remote(self.replica.peers.link(node), key, version).await;
         }
-        let found = match self.store.get_cell(key) {
+        let found = match self.replica.store.get_cell(key) {
             Lookup::Now(found) => found,
             Lookup::Later(found) => found.await,
         };

@@ -1,5 +1,6 @@
 //! A request that other nodes have to answer, or answer as well: the machines of `ladoga_cluster`, driven.
 //!
+//! - `replicated`: the service of a node of a cluster
 //! - `plan`: who has to answer, and what they are asked for
 //! - `write`: a value that fits into memory, or a deletion
 //! - `read`: a cell, and what it takes to keep its replicas alike
@@ -17,16 +18,14 @@ mod fetch;
 mod merge;
 mod plan;
 mod read;
+mod replicated;
 mod spread;
 mod starting;
 mod trouble;
 mod write;
 
 pub(crate) use copies::{Copies, CopyTurns};
-pub(crate) use fetch::{open_found, take_large};
-pub(crate) use merge::merge;
-pub(crate) use plan::{Plan, admit_alone};
-pub(crate) use read::{read, refresh};
-pub(crate) use spread::spread;
-pub(crate) use starting::until_it_may_coordinate;
-pub(crate) use write::{Payload, write};
+pub(crate) use fetch::take_large;
+pub(crate) use read::refresh;
+pub(crate) use replicated::Replicated;
+pub(crate) use write::Payload;

@@ -3,22 +3,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ladoga_cluster::{Failure, NodeId, Origin, QuorumError, Replicas};
-use ladoga_model::Stamp;
-use ladoga_model::Version;
+use ladoga_cluster::{Failure, NodeId, Origin, QuorumError};
+use ladoga_model::{Replicas, Stamp, Version};
+use ladoga_service::{Context, Error};
 use tokio::task::JoinSet;
 
-use crate::http::{EntityTarget, Refusal};
-use crate::peers::{Admitted, Cluster, Expires, PeerLink, Peers, Place, hear, replica};
-use crate::server::EventLoop;
-use crate::store::Store;
+use crate::peers::{Admitted, Cluster, Expires, OwnReplica, PeerLink, Place, hear, replica};
+use crate::store::{Admission, Store};
 
 /// Who has to answer a request: what its coordinator goes by.
-pub(crate) struct Plan<S: Store> {
-    pub(super) event_loop: Rc<EventLoop<S>>,
-    pub(super) store: Rc<S::Local>,
-    pub(super) cluster: Arc<Cluster>,
-    pub(super) peers: Rc<Peers>,
+pub(super) struct Plan<S: Store> {
+    pub(super) replica: Rc<OwnReplica<S>>,
     pub(super) key: Bytes,
     pub(super) replicas: Replicas,
     /// How much of its time the request has spent in waiting for this node to be ready.
@@ -26,31 +21,34 @@ pub(crate) struct Plan<S: Store> {
 }
 
 /// Once a timestamp may be given out: no restart, on whichever clock, gives it out again.
-async fn may_be_given(cluster: &Cluster, stamp: Stamp) -> Result<(), Refusal> {
+async fn may_be_given(cluster: &Cluster, stamp: Stamp) -> Result<(), Error> {
     if cluster.settled().reserve(stamp.version.timestamp).await {
-        return Ok(());
+        Ok(())
+    } else {
+        Err(Error::TimeNotReserved)
     }
-    Err(Refusal::unavailable("what the node has to remember of its clock is not on its disk yet"))
 }
 
-/// Lets a write in that this node alone has to answer; nothing keeps a node on its own from it.
-pub(crate) async fn admit_alone<S: Store>(
-    event_loop: &EventLoop<S>,
-    stamp: Stamp,
-) -> Result<Option<Admitted>, Refusal> {
-    let Some(cluster) = &event_loop.node.cluster else { return Ok(None) };
-    may_be_given(cluster, stamp).await?;
-    let admitted = cluster.settled().admit(stamp.version, Origin::Client);
-    admitted.map(Some).map_err(Refusal::unavailable)
+/// The writes that a node of a cluster has to answer alone.
+impl Admission for Arc<Cluster> {
+    type Admitted = Admitted;
+
+    fn stamp(&self) -> Stamp {
+        let stamp = Stamp::new(Version { timestamp: self.versions.next(), node: self.own.0 });
+        Stamp { copies: u8::from(self.nodes.len() > 1), ..stamp }
+    }
+
+    async fn admit(&self, stamp: Stamp) -> Result<Admitted, Error> {
+        may_be_given(self, stamp).await?;
+        let admitted = self.settled().admit(stamp.version, Origin::Client);
+        admitted.map_err(|refusal| Error::NotVouched { reason: refusal.to_string() })
+    }
 }
 
 impl<S: Store> Clone for Plan<S> {
     fn clone(&self) -> Plan<S> {
         Plan {
-            event_loop: Rc::clone(&self.event_loop),
-            store: Rc::clone(&self.store),
-            cluster: Arc::clone(&self.cluster),
-            peers: Rc::clone(&self.peers),
+            replica: Rc::clone(&self.replica),
             key: self.key.clone(),
             replicas: self.replicas,
             waited_ms: self.waited_ms,
@@ -59,51 +57,38 @@ impl<S: Store> Clone for Plan<S> {
 }
 
 impl<S: Store> Plan<S> {
-    /// The plan for a request that waited for this node; `None` where this node alone has to answer.
-    pub(crate) fn of(
-        event_loop: &Rc<EventLoop<S>>,
-        store: &Rc<S::Local>,
-        target: &EntityTarget,
-        waited_ms: u64,
-    ) -> Option<Plan<S>> {
-        let peers = event_loop.peers()?;
-        let cluster = &peers.cluster;
-        let replicas = target.replicas();
-        let is_alone = replicas.from == 1 && cluster.placement.replicas(target.key(), 1)[0] == cluster.own;
+    /// The plan for a request; `None` where this node alone has to answer.
+    pub(super) fn of(replica: &Rc<OwnReplica<S>>, context: &Context, key: &[u8]) -> Option<Plan<S>> {
+        let &Context { replicas, waited_ms } = context;
+        let is_needed = Plan::is_needed(replica, context, key);
+        let plan =
+            || Plan { replica: Rc::clone(replica), key: Bytes::copy_from_slice(key), replicas, waited_ms };
+        is_needed.then(plan)
+    }
+
+    /// Whether others have to answer a request, or this node cannot by itself.
+    pub(super) fn is_needed(replica: &OwnReplica<S>, context: &Context, key: &[u8]) -> bool {
+        let cluster = &replica.cluster;
+        let is_alone = context.replicas.from == 1 && cluster.placement.replicas(key, 1)[0] == cluster.own;
         // What is here and may be older than what was acknowledged is no answer by itself.
-        if is_alone && !cluster.settled().hides_cells() {
-            return None;
-        }
-        Some(Plan {
-            event_loop: Rc::clone(event_loop),
-            store: Rc::clone(store),
-            cluster: Arc::clone(cluster),
-            peers: Rc::clone(peers),
-            key: target.key_bytes(),
-            replicas,
-            waited_ms,
-        })
+        !is_alone || cluster.settled().hides_cells()
     }
 
     /// The plan for a read of all nodes that may have a cell with this stamp.
-    pub(super) fn of_all(event_loop: &Rc<EventLoop<S>>, key: Bytes, stamp: Stamp) -> Option<Plan<S>> {
-        let peers = event_loop.peers()?;
-        let nodes = peers.cluster.nodes.len() as u32;
+    pub(super) fn of_all(replica: &Rc<OwnReplica<S>>, key: Bytes, stamp: Stamp) -> Plan<S> {
+        let nodes = replica.cluster.nodes.len() as u32;
         let from = if stamp.copies == 0 { nodes } else { u32::from(stamp.copies).min(nodes) };
-        Some(Plan {
-            event_loop: Rc::clone(event_loop),
-            store: event_loop.store()?,
-            cluster: Arc::clone(&peers.cluster),
-            peers: Rc::clone(peers),
-            key,
-            replicas: Replicas { ack: from, from },
-            waited_ms: 0,
-        })
+        let replicas = Replicas { ack: from, from };
+        Plan { replica: Rc::clone(replica), key, replicas, waited_ms: 0 }
+    }
+
+    pub(super) fn cluster(&self) -> &Arc<Cluster> {
+        &self.replica.cluster
     }
 
     /// The time that the request has left.
     pub(super) fn left_ms(&self) -> u64 {
-        self.cluster.limits.quorum_timeout_ms.saturating_sub(self.waited_ms)
+        self.cluster().limits.quorum_timeout_ms.saturating_sub(self.waited_ms)
     }
 
     /// Has a part of the request end in time, unless it is over before.
@@ -118,13 +103,13 @@ impl<S: Store> Plan<S> {
                 }
             });
         }
-        self.peers.expire_later(part)
+        self.replica.peers.expire_later(part)
     }
 
     /// Whether this node vouched for its part, and has learned meanwhile that it must not: its directory is older than what
     /// it acknowledged. That can be in the first moment of its life only, when it hears the first peer.
     pub(super) fn taken_back(&self, has_vouched: bool) -> Option<QuorumError> {
-        if !has_vouched || self.cluster.settled().has_all() {
+        if !has_vouched || self.cluster().settled().has_all() {
             return None;
         }
         let place = self.own_place()?;
@@ -143,16 +128,16 @@ impl<S: Store> Plan<S> {
 
     /// The nodes that have to answer, in the order of the key's preference list.
     pub(super) fn nodes(&self) -> &[NodeId] {
-        self.cluster.placement.replicas(&self.key, self.replicas.from as usize)
+        self.cluster().placement.replicas(&self.key, self.replicas.from as usize)
     }
 
     /// The place of this node among them.
     pub(super) fn own_place(&self) -> Option<usize> {
-        self.nodes().iter().position(|&node| node == self.cluster.own)
+        self.nodes().iter().position(|&node| node == self.cluster().own)
     }
 
     pub(super) fn link(&self, replica: usize) -> &Rc<PeerLink> {
-        self.peers.link(self.node(replica))
+        self.replica.peers.link(self.node(replica))
     }
 
     /// Writes a cell to this node, without a network. `then` hears what became of it, now or later.
@@ -162,7 +147,7 @@ impl<S: Store> Plan<S> {
         origin: Origin,
         then: impl FnOnce(Result<(), Failure>) + 'static,
     ) {
-        match replica::apply(&self.event_loop, &*self.store, (&self.key, stamp, value), origin) {
+        match replica::apply(&self.replica, (&self.key, stamp, value), origin) {
             Ok(applied) => {
                 tokio::task::spawn_local(async move { then(applied.await.map_err(Failure::Refused)) });
             }
@@ -173,43 +158,35 @@ impl<S: Store> Plan<S> {
     /// After a start: asks all peers what their clocks show, until a majority has said so. A version that is given out before
     /// may be as old as the newest one here, and a write of before, which too few had, could win over it. Where a majority
     /// has to take the write, one that cannot be heard is one that does not.
-    async fn hear_clocks(&self) -> Result<(), Refusal> {
-        let (cluster, settled) = (&self.cluster, self.cluster.settled());
-        let peers = || cluster.peers.iter().filter(|peer| peer.id != cluster.own);
+    async fn hear_clocks(&self) -> Result<(), Error> {
+        let OwnReplica { cluster, peers, .. } = &*self.replica;
+        let others = || cluster.peers.iter().filter(|peer| peer.id != cluster.own);
         let mut asked = JoinSet::new();
-        for peer in peers() {
-            asked.spawn_local(hear(&self.event_loop, self.peers.link(peer.id), settled, peer.id));
+        for peer in others() {
+            asked.spawn_local(hear(&self.replica, peers.link(peer.id), cluster.settled(), peer.id));
         }
         while cluster.versions.is_unverified() && asked.join_next().await.is_some() {}
-        let Replicas { ack, from } = self.replicas;
-        if !cluster.versions.is_unverified() || ack as usize <= cluster.nodes.len() / 2 {
+        if !cluster.versions.is_unverified() || self.replicas.ack as usize <= cluster.nodes.len() / 2 {
             return Ok(());
         }
-        let reasons: Vec<_> =
-            peers().filter_map(|peer| Some(format!("{} {}", peer.url, peer.trouble()?))).collect();
-        Err(Refusal::too_few_replicas(format!(
-            "0 of {from} replicas were asked, expected {ack}: this node was started, and cannot hear what time it is by a \
-             majority of the nodes; {}; nothing was written",
-            reasons.join("; ")
-        )))
+        let missing = others().filter_map(|peer| Some(format!("{} {}", peer.url, peer.trouble()?)));
+        Err(Error::TimeUnknown { replicas: self.replicas, missing: missing.collect() })
     }
 
     /// The version of a write that happens now. None is given where a majority of the nodes would refuse it for its time:
     /// those that do not could keep it until its time comes, and it would win over what was acknowledged meanwhile.
-    pub(super) async fn stamp(&self) -> Result<Stamp, Refusal> {
-        if self.replicas.ack > 1 && self.cluster.versions.is_unverified() {
+    pub(super) async fn stamp(&self) -> Result<Stamp, Error> {
+        let cluster = self.cluster();
+        if self.replicas.ack > 1 && cluster.versions.is_unverified() {
             self.hear_clocks().await?;
         }
-        let timestamp = self.event_loop.node.versions.next_for_all().map_err(|error| {
-            self.event_loop.core.metrics.clock_ahead();
-            Refusal::unavailable(format_args!(
-                "this node has given out or seen versions that are too far ahead for the other nodes, and takes no writes \
-                 for them until that time: {error}; ask another node"
-            ))
+        let timestamp = cluster.versions.next_for_all().map_err(|error| {
+            self.replica.core.metrics.clock_ahead();
+            Error::ClockAhead(error)
         })?;
-        let stamp = Stamp::new(Version { timestamp, node: self.cluster.own.0 });
-        let is_everywhere = self.replicas.from as usize == self.cluster.nodes.len();
-        may_be_given(&self.cluster, stamp).await?;
+        let stamp = Stamp::new(Version { timestamp, node: cluster.own.0 });
+        let is_everywhere = self.replicas.from as usize == cluster.nodes.len();
+        may_be_given(cluster, stamp).await?;
         Ok(Stamp { copies: if is_everywhere { 0 } else { self.replicas.from as u8 }, ..stamp })
     }
 }

@@ -7,6 +7,7 @@ use ladoga_cluster::{
     Cell, Content, Failure, Origin, QuorumError, READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep, Refusal,
 };
 use ladoga_model::{Stamp, Version};
+use ladoga_service::Error;
 
 use super::copies::{CopyName, Reader, Wish, Wishes};
 use super::decision::Decision;
@@ -14,10 +15,8 @@ use super::fetch::{Found, copy_large};
 use super::plan::Plan;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
 use super::trouble::{failure, too_few};
-use crate::http;
 use crate::peers::wire::{Answer, PeerValue, Request};
-use crate::peers::{Expires, PeerError, Place, Waiter, replica};
-use crate::server::EventLoop;
+use crate::peers::{Expires, OwnReplica, PeerError, Place, Waiter, replica};
 use crate::store::{LocalStore, Lookup, Store, StoreError, StoredCell};
 
 /// The slots of a reading: the first answers, values that only a digest came of, and repairs, each by place; the repairs
@@ -26,7 +25,7 @@ const FETCH_SLOTS: usize = 64;
 const REPAIR_SLOTS: usize = 128;
 
 /// Reads the newest cell of a key from its nodes.
-pub(crate) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<Cell<Found>>, http::Refusal> {
+pub(crate) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<Cell<Found>>, Error> {
     let reading = Reading::begin(plan, false);
     reading.decision.taken().await.map_err(|error| too_few(plan, &error, false))
 }
@@ -42,8 +41,8 @@ pub(super) async fn newest_version<S: Store>(plan: &Plan<S>) -> (Option<Version>
 
 /// Reads a key from all nodes that may have a cell with this stamp, so that those that lack it are repaired. Answers
 /// whether all of them answered, and those that lacked a large value have it by now.
-pub(crate) async fn refresh<S: Store>(event_loop: &Rc<EventLoop<S>>, key: Bytes, stamp: Stamp) -> bool {
-    let Some(plan) = Plan::of_all(event_loop, key, stamp) else { return false };
+pub(crate) async fn refresh<S: Store>(replica: &Rc<OwnReplica<S>>, key: Bytes, stamp: Stamp) -> bool {
+    let plan = Plan::of_all(replica, key, stamp);
     let reading = Reading::begin(&plan, true);
     reading.decision.taken().await.is_ok() && reading.wishes.are_granted().await
 }
@@ -87,7 +86,7 @@ impl<S: Store> Reading<S> {
         let own_place = plan.own_place();
         let request = reading.request(own_place.is_some());
         for (place, &node) in plan.nodes().iter().enumerate() {
-            if node != plan.cluster.own {
+            if node != plan.cluster().own {
                 reading.send(&request, place, place);
             }
         }
@@ -111,7 +110,7 @@ impl<S: Store> Reading<S> {
 
     /// Asks this node, without a network.
     fn look_up(self: &Rc<Self>, place: usize) {
-        match self.plan.store.get_cell(&self.plan.key) {
+        match self.plan.replica.store.get_cell(&self.plan.key) {
             Lookup::Now(found) => self.looked_up(place, found),
             Lookup::Later(found) => {
                 let reading = Rc::clone(self);
@@ -123,7 +122,7 @@ impl<S: Store> Reading<S> {
     fn looked_up(self: &Rc<Self>, place: usize, found: Result<Option<StoredCell>, StoreError>) {
         let answer = match found {
             Ok(found) => {
-                let settled = self.plan.cluster.settled();
+                let settled = self.plan.cluster().settled();
                 let is_whole = settled.has_all();
                 self.has_vouched.set(is_whole);
                 let found = found.filter(|_| !settled.hides_cells());
@@ -198,7 +197,7 @@ impl<S: Store> Reading<S> {
 
     fn repair(self: &Rc<Self>, place: usize, cell: Cell<Found>) {
         let Cell { stamp, content } = cell;
-        self.plan.event_loop.core.metrics.read_repair();
+        self.plan.replica.core.metrics.read_repair();
         let value = match content {
             Content::Value(Found::Inline(bytes)) => Some(bytes),
             Content::Tombstone => None,
@@ -209,12 +208,12 @@ impl<S: Store> Reading<S> {
         };
         let plan = &self.plan;
         let bytes = value.as_ref().map_or(0, Bytes::len) as u64;
-        if self.may_be_left() && !plan.cluster.pace.try_draw_cell(bytes) {
-            plan.event_loop.core.metrics.read_repair_left();
+        if self.may_be_left() && !plan.cluster().pace.try_draw_cell(bytes) {
+            plan.replica.core.metrics.read_repair_left();
             let refusal = Refusal::OverCapacity;
             return self.repaired(place, stamp.version, Err(Failure::Refused(refusal)));
         }
-        if plan.node(place) != plan.cluster.own {
+        if plan.node(place) != plan.cluster().own {
             let request = Request::Write { key: plan.key.clone(), stamp, value, origin: Origin::Repair };
             return self.send(&request, place, self.repair_slot(place, stamp.version));
         }
@@ -235,7 +234,7 @@ impl<S: Store> Reading<S> {
         let name = CopyName { key: plan.key.clone(), version: stamp.version, to: plan.node(place) };
         let reader: Rc<dyn Reader> = Rc::<Reading<S>>::clone(self);
         self.wishes.begins();
-        match plan.peers.copies.wish(&plan.cluster.copy_turns, name, &reader, place) {
+        match plan.replica.peers.copies.wish(&plan.cluster().copy_turns, name, &reader, place) {
             Wish::New(mut copying) => {
                 let reading = Rc::clone(self);
                 tokio::task::spawn_local(async move {
@@ -254,10 +253,10 @@ impl<S: Store> Reading<S> {
     /// Asks a replica that is starting again, for as long as somebody waits for it.
     fn ask_once_it_has_started(self: &Rc<Self>, place: usize) {
         self.starting.insert(place);
-        let Plan { event_loop, cluster, .. } = self.plan.clone();
+        let replica = Rc::clone(&self.plan.replica);
         let (node, reading) = (self.plan.node(place), Rc::downgrade(self));
         tokio::task::spawn_local(async move {
-            let is_asked = until_asked_again(&event_loop, &cluster, node).await;
+            let is_asked = until_asked_again(&replica, node).await;
             let Some(reading) = reading.upgrade().filter(|reading| reading.starting.remove(place)) else {
                 return;
             };

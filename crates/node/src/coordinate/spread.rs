@@ -1,8 +1,9 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use ladoga_cluster::{Failure, Origin};
+use ladoga_cluster::{Failure, Origin, Refusal};
 use ladoga_model::{Stamp, Version};
+use ladoga_service::Error;
 
 use super::fetch::unexpected;
 use super::plan::Plan;
@@ -10,7 +11,6 @@ use super::read::newest_version;
 use super::starting::until_asked_again;
 use super::trouble::too_few;
 use super::write::{Outcome, Payload, Writing};
-use crate::http::Refusal;
 use crate::peers::wire::{Answer, Request};
 use crate::peers::{PeerError, RemoteStream, replica};
 use crate::store::{Cell, CellValue, Later, LocalStore, Store, StoreError, Upload};
@@ -30,18 +30,18 @@ fn refused(error: &StoreError) -> Failure {
 impl<S: Store> Target<S> {
     /// A place for the value, asked for at once.
     pub(super) fn open(plan: &Plan<S>, place: usize) -> Later<Result<Target<S>, Failure>> {
-        if plan.node(place) == plan.cluster.own {
-            let upload = plan.store.upload();
+        if plan.node(place) == plan.cluster().own {
+            let upload = plan.replica.store.upload();
             return Box::pin(async move { Ok(Target::Local(upload.await.map_err(|e| refused(&e))?)) });
         }
         let opening = plan.link(place).open(&Request::Upload);
         let plan = plan.clone();
-        let until_ms = plan.event_loop.core.now_ms() + plan.left_ms();
+        let until_ms = plan.replica.core.now_ms() + plan.left_ms();
         Box::pin(async move {
             let mut opened = opening.await;
-            while matches!(opened, Err(Ok(Answer::Refused(ladoga_cluster::Refusal::Starting))))
-                && until_asked_again(&plan.event_loop, &plan.cluster, plan.node(place)).await
-                && plan.event_loop.core.now_ms() < until_ms
+            while matches!(opened, Err(Ok(Answer::Refused(Refusal::Starting))))
+                && until_asked_again(&plan.replica, plan.node(place)).await
+                && plan.replica.core.now_ms() < until_ms
             {
                 opened = plan.link(place).open(&Request::Upload).await;
             }
@@ -78,11 +78,11 @@ impl<S: Store> Target<S> {
         match self {
             Target::Local(upload) => {
                 let finished = upload.finish().await.map_err(|error| refused(&error))?;
-                let bytes = plan.store.upload_bytes_min();
-                let admitted = replica::admit(&plan.event_loop, &*plan.store, stamp, Some(bytes), origin);
+                let bytes = plan.replica.store.upload_bytes_min();
+                let admitted = replica::admit(&plan.replica, stamp, Some(bytes), origin);
                 let admitted = admitted.map_err(Failure::Refused)?;
                 let cell = Cell { key: &plan.key, stamp, value: CellValue::Uploaded(finished) };
-                let applied = plan.store.apply([cell]).await;
+                let applied = plan.replica.store.apply([cell]).await;
                 drop(admitted);
                 applied.map(|()| None).map_err(|error| refused(&error))
             }
@@ -105,14 +105,14 @@ impl<S: Store> Target<S> {
 
 /// A large value on its way to all replicas of its key, in step: a piece is sent once the one before is written
 /// everywhere, so that it is held once. A replica that fails is left out from there on.
-pub(crate) struct Spread<S: Store> {
+pub(super) struct Spread<S: Store> {
     plan: Plan<S>,
     /// By place.
     targets: Vec<Result<Target<S>, Failure>>,
 }
 
 /// Begins to write a large value to the nodes of its key.
-pub(crate) async fn spread<S: Store>(plan: Plan<S>) -> Spread<S> {
+pub(super) async fn spread<S: Store>(plan: Plan<S>) -> Spread<S> {
     let opening: Vec<_> = (0..plan.nodes().len()).map(|place| Target::open(&plan, place)).collect();
     let mut targets = Vec::with_capacity(opening.len());
     for target in opening {
@@ -121,14 +121,13 @@ pub(crate) async fn spread<S: Store>(plan: Plan<S>) -> Spread<S> {
     Spread { plan, targets }
 }
 
-impl<S: Store> Upload for Spread<S> {
-    type Finished = Spread<S>;
-
-    fn write(self, bytes: Bytes) -> Later<Result<Spread<S>, StoreError>> {
+impl<S: Store> Spread<S> {
+    /// Sends a piece at once, and waits until it is written everywhere.
+    pub(super) fn write(self, bytes: &Bytes) -> impl Future<Output = Spread<S>> + use<S> + 'static {
         let Spread { plan, targets } = self;
         let writing: Vec<_> =
             targets.into_iter().map(|target| target.map(|target| target.write(bytes.clone()))).collect();
-        Box::pin(async move {
+        async move {
             let mut targets = Vec::with_capacity(writing.len());
             for target in writing {
                 targets.push(match target {
@@ -136,18 +135,12 @@ impl<S: Store> Upload for Spread<S> {
                     Err(failure) => Err(failure),
                 });
             }
-            Ok(Spread { plan, targets })
-        })
+            Spread { plan, targets }
+        }
     }
 
-    fn finish(self) -> Later<Result<Spread<S>, StoreError>> {
-        Box::pin(std::future::ready(Ok(self)))
-    }
-}
-
-impl<S: Store> Spread<S> {
     /// Stores the value on all replicas, and waits for as many as the request asked for.
-    pub(crate) async fn commit(self) -> Result<(), Refusal> {
+    pub(super) async fn commit(self) -> Result<(), Error> {
         let Spread { plan, targets } = self;
         // Sending it again with a newer version would take the whole value; so the newest one is asked for before.
         let (newest, is_quorum) = newest_version(&plan).await;
@@ -172,11 +165,7 @@ impl<S: Store> Spread<S> {
             // What is newer came since it was asked for: at the same time, so that this write may have been before it.
             (Outcome::Acknowledged, _) | (Outcome::Stale(_), true) => Ok(()),
             (Outcome::Failed(error), _) => Err(too_few(&plan, &error, true)),
-            (Outcome::Stale(_), false) => Err(Refusal::too_few_replicas(
-                "a replica has a newer version of the key, and too few could be asked for theirs before the write; the \
-                 write may have happened all the same"
-                    .to_owned(),
-            )),
+            (Outcome::Stale(_), false) => Err(Error::Overtaken),
         }
     }
 }

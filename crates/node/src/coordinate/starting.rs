@@ -6,15 +6,15 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::pin;
+use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
-use ladoga_cluster::{Failure, NODES_MAX, NodeId};
+use ladoga_cluster::{Failure, NODES_MAX, NodeId, Refusal};
+use ladoga_service::Error;
 use tokio::time::MissedTickBehavior;
 
-use crate::http::Refusal;
-use crate::peers::Cluster;
-use crate::server::{EventLoop, Link};
+use crate::peers::{Cluster, OwnReplica};
 use crate::store::Store;
 
 /// How often a replica that is starting is asked again, where it does not say by itself that it has started.
@@ -22,14 +22,10 @@ const ASK_EVERY_MS: u64 = 20;
 /// How often it is looked whether there is still something to wait for, and time.
 const LOOK_EVERY_MS: u64 = 100;
 
-/// Waits until this node may coordinate requests, and answers for how long, in milliseconds. Refuses with `504` when the time
-/// of a request is over, and with `503` where the node is to stop or the client leaves before.
-pub(crate) async fn until_it_may_coordinate<S: Store>(
-    event_loop: &EventLoop<S>,
-    link: &Link,
-) -> Result<u64, Refusal> {
-    let Some(cluster) = &event_loop.node.cluster else { return Ok(0) };
-    let core = &event_loop.core;
+/// Waits until this node may coordinate requests, and answers for how long, in milliseconds. Fails when the time of a
+/// request is over, or when the node is to stop.
+pub(crate) async fn until_it_may_coordinate<S: Store>(replica: Rc<OwnReplica<S>>) -> Result<u64, Error> {
+    let OwnReplica { core, cluster, .. } = &*replica;
     let began_ms = core.now_ms();
     let waited_ms = || core.now_ms() - began_ms;
     let mut outlook = cluster.settled().outlook();
@@ -39,15 +35,10 @@ pub(crate) async fn until_it_may_coordinate<S: Store>(
     poll_fn(|context| {
         // Draining wakes all connections.
         if core.is_draining() {
-            return Poll::Ready(Err(Refusal::draining()));
+            return Poll::Ready(Err(Error::Draining));
         }
         if ready.as_mut().poll(context).is_ready() {
             return Poll::Ready(Ok(waited_ms()));
-        }
-        if link.poll_left(context).is_ready() {
-            let reason = "the connection was closed for sending while its request waited for other nodes, expected it to \
-                          stay open";
-            return Poll::Ready(Err(Refusal::unavailable(reason).and_close()));
         }
         while looks.poll_tick(context).is_ready() {
             if waited_ms() >= cluster.limits.quorum_timeout_ms || is_in_vain(cluster) {
@@ -67,46 +58,30 @@ fn is_in_vain(cluster: &Cluster) -> bool {
     settled.has_lost_data() && others.any(|peer| is_missing(peer.id) && peer.trouble().is_some())
 }
 
-/// `504`: names those who have not said whether this node lost anything.
-fn not_heard(cluster: &Cluster) -> Refusal {
+/// Names those who have not said whether this node lost anything.
+fn not_heard(cluster: &Cluster) -> Error {
     let settled = cluster.settled();
     let others = cluster.peers.iter().filter(|peer| peer.id != cluster.own);
     let missing = others.filter(|peer| settled.heard_whole(peer.id).is_none()).map(|peer| {
         let why = peer.trouble().unwrap_or_else(|| "has not answered".to_owned());
         format!("{} {why}", peer.url)
     });
-    let missing: Vec<String> = missing.collect();
-    let why = if missing.is_empty() {
-        "what they said is not on its disk yet".to_owned()
-    } else {
-        missing.join("; ")
-    };
-    let what = if settled.hides_cells() {
-        "the data directory of this node was copied or restored, and it has to hear from each of the other nodes whether it \
-         is older than what was acknowledged"
-    } else {
-        "the data directory of this node is new, and it has to hear from the other nodes whether it had another one"
-    };
-    Refusal::too_few_replicas(format!("{what}: {why}"))
+    Error::Starting { is_copy: settled.hides_cells(), missing: missing.collect() }
 }
 
 /// Waits until a replica that has just said that it is starting should be asked again. Answers whether it should.
-pub(super) async fn until_asked_again<S: Store>(
-    event_loop: &EventLoop<S>,
-    cluster: &Cluster,
-    node: NodeId,
-) -> bool {
+pub(super) async fn until_asked_again<S: Store>(replica: &OwnReplica<S>, node: NodeId) -> bool {
     // From now on: what it said before, it said in another life.
-    let mut outlook = cluster.settled().outlook();
+    let mut outlook = replica.cluster.settled().outlook();
     let started = async {
         while outlook.changed().await.is_ok() && !outlook.borrow_and_update().is_whole_peer(node) {}
     };
     let _ = tokio::time::timeout(Duration::from_millis(ASK_EVERY_MS), started).await;
-    !event_loop.core.is_draining()
+    !replica.core.is_draining()
 }
 
 /// What a replica is said to have answered that was starting for too long.
-pub(super) const IS_STARTING: Failure = Failure::Refused(ladoga_cluster::Refusal::Starting);
+pub(super) const IS_STARTING: Failure = Failure::Refused(Refusal::Starting);
 
 /// The replicas of a request that are starting and are to be asked again, by their places.
 #[derive(Default)]

@@ -1,9 +1,7 @@
-use std::fmt::Write;
-
-use ladoga_cluster::{Failure, QuorumError};
+use ladoga_cluster::{Failure, QuorumError, Refusal};
+use ladoga_service::{Error, TooFewReplicas};
 
 use super::plan::Plan;
-use crate::http::Refusal;
 use crate::peers::PeerError;
 use crate::store::Store;
 
@@ -13,22 +11,15 @@ pub(super) fn failure(error: &PeerError) -> Failure {
         PeerError::Unreachable(_) | PeerError::Refused(_) => Failure::Unreachable,
         PeerError::Broken(_) => Failure::Broken,
         PeerError::Silent { .. } => Failure::TimedOut,
-        PeerError::Full { .. } => Failure::Refused(ladoga_cluster::Refusal::OverCapacity),
+        PeerError::Full { .. } => Failure::Refused(Refusal::OverCapacity),
     }
 }
 
-/// `504`: too few replicas answered. Says how many did, how many had to, and what each of the others did.
-pub(super) fn too_few<S: Store>(plan: &Plan<S>, error: &QuorumError, may_have_happened: bool) -> Refusal {
-    let QuorumError { acked, required, asked, failures } = error;
-    let mut line = format!("{acked} of {asked} replicas answered, expected {required}");
-    for (position, (replica, failure)) in failures.iter().enumerate() {
-        let separator = if position == 0 { ": " } else { "; " };
-        let url = plan.cluster.nodes.name(plan.node(*replica));
-        // Writing to a string does not fail.
-        let _ = write!(line, "{separator}{url} {failure}");
-    }
-    if may_have_happened {
-        line.push_str("; the write may have happened all the same");
-    }
-    Refusal::too_few_replicas(line)
+/// Too few replicas answered: names those that did not.
+pub(super) fn too_few<S: Store>(plan: &Plan<S>, error: &QuorumError, may_have_happened: bool) -> Error {
+    let &QuorumError { acked, required, asked, ref failures } = error;
+    let name = |replica: usize| plan.cluster().nodes.name(plan.node(replica)).to_owned();
+    let failures = failures.iter().map(|(replica, failure)| (name(*replica), failure.to_string()));
+    let failures = failures.collect();
+    Error::TooFewReplicas(Box::new(TooFewReplicas { acked, required, asked, failures, may_have_happened }))
 }

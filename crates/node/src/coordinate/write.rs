@@ -2,20 +2,20 @@ use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
 use bytes::Bytes;
-use ladoga_cluster::{Failure, Origin, QuorumError, RESTAMPS_MAX, Refusal as Refused, WriteCore, WriteStep};
+use ladoga_cluster::{Failure, Origin, QuorumError, RESTAMPS_MAX, Refusal, WriteCore, WriteStep};
 use ladoga_model::{Stamp, Version};
+use ladoga_service::Error;
 
 use super::decision::Decision;
 use super::plan::Plan;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
 use super::trouble::{failure, too_few};
-use crate::http::Refusal;
 use crate::peers::wire::{Answer, Request};
 use crate::peers::{Expires, PeerError, Place, Waiter};
 use crate::store::Store;
 
 /// Writes a cell to the nodes of its key. `None` deletes.
-pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Result<(), Refusal> {
+pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Result<(), Error> {
     for _ in 0..RESTAMPS_MAX {
         let stamp = plan.stamp().await?;
         let writing = Writing::new(&plan, stamp, Payload::Whole(value.clone()));
@@ -26,15 +26,15 @@ pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Resu
             Outcome::Stale(newest) => plan.observe(newest)?,
         }
     }
-    Err(Refusal::over_capacity("other writes of this key were newer each time"))
+    Err(Error::Contended("other writes of this key were newer each time"))
 }
 
 impl<S: Store> Plan<S> {
     /// Takes note of a version, so that the next one is after it.
-    pub(super) fn observe(&self, newest: Version) -> Result<(), Refusal> {
-        self.event_loop.node.versions.observe(newest.timestamp).map_err(|error| {
-            self.event_loop.core.metrics.clock_ahead();
-            Refusal::unavailable(format_args!("the clocks of the nodes differ too much: {error}"))
+    pub(super) fn observe(&self, newest: Version) -> Result<(), Error> {
+        self.cluster().versions.observe(newest.timestamp).map_err(|error| {
+            self.replica.core.metrics.clock_ahead();
+            Error::ClocksDiffer(error)
         })
     }
 }
@@ -83,7 +83,7 @@ impl<S: Store> Writing<S> {
             state,
             decision: Decision::default(),
             starting: Starting::default(),
-            has_vouched: plan.cluster.settled().has_all(),
+            has_vouched: plan.cluster().settled().has_all(),
             _expires: plan.expire_later(writing.clone()),
         })
     }
@@ -93,7 +93,7 @@ impl<S: Store> Writing<S> {
         let Payload::Whole(value) = &self.payload else { return };
         let request = self.request(value.clone());
         for (place, &node) in self.plan.nodes().iter().enumerate() {
-            if node != self.plan.cluster.own {
+            if node != self.plan.cluster().own {
                 self.send(&request, place);
             }
         }
@@ -121,7 +121,7 @@ impl<S: Store> Writing<S> {
     pub(super) fn settled(&self, place: usize, answer: Result<Option<Version>, Failure>) {
         if answer.is_ok() {
             let node = self.plan.node(place);
-            self.plan.cluster.settled().acknowledged(node, self.stamp.version.timestamp);
+            self.plan.cluster().settled().acknowledged(node, self.stamp.version.timestamp);
         }
         self.step(|core, step| core.answered(place, answer, step));
     }
@@ -148,7 +148,7 @@ impl<S: Store> Writing<S> {
         }
         drop(state);
         for place in hints {
-            self.plan.peers.hint(self.plan.node(place), &self.plan.key, self.stamp, &self.payload);
+            self.plan.replica.peers.hint(self.plan.node(place), &self.plan.key, self.stamp, &self.payload);
         }
     }
 }
@@ -158,7 +158,7 @@ impl<S: Store> Waiter for Writing<S> {
         let answer = match answer {
             Ok(Answer::Done) => Ok(None),
             Ok(Answer::Stale(newer)) => Ok(Some(newer)),
-            Ok(Answer::Refused(Refused::Starting)) => return self.ask_once_it_has_started(place),
+            Ok(Answer::Refused(Refusal::Starting)) => return self.ask_once_it_has_started(place),
             Ok(Answer::Refused(refusal)) => Err(Failure::Refused(refusal)),
             Ok(_) => Err(Failure::Broken),
             Err(error) if error.is_of_the_connection() && self.may_ask_again(place) => {
@@ -183,10 +183,10 @@ impl<S: Store> Writing<S> {
             return self.settled(place, Err(IS_STARTING));
         }
         self.starting.insert(place);
-        let Plan { event_loop, cluster, .. } = self.plan.clone();
+        let replica = Rc::clone(&self.plan.replica);
         let (node, writing) = (self.plan.node(place), Rc::downgrade(self));
         tokio::task::spawn_local(async move {
-            let is_asked = until_asked_again(&event_loop, &cluster, node).await;
+            let is_asked = until_asked_again(&replica, node).await;
             // Where it is decided, nobody waits.
             let Some(writing) = writing.upgrade().filter(|writing| writing.starting.remove(place)) else {
                 return;

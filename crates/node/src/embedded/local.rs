@@ -19,7 +19,7 @@ use crate::store::{
     Cell, CellFormat, CellKind, CellValue, Later, LocalStore, Lookup, Pieces, RecordFormat, StoreError,
     StoredCell,
 };
-use crate::vital::Vital;
+use ladoga_runtime::Vital;
 
 /// The embedded engine, as one event loop reaches it.
 pub struct Local {

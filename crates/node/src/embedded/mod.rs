@@ -38,8 +38,8 @@ use ladoga_env::{Clock, Env};
 use ladoga_storage::{Engine, Error, Options, WriteState};
 
 use crate::store::{CellObserver, Sample, Store, StoreError};
-use crate::vital::Vital;
 use commit::CommitQueue;
+use ladoga_runtime::Vital;
 use pool::Pool;
 use reads::{RING_READS_MAX, ReadCounters, Reads};
 use scan::Scan;

@@ -20,7 +20,7 @@ use tokio::io::unix::AsyncFd;
 use super::local::Disk;
 use super::{panicked, read_error};
 use crate::store::{Later, Sample, SampleKind, SampleValue, StoreError};
-use crate::vital::Vital;
+use ladoga_runtime::Vital;
 
 /// Reads of the disk that an event loop has under way at a time.
 pub(super) const RING_READS_MAX: usize = 256;

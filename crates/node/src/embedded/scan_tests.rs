@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use super::*;
 use crate::embedded::Embedded;
 use crate::store::{Cell, CellValue, LocalStore, Store};
-use crate::vital::Vital;
+use ladoga_runtime::Vital;
 
 /// More cells than are told of at once.
 const CELLS: u64 = 3_000;

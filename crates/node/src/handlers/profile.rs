@@ -6,22 +6,22 @@ use std::task::Poll;
 use bytes::Bytes;
 use ladoga_http1::Uri;
 use ladoga_profiler::ProfileError;
+use ladoga_service::KeyValue;
 
 use super::reply::{Outcome, Reply};
 use super::service::Call;
+use crate::connection::{Core, Link};
 use crate::http::{Answer, ProfileTarget, Refusal};
 use crate::profiling::{Profiling, ProfilingError};
-use crate::server::{Core, Link};
-use crate::store::Store;
 
 /// `GET` of a profile of this process. Taken in every stage but the last: opening a store takes time too.
-pub(super) fn profile<S: Store>(call: &Call<'_, S>, uri: &Uri) -> Result<Reply, Refusal> {
+pub(super) fn profile<K: KeyValue>(call: &Call<'_, K>, uri: &Uri) -> Result<Reply, Refusal> {
     if !call.link.is_from_this_machine() {
         let reason = "profiles are for clients on the node's own machine, expected a loopback address";
         return Err(Refusal::forbidden(reason));
     }
     let target = ProfileTarget::parse(uri).map_err(Refusal::bad_request)?;
-    let (link, core) = (Rc::clone(call.link), Rc::clone(&call.event_loop.core));
+    let (link, core) = (Rc::clone(call.link), Rc::clone(&call.door.core));
     if core.is_draining() {
         return Err(draining());
     }

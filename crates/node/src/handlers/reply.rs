@@ -1,8 +1,8 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use crate::connection::Streamed;
 use crate::http::{Answer, Refusal};
-use crate::server::Streamed;
 
 /// What becomes of a request.
 pub(crate) enum Outcome {

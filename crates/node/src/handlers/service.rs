@@ -1,40 +1,43 @@
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::Poll;
 
 use ladoga_http1::server::Request;
+use ladoga_model::Replicas;
+use ladoga_runtime::Operation;
+use ladoga_service::{Context, Error, KeyValue, Later};
 
 use super::reply::Reply;
 use super::{cluster, entity, profile, put, range, status};
-use crate::coordinate::until_it_may_coordinate;
+use crate::connection::Link;
+use crate::door::Door;
 use crate::http::{EntityTarget, Refusal, Route, route};
-use crate::metrics::Operation;
-use crate::server::{EventLoop, Link};
-use crate::store::Store;
 
 /// Serves a request.
-pub(crate) fn handle<S: Store>(
-    event_loop: &Rc<EventLoop<S>>,
+pub(crate) fn handle<K: KeyValue>(
+    door: &Rc<Door<K>>,
     link: &Rc<Link>,
     request: Request,
 ) -> (Operation, Reply) {
-    let call = Call { event_loop, link, waited_ms: 0 };
+    let call = Call { door, link, waited_ms: 0 };
     match route(&request.method, request.uri.path()) {
         Ok(route) => {
             let reply = call.reply(route, request);
-            (Operation::Of(route), reply.unwrap_or_else(|refusal| Reply::Now(refusal.into())))
+            (route.into(), reply.unwrap_or_else(|refusal| Reply::Now(refusal.into())))
         }
         Err(refusal) => (Operation::None, Reply::Now(refusal.into())),
     }
 }
 
 /// A request, and where it came from.
-pub(super) struct Call<'c, S: Store> {
-    pub(super) event_loop: &'c Rc<EventLoop<S>>,
+pub(super) struct Call<'c, K: KeyValue> {
+    pub(super) door: &'c Rc<Door<K>>,
     pub(super) link: &'c Rc<Link>,
     /// How long it has waited until this node was ready.
     pub(super) waited_ms: u64,
 }
 
-impl<S: Store> Call<'_, S> {
+impl<'c, K: KeyValue> Call<'c, K> {
     fn reply(&self, route: Route, request: Request) -> Result<Reply, Refusal> {
         match route {
             Route::Get | Route::Head | Route::Put | Route::Delete => self.entity(route, request),
@@ -50,40 +53,57 @@ impl<S: Store> Call<'_, S> {
 
     /// A request for one entity. What is wrong with it is told before anything is waited for.
     fn entity(&self, route: Route, request: Request) -> Result<Reply, Refusal> {
-        let nodes = self.event_loop.node.config.nodes();
-        let target = EntityTarget::parse(request.uri, nodes).map_err(Refusal::bad_request)?;
+        let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
         let bytes = if route == Route::Put { put::value_bytes(request.body)? } else { 0 };
-        self.once_it_may_coordinate(move |call| match route {
+        self.once_it_is_ready(move |call| match route {
             Route::Put => put::put(call, target, bytes),
             Route::Delete => entity::delete(call, target),
             _ => entity::get(call, route, &target),
         })
     }
 
-    /// Serves a request at once, or, where this node has still to hear whether it lost anything, once it has.
-    pub(super) fn once_it_may_coordinate(
+    /// Serves a request at once, or once the service is ready.
+    pub(super) fn once_it_is_ready(
         &self,
-        serve: impl FnOnce(&Call<'_, S>) -> Result<Reply, Refusal> + 'static,
+        serve: impl FnOnce(&Call<'_, K>) -> Result<Reply, Refusal> + 'static,
     ) -> Result<Reply, Refusal> {
-        let cluster = self.event_loop.node.cluster.as_ref();
-        let settled = cluster.and_then(|cluster| cluster.settled.get());
-        if settled.is_none_or(|settled| settled.may_coordinate()) {
+        let Some(ready) = self.door.opening.get().and_then(|service| service.until_ready()) else {
             return serve(self);
-        }
-        self.store()?;
-        let (event_loop, link) = (Rc::clone(self.event_loop), Rc::clone(self.link));
+        };
+        let (door, link) = (Rc::clone(self.door), Rc::clone(self.link));
         Ok(Reply::later(async move {
-            let waited_ms = until_it_may_coordinate(&event_loop, &link).await?;
-            let call = Call { event_loop: &event_loop, link: &link, waited_ms };
+            let waited_ms = unless_left(&link, ready).await?;
+            let call = Call { door: &door, link: &link, waited_ms };
             Ok(serve(&call)?.outcome().await)
         }))
     }
 
-    /// The store, unless the node does not serve.
-    pub(super) fn store(&self) -> Result<Rc<S::Local>, Refusal> {
-        if self.event_loop.core.is_draining() {
-            return Err(Refusal::draining());
-        }
-        self.event_loop.store().ok_or_else(|| Refusal::unavailable("the node is opening its data directory"))
+    /// What the request says, in the words of the service.
+    pub(super) fn context(&self, replicas: Replicas) -> Context {
+        Context { replicas, waited_ms: self.waited_ms }
     }
+
+    /// The service, unless the node does not serve.
+    pub(super) fn service(&self) -> Result<&'c Rc<K>, Error> {
+        if self.door.core.is_draining() {
+            return Err(Error::Draining);
+        }
+        self.door.opening.get().ok_or(Error::Opening)
+    }
+}
+
+/// How long the service was waited for, unless the client leaves before it is ready.
+async fn unless_left(link: &Link, mut ready: Later<Result<u64, Error>>) -> Result<u64, Refusal> {
+    poll_fn(|context| {
+        if let Poll::Ready(waited_ms) = ready.as_mut().poll(context) {
+            return Poll::Ready(Ok(waited_ms?));
+        }
+        if link.poll_left(context).is_ready() {
+            let reason = "the connection was closed for sending while its request waited for other nodes, expected it to \
+                          stay open";
+            return Poll::Ready(Err(Refusal::unavailable(reason).and_close()));
+        }
+        Poll::Pending
+    })
+    .await
 }

@@ -3,12 +3,10 @@ use std::pin::pin;
 use std::task::Poll;
 
 use bytes::Bytes;
+use ladoga_runtime::{Displaced, OverCapacity, Permit, Taken};
 
-use crate::fair::{Displaced, Permit};
+use crate::connection::{Core, Link};
 use crate::http::Refusal;
-use crate::metrics::Taken;
-use crate::server::{Core, Link};
-use crate::store::StoreError;
 
 /// A value of up to this length takes no room of its own: the memory of its connection, which is counted, has it. For a longer
 /// one the room is doubled as it fills, so that nobody has more than twice of what it sent.
@@ -110,7 +108,7 @@ impl Room<'_> {
 }
 
 /// What has arrived is thrown away, and what has not is not read: so nothing can follow it.
-fn refused(error: StoreError) -> Refusal {
+fn refused(error: OverCapacity) -> Refusal {
     Refusal::from(error).and_close()
 }
 

@@ -22,5 +22,5 @@ pub(crate) use profile::ProfileTarget;
 pub(crate) use refusal::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX, Refusal};
 pub(crate) use response::{Answer, OCTETS};
 pub(crate) use route::{Route, route};
-pub(crate) use target::{EntityTarget, RangeTarget, Scope};
+pub(crate) use target::{EntityTarget, RangeTarget};
 pub(crate) use wire::{CHUNKED_RECORDS, LAST_CHUNK, PLAIN_RECORDS};

@@ -4,9 +4,10 @@ use bytes::Bytes;
 use ladoga_http1::server::{ReplyHead, ReplyLength};
 use ladoga_http1::{Method, StatusCode};
 use ladoga_model::{Quote, VALUE_BYTES_MAX};
+use ladoga_runtime::OverCapacity;
+use ladoga_service::{Error, StoreError};
 
 use super::response::Answer;
-use crate::store::StoreError;
 
 /// The head of a request may have this many bytes of headers.
 pub(crate) const HEADERS_BYTES_MAX: usize = 16 << 10;
@@ -134,11 +135,6 @@ impl Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, one_line(reason.to_string()))
     }
 
-    /// `503`: the node is to stop.
-    pub(crate) fn draining() -> Refusal {
-        Refusal::unavailable("the node is draining: it is about to stop").and_close()
-    }
-
     /// `503`: a bound is reached.
     pub(crate) fn over_capacity(bound: &str) -> Refusal {
         Refusal::unavailable(format_args!("over capacity: {bound}; expected fewer requests at a time"))
@@ -190,6 +186,27 @@ impl From<Refusal> for Answer {
     }
 }
 
+/// The one place where errors of the service become answers.
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        match error {
+            Error::Store(error) => Refusal::from(error),
+            Error::Contended(what) => Refusal::over_capacity(what),
+            Error::TooFewReplicas(_)
+            | Error::RangeIncomplete { .. }
+            | Error::Overtaken
+            | Error::TimeUnknown { .. }
+            | Error::Starting { .. } => Refusal::too_few_replicas(error.to_string()),
+            Error::NotVouched { .. }
+            | Error::ClockAhead(_)
+            | Error::ClocksDiffer(_)
+            | Error::TimeNotReserved
+            | Error::Opening => Refusal::unavailable(error),
+            Error::Draining => Refusal::unavailable(error).and_close(),
+        }
+    }
+}
+
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Refusal {
         match error {
@@ -198,6 +215,12 @@ impl From<StoreError> for Refusal {
             StoreError::Failed { reason } => Refusal::unavailable(reason),
             StoreError::Unreadable { reason } => Refusal::unreadable(reason),
         }
+    }
+}
+
+impl From<OverCapacity> for Refusal {
+    fn from(full: OverCapacity) -> Refusal {
+        Refusal::over_capacity(full.bound)
     }
 }
 

@@ -1,4 +1,5 @@
 use ladoga_http1::Method;
+use ladoga_runtime::Operation;
 
 use super::profile::profiled_kind;
 use super::refusal::Refusal;
@@ -28,6 +29,24 @@ pub(crate) enum Route {
     Metrics,
     /// `GET /debug/profile/KIND`
     Profile,
+}
+
+impl From<Route> for Operation {
+    fn from(route: Route) -> Operation {
+        match route {
+            Route::Get => Operation::Get,
+            Route::Head => Operation::Head,
+            Route::Put => Operation::Put,
+            Route::Delete => Operation::Delete,
+            Route::Range => Operation::Range,
+            Route::Status => Operation::Status,
+            Route::Cluster => Operation::Cluster,
+            Route::Peer => Operation::Peer,
+            Route::Repair => Operation::Repair,
+            Route::Metrics => Operation::Metrics,
+            Route::Profile => Operation::Profile,
+        }
+    }
 }
 
 /// Which operation a method and a path ask for.

@@ -2,9 +2,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
-use ladoga_cluster::{Replicas, ReplicasError};
 use ladoga_http1::Uri;
-use ladoga_model::{KEY_BYTES_MAX, KeyError, Quote, check_key};
+use ladoga_model::{KEY_BYTES_MAX, KeyError, Quote, Replicas, ReplicasError, check_key};
+use ladoga_service::{KeyRange, Scope};
 
 use super::query::{QueryError, parameters};
 
@@ -83,38 +83,26 @@ impl EntityTarget {
     }
 }
 
+impl AsRef<[u8]> for EntityTarget {
+    fn as_ref(&self) -> &[u8] {
+        self.key()
+    }
+}
+
 impl EntityTarget {
     /// How many nodes the key lives on, and how many have to answer.
     pub(crate) fn replicas(&self) -> Replicas {
         self.replicas
-    }
-
-    /// The key, on its own.
-    pub(crate) fn key_bytes(&self) -> Bytes {
-        Bytes::copy_from_slice(self.key())
     }
 }
 
 /// Which entities a range request is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RangeTarget {
-    /// The first key.
-    pub(crate) start: Bytes,
-    /// The key before which it ends.
-    pub(crate) end: Option<Bytes>,
-    /// Whose entities.
-    pub(crate) scope: Scope,
+    /// From where on, up to where, and whose.
+    pub(crate) range: KeyRange,
     /// How many nodes the entities live on, and how many of these have to answer, where it is those of all nodes.
     pub(crate) replicas: Replicas,
-}
-
-/// Whose entities a range has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
-    /// Those of the node that is asked.
-    Node,
-    /// Those of all nodes.
-    Cluster,
 }
 
 impl RangeTarget {
@@ -130,7 +118,8 @@ impl RangeTarget {
             Some(other) => return Err(TargetError::Scope { found: Quote::of(other) }),
         };
         let replicas = Replicas::parse(replicas.as_deref(), ack.as_deref(), from.as_deref(), nodes)?;
-        Ok(RangeTarget { start, end: end.map(|end| Bytes::from(end.into_owned())), scope, replicas })
+        let end = end.map(|end| Bytes::from(end.into_owned()));
+        Ok(RangeTarget { range: KeyRange { start, end, scope }, replicas })
     }
 }
 
@@ -151,8 +140,9 @@ mod tests {
 
     fn range(query: &str) -> Result<(Vec<u8>, Option<Vec<u8>>), String> {
         let uri = format!("/v0/entities{query}").parse::<Uri>().expect("a URI");
-        let target = RangeTarget::parse(&uri, 1).map_err(|error| error.to_string())?;
-        Ok((target.start.to_vec(), target.end.map(|end| end.to_vec())))
+        let KeyRange { start, end, .. } =
+            RangeTarget::parse(&uri, 1).map_err(|error| error.to_string())?.range;
+        Ok((start.to_vec(), end.map(|end| end.to_vec())))
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use crate::store::RecordFormat;
+use ladoga_service::RecordFormat;
 
 /// What ends a chunked body.
 pub(crate) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";

@@ -1,7 +1,7 @@
-use super::Metrics;
-use super::loop_metrics::Sums;
+use ladoga_runtime::{Metrics, Sums};
+use ladoga_service::{Sample, SampleKind, SampleValue};
+
 use super::text::Text;
-use crate::store::{Sample, SampleKind, SampleValue};
 
 /// What `/metrics` answers: the figures of the node, and those of its store.
 pub(crate) fn report(metrics: &Metrics, store: &[Sample]) -> String {
@@ -76,13 +76,12 @@ fn write_sample(text: &mut Text, sample: &Sample) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::Operation;
-    use ladoga_http1::StatusCode;
+    use ladoga_runtime::Operation;
 
     #[test]
     fn says_what_the_node_and_what_the_store_counted() {
         let metrics = Metrics::new(2);
-        metrics.loops[0].answered(Operation::None, StatusCode::BAD_REQUEST, 1);
+        metrics.loops[0].answered(Operation::None, 400, 1);
         let sample = |name, value| Sample { name, help: "Help.", kind: SampleKind::Gauge, value };
         let levels = SampleValue::Labelled { label: "level", values: vec![("0".into(), 3.0)] };
         let store = [sample("s_bytes", SampleValue::Number(1.5)), sample("s_tables", levels)];

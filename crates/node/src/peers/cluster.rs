@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use ladoga_cluster::{ClockReading, Durable, Incarnation, NodeId, NodeList, Opening, Placement};
-use ladoga_env::{Disk, Env, Net};
+use ladoga_env::{Clock, Disk, Env, Net};
 use parking_lot::Mutex;
 
 use super::budget::SessionBudget;
+use super::cluster_clock::ClusterClock;
 use super::durable;
 use super::exchange::ExchangeView;
 use super::hints::HintKeeper;
@@ -19,8 +20,7 @@ use super::settled::Settled;
 use super::settler::Settler;
 use super::wire::{Hello, PROTOCOL_VERSION};
 use crate::coordinate::CopyTurns;
-use crate::versions::VersionClock;
-use crate::vital::Vital;
+use ladoga_runtime::Vital;
 
 /// The cluster as this node sees it: shared by all its event loops, which only count and note here.
 pub(crate) struct Cluster {
@@ -42,7 +42,7 @@ pub(crate) struct Cluster {
     pub(crate) sessions: Arc<SessionBudget>,
     pub(crate) copy_turns: Arc<CopyTurns>,
     /// What time it is for this node.
-    pub(crate) versions: Arc<VersionClock>,
+    pub(crate) versions: Arc<ClusterClock>,
 }
 
 /// What a node knows about a peer.
@@ -81,10 +81,11 @@ impl Cluster {
     pub(crate) fn new(
         membership: &Membership,
         limits: PeerLimits,
-        versions: &Arc<VersionClock>,
+        clock: Arc<dyn Clock>,
         net: Arc<dyn Net>,
     ) -> Cluster {
         let Membership { nodes, own, addresses } = membership;
+        let versions = ClusterClock::new(clock, *own, nodes.len(), limits.clock_ahead_ms_max);
         let peers = nodes.iter().zip(addresses).map(|((id, node), (host, port))| {
             Arc::new(PeerView {
                 id,
@@ -119,7 +120,7 @@ impl Cluster {
             pace: Pace::default(),
             sessions,
             copy_turns: Arc::default(),
-            versions: Arc::clone(versions),
+            versions: Arc::new(versions),
         }
     }
 

@@ -16,14 +16,13 @@ use ladoga_model::Version;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use super::cluster::Cluster;
 use super::link::PeerLink;
+use super::own::OwnReplica;
 use super::prune::prune;
 use super::settled::Settled;
 use super::wire::{Answer, PeerValue, Request};
 use crate::coordinate;
-use crate::peers::{Peers, replica};
-use crate::server::EventLoop;
+use crate::peers::replica;
 use crate::store::{LocalStore, Lookup, Store};
 
 /// How often it is looked what there is to be pulled.
@@ -53,6 +52,13 @@ pub(crate) struct ExchangeView {
     pub(crate) peers_left: AtomicU64,
 }
 
+impl ExchangeView {
+    /// Asks for a repair; answers its number.
+    pub(crate) fn request_repair(&self) -> u64 {
+        self.wanted.fetch_add(1, Ordering::AcqRel) + 1
+    }
+}
+
 /// A key or a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Held {
@@ -80,48 +86,39 @@ enum Event {
 }
 
 /// Pulls what this node lacks, as long as the event loop runs.
-pub(crate) async fn exchange<S: Store>(event_loop: Rc<EventLoop<S>>) {
-    let Some(peers) = event_loop.peers().cloned() else { return };
-    let store = event_loop.opened().await;
-    let settled = Arc::clone(peers.cluster.settled());
+pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
+    let cluster = &replica.cluster;
+    let settled = Arc::clone(cluster.settled());
     let mut ticks = tokio::time::interval(Duration::from_millis(LOOK_EVERY_MS));
     let mut filled_at_ms = None;
     loop {
         ticks.tick().await;
         let dropped_before = settled.drop_tombstones();
-        if let Some(store) = event_loop.node.store.get() {
-            if dropped_before > 0 {
-                store.settle_before(dropped_before);
-            }
-            let now_ms = event_loop.core.now_ms();
-            let may_fill = filled_at_ms.is_none_or(|then_ms| now_ms >= then_ms + FILL_EVERY_MS);
-            if may_fill && settled.is_to_be_filled() {
-                filled_at_ms = Some(now_ms);
-                store.tell_again();
-            }
+        if dropped_before > 0 {
+            replica.shared.settle_before(dropped_before);
         }
-        let wanted = peers.cluster.exchange.wanted.load(Ordering::Acquire);
-        if wanted > peers.cluster.exchange.repaired.load(Ordering::Acquire) {
-            repair(&event_loop, &peers, &settled, &store).await;
-            peers.cluster.exchange.repaired.store(wanted, Ordering::Release);
+        let now_ms = replica.core.now_ms();
+        let may_fill = filled_at_ms.is_none_or(|then_ms| now_ms >= then_ms + FILL_EVERY_MS);
+        if may_fill && settled.is_to_be_filled() {
+            filled_at_ms = Some(now_ms);
+            replica.shared.tell_again();
+        }
+        let wanted = cluster.exchange.wanted.load(Ordering::Acquire);
+        if wanted > cluster.exchange.repaired.load(Ordering::Acquire) {
+            repair(&replica, &settled).await;
+            cluster.exchange.repaired.store(wanted, Ordering::Release);
         }
         let Some(pass) = settled.pass() else { continue };
-        make(&event_loop, &peers, &settled, &store, &pass).await;
+        make(&replica, &settled, &pass).await;
     }
 }
 
 /// Pulls everything from every peer, because somebody asked for it.
-async fn repair<S: Store>(
-    event_loop: &Rc<EventLoop<S>>,
-    peers: &Rc<Peers>,
-    settled: &Arc<Settled>,
-    store: &Rc<S::Local>,
-) {
-    let cluster = &peers.cluster;
+async fn repair<S: Store>(replica: &Rc<OwnReplica<S>>, settled: &Arc<Settled>) {
+    let cluster = &replica.cluster;
     let mut trouble = Vec::new();
     for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {
-        let link = peers.link(peer.id);
-        let puller = Puller { cluster, event_loop, settled, store, link };
+        let puller = Puller { replica, settled, link: replica.peers.link(peer.id) };
         if let Err(why) = puller.pull(peer.id, u64::MAX).await {
             trouble.push(format!("{}: {why}", peer.url));
         }
@@ -129,24 +126,18 @@ async fn repair<S: Store>(
     *cluster.exchange.trouble.lock() = (!trouble.is_empty()).then(|| trouble.join("; "));
 }
 
-async fn make<S: Store>(
-    event_loop: &Rc<EventLoop<S>>,
-    peers: &Rc<Peers>,
-    settled: &Arc<Settled>,
-    store: &Rc<S::Local>,
-    pass: &Pass,
-) {
-    let view = &peers.cluster.exchange;
+async fn make<S: Store>(replica: &Rc<OwnReplica<S>>, settled: &Arc<Settled>, pass: &Pass) {
+    let view = &replica.cluster.exchange;
     view.peers_left.store(pass.peers.len() as u64, Ordering::Relaxed);
     for &peer in &pass.peers {
-        let puller = Puller { cluster: &peers.cluster, event_loop, settled, store, link: peers.link(peer) };
-        match puller.pull(peer, pass.before).await {
+        let link = replica.peers.link(peer);
+        match (Puller { replica, settled, link }).pull(peer, pass.before).await {
             Ok(()) => {
                 settled.pulled(pass.number, peer);
                 view.peers_left.fetch_sub(1, Ordering::Relaxed);
             }
             Err(why) => {
-                tracing::debug!("anti-entropy with {} broke off: {why}", peers.link(peer).url());
+                tracing::debug!("anti-entropy with {} broke off: {why}", link.url());
                 view.failures.fetch_add(1, Ordering::Relaxed);
                 // Another time, as of another moment.
                 settled.abandon(pass.number);
@@ -159,10 +150,8 @@ async fn make<S: Store>(
 
 /// One pull from one peer.
 struct Puller<'p, S: Store> {
-    cluster: &'p Cluster,
-    event_loop: &'p Rc<EventLoop<S>>,
+    replica: &'p Rc<OwnReplica<S>>,
     settled: &'p Arc<Settled>,
-    store: &'p Rc<S::Local>,
     link: &'p Rc<PeerLink>,
 }
 
@@ -215,7 +204,7 @@ impl<S: Store> Puller<'_, S> {
     }
 
     fn note(&self, progress: PullProgress, applied_before: &mut u64) {
-        let view = &self.cluster.exchange;
+        let view = &self.replica.cluster.exchange;
         view.partitions.store(progress.partitions as u64, Ordering::Relaxed);
         view.compared.store(progress.compared, Ordering::Relaxed);
         view.applied.store(progress.applied, Ordering::Relaxed);
@@ -250,7 +239,7 @@ impl<S: Store> Puller<'_, S> {
 
     fn look(&self, send: &mpsc::UnboundedSender<Event>, key: Held) {
         let key = bytes_of(key);
-        let found = self.store.get_cell(&key);
+        let found = self.replica.store.get_cell(&key);
         let send = send.clone();
         tokio::task::spawn_local(async move {
             let found = match found {
@@ -273,7 +262,7 @@ impl<S: Store> Puller<'_, S> {
             before,
             listed: listed.into_iter().map(bytes_of).collect(),
         };
-        prune(self.event_loop, self.store, self.cluster, peer, &of).await
+        prune(self.replica, peer, &of).await
     }
 
     async fn apply(&self, send: &mpsc::UnboundedSender<Event>, key: Held, cell: Cell<Held>) {
@@ -282,19 +271,18 @@ impl<S: Store> Puller<'_, S> {
             Content::Value(Held::Bytes(value)) => value.len() as u64,
             _ => 0,
         };
-        self.cluster.pace.draw_cell(bytes).await;
-        let (event_loop, store) = (Rc::clone(self.event_loop), Rc::clone(self.store));
+        self.replica.cluster.pace.draw_cell(bytes).await;
+        let replica = Rc::clone(self.replica);
         let (link, send) = (Rc::clone(self.link), send.clone());
         tokio::task::spawn_local(async move {
-            let result = write(&event_loop, &store, &link, &key, cell).await;
+            let result = write(&replica, &link, &key, cell).await;
             let _ = send.send(Event::Applied(key, result));
         });
     }
 }
 
 async fn write<S: Store>(
-    event_loop: &Rc<EventLoop<S>>,
-    store: &Rc<S::Local>,
+    replica: &Rc<OwnReplica<S>>,
     link: &Rc<PeerLink>,
     key: &Bytes,
     cell: Cell<Held>,
@@ -302,12 +290,12 @@ async fn write<S: Store>(
     let Cell { stamp, content } = cell;
     let value = match content {
         Content::Value(Held::Large) => {
-            return coordinate::take_large(event_loop, store, link, key, stamp).await;
+            return coordinate::take_large(replica, link, key, stamp).await;
         }
         Content::Value(Held::Bytes(value)) => Some(value),
         Content::Tombstone | Content::Digest => None,
     };
-    replica::apply(event_loop, &**store, (key, stamp, value.as_deref()), Origin::Exchange)?.await
+    replica::apply(replica, (key, stamp, value.as_deref()), Origin::Exchange)?.await
 }
 
 fn bytes_of(held: Held) -> Bytes {

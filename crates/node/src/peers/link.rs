@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use bytes::{Buf, BytesMut};
+use ladoga_runtime::LoopContext;
 use slab::Slab;
 
 use super::cluster::{Cluster, PeerView};
 use super::error::PeerError;
 use super::peers::TOLD_AT_ONCE_MAX;
 use super::wire::{Answer, Request};
-use crate::server::Core;
 
 /// Who waits for answers of peers. One may wait for several: `slot` is its own name for a request.
 pub(crate) trait Waiter {
@@ -47,7 +47,7 @@ pub(super) enum Phase {
 pub(crate) struct PeerLink {
     pub(super) view: Arc<PeerView>,
     pub(super) cluster: Arc<Cluster>,
-    pub(super) core: Rc<Core>,
+    pub(super) core: Rc<LoopContext>,
     pub(super) phase: Cell<Phase>,
     /// Counts the connections that came about: streams are of one of them.
     pub(super) connection: Cell<u64>,
@@ -70,7 +70,7 @@ pub(crate) struct PeerLink {
 const MISSED_MS_MIN: u64 = 5_000;
 
 impl PeerLink {
-    pub(super) fn new(view: Arc<PeerView>, cluster: Arc<Cluster>, core: Rc<Core>) -> PeerLink {
+    pub(super) fn new(view: Arc<PeerView>, cluster: Arc<Cluster>, core: Rc<LoopContext>) -> PeerLink {
         PeerLink {
             view,
             cluster,

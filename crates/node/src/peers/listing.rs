@@ -16,7 +16,6 @@ use crate::store::{CellContent, LocalStore, Pieces, Store, StoreError};
 /// A page of the keys and versions that this node and a peer both hold.
 pub(super) fn list<S: Store>(
     session: &Rc<Session<S>>,
-    store: &S::Local,
     asked: Asked<S>,
     (slice, partitions, after): (Slice, Vec<Partition>, Bytes),
 ) {
@@ -29,7 +28,7 @@ pub(super) fn list<S: Store>(
         start.extend_from_slice(&[0]);
     }
     // Values stay where they are: versions are all that is listed.
-    let pieces = store.cells(start.freeze(), None, |out, key, stamp, content| {
+    let pieces = session.replica.store.cells(start.freeze(), None, |out, key, stamp, content| {
         let content = match content {
             CellContent::Tombstone => CellContent::Tombstone,
             CellContent::Value(_) | CellContent::Large(_) => CellContent::Large(0),

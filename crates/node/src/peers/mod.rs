@@ -3,7 +3,8 @@
 //! - `limits`: who there is, what they may cost
 //! - `kept`: the list of nodes in the data directory
 //! - `wire`: frames, requests, answers
-//! - `cluster`: what is known of each peer
+//! - `cluster`: what is known of each peer; `cluster_clock`, `cluster_time`: what time it is by a majority of the nodes
+//! - `own`: this node as one of the replicas, on one event loop
 //! - `peers`: all of them, as one event loop reaches them; `ask`: one question; `stream`: many of one thing; `expiring`:
 //!   requests that end in time
 //! - `link`, `drive`, `dial`: the connection of an event loop to a peer, made when it is needed; `name`: where it is
@@ -23,6 +24,8 @@ mod ask;
 mod asked;
 mod budget;
 mod cluster;
+mod cluster_clock;
+mod cluster_time;
 mod dial;
 mod drive;
 mod durable;
@@ -39,6 +42,7 @@ mod listing;
 mod name;
 mod opened;
 mod outlook;
+mod own;
 mod pace;
 #[expect(clippy::module_inception, reason = "peers are what it is about")]
 mod peers;
@@ -61,17 +65,16 @@ pub use limits::{Membership, PeerLimits};
 
 pub(crate) use cluster::Cluster;
 pub(crate) use error::PeerError;
-pub(crate) use exchange::exchange;
 pub(crate) use expiring::{Expires, Place};
-pub(crate) use hints::deliver;
 pub(crate) use keepalive::KEEP_ALIVE;
 pub(crate) use link::{PeerLink, Waiter};
-pub(crate) use pace::{Pace, follow};
+pub(crate) use own::OwnReplica;
+pub(crate) use pace::Pace;
 pub(crate) use peers::Peers;
 pub(crate) use report::report;
 pub(crate) use session::{PeerSocket, serve};
 pub(crate) use settled::Admitted;
-pub(crate) use statements::{hear, state};
+pub(crate) use statements::hear;
 pub(crate) use stream::RemoteStream;
 
 /// What the connection is upgraded to.

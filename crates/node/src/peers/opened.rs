@@ -3,13 +3,12 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use ladoga_cluster::Refusal;
+use ladoga_runtime::{Permit, Taken};
 
 use super::asked::Asked;
 use super::replica;
 use super::session::Session;
 use super::wire::Answer;
-use crate::fair::Permit;
-use crate::metrics::Taken;
 use crate::store::{LocalStore, Pieces, Store};
 
 /// Streams and uploads that one connection may have open.
@@ -70,7 +69,7 @@ impl<S: Store> Opened<S> {
 impl<S: Store> Session<S> {
     /// Begins a stream of pieces, once there is room for it; answers its number.
     pub(super) async fn open(self: &Rc<Self>, pieces: Box<dyn Pieces>) -> Answer {
-        let Ok(permit) = self.event_loop.node.streams.enter(self.address(), 1) else {
+        let Ok(permit) = self.replica.streams.enter(self.address(), 1) else {
             return Answer::Refused(Refusal::OverCapacity);
         };
         permit.granted().await;
@@ -87,7 +86,7 @@ impl<S: Store> Session<S> {
         tokio::task::spawn_local(async move {
             if let (Err(displaced), Some(session)) = (watch.await, session.upgrade()) {
                 tracing::debug!(%displaced, peer = %session.address(), "a stream of a peer was given up");
-                session.event_loop.core.metrics.displaced(taken);
+                session.replica.core.metrics.displaced(taken);
                 session.opened.close(number);
             }
         });

@@ -1,14 +1,13 @@
-use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ladoga_cluster::{Foreground, PACE_INTERVAL_MS, PaceRate, Pacer};
+use ladoga_runtime::{Metrics, Tail};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::metrics::Tail;
-use crate::server::EventLoop;
-use crate::store::Store;
+use super::cluster::Cluster;
 
 /// How long may be saved up while nothing is repaired, in microseconds: timers are no finer.
 const SAVED_US_MAX: u64 = 1_000;
@@ -123,8 +122,7 @@ const LATENESS_LOOKS: usize = (PACE_INTERVAL_MS / LATENESS_EVERY_MS) as usize;
 const LATENESS_PERCENT: usize = 90;
 
 /// Has the pace follow the foreground, as long as the event loop runs. On one loop of a node.
-pub(crate) async fn follow<S: Store>(event_loop: Rc<EventLoop<S>>) {
-    let Some(cluster) = &event_loop.node.cluster else { return };
+pub(super) async fn follow(cluster: Arc<Cluster>, metrics: Arc<Metrics>) {
     let pace = &cluster.pace;
     let mut pacer = Pacer::new();
     let mut tail = Tail::default();
@@ -134,7 +132,7 @@ pub(crate) async fn follow<S: Store>(event_loop: Rc<EventLoop<S>>) {
         // A request waits as long before it is read, which its own time does not have.
         let late_us = if has_requests { lateness_us().await } else { quiet_interval().await };
         let drawn_now = pace.drawn.load(Ordering::Relaxed);
-        let (requests, tail_us) = tail.look(&event_loop.node.metrics);
+        let (requests, tail_us) = tail.look(&metrics);
         let tail_us = tail_us + late_us;
         if pacer.observe(drawn_now > drawn, Foreground { requests, tail_us }) {
             tail.begin_anew();

@@ -6,13 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use ladoga_cluster::NodeId;
 use ladoga_model::Stamp;
+use ladoga_runtime::LoopContext;
 
 use super::cluster::Cluster;
 use super::expiring::{Expires, Expiring, Place};
 use super::link::PeerLink;
 use super::wire::put_record;
 use crate::coordinate::{Copies, Payload};
-use crate::server::Core;
 use crate::store::CellContent;
 
 /// How often it is looked for what waits too long, at least and at most.
@@ -27,7 +27,7 @@ pub(super) const TOLD_AT_ONCE_MAX: usize = 64;
 /// All peers, as one event loop reaches them.
 pub(crate) struct Peers {
     pub(crate) cluster: Arc<Cluster>,
-    core: Rc<Core>,
+    core: Rc<LoopContext>,
     links: Vec<Rc<PeerLink>>,
     pub(crate) copies: Rc<Copies>,
     expiring: Rc<Expiring>,
@@ -35,7 +35,7 @@ pub(crate) struct Peers {
 
 impl Peers {
     /// Begins to look after the time of requests; within the runtime of the event loop.
-    pub(crate) fn start(cluster: &Arc<Cluster>, core: &Rc<Core>) -> Rc<Peers> {
+    pub(crate) fn start(cluster: &Arc<Cluster>, core: &Rc<LoopContext>) -> Rc<Peers> {
         let link =
             |view: &Arc<_>| Rc::new(PeerLink::new(Arc::clone(view), Arc::clone(cluster), Rc::clone(core)));
         let peers = Rc::new(Peers {

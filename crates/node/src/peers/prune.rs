@@ -2,23 +2,21 @@ use bytes::Bytes;
 use ladoga_cluster::{CellMark, Content, NodeId, Origin, Partition, Prune, Refusal};
 use ladoga_model::{Stamp, Version};
 
-use super::cluster::Cluster;
+use super::own::OwnReplica;
 use super::replica;
 use super::wire::{Record, put_record, take_record};
-use crate::server::EventLoop;
 use crate::store::{CellContent, LocalStore, Store};
 
 /// Deletes here what a peer should hold and does not have: see [`Prune`].
 pub(super) async fn prune<S: Store>(
-    event_loop: &EventLoop<S>,
-    store: &S::Local,
-    cluster: &Cluster,
+    replica: &OwnReplica<S>,
     peer: NodeId,
     prune: &Prune<Bytes>,
 ) -> Result<(), Refusal> {
+    let cluster = &replica.cluster;
     let behind = |key: &Bytes| Bytes::from([&key[..], &[0]].concat());
     let start = prune.after.as_ref().map_or_else(Bytes::new, behind);
-    let mut pieces = store.cells(start, prune.until.as_ref().map(behind), put_mark);
+    let mut pieces = replica.store.cells(start, prune.until.as_ref().map(behind), put_mark);
     while let Some((mut bytes, rest)) = pieces.next().await.map_err(|error| replica::refusal(&error))? {
         pieces = rest;
         while let Some(Record { key, cell }) = take_record(&mut bytes).map_err(|_| Refusal::Unreadable)? {
@@ -32,7 +30,7 @@ pub(super) async fn prune<S: Store>(
             cluster.pace.draw_cell(0).await;
             // Newer than the value, and than nothing else.
             let stamp = Stamp::new(Version { node: u16::MAX, ..cell.stamp.version });
-            match replica::apply(event_loop, store, (&key, stamp, None), Origin::Exchange) {
+            match replica::apply(replica, (&key, stamp, None), Origin::Exchange) {
                 Ok(applied) => applied.await?,
                 Err(Refusal::TooOld { .. }) => {}
                 Err(refusal) => return Err(refusal),

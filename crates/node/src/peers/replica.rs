@@ -5,14 +5,14 @@ use std::rc::Rc;
 use bytes::Bytes;
 use ladoga_cluster::{Cell, Content, NodeId, Origin, ReadAnswer, Refusal, Statement};
 use ladoga_model::{Stamp, VALUE_BYTES_MAX, Version};
+use ladoga_runtime::{LoopContext, Taken};
 
 use super::asked::Asked;
 use super::opened::Uploading;
+use super::own::OwnReplica;
 use super::session::Session;
 use super::settled::{Admitted, Settled};
 use super::wire::{Answer, PeerValue};
-use crate::metrics::Taken;
-use crate::server::{Core, EventLoop};
 use crate::store::{
     self, CellKind, CellValue, LocalStore, Lookup, Store, StoreError, StoredCell, Upload, Value,
 };
@@ -43,33 +43,30 @@ pub(crate) fn read_answer(found: Option<StoredCell>, digest: bool, is_whole: boo
 
 /// Whether a replica takes a cell with this stamp now, with a value of so many bytes or none.
 pub(crate) fn admit<S: Store>(
-    event_loop: &EventLoop<S>,
-    store: &S::Local,
+    replica: &OwnReplica<S>,
     stamp: Stamp,
     value_bytes: Option<u64>,
     origin: Origin,
 ) -> Result<Admitted, Refusal> {
-    let cluster = event_loop.node.cluster.as_ref().expect("replicas are of a cluster");
-    event_loop.node.versions.observe(stamp.version.timestamp).map_err(|error| {
-        event_loop.core.metrics.clock_ahead();
+    replica.cluster.versions.observe(stamp.version.timestamp).map_err(|error| {
+        replica.core.metrics.clock_ahead();
         Refusal::ClockAhead(error)
     })?;
     let kind = if value_bytes.is_some() { CellKind::Put } else { CellKind::Delete };
-    store.admit(kind, value_bytes.unwrap_or_default()).map_err(|error| refusal(&error))?;
-    cluster.settled().admit(stamp.version, origin)
+    replica.store.admit(kind, value_bytes.unwrap_or_default()).map_err(|error| refusal(&error))?;
+    replica.cluster.settled().admit(stamp.version, origin)
 }
 
 /// Makes a cell durable here, as this node's part of what it coordinates: admitted at once, and done when it is awaited.
 pub(crate) fn apply<S: Store>(
-    event_loop: &EventLoop<S>,
-    store: &S::Local,
+    replica: &OwnReplica<S>,
     (key, stamp, value): (&[u8], Stamp, Option<&[u8]>),
     origin: Origin,
 ) -> Result<impl Future<Output = Result<(), Refusal>> + use<S>, Refusal> {
     let bytes = value.map(|value| value.len() as u64);
-    let admitted = admit(event_loop, store, stamp, bytes, origin)?;
+    let admitted = admit(replica, stamp, bytes, origin)?;
     let value = value.map_or(CellValue::Tombstone, CellValue::Bytes);
-    let applied = store.apply([store::Cell { key, stamp, value }]);
+    let applied = replica.store.apply([store::Cell { key, stamp, value }]);
     Ok(async move {
         let applied = applied.await;
         drop(admitted);
@@ -79,13 +76,13 @@ pub(crate) fn apply<S: Store>(
 
 /// A peer said this about itself, in the answer to a question of this moment; none where it was not asked.
 pub(super) fn heard<S: Store>(
-    event_loop: &EventLoop<S>,
+    replica: &OwnReplica<S>,
     settled: &Settled,
     (peer, statement): (NodeId, Statement),
     asked_at_ms: Option<u64>,
 ) {
-    if settled.heard(&event_loop.node.versions, peer, statement, asked_at_ms).is_err() {
-        event_loop.core.metrics.clock_ahead();
+    if settled.heard(&replica.cluster.versions, peer, statement, asked_at_ms).is_err() {
+        replica.core.metrics.clock_ahead();
     }
 }
 
@@ -101,12 +98,12 @@ pub(crate) async fn newer<S: LocalStore>(store: &S, key: &[u8], version: Version
 
 /// A request of a peer's client that this node answers as a replica.
 pub(super) struct Served {
-    core: Rc<Core>,
+    core: Rc<LoopContext>,
     began_ns: u64,
 }
 
 impl Served {
-    pub(super) fn since(began_ns: u64, core: &Rc<Core>) -> Served {
+    pub(super) fn since(began_ns: u64, core: &Rc<LoopContext>) -> Served {
         Served { core: Rc::clone(core), began_ns }
     }
 
@@ -119,7 +116,6 @@ impl Served {
 
 pub(super) fn read<S: Store>(
     session: &Rc<Session<S>>,
-    store: &S::Local,
     (asked, served): (Asked<S>, Option<Served>),
     key: &[u8],
     (digest, origin): (bool, Origin),
@@ -142,7 +138,7 @@ pub(super) fn read<S: Store>(
         }
         Err(error) => Answer::Refused(refusal(&error)),
     };
-    match store.get_cell(key) {
+    match session.replica.store.get_cell(key) {
         Lookup::Now(found) => session.answer(asked.number, &answer(found)),
         Lookup::Later(found) => session.answer_later(asked, async move { answer(found.await) }),
     }
@@ -181,11 +177,10 @@ impl<S: Store> Writes<S> {
         (key, stamp, value): (Bytes, Stamp, Option<Bytes>),
         origin: Origin,
     ) {
-        let event_loop = &session.event_loop;
-        let Some(store) = event_loop.store() else { return };
-        let is_newest = event_loop.node.versions.is_after_all(stamp.version.timestamp);
+        let replica = &session.replica;
+        let is_newest = replica.cluster.versions.is_after_all(stamp.version.timestamp);
         let bytes = value.as_ref().map(|value| value.len() as u64);
-        let admitted = match admit(event_loop, &*store, stamp, bytes, origin) {
+        let admitted = match admit(replica, stamp, bytes, origin) {
             Ok(admitted) => admitted,
             Err(refusal) => return session.answer(asked.number, &Answer::Refused(refusal)),
         };
@@ -197,7 +192,6 @@ impl<S: Store> Writes<S> {
 
 /// Commits the writes of a turn, and answers each.
 pub(super) fn write<S: Store>(session: &Rc<Session<S>>, writes: Writes<S>) {
-    let Some(store) = session.event_loop.store() else { return };
     let Writes { values, tombstones } = writes;
     let one_by_one = tombstones.into_iter().map(|write| vec![write]);
     for group in std::iter::once(values).chain(one_by_one).filter(|group| !group.is_empty()) {
@@ -206,22 +200,20 @@ pub(super) fn write<S: Store>(session: &Rc<Session<S>>, writes: Writes<S>) {
             stamp: write.stamp,
             value: write.value.as_deref().map_or(CellValue::Tombstone, CellValue::Bytes),
         });
-        let applied = store.apply(cells);
-        let event_loop = Rc::clone(&session.event_loop);
-        session.answer_all_later(answers(event_loop, Rc::clone(&store), group, applied));
+        let applied = session.replica.store.apply(cells);
+        session.answer_all_later(answers(Rc::clone(&session.replica), group, applied));
     }
 }
 
 /// What becomes of writes that are committed together.
 async fn answers<S: Store>(
-    event_loop: Rc<EventLoop<S>>,
-    store: Rc<S::Local>,
+    replica: Rc<OwnReplica<S>>,
     group: Vec<Write<S>>,
     applied: <S::Local as LocalStore>::Apply,
 ) -> Vec<(Asked<S>, Answer)> {
     let done = done(applied.await);
     if done == Answer::Done {
-        acknowledged(&event_loop, group.iter().map(|write| write.stamp.version).max());
+        acknowledged(&replica, group.iter().map(|write| write.stamp.version).max());
     }
     let mut answers = Vec::with_capacity(group.len());
     for Write { asked, served, key, stamp, is_newest, admitted, .. } in group {
@@ -230,15 +222,16 @@ async fn answers<S: Store>(
             served.ends();
         }
         let is_certain = is_newest || done != Answer::Done;
-        let newer = if is_certain { None } else { newer(&*store, &key, stamp.version).await };
+        let newer = if is_certain { None } else { newer(&*replica.store, &key, stamp.version).await };
         answers.push((asked, newer.map_or_else(|| done.clone(), Answer::Stale)));
     }
     answers
 }
 
 /// Takes note that this node has made writes durable, of which this is the newest.
-fn acknowledged<S: Store>(event_loop: &EventLoop<S>, newest: Option<Version>) {
-    if let (Some(cluster), Some(newest)) = (&event_loop.node.cluster, newest) {
+fn acknowledged<S: Store>(replica: &OwnReplica<S>, newest: Option<Version>) {
+    if let Some(newest) = newest {
+        let cluster = &replica.cluster;
         cluster.settled().acknowledged(cluster.own, newest.timestamp);
     }
 }
@@ -247,14 +240,8 @@ fn done(applied: Result<(), StoreError>) -> Answer {
     applied.map_or_else(|error| Answer::Refused(refusal(&error)), |()| Answer::Done)
 }
 
-pub(super) fn open_value<S: Store>(
-    session: &Rc<Session<S>>,
-    store: &S::Local,
-    asked: Asked<S>,
-    key: &[u8],
-    version: Version,
-) {
-    let found = store.get_cell(key);
+pub(super) fn open_value<S: Store>(session: &Rc<Session<S>>, asked: Asked<S>, key: &[u8], version: Version) {
+    let found = session.replica.store.get_cell(key);
     let opening = Rc::clone(session);
     session.answer_later(asked, async move {
         let found = match found {
@@ -273,16 +260,20 @@ pub(super) fn open_value<S: Store>(
     });
 }
 
-pub(super) fn begin_upload<S: Store>(session: &Rc<Session<S>>, store: &S::Local, asked: Asked<S>) {
+pub(super) fn begin_upload<S: Store>(session: &Rc<Session<S>>, asked: Asked<S>) {
+    let store = &session.replica.store;
     if let Err(refusal) = session.cluster.settled().vouches() {
         // By the time of its end, it could have to be refused.
         return session.answer(asked.number, &Answer::Refused(refusal));
     }
     let admitted = store.admit(CellKind::Put, store.upload_bytes_min());
-    let entered = admitted.and_then(|()| session.event_loop.node.uploads.enter(session.address(), 1));
+    let entered = admitted.map_err(|error| refusal(&error)).and_then(|()| {
+        let entered = session.replica.uploads.enter(session.address(), 1);
+        entered.map_err(|_| Refusal::OverCapacity)
+    });
     let permit = match entered {
         Ok(permit) => permit,
-        Err(error) => return session.answer(asked.number, &Answer::Refused(refusal(&error))),
+        Err(refusal) => return session.answer(asked.number, &Answer::Refused(refusal)),
     };
     let upload = store.upload();
     let opening = Rc::clone(session);
@@ -339,7 +330,6 @@ pub(super) fn push<S: Store>(session: &Rc<Session<S>>, asked: Asked<S>, stream: 
 
 pub(super) fn finish_upload<S: Store>(
     session: &Rc<Session<S>>,
-    store: Rc<S::Local>,
     (asked, stream): (Asked<S>, u32),
     (stamp, key): (Stamp, Bytes),
     origin: Origin,
@@ -349,8 +339,8 @@ pub(super) fn finish_upload<S: Store>(
         return session.answer(asked.number, &Answer::Gone);
     };
     permit.rests();
-    let is_newest = session.event_loop.node.versions.is_after_all(stamp.version.timestamp);
-    let event_loop = Rc::clone(&session.event_loop);
+    let is_newest = session.replica.cluster.versions.is_after_all(stamp.version.timestamp);
+    let replica = Rc::clone(&session.replica);
     let finished = upload.finish();
     session.answer_later(asked, async move {
         let finished = match finished.await {
@@ -358,17 +348,17 @@ pub(super) fn finish_upload<S: Store>(
             Err(error) => return Answer::Refused(refusal(&error)),
         };
         drop(permit);
-        let admitted = match admit(&event_loop, &*store, stamp, Some(bytes), origin) {
+        let admitted = match admit(&replica, stamp, Some(bytes), origin) {
             Ok(admitted) => admitted,
             Err(refusal) => return Answer::Refused(refusal),
         };
         let cell = store::Cell { key: &key, stamp, value: CellValue::Uploaded(finished) };
-        let done = done(store.apply([cell]).await);
+        let done = done(replica.store.apply([cell]).await);
         drop(admitted);
         if done == Answer::Done {
-            acknowledged(&event_loop, Some(stamp.version));
+            acknowledged(&replica, Some(stamp.version));
         }
-        let newer = if is_newest { None } else { newer(&*store, &key, stamp.version).await };
+        let newer = if is_newest { None } else { newer(&*replica.store, &key, stamp.version).await };
         newer.filter(|_| done == Answer::Done).map_or(done, Answer::Stale)
     });
 }

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use ladoga_cluster::{NodeId, Refusal};
+use ladoga_runtime::Address;
+use ladoga_service::{NoPieces, Pieces};
 
 use super::asked::Asked;
 use super::budget::{Account, SESSION_OWN_BYTES};
@@ -15,12 +17,11 @@ use super::cluster::{Cluster, PeerView};
 use super::input::{self, Next};
 use super::listing;
 use super::opened::Opened;
+use super::own::OwnReplica;
 use super::replica::{self, Served, Writes};
 use super::watch::{State, Watch};
 use super::wire::{Answer, FRAME_BYTES_MAX, Origin, Request};
-use crate::fair::Address;
-use crate::server::{EventLoop, NoPieces};
-use crate::store::{LocalStore, Pieces, Store};
+use crate::store::{LocalStore, Store};
 
 /// What is taken in before others have a turn.
 const TURN_BYTES_MAX: usize = 256 << 10;
@@ -34,7 +35,7 @@ const BUFFER_BYTES_KEPT: usize = 4 << 10;
 /// What it holds of memory counts: what came and is not understood, requests that are being served, with the answers that
 /// they may get, and answers that are not written. Where there is no room for more, it is not read.
 pub(super) struct Session<S: Store> {
-    pub(super) event_loop: Rc<EventLoop<S>>,
+    pub(super) replica: Rc<OwnReplica<S>>,
     pub(super) cluster: Arc<Cluster>,
     peer: RefCell<Option<Arc<PeerView>>>,
     socket: Rc<dyn PeerSocket>,
@@ -87,16 +88,15 @@ enum Taken {
 
 /// Serves a peer until it closes the connection, or this node is to stop.
 pub(crate) async fn serve<S: Store>(
-    event_loop: &Rc<EventLoop<S>>,
+    replica: &Rc<OwnReplica<S>>,
     socket: Rc<dyn PeerSocket>,
 ) -> io::Result<()> {
-    let cluster = event_loop.node.cluster.as_ref().expect("the handler saw to it");
     let session = Rc::new(Session {
-        event_loop: Rc::clone(event_loop),
-        cluster: Arc::clone(cluster),
+        replica: Rc::clone(replica),
+        cluster: Arc::clone(&replica.cluster),
         peer: RefCell::new(None),
         socket,
-        account: cluster.sessions.open(),
+        account: replica.cluster.sessions.open(),
         held_bytes: Cell::new(0),
         input: RefCell::default(),
         stalled: RefCell::default(),
@@ -105,7 +105,7 @@ pub(crate) async fn serve<S: Store>(
         looked_at_ns: Cell::new(0),
         has_spoken: Cell::new(false),
         task: RefCell::new(None),
-        watch: Watch::begins(event_loop.core.now_ms()),
+        watch: Watch::begins(replica.core.now_ms()),
         opened: Opened::default(),
     });
     let looking = tokio::task::spawn_local(Rc::clone(&session).look_after());
@@ -125,7 +125,7 @@ impl<S: Store> Session<S> {
         if self.account.has_to_go(context.waker()) {
             return Poll::Ready(Err(io::Error::other("others came, and it had not greeted")));
         }
-        let is_draining = self.event_loop.core.is_draining();
+        let is_draining = self.replica.core.is_draining();
         let taken = match is_draining {
             true if self.in_flight.get() == 0 => Taken::Over,
             true => Taken::All,
@@ -146,7 +146,7 @@ impl<S: Store> Session<S> {
     /// Takes what has come, as far as there is room for it and its answers.
     fn take(self: &Rc<Self>, context: &mut Context<'_>) -> io::Result<Taken> {
         let mut writes = Writes::default();
-        self.looked_at_ns.set(self.event_loop.core.clock.monotonic_ns());
+        self.looked_at_ns.set(self.replica.core.clock.monotonic_ns());
         let mut turn_bytes = 0;
         let taken = loop {
             if turn_bytes >= TURN_BYTES_MAX {
@@ -278,13 +278,10 @@ impl<S: Store> Session<S> {
         if let Request::Close { stream } = request {
             return self.opened.close(stream);
         }
-        let Some(store) = self.event_loop.store() else {
-            return self.answer(asked.number, &Answer::Refused(Refusal::OverCapacity));
-        };
         match request {
             Request::Read { key, digest, origin } => {
                 let served = (origin == Origin::Client).then(|| self.served());
-                replica::read(self, &store, (asked, served), &key, (digest, origin));
+                replica::read(self, (asked, served), &key, (digest, origin));
             }
             Request::Write { key, stamp, value, origin } => {
                 let served = (origin == Origin::Client).then(|| self.served());
@@ -294,9 +291,9 @@ impl<S: Store> Session<S> {
                 self.compare(asked, request);
             }
             Request::List { slice, partitions, after } => {
-                listing::list(self, &store, asked, (slice, partitions, after));
+                listing::list(self, asked, (slice, partitions, after));
             }
-            Request::OpenValue { key, version } => replica::open_value(self, &store, asked, &key, version),
+            Request::OpenValue { key, version } => replica::open_value(self, asked, &key, version),
             Request::OpenCells { start, end } => {
                 if let Err(refusal) = self.cluster.settled().vouches() {
                     return self.answer(asked.number, &Answer::Refused(refusal));
@@ -304,16 +301,16 @@ impl<S: Store> Session<S> {
                 let end = (!end.is_empty()).then_some(end);
                 let is_hidden = self.cluster.settled().hides_cells();
                 let nothing = || -> Box<dyn Pieces> { Box::new(NoPieces) };
-                let cells = || store.cells(start, end, super::wire::put_record);
+                let cells = || self.replica.store.cells(start, end, super::wire::put_record);
                 let pieces = if is_hidden { nothing() } else { cells() };
                 let session = Rc::clone(self);
                 self.answer_later(asked, async move { session.open(pieces).await });
             }
             Request::Next { stream } => self.next_piece(asked, stream),
-            Request::Upload => replica::begin_upload(self, &store, asked),
+            Request::Upload => replica::begin_upload(self, asked),
             Request::Push { stream, bytes } => replica::push(self, asked, stream, bytes),
             Request::Finish { stream, stamp, key, origin } => {
-                replica::finish_upload(self, store, (asked, stream), (stamp, key), origin);
+                replica::finish_upload(self, (asked, stream), (stamp, key), origin);
             }
             Request::Hello(_) | Request::Close { .. } => unreachable!("served before"),
         }
@@ -321,7 +318,7 @@ impl<S: Store> Session<S> {
 
     /// A request of one of the peer's clients begins to be served.
     fn served(&self) -> Served {
-        Served::since(self.looked_at_ns.get(), &self.event_loop.core)
+        Served::since(self.looked_at_ns.get(), &self.replica.core)
     }
 
     /// Who speaks, once it has greeted.
@@ -336,8 +333,8 @@ impl<S: Store> Session<S> {
             return self.answer(number, &Answer::Refused(Refusal::Rebuilding));
         };
         if let Request::Statement(theirs) = request {
-            replica::heard(&self.event_loop, settled, (peer, theirs), None);
-            let versions = &self.event_loop.node.versions;
+            replica::heard(&self.replica, settled, (peer, theirs), None);
+            let versions = &self.cluster.versions;
             let statement = settled.statement(versions.next(), versions.wall_ms());
             return self.answer(number, &Answer::Statement(Box::new(statement)));
         }
@@ -426,7 +423,8 @@ impl<S: Store> Session<S> {
             if is_owing && !self.has_spoken.replace(false) && may_speak {
                 self.answer(u32::MAX, &Answer::Alive);
             }
-            if self.watch.look(&self.state(), &self.cluster.limits, &self.event_loop.core)
+            let times = (self.replica.greeting_timeout_ms, self.replica.core.now_ms());
+            if self.watch.look(&self.state(), &self.cluster.limits, times)
                 && let Some(task) = &*self.task.borrow()
             {
                 task.wake_by_ref();

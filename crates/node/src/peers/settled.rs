@@ -11,9 +11,9 @@ use ladoga_model::{ClockError, Version};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
+use super::cluster_clock::ClusterClock;
 use super::outlook::Outlook;
 use crate::store::{CellChange, CellObserver};
-use crate::versions::VersionClock;
 
 /// How long a write waits at most until its timestamp is reserved: as long as a sync of a slow disk takes.
 const RESERVE_WAIT_MS: u64 = 2_000;
@@ -245,7 +245,7 @@ impl Settled {
     /// they count as far as they would be taken.
     pub(crate) fn heard(
         &self,
-        versions: &VersionClock,
+        versions: &ClusterClock,
         peer: NodeId,
         statement: Statement,
         asked_at_ms: Option<u64>,

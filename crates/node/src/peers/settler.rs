@@ -12,11 +12,11 @@ use ladoga_model::HybridClock;
 use parking_lot::Mutex;
 
 use super::cluster::PeerView;
+use super::cluster_clock::ClusterClock;
 use super::durable;
 use super::kept::{Kept, Provenance};
 use super::settled::Settled;
-use crate::versions::VersionClock;
-use crate::vital::Vital;
+use ladoga_runtime::Vital;
 
 /// How often it is looked what can be settled, and what has to be written.
 const SETTLE_EVERY_MS: u64 = 100;
@@ -33,7 +33,7 @@ struct Worker {
     env: Env,
     dir: PathBuf,
     settled: Arc<Settled>,
-    versions: Arc<VersionClock>,
+    versions: Arc<ClusterClock>,
     views: Vec<Arc<PeerView>>,
     stops: Arc<AtomicBool>,
     kept: Kept,
@@ -48,7 +48,7 @@ impl Settler {
         env: &Env,
         (dir, kept): (&Path, &Kept),
         settled: &Arc<Settled>,
-        versions: &Arc<VersionClock>,
+        versions: &Arc<ClusterClock>,
         views: &[Arc<PeerView>],
         vital: &Vital,
     ) -> io::Result<Settler> {

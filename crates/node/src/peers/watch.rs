@@ -2,7 +2,6 @@ use std::cell::{Cell, RefCell};
 use std::io;
 
 use super::limits::PeerLimits;
-use crate::server::Core;
 
 /// How often, within the time in which a silent node counts as frozen, a connection is looked after.
 const LOOKS: u64 = 4;
@@ -60,8 +59,13 @@ impl Watch {
     }
 
     /// Looks; answers whether the connection has to end now.
-    pub(super) fn look(&self, state: &State, limits: &PeerLimits, core: &Core) -> bool {
-        let end = self.verdict(state, limits.peer_timeout_ms, core.limits.request_timeout_ms, core.now_ms());
+    pub(super) fn look(
+        &self,
+        state: &State,
+        limits: &PeerLimits,
+        (greeting_timeout_ms, now_ms): (u64, u64),
+    ) -> bool {
+        let end = self.verdict(state, limits.peer_timeout_ms, greeting_timeout_ms, now_ms);
         let is_over = end.is_some();
         if is_over {
             *self.end.borrow_mut() = end;

@@ -12,9 +12,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
 use super::event_loop::EventLoop;
-use super::node::Stage;
-use crate::http::Refusal;
-use crate::store::Store;
+use super::protocol::Protocol;
+use super::threads::Stage;
 
 /// How long no connection is accepted after the system had no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
@@ -34,7 +33,7 @@ static ACCEPTING: Mutex<()> = Mutex::new(());
 
 /// Accepts connections. The system spreads them over the listeners by chance, which for a handful of connections
 /// may mean all on one; so each goes on to the loop that has the fewest.
-pub(super) async fn accept<S: Store>(event_loop: Rc<EventLoop<S>>, listener: TcpListener) {
+pub(super) async fn accept<P: Protocol>(event_loop: Rc<EventLoop<P>>, listener: TcpListener) {
     let (mut spare, mut is_told) = (spare(), false);
     loop {
         let accepted = poll_fn(|context| {
@@ -69,8 +68,8 @@ pub(super) async fn accept<S: Store>(event_loop: Rc<EventLoop<S>>, listener: Tcp
 }
 
 /// Refuses a connection that there is no descriptor for, where one waits, with the one that was kept for that.
-fn refuse_next<S: Store>(
-    event_loop: &EventLoop<S>,
+fn refuse_next<P: Protocol>(
+    event_loop: &EventLoop<P>,
     listener: &TcpListener,
     spare: Option<OwnedFd>,
     context: &mut Context<'_>,
@@ -84,7 +83,7 @@ fn refuse_next<S: Store>(
 }
 
 /// Refuses a connection, and keeps what it had for the next one: closed, somebody else might take it.
-fn refuse_for_good<S: Store>(event_loop: &EventLoop<S>, socket: TcpStream) -> Option<OwnedFd> {
+fn refuse_for_good<P: Protocol>(event_loop: &EventLoop<P>, socket: TcpStream) -> Option<OwnedFd> {
     refuse(event_loop, &socket, "as many files and connections as the system allows are open");
     let socket = socket.into_std().ok()?;
     // Where the client is gone, there is nobody to be told.
@@ -103,47 +102,46 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
 }
 
-fn refuse<S: Store>(event_loop: &EventLoop<S>, socket: &TcpStream, bound: &str) {
-    event_loop.core.metrics.connection_refused();
+fn refuse<P: Protocol>(event_loop: &EventLoop<P>, socket: &TcpStream, bound: &str) {
+    event_loop.context.metrics.connection_refused();
     // A fresh socket has room for it; were there none, the client would notice the end all the same.
-    let refusal = Refusal::over_capacity(bound);
-    let _ = socket.try_write(&refusal.into_last_bytes(&event_loop.core.date()));
+    let _ = socket.try_write(&event_loop.protocol.refusal(bound));
 }
 
 /// Serves the connections that other loops accepted.
-pub(super) async fn receive<S: Store>(
-    event_loop: Rc<EventLoop<S>>,
+pub(super) async fn receive<P: Protocol>(
+    event_loop: Rc<EventLoop<P>>,
     mut handed_over: mpsc::UnboundedReceiver<std::net::TcpStream>,
 ) {
     while let Some(socket) = handed_over.recv().await {
         match TcpStream::from_std(socket) {
             Ok(socket) => event_loop.serve(socket),
             Err(error) => {
-                event_loop.core.metrics.disconnected();
+                event_loop.context.metrics.disconnected();
                 tracing::warn!(%error, "cannot serve a connection");
             }
         }
     }
 }
 
-fn place<S: Store>(event_loop: &Rc<EventLoop<S>>, socket: TcpStream) {
-    let node = &event_loop.node;
-    let counts = node.metrics.loops.iter().map(|metrics| metrics.connections());
-    if counts.clone().sum::<u64>() >= node.config.limits.connections_max as u64 {
+fn place<P: Protocol>(event_loop: &Rc<EventLoop<P>>, socket: TcpStream) {
+    let shared = &event_loop.shared;
+    let counts = shared.metrics.loops.iter().map(|metrics| metrics.connections());
+    if counts.clone().sum::<u64>() >= shared.limits.connections_max as u64 {
         return refuse(event_loop, &socket, "as many connections as there may be are open");
     }
-    let own = event_loop.core.metrics.connections();
+    let own = event_loop.context.metrics.connections();
     let (least_loaded, least) =
         counts.enumerate().min_by_key(|&(_, count)| count).expect("there is an event loop");
     if least >= own {
-        event_loop.core.metrics.connected();
+        event_loop.context.metrics.connected();
         event_loop.serve(socket);
         return;
     }
-    node.metrics.loops[least_loaded].connected();
-    let sent = socket.into_std().map(|socket| node.hand_overs[least_loaded].send(socket).is_ok());
+    shared.metrics.loops[least_loaded].connected();
+    let sent = socket.into_std().map(|socket| shared.hand_overs[least_loaded].send(socket).is_ok());
     if !matches!(sent, Ok(true)) {
         // That loop is draining, and so will this one in a moment.
-        node.metrics.loops[least_loaded].disconnected();
+        shared.metrics.loops[least_loaded].disconnected();
     }
 }

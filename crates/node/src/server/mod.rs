@@ -1,28 +1,24 @@
-//! Sockets: listening, event loops, connections and their time.
+//! Event loops and what arrives on them, whatever protocol it speaks.
 //!
-//! - `node`: a running node: threads, stages, its end
+//! - `threads`: a running server: one thread an event loop, its stages, its end
+//! - `protocol`: what a protocol makes of a connection
 //! - `listener`: listening sockets, one a loop
-//! - `event_loop`: what one thread serves
+//! - `event_loop`: what one thread serves; `connections`: those that are open
 //! - `acceptor`: which loop gets a connection
-//! - `connection`: a connection from its first request to its last word
-//! - `link`: its bytes and its state, as all who deal with it share them
-//! - `socket`: its system calls
-//! - `sweeper`: ends what waits for too long
-//! - `stream`: answers that are too large for memory
+//! - `sweeper`: looks at all connections from time to time
+//! - `limits`: the bounds and timeouts of connections
 
 mod acceptor;
-mod connection;
+mod connections;
 mod event_loop;
-mod link;
+mod limits;
 mod listener;
-mod node;
-mod socket;
-mod stream;
+mod protocol;
 mod sweeper;
+mod threads;
 
-pub(crate) use event_loop::{Core, EventLoop};
-pub(crate) use link::Link;
-pub(crate) use stream::{NoPieces, Streamed};
-
+pub use limits::Limits;
 pub use listener::ListenError;
-pub use node::{Node, StartError, StopError};
+pub(crate) use protocol::{Connection, Protocol};
+pub use threads::StartError;
+pub(crate) use threads::{Server, ServerConfig};

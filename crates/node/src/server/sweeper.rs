@@ -3,21 +3,23 @@ use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
 
-use super::event_loop::Core;
-use crate::config::Limits;
+use super::event_loop::EventLoop;
+use super::limits::Limits;
+use super::protocol::Protocol;
 
 /// How often connections are looked at, at least and at most.
 const SWEEP_MS_MIN: u64 = 5;
 const SWEEP_MS_MAX: u64 = 250;
 
 /// Looks at every connection from time to time: one timer for all of them, and none for a request.
-pub(super) async fn sweep(core: Rc<Core>) {
-    let mut ticks = tokio::time::interval(Duration::from_millis(sweep_ms(&core.limits)));
+pub(super) async fn sweep<P: Protocol>(event_loop: Rc<EventLoop<P>>) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(sweep_ms(&event_loop.shared.limits)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        core.look_at_the_clock();
-        core.sweep();
+        event_loop.context.look_at_the_clock();
+        event_loop.protocol.time_passes();
+        event_loop.connections.sweep();
     }
 }
 

@@ -2,36 +2,31 @@
 //! range, statistics. The embedded engine is behind it; an external engine could be.
 //!
 //! - `cell`: what is applied; `cells`: what a range of cells consists of
-//! - `error`: what a store can answer instead
-//! - `pieces`: what does not fit into one answer of the store
-//! - `sample`: what a store says about itself
+//! - `one_node`: the service of a node that has to answer alone; `admission`: how its writes get their versions
 //!
 //! What every write goes through is an associated type, and compiled into the caller; the rest is boxed.
 
+mod admission;
 mod cell;
 mod cells;
-mod error;
-mod pieces;
-mod sample;
+mod one_node;
 
+pub(crate) use admission::Admission;
 pub use cell::{Cell, CellKind, CellValue};
 pub use cells::{CellChange, CellContent, CellFormat, CellObserver};
-pub use error::StoreError;
-pub use pieces::{Piece, Pieces, RecordFormat};
-pub use sample::{Sample, SampleKind, SampleValue};
+pub use ladoga_service::{
+    Later, Lookup, Piece, Pieces, RecordFormat, Sample, SampleKind, SampleValue, StoreError, Upload, Value,
+};
+pub(crate) use one_node::OneNode;
 
 use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use ladoga_model::Stamp;
 
-use crate::vital::Vital;
-
-/// Something that is not there yet. What makes it has begun, whether or not this is polled.
-pub type Later<T> = Pin<Box<dyn Future<Output = T>>>;
+use ladoga_runtime::Vital;
 
 /// A store, shared by the event loops.
 pub trait Store: Send + Sync + 'static {
@@ -102,43 +97,10 @@ pub trait LocalStore: 'static {
     fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces>;
 }
 
-/// A large value on its way in. Dropped unfinished, it leaves nothing.
-pub trait Upload: Sized + 'static {
-    /// What a cell names it by.
-    type Finished: 'static;
-
-    /// Appends bytes.
-    fn write(self, bytes: Bytes) -> Later<Result<Self, StoreError>>;
-
-    /// Makes it durable.
-    fn finish(self) -> Later<Result<Self::Finished, StoreError>>;
-}
-
-/// A value as the store has it.
-pub enum Value {
-    /// In memory.
-    Inline(Bytes),
-    /// To be read piece by piece.
-    Large {
-        /// Its length.
-        bytes: u64,
-        /// All of it.
-        pieces: Box<dyn Pieces>,
-    },
-}
-
 /// The newest cell of a key.
 pub struct StoredCell {
     /// Its version.
     pub stamp: Stamp,
     /// `None` where it is a deletion, or has expired.
     pub value: Option<Value>,
-}
-
-/// What the store says to a point read: for a value, or for a cell.
-pub enum Lookup<T = Value> {
-    /// The answer, from memory.
-    Now(Result<Option<T>, StoreError>),
-    /// The answer takes the disk.
-    Later(Later<Result<Option<T>, StoreError>>),
 }

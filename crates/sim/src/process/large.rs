@@ -3,8 +3,8 @@
 //! Sending one again would take all of it, so there is no second attempt with a newer version: what is newest is asked for
 //! before. A hint has no value: who delivers it reads the key from all replicas, which repairs those that lack it.
 
-use ladoga_cluster::{Content, NodeId, ReadCore, Replicas};
-use ladoga_model::Version;
+use ladoga_cluster::{Content, NodeId, ReadCore};
+use ladoga_model::{Replicas, Version};
 
 use super::{Process, REQUEST_MS, Timer};
 use crate::Bug;

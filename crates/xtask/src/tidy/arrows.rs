@@ -12,17 +12,20 @@ struct Crate {
 }
 
 /// From the bottom of the architecture upwards: a crate names only crates above it.
-const CRATES: [Crate; 11] = [
+const CRATES: [Crate; 13] = [
     Crate { folder: "model", package: "ladoga-model", may_use: &[] },
     Crate { folder: "env", package: "ladoga-env", may_use: &["model"] },
     Crate { folder: "storage", package: "ladoga-storage", may_use: &["env", "model"] },
     Crate { folder: "cluster", package: "ladoga-cluster", may_use: &["model"] },
+    Crate { folder: "service", package: "ladoga-service", may_use: &["model"] },
+    // Below the stores, so that they can start supervised threads.
+    Crate { folder: "runtime", package: "ladoga-runtime", may_use: &["env"] },
     Crate { folder: "http1", package: "ladoga-http1", may_use: &[] },
     Crate { folder: "profiler", package: "ladoga-profiler", may_use: &[] },
     Crate {
         folder: "node",
         package: "ladoga-node",
-        may_use: &["model", "env", "storage", "cluster", "http1", "profiler"],
+        may_use: &["model", "env", "storage", "cluster", "service", "runtime", "http1", "profiler"],
     },
     Crate { folder: "lab", package: "ladoga-lab", may_use: &["http1", "profiler"] },
     // `ladoga check` verifies a data directory without a node; a binary chooses its allocator, which allocation profiles

@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use super::*;
 use crate::embedded::Embedded;
 use crate::store::{Cell, CellChange, CellKind, CellObserver, CellValue, LocalStore, Store};
-use crate::vital::Vital;
+use ladoga_runtime::Vital;
 
 /// Longer than anything takes that does not hang.
 const DEADLINE: Duration = Duration::from_secs(90);

@@ -6,37 +6,28 @@ use ladoga_cluster::{Cell, Content, Origin, Refusal};
 
 use super::keeper::{Delivery, HintKeeper};
 use crate::coordinate;
+use crate::peers::OwnReplica;
 use crate::peers::wire::{Answer, PeerValue, Record, Request};
-use crate::server::EventLoop;
 use crate::store::Store;
 
 /// How often a peer with hints is tried.
 const TRY_EVERY_MS: u64 = 200;
 
 /// Delivers hints, for as long as the event loop runs. On one loop of a node.
-pub(crate) async fn deliver<S: Store>(event_loop: Rc<EventLoop<S>>) {
-    let Some(peers) = event_loop.peers() else { return };
-    let cluster = &peers.cluster;
+pub(crate) async fn deliver<S: Store>(replica: Rc<OwnReplica<S>>) {
+    let cluster = &replica.cluster;
     let mut ticks = tokio::time::interval(Duration::from_millis(TRY_EVERY_MS));
-    let hints = loop {
-        ticks.tick().await;
-        // Not before there is a store, which large values may have to be read from.
-        if let (Some(hints), Some(_)) = (cluster.hints.get(), event_loop.store()) {
-            break hints;
-        }
-    };
+    let Some(hints) = cluster.hints.get() else { return };
     let Some(mut deliveries) = hints.take_deliveries() else { return };
-    let delivering = Rc::clone(&event_loop);
-    event_loop.core.vital.spawn_local("deliveries", async move {
+    let delivering = Rc::clone(&replica);
+    replica.core.vital.spawn_local("deliveries", async move {
         while let Some(delivery) = deliveries.recv().await {
             let bytes = match &delivery.record.cell.content {
                 Content::Value(PeerValue::Inline(value)) => value.len() as u64,
                 // Sent in pieces, or nothing at all.
                 _ => 0,
             };
-            if let Some(cluster) = &delivering.node.cluster {
-                cluster.pace.draw_cell(bytes).await;
-            }
+            delivering.cluster.pace.draw_cell(bytes).await;
             let delivered = deliver_one(Rc::clone(&delivering), delivery);
             delivering.core.vital.spawn_local("delivery", delivered);
         }
@@ -49,23 +40,23 @@ pub(crate) async fn deliver<S: Store>(event_loop: Rc<EventLoop<S>>) {
     }
 }
 
-async fn deliver_one<S: Store>(event_loop: Rc<EventLoop<S>>, delivery: Delivery) {
+async fn deliver_one<S: Store>(replica: Rc<OwnReplica<S>>, delivery: Delivery) {
     let Delivery { peer, number, record, waits } = delivery;
     drop(waits);
-    let Some(peers) = event_loop.peers() else { return };
-    let Some(hints) = peers.cluster.hints.get() else { return };
+    let Some(hints) = replica.cluster.hints.get() else { return };
     let Record { key, cell: Cell { stamp, content } } = record;
     let value = match content {
         Content::Value(PeerValue::Inline(value)) => Some(value),
         Content::Value(PeerValue::Large(_)) | Content::Digest => {
             // The value is with the replicas that have it: a read of all of them repairs those that do not.
-            let read = coordinate::refresh(&event_loop, key, stamp).await;
+            let read = coordinate::refresh(&replica, key, stamp).await;
             return settle(hints, peer, number, read);
         }
         Content::Tombstone => None,
     };
     let arrived =
-        match peers.link(peer).ask(&Request::Write { key, stamp, value, origin: Origin::Hint }).await {
+        match replica.peers.link(peer).ask(&Request::Write { key, stamp, value, origin: Origin::Hint }).await
+        {
             Ok(Answer::Done | Answer::Stale(_) | Answer::Refused(Refusal::TooOld { .. })) => true,
             Ok(_) | Err(_) => false,
         };

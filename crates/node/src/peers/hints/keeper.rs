@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use super::super::cluster::PeerView;
 use super::super::wire::{Record, take_record};
 use super::log::{FoundHint, HintLog};
-use crate::vital::Vital;
+use ladoga_runtime::Vital;
 
 /// Commands that may wait for the thread.
 const COMMANDS_MAX: usize = 8_192;

@@ -10,7 +10,6 @@ use crate::peers::cluster::Cluster;
 use crate::peers::wire::put_record;
 use crate::peers::{Membership, PeerLimits};
 use crate::store::CellContent;
-use crate::versions::VersionClock;
 
 const PEER: NodeId = NodeId(1);
 const OTHER: NodeId = NodeId(2);
@@ -20,8 +19,8 @@ fn views() -> Vec<Arc<PeerView>> {
     let nodes = NodeList::first(names.map(|name| format!("http://{name}:1"))).expect("a list");
     let addresses = names.map(|name| (name.to_owned(), 1)).into();
     let membership = Membership { nodes, own: NodeId(0), addresses };
-    let versions = VersionClock::new(Arc::new(ladoga_env::sim::SimClock::new()), None);
-    Cluster::new(&membership, PeerLimits::default(), &Arc::new(versions), Arc::new(RealNet::new())).peers
+    let clock = Arc::new(ladoga_env::sim::SimClock::new());
+    Cluster::new(&membership, PeerLimits::default(), clock, Arc::new(RealNet::new())).peers
 }
 
 fn keep(keeper: &HintKeeper, n: u64) {

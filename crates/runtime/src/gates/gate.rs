@@ -8,11 +8,10 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::address::Address;
 use super::share::{FairShare, Full};
-use crate::store::StoreError;
 
 /// Lets so much in at a time, shared fairly; who is too slow gives way, and the others are refused.
 #[derive(Clone)]
-pub(crate) struct Gate {
+pub struct Gate {
     inside: Arc<Mutex<Inside>>,
     clock: Arc<dyn Clock>,
     /// What to say to those who are refused.
@@ -25,13 +24,21 @@ struct Inside {
     wakers: Vec<Option<Waker>>,
 }
 
+/// There is no room, and nobody who has to give way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("over capacity: {bound}")]
+pub struct OverCapacity {
+    /// Which bound is reached.
+    pub bound: &'static str,
+}
+
 /// It has to give way to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it made little progress, and others wanted its place")]
-pub(crate) struct Displaced;
+pub struct Displaced;
 
 /// The right to be inside, given back when dropped.
-pub(crate) struct Permit {
+pub struct Permit {
     gate: Gate,
     address: Address,
     number: usize,
@@ -39,13 +46,13 @@ pub(crate) struct Permit {
 
 impl Gate {
     /// With room for `max`, where who is inside is judged by its rate after `window_ms`.
-    pub(crate) fn new(max: u64, window_ms: u64, bound: &'static str, clock: Arc<dyn Clock>) -> Gate {
+    pub fn new(max: u64, window_ms: u64, bound: &'static str, clock: Arc<dyn Clock>) -> Gate {
         let inside = Inside { share: FairShare::new(max, window_ms), wakers: Vec::new() };
         Gate { inside: Arc::new(Mutex::new(inside)), clock, bound }
     }
 
     /// Goes in with `amount`, once [`Permit::granted`] says so.
-    pub(crate) fn enter(&self, address: Address, amount: u64) -> Result<Permit, StoreError> {
+    pub fn enter(&self, address: Address, amount: u64) -> Result<Permit, OverCapacity> {
         self.enter_inside(self.look(), address, amount)
     }
 
@@ -54,7 +61,7 @@ impl Gate {
         mut inside: MutexGuard<'_, Inside>,
         address: Address,
         amount: u64,
-    ) -> Result<Permit, StoreError> {
+    ) -> Result<Permit, OverCapacity> {
         let (number, displaced) =
             inside.share.enter(address, amount).map_err(|full| self.refused(address, full))?;
         if inside.wakers.len() <= number {
@@ -65,7 +72,7 @@ impl Gate {
     }
 
     /// As [`Gate::enter`], at once, with nobody giving way.
-    pub(crate) fn enter_if_room(&self, address: Address, amount: u64) -> Result<Permit, StoreError> {
+    pub fn enter_if_room(&self, address: Address, amount: u64) -> Result<Permit, OverCapacity> {
         let inside = self.look();
         if !inside.share.has_room(amount) {
             return Err(self.refused(address, Full));
@@ -74,12 +81,12 @@ impl Gate {
     }
 
     /// Whether somebody who came with `amount` now would be let in.
-    pub(crate) fn check(&self, address: Address, amount: u64) -> Result<(), StoreError> {
+    pub fn check(&self, address: Address, amount: u64) -> Result<(), OverCapacity> {
         self.look().share.check(address, amount).map_err(|full| self.refused(address, full))
     }
 
     /// Looks at the clock, which is to be done from time to time.
-    pub(crate) fn look_at_the_clock(&self) {
+    pub fn look_at_the_clock(&self) {
         drop(self.look());
     }
 
@@ -90,9 +97,9 @@ impl Gate {
         inside
     }
 
-    fn refused(&self, address: Address, Full: Full) -> StoreError {
+    fn refused(&self, address: Address, Full: Full) -> OverCapacity {
         tracing::debug!(%address, bound = self.bound, "refused, and nobody had to give way");
-        StoreError::OverCapacity { bound: self.bound }
+        OverCapacity { bound: self.bound }
     }
 }
 
@@ -115,7 +122,7 @@ impl Inside {
 
 impl Permit {
     /// Wants `amount` more, which it has once [`Permit::granted`] says so.
-    pub(crate) fn grow(&self, amount: u64) -> Result<(), StoreError> {
+    pub fn grow(&self, amount: u64) -> Result<(), OverCapacity> {
         let mut inside = self.gate.look();
         let displaced =
             inside.share.grow(self.number, amount).map_err(|full| self.gate.refused(self.address, full))?;
@@ -124,7 +131,7 @@ impl Permit {
     }
 
     /// Waits until those who give way for it have left.
-    pub(crate) async fn granted(&self) {
+    pub async fn granted(&self) {
         poll_fn(|context| {
             let mut inside = self.gate.inside.lock();
             if inside.share.is_granted(self.number) {
@@ -137,22 +144,22 @@ impl Permit {
     }
 
     /// The other side is waited for.
-    pub(crate) fn waits(&self) {
+    pub fn waits(&self) {
         self.gate.look().share.waits(self.number);
     }
 
     /// The other side sent or took bytes.
-    pub(crate) fn moved(&self, bytes: u64) {
+    pub fn moved(&self, bytes: u64) {
         self.gate.look().share.moved(self.number, bytes);
     }
 
     /// The other side waits for us.
-    pub(crate) fn rests(&self) {
+    pub fn rests(&self) {
         self.gate.look().share.rests(self.number);
     }
 
     /// Ready once it has to give way.
-    pub(crate) fn poll_displaced(&self, context: &Context<'_>) -> Poll<Displaced> {
+    pub fn poll_displaced(&self, context: &Context<'_>) -> Poll<Displaced> {
         let mut inside = self.gate.inside.lock();
         if inside.share.is_displaced(self.number) {
             tracing::debug!(address = %self.address, "a slow client gives way to others");
@@ -165,7 +172,7 @@ impl Permit {
 
 impl Permit {
     /// Whether it comes to giving way before it is given back: for those who keep it where it cannot be asked.
-    pub(crate) fn watch(&self) -> impl Future<Output = Result<(), Displaced>> + use<> {
+    pub fn watch(&self) -> impl Future<Output = Result<(), Displaced>> + use<> {
         let (gate, number) = (self.gate.clone(), self.number);
         let arrival = gate.inside.lock().share.arrival(number);
         poll_fn(move |context| {

@@ -12,7 +12,7 @@ pub(super) fn add(figure: &AtomicU64, amount: u64) {
 
 /// Durations in buckets of powers of two, written by one thread and read by any.
 #[derive(Debug, Default)]
-pub(crate) struct Histogram {
+pub(super) struct Histogram {
     /// The last one is open.
     buckets: [AtomicU64; BUCKETS + 1],
     sum_ns: AtomicU64,
@@ -20,7 +20,7 @@ pub(crate) struct Histogram {
 
 impl Histogram {
     /// Counts a duration. By the writing thread only.
-    pub(crate) fn record(&self, duration_ns: u64) {
+    pub(super) fn record(&self, duration_ns: u64) {
         add(&self.buckets[bucket(duration_ns)], 1);
         add(&self.sum_ns, duration_ns);
     }
@@ -34,13 +34,13 @@ const fn bucket(duration_ns: u64) -> usize {
 
 /// The sum of several histograms.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct HistogramSum {
+pub struct HistogramSum {
     buckets: [u64; BUCKETS + 1],
     sum_ns: u64,
 }
 
 impl HistogramSum {
-    pub(crate) fn add(&mut self, histogram: &Histogram) {
+    pub(super) fn add(&mut self, histogram: &Histogram) {
         for (sum, bucket) in self.buckets.iter_mut().zip(&histogram.buckets) {
             *sum += bucket.load(Ordering::Relaxed);
         }
@@ -48,7 +48,7 @@ impl HistogramSum {
     }
 
     /// What came after another sum of the same histograms.
-    pub(crate) fn since(&self, before: &HistogramSum) -> HistogramSum {
+    pub(super) fn since(&self, before: &HistogramSum) -> HistogramSum {
         let mut buckets = self.buckets;
         buckets.iter_mut().zip(&before.buckets).for_each(|(sum, before)| *sum -= before);
         HistogramSum { buckets, sum_ns: self.sum_ns.wrapping_sub(before.sum_ns) }
@@ -56,7 +56,7 @@ impl HistogramSum {
 
     /// The duration that so many in a hundred do not exceed, as if those of a bucket were spread evenly over it; 0 where
     /// there are none.
-    pub(crate) fn quantile_ns(&self, percent: u64) -> u64 {
+    pub(super) fn quantile_ns(&self, percent: u64) -> u64 {
         let rank = (self.count() * percent).div_ceil(100);
         let mut below = 0;
         for (index, &count) in self.buckets.iter().enumerate() {
@@ -70,16 +70,18 @@ impl HistogramSum {
         0
     }
 
-    pub(crate) fn count(&self) -> u64 {
+    /// How many durations.
+    pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    pub(crate) fn sum_seconds(&self) -> f64 {
+    /// How long all of them took.
+    pub fn sum_seconds(&self) -> f64 {
         self.sum_ns as f64 / 1e9
     }
 
     /// The upper bound of each bucket but the open one in seconds, and how many durations are in it.
-    pub(crate) fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
+    pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
         let bound = |index: usize| (1_u64 << (FIRST_BUCKET_BITS + index as u32)) as f64 / 1e9;
         self.buckets[..BUCKETS].iter().enumerate().map(move |(index, &count)| (bound(index), count))
     }

@@ -1,10 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ladoga_http1::StatusCode;
-
 use super::histogram::{Histogram, HistogramSum, add};
-use crate::http::Route;
 
 /// The statuses that a node answers with.
 const STATUSES: [u16; 19] =
@@ -15,41 +12,52 @@ const SUCCESSES: [u16; 4] = [200, 201, 202, 404];
 
 /// What is counted apart: the operations, and what is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operation {
-    /// An operation.
-    Of(Route),
-    /// A request that asks for none.
+pub enum Operation {
+    /// A value was read.
+    Get,
+    /// The length of a value was asked for.
+    Head,
+    /// A value was stored.
+    Put,
+    /// A value was deleted.
+    Delete,
+    /// A range was read.
+    Range,
+    /// The node was asked whether it serves.
+    Status,
+    /// The node was asked for its cluster.
+    Cluster,
+    /// Another node connected.
+    Peer,
+    /// A repair was asked for.
+    Repair,
+    /// The figures were asked for.
+    Metrics,
+    /// A profile was asked for.
+    Profile,
+    /// A request that asks for none of these.
     None,
 }
 
 /// Each operation, and what it is called.
 const OPERATIONS: [(Operation, &str); 12] = [
-    (Operation::Of(Route::Get), "get"),
-    (Operation::Of(Route::Head), "head"),
-    (Operation::Of(Route::Put), "put"),
-    (Operation::Of(Route::Delete), "delete"),
-    (Operation::Of(Route::Range), "range"),
-    (Operation::Of(Route::Status), "status"),
-    (Operation::Of(Route::Cluster), "cluster"),
-    (Operation::Of(Route::Peer), "peer"),
-    (Operation::Of(Route::Repair), "repair"),
-    (Operation::Of(Route::Metrics), "metrics"),
-    (Operation::Of(Route::Profile), "profile"),
+    (Operation::Get, "get"),
+    (Operation::Head, "head"),
+    (Operation::Put, "put"),
+    (Operation::Delete, "delete"),
+    (Operation::Range, "range"),
+    (Operation::Status, "status"),
+    (Operation::Cluster, "cluster"),
+    (Operation::Peer, "peer"),
+    (Operation::Repair, "repair"),
+    (Operation::Metrics, "metrics"),
+    (Operation::Profile, "profile"),
     (Operation::None, "none"),
 ];
 
-impl Operation {
-    const fn index(self) -> usize {
-        match self {
-            Operation::Of(route) => route as usize,
-            Operation::None => OPERATIONS.len() - 1,
-        }
-    }
-}
-
 /// What somebody slow had taken, and had to give back to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub enum Taken {
     /// Room in memory for a value.
     Value,
     /// The place of a large value on its way in.
@@ -65,7 +73,7 @@ const TAKEN: [(Taken, &str); 3] =
 /// What one event loop counts. Each figure is written by its thread alone, so counting takes no locked
 /// instruction; the number of connections is the exception, since any loop may place one.
 #[derive(Debug)]
-pub(crate) struct LoopMetrics {
+pub struct LoopMetrics {
     requests: [[Histogram; STATUSES.len()]; OPERATIONS.len()],
     /// Requests of other nodes' clients, as this one answers them as a replica.
     of_peers: Histogram,
@@ -82,7 +90,7 @@ pub(crate) struct LoopMetrics {
 }
 
 impl LoopMetrics {
-    pub(crate) fn new() -> LoopMetrics {
+    pub(super) fn new() -> LoopMetrics {
         LoopMetrics {
             requests: Default::default(),
             of_peers: Histogram::default(),
@@ -100,105 +108,118 @@ impl LoopMetrics {
     }
 
     /// A request was answered.
-    pub(crate) fn answered(&self, operation: Operation, status: StatusCode, duration_ns: u64) {
-        if let Some(status) = STATUSES.iter().position(|&known| known == status.as_u16()) {
-            self.requests[operation.index()][status].record(duration_ns);
+    pub fn answered(&self, operation: Operation, status: u16, duration_ns: u64) {
+        if let Some(status) = STATUSES.iter().position(|&known| known == status) {
+            self.requests[operation as usize][status].record(duration_ns);
         }
     }
 
     /// A request of another node's client was answered to that node.
-    pub(crate) fn served_a_peer(&self, duration_ns: u64) {
+    pub fn served_a_peer(&self, duration_ns: u64) {
         self.of_peers.record(duration_ns);
     }
 
     /// Something that is no request was refused.
-    pub(crate) fn refused_before_routing(&self, status: StatusCode) {
+    pub fn refused_before_routing(&self, status: u16) {
         self.answered(Operation::None, status, 0);
     }
 
     /// Bytes of values came in.
-    pub(crate) fn received(&self, bytes: u64) {
+    pub fn received(&self, bytes: u64) {
         add(&self.received_bytes, bytes);
     }
 
     /// Bytes of answers went out.
-    pub(crate) fn sent(&self, bytes: u64) {
+    pub fn sent(&self, bytes: u64) {
         add(&self.sent_bytes, bytes);
     }
 
     /// An answer could not be completed.
-    pub(crate) fn cut_off(&self) {
+    pub fn cut_off(&self) {
         add(&self.cut_off, 1);
     }
 
     /// Somebody slow gave way to others.
-    pub(crate) fn displaced(&self, taken: Taken) {
+    pub fn displaced(&self, taken: Taken) {
         add(&self.displaced[taken as usize], 1);
     }
 
     /// A version was refused because it is too far ahead.
-    pub(crate) fn clock_ahead(&self) {
+    pub fn clock_ahead(&self) {
         add(&self.clock_ahead, 1);
     }
 
     /// A replica was found stale by a read.
-    pub(crate) fn read_repair(&self) {
+    pub fn read_repair(&self) {
         add(&self.read_repairs, 1);
     }
 
     /// Such a replica was left to hints and anti-entropy.
-    pub(crate) fn read_repair_left(&self) {
+    pub fn read_repair_left(&self) {
         add(&self.read_repairs_left, 1);
     }
 
     /// Adds the requests of clients, its own and other nodes', that succeeded, and do not take as long as the client likes.
     pub(super) fn add_foreground(&self, sum: &mut HistogramSum) {
         sum.add(&self.of_peers);
-        for route in [Route::Get, Route::Head, Route::Put, Route::Delete] {
-            let by_status = STATUSES.iter().zip(&self.requests[Operation::Of(route).index()]);
+        for route in [Operation::Get, Operation::Head, Operation::Put, Operation::Delete] {
+            let by_status = STATUSES.iter().zip(&self.requests[route as usize]);
             by_status.filter(|(status, _)| SUCCESSES.contains(status)).for_each(|(_, one)| sum.add(one));
         }
     }
 
-    pub(crate) fn connected(&self) {
+    /// A connection was given to this loop.
+    pub fn connected(&self) {
         self.connections.fetch_add(1, Ordering::Relaxed);
         self.connections_total.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn disconnected(&self) {
+    /// A connection ended.
+    pub fn disconnected(&self) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn connection_refused(&self) {
+    /// A connection was refused.
+    pub fn connection_refused(&self) {
         add(&self.connections_refused, 1);
     }
 
     /// How many connections there are.
-    pub(crate) fn connections(&self) -> u64 {
+    pub fn connections(&self) -> u64 {
         self.connections.load(Ordering::Relaxed)
     }
 }
 
 /// The figures of all event loops.
 #[derive(Debug, Default)]
-pub(super) struct Sums {
+pub struct Sums {
     /// By operation and status; those that never were are left out.
-    pub(super) requests: Vec<(&'static str, u16, HistogramSum)>,
-    pub(super) received_bytes: u64,
-    pub(super) sent_bytes: u64,
-    pub(super) cut_off: u64,
+    pub requests: Vec<(&'static str, u16, HistogramSum)>,
+    /// Bytes of values received.
+    pub received_bytes: u64,
+    /// Bytes of answers sent.
+    pub sent_bytes: u64,
+    /// Answers that could not be completed.
+    pub cut_off: u64,
     /// By what they had taken.
-    pub(super) displaced: [(&'static str, u64); TAKEN.len()],
-    pub(super) clock_ahead: u64,
-    pub(super) read_repairs: u64,
-    pub(super) read_repairs_left: u64,
-    pub(super) connections: u64,
-    pub(super) connections_total: u64,
-    pub(super) connections_refused: u64,
+    pub displaced: [(&'static str, u64); TAKEN.len()],
+    /// Versions too far ahead.
+    pub clock_ahead: u64,
+    /// Stale replicas that reads found.
+    pub read_repairs: u64,
+    /// Of these those that were left to others.
+    pub read_repairs_left: u64,
+    /// Connections open.
+    pub connections: u64,
+    /// Connections accepted.
+    pub connections_total: u64,
+    /// Connections refused.
+    pub connections_refused: u64,
 }
 
 impl Sums {
-    pub(super) fn of(loops: &[Arc<LoopMetrics>]) -> Sums {
+    /// Of these event loops.
+    pub fn of(loops: &[Arc<LoopMetrics>]) -> Sums {
         let sum = |figure: fn(&LoopMetrics) -> &AtomicU64| {
             loops.iter().map(|metrics| figure(metrics).load(Ordering::Relaxed)).sum()
         };
@@ -207,7 +228,7 @@ impl Sums {
             for (index, status) in STATUSES.into_iter().enumerate() {
                 let mut histogram = HistogramSum::default();
                 for metrics in loops {
-                    histogram.add(&metrics.requests[operation.index()][index]);
+                    histogram.add(&metrics.requests[operation as usize][index]);
                 }
                 if histogram.count() > 0 {
                     requests.push((name, status, histogram));
@@ -241,7 +262,7 @@ mod tests {
     #[test]
     fn every_operation_has_its_own_place() {
         for (index, (operation, _)) in OPERATIONS.into_iter().enumerate() {
-            assert_eq!(operation.index(), index);
+            assert_eq!(operation as usize, index);
         }
         for (index, (taken, _)) in TAKEN.into_iter().enumerate() {
             assert_eq!(taken as usize, index);
@@ -252,10 +273,10 @@ mod tests {
     fn sums_are_by_operation_and_status() {
         let loops = [Arc::new(LoopMetrics::new()), Arc::new(LoopMetrics::new())];
         for metrics in &loops {
-            metrics.answered(Operation::Of(Route::Get), StatusCode::OK, 2_000);
+            metrics.answered(Operation::Get, 200, 2_000);
             metrics.sent(7);
         }
-        loops[1].answered(Operation::Of(Route::Put), StatusCode::CREATED, 2_000);
+        loops[1].answered(Operation::Put, 201, 2_000);
         loops[1].connected();
         loops[1].displaced(Taken::Upload);
         let sums = Sums::of(&loops);

@@ -2,9 +2,10 @@ use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 
+use ladoga_runtime::{Displaced, Permit};
+use ladoga_service::{Piece, StoreError};
+
 use super::link::Link;
-use crate::fair::{Displaced, Permit};
-use crate::store::{Later, Piece, Pieces, StoreError};
 
 /// An answer that is too large for memory.
 pub(crate) struct Streamed {
@@ -20,18 +21,9 @@ pub(crate) struct Streamed {
     pub(crate) permit: Permit,
 }
 
-/// Nothing more.
-pub(crate) struct NoPieces;
-
-impl Pieces for NoPieces {
-    fn next(self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
-        Box::pin(std::future::ready(Ok(None)))
-    }
-}
-
 /// Why an answer was cut off.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum StreamError {
+pub(crate) enum StreamError {
     /// The client is gone.
     #[error("the connection broke: {0}")]
     Socket(#[from] io::Error),
@@ -44,7 +36,7 @@ pub(super) enum StreamError {
 }
 
 /// Writes an answer, behind its head, as fast as the client takes it, with one piece read ahead.
-pub(super) async fn write_stream(link: &Link, streamed: Streamed) -> Result<(), StreamError> {
+pub(crate) async fn write_stream(link: &Link, streamed: Streamed) -> Result<(), StreamError> {
     let Streamed { first: mut piece, end, permit, .. } = streamed;
     while let Some((bytes, rest)) = piece {
         let next = rest.next();
@@ -79,7 +71,7 @@ async fn write_unless_displaced(link: &Link, permit: &Permit, mut bytes: &[u8]) 
 }
 
 /// Writes all the bytes, and what is to be sent before.
-pub(super) async fn write_all(link: &Link, mut bytes: &[u8]) -> io::Result<()> {
+pub(crate) async fn write_all(link: &Link, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let count = poll_fn(|context| link.poll_write_behind(context, bytes)).await?;
         bytes = &bytes[count..];

@@ -6,14 +6,15 @@ use std::task::Poll;
 
 use ladoga_http1::StatusCode;
 use ladoga_http1::server::{BadRequest, Overdue, ReplyHead, ReplyLength, Request};
+use ladoga_runtime::{Gate, Taken};
+use ladoga_service::KeyValue;
+use tokio::net::TcpStream;
 
-use super::event_loop::{Core, EventLoop};
-use super::link::{Link, NoRequest};
-use super::stream::{StreamError, Streamed, write_all, write_stream};
+use crate::connection::{Core, Link, NoRequest, StreamError, Streamed, write_all, write_stream};
+use crate::door::Door;
 use crate::handlers::{self, Outcome, Reply};
 use crate::http::{Answer, Refusal};
-use crate::metrics::Taken;
-use crate::store::Store;
+use crate::server::{Connection, Protocol};
 
 /// A body up to this length is copied behind its head; a longer one goes out from where it is.
 const COPIED_BYTES_MAX: usize = 16 << 10;
@@ -40,10 +41,31 @@ enum Parting {
     Abort,
 }
 
+impl<K: KeyValue> Protocol for Door<K> {
+    type Connection = Link;
+
+    fn accept(&self, socket: TcpStream) -> Rc<Link> {
+        Rc::new(Link::new(socket, Rc::clone(&self.core)))
+    }
+
+    async fn serve(self: Rc<Self>, link: Rc<Link>) {
+        serve(self, link).await;
+    }
+
+    fn refusal(&self, bound: &str) -> Vec<u8> {
+        Refusal::over_capacity(bound).into_last_bytes(&self.core.date())
+    }
+
+    fn time_passes(&self) {
+        self.core.look_at_the_date();
+        [&self.core.bodies, &self.uploads, &self.streams].into_iter().for_each(Gate::look_at_the_clock);
+    }
+}
+
 /// Serves a connection until it ends.
-pub(super) async fn serve<S: Store>(event_loop: Rc<EventLoop<S>>, link: Rc<Link>) {
-    let core = &event_loop.core;
-    let parting = match unless_overdue(&link, converse(&event_loop, &link)).await {
+async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) {
+    let core = &door.core;
+    let parting = match unless_overdue(&link, converse(&door, &link)).await {
         Ok(parting) => parting,
         Err(overdue) => when_overdue(overdue, core),
     };
@@ -51,7 +73,7 @@ pub(super) async fn serve<S: Store>(event_loop: Rc<EventLoop<S>>, link: Rc<Link>
         Parting::Drop => {}
         Parting::Abort => link.abort_on_drop(),
         Parting::Say(refusal) => {
-            core.metrics.refused_before_routing(refusal.status());
+            core.metrics.refused_before_routing(refusal.status().as_u16());
             let bytes = refusal.into_last_bytes(&core.date());
             part(&link, &bytes, true).await;
         }
@@ -60,7 +82,7 @@ pub(super) async fn serve<S: Store>(event_loop: Rc<EventLoop<S>>, link: Rc<Link>
 }
 
 /// Serves one request after the other, in the order in which they arrive.
-async fn converse<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) -> Parting {
+async fn converse<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> Parting {
     let mut served = 0;
     loop {
         let request = match poll_fn(|context| link.poll_request(context)).await {
@@ -68,7 +90,7 @@ async fn converse<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) -> P
             Ok(None) => return Parting::Over,
             Err(no_request) => return after_no_request(&no_request),
         };
-        if let Some(parting) = answer(event_loop, link, request).await {
+        if let Some(parting) = answer(door, link, request).await {
             return parting;
         }
         served += 1;
@@ -92,14 +114,10 @@ fn after_no_request(no_request: &NoRequest) -> Parting {
 }
 
 /// Serves a request. Answers how the connection ends, if it does.
-async fn answer<S: Store>(
-    event_loop: &Rc<EventLoop<S>>,
-    link: &Rc<Link>,
-    request: Request,
-) -> Option<Parting> {
-    let core = &event_loop.core;
+async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Request) -> Option<Parting> {
+    let core = &door.core;
     let started_ns = core.clock.monotonic_ns();
-    let (operation, reply) = handlers::handle(event_loop, link, request);
+    let (operation, reply) = handlers::handle(door, link, request);
     let outcome = match reply {
         Reply::Now(outcome) => outcome,
         Reply::Later(later) => settle(link, later).await,
@@ -109,11 +127,11 @@ async fn answer<S: Store>(
         Outcome::Stream(_) => StatusCode::OK,
         Outcome::Peer => StatusCode::SWITCHING_PROTOCOLS,
     };
-    core.metrics.answered(operation, status, core.clock.monotonic_ns().saturating_sub(started_ns));
+    core.metrics.answered(operation, status.as_u16(), core.clock.monotonic_ns().saturating_sub(started_ns));
     let written = match outcome {
         Outcome::Answer(answer) => write_answer(core, link, answer).await.map_err(StreamError::from),
         Outcome::Stream(streamed) => stream(core, link, streamed).await,
-        Outcome::Peer => return Some(serve_as_peer(event_loop, link).await),
+        Outcome::Peer => return Some(serve_as_peer(door, link).await),
     };
     match written {
         Ok(()) if link.http().keeps_alive() => None,
@@ -228,11 +246,16 @@ async fn yield_once() {
 }
 
 /// Serves a connection that a peer has asked for.
-async fn serve_as_peer<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>) -> Parting {
+async fn serve_as_peer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> Parting {
+    // The handler saw to it that there is one.
+    let Some(cluster) = &door.cluster else { return Parting::Drop };
     link.peer_begins();
+    let protocol = cluster.protocol();
+    let switching =
+        format!("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: {protocol}\r\n\r\n");
     let serving = async {
-        write_all(link, SWITCHING).await?;
-        crate::peers::serve(event_loop, Rc::clone(link) as _).await
+        write_all(link, switching.as_bytes()).await?;
+        cluster.serve_peer(link).await
     };
     match serving.await {
         Ok(()) => Parting::Over,
@@ -242,10 +265,6 @@ async fn serve_as_peer<S: Store>(event_loop: &Rc<EventLoop<S>>, link: &Rc<Link>)
         }
     }
 }
-
-/// What is said before another protocol begins.
-const SWITCHING: &[u8] =
-    b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ladoga-peer/3\r\n\r\n";
 
 fn when_overdue(overdue: Overdue, core: &Core) -> Parting {
     let timeout_ms = core.limits.request_timeout_ms;

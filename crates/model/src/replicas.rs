@@ -1,4 +1,4 @@
-use ladoga_model::Quote;
+use crate::Quote;
 
 /// How many replicas a key has, and how many of them must answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

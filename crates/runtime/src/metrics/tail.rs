@@ -6,7 +6,7 @@ const TAIL_PERCENT: u64 = 99;
 
 /// The tail of the requests since a moment.
 #[derive(Debug, Default)]
-pub(crate) struct Tail {
+pub struct Tail {
     /// All requests before that moment.
     before: HistogramSum,
     /// As of the last look.
@@ -16,7 +16,7 @@ pub(crate) struct Tail {
 impl Tail {
     /// How many requests of clients, of this node and of others, succeeded since the moment, and how long the slowest in a
     /// hundred took, in microseconds.
-    pub(crate) fn look(&mut self, metrics: &Metrics) -> (u64, u64) {
+    pub fn look(&mut self, metrics: &Metrics) -> (u64, u64) {
         self.now = HistogramSum::default();
         for metrics in &metrics.loops {
             metrics.add_foreground(&mut self.now);
@@ -26,39 +26,36 @@ impl Tail {
     }
 
     /// The moment is that of the last look.
-    pub(crate) fn begin_anew(&mut self) {
+    pub fn begin_anew(&mut self) {
         self.before = self.now.clone();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ladoga_http1::StatusCode;
-
     use super::*;
-    use crate::http::Route;
     use crate::metrics::Operation;
 
     #[test]
     fn only_what_came_since_the_moment_and_succeeded_counts() {
         let metrics = Metrics::new(2);
         let answered = |of: usize, route, status, duration_us: u64| {
-            metrics.loops[of].answered(Operation::Of(route), status, duration_us * 1000);
+            metrics.loops[of].answered(route, status, duration_us * 1000);
         };
         let mut tail = Tail::default();
         for _ in 0..1000 {
-            answered(0, Route::Get, StatusCode::OK, 90_000);
+            answered(0, Operation::Get, 200, 90_000);
         }
         assert_eq!(tail.look(&metrics).0, 1000);
         tail.begin_anew();
         assert_eq!(tail.look(&metrics), (0, 0));
         for _ in 0..98 {
-            answered(1, Route::Put, StatusCode::CREATED, 100);
+            answered(1, Operation::Put, 201, 100);
         }
         for _ in 0..2 {
-            answered(0, Route::Get, StatusCode::NOT_FOUND, 5000);
-            answered(0, Route::Get, StatusCode::SERVICE_UNAVAILABLE, 10);
-            answered(0, Route::Range, StatusCode::OK, 900_000);
+            answered(0, Operation::Get, 404, 5000);
+            answered(0, Operation::Get, 503, 10);
+            answered(0, Operation::Range, 200, 900_000);
         }
         let (requests, tail_us) = tail.look(&metrics);
         assert_eq!(requests, 100);

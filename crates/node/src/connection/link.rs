@@ -4,15 +4,14 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Bytes, BytesMut};
-use ladoga_http1::server::{BadBody, BadRequest, Connection, HeadLimits, Overdue, Piece, Request, Timeouts};
+use ladoga_http1::server::{BadBody, BadRequest, Connection, HeadLimits, Overdue, Piece, Request};
+use ladoga_runtime::Address;
 use tokio::net::TcpStream;
 
-use super::event_loop::Core;
+use super::core::Core;
 use super::socket::Socket;
-use crate::config::Limits;
-use crate::fair::Address;
 use crate::http::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX};
-use crate::peers::PeerSocket;
+use crate::server;
 
 /// After so long without a request, a connection keeps no buffers.
 const BUFFERS_KEPT_MS: u64 = 500;
@@ -39,7 +38,7 @@ pub(crate) struct Link {
 
 /// Why there is no next request.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NoRequest {
+pub(crate) enum NoRequest {
     /// What arrived is none.
     #[error(transparent)]
     Bad(#[from] BadRequest),
@@ -49,7 +48,7 @@ pub(super) enum NoRequest {
 }
 
 impl Link {
-    pub(super) fn new(socket: TcpStream, core: Rc<Core>) -> Link {
+    pub(crate) fn new(socket: TcpStream, core: Rc<Core>) -> Link {
         Link {
             socket: Socket::new(socket),
             http: RefCell::new(Connection::new(HEAD_LIMITS, core.now_ms())),
@@ -62,16 +61,16 @@ impl Link {
     }
 
     /// Its bytes and its state, for as long as nobody else asks for them.
-    pub(super) fn http(&self) -> RefMut<'_, Connection> {
+    pub(crate) fn http(&self) -> RefMut<'_, Connection> {
         self.http.borrow_mut()
     }
 
-    pub(super) fn now_ms(&self) -> u64 {
+    pub(crate) fn now_ms(&self) -> u64 {
         self.core.now_ms()
     }
 
     /// The connection is a peer's from now on.
-    pub(super) fn peer_begins(&self) {
+    pub(crate) fn peer_begins(&self) {
         self.http().upgrade(self.now_ms());
         if let Err(error) = self.socket.keep_alive() {
             tracing::debug!(%error, "a peer's connection was gone before it was served");
@@ -114,13 +113,9 @@ impl Link {
         }
     }
 
-    pub(super) fn is_late(&self) -> bool {
-        self.is_late
-    }
-
     /// The last word is about to be said. It has its own time, whatever made it the last. Answers whether the client may be
     /// sending more.
-    pub(super) fn begins_to_linger(&self) -> bool {
+    pub(crate) fn begins_to_linger(&self) -> bool {
         self.verdict.set(None);
         self.http().linger(self.now_ms())
     }
@@ -133,7 +128,7 @@ impl Link {
         }
     }
 
-    pub(super) fn verdict(&self) -> Option<Overdue> {
+    pub(crate) fn verdict(&self) -> Option<Overdue> {
         self.verdict.get()
     }
 
@@ -144,39 +139,20 @@ impl Link {
         }
     }
 
-    /// The node is to stop: has the task look, and waits no longer for what a client says after its last answer.
-    pub(super) fn begins_to_drain(&self) {
-        if self.http().is_lingering() {
-            self.end(Overdue::Idle);
-        }
-        self.wake();
-    }
-
-    /// Ends the connection if it is overdue, and has it keep no buffers if it is idle.
-    pub(super) fn sweep(&self, now_ms: u64, timeouts: &Timeouts) {
-        let mut http = self.http();
-        http.give_back_if_idle(now_ms.saturating_sub(BUFFERS_KEPT_MS));
-        if self.verdict.get().is_none()
-            && let Some(overdue) = http.overdue(now_ms, timeouts)
-        {
-            self.end(overdue);
-        }
-    }
-
     /// Ends the connection.
-    pub(super) fn end(&self, why: Overdue) {
+    fn end(&self, why: Overdue) {
         self.verdict.set(Some(why));
         self.wake();
     }
 
     /// Makes dropping the connection tell the client that something is missing.
-    pub(super) fn abort_on_drop(&self) {
+    pub(crate) fn abort_on_drop(&self) {
         self.socket.abort_on_drop();
     }
 
     /// The next request, once its head is there and all answers to those before are out; `None` if there is none, because the
     /// client has sent all, or the node is to stop.
-    pub(super) fn poll_request(&self, context: &mut Context<'_>) -> Poll<Result<Option<Request>, NoRequest>> {
+    pub(crate) fn poll_request(&self, context: &mut Context<'_>) -> Poll<Result<Option<Request>, NoRequest>> {
         loop {
             if let Some(request) = self.http().next_request(self.now_ms())? {
                 return Poll::Ready(Ok(Some(request)));
@@ -193,7 +169,7 @@ impl Link {
 
     /// Waits until something arrives, or the client has sent all. By way of a buffer that all connections of the loop use, so
     /// that none is larger than what has arrived on it.
-    pub(super) fn poll_receive(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_receive(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut scratch = self.core.scratch();
         match ready!(self.socket.poll_read(context, &mut scratch))? {
             0 => self.http().end_input(),
@@ -235,7 +211,7 @@ impl Link {
     }
 
     /// Ready once all answers are out, up to where they are made elsewhere.
-    pub(super) fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut http = self.http();
         while !http.unsent().is_empty() {
             match self.socket.poll_write(context, http.unsent()) {
@@ -252,7 +228,7 @@ impl Link {
     }
 
     /// Writes `bytes` behind what is still to be sent, in one system call. Answers how many of them, which may be none.
-    pub(super) fn poll_write_behind(
+    pub(crate) fn poll_write_behind(
         &self,
         context: &mut Context<'_>,
         bytes: &[u8],
@@ -277,27 +253,27 @@ impl Link {
     }
 
     /// Reads and throws away; answers how many bytes.
-    pub(super) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    pub(crate) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.socket.poll_read(context, &mut self.core.scratch())
     }
 
     /// Bytes of an answer are out, beside its head.
-    pub(super) fn sent(&self, bytes: u64) {
+    pub(crate) fn sent(&self, bytes: u64) {
         self.core.metrics.sent(bytes);
     }
 
     /// Tells the client that there is no more.
-    pub(super) fn shut_down(&self) -> io::Result<()> {
+    pub(crate) fn shut_down(&self) -> io::Result<()> {
         self.socket.shut_down()
     }
-}
 
-impl PeerSocket for Link {
-    fn driven_by(&self, task: &Waker) {
-        Link::driven_by(self, task);
+    /// Writes what a peer is answered.
+    pub(crate) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_behind(context, bytes)
     }
 
-    fn poll_take(
+    /// Reads what a peer sent, at most `bytes_max`, beside what was read ahead; answers how many bytes, none at the end.
+    pub(crate) fn poll_take(
         &self,
         context: &mut Context<'_>,
         input: &mut BytesMut,
@@ -314,22 +290,33 @@ impl PeerSocket for Link {
         input.extend_from_slice(&scratch[..count]);
         Poll::Ready(Ok(count))
     }
-
-    fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_write_behind(context, bytes)
-    }
-
-    fn address(&self) -> Address {
-        Link::address(self)
-    }
 }
 
-/// The bounds of a node, as far as they are those of its connections.
-pub(super) fn timeouts(limits: &Limits) -> Timeouts {
-    Timeouts {
-        request_ms: limits.request_timeout_ms,
-        body_bytes_per_second_min: limits.body_bytes_per_second_min,
-        answer_ms: limits.answer_timeout_ms,
-        idle_ms: limits.idle_timeout_ms,
+impl server::Connection for Link {
+    /// Also has it keep no buffers if it is idle.
+    fn sweep(&self, now_ms: u64) {
+        let mut http = self.http();
+        http.give_back_if_idle(now_ms.saturating_sub(BUFFERS_KEPT_MS));
+        if self.verdict.get().is_none()
+            && let Some(overdue) = http.overdue(now_ms, &self.core.timeouts())
+        {
+            self.end(overdue);
+        }
+    }
+
+    /// Has the task look, and waits no longer for what a client says after its last answer.
+    fn begin_to_drain(&self) {
+        if self.http().is_lingering() {
+            self.end(Overdue::Idle);
+        }
+        self.wake();
+    }
+
+    fn cut_off(&self) {
+        self.end(Overdue::Answer);
+    }
+
+    fn is_late(&self) -> bool {
+        self.is_late
     }
 }

@@ -12,5 +12,5 @@ mod share;
 #[cfg(test)]
 mod share_tests;
 
-pub(crate) use address::Address;
-pub(crate) use gate::{Displaced, Gate, Permit};
+pub use address::Address;
+pub use gate::{Displaced, Gate, OverCapacity, Permit};

@@ -1,6 +1,8 @@
+use std::future::ready;
+
 use bytes::Bytes;
 
-use super::{Later, StoreError};
+use crate::{Later, StoreError};
 
 /// Bytes that are read one piece at a time, so that they need not fit into memory.
 pub trait Pieces {
@@ -12,6 +14,15 @@ pub trait Pieces {
 
 /// A piece, and what follows it.
 pub type Piece = (Bytes, Box<dyn Pieces>);
+
+/// Nothing more.
+pub struct NoPieces;
+
+impl Pieces for NoPieces {
+    fn next(self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
+        Box::pin(ready(Ok(None)))
+    }
+}
 
 /// How a record of a range is written: `begin` value `end`.
 #[derive(Clone, Copy)]

@@ -43,11 +43,7 @@ impl Vital {
     }
 
     /// Starts a thread.
-    pub(crate) fn spawn(
-        &self,
-        name: String,
-        work: impl FnOnce() + Send + 'static,
-    ) -> io::Result<JoinHandle<()>> {
+    pub fn spawn(&self, name: String, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
         let (vital, what) = (self.clone(), format!("the thread {name}"));
         thread::Builder::new().name(name).spawn(move || {
             if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
@@ -70,12 +66,12 @@ impl Vital {
     }
 
     /// The first panic, where there was one.
-    pub(crate) fn check(&self) -> Result<(), Panicked> {
+    pub fn check(&self) -> Result<(), Panicked> {
         self.first.borrow().clone().map_or(Ok(()), Err)
     }
 
     /// Waits for the first panic.
-    pub(crate) fn panicked(&self) -> impl Future<Output = Panicked> + use<> {
+    pub fn panicked(&self) -> impl Future<Output = Panicked> + use<> {
         let mut first = self.first.subscribe();
         let sender = Arc::clone(&self.first);
         async move {

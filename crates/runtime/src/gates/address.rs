@@ -3,7 +3,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 /// Whom a share belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Address {
+pub enum Address {
     /// A client. Of IPv6 it is a network of 64 bits: one customer has that many addresses, or more.
     Client(Network),
     /// A node of the cluster, for all of its clients.
@@ -14,7 +14,8 @@ pub(crate) enum Address {
 
 /// An address without what one client can choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Network {
+pub enum Network {
+    /// An address.
     V4(Ipv4Addr),
     /// The upper 64 bits.
     V6(u64),
@@ -23,12 +24,14 @@ pub(crate) enum Network {
 }
 
 impl Address {
-    pub(crate) fn of_client(ip: Option<IpAddr>) -> Address {
+    /// Of a client at this address; none if the connection is gone already.
+    pub fn of_client(ip: Option<IpAddr>) -> Address {
         Address::Client(Network::of(ip))
     }
 
     /// The same as that of a node of the cluster.
-    pub(crate) fn as_peer(self) -> Address {
+    #[must_use]
+    pub fn as_peer(self) -> Address {
         match self {
             Address::Client(network) => Address::Peer(network),
             other => other,

@@ -1,0 +1,319 @@
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+
+use ladoga_env::{Clock, Env, Net};
+use ladoga_runtime::{Gate, LoopContext, Metrics, Panicked, Vital};
+use ladoga_service::{KeyValue, Later, Sample, StoreError};
+use tokio::sync::Notify;
+
+use crate::config::Config;
+use crate::connection::{Core, Link};
+use crate::coordinate::Replicated;
+use crate::door::{ClusterDoor, Door, Opening};
+use crate::peers::{Cluster, Kept, OwnReplica, PeerSocket, Peers, UPGRADE, report, serve};
+use crate::server::{Limits, Server, ServerConfig, StartError};
+use crate::store::{OneNode, Store};
+use crate::versions::VersionClock;
+
+/// Why a node did not stop as it should.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StopError {
+    /// Something that a node cannot do without was no more. Everything else has ended in order.
+    #[error("{0}, and the node ended; what it had acknowledged is on disk")]
+    Panicked(Panicked),
+    /// The store could not make everything durable.
+    #[error("cannot close the data directory: {0}")]
+    Close(StoreError),
+    /// Both.
+    #[error("{panicked}, and the node ended; cannot close the data directory: {error}")]
+    PanickedAndClose {
+        /// Where it began.
+        panicked: Panicked,
+        /// What the store says.
+        error: StoreError,
+    },
+}
+
+/// For how long a client that sends is waited for before its rate is looked at.
+const UPLOAD_WINDOW_MS: u64 = 2_000;
+/// The same for one that reads. The buffers of the sockets hide for longer what it does: what it took shows once a third of
+/// them is free.
+const STREAM_WINDOW_MS: u64 = 5_000;
+
+/// What the event loops of a node share.
+struct Shared<S> {
+    limits: Limits,
+    event_loops: usize,
+    clock: Arc<dyn Clock>,
+    metrics: Arc<Metrics>,
+    /// Answers that are too large for memory, by number.
+    streams: Gate,
+    /// Values that are, by number.
+    uploads: Gate,
+    /// Empty until the store is open.
+    store: OnceLock<Arc<S>>,
+    /// Says that it is there.
+    opened: Notify,
+}
+
+/// By what a node gives its writes their versions: it is on its own, or of a cluster.
+#[derive(Clone)]
+enum Membership {
+    Alone(Arc<VersionClock>),
+    Cluster(Arc<Cluster>),
+}
+
+/// A running node.
+///
+/// Protocol: `start (join? open)? stop`.
+pub struct Node<S: Store> {
+    server: Server,
+    shared: Arc<Shared<S>>,
+    membership: Membership,
+    vital: Vital,
+}
+
+impl<S: Store> Node<S> {
+    /// Listens. Until a store is opened, requests are answered with `503`.
+    pub fn start(config: Config, clock: Arc<dyn Clock>, net: Arc<dyn Net>) -> Result<Node<S>, StartError> {
+        let Config { listen, event_loops, membership, limits, peer_limits } = config;
+        let vital = Vital::default();
+        let membership = match membership {
+            None => Membership::Alone(Arc::new(VersionClock::new(Arc::clone(&clock)))),
+            Some(of) => {
+                Membership::Cluster(Arc::new(Cluster::new(&of, peer_limits, Arc::clone(&clock), net)))
+            }
+        };
+        let shared = Arc::new(Shared::new(limits.clone(), event_loops, Arc::clone(&clock)));
+        let metrics = Arc::clone(&shared.metrics);
+        let config = ServerConfig { listen, event_loops, limits, clock, metrics, vital: vital.clone() };
+        let of_loops = Arc::clone(&shared);
+        let server = match membership.clone() {
+            Membership::Alone(versions) => {
+                Server::start(config, move |_, context| of_loops.door_of_one(&versions, context))
+            }
+            Membership::Cluster(cluster) => {
+                Server::start(config, move |index, context| of_loops.door_of_many(&cluster, index, context))
+            }
+        }?;
+        Ok(Node { server, shared, membership, vital })
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        self.server.addresses()
+    }
+
+    /// Takes its place in the cluster, with what the data directory says about that.
+    ///
+    /// # Panics
+    /// Where it is of none.
+    pub fn join(&self, env: &Env, dir: &Path, kept: &Kept, store: &S) -> io::Result<()> {
+        let Membership::Cluster(cluster) = &self.membership else {
+            panic!("it was started as a node of a cluster")
+        };
+        let last_timestamp = store.last_timestamp();
+        cluster.versions.starts_after(last_timestamp);
+        let settled = cluster.join(env, dir, kept, last_timestamp, &self.vital)?;
+        store.observe(settled)
+    }
+
+    /// Serves from this store.
+    ///
+    /// # Panics
+    /// When one was opened before.
+    pub fn open(&self, store: Arc<S>) {
+        match &self.membership {
+            Membership::Alone(versions) => versions.continue_after(store.last_timestamp()),
+            Membership::Cluster(cluster) => cluster.versions.starts_after(store.last_timestamp()),
+        }
+        let is_first = self.shared.store.set(store).is_ok();
+        assert!(is_first, "a node has one store");
+        self.shared.opened.notify_waiters();
+    }
+
+    /// Waits until it cannot go on, because of a panic in something that it cannot do without: then it is to be stopped.
+    pub fn panicked(&self) -> impl Future<Output = Panicked> + use<S> {
+        self.vital.panicked()
+    }
+
+    /// Ends the requests in flight, makes everything durable, and stops. Requests that come meanwhile are told so.
+    pub fn stop(mut self) -> Result<(), StopError> {
+        self.server.drain();
+        if let Membership::Cluster(cluster) = &self.membership {
+            cluster.close();
+        }
+        let closed = self.shared.store.get().map_or(Ok(()), |store| store.close());
+        self.server.stop();
+        match (self.vital.check(), closed) {
+            (Ok(()), closed) => closed.map_err(StopError::Close),
+            (Err(panicked), Ok(())) => Err(StopError::Panicked(panicked)),
+            (Err(panicked), Err(error)) => Err(StopError::PanickedAndClose { panicked, error }),
+        }
+    }
+}
+
+impl<S: Store> Shared<S> {
+    fn new(limits: Limits, event_loops: usize, clock: Arc<dyn Clock>) -> Shared<S> {
+        let gate = |max, window_ms, bound| Gate::new(max as u64, window_ms, bound, Arc::clone(&clock));
+        Shared {
+            streams: gate(
+                limits.streams_max,
+                STREAM_WINDOW_MS,
+                "as many ranges and large values as possible are being read",
+            ),
+            uploads: gate(
+                limits.uploads_max,
+                UPLOAD_WINDOW_MS,
+                "as many large values as possible are being written",
+            ),
+            metrics: Arc::new(Metrics::new(event_loops)),
+            store: OnceLock::new(),
+            opened: Notify::new(),
+            limits,
+            event_loops,
+            clock,
+        }
+    }
+
+    /// The way in to a node on its own, for one event loop.
+    fn door_of_one(
+        self: &Arc<Self>,
+        versions: &Arc<VersionClock>,
+        context: &Rc<LoopContext>,
+    ) -> Door<OneNode<S, Arc<VersionClock>>> {
+        let (shared, vital, versions) = (Arc::clone(self), context.vital.clone(), Arc::clone(versions));
+        let opening = Opening::new(move || {
+            let store = shared.store.get()?;
+            let local = Rc::new(store.attach(&vital));
+            Some(OneNode::new(Arc::clone(store), local, Arc::clone(&versions)))
+        });
+        self.door(context, Rc::new(opening), 1, None)
+    }
+
+    /// The way in to a node of a cluster, for one event loop. One of the loops does what is to be done once for all of them.
+    fn door_of_many(
+        self: &Arc<Self>,
+        cluster: &Arc<Cluster>,
+        index: usize,
+        context: &Rc<LoopContext>,
+    ) -> Door<Replicated<S>> {
+        let (shared, own_context, of) = (Arc::clone(self), Rc::clone(context), Arc::clone(cluster));
+        let opening = Rc::new(Opening::new(move || {
+            let store = shared.store.get()?;
+            Some(Replicated::new(Rc::new(OwnReplica {
+                peers: Peers::start(&of, &own_context),
+                core: Rc::clone(&own_context),
+                cluster: Arc::clone(&of),
+                store: Rc::new(store.attach(&own_context.vital)),
+                shared: Arc::clone(store),
+                streams: shared.streams.clone(),
+                uploads: shared.uploads.clone(),
+                greeting_timeout_ms: shared.limits.request_timeout_ms,
+            })))
+        }));
+        if index == 0 {
+            let (shared, opening) = (Arc::clone(self), Rc::clone(&opening));
+            context.vital.spawn_local("open", async move { shared.when_open(&opening).await });
+        }
+        let door = OwnCluster { cluster: Arc::clone(cluster), opening: Rc::clone(&opening) };
+        self.door(context, opening, cluster.nodes.len() as u32, Some(Rc::new(door)))
+    }
+
+    async fn when_open(&self, opening: &Opening<Replicated<S>>) {
+        loop {
+            let opened = self.opened.notified();
+            if let Some(service) = opening.get() {
+                return service.replica().start(Arc::clone(&self.metrics));
+            }
+            opened.await;
+        }
+    }
+
+    fn door<K: KeyValue>(
+        &self,
+        context: &Rc<LoopContext>,
+        opening: Rc<Opening<K>>,
+        nodes: u32,
+        cluster: Option<Rc<dyn ClusterDoor>>,
+    ) -> Door<K> {
+        let body_bytes_max = self.limits.body_bytes_max / self.event_loops as u64;
+        let bound = "as many bytes of values as possible are arriving";
+        let bodies = Gate::new(body_bytes_max, UPLOAD_WINDOW_MS, bound, Arc::clone(&self.clock));
+        Door {
+            core: Rc::new(Core::new(Rc::clone(context), self.limits.clone(), bodies)),
+            opening,
+            nodes,
+            streams: self.streams.clone(),
+            uploads: self.uploads.clone(),
+            metrics: Arc::clone(&self.metrics),
+            cluster,
+        }
+    }
+}
+
+/// The cluster that this node is of, as others may ask for it.
+struct OwnCluster<S: Store> {
+    cluster: Arc<Cluster>,
+    opening: Rc<Opening<Replicated<S>>>,
+}
+
+impl<S: Store> ClusterDoor for OwnCluster<S> {
+    fn report(&self) -> String {
+        report(&self.cluster)
+    }
+
+    fn samples(&self) -> Vec<Sample> {
+        self.cluster.samples()
+    }
+
+    fn request_repair(&self) -> u64 {
+        self.cluster.exchange.request_repair()
+    }
+
+    fn protocol(&self) -> &'static str {
+        UPGRADE
+    }
+
+    fn is_full(&self) -> bool {
+        self.cluster.sessions.is_full()
+    }
+
+    fn serve_peer(&self, link: &Rc<Link>) -> Later<io::Result<()>> {
+        let (opening, link) = (Rc::clone(&self.opening), Rc::clone(link));
+        Box::pin(async move {
+            let service = opening.get().ok_or(io::ErrorKind::NotConnected)?;
+            serve(service.replica(), link).await
+        })
+    }
+}
+
+impl PeerSocket for Link {
+    fn driven_by(&self, task: &std::task::Waker) {
+        Link::driven_by(self, task);
+    }
+
+    fn poll_take(
+        &self,
+        context: &mut std::task::Context<'_>,
+        input: &mut bytes::BytesMut,
+        bytes_max: usize,
+    ) -> std::task::Poll<io::Result<usize>> {
+        Link::poll_take(self, context, input, bytes_max)
+    }
+
+    fn poll_write(
+        &self,
+        context: &mut std::task::Context<'_>,
+        bytes: &[u8],
+    ) -> std::task::Poll<io::Result<usize>> {
+        Link::poll_write(self, context, bytes)
+    }
+
+    fn address(&self) -> ladoga_runtime::Address {
+        Link::address(self)
+    }
+}

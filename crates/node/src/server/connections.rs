@@ -1,0 +1,77 @@
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use ladoga_runtime::LoopContext;
+use slab::Slab;
+use tokio::sync::Notify;
+
+use super::protocol::Connection;
+
+/// The open connections of an event loop.
+pub(super) struct Connections {
+    context: Rc<LoopContext>,
+    open: RefCell<Slab<Rc<dyn Connection>>>,
+    /// Those that were there when draining began.
+    to_drain: Cell<usize>,
+    is_drained: Notify,
+}
+
+impl Connections {
+    pub(super) fn new(context: Rc<LoopContext>) -> Connections {
+        Connections { context, open: RefCell::default(), to_drain: Cell::new(0), is_drained: Notify::new() }
+    }
+
+    /// Ends the connections on which somebody waits for too long.
+    pub(super) fn sweep(&self) {
+        let now_ms = self.context.now_ms();
+        self.for_each(|connection| connection.sweep(now_ms));
+    }
+
+    /// Looks after a connection for as long as its entry lives.
+    pub(super) fn enter(self: &Rc<Self>, connection: Rc<dyn Connection>) -> Entry {
+        Entry { index: self.open.borrow_mut().insert(connection), connections: Rc::clone(self) }
+    }
+
+    /// Ends all connections: those with requests in flight once these are answered, or when their time is over.
+    pub(super) async fn drain(&self, patience: Duration) {
+        self.context.begin_to_drain();
+        self.to_drain.set(self.open.borrow().len());
+        self.for_each(Connection::begin_to_drain);
+        if tokio::time::timeout(patience, self.until_drained()).await.is_err() {
+            tracing::warn!(connections = self.to_drain.get(), "cut off requests that took too long to drain");
+            self.for_each(Connection::cut_off);
+            self.until_drained().await;
+        }
+    }
+
+    fn for_each(&self, act: impl Fn(&dyn Connection)) {
+        for (_, connection) in &*self.open.borrow() {
+            act(&**connection);
+        }
+    }
+
+    async fn until_drained(&self) {
+        while self.to_drain.get() > 0 {
+            self.is_drained.notified().await;
+        }
+    }
+}
+
+/// A connection's entry, which goes when the task that drives it does, even in a panic.
+pub(super) struct Entry {
+    connections: Rc<Connections>,
+    index: usize,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let Connections { context, open, to_drain, is_drained } = &*self.connections;
+        let connection = open.borrow_mut().remove(self.index);
+        context.metrics.disconnected();
+        if context.is_draining() && !connection.is_late() {
+            to_drain.set(to_drain.get() - 1);
+            is_drained.notify_one();
+        }
+    }
+}

@@ -1,0 +1,73 @@
+/// The bounds of a node. What a client can make grow, or make last, is bounded by one of them.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// How long the head of a request may take from its first byte on, and how long a body may pause: then `408`.
+    pub request_timeout_ms: u64,
+    /// How fast a body has to arrive on the whole, once the time above is used up.
+    pub body_bytes_per_second_min: u64,
+    /// How long a client may take no bytes of its answer before it is disconnected.
+    pub answer_timeout_ms: u64,
+    /// How long a connection may be kept alive without a request.
+    pub idle_timeout_ms: u64,
+    /// How long requests in flight may take to end once the node is to stop.
+    pub drain_timeout_ms: u64,
+    /// Connections at a time.
+    pub connections_max: usize,
+    /// Answers of ranges and of large values under way at a time.
+    pub streams_max: usize,
+    /// Large values on their way in at a time.
+    pub uploads_max: usize,
+    /// Bytes of values on their way in that have arrived, large and small ones apart.
+    pub body_bytes_max: u64,
+}
+
+/// The memory that an answer larger than memory takes: the piece that is sent, and the one that is read ahead.
+const STREAM_BYTES: u64 = 1 << 20;
+/// The memory that a large value takes on its way in: a piece of its file, and what arrives meanwhile.
+const UPLOAD_BYTES: u64 = 1 << 19;
+/// The memory of a connection as a rule: what has arrived on it, what is to be sent, and what is known of it.
+const CONNECTION_BYTES: u64 = 20 << 10;
+/// The share of the memory budget that connections may have.
+const CONNECTIONS_SHARE: u64 = 4;
+/// However little memory there is, so many are possible.
+const CONNECTIONS_MIN: u64 = 512;
+const CONNECTIONS_MAX: u64 = 16 << 10;
+/// The share of the memory budget that answers and values under way may have, each.
+const TRANSFER_SHARE: u64 = 8;
+/// However little memory there is, so many at a time are possible.
+const TRANSFERS_MIN: u64 = 24;
+/// However much there is, more would only wait for the disk together.
+const STREAMS_MAX: u64 = 512;
+const UPLOADS_MAX: u64 = 64;
+
+impl Limits {
+    /// Bounds that go with a memory budget.
+    pub fn for_memory(memory_bytes: u64) -> Limits {
+        let share = memory_bytes / TRANSFER_SHARE;
+        let defaults = Limits::default();
+        let connections = memory_bytes / CONNECTIONS_SHARE / CONNECTION_BYTES;
+        Limits {
+            connections_max: connections.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX) as usize,
+            streams_max: (share / STREAM_BYTES).clamp(TRANSFERS_MIN, STREAMS_MAX) as usize,
+            uploads_max: (share / UPLOAD_BYTES).clamp(TRANSFERS_MIN, UPLOADS_MAX) as usize,
+            body_bytes_max: (memory_bytes / TRANSFER_SHARE).clamp(4 << 20, defaults.body_bytes_max),
+            ..defaults
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            request_timeout_ms: 10_000,
+            body_bytes_per_second_min: 16 << 10,
+            answer_timeout_ms: 30_000,
+            idle_timeout_ms: 120_000,
+            drain_timeout_ms: 10_000,
+            connections_max: CONNECTIONS_MAX as usize,
+            streams_max: 64,
+            uploads_max: 32,
+            body_bytes_max: 32 << 20,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+use std::cell::{Cell, RefCell, RefMut};
+use std::sync::Arc;
+
+use ladoga_env::Clock;
+
+use crate::{LoopMetrics, Vital};
+
+/// What everything on one event loop shares: its clock, its figures, and whether it is about to end.
+pub struct LoopContext {
+    /// The clock of the node.
+    pub clock: Arc<dyn Clock>,
+    /// The figures of this loop.
+    pub metrics: Arc<LoopMetrics>,
+    /// By which tasks are started that the node cannot do without.
+    pub vital: Vital,
+    age: Age,
+    is_draining: Cell<bool>,
+    scratch: RefCell<Vec<u8>>,
+}
+
+/// What is read from a socket at once, at most.
+pub const SCRATCH_BYTES: usize = 64 << 10;
+
+/// So much of the time between two looks at the clock counts, where there was more.
+const UNSEEN_MS_MAX: u64 = 500;
+
+/// For how long an event loop has been at work, as of its last look at the clock: what it lost because it was held up itself,
+/// with the process or the machine, was no time for what came meanwhile to be read. So it is not held against those who
+/// have said something, or may have.
+#[derive(Debug)]
+struct Age {
+    now_ms: Cell<u64>,
+    looked_ms: Cell<u64>,
+}
+
+impl Age {
+    fn begins(clock_ms: u64) -> Age {
+        Age { now_ms: Cell::new(clock_ms), looked_ms: Cell::new(clock_ms) }
+    }
+
+    fn look(&self, clock_ms: u64) {
+        let unseen_ms = clock_ms.saturating_sub(self.looked_ms.replace(clock_ms));
+        self.now_ms.set(self.now_ms.get() + unseen_ms.min(UNSEEN_MS_MAX));
+    }
+}
+
+impl LoopContext {
+    /// Of an event loop that begins now.
+    pub fn new(clock: Arc<dyn Clock>, metrics: Arc<LoopMetrics>, vital: Vital) -> LoopContext {
+        let age = Age::begins(clock.monotonic_ns() / 1_000_000);
+        let scratch = RefCell::new(vec![0; SCRATCH_BYTES]);
+        LoopContext { clock, metrics, vital, age, is_draining: Cell::new(false), scratch }
+    }
+
+    /// The time as of the last look, which timeouts are coarse enough for: time in which the loop was at work.
+    pub fn now_ms(&self) -> u64 {
+        self.age.now_ms.get()
+    }
+
+    /// Looks at the clock, which is to be done from time to time.
+    pub fn look_at_the_clock(&self) {
+        self.age.look(self.clock.monotonic_ns() / 1_000_000);
+    }
+
+    /// A buffer for what is used at once.
+    pub fn scratch(&self) -> RefMut<'_, Vec<u8>> {
+        self.scratch.borrow_mut()
+    }
+
+    /// Whether the node is about to stop: requests in flight are ended, others refused.
+    pub fn is_draining(&self) -> bool {
+        self.is_draining.get()
+    }
+
+    /// The node is about to stop.
+    pub fn begin_to_drain(&self) {
+        self.is_draining.set(true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_in_which_a_loop_was_held_up_counts_for_little() {
+        let age = Age::begins(1_000);
+        let look = |clock_ms| {
+            age.look(clock_ms);
+            age.now_ms.get()
+        };
+        assert_eq!([look(1_000), look(1_250), look(1_250), look(1_750)], [1_000, 1_250, 1_250, 1_750]);
+        assert_eq!(look(1_750 + UNSEEN_MS_MAX + 1), 1_750 + UNSEEN_MS_MAX);
+        assert_eq!(look(100_000), 1_750 + 2 * UNSEEN_MS_MAX);
+        assert_eq!(look(100_050), 1_800 + 2 * UNSEEN_MS_MAX);
+    }
+}

@@ -1,0 +1,152 @@
+use std::fmt;
+
+use ladoga_model::{ClockError, Replicas};
+
+use crate::StoreError;
+
+/// Why the service does not do what it is asked. It names no protocol; its text is one line for a person.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The store of this node refuses: over capacity, disk full, failed, unreadable.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Other requests for the same key were faster each time.
+    #[error("{0}")]
+    Contended(&'static str),
+    /// Too few replicas answered.
+    #[error(transparent)]
+    TooFewReplicas(Box<TooFewReplicas>),
+    /// A range needs more nodes than take part.
+    #[error("a range over the cluster needs {} of the {} nodes of every key: {}", replicas.ack, replicas.from, missing.join("; "))]
+    RangeIncomplete {
+        /// How many nodes of each key it needs.
+        replicas: Replicas,
+        /// Each node that does not count, and why.
+        missing: Vec<String>,
+    },
+    /// A replica has a newer version than the write, and it is not known whether the write came first.
+    #[error(
+        "a replica has a newer version of the key, and too few could be asked for theirs before the write; the write may \
+         have happened all the same"
+    )]
+    Overtaken,
+    /// This node was started and has not heard what time it is from a majority.
+    #[error(
+        "0 of {} replicas were asked, expected {}: this node was started, and cannot hear what time it is by a majority of \
+         the nodes; {}; nothing was written",
+        replicas.from, replicas.ack, missing.join("; ")
+    )]
+    TimeUnknown {
+        /// How many replicas had to answer.
+        replicas: Replicas,
+        /// Each node that cannot be heard, and why.
+        missing: Vec<String>,
+    },
+    /// This node does not know yet whether it lost anything that it acknowledged.
+    #[error("{}, and it has to hear from {}: {}", what(*.is_copy), whom(*.is_copy), why(.missing))]
+    Starting {
+        /// Whether its data directory is a copy or a backup; else it is new.
+        is_copy: bool,
+        /// Each node that has not said, and why; none if what they said is not on disk yet.
+        missing: Vec<String>,
+    },
+    /// This node cannot vouch for its part of the answer.
+    #[error("{reason}")]
+    NotVouched {
+        /// Why it cannot.
+        reason: String,
+    },
+    /// This node's clock is too far ahead for the other nodes to take its writes.
+    #[error(
+        "this node has given out or seen versions that are too far ahead for the other nodes, and takes no writes for them \
+         until that time: {0}; ask another node"
+    )]
+    ClockAhead(ClockError),
+    /// Another node's clock is too far ahead for this node.
+    #[error("the clocks of the nodes differ too much: {0}")]
+    ClocksDiffer(ClockError),
+    /// The time of the write is not reserved on disk yet, so a restart could give it out again.
+    #[error("what the node has to remember of its clock is not on its disk yet")]
+    TimeNotReserved,
+    /// The store is not open yet.
+    #[error("the node is opening its data directory")]
+    Opening,
+    /// The node is about to stop.
+    #[error("the node is draining: it is about to stop")]
+    Draining,
+}
+
+fn what(is_copy: bool) -> &'static str {
+    if is_copy {
+        "the data directory of this node was copied or restored"
+    } else {
+        "the data directory of this node is new"
+    }
+}
+
+fn whom(is_copy: bool) -> &'static str {
+    if is_copy {
+        "each of the other nodes whether it is older than what was acknowledged"
+    } else {
+        "the other nodes whether it had another one"
+    }
+}
+
+fn why(missing: &[String]) -> String {
+    if missing.is_empty() { "what they said is not on its disk yet".to_owned() } else { missing.join("; ") }
+}
+
+/// How many replicas answered, and why the others did not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TooFewReplicas {
+    /// How many answered.
+    pub acked: usize,
+    /// How many had to.
+    pub required: usize,
+    /// How many were asked.
+    pub asked: usize,
+    /// Each node that did not, and why.
+    pub failures: Vec<(String, String)>,
+    /// Whether a write may have happened all the same.
+    pub may_have_happened: bool,
+}
+
+impl fmt::Display for TooFewReplicas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {} replicas answered, expected {}", self.acked, self.asked, self.required)?;
+        for (position, (node, why)) in self.failures.iter().enumerate() {
+            let separator = if position == 0 { ": " } else { "; " };
+            write!(f, "{separator}{node} {why}")?;
+        }
+        if self.may_have_happened {
+            write!(f, "; the write may have happened all the same")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for TooFewReplicas {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_says_how_many_and_why() {
+        let failures = vec![
+            ("http://b".to_owned(), "timed out".to_owned()),
+            ("http://c".to_owned(), "unreachable".to_owned()),
+        ];
+        let error = TooFewReplicas { acked: 1, required: 2, asked: 3, failures, may_have_happened: true };
+        assert_eq!(
+            Error::TooFewReplicas(Box::new(error)).to_string(),
+            "1 of 3 replicas answered, expected 2: http://b timed out; http://c unreachable; the write may have happened \
+             all the same"
+        );
+    }
+
+    #[test]
+    fn an_error_costs_an_answer_that_is_none_no_more_than_a_value() {
+        assert!(size_of::<Result<Option<crate::Value>, Error>>() <= 48);
+    }
+}

@@ -1,0 +1,30 @@
+//! What the product does, without sockets and without storage.
+//!
+//! - `key_value`: the operations; a node on its own and a cluster are two implementations of them
+//! - `context`: what a request says beside its key
+//! - `error`: why the service does not do what it is asked; each protocol maps it in one place
+//! - `store_error`: the part of that which a store says
+//! - `value`: a value in memory, or to be read piece by piece; `upload`: the same on its way in; `pieces`: the pieces
+//! - `sample`: figures
+//!
+//! A request is served in these steps: a protocol parses it, calls one function of [`KeyValue`], and answers. Nothing
+//! here blocks a thread; what memory can answer is answered without a task switch.
+#![forbid(unsafe_code)]
+
+mod context;
+mod error;
+mod key_value;
+mod pieces;
+mod sample;
+mod store_error;
+mod upload;
+mod value;
+
+pub use context::Context;
+pub use error::{Error, TooFewReplicas};
+pub use key_value::{KeyRange, KeyValue, Scope};
+pub use pieces::{NoPieces, Piece, Pieces, RecordFormat};
+pub use sample::{Sample, SampleKind, SampleValue};
+pub use store_error::StoreError;
+pub use upload::Upload;
+pub use value::{Later, Lookup, Value};

@@ -1,11 +1,12 @@
 //! A client that waits for each answer: for status, for checks, for a range of everything.
 
-use std::io::{self, Write};
+use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use ladoga_http1::answer::{Answers, Asked, Length};
+
 use crate::dataset::{Dataset, key};
-use crate::http::{Body, Inbox, parse_head};
 use crate::random::Random;
 use crate::stop::{OrFail, Outcome, failed};
 
@@ -13,8 +14,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(crate) struct Client {
-    stream: TcpStream,
-    inbox: Inbox,
+    answers: Answers<BufReader<TcpStream>>,
+    body: Vec<u8>,
 }
 
 impl Client {
@@ -23,60 +24,33 @@ impl Client {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_write_timeout(Some(TIMEOUT))?;
-        Ok(Self { stream, inbox: Inbox::default() })
+        Ok(Self { answers: Answers::new(BufReader::new(stream)), body: Vec::new() })
     }
 
     pub(crate) fn get(&mut self, path: &str) -> io::Result<(u16, &[u8])> {
         self.send_get(path)?;
-        loop {
-            if let Some(reply) = self.inbox.next_reply()? {
-                return Ok((reply.status, self.inbox.body(&reply)));
-            }
-            self.receive()?;
-        }
+        let head = self.answers.head(Asked::Ordinary)?;
+        self.body.clear();
+        self.answers.read_body(&mut self.body)?;
+        Ok((head.status, &self.body))
     }
 
     fn send_get(&mut self, path: &str) -> io::Result<()> {
-        self.stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())
-    }
-
-    fn receive(&mut self) -> io::Result<()> {
-        match self.inbox.read_from(&mut self.stream)? {
-            0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")),
-            _ => Ok(()),
-        }
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        self.answers.stream().get_mut().write_all(request.as_bytes())
     }
 
     /// Reads a chunked answer to its end; `each` gets every chunk.
     fn get_chunked(&mut self, path: &str, mut each: impl FnMut(&[u8])) -> io::Result<u16> {
         self.send_get(path)?;
-        let head = loop {
-            if let Some(head) = parse_head(self.inbox.rest())? {
-                break head;
-            }
-            self.receive()?;
-        };
-        self.inbox.take(head.bytes);
-        if head.body != Body::Chunked {
+        let head = self.answers.head(Asked::Ordinary)?;
+        if head.length != Length::Chunked {
             return Ok(head.status);
         }
-        loop {
-            match httparse::parse_chunk_size(self.inbox.rest()) {
-                Ok(httparse::Status::Complete((size_bytes, length))) => {
-                    let total = size_bytes + length as usize + 2;
-                    while self.inbox.rest().len() < total {
-                        self.receive()?;
-                    }
-                    each(&self.inbox.rest()[size_bytes..total - 2]);
-                    self.inbox.take(total);
-                    if length == 0 {
-                        return Ok(head.status);
-                    }
-                }
-                Ok(httparse::Status::Partial) => self.receive()?,
-                Err(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "a chunk has no size")),
-            }
+        while self.answers.next_chunk(&mut self.body)? {
+            each(&self.body);
         }
+        Ok(head.status)
     }
 }
 

@@ -2,12 +2,13 @@
 //! connections, each with a thread.
 
 use std::collections::VecDeque;
-use std::io::{self, Write};
+use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use ladoga_http1::answer::{Answers, Asked};
+
 use crate::dataset::{Dataset, key};
-use crate::http::Inbox;
 use crate::random::Scattered;
 use crate::stop::{OrFail, Outcome, Stop};
 
@@ -17,6 +18,7 @@ const PIPELINE: usize = 128;
 /// A server that refuses gets this much time before it is asked again.
 const PAUSE: Duration = Duration::from_millis(5);
 const TIMEOUT: Duration = Duration::from_mins(1);
+const READ_BYTES: usize = 64 * 1024;
 
 /// How a fill went.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +87,7 @@ fn fill_lane(
         if lane.waiting.is_empty() {
             return Ok(refused);
         }
-        lane.stream.write_all(&outbox)?;
+        lane.answers.stream().get_mut().write_all(&outbox)?;
         let before = again.len();
         lane.receive(PIPELINE / 2, &mut again)?;
         if again.len() > before {
@@ -97,15 +99,16 @@ fn fill_lane(
 
 struct Lane {
     address: SocketAddr,
-    stream: TcpStream,
-    inbox: Inbox,
+    answers: Answers<BufReader<TcpStream>>,
+    /// Of the last answer.
+    body: Vec<u8>,
     /// Records without an answer yet, oldest first.
     waiting: VecDeque<u64>,
 }
 
 impl Lane {
     fn connect(address: SocketAddr) -> io::Result<Self> {
-        Ok(Self { address, stream: open(address)?, inbox: Inbox::default(), waiting: VecDeque::new() })
+        Ok(Self { address, answers: open(address)?, body: Vec::new(), waiting: VecDeque::new() })
     }
 
     /// Takes answers until at most `left` are missing; what was refused goes to `again`.
@@ -113,42 +116,35 @@ impl Lane {
         // The last ones have nothing behind them that would make room necessary.
         let left = if self.waiting.len() < PIPELINE { 0 } else { left };
         while self.waiting.len() > left {
-            let Some(reply) = self.inbox.next_reply()? else {
-                if self.inbox.read_from(&mut self.stream)? == 0 {
-                    return Err(io::Error::new(
-                        io::ErrorKind::UnexpectedEof,
-                        "the server closed the connection",
-                    ));
-                }
-                continue;
-            };
+            let head = self.answers.head(Asked::Ordinary)?;
+            self.body.clear();
+            self.answers.read_body(&mut self.body)?;
             let Some(number) = self.waiting.pop_front() else {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "an answer that nobody asked for"));
             };
-            match reply.status {
+            match head.status {
                 201 => {}
                 503 => again.push(number),
                 other => {
-                    let text = String::from_utf8_lossy(self.inbox.body(&reply)).into_owned();
+                    let text = String::from_utf8_lossy(&self.body);
                     return Err(io::Error::other(format!("a PUT got status {other}: {text}")));
                 }
             }
-            if reply.close {
+            if !head.keep_alive {
                 again.extend(self.waiting.drain(..));
-                self.inbox.clear();
-                self.stream = open(self.address)?;
+                self.answers = open(self.address)?;
             }
         }
         Ok(())
     }
 }
 
-fn open(address: SocketAddr) -> io::Result<TcpStream> {
+fn open(address: SocketAddr) -> io::Result<Answers<BufReader<TcpStream>>> {
     let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
-    Ok(stream)
+    Ok(Answers::new(BufReader::with_capacity(READ_BYTES, stream)))
 }
 
 fn append_put(out: &mut Vec<u8>, number: u64, replicas: &str, value: &[u8]) {

@@ -20,7 +20,6 @@ mod comparisons;
 mod context;
 mod dataset;
 mod fill;
-mod http;
 mod machine;
 mod openloop;
 mod process;

@@ -5,48 +5,86 @@ use serde_json::{Value, json};
 use crate::data_of;
 use crate::support::{Directory, Ladoga, Node};
 
-/// A report with seconds whose latencies are known: `scale` times what they would be.
-fn with_known_seconds(mut data: Value, scale: f64) -> String {
-    let second = |second: u64| {
-        let latency = [100.0, 400.0, 900.0, 2_000.0].map(|micros| scale * (micros + (second % 5) as f64));
-        json!({ "second": second, "completed": 1_000 + second % 3, "errors": 0, "latency": latency })
+/// A report whose rounds are known: the latencies are `scale` times what they would be, with a little noise.
+fn with_known_rounds(mut data: Value, rounds: u64, scale: f64, errors: u64) -> String {
+    let round = |round: u64| {
+        let noise = 1.0 + (round * 7 % 5) as f64 / 200.0;
+        let latency =
+            [90.0, 100.0, 200.0, 400.0, 900.0, 1_500.0, 2_000.0].map(|micros| micros * noise * scale);
+        let [mean, p50, p90, p99, p999, p9999, max] = latency;
+        let mut run = data["runs"][0].clone();
+        run["round"] = json!(round);
+        run["per_second"] = json!(1_000.0 * noise);
+        run["latency"] = json!({
+            "mean": mean, "p50": p50, "p90": p90, "p99": p99, "p999": p999, "p9999": p9999, "max": max,
+        });
+        let answer = |class: &str, count: u64| json!({ "class": class, "count": count, "latency": null });
+        run["answers"] = json!([answer("2xx", 1_000 - errors), answer("503", errors)]);
+        (run["unanswered"], run["connect_errors"]) = (json!(0), json!(0));
+        run
     };
-    data["runs"][0]["seconds"] = (0..12).map(second).collect();
+    data["runs"] = (1..=rounds).map(round).collect();
     let data = data.to_string().replace('<', "\\u003c");
     format!("<script id=\"report\" type=\"application/json\">{data}</script>")
 }
 
 #[test]
-fn a_report_is_compared_with_itself_and_with_a_slower_one() {
+fn a_report_is_compared_with_itself_and_with_others() {
     let (directory, node) = (Directory::new(), Node::start());
     let path = |name: &str| directory.path().join(name).display().to_string();
     let line = format!("bench -t1 -c1 -d 500ms -R 200 --workload status {} --html", node.url());
     let words = line.split_whitespace().map(str::to_owned).chain([path("measured.html")]);
     Ladoga::new(words).run().expect_success();
     let measured = data_of(directory.path().join("measured.html").as_path());
-    for (name, scale) in [("before.html", 1.0), ("slower.html", 3.0)] {
-        fs::write(path(name), with_known_seconds(measured.clone(), scale)).expect("a report");
+    let mut elsewhere = measured.clone();
+    elsewhere["machine"]["cores"] = json!(1_000);
+    for (name, data, rounds, scale, errors) in [
+        ("before.html", &measured, 10, 1.0, 0),
+        ("slower.html", &measured, 10, 3.0, 0),
+        ("failing.html", &measured, 10, 1.0, 10),
+        ("short.html", &measured, 2, 3.0, 0),
+        ("elsewhere.html", &elsewhere, 10, 1.0, 0),
+    ] {
+        fs::write(path(name), with_known_rounds(data.clone(), rounds, scale, errors)).expect("a report");
     }
 
     let compare = |after: &str| {
         let words = ["lab", "compare", &path("before.html"), &path(after), "-o", &path("page.html")];
-        Ladoga::new(words).run().expect_success()
+        Ladoga::new(words).run().expect_success().text().to_owned()
+    };
+    let line_of = |text: &str, figure: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with(figure));
+        line.unwrap_or_else(|| panic!("no line of {figure} in {text}")).to_owned()
     };
     let same = compare("before.html");
-    assert!(same.text().contains("within noise") && !same.text().contains("worse"), "{}", same.text());
-    assert!(same.text().contains("Mann-Whitney"), "the test is named: {}", same.text());
+    assert!(same.contains("within noise") && !same.contains("worse") && !same.contains("better"), "{same}");
+    assert!(same.contains("permutation test") && same.contains("Holm"), "the test is named: {same}");
+    assert!(!same.contains("Different: "), "{same}");
     assert!(fs::read_to_string(path("page.html")).expect("a page").contains("within noise"));
 
-    let changed = compare("slower.html");
-    let line_of = |figure: &str| {
-        let line = changed.text().lines().find(|line| line.trim_start().starts_with(figure));
-        line.expect("a line of the figure").to_owned()
-    };
+    let slower = compare("slower.html");
     for figure in ["p50", "p99 ", "p99.9", "max"] {
-        let line = line_of(figure);
-        assert!(line.contains("+200.0 %") && line.contains("worse (p < 0.0001)"), "{line}");
+        let line = line_of(&slower, figure);
+        assert!(line.contains("+200.0 % [+") && line.contains("worse (p "), "{line}");
     }
-    assert!(line_of("answered/s").contains("within noise"), "{}", changed.text());
+    assert!(line_of(&slower, "answered/s").contains("within noise"), "{slower}");
+    assert!(line_of(&slower, "errors").contains("none on either side"), "{slower}");
+
+    let failing = compare("failing.html");
+    let errors = line_of(&failing, "errors");
+    assert!(errors.contains("1.0 %") && errors.contains("worse"), "{errors}");
+
+    let short = line_of(&compare("short.html"), "p99 ");
+    assert!(
+        short.contains("cannot be told: 10 and 2 rounds on the two sides, ") && short.contains(" needed"),
+        "{short}"
+    );
+
+    let elsewhere = compare("elsewhere.html");
+    assert!(
+        elsewhere.contains("Different: the number of cores.") && elsewhere.contains("After: 1000."),
+        "{elsewhere}"
+    );
 }
 
 #[test]

@@ -14,7 +14,7 @@ const BEGIN: &str = "<script id=\"report\" type=\"application/json\">";
 /// A report of a node of its own, as a person makes one.
 fn report(directory: &Directory) -> PathBuf {
     let path = directory.path().join("report.html");
-    let words = "lab run --workloads put,get --rates 300 -d 3s -c2 --keys 2k --memory 64MiB -o";
+    let words = "lab run --workloads put,get --rates 300 -d 3s --rounds 1 -c2 --keys 2k --memory 64MiB -o";
     let words = words.split_whitespace().map(str::to_owned).chain([path.display().to_string()]);
     Ladoga::new(words).run().expect_success();
     path

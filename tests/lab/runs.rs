@@ -40,7 +40,7 @@ fn nothing_stays_behind(directory: &Directory) {
 fn a_node_of_its_own_is_measured_from_nothing_to_a_report() {
     let directory = Directory::new();
     let report = directory.path().join("report.html");
-    let words = format!("{SMALL} --workloads put,get,delete --rates 200 --dir . --fsync never");
+    let words = format!("{SMALL} --workloads put,get,delete --rates 200 --rounds 1 --dir . --fsync never");
     let outcome = lab_run(&words, &report, &directory).run().expect_success();
     let data = data_of(&report);
     assert_eq!(
@@ -90,7 +90,7 @@ fn two_servers_are_measured_in_alternation() {
         one.pid(),
         other.url()
     );
-    lab_run(&words, &report, &directory).run().expect_success();
+    let outcome = lab_run(&words, &report, &directory).run().expect_success();
     let data = data_of(&report);
     let order: Vec<(&str, u64)> = data["runs"]
         .as_array()
@@ -102,6 +102,14 @@ fn two_servers_are_measured_in_alternation() {
     assert!(data["runs"][0]["node"]["cpu_us_per_request"].is_number());
     let reason = data["runs"][1]["node"]["missing"][0].as_str().expect("a reason");
     assert!(reason.contains("--pid"), "{reason}");
+    // The process of one server is known: what else used the machine, too, and which program it is.
+    assert!(data["runs"][0]["disturbance"]["other_cores"].is_number(), "{}", data["runs"][0]["disturbance"]);
+    assert!(data["subjects"][0]["build"].is_string() && data["subjects"][1]["build"].is_null(), "{data}");
+    let page = std::fs::read_to_string(&report).expect("a page");
+    let [(verdict, _), (_, in_page)] = [outcome.text(), &page].map(|text| {
+        (text.contains("cannot be told: 2 rounds, "), text.contains("<h2>ladoga against peer</h2>"))
+    });
+    assert!(verdict && in_page, "the verdict stands in the page and in the text: {}", outcome.text());
 }
 
 #[test]
@@ -130,7 +138,7 @@ fn an_interrupted_run_keeps_what_it_has() {
 fn a_server_without_a_profiler_is_a_reason_and_no_failure() {
     let (directory, server) = (Directory::new(), Server::start(Manner::Answer(404)));
     let report = directory.path().join("report.html");
-    let words = format!("-d 1s -c1 --workloads status --rates 50 --url {}", server.url());
+    let words = format!("-d 1s -c1 --workloads status --rates 50 --rounds 1 --url {}", server.url());
     let outcome = lab_run(&words, &report, &directory).run().expect_success();
     let run = &data_of(&report)["runs"][0];
     let reason = "GET /debug/profile/cpu?seconds=1&format=heatmap was answered with 404";

@@ -35,7 +35,7 @@ fn the_ending_of_the_file_says_how_it_is_written() {
             assert!(bytes.starts_with(begins), "{name}");
             let text = String::from_utf8_lossy(&bytes);
             assert_eq!(text.contains("20 ms"), name.contains("heatmap"), "{name}");
-            text.contains("ladoga_node::") == names_functions
+            text.contains("ladoga_server::") == names_functions
         });
     }
     assert_eq!(files_below(directory.path()).len(), 5, "something was left behind");

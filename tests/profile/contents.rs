@@ -60,7 +60,7 @@ fn a_cpu_profile_names_the_functions_of_a_busy_node() {
         "cpu?seconds=1&format=folded&hz=997",
         &[
             // A thread, its outermost function of ours, what it does there.
-            &["event-loop-", "ladoga_node::server::event_loop", "ladoga_node::embedded::local::Local"],
+            &["event-loop-", "ladoga_server::event_loop", "ladoga_local::embedded::local::Local"],
             &["committer", "ladoga_storage::engine::write"],
             &["ladoga_http1::"],
         ],
@@ -72,7 +72,7 @@ fn a_cpu_profile_names_the_functions_of_a_busy_node() {
 fn an_allocation_profile_names_who_asks_for_memory() {
     let node = Node::start();
     let _load = Load::on(&node);
-    let text = until_named(&node, "alloc?seconds=1&format=folded", &[&["event-loop-", "ladoga_node::"]]);
+    let text = until_named(&node, "alloc?seconds=1&format=folded", &[&["event-loop-", "ladoga_server::"]]);
     assert_eq!(weight_of(&folded(&text), &["ladoga_profiler::"]), 0, "{text}");
 }
 
@@ -108,7 +108,7 @@ fn without_rights_the_node_samples_itself() {
     }
     let node = Launch::new().wrapper(&wrapper.map(str::to_owned)).start();
     let _load = Load::on(&node);
-    let text = until_named(&node, "cpu?seconds=1&format=folded", &[&["event-loop-", "ladoga_node::"]]);
+    let text = until_named(&node, "cpu?seconds=1&format=folded", &[&["event-loop-", "ladoga_server::"]]);
     assert!(!text.contains("_[k]"), "the kernel's functions cannot be known");
     let page = profile(&mut node.connect(), "cpu?seconds=1&format=html");
     assert!(page.text().contains("CAP_PERFMON is needed"), "the page does not say what is missing");
@@ -125,11 +125,11 @@ fn every_format_can_be_read_back() {
     let mut connection = node.connect();
 
     let svg = until(&mut connection, "cpu?seconds=1&format=svg", |svg| {
-        titles(svg.text()).iter().any(|title| title.contains("ladoga_node::"))
+        titles(svg.text()).iter().any(|title| title.contains("ladoga_server::"))
     });
     assert_eq!(svg.header("content-type"), Some("image/svg+xml"));
 
-    let names_ours = |name: &String| name.contains("ladoga_node::");
+    let names_ours = |name: &String| name.contains("ladoga_server::");
     let pprof = until(&mut connection, "cpu?seconds=1&format=pprof", |pprof| {
         Pprof::parse(&pprof.body).samples.iter().any(|sample| sample.functions.iter().any(names_ours))
     });
@@ -143,7 +143,7 @@ fn every_format_can_be_read_back() {
         let page = until(&mut connection, &format!("cpu?seconds=1&format={format}"), |page| {
             let data = page_data(page.text());
             let names = data["tree"]["names"].as_array().expect("names");
-            names.iter().any(|name| name.as_str().is_some_and(|name| name.contains("ladoga_node::")))
+            names.iter().any(|name| name.as_str().is_some_and(|name| name.contains("ladoga_server::")))
         });
         assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
         let data = page_data(page.text());

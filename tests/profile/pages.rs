@@ -39,7 +39,7 @@ fn a_flame_graph_widens_and_is_searched() {
     let directory = Directory::new();
     let file = profile_page(&directory, "html");
     let mut page = browser.open(&file, 1280, 900);
-    assert!(share(&mut page, "ladoga_node::").is_some_and(|share| share > 0.0));
+    assert!(share(&mut page, "ladoga_server::").is_some_and(|share| share > 0.0));
     page.screenshot("profile-flame");
     page.evaluate(
         "(s => { s.value = 'ladoga_'; s.dispatchEvent(new Event('input')) })(document.querySelector('#search'))",

@@ -1,12 +1,14 @@
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use ladoga_http1::answer::{Answer, Asked, Event, Reader};
+
 use super::workload::Operation;
-use crate::http::{Inbox, Reply};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const READ_BYTES: usize = 64 * 1024;
 
 /// A request on its way.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +21,11 @@ pub(super) struct OnItsWay {
 /// One socket, never waited for.
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
-    inbox: Inbox,
+    reader: Reader,
+    /// What the last read brought, and how much of it the reader has taken.
+    received: Box<[u8]>,
+    taken: usize,
+    end: usize,
     /// Rendered, and not yet taken by the socket.
     pub(super) outbox: Vec<u8>,
     written: usize,
@@ -37,7 +43,10 @@ impl Connection {
     pub(super) fn open(address: SocketAddr) -> io::Result<Self> {
         Ok(Self {
             stream: open_socket(address)?,
-            inbox: Inbox::default(),
+            reader: Reader::default(),
+            received: vec![0; READ_BYTES].into(),
+            taken: 0,
+            end: 0,
             outbox: Vec::new(),
             written: 0,
             waiting: VecDeque::new(),
@@ -51,7 +60,8 @@ impl Connection {
     pub(super) fn reopen(&mut self, address: SocketAddr, now_ns: u64) -> io::Result<()> {
         debug_assert!(self.waiting.is_empty());
         self.stream = open_socket(address)?;
-        self.inbox.clear();
+        self.reader.reset();
+        (self.taken, self.end) = (0, 0);
         self.outbox.clear();
         self.written = 0;
         self.free_since_ns = now_ns;
@@ -75,18 +85,29 @@ impl Connection {
         Ok(true)
     }
 
-    /// One read; what it brought is taken with [`Connection::next_reply`].
+    /// One read. What it brought is taken with [`Connection::next_answer`], to the last byte.
     pub(super) fn receive(&mut self) -> io::Result<()> {
-        match self.inbox.read_from(&mut self.stream) {
+        match self.stream.read(&mut self.received) {
             Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
-            Ok(_) => Ok(()),
+            Ok(count) => {
+                (self.taken, self.end) = (0, count);
+                Ok(())
+            }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    pub(super) fn next_reply(&mut self) -> io::Result<Option<Reply>> {
-        self.inbox.next_reply()
+    pub(super) fn next_answer(&mut self) -> io::Result<Option<Answer>> {
+        loop {
+            let (taken, event) = self.reader.next(&self.received[self.taken..self.end], Asked::Ordinary)?;
+            self.taken += taken;
+            match event {
+                Event::More => return Ok(None),
+                Event::End(answer) => return Ok(Some(answer)),
+                Event::Interim(_) | Event::Head(_) | Event::Body(_) | Event::ChunkEnd => {}
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@ use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
+use ladoga_http1::answer::Answer;
 use rustix::event::{Timespec, epoll};
 
 use super::connection::{Connection, OnItsWay};
@@ -10,7 +11,6 @@ use super::plan::{Pace, Plan};
 use super::report::{Class, Report};
 use super::schedule::Schedule;
 use super::workload::Workload;
-use crate::http::Reply;
 use crate::stop::{OrFail, Outcome, failed};
 
 /// How often connections are looked over for answers that take too long; also the longest sleep.
@@ -178,10 +178,10 @@ impl Driver {
         }
         let now = self.now_ns();
         loop {
-            match self.connections[index].next_reply() {
-                Ok(Some(reply)) => {
-                    let answered = self.take_reply(index, &reply, now);
-                    if !answered || reply.close {
+            match self.connections[index].next_answer() {
+                Ok(Some(answer)) => {
+                    let was_asked = self.take_answer(index, answer, now);
+                    if !was_asked || !answer.keep_alive {
                         self.reconnect(index)?;
                         return self.pump(index);
                     }
@@ -193,12 +193,12 @@ impl Driver {
     }
 
     /// False where nobody had asked.
-    fn take_reply(&mut self, index: usize, reply: &Reply, now: u64) -> bool {
+    fn take_answer(&mut self, index: usize, answer: Answer, now: u64) -> bool {
         let connection = &mut self.connections[index];
         let Some(request) = connection.waiting.pop_front() else { return false };
         connection.free_since_ns = now;
         self.waiting -= 1;
-        let class = Class::of(request.operation, reply.status);
+        let class = Class::of(request.operation, answer.status);
         if (self.warmup_ns..self.end_ns).contains(&now) {
             match class {
                 Class::Put | Class::Get => self.report.good_in_time += 1,

@@ -41,6 +41,7 @@ pub use coverage::covers;
 pub use failure::{Failure, QuorumError, Refusal};
 pub use hints::{HINT_AGE_MS_MAX, HINT_BYTES_MAX, HINTS_IN_FLIGHT_MAX, Hint, HintQueue, HintStep};
 pub use incarnation::Incarnation;
+pub use ladoga_model::CellMark;
 pub use messages::{
     Hello, HelloError, LEAF_GROUPS_MAX, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, Listed, Origin,
     PROTOCOL_VERSION, Request, Response, Slice, Want,
@@ -56,7 +57,7 @@ pub use pull::{Prune, Pull, PullFailure, PullProgress, PullStep};
 pub use reach::{Memory, Opening, Reach, Regression};
 pub use read::{READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep};
 pub use settle::{Acquaintance, Durable, Pass, RESERVE_MS, SETTLE_MS, Settlement, Statement};
-pub use tree::{CellMark, HashTree, WINDOW_MS};
+pub use tree::{HashTree, WINDOW_MS};
 pub use write::{RESTAMPS_MAX, WriteCore, WriteStep};
 
 /// How far ahead of a node's own clock the version of a write may be: more than two clocks that are both half a minute

@@ -11,7 +11,7 @@ use crate::nodes::{Difference, NodeId, NodeList};
 use crate::placement::Partition;
 use crate::read::ReadAnswer;
 use crate::settle::Statement;
-use crate::tree::CellMark;
+use ladoga_model::CellMark;
 
 /// The version of what nodes say to each other; nodes of different versions do not speak.
 pub const PROTOCOL_VERSION: u16 = 1;

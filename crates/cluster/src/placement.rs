@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::cell::belongs_on;
 use crate::nodes::{NodeId, NodeList};
-use crate::tree::CellMark;
+use ladoga_model::CellMark;
 
 const PARTITION_BITS: u32 = 16;
 

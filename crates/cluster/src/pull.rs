@@ -14,7 +14,8 @@ use crate::messages::{LEAF_GROUPS_MAX, Listed, Request, Response, Slice, Want};
 use crate::nodes::NodeId;
 use crate::pair::{GROUP, PairLeaves, PairScan};
 use crate::placement::{PARTITIONS, Partition};
-use crate::tree::{CellMark, HashTree};
+use crate::tree::HashTree;
+use ladoga_model::CellMark;
 use ladoga_model::Version;
 
 /// Cells that are fetched at the same time.

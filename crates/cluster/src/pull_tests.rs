@@ -7,7 +7,7 @@ use super::*;
 use crate::nodes::NodeList;
 use crate::placement::Placement;
 use crate::read::ReadAnswer;
-use crate::tree::CellMark;
+use ladoga_model::CellMark;
 
 type Key = Vec<u8>;
 

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use ladoga_model::{HybridClock, Stamp, Version};
+use ladoga_model::{CellMark, HybridClock, Version};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::cell::Cell;
@@ -39,15 +39,6 @@ const DROPPED: u64 = 0;
 pub(crate) const fn window_start(timestamp: u64) -> u64 {
     let wall_ms = HybridClock::wall_ms(timestamp);
     HybridClock::at_wall_ms(wall_ms - wall_ms % WINDOW_MS)
-}
-
-/// What the tree needs to know of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CellMark {
-    /// Its version, and for how many nodes it is.
-    pub stamp: Stamp,
-    /// Whether it is a deletion.
-    pub is_tombstone: bool,
 }
 
 /// What the versions of one window change.

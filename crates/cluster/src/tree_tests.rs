@@ -1,3 +1,4 @@
+use ladoga_model::Stamp;
 use proptest::prelude::*;
 
 use super::*;

@@ -17,7 +17,8 @@ use crate::error::{LabError, Outcome};
 use crate::knee;
 use crate::load::{self, Announce, built_in, closed_output, plan};
 use crate::record::{
-    Described, FORMAT, Heat, HeatRecorder, Machine, NodeSeries, Profiled, Report, Subject, run_of,
+    Described, Disturbance, FORMAT, Heat, HeatRecorder, Machine, NodeSeries, Profiled, Report, Subject,
+    run_of,
 };
 use crate::report::{self, HdrLog, Header, Live};
 use crate::script::{Host, Script};
@@ -105,7 +106,7 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
     }
     if let Some(path) = &options.html {
         let report = report_of(options, &outcome, watchers.heat.heat());
-        files::replace(path, page::render(&report))?;
+        files::replace(path, page::render(&report, None))?;
     }
     Ok(if outcome.threads_given_up > 0 { interruption.exit_code() } else { judge(options, &outcome) })
 }
@@ -158,6 +159,7 @@ fn report_of(options: &Options, outcome: &stats::Outcome, heat: Heat) -> Report 
         threads: options.threads,
         command: command_line(),
         heat,
+        disturbance: Disturbance::default(),
         node: NodeSeries { missing: vec![NOT_ASKED.to_owned()], ..NodeSeries::default() },
         profile: Profiled::Missing(NOT_ASKED.to_owned()),
         published: Vec::new(),
@@ -169,7 +171,7 @@ fn report_of(options: &Options, outcome: &stats::Outcome, heat: Heat) -> Report 
         command: command_line(),
         started_unix_s: wall().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         machine: Machine::read(),
-        subjects: vec![Subject { name: "server".to_owned(), what: url.clone() }],
+        subjects: vec![Subject { name: "server".to_owned(), what: url.clone(), build: None }],
         runs: vec![run_of(outcome, described)],
         planned: 1,
         is_interrupted: outcome.is_interrupted,

@@ -1,12 +1,14 @@
 //! The values everyone speaks of: keys, versions, stamps, consistency, limits. No I/O, no clock, no threads, no unsafe.
 #![forbid(unsafe_code)]
 
+mod cell_mark;
 mod hybrid_clock;
 mod key;
 mod quote;
 mod replicas;
 mod version;
 
+pub use cell_mark::CellMark;
 pub use hybrid_clock::{ClockError, HybridClock};
 pub use key::{KEY_BYTES_MAX, KeyError, VALUE_BYTES_MAX, check_key};
 pub use quote::Quote;

@@ -1,7 +1,8 @@
 use std::net::SocketAddr;
 
-use crate::peers::{Membership, PeerLimits};
-use crate::server::Limits;
+use ladoga_replica::{Membership, PeerLimits};
+
+use ladoga_server::Limits;
 
 /// What a node is started with.
 #[derive(Debug, Clone)]

@@ -5,18 +5,16 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use ladoga_env::{Clock, Env, Net};
+use ladoga_front::{ClusterDoor, Core, Door, Link, Opening};
+use ladoga_local::store::Store;
+use ladoga_local::{OneNode, VersionClock};
+use ladoga_replica::{Bounds, Cluster, Kept, OwnReplica, PeerSocket, Replicated, UPGRADE, serve, start};
 use ladoga_runtime::{Gate, LoopContext, Metrics, Panicked, Vital};
+use ladoga_server::{Limits, Server, ServerConfig, StartError};
 use ladoga_service::{KeyValue, Later, Sample, StoreError};
 use tokio::sync::Notify;
 
 use crate::config::Config;
-use crate::connection::{Core, Link};
-use crate::coordinate::Replicated;
-use crate::door::{ClusterDoor, Door, Opening};
-use crate::peers::{Cluster, Kept, OwnReplica, PeerSocket, Peers, UPGRADE, report, serve};
-use crate::server::{Limits, Server, ServerConfig, StartError};
-use crate::store::{OneNode, Store};
-use crate::versions::VersionClock;
 
 /// Why a node did not stop as it should.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -116,7 +114,7 @@ impl<S: Store> Node<S> {
             panic!("it was started as a node of a cluster")
         };
         let last_timestamp = store.last_timestamp();
-        cluster.versions.starts_after(last_timestamp);
+        cluster.starts_after(last_timestamp);
         let settled = cluster.join(env, dir, kept, last_timestamp, &self.vital)?;
         store.observe(settled)
     }
@@ -128,7 +126,7 @@ impl<S: Store> Node<S> {
     pub fn open(&self, store: Arc<S>) {
         match &self.membership {
             Membership::Alone(versions) => versions.continue_after(store.last_timestamp()),
-            Membership::Cluster(cluster) => cluster.versions.starts_after(store.last_timestamp()),
+            Membership::Cluster(cluster) => cluster.starts_after(store.last_timestamp()),
         }
         let is_first = self.shared.store.set(store).is_ok();
         assert!(is_first, "a node has one store");
@@ -204,30 +202,27 @@ impl<S: Store> Shared<S> {
         let (shared, own_context, of) = (Arc::clone(self), Rc::clone(context), Arc::clone(cluster));
         let opening = Rc::new(Opening::new(move || {
             let store = shared.store.get()?;
-            Some(Replicated::new(Rc::new(OwnReplica {
-                peers: Peers::start(&of, &own_context),
-                core: Rc::clone(&own_context),
-                cluster: Arc::clone(&of),
-                store: Rc::new(store.attach(&own_context.vital)),
-                shared: Arc::clone(store),
+            let stores = (Arc::clone(store), store.attach(&own_context.vital));
+            let bounds = Bounds {
                 streams: shared.streams.clone(),
                 uploads: shared.uploads.clone(),
                 greeting_timeout_ms: shared.limits.request_timeout_ms,
-            })))
+            };
+            Some(Replicated::new(Rc::new(OwnReplica::new(&own_context, &of, stores, bounds))))
         }));
         if index == 0 {
             let (shared, opening) = (Arc::clone(self), Rc::clone(&opening));
             context.vital.spawn_local("open", async move { shared.when_open(&opening).await });
         }
         let door = OwnCluster { cluster: Arc::clone(cluster), opening: Rc::clone(&opening) };
-        self.door(context, opening, cluster.nodes.len() as u32, Some(Rc::new(door)))
+        self.door(context, opening, cluster.node_count(), Some(Rc::new(door)))
     }
 
     async fn when_open(&self, opening: &Opening<Replicated<S>>) {
         loop {
             let opened = self.opened.notified();
             if let Some(service) = opening.get() {
-                return service.replica().start(Arc::clone(&self.metrics));
+                return start(service.replica(), Arc::clone(&self.metrics));
             }
             opened.await;
         }
@@ -263,7 +258,7 @@ struct OwnCluster<S: Store> {
 
 impl<S: Store> ClusterDoor for OwnCluster<S> {
     fn report(&self) -> String {
-        report(&self.cluster)
+        self.cluster.report()
     }
 
     fn samples(&self) -> Vec<Sample> {
@@ -271,7 +266,7 @@ impl<S: Store> ClusterDoor for OwnCluster<S> {
     }
 
     fn request_repair(&self) -> u64 {
-        self.cluster.exchange.request_repair()
+        self.cluster.request_repair()
     }
 
     fn protocol(&self) -> &'static str {
@@ -279,21 +274,24 @@ impl<S: Store> ClusterDoor for OwnCluster<S> {
     }
 
     fn is_full(&self) -> bool {
-        self.cluster.sessions.is_full()
+        self.cluster.has_all_sessions()
     }
 
     fn serve_peer(&self, link: &Rc<Link>) -> Later<io::Result<()>> {
         let (opening, link) = (Rc::clone(&self.opening), Rc::clone(link));
         Box::pin(async move {
             let service = opening.get().ok_or(io::ErrorKind::NotConnected)?;
-            serve(service.replica(), link).await
+            serve(service.replica(), Rc::new(PeerConnection(link))).await
         })
     }
 }
 
-impl PeerSocket for Link {
+/// A connection that a peer made, as replication has it.
+struct PeerConnection(Rc<Link>);
+
+impl PeerSocket for PeerConnection {
     fn driven_by(&self, task: &std::task::Waker) {
-        Link::driven_by(self, task);
+        self.0.driven_by(task);
     }
 
     fn poll_take(
@@ -302,7 +300,7 @@ impl PeerSocket for Link {
         input: &mut bytes::BytesMut,
         bytes_max: usize,
     ) -> std::task::Poll<io::Result<usize>> {
-        Link::poll_take(self, context, input, bytes_max)
+        self.0.poll_take(context, input, bytes_max)
     }
 
     fn poll_write(
@@ -310,10 +308,10 @@ impl PeerSocket for Link {
         context: &mut std::task::Context<'_>,
         bytes: &[u8],
     ) -> std::task::Poll<io::Result<usize>> {
-        Link::poll_write(self, context, bytes)
+        self.0.poll_write(context, bytes)
     }
 
     fn address(&self) -> ladoga_runtime::Address {
-        Link::address(self)
+        self.0.address()
     }
 }

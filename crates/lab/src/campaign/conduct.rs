@@ -7,6 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use hdrhistogram::Histogram;
 
+use super::disturbance::Meter;
 use super::options::{Rate, RunOptions};
 use super::profile::Profiling;
 use super::progress::{self, Progress};
@@ -16,6 +17,7 @@ use super::stage::Stage;
 use super::suite::stages;
 use crate::cli::Target;
 use crate::clock::{Clock, wall};
+use crate::compare;
 use crate::engine::{Plan, Watcher};
 use crate::error::{LabError, Outcome};
 use crate::files;
@@ -55,6 +57,10 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     }
     if report.runs.is_empty() {
         return Ok(ExitCode::from(FAILED));
+    }
+    if let Some(compared) = compare::compare_servers(report) {
+        println!();
+        compare::print(&compared);
     }
     println!("\nThe report is {}.", options.output.display());
     let nothing = report.runs.iter().all(|run| run.requests == 0);
@@ -97,7 +103,7 @@ impl<'a> Conductor<'a> {
         if let Some(peer) = &options.peer {
             servers.push(Server::named(PEER, Some(peer.clone()), options.peer_pid));
         }
-        let times = servers.len() * options.rounds as usize;
+        let times = servers.len() * options.rounds() as usize;
         let durations = stages.iter().map(|stage| stage.duration_ms).cycle().take(stages.len() * times);
         let progress = Progress::new(durations);
         let report = Report {
@@ -120,7 +126,7 @@ impl<'a> Conductor<'a> {
 
     fn conduct(&mut self, stages: &[Stage]) -> Outcome<()> {
         println!("{}", progress::head());
-        for round in 1..=self.options.rounds as u32 {
+        for round in 1..=self.options.rounds() as u32 {
             for stage in stages {
                 // A B, then B A: what drifts does so for both.
                 let mut order: Vec<usize> = (0..self.servers.len()).collect();
@@ -148,7 +154,7 @@ impl<'a> Conductor<'a> {
         }
         let run = self.measure(stage, server, round)?;
         println!("{}", progress::row(&title, &run));
-        for reason in missing(&run) {
+        for reason in missing(&run, self.report.machine.cores) {
             eprintln!("note: {reason}");
         }
         self.report.runs.push(run);
@@ -161,7 +167,7 @@ impl<'a> Conductor<'a> {
         if self.servers.len() > 1 {
             title = format!("{title}, {}", self.servers[server].name);
         }
-        if self.options.rounds > 1 {
+        if self.options.rounds() > 1 {
             title = format!("{title}, round {round}");
         }
         title
@@ -229,7 +235,8 @@ impl<'a> Conductor<'a> {
             (None, Some(target)) => target.url.clone(),
             (None, None) => unreachable!("a node was started or a server was named"),
         };
-        self.report.subjects.push(Subject { name: server.name.to_owned(), what });
+        let build = server.pid.and_then(|pid| files::digest(format!("/proc/{pid}/exe").as_ref()).ok());
+        self.report.subjects.push(Subject { name: server.name.to_owned(), what, build });
     }
 
     fn measure(&mut self, stage: &Stage, index: usize, round: u32) -> Outcome<Run> {
@@ -249,10 +256,12 @@ impl<'a> Conductor<'a> {
         let (clock, mut began_ns) = (Clock::start(), 0);
         let profiling = (!self.options.no_profile).then(|| Profiling::start(&target, stage.duration_ms));
         let sampler = Sampler::start(&target, server.pid);
+        let meter = Meter::start(server.pid);
         let outcome = load.run(self.stop, &mut watchers, &mut || {
             began_ns = clock.now_ns();
             Ok(())
         });
+        let disturbance = meter.finish();
         watchers.live.clear();
         let mut node = sampler.finish();
         let is_cut = outcome.as_ref().map_or(true, |outcome| outcome.is_interrupted || outcome.complete == 0);
@@ -281,6 +290,7 @@ impl<'a> Conductor<'a> {
             // The port of a node of our own means nothing later.
             command: stage.command(if server.node.is_some() { DEFAULT_URL } else { &target.url }),
             heat: watchers.heat.heat(),
+            disturbance,
             node,
             profile,
             published: stage.published.clone(),
@@ -291,7 +301,8 @@ impl<'a> Conductor<'a> {
 
     /// After every run, so that whatever ends this leaves what there is.
     fn write(&self) -> Outcome<()> {
-        files::replace(&self.options.output, page::render(&self.report))
+        let compared = compare::compare_servers(&self.report);
+        files::replace(&self.options.output, page::render(&self.report, compared.as_ref()))
     }
 
     fn end(&mut self) -> Outcome<()> {
@@ -302,13 +313,16 @@ impl<'a> Conductor<'a> {
     }
 }
 
-/// What a report will lack.
-fn missing(run: &Run) -> Vec<String> {
+/// What a report will lack, and what disturbed it.
+fn missing(run: &Run, cores: usize) -> Vec<String> {
     let profile = match &run.profile {
         Profiled::Missing(reason) => Some(format!("no flame graph: {reason}")),
         Profiled::Samples { .. } => None,
     };
-    run.node.missing.iter().cloned().chain(profile).collect()
+    let others = run.disturbance.other_cores.filter(|_| run.disturbance.is_notable(cores));
+    let others =
+        others.map(|busy| format!("other processes used {busy:.1} of {cores} cores during this run"));
+    run.node.missing.iter().cloned().chain(profile).chain(others).collect()
 }
 
 fn plan(stage: &Stage) -> Plan {

@@ -6,12 +6,14 @@
 //! - `server`: a node of its own, or one that was named
 //! - `client`: single requests
 //! - `sampler`: what the server's process does meanwhile
+//! - `disturbance`: what the rest of the machine does meanwhile
 //! - `profile`: where its CPU time goes
 //! - `conduct`: one run after the other
 //! - `progress`: what a person sees meanwhile
 
 mod client;
 mod conduct;
+mod disturbance;
 mod options;
 mod profile;
 mod progress;

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::cli::Target;
+use crate::compare::ROUNDS_DEFAULT;
 use crate::error::{LabError, Outcome};
 use crate::units::{parse_count, parse_ms, parse_size};
 use crate::workload::{Distribution, Name};
@@ -76,9 +77,9 @@ pub(crate) struct RunOptions {
     /// Give a request up after so long
     #[arg(short = 'T', long = "timeout", value_name = "TIME", default_value = "2s", value_parser = parse_ms)]
     pub(crate) timeout_ms: u64,
-    /// Do everything so many times; `compare` learns from it how much the machine differs from itself
-    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count)]
-    pub(crate) rounds: u64,
+    /// Do everything so many times: a verdict needs several rounds of both sides [default: 10; 1 for a suite]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    rounds: Option<u64>,
     /// Keys that reads choose from, written before the first of them
     #[arg(long, value_name = "N", default_value = "100k", value_parser = parse_count)]
     pub(crate) keys: u64,
@@ -146,6 +147,10 @@ pub(crate) struct CompareOptions {
 const VALUE_BYTES_MAX: u64 = 64 << 20;
 
 impl RunOptions {
+    pub(crate) fn rounds(&self) -> u64 {
+        self.rounds.unwrap_or(if self.suite.is_some() { 1 } else { ROUNDS_DEFAULT })
+    }
+
     /// What flags cannot say alone.
     pub(crate) fn check(&self) -> Outcome<()> {
         let usage = |reason: &str| Err(LabError::Usage(reason.to_owned()));
@@ -201,6 +206,7 @@ pub(super) mod tests {
         let options = parsed("").unwrap();
         assert_eq!(options.workloads, [Name::Put, Name::Get]);
         assert_eq!(options.rates, [Rate::Open(1_000), Rate::Open(10_000)]);
+        assert_eq!((options.rounds(), parsed("--suite reports").unwrap().rounds()), (10, 1));
         let options = parsed("--workloads a,range --rates closed,20k --keys 5").unwrap();
         assert_eq!(options.workloads, [Name::YcsbA, Name::Range]);
         assert_eq!(options.rates, [Rate::Closed, Rate::Open(20_000)]);

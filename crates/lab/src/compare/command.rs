@@ -1,10 +1,12 @@
 use std::path::{Path, PathBuf};
 
-use super::judge::{Better, Rounds, Verdict, judge};
+use super::figures::{Figure, figures_of, percent};
+use super::judge::{CHANGE_MIN, Change, Design, Kind, LEVEL, Side, Told, Verdict, judge};
+use super::settings::{described, differences, disturbed, source};
 use crate::error::{LabError, Outcome};
 use crate::files;
-use crate::page::{self, ComparedPage, ComparedRun, NamedStacks, count, micros};
-use crate::record::{OWN, Profiled, Report, Run, SecondRow};
+use crate::page::{self, ComparedPage, ComparedRow, ComparedRun, NamedStacks};
+use crate::record::{OWN, Profiled, Report, Run};
 
 /// Compares two reports: prints what changed, and writes a page where one is wanted.
 pub(crate) fn compare(paths: [&PathBuf; 2], page_path: Option<&Path>) -> Outcome<()> {
@@ -23,112 +25,191 @@ pub(crate) fn compare(paths: [&PathBuf; 2], page_path: Option<&Path>) -> Outcome
 }
 
 fn compare_reports(before: &Report, after: &Report, names: [String; 2]) -> ComparedPage {
-    let mut runs = Vec::new();
+    let key_of = |run: &Run| (run.stage.clone(), run.subject.clone());
+    let mut pairs: Vec<Pair<'_>> = Vec::new();
+    let (mut only_before, only_after) = (Vec::new(), missing_in(before, after));
     for key in keys(before) {
-        let [old, new] = [runs_of(before, key), runs_of(after, key)];
-        if !new.is_empty() {
-            runs.push(compare_runs(key, &old, &new));
+        let of = |report| runs_where(report, |run| key_of(run) == key);
+        let [old, new] = [of(before), of(after)];
+        if new.is_empty() {
+            only_before.push(key.0.clone());
+        } else {
+            let title = if key.1 == OWN { key.0 } else { format!("{}, {}", key.0, key.1) };
+            pairs.push(Pair { title, before: old, after: new });
         }
     }
+    let (runs, figures) = compare_pairs(&pairs, Design::Apart);
+    let mut remarks = vec![
+        "The two reports were measured apart: what the machine did in between looks like a change. ladoga lab run \
+         --peer measures two servers in alternation."
+            .to_owned(),
+    ];
+    let cores = |report: &Report| report.machine.cores;
+    remarks.extend(disturbed("before", before.runs.iter(), cores(before)));
+    remarks.extend(disturbed("after", after.runs.iter(), cores(after)));
+    for (whose, missing) in [("before", only_before), ("after", only_after)] {
+        if !missing.is_empty() {
+            remarks.push(format!("Only in the report {whose}: {}.", missing.join("; ")));
+        }
+    }
+    remarks.push(method(figures, Design::Apart));
     let [one, other] = names;
-    let source = |name: String, report: &Report| {
-        format!(
-            "{name}: {} · {} × {}, {}",
-            report.title, report.machine.cores, report.machine.cpu, report.machine.kernel
-        )
-    };
-    let sources = [source(one, before), source(other, after)];
-    ComparedPage { sources, remarks: remarks(before, after), runs }
+    ComparedPage {
+        sides: ["before".to_owned(), "after".to_owned()],
+        sources: [source(&one, before), source(&other, after)],
+        differences: differences(before, after),
+        remarks,
+        runs,
+    }
 }
 
-type Key<'a> = (&'a str, &'a str);
+/// The two servers of a report that were measured in alternation; none where there is one server, or no round of both.
+pub(crate) fn compare_servers(report: &Report) -> Option<ComparedPage> {
+    let other = report.subjects.iter().find(|subject| subject.name != OWN)?;
+    let own = report.subjects.iter().find(|subject| subject.name == OWN)?;
+    let mut pairs = Vec::new();
+    for (stage, _) in keys(report).into_iter().filter(|(_, subject)| subject == OWN) {
+        let of = |name: &str| runs_where(report, |run| run.stage == stage && run.subject == name);
+        let [before, after] = [of(&other.name), of(&own.name)];
+        if !before.is_empty() {
+            pairs.push(Pair { title: stage, before, after });
+        }
+    }
+    let (runs, figures) = compare_pairs(&pairs, Design::Alternating);
+    let remarks = disturbed("in all", report.runs.iter(), report.machine.cores).into_iter();
+    (!runs.is_empty()).then(|| ComparedPage {
+        sides: [other.name.clone(), own.name.clone()],
+        sources: [described(other), described(own)],
+        differences: Vec::new(),
+        remarks: remarks.chain([method(figures, Design::Alternating)]).collect(),
+        runs,
+    })
+}
 
-fn key_of(run: &Run) -> Key<'_> {
-    (&run.stage, &run.subject)
+/// How it is told, for a reader who wants to know.
+fn method(figures: usize, design: Design) -> String {
+    let blocks = match design {
+        Design::Apart => "",
+        Design::Alternating => ", aligned within blocks of neighbouring rounds",
+    };
+    format!(
+        "The unit is the round: each value is that of a whole run, the median of all rounds with its interval. A change \
+         is told if an exact permutation test on ranks{blocks}, corrected by Holm for {figures} figures, gives p < {LEVEL}, \
+         and if it is at least {:.0} %. Intervals are of 95 % each.",
+        CHANGE_MIN * 100.0
+    )
+}
+
+/// A stage on both sides.
+struct Pair<'a> {
+    title: String,
+    before: Vec<&'a Run>,
+    after: Vec<&'a Run>,
+}
+
+/// The rows of every stage, and how many figures were judged together.
+fn compare_pairs(pairs: &[Pair<'_>], design: Design) -> (Vec<ComparedRun>, usize) {
+    let figures: Vec<Vec<Figure>> =
+        pairs.iter().map(|pair| figures_of(&pair.before, &pair.after, design)).collect();
+    let rounds: Vec<_> = figures.iter().flatten().map(|figure| figure.rounds.clone()).collect();
+    let mut verdicts = judge(&rounds, design).into_iter();
+    let run = |(pair, figures): (&Pair<'_>, Vec<Figure>)| ComparedRun {
+        title: pair.title.clone(),
+        rows: figures.iter().zip(verdicts.by_ref()).map(|(figure, verdict)| row(figure, &verdict)).collect(),
+        spectra: [spectrum(&pair.before), spectrum(&pair.after)],
+        spectrum_title: format!("Latency by percentile: the median of {} rounds", pair.before.len()),
+        difference: difference(&pair.before, &pair.after),
+    };
+    (pairs.iter().zip(figures).map(run).collect(), rounds.len())
 }
 
 /// Every stage of every subject, once.
-fn keys(report: &Report) -> Vec<Key<'_>> {
+fn keys(report: &Report) -> Vec<(String, String)> {
     let mut keys = Vec::new();
     for run in &report.runs {
-        if !keys.contains(&key_of(run)) {
-            keys.push(key_of(run));
+        let key = (run.stage.clone(), run.subject.clone());
+        if !keys.contains(&key) {
+            keys.push(key);
         }
     }
     keys
 }
 
-fn runs_of<'a>(report: &'a Report, key: Key<'_>) -> Vec<&'a Run> {
-    report.runs.iter().filter(|run| key_of(run) == key).collect()
+fn missing_in(report: &Report, other: &Report) -> Vec<String> {
+    let known = keys(report);
+    keys(other).into_iter().filter(|key| !known.contains(key)).map(|key| key.0).collect()
 }
 
-fn remarks(before: &Report, after: &Report) -> Vec<String> {
-    let mut remarks = vec![
-        "A change is told where a Mann-Whitney U test over the seconds of all rounds gives p < 0.01, where it is at \
-         least 3 %, and where it is larger than what the rounds of one side differ by. Everything else is within noise."
-            .to_owned(),
-    ];
-    if before.machine != after.machine {
-        remarks.push(
-            "The two reports come from different machines or versions: a change may be theirs.".to_owned(),
-        );
-    }
-    if [before, after].iter().any(|report| report.runs.iter().all(|run| run.round == 1)) {
-        remarks.push(
-            "One report has one round only: how much two rounds of the same work differ is not known there. \
-             --rounds 3 shows it."
-                .to_owned(),
-        );
-    }
-    let only = |one: &Report, other: &Report| {
-        keys(one)
-            .into_iter()
-            .filter(|key| runs_of(other, *key).is_empty())
-            .map(|key| key.0.to_owned())
-            .collect::<Vec<_>>()
+fn runs_where(report: &Report, is_wanted: impl Fn(&Run) -> bool) -> Vec<&Run> {
+    report.runs.iter().filter(|run| is_wanted(run)).collect()
+}
+
+fn row(figure: &Figure, verdict: &Verdict) -> ComparedRow {
+    let side = |side: Option<Side>| {
+        let text = |side: Side| {
+            let [median, low, high] = [side.median, side.low, side.high].map(figure.text);
+            if low == high { median } else { format!("{median} [{low} to {high}]") }
+        };
+        side.map_or_else(|| "–".to_owned(), text)
     };
-    for (whose, missing) in [("before", only(before, after)), ("after", only(after, before))] {
-        if !missing.is_empty() {
-            remarks.push(format!("Only in the report {whose}: {}.", missing.join("; ")));
+    ComparedRow {
+        figure: figure.name.clone(),
+        before: side(verdict.before),
+        after: side(verdict.after),
+        change: verdict.change.map_or_else(String::new, |change| change_in_words(change, figure.rounds.kind)),
+        verdict: in_words(verdict.told),
+        is_change: verdict.told.is_change(),
+    }
+}
+
+fn change_in_words(change: Change, kind: Kind) -> String {
+    let text = |by: f64| match kind {
+        Kind::Amount => format!("{:+.1} %", by * 100.0),
+        Kind::Share if by > 0.0 => format!("+{}", percent(by)),
+        Kind::Share => percent(by),
+    };
+    match change.interval {
+        Some((low, high)) => format!("{} [{} to {}]", text(change.by), text(low), text(high)),
+        None => text(change.by),
+    }
+}
+
+fn in_words(told: Told) -> String {
+    let chance = |p: f64| if p < 0.0001 { "p < 0.0001".to_owned() } else { format!("p = {p:.4}") };
+    match told {
+        Told::Better(p) => format!("better ({})", chance(p)),
+        Told::Worse(p) => format!("worse ({})", chance(p)),
+        Told::Noise(p) => format!("within noise ({})", chance(p)),
+        Told::Small(_) => format!("within noise: less than {:.0} %", CHANGE_MIN * 100.0),
+        Told::Drifted(by) => {
+            format!("within noise: the rounds of one side drifted by {:.0} % themselves", by * 100.0)
         }
+        Told::TooFew { before, after, needed } => {
+            let rounds =
+                |count: usize| if count == 1 { "1 round".to_owned() } else { format!("{count} rounds") };
+            let found = if before == after {
+                rounds(before)
+            } else {
+                format!("{before} and {} on the two sides", rounds(after))
+            };
+            format!("cannot be told: {found}, {needed} needed")
+        }
+        Told::NotMeasured => "cannot be told: nothing was measured on one side".to_owned(),
+        Told::Never => "none on either side".to_owned(),
     }
-    remarks
 }
 
-fn compare_runs(key: Key<'_>, before: &[&Run], after: &[&Run]) -> ComparedRun {
-    let mut rows = Vec::new();
-    let mut row = |name: &str, of: &dyn Fn(&SecondRow) -> Option<f64>, better, text: fn(f64) -> String| {
-        let verdict = judge(&seconds(before, of), &seconds(after, of), better);
-        rows.push(row_of(name, &verdict, text));
+/// The median of the rounds, at every percentile that all of them have.
+fn spectrum(runs: &[&Run]) -> Vec<(f64, f64)> {
+    let spectra: Vec<_> =
+        runs.iter().map(|run| &run.spectrum).filter(|spectrum| !spectrum.is_empty()).collect();
+    let points = spectra.iter().map(|spectrum| spectrum.len()).min().unwrap_or(0);
+    let at = |point: usize| {
+        let mut values: Vec<f64> = spectra.iter().map(|spectrum| spectrum[point].1).collect();
+        values.sort_by(f64::total_cmp);
+        (spectra[0][point].0, values[values.len() / 2])
     };
-    row("answered/s", &|second| Some(second.completed as f64), Better::Higher, count);
-    for (index, name) in ["p50", "p99", "p99.9", "max"].into_iter().enumerate() {
-        row(name, &|second| Some(second.latency?[index]), Better::Lower, micros);
-    }
-    let cpu = |runs: &[&Run]| -> Rounds {
-        runs.iter().map(|run| run.node.cpu_us_per_request.into_iter().collect()).collect()
-    };
-    let verdict = judge(&cpu(before), &cpu(after), Better::Lower);
-    if verdict.change.is_some() {
-        rows.push(row_of("server CPU a request", &verdict, micros));
-    }
-    let spectrum = |runs: &[&Run]| runs.first().map(|run| run.spectrum.clone()).unwrap_or_default();
-    ComparedRun {
-        title: if key.1 == OWN { key.0.to_owned() } else { format!("{}, {}", key.0, key.1) },
-        rows,
-        spectra: [spectrum(before), spectrum(after)],
-        difference: difference(before, after),
-    }
-}
-
-fn seconds(runs: &[&Run], of: &dyn Fn(&SecondRow) -> Option<f64>) -> Rounds {
-    runs.iter().map(|run| run.seconds.iter().filter_map(of).collect()).collect()
-}
-
-fn row_of(name: &str, verdict: &Verdict, text: fn(f64) -> String) -> [String; 5] {
-    let value = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), text);
-    let change = verdict.change.map_or_else(String::new, |change| format!("{:+.1} %", change * 100.0));
-    [name.to_owned(), value(verdict.before), value(verdict.after), change, verdict.words.clone()]
+    (0..points).map(at).collect()
 }
 
 fn difference(before: &[&Run], after: &[&Run]) -> Result<serde_json::Value, String> {
@@ -151,15 +232,19 @@ fn stacks(runs: &[&Run]) -> Result<NamedStacks, String> {
     if all.is_empty() { Err(reason) } else { Ok(all) }
 }
 
-fn print(compared: &ComparedPage) {
-    println!("before: {}\nafter:  {}", compared.sources[0], compared.sources[1]);
-    for remark in &compared.remarks {
+/// As text.
+pub(crate) fn print(compared: &ComparedPage) {
+    for (side, source) in compared.sides.iter().zip(&compared.sources) {
+        println!("{:<8}{source}", format!("{side}:"));
+    }
+    for remark in compared.differences.iter().chain(&compared.remarks) {
         println!("note: {remark}");
     }
     for run in &compared.runs {
         println!("\n{}", run.title);
-        for [figure, before, after, change, verdict] in &run.rows {
-            println!("  {figure:<20} {before:>12} {after:>12} {change:>10}  {verdict}");
+        for row in &run.rows {
+            let ComparedRow { figure, before, after, change, verdict, .. } = row;
+            println!("  {figure:<22} {before:>32} {after:>32} {change:>30}  {verdict}");
         }
         if let Err(reason) = &run.difference {
             println!("  no differential flame graph: {reason}");
@@ -171,29 +256,76 @@ fn print(compared: &ComparedPage) {
 mod tests {
     use super::*;
     use crate::page::fixture;
+    use crate::record::Subject;
+
+    fn with_rounds(mut report: Report, rounds: u32, scale: impl Fn(u32) -> f64) -> Report {
+        let run = report.runs[0].clone();
+        let round = |round: u32| {
+            let mut run = Run { round, ..run.clone() };
+            let scale = scale(round) * (1.0 + f64::from(round * 7 % 5) / 100.0);
+            run.latency = run.latency.map(|mut latency| {
+                latency.p99 *= scale;
+                latency
+            });
+            run
+        };
+        report.runs = (1..=rounds).map(round).collect();
+        report
+    }
+
+    fn compared(before: &Report, after: &Report) -> ComparedPage {
+        compare_reports(before, after, ["a".to_owned(), "b".to_owned()])
+    }
+
+    fn row<'a>(page: &'a ComparedPage, figure: &str) -> &'a ComparedRow {
+        page.runs[0].rows.iter().find(|row| row.figure == figure).unwrap()
+    }
 
     #[test]
-    fn a_report_compared_with_itself_is_all_noise() {
+    fn one_round_is_too_few_for_any_verdict() {
         let report = fixture::report();
-        let compared = compare_reports(&report, &report, ["a".to_owned(), "b".to_owned()]);
+        let compared = compared(&report, &report);
         assert_eq!(compared.runs.len(), 2);
         for row in compared.runs.iter().flat_map(|run| &run.rows) {
-            assert!(row[4].starts_with("within noise") || row[4].starts_with("cannot be told"), "{row:?}");
+            let is_told = row.verdict.starts_with("cannot be told: ") || row.verdict.starts_with("none on");
+            assert!(is_told && !row.is_change, "{row:?}");
         }
+        assert_eq!(row(&compared, "p99").verdict, "cannot be told: 1 round, 6 needed");
         assert!(compared.runs[0].difference.is_ok(), "{:?}", compared.runs[0].difference);
         assert!(compared.runs[1].difference.as_ref().is_err_and(|reason| reason.contains("404")));
     }
 
     #[test]
     fn what_is_slower_is_named() {
-        let (before, mut after) = (fixture::report(), fixture::report());
-        for row in &mut after.runs[0].seconds {
-            row.latency = row.latency.map(|latency| latency.map(|micros| micros * 1.5));
-        }
-        after.runs.truncate(1);
-        let compared = compare_reports(&before, &after, ["a".to_owned(), "b".to_owned()]);
-        let p99 = compared.runs[0].rows.iter().find(|row| row[0] == "p99").unwrap();
-        assert_eq!((p99[3].as_str(), p99[4].starts_with("worse")), ("+50.0 %", true), "{p99:?}");
-        assert!(compared.remarks.iter().any(|remark| remark.starts_with("Only in the report before: ")));
+        let before = with_rounds(fixture::report(), 8, |_| 1.0);
+        let after = with_rounds(fixture::report(), 8, |_| 1.5);
+        let page = compared(&before, &after);
+        let p99 = row(&page, "p99");
+        assert!(p99.is_change && p99.verdict.starts_with("worse (p = 0.00"), "{p99:?}");
+        assert!(p99.change.starts_with("+50.0 % [+4"), "{p99:?}");
+        assert!(row(&page, "max").verdict.starts_with("within noise"), "{:?}", row(&page, "max"));
+        assert!(page.remarks.iter().any(|remark| remark.contains("measured apart")), "{:?}", page.remarks);
+        let mut other = with_rounds(fixture::report(), 8, |_| 1.0);
+        other.runs.iter_mut().for_each(|run| run.stage = "else".to_owned());
+        other.runs.extend(after.runs.iter().take(1).cloned());
+        let page = compared(&before, &other);
+        assert!(page.remarks.iter().any(|remark| remark == "Only in the report after: else."), "{page:?}");
+    }
+
+    #[test]
+    fn two_servers_of_a_report_are_compared_round_by_round() {
+        // Both drift, by as much as they differ.
+        let drift = |round: u32| 1.05_f64.powi(round as i32);
+        let mut report = with_rounds(fixture::report(), 8, drift);
+        assert!(compare_servers(&report).is_none(), "there is one server");
+        let peer = with_rounds(fixture::report(), 8, |round| 1.4 * drift(round));
+        report.runs.extend(peer.runs.into_iter().map(|run| Run { subject: "peer".to_owned(), ..run }));
+        report.subjects.push(Subject { name: "peer".to_owned(), ..report.subjects[0].clone() });
+        let page = compare_servers(&report).unwrap();
+        assert_eq!(page.sides, ["peer", "ladoga"]);
+        let p99 = row(&page, "p99");
+        assert!(p99.verdict.starts_with("better (p = 0.00") && p99.change.starts_with("-28.6 %"), "{p99:?}");
+        assert!(!row(&page, "errors").is_change, "{page:?}");
+        assert_eq!(page.runs.len(), 1);
     }
 }

@@ -1,23 +1,13 @@
-//! What two samples of a figure mean, in words.
+//! What the rounds of two sides mean: verdicts over all figures of a comparison. Pure.
 
-use super::rank_test::{VALUES_MIN, p_value};
+use super::permutation::{Block, blocks_of_alternation, interval, least_p_of, p_value, rounds_needed, shift};
 
-/// A change is told where chance alone would make one as large less often than this.
-const LEVEL: f64 = 0.01;
-/// A smaller change is noise whatever the test says: two runs on one machine differ by as much.
-const CHANGE_MIN: f64 = 0.03;
-
-/// Of a figure: its values in every second, by round.
-pub(super) type Rounds = Vec<Vec<f64>>;
-
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Verdict {
-    pub(super) before: Option<f64>,
-    pub(super) after: Option<f64>,
-    /// `after / before - 1`
-    pub(super) change: Option<f64>,
-    pub(super) words: String,
-}
+/// Of all comparisons in which nothing changed, at most this share has any verdict, however many figures they have.
+pub(super) const LEVEL: f64 = 0.02;
+/// A smaller change is none: two processes of one binary differ by as much.
+pub(super) const CHANGE_MIN: f64 = 0.03;
+/// Intervals hold the true value so often, each for itself.
+const CONFIDENCE: f64 = 0.95;
 
 /// Whether a larger value is better or worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,48 +16,224 @@ pub(super) enum Better {
     Higher,
 }
 
-/// The test is made over the seconds of all rounds; where there are several rounds, a change has to be larger than what
-/// the rounds of one side differ by, too: seconds of one round resemble each other more than two rounds do.
-pub(super) fn judge(before: &Rounds, after: &Rounds, better: Better) -> Verdict {
-    let (all_before, all_after) = (before.concat(), after.concat());
-    let medians = (median(&all_before), median(&all_after));
-    let (Some(from), Some(to)) = medians else {
-        return Verdict {
-            before: medians.0,
-            after: medians.1,
-            change: None,
-            words: "cannot be told: nothing was measured on one side".to_owned(),
-        };
-    };
-    let change = if from > 0.0 { to / from - 1.0 } else { 0.0 };
-    let words = match p_value(&all_before, &all_after) {
-        None => format!("cannot be told: fewer than {VALUES_MIN} seconds on one side"),
-        Some(p) => in_words(change, p, spread(before).max(spread(after)), better),
-    };
-    Verdict { before: Some(from), after: Some(to), change: Some(change), words }
+/// How values are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// By their ratio.
+    Amount,
+    /// By their difference: a share, which may be zero.
+    Share,
 }
 
-fn in_words(change: f64, p: f64, spread: f64, better: Better) -> String {
-    let chance = if p < 0.0001 { "p < 0.0001".to_owned() } else { format!("p = {p:.4}") };
-    if p >= LEVEL {
-        return format!("within noise ({chance})");
-    }
-    if change.abs() < CHANGE_MIN {
-        return format!("within noise: less than {:.0} % ({chance})", CHANGE_MIN * 100.0);
-    }
-    if change.abs() <= spread {
-        return format!("within noise: the rounds of one side differ by {:.0} % themselves", spread * 100.0);
-    }
-    let is_better = (change < 0.0) == (better == Better::Lower);
-    format!("{} ({chance})", if is_better { "better" } else { "worse" })
+/// A figure of whole rounds, in their order.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Rounds {
+    pub(super) kind: Kind,
+    pub(super) better: Better,
+    pub(super) before: Vec<f64>,
+    pub(super) after: Vec<f64>,
 }
 
-/// By how much the medians of the rounds differ, as a part of the smallest; zero where there is one round.
-fn spread(rounds: &Rounds) -> f64 {
-    let medians: Vec<f64> = rounds.iter().filter_map(|round| median(round)).collect();
-    let least = medians.iter().copied().fold(f64::MAX, f64::min);
-    let most = medians.iter().copied().fold(0.0, f64::max);
-    if medians.len() < 2 || least <= 0.0 { 0.0 } else { most / least - 1.0 }
+/// How the rounds of the two sides were measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Design {
+    /// All of one side, then all of the other.
+    Apart,
+    /// A B, B A, and so on; the values of a round stand at one place on both sides.
+    Alternating,
+}
+
+/// The median of one side, and the interval in which it lies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Side {
+    pub(super) median: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+/// A ratio less one, or a difference of shares.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Change {
+    pub(super) by: f64,
+    /// None where there are too few rounds for one.
+    pub(super) interval: Option<(f64, f64)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Told {
+    /// With the probability that chance alone makes one of all figures differ as much.
+    Better(f64),
+    Worse(f64),
+    Noise(f64),
+    /// It differs for sure, and by less than [`CHANGE_MIN`].
+    Small(f64),
+    /// Rounds of one side drifted by as much themselves.
+    Drifted(f64),
+    TooFew {
+        before: usize,
+        after: usize,
+        needed: usize,
+    },
+    NotMeasured,
+    /// Zero in every round of both sides.
+    Never,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Verdict {
+    pub(super) before: Option<Side>,
+    pub(super) after: Option<Side>,
+    pub(super) change: Option<Change>,
+    pub(super) told: Told,
+}
+
+impl Told {
+    pub(super) const fn is_change(self) -> bool {
+        matches!(self, Self::Better(_) | Self::Worse(_))
+    }
+}
+
+/// What is told of each figure. All of them are one family: the more there are, the surer each has to be.
+pub(super) fn tell(figures: &[Rounds], design: Design) -> Vec<Told> {
+    let all_blocks: Vec<Option<Vec<Block>>> = figures.iter().map(|figure| figure.blocks(design)).collect();
+    let family = all_blocks.iter().flatten().count();
+    let level = LEVEL / family.max(1) as f64;
+    let probabilities: Vec<Option<f64>> =
+        all_blocks.iter().map(|blocks| Some(p_value(blocks.as_ref()?, 0.0))).collect();
+    let adjusted = holm(&probabilities);
+    let each = figures.iter().zip(&all_blocks).zip(adjusted);
+    each.map(|((figure, blocks), p)| match (blocks, p) {
+        (Some(blocks), Some(_)) if least_p_of(blocks) > level => Told::TooFew {
+            before: figure.before.len(),
+            after: figure.after.len(),
+            needed: rounds_needed(level, design == Design::Alternating),
+        },
+        (Some(blocks), Some(p)) => figure.told(blocks, p, design),
+        _ if figure.before.is_empty() || figure.after.is_empty() => Told::NotMeasured,
+        _ => Told::Never,
+    })
+    .collect()
+}
+
+/// The same, with the figures themselves and their intervals.
+pub(super) fn judge(figures: &[Rounds], design: Design) -> Vec<Verdict> {
+    let verdict = |(figure, told): (&Rounds, Told)| Verdict {
+        before: side(&figure.before),
+        after: side(&figure.after),
+        change: figure.blocks(design).map(|blocks| figure.change(&blocks)),
+        told,
+    };
+    figures.iter().zip(tell(figures, design)).map(verdict).collect()
+}
+
+/// Holm (1979): the least probable is multiplied by the number of all, the next one by one less, and so on.
+fn holm(probabilities: &[Option<f64>]) -> Vec<Option<f64>> {
+    let mut order: Vec<(usize, f64)> =
+        probabilities.iter().enumerate().filter_map(|(index, p)| Some((index, (*p)?))).collect();
+    order.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let mut adjusted = vec![None; probabilities.len()];
+    let (count, mut least) = (order.len(), 0.0_f64);
+    for (place, (index, p)) in order.into_iter().enumerate() {
+        least = least.max(p * (count - place) as f64).min(1.0);
+        adjusted[index] = Some(least);
+    }
+    adjusted
+}
+
+impl Rounds {
+    /// None where there is nothing to compare.
+    fn blocks(&self, design: Design) -> Option<Vec<Block>> {
+        let is_zero = |values: &[f64]| values.iter().all(|value| *value == 0.0);
+        if self.before.is_empty() || self.after.is_empty() || is_zero(&self.before) && is_zero(&self.after) {
+            return None;
+        }
+        let scaled = |values: &[f64]| values.iter().map(|value| self.scaled(*value)).collect::<Vec<f64>>();
+        let (before, after) = (scaled(&self.before), scaled(&self.after));
+        Some(match design {
+            Design::Apart => vec![Block { before, after }],
+            Design::Alternating => blocks_of_alternation(&before, &after),
+        })
+    }
+
+    /// Amounts are compared by their ratio, which is the difference of their logarithms.
+    fn scaled(&self, value: f64) -> f64 {
+        match self.kind {
+            Kind::Amount => value.max(AMOUNT_MIN).ln(),
+            Kind::Share => value,
+        }
+    }
+
+    fn of_scaled(&self, shift: f64) -> f64 {
+        match self.kind {
+            Kind::Amount => shift.exp_m1(),
+            Kind::Share => shift,
+        }
+    }
+
+    fn change(&self, blocks: &[Block]) -> Change {
+        let interval = interval(blocks, 1.0 - CONFIDENCE);
+        Change {
+            by: self.of_scaled(shift(blocks)),
+            interval: interval.map(|(low, high)| (self.of_scaled(low), self.of_scaled(high))),
+        }
+    }
+
+    fn told(&self, blocks: &[Block], p: f64, design: Design) -> Told {
+        let shift = shift(blocks);
+        if p >= LEVEL {
+            return Told::Noise(p);
+        }
+        if self.kind == Kind::Amount && self.of_scaled(shift.abs()) < CHANGE_MIN {
+            return Told::Small(p);
+        }
+        // Sides that were measured one after the other differ by what the machine did in between, too.
+        let drifts = blocks.iter().flat_map(|block| [drift(&block.before), drift(&block.after)]);
+        let drift = drifts.fold(0.0, f64::max);
+        if design == Design::Apart && drift >= shift.abs() {
+            return Told::Drifted(self.of_scaled(drift));
+        }
+        let is_better = (shift < 0.0) == (self.better == Better::Lower);
+        if is_better { Told::Better(p) } else { Told::Worse(p) }
+    }
+}
+
+/// Less has no logarithm that means anything.
+const AMOUNT_MIN: f64 = 1e-9;
+
+/// By how much the second half of the rounds differs from the first.
+fn drift(values: &[f64]) -> f64 {
+    let (first, second) = values.split_at(values.len() / 2);
+    match (median(first), median(second)) {
+        (Some(first), Some(second)) => (second - first).abs(),
+        _ => 0.0,
+    }
+}
+
+/// The interval of the median by order statistics, which asks nothing of the distribution; with fewer than six rounds,
+/// which cannot have one, all that was seen.
+fn side(values: &[f64]) -> Option<Side> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let outside = outside(sorted.len());
+    Some(Side {
+        median: median(values)?,
+        low: *sorted.get(outside)?,
+        high: *sorted.get(sorted.len() - 1 - outside)?,
+    })
+}
+
+/// How many of the smallest values, and of the largest, are outside of the interval.
+fn outside(count: usize) -> usize {
+    let (mut ways, mut tail, mut outside) = (0.5_f64.powi(count as i32), 0.0, 0_usize);
+    // At most `outside` of the values are below the median as often as so few of fair coins fall on heads.
+    loop {
+        tail += ways;
+        if 2.0 * tail > 1.0 - CONFIDENCE {
+            return outside.saturating_sub(1);
+        }
+        outside += 1;
+        ways *= (count - outside + 1) as f64 / outside as f64;
+    }
 }
 
 fn median(values: &[f64]) -> Option<f64> {
@@ -79,48 +245,5 @@ fn median(values: &[f64]) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Values around `middle` that differ by a few percent.
-    fn around(middle: f64, seconds: u32) -> Vec<f64> {
-        (0..seconds).map(|i| middle * (1.0 + f64::from(i * 7 % 5) / 100.0)).collect()
-    }
-
-    #[test]
-    fn a_change_is_told_and_noise_is_called_noise() {
-        let words = |before: f64, after: f64, better| {
-            judge(&vec![around(before, 20)], &vec![around(after, 20)], better).words
-        };
-        assert_eq!(words(100.0, 150.0, Better::Lower), "worse (p < 0.0001)");
-        assert_eq!(words(150.0, 100.0, Better::Lower), "better (p < 0.0001)");
-        assert_eq!(words(100.0, 150.0, Better::Higher), "better (p < 0.0001)");
-        assert_eq!(words(100.0, 100.0, Better::Lower), "within noise (p = 1.0000)");
-        assert!(
-            words(100.0, 102.0, Better::Lower).starts_with("within noise"),
-            "{}",
-            words(100.0, 102.0, Better::Lower)
-        );
-    }
-
-    #[test]
-    fn rounds_that_differ_set_the_bound() {
-        let before = vec![around(100.0, 20), around(130.0, 20)];
-        let after = vec![around(120.0, 20), around(140.0, 20)];
-        let verdict = judge(&before, &after, Better::Lower);
-        assert_eq!(verdict.words, "within noise: the rounds of one side differ by 30 % themselves");
-        assert!(verdict.change.unwrap() > 0.1);
-    }
-
-    #[test]
-    fn too_little_is_no_verdict() {
-        let verdict = judge(&vec![around(100.0, 3)], &vec![around(200.0, 20)], Better::Lower);
-        assert_eq!(verdict.words, "cannot be told: fewer than 6 seconds on one side");
-        let verdict = judge(&vec![], &vec![around(200.0, 20)], Better::Lower);
-        assert!(verdict.words.starts_with("cannot be told"), "{verdict:?}");
-        assert_eq!(
-            (median(&[]), median(&[3.0, 1.0]), median(&[3.0, 1.0, 2.0])),
-            (None, Some(2.0), Some(2.0))
-        );
-    }
-}
+#[path = "judge_tests.rs"]
+mod tests;

@@ -12,68 +12,106 @@ use super::words::escape;
 
 const SCRIPT: &str = include_str!("assets/compared.js");
 
-/// What two reports have in common.
+/// What two reports, or two servers, have in common.
+#[derive(Debug)]
 pub(crate) struct ComparedPage {
+    /// What the two are called.
+    pub(crate) sides: [String; 2],
     /// Where each comes from.
     pub(crate) sources: [String; 2],
+    /// What differs besides the figures.
+    pub(crate) differences: Vec<String>,
     pub(crate) remarks: Vec<String>,
     pub(crate) runs: Vec<ComparedRun>,
 }
 
-/// One stage of one subject, before and after.
+/// One stage on both sides.
+#[derive(Debug)]
 pub(crate) struct ComparedRun {
     pub(crate) title: String,
-    /// Figure, before, after, change, verdict.
-    pub(crate) rows: Vec<[String; 5]>,
+    pub(crate) rows: Vec<ComparedRow>,
+    pub(crate) spectrum_title: String,
     pub(crate) spectra: [Vec<(f64, f64)>; 2],
     /// As [`super::NamedStacks::difference`] has it; a reason where there is none.
     pub(crate) difference: Result<Value, String>,
 }
 
+/// One figure.
+#[derive(Debug)]
+pub(crate) struct ComparedRow {
+    pub(crate) figure: String,
+    pub(crate) before: String,
+    pub(crate) after: String,
+    pub(crate) change: String,
+    pub(crate) verdict: String,
+    /// Whether the verdict is that it changed.
+    pub(crate) is_change: bool,
+}
+
 pub(crate) fn render(compared: &ComparedPage) -> String {
-    let [before, after] = &compared.sources;
-    let mut body = format!(
-        "<dl><dt>before</dt><dd>{}</dd><dt>after</dt><dd>{}</dd></dl>\n",
-        escape(before),
-        escape(after)
-    );
-    for remark in &compared.remarks {
-        let _ = writeln!(body, "<p class=\"remark\">{}</p>", escape(remark));
-    }
+    let mut body = head(compared);
     let mut flames = Vec::new();
     for (number, run) in compared.runs.iter().enumerate() {
-        body.push_str(&section(run, number));
+        body.push_str(&section(run, number, &compared.sides));
         flames.push(run.difference.as_ref().map_or(Value::Null, Clone::clone));
     }
     let data = embedded::script_json(&json!({ "format": Value::Null, "flames": flames }));
     page("Comparison of two reports", &body, &data, &[FLAME_SCRIPT, SCRIPT])
 }
 
-fn section(run: &ComparedRun, number: usize) -> String {
+/// The comparison of the servers of a report, for that report's own page.
+pub(super) fn summary(compared: &ComparedPage) -> String {
+    let [before, after] = &compared.sides;
+    let mut out = format!("<section>\n<h2>{} against {}</h2>\n", escape(after), escape(before));
+    out.push_str(&head(compared));
+    for run in &compared.runs {
+        let _ = writeln!(out, "<h3>{}</h3>\n{}", escape(&run.title), table(run, &compared.sides));
+    }
+    out.push_str("</section>\n");
+    out
+}
+
+/// Where the sides come from, what differs, and what a reader has to know.
+fn head(compared: &ComparedPage) -> String {
+    let mut out = String::from("<dl>");
+    for (side, source) in compared.sides.iter().zip(&compared.sources) {
+        let _ = write!(out, "<dt>{}</dt><dd>{}</dd>", escape(side), escape(source));
+    }
+    out.push_str("</dl>\n");
+    for remark in compared.differences.iter().chain(&compared.remarks) {
+        let _ = writeln!(out, "<p class=\"remark\">{}</p>", escape(remark));
+    }
+    out
+}
+
+fn table(run: &ComparedRun, [before, after]: &[String; 2]) -> String {
     let mut out = format!(
-        "<section class=\"run\">\n<h2>{}</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th>figure</th>\
-         <th>change</th><th class=\"text\">verdict</th><th>before</th><th>after</th></tr></thead>\n<tbody>\n",
-        escape(&run.title)
+        "<div class=\"scroll\"><table>\n<thead><tr><th>figure</th><th>change</th><th class=\"text\">verdict</th>\
+         <th>{}</th><th>{}</th></tr></thead>\n<tbody>\n",
+        escape(before),
+        escape(after)
     );
-    for [figure, before, after, change, verdict] in &run.rows {
-        let class = if verdict.starts_with("within noise") || verdict.starts_with("cannot") {
-            "noise"
-        } else {
-            "told"
-        };
+    for row in &run.rows {
+        let class = if row.is_change { "told" } else { "noise" };
         let _ = writeln!(
             out,
             "<tr class=\"{class}\"><td>{}</td><td>{}</td><td class=\"text\">{}</td><td>{}</td><td>{}</td></tr>",
-            escape(figure),
-            escape(change),
-            escape(verdict),
-            escape(before),
-            escape(after)
+            escape(&row.figure),
+            escape(&row.change),
+            escape(&row.verdict),
+            escape(&row.before),
+            escape(&row.after)
         );
     }
-    out.push_str("</tbody></table></div>\n<div class=\"charts\">\n");
-    let [before, after] = &run.spectra;
-    out.push_str(&spectra("Latency by percentile", &[("before", 3, before), ("after", 0, after)]));
+    out.push_str("</tbody></table></div>\n");
+    out
+}
+
+fn section(run: &ComparedRun, number: usize, sides: &[String; 2]) -> String {
+    let mut out = format!("<section class=\"run\">\n<h2>{}</h2>\n{}", escape(&run.title), table(run, sides));
+    out.push_str("<div class=\"charts\">\n");
+    let ([before, after], [name_before, name_after]) = (&run.spectra, sides);
+    out.push_str(&spectra(&run.spectrum_title, &[(name_before, 3, before), (name_after, 0, after)]));
     out.push_str("</div>\n");
     match &run.difference {
         Ok(_) => {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use ladoga_profiler::FLAME_SCRIPT;
 
+use super::compared::{self, ComparedPage};
 use super::words::{bytes, date, escape};
 use super::{embedded, run, summary};
 use crate::record::{Machine, Report};
@@ -11,17 +12,28 @@ use crate::record::{Machine, Report};
 pub(super) const STYLE: &str = include_str!("assets/page.css");
 const SCRIPT: &str = include_str!("assets/page.js");
 
-/// The whole file.
-pub(crate) fn render(report: &Report) -> String {
+/// The whole file, with what the comparison of its servers told, if there are two.
+pub(crate) fn render(report: &Report, compared: Option<&ComparedPage>) -> String {
     let mut body = String::new();
     let _ = writeln!(body, "<p>{}</p>", escape(&date(report.started_unix_s)));
     let _ = writeln!(body, "<pre class=\"command\">{}</pre>", escape(&report.command));
     for note in notes(report) {
         let _ = writeln!(body, "<p class=\"remark\">{}</p>", escape(&note));
     }
+    if let Some(compared) = compared {
+        body.push_str(&compared::summary(compared));
+    }
     body.push_str(&summary::tables(report));
     for (number, one) in report.runs.iter().enumerate() {
-        body.push_str(&run::section(one, number, &summary::title(report, one)));
+        let title = summary::title(report, one);
+        let section = run::section(one, number, &title, report.machine.cores);
+        if one.round == 1 {
+            body.push_str(&section);
+        } else {
+            let title = escape(&title);
+            let _ =
+                writeln!(body, "<details class=\"round\"><summary>{title}</summary>\n{section}</details>");
+        }
     }
     body.push_str(&about(report));
     page(&report.title, &body, &embedded::script_json(report), &[FLAME_SCRIPT, SCRIPT])

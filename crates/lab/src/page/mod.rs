@@ -20,11 +20,11 @@ mod run;
 mod summary;
 mod words;
 
-pub(crate) use compared::{ComparedPage, ComparedRun, render as render_comparison};
+pub(crate) use compared::{ComparedPage, ComparedRow, ComparedRun, render as render_comparison};
 pub(crate) use document::render;
 pub(crate) use embedded::{between, read_report};
 pub(crate) use flame::NamedStacks;
-pub(crate) use words::{count, micros};
+pub(crate) use words::{count, date, micros};
 
 #[cfg(test)]
 pub(crate) mod fixture;

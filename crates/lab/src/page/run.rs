@@ -11,10 +11,10 @@ const HEIGHT: f64 = 150.0;
 const TALL: f64 = 230.0;
 const MIB: f64 = (1 << 20) as f64;
 
-pub(super) fn section(run: &Run, number: usize, title: &str) -> String {
+pub(super) fn section(run: &Run, number: usize, title: &str, cores: usize) -> String {
     let mut out = format!("<section class=\"run\" id=\"run-{number}\">\n<h2>{}</h2>\n", escape(title));
     let _ = writeln!(out, "<pre class=\"command\">{}</pre>", escape(&run.command));
-    out.push_str(&remarks(run));
+    out.push_str(&remarks(run, cores));
     out.push_str("<div class=\"charts\">\n");
     out.push_str(&heat::draw(run, number));
     out.push_str(&spectrum(run));
@@ -27,7 +27,7 @@ pub(super) fn section(run: &Run, number: usize, title: &str) -> String {
     out
 }
 
-fn remarks(run: &Run) -> String {
+fn remarks(run: &Run, cores: usize) -> String {
     let mut remarks = run.notes.clone();
     if run.is_interrupted {
         remarks.push("Interrupted: this is what was measured up to then.".to_owned());
@@ -52,6 +52,9 @@ fn remarks(run: &Run) -> String {
         remarks.push(format!(
             "{unanswered} requests were due by the end and had no answer; no percentile contains them."
         ));
+    }
+    if let Some(busy) = run.disturbance.other_cores.filter(|_| run.disturbance.is_notable(cores)) {
+        remarks.push(format!("Other processes used {busy:.1} of the machine's {cores} cores meanwhile."));
     }
     remarks.extend(run.generator.limits.iter().map(|limit| format!("{limit}.")));
     let paragraph =

@@ -45,17 +45,11 @@ fn runs(report: &Report) -> String {
             latency(|latency| latency.p99),
             latency(|latency| latency.p999),
             latency(|latency| latency.max),
-            count(not_good(run) as f64),
+            count(run.bad_answers() as f64),
         );
     }
     out.push_str("</tbody></table></div>\n");
     out
-}
-
-/// Requests without a good answer.
-pub(super) fn not_good(run: &Run) -> u64 {
-    let others = run.answers.iter().filter(|answer| answer.class != "2xx").map(|answer| answer.count);
-    others.sum::<u64>() + run.connect_errors
 }
 
 fn published(report: &Report) -> String {

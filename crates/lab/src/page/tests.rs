@@ -5,7 +5,7 @@ use crate::files::{self, Scratch};
 #[test]
 fn the_page_holds_its_report_and_needs_no_network() {
     let report = fixture::report();
-    let page = render(&report);
+    let page = render(&report, None);
     let scratch = Scratch::new(&std::env::temp_dir(), 77).unwrap();
     let path = scratch.path().join("report.html");
     files::replace(&path, &page).unwrap();
@@ -33,7 +33,7 @@ fn what_is_no_report_is_refused_by_name() {
         refused("a.html", "hello")
             .ends_with("a.html is no report of this program: it holds no data of a report")
     );
-    let page = render(&fixture::report()).replacen("{\"format\":1,", "{\"format\":2,", 1);
+    let page = render(&fixture::report(), None).replacen("{\"format\":1,", "{\"format\":2,", 1);
     assert!(refused("b.html", &page).contains("its format is 2, this program reads 1"));
     let missing = read_report(&scratch.path().join("c.html")).unwrap_err();
     assert_eq!(missing.exit_code(), 2);

@@ -53,7 +53,7 @@ pub(super) fn bytes(bytes: f64) -> String {
 }
 
 /// The day and the time of day, in UTC: `2026-11-21 09:15 UTC`.
-pub(super) fn date(unix_s: u64) -> String {
+pub(crate) fn date(unix_s: u64) -> String {
     let (days, second) = ((unix_s / 86_400) as i64, unix_s % 86_400);
     // Howard Hinnant, "chrono-compatible low-level date algorithms".
     let z = days + 719_468;

@@ -40,6 +40,9 @@ pub(crate) struct Subject {
     pub(crate) name: String,
     /// How it was started, or where it was found.
     pub(crate) what: String,
+    /// Its program, by a hash of its bytes; none if its process is not known.
+    #[serde(default)]
+    pub(crate) build: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,10 +73,32 @@ pub(crate) struct Run {
     pub(crate) seconds: Vec<SecondRow>,
     pub(crate) heat: Heat,
     pub(crate) generator: Generator,
+    /// Reports of older programs do not have it.
+    #[serde(default)]
+    pub(crate) disturbance: Disturbance,
     pub(crate) node: NodeSeries,
     pub(crate) profile: Profiled,
     pub(crate) published: Vec<Published>,
     pub(crate) notes: Vec<String>,
+}
+
+impl Run {
+    /// Requests without a good answer, of those that ended.
+    pub(crate) fn bad_answers(&self) -> u64 {
+        let others = self.answers.iter().filter(|answer| answer.class != "2xx").map(|answer| answer.count);
+        others.sum::<u64>() + self.connect_errors
+    }
+
+    /// The same, with those that were due and did not end.
+    pub(crate) fn not_good(&self) -> u64 {
+        self.bad_answers() + self.unanswered
+    }
+
+    /// Whatever was due, connections that failed included.
+    pub(crate) fn attempts(&self) -> u64 {
+        let answers = self.answers.iter().map(|answer| answer.count).sum::<u64>();
+        answers + self.connect_errors + self.unanswered
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -112,6 +137,26 @@ pub(crate) struct Generator {
     pub(crate) cpu_us_per_request: Option<f64>,
     /// What limited the result besides the server, in words.
     pub(crate) limits: Vec<String>,
+}
+
+/// What the machine did besides: neither the load generator nor the server that was measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Disturbance {
+    /// Cores that other processes kept busy; none if the server's process is not known.
+    pub(crate) other_cores: Option<f64>,
+    /// Of the machine's time, the share that its host gave to others.
+    pub(crate) steal_share: Option<f64>,
+}
+
+/// Other processes that use so much of the machine disturb what is measured.
+const OTHERS_SHARE: f64 = 0.05;
+const STEAL_SHARE: f64 = 0.02;
+
+impl Disturbance {
+    pub(crate) fn is_notable(&self, cores: usize) -> bool {
+        self.other_cores.is_some_and(|busy| busy > OTHERS_SHARE * cores as f64)
+            || self.steal_share.is_some_and(|share| share > STEAL_SHARE)
+    }
 }
 
 /// The server's process while a run went on.

@@ -2,7 +2,9 @@
 
 use hdrhistogram::Histogram;
 
-use super::{AnswerCount, Generator, Heat, Latency, NodeSeries, Profiled, Published, Run, SecondRow, Unit};
+use super::{
+    AnswerCount, Disturbance, Generator, Heat, Latency, NodeSeries, Profiled, Published, Run, SecondRow, Unit,
+};
 use crate::report::limit_in_words;
 use crate::stats::{Class, Outcome, SECOND_NS};
 
@@ -16,6 +18,8 @@ pub(crate) struct Described {
     pub(crate) threads: u64,
     pub(crate) command: String,
     pub(crate) heat: Heat,
+    /// Without the share of steal.
+    pub(crate) disturbance: Disturbance,
     pub(crate) node: NodeSeries,
     pub(crate) profile: Profiled,
     /// Without our figures.
@@ -70,6 +74,7 @@ pub(crate) fn run_of(outcome: &Outcome, described: Described) -> Run {
                 .then(|| outcome.cpu_ns as f64 / 1000.0 / outcome.complete as f64),
             limits: outcome.limits().into_iter().map(limit_in_words).collect(),
         },
+        disturbance: Disturbance { steal_share: outcome.steal_share, ..described.disturbance },
         node,
         profile: described.profile,
         published,

@@ -14,10 +14,17 @@ pub(crate) struct StealMeter {
     begin: Option<Ticks>,
 }
 
+/// Of all CPUs since the machine started, in ticks of the system's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ticks {
+    idle: u64,
     steal: u64,
     all: u64,
+}
+
+/// How long all processes together have kept CPUs busy since the machine started, in ticks of the system's clock.
+pub(crate) fn busy_ticks() -> Option<u64> {
+    read().map(|ticks| ticks.all - ticks.idle - ticks.steal)
 }
 
 impl StealMeter {
@@ -47,7 +54,7 @@ fn parse(stat: &str) -> Option<Ticks> {
         .map_while(|word| word.parse().ok())
         .collect();
     // Guest time is in user time already.
-    Some(Ticks { steal: *numbers.get(7)?, all: numbers[..8].iter().sum() })
+    Some(Ticks { steal: *numbers.get(7)?, idle: numbers[3] + numbers[4], all: numbers[..8].iter().sum() })
 }
 
 #[cfg(test)]
@@ -57,7 +64,7 @@ mod tests {
     #[test]
     fn steal_is_the_eighth_number() {
         let ticks = parse("cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1 2\n");
-        assert_eq!(ticks, Some(Ticks { steal: 80, all: 360 }));
+        assert_eq!(ticks, Some(Ticks { idle: 90, steal: 80, all: 360 }));
         assert_eq!(parse("cpu  10 20\n"), None);
         assert_eq!(parse(""), None);
     }

@@ -9,7 +9,7 @@ mod recorder;
 mod samples;
 
 pub(crate) use class::Class;
-pub(crate) use cpu::{StealMeter, thread_cpu_ns};
+pub(crate) use cpu::{StealMeter, busy_ticks, thread_cpu_ns};
 pub(crate) use interval::{INTERVAL_NS, Interval, Over, SECOND_NS, Second, Seconds};
 pub(crate) use latencies::in_micros;
 #[cfg(test)]

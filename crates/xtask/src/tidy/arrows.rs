@@ -12,7 +12,7 @@ struct Crate {
 }
 
 /// From the bottom of the architecture upwards: a crate names only crates above it.
-const CRATES: [Crate; 13] = [
+const CRATES: [Crate; 17] = [
     Crate { folder: "model", package: "ladoga-model", may_use: &[] },
     Crate { folder: "env", package: "ladoga-env", may_use: &["model"] },
     Crate { folder: "storage", package: "ladoga-storage", may_use: &["env", "model"] },
@@ -21,11 +21,31 @@ const CRATES: [Crate; 13] = [
     // Below the stores, so that they can start supervised threads.
     Crate { folder: "runtime", package: "ladoga-runtime", may_use: &["env"] },
     Crate { folder: "http1", package: "ladoga-http1", may_use: &[] },
+    Crate {
+        folder: "local",
+        package: "ladoga-local",
+        may_use: &["model", "env", "storage", "service", "runtime"],
+    },
+    Crate {
+        folder: "replica",
+        package: "ladoga-replica",
+        may_use: &["model", "env", "cluster", "service", "runtime", "local", "http1"],
+    },
     Crate { folder: "profiler", package: "ladoga-profiler", may_use: &[] },
+    Crate { folder: "server", package: "ladoga-server", may_use: &["env", "runtime"] },
+    Crate {
+        folder: "front",
+        package: "ladoga-front",
+        may_use: &["model", "env", "service", "runtime", "server", "http1", "profiler"],
+    },
+    // Assembly only. Its tests look at what peers say to each other.
     Crate {
         folder: "node",
         package: "ladoga-node",
-        may_use: &["model", "env", "storage", "cluster", "service", "runtime", "http1", "profiler"],
+        may_use: &[
+            "model", "env", "storage", "cluster", "service", "runtime", "local", "replica", "server",
+            "front", "http1",
+        ],
     },
     Crate { folder: "lab", package: "ladoga-lab", may_use: &["http1", "profiler"] },
     // `ladoga check` verifies a data directory without a node; a binary chooses its allocator, which allocation profiles

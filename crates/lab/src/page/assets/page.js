@@ -142,7 +142,10 @@
   }, { rootMargin: "600px" });
   const profiles = document.querySelectorAll(".profile");
   profiles.forEach((element) => seen.observe(element));
-  window.addEventListener("beforeprint", () => profiles.forEach(draw));
+  window.addEventListener("beforeprint", () => {
+    for (const round of document.querySelectorAll("details.round")) round.open = true;
+    profiles.forEach(draw);
+  });
 
   // For tests and other scripts.
   window.ladogaReport = { report, select, frames: (number) => panelOf(number).flame.frames() };

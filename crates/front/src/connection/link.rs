@@ -1,0 +1,321 @@
+use std::cell::{Cell, RefCell, RefMut};
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::{Bytes, BytesMut};
+use ladoga_http1::server::{BadBody, BadRequest, Connection, HeadLimits, Overdue, Piece, Request};
+use ladoga_runtime::Address;
+use tokio::net::TcpStream;
+
+use super::core::Core;
+use super::socket::Socket;
+use crate::http::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX};
+
+/// After so long without a request, a connection keeps no buffers.
+const BUFFERS_KEPT_MS: u64 = 500;
+/// What is read at once of a long body.
+const PIECE_BYTES_MAX: u64 = 64 << 10;
+
+const HEAD_LIMITS: HeadLimits =
+    HeadLimits { line_bytes_max: REQUEST_LINE_BYTES_MAX, fields_bytes_max: HEADERS_BYTES_MAX };
+
+/// A connection to a client, as all who deal with it share it: its own task, the handlers, the sweeper.
+pub struct Link {
+    socket: Socket,
+    core: Rc<Core>,
+    http: RefCell<Connection>,
+    /// Once it was asked for.
+    address: Cell<Option<Address>>,
+    /// Whether the node was draining when it came: then it is told so, instead of being closed.
+    is_late: bool,
+    /// Who made it end, where somebody did.
+    verdict: Cell<Option<Overdue>>,
+    /// The task that drives it.
+    task: RefCell<Option<Waker>>,
+}
+
+/// Why there is no next request.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoRequest {
+    /// What arrived is none.
+    #[error(transparent)]
+    Bad(#[from] BadRequest),
+    /// The client is gone.
+    #[error(transparent)]
+    Socket(#[from] io::Error),
+}
+
+impl Link {
+    pub(crate) fn new(socket: TcpStream, core: Rc<Core>) -> Link {
+        Link {
+            socket: Socket::new(socket),
+            http: RefCell::new(Connection::new(HEAD_LIMITS, core.now_ms())),
+            is_late: core.is_draining(),
+            core,
+            address: Cell::new(None),
+            verdict: Cell::new(None),
+            task: RefCell::new(None),
+        }
+    }
+
+    /// Its bytes and its state, for as long as nobody else asks for them.
+    pub(crate) fn http(&self) -> RefMut<'_, Connection> {
+        self.http.borrow_mut()
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.core.now_ms()
+    }
+
+    /// The connection is a peer's from now on.
+    pub(crate) fn peer_begins(&self) {
+        self.http().upgrade(self.now_ms());
+        if let Err(error) = self.socket.keep_alive() {
+            tracing::debug!(%error, "a peer's connection was gone before it was served");
+        }
+    }
+
+    /// The body of a request is waited for.
+    pub(crate) fn body_begins(&self) {
+        self.http().begin_body(self.now_ms());
+    }
+
+    /// The body is not waited for while the disk is.
+    pub(crate) fn body_pauses(&self) {
+        self.http().pause_body(self.now_ms());
+    }
+
+    /// The body is waited for again.
+    pub(crate) fn body_resumes(&self) {
+        self.http().resume_body(self.now_ms());
+    }
+
+    /// Whether the client is on this machine, by the loopback.
+    pub(crate) fn is_from_this_machine(&self) -> bool {
+        self.socket.peer_ip().is_some_and(|ip| ip.to_canonical().is_loopback())
+    }
+
+    /// Whom what the client takes is counted for. The system is asked once, and only for those who take much.
+    pub fn address(&self) -> Address {
+        let address = self.address.get().unwrap_or_else(|| Address::of_client(self.socket.peer_ip()));
+        self.address.set(Some(address));
+        address
+    }
+
+    /// Ready once the client has closed its side, while a request is being served. The bytes of a next request hide it.
+    pub(crate) fn poll_left(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut byte = [0];
+        match self.socket.poll_peek(context, &mut byte) {
+            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(()),
+            Poll::Ready(Ok(_)) | Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// The last word is about to be said. It has its own time, whatever made it the last. Answers whether the client may be
+    /// sending more.
+    pub(crate) fn begins_to_linger(&self) -> bool {
+        self.verdict.set(None);
+        self.http().linger(self.now_ms())
+    }
+
+    /// Whom to wake where the connection has to end.
+    pub fn driven_by(&self, waker: &Waker) {
+        let mut task = self.task.borrow_mut();
+        if !task.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *task = Some(waker.clone());
+        }
+    }
+
+    pub(crate) fn verdict(&self) -> Option<Overdue> {
+        self.verdict.get()
+    }
+
+    /// Has the task look at the connection.
+    fn wake(&self) {
+        if let Some(task) = &*self.task.borrow() {
+            task.wake_by_ref();
+        }
+    }
+
+    /// Ends the connection.
+    fn end(&self, why: Overdue) {
+        self.verdict.set(Some(why));
+        self.wake();
+    }
+
+    /// Makes dropping the connection tell the client that something is missing.
+    pub(crate) fn abort_on_drop(&self) {
+        self.socket.abort_on_drop();
+    }
+
+    /// The next request, once its head is there and all answers to those before are out; `None` if there is none, because the
+    /// client has sent all, or the node is to stop.
+    pub(crate) fn poll_request(&self, context: &mut Context<'_>) -> Poll<Result<Option<Request>, NoRequest>> {
+        loop {
+            if let Some(request) = self.http().next_request(self.now_ms())? {
+                return Poll::Ready(Ok(Some(request)));
+            }
+            ready!(self.poll_flush(context))?;
+            self.http().rest(self.now_ms());
+            // Who came after draining had begun is answered once, and closed with that answer.
+            if self.http().has_ended() || (self.core.is_draining() && !self.is_late) {
+                return Poll::Ready(Ok(None));
+            }
+            ready!(self.poll_receive(context))?;
+        }
+    }
+
+    /// Waits until something arrives, or the client has sent all. By way of a buffer that all connections of the loop use, so
+    /// that none is larger than what has arrived on it.
+    pub(crate) fn poll_receive(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut scratch = self.core.scratch();
+        match ready!(self.socket.poll_read(context, &mut scratch))? {
+            0 => self.http().end_input(),
+            count => self.http().receive(&scratch[..count], self.now_ms()),
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// The next piece of the body of the request that is served; `None` at its end.
+    pub(crate) fn poll_piece(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BadBody>> {
+        loop {
+            let mut http = self.http();
+            let arrived = match http.next_piece(self.now_ms())? {
+                Some(Piece::End) => return Poll::Ready(Ok(None)),
+                Some(Piece::Bytes(piece)) => {
+                    self.core.metrics.received(piece.len() as u64);
+                    return Poll::Ready(Ok(Some(piece)));
+                }
+                None => http.elsewhere_bytes_max().min(PIECE_BYTES_MAX) as usize,
+            };
+            drop(http);
+            // A client that waits to be told to send is. What is wrong with writing shows when the answer is written.
+            let _ = self.poll_flush(context);
+            if arrived == 0 {
+                if ready!(self.poll_receive(context)).is_err() {
+                    self.http().end_input();
+                }
+                continue;
+            }
+            match ready!(self.socket.poll_read_new(context, arrived)) {
+                Ok(piece) if !piece.is_empty() => {
+                    self.http().received_elsewhere(piece.len(), self.now_ms());
+                    self.core.metrics.received(piece.len() as u64);
+                    return Poll::Ready(Ok(Some(Bytes::from(piece))));
+                }
+                Ok(_) | Err(_) => self.http().end_input(),
+            }
+        }
+    }
+
+    /// Ready once all answers are out, up to where they are made elsewhere.
+    pub(crate) fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut http = self.http();
+        while !http.unsent().is_empty() {
+            match self.socket.poll_write(context, http.unsent()) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(count)) => http.sent(count),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    http.blocked(self.now_ms());
+                    return Poll::Pending;
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Writes `bytes` behind what is still to be sent, in one system call. Answers how many of them, which may be none.
+    pub(crate) fn poll_write_behind(
+        &self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut http = self.http();
+        let ahead = http.unsent().len();
+        match self.socket.poll_write_both(context, http.unsent(), bytes) {
+            Poll::Ready(Ok(count)) => {
+                if ahead > 0 {
+                    http.sent(count.min(ahead));
+                }
+                let own = count.saturating_sub(ahead);
+                http.sent_elsewhere(own, own == bytes.len());
+                Poll::Ready(if count == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(own) })
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => {
+                http.blocked(self.now_ms());
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Reads and throws away; answers how many bytes.
+    pub(crate) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.socket.poll_read(context, &mut self.core.scratch())
+    }
+
+    /// Bytes of an answer are out, beside its head.
+    pub(crate) fn sent(&self, bytes: u64) {
+        self.core.metrics.sent(bytes);
+    }
+
+    /// Tells the client that there is no more.
+    pub(crate) fn shut_down(&self) -> io::Result<()> {
+        self.socket.shut_down()
+    }
+
+    /// Writes what a peer is answered.
+    pub fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_behind(context, bytes)
+    }
+
+    /// Reads what a peer sent, at most `bytes_max`, beside what was read ahead; answers how many bytes, none at the end.
+    pub fn poll_take(
+        &self,
+        context: &mut Context<'_>,
+        input: &mut BytesMut,
+        bytes_max: usize,
+    ) -> Poll<io::Result<usize>> {
+        let ahead = self.http().take_input();
+        if !ahead.is_empty() {
+            input.extend_from_slice(&ahead);
+            return Poll::Ready(Ok(ahead.len()));
+        }
+        let mut scratch = self.core.scratch();
+        let room = bytes_max.min(scratch.len());
+        let count = ready!(self.socket.poll_read(context, &mut scratch[..room]))?;
+        input.extend_from_slice(&scratch[..count]);
+        Poll::Ready(Ok(count))
+    }
+}
+
+impl ladoga_server::Connection for Link {
+    /// Also has it keep no buffers if it is idle.
+    fn sweep(&self, now_ms: u64) {
+        let mut http = self.http();
+        http.give_back_if_idle(now_ms.saturating_sub(BUFFERS_KEPT_MS));
+        if self.verdict.get().is_none()
+            && let Some(overdue) = http.overdue(now_ms, &self.core.timeouts())
+        {
+            self.end(overdue);
+        }
+    }
+
+    /// Has the task look, and waits no longer for what a client says after its last answer.
+    fn begin_to_drain(&self) {
+        if self.http().is_lingering() {
+            self.end(Overdue::Idle);
+        }
+        self.wake();
+    }
+
+    fn cut_off(&self) {
+        self.end(Overdue::Answer);
+    }
+
+    fn is_late(&self) -> bool {
+        self.is_late
+    }
+}

@@ -1,0 +1,21 @@
+//! The ways in to the service. Each parses, calls one function of [`ladoga_service::KeyValue`], and answers.
+//!
+//! - `http`: what is HTTP about a request and its answer
+//! - `connection`: a connection to a client
+//! - `metrics`: the figures of the node, in the format of Prometheus
+//! - `profiling`: profiles of this process, taken on threads of their own
+//! - `door`: what the requests of an event loop go by
+//! - `handlers`: parse, ask the service, answer
+//! - `serve`: a connection from its first request to its last word
+#![forbid(unsafe_code)]
+
+mod connection;
+mod door;
+mod handlers;
+mod http;
+mod metrics;
+mod profiling;
+mod serve;
+
+pub use connection::{Core, Link};
+pub use door::{ClusterDoor, Door, Opening};

@@ -1,0 +1,110 @@
+//! What else is different between two sides, and what disturbed them: a change may be theirs. Pure.
+
+use crate::page::date;
+use crate::record::{Machine, Report, Run, Subject};
+
+/// One side in a line: what it is called, when and on what it was measured, and by which command.
+pub(super) fn source(name: &str, report: &Report) -> String {
+    let Machine { cores, cpu, kernel, version, .. } = &report.machine;
+    let date = date(report.started_unix_s);
+    let head = format!("{name}: {} · {date} · {cores} × {cpu}, {kernel} · ladoga {version}", report.title);
+    let subjects = report.subjects.iter().map(described);
+    std::iter::once(head).chain(subjects).chain([report.command.clone()]).collect::<Vec<_>>().join(" · ")
+}
+
+pub(super) fn described(subject: &Subject) -> String {
+    let build = subject.build.as_ref().map(|build| format!(", build {build}"));
+    format!("{}: {}{}", subject.name, subject.what, build.unwrap_or_default())
+}
+
+/// What differs besides the figures.
+pub(super) fn differences(before: &Report, after: &Report) -> Vec<String> {
+    let (one, other) = (&before.machine, &after.machine);
+    let mut found = Differences::default();
+    found.note("the CPU", &one.cpu, &other.cpu);
+    found.note("the number of cores", &one.cores.to_string(), &other.cores.to_string());
+    found.note("the memory", &format!("{:?} B", one.memory_bytes), &format!("{:?} B", other.memory_bytes));
+    found.note("the kernel", &one.kernel, &other.kernel);
+    found.note("the system", &one.system, &other.system);
+    found.note("the version of the lab", &one.version, &other.version);
+    for subject in &before.subjects {
+        if let Some(same) = after.subjects.iter().find(|other| other.name == subject.name) {
+            found.note(&format!("the server `{}`", subject.name), &described(subject), &described(same));
+        }
+    }
+    for run in before.runs.iter().filter(|run| run.round == 1) {
+        let is_same =
+            |other: &&Run| other.round == 1 && other.stage == run.stage && other.subject == run.subject;
+        if let Some(same) = after.runs.iter().find(is_same) {
+            found.note(&format!("the work of {}", run.stage), work(run), work(same));
+        }
+    }
+    found.0
+}
+
+/// The line of a run without its last word, which is the address.
+fn work(run: &Run) -> &str {
+    run.command.rsplit_once(' ').map_or(&run.command, |(work, _)| work)
+}
+
+#[derive(Default)]
+struct Differences(Vec<String>);
+
+impl Differences {
+    fn note(&mut self, what: &str, before: &str, after: &str) {
+        if before != after {
+            self.0.push(format!("Different: {what}. Before: {before}. After: {after}."));
+        }
+    }
+}
+
+/// Rounds in which the machine had other things to do.
+pub(super) fn disturbed<'a>(side: &str, runs: impl Iterator<Item = &'a Run>, cores: usize) -> Option<String> {
+    let (mut all, mut disturbed, mut most, mut steal) = (0, 0, 0.0_f64, 0.0_f64);
+    for run in runs {
+        all += 1;
+        if run.disturbance.is_notable(cores) {
+            disturbed += 1;
+            most = most.max(run.disturbance.other_cores.unwrap_or_default());
+            steal = steal.max(run.disturbance.steal_share.unwrap_or_default());
+        }
+    }
+    (disturbed > 0).then(|| {
+        format!(
+            "The machine was disturbed in {disturbed} of {all} runs {side}: other processes used up to {most:.1} of \
+             {cores} cores, and its host gave up to {:.0} % of its time to others.",
+            steal * 100.0
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::fixture;
+    use crate::record::Disturbance;
+
+    #[test]
+    fn what_is_different_is_named() {
+        let (before, mut after) = (fixture::report(), fixture::report());
+        assert_eq!(differences(&before, &after), [""; 0]);
+        after.machine.cores = 4;
+        after.subjects[0].what.push_str(" --fsync never");
+        after.runs[0].command = after.runs[0].command.replace("put", "put --distribution zipfian");
+        let found = differences(&before, &after);
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found[0].contains("Before: 2. After: 4."), "{found:?}");
+        assert!(found[1].contains("--fsync never") && found[2].contains("zipfian"), "{found:?}");
+        after.runs[0].command = before.runs[0].command.replace("8080", "9090");
+        assert_eq!(differences(&before, &after).len(), 2, "an address is no setting");
+    }
+
+    #[test]
+    fn other_work_of_the_machine_is_named() {
+        let mut report = fixture::report();
+        assert_eq!(disturbed("before", report.runs.iter(), 2), None);
+        report.runs[1].disturbance = Disturbance { other_cores: Some(0.5), steal_share: Some(0.001) };
+        let words = disturbed("before", report.runs.iter(), 2).unwrap();
+        assert!(words.contains("1 of 2 runs before") && words.contains("0.5 of 2 cores"), "{words}");
+    }
+}

@@ -1,0 +1,102 @@
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use parking_lot::Mutex;
+
+use super::lane::Receipt;
+
+/// What other threads have for an event loop.
+///
+/// Waking a loop from another thread takes a system call, so only the first of what is delivered before the loop
+/// looks does; the loop itself then wakes who waits, which takes none.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    delivered: Mutex<Delivered>,
+}
+
+#[derive(Default)]
+struct Delivered {
+    receipts: Vec<Receipt>,
+    wakers: Vec<Waker>,
+    /// The task that looks, once it has.
+    reader: Option<Waker>,
+}
+
+impl Inbox {
+    /// Delivers the outcome of writes.
+    pub(crate) fn deliver(&self, receipt: Receipt) {
+        self.add(|delivered| delivered.receipts.push(receipt));
+    }
+
+    /// Has somebody who waits on the loop look.
+    pub(crate) fn wake(&self, waker: Waker) {
+        self.add(|delivered| delivered.wakers.push(waker));
+    }
+
+    fn add(&self, push: impl FnOnce(&mut Delivered)) {
+        let mut delivered = self.delivered.lock();
+        let is_first = delivered.receipts.is_empty() && delivered.wakers.is_empty();
+        push(&mut delivered);
+        let reader = if is_first { delivered.reader.clone() } else { None };
+        drop(delivered);
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+
+    /// Hands on what is delivered, on the thread of the event loop, for as long as that runs.
+    pub(crate) async fn read(self: Arc<Self>, on_receipt: impl Fn(Receipt)) {
+        let mut receipts = Vec::new();
+        let mut wakers = Vec::new();
+        poll_fn(|context| {
+            let mut delivered = self.delivered.lock();
+            std::mem::swap(&mut delivered.receipts, &mut receipts);
+            std::mem::swap(&mut delivered.wakers, &mut wakers);
+            if !delivered.reader.as_ref().is_some_and(|reader| reader.will_wake(context.waker())) {
+                delivered.reader = Some(context.waker().clone());
+            }
+            drop(delivered);
+            receipts.drain(..).for_each(&on_receipt);
+            wakers.drain(..).for_each(Waker::wake);
+            Poll::<()>::Pending
+        })
+        .await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Wake};
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn many_deliveries_take_one_wake_up() {
+        let inbox = Arc::new(Inbox::default());
+        let (reader, waiter) = (Arc::new(Count::default()), Arc::new(Count::default()));
+        let mut reading = pin!(Arc::clone(&inbox).read(|_| {}));
+        let waker = Waker::from(Arc::clone(&reader));
+        let mut context = Context::from_waker(&waker);
+        assert!(reading.as_mut().poll(&mut context).is_pending());
+        for _ in 0..3 {
+            inbox.wake(Waker::from(Arc::clone(&waiter)));
+        }
+        assert_eq!((reader.0.load(Ordering::SeqCst), waiter.0.load(Ordering::SeqCst)), (1, 0));
+        assert!(reading.as_mut().poll(&mut context).is_pending());
+        assert_eq!(waiter.0.load(Ordering::SeqCst), 3);
+        inbox.wake(Waker::from(waiter));
+        assert_eq!(reader.0.load(Ordering::SeqCst), 2);
+    }
+}

@@ -1,0 +1,337 @@
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{JoinHandle, Thread};
+
+use ladoga_env::Clock;
+use ladoga_storage::{Engine, Snapshot};
+use parking_lot::{Mutex, RwLock};
+
+use super::super::threads::Spawn;
+use super::committer::Committer;
+use super::inbox::Inbox;
+use super::lane::Lane;
+use super::pace::{Bound, Load, Pace, admit};
+use super::writer::GroupWriter;
+use crate::store::{CellObserver, Sample, SampleKind, SampleValue, StoreError};
+
+/// The share of the memory budget that queued writes may take, and never more than the second.
+const QUEUE_MEMORY_SHARE: u64 = 16;
+const QUEUE_BYTES_MAX: u64 = 32 << 20;
+
+/// The queue of writes, with the thread that commits them.
+pub(in super::super) struct CommitQueue {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the event loops and the committer share.
+pub(in super::super) struct Shared {
+    lanes: RwLock<Vec<Arc<Lane>>>,
+    committer: RwLock<Option<Thread>>,
+    /// Whether the committer sleeps, or is about to.
+    is_parked: AtomicBool,
+    is_closed: AtomicBool,
+    has_panicked: AtomicBool,
+    unit_ns: AtomicU64,
+    queue_bytes_max: u64,
+    refusals: Refusals,
+    groups: GroupSizes,
+    /// Groups that an event loop committed itself.
+    inline_groups: AtomicU64,
+    writer: GroupWriter,
+    /// Who waits for a snapshot from which on the observer is told of everything.
+    to_tell: Mutex<Option<SyncSender<Snapshot>>>,
+}
+
+/// Groups by how many entries they had; the buckets end at powers of two, and the last one is open.
+#[derive(Default)]
+struct GroupSizes {
+    buckets: [AtomicU64; GROUP_SIZE_BUCKETS + 1],
+    entries: AtomicU64,
+}
+
+/// The last bucket but the open one ends at 2^12 entries.
+const GROUP_SIZE_BUCKETS: usize = 13;
+
+impl GroupSizes {
+    fn add(&self, entries: u64) {
+        let bucket = (entries.max(1).next_power_of_two().ilog2() as usize).min(GROUP_SIZE_BUCKETS);
+        self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+        self.entries.fetch_add(entries, Ordering::Relaxed);
+    }
+
+    fn histogram(&self) -> SampleValue {
+        let counts = self.buckets.each_ref().map(|bucket| bucket.load(Ordering::Relaxed));
+        let buckets = counts[..GROUP_SIZE_BUCKETS].iter().enumerate();
+        SampleValue::Histogram {
+            buckets: buckets.map(|(bits, &count)| ((1_u64 << bits) as f64, count)).collect(),
+            count: counts.iter().sum(),
+            sum: self.entries.load(Ordering::Relaxed) as f64,
+        }
+    }
+}
+
+/// Writes that were refused, by bound.
+#[derive(Default)]
+struct Refusals([AtomicU64; Bound::ALL.len()]);
+
+impl Refusals {
+    fn add(&self, bound: Bound) {
+        self.0[bound as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn by_bound(&self) -> SampleValue {
+        let count = |bound: Bound| self.0[bound as usize].load(Ordering::Relaxed) as f64;
+        let values = Bound::ALL.map(|bound| (bound.name().to_owned(), count(bound))).into();
+        SampleValue::Labelled { label: "bound", values }
+    }
+}
+
+impl CommitQueue {
+    pub(in super::super) fn start(
+        engine: Arc<Engine>,
+        clock: Arc<dyn Clock>,
+        memory_bytes: u64,
+        spawn: &Spawn,
+    ) -> io::Result<CommitQueue> {
+        let shared = Arc::new(Shared {
+            lanes: RwLock::default(),
+            committer: RwLock::default(),
+            is_parked: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            has_panicked: AtomicBool::new(false),
+            unit_ns: AtomicU64::new(Pace::new().unit_ns()),
+            queue_bytes_max: (memory_bytes / QUEUE_MEMORY_SHARE).min(QUEUE_BYTES_MAX),
+            refusals: Refusals::default(),
+            groups: GroupSizes::default(),
+            inline_groups: AtomicU64::new(0),
+            writer: GroupWriter::new(engine),
+            to_tell: Mutex::default(),
+        });
+        let committer = Committer::new(Arc::clone(&shared), clock);
+        let thread = spawn("committer", Box::new(move || committer.run()))?;
+        *shared.committer.write() = Some(thread.thread().clone());
+        Ok(CommitQueue { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    pub(in super::super) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
+    /// A lane for one more event loop.
+    pub(in super::super) fn add_lane(&self, inbox: Arc<Inbox>) -> Arc<Lane> {
+        let lane = Arc::new(Lane::new(inbox));
+        self.shared.lanes.write().push(Arc::clone(&lane));
+        lane
+    }
+
+    /// Has everything that is committed from now on told to an observer.
+    pub(in super::super) fn observe(&self, observer: Arc<dyn CellObserver>) {
+        self.shared.writer.observe(observer);
+    }
+
+    /// Commits what is queued, and ends the thread. Answers whether all was well with it.
+    pub(in super::super) fn close(&self) -> Result<(), StoreError> {
+        self.shared.is_closed.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.lock().take() {
+            thread.thread().unpark();
+            if thread.join().is_err() {
+                self.shared.has_panicked();
+            }
+        }
+        self.shared.check()
+    }
+
+    pub(in super::super) fn statistics(&self) -> Vec<Sample> {
+        let shared = &*self.shared;
+        let queued = shared.queued();
+        let gauge = |name, help, value: u64| {
+            let value = SampleValue::Number(value as f64);
+            Sample { name, help, kind: SampleKind::Gauge, value }
+        };
+        vec![
+            Sample {
+                name: "ladoga_commit_group_entries",
+                help: "Writes that were committed together.",
+                kind: SampleKind::Counter,
+                value: shared.groups.histogram(),
+            },
+            Sample {
+                name: "ladoga_commit_inline_groups_total",
+                help: "Groups of writes that an event loop committed itself, because nothing had to be waited for.",
+                kind: SampleKind::Counter,
+                value: SampleValue::Number(shared.inline_groups.load(Ordering::Relaxed) as f64),
+            },
+            Sample {
+                name: "ladoga_commit_refused_total",
+                help: "Writes refused over capacity, by the bound of the queue that was reached.",
+                kind: SampleKind::Counter,
+                value: shared.refusals.by_bound(),
+            },
+            gauge("ladoga_commit_queue_bytes", "Bytes of writes queued.", queued.bytes),
+            gauge("ladoga_commit_queue_units", "Writes queued, by weight.", queued.units),
+            gauge(
+                "ladoga_commit_unit_nanoseconds",
+                "What one more of them takes.",
+                shared.unit_ns.load(Ordering::Relaxed),
+            ),
+        ]
+    }
+}
+
+impl Drop for CommitQueue {
+    fn drop(&mut self) {
+        // A panic was told of when it happened.
+        let _ = self.close();
+    }
+}
+
+/// What a panic of a write is to whoever writes after it.
+pub(super) fn panicked() -> StoreError {
+    let reason = "a write to the log panicked, so writes are refused until the node is restarted";
+    StoreError::Failed { reason: reason.to_owned() }
+}
+
+impl Shared {
+    /// Whether writes are committed.
+    pub(in super::super) fn check(&self) -> Result<(), StoreError> {
+        if self.has_panicked.load(Ordering::Relaxed) { Err(panicked()) } else { Ok(()) }
+    }
+
+    pub(super) fn has_panicked(&self) {
+        self.has_panicked.store(true, Ordering::Relaxed);
+        tracing::error!("a write to the log panicked: writes are refused from now on");
+    }
+
+    /// The committer is no more.
+    pub(super) fn ends(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        self.tell_nobody();
+    }
+
+    /// Has who waits for a snapshot know that there will be none.
+    pub(super) fn tell_nobody(&self) {
+        self.to_tell.lock().take();
+    }
+
+    /// Whether there is room for more.
+    pub(in super::super) fn admit(&self) -> Result<(), StoreError> {
+        self.check()?;
+        let admitted = admit(self.queued(), self.unit_ns.load(Ordering::Relaxed), self.queue_bytes_max);
+        admitted.map_err(|bound| {
+            self.refusals.add(bound);
+            StoreError::OverCapacity { bound: bound.reason() }
+        })
+    }
+
+    fn queued(&self) -> Load {
+        self.lanes.read().iter().fold(Load::default(), |sum, lane| sum + lane.queued())
+    }
+
+    /// Says that something was pushed into a lane.
+    pub(in super::super) fn pushed(&self) {
+        // The lane's lock orders this after the push, and the committer looks once more after it has set the flag.
+        if self.is_parked.load(Ordering::SeqCst)
+            && self.is_parked.swap(false, Ordering::SeqCst)
+            && let Some(committer) = &*self.committer.read()
+        {
+            committer.unpark();
+        }
+    }
+
+    pub(super) fn writer(&self) -> &GroupWriter {
+        &self.writer
+    }
+
+    /// Has the observer begin anew: answers the moment before which it is told of nothing. `None` where nothing is
+    /// committed any more.
+    pub(in super::super) fn begin_anew(&self) -> Option<Snapshot> {
+        let (sender, receiver) = sync_channel(1);
+        *self.to_tell.lock() = Some(sender);
+        self.pushed();
+        if self.is_closed() {
+            self.tell_nobody();
+        }
+        receiver.recv().ok()
+    }
+
+    /// Between two groups, so that no cell is told of twice, or not at all.
+    pub(super) fn begin_to_tell(&self) {
+        if let Some(sender) = self.to_tell.lock().take()
+            && let Some(snapshot) = self.writer.begin_to_tell()
+        {
+            // Who waited may be gone by now.
+            let _ = sender.send(snapshot);
+        }
+    }
+
+    pub(super) fn is_to_tell(&self) -> bool {
+        self.to_tell.lock().is_some()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
+    }
+
+    /// Sleeps until something is pushed, unless `is_empty` says that it was.
+    pub(super) fn park_if(&self, is_empty: impl FnOnce() -> bool) {
+        self.is_parked.store(true, Ordering::SeqCst);
+        if is_empty() && !self.is_closed() {
+            std::thread::park();
+        }
+        self.is_parked.store(false, Ordering::SeqCst);
+    }
+
+    pub(super) fn lanes(&self) -> Vec<Arc<Lane>> {
+        self.lanes.read().clone()
+    }
+
+    pub(super) fn lanes_count(&self) -> usize {
+        self.lanes.read().len()
+    }
+
+    /// A group was committed by an event loop.
+    pub(super) fn count_inline_group(&self, entries: u64) {
+        self.inline_groups.fetch_add(1, Ordering::Relaxed);
+        self.count_group(entries);
+    }
+
+    /// A group was committed.
+    pub(super) fn count_group(&self, entries: u64) {
+        self.groups.add(entries);
+    }
+
+    pub(super) fn set_unit_ns(&self, unit_ns: u64) {
+        self.unit_ns.store(unit_ns, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_counted_under_the_bound_that_was_reached() {
+        let refusals = Refusals::default();
+        for bound in [Bound::Bytes, Bound::Wait, Bound::Bytes] {
+            refusals.add(bound);
+        }
+        let SampleValue::Labelled { values, .. } = refusals.by_bound() else { panic!("by bound") };
+        let expected = [("wait", 1.0), ("entries", 0.0), ("bytes", 2.0)];
+        assert_eq!(values, expected.map(|(name, count)| (name.to_owned(), count)));
+    }
+
+    #[test]
+    fn a_group_is_in_the_bucket_that_ends_at_its_size_or_above() {
+        let sizes = GroupSizes::default();
+        for entries in [1, 2, 3, 4, 4_096, 4_097] {
+            sizes.add(entries);
+        }
+        let SampleValue::Histogram { buckets, count, sum } = sizes.histogram() else { panic!("a histogram") };
+        let found: Vec<_> = buckets.into_iter().filter(|(_, count)| *count > 0).collect();
+        assert_eq!(found, [(1.0, 1), (2.0, 1), (4.0, 2), (4_096.0, 1)]);
+        assert_eq!((count, sum), (6, 8_203.0));
+    }
+}

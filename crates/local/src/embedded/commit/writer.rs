@@ -1,0 +1,189 @@
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, OnceLock};
+
+use ladoga_model::CellMark;
+use ladoga_storage::{Cached, Engine, Error, Reach, Snapshot, StoredCell, WriteBatch};
+use parking_lot::Mutex;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::store::{CellChange, CellObserver};
+
+/// Writes groups to the engine, one after the other, and tells who observes what they replaced.
+pub(super) struct GroupWriter {
+    engine: Arc<Engine>,
+    observer: OnceLock<Arc<dyn CellObserver>>,
+    /// Held for a group, so that what is the newest when it begins is what it replaces. Whether one did not come to its end.
+    turn: Mutex<bool>,
+}
+
+/// The disk has to be asked.
+struct NeedsDisk;
+
+impl GroupWriter {
+    pub(super) fn new(engine: Arc<Engine>) -> GroupWriter {
+        GroupWriter { engine, observer: OnceLock::new(), turn: Mutex::default() }
+    }
+
+    /// Has everything that is written from now on told to an observer.
+    pub(super) fn observe(&self, observer: Arc<dyn CellObserver>) {
+        assert!(self.observer.set(observer).is_ok(), "there is one observer");
+    }
+
+    /// Has the observer begin anew; answers the moment before which it is told of nothing. `None` where there is no
+    /// observer, or a write panicked.
+    pub(super) fn begin_to_tell(&self) -> Option<Snapshot> {
+        let begin = |observer: &Arc<dyn CellObserver>| {
+            observer.begins();
+            self.engine.snapshot()
+        };
+        in_turn(&mut self.turn.lock(), || Ok(self.observer.get().map(begin))).ok().flatten()
+    }
+
+    /// Writes batches as one group.
+    pub(super) fn write(&self, batches: &[WriteBatch]) -> Result<(), Error> {
+        in_turn(&mut self.turn.lock(), || {
+            let Some(observer) = self.observer.get() else { return self.engine.write_group(batches) };
+            let Ok(changes) = changes(batches, |key| Ok::<_, Infallible>(newest(self.engine.get_cell(key))));
+            self.engine.write_group(batches)?;
+            observer.replaced(&changes);
+            Ok(())
+        })
+    }
+
+    /// The same, where it takes no waiting: for the disk, for space in memory, or for somebody else's group. False, with
+    /// nothing done, where it does.
+    pub(super) fn try_write(&self, batches: &[WriteBatch]) -> Result<bool, Error> {
+        let Some(mut turn) = self.turn.try_lock() else { return Ok(false) };
+        in_turn(&mut turn, || {
+            let Some(observer) = self.observer.get() else { return self.engine.try_write_group(batches) };
+            let Ok(changes) = changes(batches, |key| self.newest_in_memory(key)) else { return Ok(false) };
+            let is_written = self.engine.try_write_group(batches)?;
+            if is_written {
+                observer.replaced(&changes);
+            }
+            Ok(is_written)
+        })
+    }
+
+    fn newest_in_memory(&self, key: &[u8]) -> Result<Option<CellMark>, NeedsDisk> {
+        match self.engine.get_cell_cached(key, Reach::Memory) {
+            Ok(Cached::NeedsDisk(_)) => Err(NeedsDisk),
+            Ok(Cached::Found(cell)) => Ok(newest(Ok(Some(cell)))),
+            Ok(Cached::Absent) => Ok(None),
+            Err(error) => Ok(newest(Err(error))),
+        }
+    }
+}
+
+/// Fails where a write before it panicked: nobody knows what of that is in the log, and what in memory.
+fn in_turn<T>(is_broken: &mut bool, write: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    if std::mem::replace(is_broken, true) {
+        return Err(Error::Poisoned { reason: "a write panicked".to_owned() });
+    }
+    let outcome = write();
+    *is_broken = false;
+    outcome
+}
+
+/// What batches are going to replace, where `newest` says what is the newest of a key.
+fn changes<E>(
+    batches: &[WriteBatch],
+    newest: impl Fn(&[u8]) -> Result<Option<CellMark>, E>,
+) -> Result<Vec<CellChange>, E> {
+    let mut written: HashMap<u64, CellMark> = HashMap::new();
+    let mut changes = Vec::new();
+    for (key, stamp, is_tombstone) in batches.iter().flat_map(WriteBatch::cells) {
+        let key_hash = xxh3_64(key);
+        let old = match written.get(&key_hash) {
+            Some(mark) => Some(*mark),
+            None => newest(key)?,
+        };
+        let new = CellMark { stamp, is_tombstone };
+        if old.is_none_or(|old| old.stamp.version < stamp.version) {
+            written.insert(key_hash, new);
+            changes.push(CellChange { key_hash, old, new });
+        }
+    }
+    Ok(changes)
+}
+
+/// What was found as the newest of a key. What is damaged counts as none: to refuse the write would leave the key damaged
+/// for good, and fail all that is written with it. The tree then differs from those of others in one partition, which
+/// costs that this one is compared each time.
+fn newest(found: Result<Option<StoredCell>, Error>) -> Option<CellMark> {
+    let cell = found.unwrap_or_else(|error| {
+        tracing::error!(%error, "what a write replaces cannot be read");
+        None
+    });
+    cell.map(|cell| CellMark { stamp: cell.stamp, is_tombstone: cell.value.is_none() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use ladoga_env::sim;
+    use ladoga_model::{Stamp, Version};
+    use ladoga_storage::{Background, Durability, Options};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Watcher(Mutex<Vec<CellChange>>);
+
+    impl CellObserver for Watcher {
+        fn begins(&self) {}
+
+        fn replaced(&self, changes: &[CellChange]) {
+            self.0.lock().extend_from_slice(changes);
+        }
+
+        fn is_whole(&self) {}
+    }
+
+    fn mark(timestamp: u64) -> CellMark {
+        CellMark { stamp: Stamp::new(Version { timestamp, node: 0 }), is_tombstone: false }
+    }
+
+    fn put(timestamp: u64) -> [WriteBatch; 1] {
+        let mut batch = WriteBatch::new();
+        batch.put(b"key", mark(timestamp).stamp, b"value");
+        [batch]
+    }
+
+    #[test]
+    fn what_is_replaced_is_looked_up_on_the_disk_only_by_who_may_wait() {
+        let (env, disk, _clock) = sim::env(1);
+        let options =
+            Options { background: Background::Manual, ..Options::new(16 << 20, Durability::EverySecond) };
+        let open =
+            || Arc::new(Engine::open(env.clone(), Path::new("/data"), options.clone()).expect("a store"));
+        let engine = open();
+        engine.write_group(&put(1)).expect("a write");
+        engine.close().expect("what was written is in a table");
+        drop(engine);
+        disk.set_cached(false);
+        let writer = GroupWriter::new(open());
+        let watcher = Arc::<Watcher>::default();
+        writer.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>);
+        assert_eq!(writer.try_write(&put(2)).ok(), Some(false), "memory does not know what it replaces");
+        assert!(watcher.0.lock().is_empty(), "nothing was done");
+        writer.write(&put(3)).expect("a write");
+        assert_eq!(writer.try_write(&put(4)).ok(), Some(true));
+        assert_eq!(writer.try_write(&put(2)).ok(), Some(true), "an older one replaces nothing");
+        let told: Vec<_> = watcher.0.lock().iter().map(|change| (change.old, change.new)).collect();
+        assert_eq!(told, [(Some(mark(1)), mark(3)), (Some(mark(3)), mark(4))]);
+    }
+
+    #[test]
+    fn one_group_is_written_at_a_time() {
+        let (env, _disk, _clock) = sim::env(1);
+        let engine = Engine::open(env, Path::new("/data"), Options::new(16 << 20, Durability::EverySecond));
+        let writer = GroupWriter::new(Arc::new(engine.expect("a store")));
+        let turn = writer.turn.lock();
+        assert_eq!(writer.try_write(&put(1)).ok(), Some(false));
+        drop(turn);
+        assert_eq!(writer.try_write(&put(1)).ok(), Some(true));
+    }
+}

@@ -1,0 +1,174 @@
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ladoga_storage::{BLOB_BYTES_MIN, Cached, Engine, FinishedBlob, PausedRead, Reach, WriteState};
+
+use super::cells::CellReader;
+use super::commit::{Applied, CommitShared, Inbox, Inline, Lane, Waiters};
+use super::doorbell::Doorbell;
+
+use super::pieces::RangePieces;
+use super::pool::Pool;
+use super::range::RecordReader;
+use super::read::{into_cell, into_value};
+use super::reads::Reads;
+use super::upload::EmbeddedUpload;
+use super::{Embedded, poison_reason, read_error, write_error};
+use crate::store::{
+    Cell, CellFormat, CellKind, CellValue, Later, LocalStore, Lookup, Pieces, RecordFormat, StoreError,
+    StoredCell,
+};
+use ladoga_runtime::Vital;
+
+/// The embedded engine, as one event loop reaches it.
+pub struct Local {
+    engine: Arc<Engine>,
+    queue: Arc<CommitShared>,
+    lane: Arc<Lane>,
+    waiters: Rc<Waiters>,
+    doorbell: Rc<Doorbell>,
+    disk: Disk,
+    /// Where this loop has a ring to read blocks by.
+    pub(super) reads: Option<Rc<Reads>>,
+}
+
+/// Where what may wait for the disk is done, and how the answer comes back.
+#[derive(Clone)]
+pub(super) struct Disk {
+    pool: Arc<Pool>,
+    inbox: Arc<Inbox>,
+}
+
+impl Disk {
+    pub(super) fn submit<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    ) -> Later<Result<T, StoreError>> {
+        self.pool.submit(&self.inbox, job)
+    }
+}
+
+impl Local {
+    pub(super) fn new(store: &Embedded, vital: &Vital) -> Local {
+        let inbox = Arc::<Inbox>::default();
+        let lane = store.queue.add_lane(Arc::clone(&inbox));
+        let waiters = Rc::<Waiters>::default();
+        let (receiving_lane, receiving_waiters) = (Arc::clone(&lane), Rc::clone(&waiters));
+        vital.spawn_local(
+            "inbox",
+            Arc::clone(&inbox).read(move |receipt| receiving_waiters.receive(&receiving_lane, receipt)),
+        );
+        let doorbell = Rc::<Doorbell>::default();
+        let inline = Rc::new(Inline::new(
+            store.engine.syncs_each_group(),
+            Arc::clone(&store.clock),
+            store.queue.shared(),
+            Arc::clone(&lane),
+            Rc::clone(&waiters),
+        ));
+        let beginning = Rc::clone(&inline);
+        let ringing = Rc::clone(&doorbell).ring(move || beginning.begin(), move |begun| inline.commit(begun));
+        vital.spawn_local("doorbell", ringing);
+        let disk = Disk { pool: Arc::clone(&store.pool), inbox };
+        Local {
+            reads: store.start_reads(&disk, vital),
+            engine: Arc::clone(&store.engine),
+            queue: store.queue.shared(),
+            lane,
+            waiters,
+            doorbell,
+            disk,
+        }
+    }
+
+    /// How far a read goes on the event loop before somebody else reads for it.
+    fn reach(&self) -> Reach {
+        // A ring finds what the page cache has as it is sent off, for all reads of a turn with one system call.
+        if self.reads.is_some() { Reach::Memory } else { Reach::PageCache }
+    }
+
+    /// What a read that memory cannot answer comes to, as `answer` has it.
+    fn later<T: 'static>(
+        &self,
+        read: Box<PausedRead>,
+        answer: impl FnOnce(ladoga_storage::StoredCell, &Disk) -> Option<T> + 'static,
+    ) -> Lookup<T> {
+        let disk = self.disk.clone();
+        if let Some(reads) = &self.reads {
+            let found = reads.go_on(read);
+            return Lookup::Later(Box::pin(
+                async move { Ok(found.await?.and_then(|cell| answer(cell, &disk))) },
+            ));
+        }
+        let found = disk.submit(move || read.finish().map_err(|error| read_error(&error)));
+        Lookup::Later(Box::pin(async move { Ok(found.await?.and_then(|cell| answer(cell, &disk))) }))
+    }
+}
+
+impl LocalStore for Local {
+    type Apply = Applied;
+    type Upload = EmbeddedUpload;
+
+    fn get(&self, key: &[u8]) -> Lookup {
+        match self.engine.get_cached(key, self.reach()) {
+            Ok(Cached::Found(value)) => Lookup::Now(Ok(Some(into_value(value, &self.disk)))),
+            Ok(Cached::Absent) => Lookup::Now(Ok(None)),
+            Ok(Cached::NeedsDisk(read)) => {
+                self.later(read, |cell, disk| cell.value.map(|value| into_value(value, disk)))
+            }
+            Err(error) => Lookup::Now(Err(read_error(&error))),
+        }
+    }
+
+    fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell> {
+        match self.engine.get_cell_cached(key, self.reach()) {
+            Ok(Cached::Found(cell)) => Lookup::Now(Ok(Some(into_cell(cell, &self.disk)))),
+            Ok(Cached::Absent) => Lookup::Now(Ok(None)),
+            Ok(Cached::NeedsDisk(read)) => self.later(read, |cell, disk| Some(into_cell(cell, disk))),
+            Err(error) => Lookup::Now(Err(read_error(&error))),
+        }
+    }
+
+    fn admit(&self, kind: CellKind, _value_bytes: u64) -> Result<(), StoreError> {
+        match (self.engine.write_state(), kind) {
+            (WriteState::Open, _) | (WriteState::DiskFull, CellKind::Delete) => self.queue.admit(),
+            (WriteState::DiskFull, CellKind::Put) => {
+                Err(StoreError::NoRoom { reason: "the disk is full".to_owned() })
+            }
+            (WriteState::Poisoned, _) => Err(StoreError::Failed { reason: poison_reason(&self.engine) }),
+        }
+    }
+
+    fn apply<'c>(&self, cells: impl IntoIterator<Item = Cell<'c, FinishedBlob>>) -> Applied {
+        let mut cells = cells.into_iter().peekable();
+        // Several cells share their fate, and with it that of puts, which a full disk does not take.
+        let is_one = cells.size_hint() == (1, Some(1));
+        let kind = match cells.peek() {
+            Some(Cell { value: CellValue::Tombstone, .. }) if is_one => CellKind::Delete,
+            _ => CellKind::Put,
+        };
+        let waiter = self.waiters.enter();
+        self.lane.push(kind, cells, waiter);
+        self.doorbell.press();
+        Applied::waiting(Rc::clone(&self.waiters), waiter)
+    }
+
+    fn upload_bytes_min(&self) -> u64 {
+        BLOB_BYTES_MIN
+    }
+
+    fn upload(&self) -> Later<Result<EmbeddedUpload, StoreError>> {
+        let (engine, disk) = (Arc::clone(&self.engine), self.disk.clone());
+        let writer = self.disk.submit(move || engine.create_blob().map_err(|error| write_error(&error)));
+        Box::pin(async move { Ok(EmbeddedUpload::new(writer.await?, disk)) })
+    }
+
+    fn range(&self, start: Bytes, end: Option<Bytes>, format: RecordFormat) -> Box<dyn Pieces> {
+        Box::new(RangePieces::new(RecordReader::new(format), &self.engine, (start, end), &self.disk))
+    }
+
+    fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces> {
+        Box::new(RangePieces::new(CellReader(format), &self.engine, (start, end), &self.disk))
+    }
+}

@@ -1,0 +1,247 @@
+//! The embedded engine behind the store interface.
+//!
+//! - `commit`: the queue of writes, who commits them in groups, and who waits for it
+//! - `doorbell`: one commit for all writes of an event loop's busy turns
+//! - `pool`: threads that may wait for the disk; `reads`: point reads that need none of them
+//! - `commit::Inbox`: how both reach an event loop, with one wake-up for many answers
+//! - `local`: the engine as one event loop reaches it
+//! - `read`, `range`, `cells`, `upload`: what the pool does; `pieces`: how it reads a range
+//! - `scan`: every cell that is there, for an observer
+//! - `threads`: how the system is asked for them
+//! - `statistics`: what the engine counts, in the words of Prometheus
+
+mod cells;
+mod commit;
+mod doorbell;
+
+mod local;
+mod pieces;
+mod pool;
+mod range;
+mod read;
+mod reads;
+mod scan;
+mod statistics;
+mod threads;
+mod upload;
+
+pub use commit::Applied;
+pub use local::Local;
+pub use upload::EmbeddedUpload;
+
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ladoga_env::{Clock, Env};
+use ladoga_storage::{Engine, Error, Options, WriteState};
+
+use crate::store::{CellObserver, Sample, Store, StoreError};
+use commit::CommitQueue;
+use ladoga_runtime::Vital;
+use pool::Pool;
+use reads::{RING_READS_MAX, ReadCounters, Reads};
+use scan::Scan;
+use threads::Spawn;
+
+/// How long after its version was given a write may still be queued; far above what the queue's bounds allow.
+const WRITES_SETTLE_MS: u64 = 60_000;
+
+/// By how much a replica flushes earlier than it has to, at most: enough for the flushes of replicas to drift apart.
+const REPLICA_FLUSH_EARLY_PERCENT: u64 = 25;
+
+/// Why a data directory is not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The engine does not.
+    #[error(transparent)]
+    Engine(#[from] Error),
+    /// The system has no more threads.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// The embedded engine.
+pub struct Embedded {
+    engine: Arc<Engine>,
+    clock: Arc<dyn Clock>,
+    queue: CommitQueue,
+    pool: Arc<Pool>,
+    scan: Scan,
+    disk: Arc<dyn ladoga_env::Disk>,
+    /// Why no event loop has a ring to read by, where that is so.
+    no_rings: Option<String>,
+    read_counters: Arc<ReadCounters>,
+}
+
+impl Embedded {
+    /// Opens the data directory of a node on its own.
+    pub fn open(env: Env, dir: &Path, mut options: Options) -> Result<Embedded, OpenError> {
+        options.writes_settle_ms = Some(WRITES_SETTLE_MS);
+        Embedded::start(env, dir, options, &threads::spawn)
+    }
+
+    /// Opens the data directory of a node of a cluster: there, no time proves that a deletion has reached every
+    /// replica, so none is dropped for its age.
+    pub fn open_replica(env: Env, dir: &Path, mut options: Options) -> Result<Embedded, OpenError> {
+        options.flush_early_percent = REPLICA_FLUSH_EARLY_PERCENT;
+        Embedded::start(env, dir, options, &threads::spawn)
+    }
+
+    fn start(env: Env, dir: &Path, options: Options, spawn: &Spawn) -> Result<Embedded, OpenError> {
+        let memory_bytes = options.memory_bytes;
+        let (clock, disk) = (Arc::clone(&env.clock), Arc::clone(&env.disk));
+        // Tried once, for all event loops: where one may have a ring, all may.
+        let no_rings = disk.read_ring(RING_READS_MAX).err().map(|error| error.to_string());
+        let engine = Arc::new(Engine::open(env, dir, options)?);
+        let queue = CommitQueue::start(Arc::clone(&engine), Arc::clone(&clock), memory_bytes, spawn)?;
+        Ok(Embedded {
+            engine,
+            clock,
+            queue,
+            pool: Arc::new(Pool::start(spawn)?),
+            scan: Scan::default(),
+            disk,
+            no_rings,
+            read_counters: Arc::default(),
+        })
+    }
+
+    /// Why blocks are not read by `io_uring` but by threads that wait, where that is so.
+    pub fn no_rings(&self) -> Option<&str> {
+        self.no_rings.as_deref()
+    }
+
+    /// A ring for the calling event loop, where there is one to be had.
+    fn start_reads(&self, disk: &local::Disk, vital: &Vital) -> Option<Rc<Reads>> {
+        if self.no_rings.is_some() {
+            return None;
+        }
+        let ring = self.disk.read_ring(RING_READS_MAX);
+        let reads =
+            ring.and_then(|ring| Reads::start(ring, disk.clone(), Arc::clone(&self.read_counters), vital));
+        let warn = |error: &io::Error| tracing::warn!(%error, "an event loop has no io_uring to read by");
+        reads.inspect_err(warn).ok()
+    }
+}
+
+impl Store for Embedded {
+    type Local = Local;
+
+    fn attach(self: &Arc<Self>, vital: &Vital) -> Local {
+        Local::new(self, vital)
+    }
+
+    fn last_timestamp(&self) -> u64 {
+        self.engine.last_timestamp()
+    }
+
+    fn failure(&self) -> Option<String> {
+        match self.engine.write_state() {
+            WriteState::Open | WriteState::DiskFull => {
+                self.queue.shared().check().err().map(|error| error.to_string())
+            }
+            WriteState::Poisoned => Some(poison_reason(&self.engine)),
+        }
+    }
+
+    fn statistics(&self) -> Vec<Sample> {
+        let is_committing = self.queue.shared().check().is_ok();
+        let state = if is_committing { self.engine.write_state() } else { WriteState::Poisoned };
+        let mut samples = statistics::of_engine(&self.engine.statistics(), state);
+        samples.extend(self.queue.statistics());
+        samples.extend(self.pool.statistics());
+        samples.extend(self.read_counters.statistics());
+        samples
+    }
+
+    fn observe(&self, observer: Arc<dyn CellObserver>) -> io::Result<()> {
+        self.queue.observe(Arc::clone(&observer));
+        self.scan.start(self.queue.shared(), observer)
+    }
+
+    fn tell_again(&self) {
+        self.scan.again();
+    }
+
+    fn settle_before(&self, timestamp: u64) {
+        self.engine.settle_before(timestamp);
+    }
+
+    fn close(&self) -> Result<(), StoreError> {
+        self.scan.stop();
+        self.pool.close();
+        // After a panic in the middle of a write, what is in memory is not to get into tables: the log has what was
+        // acknowledged, as after a crash.
+        self.queue.close()?;
+        self.engine.close().map_err(|error| StoreError::Failed { reason: error.to_string() })
+    }
+}
+
+fn poison_reason(engine: &Engine) -> String {
+    let reason = engine.poison_reason().unwrap_or_else(|| "a write failed".to_owned());
+    format!("writes are refused until the node is restarted: {reason}")
+}
+
+/// What an error of a read is to a client.
+fn read_error(error: &Error) -> StoreError {
+    if let Error::SnapshotTooOld { .. } = error {
+        tracing::warn!(%error, "a range was given up");
+        return StoreError::OverCapacity {
+            bound: "there is not enough memory to keep the records of this moment",
+        };
+    }
+    if error.is_out_of_descriptors() {
+        tracing::debug!(%error, "a read was refused");
+        return StoreError::OverCapacity {
+            bound: "as many files and connections as the system allows are open",
+        };
+    }
+    tracing::error!(%error, "a read failed");
+    StoreError::Unreadable { reason: error.to_string() }
+}
+
+/// What a panic of a read is to a client.
+fn panicked() -> StoreError {
+    StoreError::Unreadable { reason: "reading it panicked".to_owned() }
+}
+
+/// What an error of a write is to a client.
+fn write_error(error: &Error) -> StoreError {
+    let reason = error.to_string();
+    if error.is_disk_full() { StoreError::NoRoom { reason } } else { StoreError::Failed { reason } }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use ladoga_env::sim;
+    use ladoga_storage::Durability;
+
+    use super::*;
+
+    /// It panicked, as "it panicked" told who had started the node.
+    #[test]
+    fn where_the_system_has_too_few_threads_nothing_is_opened_and_nothing_held() {
+        let (env, _disk, _clock) = sim::env(1);
+        let open = |spawn: &Spawn| {
+            let options = Options::new(16 << 20, Durability::Never);
+            Embedded::start(env.clone(), Path::new("/data"), options, spawn)
+        };
+        for threads in [0_usize, 1, 2, 16] {
+            let left = Cell::new(threads);
+            let error = open(&move |name, work| {
+                let Some(fewer) = left.get().checked_sub(1) else {
+                    return Err(io::Error::from_raw_os_error(11));
+                };
+                left.set(fewer);
+                threads::spawn(name, work)
+            });
+            let error = error.err().expect("too few threads").to_string();
+            assert!(error.starts_with("cannot start a thread: Resource temporarily unavailable"), "{error}");
+            open(&threads::spawn).expect("nobody has the directory").close().expect("a store that closes");
+        }
+    }
+}

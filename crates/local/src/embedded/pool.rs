@@ -1,0 +1,216 @@
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::thread::JoinHandle;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::commit::Inbox;
+use super::panicked;
+use super::threads::Spawn;
+use crate::store::{Later, Sample, SampleKind, SampleValue, StoreError};
+
+/// Threads that may wait for the disk: how many reads it has to choose from at a time.
+const IO_THREADS: usize = 16;
+/// Jobs that may wait for a thread.
+const IO_QUEUE_JOBS_MAX: usize = 1024;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Threads that do what may wait for the disk, so that no event loop does.
+pub(super) struct Pool {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    has_jobs: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    done: u64,
+    refused: u64,
+    closed: bool,
+}
+
+/// Where a job leaves its answer.
+struct Slot<T> {
+    answer: Option<Result<T, StoreError>>,
+    waiting: Option<Waker>,
+}
+
+impl Pool {
+    pub(super) fn start(spawn: &Spawn) -> io::Result<Pool> {
+        // Dropped, it ends the threads that there are.
+        let pool = Pool { shared: Arc::default(), threads: Mutex::default() };
+        for index in 0..IO_THREADS {
+            let shared = Arc::clone(&pool.shared);
+            pool.threads.lock().push(spawn(&format!("io-{index}"), Box::new(move || shared.work()))?);
+        }
+        Ok(pool)
+    }
+
+    /// Does `job` on a thread that may wait, and delivers the answer through `inbox`.
+    pub(super) fn submit<T: Send + 'static>(
+        &self,
+        inbox: &Arc<Inbox>,
+        job: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    ) -> Later<Result<T, StoreError>> {
+        let slot = Arc::new(Mutex::new(Slot { answer: None, waiting: None }));
+        let (answered, inbox) = (Arc::clone(&slot), Arc::clone(inbox));
+        let job = Box::new(move || {
+            let answer = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|_| Err(panicked()));
+            let mut slot = answered.lock();
+            slot.answer = Some(answer);
+            let waiting = slot.waiting.take();
+            drop(slot);
+            if let Some(waker) = waiting {
+                inbox.wake(waker);
+            }
+        });
+        if let Err(error) = self.shared.push(job) {
+            return Box::pin(std::future::ready(Err(error)));
+        }
+        Box::pin(poll_fn(move |context| {
+            let mut slot = slot.lock();
+            if let Some(answer) = slot.answer.take() {
+                return Poll::Ready(answer);
+            }
+            slot.waiting = Some(context.waker().clone());
+            Poll::Pending
+        }))
+    }
+
+    pub(super) fn statistics(&self) -> Vec<Sample> {
+        let queue = self.shared.queue.lock();
+        let sample = |name, help, kind, value: u64| {
+            let value = SampleValue::Number(value as f64);
+            Sample { name, help, kind, value }
+        };
+        vec![
+            sample(
+                "ladoga_io_jobs_total",
+                "Jobs that could wait for the disk.",
+                SampleKind::Counter,
+                queue.done,
+            ),
+            sample(
+                "ladoga_io_jobs_refused_total",
+                "Jobs refused because too many were queued.",
+                SampleKind::Counter,
+                queue.refused,
+            ),
+            sample("ladoga_io_queue_jobs", "Jobs queued.", SampleKind::Gauge, queue.jobs.len() as u64),
+        ]
+    }
+
+    /// Does what is queued, and ends the threads.
+    pub(super) fn close(&self) {
+        self.shared.queue.lock().closed = true;
+        self.shared.has_jobs.notify_all();
+        for thread in self.threads.lock().drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("an I/O thread panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    fn push(&self, job: Job) -> Result<(), StoreError> {
+        let mut queue = self.queue.lock();
+        if queue.closed || queue.jobs.len() >= IO_QUEUE_JOBS_MAX {
+            queue.refused += 1;
+            return Err(StoreError::OverCapacity {
+                bound: "as many reads of the disk as possible are queued",
+            });
+        }
+        queue.jobs.push_back(job);
+        drop(queue);
+        self.has_jobs.notify_one();
+        Ok(())
+    }
+
+    fn work(&self) {
+        let mut queue = self.queue.lock();
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                queue.done += 1;
+                parking_lot::MutexGuard::unlocked(&mut queue, job);
+            } else if queue.closed {
+                return;
+            } else {
+                self.has_jobs.wait(&mut queue);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::embedded::threads;
+    use std::sync::mpsc;
+
+    fn pool() -> Pool {
+        Pool::start(&threads::spawn).expect("threads")
+    }
+
+    fn wait<T>(later: Later<T>) -> T {
+        let mut later = later;
+        let mut context = std::task::Context::from_waker(Waker::noop());
+        loop {
+            if let Poll::Ready(answer) = later.as_mut().poll(&mut context) {
+                return answer;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn an_answer_comes_even_from_a_panic() {
+        let (pool, inbox) = (pool(), Arc::new(Inbox::default()));
+        assert_eq!(wait(pool.submit(&inbox, || Ok(7))), Ok(7));
+        let panicked = wait(pool.submit::<()>(&inbox, || panic!("on purpose")));
+        assert!(matches!(panicked, Err(StoreError::Unreadable { .. })));
+        assert_eq!(wait(pool.submit(&inbox, || Ok(8))), Ok(8));
+    }
+
+    #[test]
+    fn a_full_queue_refuses_at_once_and_what_is_queued_is_done() {
+        let (pool, inbox) = (pool(), Arc::new(Inbox::default()));
+        let (release, held) = mpsc::channel::<()>();
+        let held = Arc::new(Mutex::new(held));
+        let mut answers = Vec::new();
+        let refused = loop {
+            let held = Arc::clone(&held);
+            let mut answer = pool.submit(&inbox, move || {
+                let _ = held.lock().recv();
+                Ok(())
+            });
+            let mut context = std::task::Context::from_waker(Waker::noop());
+            match answer.as_mut().poll(&mut context) {
+                Poll::Ready(refused) => break refused,
+                Poll::Pending => answers.push(answer),
+            }
+        };
+        assert!(matches!(refused, Err(StoreError::OverCapacity { .. })));
+        assert!(answers.len() >= IO_QUEUE_JOBS_MAX);
+        drop(release);
+        pool.close();
+        assert!(answers.into_iter().all(|answer| wait(answer).is_ok()));
+    }
+}

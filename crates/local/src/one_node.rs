@@ -1,0 +1,148 @@
+use std::future::{Future, ready};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ladoga_service::{
+    Context, Error, KeyRange, KeyValue, Later, Lookup, Pieces, RecordFormat, Sample, Upload, Value,
+};
+
+use crate::admission::Admission;
+use crate::store::{Cell, CellKind, CellValue, LocalStore, Store};
+
+/// The service of one node: what it answers, and acknowledges, by itself.
+pub struct OneNode<S: Store, A> {
+    shared: Arc<S>,
+    store: Rc<S::Local>,
+    admission: A,
+}
+
+/// What a write puts under its key; `F` is a finished upload.
+enum Content<R, F> {
+    /// A value, and the room that it takes in memory.
+    Bytes(Bytes, R),
+    Uploaded(F),
+    Tombstone,
+}
+
+impl<S: Store, A: Admission> OneNode<S, A> {
+    /// Answers from `store`, which is how one event loop reaches `shared`.
+    pub fn new(shared: Arc<S>, store: Rc<S::Local>, admission: A) -> OneNode<S, A> {
+        OneNode { shared, store, admission }
+    }
+
+    /// The one local write: it gets its version, is admitted and applied. Who applies it is the store's business: see
+    /// [`LocalStore::apply`].
+    fn write<K: AsRef<[u8]> + 'static, R: 'static>(
+        &self,
+        key: K,
+        content: Content<R, <<S::Local as LocalStore>::Upload as Upload>::Finished>,
+    ) -> impl Future<Output = Result<(), Error>> + use<S, A, K, R> + 'static {
+        let (store, admission) = (Rc::clone(&self.store), self.admission.clone());
+        async move {
+            let stamp = admission.stamp();
+            let admitted = admission.admit(stamp).await?;
+            let key = key.as_ref();
+            let applied = match content {
+                // The store has a copy, and bounds of its own: the value and its room are not needed any more.
+                Content::Bytes(value, room) => {
+                    let applied = store.apply([Cell { key, stamp, value: CellValue::Bytes(&value) }]);
+                    drop((value, room));
+                    applied
+                }
+                Content::Uploaded(value) => {
+                    store.apply([Cell { key, stamp, value: CellValue::Uploaded(value) }])
+                }
+                Content::Tombstone => store.apply([Cell { key, stamp, value: CellValue::Tombstone }]),
+            };
+            let applied = applied.await;
+            drop(admitted);
+            Ok(applied?)
+        }
+    }
+}
+
+impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
+    type Upload = <S::Local as LocalStore>::Upload;
+
+    fn until_ready(&self) -> Option<Later<Result<u64, Error>>> {
+        None
+    }
+
+    fn get(
+        &self,
+        _: &Context,
+        key: &[u8],
+    ) -> Lookup<Value, Error, impl Future<Output = Result<Option<Value>, Error>> + use<S, A> + 'static> {
+        match self.store.get(key) {
+            Lookup::Now(found) => Lookup::Now(found.map_err(Error::from)),
+            Lookup::Later(found) => Lookup::Later(async move { Ok(found.await?) }),
+        }
+    }
+
+    fn admit_put(&self, _: &Context, _: &[u8], value_bytes: u64) -> Result<(), Error> {
+        Ok(self.store.admit(CellKind::Put, value_bytes)?)
+    }
+
+    fn put<K: AsRef<[u8]> + 'static, R: 'static>(
+        &self,
+        _: &Context,
+        key: K,
+        value: Bytes,
+        room: R,
+    ) -> impl Future<Output = Result<(), Error>> + use<S, A, K, R> + 'static {
+        self.write(key, Content::Bytes(value, room))
+    }
+
+    fn delete<K: AsRef<[u8]> + 'static>(
+        &self,
+        _: &Context,
+        key: K,
+    ) -> impl Future<Output = Result<(), Error>> + use<S, A, K> + 'static {
+        let admitted = self.store.admit(CellKind::Delete, 0);
+        let written = self.write(key, Content::<(), _>::Tombstone);
+        async move {
+            admitted?;
+            written.await
+        }
+    }
+
+    fn upload_bytes_min(&self) -> u64 {
+        self.store.upload_bytes_min()
+    }
+
+    fn upload(
+        &self,
+        _: &Context,
+        _: &[u8],
+    ) -> impl Future<Output = Result<Self::Upload, Error>> + use<S, A> + 'static {
+        let upload = self.store.upload();
+        async move { Ok(upload.await?) }
+    }
+
+    fn put_uploaded<K: AsRef<[u8]> + 'static>(
+        &self,
+        _: &Context,
+        key: K,
+        value: <Self::Upload as Upload>::Finished,
+    ) -> impl Future<Output = Result<(), Error>> + use<S, A, K> + 'static {
+        self.write(key, Content::<(), _>::Uploaded(value))
+    }
+
+    fn range(
+        &self,
+        _: &Context,
+        range: KeyRange,
+        format: RecordFormat,
+    ) -> impl Future<Output = Result<Box<dyn Pieces>, Error>> + use<S, A> + 'static {
+        ready(Ok(self.store.range(range.start, range.end, format)))
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.shared.failure()
+    }
+
+    fn statistics(&self) -> Vec<Sample> {
+        self.shared.statistics()
+    }
+}

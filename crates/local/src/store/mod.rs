@@ -1,0 +1,100 @@
+//! The narrow interface through which the node reaches its store: point read, apply versioned cells, stream a
+//! range, statistics. The embedded engine is behind it; an external engine could be.
+//!
+//! - `cell`: what is applied; `cells`: what a range of cells consists of
+//!
+//! What every write goes through is an associated type, and compiled into the caller; the rest is boxed.
+
+mod cell;
+mod cells;
+
+pub use cell::{Cell, CellKind, CellValue};
+pub use cells::{CellChange, CellContent, CellFormat, CellObserver};
+pub use ladoga_service::{
+    Later, Lookup, Piece, Pieces, RecordFormat, Sample, SampleKind, SampleValue, StoreError, Upload, Value,
+};
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ladoga_model::Stamp;
+use ladoga_runtime::Vital;
+
+/// A store, shared by the event loops.
+pub trait Store: Send + Sync + 'static {
+    /// What an event loop reaches it by.
+    type Local: LocalStore;
+
+    /// A way in for one event loop. Called once on the thread of each, within its runtime; tasks that all of its requests
+    /// need are started as `vital`.
+    fn attach(self: &Arc<Self>, vital: &Vital) -> Self::Local;
+
+    /// The newest timestamp of any version in the store when it was opened.
+    fn last_timestamp(&self) -> u64;
+
+    /// Why it does not take writes until somebody looks after it, where it does not.
+    fn failure(&self) -> Option<String>;
+
+    /// What it says about itself.
+    fn statistics(&self) -> Vec<Sample>;
+
+    /// Tells `observer` of every cell that takes the place of another from now on, and, in the background, of every cell
+    /// that is there now; again and again until that has worked out. Called once, before anything is written. Fails where the system
+    /// has no thread for it.
+    fn observe(&self, observer: Arc<dyn CellObserver>) -> io::Result<()>;
+
+    /// Tells the observer of every cell again, as at the beginning.
+    fn tell_again(&self);
+
+    /// Says that every write older than this has arrived, on every replica; deletions older than it may go.
+    fn settle_before(&self, timestamp: u64);
+
+    /// Makes everything durable and stops. Nothing is asked of it any more.
+    fn close(&self) -> Result<(), StoreError>;
+}
+
+/// A store, as one event loop reaches it. Nothing here blocks the thread.
+pub trait LocalStore: 'static {
+    /// An [`apply`](LocalStore::apply) under way. Dropping it does not undo it.
+    type Apply: Future<Output = Result<(), StoreError>> + 'static;
+    /// A large value on its way in.
+    type Upload: Upload;
+
+    /// The value of a key: at once where memory can tell.
+    fn get(&self, key: &[u8]) -> Lookup;
+
+    /// The newest cell of a key, deletions included: at once where memory can tell.
+    fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell>;
+
+    /// Whether a cell with this many bytes of value would be taken now. Asked before the value is read.
+    fn admit(&self, kind: CellKind, value_bytes: u64) -> Result<(), StoreError>;
+
+    /// Makes the cells durable and visible, all or none.
+    fn apply<'c>(
+        &self,
+        cells: impl IntoIterator<Item = Cell<'c, <Self::Upload as Upload>::Finished>>,
+    ) -> Self::Apply;
+
+    /// The length from which on a value has to go through [`upload`](LocalStore::upload).
+    fn upload_bytes_min(&self) -> u64;
+
+    /// A place for a value that is not to be held in memory.
+    fn upload(&self) -> Later<Result<Self::Upload, StoreError>>;
+
+    /// The entities from `start` on and before `end`, sorted by key, as they are now, in this format.
+    fn range(&self, start: Bytes, end: Option<Bytes>, format: RecordFormat) -> Box<dyn Pieces>;
+
+    /// The cells from `start` on and before `end`, deletions included, sorted by key, as they are now. Each piece has
+    /// whole cells, and one more than fit into a few ten kilobytes.
+    fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces>;
+}
+
+/// The newest cell of a key.
+pub struct StoredCell {
+    /// Its version.
+    pub stamp: Stamp,
+    /// `None` where it is a deletion, or has expired.
+    pub value: Option<Value>,
+}

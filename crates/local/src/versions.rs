@@ -1,0 +1,87 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ladoga_env::Clock;
+use ladoga_model::HybridClock;
+
+/// The hybrid clock of a node, for all its threads: every timestamp is after all that were given before, on
+/// whichever thread, so a write that follows an acknowledged one is newer.
+pub struct VersionClock {
+    clock: Arc<dyn Clock>,
+    last: AtomicU64,
+}
+
+impl VersionClock {
+    /// One that goes by the wall clock as it is.
+    pub const fn new(clock: Arc<dyn Clock>) -> VersionClock {
+        VersionClock { clock, last: AtomicU64::new(0) }
+    }
+
+    /// Gives only timestamps after `timestamp`, which was given or observed before.
+    pub fn continue_after(&self, timestamp: u64) {
+        self.last.fetch_max(timestamp, Ordering::SeqCst);
+    }
+
+    /// Whether a timestamp is after every one that was given or observed.
+    pub fn is_after_all(&self, timestamp: u64) -> bool {
+        timestamp > self.last.load(Ordering::SeqCst)
+    }
+
+    /// The next timestamp.
+    pub fn next(&self) -> u64 {
+        self.next_at(self.clock.wall_ms())
+    }
+
+    /// The next timestamp, at this time.
+    pub fn next_at(&self, time_ms: u64) -> u64 {
+        let mut last = self.last.load(Ordering::Relaxed);
+        loop {
+            let next = HybridClock::following(last, time_ms);
+            match self.last.compare_exchange_weak(last, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return next,
+                Err(current) => last = current,
+            }
+        }
+    }
+
+    /// What the wall clock shows.
+    pub fn wall_ms(&self) -> u64 {
+        self.clock.wall_ms()
+    }
+
+    /// A moment, to measure by.
+    pub fn monotonic_ms(&self) -> u64 {
+        self.clock.monotonic_ns() / 1_000_000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ladoga_env::sim::SimClock;
+
+    #[test]
+    fn threads_never_share_a_timestamp() {
+        let clock = VersionClock::new(Arc::new(SimClock::new()));
+        let give = || (0..10_000).map(|n| clock.next_at(n / 100)).collect::<Vec<_>>();
+        let mut all = std::thread::scope(|scope| {
+            let threads = [scope.spawn(give), scope.spawn(give)];
+            threads.map(|thread| thread.join().expect("gives timestamps"))
+        });
+        assert!(all.iter().all(|given| given.is_sorted()));
+        let [first, second] = &mut all;
+        first.append(second);
+        first.sort_unstable();
+        first.dedup();
+        assert_eq!(first.len(), 20_000);
+    }
+
+    #[test]
+    fn goes_on_where_the_store_ended() {
+        let clock = SimClock::new();
+        let after = HybridClock::at_wall_ms(clock.wall_ms() + 5);
+        let versions = VersionClock::new(Arc::new(clock));
+        versions.continue_after(after);
+        assert_eq!(versions.next(), after + 1);
+    }
+}

@@ -1,0 +1,250 @@
+//! Copies of large values that reads have made, from a replica that has the value to one that lacks it.
+//!
+//! Where a client waits for the copy, since too few replicas have the value for later reads to see it, it goes as fast as
+//! it can. Where nobody does, it is repair, and goes at the pace of repair, no more than [`LARGE_COPIES_MAX`] at a time:
+//! each holds a piece in memory, and places that the values of clients need as well. What there is no room for is left to
+//! the next read and to anti-entropy.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::pin::pin;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use ladoga_cluster::{Failure, NodeId, Refusal};
+use ladoga_model::Version;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use super::Pace;
+
+/// Large values that a node copies at a time while nobody waits for them.
+const LARGE_COPIES_MAX: usize = 4;
+/// Those that wait for that: twice as many as hints are on their way to a peer.
+const LARGE_COPIES_WAITING_MAX: usize = 64;
+/// How often a copy that waits looks whether a client waits for it by now.
+const LOOK_EVERY_MS: u64 = 20;
+
+/// The bound of what a node copies, for all of its event loops.
+#[derive(Debug)]
+pub(crate) struct CopyTurns {
+    free: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    refused: AtomicUsize,
+}
+
+impl Default for CopyTurns {
+    fn default() -> CopyTurns {
+        CopyTurns {
+            free: Arc::new(Semaphore::new(LARGE_COPIES_MAX)),
+            waiting: AtomicUsize::new(0),
+            refused: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl CopyTurns {
+    /// Copies that have their turn, those that wait for it, and those that were given up for lack of one.
+    pub(crate) fn figures(&self) -> [usize; 3] {
+        let under_way = LARGE_COPIES_MAX - self.free.available_permits();
+        [under_way, self.waiting.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed)]
+    }
+
+    fn refuse(&self) -> Failure {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        Failure::Refused(Refusal::OverCapacity)
+    }
+}
+
+/// Who wants a copy made.
+pub(crate) trait Reader {
+    /// Whether a client waits for it.
+    fn awaits(&self) -> bool;
+
+    /// It is made, of this version to the replica at `place`, or will not be.
+    fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<(), Failure>);
+}
+
+/// Which value goes where.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct CopyName {
+    pub(crate) key: Bytes,
+    pub(crate) version: Version,
+    pub(crate) to: NodeId,
+}
+
+/// What becomes of the wish for a copy.
+pub(crate) enum Wish {
+    /// To be made, by who asks.
+    New(Copying),
+    /// It is being made already, and the reader will hear of it.
+    Joined,
+    /// It is being made already, which nobody has to wait for.
+    UnderWay,
+}
+
+/// The copies of an event loop.
+#[derive(Default)]
+pub(crate) struct Copies {
+    under_way: RefCell<HashMap<CopyName, Rc<Readers>>>,
+}
+
+#[derive(Default)]
+struct Readers(RefCell<Vec<(Weak<dyn Reader>, usize)>>);
+
+impl Readers {
+    fn is_awaited(&self) -> bool {
+        self.0.borrow().iter().any(|(reader, _)| reader.upgrade().is_some_and(|reader| reader.awaits()))
+    }
+
+    fn join(&self, reader: &Rc<dyn Reader>, place: usize) {
+        let mut readers = self.0.borrow_mut();
+        // As many as wait, and the first one: a value that many read is not remembered for each.
+        let mut index = 0;
+        readers.retain(|(reader, _)| {
+            index += 1;
+            index == 1 || reader.upgrade().is_some_and(|reader| reader.awaits())
+        });
+        readers.push((Rc::downgrade(reader), place));
+    }
+}
+
+impl Copies {
+    /// A reader wants a copy for the replica at `place`. The same one is made once at a time.
+    pub(crate) fn wish(
+        self: &Rc<Self>,
+        turns: &Arc<CopyTurns>,
+        name: CopyName,
+        reader: &Rc<dyn Reader>,
+        place: usize,
+    ) -> Wish {
+        let mut under_way = self.under_way.borrow_mut();
+        if let Some(readers) = under_way.get(&name) {
+            if !reader.awaits() {
+                return Wish::UnderWay;
+            }
+            readers.join(reader, place);
+            return Wish::Joined;
+        }
+        let readers = Rc::<Readers>::default();
+        readers.join(reader, place);
+        under_way.insert(name.clone(), Rc::clone(&readers));
+        let (copies, turns) = (Rc::clone(self), Arc::clone(turns));
+        Wish::New(Copying { copies, turns, name, readers, turn: None, outcome: Err(Failure::Broken) })
+    }
+}
+
+/// A copy that is being made. Whoever joined hears of its end when it is dropped.
+///
+/// Protocol: `begin piece* ends`.
+pub(crate) struct Copying {
+    copies: Rc<Copies>,
+    turns: Arc<CopyTurns>,
+    name: CopyName,
+    readers: Rc<Readers>,
+    turn: Option<OwnedSemaphorePermit>,
+    outcome: Result<(), Failure>,
+}
+
+impl Copying {
+    /// Waits for a turn, unless a client waits for the copy.
+    pub(crate) async fn begin(&mut self) -> Result<(), Failure> {
+        if self.readers.is_awaited() {
+            return Ok(());
+        }
+        if self.turns.waiting.fetch_add(1, Ordering::Relaxed) >= LARGE_COPIES_WAITING_MAX {
+            self.turns.waiting.fetch_sub(1, Ordering::Relaxed);
+            return Err(self.turns.refuse());
+        }
+        let waits = Waits(Arc::clone(&self.turns));
+        // (Polled on after each look: its place in the queue is kept.)
+        let mut turn = pin!(Arc::clone(&self.turns.free).acquire_owned());
+        loop {
+            let look = Duration::from_millis(LOOK_EVERY_MS);
+            match tokio::time::timeout(look, turn.as_mut()).await {
+                Ok(turn) => {
+                    self.turn = turn.ok();
+                    break;
+                }
+                Err(_) if self.readers.is_awaited() => break,
+                Err(_) => {}
+            }
+        }
+        drop(waits);
+        Ok(())
+    }
+
+    /// Waits until the next piece may go. Where the last client that waited has gone, the copy needs a turn from now on.
+    pub(crate) async fn piece(&mut self, pace: &Pace, bytes: u64) -> Result<(), Failure> {
+        if self.readers.is_awaited() {
+            return Ok(());
+        }
+        if self.turn.is_none() {
+            let turn = Arc::clone(&self.turns.free).try_acquire_owned();
+            self.turn = Some(turn.map_err(|_| self.turns.refuse())?);
+        }
+        pace.draw_piece(bytes).await;
+        Ok(())
+    }
+
+    /// It is made, or will not be.
+    pub(crate) fn ends(mut self, outcome: Result<(), Failure>) {
+        self.outcome = outcome;
+    }
+}
+
+impl Drop for Copying {
+    fn drop(&mut self) {
+        self.copies.under_way.borrow_mut().remove(&self.name);
+        for (reader, place) in self.readers.0.take() {
+            if let Some(reader) = reader.upgrade() {
+                reader.copied(place, self.name.version, self.outcome);
+            }
+        }
+    }
+}
+
+/// The copies that a reader wished for.
+#[derive(Default)]
+pub(crate) struct Wishes {
+    left: Cell<usize>,
+    has_failed: Cell<bool>,
+    ended: Notify,
+}
+
+impl Wishes {
+    /// One more.
+    pub(crate) fn begins(&self) {
+        self.left.set(self.left.get() + 1);
+    }
+
+    /// One less.
+    pub(crate) fn ends(&self, outcome: Result<(), Failure>) {
+        self.left.set(self.left.get() - 1);
+        self.has_failed.set(self.has_failed.get() || outcome.is_err());
+        self.ended.notify_one();
+    }
+
+    /// Waits until all of them have ended. Answers whether all were made.
+    pub(crate) async fn are_granted(&self) -> bool {
+        while self.left.get() > 0 {
+            self.ended.notified().await;
+        }
+        !self.has_failed.get()
+    }
+}
+
+/// A copy that waits for its turn.
+struct Waits(Arc<CopyTurns>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+#[path = "copies_tests.rs"]
+mod tests;

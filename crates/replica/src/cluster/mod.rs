@@ -1,0 +1,220 @@
+//! The cluster as this node sees it: shared by all its event loops.
+//!
+//! - `report`: what `/v0/cluster` says; `samples`: what `/metrics` does; `progress`: how far repair is
+
+mod progress;
+mod report;
+mod samples;
+
+pub(crate) use progress::RepairProgress;
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use ladoga_cluster::{ClockReading, Durable, Incarnation, NodeId, NodeList, Opening, Placement};
+use ladoga_env::{Clock, Disk, Env, Net};
+use ladoga_local::store::CellObserver;
+use ladoga_runtime::Vital;
+
+use crate::bounds::{CopyTurns, Pace, SessionBudget};
+use crate::hints::HintKeeper;
+use crate::membership::{Kept, Membership, PeerLimits, PeerName, PeerView, Provenance, durable};
+use crate::stability::{ClusterClock, Settled, Settler};
+use crate::wire::{Hello, PROTOCOL_VERSION};
+
+/// The cluster as this node sees it: shared by all its event loops, which only count and note here.
+pub struct Cluster {
+    pub(crate) nodes: NodeList,
+    pub(crate) own: NodeId,
+    pub(crate) placement: Arc<Placement>,
+    /// By which the others are reached.
+    pub(crate) net: Arc<dyn Net>,
+    pub(crate) limits: PeerLimits,
+    /// By number; the entry of this node is there and not used.
+    pub(crate) peers: Vec<Arc<PeerView>>,
+    /// Writes that are kept for peers; once the data directory is open, as what follows.
+    pub(crate) hints: OnceLock<HintKeeper>,
+    pub(crate) settled: OnceLock<Arc<Settled>>,
+    settler: OnceLock<Settler>,
+    pub(crate) exchange: RepairProgress,
+    pub(crate) pace: Pace,
+    /// What the connections that peers make to this node may hold.
+    pub(crate) sessions: Arc<SessionBudget>,
+    pub(crate) copy_turns: Arc<CopyTurns>,
+    /// What time it is for this node.
+    pub(crate) versions: Arc<ClusterClock>,
+}
+
+impl Cluster {
+    /// A node of this cluster, which does not serve yet.
+    pub fn new(
+        membership: &Membership,
+        limits: PeerLimits,
+        clock: Arc<dyn Clock>,
+        net: Arc<dyn Net>,
+    ) -> Cluster {
+        let Membership { nodes, own, addresses } = membership;
+        let versions = ClusterClock::new(clock, *own, nodes.len(), limits.clock_ahead_ms_max);
+        let peers = nodes.iter().zip(addresses).map(|((id, node), (host, port))| {
+            Arc::new(PeerView::new(id, &node.name, PeerName::new(host, *port)))
+        });
+        let sessions = SessionBudget::new(limits.session_bytes_max);
+        Cluster {
+            nodes: nodes.clone(),
+            own: *own,
+            placement: Arc::new(Placement::of(nodes)),
+            net,
+            limits,
+            peers: peers.collect(),
+            hints: OnceLock::new(),
+            settled: OnceLock::new(),
+            settler: OnceLock::new(),
+            exchange: RepairProgress::default(),
+            pace: Pace::default(),
+            sessions,
+            copy_turns: Arc::default(),
+            versions: Arc::new(versions),
+        }
+    }
+
+    /// Opens what the data directory has for the cluster.
+    pub fn join(
+        &self,
+        env: &Env,
+        dir: &Path,
+        kept: &Kept,
+        last_timestamp: u64,
+        vital: &Vital,
+    ) -> io::Result<Arc<dyn CellObserver>> {
+        let found = match kept.provenance {
+            Provenance::Foreign { node } => Ok(self.take_from(node, env, dir, kept)?),
+            Provenance::Own | Provenance::Copied => {
+                durable::read(&*env.disk, dir)?.ok_or(Incarnation(kept.store))
+            }
+        };
+        let opening = Opening {
+            session: env.rng.next_u64() | 1,
+            random: env.rng.next_u64(),
+            written: last_timestamp,
+            is_unverified: kept.provenance == Provenance::Copied,
+        };
+        let hints = HintKeeper::start(env, &dir.join("hints"), &self.peers, vital)?;
+        let (nodes, tree_bytes_max) = (self.nodes.len(), self.limits.tree_bytes_max);
+        let settled =
+            Arc::new(Settled::new(self.own, nodes, &self.placement, tree_bytes_max, found, opening));
+        let settler = Settler::start(env, (dir, kept), &settled, &self.versions, &self.peers, vital)?;
+        let is_first = self.hints.set(hints).is_ok()
+            && self.settler.set(settler).is_ok()
+            && self.settled.set(Arc::clone(&settled)).is_ok();
+        assert!(is_first, "a node joins once");
+        Ok(settled)
+    }
+
+    /// Makes a copy of another node's directory this node's: only its cells are of use, as a beginning. Nobody is told
+    /// anything before all of it is on disk, so that it can be done again.
+    fn take_from(&self, node: NodeId, env: &Env, dir: &Path, kept: &Kept) -> io::Result<Durable> {
+        let disk = &*env.disk;
+        tracing::warn!(
+            "the data directory {} is a copy of that of {}, expected that of {}: the answers of this node do not count until \
+             it has taken over what the others have",
+            dir.display(),
+            self.nodes.name(node),
+            self.nodes.name(self.own),
+        );
+        let durable = Durable::of_a_copy(Incarnation::first(env.rng.next_u64()), durable::read(disk, dir)?);
+        durable::write(disk, dir, &durable)?;
+        // The other node has them, too; those for this one would wait for ever.
+        remove_hints(disk, &dir.join("hints"))?;
+        Kept { store: durable.incarnation.0, ..kept.clone() }.write(disk, dir)?;
+        Ok(durable)
+    }
+
+    /// Gives only versions after this timestamp, which was given or seen before this process began.
+    pub fn starts_after(&self, timestamp: u64) {
+        self.versions.starts_after(timestamp);
+    }
+
+    /// How many nodes there are.
+    pub fn node_count(&self) -> u32 {
+        self.nodes.len() as u32
+    }
+
+    /// Whether there are as many connections of peers as there may be.
+    pub fn has_all_sessions(&self) -> bool {
+        self.sessions.is_full()
+    }
+
+    /// Has this node take over what the others have and it lacks. Answers the number of the repair.
+    pub fn request_repair(&self) -> u64 {
+        self.exchange.request_repair()
+    }
+
+    /// What is settled. There is something once there is a store.
+    pub(crate) fn settled(&self) -> &Arc<Settled> {
+        self.settled.get().expect("a node joins before it serves")
+    }
+
+    /// Makes everything durable.
+    pub fn close(&self) {
+        if let Some(hints) = self.hints.get() {
+            hints.close();
+        }
+        if let Some(settler) = self.settler.get() {
+            settler.close();
+        }
+    }
+
+    /// What this node says first.
+    pub(crate) fn hello(&self) -> Hello {
+        let wall_ms = self.versions.wall_ms();
+        Hello {
+            version: PROTOCOL_VERSION,
+            node: self.own.0,
+            wall_ms,
+            statement: self
+                .settled
+                .get()
+                .map(|settled| settled.statement(self.versions.next(), wall_ms))
+                .unwrap_or_default(),
+            nodes: self.nodes.clone(),
+        }
+    }
+
+    /// Takes note of a greeting. Answers why the two nodes are not of one cluster, where they are not.
+    pub(crate) fn greeted(&self, theirs: &Hello) -> Result<Arc<PeerView>, String> {
+        if let Some(difference) = self.hello().difference(theirs) {
+            // It may be one of ours with another list: then the trouble is shown beside its name.
+            let url = theirs.url();
+            match self.peers.iter().find(|peer| peer.url == url && peer.id != self.own) {
+                Some(peer) => peer.record_trouble(&difference, true),
+                None => tracing::warn!("refused a peer that says it is {url}: {difference}"),
+            }
+            return Err(difference);
+        }
+        let peer = Arc::clone(&self.peers[usize::from(theirs.node)]);
+        if let Some(settled) = self.settled.get().filter(|_| !theirs.statement.incarnation.is_none()) {
+            // Its clock is judged as each of its writes is.
+            let _ = settled.heard(&self.versions, peer.id, theirs.statement.clone(), None);
+        } else {
+            let reading = ClockReading { wall_ms: theirs.wall_ms, version_clock: 0 };
+            let _ = self.versions.heard(peer.id, reading, None);
+        }
+        peer.mark_greeted();
+        Ok(peer)
+    }
+}
+
+fn remove_hints(disk: &dyn Disk, hints: &Path) -> io::Result<()> {
+    let list = |dir: &Path| match disk.list(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        names => names,
+    };
+    for peer in list(hints)? {
+        let dir = hints.join(peer);
+        for name in list(&dir)? {
+            disk.remove(&dir.join(name))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ladoga_model::HybridClock;
+use serde_json::{Value, json};
+
+use super::Cluster;
+use crate::membership::PeerView;
+use crate::stability::Settled;
+
+impl Cluster {
+    /// The cluster as this node sees it, as JSON.
+    pub fn report(&self) -> String {
+        report(self)
+    }
+}
+
+fn report(cluster: &Cluster) -> String {
+    let nodes: Vec<Value> = cluster.peers.iter().map(|peer| node(cluster, peer)).collect();
+    let fingerprint = cluster.nodes.fingerprint();
+    let report = json!({
+        "node": cluster.nodes.name(cluster.own),
+        "epoch": cluster.nodes.epoch(),
+        "fingerprint": format!("{fingerprint:016x}"),
+        "partitions": ladoga_cluster::PARTITIONS,
+        "nodes": nodes,
+        "clock": clock(cluster),
+        "settled": settled(cluster),
+        "repair": repair(cluster),
+    });
+    format!("{report:#}\n")
+}
+
+fn clock(cluster: &Cluster) -> Value {
+    let versions = &cluster.versions;
+    let correction_ms = versions.correction_ms();
+    json!({
+        "wall_ms": versions.wall_ms(),
+        "time_ms": versions.time_ms(),
+        "agreed": correction_ms.is_some(),
+        "ahead_of_majority_ms": correction_ms,
+    })
+}
+
+fn settled(cluster: &Cluster) -> Value {
+    let Some(settled) = cluster.settled.get() else { return Value::Null };
+    let statement = settled.statement(0, 0);
+    json!({
+        "whole": statement.is_whole,
+        "lost_data": settled.has_lost_data(),
+        "session": session(statement.session),
+        "unverified": settled.is_unverified(),
+        "old_cells": settled.hides_cells(),
+        "may_coordinate": settled.may_coordinate(),
+        "closed_before_ms": HybridClock::wall_ms(statement.closed_before),
+        "complete_before_ms": HybridClock::wall_ms(statement.complete_before),
+        "waits_for": waits_for(cluster, settled),
+        "tree_whole": settled.with_tree(|_| ()).is_some(),
+    })
+}
+
+fn session(session: u64) -> String {
+    format!("{session:016x}")
+}
+
+/// The peers without which this node does not become whole, and which it does not hear.
+fn waits_for(cluster: &Cluster, settled: &Settled) -> Vec<String> {
+    let others = cluster.peers.iter().filter(|peer| peer.id != cluster.own && !settled.has_all());
+    let is_missing =
+        |peer: &&Arc<PeerView>| settled.heard_whole(peer.id).is_none() || peer.trouble().is_some();
+    others.filter(is_missing).map(|peer| peer.url.clone()).collect()
+}
+
+fn repair(cluster: &Cluster) -> Value {
+    let view = &cluster.exchange;
+    let figure = |of: &std::sync::atomic::AtomicU64| of.load(Ordering::Relaxed);
+    let rate = cluster.pace.rate();
+    let (tail_us, base_us) = cluster.pace.tails_us();
+    json!({
+        "cells_per_second_max": rate.cells_per_second,
+        "bytes_per_second_max": rate.bytes_per_second,
+        "foreground_tail_us": tail_us,
+        "foreground_base_us": base_us,
+        "wanted": figure(&view.wanted),
+        "repaired": figure(&view.repaired),
+        "trouble": *view.trouble.lock(),
+        "passes": figure(&view.passes),
+        "failures": figure(&view.failures),
+        "peers_left": figure(&view.peers_left),
+        "partitions": figure(&view.partitions),
+        "compared": figure(&view.compared),
+        "applied": figure(&view.applied),
+        "applied_total": figure(&view.applied_total),
+    })
+}
+
+fn node(cluster: &Cluster, peer: &PeerView) -> Value {
+    if peer.id == cluster.own {
+        return json!({ "url": peer.url, "state": "self" });
+    }
+    let figure = |of: &std::sync::atomic::AtomicU64| of.load(Ordering::Relaxed);
+    let connections = figure(&peer.connections);
+    let trouble = peer.trouble();
+    let state = match (&trouble, connections) {
+        (Some(_), _) => "unreachable",
+        (None, 0) => "unknown",
+        (None, _) => "up",
+    };
+    json!({
+        "url": peer.url,
+        "state": state,
+        "trouble": trouble,
+        "whole": cluster.settled.get().and_then(|settled| settled.heard_whole(peer.id)),
+        "session": cluster.settled.get().map(|settled| session(settled.remembered_session(peer.id))),
+        "connections": connections,
+        "requests": figure(&peer.requests),
+        "failures": figure(&peer.failures),
+        "missed_writes": figure(&peer.missed),
+        "hints_waiting": figure(&peer.hints_waiting),
+        "hints_bytes": figure(&peer.hints_bytes),
+        "hints_dropped": figure(&peer.hints_dropped),
+        "clock_offset_ms": cluster.versions.offset_ms(peer.id),
+    })
+}

@@ -1,0 +1,172 @@
+use std::rc::Rc;
+
+use bytes::Bytes;
+use ladoga_cluster::{Failure, Origin, Refusal};
+use ladoga_model::{Stamp, Version};
+use ladoga_runtime::{Address, Gate};
+
+use super::plan::Plan;
+use super::spread::Target;
+use super::trouble::failure;
+use crate::bounds::Copying;
+use crate::link::{PeerError, PeerLink, RemoteStream};
+use crate::own::{OwnReplica, replica};
+use crate::wire::{Answer, Request};
+use ladoga_local::store::{
+    Cell, CellValue, Later, LocalStore, Lookup, Piece, Pieces, Store, StoreError, StoredCell, Upload, Value,
+};
+
+/// A value, as the coordinator of a read has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// All of it.
+    Inline(Bytes),
+    /// Where it is.
+    Large {
+        /// Its length.
+        bytes: u64,
+        /// Its version.
+        version: Version,
+        /// The place of the replica that has it.
+        holder: usize,
+    },
+}
+
+/// Opens a value that was found; `None` where it was replaced since then.
+pub(crate) async fn open_found<S: Store>(plan: &Plan<S>, found: Found) -> Result<Option<Value>, StoreError> {
+    match found {
+        Found::Inline(bytes) => Ok(Some(Value::Inline(bytes))),
+        Found::Large { bytes, version, holder } => {
+            let pieces = open_large(plan, version, holder).await?;
+            Ok(pieces.map(|pieces| Value::Large { bytes, pieces }))
+        }
+    }
+}
+
+async fn open_large<S: Store>(
+    plan: &Plan<S>,
+    version: Version,
+    holder: usize,
+) -> Result<Option<Box<dyn Pieces>>, StoreError> {
+    if plan.node(holder) != plan.cluster().own {
+        return open_remote(plan.link(holder), &plan.key, version).await;
+    }
+    let found = match plan.replica.store.get_cell(&plan.key) {
+        Lookup::Now(found) => found,
+        Lookup::Later(found) => found.await,
+    };
+    Ok(match found? {
+        Some(StoredCell { stamp, value: Some(Value::Large { pieces, .. }) }) if stamp.version == version => {
+            Some(pieces)
+        }
+        _ => None,
+    })
+}
+
+pub(super) async fn open_remote(
+    link: &Rc<PeerLink>,
+    key: &Bytes,
+    version: Version,
+) -> Result<Option<Box<dyn Pieces>>, StoreError> {
+    match link.open(&Request::OpenValue { key: key.clone(), version }).await {
+        Ok(stream) => Ok(Some(Box::new(RemotePieces(stream)))),
+        Err(Ok(Answer::Gone)) => Ok(None),
+        Err(Ok(Answer::Refused(refusal))) => Err(unreadable(link, &refusal)),
+        Err(Ok(_)) => Err(unreadable(link, &"it answers something else")),
+        Err(Err(error)) => Err(unreadable(link, &error)),
+    }
+}
+
+fn unreadable(link: &PeerLink, why: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Unreadable { reason: format!("{}: {why}", link.url()) }
+}
+
+/// What a peer streams.
+pub(super) struct RemotePieces(pub(super) RemoteStream);
+
+impl Pieces for RemotePieces {
+    fn next(mut self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
+        let asked = self.0.ask(|stream| Request::Next { stream });
+        Box::pin(async move {
+            match asked.await {
+                Ok(Answer::Piece(bytes)) => Ok(Some((bytes, self as Box<dyn Pieces>))),
+                Ok(Answer::End) => {
+                    self.0.is_over();
+                    Ok(None)
+                }
+                Ok(Answer::Refused(refusal)) => Err(unreadable(self.0.link(), &refusal)),
+                Ok(_) => Err(unreadable(self.0.link(), &"the stream is not there any more")),
+                Err(error) => Err(unreadable(self.0.link(), &error)),
+            }
+        })
+    }
+}
+
+/// Copies a large value from one replica to another, through the memory of a piece.
+pub(super) async fn copy_large<S: Store>(
+    plan: &Plan<S>,
+    stamp: Stamp,
+    (holder, to): (usize, usize),
+    copying: &mut Copying,
+) -> Result<(), Failure> {
+    let refused = |error: StoreError| Failure::Refused(replica::refusal(&error));
+    copying.begin().await?;
+    // A place here, as for a client's value; peers look after theirs.
+    let (node, own) = (&plan.replica, plan.cluster().own);
+    // Nobody gives way to it.
+    let enter = |gate: &Gate| {
+        gate.enter_if_room(Address::Own, 1).map_err(|_| Failure::Refused(Refusal::OverCapacity))
+    };
+    let source = (plan.node(holder) == own).then(|| enter(&node.streams)).transpose()?;
+    let place = (plan.node(to) == own).then(|| enter(&node.uploads)).transpose()?;
+    for permit in [&source, &place].into_iter().flatten() {
+        permit.granted().await;
+    }
+    let pieces = open_large(plan, stamp.version, holder).await.map_err(refused)?;
+    // Replaced since then: what replaced it is repaired by who finds it missing.
+    let Some(mut pieces) = pieces else { return Err(Failure::Broken) };
+    let mut target = Target::open(plan, to).await?;
+    while let Some((bytes, rest)) = pieces.next().await.map_err(refused)? {
+        copying.piece(&plan.cluster().pace, bytes.len() as u64).await?;
+        target = target.write(bytes).await?;
+        pieces = rest;
+    }
+    drop((source, place));
+    target.finish(plan, stamp, Origin::Repair).await.map(|_| ())
+}
+
+/// Takes a large value over from a peer, through the memory of a piece.
+pub(crate) async fn take_large<S: Store>(
+    replica: &Rc<OwnReplica<S>>,
+    link: &Rc<PeerLink>,
+    key: &Bytes,
+    stamp: Stamp,
+) -> Result<(), Refusal> {
+    let refused = |error: StoreError| replica::refusal(&error);
+    // Replaced since it was listed: what replaced it is listed another time.
+    let Some(mut pieces) = open_remote(link, key, stamp.version).await.map_err(refused)? else {
+        return Ok(());
+    };
+    let mut upload = replica.store.upload().await.map_err(refused)?;
+    let mut bytes = 0;
+    while let Some((piece, rest)) = pieces.next().await.map_err(refused)? {
+        bytes += piece.len() as u64;
+        replica.cluster.pace.draw_piece(piece.len() as u64).await;
+        upload = upload.write(piece).await.map_err(refused)?;
+        pieces = rest;
+    }
+    let finished = upload.finish().await.map_err(refused)?;
+    let admitted = replica::admit(replica, stamp, Some(bytes), Origin::Exchange)?;
+    let applied = replica.store.apply([Cell { key, stamp, value: CellValue::Uploaded(finished) }]).await;
+    drop(admitted);
+    applied.map_err(refused)
+}
+
+/// The failure that an answer amounts to, where it is none of those that were expected.
+pub(super) fn unexpected(answer: Result<Answer, PeerError>) -> Failure {
+    match answer {
+        Ok(Answer::Refused(refusal)) => Failure::Refused(refusal),
+        Ok(_) => Failure::Broken,
+        Err(error) => failure(&error),
+    }
+}

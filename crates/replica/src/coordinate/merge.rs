@@ -1,0 +1,328 @@
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ladoga_cluster::{Cell, Content, NodeId, Refusal, covers};
+use ladoga_model::{Replicas, Version};
+use ladoga_service::{Context, Error, KeyRange, NoPieces};
+
+use super::fetch::{RemotePieces, open_remote};
+use super::starting::until_asked_again;
+use crate::link::{PeerError, RemoteStream};
+use crate::own::{OwnReplica, hear};
+use crate::wire::{Answer, PeerValue, Record, Request, put_record, take_record};
+use ladoga_local::store::{
+    Later, LocalStore, Lookup, Piece, Pieces, RecordFormat, Store, StoreError, StoredCell, Value,
+};
+
+/// What is merged at once, as a rule; a piece of a large value comes by itself.
+const MERGED_PIECE_BYTES: usize = 64 << 10;
+
+/// Begins to stream the entities of all nodes, each key once, in its newest version. Asks all nodes at once, and takes
+/// whoever answers; refuses where those are too few for the replicas that were asked for: keys would be missing without a
+/// sign. Of its time, the request has spent `waited_ms` in waiting for this node.
+pub(crate) async fn merge<S: Store>(
+    replica: Rc<OwnReplica<S>>,
+    context: Context,
+    range: KeyRange,
+    format: RecordFormat,
+) -> Result<Box<dyn Pieces>, Error> {
+    let Context { replicas, waited_ms } = context;
+    let KeyRange { start, end, .. } = range;
+    let cluster = Arc::clone(&replica.cluster);
+    let request = Request::OpenCells { start: start.clone(), end: end.clone().unwrap_or_default() };
+    let own = cluster.own;
+    let others = cluster.nodes.iter().map(|(id, _)| id).filter(|id| *id != own);
+    let others: Vec<NodeId> = others.collect();
+    let is_hidden = cluster.settled().hides_cells();
+    let nothing = || -> Box<dyn Pieces> { Box::new(NoPieces) };
+    let cells = if is_hidden { nothing() } else { replica.store.cells(start, end, put_record) };
+    let sources = vec![Source::new(own, cells)];
+    let absent = Vec::new();
+    let mut merged = Merged { replica, sources, absent, replicas, format, large: None };
+    let mut starting = merged.open_all(&request, others).await;
+    let left_ms = cluster.limits.quorum_timeout_ms.saturating_sub(waited_ms);
+    let until_ms = merged.replica.core.now_ms() + left_ms;
+    loop {
+        if merged.missing().is_some() {
+            merged.hear().await;
+        }
+        let Some(error) = merged.missing() else { return Ok(Box::new(merged)) };
+        let is_in_time = merged.replica.core.now_ms() < until_ms;
+        let is_asked = match starting.first() {
+            Some(&node) if is_in_time => until_asked_again(&merged.replica, node).await,
+            _ => false,
+        };
+        if !is_asked {
+            return Err(error);
+        }
+        starting = merged.open_all(&request, starting).await;
+    }
+}
+
+/// What became of the wish for a peer's cells.
+enum Opened {
+    Pieces(Box<dyn Pieces>),
+    /// It is to be asked again.
+    Starting,
+    Absent(String),
+}
+
+impl Opened {
+    fn of(opened: Result<RemoteStream, Result<Answer, PeerError>>) -> Opened {
+        match opened {
+            Ok(stream) => Opened::Pieces(Box::new(RemotePieces(stream))),
+            Err(Ok(Answer::Refused(Refusal::Starting))) => Opened::Starting,
+            Err(Ok(Answer::Refused(refusal))) => Opened::Absent(refusal.to_string()),
+            Err(Ok(_)) => Opened::Absent("it answers something else".to_owned()),
+            Err(Err(error)) => Opened::Absent(error.to_string()),
+        }
+    }
+}
+
+/// The cells of one node.
+struct Source {
+    node: NodeId,
+    /// What has come and is not taken.
+    bytes: Bytes,
+    head: Option<Record>,
+    rest: Option<Box<dyn Pieces>>,
+}
+
+impl Source {
+    fn new(node: NodeId, pieces: Box<dyn Pieces>) -> Source {
+        Source { node, bytes: Bytes::new(), head: None, rest: Some(pieces) }
+    }
+
+    /// Takes the next record out of what is there.
+    fn advance(&mut self) -> Result<(), StoreError> {
+        let taken = take_record(&mut self.bytes);
+        self.head = taken.map_err(|error| StoreError::Unreadable { reason: error.to_string() })?;
+        if self.head.is_none() && !self.bytes.is_empty() {
+            return Err(StoreError::Unreadable { reason: "a piece ends within a record".to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Takes a piece, which has a record, or keys would be missing without a sign.
+    fn take(&mut self, (bytes, rest): Piece) -> Result<(), StoreError> {
+        (self.bytes, self.rest) = (bytes, Some(rest));
+        self.advance()?;
+        let is_empty = || StoreError::Unreadable { reason: "a piece has no record".to_owned() };
+        if self.head.is_some() { Ok(()) } else { Err(is_empty()) }
+    }
+
+    /// Asks for more where there is nothing left; `None` where there is, or where there will be nothing.
+    fn refill(&mut self) -> Option<Later<Result<Option<Piece>, StoreError>>> {
+        if self.head.is_some() { None } else { self.rest.take().map(Pieces::next) }
+    }
+}
+
+/// The entities of all nodes. It has one piece of each at a time, so its memory does not depend on their number.
+struct Merged<S: Store> {
+    replica: Rc<OwnReplica<S>>,
+    sources: Vec<Source>,
+    /// Who takes no part, and why.
+    absent: Vec<(NodeId, String)>,
+    replicas: Replicas,
+    format: RecordFormat,
+    /// A large value that is being passed on.
+    large: Option<Box<dyn Pieces>>,
+}
+
+impl<S: Store> Pieces for Merged<S> {
+    fn next(mut self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
+        Box::pin(async move {
+            let mut out = Vec::with_capacity(MERGED_PIECE_BYTES);
+            while out.len() < MERGED_PIECE_BYTES {
+                if let Some(large) = self.large.take() {
+                    match large.next().await? {
+                        Some((bytes, rest)) => {
+                            self.large = Some(rest);
+                            out.extend_from_slice(&bytes);
+                        }
+                        None => (self.format.end)(&mut out),
+                    }
+                    continue;
+                }
+                self.refill().await?;
+                let Some((node, record)) = self.take_newest()? else { break };
+                self.write(node, record, &mut out).await?;
+            }
+            Ok((!out.is_empty()).then(|| (Bytes::from(out), self as Box<dyn Pieces>)))
+        })
+    }
+}
+
+impl<S: Store> Merged<S> {
+    /// Has these nodes take part, all at once. Answers which of them are starting, and may take part later.
+    async fn open_all(&mut self, request: &Request, nodes: Vec<NodeId>) -> Vec<NodeId> {
+        self.absent.retain(|(node, _)| !nodes.contains(node));
+        let opening: Vec<_> =
+            nodes.into_iter().map(|node| (node, self.replica.peers.link(node).open(request))).collect();
+        let mut starting = Vec::new();
+        for (node, opening) in opening {
+            match Opened::of(opening.await) {
+                Opened::Pieces(pieces) => self.sources.push(Source::new(node, pieces)),
+                Opened::Absent(why) => self.absent.push((node, why)),
+                Opened::Starting => {
+                    starting.push(node);
+                    self.absent.push((node, Refusal::Starting.to_string()));
+                }
+            }
+        }
+        starting
+    }
+
+    /// What would be missing without the nodes that take no part; none where the others are enough.
+    fn missing(&self) -> Option<Error> {
+        let cluster = &self.replica.cluster;
+        let counts = |node| {
+            let takes_part = self.sources.iter().any(|source| source.node == node);
+            takes_part && cluster.settled().has_all_of(node, cluster.own)
+        };
+        if covers(&cluster.placement, self.replicas, counts) {
+            return None;
+        }
+        let rebuilding = self.sources.iter().filter(|source| !counts(source.node));
+        let rebuilding =
+            rebuilding.map(|source| format!("{} is being rebuilt", cluster.nodes.name(source.node)));
+        let absent = self.absent.iter().map(|(node, why)| format!("{} {why}", cluster.nodes.name(*node)));
+        let missing = absent.chain(rebuilding).collect();
+        Some(Error::RangeIncomplete { replicas: self.replicas, missing })
+    }
+
+    /// Asks those that take part, and said last that they lack something, whether they still do.
+    async fn hear(&self) {
+        let OwnReplica { cluster, peers, .. } = &*self.replica;
+        let (own, settled) = (cluster.own, cluster.settled());
+        let nodes = self.sources.iter().map(|source| source.node);
+        let doubted = nodes.filter(|&node| node != own && !settled.has_all_of(node, own));
+        let asked: Vec<_> =
+            doubted.map(|node| hear(&self.replica, peers.link(node), settled, node)).collect();
+        for answered in asked {
+            answered.await;
+        }
+    }
+
+    /// Has a record of each node that has any left; asks those that have to be asked at once. Goes on without a node that
+    /// fails, as long as the others are enough.
+    async fn refill(&mut self) -> Result<(), StoreError> {
+        let asked: Vec<_> = self.sources.iter_mut().map(Source::refill).collect();
+        let mut failed = Vec::new();
+        for (source, asked) in self.sources.iter_mut().zip(asked) {
+            let Some(asked) = asked else { continue };
+            match asked.await {
+                Ok(None) => {}
+                Ok(Some(piece)) => source.take(piece)?,
+                Err(error) => failed.push((source.node, error)),
+            }
+        }
+        for (node, error) in failed {
+            self.sources.retain(|source| source.node != node);
+            self.absent.push((node, error.to_string()));
+            if let Some(error) = self.missing() {
+                return Err(StoreError::Unreadable { reason: error.to_string() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the smallest key off all nodes that have it; answers who has it in its newest version.
+    fn take_newest(&mut self) -> Result<Option<(NodeId, Record)>, StoreError> {
+        let heads = self.sources.iter().filter_map(|source| source.head.as_ref());
+        let Some(key) = heads.map(|record| &record.key).min().cloned() else { return Ok(None) };
+        let mut newest: Option<(NodeId, Record)> = None;
+        for source in &mut self.sources {
+            let Some(record) = source.head.take_if(|record| record.key == key) else { continue };
+            source.advance()?;
+            let version = |record: &Record| record.cell.stamp.version;
+            if newest.as_ref().is_none_or(|(_, best)| version(best) < version(&record)) {
+                newest = Some((source.node, record));
+            }
+        }
+        Ok(newest)
+    }
+
+    async fn write(&mut self, node: NodeId, record: Record, out: &mut Vec<u8>) -> Result<(), StoreError> {
+        let Record { key, cell: Cell { stamp, content } } = record;
+        match content {
+            Content::Tombstone | Content::Digest => {}
+            Content::Value(PeerValue::Inline(value)) => {
+                (self.format.begin)(out, &key, value.len() as u64);
+                out.extend_from_slice(&value);
+                (self.format.end)(out);
+            }
+            Content::Value(PeerValue::Large(bytes)) => {
+                // Replaced since then: the value of that moment is gone, and so is the range.
+                let Some(pieces) = self.open(node, &key, stamp.version).await? else {
+                    return Err(StoreError::Unreadable {
+                        reason: "a large value was replaced while it was to be read".to_owned(),
+                    });
+                };
+                (self.format.begin)(out, &key, bytes);
+                self.large = Some(pieces);
+            }
+        }
+        Ok(())
+    }
+
+    async fn open(
+        &self,
+        node: NodeId,
+        key: &Bytes,
+        version: Version,
+    ) -> Result<Option<Box<dyn Pieces>>, StoreError> {
+        if node != self.replica.cluster.own {
+            return open_remote(self.replica.peers.link(node), key, version).await;
+        }
+        let found = match self.replica.store.get_cell(key) {
+            Lookup::Now(found) => found,
+            Lookup::Later(found) => found.await,
+        };
+        Ok(match found? {
+            Some(StoredCell { stamp, value: Some(Value::Large { pieces, .. }) })
+                if stamp.version == version =>
+            {
+                Some(pieces)
+            }
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ladoga_model::Stamp;
+
+    use super::*;
+    use ladoga_local::store::CellContent;
+
+    /// Pieces that are never asked for.
+    struct Rest;
+
+    impl Pieces for Rest {
+        fn next(self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
+            Box::pin(std::future::ready(Ok(None)))
+        }
+    }
+
+    #[test]
+    fn a_piece_that_is_cut_is_found_out() {
+        let stamp = Stamp::new(Version { timestamp: 1, node: 0 });
+        let mut piece = Vec::new();
+        put_record(&mut piece, b"key", stamp, CellContent::Value(b"value"));
+        let take = |bytes: &[u8]| {
+            let mut source = Source::new(NodeId(1), Box::new(Rest));
+            source.take((Bytes::copy_from_slice(bytes), Box::new(Rest)))?;
+            assert_eq!(source.head.as_ref().map(|record| &record.key[..]), Some(&b"key"[..]));
+            source.advance()
+        };
+        assert_eq!(take(&piece), Ok(()));
+        for cut in 0..piece.len() {
+            assert!(matches!(take(&piece[..cut]), Err(StoreError::Unreadable { .. })), "cut after {cut}");
+        }
+        let twice = [&piece[..], &piece[..9]].concat();
+        assert!(take(&twice).is_err(), "a part of another");
+    }
+}

@@ -1,0 +1,200 @@
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ladoga_cluster::{Failure, NodeId, Origin, QuorumError};
+use ladoga_model::{Replicas, Stamp, Version};
+use ladoga_service::{Context, Error};
+use tokio::task::JoinSet;
+
+use crate::cluster::Cluster;
+use crate::link::{Expires, PeerLink, Place};
+use crate::own::{OwnReplica, hear, replica};
+use crate::stability::Admitted;
+use ladoga_local::Admission;
+use ladoga_local::store::Store;
+
+/// Who has to answer a request: what its coordinator goes by.
+pub(super) struct Plan<S: Store> {
+    pub(super) replica: Rc<OwnReplica<S>>,
+    pub(super) key: Bytes,
+    pub(super) replicas: Replicas,
+    /// How much of its time the request has spent in waiting for this node to be ready.
+    waited_ms: u64,
+}
+
+/// Once a timestamp may be given out: no restart, on whichever clock, gives it out again.
+async fn may_be_given(cluster: &Cluster, stamp: Stamp) -> Result<(), Error> {
+    if cluster.settled().reserve(stamp.version.timestamp).await {
+        Ok(())
+    } else {
+        Err(Error::TimeNotReserved)
+    }
+}
+
+/// The writes that a node of a cluster has to answer alone.
+#[derive(Clone)]
+pub(super) struct AloneInCluster(pub(super) Arc<Cluster>);
+
+impl Admission for AloneInCluster {
+    type Admitted = Admitted;
+
+    fn stamp(&self) -> Stamp {
+        let cluster = &self.0;
+        let stamp = Stamp::new(Version { timestamp: cluster.versions.next(), node: cluster.own.0 });
+        Stamp { copies: u8::from(cluster.nodes.len() > 1), ..stamp }
+    }
+
+    async fn admit(&self, stamp: Stamp) -> Result<Admitted, Error> {
+        may_be_given(&self.0, stamp).await?;
+        let admitted = self.0.settled().admit(stamp.version, Origin::Client);
+        admitted.map_err(|refusal| Error::NotVouched { reason: refusal.to_string() })
+    }
+}
+
+impl<S: Store> Clone for Plan<S> {
+    fn clone(&self) -> Plan<S> {
+        Plan {
+            replica: Rc::clone(&self.replica),
+            key: self.key.clone(),
+            replicas: self.replicas,
+            waited_ms: self.waited_ms,
+        }
+    }
+}
+
+impl<S: Store> Plan<S> {
+    /// The plan for a request; `None` where this node alone has to answer.
+    pub(super) fn of(replica: &Rc<OwnReplica<S>>, context: &Context, key: &[u8]) -> Option<Plan<S>> {
+        let &Context { replicas, waited_ms } = context;
+        let is_needed = Plan::is_needed(replica, context, key);
+        let plan =
+            || Plan { replica: Rc::clone(replica), key: Bytes::copy_from_slice(key), replicas, waited_ms };
+        is_needed.then(plan)
+    }
+
+    /// Whether others have to answer a request, or this node cannot by itself.
+    pub(super) fn is_needed(replica: &OwnReplica<S>, context: &Context, key: &[u8]) -> bool {
+        let cluster = &replica.cluster;
+        let is_alone = context.replicas.from == 1 && cluster.placement.replicas(key, 1)[0] == cluster.own;
+        // What is here and may be older than what was acknowledged is no answer by itself.
+        !is_alone || cluster.settled().hides_cells()
+    }
+
+    /// The plan for a read of all nodes that may have a cell with this stamp.
+    pub(super) fn of_all(replica: &Rc<OwnReplica<S>>, key: Bytes, stamp: Stamp) -> Plan<S> {
+        let nodes = replica.cluster.nodes.len() as u32;
+        let from = if stamp.copies == 0 { nodes } else { u32::from(stamp.copies).min(nodes) };
+        let replicas = Replicas { ack: from, from };
+        Plan { replica: Rc::clone(replica), key, replicas, waited_ms: 0 }
+    }
+
+    pub(super) fn cluster(&self) -> &Arc<Cluster> {
+        &self.replica.cluster
+    }
+
+    /// The time that the request has left.
+    pub(super) fn left_ms(&self) -> u64 {
+        self.cluster().limits.quorum_timeout_ms.saturating_sub(self.waited_ms)
+    }
+
+    /// Has a part of the request end in time, unless it is over before.
+    pub(super) fn expire_later(&self, part: Weak<dyn Expires>) -> Place {
+        if self.waited_ms > 0 {
+            // Before those that began at the same time.
+            let (part, left) = (part.clone(), Duration::from_millis(self.left_ms()));
+            tokio::task::spawn_local(async move {
+                tokio::time::sleep(left).await;
+                if let Some(part) = part.upgrade() {
+                    part.expire();
+                }
+            });
+        }
+        self.replica.peers.expire_later(part)
+    }
+
+    /// Whether this node vouched for its part, and has learned meanwhile that it must not: its directory is older than what
+    /// it acknowledged. That can be in the first moment of its life only, when it hears the first peer.
+    pub(super) fn taken_back(&self, has_vouched: bool) -> Option<QuorumError> {
+        if !has_vouched || self.cluster().settled().has_all() {
+            return None;
+        }
+        let place = self.own_place()?;
+        Some(QuorumError {
+            acked: self.replicas.ack as usize - 1,
+            required: self.replicas.ack as usize,
+            asked: self.replicas.from as usize,
+            failures: vec![(place, Failure::Refused(ladoga_cluster::Refusal::Rebuilding))],
+        })
+    }
+
+    /// The node at a place of the key's preference list.
+    pub(super) fn node(&self, replica: usize) -> NodeId {
+        self.nodes()[replica]
+    }
+
+    /// The nodes that have to answer, in the order of the key's preference list.
+    pub(super) fn nodes(&self) -> &[NodeId] {
+        self.cluster().placement.replicas(&self.key, self.replicas.from as usize)
+    }
+
+    /// The place of this node among them.
+    pub(super) fn own_place(&self) -> Option<usize> {
+        self.nodes().iter().position(|&node| node == self.cluster().own)
+    }
+
+    pub(super) fn link(&self, replica: usize) -> &Rc<PeerLink> {
+        self.replica.peers.link(self.node(replica))
+    }
+
+    /// Writes a cell to this node, without a network. `then` hears what became of it, now or later.
+    pub(super) fn apply(
+        &self,
+        (stamp, value): (Stamp, Option<&[u8]>),
+        origin: Origin,
+        then: impl FnOnce(Result<(), Failure>) + 'static,
+    ) {
+        match replica::apply(&self.replica, (&self.key, stamp, value), origin) {
+            Ok(applied) => {
+                tokio::task::spawn_local(async move { then(applied.await.map_err(Failure::Refused)) });
+            }
+            Err(refusal) => then(Err(Failure::Refused(refusal))),
+        }
+    }
+
+    /// After a start: asks all peers what their clocks show, until a majority has said so. A version that is given out before
+    /// may be as old as the newest one here, and a write of before, which too few had, could win over it. Where a majority
+    /// has to take the write, one that cannot be heard is one that does not.
+    async fn hear_clocks(&self) -> Result<(), Error> {
+        let OwnReplica { cluster, peers, .. } = &*self.replica;
+        let others = || cluster.peers.iter().filter(|peer| peer.id != cluster.own);
+        let mut asked = JoinSet::new();
+        for peer in others() {
+            asked.spawn_local(hear(&self.replica, peers.link(peer.id), cluster.settled(), peer.id));
+        }
+        while cluster.versions.is_unverified() && asked.join_next().await.is_some() {}
+        if !cluster.versions.is_unverified() || self.replicas.ack as usize <= cluster.nodes.len() / 2 {
+            return Ok(());
+        }
+        let missing = others().filter_map(|peer| Some(format!("{} {}", peer.url, peer.trouble()?)));
+        Err(Error::TimeUnknown { replicas: self.replicas, missing: missing.collect() })
+    }
+
+    /// The version of a write that happens now. None is given where a majority of the nodes would refuse it for its time:
+    /// those that do not could keep it until its time comes, and it would win over what was acknowledged meanwhile.
+    pub(super) async fn stamp(&self) -> Result<Stamp, Error> {
+        let cluster = self.cluster();
+        if self.replicas.ack > 1 && cluster.versions.is_unverified() {
+            self.hear_clocks().await?;
+        }
+        let timestamp = cluster.versions.next_for_all().map_err(|error| {
+            self.replica.core.metrics.clock_ahead();
+            Error::ClockAhead(error)
+        })?;
+        let stamp = Stamp::new(Version { timestamp, node: cluster.own.0 });
+        let is_everywhere = self.replicas.from as usize == cluster.nodes.len();
+        may_be_given(cluster, stamp).await?;
+        Ok(Stamp { copies: if is_everywhere { 0 } else { self.replicas.from as u8 }, ..stamp })
+    }
+}

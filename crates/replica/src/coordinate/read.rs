@@ -1,0 +1,343 @@
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use ladoga_cluster::{
+    Cell, Content, Failure, Origin, QuorumError, READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep, Refusal,
+};
+use ladoga_model::{Stamp, Version};
+use ladoga_service::Error;
+
+use super::decision::Decision;
+use super::fetch::{Found, copy_large};
+use super::plan::Plan;
+use super::starting::{IS_STARTING, Starting, until_asked_again};
+use super::trouble::{failure, too_few};
+use crate::bounds::{CopyName, Reader, Wish, Wishes};
+use crate::link::{Expires, PeerError, Place, Waiter};
+use crate::own::{OwnReplica, replica};
+use crate::wire::{Answer, PeerValue, Request};
+use ladoga_local::store::{LocalStore, Lookup, Store, StoreError, StoredCell};
+
+/// The slots of a reading: the first answers, values that only a digest came of, and repairs, each by place; the repairs
+/// with each further version in as many slots more.
+const FETCH_SLOTS: usize = 64;
+const REPAIR_SLOTS: usize = 128;
+
+/// Reads the newest cell of a key from its nodes.
+pub(crate) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<Cell<Found>>, Error> {
+    let reading = Reading::begin(plan, false);
+    reading.decision.taken().await.map_err(|error| too_few(plan, &error, false))
+}
+
+/// The newest version of a key that its nodes tell of, also where it is that of a deletion; and whether as many of them did
+/// as the plan asks for.
+pub(super) async fn newest_version<S: Store>(plan: &Plan<S>) -> (Option<Version>, bool) {
+    let reading = Reading::begin(plan, false);
+    let is_quorum = reading.decision.taken().await.is_ok();
+    let newest = reading.state.borrow().core.newest_version();
+    (newest, is_quorum)
+}
+
+/// Reads a key from all nodes that may have a cell with this stamp, so that those that lack it are repaired. Answers
+/// whether all of them answered, and those that lacked a large value have it by now.
+pub(crate) async fn refresh<S: Store>(replica: &Rc<OwnReplica<S>>, key: Bytes, stamp: Stamp) -> bool {
+    let plan = Plan::of_all(replica, key, stamp);
+    let reading = Reading::begin(&plan, true);
+    reading.decision.taken().await.is_ok() && reading.wishes.are_granted().await
+}
+
+/// A read under way. It lives until every replica has answered and is repaired, or was waited for long enough.
+struct Reading<S: Store> {
+    plan: Plan<S>,
+    state: RefCell<State>,
+    decision: Decision<Result<Option<Cell<Found>>, QuorumError>>,
+    /// Copies of a large value to replicas that lack it.
+    wishes: Wishes,
+    starting: Starting,
+    /// Whether it is there for its repairs.
+    is_refresh: bool,
+    /// Whether this node said that it has all that it acknowledged.
+    has_vouched: std::cell::Cell<bool>,
+    _expires: Place,
+}
+
+struct State {
+    core: ReadCore<Found>,
+    /// The versions that replicas were sent in order to repair them, in the order in which they were decided on.
+    repairs: Vec<Version>,
+    asked_again: u64,
+}
+
+impl<S: Store> Reading<S> {
+    /// Asks all replicas. Where this node is one, its value is at hand, and digests do for the others.
+    fn begin(plan: &Plan<S>, is_refresh: bool) -> Rc<Reading<S>> {
+        let state = State { core: ReadCore::new(plan.replicas), repairs: Vec::new(), asked_again: 0 };
+        let reading = Rc::new_cyclic(|reading: &Weak<Reading<S>>| Reading {
+            plan: plan.clone(),
+            state: RefCell::new(state),
+            decision: Decision::default(),
+            wishes: Wishes::default(),
+            starting: Starting::default(),
+            is_refresh,
+            has_vouched: std::cell::Cell::new(false),
+            _expires: plan.expire_later(reading.clone()),
+        });
+        let own_place = plan.own_place();
+        let request = reading.request(own_place.is_some());
+        for (place, &node) in plan.nodes().iter().enumerate() {
+            if node != plan.cluster().own {
+                reading.send(&request, place, place);
+            }
+        }
+        if let Some(place) = own_place {
+            reading.look_up(place);
+        }
+        reading
+    }
+
+    fn request(&self, digest: bool) -> Request {
+        let origin = if self.is_refresh { Origin::Repair } else { Origin::Client };
+        Request::Read { key: self.plan.key.clone(), digest, origin }
+    }
+
+    fn send(self: &Rc<Self>, request: &Request, place: usize, slot: usize) {
+        let waiter = Rc::clone(self);
+        if let Err(error) = self.plan.link(place).send(request, waiter, slot) {
+            self.failed(slot, failure(&error));
+        }
+    }
+
+    /// Asks this node, without a network.
+    fn look_up(self: &Rc<Self>, place: usize) {
+        match self.plan.replica.store.get_cell(&self.plan.key) {
+            Lookup::Now(found) => self.looked_up(place, found),
+            Lookup::Later(found) => {
+                let reading = Rc::clone(self);
+                tokio::task::spawn_local(async move { reading.looked_up(place, found.await) });
+            }
+        }
+    }
+
+    fn looked_up(self: &Rc<Self>, place: usize, found: Result<Option<StoredCell>, StoreError>) {
+        let answer = match found {
+            Ok(found) => {
+                let settled = self.plan.cluster().settled();
+                let is_whole = settled.has_all();
+                self.has_vouched.set(is_whole);
+                let found = found.filter(|_| !settled.hides_cells());
+                Ok(with_holder(replica::read_answer(found, false, is_whole), place))
+            }
+            Err(error) => Err(Failure::Refused(replica::refusal(&error))),
+        };
+        self.step(|core, step| core.answered(place, answer, step));
+    }
+
+    fn failed(self: &Rc<Self>, slot: usize, failure: Failure) {
+        let place = slot % FETCH_SLOTS;
+        if slot >= REPAIR_SLOTS {
+            self.repaired(place, self.repair_of(slot), Err(failure));
+        } else {
+            self.step(|core, step| core.answered(place, Err(failure), step));
+        }
+    }
+
+    /// The version whose repair is answered in this slot. An answer to an older one says nothing of the newest.
+    fn repair_of(&self, slot: usize) -> Version {
+        self.state.borrow().repairs[(slot - REPAIR_SLOTS) / FETCH_SLOTS]
+    }
+
+    /// The slot for the answer of the replica at `place` to its repair.
+    fn repair_slot(&self, place: usize, version: Version) -> usize {
+        let repairs = &mut self.state.borrow_mut().repairs;
+        let known = repairs.iter().position(|&other| other == version);
+        let index = known.unwrap_or_else(|| {
+            repairs.push(version);
+            repairs.len() - 1
+        });
+        REPAIR_SLOTS + index * FETCH_SLOTS + place
+    }
+
+    fn repaired(self: &Rc<Self>, place: usize, version: Version, answer: Result<(), Failure>) {
+        self.step(|core, step| core.repaired(place, version, answer, step));
+    }
+
+    /// Lets the machine take a step, and does what it says.
+    fn step(self: &Rc<Self>, act: impl FnOnce(&mut ReadCore<Found>, &mut dyn FnMut(ReadStep<Found>))) {
+        let mut to_do = Vec::new();
+        act(&mut self.state.borrow_mut().core, &mut |step| match step {
+            ReadStep::Decided(decided) => {
+                let error = decided.is_ok().then(|| self.plan.taken_back(self.has_vouched.get())).flatten();
+                self.decision.is(error.map_or(decided, Err));
+            }
+            step => to_do.push(step),
+        });
+        for step in to_do {
+            match step {
+                ReadStep::Fetch(place) => {
+                    let request = self.request(false);
+                    self.send(&request, place, FETCH_SLOTS + place);
+                }
+                ReadStep::Repair(place, cell) => self.repair(place, cell),
+                ReadStep::Wait => self.hurry_later(),
+                ReadStep::Decided(_) => unreachable!("taken out before"),
+            }
+        }
+    }
+
+    fn hurry_later(self: &Rc<Self>) {
+        let reading = Rc::downgrade(self);
+        tokio::task::spawn_local(async move {
+            tokio::time::sleep(Duration::from_millis(READ_WAIT_MS)).await;
+            if let Some(reading) = reading.upgrade() {
+                reading.step(|core, step| core.hurry(step));
+            }
+        });
+    }
+
+    fn repair(self: &Rc<Self>, place: usize, cell: Cell<Found>) {
+        let Cell { stamp, content } = cell;
+        self.plan.replica.core.metrics.read_repair();
+        let value = match content {
+            Content::Value(Found::Inline(bytes)) => Some(bytes),
+            Content::Tombstone => None,
+            Content::Digest => return,
+            Content::Value(Found::Large { holder, .. }) => {
+                return self.copy(place, stamp, holder);
+            }
+        };
+        let plan = &self.plan;
+        let bytes = value.as_ref().map_or(0, Bytes::len) as u64;
+        if self.may_be_left() && !plan.cluster().pace.try_draw_cell(bytes) {
+            plan.replica.core.metrics.read_repair_left();
+            let refusal = Refusal::OverCapacity;
+            return self.repaired(place, stamp.version, Err(Failure::Refused(refusal)));
+        }
+        if plan.node(place) != plan.cluster().own {
+            let request = Request::Write { key: plan.key.clone(), stamp, value, origin: Origin::Repair };
+            return self.send(&request, place, self.repair_slot(place, stamp.version));
+        }
+        let reading = Rc::clone(self);
+        plan.apply((stamp, value.as_deref()), Origin::Repair, move |applied| {
+            reading.repaired(place, stamp.version, applied);
+        });
+    }
+
+    /// Whether nobody waits for a repair: hints and anti-entropy come to it as well, at the pace of repair.
+    fn may_be_left(&self) -> bool {
+        !self.is_refresh && self.state.borrow().core.is_decided()
+    }
+
+    /// Has a large value copied to a replica that lacks it.
+    fn copy(self: &Rc<Self>, place: usize, stamp: Stamp, holder: usize) {
+        let plan = &self.plan;
+        let name = CopyName { key: plan.key.clone(), version: stamp.version, to: plan.node(place) };
+        let reader: Rc<dyn Reader> = Rc::<Reading<S>>::clone(self);
+        self.wishes.begins();
+        match plan.replica.copies.wish(&plan.cluster().copy_turns, name, &reader, place) {
+            Wish::New(mut copying) => {
+                let reading = Rc::clone(self);
+                tokio::task::spawn_local(async move {
+                    let outcome = copy_large(&reading.plan, stamp, (holder, place), &mut copying).await;
+                    copying.ends(outcome);
+                });
+            }
+            Wish::Joined => {}
+            Wish::UnderWay => {
+                let refusal = Refusal::OverCapacity;
+                reader.copied(place, stamp.version, Err(Failure::Refused(refusal)));
+            }
+        }
+    }
+
+    /// Asks a replica that is starting again, for as long as somebody waits for it.
+    fn ask_once_it_has_started(self: &Rc<Self>, place: usize) {
+        self.starting.insert(place);
+        let replica = Rc::clone(&self.plan.replica);
+        let (node, reading) = (self.plan.node(place), Rc::downgrade(self));
+        tokio::task::spawn_local(async move {
+            let is_asked = until_asked_again(&replica, node).await;
+            let Some(reading) = reading.upgrade().filter(|reading| reading.starting.remove(place)) else {
+                return;
+            };
+            if is_asked && !reading.state.borrow().core.is_decided() {
+                let request = reading.request(reading.plan.own_place().is_some());
+                reading.send(&request, place, place);
+            } else {
+                reading.failed(place, IS_STARTING);
+            }
+        });
+    }
+
+    /// Not once it is decided: a second answer would be of use for a repair only, and thousands of reads may have waited
+    /// for a peer that is frozen.
+    fn may_ask_again(&self, place: usize) -> bool {
+        let mut state = self.state.borrow_mut();
+        let bit = 1 << place;
+        let may = state.asked_again & bit == 0 && !state.core.is_decided();
+        state.asked_again |= bit;
+        may
+    }
+}
+
+/// The answer of the replica at `place`.
+fn with_holder(answer: ReadAnswer<PeerValue>, place: usize) -> ReadAnswer<Found> {
+    let ReadAnswer { cell, is_whole } = answer;
+    let cell = cell.map(|Cell { stamp, content }| {
+        let content = match content {
+            Content::Value(PeerValue::Inline(bytes)) => Content::Value(Found::Inline(bytes)),
+            Content::Value(PeerValue::Large(bytes)) => {
+                Content::Value(Found::Large { bytes, version: stamp.version, holder: place })
+            }
+            Content::Tombstone => Content::Tombstone,
+            Content::Digest => Content::Digest,
+        };
+        Cell { stamp, content }
+    });
+    ReadAnswer { cell, is_whole }
+}
+
+impl<S: Store> Waiter for Reading<S> {
+    fn answered(self: Rc<Self>, slot: usize, answer: Result<Answer, PeerError>) {
+        let place = slot % FETCH_SLOTS;
+        match answer {
+            Ok(Answer::Read(answer)) if slot < REPAIR_SLOTS => {
+                let answer = with_holder(answer, place);
+                self.step(|core, step| core.answered(place, Ok(answer), step));
+            }
+            // That something is newer yet does not make the repair void.
+            Ok(Answer::Done | Answer::Stale(_)) if slot >= REPAIR_SLOTS => {
+                self.repaired(place, self.repair_of(slot), Ok(()));
+            }
+            Ok(Answer::Refused(Refusal::Starting)) if slot < FETCH_SLOTS => {
+                self.ask_once_it_has_started(place);
+            }
+            Ok(Answer::Refused(refusal)) => self.failed(slot, Failure::Refused(refusal)),
+            Ok(_) => self.failed(slot, Failure::Broken),
+            Err(error) if error.is_of_the_connection() && slot < FETCH_SLOTS && self.may_ask_again(place) => {
+                let request = self.request(false);
+                self.send(&request, place, slot);
+            }
+            Err(error) => self.failed(slot, failure(&error)),
+        }
+    }
+}
+
+impl<S: Store> Reader for Reading<S> {
+    fn awaits(&self) -> bool {
+        !self.state.borrow().core.is_decided()
+    }
+
+    fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<(), Failure>) {
+        self.wishes.ends(outcome);
+        self.repaired(place, version, outcome);
+    }
+}
+
+impl<S: Store> Expires for Reading<S> {
+    fn expire(self: Rc<Self>) {
+        self.starting.take_all().for_each(|place| self.failed(place, IS_STARTING));
+        self.step(|core, step| core.deadline(step));
+    }
+}

@@ -1,0 +1,243 @@
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ladoga_cluster::{Cell, Content};
+use ladoga_service::{
+    Context, Error, KeyRange, KeyValue, Later, Lookup, Pieces, RecordFormat, Sample, Scope, StoreError,
+    Upload, Value,
+};
+
+use super::fetch::open_found;
+use super::merge::merge;
+use super::plan::{AloneInCluster, Plan};
+use super::read::read;
+use super::spread::{Spread, spread};
+use super::starting::until_it_may_coordinate;
+use super::write::write;
+use crate::own::OwnReplica;
+use ladoga_local::OneNode;
+use ladoga_local::store::{LocalStore, Store};
+
+/// How often a large value that was replaced before it could be opened is looked for again.
+const OPENS_MAX: usize = 3;
+
+/// The service of a node of a cluster: it coordinates what several nodes have to answer, and answers the rest itself.
+pub struct Replicated<S: Store> {
+    replica: Rc<OwnReplica<S>>,
+    own: OneNode<S, AloneInCluster>,
+}
+
+/// Who has to answer: this node alone, or the nodes of a plan.
+enum By<A, P> {
+    Alone(A),
+    Plan(P),
+}
+
+impl<S: Store> Replicated<S> {
+    /// Of this replica.
+    pub fn new(replica: Rc<OwnReplica<S>>) -> Replicated<S> {
+        let OwnReplica { shared, store, cluster, .. } = &*replica;
+        let own = OneNode::new(Arc::clone(shared), Rc::clone(store), AloneInCluster(Arc::clone(cluster)));
+        Replicated { replica, own }
+    }
+
+    /// What peers and background work use of it.
+    pub fn replica(&self) -> &Rc<OwnReplica<S>> {
+        &self.replica
+    }
+}
+
+impl<S: Store> KeyValue for Replicated<S> {
+    type Upload = ReplicatedUpload<S>;
+
+    fn until_ready(&self) -> Option<Later<Result<u64, Error>>> {
+        if self.replica.cluster.settled().may_coordinate() {
+            return None;
+        }
+        Some(Box::pin(until_it_may_coordinate(Rc::clone(&self.replica))))
+    }
+
+    fn get(
+        &self,
+        context: &Context,
+        key: &[u8],
+    ) -> Lookup<Value, Error, impl Future<Output = Result<Option<Value>, Error>> + use<S> + 'static> {
+        let by = match Plan::of(&self.replica, context, key) {
+            Some(plan) => By::Plan(plan),
+            None => match self.own.get(context, key) {
+                Lookup::Now(found) => return Lookup::Now(found),
+                Lookup::Later(found) => By::Alone(found),
+            },
+        };
+        Lookup::Later(async move {
+            match by {
+                By::Alone(found) => found.await,
+                By::Plan(plan) => get(plan).await,
+            }
+        })
+    }
+
+    fn admit_put(&self, context: &Context, key: &[u8], value_bytes: u64) -> Result<(), Error> {
+        // The replicas of a plan are asked with the value.
+        if Plan::is_needed(&self.replica, context, key) {
+            return Ok(());
+        }
+        self.own.admit_put(context, key, value_bytes)
+    }
+
+    fn put<K: AsRef<[u8]> + 'static, R: 'static>(
+        &self,
+        context: &Context,
+        key: K,
+        value: Bytes,
+        room: R,
+    ) -> impl Future<Output = Result<(), Error>> + use<S, K, R> + 'static {
+        let by = match Plan::of(&self.replica, context, key.as_ref()) {
+            Some(plan) => By::Plan((plan, value, room)),
+            None => By::Alone(self.own.put(context, key, value, room)),
+        };
+        async move {
+            match by {
+                By::Alone(written) => written.await,
+                By::Plan((plan, value, room)) => {
+                    let written = write(plan, Some(value)).await;
+                    drop(room);
+                    written
+                }
+            }
+        }
+    }
+
+    fn delete<K: AsRef<[u8]> + 'static>(
+        &self,
+        context: &Context,
+        key: K,
+    ) -> impl Future<Output = Result<(), Error>> + use<S, K> + 'static {
+        let by = match Plan::of(&self.replica, context, key.as_ref()) {
+            Some(plan) => By::Plan(plan),
+            None => By::Alone(self.own.delete(context, key)),
+        };
+        async move {
+            match by {
+                By::Alone(written) => written.await,
+                By::Plan(plan) => write(plan, None).await,
+            }
+        }
+    }
+
+    fn upload_bytes_min(&self) -> u64 {
+        self.own.upload_bytes_min()
+    }
+
+    fn upload(
+        &self,
+        context: &Context,
+        key: &[u8],
+    ) -> impl Future<Output = Result<ReplicatedUpload<S>, Error>> + use<S> + 'static {
+        let by = match Plan::of(&self.replica, context, key) {
+            Some(plan) => By::Plan(plan),
+            None => By::Alone(self.own.upload(context, key)),
+        };
+        async move {
+            Ok(ReplicatedUpload(match by {
+                By::Alone(upload) => By::Alone(upload.await?),
+                By::Plan(plan) => By::Plan(spread(plan).await),
+            }))
+        }
+    }
+
+    fn put_uploaded<K: AsRef<[u8]> + 'static>(
+        &self,
+        context: &Context,
+        key: K,
+        value: FinishedUpload<S>,
+    ) -> impl Future<Output = Result<(), Error>> + use<S, K> + 'static {
+        let by = match value.0 {
+            By::Plan(spread) => By::Plan(spread),
+            By::Alone(value) => By::Alone(self.own.put_uploaded(context, key, value)),
+        };
+        async move {
+            match by {
+                By::Alone(written) => written.await,
+                By::Plan(spread) => spread.commit().await,
+            }
+        }
+    }
+
+    fn range(
+        &self,
+        context: &Context,
+        range: KeyRange,
+        format: RecordFormat,
+    ) -> impl Future<Output = Result<Box<dyn Pieces>, Error>> + use<S> + 'static {
+        let by = match range.scope {
+            Scope::Cluster => By::Plan(merge(Rc::clone(&self.replica), *context, range, format)),
+            Scope::Node => By::Alone(self.own.range(context, range, format)),
+        };
+        async move {
+            match by {
+                By::Alone(pieces) => pieces.await,
+                By::Plan(merged) => merged.await,
+            }
+        }
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.own.failure()
+    }
+
+    fn statistics(&self) -> Vec<Sample> {
+        self.own.statistics()
+    }
+}
+
+/// Reads a value from the nodes of its key.
+async fn get<S: Store>(plan: Plan<S>) -> Result<Option<Value>, Error> {
+    for _ in 0..OPENS_MAX {
+        let Some(Cell { content: Content::Value(found), .. }) = read(&plan).await? else { return Ok(None) };
+        if let Some(value) = open_found(&plan, found).await? {
+            return Ok(Some(value));
+        }
+    }
+    Err(Error::Contended("the value is replaced faster than it can be read"))
+}
+
+type OwnUpload<S> = <<S as Store>::Local as LocalStore>::Upload;
+
+/// A large value on its way to those who have to answer.
+pub struct ReplicatedUpload<S: Store>(By<OwnUpload<S>, Spread<S>>);
+
+/// The same, all of which has arrived.
+pub struct FinishedUpload<S: Store>(By<<OwnUpload<S> as Upload>::Finished, Spread<S>>);
+
+impl<S: Store> Upload for ReplicatedUpload<S> {
+    type Finished = FinishedUpload<S>;
+
+    fn write(self, bytes: Bytes) -> Later<Result<ReplicatedUpload<S>, StoreError>> {
+        let by = match self.0 {
+            By::Alone(upload) => By::Alone(upload.write(bytes)),
+            By::Plan(spread) => By::Plan(spread.write(&bytes)),
+        };
+        Box::pin(async move {
+            Ok(ReplicatedUpload(match by {
+                By::Alone(upload) => By::Alone(upload.await?),
+                By::Plan(spread) => By::Plan(spread.await),
+            }))
+        })
+    }
+
+    fn finish(self) -> Later<Result<FinishedUpload<S>, StoreError>> {
+        let by = match self.0 {
+            By::Alone(upload) => By::Alone(upload.finish()),
+            By::Plan(spread) => By::Plan(spread),
+        };
+        Box::pin(async move {
+            Ok(FinishedUpload(match by {
+                By::Alone(finished) => By::Alone(finished.await?),
+                By::Plan(spread) => By::Plan(spread),
+            }))
+        })
+    }
+}

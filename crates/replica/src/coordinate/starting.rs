@@ -1,0 +1,114 @@
+//! Requests that come while nodes are starting wait for them, within their time: for this node, until it has heard whether
+//! it lost anything, and for replicas, until they have.
+//!
+//! Who waits holds its connection, and nothing of a body that was not read before. No thread waits.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use ladoga_cluster::{Failure, NODES_MAX, NodeId, Refusal};
+use ladoga_service::Error;
+use tokio::time::MissedTickBehavior;
+
+use crate::cluster::Cluster;
+use crate::own::OwnReplica;
+use ladoga_local::store::Store;
+
+/// How often a replica that is starting is asked again, where it does not say by itself that it has started.
+const ASK_EVERY_MS: u64 = 20;
+/// How often it is looked whether there is still something to wait for, and time.
+const LOOK_EVERY_MS: u64 = 100;
+
+/// Waits until this node may coordinate requests, and answers for how long, in milliseconds. Fails when the time of a
+/// request is over, or when the node is to stop.
+pub(crate) async fn until_it_may_coordinate<S: Store>(replica: Rc<OwnReplica<S>>) -> Result<u64, Error> {
+    let OwnReplica { core, cluster, .. } = &*replica;
+    let began_ms = core.now_ms();
+    let waited_ms = || core.now_ms() - began_ms;
+    let mut outlook = cluster.settled().outlook();
+    let mut ready = pin!(outlook.wait_for(|outlook| outlook.may_coordinate));
+    let mut looks = tokio::time::interval(Duration::from_millis(LOOK_EVERY_MS));
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    poll_fn(|context| {
+        // Draining wakes all connections.
+        if core.is_draining() {
+            return Poll::Ready(Err(Error::Draining));
+        }
+        if ready.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Ok(waited_ms()));
+        }
+        while looks.poll_tick(context).is_ready() {
+            if waited_ms() >= cluster.limits.quorum_timeout_ms || is_in_vain(cluster) {
+                return Poll::Ready(Err(not_heard(cluster)));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// Whether nobody should wait: this node lost its data, and has to hear a peer about it that cannot be reached.
+fn is_in_vain(cluster: &Cluster) -> bool {
+    let settled = cluster.settled();
+    let is_missing = |peer: NodeId| settled.heard_whole(peer).is_none();
+    let mut others = cluster.peers.iter().filter(|peer| peer.id != cluster.own);
+    settled.has_lost_data() && others.any(|peer| is_missing(peer.id) && peer.trouble().is_some())
+}
+
+/// Names those who have not said whether this node lost anything.
+fn not_heard(cluster: &Cluster) -> Error {
+    let settled = cluster.settled();
+    let others = cluster.peers.iter().filter(|peer| peer.id != cluster.own);
+    let missing = others.filter(|peer| settled.heard_whole(peer.id).is_none()).map(|peer| {
+        let why = peer.trouble().unwrap_or_else(|| "has not answered".to_owned());
+        format!("{} {why}", peer.url)
+    });
+    Error::Starting { is_copy: settled.hides_cells(), missing: missing.collect() }
+}
+
+/// Waits until a replica that has just said that it is starting should be asked again. Answers whether it should.
+pub(super) async fn until_asked_again<S: Store>(replica: &OwnReplica<S>, node: NodeId) -> bool {
+    // From now on: what it said before, it said in another life.
+    let mut outlook = replica.cluster.settled().outlook();
+    let started = async {
+        while outlook.changed().await.is_ok() && !outlook.borrow_and_update().is_whole_peer(node) {}
+    };
+    let _ = tokio::time::timeout(Duration::from_millis(ASK_EVERY_MS), started).await;
+    !replica.core.is_draining()
+}
+
+/// What a replica is said to have answered that was starting for too long.
+pub(super) const IS_STARTING: Failure = Failure::Refused(Refusal::Starting);
+
+/// The replicas of a request that are starting and are to be asked again, by their places.
+#[derive(Default)]
+pub(super) struct Starting(Cell<u64>);
+
+const _: () = assert!(NODES_MAX <= u64::BITS as usize);
+
+impl Starting {
+    pub(super) fn insert(&self, place: usize) {
+        self.0.set(self.0.get() | 1 << place);
+    }
+
+    /// Whether it was there.
+    pub(super) fn remove(&self, place: usize) -> bool {
+        let before = self.0.get();
+        self.0.set(before & !(1 << place));
+        before & (1 << place) != 0
+    }
+
+    /// Nobody waits for them any more.
+    pub(super) fn take_all(&self) -> impl Iterator<Item = usize> + use<> {
+        let mut left = self.0.take();
+        std::iter::from_fn(move || {
+            let place = (left != 0).then(|| left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(place)
+        })
+    }
+}

@@ -1,0 +1,25 @@
+use ladoga_cluster::{Failure, QuorumError, Refusal};
+use ladoga_service::{Error, TooFewReplicas};
+
+use super::plan::Plan;
+use crate::link::PeerError;
+use ladoga_local::store::Store;
+
+/// What keeps a peer from answering, in the words of the machines.
+pub(super) fn failure(error: &PeerError) -> Failure {
+    match error {
+        PeerError::Unreachable(_) | PeerError::Refused(_) => Failure::Unreachable,
+        PeerError::Broken(_) => Failure::Broken,
+        PeerError::Silent { .. } => Failure::TimedOut,
+        PeerError::Full { .. } => Failure::Refused(Refusal::OverCapacity),
+    }
+}
+
+/// Too few replicas answered: names those that did not.
+pub(super) fn too_few<S: Store>(plan: &Plan<S>, error: &QuorumError, may_have_happened: bool) -> Error {
+    let &QuorumError { acked, required, asked, ref failures } = error;
+    let name = |replica: usize| plan.cluster().nodes.name(plan.node(replica)).to_owned();
+    let failures = failures.iter().map(|(replica, failure)| (name(*replica), failure.to_string()));
+    let failures = failures.collect();
+    Error::TooFewReplicas(Box::new(TooFewReplicas { acked, required, asked, failures, may_have_happened }))
+}

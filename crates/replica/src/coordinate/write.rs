@@ -1,0 +1,227 @@
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+
+use bytes::Bytes;
+use ladoga_cluster::{Failure, Origin, QuorumError, RESTAMPS_MAX, Refusal, WriteCore, WriteStep};
+use ladoga_model::{Stamp, Version};
+use ladoga_service::Error;
+
+use super::decision::Decision;
+use super::plan::Plan;
+use super::starting::{IS_STARTING, Starting, until_asked_again};
+use super::trouble::{failure, too_few};
+use crate::link::{Expires, PeerError, Place, Waiter};
+use crate::wire::{Answer, Request};
+use ladoga_local::store::{CellContent, Store};
+
+/// Writes a cell to the nodes of its key. `None` deletes.
+pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Result<(), Error> {
+    for _ in 0..RESTAMPS_MAX {
+        let stamp = plan.stamp().await?;
+        let writing = Writing::new(&plan, stamp, Payload::Whole(value.clone()));
+        writing.begin();
+        match writing.decision.taken().await {
+            Outcome::Acknowledged => return Ok(()),
+            Outcome::Failed(error) => return Err(too_few(&plan, &error, true)),
+            Outcome::Stale(newest) => plan.observe(newest)?,
+        }
+    }
+    Err(Error::Contended("other writes of this key were newer each time"))
+}
+
+impl<S: Store> Plan<S> {
+    /// Takes note of a version, so that the next one is after it.
+    pub(super) fn observe(&self, newest: Version) -> Result<(), Error> {
+        self.cluster().versions.observe(newest.timestamp).map_err(|error| {
+            self.replica.core.metrics.clock_ahead();
+            Error::ClocksDiffer(error)
+        })
+    }
+}
+
+pub(super) enum Outcome {
+    Acknowledged,
+    Failed(QuorumError),
+    /// A replica that acknowledged had something newer.
+    Stale(Version),
+}
+
+/// What is written.
+pub(super) enum Payload {
+    /// A value, or a deletion.
+    Whole(Option<Bytes>),
+    /// A value that does not fit into memory, which the nodes have got before.
+    Large,
+}
+
+impl Payload {
+    /// The same, as a replica that has not got it is told later.
+    fn content(&self) -> CellContent<'_> {
+        match self {
+            Payload::Whole(Some(value)) => CellContent::Value(value),
+            Payload::Whole(None) => CellContent::Tombstone,
+            Payload::Large => CellContent::Large(0),
+        }
+    }
+}
+
+/// A write under way. It lives until every replica has answered, or was waited for long enough.
+pub(super) struct Writing<S: Store> {
+    plan: Plan<S>,
+    stamp: Stamp,
+    payload: Payload,
+    state: RefCell<State>,
+    pub(super) decision: Decision<Outcome>,
+    starting: Starting,
+    /// Whether this node had all that it acknowledged when it began.
+    has_vouched: bool,
+    _expires: Place,
+}
+
+struct State {
+    core: WriteCore,
+    /// Replicas that were asked a second time, because a connection broke.
+    asked_again: u64,
+}
+
+impl<S: Store> Writing<S> {
+    pub(super) fn new(plan: &Plan<S>, stamp: Stamp, payload: Payload) -> Rc<Writing<S>> {
+        let state = RefCell::new(State { core: WriteCore::new(plan.replicas), asked_again: 0 });
+        Rc::new_cyclic(|writing: &Weak<Writing<S>>| Writing {
+            plan: plan.clone(),
+            stamp,
+            payload,
+            state,
+            decision: Decision::default(),
+            starting: Starting::default(),
+            has_vouched: plan.cluster().settled().has_all(),
+            _expires: plan.expire_later(writing.clone()),
+        })
+    }
+
+    /// Asks all replicas.
+    fn begin(self: &Rc<Self>) {
+        let Payload::Whole(value) = &self.payload else { return };
+        let request = self.request(value.clone());
+        for (place, &node) in self.plan.nodes().iter().enumerate() {
+            if node != self.plan.cluster().own {
+                self.send(&request, place);
+            }
+        }
+        if let Some(place) = self.plan.own_place() {
+            let writing = Rc::clone(self);
+            self.plan.apply((self.stamp, value.as_deref()), Origin::Client, move |applied| {
+                // What is here, the clock knows: nothing here is newer than what it gave out.
+                writing.settled(place, applied.map(|()| None));
+            });
+        }
+    }
+
+    fn request(&self, value: Option<Bytes>) -> Request {
+        Request::Write { key: self.plan.key.clone(), stamp: self.stamp, value, origin: Origin::Client }
+    }
+
+    fn send(self: &Rc<Self>, request: &Request, place: usize) {
+        let waiter = Rc::clone(self);
+        if let Err(error) = self.plan.link(place).send(request, waiter, place) {
+            self.settled(place, Err(failure(&error)));
+        }
+    }
+
+    /// A replica has it, and perhaps had something newer; or it is known that it will not.
+    pub(super) fn settled(&self, place: usize, answer: Result<Option<Version>, Failure>) {
+        if answer.is_ok() {
+            let node = self.plan.node(place);
+            self.plan.cluster().settled().acknowledged(node, self.stamp.version.timestamp);
+        }
+        self.step(|core, step| core.answered(place, answer, step));
+    }
+
+    /// Lets the machine take a step, and does what it says.
+    fn step(&self, act: impl FnOnce(&mut WriteCore, &mut dyn FnMut(WriteStep))) {
+        let mut hints = Vec::new();
+        let mut take = |step| match step {
+            WriteStep::Decided(Ok(())) => {
+                let error = self.plan.taken_back(self.has_vouched);
+                self.decision.is(error.map_or(Outcome::Acknowledged, Outcome::Failed));
+            }
+            WriteStep::Decided(Err(error)) => self.decision.is(Outcome::Failed(error)),
+            WriteStep::Stale(newest) => self.decision.is(Outcome::Stale(newest)),
+            WriteStep::Hint(place) => hints.push(place),
+        };
+        let mut state = self.state.borrow_mut();
+        act(&mut state.core, &mut take);
+        if state.core.is_decided() {
+            // Nobody waits for those that are starting any more: they get hints.
+            for place in self.starting.take_all() {
+                state.core.answered(place, Err(IS_STARTING), &mut take);
+            }
+        }
+        drop(state);
+        for place in hints {
+            self.plan.replica.hint(self.plan.node(place), &self.plan.key, self.stamp, self.payload.content());
+        }
+    }
+}
+
+impl<S: Store> Waiter for Writing<S> {
+    fn answered(self: Rc<Self>, place: usize, answer: Result<Answer, PeerError>) {
+        let answer = match answer {
+            Ok(Answer::Done) => Ok(None),
+            Ok(Answer::Stale(newer)) => Ok(Some(newer)),
+            Ok(Answer::Refused(Refusal::Starting)) => return self.ask_once_it_has_started(place),
+            Ok(Answer::Refused(refusal)) => Err(Failure::Refused(refusal)),
+            Ok(_) => Err(Failure::Broken),
+            Err(error) if error.is_of_the_connection() && self.may_ask_again(place) => {
+                return self.ask(place);
+            }
+            Err(error) => Err(failure(&error)),
+        };
+        self.settled(place, answer);
+    }
+}
+
+impl<S: Store> Writing<S> {
+    /// Asks a replica again.
+    fn ask(self: &Rc<Self>, place: usize) {
+        let value = if let Payload::Whole(value) = &self.payload { value.clone() } else { None };
+        self.send(&self.request(value), place);
+    }
+
+    /// Asks a replica that is starting again, for as long as somebody waits for it.
+    fn ask_once_it_has_started(self: &Rc<Self>, place: usize) {
+        if self.state.borrow().core.is_decided() {
+            return self.settled(place, Err(IS_STARTING));
+        }
+        self.starting.insert(place);
+        let replica = Rc::clone(&self.plan.replica);
+        let (node, writing) = (self.plan.node(place), Rc::downgrade(self));
+        tokio::task::spawn_local(async move {
+            let is_asked = until_asked_again(&replica, node).await;
+            // Where it is decided, nobody waits.
+            let Some(writing) = writing.upgrade().filter(|writing| writing.starting.remove(place)) else {
+                return;
+            };
+            if is_asked { writing.ask(place) } else { writing.settled(place, Err(IS_STARTING)) }
+        });
+    }
+
+    /// A write may be asked for twice: the second time changes nothing.
+    fn may_ask_again(&self, place: usize) -> bool {
+        let mut state = self.state.borrow_mut();
+        let bit = 1 << place;
+        let may = state.asked_again & bit == 0 && !state.core.is_finished();
+        state.asked_again |= bit;
+        may
+    }
+}
+
+impl<S: Store> Expires for Writing<S> {
+    fn expire(self: Rc<Self>) {
+        self.step(|core, step| {
+            let starting = self.starting.take_all();
+            starting.for_each(|place| core.answered(place, Err(IS_STARTING), &mut *step));
+            core.deadline(step);
+        });
+    }
+}

@@ -1,0 +1,363 @@
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ladoga_cluster::{Hint, HintQueue, HintStep, NodeId};
+use ladoga_env::{Clock, Env};
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use super::log::{FoundHint, HintLog};
+use crate::membership::PeerView;
+use crate::wire::{Record, take_record};
+use ladoga_runtime::Vital;
+
+/// Commands that may wait for the thread.
+const COMMANDS_MAX: usize = 8_192;
+/// Bytes of hints that may wait for it.
+const COMMAND_BYTES_MAX: u64 = 16 << 20;
+/// What a hint counts beside its bytes: what is known of it in memory is bounded with them.
+const HINT_OVERHEAD_BYTES: u64 = 512;
+/// How often it is looked for hints that are too old.
+const EXPIRE_MS: u64 = 1_000;
+
+/// A hint on its way.
+pub(crate) struct Delivery {
+    pub(crate) peer: NodeId,
+    pub(crate) number: u64,
+    pub(crate) record: Record,
+    /// Dropped once it is sent.
+    pub(crate) waits: Waits,
+}
+
+/// Each hint that waits to be sent has one, beside that of its peer.
+pub(super) type Waits = Arc<()>;
+
+enum Command {
+    Keep {
+        peer: NodeId,
+        timestamp: u64,
+        record: Vec<u8>,
+    },
+    Up(NodeId),
+    /// There are settled hints to look at.
+    Settled,
+    Close,
+}
+
+/// What became of hints on their way. Not among the commands, of which one may be lost: a hint that is never settled would
+/// hold up all behind it. Bounded by how many are on their way.
+type SettledHints = Arc<Mutex<Vec<(NodeId, Delivered)>>>;
+
+enum Delivered {
+    Yes(u64),
+    /// The peer did not take it.
+    No,
+}
+
+/// The hints of a node: a thread that has them, and how everybody else reaches it without waiting.
+pub(crate) struct HintKeeper {
+    commands: SyncSender<Command>,
+    queued_bytes: Arc<AtomicU64>,
+    settled: SettledHints,
+    views: Vec<Arc<PeerView>>,
+    deliveries: Mutex<Option<mpsc::UnboundedReceiver<Delivery>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl HintKeeper {
+    /// Opens the logs below `dir`, and begins.
+    pub(crate) fn start(
+        env: &Env,
+        dir: &Path,
+        views: &[Arc<PeerView>],
+        vital: &Vital,
+    ) -> io::Result<HintKeeper> {
+        let (keeper, worker) = HintKeeper::open(env, dir, views)?;
+        let thread = vital.spawn("hints".to_owned(), move || worker.run())?;
+        *keeper.thread.lock() = Some(thread);
+        Ok(keeper)
+    }
+
+    fn open(env: &Env, dir: &Path, views: &[Arc<PeerView>]) -> io::Result<(HintKeeper, Worker)> {
+        let (commands, received) = sync_channel(COMMANDS_MAX);
+        // Bounded by what the queues have on its way.
+        let (deliver, deliveries) = mpsc::unbounded_channel();
+        let queued_bytes = Arc::<AtomicU64>::default();
+        let mut peers = Vec::with_capacity(views.len());
+        for view in views {
+            peers.push(Peer::open(env, dir, view)?);
+        }
+        let worker = Worker {
+            clock: Arc::clone(&env.clock),
+            received,
+            deliver,
+            queued_bytes: Arc::clone(&queued_bytes),
+            settled: Arc::default(),
+            peers,
+        };
+        let keeper = HintKeeper {
+            commands,
+            queued_bytes,
+            settled: Arc::clone(&worker.settled),
+            views: views.to_vec(),
+            deliveries: Mutex::new(Some(deliveries)),
+            thread: Mutex::default(),
+        };
+        Ok((keeper, worker))
+    }
+
+    /// Keeps a record for a peer, as soon as the thread comes to it; counts it where there is no room.
+    pub(crate) fn keep(&self, peer: NodeId, timestamp: u64, record: Vec<u8>) {
+        let bytes = record.len() as u64;
+        let queued = self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let has_room = queued + bytes <= COMMAND_BYTES_MAX;
+        if !has_room || self.commands.try_send(Command::Keep { peer, timestamp, record }).is_err() {
+            self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.views[peer.index()].hints_dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Tries to deliver to a peer, unless hints still wait to be sent to it: to read them again would have them wait in
+    /// memory beside themselves.
+    pub(crate) fn try_peer(&self, peer: NodeId) {
+        self.tell(Command::Up(peer));
+    }
+
+    /// A hint arrived.
+    pub(crate) fn delivered(&self, peer: NodeId, number: u64) {
+        self.settle(peer, Delivered::Yes(number));
+    }
+
+    /// A hint did not arrive: the peer is tried again later.
+    pub(crate) fn is_down(&self, peer: NodeId) {
+        self.settle(peer, Delivered::No);
+    }
+
+    fn settle(&self, peer: NodeId, delivered: Delivered) {
+        self.settled.lock().push((peer, delivered));
+        self.tell(Command::Settled);
+    }
+
+    fn tell(&self, command: Command) {
+        // Where the thread is behind, it looks at all that is settled when it comes to it, and the next attempt to deliver
+        // finds the same hints.
+        let _ = self.commands.try_send(command);
+    }
+
+    /// Where hints come out; for one taker.
+    pub(crate) fn take_deliveries(&self) -> Option<mpsc::UnboundedReceiver<Delivery>> {
+        self.deliveries.lock().take()
+    }
+
+    /// Keeps what has come, and ends.
+    pub(crate) fn close(&self) {
+        if let Some(thread) = self.thread.lock().take() {
+            let _ = self.commands.send(Command::Close);
+            // Whether it panicked, the node was told.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for HintKeeper {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+struct Peer {
+    view: Arc<PeerView>,
+    queue: HintQueue,
+    log: HintLog,
+    waits: Waits,
+    /// Whether the last hint could not be written.
+    is_in_trouble: bool,
+}
+
+impl Peer {
+    fn open(env: &Env, dir: &Path, view: &Arc<PeerView>) -> io::Result<Peer> {
+        let mut queue = HintQueue::new();
+        // The clock that hints are dated by is the wall clock: what does not jump does not survive a restart.
+        let log = HintLog::open(&env.disk, &dir.join(view.id.0.to_string()), |found| {
+            let FoundHint { number, kept_at_ms, mut record } = found;
+            let bytes = record.len() as u64 + HINT_OVERHEAD_BYTES;
+            let timestamp = timestamp_of(&mut record);
+            queue.recovered(Hint { number, bytes, timestamp, kept_at_ms });
+        })?;
+        Ok(Peer { view: Arc::clone(view), queue, log, waits: Waits::default(), is_in_trouble: false })
+    }
+
+    /// Writes a hint, not durably yet. Answers whether it worked out; said when that changes, not for each hint.
+    fn append(&mut self, now_ms: u64, record: &[u8]) -> bool {
+        let appended = self.log.append(now_ms, record);
+        let was_in_trouble = std::mem::replace(&mut self.is_in_trouble, appended.is_err());
+        match appended {
+            Err(error) if !was_in_trouble => {
+                tracing::warn!("hints for {} cannot be kept: {error}", self.view.url);
+            }
+            Ok(_) if was_in_trouble => tracing::warn!("hints for {} are kept again", self.view.url),
+            _ => {}
+        }
+        !self.is_in_trouble
+    }
+
+    /// Whether hints were read that wait to be sent.
+    fn has_unsent(&self) -> bool {
+        Arc::strong_count(&self.waits) > 1
+    }
+
+    fn note(&self) {
+        let view = &self.view;
+        view.hints_waiting.store(self.queue.len() as u64, Ordering::Relaxed);
+        view.hints_bytes.store(self.queue.bytes(), Ordering::Relaxed);
+        view.hints_oldest.store(self.queue.oldest_timestamp().unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+fn timestamp_of(record: &mut Bytes) -> u64 {
+    match take_record(record) {
+        Ok(Some(record)) => record.cell.stamp.version.timestamp,
+        // It cannot be delivered either, and goes as if it had been.
+        _ => 0,
+    }
+}
+
+struct Worker {
+    clock: Arc<dyn Clock>,
+    received: Receiver<Command>,
+    deliver: mpsc::UnboundedSender<Delivery>,
+    queued_bytes: Arc<AtomicU64>,
+    settled: SettledHints,
+    peers: Vec<Peer>,
+}
+
+impl Worker {
+    fn run(mut self) {
+        self.peers.iter().for_each(Peer::note);
+        loop {
+            let first = match self.received.recv_timeout(Duration::from_millis(EXPIRE_MS)) {
+                Ok(command) => Some(command),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let mut kept = Vec::new();
+            let mut closes = false;
+            let mut next = first;
+            while let Some(command) = next {
+                match command {
+                    Command::Close => closes = true,
+                    command => self.obey(command, &mut kept),
+                }
+                next = self.received.try_recv().ok();
+            }
+            self.commit(kept);
+            self.look_at_settled();
+            self.expire();
+            self.peers.iter().for_each(Peer::note);
+            if closes {
+                return;
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command, kept: &mut Vec<(NodeId, u64, u64)>) {
+        match command {
+            Command::Keep { peer, timestamp, record } => {
+                self.queued_bytes.fetch_sub(record.len() as u64, Ordering::Relaxed);
+                let bytes = record.len() as u64 + HINT_OVERHEAD_BYTES;
+                let now_ms = self.clock.wall_ms();
+                let of_peer = &mut self.peers[peer.index()];
+                if of_peer.queue.admit(bytes) && of_peer.append(now_ms, &record) {
+                    kept.push((peer, bytes, timestamp));
+                } else {
+                    of_peer.view.hints_dropped.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            Command::Up(peer) if self.peers[peer.index()].has_unsent() => {}
+            Command::Up(peer) => self.step(peer, |queue, step| queue.peer_is_up(step)),
+            Command::Settled | Command::Close => {}
+        }
+    }
+
+    fn look_at_settled(&mut self) {
+        let settled = std::mem::take(&mut *self.settled.lock());
+        for (peer, delivered) in settled {
+            match delivered {
+                Delivered::Yes(number) => self.step(peer, |queue, step| queue.delivered(number, step)),
+                Delivered::No => self.peers[peer.index()].queue.peer_is_down(),
+            }
+        }
+    }
+
+    /// Makes hints durable; only then they count.
+    fn commit(&mut self, kept: Vec<(NodeId, u64, u64)>) {
+        for peer in &self.peers {
+            if kept.iter().any(|(of, _, _)| *of == peer.view.id)
+                && let Err(error) = peer.log.sync()
+            {
+                tracing::warn!("hints for {} may not survive a crash: {error}", peer.view.url);
+            }
+        }
+        let now_ms = self.clock.wall_ms();
+        for (peer, bytes, timestamp) in kept {
+            self.step(peer, |queue, step| queue.kept(bytes, timestamp, now_ms, step));
+        }
+    }
+
+    fn expire(&mut self) {
+        let now_ms = self.clock.wall_ms();
+        for index in 0..self.peers.len() {
+            self.step(NodeId(index as u16), |queue, step| queue.expire(now_ms, step));
+        }
+    }
+
+    /// Lets a queue take a step, and does what it says.
+    fn step(&mut self, peer: NodeId, act: impl FnOnce(&mut HintQueue, &mut dyn FnMut(HintStep))) {
+        let Peer { queue, log, view, waits, .. } = &mut self.peers[peer.index()];
+        let mut steps = VecDeque::new();
+        act(queue, &mut |step| steps.push_back(step));
+        while let Some(step) = steps.pop_front() {
+            match step {
+                HintStep::Deliver(number) => match read(log, number) {
+                    Some(record) => {
+                        let delivery = Delivery { peer, number, record, waits: Arc::clone(waits) };
+                        // Where nobody delivers any more, the node is about to stop.
+                        let _ = self.deliver.send(delivery);
+                    }
+                    None => {
+                        // Left to anti-entropy.
+                        view.hints_dropped.fetch_add(1, Ordering::Relaxed);
+                        queue.delivered(number, |step| steps.push_back(step));
+                    }
+                },
+                HintStep::Forget(number) => {
+                    if let Err(error) = log.forget(number) {
+                        tracing::warn!("delivered hints for {} cannot be removed: {error}", view.url);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn read(log: &HintLog, number: u64) -> Option<Record> {
+    match log.read(number) {
+        Ok(Some(mut bytes)) => take_record(&mut bytes).ok().flatten(),
+        Ok(None) => None,
+        Err(error) => {
+            tracing::warn!("a hint cannot be read: {error}");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "keeper_tests.rs"]
+mod tests;

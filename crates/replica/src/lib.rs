@@ -1,0 +1,41 @@
+//! Many nodes with the same keys, and the service of one of them.
+//!
+//! - `wire`: frames, requests, answers
+//! - `membership`: who the nodes are
+//! - `stability`: up to which time writes have arrived everywhere, and what time it is
+//! - `hints`: writes that are kept for peers that are away
+//! - `bounds`: what peers and repair may take of a node
+//! - `cluster`: all of that, as the event loops of a node share it
+//! - `link`: the connections that this node makes to others
+//! - `own`: this node as one of the replicas, on one event loop
+//! - `serve`: the connections that other nodes make to this one
+//! - `coordinate`: a request that several nodes have to answer; the service of a node of a cluster
+//! - `sync`: what brings nodes that missed something up to date
+//!
+//! Each names only those above it. A write: `coordinate::Replicated::put` → `coordinate::write` → `link` to the others and
+//! `own::replica` here → on the others `serve::session` → `serve::requests` → their `own::replica`.
+#![forbid(unsafe_code)]
+
+mod bounds;
+mod cluster;
+mod coordinate;
+mod hints;
+mod link;
+mod membership;
+mod own;
+mod serve;
+mod stability;
+mod sync;
+pub mod wire;
+
+pub use ladoga_cluster::NodeList;
+
+pub use cluster::Cluster;
+pub use coordinate::Replicated;
+pub use membership::{Kept, KeptError, Membership, PeerLimits, Provenance, check_files};
+pub use own::{Bounds, OwnReplica};
+pub use serve::{PeerSocket, serve};
+pub use sync::start;
+
+/// What the connection of a peer is upgraded to.
+pub const UPGRADE: &str = "ladoga-peer/3";

@@ -1,0 +1,245 @@
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use ladoga_env::Stream;
+use ladoga_http1::answer::{Asked, Event, Head, Reader};
+use ladoga_runtime::KEEP_ALIVE;
+use tokio::io::ReadBuf;
+
+use super::dial::dial;
+use super::error::PeerError;
+use super::peer_link::{PeerLink, Phase};
+use crate::wire::{Answer, Frame, Hello, Request, take_frame};
+
+/// Bytes that stay allocated for what is sent; what was larger is given back.
+const BUFFER_BYTES_KEPT: usize = 64 << 10;
+/// What a peer says by closing a connection that nobody uses.
+pub(crate) const IDLE: &str = "the peer closed a connection that was not used";
+
+impl PeerLink {
+    /// One connection, from its making to its end.
+    pub(crate) async fn connect_and_converse(self: &Rc<Self>) -> PeerError {
+        let timeout_ms = self.cluster.limits.peer_connect_timeout_ms;
+        let connected = tokio::time::timeout(Duration::from_millis(timeout_ms), self.connect()).await;
+        let (socket, input) = match connected {
+            Ok(Ok(connected)) => connected,
+            Ok(Err(error)) => return error,
+            Err(_) => {
+                let name = &self.view.name;
+                let line = if name.is_looked_up() {
+                    format!(
+                        "the resolver is silent about {}, expected an address within {timeout_ms} ms",
+                        name.host()
+                    )
+                } else {
+                    format!("no greeting, expected one within {timeout_ms} ms")
+                };
+                return PeerError::Unreachable(line.into());
+            }
+        };
+        self.phase.set(Phase::Up);
+        self.connection.set(self.connection.get() + 1);
+        self.view.connections.fetch_add(1, Ordering::Relaxed);
+        self.view.connects.fetch_add(1, Ordering::Relaxed);
+        self.heard();
+        self.converse(socket, input).await
+    }
+
+    /// Looks up where the peer is, connects, asks for the upgrade, and greets.
+    async fn connect(&self) -> Result<(Box<dyn Stream>, BytesMut), PeerError> {
+        let unreachable = |error: std::io::Error| PeerError::Unreachable(error.to_string().into());
+        let view = &self.view;
+        let addresses = view.name.addresses(&*self.cluster.net).await.map_err(unreachable)?;
+        let mut socket = dial(&*self.cluster.net, &addresses).await.map_err(unreachable)?;
+        socket.keep_alive(&KEEP_ALIVE).map_err(unreachable)?;
+        let authority = view.url.trim_start_matches("http://");
+        let mut output = BytesMut::from(
+            format!(
+                "GET /v0/peer HTTP/1.1\r\nhost: {authority}\r\nconnection: upgrade\r\nupgrade: {}\r\n\r\n",
+                crate::UPGRADE
+            )
+            .as_bytes(),
+        );
+        let hello = self.cluster.hello();
+        Request::Hello(hello).put(&mut output, u32::MAX);
+        write_all(&mut *socket, &mut output).await.map_err(unreachable)?;
+        let mut input = BytesMut::new();
+        read_head(&mut *socket, &mut input).await?;
+        let theirs = read_hello(&mut *socket, &mut input).await?;
+        self.check(&theirs)?;
+        Ok((socket, input))
+    }
+
+    fn check(&self, theirs: &Hello) -> Result<(), PeerError> {
+        let refused = |line: String| PeerError::Refused(line.into());
+        let peer = self.cluster.greeted(theirs).map_err(refused)?;
+        if peer.id != self.view.id {
+            return Err(refused(format!("{} answers as {}: see its --advertise", self.view.url, peer.url)));
+        }
+        Ok(())
+    }
+
+    /// Writes what is to be sent and takes what comes, until it ends.
+    async fn converse(&self, mut socket: Box<dyn Stream>, mut input: BytesMut) -> PeerError {
+        let mut output = BytesMut::new();
+        poll_fn(|context| {
+            self.driven_by(context);
+            if self.is_frozen.get() {
+                return Poll::Ready(self.silence());
+            }
+            if let Err(error) = self.take(&mut *socket, &mut input, context) {
+                return Poll::Ready(error);
+            }
+            match self.give(&mut *socket, &mut output, context) {
+                Ok(()) => Poll::Pending,
+                Err(error) => Poll::Ready(PeerError::Broken(error.to_string().into())),
+            }
+        })
+        .await
+    }
+
+    fn driven_by(&self, context: &Context<'_>) {
+        let mut task = self.task.borrow_mut();
+        if !task.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
+            *task = Some(context.waker().clone());
+        }
+    }
+
+    /// Takes what has come.
+    fn take(
+        &self,
+        socket: &mut dyn Stream,
+        input: &mut BytesMut,
+        context: &mut Context<'_>,
+    ) -> Result<(), PeerError> {
+        let broken = |line: String| PeerError::Broken(line.into());
+        loop {
+            while let Some(frame) = take_frame(input).map_err(|error| broken(error.to_string()))? {
+                self.understand(&frame)?;
+            }
+            let count = {
+                let mut scratch = self.core.scratch();
+                let mut buffer = ReadBuf::new(&mut scratch);
+                match Pin::new(&mut *socket).poll_read(context, &mut buffer) {
+                    Poll::Pending => return Ok(()),
+                    Poll::Ready(Err(error)) => return Err(broken(error.to_string())),
+                    Poll::Ready(Ok(())) => {}
+                }
+                input.extend_from_slice(buffer.filled());
+                buffer.filled().len()
+            };
+            if count == 0 {
+                let line = if self.owes_answers() { "the peer closed it" } else { IDLE };
+                return Err(PeerError::Broken(line.into()));
+            }
+            self.heard();
+        }
+    }
+
+    fn understand(&self, frame: &Frame) -> Result<(), PeerError> {
+        let answer = Answer::of(frame).map_err(|error| PeerError::Broken(error.to_string().into()))?;
+        // That it lives is all that it says.
+        if answer == Answer::Alive || self.answered(frame.request, answer) {
+            return Ok(());
+        }
+        let line = format!("an answer to the request {}, which nobody made", frame.request);
+        Err(PeerError::Broken(line.into()))
+    }
+
+    /// Writes what is to be sent, in as few writes as the socket takes.
+    fn give(
+        &self,
+        socket: &mut dyn Stream,
+        output: &mut BytesMut,
+        context: &mut Context<'_>,
+    ) -> std::io::Result<()> {
+        loop {
+            if output.is_empty() {
+                if output.capacity() > BUFFER_BYTES_KEPT {
+                    *output = BytesMut::new();
+                }
+                std::mem::swap(output, &mut self.unsent.borrow_mut());
+            }
+            if output.is_empty() {
+                return Ok(());
+            }
+            match Pin::new(&mut *socket).poll_write(context, output) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Ok(0)) => return Err(std::io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(count)) => output.advance(count),
+                Poll::Ready(Err(error)) => return Err(error),
+            }
+        }
+    }
+}
+
+async fn write_all(socket: &mut dyn Stream, bytes: &mut BytesMut) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        let count = poll_fn(|context| Pin::new(&mut *socket).poll_write(context, bytes)).await?;
+        bytes.advance(count);
+    }
+    Ok(())
+}
+
+async fn read_some(socket: &mut dyn Stream, input: &mut BytesMut) -> Result<(), PeerError> {
+    let mut bytes = [0; 4 << 10];
+    let mut buffer = ReadBuf::new(&mut bytes);
+    let read = poll_fn(|context| Pin::new(&mut *socket).poll_read(context, &mut buffer)).await;
+    read.map_err(|error| PeerError::Unreachable(error.to_string().into()))?;
+    if buffer.filled().is_empty() {
+        return Err(PeerError::Unreachable("it closed the connection instead of greeting".into()));
+    }
+    input.extend_from_slice(buffer.filled());
+    Ok(())
+}
+
+/// Takes the answer to the request for an upgrade off the input.
+async fn read_head(socket: &mut dyn Stream, input: &mut BytesMut) -> Result<(), PeerError> {
+    let mut reader = Reader::default();
+    loop {
+        let Ok((taken, event)) = reader.next(input, Asked::Upgrade) else {
+            return Err(PeerError::Refused("it answers with something that is not HTTP".into()));
+        };
+        match event {
+            Event::Head(head) if head.status == 101 => {
+                input.advance(taken);
+                return Ok(());
+            }
+            Event::Head(head) => return Err(refusal(&head, &input[taken..])),
+            _ => input.advance(taken),
+        }
+        if input.is_empty() {
+            read_some(socket, input).await?;
+        }
+    }
+}
+
+/// Why it refused. `body` is what has come of the answer's body: one line, or nothing yet.
+fn refusal(head: &Head<&[u8]>, body: &[u8]) -> PeerError {
+    let first_line = |bytes| String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().to_owned();
+    let line = [body, head.bytes].map(first_line).into_iter().find(|line| !line.is_empty());
+    let line = line.unwrap_or_default().into();
+    // A node that starts or stops is as good as one that is not there.
+    if head.status == 503 { PeerError::Unreachable(line) } else { PeerError::Refused(line) }
+}
+
+async fn read_hello(socket: &mut dyn Stream, input: &mut BytesMut) -> Result<Hello, PeerError> {
+    loop {
+        let frame = take_frame(input).map_err(|error| PeerError::Refused(error.to_string().into()))?;
+        let Some(frame) = frame else {
+            read_some(socket, input).await?;
+            continue;
+        };
+        return match Answer::of(&frame) {
+            Ok(Answer::Hello(hello)) => Ok(*hello),
+            Ok(Answer::Stranger(line)) => Err(PeerError::Refused(line.into())),
+            Ok(_) => Err(PeerError::Refused("it does not greet".into())),
+            Err(error) => Err(PeerError::Refused(error.to_string().into())),
+        };
+    }
+}

@@ -1,0 +1,274 @@
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+use bytes::{Buf, BytesMut};
+use ladoga_runtime::LoopContext;
+use slab::Slab;
+
+use super::error::PeerError;
+use super::peers::TOLD_AT_ONCE_MAX;
+use crate::cluster::Cluster;
+use crate::membership::PeerView;
+use crate::wire::{Answer, Request};
+
+/// Who waits for answers of peers. One may wait for several: `slot` is its own name for a request.
+pub(crate) trait Waiter {
+    /// Called once for each request that was taken, on the event loop, never from within the sending of one.
+    fn answered(self: Rc<Self>, slot: usize, answer: Result<Answer, PeerError>);
+}
+
+/// A request that is not answered yet.
+pub(crate) struct Pending {
+    waiter: Rc<dyn Waiter>,
+    slot: usize,
+    bytes: usize,
+    sent_at_ms: u64,
+    /// It came while a connection was being made, so that its failure is not this request's.
+    joined: bool,
+}
+
+/// How far a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// There is none, and nobody makes one.
+    Down,
+    /// One is being made.
+    Connecting,
+    /// The nodes have greeted each other.
+    Up,
+}
+
+/// The connection of one event loop to one peer: made when it is needed, for all requests of the loop.
+///
+/// No back-off: a request that finds no connection begins to make one, and those that come meanwhile join it. Where it
+/// fails, the first ones fail with it, and for those that joined one more is made.
+pub(crate) struct PeerLink {
+    pub(crate) view: Arc<PeerView>,
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) core: Rc<LoopContext>,
+    pub(crate) phase: Cell<Phase>,
+    /// Counts the connections that came about: streams are of one of them.
+    pub(crate) connection: Cell<u64>,
+    pending: RefCell<Slab<Pending>>,
+    pending_bytes: Cell<usize>,
+    /// Frames that are not written yet.
+    pub(crate) unsent: RefCell<BytesMut>,
+    /// Where, in them, those begin that joined a connection in the making.
+    joined_at: Cell<usize>,
+    /// Since when the peer owes an answer and has said nothing.
+    quiet_since_ms: Cell<u64>,
+    /// The task that drives the connection.
+    pub(crate) task: RefCell<Option<Waker>>,
+    /// Whether it counts as frozen.
+    pub(crate) is_frozen: Cell<bool>,
+    began_ms: u64,
+}
+
+/// How old a node has to be for one that has never been there to be missed.
+const MISSED_MS_MIN: u64 = 5_000;
+
+impl PeerLink {
+    pub(crate) fn new(view: Arc<PeerView>, cluster: Arc<Cluster>, core: Rc<LoopContext>) -> PeerLink {
+        PeerLink {
+            view,
+            cluster,
+            began_ms: core.now_ms(),
+            core,
+            phase: Cell::new(Phase::Down),
+            connection: Cell::new(0),
+            pending: RefCell::default(),
+            pending_bytes: Cell::new(0),
+            unsent: RefCell::default(),
+            joined_at: Cell::new(0),
+            quiet_since_ms: Cell::new(0),
+            task: RefCell::new(None),
+            is_frozen: Cell::new(false),
+        }
+    }
+
+    /// Sends a request. Those of one turn of the event loop share a write.
+    pub(crate) fn send(
+        self: &Rc<Self>,
+        request: &Request,
+        waiter: Rc<dyn Waiter>,
+        slot: usize,
+    ) -> Result<(), PeerError> {
+        let limits = &self.cluster.limits;
+        let mut pending = self.pending.borrow_mut();
+        let (requests, bytes) = (pending.len(), self.pending_bytes.get());
+        if requests >= limits.peer_requests_max || bytes >= limits.peer_queue_bytes_max {
+            self.view.failures.fetch_add(1, Ordering::Relaxed);
+            return Err(PeerError::Full { requests, bytes });
+        }
+        let mut unsent = self.unsent.borrow_mut();
+        let was_empty = unsent.is_empty();
+        let before = unsent.len();
+        let entry = pending.vacant_entry();
+        request.put(&mut unsent, entry.key() as u32);
+        let bytes = unsent.len() - before;
+        let joined = self.phase.get() == Phase::Connecting;
+        let sent_at_ms = self.core.now_ms();
+        entry.insert(Pending { waiter, slot, bytes, sent_at_ms, joined });
+        drop((pending, unsent));
+        self.pending_bytes.set(self.pending_bytes.get() + bytes);
+        if requests == 0 {
+            self.quiet_since_ms.set(self.core.now_ms());
+        }
+        self.view.requests.fetch_add(1, Ordering::Relaxed);
+        match self.phase.get() {
+            Phase::Down => {
+                self.phase.set(Phase::Connecting);
+                self.core.vital.spawn_local("link", Rc::clone(self).run());
+            }
+            Phase::Up if was_empty => self.wake(),
+            Phase::Up | Phase::Connecting => {}
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.phase.get() == Phase::Up
+    }
+
+    /// Where the peer is.
+    pub(crate) fn url(&self) -> &str {
+        &self.view.url
+    }
+
+    /// Sends something that has no answer, if there is a connection.
+    pub(crate) fn tell(&self, request: &Request) {
+        if self.phase.get() == Phase::Up {
+            request.put(&mut self.unsent.borrow_mut(), u32::MAX);
+            self.wake();
+        }
+    }
+
+    pub(crate) fn wake(&self) {
+        if let Some(task) = &*self.task.borrow() {
+            task.wake_by_ref();
+        }
+    }
+
+    /// Makes connections and drives them, for as long as there are requests that a connection may help.
+    async fn run(self: Rc<Self>) {
+        loop {
+            self.begin_attempt();
+            let error = self.connect_and_converse().await;
+            let was_up = self.phase.replace(Phase::Connecting) == Phase::Up;
+            if was_up {
+                self.view.connections.fetch_sub(1, Ordering::Relaxed);
+            } else {
+                self.view.connect_failures.fetch_add(1, Ordering::Relaxed);
+            }
+            if error != PeerError::Broken(super::drive::IDLE.into()) {
+                self.view.record_trouble(&error.to_string(), self.is_told_of(&error));
+            }
+            *self.task.borrow_mut() = None;
+            self.is_frozen.set(false);
+            let failed = self.take_failed(was_up);
+            // Settled before anybody is told: who then sends again begins a connection, or joins this one.
+            let goes_on = !self.pending.borrow().is_empty();
+            if !goes_on {
+                self.phase.set(Phase::Down);
+            }
+            self.tell_failed(failed, &error).await;
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    /// Whether the log is told of an error. Nodes are started one after another: that one is not there yet is none.
+    fn is_told_of(&self, error: &PeerError) -> bool {
+        let age_ms = self.core.now_ms().saturating_sub(self.began_ms);
+        !matches!(error, PeerError::Unreachable(_)) || self.view.has_greeted() || age_ms > MISSED_MS_MIN
+    }
+
+    /// Tells requests that they failed. Thousands may have waited for a peer that is frozen: everybody else has a turn
+    /// between them.
+    async fn tell_failed(&self, failed: Vec<Pending>, error: &PeerError) {
+        let now_ms = self.core.now_ms();
+        for (told, Pending { waiter, slot, sent_at_ms, .. }) in failed.into_iter().enumerate() {
+            if told > 0 && told % TOLD_AT_ONCE_MAX == 0 {
+                tokio::task::yield_now().await;
+            }
+            self.view.failures.fetch_add(1, Ordering::Relaxed);
+            waiter.answered(slot, Err(failure_of(error, now_ms.saturating_sub(sent_at_ms))));
+        }
+    }
+
+    /// Whoever waits now waits for this attempt; who comes later joins it.
+    fn begin_attempt(&self) {
+        self.joined_at.set(self.unsent.borrow().len());
+        for (_, pending) in &mut *self.pending.borrow_mut() {
+            pending.joined = false;
+        }
+    }
+
+    /// Takes out the requests that the end of a connection fails.
+    fn take_failed(&self, was_up: bool) -> Vec<Pending> {
+        let mut pending = self.pending.borrow_mut();
+        let mut unsent = self.unsent.borrow_mut();
+        if was_up {
+            unsent.clear();
+        } else {
+            let joined_at = self.joined_at.get();
+            unsent.advance(joined_at);
+        }
+        let keys = pending.iter().filter(|(_, pending)| was_up || !pending.joined).map(|(key, _)| key);
+        let keys = keys.collect::<Vec<_>>();
+        let failed: Vec<_> = keys.into_iter().map(|key| pending.remove(key)).collect();
+        self.pending_bytes.set(pending.iter().map(|(_, pending)| pending.bytes).sum());
+        failed
+    }
+
+    /// Hands an answer to who waits for it; `false` where nobody does.
+    pub(crate) fn answered(&self, number: u32, answer: Answer) -> bool {
+        let mut pending = self.pending.borrow_mut();
+        let Some(Pending { waiter, slot, bytes, .. }) = pending.try_remove(number as usize) else {
+            return false;
+        };
+        drop(pending);
+        self.pending_bytes.set(self.pending_bytes.get() - bytes);
+        waiter.answered(slot, Ok(answer));
+        true
+    }
+
+    /// Something was heard of the peer.
+    pub(crate) fn heard(&self) {
+        self.quiet_since_ms.set(self.core.now_ms());
+    }
+
+    pub(crate) fn silence(&self) -> PeerError {
+        let silent_ms = self.core.now_ms().saturating_sub(self.quiet_since_ms.get());
+        PeerError::Silent { silent_ms, timeout_ms: self.cluster.limits.peer_timeout_ms }
+    }
+
+    /// Gives up a connection over which nothing comes.
+    pub(crate) fn sweep(&self, now_ms: u64) {
+        let silent_ms = now_ms.saturating_sub(self.quiet_since_ms.get());
+        let is_silent = silent_ms > self.cluster.limits.peer_timeout_ms;
+        if self.phase.get() == Phase::Up && is_silent && !self.pending.borrow().is_empty() {
+            self.is_frozen.set(true);
+            self.wake();
+        }
+    }
+
+    pub(crate) fn owes_answers(&self) -> bool {
+        !self.pending.borrow().is_empty()
+    }
+}
+
+/// What a request is told that waited so long for a connection that ended. Silence is held against the peer only by those
+/// who waited for as long: what the network lost before them may keep a connection silent, but not a new one.
+fn failure_of(error: &PeerError, waited_ms: u64) -> PeerError {
+    match error {
+        PeerError::Silent { timeout_ms, .. } if waited_ms <= *timeout_ms => {
+            PeerError::Broken(error.to_string().into())
+        }
+        error => error.clone(),
+    }
+}

@@ -1,0 +1,81 @@
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ladoga_cluster::NodeId;
+use ladoga_runtime::LoopContext;
+
+use super::expiring::{Expires, Expiring, Place};
+use super::peer_link::PeerLink;
+use crate::cluster::Cluster;
+
+/// How often it is looked for what waits too long, at least and at most.
+const SWEEP_MS_MIN: u64 = 5;
+const SWEEP_MS_MAX: u64 = 50;
+/// How much of the shortest timeout passes between two looks.
+const SWEEP_SHARE: u64 = 8;
+
+/// Requests that are told at once that their time is over, or their connection; then everything else has its turn.
+pub(crate) const TOLD_AT_ONCE_MAX: usize = 64;
+
+/// All peers, as one event loop reaches them.
+pub(crate) struct Peers {
+    pub(crate) cluster: Arc<Cluster>,
+    core: Rc<LoopContext>,
+    links: Vec<Rc<PeerLink>>,
+    expiring: Rc<Expiring>,
+}
+
+impl Peers {
+    /// Begins to look after the time of requests; within the runtime of the event loop.
+    pub(crate) fn start(cluster: &Arc<Cluster>, core: &Rc<LoopContext>) -> Rc<Peers> {
+        let link =
+            |view: &Arc<_>| Rc::new(PeerLink::new(Arc::clone(view), Arc::clone(cluster), Rc::clone(core)));
+        let peers = Rc::new(Peers {
+            cluster: Arc::clone(cluster),
+            core: Rc::clone(core),
+            links: cluster.peers.iter().map(link).collect(),
+            expiring: Rc::default(),
+        });
+        core.vital.spawn_local("sweep of peers", Rc::clone(&peers).sweep());
+        peers
+    }
+
+    /// The connection to a peer.
+    pub(crate) fn link(&self, node: NodeId) -> &Rc<PeerLink> {
+        &self.links[node.index()]
+    }
+
+    /// Has a request end in time, unless it is over before.
+    pub(crate) fn expire_later(&self, request: Weak<dyn Expires>) -> Place {
+        self.expiring.enter(self.core.now_ms() + self.cluster.limits.quorum_timeout_ms, request)
+    }
+
+    async fn sweep(self: Rc<Self>) {
+        let limits = &self.cluster.limits;
+        let shortest_ms = limits.peer_timeout_ms.min(limits.quorum_timeout_ms);
+        let every_ms = (shortest_ms / SWEEP_SHARE).clamp(SWEEP_MS_MIN, SWEEP_MS_MAX);
+        let mut ticks = tokio::time::interval(Duration::from_millis(every_ms));
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            self.core.look_at_the_clock();
+            let now_ms = self.core.now_ms();
+            self.links.iter().for_each(|link| link.sweep(now_ms));
+            self.expire(now_ms).await;
+        }
+    }
+
+    async fn expire(&self, now_ms: u64) {
+        let mut told = 0;
+        while let Some(request) = self.expiring.next(now_ms) {
+            if let Some(request) = request.upgrade() {
+                request.expire();
+            }
+            told += 1;
+            if told % TOLD_AT_ONCE_MAX == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+}

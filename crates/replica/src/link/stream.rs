@@ -1,0 +1,73 @@
+use std::rc::Rc;
+
+use super::error::PeerError;
+use super::peer_link::PeerLink;
+use crate::wire::{Answer, Request};
+
+/// A stream, or an upload, that a peer has open for this node. It is closed when it is dropped.
+///
+/// Its number is one of the connection that it was opened on. On another connection, the same number may be somebody
+/// else's: what is asked of a stream whose connection is gone fails, and is not sent.
+pub(crate) struct RemoteStream {
+    link: Rc<PeerLink>,
+    number: u32,
+    /// Which of the link's connections.
+    connection: u64,
+    is_open: bool,
+}
+
+impl PeerLink {
+    /// Opens a stream or an upload. Where it is none, the answer was another one.
+    pub(crate) fn open(
+        self: &Rc<Self>,
+        request: &Request,
+    ) -> impl Future<Output = Result<RemoteStream, Result<Answer, PeerError>>> + use<> {
+        let link = Rc::clone(self);
+        // Whoever asked may be gone by then: the stream is closed with the answer.
+        self.ask_for(request, move |answer| match answer {
+            Ok(Answer::Opened(number)) => {
+                let connection = link.connection.get();
+                Ok(RemoteStream { link: Rc::clone(&link), number, connection, is_open: true })
+            }
+            answer => Err(answer),
+        })
+    }
+}
+
+impl RemoteStream {
+    /// The peer that has it.
+    pub(crate) fn link(&self) -> &PeerLink {
+        &self.link
+    }
+
+    /// Asks something of it, by its number.
+    pub(crate) fn ask(
+        &self,
+        request: impl FnOnce(u32) -> Request,
+    ) -> impl Future<Output = Result<Answer, PeerError>> + 'static {
+        let asked = self.is_there().then(|| self.link.ask(&request(self.number)));
+        async move {
+            match asked {
+                Some(asked) => asked.await,
+                None => Err(PeerError::Broken("the connection of the stream is gone".into())),
+            }
+        }
+    }
+
+    /// The peer has closed it by itself.
+    pub(crate) fn is_over(&mut self) {
+        self.is_open = false;
+    }
+
+    fn is_there(&self) -> bool {
+        self.link.is_up() && self.link.connection.get() == self.connection
+    }
+}
+
+impl Drop for RemoteStream {
+    fn drop(&mut self) {
+        if self.is_open && self.is_there() {
+            self.link.tell(&Request::Close { stream: self.number });
+        }
+    }
+}

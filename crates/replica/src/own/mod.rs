@@ -1,0 +1,88 @@
+//! This node as one of the replicas, on one event loop.
+//!
+//! - `replica`: what it does for itself and for peers alike; `hear`: asks a peer how far it is
+
+mod hear;
+pub(crate) mod replica;
+
+pub(crate) use hear::hear;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use ladoga_cluster::NodeId;
+use ladoga_local::store::{CellContent, Store};
+use ladoga_model::Stamp;
+use ladoga_runtime::{Gate, LoopContext};
+
+use crate::bounds::Copies;
+use crate::cluster::Cluster;
+use crate::link::Peers;
+use crate::wire::put_record;
+
+/// This node as one of the replicas, on one event loop: what is asked of it, by its own clients and by peers, is done
+/// with these.
+pub struct OwnReplica<S: Store> {
+    pub(crate) core: Rc<LoopContext>,
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) peers: Rc<Peers>,
+    /// Copies of large values that reads have made.
+    pub(crate) copies: Rc<Copies>,
+    /// The store, as all event loops share it, and as this one reaches it.
+    pub(crate) shared: Arc<S>,
+    pub(crate) store: Rc<S::Local>,
+    /// Answers that are too large for memory, by number.
+    pub(crate) streams: Gate,
+    /// Values that are, by number.
+    pub(crate) uploads: Gate,
+    /// How long a peer may take to greet.
+    pub(crate) greeting_timeout_ms: u64,
+}
+
+/// The places for what is larger than memory, which peers share with clients; and their patience.
+pub struct Bounds {
+    /// Answers that are too large for memory, by number.
+    pub streams: Gate,
+    /// Values that are, by number.
+    pub uploads: Gate,
+    /// How long a peer may take to greet.
+    pub greeting_timeout_ms: u64,
+}
+
+impl<S: Store> OwnReplica<S> {
+    /// A node of `cluster`, on the calling event loop, with the store as all event loops share it and as this one reaches it.
+    pub fn new(
+        core: &Rc<LoopContext>,
+        cluster: &Arc<Cluster>,
+        (shared, store): (Arc<S>, S::Local),
+        bounds: Bounds,
+    ) -> OwnReplica<S> {
+        let Bounds { streams, uploads, greeting_timeout_ms } = bounds;
+        OwnReplica {
+            core: Rc::clone(core),
+            cluster: Arc::clone(cluster),
+            peers: Peers::start(cluster, core),
+            copies: Rc::default(),
+            shared,
+            store: Rc::new(store),
+            streams,
+            uploads,
+            greeting_timeout_ms,
+        }
+    }
+
+    /// Keeps a write for a peer that has not got it.
+    pub(crate) fn hint(&self, node: NodeId, key: &Bytes, stamp: Stamp, content: CellContent<'_>) {
+        self.cluster.peers[node.index()].missed.fetch_add(1, Ordering::Relaxed);
+        let Some(hints) = self.cluster.hints.get() else { return };
+        if !self.cluster.settled().may_hint(stamp.version) {
+            // Too old by now: anti-entropy has it.
+            return;
+        }
+        let mut record = Vec::with_capacity(key.len() + 64);
+        put_record(&mut record, key, stamp, content);
+        hints.keep(node, stamp.version.timestamp, record);
+    }
+}

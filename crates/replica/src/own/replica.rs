@@ -1,0 +1,98 @@
+//! What a node does as one of the replicas of a key, for itself and for peers alike.
+
+use ladoga_cluster::{Cell, Content, NodeId, Origin, ReadAnswer, Refusal, Statement};
+use ladoga_local::store::{
+    self, CellKind, CellValue, LocalStore, Lookup, Store, StoreError, StoredCell, Value,
+};
+use ladoga_model::{Stamp, Version};
+
+use super::OwnReplica;
+use crate::stability::{Admitted, Settled};
+use crate::wire::PeerValue;
+
+/// What an error of the store is to a peer.
+pub(crate) fn refusal(error: &StoreError) -> Refusal {
+    match error {
+        StoreError::OverCapacity { .. } => Refusal::OverCapacity,
+        StoreError::NoRoom { .. } => Refusal::NoRoom,
+        StoreError::Failed { .. } => Refusal::StoreFailed,
+        StoreError::Unreadable { .. } => Refusal::Unreadable,
+    }
+}
+
+/// What a replica says of a cell; `is_whole` says whether it has all that it acknowledged.
+pub(crate) fn read_answer(found: Option<StoredCell>, digest: bool, is_whole: bool) -> ReadAnswer<PeerValue> {
+    let cell = found.map(|StoredCell { stamp, value }| {
+        let content = match value {
+            None => Content::Tombstone,
+            Some(_) if digest => Content::Digest,
+            Some(Value::Inline(bytes)) => Content::Value(PeerValue::Inline(bytes)),
+            Some(Value::Large { bytes, .. }) => Content::Value(PeerValue::Large(bytes)),
+        };
+        Cell { stamp, content }
+    });
+    ReadAnswer { cell, is_whole }
+}
+
+/// Whether a replica takes a cell with this stamp now, with a value of so many bytes or none.
+pub(crate) fn admit<S: Store>(
+    replica: &OwnReplica<S>,
+    stamp: Stamp,
+    value_bytes: Option<u64>,
+    origin: Origin,
+) -> Result<Admitted, Refusal> {
+    replica.cluster.versions.observe(stamp.version.timestamp).map_err(|error| {
+        replica.core.metrics.clock_ahead();
+        Refusal::ClockAhead(error)
+    })?;
+    let kind = if value_bytes.is_some() { CellKind::Put } else { CellKind::Delete };
+    replica.store.admit(kind, value_bytes.unwrap_or_default()).map_err(|error| refusal(&error))?;
+    replica.cluster.settled().admit(stamp.version, origin)
+}
+
+/// Makes a cell durable here, as this node's part of what it coordinates: admitted at once, and done when it is awaited.
+pub(crate) fn apply<S: Store>(
+    replica: &OwnReplica<S>,
+    (key, stamp, value): (&[u8], Stamp, Option<&[u8]>),
+    origin: Origin,
+) -> Result<impl Future<Output = Result<(), Refusal>> + use<S>, Refusal> {
+    let bytes = value.map(|value| value.len() as u64);
+    let admitted = admit(replica, stamp, bytes, origin)?;
+    let value = value.map_or(CellValue::Tombstone, CellValue::Bytes);
+    let applied = replica.store.apply([store::Cell { key, stamp, value }]);
+    Ok(async move {
+        let applied = applied.await;
+        drop(admitted);
+        applied.map_err(|error| refusal(&error))
+    })
+}
+
+/// A peer said this about itself, in the answer to a question of this moment; none where it was not asked.
+pub(crate) fn heard<S: Store>(
+    replica: &OwnReplica<S>,
+    settled: &Settled,
+    (peer, statement): (NodeId, Statement),
+    asked_at_ms: Option<u64>,
+) {
+    if settled.heard(&replica.cluster.versions, peer, statement, asked_at_ms).is_err() {
+        replica.core.metrics.clock_ahead();
+    }
+}
+
+/// The newest version of a key, if it is over `version`.
+pub(crate) async fn newer<S: LocalStore>(store: &S, key: &[u8], version: Version) -> Option<Version> {
+    let found = match store.get_cell(key) {
+        Lookup::Now(found) => found,
+        Lookup::Later(found) => found.await,
+    };
+    // What cannot be read is not known to be newer; the read that needs it says so.
+    found.ok().flatten().map(|cell| cell.stamp.version).filter(|newest| *newest > version)
+}
+
+/// Takes note that this node has made writes durable, of which this is the newest.
+pub(crate) fn acknowledged<S: Store>(replica: &OwnReplica<S>, newest: Option<Version>) {
+    if let Some(newest) = newest {
+        let cluster = &replica.cluster;
+        cluster.settled().acknowledged(cluster.own, newest.timestamp);
+    }
+}

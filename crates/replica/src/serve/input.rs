@@ -1,0 +1,100 @@
+use std::io;
+
+use bytes::BytesMut;
+
+use crate::bounds::SESSION_OWN_BYTES;
+use crate::wire::{Request, frame_bytes, take_frame};
+
+/// What is read at once, at most. Where a connection has to wait, this much of its input may be there.
+const READ_BYTES_MAX: usize = SESSION_OWN_BYTES / 2;
+/// What it is worth to be read for.
+const READ_BYTES_MIN: usize = 4 << 10;
+/// A greeting names every node of a cluster once. Who has not greeted sends nothing that is longer.
+const GREETING_BYTES_MAX: usize = 24 << 10;
+
+/// A request that has come.
+pub(super) struct Next {
+    pub(super) number: u32,
+    pub(super) request: Request,
+    /// How long its frame was.
+    pub(super) bytes: usize,
+}
+
+/// Takes the next request off the input, once all of it is there.
+pub(super) fn next(input: &mut BytesMut, has_greeted: bool) -> io::Result<Option<Next>> {
+    if let Some(bytes) = frame_bytes(input).filter(|bytes| !has_greeted && *bytes > GREETING_BYTES_MAX) {
+        let line =
+            format!("a frame of {bytes} bytes, expected a greeting of at most {GREETING_BYTES_MAX} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, line));
+    }
+    let before = input.len();
+    let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+    let Some(frame) = take_frame(input).map_err(invalid)? else { return Ok(None) };
+    let request = Request::of(&frame).map_err(invalid)?;
+    Ok(Some(Next { number: frame.request, request, bytes: before - input.len() }))
+}
+
+/// How many bytes may be read behind what is there, and is no whole frame; `None` where there is no room for any. The buffer
+/// becomes as long as twice what has come, and not as long as the frame says before that.
+///
+/// `reserve` sees to it that the input may have so many bytes, and `left` is how many it may have.
+pub(super) fn room(
+    input: &mut BytesMut,
+    reserve: impl Fn(usize) -> bool,
+    left: impl Fn() -> usize,
+) -> Option<usize> {
+    let length = input.len();
+    let Some(frame_bytes) = frame_bytes(input) else {
+        return reserve(length + READ_BYTES_MIN).then(|| (left() - length).min(READ_BYTES_MAX));
+    };
+    let capacity = frame_bytes.min((2 * length).max(READ_BYTES_MIN));
+    if !reserve(capacity.max(input.capacity())) {
+        return None;
+    }
+    if input.capacity() < capacity {
+        // By hand: what grows by itself becomes twice as long as a frame.
+        let mut longer = BytesMut::with_capacity(capacity);
+        longer.extend_from_slice(input);
+        *input = longer;
+    }
+    Some((capacity - length).min(READ_BYTES_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::FRAME_BYTES_MAX;
+
+    #[test]
+    fn a_buffer_grows_as_bytes_arrive_and_not_as_they_are_announced() {
+        let mut input = BytesMut::from(&(FRAME_BYTES_MAX as u32).to_le_bytes()[..]);
+        input.extend_from_slice(&[0; 4]);
+        let whole = frame_bytes(&input).expect("a length");
+        while input.len() < whole {
+            let room = room(&mut input, |_| true, || 1 << 20).expect("room");
+            assert!(room > 0 && input.len() + room <= whole);
+            assert!(input.capacity() <= (2 * input.len()).max(READ_BYTES_MIN), "{}", input.capacity());
+            // One byte at a time as well as all that there is room for.
+            let count = if input.len() < 10_000 { 1 } else { room };
+            input.extend_from_slice(&vec![0; count]);
+        }
+        assert_eq!(input.capacity(), whole);
+    }
+
+    #[test]
+    fn nothing_is_read_where_there_is_no_room() {
+        let mut input = BytesMut::new();
+        assert_eq!(room(&mut input, |_| false, || 0), None);
+        assert_eq!(room(&mut input, |_| true, || 10_000), Some(10_000));
+        assert_eq!(room(&mut input, |_| true, || 1 << 20), Some(READ_BYTES_MAX));
+    }
+
+    #[test]
+    fn who_has_not_greeted_may_not_send_much() {
+        let mut input = BytesMut::from(&(GREETING_BYTES_MAX as u32).to_le_bytes()[..]);
+        input.extend_from_slice(&[0; 4]);
+        let error = next(&mut input, false).err().expect("too long for a greeting");
+        assert!(error.to_string().contains("expected a greeting of at most 24576 bytes"), "{error}");
+        assert!(matches!(next(&mut input, true), Ok(None)));
+    }
+}

@@ -1,0 +1,110 @@
+use std::rc::Rc;
+
+use bytes::{Bytes, BytesMut};
+use ladoga_cluster::{
+    Cell, CellMark, Content, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, Listed, NodeId, Partition,
+    Refusal, Slice,
+};
+
+use super::asked::Asked;
+use super::session::Session;
+use crate::cluster::Cluster;
+use crate::own::replica::refusal;
+use crate::wire::{Answer, Record, put_record, take_record};
+use ladoga_local::store::{CellContent, LocalStore, Pieces, Store, StoreError};
+
+/// A page of the keys and versions that this node and a peer both hold.
+pub(super) fn list<S: Store>(
+    session: &Rc<Session<S>>,
+    asked: Asked<S>,
+    (slice, partitions, after): (Slice, Vec<Partition>, Bytes),
+) {
+    let Some(peer) = session.peer_id() else { return };
+    if !session.account.repair_begins() {
+        return session.answer(asked.number, &Answer::Refused(Refusal::OverCapacity));
+    }
+    let mut start = BytesMut::from(&after[..]);
+    if !after.is_empty() {
+        start.extend_from_slice(&[0]);
+    }
+    // Values stay where they are: versions are all that is listed.
+    let pieces = session.replica.store.cells(start.freeze(), None, |out, key, stamp, content| {
+        let content = match content {
+            CellContent::Tombstone => CellContent::Tombstone,
+            CellContent::Value(_) | CellContent::Large(_) => CellContent::Large(0),
+        };
+        put_record(out, key, stamp, content);
+    });
+    let listing = Listing { peer, slice, partitions, entries: Vec::new(), bytes: 0, scanned: 0, last: None };
+    let cluster = std::sync::Arc::clone(&session.cluster);
+    let listed = Rc::clone(session);
+    session.answer_later(asked, async move {
+        let page = listing.page(&cluster, pieces).await;
+        listed.account.repair_is_answered();
+        page.unwrap_or_else(|error| Answer::Refused(refusal(&error)))
+    });
+}
+
+struct Listing {
+    peer: NodeId,
+    slice: Slice,
+    partitions: Vec<Partition>,
+    entries: Vec<Listed<Bytes>>,
+    bytes: usize,
+    scanned: usize,
+    /// The key that was looked at last.
+    last: Option<Bytes>,
+}
+
+impl Listing {
+    async fn page(mut self, cluster: &Cluster, mut pieces: Box<dyn Pieces>) -> Result<Answer, StoreError> {
+        while let Some((mut bytes, rest)) = pieces.next().await? {
+            pieces = rest;
+            let damaged =
+                |error: crate::wire::FrameError| StoreError::Unreadable { reason: error.to_string() };
+            while let Some(record) = take_record(&mut bytes).map_err(damaged)? {
+                self.look_at(cluster, record);
+                if self.is_full() {
+                    cluster.pace.draw_page(self.entries.len(), self.scanned).await;
+                    return Ok(Answer::List { entries: self.entries, next: self.last });
+                }
+            }
+        }
+        cluster.pace.draw_page(self.entries.len(), self.scanned).await;
+        Ok(Answer::List { entries: self.entries, next: None })
+    }
+
+    fn is_full(&self) -> bool {
+        self.entries.len() >= LIST_KEYS_MAX || self.bytes >= LIST_BYTES_MAX || self.scanned >= LIST_SCAN_MAX
+    }
+
+    fn look_at(&mut self, cluster: &Cluster, record: Record) {
+        let Record { key, cell } = record;
+        self.scanned += 1;
+        if self.wants(cluster, &key, &cell) {
+            self.bytes += key.len();
+            let is_tombstone = matches!(cell.content, Content::Tombstone);
+            // Copied: the piece that it lies in is much longer.
+            let key = Bytes::copy_from_slice(&key);
+            self.entries.push(Listed { key, stamp: cell.stamp, is_tombstone });
+        }
+        self.last = Some(key);
+    }
+
+    fn wants(&self, cluster: &Cluster, key: &[u8], cell: &Cell<crate::wire::PeerValue>) -> bool {
+        let partition = Partition::of(key);
+        let is_named = self.partitions.is_empty() || self.partitions.binary_search(&partition).is_ok();
+        let is_tombstone = matches!(cell.content, Content::Tombstone);
+        let mark = CellMark { stamp: cell.stamp, is_tombstone };
+        let place = |node| cluster.placement.position(partition, node);
+        is_named
+            && self.slice.has(mark)
+            && cell.belongs_on(place(self.peer))
+            && cell.belongs_on(place(cluster.own))
+    }
+}
+
+/// What is answered where the hashes of a moment cannot be told.
+pub(super) fn hashes(found: Option<Answer>) -> Answer {
+    found.unwrap_or(Answer::Refused(Refusal::Rebuilding))
+}

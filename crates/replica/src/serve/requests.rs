@@ -1,0 +1,278 @@
+//! What a node does as one of the replicas of a key, for peers.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use ladoga_cluster::{Origin, Refusal};
+use ladoga_local::store::{
+    self, CellKind, CellValue, LocalStore, Lookup, Store, StoreError, StoredCell, Upload, Value,
+};
+use ladoga_model::{Stamp, VALUE_BYTES_MAX, Version};
+use ladoga_runtime::{LoopContext, Taken};
+
+use super::asked::Asked;
+use super::opened::Uploading;
+use super::session::Session;
+use crate::own::OwnReplica;
+use crate::own::replica::{acknowledged, admit, newer, read_answer, refusal};
+use crate::stability::Admitted;
+use crate::wire::Answer;
+
+/// A request of a peer's client that this node answers as a replica.
+pub(super) struct Served {
+    core: Rc<LoopContext>,
+    began_ns: u64,
+}
+
+impl Served {
+    pub(super) fn since(began_ns: u64, core: &Rc<LoopContext>) -> Served {
+        Served { core: Rc::clone(core), began_ns }
+    }
+
+    /// It is answered with what was asked for.
+    fn ends(self) {
+        let duration_ns = self.core.clock.monotonic_ns().saturating_sub(self.began_ns);
+        self.core.metrics.served_a_peer(duration_ns);
+    }
+}
+
+pub(super) fn read<S: Store>(
+    session: &Rc<Session<S>>,
+    (asked, served): (Asked<S>, Option<Served>),
+    key: &[u8],
+    (digest, origin): (bool, Origin),
+) {
+    let settled = session.cluster.settled();
+    let is_whole = match settled.vouches() {
+        // Its client waits for one that knows. Who repairs takes what there is.
+        Err(refusal) if served.is_some() => return session.answer(asked.number, &Answer::Refused(refusal)),
+        vouches => vouches == Ok(true),
+    };
+    // Anti-entropy sorts out what is old by itself.
+    let is_hidden = origin != Origin::Exchange && settled.hides_cells();
+    let answer = move |found: Result<Option<StoredCell>, StoreError>| match found {
+        Ok(found) => {
+            let found = found.filter(|_| !is_hidden);
+            if let Some(served) = served {
+                served.ends();
+            }
+            Answer::Read(read_answer(found, digest, is_whole))
+        }
+        Err(error) => Answer::Refused(refusal(&error)),
+    };
+    match session.replica.store.get_cell(key) {
+        Lookup::Now(found) => session.answer(asked.number, &answer(found)),
+        Lookup::Later(found) => session.answer_later(asked, async move { answer(found.await) }),
+    }
+}
+
+/// The writes of one turn: they are committed together.
+pub(super) struct Writes<S: Store> {
+    values: Vec<Write<S>>,
+    tombstones: Vec<Write<S>>,
+}
+
+struct Write<S: Store> {
+    asked: Asked<S>,
+    served: Option<Served>,
+    key: Bytes,
+    stamp: Stamp,
+    value: Option<Bytes>,
+    /// Whether nothing that this node has can be newer.
+    is_newest: bool,
+    /// Until it is applied, or has failed.
+    admitted: Admitted,
+}
+
+impl<S: Store> Default for Writes<S> {
+    fn default() -> Writes<S> {
+        Writes { values: Vec::new(), tombstones: Vec::new() }
+    }
+}
+
+impl<S: Store> Writes<S> {
+    /// Takes a write, or refuses it.
+    pub(super) fn add(
+        &mut self,
+        session: &Rc<Session<S>>,
+        (asked, served): (Asked<S>, Option<Served>),
+        (key, stamp, value): (Bytes, Stamp, Option<Bytes>),
+        origin: Origin,
+    ) {
+        let replica = &session.replica;
+        let is_newest = replica.cluster.versions.is_after_all(stamp.version.timestamp);
+        let bytes = value.as_ref().map(|value| value.len() as u64);
+        let admitted = match admit(replica, stamp, bytes, origin) {
+            Ok(admitted) => admitted,
+            Err(refusal) => return session.answer(asked.number, &Answer::Refused(refusal)),
+        };
+        let write = Write { asked, served, key, stamp, value, is_newest, admitted };
+        // A full disk takes deletions, as long as nothing shares their fate.
+        if write.value.is_some() { self.values.push(write) } else { self.tombstones.push(write) }
+    }
+}
+
+/// Commits the writes of a turn, and answers each.
+pub(super) fn write<S: Store>(session: &Rc<Session<S>>, writes: Writes<S>) {
+    let Writes { values, tombstones } = writes;
+    let one_by_one = tombstones.into_iter().map(|write| vec![write]);
+    for group in std::iter::once(values).chain(one_by_one).filter(|group| !group.is_empty()) {
+        let cells = group.iter().map(|write| store::Cell {
+            key: &write.key,
+            stamp: write.stamp,
+            value: write.value.as_deref().map_or(CellValue::Tombstone, CellValue::Bytes),
+        });
+        let applied = session.replica.store.apply(cells);
+        session.answer_all_later(answers(Rc::clone(&session.replica), group, applied));
+    }
+}
+
+/// What becomes of writes that are committed together.
+async fn answers<S: Store>(
+    replica: Rc<OwnReplica<S>>,
+    group: Vec<Write<S>>,
+    applied: <S::Local as LocalStore>::Apply,
+) -> Vec<(Asked<S>, Answer)> {
+    let done = done(applied.await);
+    if done == Answer::Done {
+        acknowledged(&replica, group.iter().map(|write| write.stamp.version).max());
+    }
+    let mut answers = Vec::with_capacity(group.len());
+    for Write { asked, served, key, stamp, is_newest, admitted, .. } in group {
+        drop(admitted);
+        if let Some(served) = served.filter(|_| done == Answer::Done) {
+            served.ends();
+        }
+        let is_certain = is_newest || done != Answer::Done;
+        let newer = if is_certain { None } else { newer(&*replica.store, &key, stamp.version).await };
+        answers.push((asked, newer.map_or_else(|| done.clone(), Answer::Stale)));
+    }
+    answers
+}
+
+fn done(applied: Result<(), StoreError>) -> Answer {
+    applied.map_or_else(|error| Answer::Refused(refusal(&error)), |()| Answer::Done)
+}
+
+pub(super) fn open_value<S: Store>(session: &Rc<Session<S>>, asked: Asked<S>, key: &[u8], version: Version) {
+    let found = session.replica.store.get_cell(key);
+    let opening = Rc::clone(session);
+    session.answer_later(asked, async move {
+        let found = match found {
+            Lookup::Now(found) => found,
+            Lookup::Later(found) => found.await,
+        };
+        match found {
+            Ok(Some(StoredCell { stamp, value: Some(Value::Large { pieces, .. }) }))
+                if stamp.version == version =>
+            {
+                opening.open(pieces).await
+            }
+            Ok(_) => Answer::Gone,
+            Err(error) => Answer::Refused(refusal(&error)),
+        }
+    });
+}
+
+pub(super) fn begin_upload<S: Store>(session: &Rc<Session<S>>, asked: Asked<S>) {
+    let store = &session.replica.store;
+    if let Err(refusal) = session.cluster.settled().vouches() {
+        // By the time of its end, it could have to be refused.
+        return session.answer(asked.number, &Answer::Refused(refusal));
+    }
+    let admitted = store.admit(CellKind::Put, store.upload_bytes_min());
+    let entered = admitted.map_err(|error| refusal(&error)).and_then(|()| {
+        let entered = session.replica.uploads.enter(session.address(), 1);
+        entered.map_err(|_| Refusal::OverCapacity)
+    });
+    let permit = match entered {
+        Ok(permit) => permit,
+        Err(refusal) => return session.answer(asked.number, &Answer::Refused(refusal)),
+    };
+    let upload = store.upload();
+    let opening = Rc::clone(session);
+    session.answer_later(asked, async move {
+        permit.granted().await;
+        match (upload.await, opening.opened.number()) {
+            (Ok(upload), Some(stream)) => {
+                permit.waits();
+                opening.give_way_if_displaced(&permit, Taken::Upload, stream);
+                let uploading = Uploading { upload: Some(upload), bytes: 0, permit };
+                opening.opened.uploads.borrow_mut().insert(stream, uploading);
+                Answer::Opened(stream)
+            }
+            (Ok(_), None) => Answer::Refused(Refusal::OverCapacity),
+            (Err(error), _) => Answer::Refused(refusal(&error)),
+        }
+    });
+}
+
+pub(super) fn push<S: Store>(session: &Rc<Session<S>>, asked: Asked<S>, stream: u32, bytes: Bytes) {
+    let length = bytes.len() as u64;
+    let taken = {
+        let mut uploads = session.opened.uploads.borrow_mut();
+        uploads.get_mut(&stream).and_then(|uploading| {
+            uploading.bytes += length;
+            uploading.permit.moved(length);
+            uploading.permit.rests();
+            // One that is too long is forgotten.
+            uploading.upload.take().filter(|_| uploading.bytes <= VALUE_BYTES_MAX)
+        })
+    };
+    let Some(upload) = taken else {
+        session.opened.uploads.borrow_mut().remove(&stream);
+        return session.answer(asked.number, &Answer::Gone);
+    };
+    let written = upload.write(bytes);
+    let pushing = Rc::clone(session);
+    session.answer_later(asked, async move {
+        match written.await {
+            Ok(upload) => {
+                if let Some(uploading) = pushing.opened.uploads.borrow_mut().get_mut(&stream) {
+                    uploading.upload = Some(upload);
+                    uploading.permit.waits();
+                }
+                Answer::Done
+            }
+            Err(error) => {
+                pushing.opened.uploads.borrow_mut().remove(&stream);
+                Answer::Refused(refusal(&error))
+            }
+        }
+    });
+}
+
+pub(super) fn finish_upload<S: Store>(
+    session: &Rc<Session<S>>,
+    (asked, stream): (Asked<S>, u32),
+    (stamp, key): (Stamp, Bytes),
+    origin: Origin,
+) {
+    let taken = session.opened.uploads.borrow_mut().remove(&stream);
+    let Some(Uploading { upload: Some(upload), bytes, permit }) = taken else {
+        return session.answer(asked.number, &Answer::Gone);
+    };
+    permit.rests();
+    let is_newest = session.replica.cluster.versions.is_after_all(stamp.version.timestamp);
+    let replica = Rc::clone(&session.replica);
+    let finished = upload.finish();
+    session.answer_later(asked, async move {
+        let finished = match finished.await {
+            Ok(finished) => finished,
+            Err(error) => return Answer::Refused(refusal(&error)),
+        };
+        drop(permit);
+        let admitted = match admit(&replica, stamp, Some(bytes), origin) {
+            Ok(admitted) => admitted,
+            Err(refusal) => return Answer::Refused(refusal),
+        };
+        let cell = store::Cell { key: &key, stamp, value: CellValue::Uploaded(finished) };
+        let done = done(replica.store.apply([cell]).await);
+        drop(admitted);
+        if done == Answer::Done {
+            acknowledged(&replica, Some(stamp.version));
+        }
+        let newer = if is_newest { None } else { newer(&*replica.store, &key, stamp.version).await };
+        newer.filter(|_| done == Answer::Done).map_or(done, Answer::Stale)
+    });
+}

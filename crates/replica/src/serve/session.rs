@@ -1,0 +1,463 @@
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use ladoga_cluster::{NodeId, Refusal};
+use ladoga_runtime::Address;
+use ladoga_service::{NoPieces, Pieces};
+
+use super::asked::Asked;
+use super::input::{self, Next};
+use super::listing;
+use super::opened::Opened;
+use super::requests::{self, Served, Writes};
+use super::watch::{State, Watch};
+use crate::bounds::{Account, SESSION_OWN_BYTES};
+use crate::cluster::Cluster;
+use crate::membership::PeerView;
+use crate::own::OwnReplica;
+use crate::own::replica;
+use crate::wire::{Answer, FRAME_BYTES_MAX, Origin, Request};
+use ladoga_local::store::{LocalStore, Store};
+
+/// What is taken in before others have a turn.
+const TURN_BYTES_MAX: usize = 256 << 10;
+/// What is known of a request while it is served, beside its bytes.
+const REQUEST_BYTES: usize = 512;
+/// Bytes that stay allocated for answers; what was larger is given back.
+const BUFFER_BYTES_KEPT: usize = 4 << 10;
+
+/// A connection that a peer has made to this node.
+///
+/// What it holds of memory counts: what came and is not understood, requests that are being served, with the answers that
+/// they may get, and answers that are not written. Where there is no room for more, it is not read.
+pub(super) struct Session<S: Store> {
+    pub(super) replica: Rc<OwnReplica<S>>,
+    pub(super) cluster: Arc<Cluster>,
+    peer: RefCell<Option<Arc<PeerView>>>,
+    socket: Rc<dyn PeerSocket>,
+    pub(super) account: Account,
+    /// What requests that are being served hold.
+    pub(super) held_bytes: Cell<usize>,
+    input: RefCell<BytesMut>,
+    /// A request that there is no room for yet.
+    stalled: RefCell<Option<Next>>,
+    output: RefCell<BytesMut>,
+    in_flight: Cell<usize>,
+    /// When it was last looked whether anything came.
+    looked_at_ns: Cell<u64>,
+    has_spoken: Cell<bool>,
+    task: RefCell<Option<Waker>>,
+    watch: Watch,
+    pub(super) opened: Opened<S>,
+}
+
+/// The bytes of a connection that a peer made, whoever accepted it.
+pub trait PeerSocket {
+    /// Whom to wake if the connection has to end.
+    fn driven_by(&self, task: &Waker);
+
+    /// Appends what the peer sent to the input, at most so many bytes; answers how many, none at the end.
+    fn poll_take(
+        &self,
+        context: &mut Context<'_>,
+        input: &mut BytesMut,
+        bytes_max: usize,
+    ) -> Poll<io::Result<usize>>;
+
+    /// Answers how many bytes were written.
+    fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
+
+    /// Whom what the peer takes is counted for.
+    fn address(&self) -> Address;
+}
+
+/// How far the taking of requests came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    /// All that is there, for now.
+    All,
+    /// As much as there is room for.
+    Stalled,
+    /// The peer is done.
+    Over,
+}
+
+/// Serves a peer until it closes the connection, or this node is to stop.
+pub async fn serve<S: Store>(replica: &Rc<OwnReplica<S>>, socket: Rc<dyn PeerSocket>) -> io::Result<()> {
+    let session = Rc::new(Session {
+        replica: Rc::clone(replica),
+        cluster: Arc::clone(&replica.cluster),
+        peer: RefCell::new(None),
+        socket,
+        account: replica.cluster.sessions.open(),
+        held_bytes: Cell::new(0),
+        input: RefCell::default(),
+        stalled: RefCell::default(),
+        output: RefCell::default(),
+        in_flight: Cell::new(0),
+        looked_at_ns: Cell::new(0),
+        has_spoken: Cell::new(false),
+        task: RefCell::new(None),
+        watch: Watch::begins(replica.core.now_ms()),
+        opened: Opened::default(),
+    });
+    let looking = tokio::task::spawn_local(Rc::clone(&session).look_after());
+    let served = poll_fn(|context| session.poll(context)).await;
+    looking.abort();
+    session.opened.clear();
+    served
+}
+
+impl<S: Store> Session<S> {
+    fn poll(self: &Rc<Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket.driven_by(context.waker());
+        *self.task.borrow_mut() = Some(context.waker().clone());
+        if let Some(end) = self.watch.end() {
+            return Poll::Ready(end);
+        }
+        if self.account.has_to_go(context.waker()) {
+            return Poll::Ready(Err(io::Error::other("others came, and it had not greeted")));
+        }
+        let is_draining = self.replica.core.is_draining();
+        let taken = match is_draining {
+            true if self.in_flight.get() == 0 => Taken::Over,
+            true => Taken::All,
+            false => self.take(context)?,
+        };
+        let given = self.give(context)?;
+        if given.is_ready() && taken == Taken::Over {
+            return Poll::Ready(Ok(()));
+        }
+        self.give_back();
+        if taken == Taken::Stalled && self.is_done() && !self.account.is_waiting() {
+            // Nothing else would have it go on.
+            context.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// Takes what has come, as far as there is room for it and its answers.
+    fn take(self: &Rc<Self>, context: &mut Context<'_>) -> io::Result<Taken> {
+        let mut writes = Writes::default();
+        self.looked_at_ns.set(self.replica.core.clock.monotonic_ns());
+        let mut turn_bytes = 0;
+        let taken = loop {
+            if turn_bytes >= TURN_BYTES_MAX {
+                context.waker().wake_by_ref();
+                break Ok(Taken::All);
+            }
+            match self.next() {
+                Ok(Some(next)) if !self.has_room_for(&next, context.waker()) => {
+                    // What is answered, written, or given back by others wakes the task.
+                    *self.stalled.borrow_mut() = Some(next);
+                    break Ok(Taken::Stalled);
+                }
+                Ok(Some(next)) => {
+                    turn_bytes += next.bytes;
+                    if let Err(end) = self.understand(next, &mut writes) {
+                        break end;
+                    }
+                }
+                Ok(None) => match self.read(context) {
+                    Ok(Some(0)) => break Ok(Taken::Over),
+                    Ok(Some(count)) => self.watch.moved(count),
+                    Ok(None) => break Ok(Taken::All),
+                    Err(None) => break Ok(Taken::Stalled),
+                    Err(Some(error)) => break Err(error),
+                },
+                Err(error) => break Err(error),
+            }
+        };
+        requests::write(self, writes);
+        taken
+    }
+
+    /// The next request, once all of it is there.
+    fn next(&self) -> io::Result<Option<Next>> {
+        if let Some(stalled) = self.stalled.borrow_mut().take() {
+            return Ok(Some(stalled));
+        }
+        input::next(&mut self.input.borrow_mut(), self.peer.borrow().is_some())
+    }
+
+    /// Reads what has come: how many bytes, none at the end, or `None` where there is nothing yet. The error is `None` where
+    /// there is no room.
+    fn read(&self, context: &mut Context<'_>) -> Result<Option<usize>, Option<io::Error>> {
+        let mut input = self.input.borrow_mut();
+        let others = self.held_bytes.get() + self.output.borrow().capacity();
+        let reserve = |bytes| self.reserve(others + bytes, context.waker());
+        let left = || self.account.bytes().saturating_sub(others);
+        let Some(bytes_max) = input::room(&mut input, reserve, left) else { return Err(None) };
+        match self.socket.poll_take(context, &mut input, bytes_max) {
+            Poll::Pending => Ok(None),
+            Poll::Ready(read) => read.map(Some).map_err(Some),
+        }
+    }
+
+    /// What it holds of memory.
+    fn used_bytes(&self) -> usize {
+        let stalled = self.stalled.borrow().as_ref().map_or(0, |stalled| stalled.bytes);
+        let buffers = self.input.borrow().capacity() + self.output.borrow().capacity();
+        self.held_bytes.get() + stalled + buffers
+    }
+
+    fn has_room_for(&self, next: &Next, task: &Waker) -> bool {
+        self.reserve(self.used_bytes() + cost(next), task)
+    }
+
+    fn reserve(&self, bytes: usize, task: &Waker) -> bool {
+        // What has come before is answered first where others wait for their turn.
+        let may_go_on = !self.account.yields() || self.is_done() || bytes <= SESSION_OWN_BYTES;
+        may_go_on && self.account.reserve(bytes, task)
+    }
+
+    /// Whether all that was taken in is answered, and that is written.
+    fn is_done(&self) -> bool {
+        self.in_flight.get() == 0 && self.output.borrow().is_empty()
+    }
+
+    /// Lets go of what is not needed any more.
+    fn give_back(&self) {
+        let mut input = self.input.borrow_mut();
+        if input.is_empty() && input.capacity() > 0 {
+            // It keeps what came before in memory.
+            *input = BytesMut::new();
+        }
+        drop(input);
+        let mut output = self.output.borrow_mut();
+        if output.is_empty() {
+            self.account.answers_are_written();
+            if output.capacity() > BUFFER_BYTES_KEPT {
+                *output = BytesMut::new();
+            }
+        }
+        drop(output);
+        self.account.release(self.used_bytes());
+    }
+
+    /// Serves a request. An error says how the connection ends.
+    fn understand(self: &Rc<Self>, next: Next, writes: &mut Writes<S>) -> Result<(), io::Result<Taken>> {
+        let bytes = cost(&next);
+        let Next { number, request, .. } = next;
+        if let Request::Hello(theirs) = &request {
+            return match self.cluster.greeted(theirs) {
+                Ok(_) if !self.account.greeted() => {
+                    let line = "as many connections of peers as there may be are open".to_owned();
+                    self.answer(number, &Answer::Stranger(line));
+                    Err(Ok(Taken::Over))
+                }
+                Ok(peer) => {
+                    *self.peer.borrow_mut() = Some(peer);
+                    self.answer(number, &Answer::Hello(Box::new(self.cluster.hello())));
+                    Ok(())
+                }
+                Err(difference) => {
+                    let own = self.cluster.nodes.name(self.cluster.own);
+                    let line = format!("{own} refuses {}: {difference}", theirs.url());
+                    self.answer(number, &Answer::Stranger(line));
+                    Err(Ok(Taken::Over))
+                }
+            };
+        }
+        if self.peer.borrow().is_none() {
+            let line = "a peer that does not greet".to_owned();
+            return Err(Err(io::Error::new(io::ErrorKind::InvalidData, line)));
+        }
+        self.serve(Asked::new(self, number, bytes), request, writes);
+        Ok(())
+    }
+
+    fn serve(self: &Rc<Self>, asked: Asked<S>, request: Request, writes: &mut Writes<S>) {
+        if let Request::Close { stream } = request {
+            return self.opened.close(stream);
+        }
+        match request {
+            Request::Read { key, digest, origin } => {
+                let served = (origin == Origin::Client).then(|| self.served());
+                requests::read(self, (asked, served), &key, (digest, origin));
+            }
+            Request::Write { key, stamp, value, origin } => {
+                let served = (origin == Origin::Client).then(|| self.served());
+                writes.add(self, (asked, served), (key, stamp, value), origin);
+            }
+            Request::Statement(_) | Request::Groups(_) | Request::Leaves { .. } => {
+                self.compare(asked, request);
+            }
+            Request::List { slice, partitions, after } => {
+                listing::list(self, asked, (slice, partitions, after));
+            }
+            Request::OpenValue { key, version } => requests::open_value(self, asked, &key, version),
+            Request::OpenCells { start, end } => {
+                if let Err(refusal) = self.cluster.settled().vouches() {
+                    return self.answer(asked.number, &Answer::Refused(refusal));
+                }
+                let end = (!end.is_empty()).then_some(end);
+                let is_hidden = self.cluster.settled().hides_cells();
+                let nothing = || -> Box<dyn Pieces> { Box::new(NoPieces) };
+                let cells = || self.replica.store.cells(start, end, crate::wire::put_record);
+                let pieces = if is_hidden { nothing() } else { cells() };
+                let session = Rc::clone(self);
+                self.answer_later(asked, async move { session.open(pieces).await });
+            }
+            Request::Next { stream } => self.next_piece(asked, stream),
+            Request::Upload => requests::begin_upload(self, asked),
+            Request::Push { stream, bytes } => requests::push(self, asked, stream, bytes),
+            Request::Finish { stream, stamp, key, origin } => {
+                requests::finish_upload(self, (asked, stream), (stamp, key), origin);
+            }
+            Request::Hello(_) | Request::Close { .. } => unreachable!("served before"),
+        }
+    }
+
+    /// A request of one of the peer's clients begins to be served.
+    fn served(&self) -> Served {
+        Served::since(self.looked_at_ns.get(), &self.replica.core)
+    }
+
+    /// Who speaks, once it has greeted.
+    pub(super) fn peer_id(&self) -> Option<NodeId> {
+        self.peer.borrow().as_ref().map(|peer| peer.id)
+    }
+
+    /// Tells what is settled here, or what there is, as hashes.
+    fn compare(self: &Rc<Self>, asked: Asked<S>, request: Request) {
+        let number = asked.number;
+        let (Some(peer), Some(settled)) = (self.peer_id(), self.cluster.settled.get()) else {
+            return self.answer(number, &Answer::Refused(Refusal::Rebuilding));
+        };
+        if let Request::Statement(theirs) = request {
+            replica::heard(&self.replica, settled, (peer, theirs), None);
+            let versions = &self.cluster.versions;
+            let statement = settled.statement(versions.next(), versions.wall_ms());
+            return self.answer(number, &Answer::Statement(Box::new(statement)));
+        }
+        if !self.account.repair_begins() {
+            return self.answer(number, &Answer::Refused(Refusal::OverCapacity));
+        }
+        let (session, settled) = (Rc::clone(self), Arc::clone(settled));
+        self.answer_later(asked, async move {
+            let found = match request {
+                Request::Groups(slice) => settled
+                    .groups(peer, slice)
+                    .await
+                    .map(|(dropped_before, hashes)| Answer::Groups { dropped_before, hashes }),
+                Request::Leaves { slice, groups } => {
+                    settled.leaves(peer, slice, &groups).await.map(Answer::Leaves)
+                }
+                _ => unreachable!("the caller sees to it"),
+            };
+            session.account.repair_is_answered();
+            listing::hashes(found)
+        });
+    }
+
+    /// Answers a request.
+    pub(super) fn answer(&self, number: u32, answer: &Answer) {
+        answer.put(&mut self.output.borrow_mut(), number);
+        self.has_spoken.set(true);
+        if let Some(task) = &*self.task.borrow() {
+            task.wake_by_ref();
+        }
+    }
+
+    /// Answers a request when `answer` is known.
+    pub(super) fn answer_later(
+        self: &Rc<Self>,
+        asked: Asked<S>,
+        answer: impl Future<Output = Answer> + 'static,
+    ) {
+        self.answer_all_later(async move { vec![(asked, answer.await)] });
+    }
+
+    /// Answers several requests when `answers` are known.
+    pub(super) fn answer_all_later(
+        self: &Rc<Self>,
+        answers: impl Future<Output = Vec<(Asked<S>, Answer)>> + 'static,
+    ) {
+        self.in_flight.set(self.in_flight.get() + 1);
+        let session = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            let answers = answers.await;
+            session.in_flight.set(session.in_flight.get() - 1);
+            for (asked, answer) in answers {
+                session.answer(asked.number, &answer);
+            }
+        });
+    }
+
+    /// Writes answers, in as few writes as the socket takes. Ready once all are out.
+    fn give(&self, context: &mut Context<'_>) -> io::Result<Poll<()>> {
+        let mut output = self.output.borrow_mut();
+        while !output.is_empty() {
+            match self.socket.poll_write(context, &output) {
+                Poll::Pending => return Ok(Poll::Pending),
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(count)) => {
+                    output.advance(count);
+                    self.watch.moved(count);
+                }
+                Poll::Ready(Err(error)) => return Err(error),
+            }
+        }
+        Ok(Poll::Ready(()))
+    }
+
+    /// Says from time to time that answers are still to come: a slow disk is not a frozen node. And ends what holds others up.
+    async fn look_after(self: Rc<Self>) {
+        let every_ms = Watch::every_ms(&self.cluster.limits);
+        let mut ticks = tokio::time::interval(Duration::from_millis(every_ms));
+        loop {
+            ticks.tick().await;
+            self.account.time_passes();
+            let is_waiting = self.stalled.borrow().is_some() || self.account.is_waiting();
+            let is_owing = self.in_flight.get() > 0 || is_waiting;
+            // Where answers wait to be written, they say it.
+            let may_speak = self.output.borrow().is_empty();
+            if is_owing && !self.has_spoken.replace(false) && may_speak {
+                self.answer(u32::MAX, &Answer::Alive);
+            }
+            let times = (self.replica.greeting_timeout_ms, self.replica.core.now_ms());
+            if self.watch.look(&self.state(), &self.cluster.limits, times)
+                && let Some(task) = &*self.task.borrow()
+            {
+                task.wake_by_ref();
+            }
+        }
+    }
+
+    fn state(&self) -> State {
+        let is_written = self.output.borrow().is_empty();
+        let is_asking = !self.input.borrow().is_empty() || self.stalled.borrow().is_some();
+        let is_serving = self.in_flight.get() > 0;
+        State {
+            has_greeted: self.peer.borrow().is_some(),
+            has_unread: !is_written,
+            is_idle: is_written && !is_asking && !is_serving && self.opened.is_empty(),
+            // It waits for what the peer does not do: to read its answers, or to send the rest of a request.
+            waits_for_peer: !is_written || (!is_serving && !self.account.is_waiting()),
+            holds_others_up: self.account.holds_others_up(),
+            is_one_of_too_many: self.account.is_one_of_too_many(),
+        }
+    }
+
+    /// Whom what the peer takes is counted for.
+    pub(super) fn address(&self) -> Address {
+        self.socket.address().as_peer()
+    }
+}
+
+/// What a request and its answer may hold, until that is among those to be written.
+fn cost(next: &Next) -> usize {
+    let answer = match next.request {
+        // How long it is becomes known once it is there.
+        Request::Read { .. } | Request::OpenValue { .. } | Request::Next { .. } => FRAME_BYTES_MAX,
+        _ => 0,
+    };
+    next.bytes + REQUEST_BYTES + answer
+}

@@ -1,0 +1,157 @@
+use std::cell::{Cell, RefCell};
+use std::io;
+
+use crate::membership::PeerLimits;
+
+/// How often, within the time in which a silent node counts as frozen, a connection is looked after.
+const LOOKS: u64 = 4;
+/// What a connection that holds others up has to move within that time.
+const MOVED_BYTES_MIN: usize = 64 << 10;
+
+/// Whether a peer does its part, looked at from time to time.
+pub(super) struct Watch {
+    /// Since when the connection could be ended.
+    since_ms: Cell<u64>,
+    /// What was read and written since then.
+    moved_bytes: Cell<usize>,
+    began_ms: u64,
+    end: RefCell<Option<io::Result<()>>>,
+}
+
+/// What there is to be seen of a connection.
+#[expect(clippy::struct_excessive_bools, reason = "facts, none of which follows from the others")]
+pub(super) struct State {
+    pub(super) has_greeted: bool,
+    /// Nothing is under way, in either direction.
+    pub(super) is_idle: bool,
+    /// There are answers that the peer has not read.
+    pub(super) has_unread: bool,
+    /// It is the peer's turn.
+    pub(super) waits_for_peer: bool,
+    /// Others wait for memory that this connection has.
+    pub(super) holds_others_up: bool,
+    /// There are as many connections as there may be.
+    pub(super) is_one_of_too_many: bool,
+}
+
+impl Watch {
+    pub(super) fn begins(now_ms: u64) -> Watch {
+        Watch {
+            since_ms: Cell::new(now_ms),
+            moved_bytes: Cell::new(0),
+            began_ms: now_ms,
+            end: RefCell::default(),
+        }
+    }
+
+    pub(super) fn every_ms(limits: &PeerLimits) -> u64 {
+        (limits.peer_timeout_ms / LOOKS).max(1)
+    }
+
+    /// Bytes came, or went.
+    pub(super) fn moved(&self, bytes: usize) {
+        self.moved_bytes.set(self.moved_bytes.get() + bytes);
+    }
+
+    /// How the connection has to end, where it has to.
+    pub(super) fn end(&self) -> Option<io::Result<()>> {
+        self.end.take()
+    }
+
+    /// Looks; answers whether the connection has to end now.
+    pub(super) fn look(
+        &self,
+        state: &State,
+        limits: &PeerLimits,
+        (greeting_timeout_ms, now_ms): (u64, u64),
+    ) -> bool {
+        let end = self.verdict(state, limits.peer_timeout_ms, greeting_timeout_ms, now_ms);
+        let is_over = end.is_some();
+        if is_over {
+            *self.end.borrow_mut() = end;
+        }
+        is_over
+    }
+
+    fn verdict(
+        &self,
+        state: &State,
+        timeout_ms: u64,
+        greeting_timeout_ms: u64,
+        now_ms: u64,
+    ) -> Option<io::Result<()>> {
+        let late = |line: String| Some(Err(io::Error::new(io::ErrorKind::TimedOut, line)));
+        if !state.has_greeted && now_ms.saturating_sub(self.began_ms) > greeting_timeout_ms {
+            return late(format!("no greeting within {greeting_timeout_ms} ms"));
+        }
+        let is_unused = state.is_idle && state.is_one_of_too_many && self.moved_bytes.get() == 0;
+        let is_in_the_way =
+            state.holds_others_up && state.waits_for_peer || state.is_one_of_too_many && state.has_unread;
+        let is_slow = is_in_the_way && self.moved_bytes.get() < MOVED_BYTES_MIN;
+        if !is_unused && !is_slow {
+            self.since_ms.set(now_ms);
+            self.moved_bytes.set(0);
+            return None;
+        }
+        if now_ms.saturating_sub(self.since_ms.get()) <= timeout_ms {
+            return None;
+        }
+        // One that is not used is made again when it is needed.
+        if is_unused { Some(Ok(())) } else { late(format!("it held others up for {timeout_ms} ms")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUSY: State = State {
+        has_greeted: true,
+        is_idle: false,
+        has_unread: false,
+        waits_for_peer: true,
+        holds_others_up: true,
+        is_one_of_too_many: false,
+    };
+
+    /// At which of these looks, 100 ms apart, it has to end, with a timeout of 300 ms.
+    fn ends_at(looks: impl IntoIterator<Item = (State, usize)>) -> Option<(usize, bool)> {
+        let watch = Watch::begins(0);
+        looks.into_iter().enumerate().find_map(|(index, (state, bytes))| {
+            watch.moved(bytes);
+            let end = watch.verdict(&state, 300, 1_000, 100 * (index as u64 + 1))?;
+            Some((index, end.is_ok()))
+        })
+    }
+
+    #[test]
+    fn who_holds_others_up_and_does_nothing_is_ended() {
+        assert_eq!(ends_at((0..20).map(|_| (BUSY, 0))), Some((3, false)));
+        assert_eq!(ends_at((0..20).map(|_| (BUSY, 10_000))), Some((3, false)));
+        assert_eq!(ends_at((0..20).map(|_| (BUSY, MOVED_BYTES_MIN / 2))), None);
+        assert_eq!(ends_at((0..20).map(|_| (State { holds_others_up: false, ..BUSY }, 0))), None);
+        assert_eq!(ends_at((0..20).map(|_| (State { waits_for_peer: false, ..BUSY }, 0))), None);
+    }
+
+    #[test]
+    fn who_is_not_used_goes_where_there_are_too_many() {
+        let idle = || State { is_idle: true, holds_others_up: false, is_one_of_too_many: true, ..BUSY };
+        assert_eq!(ends_at((0..20).map(|_| (idle(), 0))), Some((3, true)));
+        assert_eq!(ends_at((0..20).map(|_| (idle(), 1))), None);
+        assert_eq!(ends_at((0..20).map(|_| (State { is_one_of_too_many: false, ..idle() }, 0))), None);
+    }
+
+    #[test]
+    fn who_does_not_read_goes_where_there_are_too_many() {
+        let unread = || State { has_unread: true, holds_others_up: false, is_one_of_too_many: true, ..BUSY };
+        assert_eq!(ends_at((0..20).map(|_| (unread(), 0))), Some((3, false)));
+        assert_eq!(ends_at((0..20).map(|_| (unread(), MOVED_BYTES_MIN / 2))), None);
+        assert_eq!(ends_at((0..20).map(|_| (State { is_one_of_too_many: false, ..unread() }, 0))), None);
+    }
+
+    #[test]
+    fn who_does_not_greet_is_ended() {
+        let silent = || State { has_greeted: false, holds_others_up: false, ..BUSY };
+        assert_eq!(ends_at((0..20).map(|_| (silent(), 1))), Some((10, false)));
+    }
+}

@@ -1,0 +1,172 @@
+use std::sync::Arc;
+
+use ladoga_cluster::{ClockReading, NodeId};
+use ladoga_env::Clock;
+use ladoga_model::ClockError;
+
+use super::cluster_time::ClusterTime;
+use ladoga_local::VersionClock;
+
+/// The hybrid clock of a node of a cluster: it goes by what time it is by a majority of the nodes.
+pub(crate) struct ClusterClock {
+    versions: VersionClock,
+    time: ClusterTime,
+}
+
+impl ClusterClock {
+    /// Of one of so many nodes.
+    pub(crate) fn new(clock: Arc<dyn Clock>, own: NodeId, nodes: usize, ahead_ms_max: u64) -> ClusterClock {
+        let versions = VersionClock::new(clock);
+        let time = ClusterTime::new(own, nodes, ahead_ms_max, versions.monotonic_ms());
+        ClusterClock { versions, time }
+    }
+
+    /// Gives only timestamps after `timestamp`, which was given or observed before this process began.
+    pub(crate) fn starts_after(&self, timestamp: u64) {
+        self.versions.continue_after(timestamp);
+        self.time.starts_after(timestamp, self.monotonic_ms());
+    }
+
+    /// Whether a timestamp is after every one that was given or observed.
+    pub(crate) fn is_after_all(&self, timestamp: u64) -> bool {
+        self.versions.is_after_all(timestamp)
+    }
+
+    /// Takes note of a timestamp, unless it is too far ahead of what time it is.
+    pub(crate) fn observe(&self, timestamp: u64) -> Result<(), ClockError> {
+        self.time.check_ahead(timestamp, self.wall_ms(), self.monotonic_ms())?;
+        self.versions.continue_after(timestamp);
+        Ok(())
+    }
+
+    /// The next timestamp.
+    pub(crate) fn next(&self) -> u64 {
+        self.versions.next_at(self.time_ms())
+    }
+
+    /// The next timestamp, for a write that other nodes have to take: none where it is too far ahead for a majority.
+    pub(crate) fn next_for_all(&self) -> Result<u64, ClockError> {
+        let (wall_ms, monotonic_ms) = (self.wall_ms(), self.monotonic_ms());
+        let timestamp = self.versions.next_at(self.time.time_ms(wall_ms, monotonic_ms));
+        self.time.check_ahead(timestamp, wall_ms, monotonic_ms).map(|()| timestamp)
+    }
+
+    /// Whether too few peers were heard to know what time it is by a majority.
+    pub(crate) fn is_unverified(&self) -> bool {
+        self.time.is_unverified()
+    }
+
+    /// What time it is: the wall clock, as far as a majority of the nodes agrees with it.
+    pub(crate) fn time_ms(&self) -> u64 {
+        self.time.time_ms(self.wall_ms(), self.monotonic_ms())
+    }
+
+    /// What the wall clock shows, as it is; to be told to peers.
+    pub(crate) fn wall_ms(&self) -> u64 {
+        self.versions.wall_ms()
+    }
+
+    /// The moment of a question whose answer says what a peer's clocks show.
+    pub(crate) fn monotonic_ms(&self) -> u64 {
+        self.versions.monotonic_ms()
+    }
+
+    /// A peer says what its clocks show, in the answer to a question of this moment; none where it was not asked. Answers the
+    /// timestamp that its clock of versions is at, as far as it is not too far ahead, and otherwise why not.
+    pub(crate) fn heard(
+        &self,
+        peer: NodeId,
+        reading: ClockReading,
+        asked_at_ms: Option<u64>,
+    ) -> (u64, Result<(), ClockError>) {
+        let (wall_ms, monotonic_ms) = (self.wall_ms(), self.monotonic_ms());
+        let round_trip_ms = asked_at_ms.map(|asked_at_ms| monotonic_ms.saturating_sub(asked_at_ms));
+        self.time.heard(peer, reading, monotonic_ms, round_trip_ms);
+        let checked = self.time.check_ahead(reading.version_clock, wall_ms, monotonic_ms);
+        if checked.is_ok() {
+            self.versions.continue_after(reading.version_clock);
+        }
+        (self.time.cut(reading.version_clock, wall_ms, monotonic_ms), checked)
+    }
+
+    /// Looks at the wall clock, now and then, and says in the log when it begins and ends to be far off the majority's.
+    pub(crate) fn look(&self) {
+        self.time.look(self.wall_ms(), self.monotonic_ms());
+    }
+
+    /// By how much the wall clock is ahead of what counts; behind it where that is negative. None where nobody knows.
+    pub(crate) fn correction_ms(&self) -> Option<i64> {
+        self.time.correction_ms(self.wall_ms(), self.monotonic_ms())
+    }
+
+    /// The wall clock of a peer minus that of this node, if it ever said.
+    pub(crate) fn offset_ms(&self, peer: NodeId) -> Option<i64> {
+        self.time.offset_ms(peer, self.wall_ms(), self.monotonic_ms())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ladoga_env::sim::SimClock;
+    use ladoga_model::HybridClock;
+
+    use super::*;
+
+    fn of_three() -> (SimClock, ClusterClock) {
+        let clock = SimClock::new();
+        (clock.clone(), ClusterClock::new(Arc::new(clock), NodeId(0), 3, 100))
+    }
+
+    fn says(versions: &ClusterClock, peer: u16, wall_ms: u64) {
+        let reading = ClockReading { wall_ms, version_clock: HybridClock::at_wall_ms(wall_ms) };
+        let _ = versions.heard(NodeId(peer), reading, Some(versions.monotonic_ms()));
+    }
+
+    #[test]
+    fn follows_others_but_not_too_far() {
+        let (clock, versions) = of_three();
+        let now_ms = clock.wall_ms();
+        says(&versions, 1, now_ms);
+        assert!(versions.observe(HybridClock::at_wall_ms(now_ms + 101)).is_err());
+        versions.observe(HybridClock::at_wall_ms(now_ms + 100)).expect("inside the bound");
+        assert!(!versions.is_after_all(HybridClock::at_wall_ms(now_ms + 100)));
+        assert!(versions.is_after_all(HybridClock::at_wall_ms(now_ms + 100) + 1));
+        assert_eq!(versions.next(), HybridClock::at_wall_ms(now_ms + 100) + 1);
+    }
+
+    #[test]
+    fn a_wall_clock_that_jumps_ahead_gives_the_time_of_the_majority() {
+        let (clock, versions) = of_three();
+        let now_ms = clock.wall_ms();
+        says(&versions, 1, now_ms);
+        says(&versions, 2, now_ms - 7);
+        clock.jump_wall_ms(86_400_000);
+        clock.advance(std::time::Duration::from_millis(20));
+        // A bound of 100 ms has a margin of 50.
+        assert_eq!(HybridClock::wall_ms(versions.next_for_all().expect("it is taken")), now_ms + 20 + 50);
+        assert_eq!(versions.correction_ms(), Some(86_400_000 - 50));
+        assert_eq!(versions.offset_ms(NodeId(1)), Some(-86_400_000));
+    }
+
+    #[test]
+    fn what_a_peer_says_is_cut_to_what_is_taken() {
+        let (clock, versions) = of_three();
+        let now_ms = clock.wall_ms();
+        says(&versions, 1, now_ms);
+        let far = ClockReading { wall_ms: now_ms, version_clock: HybridClock::at_wall_ms(now_ms + 5_000) };
+        let (clock_of_2, error) = versions.heard(NodeId(2), far, None);
+        assert_eq!(clock_of_2, HybridClock::at_wall_ms(now_ms + 101) - 1);
+        assert_eq!(error.expect_err("too far").ahead_ms, 5_000);
+    }
+
+    #[test]
+    fn a_node_whose_versions_are_too_far_ahead_for_a_majority_gives_none_for_all() {
+        let (clock, versions) = of_three();
+        versions.starts_after(HybridClock::at_wall_ms(clock.wall_ms() + 5_000));
+        versions.next_for_all().expect("nobody has said yet that it is too far");
+        says(&versions, 1, clock.wall_ms());
+        assert_eq!(versions.next_for_all().expect_err("too far").ahead_ms_max, 100);
+        // What is here alone goes on.
+        assert!(versions.next() > HybridClock::at_wall_ms(clock.wall_ms() + 5_000));
+    }
+}

@@ -1,0 +1,455 @@
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::Thread;
+use std::time::Duration;
+
+use ladoga_cluster::{
+    ClockReading, Durable, HashTree, Incarnation, NodeId, Opening, Origin, PairLeaves, PairScan, Pass,
+    Placement, Refusal, Regression, Settlement, Slice, Statement,
+};
+use ladoga_model::{ClockError, Version};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+
+use super::cluster_clock::ClusterClock;
+use super::outlook::Outlook;
+use ladoga_local::store::{CellChange, CellObserver};
+
+/// How long a write waits at most until its timestamp is reserved: as long as a sync of a slow disk takes.
+const RESERVE_WAIT_MS: u64 = 2_000;
+
+/// What is settled and what is compared: shared by all threads of a node, and never held while anything is waited for.
+pub(crate) struct Settled {
+    state: Mutex<State>,
+    /// Apart from it: to compare trees takes longer than a write should wait.
+    tree: Mutex<Tree>,
+    /// Whether this node has all that it acknowledged: as in the state, without its lock.
+    is_whole: AtomicBool,
+    /// Whether it may coordinate requests: the same.
+    may_coordinate: AtomicBool,
+    /// Whether its cells are not to be shown: the same.
+    hides_cells: AtomicBool,
+    /// The newest timestamp of a write that each node acknowledged since the state took it over; by node.
+    acknowledged: Vec<AtomicU64>,
+    /// Before which timestamp it may give out any: the same.
+    reserved_before: AtomicU64,
+    /// Says that more is reserved.
+    reserved: Notify,
+    /// The thread that reserves.
+    settler: OnceLock<Thread>,
+    outlook: watch::Sender<Outlook>,
+    /// Counts what the peers are to be told at once.
+    news: watch::Sender<u64>,
+}
+
+struct State {
+    settlement: Settlement,
+    nodes: usize,
+    /// Writes that were admitted and are not over, by the generation in which they were admitted.
+    under_way: [Arc<AtomicU64>; 2],
+    generation: usize,
+}
+
+struct Tree {
+    tree: HashTree,
+    /// Whether every cell of the store is in it.
+    is_whole: bool,
+    /// Where tombstones have to be told apart and are not, if there is such a time: as of then, the tree is to be filled anew.
+    cut_at: Option<u64>,
+}
+
+/// A write that was admitted, until it is applied or has failed.
+#[derive(Debug)]
+pub(crate) struct Admitted(Arc<AtomicU64>);
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// What is to be on disk, once the writes that were admitted before are over.
+pub(crate) struct ToPersist {
+    pub(crate) durable: Durable,
+    before: Arc<AtomicU64>,
+}
+
+impl ToPersist {
+    /// Whether those writes are over.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.before.load(Ordering::Acquire) == 0
+    }
+}
+
+impl Settled {
+    /// With what was found on the disk, or the number of a directory that is new.
+    pub(crate) fn new(
+        me: NodeId,
+        nodes: usize,
+        placement: &Arc<Placement>,
+        tree_bytes_max: u64,
+        found: Result<Durable, Incarnation>,
+        opening: Opening,
+    ) -> Settled {
+        let settlement = Settlement::new(me, nodes, found).opened(opening);
+        let (is_whole, may_coordinate) = (settlement.is_whole(), settlement.may_coordinate());
+        let outlook = Outlook::new(may_coordinate, []);
+        let hides_cells = settlement.hides_cells();
+        let mut tree = HashTree::new(Arc::clone(placement), nodes, me, tree_bytes_max as usize);
+        tree.drop_before(settlement.droppable_before());
+        let state = State { settlement, nodes, under_way: Default::default(), generation: 0 };
+        Settled {
+            state: Mutex::new(state),
+            tree: Mutex::new(Tree { tree, is_whole: false, cut_at: None }),
+            is_whole: AtomicBool::new(is_whole),
+            may_coordinate: AtomicBool::new(may_coordinate),
+            hides_cells: AtomicBool::new(hides_cells),
+            acknowledged: (0..nodes).map(|_| AtomicU64::new(0)).collect(),
+            reserved_before: AtomicU64::new(0),
+            reserved: Notify::new(),
+            settler: OnceLock::new(),
+            outlook: watch::Sender::new(outlook),
+            news: watch::Sender::new(0),
+        }
+    }
+
+    /// This thread writes what has to be persisted, and looks after it whenever it is unparked.
+    pub(crate) fn is_persisted_by(&self, settler: Thread) {
+        let is_first = self.settler.set(settler).is_ok();
+        assert!(is_first, "one thread settles");
+    }
+
+    /// Whether its answers count.
+    pub(crate) fn has_all(&self) -> bool {
+        self.is_whole.load(Ordering::Acquire)
+    }
+
+    /// Whether the answers of a node count, as it said last.
+    pub(crate) fn has_all_of(&self, node: NodeId, own: NodeId) -> bool {
+        if node == own { self.has_all() } else { self.state.lock().settlement.is_whole_peer(node) }
+    }
+
+    /// The same of a peer, where it said anything since this node was started.
+    pub(crate) fn heard_whole(&self, peer: NodeId) -> Option<bool> {
+        self.state.lock().settlement.heard_whole(peer)
+    }
+
+    /// Whether it is known to have lost its data, and has not got them back.
+    pub(crate) fn has_lost_data(&self) -> bool {
+        self.state.lock().settlement.has_lost_data()
+    }
+
+    /// Whether its cells are not to be shown: the directory is, or may be, older than what was acknowledged.
+    pub(crate) fn hides_cells(&self) -> bool {
+        self.hides_cells.load(Ordering::Acquire)
+    }
+
+    /// Whether it is still to be heard of each peer that the directory is no older state.
+    pub(crate) fn is_unverified(&self) -> bool {
+        self.state.lock().settlement.is_unverified()
+    }
+
+    /// That the directory turned out to be older than what this node acknowledged.
+    pub(crate) fn regression(&self) -> Option<Regression> {
+        self.state.lock().settlement.regression()
+    }
+
+    /// The session of a peer that this node would remember after a restart.
+    pub(crate) fn remembered_session(&self, peer: NodeId) -> u64 {
+        self.state.lock().settlement.remembered_session(peer)
+    }
+
+    /// A node, this one or another, acknowledged a write with this timestamp.
+    pub(crate) fn acknowledged(&self, node: NodeId, timestamp: u64) {
+        // After the greeting of the connection over which it did: so it is not held against the session that greeted.
+        self.acknowledged[node.index()].fetch_max(timestamp, Ordering::Relaxed);
+    }
+
+    /// Whether it may coordinate requests.
+    pub(crate) fn may_coordinate(&self) -> bool {
+        self.may_coordinate.load(Ordering::Acquire)
+    }
+
+    /// What requests may have to wait for, and its changes.
+    pub(crate) fn outlook(&self) -> watch::Receiver<Outlook> {
+        self.outlook.subscribe()
+    }
+
+    /// Hears of what the peers are to be told at once.
+    pub(crate) fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
+    }
+
+    /// Whether the answers of this node count. It refuses while it does not know.
+    pub(crate) fn vouches(&self) -> Result<bool, Refusal> {
+        if self.has_all() { Ok(true) } else { self.state.lock().settlement.vouches() }
+    }
+
+    /// Waits until this timestamp may be given out, which is at once unless a peer has just moved the clock ahead: a node
+    /// that is back begins after all that it had reserved. Answers whether it may.
+    pub(crate) async fn reserve(&self, timestamp: u64) -> bool {
+        if self.may_give(timestamp) {
+            return true;
+        }
+        let reserved = async {
+            loop {
+                let more = self.reserved.notified();
+                if self.may_give(timestamp) {
+                    return;
+                }
+                self.persist_soon();
+                more.await;
+            }
+        };
+        tokio::time::timeout(Duration::from_millis(RESERVE_WAIT_MS), reserved).await.is_ok()
+    }
+
+    /// Whether this timestamp may be given out: not before it is durably reserved.
+    fn may_give(&self, timestamp: u64) -> bool {
+        timestamp < self.reserved_before.load(Ordering::Acquire)
+    }
+
+    /// Lets a write in, unless it is too old. What is to be on disk next waits for it.
+    pub(crate) fn admit(&self, version: Version, origin: Origin) -> Result<Admitted, Refusal> {
+        let state = self.state.lock();
+        state.settlement.admit(version, origin)?;
+        // Who takes a client's write vouches that it has nothing newer; one that lost its data cannot, of what may be
+        // older than what it lost.
+        if origin == Origin::Client && state.settlement.doubt(version)?.is_some() {
+            return Err(Refusal::Rebuilding);
+        }
+        let under_way = &state.under_way[state.generation];
+        under_way.fetch_add(1, Ordering::AcqRel);
+        Ok(Admitted(Arc::clone(under_way)))
+    }
+
+    /// Whether a hint with this version may be kept.
+    pub(crate) fn may_hint(&self, version: Version) -> bool {
+        self.state.lock().settlement.may_hint(version)
+    }
+
+    /// What this node says about itself, where its clock of versions is at `clock`, and its wall clock at `wall_ms`.
+    pub(crate) fn statement(&self, clock: u64, wall_ms: u64) -> Statement {
+        let mut state = self.state.lock();
+        self.take_over_acknowledged(&mut state);
+        state.settlement.statement(clock, wall_ms)
+    }
+
+    /// The timestamp from which on the clock may give any.
+    pub(crate) fn clock_floor(&self) -> u64 {
+        self.state.lock().settlement.clock_floor()
+    }
+
+    /// A peer said this about itself, in the answer to a question of this moment; none where it was not asked. What follows
+    /// from it is on disk, and told to others, as soon as can be. An error says that its versions are too far ahead: then
+    /// they count as far as they would be taken.
+    pub(crate) fn heard(
+        &self,
+        versions: &ClusterClock,
+        peer: NodeId,
+        statement: Statement,
+        asked_at_ms: Option<u64>,
+    ) -> Result<(), ClockError> {
+        let reading = ClockReading { wall_ms: statement.wall_ms, version_clock: statement.clock };
+        let (clock, checked) = versions.heard(peer, reading, asked_at_ms);
+        let is_dirty = self.change(|state| {
+            state.settlement.heard(peer, Statement { clock, ..statement });
+            state.settlement.is_dirty()
+        });
+        if is_dirty {
+            self.persist_soon();
+        }
+        checked
+    }
+
+    fn persist_soon(&self) {
+        if let Some(settler) = self.settler.get() {
+            settler.unpark();
+        }
+    }
+
+    /// Time went by: it is `time_ms` by a majority of the nodes.
+    pub(crate) fn tick(&self, clock: u64, time_ms: u64, oldest_hint: Option<u64>) {
+        self.change(|state| state.settlement.tick(clock, time_ms, oldest_hint));
+    }
+
+    /// What has to be written, if anything has.
+    pub(crate) fn to_persist(&self) -> Option<ToPersist> {
+        let mut state = self.state.lock();
+        if !state.settlement.is_dirty() {
+            return None;
+        }
+        let durable = state.settlement.durable().clone();
+        let before = Arc::clone(&state.under_way[state.generation]);
+        state.generation ^= 1;
+        Some(ToPersist { durable, before })
+    }
+
+    /// It is on disk.
+    pub(crate) fn persisted(&self, durable: Durable) {
+        let reserved_before = durable.reserved_before;
+        let is_news = self.change(|state| {
+            let before = state.settlement.statement(0, 0);
+            state.settlement.persisted(durable);
+            let now = state.settlement.statement(0, 0);
+            (before.incarnation, before.is_whole, before.met) != (now.incarnation, now.is_whole, now.met)
+        });
+        self.reserved_before.store(reserved_before, Ordering::Release);
+        self.reserved.notify_waiters();
+        if is_news {
+            self.news.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// The pass that is to be made, once the tree can be compared.
+    pub(crate) fn pass(&self) -> Option<Pass> {
+        if self.tree.lock().is_whole { self.state.lock().settlement.pass().cloned() } else { None }
+    }
+
+    /// All of a pass was pulled from a peer.
+    pub(crate) fn pulled(&self, number: u64, peer: NodeId) {
+        self.change(|state| state.settlement.pulled(number, peer));
+    }
+
+    /// Values before this that a peer should hold and does not have were deleted; 0 where none are looked for.
+    pub(crate) fn prune_before(&self, peer: NodeId) -> u64 {
+        self.state.lock().settlement.prune_before(peer)
+    }
+
+    /// A pass cannot be made any more.
+    pub(crate) fn abandon(&self, number: u64) {
+        self.change(|state| state.settlement.abandon(number));
+    }
+
+    /// Tombstones before this may go; they are left out of the tree from now on.
+    pub(crate) fn drop_tombstones(&self) -> u64 {
+        let before = self.state.lock().settlement.droppable_before();
+        let tree = &mut self.tree.lock().tree;
+        tree.drop_before(before);
+        tree.dropped_before()
+    }
+
+    /// Looks at the tree, unless cells are missing in it.
+    pub(crate) fn with_tree<T>(&self, look: impl FnOnce(&HashTree) -> T) -> Option<T> {
+        let tree = self.tree.lock();
+        tree.is_whole.then(|| look(&tree.tree))
+    }
+
+    /// What the tree takes of memory, about.
+    pub(crate) fn tree_bytes(&self) -> usize {
+        self.tree.lock().tree.bytes()
+    }
+
+    /// The tree is to be filled anew, such that tombstones before this are told from later ones.
+    pub(crate) fn is_cut(&self, at: u64) {
+        self.tree.lock().cut_at = Some(at);
+    }
+
+    /// Whether that was found out.
+    pub(crate) fn is_to_be_filled(&self) -> bool {
+        let tree = self.tree.lock();
+        tree.is_whole && tree.cut_at.is_some()
+    }
+
+    /// The hashes that a peer asked for.
+    pub(crate) async fn groups(&self, peer: NodeId, slice: Slice) -> Option<(u64, Vec<u64>)> {
+        let dropped_before = self.with_tree(|tree| slice.dropped_before.max(tree.dropped_before()))?;
+        if self.with_tree(|tree| tree.cuts(dropped_before))? {
+            self.is_cut(dropped_before);
+            return None;
+        }
+        let pair = self.scan(PairScan::of_all(peer, Slice { dropped_before, ..slice })).await?;
+        Some((dropped_before, pair.groups().to_vec()))
+    }
+
+    /// The leaves that a peer asked for.
+    pub(crate) async fn leaves(&self, peer: NodeId, slice: Slice, groups: &[u8]) -> Option<Vec<u64>> {
+        let pair = self.scan(PairScan::of_groups(peer, slice, groups.to_vec())).await?;
+        Some(groups.iter().flat_map(|&group| pair.group(group)).copied().collect())
+    }
+
+    /// Lets everything else have its turn between two steps: requests, and the writes that wait for the tree.
+    async fn scan(&self, mut scan: PairScan) -> Option<PairLeaves> {
+        while self.with_tree(|tree| scan.step(tree))?? {
+            tokio::task::yield_now().await;
+        }
+        Some(scan.finish())
+    }
+
+    fn take_over_acknowledged(&self, state: &mut State) {
+        for (index, acknowledged) in self.acknowledged.iter().enumerate() {
+            let timestamp = acknowledged.swap(0, Ordering::Relaxed);
+            state.settlement.acknowledged(NodeId(index as u16), timestamp);
+        }
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.lock();
+        self.take_over_acknowledged(&mut state);
+        let changed = change(&mut state);
+        let outlook = state.outlook();
+        self.hides_cells.store(state.settlement.hides_cells(), Ordering::Release);
+        self.is_whole.store(state.settlement.is_whole(), Ordering::Release);
+        self.may_coordinate.store(outlook.may_coordinate, Ordering::Release);
+        // Within the lock, so that the last to be told is how it is.
+        self.outlook.send_if_modified(|known| std::mem::replace(known, outlook) != outlook);
+        changed
+    }
+}
+
+impl State {
+    fn outlook(&self) -> Outlook {
+        let nodes = (0..self.nodes as u16).map(NodeId);
+        let whole_peers = nodes.filter(|&node| self.settlement.is_whole_peer(node));
+        Outlook::new(self.settlement.may_coordinate(), whole_peers)
+    }
+}
+
+impl CellObserver for Settled {
+    fn begins(&self) {
+        let mut tree = self.tree.lock();
+        let boundary = tree.cut_at.take().unwrap_or(0);
+        (tree.tree, tree.is_whole) = (tree.tree.emptied(boundary), false);
+    }
+
+    fn replaced(&self, changes: &[CellChange]) {
+        let tree = &mut self.tree.lock().tree;
+        for CellChange { key_hash, old, new } in changes {
+            tree.replaced(*key_hash, *old, *new);
+        }
+    }
+
+    fn is_whole(&self) {
+        self.tree.lock().is_whole = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    use ladoga_cluster::NodeList;
+
+    use super::*;
+
+    #[test]
+    fn a_timestamp_is_waited_for_until_it_is_reserved() {
+        let placement = Arc::new(Placement::of(&NodeList::first(["http://a"]).expect("a list")));
+        let settled =
+            Settled::new(NodeId(0), 1, &placement, 1 << 20, Err(Incarnation::first(7)), Opening::default());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        runtime.block_on(async {
+            let mut reserve = pin!(settled.reserve(50));
+            let mut look = async |before: u64| {
+                settled.persisted(Durable { reserved_before: before, ..Durable::default() });
+                poll_fn(|context| Poll::Ready(reserve.as_mut().poll(context))).await
+            };
+            assert_eq!(look(10).await, Poll::Pending);
+            assert_eq!(look(50).await, Poll::Pending);
+            assert_eq!(look(51).await, Poll::Ready(true));
+            assert!(settled.reserve(50).await, "it is reserved already");
+        });
+    }
+}

@@ -1,0 +1,68 @@
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ladoga_cluster::{Cell, Content, Origin, Refusal};
+
+use crate::coordinate;
+use crate::hints::{Delivery, HintKeeper};
+use crate::own::OwnReplica;
+use crate::wire::{Answer, PeerValue, Record, Request};
+use ladoga_local::store::Store;
+
+/// How often a peer with hints is tried.
+const TRY_EVERY_MS: u64 = 200;
+
+/// Delivers hints, for as long as the event loop runs. On one loop of a node.
+pub(crate) async fn deliver<S: Store>(replica: Rc<OwnReplica<S>>) {
+    let cluster = &replica.cluster;
+    let mut ticks = tokio::time::interval(Duration::from_millis(TRY_EVERY_MS));
+    let Some(hints) = cluster.hints.get() else { return };
+    let Some(mut deliveries) = hints.take_deliveries() else { return };
+    let delivering = Rc::clone(&replica);
+    replica.core.vital.spawn_local("deliveries", async move {
+        while let Some(delivery) = deliveries.recv().await {
+            let bytes = match &delivery.record.cell.content {
+                Content::Value(PeerValue::Inline(value)) => value.len() as u64,
+                // Sent in pieces, or nothing at all.
+                _ => 0,
+            };
+            delivering.cluster.pace.draw_cell(bytes).await;
+            let delivered = deliver_one(Rc::clone(&delivering), delivery);
+            delivering.core.vital.spawn_local("delivery", delivered);
+        }
+    });
+    loop {
+        ticks.tick().await;
+        for peer in cluster.peers.iter().filter(|peer| peer.hints_waiting.load(Ordering::Relaxed) > 0) {
+            hints.try_peer(peer.id);
+        }
+    }
+}
+
+async fn deliver_one<S: Store>(replica: Rc<OwnReplica<S>>, delivery: Delivery) {
+    let Delivery { peer, number, record, waits } = delivery;
+    drop(waits);
+    let Some(hints) = replica.cluster.hints.get() else { return };
+    let Record { key, cell: Cell { stamp, content } } = record;
+    let value = match content {
+        Content::Value(PeerValue::Inline(value)) => Some(value),
+        Content::Value(PeerValue::Large(_)) | Content::Digest => {
+            // The value is with the replicas that have it: a read of all of them repairs those that do not.
+            let read = coordinate::refresh(&replica, key, stamp).await;
+            return settle(hints, peer, number, read);
+        }
+        Content::Tombstone => None,
+    };
+    let arrived =
+        match replica.peers.link(peer).ask(&Request::Write { key, stamp, value, origin: Origin::Hint }).await
+        {
+            Ok(Answer::Done | Answer::Stale(_) | Answer::Refused(Refusal::TooOld { .. })) => true,
+            Ok(_) | Err(_) => false,
+        };
+    settle(hints, peer, number, arrived);
+}
+
+fn settle(hints: &HintKeeper, peer: ladoga_cluster::NodeId, number: u64, arrived: bool) {
+    if arrived { hints.delivered(peer, number) } else { hints.is_down(peer) }
+}

@@ -1,0 +1,56 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use ladoga_cluster::{Foreground, PACE_INTERVAL_MS, Pacer};
+use ladoga_runtime::{Metrics, Tail};
+use tokio::time::Instant;
+
+use crate::cluster::Cluster;
+
+/// How often it is looked how late the event loop is, while there are requests.
+const LATENESS_EVERY_MS: u64 = 10;
+const LATENESS_LOOKS: usize = (PACE_INTERVAL_MS / LATENESS_EVERY_MS) as usize;
+/// Of all looks in an interval, in a hundred.
+const LATENESS_PERCENT: usize = 90;
+
+/// Has the pace follow the foreground, as long as the event loop runs. On one loop of a node.
+pub(super) async fn follow(cluster: Arc<Cluster>, metrics: Arc<Metrics>) {
+    let pace = &cluster.pace;
+    let mut pacer = Pacer::new();
+    let mut tail = Tail::default();
+    let mut drawn = 0;
+    let mut has_requests = false;
+    loop {
+        // A request waits as long before it is read, which its own time does not have.
+        let late_us = if has_requests { lateness_us().await } else { quiet_interval().await };
+        let drawn_now = pace.drawn();
+        let (requests, tail_us) = tail.look(&metrics);
+        let tail_us = tail_us + late_us;
+        let mut shown_us = None;
+        if pacer.observe(drawn_now > drawn, Foreground { requests, tail_us }) {
+            tail.begin_anew();
+            drawn = drawn_now;
+            has_requests = requests > 0;
+            shown_us = has_requests.then_some(tail_us);
+        }
+        pace.set_tails_us(shown_us, pacer.base_us().unwrap_or(0));
+        pace.set_rate(pacer.rate());
+    }
+}
+
+async fn quiet_interval() -> u64 {
+    tokio::time::sleep(Duration::from_millis(PACE_INTERVAL_MS)).await;
+    0
+}
+
+/// How late the event loop came to what was due, most of the time in an interval: it had more to do, or no processor.
+async fn lateness_us() -> u64 {
+    let mut looks = [0; LATENESS_LOOKS];
+    for late_us in &mut looks {
+        let due = Instant::now() + Duration::from_millis(LATENESS_EVERY_MS);
+        tokio::time::sleep_until(due).await;
+        *late_us = due.elapsed().as_micros() as u64;
+    }
+    looks.sort_unstable();
+    looks[LATENESS_LOOKS * LATENESS_PERCENT / 100]
+}

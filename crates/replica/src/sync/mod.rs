@@ -1,0 +1,30 @@
+//! What brings nodes that missed something up to date, in the background. On one event loop of a node.
+//!
+//! - `exchange`: anti-entropy; `prune`: what was deleted while an older directory was not in use
+//! - `deliver`: hints, to their peers
+//! - `statements`: what nodes say to each other about themselves
+//! - `follow`: has repair go at a pace that clients do not notice
+
+mod deliver;
+mod exchange;
+mod follow;
+mod prune;
+mod statements;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ladoga_local::store::Store;
+use ladoga_runtime::Metrics;
+
+use crate::own::OwnReplica;
+
+/// Begins what one event loop of a node does for all of them: to deliver hints, to tell peers how far this node is, to
+/// take over what it lacks, and to set the pace of all that.
+pub fn start<S: Store>(replica: &Rc<OwnReplica<S>>, metrics: Arc<Metrics>) {
+    let vital = &replica.core.vital;
+    vital.spawn_local("deliver", deliver::deliver(Rc::clone(replica)));
+    statements::state(replica);
+    vital.spawn_local("exchange", exchange::exchange(Rc::clone(replica)));
+    vital.spawn_local("follow", follow::follow(Arc::clone(&replica.cluster), metrics));
+}

@@ -1,0 +1,50 @@
+use bytes::Bytes;
+use ladoga_cluster::{Content, NodeId, Origin, Partition, Prune, Refusal};
+use ladoga_model::{CellMark, Stamp, Version};
+
+use crate::own::OwnReplica;
+use crate::own::replica;
+use crate::wire::{Record, put_record, take_record};
+use ladoga_local::store::{CellContent, LocalStore, Store};
+
+/// Deletes here what a peer should hold and does not have: see [`Prune`].
+pub(super) async fn prune<S: Store>(
+    replica: &OwnReplica<S>,
+    peer: NodeId,
+    prune: &Prune<Bytes>,
+) -> Result<(), Refusal> {
+    let cluster = &replica.cluster;
+    let behind = |key: &Bytes| Bytes::from([&key[..], &[0]].concat());
+    let start = prune.after.as_ref().map_or_else(Bytes::new, behind);
+    let mut pieces = replica.store.cells(start, prune.until.as_ref().map(behind), put_mark);
+    while let Some((mut bytes, rest)) = pieces.next().await.map_err(|error| replica::refusal(&error))? {
+        pieces = rest;
+        while let Some(Record { key, cell }) = take_record(&mut bytes).map_err(|_| Refusal::Unreadable)? {
+            let is_tombstone = matches!(cell.content, Content::Tombstone);
+            let mark = CellMark { stamp: cell.stamp, is_tombstone };
+            let place = |node| cluster.placement.position(Partition::of(&key), node);
+            let is_shared = cell.belongs_on(place(peer)) && cell.belongs_on(place(cluster.own));
+            if !is_shared || !prune.takes(&key, mark) {
+                continue;
+            }
+            cluster.pace.draw_cell(0).await;
+            // Newer than the value, and than nothing else.
+            let stamp = Stamp::new(Version { node: u16::MAX, ..cell.stamp.version });
+            match replica::apply(replica, (&key, stamp, None), Origin::Exchange) {
+                Ok(applied) => applied.await?,
+                Err(Refusal::TooOld { .. }) => {}
+                Err(refusal) => return Err(refusal),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Values stay where they are.
+fn put_mark(out: &mut Vec<u8>, key: &[u8], stamp: Stamp, content: CellContent<'_>) {
+    let content = match content {
+        CellContent::Tombstone => CellContent::Tombstone,
+        CellContent::Value(_) | CellContent::Large(_) => CellContent::Large(0),
+    };
+    put_record(out, key, stamp, content);
+}

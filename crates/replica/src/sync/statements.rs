@@ -1,0 +1,39 @@
+//! What nodes say to each other about themselves: at once where it is news, and from time to time in any case.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ladoga_cluster::NodeId;
+
+use crate::link::PeerLink;
+use crate::own::{OwnReplica, hear};
+use crate::stability::Settled;
+use ladoga_local::store::Store;
+
+/// How often nodes tell each other how far they are.
+const STATEMENT_EVERY_MS: u64 = 500;
+/// The same, while this node has to hear whether it lost anything.
+const IMPATIENT_EVERY_MS: u64 = 50;
+
+/// Tells each peer how far this node is, and hears how far the peer is, from now on. On one event loop of a node.
+pub(super) fn state<S: Store>(replica: &Rc<OwnReplica<S>>) {
+    let OwnReplica { cluster, peers, .. } = &**replica;
+    for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {
+        let (replica, link) = (Rc::clone(replica), Rc::clone(peers.link(peer.id)));
+        let settled = Arc::clone(cluster.settled());
+        replica.core.vital.clone().spawn_local("statements", tell(replica, link, settled, peer.id));
+    }
+}
+
+/// One statement at a time: one that a frozen peer has not answered is not followed by others.
+async fn tell<S: Store>(replica: Rc<OwnReplica<S>>, link: Rc<PeerLink>, settled: Arc<Settled>, peer: NodeId) {
+    let mut news = settled.news();
+    loop {
+        news.mark_unchanged();
+        hear(&replica, &link, &settled, peer).await;
+        let every_ms = if settled.has_all() { STATEMENT_EVERY_MS } else { IMPATIENT_EVERY_MS };
+        // Whichever comes first: there is news, or it is time. (Who has the news lives as long as this.)
+        let _ = tokio::time::timeout(Duration::from_millis(every_ms), news.changed()).await;
+    }
+}

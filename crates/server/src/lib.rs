@@ -1,0 +1,24 @@
+//! Event loops and what arrives on them, whatever protocol it speaks. Knows no store and no bytes of a protocol.
+//!
+//! - `threads`: a running server: one thread an event loop, its stages, its end
+//! - `protocol`: what a protocol makes of a connection
+//! - `listener`: listening sockets, one a loop
+//! - `event_loop`: what one thread serves; `connections`: those that are open
+//! - `acceptor`: which loop gets a connection
+//! - `sweeper`: looks at all connections from time to time
+//! - `limits`: the bounds and timeouts of connections
+#![forbid(unsafe_code)]
+
+mod acceptor;
+mod connections;
+mod event_loop;
+mod limits;
+mod listener;
+mod protocol;
+mod sweeper;
+mod threads;
+
+pub use limits::Limits;
+pub use listener::ListenError;
+pub use protocol::{Connection, Protocol};
+pub use threads::{Server, ServerConfig, StartError};

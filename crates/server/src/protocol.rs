@@ -1,0 +1,37 @@
+use std::future::Future;
+use std::rc::Rc;
+
+use tokio::net::TcpStream;
+
+/// What a protocol makes of the connections of one event loop.
+pub trait Protocol: 'static {
+    /// One connection.
+    type Connection: Connection;
+
+    /// Takes a connection over.
+    fn accept(&self, socket: TcpStream) -> Rc<Self::Connection>;
+
+    /// Serves a connection until it ends.
+    fn serve(self: Rc<Self>, connection: Rc<Self::Connection>) -> impl Future<Output = ()>;
+
+    /// What a connection is told that is not served, because of this bound.
+    fn refusal(&self, bound: &str) -> Vec<u8>;
+
+    /// Time went by: called every few milliseconds to a quarter of a second.
+    fn time_passes(&self);
+}
+
+/// A connection, as its event loop looks after it.
+pub trait Connection: 'static {
+    /// Ends it if it let somebody wait for too long.
+    fn sweep(&self, now_ms: u64);
+
+    /// The node is to stop: its requests in flight end, and then it does.
+    fn begin_to_drain(&self);
+
+    /// Ends it, whatever is under way.
+    fn cut_off(&self);
+
+    /// Whether it came when the node was draining already, so that nobody waits for it.
+    fn is_late(&self) -> bool;
+}

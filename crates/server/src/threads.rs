@@ -1,0 +1,196 @@
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use ladoga_env::Clock;
+use ladoga_runtime::{LoopContext, Metrics, Vital};
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::{mpsc, watch};
+
+use super::acceptor::Intake;
+use super::event_loop::EventLoop;
+use super::limits::Limits;
+use super::listener::{ListenError, listen};
+use super::protocol::Protocol;
+
+/// Whether a server is to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It is.
+    Running,
+    /// It ends the requests in flight, and takes no others.
+    Draining,
+    /// It is not.
+    Stopped,
+}
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// It cannot listen.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The system has no more threads, or descriptors.
+    #[error("cannot start an event loop: {0}")]
+    EventLoop(#[from] io::Error),
+}
+
+/// What a server is started with.
+pub struct ServerConfig {
+    /// Where clients connect; port 0 takes a free one.
+    pub listen: Vec<SocketAddr>,
+    /// How many event loops there are, at least 1.
+    pub event_loops: usize,
+    /// The bounds of its connections.
+    pub limits: Limits,
+    /// By which it goes.
+    pub clock: Arc<dyn Clock>,
+    /// The figures of each event loop.
+    pub metrics: Arc<Metrics>,
+    /// Told of an event loop that panics.
+    pub vital: Vital,
+}
+
+/// What the event loops of a server share.
+pub(super) struct Shared {
+    pub(super) limits: Limits,
+    pub(super) metrics: Arc<Metrics>,
+    /// By which a loop gives a connection to another.
+    pub(super) hand_overs: Vec<mpsc::UnboundedSender<std::net::TcpStream>>,
+}
+
+/// A running server.
+///
+/// Protocol: `start drain? stop`.
+pub struct Server {
+    stage: watch::Sender<Stage>,
+    drained: mpsc::Receiver<()>,
+    threads: Vec<JoinHandle<()>>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Server {
+    /// Listens. `protocol` is called once on each event loop, with its number, within its runtime.
+    pub fn start<P: Protocol>(
+        config: ServerConfig,
+        protocol: impl Fn(usize, &Rc<LoopContext>) -> P + Clone + Send + 'static,
+    ) -> Result<Server, StartError> {
+        let (addresses, mut listeners) = listen_on_all(&config)?;
+        let ServerConfig { event_loops, limits, clock, metrics, vital, .. } = config;
+        let (stage, _) = watch::channel(Stage::Running);
+        // Bounded by the number of connections: each is counted before it is handed over.
+        let (hand_overs, receivers): (Vec<_>, Vec<_>) =
+            (0..event_loops).map(|_| mpsc::unbounded_channel()).unzip();
+        let shared = Arc::new(Shared { limits, metrics, hand_overs });
+        let (drained, when_drained) = mpsc::channel(event_loops);
+        let threads = Vec::with_capacity(event_loops);
+        let mut server = Server { stage, drained: when_drained, threads, addresses };
+        for (index, handed_over) in receivers.into_iter().enumerate() {
+            let listeners = std::mem::take(&mut listeners[index]);
+            let (shared, clock, own_vital) = (Arc::clone(&shared), Arc::clone(&clock), vital.clone());
+            let protocol = protocol.clone();
+            let event_loop = move || {
+                let metrics = Arc::clone(&shared.metrics.loops[index]);
+                let context = Rc::new(LoopContext::new(clock, metrics, own_vital));
+                let protocol = Rc::new(protocol(index, &context));
+                Rc::new(EventLoop::new(shared, context, protocol))
+            };
+            server.start_event_loop(index, &vital, event_loop, (listeners, handed_over, drained.clone()))?;
+        }
+        Ok(server)
+    }
+
+    fn start_event_loop<P: Protocol>(
+        &mut self,
+        index: usize,
+        vital: &Vital,
+        event_loop: impl FnOnce() -> Rc<EventLoop<P>> + Send + 'static,
+        (listeners, handed_over, drained): (
+            Vec<std::net::TcpListener>,
+            mpsc::UnboundedReceiver<std::net::TcpStream>,
+            mpsc::Sender<()>,
+        ),
+    ) -> io::Result<()> {
+        let stage = self.stage.subscribe();
+        let (report, reported) = std::sync::mpsc::channel();
+        let body = move || {
+            let runtime =
+                match Builder::new_current_thread().enable_all().build_local(LocalOptions::default()) {
+                    Ok(runtime) => runtime,
+                    Err(error) => return drop(report.send(Err(error))),
+                };
+            runtime.block_on(async {
+                let listeners = listeners.into_iter().map(tokio::net::TcpListener::from_std);
+                match listeners.collect::<io::Result<_>>() {
+                    Ok(listeners) => {
+                        let _ = report.send(Ok(()));
+                        let intake = Intake { listeners, handed_over, stage, drained };
+                        event_loop().run(intake).await;
+                    }
+                    Err(error) => drop(report.send(Err(error))),
+                }
+            });
+        };
+        self.threads.push(vital.spawn(format!("event-loop-{index}"), body)?);
+        reported.recv().map_err(io::Error::other)?
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Ends the requests in flight. Requests that come from now on are told so.
+    pub fn drain(&mut self) {
+        self.stage.send_replace(Stage::Draining);
+        for _ in 0..self.threads.len() {
+            // None where an event loop panicked: then there is nothing to wait for.
+            let _ = self.drained.blocking_recv();
+        }
+    }
+
+    /// Ends the event loops, and with them all connections.
+    pub fn stop(&mut self) {
+        self.stage.send_replace(Stage::Stopped);
+        for thread in self.threads.drain(..) {
+            // Whether it panicked, the node was told.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+type Listeners = Vec<Vec<std::net::TcpListener>>;
+
+/// The addresses as they are, and for each event loop a listener on each. A name may stand for addresses that this
+/// machine does not have, as `localhost` does where there is no IPv6: one that it has is enough.
+fn listen_on_all(config: &ServerConfig) -> Result<(Vec<SocketAddr>, Listeners), ListenError> {
+    let mut by_loop: Listeners = (0..config.event_loops).map(|_| Vec::new()).collect();
+    let mut addresses = Vec::new();
+    let mut missing = None;
+    for &wanted in &config.listen {
+        let listeners = match listen(wanted, config.event_loops) {
+            Ok(listeners) => listeners,
+            Err(error) if error.is_no_such_address() => {
+                missing = Some(error);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        addresses.push(listeners[0].local_addr().map_err(|error| ListenError { address: wanted, error })?);
+        for (listener, own) in listeners.into_iter().zip(&mut by_loop) {
+            own.push(listener);
+        }
+    }
+    match missing {
+        Some(error) if addresses.is_empty() => Err(error),
+        _ => Ok((addresses, by_loop)),
+    }
+}

@@ -116,6 +116,52 @@ fn the_knee_is_searched_until_the_bounds_meet() {
     assert!(ran.out.contains("No rate that was tried holds max<1us."), "{}", ran.out);
 }
 
+#[test]
+fn the_curve_up_to_the_knee_is_written() {
+    let (server, directory) = (Server::start(Manner::Answer(200)), Directory::new());
+    let [json, html] = ["knee.json", "knee.html"].map(|name| directory.path().join(name));
+    let files = format!("--json {} --html {}", json.display(), html.display());
+    let ran = bench(&format!("-t1 -c1 -d200ms --find-knee --slo max<1us {files} {}", server.url()));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let curve = report(&json);
+    assert!(curve["knee"].is_null() && curve["slo"] == "max<1us", "{curve}");
+    let rates: Vec<u64> = curve["curve"]
+        .as_array()
+        .expect("a curve")
+        .iter()
+        .map(|step| step["rate"].as_u64().expect("a rate"))
+        .collect();
+    assert!(rates.len() > 5 && rates.is_sorted() && rates.contains(&1000), "{rates:?}");
+    assert!(
+        curve["curve"][0]["reasons"][0].as_str().is_some_and(|reason| reason.contains("max<1us")),
+        "{curve}"
+    );
+    let page = fs::read_to_string(&html).expect("a page");
+    assert!(page.contains("Latency over rate") && page.contains("No rate that was tried holds"), "{page}");
+}
+
+/// A full disk is told from a refusal, a read from a write, and a redirection is no error.
+#[test]
+fn figures_are_those_of_each_status_and_method() {
+    let directory = Directory::new();
+    let json = directory.path().join("run.json");
+    let run = |manner, flags: &str| {
+        let server = Server::start(manner);
+        bench(&format!("-t1 -c1 -d500ms -R 200 {flags} --json {} {}", json.display(), server.url()))
+    };
+    let full = run(Manner::Answer(507), "--workload put-get --keys 10");
+    let value = report(&json);
+    assert_eq!(value["answers"]["507"]["count"], value["requests"], "{value}");
+    assert_eq!(value["answers"]["2xx"]["count"], 0, "{value}");
+    let count = |method: &str| value["methods"][method]["count"].as_u64().expect("a count");
+    assert!(count("PUT") > 0 && count("GET") > 0, "{value}");
+    assert!(full.err.contains("      507"), "{}", full.err);
+    assert!(full.err.contains("  request") && full.err.contains("      PUT"), "{}", full.err);
+    let moved = run(Manner::Answer(304), "--slo errors<1%");
+    assert_eq!(moved.code, 0, "{moved:?}");
+    assert_eq!(report(&json)["answers"]["304"]["count"], report(&json)["requests"]);
+}
+
 /// It was told after all had been measured.
 #[test]
 fn files_that_cannot_be_written_are_told_before_anything_is_measured() {

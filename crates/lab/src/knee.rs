@@ -5,14 +5,20 @@ use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::UNIX_EPOCH;
 
+use serde_json::{Value, json};
+
+use crate::campaign::command_line;
 use crate::cli::Options;
+use crate::clock::wall;
 use crate::error::Outcome;
 use crate::load::built_in;
+use crate::page::{self, Curve, CurvePoint};
 use crate::report::Live;
 use crate::slo::Slo;
-use crate::stats;
 use crate::units::{format_metric, format_time_us};
+use crate::{files, stats};
 
 const SLO_DEFAULT: &str = "p99<10ms,errors<0.1%";
 const RATE_FIRST: u64 = 1_000;
@@ -49,57 +55,138 @@ impl Search {
     }
 }
 
+/// A rate that was tried.
+struct Step {
+    rate: u64,
+    answered_per_s: f64,
+    /// p50, p99, p99.9 and the largest, in microseconds; none where nothing was answered.
+    latency: Option<[f64; 4]>,
+    /// Why the rate did not hold; nothing where it did.
+    reasons: Vec<String>,
+}
+
+impl Step {
+    fn new(rate: u64, outcome: &stats::Outcome, reasons: Vec<String>) -> Self {
+        let latencies = outcome.all().corrected;
+        let at = |percentile| latencies.value_at_percentile(percentile) as f64 / 1000.0;
+        let latency = (!latencies.is_empty()).then(|| [50.0, 99.0, 99.9, 100.0].map(at));
+        Self { rate, answered_per_s: outcome.per_second(), latency, reasons }
+    }
+
+    fn verdict(&self) -> String {
+        if self.reasons.is_empty() { "holds".to_owned() } else { self.reasons.join("; ") }
+    }
+
+    fn row(&self) -> String {
+        let text = |us: f64| format!("{:>11}", format_time_us(us));
+        let latencies = self.latency.unwrap_or_default().map(text).concat();
+        format!("{:>10}{:>12}{latencies}", self.rate, format_metric(self.answered_per_s))
+    }
+}
+
 /// Runs the search, printing a row for every rate.
 pub(crate) fn find(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCode> {
     let slo = match &options.slo {
         Some(slo) => slo.clone(),
         None => Slo::parse(SLO_DEFAULT).map_err(crate::error::LabError::Usage)?,
     };
+    let started_unix_s = wall().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     println!("Searching the highest rate that holds {slo} @ {}", options.target.url);
     println!("{:>10}{:>12}{:>11}{:>11}{:>11}{:>11}  ", "rate", "answered/s", "p50", "p99", "p99.9", "max");
-    let (mut search, mut rows) = (Search::default(), Vec::new());
+    let (mut search, mut steps) = (Search::default(), Vec::new());
     while let Some(rate) = search.next() {
-        let mut live = Live::new(options.duration_ms);
-        let outcome = built_in(options, Some(rate)).run(stop, &mut live, &mut || io::Result::Ok(()))?;
-        live.clear();
-        if stop.load(Ordering::Relaxed) {
+        let Some(step) = try_rate(options, &slo, rate, stop)? else {
             println!("interrupted");
             break;
-        }
-        let mut reasons: Vec<String> =
-            slo.check(&outcome, options.allow_misses).iter().map(ToString::to_string).collect();
-        if outcome.per_second() < rate as f64 * KEPT_SHARE {
-            reasons.push("the rate was not kept".to_owned());
-        }
-        let row = row(rate, &outcome);
-        println!("{row}  {}", if reasons.is_empty() { "holds".to_owned() } else { reasons.join("; ") });
-        rows.push((rate, row));
-        search.learn(rate, reasons.is_empty());
-        if outcome.complete == 0 {
+        };
+        println!("{}  {}", step.row(), step.verdict());
+        search.learn(rate, step.reasons.is_empty());
+        let is_dead = step.latency.is_none();
+        steps.push(step);
+        if is_dead {
             break;
         }
     }
-    Ok(conclude(&slo, search, rows))
-}
-
-fn row(rate: u64, outcome: &stats::Outcome) -> String {
-    let latencies = outcome.all().corrected;
-    let at = |p| format!("{:>11}", format_time_us(latencies.value_at_percentile(p) as f64 / 1000.0));
-    let percentiles = [50.0, 99.0, 99.9, 100.0].map(at).concat();
-    format!("{rate:>10}{:>12}{percentiles}", format_metric(outcome.per_second()))
-}
-
-/// The latency curve up to the knee, in the order of the rates.
-fn conclude(slo: &Slo, search: Search, mut rows: Vec<(u64, String)>) -> ExitCode {
-    let Some(knee) = search.held else {
-        println!("No rate that was tried holds {slo}.");
-        return ExitCode::FAILURE;
+    steps.sort_by_key(|step| step.rate);
+    let conclusion = conclusion(&slo, search);
+    if let Some(knee) = search.held {
+        println!("\nThe curve up to the knee:");
+        steps.iter().filter(|step| step.rate <= knee).for_each(|step| println!("{}", step.row()));
+        println!();
+    }
+    println!("{conclusion}");
+    let curve = Curve {
+        title: format!("The knee of {}", options.target.url),
+        command: command_line(),
+        started_unix_s,
+        conclusion,
+        points: steps.iter().map(point_of).collect(),
     };
-    rows.sort_by_key(|(rate, _)| *rate);
-    println!("\nThe curve up to the knee:");
-    rows.iter().filter(|(rate, _)| *rate <= knee).for_each(|(_, row)| println!("{row}"));
-    println!("\nKnee: {knee} requests/sec hold {slo}.");
-    ExitCode::SUCCESS
+    write(options, &curve, &json_of(options, &slo, search, &steps))?;
+    Ok(if search.held.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// One run; none where it was interrupted.
+fn try_rate(options: &Options, slo: &Slo, rate: u64, stop: &Arc<AtomicBool>) -> Outcome<Option<Step>> {
+    let mut live = Live::new(options.duration_ms);
+    let outcome = built_in(options, Some(rate)).run(stop, &mut live, &mut || io::Result::Ok(()))?;
+    live.clear();
+    if stop.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let mut reasons: Vec<String> =
+        slo.check(&outcome, options.allow_misses).iter().map(ToString::to_string).collect();
+    if outcome.per_second() < rate as f64 * KEPT_SHARE {
+        reasons.push("the rate was not kept".to_owned());
+    }
+    Ok(Some(Step::new(rate, &outcome, reasons)))
+}
+
+fn conclusion(slo: &Slo, search: Search) -> String {
+    match search.held {
+        Some(knee) => format!("Knee: {knee} requests/sec hold {slo}."),
+        None => format!("No rate that was tried holds {slo}."),
+    }
+}
+
+fn point_of(step: &Step) -> CurvePoint {
+    CurvePoint {
+        rate: step.rate as f64,
+        answered_per_s: step.answered_per_s,
+        latency: step.latency,
+        verdict: step.verdict(),
+    }
+}
+
+fn json_of(options: &Options, slo: &Slo, search: Search, steps: &[Step]) -> Value {
+    let step = |step: &Step| {
+        let latency = step
+            .latency
+            .map(|[p50, p99, p999, max]| json!({ "p50": p50, "p99": p99, "p99.9": p999, "max": max }));
+        json!({
+            "rate": step.rate,
+            "requests_per_second": step.answered_per_s,
+            "latency_us": latency,
+            "holds": step.reasons.is_empty(),
+            "reasons": step.reasons,
+        })
+    };
+    json!({
+        "url": options.target.url,
+        "slo": slo.to_string(),
+        "knee": search.held,
+        "curve": steps.iter().map(step).collect::<Vec<_>>(),
+    })
+}
+
+fn write(options: &Options, curve: &Curve, data: &Value) -> Outcome<()> {
+    if let Some(path) = &options.json {
+        files::replace(path, format!("{data:#}\n"))?;
+    }
+    if let Some(path) = &options.html {
+        files::replace(path, page::render_curve(curve, data))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

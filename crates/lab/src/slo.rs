@@ -131,16 +131,17 @@ fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::Method;
     use crate::stats::Class;
 
     fn outcome() -> Outcome {
         let mut outcome = Outcome::new(Some(1000.0));
         outcome.elapsed_ns = 1_000_000_000;
         outcome.complete = 1000;
-        let good = &mut outcome.latencies[Class::Success as usize].corrected;
+        let good = &mut outcome.latencies.at(Class::Success, Method::Get).corrected;
         good.record_n(1_000_000, 980).unwrap();
         good.record_n(9_000_000, 10).unwrap();
-        outcome.latencies[Class::NotFound as usize].corrected.record_n(1_000_000, 10).unwrap();
+        outcome.latencies.at(Class::NOT_FOUND, Method::Get).corrected.record_n(1_000_000, 10).unwrap();
         outcome
     }
 

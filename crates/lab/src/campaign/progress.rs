@@ -42,7 +42,7 @@ fn time(seconds: f64) -> String {
 pub(super) fn head() -> String {
     format!(
         "{:<52}{:>12}{:>11}{:>11}{:>11}{:>11}{:>9}{:>9}",
-        "run", "answered/s", "p50", "p99", "p99.9", "max", "not 2xx", "CPU us"
+        "run", "answered/s", "p50", "p99", "p99.9", "max", "errors", "CPU us"
     )
 }
 
@@ -50,9 +50,6 @@ pub(super) fn row(title: &str, run: &Run) -> String {
     let latency = |of: fn(&crate::record::Latency) -> f64| {
         run.latency.map_or_else(|| "-".to_owned(), |latency| format_time_us(of(&latency)))
     };
-    let good =
-        run.answers.iter().filter(|answer| answer.class == "2xx").map(|answer| answer.count).sum::<u64>();
-    let all = run.answers.iter().map(|answer| answer.count).sum::<u64>() + run.connect_errors;
     let cpu = run.node.cpu_us_per_request.map_or_else(|| "-".to_owned(), |cpu| format!("{cpu:.2}"));
     format!(
         "{title:<52}{:>12}{:>11}{:>11}{:>11}{:>11}{:>9}{cpu:>9}",
@@ -61,7 +58,7 @@ pub(super) fn row(title: &str, run: &Run) -> String {
         latency(|latency| latency.p99),
         latency(|latency| latency.p999),
         latency(|latency| latency.max),
-        all - good,
+        run.bad_answers(),
     )
 }
 

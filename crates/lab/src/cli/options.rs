@@ -70,14 +70,14 @@ pub struct Options {
     /// Write every key of the workload before the run, so that reads find something
     #[arg(long, requires = "workload")]
     pub(crate) fill: bool,
-    /// Write the result as JSON
-    #[arg(long, value_name = "FILE", conflicts_with = "find_knee")]
+    /// Write the result as JSON; of --find-knee, every rate that was tried
+    #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// Write an HdrHistogram interval log, one line a second
     #[arg(long, value_name = "FILE", conflicts_with = "find_knee")]
     pub(crate) hdr: Option<PathBuf>,
-    /// Write a report of the run: one HTML file with charts
-    #[arg(long, value_name = "FILE", conflicts_with = "find_knee")]
+    /// Write a report of the run: one HTML file with charts; of --find-knee, latency over rate
+    #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Bounds that must hold, as `p99<5ms,errors<0.1%`; exit code 1 where one does not
     #[arg(long, value_name = "BOUNDS", value_parser = Slo::parse)]
@@ -202,7 +202,7 @@ mod tests {
             ("--workload nothing http://a", "possible values"),
             ("--keys 5 http://a", "--workload"),
             ("--slo p99 http://a", "p99<5ms"),
-            ("--find-knee --json a http://a", "cannot be used with"),
+            ("--find-knee --hdr a http://a", "cannot be used with"),
             ("--no-such-flag http://a", "--no-such-flag"),
         ];
         for (line, reason) in cases {

@@ -71,7 +71,8 @@ fn share_of(run: &Run, count: u64) -> Option<f64> {
 fn kinds<'a>(runs: impl Iterator<Item = &'a &'a Run>) -> Vec<String> {
     let mut kinds = Vec::new();
     for run in runs {
-        let answers = run.answers.iter().map(|answer| answer.class.as_str()).filter(|class| *class != "2xx");
+        let answers =
+            run.answers.iter().filter(|answer| !answer.is_good()).map(|answer| answer.class.as_str());
         for kind in answers.chain([FAILED_CONNECTIONS, UNANSWERED]) {
             if count_of(run, kind) > 0 && !kinds.iter().any(|known| known == kind) {
                 kinds.push(kind.to_owned());

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 
-use crate::http::{Batch, Heads, ResponseParser};
+use crate::http::{Batch, Heads, Method, ResponseParser};
 
 /// How long to wait before connecting again after so many failures in a row: at once, then longer and longer.
 const RETRY_NS_MIN: u64 = 1_000_000;
@@ -69,7 +69,7 @@ impl Connection {
             parser: ResponseParser::new(capture),
             outbox: Vec::new(),
             written: 0,
-            batch: Batch { requests: 0, heads: Heads::None },
+            batch: Batch { requests: 0, heads: Heads::None, method: Method::Other },
             answered: 0,
             due_ns: 0,
             sent_ns: 0,
@@ -129,6 +129,11 @@ impl Connection {
     /// Requests that were sent and not answered.
     pub(super) const fn pending(&self) -> u32 {
         self.batch.requests - self.answered
+    }
+
+    /// Of the requests that are on their way.
+    pub(super) const fn method(&self) -> Method {
+        self.batch.method
     }
 
     pub(super) fn awaits_head(&self) -> bool {

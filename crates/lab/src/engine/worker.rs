@@ -379,7 +379,8 @@ impl Worker {
         self.recorder.answered(status);
         if connection.pending() == 0 || !self.plan.is_batch_latency {
             let (corrected, uncorrected) = (now - connection.due_ns, now - connection.sent_ns);
-            self.recorder.latency(Class::of_status(status), corrected, uncorrected);
+            let kind = (Class::of_status(status), connection.method());
+            self.recorder.latency(kind, corrected, uncorrected);
         }
         if self.source.wants_answers
             && let (Some(requests), Some(answer)) = (&mut self.source.requests, connection.parser.captured())

@@ -3,5 +3,5 @@
 mod request;
 mod response;
 
-pub(crate) use request::{Batch, Heads};
+pub(crate) use request::{Batch, Heads, Method};
 pub(crate) use response::{Captured, ResponseParser};

@@ -18,11 +18,52 @@ impl Heads {
     }
 }
 
+/// What a request does, as figures are told apart by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Method {
+    Get,
+    Head,
+    Put,
+    Post,
+    Patch,
+    Delete,
+    /// Another one, or several in a batch.
+    Other,
+}
+
+impl Method {
+    fn of(bytes: &[u8]) -> Self {
+        const NAMES: [(&[u8], Method); 6] = [
+            (b"GET ", Method::Get),
+            (b"PUT ", Method::Put),
+            (b"POST ", Method::Post),
+            (b"DELETE ", Method::Delete),
+            (b"HEAD ", Method::Head),
+            (b"PATCH ", Method::Patch),
+        ];
+        let found = NAMES.iter().find(|(name, _)| bytes.starts_with(name));
+        found.map_or(Self::Other, |(_, method)| *method)
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Put => "PUT",
+            Self::Post => "POST",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// What one piece of request bytes asks for: more than one request where a script pipelines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Batch {
     pub(crate) requests: u32,
     pub(crate) heads: Heads,
+    pub(crate) method: Method,
 }
 
 /// A piece of bytes that is no sequence of whole requests.
@@ -37,16 +78,20 @@ pub(crate) struct IncompleteRequest {
 impl Batch {
     /// One request, whose method is read from its first bytes.
     pub(crate) fn single(bytes: &[u8]) -> Self {
-        let heads = if bytes.starts_with(b"HEAD ") { Heads::All } else { Heads::None };
-        Self { requests: 1, heads }
+        let method = Method::of(bytes);
+        let heads = if method == Method::Head { Heads::All } else { Heads::None };
+        Self { requests: 1, heads, method }
     }
 
     /// Splits the bytes into requests.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, IncompleteRequest> {
         let mut heads = Vec::new();
-        let mut at = 0;
+        let (mut at, mut method) = (0, Method::of(bytes));
         while at < bytes.len() || heads.is_empty() {
             heads.push(bytes[at..].starts_with(b"HEAD "));
+            if Method::of(&bytes[at..]) != method {
+                method = Method::Other;
+            }
             at = end_of_request(bytes, at)?;
         }
         let requests = heads.len() as u32;
@@ -55,7 +100,7 @@ impl Batch {
             (true, true) => Heads::All,
             (true, false) => Heads::Each(heads.into()),
         };
-        Ok(Self { requests, heads })
+        Ok(Self { requests, heads, method })
     }
 }
 
@@ -123,11 +168,12 @@ mod tests {
     #[test]
     fn requests_in_a_batch_are_counted() {
         let one = b"PUT /a HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc";
-        assert_eq!(Batch::parse(one), Ok(Batch { requests: 1, heads: Heads::None }));
+        assert_eq!(Batch::parse(one), Ok(Batch { requests: 1, heads: Heads::None, method: Method::Put }));
         let three = [&one[..], b"GET / HTTP/1.1\r\n\r\n", one].concat();
         assert_eq!(Batch::parse(&three).map(|batch| batch.requests), Ok(3));
         let mixed = Batch::parse(b"GET / HTTP/1.1\r\n\r\nHEAD / HTTP/1.1\r\n\r\n").unwrap();
         assert_eq!((mixed.heads.is_head(0), mixed.heads.is_head(1)), (false, true));
+        assert_eq!(mixed.method, Method::Other);
         assert_eq!(Batch::single(b"HEAD / HTTP/1.1\r\n\r\n").heads, Heads::All);
     }
 

@@ -8,9 +8,11 @@
 //! - `embedded`: the data in the page, written and read back
 //! - `flame`: samples of a profile
 //! - `compared`: the page of a comparison
+//! - `curve`: the page of a search for the knee
 //! - `words`: numbers as people read them
 
 mod compared;
+mod curve;
 mod document;
 mod embedded;
 mod flame;
@@ -21,6 +23,7 @@ mod summary;
 mod words;
 
 pub(crate) use compared::{ComparedPage, ComparedRow, ComparedRun, render as render_comparison};
+pub(crate) use curve::{Curve, CurvePoint, render_curve};
 pub(crate) use document::render;
 pub(crate) use embedded::{between, read_report};
 pub(crate) use flame::NamedStacks;

@@ -15,6 +15,7 @@ pub(super) fn section(run: &Run, number: usize, title: &str, cores: usize) -> St
     let mut out = format!("<section class=\"run\" id=\"run-{number}\">\n<h2>{}</h2>\n", escape(title));
     let _ = writeln!(out, "<pre class=\"command\">{}</pre>", escape(&run.command));
     out.push_str(&remarks(run, cores));
+    out.push_str(&methods(run));
     out.push_str("<div class=\"charts\">\n");
     out.push_str(&heat::draw(run, number));
     out.push_str(&spectrum(run));
@@ -60,6 +61,26 @@ fn remarks(run: &Run, cores: usize) -> String {
     let paragraph =
         |out: String, remark: &String| format!("{out}<p class=\"remark\">{}</p>\n", escape(remark));
     remarks.iter().fold(String::new(), paragraph)
+}
+
+/// Where there are several: a percentile of reads and writes together is that of neither.
+fn methods(run: &Run) -> String {
+    if run.methods.len() < 2 {
+        return String::new();
+    }
+    let mut out = String::from(
+        "<div class=\"scroll\"><table>\n<thead><tr><th>request</th><th>count</th><th>p50</th><th>p90</th><th>p99</th>\
+         <th>p99.9</th><th>max</th></tr></thead>\n<tbody>\n",
+    );
+    for method in &run.methods {
+        let Some(latency) = method.latency else { continue };
+        let cells = [latency.p50, latency.p90, latency.p99, latency.p999, latency.max].map(micros);
+        let cells = cells.map(|cell| format!("<td>{cell}</td>")).concat();
+        let (name, count) = (escape(&method.class), count(method.count as f64));
+        let _ = writeln!(out, "<tr><td>{name}</td><td>{count}</td>{cells}</tr>");
+    }
+    out.push_str("</tbody></table></div>\n");
+    out
 }
 
 fn throughput(run: &Run) -> String {

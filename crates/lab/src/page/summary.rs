@@ -28,7 +28,7 @@ pub(super) fn title(report: &Report, run: &Run) -> String {
 fn runs(report: &Report) -> String {
     let mut out = String::from(
         "<div class=\"scroll\"><table>\n<thead><tr><th>run</th><th>answered/s</th><th>p50</th><th>p99</th>\
-         <th>p99.9</th><th>max</th><th>not 2xx</th><th>server CPU, µs/request</th></tr></thead>\n<tbody>\n",
+         <th>p99.9</th><th>max</th><th>errors</th><th>server CPU, µs/request</th></tr></thead>\n<tbody>\n",
     );
     for (number, run) in report.runs.iter().enumerate() {
         let latency = |of: fn(&crate::record::Latency) -> f64| {

@@ -64,6 +64,9 @@ pub(crate) struct Run {
     pub(crate) requests: u64,
     pub(crate) per_second: f64,
     pub(crate) answers: Vec<AnswerCount>,
+    /// The same requests by their method. Reports of older programs do not have it.
+    #[serde(default)]
+    pub(crate) methods: Vec<AnswerCount>,
     pub(crate) connect_errors: u64,
     pub(crate) unanswered: u64,
     pub(crate) latency: Option<Latency>,
@@ -85,7 +88,7 @@ pub(crate) struct Run {
 impl Run {
     /// Requests without a good answer, of those that ended.
     pub(crate) fn bad_answers(&self) -> u64 {
-        let others = self.answers.iter().filter(|answer| answer.class != "2xx").map(|answer| answer.count);
+        let others = self.answers.iter().filter(|answer| !answer.is_good()).map(|answer| answer.count);
         others.sum::<u64>() + self.connect_errors
     }
 
@@ -103,10 +106,17 @@ impl Run {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AnswerCount {
-    /// `2xx`, `404`, `503`, `other`, `timeout` or `broken`.
+    /// `2xx`, another status, `timeout` or `broken`; or a method.
     pub(crate) class: String,
     pub(crate) count: u64,
     pub(crate) latency: Option<Latency>,
+}
+
+impl AnswerCount {
+    /// A redirection is no error, as for wrk.
+    pub(crate) fn is_good(&self) -> bool {
+        self.class.starts_with('2') || self.class.starts_with('3')
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -5,8 +5,9 @@ use hdrhistogram::Histogram;
 use super::{
     AnswerCount, Disturbance, Generator, Heat, Latency, NodeSeries, Profiled, Published, Run, SecondRow, Unit,
 };
+use crate::http::Method;
 use crate::report::limit_in_words;
-use crate::stats::{Class, Outcome, SECOND_NS};
+use crate::stats::{Latencies, Outcome, SECOND_NS};
 
 /// What the load generator itself does not know of a run.
 #[derive(Debug)]
@@ -29,12 +30,15 @@ pub(crate) struct Described {
 
 pub(crate) fn run_of(outcome: &Outcome, described: Described) -> Run {
     let all = outcome.all();
-    let answers = Class::ALL.into_iter().filter(|class| outcome.count(*class) > 0);
-    let answer = |class: Class| AnswerCount {
-        class: class.name().to_owned(),
-        count: outcome.count(class),
-        latency: latency_of(&outcome.of(class).corrected),
+    let counted = |class: String, latencies: &Latencies| AnswerCount {
+        class,
+        count: latencies.corrected.len(),
+        latency: latency_of(&latencies.corrected),
     };
+    let found = &outcome.latencies;
+    let answers = found.classes().into_iter().map(|class| counted(class.to_string(), &found.of(class)));
+    let method = |method: Method| counted(method.name().to_owned(), &found.of_method(method));
+    let methods = found.methods().into_iter().map(method).collect();
     let mut node = described.node;
     if outcome.complete > 0 {
         // Until now it is the CPU time of the whole run.
@@ -59,7 +63,8 @@ pub(crate) fn run_of(outcome: &Outcome, described: Described) -> Run {
         is_interrupted: outcome.is_interrupted,
         requests: outcome.complete,
         per_second: outcome.per_second(),
-        answers: answers.map(answer).collect(),
+        answers: answers.collect(),
+        methods,
         connect_errors: outcome.errors.connect,
         unanswered: outcome.unanswered,
         latency,

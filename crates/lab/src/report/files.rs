@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::engine::Watcher;
 use crate::error::{LabError, Outcome};
+use crate::http::Method;
 use crate::stats::{self, Class, Limit, SECOND_NS, Second};
 use crate::{clock, files};
 
@@ -30,10 +31,18 @@ pub(crate) fn write_json(path: &Path, run: &Value, outcome: &stats::Outcome) -> 
 
 fn json_of(run: &Value, outcome: &stats::Outcome) -> Value {
     let all = outcome.all();
-    let answers: serde_json::Map<String, Value> = Class::ALL
+    // These are there even if none came, for programs that look for them.
+    let usual = [Class::Success, Class::NOT_FOUND, Class::Status(503), Class::TimedOut, Class::Broken];
+    let answers: serde_json::Map<String, Value> = usual
         .into_iter()
-        .map(|class| (class.name().to_owned(), latency_json(&outcome.of(class).corrected)))
+        .chain(outcome.latencies.classes())
+        .map(|class| (class.to_string(), latency_json(&outcome.latencies.of(class).corrected)))
         .collect();
+    let method = |method: Method| {
+        (method.name().to_owned(), latency_json(&outcome.latencies.of_method(method).corrected))
+    };
+    let methods: serde_json::Map<String, Value> =
+        outcome.latencies.methods().into_iter().map(method).collect();
     let errors = outcome.errors;
     json!({
         "run": run,
@@ -48,6 +57,7 @@ fn json_of(run: &Value, outcome: &stats::Outcome) -> Value {
         "latency_us": latency_json(&all.corrected),
         "uncorrected_us": latency_json(&all.uncorrected),
         "answers": answers,
+        "methods": methods,
         "errors": {
             "connect": errors.connect, "read": errors.read, "write": errors.write,
             "timeout": errors.timeout, "status": errors.status,
@@ -153,10 +163,11 @@ mod tests {
     #[test]
     fn the_json_tells_answers_apart_and_has_no_nan() {
         let mut outcome = stats::Outcome::new(Some(10.0));
-        outcome.latencies[Class::NotFound as usize].corrected.record(2_000).unwrap();
+        outcome.latencies.at(Class::NOT_FOUND, Method::Get).corrected.record(2_000).unwrap();
         let value = json_of(&json!({ "url": "http://a" }), &outcome);
         assert_eq!(value["answers"]["404"]["count"], 1);
         assert_eq!(value["answers"]["2xx"], json!({ "count": 0 }));
+        assert_eq!(value["methods"]["GET"]["count"], 1);
         assert_eq!(value["latency_us"]["p99"], 2.0);
         assert_eq!(value["generator"]["cpu_us_per_request"], Value::Null);
     }

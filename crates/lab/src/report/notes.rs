@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::stats::{Class, Limit, Outcome};
+use crate::stats::{Class, Latencies, Limit, Outcome};
 use crate::units::format_time_us;
 
 /// What was asked for, as far as a note depends on it.
@@ -32,7 +32,8 @@ pub(crate) fn print_notes(outcome: &Outcome, asked: Asked, out: &mut dyn Write) 
         )?;
     }
     print_classes(outcome, out)?;
-    if outcome.count(Class::NotFound) * 2 > outcome.complete {
+    print_methods(outcome, out)?;
+    if outcome.count(Class::NOT_FOUND) * 2 > outcome.complete {
         let remedy = if asked.is_workload { "; --fill writes them first" } else { "" };
         writeln!(out, "note: most answers were 404, so most reads read nothing{remedy}")?;
     }
@@ -56,16 +57,34 @@ pub(crate) fn print_notes(outcome: &Outcome, asked: Asked, out: &mut dyn Write) 
 
 /// Answers by class, where there are any but good ones.
 fn print_classes(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
-    let found: Vec<Class> = Class::ALL.into_iter().filter(|class| outcome.count(*class) > 0).collect();
+    let found = outcome.latencies.classes();
     if found.iter().all(|class| *class == Class::Success) {
         return Ok(());
     }
-    writeln!(out, "{:>9}{:>12}{:>11}{:>11}{:>11}{:>11}", "answer", "count", "p50", "p99", "p99.9", "max")?;
-    for class in found {
-        let latencies = &outcome.of(class).corrected;
+    print_table("answer", found.iter().map(|class| (class.to_string(), outcome.latencies.of(*class))), out)
+}
+
+/// Requests by method, where there are several: a mean of reads and writes is the latency of neither.
+fn print_methods(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    let found = outcome.latencies.methods();
+    if found.len() < 2 {
+        return Ok(());
+    }
+    let rows = found.iter().map(|method| (method.name().to_owned(), outcome.latencies.of_method(*method)));
+    print_table("request", rows, out)
+}
+
+fn print_table(
+    head: &str,
+    rows: impl Iterator<Item = (String, Latencies)>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "{head:>9}{:>12}{:>11}{:>11}{:>11}{:>11}", "count", "p50", "p99", "p99.9", "max")?;
+    for (name, latencies) in rows {
+        let latencies = latencies.corrected;
         let at = |percentile| format_time_us(latencies.value_at_percentile(percentile) as f64 / 1000.0);
         let columns = [50.0, 99.0, 99.9, 100.0].map(|p| format!("{:>11}", at(p))).concat();
-        writeln!(out, "{:>9}{:>12}{columns}", class.name(), latencies.len())?;
+        writeln!(out, "{name:>9}{:>12}{columns}", latencies.len())?;
     }
     Ok(())
 }
@@ -91,6 +110,7 @@ pub(crate) fn limit_in_words(limit: Limit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::Method;
 
     fn notes(outcome: &Outcome) -> String {
         let mut out = Vec::new();
@@ -102,7 +122,7 @@ mod tests {
     fn a_good_run_needs_no_words() {
         let mut outcome = Outcome::new(None);
         outcome.complete = 1;
-        outcome.latencies[Class::Success as usize].corrected.record(1).unwrap();
+        outcome.latencies.at(Class::Success, Method::Get).corrected.record(1).unwrap();
         assert_eq!(notes(&outcome), "");
     }
 
@@ -110,7 +130,7 @@ mod tests {
     fn what_is_no_workload_cannot_be_filled() {
         let mut outcome = Outcome::new(None);
         outcome.complete = 1;
-        outcome.latencies[Class::NotFound as usize].corrected.record(1).unwrap();
+        outcome.latencies.at(Class::NOT_FOUND, Method::Get).corrected.record(1).unwrap();
         let notes = |is_workload, wants_percentiles| {
             let mut out = Vec::new();
             print_notes(&outcome, Asked { is_workload, wants_percentiles }, &mut out).unwrap();
@@ -121,6 +141,17 @@ mod tests {
     }
 
     #[test]
+    fn requests_are_told_apart_by_their_method() {
+        let mut outcome = Outcome::new(None);
+        outcome.complete = 2;
+        outcome.latencies.at(Class::Success, Method::Get).corrected.record(1_000_000).unwrap();
+        outcome.latencies.at(Class::Success, Method::Put).corrected.record(9_000_000).unwrap();
+        let text = notes(&outcome);
+        assert!(text.contains("      GET           1     1.00ms"), "{text}");
+        assert!(text.contains("      PUT           1     9.0"), "{text}");
+    }
+
+    #[test]
     fn what_limited_the_result_is_said_in_words() {
         let mut outcome = Outcome::new(Some(1.0));
         outcome.cpu_shares = vec![0.4, 0.99];
@@ -128,7 +159,7 @@ mod tests {
         outcome.steal_share = Some(0.1);
         outcome.unanswered = 7;
         outcome.is_interrupted = true;
-        outcome.latencies[Class::NotFound as usize].corrected.record_n(1_000_000, 3).unwrap();
+        outcome.latencies.at(Class::NOT_FOUND, Method::Get).corrected.record_n(1_000_000, 3).unwrap();
         let text = notes(&outcome);
         for part in [
             "interrupted",

@@ -1,4 +1,5 @@
 use super::*;
+use crate::http::Method;
 use crate::stats::{Class, Samples};
 
 /// What differs from run to run, made the same: digits, and the blanks that a longer number pushes out.
@@ -28,7 +29,7 @@ fn shape_of_line(line: &str) -> String {
 fn outcome(rate: Option<f64>, threads: usize) -> Outcome {
     let mut outcome = Outcome::new(rate);
     for step in 1..=2000_u64 {
-        let latencies = &mut outcome.latencies[Class::Success as usize];
+        let latencies = outcome.latencies.at(Class::Success, Method::Get);
         latencies.corrected.record(step * step * 1000).unwrap();
         latencies.uncorrected.record(step * 30).unwrap();
     }

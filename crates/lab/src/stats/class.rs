@@ -1,52 +1,61 @@
+use std::fmt;
+
 /// What became of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
     /// 2xx
-    Success = 0,
-    /// 404: a read that found nothing, which is not a read of data.
-    NotFound = 1,
-    /// 503: refused early.
-    Unavailable = 2,
-    /// Any other status.
-    Other = 3,
+    Success,
+    /// Any other status: 404 is a read that found nothing, 503 was refused early.
+    Status(u16),
     /// No answer within the timeout; its latency is how long it was waited for.
-    TimedOut = 4,
+    TimedOut,
     /// The connection broke, or what came was no HTTP; its latency is how long it had been waited for.
-    Broken = 5,
+    Broken,
 }
 
 impl Class {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Success, Self::NotFound, Self::Unavailable, Self::Other, Self::TimedOut, Self::Broken];
+    pub(crate) const NOT_FOUND: Self = Self::Status(404);
 
     pub(crate) const fn of_status(status: u16) -> Self {
         match status {
             200..=299 => Self::Success,
-            404 => Self::NotFound,
-            503 => Self::Unavailable,
-            _ => Self::Other,
+            other => Self::Status(other),
         }
     }
 
-    pub(crate) const fn name(self) -> &'static str {
+    /// Whether it is an error. A miss is one unless it was asked for: it is no read of data. A redirection is none, as
+    /// for wrk.
+    pub(crate) const fn is_failure(self, misses_are_good: bool) -> bool {
         match self {
-            Self::Success => "2xx",
-            Self::NotFound => "404",
-            Self::Unavailable => "503",
-            Self::Other => "other",
-            Self::TimedOut => "timeout",
-            Self::Broken => "broken",
+            Self::Success => false,
+            Self::Status(404) => !misses_are_good,
+            Self::Status(status) => status >= 400,
+            Self::TimedOut | Self::Broken => true,
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Success => f.pad("2xx"),
+            Self::Status(status) => f.pad(&status.to_string()),
+            Self::TimedOut => f.pad("timeout"),
+            Self::Broken => f.pad("broken"),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Class::{self, NotFound, Other, Success, Unavailable};
+    use super::*;
 
     #[test]
     fn answers_are_told_apart() {
-        let classes = [200, 201, 301, 404, 400, 503, 504].map(Class::of_status);
-        assert_eq!(classes, [Success, Success, Other, NotFound, Other, Unavailable, Other]);
+        let names = [200, 201, 301, 404, 507].map(|status| Class::of_status(status).to_string());
+        assert_eq!(names, ["2xx", "2xx", "301", "404", "507"]);
+        let failures = [200, 304, 404, 507].map(|status| Class::of_status(status).is_failure(false));
+        assert_eq!(failures, [false, false, true, true]);
+        assert!(!Class::NOT_FOUND.is_failure(true) && Class::TimedOut.is_failure(true));
     }
 }

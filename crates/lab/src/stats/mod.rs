@@ -1,5 +1,6 @@
 //! What a run found: latencies by class of answer, rates over time, the generator's own condition.
 
+mod answers;
 mod class;
 mod cpu;
 mod interval;
@@ -11,9 +12,9 @@ mod samples;
 pub(crate) use class::Class;
 pub(crate) use cpu::{StealMeter, busy_ticks, thread_cpu_ns};
 pub(crate) use interval::{INTERVAL_NS, Interval, Over, SECOND_NS, Second, Seconds};
-pub(crate) use latencies::in_micros;
 #[cfg(test)]
 pub(crate) use latencies::ns_histogram;
+pub(crate) use latencies::{Latencies, in_micros};
 pub(crate) use outcome::{Limit, Outcome};
 pub(crate) use recorder::{Lent, Recorder, ThreadOutcome};
 pub(crate) use samples::Samples;

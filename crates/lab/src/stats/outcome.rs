@@ -1,5 +1,6 @@
 use hdrhistogram::Histogram;
 
+use super::answers::Answers;
 use super::class::Class;
 use super::interval::Second;
 use super::latencies::{Latencies, add, ns_histogram};
@@ -27,8 +28,7 @@ pub(crate) enum Limit {
 /// What a whole run found.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// By class.
-    pub(crate) latencies: [Latencies; 6],
+    pub(crate) latencies: Answers,
     pub(crate) lateness: Histogram<u64>,
     pub(crate) samples: Samples,
     pub(crate) complete: u64,
@@ -52,7 +52,7 @@ impl Outcome {
     /// An outcome in which nothing happened yet.
     pub(crate) fn new(rate: Option<f64>) -> Self {
         Self {
-            latencies: std::array::from_fn(|_| Latencies::new()),
+            latencies: Answers::new(),
             lateness: ns_histogram(),
             samples: Samples::default(),
             complete: 0,
@@ -78,9 +78,7 @@ impl Outcome {
         let mut whole = Self::new(rate);
         let mut samples = Vec::new();
         for thread in threads {
-            for (into, from) in whole.latencies.iter_mut().zip(&thread.latencies) {
-                into.add(from);
-            }
+            whole.latencies.add(&thread.latencies);
             add(&mut whole.lateness, &thread.lateness);
             samples.extend(thread.samples);
             whole.complete += thread.complete;
@@ -95,19 +93,13 @@ impl Outcome {
         whole
     }
 
-    pub(crate) fn of(&self, class: Class) -> &Latencies {
-        &self.latencies[class as usize]
-    }
-
     pub(crate) fn count(&self, class: Class) -> u64 {
-        self.of(class).corrected.len()
+        self.latencies.count(|own| own == class)
     }
 
     /// All requests that were sent and whose end was seen, whatever became of them.
     pub(crate) fn all(&self) -> Latencies {
-        let mut all = Latencies::new();
-        self.latencies.iter().for_each(|latencies| all.add(latencies));
-        all
+        self.latencies.all()
     }
 
     pub(crate) fn per_second(&self) -> f64 {
@@ -122,21 +114,15 @@ impl Outcome {
         if self.elapsed_ns == 0 { 0.0 } else { count as f64 * 1e9 / self.elapsed_ns as f64 }
     }
 
-    /// Requests that ended in anything but a good answer, and those that did not get to be sent. A miss is an error
-    /// unless it was asked for: it is no read of data.
+    /// Requests that ended in an error, and those that did not get to be sent.
     pub(crate) fn failures(&self, misses_are_good: bool) -> u64 {
-        let counted = Class::ALL.into_iter().filter(|class| match class {
-            Class::Success => false,
-            Class::NotFound => !misses_are_good,
-            Class::Unavailable | Class::Other | Class::TimedOut | Class::Broken => true,
-        });
-        counted.map(|class| self.count(class)).sum::<u64>() + self.errors.connect
+        self.latencies.count(|class| class.is_failure(misses_are_good)) + self.errors.connect
     }
 
     /// The share of requests that failed, from 0 to 1.
     pub(crate) fn failure_share(&self, misses_are_good: bool) -> f64 {
         let failures = self.failures(misses_are_good);
-        let all = Class::ALL.iter().map(|class| self.count(*class)).sum::<u64>() + self.errors.connect;
+        let all = self.latencies.count(|_| true) + self.errors.connect;
         if all == 0 { 1.0 } else { failures as f64 / all as f64 }
     }
 

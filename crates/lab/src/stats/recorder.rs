@@ -3,10 +3,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hdrhistogram::Histogram;
 
+use super::answers::Answers;
 use super::class::Class;
 use super::interval::{INTERVAL_NS, Interval};
-use super::latencies::{Latencies, add, ns_histogram};
+use super::latencies::{add, ns_histogram};
 use crate::error::LabError;
+use crate::http::Method;
 
 /// How often the rate of a thread is sampled; wrk's figure.
 const SAMPLE_NS: u64 = 100_000_000;
@@ -39,8 +41,7 @@ impl Errors {
 /// What one thread found.
 #[derive(Debug)]
 pub(crate) struct ThreadOutcome {
-    /// By class.
-    pub(crate) latencies: [Latencies; 6],
+    pub(crate) latencies: Answers,
     /// How late requests were sent that could have been sent in time: the generator's own fault.
     pub(crate) lateness: Histogram<u64>,
     /// Rates, in requests a second.
@@ -57,7 +58,7 @@ pub(crate) struct ThreadOutcome {
 impl ThreadOutcome {
     fn new() -> Self {
         Self {
-            latencies: std::array::from_fn(|_| Latencies::new()),
+            latencies: Answers::new(),
             lateness: ns_histogram(),
             samples: Vec::with_capacity(1024),
             complete: 0,
@@ -72,7 +73,7 @@ impl ThreadOutcome {
     /// In a closed loop one of the two latencies was written down.
     fn complete_latencies(&mut self, is_open_loop: bool) {
         if !is_open_loop {
-            for latencies in &mut self.latencies {
+            for latencies in self.latencies.each() {
                 add(&mut latencies.uncorrected, &latencies.corrected);
             }
         }
@@ -104,7 +105,8 @@ impl Lent {
     }
 }
 
-/// Writes down what one thread sees. Nothing here waits, and nothing allocates once the run goes on.
+/// Writes down what one thread sees. Nothing here waits, and nothing but the first request of a kind allocates once the
+/// run goes on.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     /// None while it is lent.
@@ -180,9 +182,14 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn latency(&mut self, class: Class, corrected_ns: u64, uncorrected_ns: u64) {
+    pub(crate) fn latency(
+        &mut self,
+        (class, method): (Class, Method),
+        corrected_ns: u64,
+        uncorrected_ns: u64,
+    ) {
         let is_open_loop = self.is_open_loop;
-        let latencies = &mut self.outcome().latencies[class as usize];
+        let latencies = self.outcome().latencies.at(class, method);
         latencies.corrected.saturating_record(corrected_ns);
         if is_open_loop {
             latencies.uncorrected.saturating_record(uncorrected_ns);
@@ -191,9 +198,9 @@ impl Recorder {
     }
 
     /// A request that got no answer, after waiting so long.
-    pub(crate) fn failed(&mut self, class: Class, corrected_ns: u64, uncorrected_ns: u64) {
+    pub(crate) fn failed(&mut self, kind: (Class, Method), corrected_ns: u64, uncorrected_ns: u64) {
         self.interval.errors += 1;
-        self.latency(class, corrected_ns, uncorrected_ns);
+        self.latency(kind, corrected_ns, uncorrected_ns);
     }
 
     pub(crate) fn lateness(&mut self, late_ns: u64) {
@@ -264,18 +271,18 @@ mod tests {
         for step in 1..=15_u64 {
             for _ in 0..step % 2 * 10 {
                 recorder.answered(200);
-                recorder.latency(Class::Success, 2_000, 1_000);
+                recorder.latency((Class::Success, Method::Get), 2_000, 1_000);
             }
             recorder.tick(step * SAMPLE_NS);
         }
-        recorder.failed(Class::TimedOut, 5_000, 4_000);
+        recorder.failed((Class::TimedOut, Method::Get), 5_000, 4_000);
         let outcome = recorder.finish(15 * SAMPLE_NS, 7, 1);
         assert_eq!(outcome.samples.len(), 15);
         assert_eq!((outcome.samples[0], outcome.samples[1]), (100, 0), "an empty sample counts");
         assert_eq!(outcome.complete, 80);
         let counts: Vec<(u64, u64)> = intervals.iter().map(|i| (i.number, i.latencies.len())).collect();
         assert_eq!((counts.len(), counts[0], counts[1], counts[15]), (16, (0, 10), (1, 0), (15, 1)));
-        assert_eq!(outcome.latencies[Class::TimedOut as usize].corrected.len(), 1);
+        assert_eq!(outcome.latencies.of(Class::TimedOut).corrected.len(), 1);
     }
 
     #[test]
@@ -297,7 +304,7 @@ mod tests {
         assert!(recorder.lend_to(true, || Ok(())).is_ok());
         assert!(recorder.lend_to(false, || Ok(lent.take().is_none())).is_ok_and(|is_kept| is_kept));
         recorder.answered(404);
-        recorder.latency(Class::NotFound, 2_000, 1_000);
+        recorder.latency((Class::NOT_FOUND, Method::Get), 2_000, 1_000);
         let mut taken = None;
         let given_back = recorder.lend_to(true, || {
             taken = lent.take();
@@ -306,6 +313,6 @@ mod tests {
         assert!(matches!(given_back, Err(LabError::GivenUp)));
         let outcome = taken.expect("what was lent").given_up(false, SAMPLE_NS);
         assert_eq!((outcome.complete, outcome.errors.status, outcome.samples[..].to_vec()), (2, 1, vec![20]));
-        assert_eq!(outcome.latencies[Class::NotFound as usize].uncorrected.len(), 1);
+        assert_eq!(outcome.latencies.of(Class::NOT_FOUND).uncorrected.len(), 1);
     }
 }

@@ -8,7 +8,7 @@ use super::random::Random;
 use super::{Name, Renderer, Workload};
 use crate::engine::Requests;
 use crate::error::Outcome;
-use crate::http::{Batch, Heads};
+use crate::http::Batch;
 
 /// YCSB's share of inserts and updates in its workloads that mostly read.
 const FEW: f64 = 0.05;
@@ -131,7 +131,7 @@ impl Requests for Generator {
                 }
             }
         }
-        Ok(Some(Batch { requests: 1, heads: Heads::None }))
+        Ok(Some(Batch::single(out)))
     }
 }
 

@@ -102,7 +102,7 @@ fn write_files(env: Env, compression: Compression) -> Result<(), Error> {
             5 => batch.put(key.as_bytes(), stamp(u64::MAX), b"until the end of days"),
             _ => batch.put(key.as_bytes(), stamp(0), format!("value {n} ").repeat(12).as_bytes()),
         }
-        engine.write(batch)?;
+        engine.write_group(&[batch])?;
         engine.step()?;
     }
     Ok(())

@@ -10,9 +10,9 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::messages::Slice;
 use crate::nodes::NodeId;
 use crate::placement::{PARTITIONS, Partition};
+use crate::slice::Slice;
 use crate::tree::HashTree;
 
 /// Partitions of a group, and groups.
@@ -25,9 +25,9 @@ pub const SCAN_LEAVES_MAX: usize = 16_384;
 /// The leaves that two nodes compare, as far as they are put together.
 #[derive(Debug)]
 pub struct PairScan {
-    pub(crate) peer: NodeId,
-    pub(crate) slice: Slice,
-    pub(crate) pair: PairLeaves,
+    peer: NodeId,
+    slice: Slice,
+    pair: PairLeaves,
     /// The groups that are to be looked at, and which of them is.
     groups: Vec<u8>,
     at: usize,
@@ -61,7 +61,8 @@ impl PairScan {
         {
             let count = left.min(GROUP - self.done);
             let first = u16::from(group) * GROUP as u16 + self.done as u16;
-            tree.add(self, first..=first + (count - 1) as u16);
+            let partitions = first..=first + (count - 1) as u16;
+            tree.xor_into(self.slice, self.peer, partitions, &mut self.pair.leaves);
             left -= count;
             self.done += count;
             if self.done == GROUP {
@@ -84,6 +85,16 @@ impl PairScan {
     }
 }
 
+impl HashTree {
+    /// The leaves over the cells that both this node and `peer` hold, all at once: see [`PairScan`]. `None` where it is
+    /// too late for this slice, or the slice has tombstones that are left out here.
+    pub fn pair(&self, peer: NodeId, slice: Slice) -> Option<PairLeaves> {
+        let mut scan = PairScan::of_all(peer, slice);
+        while scan.step(self)? {}
+        Some(scan.finish())
+    }
+}
+
 fn hash(leaves: &[u64]) -> u64 {
     let mut bytes = [0; GROUP * size_of::<u64>()];
     for (bytes, leaf) in bytes.chunks_exact_mut(size_of::<u64>()).zip(leaves) {
@@ -95,7 +106,7 @@ fn hash(leaves: &[u64]) -> u64 {
 /// The leaves that two nodes compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairLeaves {
-    pub(crate) leaves: Vec<u64>,
+    leaves: Vec<u64>,
     /// By group.
     hashes: Vec<u64>,
 }

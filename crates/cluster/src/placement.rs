@@ -13,9 +13,10 @@ use std::cmp::Ordering;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use ladoga_model::CellMark;
+
 use crate::cell::belongs_on;
 use crate::nodes::{NodeId, NodeList};
-use ladoga_model::CellMark;
 
 const PARTITION_BITS: u32 = 16;
 

@@ -8,14 +8,16 @@
 
 use std::collections::VecDeque;
 
+use ladoga_model::CellMark;
+
 use crate::cell::{Cell, Content};
 use crate::failure::Refusal;
-use crate::messages::{LEAF_GROUPS_MAX, Listed, Request, Response, Slice, Want};
+use crate::messages::{LEAF_GROUPS_MAX, Listed, Request, Response, Want};
 use crate::nodes::NodeId;
 use crate::pair::{GROUP, PairLeaves, PairScan};
 use crate::placement::{PARTITIONS, Partition};
+use crate::slice::Slice;
 use crate::tree::HashTree;
-use ladoga_model::CellMark;
 use ladoga_model::Version;
 
 /// Cells that are fetched at the same time.

@@ -7,7 +7,6 @@ use super::*;
 use crate::nodes::NodeList;
 use crate::placement::Placement;
 use crate::read::ReadAnswer;
-use ladoga_model::CellMark;
 
 type Key = Vec<u8>;
 
@@ -164,7 +163,7 @@ fn takes_over_exactly_what_differs() {
 #[test]
 fn a_tree_that_does_not_tell_deletions_apart_has_to_be_filled_anew() {
     let (mut ours, mut theirs) = peers();
-    let window = |n: u64| ladoga_model::HybridClock::at_wall_ms(n * crate::tree::WINDOW_MS);
+    let window = |n: u64| ladoga_model::HybridClock::at_wall_ms(n * crate::WINDOW_MS);
     for n in 1..60 {
         let stamp = Stamp::new(Version { timestamp: window(n), node: 0 });
         ours.write(format!("key{n}").as_bytes(), stamp, true);

@@ -13,12 +13,14 @@ use std::iter;
 
 use ladoga_model::{HybridClock, Version};
 
+use crate::cell::Origin;
+use crate::durable::Durable;
 use crate::failure::Refusal;
 use crate::incarnation::Incarnation;
-use crate::messages::Origin;
 use crate::nodes::NodeId;
 use crate::reach::{Memory, Opening, Reach, Regression};
-use crate::tree::window_start;
+use crate::statement::{Acquaintance, Statement};
+use crate::window::window_start;
 
 /// How far behind its clock a node closes: longer than a request may be under way, on clocks half a minute off.
 pub const SETTLE_MS: u64 = 60_000;
@@ -28,70 +30,6 @@ pub const RESERVE_MS: u64 = 10_000;
 /// The same where its clock is that far ahead of the time already. It is after each restart, since it begins after all
 /// that it had reserved: restarts in a row must not add up to a clock that the others refuse.
 const RESERVE_AHEAD_MS: u64 = 1_000;
-
-/// What a node knows of another one's data directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Acquaintance {
-    /// Its incarnation; none where it has never been met.
-    pub incarnation: Incarnation,
-    /// Whether it had another one before: the data of that one are lost.
-    pub is_replacement: bool,
-}
-
-/// What a node says about itself.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Statement {
-    /// Names the data directory; none before it is on disk.
-    pub incarnation: Incarnation,
-    /// No client's write before this is taken, no hint before it is kept.
-    pub closed_before: u64,
-    /// Everything before this is there, and nothing before it is taken.
-    pub complete_before: u64,
-    /// Whether it has all that it acknowledged.
-    pub is_whole: bool,
-    /// Its clock of versions.
-    pub clock: u64,
-    /// Whom it has met, by node.
-    pub met: Vec<Acquaintance>,
-    /// Names the process that says so, at random; never 0.
-    pub session: u64,
-    /// How far it is in this session.
-    pub reach: Reach,
-    /// How far each other node's directory was, by node.
-    pub remembered: Vec<Memory>,
-    /// What its wall clock shows, as it is, in milliseconds since 1970.
-    pub wall_ms: u64,
-}
-
-/// What a node must not forget; kept by the driver in one small file, replaced as a whole.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Durable {
-    /// As in [`Statement`].
-    pub incarnation: Incarnation,
-    /// As in [`Statement`].
-    pub closed_before: u64,
-    /// As in [`Statement`].
-    pub complete_before: u64,
-    /// As in [`Statement`].
-    pub is_whole: bool,
-    /// Timestamps before this may have been given out.
-    pub reserved_before: u64,
-    /// As in [`Statement`].
-    pub met: Vec<Acquaintance>,
-    /// While it is not whole: whether it holds cells of a time before it was rebuilt. They may have been deleted since,
-    /// and nobody may know of the deletion any more.
-    pub has_old_cells: bool,
-    /// As in [`Statement`], a few seconds old.
-    pub remembered: Vec<Memory>,
-}
-
-impl Durable {
-    /// What a node goes on with whose directory is a copy of another node's: nothing but the cells.
-    pub fn of_a_copy(incarnation: Incarnation, copied: Option<Durable>) -> Durable {
-        let reserved_before = copied.map_or(0, |copied| copied.reserved_before);
-        Durable { incarnation, reserved_before, has_old_cells: true, ..Durable::default() }
-    }
-}
 
 /// Whom to pull from, and what.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::leaves::Leaves;
-use crate::tree::next_window;
+use crate::window::next_window;
 
 /// Spans that are kept apart: all windows of some minutes, and what was before.
 const SPANS_MAX: usize = 8;

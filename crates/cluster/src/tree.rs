@@ -14,19 +14,17 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use ladoga_model::{CellMark, HybridClock, Version};
+use ladoga_model::{CellMark, Version};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::cell::Cell;
 use crate::leaves::Leaves;
-use crate::messages::Slice;
 use crate::nodes::NodeId;
-use crate::pair::{PairLeaves, PairScan};
 use crate::placement::{Partition, Placement};
+use crate::slice::Slice;
 use crate::spans::Spans;
+use crate::window::{next_window, window_start};
 
-/// How long a window is. Timestamps at which trees are compared are multiples of it.
-pub const WINDOW_MS: u64 = 30_000;
 /// Windows that are kept apart; older ones are folded. Trees are compared as of a moment that all nodes have closed,
 /// which lags by a minute and by what their clocks are apart.
 const WINDOWS_MAX: usize = 8;
@@ -34,12 +32,6 @@ const WINDOWS_MAX: usize = 8;
 const WINDOWS_MIN: usize = 2;
 /// Of which window tombstones are that are in no leaf any more.
 const DROPPED: u64 = 0;
-
-/// The start of the window that a timestamp is in.
-pub(crate) const fn window_start(timestamp: u64) -> u64 {
-    let wall_ms = HybridClock::wall_ms(timestamp);
-    HybridClock::at_wall_ms(wall_ms - wall_ms % WINDOW_MS)
-}
 
 /// What the versions of one window change.
 #[derive(Debug, Clone)]
@@ -188,14 +180,6 @@ impl HashTree {
         is_in_time && slice.dropped_before >= self.dropped_before && !self.cuts(slice.dropped_before)
     }
 
-    /// The leaves over the cells that both this node and `peer` hold, all at once: see [`PairScan`]. `None` where it is
-    /// too late for this slice, or the slice has tombstones that are left out here.
-    pub fn pair(&self, peer: NodeId, slice: Slice) -> Option<PairLeaves> {
-        let mut scan = PairScan::of_all(peer, slice);
-        while scan.step(self)? {}
-        Some(scan.finish())
-    }
-
     /// How many leaves a slice has for each partition.
     pub(crate) fn leaves_of(&self, slice: Slice) -> usize {
         self.by_class(slice).count() + self.left_out(slice).count()
@@ -214,12 +198,18 @@ impl HashTree {
         self.tombstones.before(slice.dropped_before).chain(tombstones.map(|(_, leaves)| leaves))
     }
 
-    /// Adds the hashes of some partitions.
-    pub(crate) fn add(&self, scan: &mut PairScan, partitions: RangeInclusive<u16>) {
+    /// Puts the leaves of some partitions over the cells that both this node and `peer` hold into `all`, which has one for
+    /// each partition.
+    pub(crate) fn xor_into(
+        &self,
+        slice: Slice,
+        peer: NodeId,
+        partitions: RangeInclusive<u16>,
+        all: &mut [u64],
+    ) {
         let first = *partitions.start();
         // Looked up once for each partition that has anything.
         let mut classes = vec![None; partitions.len()];
-        let (slice, peer, all) = (scan.slice, scan.peer, &mut scan.pair.leaves);
         for (class, leaves) in self.by_class(slice) {
             leaves.each_in(partitions.clone(), |partition, hash| {
                 let least = &mut classes[usize::from(partition.0 - first)];
@@ -280,11 +270,6 @@ impl HashTree {
         let (partition, hash) = (Partition::of_hash(key_hash), cell_hash(key_hash, version));
         Toggle { partition, hash, class: copies - 1, span }
     }
-}
-
-/// The end of the window that starts at a timestamp.
-pub(crate) const fn next_window(window: u64) -> u64 {
-    window + HybridClock::at_wall_ms(WINDOW_MS)
 }
 
 fn cell_hash(key_hash: u64, version: Version) -> u64 {

@@ -1,10 +1,11 @@
-use ladoga_model::Stamp;
+use ladoga_model::{HybridClock, Stamp};
 use proptest::prelude::*;
 
 use super::*;
 use crate::nodes::NodeList;
-use crate::pair::SCAN_LEAVES_MAX;
+use crate::pair::{PairScan, SCAN_LEAVES_MAX};
 use crate::placement::PARTITIONS;
+use crate::window::WINDOW_MS;
 
 /// More than any test here needs, but those that are about it.
 const BYTES_MAX: usize = 256 << 20;

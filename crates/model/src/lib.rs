@@ -5,6 +5,7 @@ mod cell_mark;
 mod hybrid_clock;
 mod key;
 mod quote;
+mod reader;
 mod replicas;
 mod version;
 
@@ -12,5 +13,6 @@ pub use cell_mark::CellMark;
 pub use hybrid_clock::{ClockError, HybridClock};
 pub use key::{KEY_BYTES_MAX, KeyError, VALUE_BYTES_MAX, check_key};
 pub use quote::Quote;
+pub use reader::Reader;
 pub use replicas::{Replicas, ReplicasError};
 pub use version::{Stamp, Version};

@@ -1,11 +1,11 @@
 use std::future::poll_fn;
-use std::io;
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use ladoga_env::is_out_of_descriptors;
 use parking_lot::Mutex;
 use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
@@ -56,7 +56,7 @@ pub(super) async fn accept<P: Protocol>(event_loop: Rc<EventLoop<P>>, listener: 
         if !std::mem::replace(&mut is_told, true) {
             tracing::warn!(%error, "cannot accept connections");
         }
-        if is_out_of_descriptors(&error) && spare.is_some() {
+        if is_out_of_descriptors(error.raw_os_error()) && spare.is_some() {
             spare =
                 poll_fn(|context| Poll::Ready(refuse_next(&event_loop, &listener, spare.take(), context)))
                     .await;
@@ -94,12 +94,6 @@ fn refuse_for_good<P: Protocol>(event_loop: &EventLoop<P>, socket: TcpStream) ->
 /// A descriptor to be given up for a connection that is to be refused.
 fn spare() -> Option<OwnedFd> {
     Socket::new(Domain::UNIX, Type::DGRAM, None).ok().map(OwnedFd::from)
-}
-
-fn is_out_of_descriptors(error: &io::Error) -> bool {
-    const ENFILE: i32 = 23;
-    const EMFILE: i32 = 24;
-    matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
 }
 
 fn refuse<P: Protocol>(event_loop: &EventLoop<P>, socket: &TcpStream, bound: &str) {

@@ -1,11 +1,11 @@
 //! What a node must not forget beside its cells: the settlement's file, and a file for each hint.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use ladoga_cluster::{Acquaintance, Cell, Content, Durable, Incarnation, Memory, Reach};
-use ladoga_env::{Disk, OpenMode};
+use ladoga_cluster::{Cell, Content, Durable};
+use ladoga_env::{Disk, OpenMode, Replacement};
 use ladoga_model::{Stamp, Version};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -42,49 +42,13 @@ impl Keep {
     pub(crate) fn durable(&self) -> io::Result<Option<Durable>> {
         let path = Path::new(STATE).join("durable");
         let Some(bytes) = self.read(&path)? else { return Ok(None) };
-        let words: Vec<u64> = bytes.chunks(8).map(word).collect();
-        let nodes = words[6..].chunks(7);
-        let met = nodes
-            .clone()
-            .map(|met| Acquaintance { incarnation: Incarnation(met[0]), is_replacement: met[1] != 0 });
-        let reach = |words: &[u64]| Reach { written: words[0], reserved: words[1] };
-        let remembered = nodes.map(|words| Memory {
-            session: words[2],
-            now: reach(&words[3..]),
-            before: reach(&words[5..]),
-        });
-        Ok(Some(Durable {
-            incarnation: Incarnation(words[0]),
-            closed_before: words[1],
-            complete_before: words[2],
-            is_whole: words[3] != 0,
-            reserved_before: words[4],
-            met: met.collect(),
-            has_old_cells: words[5] != 0,
-            remembered: remembered.collect(),
-        }))
+        let durable = Durable::decode(&bytes);
+        assert!(durable.is_some(), "{} is not what was written", path.display());
+        Ok(durable)
     }
 
     pub(crate) fn keep_durable(&self, durable: &Durable) -> io::Result<()> {
-        let Durable {
-            incarnation,
-            closed_before,
-            complete_before,
-            is_whole,
-            reserved_before,
-            met,
-            has_old_cells,
-            remembered,
-        } = durable;
-        let flags = [is_whole, has_old_cells].map(|flag| u64::from(*flag));
-        let mut words =
-            vec![incarnation.0, *closed_before, *complete_before, flags[0], *reserved_before, flags[1]];
-        for (met, Memory { session, now, before }) in met.iter().zip(remembered) {
-            words.extend([met.incarnation.0, u64::from(met.is_replacement), *session]);
-            words.extend([now.written, now.reserved, before.written, before.reserved]);
-        }
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        self.replace(Path::new(STATE), "durable", &bytes)
+        self.replace(&Path::new(STATE).join("durable"), &durable.encode())
     }
 
     pub(crate) fn keep_hint(&self, peer: usize, number: u64, hint: &KeptHint) -> io::Result<()> {
@@ -107,7 +71,7 @@ impl Keep {
         }
         bytes.extend_from_slice(&hint.key);
         bytes.extend_from_slice(value.unwrap_or_default());
-        self.replace(Path::new(HINTS), &format!("{peer}-{number:08}"), &bytes)
+        self.replace(&Path::new(HINTS).join(format!("{peer}-{number:08}")), &bytes)
     }
 
     /// All hints for a peer, in the order of their numbers.
@@ -145,21 +109,10 @@ impl Keep {
     }
 
     /// Replaces a file as a whole, durably.
-    fn replace(&self, dir: &Path, name: &str, content: &[u8]) -> io::Result<()> {
-        let (path, new): (PathBuf, PathBuf) = (dir.join(name), dir.join(format!("{name}.new")));
-        let file = match self.disk.open(&new, OpenMode::CreateNew) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                self.disk.remove(&new)?;
-                self.disk.open(&new, OpenMode::CreateNew)?
-            }
-            file => file?,
-        };
+    fn replace(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         let mut bytes = xxh3_64(content).to_le_bytes().to_vec();
         bytes.extend_from_slice(content);
-        file.write_all_at(&bytes, 0)?;
-        file.sync_data()?;
-        self.disk.rename(&new, &path)?;
-        self.disk.sync_dir(dir)
+        Ok(Replacement::of(&*self.disk, path, &bytes)?)
     }
 }
 

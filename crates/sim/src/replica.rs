@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use ladoga_cluster::{
     Cell, CellMark, ClockReading, Content, HashTree, Incarnation, Listed, NodeId, Opening, Origin, Partition,
-    PeerClocks, Placement, Prune, ReadAnswer, Refusal, Response, Settlement, Slice, Statement,
-    VERSION_AHEAD_MS_MAX, Want,
+    PeerClocks, Placement, Prune, ReadAnswer, Refusal, Response, Settlement, Slice, Statement, Want,
 };
 use ladoga_env::{Clock, Env};
 use ladoga_model::{HybridClock, Stamp, Version};
@@ -23,6 +22,9 @@ use crate::keep::Keep;
 
 /// What a tree may take of memory: more than a simulation fills.
 const TREE_BYTES_MAX: usize = 64 << 20;
+/// How far ahead of a node's own clock the version of a write may be: more than two clocks that are both half a minute
+/// off.
+const VERSION_AHEAD_MS_MAX: u64 = 120_000;
 const DATA: &str = "/data";
 /// Small, so that lists have pages.
 const LIST_KEYS: usize = 3;
@@ -247,7 +249,7 @@ impl Replica {
             Content::Tombstone => batch.delete(key, cell.stamp),
             Content::Digest => panic!("digests are not written"),
         }
-        self.engine.write(batch).map_err(|error| refusal(&error))?;
+        self.engine.write_group(&[batch]).map_err(|error| refusal(&error))?;
         let is_tombstone = matches!(cell.content, Content::Tombstone);
         let mark = CellMark { stamp: cell.stamp, is_tombstone };
         self.tree.replaced(xxh3_64(key), old.as_ref().map(mark_of), mark);
@@ -274,7 +276,7 @@ impl Replica {
             let stamp = Stamp::new(version);
             let mut batch = WriteBatch::new();
             batch.delete(&key, stamp);
-            self.engine.write(batch).map_err(|error| refusal(&error))?;
+            self.engine.write_group(&[batch]).map_err(|error| refusal(&error))?;
             self.tree.replaced(xxh3_64(&key), Some(mark), CellMark { stamp, is_tombstone: true });
         }
         Ok(())

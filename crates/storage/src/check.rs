@@ -6,14 +6,14 @@ use std::sync::Arc;
 use ladoga_env::Env;
 
 use crate::blob::{Blob, BlobRegistry};
-use crate::cache::BlockCache;
+
+use crate::coding::key_hash;
 use crate::engine::{levels_of, take_lock};
 use crate::error::Error;
 use crate::levels::{Recovered, read_manifest};
-use crate::memtable::key_hash;
 use crate::paths;
 use crate::stats::Counters;
-use crate::table::{Access, Resident, Table, TableMeta, TableShared};
+use crate::table::{Access, BlockCache, Resident, Table, TableMeta, TableShared};
 use crate::wal::replay;
 
 /// What a verification found.

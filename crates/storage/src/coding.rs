@@ -1,53 +1,12 @@
-//! Fixed-width little-endian integers and length-prefixed bytes, read from bytes that nobody vouches for.
+//! Fixed-width little-endian integers and length-prefixed bytes, read from bytes that nobody vouches for; the hash of keys.
 
-/// Unchecked bytes, read from the front. Every read answers `None` where there are too few.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Reader<'a> {
-    rest: &'a [u8],
-}
+pub(crate) use ladoga_model::Reader;
+use xxhash_rust::xxh3::xxh3_64;
 
-impl<'a> Reader<'a> {
-    pub(crate) const fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { rest: bytes }
-    }
-
-    pub(crate) const fn remaining(&self) -> usize {
-        self.rest.len()
-    }
-
-    pub(crate) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.rest.split_at_checked(count)?;
-        self.rest = rest;
-        Some(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (taken, rest) = self.rest.split_first_chunk::<N>()?;
-        self.rest = rest;
-        Some(*taken)
-    }
-
-    pub(crate) fn u8(&mut self) -> Option<u8> {
-        self.array::<1>().map(|[byte]| byte)
-    }
-
-    pub(crate) fn u16(&mut self) -> Option<u16> {
-        self.array().map(u16::from_le_bytes)
-    }
-
-    pub(crate) fn u32(&mut self) -> Option<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    pub(crate) fn u64(&mut self) -> Option<u64> {
-        self.array().map(u64::from_le_bytes)
-    }
-
-    /// Bytes behind their `u16` length.
-    pub(crate) fn short_bytes(&mut self) -> Option<&'a [u8]> {
-        let length = self.u16()?;
-        self.bytes(usize::from(length))
-    }
+/// The hash by which memtables, filters and blocks find a key. Stable on disk: never change it.
+#[inline]
+pub(crate) fn key_hash(key: &[u8]) -> u64 {
+    xxh3_64(key)
 }
 
 /// Appends bytes behind their `u16` length; callers bound the length.
@@ -89,17 +48,6 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn too_few_bytes_are_no_value() {
-        let mut reader = Reader::new(&[1, 0, 7]);
-        assert_eq!(reader.u32(), None);
-        assert_eq!(reader.u16(), Some(1));
-        assert_eq!(reader.bytes(2), None);
-        assert_eq!(reader.u8(), Some(7));
-        assert_eq!(reader.remaining(), 0);
-        assert_eq!(Reader::new(&[2, 0, 9]).short_bytes(), None);
-    }
 
     #[test]
     fn heads_order_as_their_bytes() {

@@ -1,6 +1,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use ladoga_env::ReplaceError;
+
 /// What can go wrong in the engine. Operating errors only: a broken promise of a caller asserts.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -109,6 +111,12 @@ fn in_words(kind: io::ErrorKind, code: Option<i32>) -> String {
     code.map_or_else(|| kind.to_string(), |code| io::Error::from_raw_os_error(code).to_string())
 }
 
+impl From<ReplaceError> for Error {
+    fn from(ReplaceError { operation, path, error }: ReplaceError) -> Error {
+        Error::io(operation, path)(error)
+    }
+}
+
 impl Error {
     /// An error of the disk, with what was tried and where.
     pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
@@ -138,9 +146,7 @@ impl Error {
     /// Whether the process, or the system, has as many files open as it may have. Nothing was tried then: what needs one more
     /// works once others are closed.
     pub fn is_out_of_descriptors(&self) -> bool {
-        const ENFILE: i32 = 23;
-        const EMFILE: i32 = 24;
-        matches!(self, Error::Io { code: Some(ENFILE | EMFILE), .. })
+        matches!(self, Error::Io { code, .. } if ladoga_env::is_out_of_descriptors(*code))
     }
 
     /// Whether it is a state that passes, and no failure of what met it.

@@ -7,9 +7,9 @@ use std::path::Path;
 use bytes::Bytes;
 
 use crate::batch::records;
+use crate::coding::key_hash;
 use crate::frame::{Frames, Header, Leftovers, LogId, LogKind, encode_frame};
 use crate::log_bytes::LogBytes;
-use crate::memtable::key_hash;
 use crate::table::{Block, FOOTER_BYTES, Filter, Footer, Index, IndexFormat, decode_stored, with_checksum};
 
 /// Of the logs that are made here.

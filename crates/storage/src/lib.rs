@@ -8,14 +8,13 @@
 //! - `heads`, `prefetch`: searches that the memory does not hold up
 //! - `wal`, `memtable`, `table`, `blob`, `levels`: what they are kept in
 //! - `compaction`, `pacing`, `health`: decisions, pure
-//! - `cache`, `record_cache`: blocks and records that stay in memory
-//! - `iterator`, `snapshot`, `value`: what readers hold
+//! - `record_cache`: records that stay in memory; for blocks that is `table::cache`
+//! - `iterator`: sources of records in order, merged; `value`: what readers hold
 //! - `engine`: holds it together
 //! - `check`, `checkpoint`: verification offline, copies by hard links
 
 mod batch;
 mod blob;
-mod cache;
 mod check;
 mod checkpoint;
 mod coding;
@@ -36,7 +35,6 @@ mod paths;
 mod prefetch;
 mod record;
 mod record_cache;
-mod snapshot;
 mod stats;
 mod table;
 mod value;
@@ -45,13 +43,11 @@ mod wal;
 pub use batch::WriteBatch;
 pub use blob::{BLOB_PIECE_BYTES, Blob, BlobWriter, FinishedBlob};
 pub use check::{CheckProgress, CheckReport, check};
-pub use engine::{Cached, Engine, PausedRead, Progress, Reach};
+pub use engine::{Cached, Engine, PausedRead, Progress, Range, Reach, Snapshot};
 pub use error::Error;
 pub use health::WriteState;
-pub use iterator::Range;
 pub use options::{Background, Compression, Durability, LEVELS, MEMORY_BYTES_MIN, Options};
 pub use paths::count_tables;
 pub use record::BLOB_BYTES_MIN;
-pub use snapshot::Snapshot;
 pub use stats::{LATENCY_BOUNDS_US, Latencies, LevelStatistics, Statistics};
 pub use value::{StoredCell, Value};

@@ -6,7 +6,6 @@ use ladoga_env::Disk;
 
 pub(crate) const LOCK: &str = "LOCK";
 pub(crate) const CURRENT: &str = "CURRENT";
-pub(crate) const CURRENT_TEMPORARY: &str = "CURRENT.new";
 
 /// No store makes as many files; a greater number is none of ours, and leaves no room for the ones to come.
 pub(crate) const NUMBER_MAX: u64 = 1 << 48;

@@ -284,7 +284,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::memtable::key_hash;
+    use crate::coding::key_hash;
 
     fn record<'a>(key: &'a [u8], timestamp: u64, value: &'a [u8]) -> Record<'a> {
         let stamp = Stamp { version: version(timestamp), ..Stamp::default() };

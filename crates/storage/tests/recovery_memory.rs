@@ -51,7 +51,7 @@ fn a_log_is_not_in_memory_as_a_whole() {
             Stamp::new(Version { timestamp: n + 1, node: 1 }),
             &vec![n as u8; VALUE_BYTES],
         );
-        engine.write(batch).unwrap();
+        engine.write_group(&[batch]).unwrap();
     }
     assert_eq!(engine.statistics().flushes, 0, "all of it is in one segment");
     drop(engine);

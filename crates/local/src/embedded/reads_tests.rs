@@ -57,7 +57,7 @@ fn filled(env: &Env) -> Arc<Embedded> {
         let expires_at_ms = if n == KEYS / 2 { u64::MAX } else { 0 };
         let version = Version { timestamp: n + 1, node: 0 };
         batch.put(&key(n), Stamp { expires_at_ms, ..Stamp::new(version) }, &[7; 1_000]);
-        store.engine.write(batch).expect("room");
+        store.engine.write_group(&[batch]).expect("room");
     }
     store.close().expect("a store that closes");
     open(env)

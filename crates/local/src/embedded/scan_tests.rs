@@ -80,7 +80,7 @@ fn write(store: &Embedded, cells: std::ops::Range<u64>) {
     for n in cells {
         let mut batch = WriteBatch::new();
         batch.put(&n.to_le_bytes(), stamp(n + 1), b"value");
-        store.engine.write(batch).expect("room");
+        store.engine.write_group(&[batch]).expect("room");
     }
 }
 

@@ -16,12 +16,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ladoga_cluster::{Difference, Incarnation, Node, NodeId, NodeList};
-use ladoga_env::{Disk, Env, FileIdentity, OpenMode};
+use ladoga_env::{Disk, Env, FileIdentity, OpenMode, Replacement};
 
 use super::durable;
 
 const NAME: &str = "nodes";
-const NEW_NAME: &str = "nodes.new";
 const FORMAT: &str = "2";
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
@@ -133,16 +132,9 @@ impl Kept {
 
     /// Replaces what the directory says: from now on it is this node's.
     pub(crate) fn write(&self, disk: &dyn Disk, dir: &Path) -> io::Result<()> {
-        let (new, path) = (dir.join(NEW_NAME), dir.join(NAME));
-        match disk.remove(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let file = disk.open(&new, OpenMode::CreateNew)?;
-        file.write_all_at(self.to_text(file.identity()?).as_bytes(), 0)?;
-        file.sync_data()?;
-        disk.rename(&new, &path)?;
-        disk.sync_dir(dir)
+        let replacement = Replacement::begin(disk, &dir.join(NAME))?;
+        replacement.fill(self.to_text(replacement.file().identity()?).as_bytes())?;
+        Ok(replacement.publish(disk)?)
     }
 
     fn to_text(&self, file: FileIdentity) -> String {

@@ -2,8 +2,9 @@ use std::sync::Arc;
 
 use ladoga_model::Version;
 
+use crate::coding::key_hash;
 use crate::levels::Levels;
-use crate::memtable::{Memtable, key_hash};
+use crate::memtable::Memtable;
 use crate::options::LEVELS;
 use crate::record::{Kind, Record};
 use crate::table::{Access, TableGet};

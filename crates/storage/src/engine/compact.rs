@@ -262,7 +262,7 @@ mod tests {
                 Stamp::new(Version { timestamp, node: 1 }),
                 &timestamp.to_be_bytes(),
             );
-            engine.write(batch).expect("room");
+            engine.write_group(&[batch]).expect("room");
             if timestamp % 250 == 0 {
                 engine.seal().expect("room");
                 assert!(engine.inner.flush_one().expect("room"));

@@ -25,7 +25,7 @@ fn put(engine: &Engine, number: u64) -> Result<(), Error> {
     let mut batch = WriteBatch::new();
     let stamp = Stamp::new(Version { timestamp: number + 1, node: 0 });
     batch.put(format!("key-{number}").as_bytes(), stamp, &[b'v'; 100]);
-    engine.write(batch)
+    engine.write_group(&[batch])
 }
 
 fn count(disk: &SimDisk, part: &str) -> usize {

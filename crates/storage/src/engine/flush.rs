@@ -2,12 +2,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Inner, View};
+use crate::coding::key_hash;
 use crate::compaction::{Outputs, merge_tables};
 use crate::error::Error;
 use crate::frame::LogId;
 use crate::iterator::Source;
 use crate::levels::{Edit, Levels, Manifest};
-use crate::memtable::{Memtable, key_hash};
+use crate::memtable::Memtable;
 use crate::paths;
 use crate::table::{Table, TableMeta};
 
@@ -137,22 +138,23 @@ impl Inner {
         let everything = manifest.everything(number + 1, tables);
         let prepared = Manifest::prepare(disk, &self.dir, LogId { number, secret: self.secret }, &everything)
             .and_then(|next| match next.prepare_current(disk, &self.dir) {
-                Ok(()) => Ok(next),
+                Ok(current) => Ok((next, current)),
                 Err(error) => {
                     _ = disk.remove(next.path());
                     Err(error)
                 }
             });
-        let next = match prepared {
-            Ok(next) => next,
+        let (next, current) = match prepared {
+            Ok(prepared) => prepared,
             Err(error) => {
                 // Nothing is lost but time: the old one goes on, and the next edit tries again.
                 tracing::warn!(%error, "could not begin a new manifest");
                 return;
             }
         };
-        if let Err(error) = Manifest::replace_current(disk, &self.dir) {
-            self.poison(&error);
+        // After a failure nobody knows which manifest it names.
+        if let Err(error) = current.publish(disk) {
+            self.poison(&error.into());
             return;
         }
         let old = std::mem::replace(manifest, next);

@@ -105,7 +105,7 @@ fn store_of_tables() -> (Env, SimDisk, Engine) {
         for key in first_key..first_key + 8 {
             batch.put(&key.to_be_bytes(), Stamp::new(Version { timestamp, node: 1 }), b"value");
         }
-        engine.write(batch).expect("room");
+        engine.write_group(&[batch]).expect("room");
         engine.seal().expect("room");
         engine.step().expect("room");
     };
@@ -159,7 +159,7 @@ fn a_table_with_keys_where_they_cannot_be_is_left_alone() {
         for key in 0..8_u64 {
             batch.put(&key.to_be_bytes(), Stamp::new(Version { timestamp: 9, node: 1 }), b"value");
         }
-        engine.write(batch).expect("room");
+        engine.write_group(&[batch]).expect("room");
         engine.seal().expect("room");
         assert!(engine.inner.flush_one().expect("room"));
         forge(&env, &disk, change);

@@ -1,9 +1,10 @@
 //! The engine: what holds the parts together.
 //!
 //! - `open`: recovery, orphans, the first manifest; `close`; `recover`: what becomes of the log
-//! - `write`: log, sync, memtable; `segments`: the files of the log; `queue`: writers that share a group
+//! - `write`: log, sync, memtable; `segments`: the files of the log
 //! - `read`: point reads; `view`: what they look at; `search`: their way through the tables; `paused`: those that memory
 //!   cannot answer
+//! - `snapshot`, `range`: the store at one moment, and its keys in order
 //! - `flush`, `compact`: memtables to tables, tables to tables; `background`: when; `threads`: who does it; `damage`: what
 //!   they leave alone
 //! - `retire`: letting go of what nobody uses any more
@@ -18,12 +19,13 @@ mod flush;
 mod forged_tests;
 mod open;
 mod paused;
-mod queue;
+mod range;
 mod read;
 mod recover;
 mod retire;
 mod search;
 mod segments;
+mod snapshot;
 mod threads;
 mod view;
 mod write;
@@ -46,17 +48,17 @@ use crate::levels::Manifest;
 use crate::memtable::Spare;
 use crate::options::{Budget, Options};
 use crate::record_cache::RecordCache;
-use crate::snapshot::Snapshot;
 use crate::stats::Statistics;
 use crate::table::TableShared;
 use background::Background;
 use compact::Compaction;
 pub(crate) use open::{levels_of, take_lock};
 pub use paused::{PausedRead, Progress};
-use queue::CommitQueue;
+pub use range::Range;
 pub use read::{Cached, Reach};
 use retire::Retired;
 use segments::{NextSegment, SegmentFile};
+pub use snapshot::Snapshot;
 use threads::{Spawn, Threads};
 pub(crate) use view::View;
 use write::Writer;
@@ -105,7 +107,6 @@ pub(crate) struct Inner {
     pub(crate) background: Background,
     /// Held by the thread that compacts. What another one began, and is to go on with.
     unfinished: Mutex<Option<Compaction>>,
-    queue: CommitQueue,
     retired: Mutex<Retired>,
     /// The memory of a memtable that nobody has any more, for the next.
     spare: Mutex<Option<Spare>>,
@@ -146,12 +147,8 @@ impl Engine {
         self.inner.discard_unfinished();
     }
 
-    /// Writes a batch; shares the log's sync with other threads that write at the same time.
-    pub fn write(&self, batch: WriteBatch) -> Result<(), Error> {
-        self.inner.queue.write(&self.inner, batch)
-    }
-
-    /// Writes batches as one group, with one frame and one sync, all or nothing: for a caller with a queue of its own.
+    /// Writes batches as one group, with one frame and one sync, all or nothing: the caller has a queue, in which those gather
+    /// that come during a sync.
     /// A group is at most [`Engine::group_bytes_max`] long. Waits where the background is behind.
     pub fn write_group(&self, batches: &[WriteBatch]) -> Result<(), Error> {
         self.inner.write_group(batches)

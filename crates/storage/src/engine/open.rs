@@ -9,13 +9,11 @@ use ladoga_env::{Disk, Env, Lock};
 use parking_lot::Mutex;
 
 use super::background::Background;
-use super::queue::CommitQueue;
 use super::recover::ReplayedMemtables;
 use super::segments::NextSegment;
 use super::write::{Writer, flush_early_bytes};
 use super::{Inner, View};
 use crate::blob::BlobRegistry;
-use crate::cache::BlockCache;
 use crate::error::Error;
 use crate::frame::LogId;
 use crate::levels::{Edit, Levels, Manifest, Recovered, read_manifest};
@@ -24,7 +22,7 @@ use crate::options::{LEVELS, Options};
 use crate::paths;
 use crate::record_cache::RecordCache;
 use crate::stats::Counters;
-use crate::table::{Table, TableMeta, TableShared, missing_table};
+use crate::table::{BlockCache, Table, TableMeta, TableShared, missing_table};
 use crate::wal::{Replayed, WalWriter, make_durable, replay, segments};
 
 /// Recovery, step by step: lock, manifest, log, a new manifest, orphans, a new segment; tables of a log that is more than
@@ -301,7 +299,6 @@ fn assemble(
         records: RecordCache::new(budget.records_bytes),
         background,
         unfinished: Mutex::default(),
-        queue: CommitQueue::default(),
         retired: Mutex::default(),
         spare: Mutex::default(),
         settled_before: AtomicU64::new(0),

@@ -1,8 +1,8 @@
 use std::sync::{Arc, Weak};
 
+use super::snapshot::Lease;
 use super::{Inner, View};
 use crate::memtable::{Memtable, Spare};
-use crate::snapshot::Lease;
 use crate::table::Table;
 
 /// What the current view no longer has, kept until nobody else has it either: the background is always the last to let
@@ -119,7 +119,7 @@ mod tests {
         let engine = Engine::open(env, Path::new("/data"), options).expect("a new store");
         let mut batch = WriteBatch::new();
         batch.put(b"key", Stamp::new(Version { timestamp: 1, node: 1 }), b"value");
-        engine.write(batch).expect("room");
+        engine.write_group(&[batch]).expect("room");
         let wakes = || engine.inner.background.wakes();
         let before = wakes();
         drop(engine.snapshot().range(b"", None));
@@ -152,7 +152,7 @@ mod tests {
             let mut batch = WriteBatch::new();
             let stamp = Stamp { version: Version { timestamp: key, node: 1 }, ..Stamp::default() };
             batch.put(&key.to_be_bytes(), stamp, &[7; 500]);
-            engine.write(batch).expect("room");
+            engine.write_group(&[batch]).expect("room");
         }
         for left in [1, 0] {
             assert!(inner.flush_step().expect("a sound disk"));

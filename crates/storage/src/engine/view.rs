@@ -4,9 +4,10 @@ use bytes::Bytes;
 use ladoga_model::{Stamp, Version};
 
 use crate::blob::BlobRef;
+use crate::coding::key_hash;
 use crate::error::Error;
 use crate::levels::Levels;
-use crate::memtable::{Memtable, key_hash};
+use crate::memtable::Memtable;
 use crate::record::Kind;
 use crate::record_cache::CachedCell;
 use crate::table::Access;

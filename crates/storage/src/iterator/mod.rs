@@ -2,11 +2,9 @@
 
 mod level;
 mod merge;
-mod range;
 
 pub(crate) use level::LevelCursor;
 pub(crate) use merge::Merge;
-pub use range::Range;
 
 use crate::error::Error;
 use crate::memtable::RunCursor;

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ladoga_env::{Disk, File, OpenMode};
+use ladoga_env::{Disk, File, OpenMode, Replacement};
 
 use super::Edit;
 use crate::error::Error;
@@ -61,8 +61,7 @@ impl Manifest {
         everything: &Edit,
     ) -> Result<Manifest, Error> {
         let manifest = Manifest::prepare(disk, dir, log, everything)?;
-        manifest.prepare_current(disk, dir)?;
-        Manifest::replace_current(disk, dir)?;
+        manifest.prepare_current(disk, dir)?.publish(disk)?;
         Ok(manifest)
     }
 
@@ -136,25 +135,10 @@ impl Manifest {
     }
 
     /// Writes what `CURRENT` is going to be, under another name; one that fails is no harm.
-    pub(crate) fn prepare_current(&self, disk: &dyn Disk, dir: &Path) -> Result<(), Error> {
-        let temporary = dir.join(paths::CURRENT_TEMPORARY);
-        match disk.remove(&temporary) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::io("remove", temporary)(error));
-            }
-            _ => {}
-        }
-        let file = disk.open(&temporary, OpenMode::CreateNew).map_err(Error::io("create", &temporary))?;
-        let name = format!("{}\n", paths::manifest_name(self.log.number));
-        file.write_all_at(name.as_bytes(), 0).map_err(Error::io("write", &temporary))?;
-        file.sync_data().map_err(Error::io("sync", &temporary))
-    }
-
-    /// Lets `CURRENT` be what was prepared. After a failure nobody knows which manifest it names.
-    pub(crate) fn replace_current(disk: &dyn Disk, dir: &Path) -> Result<(), Error> {
-        let (temporary, current) = (dir.join(paths::CURRENT_TEMPORARY), dir.join(paths::CURRENT));
-        disk.rename(&temporary, &current).map_err(Error::io("rename", &temporary))?;
-        disk.sync_dir(dir).map_err(Error::io("sync directory", dir))
+    pub(crate) fn prepare_current(&self, disk: &dyn Disk, dir: &Path) -> Result<Replacement, Error> {
+        let current = Replacement::begin(disk, &dir.join(paths::CURRENT))?;
+        current.fill(format!("{}\n", paths::manifest_name(self.log.number)).as_bytes())?;
+        Ok(current)
     }
 
     /// Makes room for an edit. Fails without harm where the disk is full.

@@ -9,21 +9,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-use xxhash_rust::xxh3::xxh3_64;
 
 use crate::blob::BlobRef;
+use crate::coding::key_hash;
 use crate::record::{Kind, Record};
 use crate::table::Table;
 use arena::{Arena, zeroed_words};
 use node::{KeyNode, ValueNode, node_bytes};
 pub(crate) use order::RunCursor;
 use order::SortedRuns;
-
-/// The hash by which memtables, filters and blocks find a key. Stable on disk: never change it.
-#[inline]
-pub(crate) fn key_hash(key: &[u8]) -> u64 {
-    xxh3_64(key)
-}
 
 /// Bytes of memtable for one bucket; about one key each for small records.
 const BYTES_PER_BUCKET: usize = 128;

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 
+use crate::coding::key_hash;
 use crate::coding::{Reader, u32_at};
-use crate::memtable::key_hash;
 use crate::record::Record;
 
 /// Builds one data block.

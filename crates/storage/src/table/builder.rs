@@ -9,8 +9,8 @@ use super::index::{IndexBuilder, separator};
 use super::pages::BlockLengths;
 use super::stored::{BlockHandle, encode_stored};
 use super::{BLOCK_BYTES, TableMeta, filter};
+use crate::coding::key_hash;
 use crate::error::Error;
-use crate::memtable::key_hash;
 use crate::options::Compression;
 use crate::record::Record;
 

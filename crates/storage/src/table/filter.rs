@@ -99,7 +99,7 @@ impl Filter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memtable::key_hash;
+    use crate::coding::key_hash;
 
     #[test]
     fn no_key_is_missed_and_few_others_pass() {

@@ -17,6 +17,7 @@
 
 mod block;
 mod builder;
+mod cache;
 mod cursor;
 mod filter;
 mod footer;
@@ -30,6 +31,7 @@ mod stored;
 
 pub(crate) use block::Block;
 pub(crate) use builder::TableBuilder;
+pub(crate) use cache::BlockCache;
 pub(crate) use cursor::TableCursor;
 pub(crate) use footer::{FOOTER_BYTES, Footer};
 pub(crate) use meta::TableMeta;

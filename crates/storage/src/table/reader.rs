@@ -7,12 +7,12 @@ use bytes::Bytes;
 use ladoga_env::{Disk, File, FilePart, OpenMode};
 use ladoga_model::Stamp;
 
+use super::cache::{BlockCache, CacheEntry};
 use super::{
     Block, BlockHandle, FOOTER_BYTES, Filter, Footer, Index, Loaded, Resident, TableMeta, Unpacked,
     decode_stored,
 };
 use crate::blob::{BlobRef, BlobRegistry};
-use crate::cache::{BlockCache, CacheEntry};
 use crate::error::Error;
 use crate::paths;
 use crate::prefetch::{prefetch, prefetch_line};

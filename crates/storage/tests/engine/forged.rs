@@ -22,7 +22,7 @@ fn values_that_look_like_frames_do_not_keep_a_store_from_opening() {
     for n in 0..40_u64 {
         let mut batch = WriteBatch::new();
         batch.put(&n.to_be_bytes(), ladoga_model::Stamp::new(version(n + 1)), &value);
-        engine.write(batch).unwrap();
+        engine.write_group(&[batch]).unwrap();
         // A segment whose records are in a table is the next one again, with all that it held.
         engine.step().unwrap();
     }

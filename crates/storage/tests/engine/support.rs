@@ -158,7 +158,7 @@ pub(crate) fn write(engine: &Engine, writes: &[Write]) -> Result<(), Error> {
     if is_tried && engine.try_write_group(std::slice::from_ref(&batch))? {
         return Ok(());
     }
-    engine.write(batch)
+    engine.write_group(&[batch])
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

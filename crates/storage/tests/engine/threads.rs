@@ -2,16 +2,15 @@
 //! groups share their syncs, and each writer gets the answer to its own batch.
 
 use std::path::{Path, PathBuf};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
 use std::thread;
-use std::time::Duration;
 
 use ladoga_env::{Env, real};
 use ladoga_storage::{Background, Durability, Engine, Error, Options, WriteBatch, WriteState, check};
 
 use crate::support::{Change, Machine, Model, Write, bytes, tiny_options, write};
-use crate::watched_disk::{Touch, WatchedDisk};
+use crate::watched_disk::WatchedDisk;
 
 fn options(durability: Durability) -> Options {
     Options {
@@ -132,59 +131,6 @@ fn eight_writers_see_their_own_writes_on_the_real_disk() {
     storm(&real::env().unwrap(), &scratch.0, Durability::EverySecond, 400);
 }
 
-/// How often a sync looks in vain for one more writer before it ends.
-const STILL_LOOKS: u32 = 10;
-const LOOK_EVERY: Duration = Duration::from_millis(1);
-
-/// Waits for as long as a count rises.
-fn wait_while_rising(count: &AtomicU64) {
-    let (mut seen, mut still) = (count.load(Ordering::SeqCst), 0);
-    while still < STILL_LOOKS {
-        thread::park_timeout(LOOK_EVERY);
-        let now = count.load(Ordering::SeqCst);
-        still = if now == seen { still + 1 } else { 0 };
-        seen = now;
-    }
-}
-
-/// A sync lasts for as long as others come, so they queue up behind it, however slow they are.
-#[test]
-fn writers_that_come_together_share_a_sync() {
-    let machine = Machine::new(1, options(Durability::Always));
-    let come = Arc::new(AtomicU64::new(0));
-    let seen = Arc::clone(&come);
-    let disk = WatchedDisk::watched(machine.env().disk, move |touch| {
-        if touch == Touch::Sync {
-            wait_while_rising(&seen);
-        }
-    });
-    let env = Env { disk, ..machine.env() };
-    let engine = Engine::open(env, &machine.dir, options(Durability::Always)).unwrap();
-    let (threads, rounds) = (64, 10);
-    thread::scope(|scope| {
-        for thread in 0..threads {
-            let (engine, come) = (&engine, &come);
-            scope.spawn(move || {
-                for round in 0..rounds {
-                    come.fetch_add(1, Ordering::SeqCst);
-                    write(engine, &[Write::put(key(thread, round), 1 + round, 10)]).unwrap();
-                }
-            });
-        }
-    });
-    let statistics = engine.statistics();
-    let (writes, syncs) = (threads * rounds, statistics.syncs.count());
-    assert_eq!(statistics.write_records, writes);
-    assert!(syncs <= writes / 8, "{syncs} syncs for {writes} writes");
-    drop(engine);
-    machine.disk.power_cut(ladoga_env::sim::PowerCut::LoseAll);
-    machine.disk.power_on();
-    let engine = machine.open().unwrap();
-    for thread in 0..threads {
-        assert!((0..rounds).all(|round| engine.get(&key(thread, round)).unwrap().is_some()), "{thread}");
-    }
-}
-
 /// What a thread does, given the engine and the number of the round.
 type Job<'a> = &'a (dyn Fn(&Engine, u64) + Sync);
 
@@ -217,7 +163,7 @@ fn one_batch_that_is_too_large_fails_alone() {
             };
             batch.put(&one.key, one.stamp(), &[1; 500]);
         }
-        let refused = engine.write(batch);
+        let refused = engine.write_group(&[batch]);
         assert!(
             matches!(refused, Err(Error::BatchTooLarge { bytes, bytes_max }) if bytes > bytes_max),
             "{refused:?}"

@@ -134,7 +134,7 @@ impl Store {
     }
 }
 
-/// The first that leads the others, or one that is made the leader, or the one that seals a memtable.
+/// The first one, or a later one, or the one that seals a memtable.
 #[test]
 fn a_writer_panics_that_others_wait_for() {
     for durability in [Durability::Always, Durability::Never] {

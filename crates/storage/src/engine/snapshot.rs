@@ -1,9 +1,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::engine::{Inner, View};
+use super::{Inner, Range, View};
 use crate::error::Error;
-use crate::iterator::{LevelCursor, Range, Source};
+use crate::iterator::{LevelCursor, Source};
 use crate::memtable::Memtable;
 use crate::options::LEVELS;
 use crate::table::{Access, TableCursor};

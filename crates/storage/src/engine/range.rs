@@ -1,9 +1,9 @@
 use bytes::Bytes;
 
-use super::Merge;
+use super::Snapshot;
 use crate::error::Error;
+use crate::iterator::Merge;
 use crate::record::{Kind, Record};
-use crate::snapshot::Snapshot;
 use crate::value::{StoredCell, Value};
 
 /// The live records of a key range in a snapshot, from both ends. May wait for the disk.

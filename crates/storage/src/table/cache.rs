@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-use crate::table::{Block, Resident};
+use super::{Block, Resident};
 
 /// A table's number, and an offset in its file.
 pub(crate) type CacheKey = (u64, u64);
@@ -124,7 +124,7 @@ mod tests {
             let stamp = Stamp::new(Version { timestamp: key, node: 1 });
             batch.put(&key.to_be_bytes(), stamp, &[7; 900]);
         }
-        engine.write(batch).expect("room");
+        engine.write_group(&[batch]).expect("room");
         engine.seal().expect("room");
         assert!(engine.step().expect("a sound disk"));
         let snapshot = engine.snapshot();

@@ -44,8 +44,11 @@ fn put_all(node: &Node, generation: u64, chosen: impl Fn(u64) -> bool + Sync) {
         let batch: Vec<u64> = batch.filter(|index| chosen(*index)).collect();
         for &index in &batch {
             let value = record(index, generation);
-            let head =
-                format!("PUT {} HTTP/1.1\r\nContent-Length: {}\r\n\r\n", entity(key(index)), value.len());
+            let head = format!(
+                "PUT {} HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n",
+                entity(key(index)),
+                value.len()
+            );
             requests.extend_from_slice(head.as_bytes());
             requests.extend_from_slice(&value);
         }

@@ -74,8 +74,10 @@ fn pipelined_requests_of_all_sizes_are_answered_in_order() {
     for round in 0..3_u64 {
         let mut requests = Vec::new();
         for (index, size) in sizes.into_iter().enumerate() {
-            let head =
-                format!("PUT {} HTTP/1.1\r\nContent-Length: {size}\r\n\r\n", entity(format!("key{index}")));
+            let head = format!(
+                "PUT {} HTTP/1.1\r\nHost: h\r\nContent-Length: {size}\r\n\r\n",
+                entity(format!("key{index}"))
+            );
             requests.extend_from_slice(head.as_bytes());
             requests.extend_from_slice(&value(round * 10 + index as u64, size));
         }
@@ -123,7 +125,7 @@ fn white_space_around_headers_does_not_add_up() {
     let mut connection = node.connect();
     let padding = " ".repeat(200);
     let put = format!(
-        "PUT {} HTTP/1.1\r\nX-Padded:{padding}v{padding}\r\nContent-Length:{padding}5\r\n\r\nvalue",
+        "PUT {} HTTP/1.1\r\nHost: h\r\nX-Padded:{padding}v{padding}\r\nContent-Length:{padding}5\r\n\r\nvalue",
         entity("key")
     );
     for number in 0..200 {

@@ -62,7 +62,7 @@ fn a_cpu_profile_names_the_functions_of_a_busy_node() {
             // A thread, its outermost function of ours, what it does there.
             &["event-loop-", "ladoga_server::event_loop", "ladoga_local::embedded::local::Local"],
             &["committer", "ladoga_storage::engine::write"],
-            &["hyper::"],
+            &["ladoga_http1::"],
         ],
     );
     assert_eq!(weight_of(&folded(&text), &["profile-cpu"]), 0, "who waits for the profile is no part of it");

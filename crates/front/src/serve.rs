@@ -1,22 +1,33 @@
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
-use hyper::server::conn::http1;
+use ladoga_http1::StatusCode;
+use ladoga_http1::server::{BadRequest, Overdue, ReplyHead, ReplyLength, Request};
 use ladoga_runtime::{Gate, Taken};
+use ladoga_server::{Connection, Protocol};
 use ladoga_service::KeyValue;
 use tokio::net::TcpStream;
 
-use crate::connection::{Core, Link, LinkIo, Overdue, StreamError, Takeover, write_all, write_stream};
+use crate::connection::{Core, Link, NoRequest, StreamError, Streamed, write_all, write_stream};
 use crate::door::Door;
-use crate::handlers::Service;
-use crate::http::Refusal;
-use ladoga_server::{Connection, Protocol};
+use crate::handlers::{self, Outcome, Reply};
+use crate::http::{Answer, Refusal};
 
+/// A body up to this length is copied behind its head; a longer one goes out from where it is.
+const COPIED_BYTES_MAX: usize = 16 << 10;
+/// Answers that wait for others to be written with them.
+const ANSWERS_BYTES_MAX: usize = 64 << 10;
+/// A body of up to this size that nobody wanted and that has arrived is read away: that costs both sides less than another
+/// connection does.
+const UNREAD_BODY_BYTES_MAX: u64 = 64 << 10;
 /// What a client may still send after its last answer: one that is sending a value does not listen before it is
 /// done, and a reset would take the answer away from it.
 const LINGER_BYTES_MAX: usize = 128 << 20;
+/// Requests that are served before other connections have their turn, if all have arrived at once.
+const TURN_REQUESTS_MAX: u32 = 64;
 
 /// How a connection ends.
 enum Parting {
@@ -28,16 +39,6 @@ enum Parting {
     Drop,
     /// So that the client notices that something is missing.
     Abort,
-}
-
-/// How hyper gave a connection back.
-enum End {
-    /// It is over, for the reason given.
-    Over(hyper::Result<()>),
-    /// Somebody waited for too long.
-    Overdue(Overdue),
-    /// Something else is to go on with the connection.
-    Takeover(Takeover),
 }
 
 impl<K: KeyValue> Protocol for Door<K> {
@@ -52,95 +53,196 @@ impl<K: KeyValue> Protocol for Door<K> {
     }
 
     fn refusal(&self, bound: &str) -> Vec<u8> {
-        Refusal::over_capacity(bound).into_last_bytes(self.core.clock.wall_ms())
+        Refusal::over_capacity(bound).into_last_bytes(&self.core.date())
     }
 
     fn time_passes(&self) {
+        self.core.look_at_the_date();
         [&self.core.bodies, &self.uploads, &self.streams].into_iter().for_each(Gate::look_at_the_clock);
     }
 }
 
 /// Serves a connection until it ends.
 async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) {
-    match converse(&door, &link).await {
+    let core = &door.core;
+    let parting = match unless_overdue(&link, converse(&door, &link)).await {
+        Ok(parting) => parting,
+        Err(overdue) => when_overdue(overdue, core),
+    };
+    match parting {
         Parting::Drop => {}
         Parting::Abort => link.abort_on_drop(),
         Parting::Say(refusal) => {
-            door.core.metrics.refused_before_routing(refusal.status().as_u16());
-            let bytes = refusal.into_last_bytes(door.core.clock.wall_ms());
+            core.metrics.refused_before_routing(refusal.status().as_u16());
+            let bytes = refusal.into_last_bytes(&core.date());
             part(&link, &bytes, true).await;
         }
-        Parting::Over => part(&link, &[], link.may_be_speaking()).await,
+        Parting::Over => part(&link, &[], false).await,
     }
 }
 
+/// Serves one request after the other, in the order in which they arrive.
 async fn converse<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> Parting {
-    let core = &door.core;
-    let mut protocol = &core.builders.few_headers;
+    let mut served = 0;
     loop {
-        let streamed = match serve_http(door, link, protocol).await {
-            End::Takeover(Takeover::Stream(streamed)) => streamed,
-            End::Takeover(Takeover::Peer) => return serve_as_peer(door, link).await,
-            // What hyper says of too many headers, it also says of a length of the body that is a mark of its own.
-            End::Over(Err(error)) if error.is_parse_too_large() && link.may_have_lost_its_head() => {
-                return Parting::Say(Refusal::body_without_end());
-            }
-            End::Over(Err(error)) if error.is_parse_too_large() => {
-                if std::ptr::eq(protocol, &raw const core.builders.many_headers) {
-                    return Parting::Say(Refusal::headers_too_large());
-                }
-                protocol = &core.builders.many_headers;
-                link.head_begins_again();
-                continue;
-            }
-            End::Over(result) => return after_hyper(link, result),
-            End::Overdue(Overdue::Look) if link.is_unused() => continue,
-            End::Overdue(overdue) => return when_overdue(overdue, core),
+        let request = match poll_fn(|context| link.poll_request(context)).await {
+            Ok(Some(request)) => request,
+            Ok(None) => return Parting::Over,
+            Err(no_request) => return after_no_request(&no_request),
         };
-        match unless_overdue(link, write_stream(link, streamed)).await {
-            Ok(Ok(true)) if !core.is_draining() => link.rests(),
-            Ok(Ok(_)) => return Parting::Over,
-            Ok(Err(error)) => {
-                match &error {
-                    StreamError::Socket(_) => tracing::debug!(%error, "an answer was cut off"),
-                    StreamError::Displaced(_) => {
-                        core.metrics.displaced(Taken::Stream);
-                        tracing::debug!(%error, "an answer was cut off");
-                    }
-                    StreamError::Store(_) => tracing::warn!(%error, "an answer was cut off"),
-                }
-                core.metrics.cut_off();
-                return Parting::Abort;
-            }
-            Err(overdue) => return when_overdue(overdue, core),
+        if let Some(parting) = answer(door, link, request).await {
+            return parting;
+        }
+        served += 1;
+        if served % TURN_REQUESTS_MAX == 0 {
+            yield_once().await;
         }
     }
 }
 
-/// Has hyper serve requests until it is done with the connection, or somebody takes it.
-async fn serve_http<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, protocol: &http1::Builder) -> End {
-    let service = Service::new(Rc::clone(door), Rc::clone(link));
-    let mut connection = protocol.serve_connection(LinkIo(Rc::clone(link)), service);
-    // Who came after draining had begun is answered once, and closed with that answer.
-    let mut knows_of_draining = link.is_late();
-    let end = poll_fn(|context| {
-        link.driven_by(context.waker());
-        if let Some(overdue) = link.verdict() {
-            return Poll::Ready(End::Overdue(overdue));
+fn after_no_request(no_request: &NoRequest) -> Parting {
+    match no_request {
+        NoRequest::Bad(BadRequest::TooLarge) => Parting::Say(Refusal::headers_too_large()),
+        NoRequest::Bad(BadRequest::Incomplete) | NoRequest::Socket(_) => {
+            tracing::debug!(error = %no_request, "a connection broke");
+            Parting::Drop
         }
-        if door.core.is_draining() && !knows_of_draining {
-            knows_of_draining = true;
-            Pin::new(&mut connection).graceful_shutdown();
+        NoRequest::Bad(bad) => Parting::Say(
+            Refusal::bad_request(format_args!("this is no request: {bad}; expected HTTP/1.1")).and_close(),
+        ),
+    }
+}
+
+/// Serves a request. Answers how the connection ends, if it does.
+async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Request) -> Option<Parting> {
+    let core = &door.core;
+    let started_ns = core.clock.monotonic_ns();
+    let (operation, reply) = handlers::handle(door, link, request);
+    let outcome = match reply {
+        Reply::Now(outcome) => outcome,
+        Reply::Later(later) => settle(link, later).await,
+    };
+    let status = match &outcome {
+        Outcome::Answer(answer) => answer.status,
+        Outcome::Stream(_) => StatusCode::OK,
+        Outcome::Peer => StatusCode::SWITCHING_PROTOCOLS,
+    };
+    core.metrics.answered(operation, status.as_u16(), core.clock.monotonic_ns().saturating_sub(started_ns));
+    let written = match outcome {
+        Outcome::Answer(answer) => write_answer(core, link, answer).await.map_err(StreamError::from),
+        Outcome::Stream(streamed) => stream(core, link, streamed).await,
+        Outcome::Peer => return Some(serve_as_peer(door, link).await),
+    };
+    match written {
+        Ok(()) if link.http().keeps_alive() => None,
+        Ok(()) => Some(Parting::Over),
+        Err(error) => Some(after_stream_error(core, &error)),
+    }
+}
+
+/// What becomes of a request. Answers to those before do not wait for it.
+async fn settle(link: &Link, mut later: Pin<Box<dyn Future<Output = Outcome>>>) -> Outcome {
+    poll_fn(|context| {
+        let outcome = later.as_mut().poll(context);
+        if outcome.is_pending() {
+            // What is wrong with writing shows when this one is answered.
+            let _ = link.poll_flush(context);
         }
-        let polled = connection.poll_without_shutdown(context);
-        match link.take_over() {
-            Some(takeover) => Poll::Ready(End::Takeover(takeover)),
-            None => polled.map(End::Over),
+        outcome
+    })
+    .await
+}
+
+async fn write_answer(core: &Core, link: &Link, answer: Answer) -> io::Result<()> {
+    if !answer.is_last {
+        discard_unread(link).await;
+    }
+    let (content, length) = (answer.body.content(), ReplyLength::Known(answer.body.length()));
+    let mut fields = [("", ""); Answer::FIELDS_MAX];
+    let fields = answer.fields(&mut fields);
+    begin(
+        core,
+        link,
+        &ReplyHead { status: answer.status, fields, length, date: &core.date() },
+        answer.is_last,
+    );
+    let has_no_body = link.http().has_no_body();
+    let content = if has_no_body { &[] } else { content };
+    core.metrics.sent(content.len() as u64);
+    if content.len() > COPIED_BYTES_MAX {
+        return write_all(link, content).await;
+    }
+    link.http().send(content);
+    if link.http().unsent().len() > ANSWERS_BYTES_MAX {
+        return poll_fn(|context| link.poll_flush(context)).await;
+    }
+    Ok(())
+}
+
+/// Writes an answer that is not in memory. Behind a body that nobody wanted it is the last.
+async fn stream(core: &Core, link: &Link, streamed: Streamed) -> Result<(), StreamError> {
+    let fields = &[("content-type", streamed.content_type)];
+    let length = streamed.bytes.map_or(ReplyLength::Unknown, ReplyLength::Known);
+    begin(core, link, &ReplyHead { status: StatusCode::OK, fields, length, date: &core.date() }, false);
+    write_stream(link, streamed).await
+}
+
+/// Writes the head of an answer. While the node drains, who was there before gets no other.
+fn begin(core: &Core, link: &Link, head: &ReplyHead<'_>, is_last: bool) {
+    link.http().begin_answer(head, is_last || (core.is_draining() && !link.is_late()));
+}
+
+fn after_stream_error(core: &Core, error: &StreamError) -> Parting {
+    match error {
+        StreamError::Socket(_) => tracing::debug!(%error, "an answer was cut off"),
+        StreamError::Displaced(_) => {
+            core.metrics.displaced(Taken::Stream);
+            tracing::debug!(%error, "an answer was cut off");
         }
+        StreamError::Store(_) => tracing::warn!(%error, "an answer was cut off"),
+    }
+    core.metrics.cut_off();
+    Parting::Abort
+}
+
+/// Throws away what has arrived of a body that nobody wanted, so that the connection can go on behind it. What has not arrived
+/// when the loop comes back from a look at the other connections is not waited for.
+async fn discard_unread(link: &Link) {
+    if link.http().has_whole_body()
+        || link.http().unread_bytes().is_none_or(|left| left > UNREAD_BODY_BYTES_MAX)
+    {
+        return;
+    }
+    let mut has_yielded = false;
+    loop {
+        let (count, is_all) = link.http().discard_body();
+        if is_all || (count == 0 && has_yielded) || link.http().has_ended() {
+            return;
+        }
+        let received = poll_fn(|context| Poll::Ready(link.poll_receive(context))).await;
+        match received {
+            Poll::Ready(Ok(())) => has_yielded = false,
+            Poll::Ready(Err(_)) => return,
+            Poll::Pending if has_yielded => return,
+            Poll::Pending => {
+                has_yielded = true;
+                yield_once().await;
+            }
+        }
+    }
+}
+
+/// Lets others have their turn.
+async fn yield_once() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
     })
     .await;
-    link.give_back(connection.into_parts().read_buf);
-    end
 }
 
 /// Serves a connection that a peer has asked for.
@@ -155,38 +257,21 @@ async fn serve_as_peer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> Part
         write_all(link, switching.as_bytes()).await?;
         cluster.serve_peer(link).await
     };
-    match unless_overdue(link, serving).await {
-        Ok(Ok(())) => Parting::Over,
-        Ok(Err(error)) => {
-            tracing::debug!(%error, "a connection of a peer broke");
-            Parting::Drop
-        }
-        Err(overdue) => when_overdue(overdue, &door.core),
-    }
-}
-
-fn after_hyper(link: &Link, result: hyper::Result<()>) -> Parting {
-    match result {
+    match serving.await {
         Ok(()) => Parting::Over,
-        Err(_) if link.has_too_long_a_head() => Parting::Say(Refusal::headers_too_large()),
-        Err(error) if error.is_parse() && link.owes_no_answer() => Parting::Say(
-            Refusal::bad_request(format_args!("this is no request: {error}; expected HTTP/1.1")).and_close(),
-        ),
         Err(error) => {
-            tracing::debug!(%error, "a connection broke");
+            tracing::debug!(%error, "a connection of a peer broke");
             Parting::Drop
         }
     }
 }
 
 fn when_overdue(overdue: Overdue, core: &Core) -> Parting {
-    let limits = &core.limits;
+    let timeout_ms = core.limits.request_timeout_ms;
     match overdue {
-        Overdue::Head | Overdue::Look => {
-            Parting::Say(Refusal::request_timeout("head", limits.request_timeout_ms))
-        }
-        Overdue::Body => Parting::Say(Refusal::request_timeout("body", limits.request_timeout_ms)),
-        Overdue::Answer | Overdue::Drain => {
+        Overdue::Head => Parting::Say(Refusal::request_timeout("head", timeout_ms)),
+        Overdue::Body => Parting::Say(Refusal::request_timeout("body", timeout_ms)),
+        Overdue::Answer => {
             core.metrics.cut_off();
             Parting::Abort
         }
@@ -195,12 +280,12 @@ fn when_overdue(overdue: Overdue, core: &Core) -> Parting {
 }
 
 /// Says the last word. Where the client is still speaking, or may be, waits until it is done, though not for long.
-async fn part(link: &Link, last: &[u8], may_be_speaking: bool) {
-    link.begins_to_linger();
+async fn part(link: &Link, last: &[u8], is_interrupted: bool) {
+    let mut may_be_speaking = link.begins_to_linger() || is_interrupted;
     let end = async {
-        write_all(link, last).await?;
+        link.http().send(last);
+        poll_fn(|context| link.poll_flush(context)).await?;
         link.shut_down()?;
-        let mut may_be_speaking = may_be_speaking;
         let mut discarded = 0;
         while discarded < LINGER_BYTES_MAX {
             let read = poll_fn(|context| match link.poll_discard(context) {
@@ -213,7 +298,7 @@ async fn part(link: &Link, last: &[u8], may_be_speaking: bool) {
             }
             may_be_speaking = true;
         }
-        std::io::Result::Ok(())
+        io::Result::Ok(())
     };
     // However that ends, the connection does.
     let _ = unless_overdue(link, end).await;

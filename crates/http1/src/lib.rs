@@ -6,3 +6,5 @@
 
 pub mod answer;
 pub mod server;
+
+pub use http::{Method, StatusCode, Uri, Version};

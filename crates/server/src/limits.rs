@@ -25,7 +25,7 @@ pub struct Limits {
 const STREAM_BYTES: u64 = 1 << 20;
 /// The memory that a large value takes on its way in: a piece of its file, and what arrives meanwhile.
 const UPLOAD_BYTES: u64 = 1 << 19;
-/// The memory of a connection as a rule: the buffers of hyper, and what is known of it.
+/// The memory of a connection as a rule: what has arrived on it, what is to be sent, and what is known of it.
 const CONNECTION_BYTES: u64 = 20 << 10;
 /// The share of the memory budget that connections may have.
 const CONNECTIONS_SHARE: u64 = 4;

@@ -1,30 +1,30 @@
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Bytes, BytesMut};
-use hyper::rt::{Read, ReadBufCursor, Write};
+use ladoga_http1::server::{BadBody, BadRequest, Connection, HeadLimits, Overdue, Piece, Request};
 use ladoga_runtime::Address;
 use tokio::net::TcpStream;
 
 use super::core::Core;
-use super::meter::Meter;
-use super::progress::{Overdue, Phase, Progress};
-use super::read_ahead::ReadAhead;
 use super::socket::Socket;
-use super::stream::Takeover;
-use ladoga_server::Connection;
+use crate::http::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX};
 
-/// A connection to a client, as all who deal with it share it: hyper, the handlers, the sweeper.
+/// After so long without a request, a connection keeps no buffers.
+const BUFFERS_KEPT_MS: u64 = 500;
+/// What is read at once of a long body.
+const PIECE_BYTES_MAX: u64 = 64 << 10;
+
+const HEAD_LIMITS: HeadLimits =
+    HeadLimits { line_bytes_max: REQUEST_LINE_BYTES_MAX, fields_bytes_max: HEADERS_BYTES_MAX };
+
+/// A connection to a client, as all who deal with it share it: its own task, the handlers, the sweeper.
 pub struct Link {
     socket: Socket,
     core: Rc<Core>,
-    progress: Progress,
-    meter: Meter,
-    /// Whether the last request has a body that was not read to its end.
-    has_unread_body: Cell<bool>,
+    http: RefCell<Connection>,
     /// Once it was asked for.
     address: Cell<Option<Address>>,
     /// Whether the node was draining when it came: then it is told so, instead of being closed.
@@ -33,56 +33,44 @@ pub struct Link {
     verdict: Cell<Option<Overdue>>,
     /// The task that drives it.
     task: RefCell<Option<Waker>>,
-    /// What is to take the connection from hyper.
-    takeover: RefCell<Option<Takeover>>,
-    /// What hyper connections that are no more had read and not used.
-    read_ahead: ReadAhead,
-    /// How much of that the last of them gave back.
-    given_back_bytes: Cell<usize>,
-    /// Whether the hyper connection that there is has got anything yet.
-    is_fed: Cell<bool>,
+}
+
+/// Why there is no next request.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoRequest {
+    /// What arrived is none.
+    #[error(transparent)]
+    Bad(#[from] BadRequest),
+    /// The client is gone.
+    #[error(transparent)]
+    Socket(#[from] io::Error),
 }
 
 impl Link {
     pub(crate) fn new(socket: TcpStream, core: Rc<Core>) -> Link {
-        let progress = Progress::new(core.now_ms());
         Link {
             socket: Socket::new(socket),
+            http: RefCell::new(Connection::new(HEAD_LIMITS, core.now_ms())),
             is_late: core.is_draining(),
             core,
-            progress,
-            meter: Meter::default(),
-            has_unread_body: Cell::new(false),
             address: Cell::new(None),
             verdict: Cell::new(None),
             task: RefCell::new(None),
-            takeover: RefCell::new(None),
-            read_ahead: ReadAhead::default(),
-            given_back_bytes: Cell::new(0),
-            is_fed: Cell::new(false),
         }
     }
 
-    /// A request has arrived, perhaps with a body that is still to be read, and is being served.
-    pub(crate) fn request_begins(&self, has_body: bool) {
-        self.has_unread_body.set(has_body);
-        self.progress.enter(Phase::Serving, self.core.now_ms());
+    /// Its bytes and its state, for as long as nobody else asks for them.
+    pub(crate) fn http(&self) -> RefMut<'_, Connection> {
+        self.http.borrow_mut()
     }
 
-    /// The answer is decided.
-    pub(crate) fn answer_begins(&self) {
-        self.progress.enter(Phase::Answering, self.core.now_ms());
-    }
-
-    /// The answer is decided, and goes past hyper, whose next flush is not its end.
-    pub(crate) fn stream_begins(&self) {
-        self.progress.enter(Phase::Streaming, self.core.now_ms());
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.core.now_ms()
     }
 
     /// The connection is a peer's from now on.
     pub(crate) fn peer_begins(&self) {
-        self.has_unread_body.set(false);
-        self.progress.enter(Phase::Peer, self.core.now_ms());
+        self.http().upgrade(self.now_ms());
         if let Err(error) = self.socket.keep_alive() {
             tracing::debug!(%error, "a peer's connection was gone before it was served");
         }
@@ -90,48 +78,17 @@ impl Link {
 
     /// The body of a request is waited for.
     pub(crate) fn body_begins(&self) {
-        self.progress.begin_body(self.core.now_ms());
-    }
-
-    /// A piece of the body of a request has arrived.
-    pub(crate) fn body_piece(&self, bytes: usize) {
-        self.progress.body_piece(bytes as u64, self.core.now_ms());
-        self.core.metrics.received(bytes as u64);
+        self.http().begin_body(self.now_ms());
     }
 
     /// The body is not waited for while the disk is.
     pub(crate) fn body_pauses(&self) {
-        self.progress.pause_body(self.core.now_ms());
+        self.http().pause_body(self.now_ms());
     }
 
     /// The body is waited for again.
     pub(crate) fn body_resumes(&self) {
-        self.progress.resume_body(self.core.now_ms());
-    }
-
-    /// The body is complete.
-    pub(crate) fn body_ends(&self) {
-        self.has_unread_body.set(false);
-        self.progress.enter(Phase::Serving, self.core.now_ms());
-    }
-
-    /// Hands the connection over to what goes on past hyper. Does nothing while hyper still has bytes of an earlier
-    /// answer to write: once it has, it comes back and this is tried again.
-    pub(crate) fn hand_over(&self, takeover: &mut Option<Takeover>) {
-        if !self.progress.is_blocked() && takeover.is_some() {
-            *self.takeover.borrow_mut() = takeover.take();
-        }
-    }
-
-    pub(crate) fn take_over(&self) -> Option<Takeover> {
-        self.takeover.borrow_mut().take()
-    }
-
-    /// A hyper connection is no more, and had read this without using it.
-    pub(crate) fn give_back(&self, unused: Bytes) {
-        self.given_back_bytes.set(unused.len());
-        self.read_ahead.give_back(unused);
-        self.is_fed.set(false);
+        self.http().resume_body(self.now_ms());
     }
 
     /// Whether the client is on this machine, by the loopback.
@@ -155,54 +112,11 @@ impl Link {
         }
     }
 
-    pub(crate) fn owes_no_answer(&self) -> bool {
-        self.progress.owes_no_answer()
-    }
-
-    /// The answer is out, and the next request may come.
-    pub(crate) fn rests(&self) {
-        self.progress.rest(self.core.now_ms());
-    }
-
-    /// What was read ahead, now that hyper has given it back, tells whether the connection is unused or in the middle
-    /// of a head. Where it is unused, it may rest on.
-    pub(crate) fn is_unused(&self) -> bool {
+    /// The last word is about to be said. It has its own time, whatever made it the last. Answers whether the client may be
+    /// sending more.
+    pub(crate) fn begins_to_linger(&self) -> bool {
         self.verdict.set(None);
-        self.progress.looked();
-        self.read_ahead.is_empty()
-    }
-
-    /// Whether what arrives is longer than the head of a request may be.
-    pub(crate) fn has_too_long_a_head(&self) -> bool {
-        self.progress.phase() == Phase::Head && self.meter.is_too_long()
-    }
-
-    /// Whether hyper, which has just given up, may have taken the head that it gave up on out of what it gave back, so
-    /// that the rest would be taken for a request.
-    pub(crate) fn may_have_lost_its_head(&self) -> bool {
-        match self.progress.phase() {
-            Phase::Head => self.given_back_bytes.get() < self.meter.bytes(),
-            // It had come whole behind the request before it, and nobody measured it.
-            _ => true,
-        }
-    }
-
-    /// The head that hyper has just given up on is read once more, from its first byte on.
-    pub(crate) fn head_begins_again(&self) {
-        self.meter.begin(true);
-    }
-
-    /// Whether the client has said more than was answered, and so may be saying more.
-    pub(crate) fn may_be_speaking(&self) -> bool {
-        self.has_unread_body.get() || !self.read_ahead.is_empty()
-    }
-
-    /// The last word is said. It has its own time, whatever made it the last.
-    pub(crate) fn begins_to_linger(&self) {
-        self.verdict.set(None);
-        // Nobody answers that any more.
-        self.read_ahead.take(usize::MAX);
-        self.progress.enter(Phase::Lingering, self.core.now_ms());
+        self.http().linger(self.now_ms())
     }
 
     /// Whom to wake where the connection has to end.
@@ -218,7 +132,7 @@ impl Link {
     }
 
     /// Has the task look at the connection.
-    pub(crate) fn wake(&self) {
+    fn wake(&self) {
         if let Some(task) = &*self.task.borrow() {
             task.wake_by_ref();
         }
@@ -235,27 +149,106 @@ impl Link {
         self.socket.abort_on_drop();
     }
 
-    /// Bytes are about to be hyper's.
-    fn arrived(&self, bytes: &[u8]) {
-        if self.progress.phase() == Phase::Idle && !bytes.is_empty() {
-            self.progress.enter(Phase::Head, self.core.now_ms());
-            self.meter.begin(!self.is_fed.get());
+    /// The next request, once its head is there and all answers to those before are out; `None` if there is none, because the
+    /// client has sent all, or the node is to stop.
+    pub(crate) fn poll_request(&self, context: &mut Context<'_>) -> Poll<Result<Option<Request>, NoRequest>> {
+        loop {
+            if let Some(request) = self.http().next_request(self.now_ms())? {
+                return Poll::Ready(Ok(Some(request)));
+            }
+            ready!(self.poll_flush(context))?;
+            self.http().rest(self.now_ms());
+            // Who came after draining had begun is answered once, and closed with that answer.
+            if self.http().has_ended() || (self.core.is_draining() && !self.is_late) {
+                return Poll::Ready(Ok(None));
+            }
+            ready!(self.poll_receive(context))?;
         }
-        if self.progress.phase() == Phase::Head {
-            self.meter.arrived(bytes);
-        }
-        self.is_fed.set(true);
     }
 
-    /// Answers how many bytes were written.
-    pub fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = self.socket.poll_write(context, bytes);
-        match &written {
-            Poll::Ready(Ok(count)) => self.progress.wrote(*count as u64, *count == bytes.len()),
-            Poll::Ready(Err(_)) => {}
-            Poll::Pending => self.progress.blocked(self.core.now_ms()),
+    /// Waits until something arrives, or the client has sent all. By way of a buffer that all connections of the loop use, so
+    /// that none is larger than what has arrived on it.
+    pub(crate) fn poll_receive(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut scratch = self.core.scratch();
+        match ready!(self.socket.poll_read(context, &mut scratch))? {
+            0 => self.http().end_input(),
+            count => self.http().receive(&scratch[..count], self.now_ms()),
         }
-        written
+        Poll::Ready(Ok(()))
+    }
+
+    /// The next piece of the body of the request that is served; `None` at its end.
+    pub(crate) fn poll_piece(&self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, BadBody>> {
+        loop {
+            let mut http = self.http();
+            let arrived = match http.next_piece(self.now_ms())? {
+                Some(Piece::End) => return Poll::Ready(Ok(None)),
+                Some(Piece::Bytes(piece)) => {
+                    self.core.metrics.received(piece.len() as u64);
+                    return Poll::Ready(Ok(Some(piece)));
+                }
+                None => http.elsewhere_bytes_max().min(PIECE_BYTES_MAX) as usize,
+            };
+            drop(http);
+            // A client that waits to be told to send is. What is wrong with writing shows when the answer is written.
+            let _ = self.poll_flush(context);
+            if arrived == 0 {
+                if ready!(self.poll_receive(context)).is_err() {
+                    self.http().end_input();
+                }
+                continue;
+            }
+            match ready!(self.socket.poll_read_new(context, arrived)) {
+                Ok(piece) if !piece.is_empty() => {
+                    self.http().received_elsewhere(piece.len(), self.now_ms());
+                    self.core.metrics.received(piece.len() as u64);
+                    return Poll::Ready(Ok(Some(Bytes::from(piece))));
+                }
+                Ok(_) | Err(_) => self.http().end_input(),
+            }
+        }
+    }
+
+    /// Ready once all answers are out, up to where they are made elsewhere.
+    pub(crate) fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut http = self.http();
+        while !http.unsent().is_empty() {
+            match self.socket.poll_write(context, http.unsent()) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(count)) => http.sent(count),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    http.blocked(self.now_ms());
+                    return Poll::Pending;
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Writes `bytes` behind what is still to be sent, in one system call. Answers how many of them, which may be none.
+    pub(crate) fn poll_write_behind(
+        &self,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut http = self.http();
+        let ahead = http.unsent().len();
+        match self.socket.poll_write_both(context, http.unsent(), bytes) {
+            Poll::Ready(Ok(count)) => {
+                if ahead > 0 {
+                    http.sent(count.min(ahead));
+                }
+                let own = count.saturating_sub(ahead);
+                http.sent_elsewhere(own, own == bytes.len());
+                Poll::Ready(if count == 0 { Err(io::ErrorKind::WriteZero.into()) } else { Ok(own) })
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => {
+                http.blocked(self.now_ms());
+                Poll::Pending
+            }
+        }
     }
 
     /// Reads and throws away; answers how many bytes.
@@ -263,14 +256,19 @@ impl Link {
         self.socket.poll_read(context, &mut self.core.scratch())
     }
 
-    /// Bytes of an answer are out.
-    pub(crate) fn sent(&self, bytes: usize) {
-        self.core.metrics.sent(bytes as u64);
+    /// Bytes of an answer are out, beside its head.
+    pub(crate) fn sent(&self, bytes: u64) {
+        self.core.metrics.sent(bytes);
     }
 
     /// Tells the client that there is no more.
     pub(crate) fn shut_down(&self) -> io::Result<()> {
         self.socket.shut_down()
+    }
+
+    /// Writes what a peer is answered.
+    pub fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_behind(context, bytes)
     }
 
     /// Reads what a peer sent, at most `bytes_max`, beside what was read ahead; answers how many bytes, none at the end.
@@ -280,7 +278,7 @@ impl Link {
         input: &mut BytesMut,
         bytes_max: usize,
     ) -> Poll<io::Result<usize>> {
-        let ahead = self.read_ahead.take(usize::MAX);
+        let ahead = self.http().take_input();
         if !ahead.is_empty() {
             input.extend_from_slice(&ahead);
             return Poll::Ready(Ok(ahead.len()));
@@ -293,10 +291,13 @@ impl Link {
     }
 }
 
-impl Connection for Link {
+impl ladoga_server::Connection for Link {
+    /// Also has it keep no buffers if it is idle.
     fn sweep(&self, now_ms: u64) {
+        let mut http = self.http();
+        http.give_back_if_idle(now_ms.saturating_sub(BUFFERS_KEPT_MS));
         if self.verdict.get().is_none()
-            && let Some(overdue) = self.progress.overdue(now_ms, &self.core.limits)
+            && let Some(overdue) = http.overdue(now_ms, &self.core.timeouts())
         {
             self.end(overdue);
         }
@@ -304,71 +305,17 @@ impl Connection for Link {
 
     /// Has the task look, and waits no longer for what a client says after its last answer.
     fn begin_to_drain(&self) {
-        if self.progress.phase() == Phase::Lingering {
+        if self.http().is_lingering() {
             self.end(Overdue::Idle);
         }
         self.wake();
     }
 
     fn cut_off(&self) {
-        self.end(Overdue::Drain);
+        self.end(Overdue::Answer);
     }
 
     fn is_late(&self) -> bool {
         self.is_late
-    }
-}
-
-/// The connection as hyper has it.
-pub(crate) struct LinkIo(pub(crate) Rc<Link>);
-
-impl Read for LinkIo {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        mut buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        let link = &*self.0;
-        if link.has_too_long_a_head() {
-            return Poll::Ready(Err(io::ErrorKind::FileTooLarge.into()));
-        }
-        let ahead = link.read_ahead.take(buffer.remaining());
-        if !ahead.is_empty() {
-            link.arrived(&ahead);
-            buffer.put_slice(&ahead);
-            return Poll::Ready(Ok(()));
-        }
-        // By way of a buffer that all connections of the loop use, so that what arrives can be looked at.
-        let mut scratch = link.core.scratch();
-        let room = buffer.remaining().min(scratch.len());
-        let count = ready!(link.socket.poll_read(context, &mut scratch[..room]))?;
-        link.arrived(&scratch[..count]);
-        buffer.put_slice(&scratch[..count]);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl Write for LinkIo {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        // Where no answer is owed, this is hyper's own to a request that is none, which has no body: dropped
-        // here, and said in full once hyper gives up the connection.
-        if self.0.owes_no_answer() {
-            return Poll::Ready(Ok(bytes.len()));
-        }
-        self.0.poll_write(context, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Hyper flushes after it has written everything.
-        let link = &*self.0;
-        if link.progress.phase() == Phase::Answering {
-            link.rests();
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // The task does that: it may have a last word.
-        Poll::Ready(Ok(()))
     }
 }

@@ -1,10 +1,11 @@
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{IpAddr, Shutdown};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use ladoga_runtime::KEEP_ALIVE;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::buffer::spare_capacity;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
@@ -44,6 +45,26 @@ impl Socket {
         }
     }
 
+    /// As [`Socket::poll_read`], into memory of its own, of up to `bytes_max`.
+    pub(super) fn poll_read_new(
+        &self,
+        context: &mut Context<'_>,
+        bytes_max: usize,
+    ) -> Poll<io::Result<Vec<u8>>> {
+        loop {
+            ready!(self.0.poll_read_ready(context))?;
+            // Now that there is something to be read.
+            let mut bytes = Vec::with_capacity(bytes_max);
+            let read = self.0.try_io(Interest::READABLE, || {
+                Ok(rustix::net::recv(&self.0, spare_capacity(&mut bytes), RecvFlags::empty())?)
+            });
+            match read {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return Poll::Ready(done.map(|_| bytes)),
+            }
+        }
+    }
+
     /// As [`Socket::poll_read`]; what was read stays to be read.
     pub(super) fn poll_peek(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         loop {
@@ -61,6 +82,30 @@ impl Socket {
             ready!(self.0.poll_write_ready(context))?;
             let written = self.0.try_io(Interest::WRITABLE, || {
                 rustix::net::send(&self.0, bytes, SendFlags::NOSIGNAL).map_err(io::Error::from)
+            });
+            match written {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return Poll::Ready(done),
+            }
+        }
+    }
+
+    /// Answers how many bytes of both were written, of the first ones first.
+    pub(super) fn poll_write_both(
+        &self,
+        context: &mut Context<'_>,
+        first: &[u8],
+        second: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if first.is_empty() {
+            return self.poll_write(context, second);
+        }
+        loop {
+            ready!(self.0.poll_write_ready(context))?;
+            let written = self.0.try_io(Interest::WRITABLE, || {
+                let slices = [IoSlice::new(first), IoSlice::new(second)];
+                let control = &mut SendAncillaryBuffer::default();
+                Ok(rustix::net::sendmsg(&self.0, &slices, control, SendFlags::NOSIGNAL)?)
             });
             match written {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

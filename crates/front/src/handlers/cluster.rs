@@ -1,24 +1,23 @@
-use std::mem::take;
-
+use ladoga_http1::server::{BodyLength, Request};
 use ladoga_service::KeyValue;
 
 use super::reply::{Outcome, Reply};
 use super::service::Call;
-use crate::http::{Head, Refusal};
+use crate::http::{Answer, Refusal};
 
 /// `GET` of the cluster: its nodes, and how they are as seen from here.
-pub(super) fn cluster<K: KeyValue>(call: &Call<'_, K>, head: &mut Head) -> Result<Reply, Refusal> {
+pub(super) fn cluster<K: KeyValue>(call: &Call<'_, K>) -> Result<Reply, Refusal> {
     let cluster = call.door.cluster.as_ref().ok_or_else(alone)?;
-    Ok(Reply::now(take(head).text("application/json", cluster.report())))
+    Ok(Reply::now(Answer::content("application/json", cluster.report())))
 }
 
 /// `GET` by another node, which goes on in a protocol of their own.
-pub(super) fn peer<K: KeyValue>(call: &Call<'_, K>, head: &mut Head) -> Result<Reply, Refusal> {
+pub(super) fn peer<K: KeyValue>(call: &Call<'_, K>, request: &Request) -> Result<Reply, Refusal> {
     let cluster = call.door.cluster.as_ref().ok_or_else(alone)?;
-    if !head.upgrades_to(cluster.protocol()) {
+    if !request.fields("upgrade").any(|value| value == cluster.protocol().as_bytes()) {
         return Err(Refusal::upgrade_required(cluster.protocol()));
     }
-    if head.has_body() {
+    if !matches!(request.body, BodyLength::Unsaid | BodyLength::Known(0)) {
         // It would be taken for what follows the upgrade.
         let reason = "the request to upgrade has a body, expected none";
         return Err(Refusal::bad_request(reason).and_close());
@@ -31,11 +30,11 @@ pub(super) fn peer<K: KeyValue>(call: &Call<'_, K>, head: &mut Head) -> Result<R
 }
 
 /// `POST` of a repair: this node takes over what the others have and it lacks. Answers its number.
-pub(super) fn repair<K: KeyValue>(call: &Call<'_, K>, head: &mut Head) -> Result<Reply, Refusal> {
+pub(super) fn repair<K: KeyValue>(call: &Call<'_, K>) -> Result<Reply, Refusal> {
     let cluster = call.door.cluster.as_ref().ok_or_else(alone)?;
     call.service()?;
     let number = cluster.request_repair();
-    Ok(Reply::now(take(head).accepted(format!("{number}\n"))))
+    Ok(Reply::now(Answer::accepted(format!("{number}\n"))))
 }
 
 fn alone() -> Refusal {

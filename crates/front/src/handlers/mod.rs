@@ -1,6 +1,6 @@
 //! What a node does with a request. A request is one short chain of calls, in the order in which they happen.
 //!
-//! - `service`: hyper's way in: routes, measures, answers
+//! - `service`: the way in: which operation, and for what
 //! - `reply`: an answer, now or later, in memory or not
 //! - `entity`: reads and deletes an entity
 //! - `put`: stores a value that fits into memory
@@ -22,4 +22,5 @@ mod status;
 mod upload;
 mod value;
 
-pub(crate) use service::Service;
+pub(crate) use reply::{Outcome, Reply};
+pub(crate) use service::handle;

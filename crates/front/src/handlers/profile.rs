@@ -1,22 +1,21 @@
 use std::future::poll_fn;
-use std::mem::take;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use hyper::Uri;
+use ladoga_http1::Uri;
 use ladoga_profiler::ProfileError;
-use ladoga_service::{KeyValue, NoPieces};
+use ladoga_service::KeyValue;
 
 use super::reply::{Outcome, Reply};
 use super::service::Call;
-use crate::connection::{Core, Link, Streamed};
-use crate::http::{Head, ProfileTarget, Refusal};
+use crate::connection::{Core, Link};
+use crate::http::{Answer, ProfileTarget, Refusal};
 use crate::profiling::{Profiling, ProfilingError};
 
 /// `GET` of a profile of this process. Taken in every stage but the last: opening a store takes time too.
-pub(super) fn profile<K: KeyValue>(call: &Call<'_, K>, uri: &Uri, head: &mut Head) -> Result<Reply, Refusal> {
+pub(super) fn profile<K: KeyValue>(call: &Call<'_, K>, uri: &Uri) -> Result<Reply, Refusal> {
     if !call.link.is_from_this_machine() {
         let reason = "profiles are for clients on the node's own machine, expected a loopback address";
         return Err(Refusal::forbidden(reason));
@@ -28,16 +27,9 @@ pub(super) fn profile<K: KeyValue>(call: &Call<'_, K>, uri: &Uri, head: &mut Hea
     }
     let content_type = target.format.content_type();
     let profiling = Profiling::start(target)?;
-    Ok(Reply::later_or(take(head), async move |head| {
+    Ok(Reply::later(async move {
         let rendered = unless_ended(profiling, &link, &core).await?;
-        let delivery = head.delivery();
-        Ok(Outcome::Stream(Streamed {
-            head: delivery.typed_head(content_type, rendered.len() as u64, core.clock.wall_ms()),
-            first: Some((rendered, Box::new(NoPieces))),
-            end: b"",
-            keeps_alive: delivery.keeps_alive,
-            permit: None,
-        }))
+        Ok(Outcome::Answer(Answer::content(content_type, rendered)))
     }))
 }
 

@@ -2,20 +2,20 @@ use std::future::Future;
 use std::pin::Pin;
 
 use crate::connection::Streamed;
-use crate::http::{Answer, Head, Refusal};
+use crate::http::{Answer, Refusal};
 
 /// What becomes of a request.
-pub(super) enum Outcome {
-    /// An answer in memory, which hyper writes.
+pub(crate) enum Outcome {
+    /// An answer in memory.
     Answer(Answer),
-    /// One that is written past it.
+    /// One that is not.
     Stream(Streamed),
     /// None: the connection is a peer's from now on.
     Peer,
 }
 
 /// What becomes of a request, now or later.
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// It is known.
     Now(Outcome),
     /// It takes time.
@@ -27,8 +27,8 @@ impl Reply {
         Reply::Now(Outcome::Answer(answer))
     }
 
-    pub(super) fn later(outcome: impl Future<Output = Outcome> + 'static) -> Reply {
-        Reply::Later(Box::pin(outcome))
+    pub(super) fn later(outcome: impl Future<Output = Result<Outcome, Refusal>> + 'static) -> Reply {
+        Reply::Later(Box::pin(async move { outcome.await.unwrap_or_else(Outcome::from) }))
     }
 
     /// What becomes of it in the end.
@@ -38,17 +38,10 @@ impl Reply {
             Reply::Later(outcome) => outcome.await,
         }
     }
+}
 
-    /// What `outcome` comes to, or a refusal with `head`.
-    pub(super) fn later_or(
-        mut head: Head,
-        outcome: impl AsyncFnOnce(&mut Head) -> Result<Outcome, Refusal> + 'static,
-    ) -> Reply {
-        Reply::later(async move {
-            match outcome(&mut head).await {
-                Ok(outcome) => outcome,
-                Err(refusal) => Outcome::Answer(head.refusal(refusal)),
-            }
-        })
+impl From<Refusal> for Outcome {
+    fn from(refusal: Refusal) -> Outcome {
+        Outcome::Answer(refusal.into())
     }
 }

@@ -1,9 +1,7 @@
-use std::mem::take;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use hyper::StatusCode;
-use hyper::body::Incoming;
+use ladoga_http1::StatusCode;
 use ladoga_runtime::{Permit, Taken};
 use ladoga_service::{Error, KeyValue, Later, StoreError, Upload};
 
@@ -11,28 +9,26 @@ use super::reply::{Outcome, Reply};
 use super::service::Call;
 use super::value::{check_complete, next_piece_unless_displaced};
 use crate::connection::{Core, Link};
-use crate::http::{EntityTarget, Head, Refusal};
+use crate::http::{Answer, EntityTarget, Refusal};
 
 /// `PUT` of a value that is not held in memory.
 pub(super) fn upload<K: KeyValue>(
     call: &Call<'_, K>,
     service: Rc<K>,
     target: EntityTarget,
-    body: Incoming,
-    head: &mut Head,
+    bytes: u64,
 ) -> Result<Reply, Refusal> {
     let permit = call.door.uploads.enter(call.link.address(), 1)?;
-    let bytes = hyper::body::Body::size_hint(&body).exact().unwrap_or_default();
     let context = call.context(target.replicas());
     let (core, link) = (Rc::clone(&call.door.core), Rc::clone(call.link));
-    Ok(Reply::later_or(take(head), async move |head| {
+    Ok(Reply::later(async move {
         permit.granted().await;
         let arriving = Arriving { core: &core, link: &link, permit: &permit };
         let upload = service.upload(&context, target.key()).await;
-        let finished = receive(arriving, upload, body, bytes).await?;
+        let finished = receive(arriving, upload, bytes).await?;
         drop(permit);
         service.put_uploaded(&context, target, finished).await?;
-        Ok(Outcome::Answer(take(head).empty(StatusCode::CREATED)))
+        Ok(Outcome::Answer(Answer::empty(StatusCode::CREATED)))
     }))
 }
 
@@ -44,8 +40,8 @@ struct Arriving<'a> {
 }
 
 impl Arriving<'_> {
-    async fn next_piece(&self, body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
-        let piece = next_piece_unless_displaced(self.link, self.permit, body).await;
+    async fn next_piece(&self) -> Result<Option<Bytes>, Refusal> {
+        let piece = next_piece_unless_displaced(self.link, self.permit).await;
         piece.map_err(|end| end.into_refusal(self.core, Taken::Upload))
     }
 }
@@ -54,10 +50,9 @@ impl Arriving<'_> {
 async fn receive<U: Upload>(
     arriving: Arriving<'_>,
     upload: Result<U, Error>,
-    body: Incoming,
     bytes: u64,
 ) -> Result<U::Finished, Refusal> {
-    let written = write_pieces(arriving, upload, body, bytes).await.map_err(Refusal::and_close)?;
+    let written = write_pieces(arriving, upload, bytes).await.map_err(Refusal::and_close)?;
     Ok(written.await?.finish().await?)
 }
 
@@ -65,7 +60,6 @@ async fn receive<U: Upload>(
 async fn write_pieces<U: Upload>(
     arriving: Arriving<'_>,
     upload: Result<U, Error>,
-    mut body: Incoming,
     bytes: u64,
 ) -> Result<Later<Result<U, StoreError>>, Refusal> {
     let Arriving { link, permit, .. } = arriving;
@@ -73,12 +67,12 @@ async fn write_pieces<U: Upload>(
     link.body_begins();
     permit.waits();
     let mut found = 0;
-    let Some(first) = arriving.next_piece(&mut body).await? else {
+    let Some(first) = arriving.next_piece().await? else {
         return Err(check_complete(0, bytes).err().unwrap_or_else(Refusal::length_required));
     };
     found += first.len() as u64;
     let mut writing = upload.write(first);
-    while let Some(piece) = arriving.next_piece(&mut body).await? {
+    while let Some(piece) = arriving.next_piece().await? {
         found += piece.len() as u64;
         // The disk's time is not the client's.
         link.body_pauses();
@@ -88,7 +82,6 @@ async fn write_pieces<U: Upload>(
         permit.waits();
         writing = upload.write(piece);
     }
-    link.body_ends();
     permit.rests();
     check_complete(found, bytes)?;
     Ok(writing)

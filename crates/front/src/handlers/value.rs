@@ -1,9 +1,8 @@
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::task::Poll;
 
 use bytes::Bytes;
-use hyper::body::{Body, Incoming};
 use ladoga_runtime::{Displaced, OverCapacity, Permit, Taken};
 
 use crate::connection::{Core, Link};
@@ -18,37 +17,24 @@ pub(super) type Received = (Bytes, Option<Permit>);
 
 /// Reads a value of `bytes` into memory, where room is taken as the bytes arrive. One that came in one piece, as most do, is
 /// not copied.
-pub(super) async fn read_value(
-    core: &Core,
-    link: &Link,
-    mut body: Incoming,
-    bytes: u64,
-) -> Result<Received, Refusal> {
+pub(super) async fn read_value(core: &Core, link: &Link, bytes: u64) -> Result<Received, Refusal> {
     link.body_begins();
-    let first = next_piece(link, &mut body).await?.unwrap_or_default();
+    let first = next_piece(link).await?.unwrap_or_default();
     if first.len() as u64 == bytes && bytes <= VALUE_BYTES_UNCOUNTED {
-        link.body_ends();
         return Ok((first, None));
     }
     // Apart, so that a small value does not have to carry what a longer one needs.
-    Box::pin(read_with_room(core, link, body, bytes, first)).await
+    Box::pin(read_with_room(core, link, bytes, first)).await
 }
 
-async fn read_with_room(
-    core: &Core,
-    link: &Link,
-    body: Incoming,
-    bytes: u64,
-    first: Bytes,
-) -> Result<Received, Refusal> {
+async fn read_with_room(core: &Core, link: &Link, bytes: u64, first: Bytes) -> Result<Received, Refusal> {
     let mut room = Room { core, link, permit: None, held_bytes: VALUE_BYTES_UNCOUNTED };
     let value = if first.len() as u64 == bytes {
-        room.hold(bytes, bytes).await?;
+        room.hold(bytes, bytes, bytes).await?;
         first
     } else {
-        room.read_rest(body, bytes, &first).await?
+        room.read_rest(bytes, &first).await?
     };
-    link.body_ends();
     Ok((value, room.permit))
 }
 
@@ -61,10 +47,10 @@ struct Room<'a> {
 }
 
 impl Room<'_> {
-    async fn read_rest(&mut self, mut body: Incoming, bytes: u64, first: &[u8]) -> Result<Bytes, Refusal> {
+    async fn read_rest(&mut self, bytes: u64, first: &[u8]) -> Result<Bytes, Refusal> {
         let mut value = Vec::new();
         self.extend(&mut value, first, bytes).await?;
-        while let Some(piece) = self.next_piece(&mut body).await? {
+        while let Some(piece) = self.next_piece().await? {
             self.extend(&mut value, &piece, bytes).await?;
         }
         if let Some(permit) = &self.permit {
@@ -79,15 +65,16 @@ impl Room<'_> {
         if needed > value.capacity() {
             let doubled = VALUE_BYTES_UNCOUNTED.max(2 * value.capacity() as u64).min(bytes);
             let capacity = doubled.max(needed as u64);
-            self.hold(capacity, needed as u64).await?;
+            self.hold(capacity, needed as u64, bytes).await?;
             value.reserve_exact(capacity as usize - value.len());
         }
         value.extend_from_slice(piece);
         Ok(())
     }
 
-    /// Takes room for `bytes` in all, of which so many have arrived. The time that others need to make it is not the client's.
-    async fn hold(&mut self, bytes: u64, arrived_bytes: u64) -> Result<(), Refusal> {
+    /// Takes room for `bytes` of a value, of which so many have arrived, and which has so many in all. The time that others
+    /// need to make it is not the client's.
+    async fn hold(&mut self, bytes: u64, arrived_bytes: u64, value_bytes: u64) -> Result<(), Refusal> {
         if bytes <= self.held_bytes {
             return Ok(());
         }
@@ -105,7 +92,7 @@ impl Room<'_> {
             }
         };
         permit.granted().await;
-        if arrived_bytes < bytes {
+        if arrived_bytes < value_bytes {
             permit.waits();
         }
         (self.permit, self.held_bytes) = (Some(permit), bytes);
@@ -113,9 +100,9 @@ impl Room<'_> {
         Ok(())
     }
 
-    async fn next_piece(&self, body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
-        let Some(permit) = &self.permit else { return next_piece(self.link, body).await };
-        let piece = next_piece_unless_displaced(self.link, permit, body).await;
+    async fn next_piece(&self) -> Result<Option<Bytes>, Refusal> {
+        let Some(permit) = &self.permit else { return next_piece(self.link).await };
+        let piece = next_piece_unless_displaced(self.link, permit).await;
         piece.map_err(|end| end.into_refusal(self.core, Taken::Value))
     }
 }
@@ -149,9 +136,8 @@ impl BodyEnd {
 pub(super) async fn next_piece_unless_displaced(
     link: &Link,
     permit: &Permit,
-    body: &mut Incoming,
 ) -> Result<Option<Bytes>, BodyEnd> {
-    let mut next = pin!(next_piece(link, body));
+    let mut next = pin!(next_piece(link));
     let piece = poll_fn(|context| match permit.poll_displaced(context) {
         Poll::Ready(displaced) => Poll::Ready(Err(BodyEnd::Displaced(displaced))),
         Poll::Pending => next.as_mut().poll(context).map_err(BodyEnd::Refused),
@@ -163,30 +149,7 @@ pub(super) async fn next_piece_unless_displaced(
     Ok(piece)
 }
 
-/// Throws away what has arrived of a body of `bytes`, and answers whether that is all of it. What has not arrived when the
-/// loop comes back from a look at the other connections is not waited for.
-pub(super) async fn discard_arrived(link: &Link, mut body: Incoming, bytes: u64) -> bool {
-    let (mut left, mut has_yielded) = (bytes, false);
-    while left > 0 {
-        let piece = poll_fn(|context| match Pin::new(&mut body).poll_frame(context) {
-            Poll::Pending if has_yielded => Poll::Ready(None),
-            Poll::Pending => {
-                has_yielded = true;
-                // By then hyper has asked the socket.
-                context.waker().wake_by_ref();
-                Poll::Pending
-            }
-            Poll::Ready(frame) => Poll::Ready(frame),
-        });
-        let Some(Ok(frame)) = piece.await else { return false };
-        left = left.saturating_sub(frame.data_ref().map_or(0, |piece| piece.len() as u64));
-        has_yielded = false;
-    }
-    link.body_ends();
-    true
-}
-
-/// That a body has the length that its head promised. Hyper sees to it; what is stored depends on it, so does this.
+/// That a body has the length that its head promised. The connection sees to it; what is stored depends on it, so does this.
 pub(super) fn check_complete(found: u64, promised: u64) -> Result<(), Refusal> {
     if found == promised {
         return Ok(());
@@ -196,22 +159,7 @@ pub(super) fn check_complete(found: u64, promised: u64) -> Result<(), Refusal> {
 }
 
 /// The next piece of a body, not empty; `None` at its end.
-pub(super) async fn next_piece(link: &Link, body: &mut Incoming) -> Result<Option<Bytes>, Refusal> {
-    loop {
-        match poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await {
-            None => return Ok(None),
-            Some(Ok(frame)) => {
-                // Trailers are no part of a value.
-                if let Ok(piece) = frame.into_data()
-                    && !piece.is_empty()
-                {
-                    link.body_piece(piece.len());
-                    return Ok(Some(piece));
-                }
-            }
-            Some(Err(error)) => {
-                return Err(Refusal::bad_request(format_args!("the body is incomplete: {error}")).and_close());
-            }
-        }
-    }
+pub(super) async fn next_piece(link: &Link) -> Result<Option<Bytes>, Refusal> {
+    let piece = poll_fn(|context| link.poll_piece(context)).await;
+    piece.map_err(|error| Refusal::bad_request(format_args!("the body is incomplete: {error}")).and_close())
 }

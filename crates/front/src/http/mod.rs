@@ -7,7 +7,7 @@
 //! - `refusal`: answers that say no, each with one line of text
 //! - `body`: the bodies of answers
 //! - `response`: answers that say yes
-//! - `wire`: what is written past hyper
+//! - `wire`: how ranges are written
 
 mod body;
 mod profile;
@@ -19,8 +19,8 @@ mod target;
 mod wire;
 
 pub(crate) use profile::ProfileTarget;
-pub(crate) use refusal::{HEADERS_BYTES_MAX, Refusal};
-pub(crate) use response::{Answer, Head};
+pub(crate) use refusal::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX, Refusal};
+pub(crate) use response::{Answer, OCTETS};
 pub(crate) use route::{Route, route};
 pub(crate) use target::{EntityTarget, RangeTarget};
 pub(crate) use wire::{CHUNKED_RECORDS, LAST_CHUNK, PLAIN_RECORDS};

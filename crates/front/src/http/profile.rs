@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use hyper::Uri;
+use ladoga_http1::Uri;
 use ladoga_model::Quote;
 use ladoga_profiler::{FREQUENCY_HZ_MAX, FREQUENCY_HZ_MIN, Format, Kind, Options};
 

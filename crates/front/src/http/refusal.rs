@@ -1,19 +1,18 @@
 use std::fmt::Display;
 
 use bytes::Bytes;
-use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use hyper::{HeaderMap, Method, Response, StatusCode};
+use ladoga_http1::server::{ReplyHead, ReplyLength};
+use ladoga_http1::{Method, StatusCode};
 use ladoga_model::{Quote, VALUE_BYTES_MAX};
 use ladoga_runtime::OverCapacity;
 use ladoga_service::{Error, StoreError};
 
-use super::body::Body;
-use super::wire::RawHead;
+use super::response::Answer;
 
 /// The head of a request may have this many bytes of headers.
 pub(crate) const HEADERS_BYTES_MAX: usize = 16 << 10;
-/// How long a client that was refused for lack of capacity should stay away.
-const RETRY_AFTER_SECONDS: &str = "1";
+/// The longest request line: a key of 4,096 bytes takes three times as much where each is percent-encoded.
+pub(crate) const REQUEST_LINE_BYTES_MAX: usize = 16 << 10;
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// An answer that says no: a status, and one line that says what was wrong and what was expected.
@@ -98,17 +97,6 @@ impl Refusal {
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, line).and_close()
     }
 
-    /// `413`: a value of the two greatest lengths that there are; or, which cannot be told from it where it came whole
-    /// behind another request, a request with more headers than hyper has room for at first.
-    pub(crate) fn body_without_end() -> Refusal {
-        let line = format!(
-            "the value has {} bytes or more, expected at most {VALUE_BYTES_MAX}; or the request has more than 100 headers and \
-             was sent behind another one, expected the answer to that to be awaited",
-            u64::MAX - 1
-        );
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, line).and_close()
-    }
-
     /// `426`: peers speak another protocol.
     pub(crate) fn upgrade_required(upgrade: &str) -> Refusal {
         let line = format!("this path is for nodes of the cluster, expected `Upgrade: {upgrade}`");
@@ -178,35 +166,23 @@ impl Refusal {
         self.allow
     }
 
-    /// As a response, in `headers` that had another use before.
-    pub(crate) fn into_response(self, mut headers: HeaderMap) -> Response<Body> {
-        headers.clear();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(TEXT));
-        if let Some(allow) = self.allow {
-            headers.insert(ALLOW, HeaderValue::from_static(allow));
-        }
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            headers.insert(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS));
-        }
-        if self.closes {
-            headers.insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        let status = self.status;
-        let mut response = Response::new(Body::full(self.text));
-        *response.status_mut() = status;
-        *response.headers_mut() = headers;
-        response
-    }
-
-    /// As the last bytes of a connection on which no request is parsed any more.
-    pub(crate) fn into_last_bytes(self, wall_ms: u64) -> Vec<u8> {
-        let mut head = RawHead::new(self.status, TEXT, wall_ms).header("connection", "close");
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            head = head.header("retry-after", RETRY_AFTER_SECONDS);
-        }
-        let mut bytes = head.header("content-length", &self.text.len().to_string()).finish();
-        bytes.extend_from_slice(&self.text);
+    /// As the last bytes of a connection on which no request is understood any more.
+    pub(crate) fn into_last_bytes(self, date: &str) -> Vec<u8> {
+        let answer = Answer::from(self);
+        let (content, mut fields) = (answer.body.content(), Default::default());
+        let length = ReplyLength::Known(content.len() as u64);
+        let head = ReplyHead { status: answer.status, fields: answer.fields(&mut fields), length, date };
+        let mut bytes = Vec::new();
+        head.write_last(&mut bytes);
+        bytes.extend_from_slice(content);
         bytes
+    }
+}
+
+impl From<Refusal> for Answer {
+    fn from(refusal: Refusal) -> Answer {
+        let Refusal { status, text, allow, closes } = refusal;
+        Answer { status, allow, is_last: closes, ..Answer::content(TEXT, text) }
     }
 }
 
@@ -259,40 +235,35 @@ mod tests {
 
     #[test]
     fn what_is_temporary_says_when_to_come_back() {
-        let response = Refusal::unavailable("the node is opening").into_response(HeaderMap::new());
-        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(response.headers().get(RETRY_AFTER), Some(&HeaderValue::from_static("1")));
-        assert_eq!(response.headers().get(CONNECTION), None);
+        let answer = Answer::from(Refusal::unavailable("the node is opening"));
+        let fields = [("content-type", TEXT), ("retry-after", "1")];
+        assert_eq!(answer.fields(&mut Default::default()), fields);
+        assert!(!answer.is_last);
     }
 
     #[test]
     fn a_method_is_answered_with_those_there_are() {
-        let response = Refusal::method_not_allowed(&Method::POST, "GET").into_response(HeaderMap::new());
-        assert_eq!(response.headers().get(ALLOW), Some(&HeaderValue::from_static("GET")));
-    }
-
-    #[test]
-    fn reused_headers_leave_nothing_behind() {
-        let mut headers = HeaderMap::new();
-        headers.insert("host", HeaderValue::from_static("h"));
-        let response = Refusal::not_found().into_response(headers);
-        assert_eq!(response.headers().len(), 1);
+        let answer = Answer::from(Refusal::method_not_allowed(&Method::POST, "GET"));
+        assert_eq!(answer.fields(&mut Default::default()), [("content-type", TEXT), ("allow", "GET")]);
     }
 
     #[test]
     fn the_last_bytes_are_a_whole_response() {
-        let bytes = Refusal::request_timeout("head", 5).into_last_bytes(0);
+        let bytes = Refusal::request_timeout("head", 5).into_last_bytes("now");
         let text = String::from_utf8(bytes).expect("ascii");
         let (head, body) = text.split_once("\r\n\r\n").expect("a head");
         assert!(head.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{head}");
-        assert!(head.ends_with(&format!("content-length: {}", body.len())), "{head}");
+        assert!(
+            head.contains(&format!("\r\ncontent-length: {}\r\nconnection: close\r\n", body.len())),
+            "{head}"
+        );
         assert_eq!(body.matches('\n').count(), 1);
         assert!(body.ends_with('\n'));
     }
 
     #[test]
     fn a_reason_of_many_lines_becomes_one() {
-        let bytes = Refusal::unavailable("a\r\nb").into_last_bytes(0);
+        let bytes = Refusal::unavailable("a\r\nb").into_last_bytes("now");
         assert!(bytes.ends_with(b"\r\n\r\na  b\n"));
     }
 }

@@ -1,4 +1,4 @@
-use hyper::Method;
+use ladoga_http1::Method;
 use ladoga_runtime::Operation;
 
 use super::profile::profiled_kind;
@@ -78,7 +78,7 @@ fn only_get(method: &Method, route: Route) -> Result<Route, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::StatusCode;
+    use ladoga_http1::StatusCode;
 
     #[test]
     fn every_path_has_its_methods() {

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
-use hyper::Uri;
+use ladoga_http1::Uri;
 use ladoga_model::{KEY_BYTES_MAX, KeyError, Quote, Replicas, ReplicasError, check_key};
 use ladoga_service::{KeyRange, Scope};
 

@@ -7,7 +7,7 @@ use super::reply::{CONTINUE, Persistence, ReplyHead, ReplyLength};
 use super::timing::{Overdue, Phase, Timeouts, Timing};
 
 /// What stays allocated for answers between two of them.
-const OUTPUT_BYTES_KEPT: usize = 64 << 10;
+const OUTPUT_BYTES_KEPT: usize = 16 << 10;
 
 /// What is known of a request while it is served.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ impl Connection {
     /// The next piece of the body of the request in turn, once it is there. A short body is one piece.
     pub fn next_piece(&mut self, now_ms: u64) -> Result<Option<Piece>, BadBody> {
         let piece = self.turn.body.next(&mut self.input)?;
-        if piece == Some(Piece::End) && self.timing.phase() == Phase::Body {
+        if self.turn.body.is_over() && self.timing.phase() == Phase::Body {
             self.timing.enter(Phase::Serving, now_ms);
         }
         if piece.is_none() && self.has_ended { Err(BadBody::Incomplete) } else { Ok(piece) }
@@ -181,7 +181,7 @@ impl Connection {
     }
 
     /// How much is left of the body of the request in turn, if that is known and the client sends it without being told to.
-    pub fn unasked_bytes(&self) -> Option<u64> {
+    pub fn unread_bytes(&self) -> Option<u64> {
         self.turn.body.known_bytes().filter(|_| !self.turn.waits_for_continue)
     }
 
@@ -257,9 +257,14 @@ impl Connection {
         }
     }
 
-    /// Another protocol begins, behind the request in turn. Answers what has arrived of it.
-    pub fn upgrade(&mut self, now_ms: u64) -> BytesMut {
+    /// Another protocol begins, behind the request in turn.
+    pub fn upgrade(&mut self, now_ms: u64) {
         self.timing.enter(Phase::Upgraded, now_ms);
+    }
+
+    /// What has arrived of another protocol.
+    pub fn take_input(&mut self) -> BytesMut {
+        assert!(self.timing.phase() == Phase::Upgraded, "a head or a body may begin with it");
         std::mem::take(&mut self.input)
     }
 

@@ -72,14 +72,15 @@ pub struct Request {
     pub keeps_alive: bool,
     /// Whether the client sends the body only once it is told to.
     pub expects_continue: bool,
-    /// The header fields, as they came.
-    fields: Bytes,
+    /// The head, as it came, and where the header fields begin.
+    head: Bytes,
+    line_bytes: usize,
 }
 
 impl Request {
     /// The values of the header fields of this name, in their order.
     pub fn fields<'r>(&'r self, name: &'r str) -> impl Iterator<Item = &'r [u8]> {
-        self.fields.split(|&byte| byte == b'\n').filter_map(move |line| {
+        self.head[self.line_bytes..].split(|&byte| byte == b'\n').filter_map(move |line| {
             let colon = memchr(b':', line)?;
             line[..colon].eq_ignore_ascii_case(name.as_bytes()).then(|| line[colon + 1..].trim_ascii())
         })
@@ -125,9 +126,9 @@ pub(crate) fn take_request(
     *looked_bytes = 0;
     let bytes = input.split_to(head.bytes).freeze();
     let uri = Uri::from_maybe_shared(bytes.slice(head.target)).map_err(|_| BadRequest::Target)?;
-    let fields = bytes.slice(head.line_bytes..);
     let Facts { version, body, keeps_alive, expects_continue } = head.facts;
-    Ok(Some(Request { method: head.method, uri, version, body, keeps_alive, expects_continue, fields }))
+    let (method, line_bytes) = (head.method, head.line_bytes);
+    Ok(Some(Request { method, uri, version, body, keeps_alive, expects_continue, head: bytes, line_bytes }))
 }
 
 /// Whether anything of a head has arrived. RFC 9112, 2.2: empty lines before it are no part of it. The last one stays if nothing

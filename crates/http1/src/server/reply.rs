@@ -43,6 +43,11 @@ const COMMON_LINES: [(StatusCode, &[u8]); 4] = [
 ];
 
 impl ReplyHead<'_> {
+    /// Writes it as the last of a connection, on which nothing is understood any more.
+    pub fn write_last(&self, out: &mut Vec<u8>) {
+        self.write(out, true, Persistence::Close);
+    }
+
     /// Writes it. `is_chunked` is how an answer of unknown length is sent.
     pub(crate) fn write(&self, out: &mut Vec<u8>, is_chunked: bool, persistence: Persistence) {
         match COMMON_LINES.iter().find(|(status, _)| *status == self.status) {
@@ -60,6 +65,8 @@ impl ReplyHead<'_> {
             extend(out, &[name, ": ", value, "\r\n"]);
         }
         match self.length {
+            // RFC 9110, 8.6: there is nothing that could have a length.
+            _ if self.status == StatusCode::NO_CONTENT => {}
             ReplyLength::Known(bytes) => {
                 out.extend_from_slice(b"content-length: ");
                 extend_decimal(out, bytes);
@@ -113,6 +120,10 @@ mod tests {
         let chunked = written(StatusCode::IM_A_TEAPOT, ReplyLength::Unknown, Persistence::Close);
         let expected = "HTTP/1.1 418 I'm a teapot\r\nallow: GET\r\ntransfer-encoding: chunked\r\nconnection: close\r\ndate: now\r\n\r\n";
         assert_eq!(chunked, expected);
+        assert!(
+            !written(StatusCode::NO_CONTENT, ReplyLength::Known(0), Persistence::Unsaid)
+                .contains("content-length")
+        );
         assert!(
             written(StatusCode::OK, ReplyLength::Known(0), Persistence::KeepAlive)
                 .contains(": keep-alive\r\n")

@@ -14,11 +14,8 @@ impl Worker {
         let connection = &mut self.connections[index];
         let had_answer = connection.has_answered && connection.pending() == 0;
         for _ in 0..connection.pending() {
-            self.recorder.failed(
-                (class, connection.method()),
-                now - connection.due_ns,
-                now - connection.sent_ns,
-            );
+            let latencies_ns = (now - connection.due_ns, now - connection.sent_ns);
+            self.recorder.failed((class, connection.method()), connection.due_ns, latencies_ns);
         }
         connection.close();
         let retry_ns = if had_answer { 0 } else { connection.next_retry_ns() };

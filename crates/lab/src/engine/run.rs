@@ -11,14 +11,16 @@ use super::worker::Worker;
 use super::{Plan, Station};
 use crate::clock::Clock;
 use crate::error::{LabError, Outcome};
-use crate::stats::{self, Interval, Lent, Over, Recorder, Second, Seconds, StealMeter, ThreadOutcome};
+use crate::stats::{
+    self, INTERVALS_HELD, Interval, Lent, Over, Recorder, Second, Seconds, StealMeter, ThreadOutcome,
+};
 
 /// How often the intervals that threads handed over are looked at.
 const COLLECT: Duration = Duration::from_millis(50);
 /// A thread that was told to stop is waited for so many times as long; a script may never give it back.
 const STOP_COLLECTS_MAX: u32 = 6;
 /// Empty intervals that each thread has ready.
-const INTERVALS_READY: usize = 2;
+const INTERVALS_READY: usize = INTERVALS_HELD + 2;
 
 /// Sees each second of a run as soon as it is over, and its intervals before it.
 pub(crate) trait Watcher {

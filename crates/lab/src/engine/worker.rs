@@ -380,7 +380,8 @@ impl Worker {
         if connection.pending() == 0 || !self.plan.is_batch_latency {
             let (corrected, uncorrected) = (now - connection.due_ns, now - connection.sent_ns);
             let kind = (Class::of_status(status), connection.method());
-            self.recorder.latency(kind, corrected, uncorrected);
+            let due_ns = connection.due_ns;
+            self.recorder.latency(kind, due_ns, (corrected, uncorrected));
         }
         if self.source.wants_answers
             && let (Some(requests), Some(answer)) = (&mut self.source.requests, connection.parser.captured())

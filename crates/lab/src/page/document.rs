@@ -63,6 +63,10 @@ fn about(report: &Report) -> String {
         "counts from the moment at which a request was due (open loop) or sent (closed loop: throughput only), and \
          contains requests that failed or timed out with the time that they waited",
     );
+    row(
+        "over time",
+        "a latency stands where its request was due; requests a second and errors stand where they ended",
+    );
     row("heat map", "darker means more requests, by their logarithm: a single slow one is seen");
     row(
         "load generator",

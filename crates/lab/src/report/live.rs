@@ -3,8 +3,10 @@ use std::io::{IsTerminal, Write};
 use hdrhistogram::Histogram;
 
 use crate::engine::Watcher;
-use crate::stats::Second;
+use crate::stats::{INTERVAL_NS, INTERVALS_HELD, SECOND_NS, Second};
 use crate::units::{format_metric, format_time_us};
+
+const HELD_S: u64 = INTERVALS_HELD as u64 * INTERVAL_NS / SECOND_NS;
 
 /// One line on a terminal that follows the run, and that is gone when the result is printed. It is on standard error:
 /// standard output has wrk's text and nothing else.
@@ -30,7 +32,9 @@ impl Watcher for Live {
     fn second(&mut self, second: &Second, _latencies: &Histogram<u64>) {
         // What comes after the end is the rest of an interval in which nothing was due.
         if self.is_terminal && second.number < self.seconds {
-            eprint!("\r\x1b[2K{}", line(second, self.seconds));
+            // A second is told when what was due in it has ended.
+            let seconds = self.seconds.saturating_sub(HELD_S);
+            eprint!("\r\x1b[2K{}", line(second, seconds));
             let _ = std::io::stderr().flush(); // A terminal that is gone needs no live view.
         }
     }

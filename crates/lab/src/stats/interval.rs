@@ -8,6 +8,9 @@ use super::latencies::{add, ns_histogram};
 pub(crate) const INTERVAL_NS: u64 = 100_000_000;
 /// How many of them are a row of the time series.
 const INTERVALS_A_SECOND: u64 = 10;
+/// An interval is held for so many more of them until what was due in it has ended: a second that stood still shows
+/// where it was, not after it. What waits even longer is counted in the oldest interval that is held.
+pub(crate) const INTERVALS_HELD: usize = 30;
 pub(crate) const SECOND_NS: u64 = INTERVAL_NS * INTERVALS_A_SECOND;
 
 /// What one thread saw in one interval. Threads hand them over whole and get empty ones back, so that nothing is
@@ -16,17 +19,21 @@ pub(crate) const SECOND_NS: u64 = INTERVAL_NS * INTERVALS_A_SECOND;
 pub(crate) struct Interval {
     /// Its number from the start of the run.
     pub(crate) number: u64,
+    /// Of requests that were due in it.
     pub(crate) latencies: Histogram<u64>,
+    /// Requests that ended in it, and those of them that were errors.
+    pub(crate) ended: u64,
     pub(crate) errors: u64,
 }
 
 impl Interval {
     pub(crate) fn new() -> Self {
-        Self { number: 0, latencies: ns_histogram(), errors: 0 }
+        Self { number: 0, latencies: ns_histogram(), ended: 0, errors: 0 }
     }
 
     pub(crate) fn clear(&mut self) {
         self.latencies.reset();
+        self.ended = 0;
         self.errors = 0;
     }
 }
@@ -35,9 +42,10 @@ impl Interval {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Second {
     pub(crate) number: u64,
+    /// Requests that ended in it, and those of them that were errors.
     pub(crate) completed: u64,
     pub(crate) errors: u64,
-    /// In nanoseconds; none where nothing completed.
+    /// Of requests that were due in it, in nanoseconds; none if there were none.
     pub(crate) percentiles_ns: Option<[u64; 4]>,
 }
 
@@ -76,6 +84,7 @@ impl Seconds {
         *delivered += 1;
         merged.number = interval.number;
         merged.errors += interval.errors;
+        merged.ended += interval.ended;
         add(&mut merged.latencies, &interval.latencies);
         if *delivered < self.threads {
             return Vec::new();
@@ -103,6 +112,7 @@ impl Seconds {
             over.push(Over::Second(second, latencies));
         }
         self.second.errors += merged.errors;
+        self.second.ended += merged.ended;
         add(&mut self.second.latencies, &merged.latencies);
         over.push(Over::Interval(merged.number, merged.latencies));
         if (merged.number + 1).is_multiple_of(INTERVALS_A_SECOND) {
@@ -120,7 +130,7 @@ fn close_second(interval: Interval) -> (Second, Histogram<u64>) {
         (!latencies.is_empty()).then(|| Second::PERCENTILES.map(|p| latencies.value_at_percentile(p)));
     let second = Second {
         number: interval.number,
-        completed: latencies.len(),
+        completed: interval.ended,
         errors: interval.errors,
         percentiles_ns: percentiles,
     };
@@ -145,6 +155,7 @@ mod tests {
         let mut interval = Interval::new();
         interval.latencies.record(1000).unwrap();
         interval.errors = 1;
+        interval.ended = 1;
         let mut over = Vec::new();
         for number in 0..10 {
             interval.number = number;

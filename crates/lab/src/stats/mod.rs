@@ -11,7 +11,7 @@ mod samples;
 
 pub(crate) use class::Class;
 pub(crate) use cpu::{StealMeter, busy_ticks, thread_cpu_ns};
-pub(crate) use interval::{INTERVAL_NS, Interval, Over, SECOND_NS, Second, Seconds};
+pub(crate) use interval::{INTERVAL_NS, INTERVALS_HELD, Interval, Over, SECOND_NS, Second, Seconds};
 #[cfg(test)]
 pub(crate) use latencies::ns_histogram;
 pub(crate) use latencies::{Latencies, in_micros};

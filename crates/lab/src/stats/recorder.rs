@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -5,7 +6,7 @@ use hdrhistogram::Histogram;
 
 use super::answers::Answers;
 use super::class::Class;
-use super::interval::{INTERVAL_NS, Interval};
+use super::interval::{INTERVAL_NS, INTERVALS_HELD, Interval};
 use super::latencies::{add, ns_histogram};
 use crate::error::LabError;
 use crate::http::Method;
@@ -114,7 +115,8 @@ pub(crate) struct Recorder {
     lent: Arc<Lent>,
     /// In a closed loop both latencies are the same, and one of them is enough.
     is_open_loop: bool,
-    interval: Box<Interval>,
+    /// The interval that goes on, and before it those that are held for what was due in them.
+    held: VecDeque<Box<Interval>>,
     interval_end_ns: u64,
     sample_at_ns: u64,
     sample_begin_ns: u64,
@@ -134,7 +136,7 @@ impl Recorder {
             outcome: Some(Box::new(ThreadOutcome::new())),
             lent,
             is_open_loop,
-            interval: Box::new(Interval::new()),
+            held: VecDeque::from([Box::new(Interval::new())]),
             interval_end_ns: INTERVAL_NS,
             sample_at_ns: SAMPLE_NS,
             sample_begin_ns: 0,
@@ -178,15 +180,21 @@ impl Recorder {
         outcome.complete += 1;
         if status > 399 {
             outcome.errors.status += 1;
-            self.interval.errors += 1;
+            self.interval().errors += 1;
         }
     }
 
+    /// The one that goes on.
+    fn interval(&mut self) -> &mut Interval {
+        self.held.back_mut().expect("there is always one that goes on")
+    }
+
+    /// A request that was due at `due_ns` has ended.
     pub(crate) fn latency(
         &mut self,
         (class, method): (Class, Method),
-        corrected_ns: u64,
-        uncorrected_ns: u64,
+        due_ns: u64,
+        (corrected_ns, uncorrected_ns): (u64, u64),
     ) {
         let is_open_loop = self.is_open_loop;
         let latencies = self.outcome().latencies.at(class, method);
@@ -194,13 +202,17 @@ impl Recorder {
         if is_open_loop {
             latencies.uncorrected.saturating_record(uncorrected_ns);
         }
-        self.interval.latencies.saturating_record(corrected_ns);
+        self.interval().ended += 1;
+        let goes_on = self.interval_end_ns / INTERVAL_NS - 1;
+        let ago = goes_on.saturating_sub(due_ns / INTERVAL_NS) as usize;
+        let index = self.held.len().saturating_sub(ago + 1);
+        self.held[index].latencies.saturating_record(corrected_ns);
     }
 
     /// A request that got no answer, after waiting so long.
-    pub(crate) fn failed(&mut self, kind: (Class, Method), corrected_ns: u64, uncorrected_ns: u64) {
-        self.interval.errors += 1;
-        self.latency(kind, corrected_ns, uncorrected_ns);
+    pub(crate) fn failed(&mut self, kind: (Class, Method), due_ns: u64, latencies_ns: (u64, u64)) {
+        self.interval().errors += 1;
+        self.latency(kind, due_ns, latencies_ns);
     }
 
     pub(crate) fn lateness(&mut self, late_ns: u64) {
@@ -218,8 +230,7 @@ impl Recorder {
             self.sample(elapsed_ns);
         }
         while elapsed_ns >= self.interval_end_ns {
-            self.hand_over();
-            self.interval_end_ns += INTERVAL_NS;
+            self.end_interval();
         }
     }
 
@@ -234,10 +245,18 @@ impl Recorder {
         self.sample_at_ns = elapsed_ns - elapsed_ns % SAMPLE_NS + SAMPLE_NS;
     }
 
-    fn hand_over(&mut self) {
+    fn end_interval(&mut self) {
+        self.interval().number = self.interval_end_ns / INTERVAL_NS - 1;
+        self.interval_end_ns += INTERVAL_NS;
         let fresh = self.empty.try_recv().unwrap_or_else(|_| Box::new(Interval::new()));
-        let mut over = std::mem::replace(&mut self.interval, fresh);
-        over.number = self.interval_end_ns / INTERVAL_NS - 1;
+        self.held.push_back(fresh);
+        if self.held.len() > INTERVALS_HELD {
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&mut self) {
+        let Some(over) = self.held.pop_front() else { return };
         // Nobody listens any more only where the run is being given up.
         let _ = self.full.send(over);
     }
@@ -247,7 +266,10 @@ impl Recorder {
         if self.outcome().samples.is_empty() || elapsed_ns - self.sample_begin_ns >= SAMPLE_NS / 2 {
             self.sample(elapsed_ns);
         }
-        self.hand_over();
+        self.interval().number = self.interval_end_ns / INTERVAL_NS - 1;
+        while !self.held.is_empty() {
+            self.hand_over();
+        }
         let is_open_loop = self.is_open_loop;
         self.outcome().complete_latencies(is_open_loop);
         let mut outcome = self.outcome.take().expect("nothing ends while it is lent");
@@ -271,11 +293,11 @@ mod tests {
         for step in 1..=15_u64 {
             for _ in 0..step % 2 * 10 {
                 recorder.answered(200);
-                recorder.latency((Class::Success, Method::Get), 2_000, 1_000);
+                recorder.latency((Class::Success, Method::Get), step * SAMPLE_NS - 1, (2_000, 1_000));
             }
             recorder.tick(step * SAMPLE_NS);
         }
-        recorder.failed((Class::TimedOut, Method::Get), 5_000, 4_000);
+        recorder.failed((Class::TimedOut, Method::Get), 15 * SAMPLE_NS, (5_000, 4_000));
         let outcome = recorder.finish(15 * SAMPLE_NS, 7, 1);
         assert_eq!(outcome.samples.len(), 15);
         assert_eq!((outcome.samples[0], outcome.samples[1]), (100, 0), "an empty sample counts");
@@ -290,8 +312,34 @@ mod tests {
         let ((full, intervals), (_back, empty)) = (channel(), channel());
         let mut recorder = Recorder::new(false, Arc::default(), full, empty);
         recorder.tick(3 * INTERVAL_NS + 1);
-        drop(recorder);
-        assert_eq!(intervals.iter().map(|interval| interval.number).collect::<Vec<_>>(), [0, 1, 2]);
+        recorder.finish(3 * INTERVAL_NS + 1, 0, 0);
+        assert_eq!(intervals.iter().map(|interval| interval.number).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    }
+
+    /// The latency stands where the request was due, its end where it ended.
+    #[test]
+    fn what_stood_still_shows_where_it_was() {
+        let ((full, intervals), (_back, empty)) = (channel(), channel());
+        let mut recorder = Recorder::new(true, Arc::default(), full, empty);
+        let held = INTERVALS_HELD as u64;
+        for now in 1..=held + 5 {
+            recorder.tick(now * INTERVAL_NS);
+        }
+        let ended_at = (held + 5) * INTERVAL_NS;
+        for due in [0, 7 * INTERVAL_NS, ended_at] {
+            recorder.latency((Class::Success, Method::Get), due, (ended_at - due, 1_000));
+        }
+        recorder.finish(ended_at, 0, 0);
+        let found: Vec<(u64, u64, u64)> = intervals
+            .iter()
+            .map(|interval| (interval.number, interval.latencies.len(), interval.ended))
+            .filter(|found| found.1 + found.2 > 0)
+            .collect();
+        assert_eq!(
+            found,
+            [(6, 1, 0), (7, 1, 0), (held + 5, 1, 3)],
+            "the first waited for too long to be held"
+        );
     }
 
     #[test]
@@ -304,7 +352,7 @@ mod tests {
         assert!(recorder.lend_to(true, || Ok(())).is_ok());
         assert!(recorder.lend_to(false, || Ok(lent.take().is_none())).is_ok_and(|is_kept| is_kept));
         recorder.answered(404);
-        recorder.latency((Class::NOT_FOUND, Method::Get), 2_000, 1_000);
+        recorder.latency((Class::NOT_FOUND, Method::Get), 0, (2_000, 1_000));
         let mut taken = None;
         let given_back = recorder.lend_to(true, || {
             taken = lent.take();

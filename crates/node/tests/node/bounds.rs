@@ -129,7 +129,7 @@ fn answers_larger_than_memory_are_bounded() {
     let running = timeless(Limits { streams_max: 1, ..Limits::default() });
     running.store.insert("large", &vec![b'v'; 64 << 20]);
     let mut slow = running.connect();
-    slow.send("GET /v0/entity?id=large HTTP/1.1\r\n\r\n");
+    slow.send("GET /v0/entity?id=large HTTP/1.1\r\nhost: h\r\n\r\n");
     assert!(slow.head().starts_with("http/1.1 200 ok\r\n"));
     for target in ["/v0/entity?id=large", "/v0/entities?start=a"] {
         assert_eq!(running.connect().get(target).status, 503, "{target}");

@@ -48,17 +48,17 @@ impl Client {
     /// Announces a value, and sends nothing of it.
     pub(crate) fn announce(&mut self, key: &str, bytes: u64) {
         self.send(format!(
-            "PUT /v0/entity?id={key} HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: {bytes}\r\n\r\n"
+            "PUT /v0/entity?id={key} HTTP/1.1\r\nhost: h\r\nexpect: 100-continue\r\ncontent-length: {bytes}\r\n\r\n"
         ));
     }
 
     pub(crate) fn get(&mut self, target: &str) -> Answer {
-        self.send(format!("GET {target} HTTP/1.1\r\n\r\n"));
+        self.send(format!("GET {target} HTTP/1.1\r\nhost: h\r\n\r\n"));
         self.answer()
     }
 
     pub(crate) fn delete(&mut self, key: &str) -> Answer {
-        self.send(format!("DELETE /v0/entity?id={key} HTTP/1.1\r\n\r\n"));
+        self.send(format!("DELETE /v0/entity?id={key} HTTP/1.1\r\nhost: h\r\n\r\n"));
         self.answer()
     }
 
@@ -68,7 +68,8 @@ impl Client {
     }
 
     pub(crate) fn send_put(&mut self, key: &str, value: &[u8]) {
-        let head = format!("PUT /v0/entity?id={key} HTTP/1.1\r\ncontent-length: {}\r\n\r\n", value.len());
+        let head =
+            format!("PUT /v0/entity?id={key} HTTP/1.1\r\nhost: h\r\ncontent-length: {}\r\n\r\n", value.len());
         self.send([head.as_bytes(), value].concat());
     }
 

@@ -43,7 +43,7 @@ fn a_replica_that_took_an_older_version_has_not_taken_the_newest() {
     let cluster = with_engine(3, &PeerLimits::default());
     let key = cluster.foreign_key();
     let mut client = cluster.connect();
-    client.send(format!("GET /v0/entity?id={key}&replicas=2/3 HTTP/1.1\r\n\r\n"));
+    client.send(format!("GET /v0/entity?id={key}&replicas=2/3 HTTP/1.1\r\nhost: h\r\n\r\n"));
     let [older, lacks, newest] = &cluster.peers[..] else { panic!("three peers") };
     let (number, ()) = older.asked(read);
     older.answer(number, &found(Some(("older", 1))));
@@ -71,7 +71,9 @@ fn a_large_value_whose_end_finds_the_queue_full_is_given_up_on_the_peer() {
     let cluster = with_engine(1, &limits);
     let peer = &cluster.peers[0];
     let mut client = cluster.connect();
-    let head = format!("PUT /v0/entity?id=large&replicas=1/2 HTTP/1.1\r\ncontent-length: {BYTES}\r\n\r\n");
+    let head = format!(
+        "PUT /v0/entity?id=large&replicas=1/2 HTTP/1.1\r\nhost: h\r\ncontent-length: {BYTES}\r\n\r\n"
+    );
     client.send([head.as_bytes(), &vec![b'v'; BYTES]].concat());
     let (number, ()) = peer.asked(|request| matches!(request, Request::Upload).then_some(()));
     peer.answer(number, &Answer::Opened(STREAM));
@@ -149,7 +151,7 @@ fn a_node_that_was_held_up_holds_that_against_nobody() {
     let cluster = with_engine_by(Arc::clone(&clock) as Arc<dyn Clock>, 1, &PeerLimits::default());
     let key = cluster.foreign_key();
     let mut client = cluster.connect();
-    client.send(format!("GET /v0/entity?id={key}&replicas=1/1 HTTP/1.1\r\n\r\n"));
+    client.send(format!("GET /v0/entity?id={key}&replicas=1/1 HTTP/1.1\r\nhost: h\r\n\r\n"));
     let (number, ()) = cluster.peers[0].asked(read);
     clock.by_ms.store(10 * PATIENCE_MS, Ordering::SeqCst);
     let before = clock.asked.load(Ordering::SeqCst);

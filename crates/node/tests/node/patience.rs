@@ -20,7 +20,7 @@ fn outlast_a_request(running: &Running) {
 #[test]
 fn a_head_that_stops_is_answered_408() {
     let running = Running::start_with(impatient());
-    for part in ["G", "GET /v0/status HTTP/1.1\r\nx: y\r\n"] {
+    for part in ["G", "GET /v0/status HTTP/1.1\r\nhost: h\r\nx: y\r\n"] {
         let mut client = running.connect();
         client.send(part);
         let answer = client.answer();
@@ -35,7 +35,7 @@ fn a_head_that_began_behind_another_request_is_not_forgotten() {
     let running = Running::start_with(impatient());
     running.store.insert("k", b"value");
     let mut client = running.connect();
-    client.send("GET /v0/entity?id=k HTTP/1.1\r\n\r\nGET /v0/sta");
+    client.send("GET /v0/entity?id=k HTTP/1.1\r\nhost: h\r\n\r\nGET /v0/sta");
     assert_eq!(client.answer().text(), "value");
     assert_eq!(client.answer().status, 408);
 }
@@ -99,7 +99,7 @@ fn a_client_that_takes_nothing_is_cut_off() {
     let running = Running::start_with(impatient());
     running.store.insert("large", &vec![b'v'; 64 << 20]);
     let mut client = running.connect();
-    client.send("GET /v0/entity?id=large HTTP/1.1\r\n\r\n");
+    client.send("GET /v0/entity?id=large HTTP/1.1\r\nhost: h\r\n\r\n");
     let head = client.head();
     assert!(head.starts_with("http/1.1 200 ok\r\n"), "{head}");
     let mut other = running.connect();
@@ -116,7 +116,7 @@ fn an_answer_may_take_longer_than_a_request() {
     let value = vec![b'v'; 64 << 20];
     running.store.insert("large", &value);
     let mut client = running.connect();
-    client.send("GET /v0/entity?id=large HTTP/1.1\r\n\r\n");
+    client.send("GET /v0/entity?id=large HTTP/1.1\r\nhost: h\r\n\r\n");
     outlast_a_request(&running);
     assert!(client.answer().body == value);
     assert_eq!(client.get("/v0/status").status, 200);

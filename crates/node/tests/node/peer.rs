@@ -164,7 +164,8 @@ impl Caller {
     pub(crate) fn greet(socket: TcpStream, id: NodeId, list: &NodeList) -> Caller {
         socket.set_read_timeout(Some(DEADLINE)).expect("a socket");
         let mut caller = Caller(Frames::new(socket));
-        let upgrade = b"GET /v0/peer HTTP/1.1\r\nconnection: upgrade\r\nupgrade: ladoga-peer/3\r\n\r\n";
+        let upgrade =
+            b"GET /v0/peer HTTP/1.1\r\nhost: h\r\nconnection: upgrade\r\nupgrade: ladoga-peer/3\r\n\r\n";
         caller.0.stream.write_all(upgrade).expect("a node that reads");
         caller.0.head();
         caller.ask(&[(u32::MAX, Request::Hello(hello(id, list, Statement::default())))]);

@@ -73,7 +73,7 @@ fn a_value_that_has_not_arrived_is_not_waited_for_to_refuse_it() {
     running.store.tell(Script { admit: Some(over_capacity()), ..Script::default() });
     for arrived in [0, 500] {
         let mut client = running.connect();
-        client.send("PUT /v0/entity?id=k HTTP/1.1\r\ncontent-length: 1000\r\n\r\n");
+        client.send("PUT /v0/entity?id=k HTTP/1.1\r\nhost: h\r\ncontent-length: 1000\r\n\r\n");
         client.send(vec![b'v'; arrived]);
         let answer = client.answer();
         assert_eq!((answer.status, answer.closes()), (503, true), "{arrived} of 1000 bytes have arrived");
@@ -104,7 +104,7 @@ fn a_large_value_that_cannot_be_written_is_the_last_of_its_connection() {
     for pieces in [0, 1, 3] {
         running.store.tell(Script { upload: Some((pieces, no_room())), ..Script::default() });
         let mut client = running.connect();
-        client.send(format!("PUT /v0/entity?id=k HTTP/1.1\r\ncontent-length: {length}\r\n\r\n"));
+        client.send(format!("PUT /v0/entity?id=k HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n"));
         // The node may have had enough before it has everything.
         _ = client.try_send(vec![b'v'; length - late]);
         let answer = client.answer();
@@ -135,7 +135,7 @@ fn what_takes_the_disk_does_not_hold_up_what_does_not() {
     running.store.tell(Script { reads_later: true, holds: true, ..Script::default() });
     let mut waiting: Vec<_> = (0..20).map(|_| running.connect()).collect();
     for client in &mut waiting {
-        client.send("GET /v0/entity?id=k HTTP/1.1\r\n\r\n");
+        client.send("GET /v0/entity?id=k HTTP/1.1\r\nhost: h\r\n\r\n");
     }
     assert_eq!(running.connect().get("/v0/status").status, 200);
     running.store.release();

@@ -64,7 +64,7 @@ fn a_replica_that_is_starting_is_asked_again_until_it_answers() {
     let cluster = with_engine(1, &PeerLimits::default());
     let peer = &cluster.peers[0];
     let mut client = cluster.connect();
-    let put = "PUT /v0/entity?id=key&replicas=2/2 HTTP/1.1\r\ncontent-length: 5\r\n\r\nvalue";
+    let put = "PUT /v0/entity?id=key&replicas=2/2 HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\n\r\nvalue";
     client.send(put);
     for _ in 0..ASKED {
         let (number, ()) = peer.asked(is_write(Origin::Client));
@@ -74,7 +74,7 @@ fn a_replica_that_is_starting_is_asked_again_until_it_answers() {
     peer.answer(number, &Answer::Done);
     assert_eq!(client.answer().status, 201);
 
-    client.send("GET /v0/entity?id=none&replicas=2/2 HTTP/1.1\r\n\r\n");
+    client.send("GET /v0/entity?id=none&replicas=2/2 HTTP/1.1\r\nhost: h\r\n\r\n");
     for _ in 0..ASKED {
         let (number, ()) = peer.asked(is_read);
         peer.answer(number, &STARTING);
@@ -83,7 +83,7 @@ fn a_replica_that_is_starting_is_asked_again_until_it_answers() {
     peer.answer(number, &Answer::Read(ReadAnswer { cell: None, is_whole: true }));
     assert_eq!(client.answer().status, 404);
 
-    client.send("GET /v0/entities?start=a&scope=cluster HTTP/1.1\r\nconnection: close\r\n\r\n");
+    client.send("GET /v0/entities?start=a&scope=cluster HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n");
     for _ in 0..ASKED {
         let (number, ()) = peer.asked(is_cells);
         peer.answer(number, &STARTING);
@@ -101,7 +101,7 @@ fn a_replica_that_is_starting_and_that_nobody_waits_for_gets_a_hint() {
     let cluster = with_engine(1, &PeerLimits::default());
     let peer = &cluster.peers[0];
     let mut client = cluster.connect();
-    client.send("PUT /v0/entity?id=key&replicas=1/2 HTTP/1.1\r\ncontent-length: 5\r\n\r\nvalue");
+    client.send("PUT /v0/entity?id=key&replicas=1/2 HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\n\r\nvalue");
     assert_eq!(client.answer().status, 201);
     let (number, ()) = peer.asked(is_write(Origin::Client));
     peer.answer(number, &STARTING);
@@ -115,14 +115,14 @@ fn a_replica_that_is_starting_for_too_long_is_named() {
     let peer = &cluster.peers[0];
     let large = vec![b'v'; 300 << 10];
     let put = |body: &[u8]| {
-        let head = "PUT /v0/entity?id=key&replicas=2/2 HTTP/1.1\r\ncontent-length:";
+        let head = "PUT /v0/entity?id=key&replicas=2/2 HTTP/1.1\r\nhost: h\r\ncontent-length:";
         [format!("{head} {}\r\n\r\n", body.len()).as_bytes(), body].concat()
     };
     let requests = [
-        b"GET /v0/entity?id=key&replicas=2/2 HTTP/1.1\r\n\r\n".to_vec(),
+        b"GET /v0/entity?id=key&replicas=2/2 HTTP/1.1\r\nhost: h\r\n\r\n".to_vec(),
         put(b"value"),
         put(&large),
-        b"GET /v0/entities?start=a&scope=cluster HTTP/1.1\r\n\r\n".to_vec(),
+        b"GET /v0/entities?start=a&scope=cluster HTTP/1.1\r\nhost: h\r\n\r\n".to_vec(),
     ];
     let (url, mut clients) = (cluster.list.iter().find(|(id, _)| *id != cluster.own), Vec::new());
     let url = url.expect("a peer").1.name.clone();

@@ -22,7 +22,7 @@ fn a_large_value_and_a_range_go_through_a_connection_that_goes_on() {
         assert_eq!(client.get("/v0/entity?id=small").text(), "value");
     }
     // All of it in one packet, what comes behind a stream included.
-    client.send("GET /v0/entity?id=large HTTP/1.1\r\n\r\nGET /v0/entity?id=small HTTP/1.1\r\n\r\n".repeat(5));
+    client.send("GET /v0/entity?id=large HTTP/1.1\r\nhost: h\r\n\r\nGET /v0/entity?id=small HTTP/1.1\r\nhost: h\r\n\r\n".repeat(5));
     for _ in 0..5 {
         assert!(client.answer().body == value);
         assert_eq!(client.answer().text(), "value");
@@ -37,7 +37,7 @@ fn a_large_value_comes_in_and_out_as_it_was() {
     assert_eq!(client.put("k", &value).status, 201);
     assert!(running.store.value("k").as_ref() == Some(&value));
     assert!(client.get("/v0/entity?id=k").body == value);
-    client.send("HEAD /v0/entity?id=k HTTP/1.1\r\n\r\n");
+    client.send("HEAD /v0/entity?id=k HTTP/1.1\r\nhost: h\r\n\r\n");
     assert!(client.head().contains("\r\ncontent-length: 800000\r\n"));
     assert_eq!(client.get("/v0/status").status, 200);
 }
@@ -47,7 +47,7 @@ fn what_breaks_off_is_not_taken_for_a_whole() {
     let (running, value) = with_a_large_value();
     running.store.tell(Script { breaks_after: Some(2), ..Script::default() });
     let mut client = running.connect();
-    client.send("GET /v0/entity?id=large HTTP/1.1\r\n\r\n");
+    client.send("GET /v0/entity?id=large HTTP/1.1\r\nhost: h\r\n\r\n");
     assert!(client.head().starts_with("http/1.1 200 ok\r\n"));
     let (sent, in_order) = client.rest();
     assert!(!in_order && sent.len() < value.len() && value.starts_with(&sent));
@@ -55,7 +55,7 @@ fn what_breaks_off_is_not_taken_for_a_whole() {
     running.store.tell(Script { breaks_after: Some(1), ..Script::default() });
     for version in ["1.0", "1.1"] {
         let mut client = running.connect();
-        client.send(format!("GET /v0/entities?start=a HTTP/{version}\r\n\r\n"));
+        client.send(format!("GET /v0/entities?start=a HTTP/{version}\r\nhost: h\r\n\r\n"));
         assert!(client.head().starts_with("http/1.1 200 ok\r\n"));
         let (sent, in_order) = client.rest();
         assert!(!in_order && !sent.ends_with(b"0\r\n\r\n"), "HTTP/{version}");
@@ -81,7 +81,7 @@ fn a_stream_whose_client_wants_to_close_is_the_last() {
     let (running, value) = with_a_large_value();
     for header in ["connection: close\r\n", "content-length: 3\r\n"] {
         let mut client = running.connect();
-        client.send(format!("GET /v0/entity?id=large HTTP/1.1\r\n{header}\r\nabc"));
+        client.send(format!("GET /v0/entity?id=large HTTP/1.1\r\nhost: h\r\n{header}\r\nabc"));
         let answer = client.answer();
         assert!(answer.closes() && answer.body == value, "{header}");
         assert_eq!(client.rest(), (Vec::new(), true), "{header}");

@@ -5,6 +5,7 @@ use ladoga_model::Version;
 
 /// A bug that is planted, to see that it is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "simulation"), expect(unreachable_pub, reason = "it is public for the simulation"))]
 pub enum Bug {
     /// A replica says that it has a write, and has not.
     AckWithoutWriting,

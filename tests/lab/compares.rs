@@ -72,7 +72,7 @@ fn a_report_is_compared_with_itself_and_with_others() {
 
     let failing = compare("failing.html");
     let errors = line_of(&failing, "errors");
-    assert!(errors.contains("1.0 %") && errors.contains("worse"), "{errors}");
+    assert!(errors.contains("1.00 %") && errors.contains("worse"), "{errors}");
 
     let short = line_of(&compare("short.html"), "p99 ");
     assert!(

@@ -97,7 +97,7 @@ pub(super) fn percent(share: f64) -> String {
     match percent.abs() {
         0.0 => "0 %".to_owned(),
         ..0.01 => format!("{percent:.4} %"),
-        ..1.0 => format!("{percent:.2} %"),
+        ..10.0 => format!("{percent:.2} %"),
         _ => format!("{percent:.1} %"),
     }
 }

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use ladoga_model::{HybridClock, Stamp, Version};
 use ladoga_node::peers::NodeList;
 use ladoga_node::peers::wire::{
-    Answer, FRAME_BYTES_MAX, Hello, Origin, PROTOCOL_VERSION, Request, Slice, Statement, take_frame,
+    Answer, AsOf, FRAME_BYTES_MAX, Hello, Origin, PROTOCOL_VERSION, Request, Statement, take_frame,
 };
 
 use crate::cluster::{Cluster, launches};
@@ -122,7 +122,7 @@ fn reads(count: u32, key: &'static str) -> Vec<u8> {
 }
 
 fn lists(count: u32) -> Vec<u8> {
-    let slice = Slice { before: u64::MAX, dropped_before: 0 };
+    let slice = AsOf { before: u64::MAX, dropped_before: 0 };
     let list = Request::List { slice, partitions: Vec::new(), after: Bytes::new() };
     let mut out = BytesMut::new();
     (0..count).for_each(|number| list.put(&mut out, number));

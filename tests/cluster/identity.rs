@@ -43,7 +43,7 @@ fn restore(backup: &Path, data: &Path, how: Restore) {
         copy(backup, data);
         if how == Restore::StoreOnly {
             fs::remove_file(data.join("nodes")).expect("a list of nodes");
-            fs::remove_file(data.join("settled")).expect("what was settled");
+            fs::remove_file(data.join("replica-state")).expect("what was settled");
             fs::remove_dir_all(data.join("hints")).expect("hints");
         }
         return;

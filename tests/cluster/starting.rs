@@ -118,7 +118,7 @@ fn first_requests_after_a_restart_of_all_nodes_succeed() {
 }
 
 /// The files whose appearance tells how far a start is.
-const MOMENTS: [&str; 4] = ["", "nodes", "settled", "hints"];
+const MOMENTS: [&str; 4] = ["", "nodes", "replica-state", "hints"];
 
 #[test]
 fn a_node_that_is_killed_again_and_again_while_it_starts_serves_in_the_end() {

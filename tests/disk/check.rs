@@ -193,7 +193,7 @@ fn what_is_no_file_is_told_and_not_waited_for() {
 #[test]
 fn what_a_node_of_a_cluster_keeps_is_checked_too() {
     let node = filled();
-    for name in ["nodes", "settled"] {
+    for name in ["nodes", "replica-state"] {
         let path = node.data().join(name);
         fs::write(&path, "rubbish").expect("room");
         let outcome = check(node.data()).expect_reason(&["1 problem"]);

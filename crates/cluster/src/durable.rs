@@ -1,7 +1,7 @@
 //! What a node must not forget, and the bytes that it is kept as.
 //!
 //! ```text
-//! settled := "LADOGAC" format u8 (2), incarnation u64, closed_before u64, complete_before u64, reserved_before u64,
+//! replica-state := "LADOGAC" format u8 (2), incarnation u64, write_floor u64, synced_before u64, reserved_before u64,
 //!            is_whole u8, count u16, (incarnation u64, is_replacement u8) × count, has_old_cells u8,
 //!            (session u64, now, before) × count, crc u32                                        crc: of all before it
 //! now, before := written u64, reserved u64
@@ -27,9 +27,9 @@ pub struct Durable {
     /// As in [`crate::Statement`].
     pub incarnation: Incarnation,
     /// As in [`crate::Statement`].
-    pub closed_before: u64,
+    pub write_floor: u64,
     /// As in [`crate::Statement`].
-    pub complete_before: u64,
+    pub synced_before: u64,
     /// As in [`crate::Statement`].
     pub is_whole: bool,
     /// Timestamps before this may have been given out.
@@ -54,8 +54,8 @@ impl Durable {
     pub fn encode(&self) -> Vec<u8> {
         let Durable {
             incarnation,
-            closed_before,
-            complete_before,
+            write_floor,
+            synced_before,
             is_whole,
             reserved_before,
             met,
@@ -64,7 +64,7 @@ impl Durable {
         } = self;
         let mut out = MAGIC.to_vec();
         out.push(FORMAT);
-        for number in [incarnation.0, *closed_before, *complete_before, *reserved_before] {
+        for number in [incarnation.0, *write_floor, *synced_before, *reserved_before] {
             out.extend_from_slice(&number.to_le_bytes());
         }
         out.push(u8::from(*is_whole));
@@ -95,8 +95,8 @@ impl Durable {
         if reader.bytes(MAGIC.len())? != MAGIC || reader.u8()? != FORMAT {
             return None;
         }
-        let (incarnation, closed_before) = (Incarnation(reader.u64()?), reader.u64()?);
-        let (complete_before, reserved_before) = (reader.u64()?, reader.u64()?);
+        let (incarnation, write_floor) = (Incarnation(reader.u64()?), reader.u64()?);
+        let (synced_before, reserved_before) = (reader.u64()?, reader.u64()?);
         let is_whole = reader.u8()? != 0;
         let count = usize::from(reader.u16()?);
         if reader.remaining() != count * (MET_BYTES + MEMORY_BYTES) + 1 {
@@ -107,8 +107,8 @@ impl Durable {
         let remembered = (0..count).map(|_| memory(&mut reader)).collect::<Option<_>>()?;
         Some(Durable {
             incarnation,
-            closed_before,
-            complete_before,
+            write_floor,
+            synced_before,
             is_whole,
             reserved_before,
             met,
@@ -142,8 +142,8 @@ mod tests {
         let memory = Memory { session: 3, now: reach(4, 5), before: reach(6, 7) };
         let durable = Durable {
             incarnation: Incarnation(5),
-            closed_before: 7,
-            complete_before: 6,
+            write_floor: 7,
+            synced_before: 6,
             is_whole: true,
             reserved_before: 8,
             met,

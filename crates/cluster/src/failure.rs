@@ -38,10 +38,10 @@ pub enum Refusal {
     #[error("{0}")]
     ClockAhead(ClockError),
     /// The version is older than what it takes.
-    #[error("the version is too old, expected one not before {closed_before}")]
+    #[error("the version is too old, expected one not before {write_floor}")]
     TooOld {
         /// The oldest timestamp that it takes.
-        closed_before: u64,
+        write_floor: u64,
     },
     /// It lost its data and does not have it back yet.
     #[error("it is being rebuilt")]

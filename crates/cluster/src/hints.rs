@@ -134,7 +134,7 @@ impl HintQueue {
         self.deliver(&mut step);
     }
 
-    /// The oldest version that waits; see [`crate::Settlement::tick`].
+    /// The oldest version that waits; see [`crate::StabilityTracker::tick`].
     pub fn oldest_timestamp(&self) -> Option<u64> {
         self.oldest.front().map(|&(_, timestamp)| timestamp)
     }

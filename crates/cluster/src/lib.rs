@@ -6,15 +6,15 @@
 //! - `failure`: why a replica did not answer, and what the client is told
 //! - `messages`: what nodes say to each other
 //! - `hints`: what is kept for a peer that is away
-//! - `tree`: what two nodes both hold, as hashes; `leaves`, `spans`, `window`: what it consists of
-//! - `slice`: as of which time two nodes compare; `pair`: the hashes of that, put together in small steps; `pull`: how one
+//! - `tree`: what two nodes both hold, as hashes; `leaves`, `tombstone_windows`, `window`: what it consists of
+//! - `slice`: as of which time two nodes compare; `merkle_diff`: the hashes of that, put together in small steps; `pull`: how one
 //!   gets from the other what it lacks
 //! - `pace`: how fast all of that may go beside clients
 //! - `peer_clocks`: what time it is by a majority of the nodes
 //! - `reach`: how far a data directory was, and whether it is an older state
 //! - `incarnation`: which data directory of a node is the last one; `statement`: what nodes say of that
 //! - `durable`: what a node must not forget
-//! - `settle`: who lost its data, what everybody has, which tombstones may go
+//! - `stability`: who lost its data, what everybody has, which tombstones may go
 #![forbid(unsafe_code)]
 
 mod cell;
@@ -26,20 +26,20 @@ mod failure;
 mod hints;
 mod incarnation;
 mod leaves;
+mod merkle_diff;
 mod messages;
 mod nodes;
 mod pace;
-mod pair;
 mod peer_clocks;
 mod placement;
 mod pull;
 mod reach;
 mod read;
 mod set;
-mod settle;
 mod slice;
-mod spans;
+mod stability;
 mod statement;
+mod tombstone_windows;
 mod tree;
 mod window;
 mod write;
@@ -51,22 +51,22 @@ pub use failure::{Failure, QuorumError, Refusal};
 pub use hints::{HINT_AGE_MS_MAX, HINT_BYTES_MAX, HINTS_IN_FLIGHT_MAX, Hint, HintQueue, HintStep};
 pub use incarnation::Incarnation;
 pub use ladoga_model::CellMark;
+pub use merkle_diff::{MerkleDiff, PairLeaves, SCAN_LEAVES_MAX};
 pub use messages::{
-    LEAF_GROUPS_MAX, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, Listed, Request, Response, Want,
+    KeyVersion, LEAF_GROUPS_MAX, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, Request, Response, Want,
 };
 pub use nodes::{Difference, NODES_MAX, Node, NodeId, NodeList, NodesError};
 pub use pace::{
     Foreground, PACE_BYTES_PER_SECOND_MAX, PACE_CELLS_PER_SECOND_MAX, PACE_INTERVAL_MS, PaceRate, Pacer,
 };
-pub use pair::{PairLeaves, PairScan, SCAN_LEAVES_MAX};
 pub use peer_clocks::{CLOCK_MARGIN_MS, ClockReading, PeerClocks, TimeBounds};
 pub use placement::{PARTITIONS, Partition, Placement};
-pub use pull::{Prune, Pull, PullFailure, PullProgress, PullStep};
+pub use pull::{Prune, PullFailure, PullProgress, PullStep, SyncSession};
 pub use reach::{Memory, Opening, Reach, Regression};
 pub use read::{READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep};
-pub use settle::{Pass, RESERVE_MS, SETTLE_MS, Settlement};
-pub use slice::Slice;
+pub use slice::AsOf;
+pub use stability::{RESERVE_MS, SETTLE_MS, StabilityTracker, SyncRound};
 pub use statement::{Acquaintance, Statement};
-pub use tree::HashTree;
+pub use tree::MerkleTree;
 pub use window::WINDOW_MS;
 pub use write::{RESTAMPS_MAX, WriteCore, WriteStep};

@@ -8,7 +8,7 @@ use crate::cell::{Cell, Origin};
 use crate::failure::Refusal;
 use crate::placement::Partition;
 use crate::read::ReadAnswer;
-use crate::slice::Slice;
+use crate::slice::AsOf;
 use crate::statement::Statement;
 
 /// How much of a cell a read wants.
@@ -44,18 +44,18 @@ pub enum Request<B> {
     /// What does the sender say about itself; answered with the same.
     Statement(Statement),
     /// The upper hashes of the tree over the cells that both nodes hold.
-    Groups(Slice),
+    Groups(AsOf),
     /// The leaves below some of them.
     Leaves {
         /// Over which cells.
-        slice: Slice,
+        slice: AsOf,
         /// Which ones, at most [`LEAF_GROUPS_MAX`].
         groups: Vec<u8>,
     },
     /// The keys and versions in some partitions, of cells that both nodes hold, in the order of their keys.
     List {
         /// Over which cells.
-        slice: Slice,
+        slice: AsOf,
         /// Which partitions, sorted; none named means all.
         partitions: Vec<Partition>,
         /// Only keys behind this one.
@@ -74,7 +74,7 @@ pub const LIST_SCAN_MAX: usize = 32_768;
 
 /// A key and the version that a node has of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed<B> {
+pub struct KeyVersion<B> {
     /// The key.
     pub key: B,
     /// Version, expiry, copies.
@@ -109,7 +109,7 @@ pub enum Response<B> {
     /// To [`Request::List`].
     List {
         /// At most [`LIST_KEYS_MAX`]; none where few belong to it.
-        entries: Vec<Listed<B>>,
+        entries: Vec<KeyVersion<B>>,
         /// The key that was looked at last, where there are more behind it.
         next: Option<B>,
     },

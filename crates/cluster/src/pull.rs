@@ -12,12 +12,12 @@ use ladoga_model::CellMark;
 
 use crate::cell::{Cell, Content};
 use crate::failure::Refusal;
-use crate::messages::{LEAF_GROUPS_MAX, Listed, Request, Response, Want};
+use crate::merkle_diff::{GROUP, MerkleDiff, PairLeaves};
+use crate::messages::{KeyVersion, LEAF_GROUPS_MAX, Request, Response, Want};
 use crate::nodes::NodeId;
-use crate::pair::{GROUP, PairLeaves, PairScan};
 use crate::placement::{PARTITIONS, Partition};
-use crate::slice::Slice;
-use crate::tree::HashTree;
+use crate::slice::AsOf;
+use crate::tree::MerkleTree;
 use ladoga_model::Version;
 
 /// Cells that are fetched at the same time.
@@ -26,15 +26,15 @@ const FETCHES_MAX: usize = 32;
 /// What the driver has to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PullStep<B> {
-    /// Ask the peer; its answer goes to [`Pull::answered`], with this number.
+    /// Ask the peer; its answer goes to [`SyncSession::answered`], with this number.
     Ask(u64, Request<B>),
-    /// Look at a part of the tree: [`Pull::compare`]. Other things may be done before.
+    /// Look at a part of the tree: [`SyncSession::compare`]. Other things may be done before.
     Compare,
-    /// Look which version of this key is here; the answer goes to [`Pull::found`].
+    /// Look which version of this key is here; the answer goes to [`SyncSession::found`].
     Look(B),
-    /// Make this cell durable, as [`crate::Origin::Exchange`]; the answer goes to [`Pull::applied`].
+    /// Make this cell durable, as [`crate::Origin::Exchange`]; the answer goes to [`SyncSession::applied`].
     Apply(B, Cell<B>),
-    /// Delete what the peer does not have and should: [`Prune`]. Whether that worked out goes to [`Pull::pruned`].
+    /// Delete what the peer does not have and should: [`Prune`]. Whether that worked out goes to [`SyncSession::pruned`].
     Prune(Prune<B>),
     /// Everything is here. The last step.
     Done,
@@ -49,7 +49,7 @@ pub enum PullFailure {
     #[error("it is too late to compare as of this time")]
     TooLate,
     /// This node does not tell tombstones before this from later ones: its tree has to be filled anew, see
-    /// [`HashTree::emptied`].
+    /// [`MerkleTree::emptied`].
     #[error(
         "deletions before and after this time are not told apart here any more: the tree has to be filled anew"
     )]
@@ -100,7 +100,7 @@ enum State {
     Groups,
     /// With the hashes of the peer.
     Comparing {
-        scan: PairScan,
+        scan: MerkleDiff,
         theirs: Vec<u64>,
     },
     Leaves {
@@ -114,7 +114,7 @@ enum State {
 /// A key that is being worked on.
 #[derive(Debug)]
 struct Busy<B> {
-    listed: Listed<B>,
+    listed: KeyVersion<B>,
     stage: Stage,
 }
 
@@ -139,14 +139,14 @@ pub struct PullProgress {
 
 /// A pull from one peer.
 #[derive(Debug)]
-pub struct Pull<B> {
-    slice: Slice,
+pub struct SyncSession<B> {
+    slice: AsOf,
     peer: NodeId,
     ours: Option<PairLeaves>,
     state: State,
     partitions: Vec<Partition>,
     /// Of the page that is being worked on.
-    page: VecDeque<Listed<B>>,
+    page: VecDeque<KeyVersion<B>>,
     /// Keys up to this one have been listed.
     after: Option<B>,
     is_last_page: bool,
@@ -161,11 +161,16 @@ pub struct Pull<B> {
     progress: PullProgress,
 }
 
-impl<B: AsRef<[u8]> + Clone + PartialEq> Pull<B> {
+impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
     /// Begins to pull all cells before `before` from `peer`.
-    pub fn new(peer: NodeId, before: u64, tree: &HashTree, mut step: impl FnMut(PullStep<B>)) -> Pull<B> {
-        let slice = Slice { before, dropped_before: tree.dropped_before() };
-        let mut pull = Pull {
+    pub fn new(
+        peer: NodeId,
+        before: u64,
+        tree: &MerkleTree,
+        mut step: impl FnMut(PullStep<B>),
+    ) -> SyncSession<B> {
+        let slice = AsOf { before, dropped_before: tree.dropped_before() };
+        let mut pull = SyncSession {
             slice,
             peer,
             ours: None,
@@ -187,8 +192,8 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> Pull<B> {
 
     /// Has it delete what the peer, which is complete before this timestamp, should hold and does not.
     #[must_use]
-    pub fn pruning(self, prune_before: u64) -> Pull<B> {
-        Pull { prune_before, ..self }
+    pub fn pruning(self, prune_before: u64) -> SyncSession<B> {
+        SyncSession { prune_before, ..self }
     }
 
     /// Whom it pulls from.
@@ -206,7 +211,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> Pull<B> {
         &mut self,
         number: u64,
         response: Response<B>,
-        tree: &HashTree,
+        tree: &MerkleTree,
         mut step: impl FnMut(PullStep<B>),
     ) {
         if let Some(at) = self.busy.iter().position(|busy| busy.stage == Stage::Fetching(number)) {
@@ -230,7 +235,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> Pull<B> {
     pub fn found(&mut self, key: &B, version: Option<Version>, mut step: impl FnMut(PullStep<B>)) {
         let is_it = |busy: &Busy<B>| busy.listed.key == *key && busy.stage == Stage::Looking;
         let Some(at) = self.busy.iter().position(is_it) else { return };
-        let Listed { stamp, is_tombstone, .. } = self.busy[at].listed;
+        let KeyVersion { stamp, is_tombstone, .. } = self.busy[at].listed;
         if version >= Some(stamp.version) {
             self.busy.swap_remove(at);
             return self.go_on(&mut step);
@@ -293,12 +298,12 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> Pull<B> {
             return self.fail(PullFailure::Malformed, step);
         }
         self.slice.dropped_before = dropped_before;
-        self.state = State::Comparing { scan: PairScan::of_all(self.peer, self.slice), theirs };
+        self.state = State::Comparing { scan: MerkleDiff::of_all(self.peer, self.slice), theirs };
         step(PullStep::Compare);
     }
 
     /// Looks at a part of the tree, as it was asked to; at most [`crate::SCAN_LEAVES_MAX`] leaves.
-    pub fn compare(&mut self, tree: &HashTree, mut step: impl FnMut(PullStep<B>)) {
+    pub fn compare(&mut self, tree: &MerkleTree, mut step: impl FnMut(PullStep<B>)) {
         let State::Comparing { scan, .. } = &mut self.state else { return };
         match scan.step(tree) {
             None if tree.cuts(self.slice.dropped_before) => {
@@ -361,7 +366,12 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> Pull<B> {
         if self.partitions.len() > PARTITIONS / 2 { Vec::new() } else { self.partitions.clone() }
     }
 
-    fn take_page(&mut self, entries: Vec<Listed<B>>, next: Option<B>, step: &mut impl FnMut(PullStep<B>)) {
+    fn take_page(
+        &mut self,
+        entries: Vec<KeyVersion<B>>,
+        next: Option<B>,
+        step: &mut impl FnMut(PullStep<B>),
+    ) {
         let is_progress = next.is_none() || next != self.after;
         if !matches!(self.state, State::Listing) || !is_progress {
             return self.fail(PullFailure::Malformed, step);
@@ -409,7 +419,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> Pull<B> {
         &mut self,
         at: usize,
         response: Response<B>,
-        tree: &HashTree,
+        tree: &MerkleTree,
         step: &mut impl FnMut(PullStep<B>),
     ) {
         let cell = match response {

@@ -13,7 +13,7 @@ type Key = Vec<u8>;
 /// A node with its cells: the value is the timestamp.
 struct Peer {
     id: NodeId,
-    tree: HashTree,
+    tree: MerkleTree,
     placement: Arc<Placement>,
     cells: BTreeMap<Key, (Stamp, bool)>,
     asked_for_values: usize,
@@ -23,7 +23,7 @@ struct Peer {
 
 impl Peer {
     fn new(placement: &Arc<Placement>, id: u16) -> Peer {
-        let tree = HashTree::new(placement.clone(), 3, NodeId(id), 64 << 20);
+        let tree = MerkleTree::new(placement.clone(), 3, NodeId(id), 64 << 20);
         Peer {
             id: NodeId(id),
             tree,
@@ -52,7 +52,7 @@ impl Peer {
         match request {
             Request::Groups(slice) => {
                 let dropped_before = slice.dropped_before.max(self.tree.dropped_before());
-                match self.tree.pair(asker, Slice { dropped_before, ..slice }) {
+                match self.tree.pair(asker, AsOf { dropped_before, ..slice }) {
                     Some(leaves) => Response::Groups { dropped_before, hashes: leaves.groups().to_vec() },
                     None => Response::Refused(Refusal::OverCapacity),
                 }
@@ -74,7 +74,7 @@ impl Peer {
                             && self.placement.both_hold(Partition::of(key), [self.id, asker], mark)
                     });
                 let entries = entries
-                    .map(|(key, &(stamp, is_tombstone))| Listed { key: key.clone(), stamp, is_tombstone })
+                    .map(|(key, &(stamp, is_tombstone))| KeyVersion { key: key.clone(), stamp, is_tombstone })
                     .collect();
                 Response::List { entries, next }
             }
@@ -93,7 +93,7 @@ impl Peer {
 
 fn pull(ours: &mut Peer, theirs: &mut Peer, before: u64) -> Result<PullProgress, PullFailure> {
     let mut steps = VecDeque::new();
-    let pull = Pull::new(theirs.id, before, &ours.tree, |step| steps.push_back(step));
+    let pull = SyncSession::new(theirs.id, before, &ours.tree, |step| steps.push_back(step));
     let mut pull = pull.pruning(ours.prune_before);
     loop {
         let mut next = Vec::new();
@@ -244,7 +244,7 @@ fn what_is_not_for_this_node_is_not_taken_even_if_it_came_since_the_list() {
         let listed = Stamp::new(Version { timestamp: if is_tombstone { 30 } else { 10 }, node: 0 });
         theirs.write(&key, listed, is_tombstone);
         let mut steps = VecDeque::new();
-        let mut pull = Pull::new(theirs.id, u64::MAX, &ours.tree, |step| steps.push_back(step));
+        let mut pull = SyncSession::new(theirs.id, u64::MAX, &ours.tree, |step| steps.push_back(step));
         let mut applied = Vec::new();
         while let Some(step) = steps.pop_front() {
             let mut next = Vec::new();
@@ -280,7 +280,7 @@ fn a_peer_that_is_too_late_or_talks_nonsense_ends_it() {
     let (ours, _) = peers();
     let run = |response: Response<Key>| {
         let mut last = None;
-        let mut pull = Pull::new(NodeId(1), u64::MAX, &ours.tree, |step| last = Some(step));
+        let mut pull = SyncSession::new(NodeId(1), u64::MAX, &ours.tree, |step| last = Some(step));
         let Some(PullStep::Ask(number, _)) = last else { panic!("it asks first") };
         pull.answered(number, response, &ours.tree, |step| last = Some(step));
         last

@@ -18,9 +18,9 @@ pub struct Statement {
     /// Names the data directory; none before it is on disk.
     pub incarnation: Incarnation,
     /// No client's write before this is taken, no hint before it is kept.
-    pub closed_before: u64,
+    pub write_floor: u64,
     /// Everything before this is there, and nothing before it is taken.
-    pub complete_before: u64,
+    pub synced_before: u64,
     /// Whether it has all that it acknowledged.
     pub is_whole: bool,
     /// Its clock of versions.

@@ -21,8 +21,8 @@ use crate::cell::Cell;
 use crate::leaves::Leaves;
 use crate::nodes::NodeId;
 use crate::placement::{Partition, Placement};
-use crate::slice::Slice;
-use crate::spans::Spans;
+use crate::slice::AsOf;
+use crate::tombstone_windows::TombstoneWindows;
 use crate::window::{next_window, window_start};
 
 /// Windows that are kept apart; older ones are folded. Trees are compared as of a moment that all nodes have closed,
@@ -73,7 +73,7 @@ impl Change {
 
 /// The hash tree of a node's cells.
 #[derive(Debug)]
-pub struct HashTree {
+pub struct MerkleTree {
     placement: Arc<Placement>,
     me: NodeId,
     nodes: usize,
@@ -83,24 +83,24 @@ pub struct HashTree {
     folded: Vec<Leaves>,
     folded_before: u64,
     /// The tombstones of that.
-    tombstones: Spans,
+    tombstones: TombstoneWindows,
     /// What later versions change, by the start of their window.
     windows: BTreeMap<u64, Change>,
     /// Tombstones before this are in no leaf any more.
     dropped_before: u64,
 }
 
-impl HashTree {
+impl MerkleTree {
     /// The tree of a node that has nothing.
-    pub fn new(placement: Arc<Placement>, nodes: usize, me: NodeId, bytes_max: usize) -> HashTree {
-        HashTree {
+    pub fn new(placement: Arc<Placement>, nodes: usize, me: NodeId, bytes_max: usize) -> MerkleTree {
+        MerkleTree {
             placement,
             me,
             nodes,
             bytes_max,
             folded: vec![Leaves::default(); nodes],
             folded_before: 0,
-            tombstones: Spans::default(),
+            tombstones: TombstoneWindows::default(),
             windows: BTreeMap::new(),
             dropped_before: 0,
         }
@@ -108,11 +108,11 @@ impl HashTree {
 
     /// The same without any cell: to be filled anew. No span of tombstones will have times on both sides of `boundary`.
     #[must_use]
-    pub fn emptied(&self, boundary: u64) -> HashTree {
-        HashTree {
-            tombstones: Spans::apart_at(window_start(boundary)),
+    pub fn emptied(&self, boundary: u64) -> MerkleTree {
+        MerkleTree {
+            tombstones: TombstoneWindows::apart_at(window_start(boundary)),
             dropped_before: self.dropped_before,
-            ..HashTree::new(Arc::clone(&self.placement), self.nodes, self.me, self.bytes_max)
+            ..MerkleTree::new(Arc::clone(&self.placement), self.nodes, self.me, self.bytes_max)
         }
     }
 
@@ -157,7 +157,7 @@ impl HashTree {
     }
 
     /// Whether tombstones before this timestamp are not told from later ones. To compare without them, the tree has to be
-    /// filled anew: see [`HashTree::emptied`].
+    /// filled anew: see [`MerkleTree::emptied`].
     pub fn cuts(&self, timestamp: u64) -> bool {
         self.tombstones.cuts(timestamp)
     }
@@ -175,24 +175,24 @@ impl HashTree {
 
     /// Whether a slice can be compared: it is not too late, and it has no tombstones that are left out, or lacks some that
     /// are not told from others.
-    pub(crate) fn has(&self, slice: Slice) -> bool {
+    pub(crate) fn has(&self, slice: AsOf) -> bool {
         let is_in_time = slice.before >= self.folded_before;
         is_in_time && slice.dropped_before >= self.dropped_before && !self.cuts(slice.dropped_before)
     }
 
     /// How many leaves a slice has for each partition.
-    pub(crate) fn leaves_of(&self, slice: Slice) -> usize {
+    pub(crate) fn leaves_of(&self, slice: AsOf) -> usize {
         self.by_class(slice).count() + self.left_out(slice).count()
     }
 
     /// All leaves of a slice, with the number of nodes that their cells are for, counted from 0.
-    fn by_class(&self, slice: Slice) -> impl Iterator<Item = (usize, &Leaves)> {
+    fn by_class(&self, slice: AsOf) -> impl Iterator<Item = (usize, &Leaves)> {
         let windows = self.windows.range(..slice.before).map(|(_, change)| &change.leaves);
         std::iter::once(&self.folded).chain(windows).flat_map(|leaves| leaves.iter().enumerate())
     }
 
     /// The tombstones among them that a slice does not have.
-    fn left_out(&self, slice: Slice) -> impl Iterator<Item = &Leaves> {
+    fn left_out(&self, slice: AsOf) -> impl Iterator<Item = &Leaves> {
         let windows = self.windows.range(..slice.before);
         let tombstones = windows.flat_map(move |(_, change)| change.tombstones.range(..slice.dropped_before));
         self.tombstones.before(slice.dropped_before).chain(tombstones.map(|(_, leaves)| leaves))
@@ -202,7 +202,7 @@ impl HashTree {
     /// each partition.
     pub(crate) fn xor_into(
         &self,
-        slice: Slice,
+        slice: AsOf,
         peer: NodeId,
         partitions: RangeInclusive<u16>,
         all: &mut [u64],
@@ -232,7 +232,7 @@ impl HashTree {
 
     /// Folds windows, where one has begun: more than are kept apart, or than there is memory for.
     fn fold(&mut self) {
-        let is_too_much = |tree: &HashTree| {
+        let is_too_much = |tree: &MerkleTree| {
             let windows = tree.windows.len();
             windows > WINDOWS_MAX || (windows > WINDOWS_MIN && tree.bytes() > tree.bytes_max)
         };

@@ -2,8 +2,8 @@ use ladoga_model::{HybridClock, Stamp};
 use proptest::prelude::*;
 
 use super::*;
+use crate::merkle_diff::{MerkleDiff, SCAN_LEAVES_MAX};
 use crate::nodes::NodeList;
-use crate::pair::{PairScan, SCAN_LEAVES_MAX};
 use crate::placement::PARTITIONS;
 use crate::window::WINDOW_MS;
 
@@ -21,20 +21,20 @@ fn mark(timestamp: u64, is_tombstone: bool, copies: u8) -> CellMark {
     CellMark { stamp: Stamp { copies, ..Stamp::new(version) }, is_tombstone }
 }
 
-fn all() -> Slice {
-    Slice { before: u64::MAX, dropped_before: 0 }
+fn all() -> AsOf {
+    AsOf { before: u64::MAX, dropped_before: 0 }
 }
 
 /// A node's cells, and its tree.
 struct Replica {
-    tree: HashTree,
+    tree: MerkleTree,
     cells: BTreeMap<u64, CellMark>,
 }
 
 impl Replica {
     fn new(placement: &Arc<Placement>, nodes: usize, me: u16) -> Replica {
         Replica {
-            tree: HashTree::new(placement.clone(), nodes, NodeId(me), BYTES_MAX),
+            tree: MerkleTree::new(placement.clone(), nodes, NodeId(me), BYTES_MAX),
             cells: BTreeMap::new(),
         }
     }
@@ -60,7 +60,7 @@ impl Replica {
     }
 }
 
-fn differing(one: &Replica, other: &Replica, slice: Slice) -> Vec<Partition> {
+fn differing(one: &Replica, other: &Replica, slice: AsOf) -> Vec<Partition> {
     let ours = one.tree.pair(other.tree.me, slice).expect("it can be compared");
     let theirs = other.tree.pair(one.tree.me, slice).expect("it can be compared");
     let groups = ours.differing_groups(theirs.groups()).expect("as many");
@@ -80,7 +80,7 @@ fn what_one_lacks_is_found_by_its_partition() {
     assert_eq!(differing(&one, &other, all()), []);
     one.write(0x1234_5678_9abc_def0, mark(2 * MINUTE, false, 0));
     assert_eq!(differing(&one, &other, all()), [Partition(0x1234)]);
-    let before = Slice { before: 2 * MINUTE, ..all() };
+    let before = AsOf { before: 2 * MINUTE, ..all() };
     assert_eq!(differing(&one, &other, before), [], "it is too new for this comparison");
 }
 
@@ -109,7 +109,7 @@ fn a_comparison_that_is_too_late_is_none() {
     }
     let earliest = replica.tree.earliest();
     assert!(earliest > 0);
-    let slice = |before| Slice { before, dropped_before: 0 };
+    let slice = |before| AsOf { before, dropped_before: 0 };
     assert!(replica.tree.pair(NodeId(1), slice(earliest)).is_some());
     assert!(replica.tree.pair(NodeId(1), slice(earliest - 1)).is_none());
     replica.drop_before(5 * MINUTE);
@@ -120,13 +120,13 @@ fn a_comparison_that_is_too_late_is_none() {
 fn a_step_looks_at_no_more_than_it_may() {
     let placement = placement(3);
     let mut replica = Replica::new(&placement, 3, 0);
-    let slice = Slice { before: u64::MAX, dropped_before: u64::MAX };
+    let slice = AsOf { before: u64::MAX, dropped_before: u64::MAX };
     for window in 1..200 {
         replica.write(window << 40, mark(window * MINUTE, true, 0));
     }
     let leaves = replica.tree.leaves_of(slice);
     assert!(leaves > 30, "{leaves}: each span with deletions is looked at");
-    let mut scan = PairScan::of_all(NodeId(1), slice);
+    let mut scan = MerkleDiff::of_all(NodeId(1), slice);
     let mut steps = 1;
     while scan.step(&replica.tree).expect("it can be compared") {
         steps += 1;
@@ -142,9 +142,9 @@ fn what_is_written_between_two_steps_is_in_no_slice_before_it() {
     for key in 0..20_000 {
         replica.write(hash(key), mark(MINUTE + key, false, 0));
     }
-    let slice = Slice { before: 2 * MINUTE, dropped_before: 0 };
+    let slice = AsOf { before: 2 * MINUTE, dropped_before: 0 };
     let expected = replica.tree.pair(NodeId(1), slice).expect("it can be compared");
-    let mut scan = PairScan::of_all(NodeId(1), slice);
+    let mut scan = MerkleDiff::of_all(NodeId(1), slice);
     let mut key = 0;
     while scan.step(&replica.tree).expect("it can be compared") {
         // New keys, keys that are replaced, deletions.
@@ -156,7 +156,7 @@ fn what_is_written_between_two_steps_is_in_no_slice_before_it() {
     assert!(key > 0, "it took one step");
     assert_eq!(scan.finish(), expected);
     // In the middle of a scan, the slice becomes one that cannot be compared any more.
-    let mut scan = PairScan::of_all(NodeId(1), slice);
+    let mut scan = MerkleDiff::of_all(NodeId(1), slice);
     assert_eq!(scan.step(&replica.tree), Some(true));
     replica.drop_before(MINUTE);
     assert_eq!(scan.step(&replica.tree), None);
@@ -170,7 +170,7 @@ fn some_groups_are_as_in_a_scan_of_all() {
         replica.write(key.wrapping_mul(0x9e37_79b9_7f4a_7c15), mark(MINUTE + key, false, 0));
     }
     let whole = replica.tree.pair(NodeId(2), all()).expect("it can be compared");
-    let mut scan = PairScan::of_groups(NodeId(2), all(), vec![3, 200]);
+    let mut scan = MerkleDiff::of_groups(NodeId(2), all(), vec![3, 200]);
     while scan.step(&replica.tree).expect("it can be compared") {}
     let part = scan.finish();
     assert!([3, 200].iter().all(|&group| part.group(group) == whole.group(group)));
@@ -178,7 +178,7 @@ fn some_groups_are_as_in_a_scan_of_all() {
 }
 
 /// Writes a deletion to so many partitions in each of some windows.
-fn delete_in(tree: &mut HashTree, windows: std::ops::Range<u64>, partitions: u64) {
+fn delete_in(tree: &mut MerkleTree, windows: std::ops::Range<u64>, partitions: u64) {
     for window in windows {
         for partition in 0..partitions {
             tree.replaced(partition << 48 | window, None, mark(window * MINUTE / 2 + partition, true, 0));
@@ -189,7 +189,7 @@ fn delete_in(tree: &mut HashTree, windows: std::ops::Range<u64>, partitions: u64
 #[test]
 fn deletions_while_a_node_is_away_take_no_more_memory_the_longer_it_is() {
     let placement = placement(3);
-    let mut tree = HashTree::new(placement, 3, NodeId(0), BYTES_MAX);
+    let mut tree = MerkleTree::new(placement, 3, NodeId(0), BYTES_MAX);
     let partitions = PARTITIONS as u64 / 3;
     let bytes: Vec<usize> = [1..40, 40..80, 80..120]
         .into_iter()
@@ -206,8 +206,8 @@ fn deletions_while_a_node_is_away_take_no_more_memory_the_longer_it_is() {
 #[test]
 fn a_tree_that_takes_too_much_folds_its_windows_earlier() {
     let placement = placement(3);
-    let mut roomy = HashTree::new(placement.clone(), 3, NodeId(0), BYTES_MAX);
-    let mut tight = HashTree::new(placement, 3, NodeId(0), 6 << 20);
+    let mut roomy = MerkleTree::new(placement.clone(), 3, NodeId(0), BYTES_MAX);
+    let mut tight = MerkleTree::new(placement, 3, NodeId(0), 6 << 20);
     for tree in [&mut roomy, &mut tight] {
         delete_in(tree, 1..20, PARTITIONS as u64 / 3);
     }
@@ -215,8 +215,8 @@ fn a_tree_that_takes_too_much_folds_its_windows_earlier() {
     // But for the window of now.
     assert!(tight.bytes() <= 7 << 20, "{}", tight.bytes());
     assert!(tight.earliest() > roomy.earliest());
-    let slice = Slice { before: tight.earliest(), dropped_before: 0 };
-    let of = |tree: &HashTree| tree.pair(NodeId(1), slice).expect("it can be compared");
+    let slice = AsOf { before: tight.earliest(), dropped_before: 0 };
+    let of = |tree: &MerkleTree| tree.pair(NodeId(1), slice).expect("it can be compared");
     assert_eq!(of(&tight), of(&roomy), "what it tells is the same");
 }
 
@@ -231,7 +231,7 @@ fn deletions_that_are_not_told_apart_are_after_the_tree_is_filled_anew() {
     for minute in 20..60 {
         other.write(minute << 50, mark(minute * MINUTE, true, 0));
     }
-    let slice = Slice { before: u64::MAX, dropped_before: 20 * MINUTE };
+    let slice = AsOf { before: u64::MAX, dropped_before: 20 * MINUTE };
     assert!(one.tree.cuts(slice.dropped_before) && one.tree.pair(NodeId(1), slice).is_none());
     one.drop_before(20 * MINUTE);
     assert_eq!(one.tree.dropped_before(), MINUTE, "a span stays as a whole");
@@ -290,7 +290,7 @@ proptest! {
         }
         // Nothing in the end may depend on which of them was asked to drop anything.
         let dropped_before = replicas.iter().map(|replica| replica.tree.dropped_before()).max().unwrap_or(0);
-        let slice = Slice { before: u64::MAX, dropped_before };
+        let slice = AsOf { before: u64::MAX, dropped_before };
         for replica in &mut replicas {
             if replica.tree.cuts(dropped_before) {
                 replica.fill_anew(dropped_before);

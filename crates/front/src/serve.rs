@@ -30,7 +30,7 @@ const LINGER_BYTES_MAX: usize = 128 << 20;
 const TURN_REQUESTS_MAX: u32 = 64;
 
 /// How a connection ends.
-enum Parting {
+enum CloseReason {
     /// Everything is said.
     Over,
     /// With a last word of ours, while the client may still be speaking.
@@ -70,24 +70,24 @@ async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) {
         Err(overdue) => when_overdue(overdue, core),
     };
     match parting {
-        Parting::Drop => {}
-        Parting::Abort => link.abort_on_drop(),
-        Parting::Say(refusal) => {
+        CloseReason::Drop => {}
+        CloseReason::Abort => link.abort_on_drop(),
+        CloseReason::Say(refusal) => {
             core.metrics.refused_before_routing(refusal.status().as_u16());
             let bytes = refusal.into_last_bytes(&core.date());
             part(&link, &bytes, true).await;
         }
-        Parting::Over => part(&link, &[], false).await,
+        CloseReason::Over => part(&link, &[], false).await,
     }
 }
 
 /// Serves one request after the other, in the order in which they arrive.
-async fn converse<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> Parting {
+async fn converse<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> CloseReason {
     let mut served = 0;
     loop {
         let request = match poll_fn(|context| link.poll_request(context)).await {
             Ok(Some(request)) => request,
-            Ok(None) => return Parting::Over,
+            Ok(None) => return CloseReason::Over,
             Err(no_request) => return after_no_request(&no_request),
         };
         if let Some(parting) = answer(door, link, request).await {
@@ -100,21 +100,21 @@ async fn converse<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> Parting {
     }
 }
 
-fn after_no_request(no_request: &NoRequest) -> Parting {
+fn after_no_request(no_request: &NoRequest) -> CloseReason {
     match no_request {
-        NoRequest::Bad(BadRequest::TooLarge) => Parting::Say(Refusal::headers_too_large()),
+        NoRequest::Bad(BadRequest::TooLarge) => CloseReason::Say(Refusal::headers_too_large()),
         NoRequest::Bad(BadRequest::Incomplete) | NoRequest::Socket(_) => {
             tracing::debug!(error = %no_request, "a connection broke");
-            Parting::Drop
+            CloseReason::Drop
         }
-        NoRequest::Bad(bad) => Parting::Say(
+        NoRequest::Bad(bad) => CloseReason::Say(
             Refusal::bad_request(format_args!("this is no request: {bad}; expected HTTP/1.1")).and_close(),
         ),
     }
 }
 
 /// Serves a request. Answers how the connection ends, if it does.
-async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Request) -> Option<Parting> {
+async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Request) -> Option<CloseReason> {
     let core = &door.core;
     let started_ns = core.clock.monotonic_ns();
     let (operation, reply) = handlers::handle(door, link, request);
@@ -135,7 +135,7 @@ async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Reque
     };
     match written {
         Ok(()) if link.http().keeps_alive() => None,
-        Ok(()) => Some(Parting::Over),
+        Ok(()) => Some(CloseReason::Over),
         Err(error) => Some(after_stream_error(core, &error)),
     }
 }
@@ -192,7 +192,7 @@ fn begin(core: &Core, link: &Link, head: &ReplyHead<'_>, is_last: bool) {
     link.http().begin_answer(head, is_last || (core.is_draining() && !link.is_late()));
 }
 
-fn after_stream_error(core: &Core, error: &StreamError) -> Parting {
+fn after_stream_error(core: &Core, error: &StreamError) -> CloseReason {
     match error {
         StreamError::Socket(_) => tracing::debug!(%error, "an answer was cut off"),
         StreamError::Displaced(_) => {
@@ -202,7 +202,7 @@ fn after_stream_error(core: &Core, error: &StreamError) -> Parting {
         StreamError::Store(_) => tracing::warn!(%error, "an answer was cut off"),
     }
     core.metrics.cut_off();
-    Parting::Abort
+    CloseReason::Abort
 }
 
 /// Throws away what has arrived of a body that nobody wanted, so that the connection can go on behind it. What has not arrived
@@ -246,9 +246,9 @@ async fn yield_once() {
 }
 
 /// Serves a connection that a peer has asked for.
-async fn serve_as_peer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> Parting {
+async fn serve_as_peer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> CloseReason {
     // The handler saw to it that there is one.
-    let Some(cluster) = &door.cluster else { return Parting::Drop };
+    let Some(cluster) = &door.cluster else { return CloseReason::Drop };
     link.peer_begins();
     let protocol = cluster.protocol();
     let switching =
@@ -258,24 +258,24 @@ async fn serve_as_peer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> Part
         cluster.serve_peer(link).await
     };
     match serving.await {
-        Ok(()) => Parting::Over,
+        Ok(()) => CloseReason::Over,
         Err(error) => {
             tracing::debug!(%error, "a connection of a peer broke");
-            Parting::Drop
+            CloseReason::Drop
         }
     }
 }
 
-fn when_overdue(overdue: Overdue, core: &Core) -> Parting {
+fn when_overdue(overdue: Overdue, core: &Core) -> CloseReason {
     let timeout_ms = core.limits.request_timeout_ms;
     match overdue {
-        Overdue::Head => Parting::Say(Refusal::request_timeout("head", timeout_ms)),
-        Overdue::Body => Parting::Say(Refusal::request_timeout("body", timeout_ms)),
+        Overdue::Head => CloseReason::Say(Refusal::request_timeout("head", timeout_ms)),
+        Overdue::Body => CloseReason::Say(Refusal::request_timeout("body", timeout_ms)),
         Overdue::Answer => {
             core.metrics.cut_off();
-            Parting::Abort
+            CloseReason::Abort
         }
-        Overdue::Idle => Parting::Drop,
+        Overdue::Idle => CloseReason::Drop,
     }
 }
 

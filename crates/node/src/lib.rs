@@ -11,6 +11,6 @@ mod node;
 pub use config::Config;
 pub use ladoga_local::{embedded, store};
 pub use ladoga_replica as peers;
-pub use ladoga_runtime::{Panicked, Vital};
+pub use ladoga_runtime::{Panicked, Supervisor};
 pub use ladoga_server::{Limits, ListenError, StartError};
 pub use node::{Node, StopError};

@@ -8,8 +8,10 @@ use ladoga_env::{Clock, Env, Net};
 use ladoga_front::{ClusterDoor, Core, Door, Link, Opening};
 use ladoga_local::store::Store;
 use ladoga_local::{OneNode, VersionClock};
-use ladoga_replica::{Bounds, Cluster, Kept, OwnReplica, PeerSocket, Replicated, UPGRADE, serve, start};
-use ladoga_runtime::{Gate, LoopContext, Metrics, Panicked, Vital};
+use ladoga_replica::{
+    Bounds, Cluster, MembershipFile, OwnReplica, PeerSocket, Replicated, UPGRADE, serve, start,
+};
+use ladoga_runtime::{Gate, LoopContext, Metrics, Panicked, Supervisor};
 use ladoga_server::{Limits, Server, ServerConfig, StartError};
 use ladoga_service::{KeyValue, Later, Sample, StoreError};
 use tokio::sync::Notify;
@@ -71,14 +73,14 @@ pub struct Node<S: Store> {
     server: Server,
     shared: Arc<Shared<S>>,
     membership: Membership,
-    vital: Vital,
+    supervisor: Supervisor,
 }
 
 impl<S: Store> Node<S> {
     /// Listens. Until a store is opened, requests are answered with `503`.
     pub fn start(config: Config, clock: Arc<dyn Clock>, net: Arc<dyn Net>) -> Result<Node<S>, StartError> {
         let Config { listen, event_loops, membership, limits, peer_limits } = config;
-        let vital = Vital::default();
+        let supervisor = Supervisor::default();
         let membership = match membership {
             None => Membership::Alone(Arc::new(VersionClock::new(Arc::clone(&clock)))),
             Some(of) => {
@@ -87,7 +89,8 @@ impl<S: Store> Node<S> {
         };
         let shared = Arc::new(Shared::new(limits.clone(), event_loops, Arc::clone(&clock)));
         let metrics = Arc::clone(&shared.metrics);
-        let config = ServerConfig { listen, event_loops, limits, clock, metrics, vital: vital.clone() };
+        let config =
+            ServerConfig { listen, event_loops, limits, clock, metrics, supervisor: supervisor.clone() };
         let of_loops = Arc::clone(&shared);
         let server = match membership.clone() {
             Membership::Alone(versions) => {
@@ -97,7 +100,7 @@ impl<S: Store> Node<S> {
                 Server::start(config, move |index, context| of_loops.door_of_many(&cluster, index, context))
             }
         }?;
-        Ok(Node { server, shared, membership, vital })
+        Ok(Node { server, shared, membership, supervisor })
     }
 
     /// Where it listens.
@@ -109,14 +112,14 @@ impl<S: Store> Node<S> {
     ///
     /// # Panics
     /// Where it is of none.
-    pub fn join(&self, env: &Env, dir: &Path, kept: &Kept, store: &S) -> io::Result<()> {
+    pub fn join(&self, env: &Env, dir: &Path, kept: &MembershipFile, store: &S) -> io::Result<()> {
         let Membership::Cluster(cluster) = &self.membership else {
             panic!("it was started as a node of a cluster")
         };
         let last_timestamp = store.last_timestamp();
         cluster.starts_after(last_timestamp);
-        let settled = cluster.join(env, dir, kept, last_timestamp, &self.vital)?;
-        store.observe(settled)
+        let stability = cluster.join(env, dir, kept, last_timestamp, &self.supervisor)?;
+        store.observe(stability)
     }
 
     /// Serves from this store.
@@ -135,7 +138,7 @@ impl<S: Store> Node<S> {
 
     /// Waits until it cannot go on, because of a panic in something that it cannot do without: then it is to be stopped.
     pub fn panicked(&self) -> impl Future<Output = Panicked> + use<S> {
-        self.vital.panicked()
+        self.supervisor.panicked()
     }
 
     /// Ends the requests in flight, makes everything durable, and stops. Requests that come meanwhile are told so.
@@ -146,7 +149,7 @@ impl<S: Store> Node<S> {
         }
         let closed = self.shared.store.get().map_or(Ok(()), |store| store.close());
         self.server.stop();
-        match (self.vital.check(), closed) {
+        match (self.supervisor.check(), closed) {
             (Ok(()), closed) => closed.map_err(StopError::Close),
             (Err(panicked), Ok(())) => Err(StopError::Panicked(panicked)),
             (Err(panicked), Err(error)) => Err(StopError::PanickedAndClose { panicked, error }),
@@ -183,10 +186,11 @@ impl<S: Store> Shared<S> {
         versions: &Arc<VersionClock>,
         context: &Rc<LoopContext>,
     ) -> Door<OneNode<S, Arc<VersionClock>>> {
-        let (shared, vital, versions) = (Arc::clone(self), context.vital.clone(), Arc::clone(versions));
+        let (shared, supervisor, versions) =
+            (Arc::clone(self), context.supervisor.clone(), Arc::clone(versions));
         let opening = Opening::new(move || {
             let store = shared.store.get()?;
-            let local = Rc::new(store.attach(&vital));
+            let local = Rc::new(store.attach(&supervisor));
             Some(OneNode::new(Arc::clone(store), local, Arc::clone(&versions)))
         });
         self.door(context, Rc::new(opening), 1, None)
@@ -202,7 +206,7 @@ impl<S: Store> Shared<S> {
         let (shared, own_context, of) = (Arc::clone(self), Rc::clone(context), Arc::clone(cluster));
         let opening = Rc::new(Opening::new(move || {
             let store = shared.store.get()?;
-            let stores = (Arc::clone(store), store.attach(&own_context.vital));
+            let stores = (Arc::clone(store), store.attach(&own_context.supervisor));
             let bounds = Bounds {
                 streams: shared.streams.clone(),
                 uploads: shared.uploads.clone(),
@@ -212,7 +216,7 @@ impl<S: Store> Shared<S> {
         }));
         if index == 0 {
             let (shared, opening) = (Arc::clone(self), Rc::clone(&opening));
-            context.vital.spawn_local("open", async move { shared.when_open(&opening).await });
+            context.supervisor.spawn_local("open", async move { shared.when_open(&opening).await });
         }
         let door = OwnCluster { cluster: Arc::clone(cluster), opening: Rc::clone(&opening) };
         self.door(context, opening, cluster.node_count(), Some(Rc::new(door)))

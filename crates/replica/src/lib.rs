@@ -37,7 +37,7 @@ pub use ladoga_cluster::NodeList;
 
 pub use cluster::Cluster;
 pub use coordinate::Replicated;
-pub use membership::{Kept, KeptError, Membership, PeerLimits, Provenance, check_files};
+pub use membership::{Membership, MembershipError, MembershipFile, PeerLimits, Provenance, check_files};
 pub use own::{Bounds, OwnReplica};
 pub use serve::{PeerSocket, serve};
 pub use sync::start;

@@ -17,11 +17,13 @@ use ladoga_cluster::{NodeId, Placement};
 use ladoga_env::{Env, Listener, Stream};
 use ladoga_local::store::Store;
 use ladoga_model::HybridClock;
-use ladoga_runtime::{Address, Gate, KEEP_ALIVE, LoopContext, Metrics, Vital};
+use ladoga_runtime::{Address, Gate, KEEP_ALIVE, LoopContext, Metrics, Supervisor};
 use ladoga_service::KeyValue;
 use tokio::io::ReadBuf;
 
-use crate::{Bounds, Cluster, Kept, Membership, OwnReplica, PeerLimits, PeerSocket, Replicated, serve};
+use crate::{
+    Bounds, Cluster, Membership, MembershipFile, OwnReplica, PeerLimits, PeerSocket, Replicated, serve,
+};
 
 pub use crate::planted::{Bug, last_version, plant};
 
@@ -29,7 +31,7 @@ pub use crate::planted::{Bug, last_version, plant};
 pub struct SimulatedNode<S: Store> {
     cluster: Arc<Cluster>,
     service: Rc<Replicated<S>>,
-    vital: Vital,
+    supervisor: Supervisor,
 }
 
 /// How a node is, for who checks.
@@ -53,26 +55,26 @@ impl<S: Store> SimulatedNode<S> {
         env: &Env,
         dir: &Path,
         (membership, limits, placement): (&Membership, PeerLimits, Arc<Placement>),
-        kept: &Kept,
+        kept: &MembershipFile,
         store: Arc<S>,
     ) -> io::Result<SimulatedNode<S>> {
-        let vital = Vital::default();
+        let supervisor = Supervisor::default();
         let (clock, metrics) = (Arc::clone(&env.clock), Arc::new(Metrics::new(1)));
         let cluster =
             Cluster::placed(membership, limits, Arc::clone(&clock), Arc::clone(&env.net), placement);
         let cluster = Arc::new(cluster);
         let last_timestamp = store.last_timestamp();
         cluster.versions.starts_after(last_timestamp);
-        let settled = cluster.join(env, dir, kept, last_timestamp, &vital)?;
-        store.observe(settled)?;
-        let core = LoopContext::new(Arc::clone(&clock), Arc::clone(&metrics.loops[0]), vital.clone());
+        let stability = cluster.join(env, dir, kept, last_timestamp, &supervisor)?;
+        store.observe(stability)?;
+        let core = LoopContext::new(Arc::clone(&clock), Arc::clone(&metrics.loops[0]), supervisor.clone());
         let core = Rc::new(core);
         let gate = || Gate::new(64, 5_000, "as many as possible", Arc::clone(&clock));
         let bounds = Bounds { streams: gate(), uploads: gate(), greeting_timeout_ms: 10_000 };
-        let local = store.attach(&vital);
+        let local = store.attach(&supervisor);
         let replica = Rc::new(OwnReplica::new(&core, &cluster, (store, local), bounds));
         crate::start(&replica, metrics);
-        Ok(SimulatedNode { cluster, service: Rc::new(Replicated::new(replica)), vital })
+        Ok(SimulatedNode { cluster, service: Rc::new(Replicated::new(replica)), supervisor })
     }
 
     /// What clients ask.
@@ -83,7 +85,7 @@ impl<S: Store> SimulatedNode<S> {
     /// Serves peers, for as long as the process runs.
     pub fn listen(&self, mut listener: Box<dyn Listener>) {
         let service = Rc::clone(&self.service);
-        self.vital.spawn_local("accept", async move {
+        self.supervisor.spawn_local("accept", async move {
             while let Ok(stream) = std::future::poll_fn(|context| listener.poll_accept(context)).await {
                 let service = Rc::clone(&service);
                 tokio::task::spawn_local(async move {
@@ -96,21 +98,21 @@ impl<S: Store> SimulatedNode<S> {
 
     /// How it is.
     pub fn view(&self) -> View {
-        let settled = self.cluster.settled();
+        let stability = self.cluster.stability();
         let wall_ms = self.cluster.versions.time_ms();
         let hints = self.cluster.peers.iter().map(|peer| peer.hints_waiting.load(Ordering::Relaxed));
         View {
-            is_whole: settled.has_all(),
-            droppable_before: settled.droppable_before(),
+            is_whole: stability.has_all(),
+            droppable_before: stability.droppable_before(),
             hints_waiting: hints.sum(),
-            session: settled.statement(0, 0).session,
-            clock: HybridClock::at_wall_ms(wall_ms).max(settled.clock_floor()),
+            session: stability.statement(0, 0).session,
+            clock: HybridClock::at_wall_ms(wall_ms).max(stability.clock_floor()),
         }
     }
 
     /// The session of a peer that it would remember after a restart.
     pub fn remembered_session(&self, peer: NodeId) -> u64 {
-        self.cluster.settled().remembered_session(peer)
+        self.cluster.stability().remembered_session(peer)
     }
 
     /// What `/v0/cluster` says.
@@ -120,7 +122,7 @@ impl<S: Store> SimulatedNode<S> {
 
     /// What panicked, if something did that it cannot do without.
     pub fn panicked(&self) -> Option<String> {
-        self.vital.check().err().map(|panicked| panicked.to_string())
+        self.supervisor.check().err().map(|panicked| panicked.to_string())
     }
 }
 

@@ -1,6 +1,6 @@
 //! What all parts of a running node share, whatever they do: stores, replication and connections alike.
 //!
-//! - `vital`: tasks and threads that a node cannot do without
+//! - `supervisor`: tasks and threads that a node cannot do without
 //! - `loop_context`: the clock, the figures and the end of one event loop
 //! - `gates`: bounds that are shared fairly: who is let in, who gives way, who is refused
 //! - `keepalive`: when the connection of a peer counts as dead
@@ -14,10 +14,10 @@ mod gates;
 mod keepalive;
 mod loop_context;
 mod metrics;
-mod vital;
+mod supervisor;
 
 pub use gates::{Address, Displaced, Gate, OverCapacity, Permit};
 pub use keepalive::KEEP_ALIVE;
 pub use loop_context::{LoopContext, SCRATCH_BYTES};
 pub use metrics::{HistogramSum, LoopMetrics, Metrics, Operation, Sums, Tail, Taken};
-pub use vital::{Panicked, Vital};
+pub use supervisor::{Panicked, Supervisor};

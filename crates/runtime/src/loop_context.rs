@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use ladoga_env::Clock;
 
-use crate::{LoopMetrics, Vital};
+use crate::{LoopMetrics, Supervisor};
 
 /// What everything on one event loop shares: its clock, its figures, and whether it is about to end.
 pub struct LoopContext {
@@ -12,8 +12,8 @@ pub struct LoopContext {
     /// The figures of this loop.
     pub metrics: Arc<LoopMetrics>,
     /// By which tasks are started that the node cannot do without.
-    pub vital: Vital,
-    age: Age,
+    pub supervisor: Supervisor,
+    age: LoopClock,
     is_draining: Cell<bool>,
     scratch: RefCell<Vec<u8>>,
 }
@@ -28,14 +28,14 @@ const UNSEEN_MS_MAX: u64 = 500;
 /// with the process or the machine, was no time for what came meanwhile to be read. So it is not held against those who
 /// have said something, or may have.
 #[derive(Debug)]
-struct Age {
+struct LoopClock {
     now_ms: Cell<u64>,
     looked_ms: Cell<u64>,
 }
 
-impl Age {
-    fn begins(clock_ms: u64) -> Age {
-        Age { now_ms: Cell::new(clock_ms), looked_ms: Cell::new(clock_ms) }
+impl LoopClock {
+    fn begins(clock_ms: u64) -> LoopClock {
+        LoopClock { now_ms: Cell::new(clock_ms), looked_ms: Cell::new(clock_ms) }
     }
 
     fn look(&self, clock_ms: u64) {
@@ -46,10 +46,10 @@ impl Age {
 
 impl LoopContext {
     /// Of an event loop that begins now.
-    pub fn new(clock: Arc<dyn Clock>, metrics: Arc<LoopMetrics>, vital: Vital) -> LoopContext {
-        let age = Age::begins(clock.monotonic_ns() / 1_000_000);
+    pub fn new(clock: Arc<dyn Clock>, metrics: Arc<LoopMetrics>, supervisor: Supervisor) -> LoopContext {
+        let age = LoopClock::begins(clock.monotonic_ns() / 1_000_000);
         let scratch = RefCell::new(vec![0; SCRATCH_BYTES]);
-        LoopContext { clock, metrics, vital, age, is_draining: Cell::new(false), scratch }
+        LoopContext { clock, metrics, supervisor, age, is_draining: Cell::new(false), scratch }
     }
 
     /// The time as of the last look, which timeouts are coarse enough for: time in which the loop was at work.
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn time_in_which_a_loop_was_held_up_counts_for_little() {
-        let age = Age::begins(1_000);
+        let age = LoopClock::begins(1_000);
         let look = |clock_ms| {
             age.look(clock_ms);
             age.now_ms.get()

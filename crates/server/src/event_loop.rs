@@ -43,12 +43,12 @@ impl<P: Protocol> EventLoop<P> {
     /// that is told.
     pub(super) async fn run(self: Rc<Self>, intake: Intake) {
         let mut stage = intake.stage;
-        let vital = &self.context.vital;
+        let supervisor = &self.context.supervisor;
         for listener in intake.listeners {
-            vital.spawn_local("accept", accept(Rc::clone(&self), listener));
+            supervisor.spawn_local("accept", accept(Rc::clone(&self), listener));
         }
-        vital.spawn_local("receive", receive(Rc::clone(&self), intake.handed_over));
-        vital.spawn_local("sweep", sweep(Rc::clone(&self)));
+        supervisor.spawn_local("receive", receive(Rc::clone(&self), intake.handed_over));
+        supervisor.spawn_local("sweep", sweep(Rc::clone(&self)));
         // The sender lives as long as the server; without one there is nobody to serve for.
         let _ = stage.wait_for(|stage| *stage != Stage::Running).await;
         self.connections.drain(Duration::from_millis(self.shared.limits.drain_timeout_ms)).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use ladoga_env::Clock;
-use ladoga_runtime::{LoopContext, Metrics, Vital};
+use ladoga_runtime::{LoopContext, Metrics, Supervisor};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, watch};
 
@@ -50,7 +50,7 @@ pub struct ServerConfig {
     /// The figures of each event loop.
     pub metrics: Arc<Metrics>,
     /// Told of an event loop that panics.
-    pub vital: Vital,
+    pub supervisor: Supervisor,
 }
 
 /// What the event loops of a server share.
@@ -78,7 +78,7 @@ impl Server {
         protocol: impl Fn(usize, &Rc<LoopContext>) -> P + Clone + Send + 'static,
     ) -> Result<Server, StartError> {
         let (addresses, mut listeners) = listen_on_all(&config)?;
-        let ServerConfig { event_loops, limits, clock, metrics, vital, .. } = config;
+        let ServerConfig { event_loops, limits, clock, metrics, supervisor, .. } = config;
         let (stage, _) = watch::channel(Stage::Running);
         // Bounded by the number of connections: each is counted before it is handed over.
         let (hand_overs, receivers): (Vec<_>, Vec<_>) =
@@ -89,7 +89,7 @@ impl Server {
         let mut server = Server { stage, drained: when_drained, threads, addresses };
         for (index, handed_over) in receivers.into_iter().enumerate() {
             let listeners = std::mem::take(&mut listeners[index]);
-            let (shared, clock, own_vital) = (Arc::clone(&shared), Arc::clone(&clock), vital.clone());
+            let (shared, clock, own_vital) = (Arc::clone(&shared), Arc::clone(&clock), supervisor.clone());
             let protocol = protocol.clone();
             let event_loop = move || {
                 let metrics = Arc::clone(&shared.metrics.loops[index]);
@@ -97,7 +97,12 @@ impl Server {
                 let protocol = Rc::new(protocol(index, &context));
                 Rc::new(EventLoop::new(shared, context, protocol))
             };
-            server.start_event_loop(index, &vital, event_loop, (listeners, handed_over, drained.clone()))?;
+            server.start_event_loop(
+                index,
+                &supervisor,
+                event_loop,
+                (listeners, handed_over, drained.clone()),
+            )?;
         }
         Ok(server)
     }
@@ -105,7 +110,7 @@ impl Server {
     fn start_event_loop<P: Protocol>(
         &mut self,
         index: usize,
-        vital: &Vital,
+        supervisor: &Supervisor,
         event_loop: impl FnOnce() -> Rc<EventLoop<P>> + Send + 'static,
         (listeners, handed_over, drained): (
             Vec<std::net::TcpListener>,
@@ -133,7 +138,7 @@ impl Server {
                 }
             });
         };
-        self.threads.push(vital.spawn(format!("event-loop-{index}"), body)?);
+        self.threads.push(supervisor.spawn(format!("event-loop-{index}"), body)?);
         reported.recv().map_err(io::Error::other)?
     }
 

@@ -127,19 +127,19 @@ impl Machine {
     /// Whether every other machine has on its disk that it has heard the process that runs now.
     pub(crate) fn is_remembered_by(&self, others: &[Machine]) -> bool {
         let session = |machine: &Machine| {
-            machine.process.as_ref().map(|process| process.replica.settlement.statement(0, 0).session)
+            machine.process.as_ref().map(|process| process.replica.tracker.statement(0, 0).session)
         };
         let knows = |other: &Machine| {
             other.process.as_ref().is_some_and(|process| {
-                let settlement = &process.replica.settlement;
-                Some(settlement.remembered_session(self.id)) == session(self)
+                let tracker = &process.replica.tracker;
+                Some(tracker.remembered_session(self.id)) == session(self)
             })
         };
         others.iter().all(|other| other.id == self.id || knows(other))
     }
 
     pub(crate) fn is_whole(&self) -> bool {
-        self.process.as_ref().is_some_and(|process| process.replica.settlement.is_whole())
+        self.process.as_ref().is_some_and(|process| process.replica.tracker.is_whole())
     }
 
     /// Bytes of all files.

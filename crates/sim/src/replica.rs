@@ -6,8 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ladoga_cluster::{
-    Cell, CellMark, ClockReading, Content, HashTree, Incarnation, Listed, NodeId, Opening, Origin, Partition,
-    PeerClocks, Placement, Prune, ReadAnswer, Refusal, Response, Settlement, Slice, Statement, Want,
+    AsOf, Cell, CellMark, ClockReading, Content, Incarnation, KeyVersion, MerkleTree, NodeId, Opening,
+    Origin, Partition, PeerClocks, Placement, Prune, ReadAnswer, Refusal, Response, StabilityTracker,
+    Statement, Want,
 };
 use ladoga_env::{Clock, Env};
 use ladoga_model::{HybridClock, Stamp, Version};
@@ -33,8 +34,8 @@ const LIST_SCAN: usize = 8;
 pub(crate) struct Replica {
     pub(crate) me: NodeId,
     pub(crate) placement: Arc<Placement>,
-    pub(crate) tree: HashTree,
-    pub(crate) settlement: Settlement,
+    pub(crate) tree: MerkleTree,
+    pub(crate) tracker: StabilityTracker,
     pub(crate) clock: HybridClock,
     peer_clocks: PeerClocks,
     pub(crate) keep: Keep,
@@ -85,13 +86,13 @@ impl Replica {
             written: engine.last_timestamp(),
             is_unverified: is_unverified && bug != Some(Bug::IgnoreRegressions),
         };
-        let settlement = Settlement::new(me, nodes, found.ok_or(incarnation)).opened(opening);
-        let mut tree = HashTree::new(placement.clone(), nodes, me, TREE_BYTES_MAX);
+        let tracker = StabilityTracker::new(me, nodes, found.ok_or(incarnation)).opened(opening);
+        let mut tree = MerkleTree::new(placement.clone(), nodes, me, TREE_BYTES_MAX);
         let mut range = engine.snapshot().range(b"", None);
         while let Some((key, cell)) = range.next_cell().map_err(|error| error.to_string())? {
             tree.replaced(xxh3_64(&key), None, mark_of(&cell));
         }
-        let last = engine.last_timestamp().max(settlement.clock_floor());
+        let last = engine.last_timestamp().max(tracker.clock_floor());
         let clock = HybridClock::after(last);
         let monotonic_ms = wall.monotonic_ns() / 1_000_000;
         let mut peer_clocks = PeerClocks::new(me, nodes, VERSION_AHEAD_MS_MAX, monotonic_ms);
@@ -100,7 +101,7 @@ impl Replica {
             me,
             placement,
             tree,
-            settlement,
+            tracker,
             clock,
             peer_clocks,
             keep,
@@ -133,12 +134,12 @@ impl Replica {
     /// Time went by.
     pub(crate) fn tick(&mut self, oldest_hint: Option<u64>) {
         self.peer_clocks.tick(self.wall.wall_ms(), self.monotonic_ms());
-        self.settlement.tick(self.now(), self.time_ms(), oldest_hint);
+        self.tracker.tick(self.now(), self.time_ms(), oldest_hint);
     }
 
     /// What this node says about itself.
     pub(crate) fn statement(&self) -> Statement {
-        self.settlement.statement(self.now(), self.wall.wall_ms())
+        self.tracker.statement(self.now(), self.wall.wall_ms())
     }
 
     /// A peer said this about itself, in the answer to a question of this moment; none where it was not asked.
@@ -152,7 +153,7 @@ impl Replica {
         let now = (wall_ms, monotonic_ms);
         let clock =
             self.peer_clocks.bounds(self.monotonic_ms()).cut(statement.clock, now, VERSION_AHEAD_MS_MAX);
-        self.settlement.heard(peer, Statement { clock, ..statement });
+        self.tracker.heard(peer, Statement { clock, ..statement });
     }
 
     pub(crate) fn monotonic_ms(&self) -> u64 {
@@ -163,7 +164,7 @@ impl Replica {
     pub(crate) fn next_version(&mut self) -> Option<Version> {
         let timestamp = self.clock.next(self.time_ms());
         self.last = timestamp;
-        let may_give = self.settlement.may_give(timestamp) && self.check_ahead(timestamp).is_ok();
+        let may_give = self.tracker.may_give(timestamp) && self.check_ahead(timestamp).is_ok();
         may_give.then_some(Version { timestamp, node: self.me.0 })
     }
 
@@ -193,7 +194,7 @@ impl Replica {
 
     /// Whether its answers count. It refuses while it does not know.
     fn vouches(&self) -> Result<bool, Refusal> {
-        if self.bug == Some(Bug::VouchWhileRebuilding) { Ok(true) } else { self.settlement.vouches() }
+        if self.bug == Some(Bug::VouchWhileRebuilding) { Ok(true) } else { self.tracker.vouches() }
     }
 
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<StoredCell>, Refusal> {
@@ -206,7 +207,7 @@ impl Replica {
             Err(refusal) if want != Want::Pulled => return Err(refusal),
             vouches => vouches == Ok(true),
         };
-        let is_hidden = want != Want::Pulled && self.settlement.hides_cells();
+        let is_hidden = want != Want::Pulled && self.tracker.hides_cells();
         let Some(stored) = self.get(key)?.filter(|_| !is_hidden) else {
             return Ok(ReadAnswer { cell: None, is_whole });
         };
@@ -228,8 +229,8 @@ impl Replica {
     ) -> Result<Option<Version>, Refusal> {
         let version = cell.stamp.version;
         self.observe(version.timestamp)?;
-        self.settlement.admit(version, origin)?;
-        let doubt = if origin == Origin::Client { self.settlement.doubt(version)? } else { None };
+        self.tracker.admit(version, origin)?;
+        let doubt = if origin == Origin::Client { self.tracker.doubt(version)? } else { None };
         self.writes += 1;
         if self.bug == Some(Bug::AckWithoutWriting) && self.writes.is_multiple_of(7) {
             return Ok(None);
@@ -255,7 +256,7 @@ impl Replica {
         self.tree.replaced(xxh3_64(key), old.as_ref().map(mark_of), mark);
         let place = self.placement.position(Partition::of(key), self.me);
         self.checker.borrow_mut().applied(self.me.index(), place, key, cell);
-        self.settlement.acknowledged(self.me, version.timestamp);
+        self.tracker.acknowledged(self.me, version.timestamp);
         Ok(doubt)
     }
 
@@ -290,11 +291,11 @@ impl Replica {
 
     /// Lets go of tombstones that may go, and does a little of what a background does.
     pub(crate) fn maintain(&mut self, seals: bool) {
-        let droppable = self.settlement.droppable_before();
+        let droppable = self.tracker.droppable_before();
         self.tree.drop_before(droppable);
-        self.engine.settle_before(droppable);
+        self.engine.drop_tombstones_before(droppable);
         if self.bug == Some(Bug::DropTombstonesByTime) {
-            self.engine.settle_before(self.now().saturating_sub(HybridClock::at_wall_ms(5_000)));
+            self.engine.drop_tombstones_before(self.now().saturating_sub(HybridClock::at_wall_ms(5_000)));
         }
         // What fails here shows when it is asked for: the store is poisoned, or its power is gone.
         if seals {
@@ -307,10 +308,10 @@ impl Replica {
 
     /// Makes durable what the settlement wants to be.
     pub(crate) fn maybe_persist(&mut self) {
-        if self.settlement.is_dirty() {
-            let durable = self.settlement.durable().clone();
+        if self.tracker.is_dirty() {
+            let durable = self.tracker.durable().clone();
             if self.keep.keep_durable(&durable).is_ok() {
-                self.settlement.persisted(durable);
+                self.tracker.persisted(durable);
             }
         }
     }
@@ -323,18 +324,18 @@ impl Replica {
         }
     }
 
-    pub(crate) fn groups(&mut self, asker: NodeId, slice: Slice) -> Response<Key> {
+    pub(crate) fn groups(&mut self, asker: NodeId, slice: AsOf) -> Response<Key> {
         let dropped_before = slice.dropped_before.max(self.tree.dropped_before());
         if self.tree.cuts(dropped_before) {
             self.fill_anew(dropped_before);
         }
-        match self.tree.pair(asker, Slice { dropped_before, ..slice }) {
+        match self.tree.pair(asker, AsOf { dropped_before, ..slice }) {
             Some(leaves) => Response::Groups { dropped_before, hashes: leaves.groups().to_vec() },
             None => Response::Refused(Refusal::OverCapacity),
         }
     }
 
-    pub(crate) fn leaves(&self, asker: NodeId, slice: Slice, groups: &[u8]) -> Response<Key> {
+    pub(crate) fn leaves(&self, asker: NodeId, slice: AsOf, groups: &[u8]) -> Response<Key> {
         match self.tree.pair(asker, slice) {
             Some(leaves) => {
                 Response::Leaves(groups.iter().flat_map(|&group| leaves.group(group)).copied().collect())
@@ -346,7 +347,7 @@ impl Replica {
     pub(crate) fn list(
         &self,
         asker: NodeId,
-        slice: Slice,
+        slice: AsOf,
         partitions: &[Partition],
         after: Option<&Key>,
     ) -> Result<Response<Key>, Refusal> {
@@ -359,7 +360,7 @@ impl Replica {
             let is_named = partitions.is_empty() || partitions.binary_search(&partition).is_ok();
             let is_theirs = self.placement.both_hold(partition, [self.me, asker], mark);
             if is_named && slice.has(mark) && is_theirs {
-                entries.push(Listed {
+                entries.push(KeyVersion {
                     key: key.to_vec(),
                     stamp: cell.stamp,
                     is_tombstone: mark.is_tombstone,

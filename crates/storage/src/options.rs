@@ -55,8 +55,8 @@ pub struct Options {
     /// Compression by level.
     pub compression: [Compression; LEVELS],
     /// How long after its timestamp a write may still arrive. `None`: as long as nobody says otherwise, see
-    /// [`crate::Engine::settle_before`]; until then no tombstone goes.
-    pub writes_settle_ms: Option<u64>,
+    /// [`crate::Engine::drop_tombstones_before`]; until then no tombstone goes.
+    pub tombstone_age_ms_min: Option<u64>,
     /// The size of a memtable; `None` derives it from the budget.
     pub memtable_bytes: Option<usize>,
     /// By how much of its size a memtable is flushed before it is full, at most; by chance, for each another. Replicas take
@@ -80,7 +80,7 @@ impl Options {
             background: Background::Threads,
             // Level 0 is rewritten at once, so compressing it would be work for nothing.
             compression: [Plain, Lz4, Lz4, Lz4, Lz4, Lz4, Lz4],
-            writes_settle_ms: None,
+            tombstone_age_ms_min: None,
             memtable_bytes: None,
             flush_early_percent: 0,
             table_bytes: None,

@@ -1,7 +1,7 @@
 //! Asking the processor for a line before it is needed.
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "std has no stable name for it"))]
 
-use crate::heads::GROUP;
+use crate::prefixes::GROUP;
 
 /// Of the processor's cache.
 const LINE_BYTES: usize = 64;
@@ -32,7 +32,7 @@ pub(crate) fn prefetch<T>(place: &T) {
 }
 
 /// Has the processor fetch of `places`, which are numbers or pointers, those from an index on among which a search by
-/// [`crate::heads::Heads`] ends.
+/// [`crate::heads::PrefixTree`] ends.
 #[inline]
 pub(crate) fn prefetch_from<T>(places: &[T], near: usize) {
     let places = &places[near.min(places.len())..];

@@ -8,7 +8,7 @@ use std::thread;
 use ladoga_env::Env;
 use ladoga_env::real::RealDisk;
 use ladoga_node::embedded::Embedded;
-use ladoga_node::peers::{Kept, KeptError};
+use ladoga_node::peers::{MembershipError, MembershipFile};
 use ladoga_node::{Config, Node};
 use ladoga_storage::{Durability, MEMORY_BYTES_MIN, Options, count_tables};
 use tokio::runtime::{Builder, Runtime};
@@ -44,7 +44,8 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
         return Ok(());
     };
     if let Some(membership) = &settings.membership {
-        let kept = Kept::keep(&env, &settings.data, &membership.nodes, membership.own).map_err(failed)?;
+        let kept =
+            MembershipFile::keep(&env, &settings.data, &membership.nodes, membership.own).map_err(failed)?;
         node.join(&env, &settings.data, &kept, &store).map_err(failed)?;
     }
     let disk_reads = store.no_rings().map_or_else(|| "io_uring".to_owned(), |why| format!("threads ({why})"));
@@ -68,8 +69,8 @@ fn environment(disk_reads: DiskReads) -> std::io::Result<Env> {
 /// That the data directory is of this cluster: seen before anything is opened.
 fn check_nodes(env: &Env, settings: &Settings) -> Result<(), Failure> {
     let nodes = settings.membership.as_ref().map(|membership| &membership.nodes);
-    Kept::check(&*env.disk, &settings.data, nodes).map(drop).map_err(|error| {
-        if let KeptError::Io { .. } | KeptError::Damaged { .. } = error {
+    MembershipFile::check(&*env.disk, &settings.data, nodes).map(drop).map_err(|error| {
+        if let MembershipError::Io { .. } | MembershipError::Damaged { .. } = error {
             return cannot_open(settings, &error);
         }
         let value = nodes.map(|nodes| nodes.iter().map(|(_, node)| node.name.as_str()).collect::<Vec<_>>());

@@ -2,11 +2,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_storage::{BLOB_BYTES_MIN, Cached, Engine, FinishedBlob, PausedRead, Reach, WriteState};
+use ladoga_storage::{BLOB_BYTES_MIN, Cached, Engine, FinishedBlob, PendingRead, ReadTier, WriteState};
 
 use super::cells::CellReader;
-use super::commit::{Applied, CommitShared, Inbox, Inline, Lane, Waiters};
-use super::doorbell::Doorbell;
+use super::commit::{Applied, CommitShared, Inbox, InlineCommitter, Waiters, WriteQueue};
+use super::commit_trigger::CommitTrigger;
 
 use super::pieces::RangePieces;
 use super::pool::Pool;
@@ -19,15 +19,15 @@ use crate::store::{
     Cell, CellFormat, CellKind, CellValue, Later, LocalStore, Lookup, Pieces, RecordFormat, StoreError,
     StoredCell,
 };
-use ladoga_runtime::Vital;
+use ladoga_runtime::Supervisor;
 
 /// The embedded engine, as one event loop reaches it.
 pub struct Local {
     engine: Arc<Engine>,
     queue: Arc<CommitShared>,
-    lane: Arc<Lane>,
+    write_queue: Arc<WriteQueue>,
     waiters: Rc<Waiters>,
-    doorbell: Rc<Doorbell>,
+    commit_trigger: Rc<CommitTrigger>,
     disk: Disk,
     /// Where this loop has a ring to read blocks by.
     pub(super) reads: Option<Rc<Reads>>,
@@ -50,48 +50,49 @@ impl Disk {
 }
 
 impl Local {
-    pub(super) fn new(store: &Embedded, vital: &Vital) -> Local {
+    pub(super) fn new(store: &Embedded, supervisor: &Supervisor) -> Local {
         let inbox = Arc::<Inbox>::default();
-        let lane = store.queue.add_lane(Arc::clone(&inbox));
+        let write_queue = store.queue.add_write_queue(Arc::clone(&inbox));
         let waiters = Rc::<Waiters>::default();
-        let (receiving_lane, receiving_waiters) = (Arc::clone(&lane), Rc::clone(&waiters));
-        vital.spawn_local(
+        let (receiving_queue, receiving_waiters) = (Arc::clone(&write_queue), Rc::clone(&waiters));
+        supervisor.spawn_local(
             "inbox",
-            Arc::clone(&inbox).read(move |receipt| receiving_waiters.receive(&receiving_lane, receipt)),
+            Arc::clone(&inbox).read(move |result| receiving_waiters.receive(&receiving_queue, result)),
         );
-        let doorbell = Rc::<Doorbell>::default();
-        let inline = Rc::new(Inline::new(
+        let commit_trigger = Rc::<CommitTrigger>::default();
+        let inline = Rc::new(InlineCommitter::new(
             store.engine.syncs_each_group(),
             Arc::clone(&store.clock),
             store.queue.shared(),
-            Arc::clone(&lane),
+            Arc::clone(&write_queue),
             Rc::clone(&waiters),
         ));
         let beginning = Rc::clone(&inline);
-        let ringing = Rc::clone(&doorbell).ring(move || beginning.begin(), move |begun| inline.commit(begun));
-        vital.spawn_local("doorbell", ringing);
+        let ringing =
+            Rc::clone(&commit_trigger).run(move || beginning.begin(), move |begun| inline.commit(begun));
+        supervisor.spawn_local("commit_trigger", ringing);
         let disk = Disk { pool: Arc::clone(&store.pool), inbox };
         Local {
-            reads: store.start_reads(&disk, vital),
+            reads: store.start_reads(&disk, supervisor),
             engine: Arc::clone(&store.engine),
             queue: store.queue.shared(),
-            lane,
+            write_queue,
             waiters,
-            doorbell,
+            commit_trigger,
             disk,
         }
     }
 
     /// How far a read goes on the event loop before somebody else reads for it.
-    fn reach(&self) -> Reach {
+    fn tier(&self) -> ReadTier {
         // A ring finds what the page cache has as it is sent off, for all reads of a turn with one system call.
-        if self.reads.is_some() { Reach::Memory } else { Reach::PageCache }
+        if self.reads.is_some() { ReadTier::Memory } else { ReadTier::PageCache }
     }
 
     /// What a read that memory cannot answer comes to, as `answer` has it.
     fn later<T: 'static>(
         &self,
-        read: Box<PausedRead>,
+        read: Box<PendingRead>,
         answer: impl FnOnce(ladoga_storage::StoredCell, &Disk) -> Option<T> + 'static,
     ) -> Lookup<T> {
         let disk = self.disk.clone();
@@ -111,7 +112,7 @@ impl LocalStore for Local {
     type Upload = EmbeddedUpload;
 
     fn get(&self, key: &[u8]) -> Lookup {
-        match self.engine.get_cached(key, self.reach()) {
+        match self.engine.get_cached(key, self.tier()) {
             Ok(Cached::Found(value)) => Lookup::Now(Ok(Some(into_value(value, &self.disk)))),
             Ok(Cached::Absent) => Lookup::Now(Ok(None)),
             Ok(Cached::NeedsDisk(read)) => {
@@ -122,7 +123,7 @@ impl LocalStore for Local {
     }
 
     fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell> {
-        match self.engine.get_cell_cached(key, self.reach()) {
+        match self.engine.get_cell_cached(key, self.tier()) {
             Ok(Cached::Found(cell)) => Lookup::Now(Ok(Some(into_cell(cell, &self.disk)))),
             Ok(Cached::Absent) => Lookup::Now(Ok(None)),
             Ok(Cached::NeedsDisk(read)) => self.later(read, |cell, disk| Some(into_cell(cell, disk))),
@@ -149,8 +150,8 @@ impl LocalStore for Local {
             _ => CellKind::Put,
         };
         let waiter = self.waiters.enter();
-        self.lane.push(kind, cells, waiter);
-        self.doorbell.press();
+        self.write_queue.push(kind, cells, waiter);
+        self.commit_trigger.notify();
         Applied::waiting(Rc::clone(&self.waiters), waiter)
     }
 

@@ -1,7 +1,7 @@
 //! The embedded engine behind the store interface.
 //!
 //! - `commit`: the queue of writes, who commits them in groups, and who waits for it
-//! - `doorbell`: one commit for all writes of an event loop's busy turns
+//! - `commit_trigger`: one commit for all writes of an event loop's busy turns
 //! - `pool`: threads that may wait for the disk; `reads`: point reads that need none of them
 //! - `commit::Inbox`: how both reach an event loop, with one wake-up for many answers
 //! - `local`: the engine as one event loop reaches it
@@ -11,7 +11,7 @@
 
 mod cells;
 mod commit;
-mod doorbell;
+mod commit_trigger;
 
 mod local;
 mod pieces;
@@ -37,13 +37,13 @@ use ladoga_storage::{Engine, Error, Options, WriteState};
 
 use crate::store::{CellObserver, Sample, Store, StoreError};
 use commit::CommitQueue;
-use ladoga_runtime::Vital;
+use ladoga_runtime::Supervisor;
 use pool::Pool;
 use reads::{RING_READS_MAX, ReadCounters, Reads};
 use scan::Scan;
 
 /// How long after its version was given a write may still be queued; far above what the queue's bounds allow.
-const WRITES_SETTLE_MS: u64 = 60_000;
+const TOMBSTONE_AGE_MS_MIN: u64 = 60_000;
 
 /// By how much a replica flushes earlier than it has to, at most: enough for the flushes of replicas to drift apart.
 const REPLICA_FLUSH_EARLY_PERCENT: u64 = 25;
@@ -76,7 +76,7 @@ pub struct Embedded {
 impl Embedded {
     /// Opens the data directory of a node on its own.
     pub fn open(env: Env, dir: &Path, mut options: Options) -> Result<Embedded, OpenError> {
-        options.writes_settle_ms = Some(WRITES_SETTLE_MS);
+        options.tombstone_age_ms_min = Some(TOMBSTONE_AGE_MS_MIN);
         Embedded::start(env, dir, options)
     }
 
@@ -138,13 +138,13 @@ impl Embedded {
     }
 
     /// A ring for the calling event loop, where there is one to be had.
-    fn start_reads(&self, disk: &local::Disk, vital: &Vital) -> Option<Rc<Reads>> {
+    fn start_reads(&self, disk: &local::Disk, supervisor: &Supervisor) -> Option<Rc<Reads>> {
         if self.no_rings.is_some() {
             return None;
         }
         let ring = self.disk.read_ring(RING_READS_MAX);
-        let reads =
-            ring.and_then(|ring| Reads::start(ring, disk.clone(), Arc::clone(&self.read_counters), vital));
+        let reads = ring
+            .and_then(|ring| Reads::start(ring, disk.clone(), Arc::clone(&self.read_counters), supervisor));
         let warn = |error: &io::Error| tracing::warn!(%error, "an event loop has no io_uring to read by");
         reads.inspect_err(warn).ok()
     }
@@ -153,8 +153,8 @@ impl Embedded {
 impl Store for Embedded {
     type Local = Local;
 
-    fn attach(self: &Arc<Self>, vital: &Vital) -> Local {
-        Local::new(self, vital)
+    fn attach(self: &Arc<Self>, supervisor: &Supervisor) -> Local {
+        Local::new(self, supervisor)
     }
 
     fn last_timestamp(&self) -> u64 {
@@ -189,8 +189,8 @@ impl Store for Embedded {
         self.scan.again();
     }
 
-    fn settle_before(&self, timestamp: u64) {
-        self.engine.settle_before(timestamp);
+    fn drop_tombstones_before(&self, timestamp: u64) {
+        self.engine.drop_tombstones_before(timestamp);
     }
 
     fn close(&self) -> Result<(), StoreError> {

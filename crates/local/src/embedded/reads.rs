@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use ladoga_env::{EndedRead, FilePart, ReadRing};
-use ladoga_storage::{PausedRead, Progress, StoredCell};
+use ladoga_storage::{PendingRead, Progress, StoredCell};
 use slab::Slab;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -20,7 +20,7 @@ use tokio::io::unix::AsyncFd;
 use super::local::Disk;
 use super::{panicked, read_error};
 use crate::store::{Later, Sample, SampleKind, SampleValue, StoreError};
-use ladoga_runtime::Vital;
+use ladoga_runtime::Supervisor;
 
 /// Reads of the disk that an event loop has under way at a time.
 pub(super) const RING_READS_MAX: usize = 256;
@@ -53,7 +53,7 @@ struct State {
 
 /// A point read, and where its answer goes.
 struct Reader {
-    read: Box<PausedRead>,
+    read: Box<PendingRead>,
     slot: Rc<RefCell<Slot>>,
 }
 
@@ -110,7 +110,7 @@ impl Reads {
         ring: Box<dyn ReadRing>,
         disk: Disk,
         counters: Arc<ReadCounters>,
-        vital: &Vital,
+        supervisor: &Supervisor,
     ) -> io::Result<Rc<Reads>> {
         let descriptor = ring.descriptor().map(|descriptor| descriptor.try_clone_to_owned()).transpose()?;
         #[expect(
@@ -122,12 +122,12 @@ impl Reads {
         counters.rings.fetch_add(1, Ordering::Relaxed);
         let reads = Rc::new(Reads { state: RefCell::default(), disk, counters });
         let driver = Driver { ring, reads: Rc::clone(&reads), readers: Slab::new(), bytes: 0, readable };
-        vital.spawn_local("reads", driver.run());
+        supervisor.spawn_local("reads", driver.run());
         Ok(reads)
     }
 
     /// Goes on with a read that memory cannot answer.
-    pub(super) fn go_on(&self, read: Box<PausedRead>) -> Reading {
+    pub(super) fn go_on(&self, read: Box<PendingRead>) -> Reading {
         let slot = Rc::new(RefCell::new(Slot { answer: Answer::Pending, waiting: None }));
         if self.state.borrow().queue.len() >= RING_QUEUE_READS_MAX {
             self.counters.refused.fetch_add(1, Ordering::Relaxed);

@@ -88,7 +88,7 @@ fn a_panic_fails_the_read_that_it_comes_of_and_no_other() {
     let store = filled(&env);
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
-        let local = store.attach(&Vital::default());
+        let local = store.attach(&Supervisor::default());
         assert!(local.reads.is_some(), "a loop without a ring");
         // Brings the index into memory.
         assert!(has(begin(&local, 0)).await);

@@ -97,7 +97,7 @@ impl Worker for Scanner {
             Ok(Ok(true)) => Turn::Again,
             Ok(Ok(false)) => {
                 self.under_way = None;
-                self.observer.is_whole();
+                self.observer.scan_completed();
                 self.pause_ms = RETRY_MS_MIN;
                 Turn::Again
             }

@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use super::*;
 use crate::embedded::Embedded;
 use crate::store::{Cell, CellValue, LocalStore, Store};
-use ladoga_runtime::Vital;
+use ladoga_runtime::Supervisor;
 
 /// More cells than are told of at once.
 const CELLS: u64 = 3_000;
@@ -61,7 +61,7 @@ impl CellObserver for Watcher {
         }
     }
 
-    fn is_whole(&self) {
+    fn scan_completed(&self) {
         self.told.lock().is_whole = true;
         self.changed.notify_all();
     }
@@ -132,7 +132,7 @@ fn every_cell_is_told_of_once_whatever_is_written_meanwhile() {
     store.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>).expect("a thread");
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
-        let local = store.attach(&Vital::default());
+        let local = store.attach(&Supervisor::default());
         for n in 0..2_000_u64 {
             if n % 100 == 0 {
                 store.tell_again();
@@ -181,7 +181,7 @@ fn a_write_over_a_damaged_cell_is_taken() {
     store.observe(Arc::<Watcher>::default()).expect("a thread");
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
-        let local = store.attach(&Vital::default());
+        let local = store.attach(&Supervisor::default());
         let cell = Cell { key: &key, stamp: stamp(100), value: CellValue::Bytes(b"whole") };
         local.apply([cell]).await.expect("a write that is taken");
     });

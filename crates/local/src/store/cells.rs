@@ -38,5 +38,5 @@ pub trait CellObserver: Send + Sync {
     fn replaced(&self, changes: &[CellChange]);
 
     /// Every cell that was there in the beginning has been told of.
-    fn is_whole(&self);
+    fn scan_completed(&self);
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ladoga_model::Stamp;
-use ladoga_runtime::Vital;
+use ladoga_runtime::Supervisor;
 
 /// A store, shared by the event loops.
 pub trait Store: Send + Sync + 'static {
@@ -28,8 +28,8 @@ pub trait Store: Send + Sync + 'static {
     type Local: LocalStore;
 
     /// A way in for one event loop. Called once on the thread of each, within its runtime; tasks that all of its requests
-    /// need are started as `vital`.
-    fn attach(self: &Arc<Self>, vital: &Vital) -> Self::Local;
+    /// need are started as `supervisor`.
+    fn attach(self: &Arc<Self>, supervisor: &Supervisor) -> Self::Local;
 
     /// The newest timestamp of any version in the store when it was opened.
     fn last_timestamp(&self) -> u64;
@@ -49,7 +49,7 @@ pub trait Store: Send + Sync + 'static {
     fn tell_again(&self);
 
     /// Says that every write older than this has arrived, on every replica; deletions older than it may go.
-    fn settle_before(&self, timestamp: u64);
+    fn drop_tombstones_before(&self, timestamp: u64);
 
     /// Makes everything durable and stops. Nothing is asked of it any more.
     fn close(&self) -> Result<(), StoreError>;

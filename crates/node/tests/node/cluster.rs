@@ -7,7 +7,7 @@ use ladoga_cluster::{NodeId, NodeList, Placement};
 use ladoga_env::real::{RealClock, RealNet};
 use ladoga_env::{Clock, Env, sim};
 use ladoga_node::embedded::Embedded;
-use ladoga_node::peers::{Kept, Membership, PeerLimits};
+use ladoga_node::peers::{Membership, MembershipFile, PeerLimits};
 use ladoga_node::store::Store;
 use ladoga_node::{Config, Limits, Node};
 use ladoga_storage::{Durability, Options};
@@ -131,7 +131,7 @@ impl<S: Store> Cluster<S> {
         let (env, _, _) = sim::env(1);
         let env = Env { clock, ..env };
         env.disk.create_dir_all(Path::new(DIR)).expect("a directory");
-        let kept = Kept::keep(&env, Path::new(DIR), &list, own).expect("a new directory");
+        let kept = MembershipFile::keep(&env, Path::new(DIR), &list, own).expect("a new directory");
         let store = Arc::new(open(&env));
         let node =
             Node::start(config, Arc::clone(&env.clock), Arc::new(RealNet::new())).expect("a free port");

@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use ladoga_cluster::{Content, Origin, Slice};
+use ladoga_cluster::{AsOf, Content, Origin};
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::PeerLimits;
 use ladoga_node::peers::wire::{Answer, FRAME_BYTES_MAX, PeerValue, Request};
@@ -67,7 +67,7 @@ fn a_node_that_serves_clients_of_others_alone_repairs_itself_at_their_pace() {
     // A peer that takes over what it lacks is none of those.
     ask_until(&cluster, &mut caller, Origin::Exchange, HIGHEST);
     // Its clients are, whatever it takes over beside them.
-    let slice = Slice { before: u64::MAX, dropped_before: 0 };
+    let slice = AsOf { before: u64::MAX, dropped_before: 0 };
     caller.ask(&[(0, Request::List { slice, partitions: Vec::new(), after: Bytes::new() })]);
     let (_, answer) = caller.answer();
     assert!(matches!(answer, Answer::List { .. }), "{answer:?}");

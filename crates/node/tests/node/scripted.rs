@@ -11,7 +11,7 @@ use ladoga_node::store::{
     Cell, CellFormat, CellKind, CellObserver, CellValue, Later, LocalStore, Lookup, Piece, Pieces,
     RecordFormat, Sample, Store, StoreError, StoredCell, Upload, Value,
 };
-use ladoga_node::{Config, Limits, Node, Vital};
+use ladoga_node::{Config, Limits, Node, Supervisor};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -107,7 +107,7 @@ impl Scripted {
 impl Store for Scripted {
     type Local = Local;
 
-    fn attach(self: &Arc<Self>, _: &Vital) -> Local {
+    fn attach(self: &Arc<Self>, _: &Supervisor) -> Local {
         Local(Arc::clone(self))
     }
 
@@ -129,7 +129,7 @@ impl Store for Scripted {
 
     fn tell_again(&self) {}
 
-    fn settle_before(&self, _: u64) {}
+    fn drop_tombstones_before(&self, _: u64) {}
 
     fn close(&self) -> Result<(), StoreError> {
         Ok(())

@@ -50,14 +50,14 @@ pub(crate) struct SessionBudget {
 #[derive(Debug)]
 struct Shared {
     free_bytes: usize,
-    waiting: VecDeque<Arc<Seat>>,
+    waiting: VecDeque<Arc<SessionEntry>>,
     /// Those that have not greeted yet, the oldest first.
-    strangers: VecDeque<Arc<Seat>>,
+    strangers: VecDeque<Arc<SessionEntry>>,
 }
 
 /// Where others reach a connection.
 #[derive(Debug, Default)]
-struct Seat {
+struct SessionEntry {
     is_granted: AtomicBool,
     has_to_go: AtomicBool,
     task: Mutex<Option<Waker>>,
@@ -102,7 +102,7 @@ impl SessionBudget {
 
     /// An account for one more connection.
     pub(crate) fn open(self: &Arc<Self>) -> Account {
-        let seat = Arc::<Seat>::default();
+        let seat = Arc::<SessionEntry>::default();
         let mut shared = self.shared.lock();
         shared.strangers.push_back(Arc::clone(&seat));
         if shared.strangers.len() > self.strangers_max
@@ -143,7 +143,7 @@ impl SessionBudget {
     }
 }
 
-impl Seat {
+impl SessionEntry {
     fn wake(&self) {
         if let Some(task) = self.task.lock().take() {
             task.wake();
@@ -155,7 +155,7 @@ impl Seat {
 #[derive(Debug)]
 pub(crate) struct Account {
     budget: Arc<SessionBudget>,
-    seat: Arc<Seat>,
+    seat: Arc<SessionEntry>,
     has_greeted: Cell<bool>,
     taken_bytes: Cell<usize>,
     /// Whether it is in the queue, or its lease was granted and not taken note of.

@@ -76,7 +76,7 @@ pub(crate) struct CopyName {
 }
 
 /// What becomes of the wish for a copy.
-pub(crate) enum Wish {
+pub(crate) enum CopyRequest {
     /// To be made, by who asks.
     New(Copying),
     /// It is being made already, and the reader will hear of it.
@@ -119,20 +119,20 @@ impl Copies {
         name: CopyName,
         reader: &Rc<dyn Reader>,
         place: usize,
-    ) -> Wish {
+    ) -> CopyRequest {
         let mut under_way = self.under_way.borrow_mut();
         if let Some(readers) = under_way.get(&name) {
             if !reader.awaits() {
-                return Wish::UnderWay;
+                return CopyRequest::UnderWay;
             }
             readers.join(reader, place);
-            return Wish::Joined;
+            return CopyRequest::Joined;
         }
         let readers = Rc::<Readers>::default();
         readers.join(reader, place);
         under_way.insert(name.clone(), Rc::clone(&readers));
         let (copies, turns) = (Rc::clone(self), Arc::clone(turns));
-        Wish::New(Copying { copies, turns, name, readers, turn: None, outcome: Err(Failure::Broken) })
+        CopyRequest::New(Copying { copies, turns, name, readers, turn: None, outcome: Err(Failure::Broken) })
     }
 }
 
@@ -208,13 +208,13 @@ impl Drop for Copying {
 
 /// The copies that a reader wished for.
 #[derive(Default)]
-pub(crate) struct Wishes {
+pub(crate) struct CopyRequests {
     left: Cell<usize>,
     has_failed: Cell<bool>,
     ended: Notify,
 }
 
-impl Wishes {
+impl CopyRequests {
     /// One more.
     pub(crate) fn begins(&self) {
         self.left.set(self.left.get() + 1);

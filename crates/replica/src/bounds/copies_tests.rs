@@ -37,7 +37,7 @@ struct Node {
 }
 
 impl Node {
-    fn wish(&self, key: &'static str, client: &Rc<Client>, place: usize) -> Wish {
+    fn wish(&self, key: &'static str, client: &Rc<Client>, place: usize) -> CopyRequest {
         let name = CopyName { key: Bytes::from_static(key.as_bytes()), version: VERSION, to: NodeId(1) };
         let reader: Rc<dyn Reader> = Rc::<Client>::clone(client);
         self.copies.wish(&self.turns, name, &reader, place)
@@ -45,8 +45,8 @@ impl Node {
 
     fn copy(&self, key: &'static str, client: &Rc<Client>) -> Copying {
         match self.wish(key, client, 1) {
-            Wish::New(copying) => copying,
-            Wish::Joined | Wish::UnderWay => panic!("{key} is not under way"),
+            CopyRequest::New(copying) => copying,
+            CopyRequest::Joined | CopyRequest::UnderWay => panic!("{key} is not under way"),
         }
     }
 
@@ -131,11 +131,11 @@ fn the_same_copy_is_made_once_and_a_client_that_joins_it_hurries_it() {
         let mut copy = node.copy("a", &nobody);
         let mut begin = Box::pin(copy.begin());
         assert_eq!(now(begin.as_mut()), Poll::Pending);
-        assert!(matches!(node.wish("a", &nobody, 1), Wish::UnderWay));
+        assert!(matches!(node.wish("a", &nobody, 1), CopyRequest::UnderWay));
         let (client, gone) = (Client::new(true), Client::new(true));
-        assert!(matches!(node.wish("a", &gone, 2), Wish::Joined));
+        assert!(matches!(node.wish("a", &gone, 2), CopyRequest::Joined));
         drop(gone);
-        assert!(matches!(node.wish("a", &client, 2), Wish::Joined));
+        assert!(matches!(node.wish("a", &client, 2), CopyRequest::Joined));
         assert_eq!(begin.await, Ok(()));
         assert_eq!(now(copy.piece(&node.pace, 1 << 30)), Poll::Ready(Ok(())));
         copy.ends(Ok(()));
@@ -149,7 +149,7 @@ fn the_same_copy_is_made_once_and_a_client_that_joins_it_hurries_it() {
 #[test]
 fn who_wished_for_copies_hears_of_the_last() {
     within_a_runtime(async {
-        let wishes = Wishes::default();
+        let wishes = CopyRequests::default();
         assert!(wishes.are_granted().await, "there were none");
         wishes.begins();
         wishes.begins();

@@ -9,5 +9,5 @@ mod copies;
 mod pace;
 
 pub(crate) use budget::{Account, SESSION_OWN_BYTES, SessionBudget};
-pub(crate) use copies::{Copies, CopyName, CopyTurns, Copying, Reader, Wish, Wishes};
+pub(crate) use copies::{Copies, CopyName, CopyRequest, CopyRequests, CopyTurns, Copying, Reader};
 pub(crate) use pace::Pace;

@@ -16,12 +16,12 @@ use crate::planted::{Bug, has};
 use ladoga_cluster::{ClockReading, Durable, Incarnation, NodeId, NodeList, Opening, Placement};
 use ladoga_env::{Clock, Disk, Env, Net};
 use ladoga_local::store::CellObserver;
-use ladoga_runtime::Vital;
+use ladoga_runtime::Supervisor;
 
 use crate::bounds::{CopyTurns, Pace, SessionBudget};
 use crate::hints::HintKeeper;
-use crate::membership::{Kept, Membership, PeerLimits, PeerName, PeerView, Provenance, durable};
-use crate::stability::{ClusterClock, Settled, Settler};
+use crate::membership::{Membership, MembershipFile, PeerLimits, PeerName, PeerView, Provenance, durable};
+use crate::stability::{ClusterClock, Stability, StabilityWriter};
 use crate::wire::{Hello, PROTOCOL_VERSION};
 
 /// The cluster as this node sees it: shared by all its event loops, which only count and note here.
@@ -36,8 +36,8 @@ pub struct Cluster {
     pub(crate) peers: Vec<Arc<PeerView>>,
     /// Writes that are kept for peers; once the data directory is open, as what follows.
     pub(crate) hints: OnceLock<HintKeeper>,
-    pub(crate) settled: OnceLock<Arc<Settled>>,
-    settler: OnceLock<Settler>,
+    pub(crate) stability: OnceLock<Arc<Stability>>,
+    stability_writer: OnceLock<StabilityWriter>,
     pub(crate) exchange: RepairProgress,
     pub(crate) pace: Pace,
     /// What the connections that peers make to this node may hold.
@@ -81,8 +81,8 @@ impl Cluster {
             limits,
             peers: peers.collect(),
             hints: OnceLock::new(),
-            settled: OnceLock::new(),
-            settler: OnceLock::new(),
+            stability: OnceLock::new(),
+            stability_writer: OnceLock::new(),
             exchange: RepairProgress::default(),
             pace: Pace::default(),
             sessions,
@@ -96,9 +96,9 @@ impl Cluster {
         &self,
         env: &Env,
         dir: &Path,
-        kept: &Kept,
+        kept: &MembershipFile,
         last_timestamp: u64,
-        vital: &Vital,
+        supervisor: &Supervisor,
     ) -> io::Result<Arc<dyn CellObserver>> {
         let found = match kept.provenance {
             Provenance::Foreign { node } => Ok(self.take_from(node, env, dir, kept)?),
@@ -113,21 +113,22 @@ impl Cluster {
             written: last_timestamp,
             is_unverified: kept.provenance == Provenance::Copied && !has(Bug::IgnoreRegressions),
         };
-        let hints = HintKeeper::start(env, &dir.join("hints"), &self.peers, vital)?;
+        let hints = HintKeeper::start(env, &dir.join("hints"), &self.peers, supervisor)?;
         let (nodes, tree_bytes_max) = (self.nodes.len(), self.limits.tree_bytes_max);
-        let settled =
-            Arc::new(Settled::new(self.own, nodes, &self.placement, tree_bytes_max, found, opening));
-        let settler = Settler::start(env, (dir, kept), &settled, &self.versions, &self.peers, vital)?;
+        let stability =
+            Arc::new(Stability::new(self.own, nodes, &self.placement, tree_bytes_max, found, opening));
+        let stability_writer =
+            StabilityWriter::start(env, (dir, kept), &stability, &self.versions, &self.peers, supervisor)?;
         let is_first = self.hints.set(hints).is_ok()
-            && self.settler.set(settler).is_ok()
-            && self.settled.set(Arc::clone(&settled)).is_ok();
+            && self.stability_writer.set(stability_writer).is_ok()
+            && self.stability.set(Arc::clone(&stability)).is_ok();
         assert!(is_first, "a node joins once");
-        Ok(settled)
+        Ok(stability)
     }
 
     /// Makes a copy of another node's directory this node's: only its cells are of use, as a beginning. Nobody is told
     /// anything before all of it is on disk, so that it can be done again.
-    fn take_from(&self, node: NodeId, env: &Env, dir: &Path, kept: &Kept) -> io::Result<Durable> {
+    fn take_from(&self, node: NodeId, env: &Env, dir: &Path, kept: &MembershipFile) -> io::Result<Durable> {
         let disk = &*env.disk;
         tracing::warn!(
             "the data directory {} is a copy of that of {}, expected that of {}: the answers of this node do not count until \
@@ -140,7 +141,7 @@ impl Cluster {
         durable::write(disk, dir, &durable)?;
         // The other node has them, too; those for this one would wait for ever.
         remove_hints(disk, &dir.join("hints"))?;
-        Kept { store: durable.incarnation.0, ..kept.clone() }.write(disk, dir)?;
+        MembershipFile { store: durable.incarnation.0, ..kept.clone() }.write(disk, dir)?;
         Ok(durable)
     }
 
@@ -165,8 +166,8 @@ impl Cluster {
     }
 
     /// What is settled. There is something once there is a store.
-    pub(crate) fn settled(&self) -> &Arc<Settled> {
-        self.settled.get().expect("a node joins before it serves")
+    pub(crate) fn stability(&self) -> &Arc<Stability> {
+        self.stability.get().expect("a node joins before it serves")
     }
 
     /// Makes everything durable.
@@ -174,8 +175,8 @@ impl Cluster {
         if let Some(hints) = self.hints.get() {
             hints.close();
         }
-        if let Some(settler) = self.settler.get() {
-            settler.close();
+        if let Some(stability_writer) = self.stability_writer.get() {
+            stability_writer.close();
         }
     }
 
@@ -187,9 +188,9 @@ impl Cluster {
             node: self.own.0,
             wall_ms,
             statement: self
-                .settled
+                .stability
                 .get()
-                .map(|settled| settled.statement(self.versions.next(), wall_ms))
+                .map(|stability| stability.statement(self.versions.next(), wall_ms))
                 .unwrap_or_default(),
             nodes: self.nodes.clone(),
         }
@@ -207,9 +208,9 @@ impl Cluster {
             return Err(difference);
         }
         let peer = Arc::clone(&self.peers[usize::from(theirs.node)]);
-        if let Some(settled) = self.settled.get().filter(|_| !theirs.statement.incarnation.is_none()) {
+        if let Some(stability) = self.stability.get().filter(|_| !theirs.statement.incarnation.is_none()) {
             // Its clock is judged as each of its writes is.
-            let _ = settled.heard(&self.versions, peer.id, theirs.statement.clone(), None);
+            let _ = stability.heard(&self.versions, peer.id, theirs.statement.clone(), None);
         } else {
             let reading = ClockReading { wall_ms: theirs.wall_ms, version_clock: 0 };
             let _ = self.versions.heard(peer.id, reading, None);

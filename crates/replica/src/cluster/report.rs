@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Cluster;
 use crate::membership::PeerView;
-use crate::stability::Settled;
+use crate::stability::Stability;
 
 impl Cluster {
     /// The cluster as this node sees it, as JSON.
@@ -25,7 +25,7 @@ fn report(cluster: &Cluster) -> String {
         "partitions": ladoga_cluster::PARTITIONS,
         "nodes": nodes,
         "clock": clock(cluster),
-        "settled": settled(cluster),
+        "settled": stability(cluster),
         "repair": repair(cluster),
     });
     format!("{report:#}\n")
@@ -42,20 +42,20 @@ fn clock(cluster: &Cluster) -> Value {
     })
 }
 
-fn settled(cluster: &Cluster) -> Value {
-    let Some(settled) = cluster.settled.get() else { return Value::Null };
-    let statement = settled.statement(0, 0);
+fn stability(cluster: &Cluster) -> Value {
+    let Some(stability) = cluster.stability.get() else { return Value::Null };
+    let statement = stability.statement(0, 0);
     json!({
         "whole": statement.is_whole,
-        "lost_data": settled.has_lost_data(),
+        "lost_data": stability.has_lost_data(),
         "session": session(statement.session),
-        "unverified": settled.is_unverified(),
-        "old_cells": settled.hides_cells(),
-        "may_coordinate": settled.may_coordinate(),
-        "closed_before_ms": HybridClock::wall_ms(statement.closed_before),
-        "complete_before_ms": HybridClock::wall_ms(statement.complete_before),
-        "waits_for": waits_for(cluster, settled),
-        "tree_whole": settled.with_tree(|_| ()).is_some(),
+        "unverified": stability.is_unverified(),
+        "old_cells": stability.hides_cells(),
+        "may_coordinate": stability.may_coordinate(),
+        "write_floor_ms": HybridClock::wall_ms(statement.write_floor),
+        "synced_before_ms": HybridClock::wall_ms(statement.synced_before),
+        "waits_for": waits_for(cluster, stability),
+        "tree_whole": stability.with_tree(|_| ()).is_some(),
     })
 }
 
@@ -64,10 +64,10 @@ fn session(session: u64) -> String {
 }
 
 /// The peers without which this node does not become whole, and which it does not hear.
-fn waits_for(cluster: &Cluster, settled: &Settled) -> Vec<String> {
-    let others = cluster.peers.iter().filter(|peer| peer.id != cluster.own && !settled.has_all());
+fn waits_for(cluster: &Cluster, stability: &Stability) -> Vec<String> {
+    let others = cluster.peers.iter().filter(|peer| peer.id != cluster.own && !stability.has_all());
     let is_missing =
-        |peer: &&Arc<PeerView>| settled.heard_whole(peer.id).is_none() || peer.trouble().is_some();
+        |peer: &&Arc<PeerView>| stability.heard_whole(peer.id).is_none() || peer.trouble().is_some();
     others.filter(is_missing).map(|peer| peer.url.clone()).collect()
 }
 
@@ -110,8 +110,8 @@ fn node(cluster: &Cluster, peer: &PeerView) -> Value {
         "url": peer.url,
         "state": state,
         "trouble": trouble,
-        "whole": cluster.settled.get().and_then(|settled| settled.heard_whole(peer.id)),
-        "session": cluster.settled.get().map(|settled| session(settled.remembered_session(peer.id))),
+        "whole": cluster.stability.get().and_then(|stability| stability.heard_whole(peer.id)),
+        "session": cluster.stability.get().map(|stability| session(stability.remembered_session(peer.id))),
         "connections": connections,
         "requests": figure(&peer.requests),
         "failures": figure(&peer.failures),

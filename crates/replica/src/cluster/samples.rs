@@ -82,7 +82,7 @@ impl Cluster {
         use SampleKind::{Counter, Gauge};
         let number = |name, help, kind, value| Sample { name, help, kind, value: SampleValue::Number(value) };
         let (tail_us, base_us) = self.pace.tails_us();
-        let tree_bytes = self.settled.get().map_or(0, |settled| settled.tree_bytes());
+        let tree_bytes = self.stability.get().map_or(0, |stability| stability.tree_bytes());
         let [copies, copies_waiting, copies_refused] = self.copy_turns.figures().map(|figure| figure as f64);
         [
             number(

@@ -20,7 +20,7 @@ impl<T> Default for Decision<T> {
 
 impl<T> Decision<T> {
     /// It is decided, once.
-    pub(super) fn is(&self, decided: T) {
+    pub(super) fn decide(&self, decided: T) {
         let mut state = self.state.borrow_mut();
         state.decided = Some(decided);
         let waker = state.waker.take();

@@ -91,7 +91,7 @@ impl Pieces for RemotePieces {
             match asked.await {
                 Ok(Answer::Piece(bytes)) => Ok(Some((bytes, self as Box<dyn Pieces>))),
                 Ok(Answer::End) => {
-                    self.0.is_over();
+                    self.0.mark_closed();
                     Ok(None)
                 }
                 Ok(Answer::Refused(refusal)) => Err(unreadable(self.0.link(), &refusal)),

@@ -34,7 +34,7 @@ pub(crate) async fn merge<S: Store>(
     let own = cluster.own;
     let others = cluster.nodes.iter().map(|(id, _)| id).filter(|id| *id != own);
     let others: Vec<NodeId> = others.collect();
-    let is_hidden = cluster.settled().hides_cells();
+    let is_hidden = cluster.stability().hides_cells();
     let nothing = || -> Box<dyn Pieces> { Box::new(NoPieces) };
     let cells = if is_hidden { nothing() } else { replica.store.cells(start, end, put_record) };
     let sources = vec![Source::new(own, cells)];
@@ -179,7 +179,7 @@ impl<S: Store> Merged<S> {
         let cluster = &self.replica.cluster;
         let counts = |node| {
             let takes_part = self.sources.iter().any(|source| source.node == node);
-            takes_part && cluster.settled().has_all_of(node, cluster.own)
+            takes_part && cluster.stability().has_all_of(node, cluster.own)
         };
         if covers(&cluster.placement, self.replicas, counts) {
             return None;
@@ -195,11 +195,11 @@ impl<S: Store> Merged<S> {
     /// Asks those that take part, and said last that they lack something, whether they still do.
     async fn hear(&self) {
         let OwnReplica { cluster, peers, .. } = &*self.replica;
-        let (own, settled) = (cluster.own, cluster.settled());
+        let (own, stability) = (cluster.own, cluster.stability());
         let nodes = self.sources.iter().map(|source| source.node);
-        let doubted = nodes.filter(|&node| node != own && !settled.has_all_of(node, own));
+        let doubted = nodes.filter(|&node| node != own && !stability.has_all_of(node, own));
         let asked: Vec<_> =
-            doubted.map(|node| hear(&self.replica, peers.link(node), settled, node)).collect();
+            doubted.map(|node| hear(&self.replica, peers.link(node), stability, node)).collect();
         for answered in asked {
             answered.await;
         }

@@ -27,7 +27,7 @@ pub(super) struct Plan<S: Store> {
 
 /// Once a timestamp may be given out: no restart, on whichever clock, gives it out again.
 async fn may_be_given(cluster: &Cluster, stamp: Stamp) -> Result<(), Error> {
-    if cluster.settled().reserve(stamp.version.timestamp).await {
+    if cluster.stability().reserve(stamp.version.timestamp).await {
         Ok(())
     } else {
         Err(Error::TimeNotReserved)
@@ -49,7 +49,7 @@ impl Admission for AloneInCluster {
 
     async fn admit(&self, stamp: Stamp) -> Result<Admitted, Error> {
         may_be_given(&self.0, stamp).await?;
-        let admitted = self.0.settled().admit(stamp.version, Origin::Client);
+        let admitted = self.0.stability().admit(stamp.version, Origin::Client);
         admitted.map_err(|refusal| Error::NotVouched { reason: refusal.to_string() })
     }
 }
@@ -80,7 +80,7 @@ impl<S: Store> Plan<S> {
         let cluster = &replica.cluster;
         let is_alone = context.replicas.from == 1 && cluster.placement.replicas(key, 1)[0] == cluster.own;
         // What is here and may be older than what was acknowledged is no answer by itself.
-        !is_alone || cluster.settled().hides_cells()
+        !is_alone || cluster.stability().hides_cells()
     }
 
     /// The plan for a read of all nodes that may have a cell with this stamp.
@@ -118,7 +118,7 @@ impl<S: Store> Plan<S> {
     /// Whether this node vouched for its part, and has learned meanwhile that it must not: its directory is older than what
     /// it acknowledged. That can be in the first moment of its life only, when it hears the first peer.
     pub(super) fn taken_back(&self, has_vouched: bool) -> Option<QuorumError> {
-        if !has_vouched || self.cluster().settled().has_all() {
+        if !has_vouched || self.cluster().stability().has_all() {
             return None;
         }
         let place = self.own_place()?;
@@ -172,7 +172,7 @@ impl<S: Store> Plan<S> {
         let others = || cluster.peers.iter().filter(|peer| peer.id != cluster.own);
         let mut asked = JoinSet::new();
         for peer in others() {
-            asked.spawn_local(hear(&self.replica, peers.link(peer.id), cluster.settled(), peer.id));
+            asked.spawn_local(hear(&self.replica, peers.link(peer.id), cluster.stability(), peer.id));
         }
         while cluster.versions.is_unverified() && asked.join_next().await.is_some() {}
         if !cluster.versions.is_unverified() || self.replicas.ack as usize <= cluster.nodes.len() / 2 {

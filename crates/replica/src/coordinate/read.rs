@@ -14,7 +14,7 @@ use super::fetch::{Found, copy_large};
 use super::plan::Plan;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
 use super::trouble::{failure, too_few};
-use crate::bounds::{CopyName, Reader, Wish, Wishes};
+use crate::bounds::{CopyName, CopyRequest, CopyRequests, Reader};
 use crate::link::{Expires, PeerError, Place, Waiter};
 use crate::own::{OwnReplica, replica};
 use crate::wire::{Answer, PeerValue, Request};
@@ -54,7 +54,7 @@ struct Reading<S: Store> {
     state: RefCell<State>,
     decision: Decision<Result<Option<Cell<Found>>, QuorumError>>,
     /// Copies of a large value to replicas that lack it.
-    wishes: Wishes,
+    wishes: CopyRequests,
     starting: Starting,
     /// Whether it is there for its repairs.
     is_refresh: bool,
@@ -78,7 +78,7 @@ impl<S: Store> Reading<S> {
             plan: plan.clone(),
             state: RefCell::new(state),
             decision: Decision::default(),
-            wishes: Wishes::default(),
+            wishes: CopyRequests::default(),
             starting: Starting::default(),
             is_refresh,
             has_vouched: std::cell::Cell::new(false),
@@ -123,10 +123,10 @@ impl<S: Store> Reading<S> {
     fn looked_up(self: &Rc<Self>, place: usize, found: Result<Option<StoredCell>, StoreError>) {
         let answer = match found {
             Ok(found) => {
-                let settled = self.plan.cluster().settled();
-                let is_whole = settled.has_all();
+                let stability = self.plan.cluster().stability();
+                let is_whole = stability.has_all();
                 self.has_vouched.set(is_whole);
-                let found = found.filter(|_| !settled.hides_cells());
+                let found = found.filter(|_| !stability.hides_cells());
                 Ok(with_holder(replica::read_answer(found, false, is_whole), place))
             }
             Err(error) => Err(Failure::Refused(replica::refusal(&error))),
@@ -169,7 +169,7 @@ impl<S: Store> Reading<S> {
         act(&mut self.state.borrow_mut().core, &mut |step| match step {
             ReadStep::Decided(decided) => {
                 let error = decided.is_ok().then(|| self.plan.taken_back(self.has_vouched.get())).flatten();
-                self.decision.is(error.map_or(decided, Err));
+                self.decision.decide(error.map_or(decided, Err));
             }
             step => to_do.push(step),
         });
@@ -236,15 +236,15 @@ impl<S: Store> Reading<S> {
         let reader: Rc<dyn Reader> = Rc::<Reading<S>>::clone(self);
         self.wishes.begins();
         match plan.replica.copies.wish(&plan.cluster().copy_turns, name, &reader, place) {
-            Wish::New(mut copying) => {
+            CopyRequest::New(mut copying) => {
                 let reading = Rc::clone(self);
                 tokio::task::spawn_local(async move {
                     let outcome = copy_large(&reading.plan, stamp, (holder, place), &mut copying).await;
                     copying.ends(outcome);
                 });
             }
-            Wish::Joined => {}
-            Wish::UnderWay => {
+            CopyRequest::Joined => {}
+            CopyRequest::UnderWay => {
                 let refusal = Refusal::OverCapacity;
                 reader.copied(place, stamp.version, Err(Failure::Refused(refusal)));
             }

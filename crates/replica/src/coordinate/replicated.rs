@@ -54,7 +54,7 @@ impl<S: Store> KeyValue for Replicated<S> {
     type Upload = ReplicatedUpload<S>;
 
     fn until_ready(&self) -> Option<Later<Result<u64, Error>>> {
-        if self.replica.cluster.settled().may_coordinate() {
+        if self.replica.cluster.stability().may_coordinate() {
             return None;
         }
         Some(Box::pin(until_it_may_coordinate(Rc::clone(&self.replica))))

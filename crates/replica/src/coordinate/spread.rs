@@ -93,7 +93,7 @@ impl<S: Store> Target<S> {
                 let answer = upload.ask(|stream| Request::Finish { stream, stamp, key, origin }).await;
                 // Whatever it answers, it has closed it; but not what it was not told for lack of room.
                 if !matches!(answer, Err(PeerError::Full { .. })) {
-                    upload.is_over();
+                    upload.mark_closed();
                 }
                 match answer {
                     Ok(Answer::Done) => Ok(None),
@@ -157,10 +157,10 @@ impl<S: Store> Spread<S> {
                     let (plan, writing) = (plan.clone(), Rc::clone(&writing));
                     tokio::task::spawn_local(async move {
                         let finished = target.finish(&plan, stamp, Origin::Client).await;
-                        writing.settled(place, finished);
+                        writing.replica_answered(place, finished);
                     });
                 }
-                Err(failure) => writing.settled(place, Err(failure)),
+                Err(failure) => writing.replica_answered(place, Err(failure)),
             }
         }
         match (writing.decision.taken().await, is_quorum || has(Bug::AcknowledgeStaleLarge)) {

@@ -29,7 +29,7 @@ pub(crate) async fn until_it_may_coordinate<S: Store>(replica: Rc<OwnReplica<S>>
     let OwnReplica { core, cluster, .. } = &*replica;
     let began_ms = core.now_ms();
     let waited_ms = || core.now_ms() - began_ms;
-    let mut ready = pin!(cluster.settled().outlook().until(|outlook| outlook.may_coordinate));
+    let mut ready = pin!(cluster.stability().outlook().until(|outlook| outlook.may_coordinate));
     let mut looks = tokio::time::interval(Duration::from_millis(LOOK_EVERY_MS));
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     poll_fn(|context| {
@@ -52,27 +52,27 @@ pub(crate) async fn until_it_may_coordinate<S: Store>(replica: Rc<OwnReplica<S>>
 
 /// Whether nobody should wait: this node lost its data, and has to hear a peer about it that cannot be reached.
 fn is_in_vain(cluster: &Cluster) -> bool {
-    let settled = cluster.settled();
-    let is_missing = |peer: NodeId| settled.heard_whole(peer).is_none();
+    let stability = cluster.stability();
+    let is_missing = |peer: NodeId| stability.heard_whole(peer).is_none();
     let mut others = cluster.peers.iter().filter(|peer| peer.id != cluster.own);
-    settled.has_lost_data() && others.any(|peer| is_missing(peer.id) && peer.trouble().is_some())
+    stability.has_lost_data() && others.any(|peer| is_missing(peer.id) && peer.trouble().is_some())
 }
 
 /// Names those who have not said whether this node lost anything.
 fn not_heard(cluster: &Cluster) -> Error {
-    let settled = cluster.settled();
+    let stability = cluster.stability();
     let others = cluster.peers.iter().filter(|peer| peer.id != cluster.own);
-    let missing = others.filter(|peer| settled.heard_whole(peer.id).is_none()).map(|peer| {
+    let missing = others.filter(|peer| stability.heard_whole(peer.id).is_none()).map(|peer| {
         let why = peer.trouble().unwrap_or_else(|| "has not answered".to_owned());
         format!("{} {why}", peer.url)
     });
-    Error::Starting { is_copy: settled.hides_cells(), missing: missing.collect() }
+    Error::Starting { is_copy: stability.hides_cells(), missing: missing.collect() }
 }
 
 /// Waits until a replica that has just said that it is starting should be asked again. Answers whether it should.
 pub(super) async fn until_asked_again<S: Store>(replica: &OwnReplica<S>, node: NodeId) -> bool {
     // From now on: what it said before, it said in another life.
-    let outlook = replica.cluster.settled().outlook();
+    let outlook = replica.cluster.stability().outlook();
     let started = outlook.until_changed(|outlook| outlook.is_whole_peer(node));
     let _ = tokio::time::timeout(Duration::from_millis(ASK_EVERY_MS), started).await;
     !replica.core.is_draining()

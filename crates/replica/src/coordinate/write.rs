@@ -98,7 +98,7 @@ impl<S: Store> Writing<S> {
             state,
             decision: Decision::default(),
             starting: Starting::default(),
-            has_vouched: plan.cluster().settled().has_all(),
+            has_vouched: plan.cluster().stability().has_all(),
             _expires: plan.expire_later(writing.clone()),
         })
     }
@@ -116,7 +116,7 @@ impl<S: Store> Writing<S> {
             let writing = Rc::clone(self);
             self.plan.apply((self.stamp, value.as_deref()), Origin::Client, move |applied| {
                 // What is here, the clock knows: nothing here is newer than what it gave out.
-                writing.settled(place, applied.map(|()| None));
+                writing.replica_answered(place, applied.map(|()| None));
             });
         }
     }
@@ -128,15 +128,15 @@ impl<S: Store> Writing<S> {
     fn send(self: &Rc<Self>, request: &Request, place: usize) {
         let waiter = Rc::clone(self);
         if let Err(error) = self.plan.link(place).send(request, waiter, place) {
-            self.settled(place, Err(failure(&error)));
+            self.replica_answered(place, Err(failure(&error)));
         }
     }
 
     /// A replica has it, and perhaps had something newer; or it is known that it will not.
-    pub(super) fn settled(&self, place: usize, answer: Result<Option<Version>, Failure>) {
+    pub(super) fn replica_answered(&self, place: usize, answer: Result<Option<Version>, Failure>) {
         if answer.is_ok() {
             let node = self.plan.node(place);
-            self.plan.cluster().settled().acknowledged(node, self.stamp.version.timestamp);
+            self.plan.cluster().stability().acknowledged(node, self.stamp.version.timestamp);
         }
         let answer = answer.map(|newer| newer.filter(|_| !has(Bug::IgnoreNewerVersions)));
         self.step(|core, step| core.answered(place, answer, step));
@@ -148,10 +148,10 @@ impl<S: Store> Writing<S> {
         let mut take = |step| match step {
             WriteStep::Decided(Ok(())) => {
                 let error = self.plan.taken_back(self.has_vouched);
-                self.decision.is(error.map_or(Outcome::Acknowledged, Outcome::Failed));
+                self.decision.decide(error.map_or(Outcome::Acknowledged, Outcome::Failed));
             }
-            WriteStep::Decided(Err(error)) => self.decision.is(Outcome::Failed(error)),
-            WriteStep::Stale(newest) => self.decision.is(Outcome::Stale(newest)),
+            WriteStep::Decided(Err(error)) => self.decision.decide(Outcome::Failed(error)),
+            WriteStep::Stale(newest) => self.decision.decide(Outcome::Stale(newest)),
             WriteStep::Hint(place) => hints.push(place),
         };
         let mut state = self.state.borrow_mut();
@@ -182,7 +182,7 @@ impl<S: Store> Waiter for Writing<S> {
             }
             Err(error) => Err(failure(&error)),
         };
-        self.settled(place, answer);
+        self.replica_answered(place, answer);
     }
 }
 
@@ -196,7 +196,7 @@ impl<S: Store> Writing<S> {
     /// Asks a replica that is starting again, for as long as somebody waits for it.
     fn ask_once_it_has_started(self: &Rc<Self>, place: usize) {
         if self.state.borrow().core.is_decided() {
-            return self.settled(place, Err(IS_STARTING));
+            return self.replica_answered(place, Err(IS_STARTING));
         }
         self.starting.insert(place);
         let replica = Rc::clone(&self.plan.replica);
@@ -207,7 +207,7 @@ impl<S: Store> Writing<S> {
             let Some(writing) = writing.upgrade().filter(|writing| writing.starting.remove(place)) else {
                 return;
             };
-            if is_asked { writing.ask(place) } else { writing.settled(place, Err(IS_STARTING)) }
+            if is_asked { writing.ask(place) } else { writing.replica_answered(place, Err(IS_STARTING)) }
         });
     }
 

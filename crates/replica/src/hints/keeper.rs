@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use super::log::{FoundHint, HintLog};
 use crate::membership::PeerView;
 use crate::wire::{Record, take_record};
-use ladoga_runtime::Vital;
+use ladoga_runtime::Supervisor;
 
 /// Commands that may wait for the worker.
 const COMMANDS_MAX: usize = 8_192;
@@ -46,12 +46,12 @@ enum Command {
     },
     Up(NodeId),
     /// There are settled hints to look at.
-    Settled,
+    Delivered,
 }
 
 /// What became of hints on their way. Not among the commands, of which one may be lost: a hint that is never settled would
 /// hold up all behind it. Bounded by how many are on their way.
-type SettledHints = Arc<Mutex<Vec<(NodeId, Delivered)>>>;
+type DeliveryResults = Arc<Mutex<Vec<(NodeId, Delivered)>>>;
 
 enum Delivered {
     Yes(u64),
@@ -63,7 +63,7 @@ enum Delivered {
 pub(crate) struct HintKeeper {
     commands: SyncSender<Command>,
     queued_bytes: Arc<AtomicU64>,
-    settled: SettledHints,
+    delivered: DeliveryResults,
     views: Vec<Arc<PeerView>>,
     deliveries: Mutex<Option<mpsc::UnboundedReceiver<Delivery>>>,
     closes: Arc<AtomicBool>,
@@ -76,10 +76,10 @@ impl HintKeeper {
         env: &Env,
         dir: &Path,
         views: &[Arc<PeerView>],
-        vital: &Vital,
+        supervisor: &Supervisor,
     ) -> io::Result<HintKeeper> {
         let (keeper, worker) = HintKeeper::open(env, dir, views)?;
-        let worker = vital.start(&*env.workers, "hints", worker)?;
+        let worker = supervisor.start(&*env.workers, "hints", worker)?;
         keeper.worker.get_or_init(|| worker);
         Ok(keeper)
     }
@@ -98,14 +98,14 @@ impl HintKeeper {
             received,
             deliver,
             queued_bytes: Arc::clone(&queued_bytes),
-            settled: Arc::default(),
+            delivered: Arc::default(),
             closes: Arc::default(),
             peers,
         };
         let keeper = HintKeeper {
             commands,
             queued_bytes,
-            settled: Arc::clone(&worker.settled),
+            delivered: Arc::clone(&worker.delivered),
             views: views.to_vec(),
             deliveries: Mutex::new(Some(deliveries)),
             closes: Arc::clone(&worker.closes),
@@ -144,13 +144,13 @@ impl HintKeeper {
     }
 
     /// A hint did not arrive: the peer is tried again later.
-    pub(crate) fn is_down(&self, peer: NodeId) {
+    pub(crate) fn mark_down(&self, peer: NodeId) {
         self.settle(peer, Delivered::No);
     }
 
     fn settle(&self, peer: NodeId, delivered: Delivered) {
-        self.settled.lock().push((peer, delivered));
-        self.tell(Command::Settled);
+        self.delivered.lock().push((peer, delivered));
+        self.tell(Command::Delivered);
     }
 
     fn tell(&self, command: Command) {
@@ -188,7 +188,7 @@ struct Peer {
     log: HintLog,
     waits: Waits,
     /// Whether the last hint could not be written.
-    is_in_trouble: bool,
+    record_trouble: bool,
 }
 
 impl Peer {
@@ -201,13 +201,13 @@ impl Peer {
             let timestamp = timestamp_of(&mut record);
             queue.recovered(Hint { number, bytes, timestamp, kept_at_ms });
         })?;
-        Ok(Peer { view: Arc::clone(view), queue, log, waits: Waits::default(), is_in_trouble: false })
+        Ok(Peer { view: Arc::clone(view), queue, log, waits: Waits::default(), record_trouble: false })
     }
 
     /// Writes a hint, not durably yet. Answers whether it worked out; said when that changes, not for each hint.
     fn append(&mut self, now_ms: u64, record: &[u8]) -> bool {
         let appended = self.log.append(now_ms, record);
-        let was_in_trouble = std::mem::replace(&mut self.is_in_trouble, appended.is_err());
+        let was_in_trouble = std::mem::replace(&mut self.record_trouble, appended.is_err());
         match appended {
             Err(error) if !was_in_trouble => {
                 tracing::warn!("hints for {} cannot be kept: {error}", self.view.url);
@@ -215,7 +215,7 @@ impl Peer {
             Ok(_) if was_in_trouble => tracing::warn!("hints for {} are kept again", self.view.url),
             _ => {}
         }
-        !self.is_in_trouble
+        !self.record_trouble
     }
 
     /// Whether hints were read that wait to be sent.
@@ -244,7 +244,7 @@ struct HintWorker {
     received: Receiver<Command>,
     deliver: mpsc::UnboundedSender<Delivery>,
     queued_bytes: Arc<AtomicU64>,
-    settled: SettledHints,
+    delivered: DeliveryResults,
     /// Whether it ends once it has kept what has come.
     closes: Arc<AtomicBool>,
     peers: Vec<Peer>,
@@ -281,13 +281,13 @@ impl HintWorker {
             }
             Command::Up(peer) if self.peers[peer.index()].has_unsent() => {}
             Command::Up(peer) => self.step(peer, |queue, step| queue.peer_is_up(step)),
-            Command::Settled => {}
+            Command::Delivered => {}
         }
     }
 
     fn look_at_settled(&mut self) {
-        let settled = std::mem::take(&mut *self.settled.lock());
-        for (peer, delivered) in settled {
+        let delivered = std::mem::take(&mut *self.delivered.lock());
+        for (peer, delivered) in delivered {
             match delivered {
                 Delivered::Yes(number) => self.step(peer, |queue, step| queue.delivered(number, step)),
                 Delivered::No => self.peers[peer.index()].queue.peer_is_down(),

@@ -67,7 +67,7 @@ fn no_hint_is_held_up_by_a_thread_that_is_behind() {
     assert_eq!((second.len(), second.first()), (HINTS_IN_FLIGHT_MAX, Some(&(first.len() as u64 + 1))));
     // The same for a peer that does not take them.
     (0..COMMANDS_MAX as u64).for_each(|n| keep(&keeper, 2 * count + COMMANDS_MAX as u64 + n));
-    keeper.is_down(PEER);
+    keeper.mark_down(PEER);
     work(&mut worker);
     assert!(on_their_way(&mut deliveries).is_empty());
     keeper.try_peer(PEER);
@@ -89,7 +89,7 @@ fn hints_that_wait_to_be_sent_are_not_read_again() {
     drop(deliveries.try_recv().expect("a hint"));
     let waiting = HINTS_IN_FLIGHT_MAX - 1;
     for _ in 0..3 {
-        keeper.is_down(PEER);
+        keeper.mark_down(PEER);
         work(&mut worker);
         keeper.try_peer(PEER);
         work(&mut worker);

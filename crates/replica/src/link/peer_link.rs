@@ -121,7 +121,7 @@ impl PeerLink {
         match self.phase.get() {
             Phase::Down => {
                 self.phase.set(Phase::Connecting);
-                self.core.vital.spawn_local("link", Rc::clone(self).run());
+                self.core.supervisor.spawn_local("link", Rc::clone(self).run());
             }
             Phase::Up if was_empty => self.wake(),
             Phase::Up | Phase::Connecting => {}
@@ -169,7 +169,7 @@ impl PeerLink {
             *self.task.borrow_mut() = None;
             self.is_frozen.set(false);
             let failed = self.take_failed(was_up);
-            // Settled before anybody is told: who then sends again begins a connection, or joins this one.
+            // Recorded before anybody is told: who then sends again begins a connection, or joins this one.
             let goes_on = !self.pending.borrow().is_empty();
             if !goes_on {
                 self.phase.set(Phase::Down);

@@ -37,7 +37,7 @@ impl Peers {
             links: cluster.peers.iter().map(link).collect(),
             expiring: Rc::default(),
         });
-        core.vital.spawn_local("sweep of peers", Rc::clone(&peers).sweep());
+        core.supervisor.spawn_local("sweep of peers", Rc::clone(&peers).sweep());
         peers
     }
 

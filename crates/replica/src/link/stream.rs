@@ -55,7 +55,7 @@ impl RemoteStream {
     }
 
     /// The peer has closed it by itself.
-    pub(crate) fn is_over(&mut self) {
+    pub(crate) fn mark_closed(&mut self) {
         self.is_open = false;
     }
 

@@ -1,4 +1,4 @@
-//! What a node of a cluster must not forget, in the file `settled`.
+//! What a node of a cluster must not forget, in the file `replica-state`.
 //!
 //! Replaced as a whole.
 
@@ -8,7 +8,7 @@ use std::path::Path;
 use ladoga_cluster::{DURABLE_BYTES_MAX, Durable};
 use ladoga_env::{Disk, OpenMode, Replacement};
 
-const NAME: &str = "settled";
+const NAME: &str = "replica-state";
 
 /// Reads what is there; `None` where there is nothing.
 pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Durable>> {
@@ -61,13 +61,13 @@ mod tests {
         let remembered = vec![memory, Memory::default()];
         let durable = Durable {
             incarnation: Incarnation(5),
-            closed_before: 7,
+            write_floor: 7,
             is_whole: true,
             met,
             ..Durable::default()
         };
         let durable = Durable { has_old_cells: true, remembered, ..durable };
-        for durable in [durable.clone(), Durable { complete_before: 6, ..durable }] {
+        for durable in [durable.clone(), Durable { synced_before: 6, ..durable }] {
             write(&*disk, &dir, &durable).expect("a write");
             assert_eq!(read(&*disk, &dir).expect("a read"), Some(durable));
         }

@@ -77,7 +77,7 @@ impl<S: Store> OwnReplica<S> {
     pub(crate) fn hint(&self, node: NodeId, key: &Bytes, stamp: Stamp, content: CellContent<'_>) {
         self.cluster.peers[node.index()].missed.fetch_add(1, Ordering::Relaxed);
         let Some(hints) = self.cluster.hints.get() else { return };
-        if !self.cluster.settled().may_hint(stamp.version) {
+        if !self.cluster.stability().may_hint(stamp.version) {
             // Too old by now: anti-entropy has it.
             return;
         }

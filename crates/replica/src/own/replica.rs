@@ -7,7 +7,7 @@ use ladoga_local::store::{
 use ladoga_model::{Stamp, Version};
 
 use super::OwnReplica;
-use crate::stability::{Admitted, Settled};
+use crate::stability::{Admitted, Stability};
 use crate::wire::PeerValue;
 
 /// What an error of the store is to a peer.
@@ -47,7 +47,7 @@ pub(crate) fn admit<S: Store>(
     })?;
     let kind = if value_bytes.is_some() { CellKind::Put } else { CellKind::Delete };
     replica.store.admit(kind, value_bytes.unwrap_or_default()).map_err(|error| refusal(&error))?;
-    replica.cluster.settled().admit(stamp.version, origin)
+    replica.cluster.stability().admit(stamp.version, origin)
 }
 
 /// Makes a cell durable here, as this node's part of what it coordinates: admitted at once, and done when it is awaited.
@@ -70,11 +70,11 @@ pub(crate) fn apply<S: Store>(
 /// A peer said this about itself, in the answer to a question of this moment; none where it was not asked.
 pub(crate) fn heard<S: Store>(
     replica: &OwnReplica<S>,
-    settled: &Settled,
+    stability: &Stability,
     (peer, statement): (NodeId, Statement),
     asked_at_ms: Option<u64>,
 ) {
-    if settled.heard(&replica.cluster.versions, peer, statement, asked_at_ms).is_err() {
+    if stability.heard(&replica.cluster.versions, peer, statement, asked_at_ms).is_err() {
         replica.core.metrics.clock_ahead();
     }
 }
@@ -93,6 +93,6 @@ pub(crate) async fn newer<S: LocalStore>(store: &S, key: &[u8], version: Version
 pub(crate) fn acknowledged<S: Store>(replica: &OwnReplica<S>, newest: Option<Version>) {
     if let Some(newest) = newest {
         let cluster = &replica.cluster;
-        cluster.settled().acknowledged(cluster.own, newest.timestamp);
+        cluster.stability().acknowledged(cluster.own, newest.timestamp);
     }
 }

@@ -2,8 +2,8 @@ use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
 use ladoga_cluster::{
-    Cell, CellMark, Content, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, Listed, NodeId, Partition,
-    Refusal, Slice,
+    AsOf, Cell, CellMark, Content, KeyVersion, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, NodeId,
+    Partition, Refusal,
 };
 
 use super::asked::Asked;
@@ -17,7 +17,7 @@ use ladoga_local::store::{CellContent, LocalStore, Pieces, Store, StoreError};
 pub(super) fn list<S: Store>(
     session: &Rc<Session<S>>,
     asked: Asked<S>,
-    (slice, partitions, after): (Slice, Vec<Partition>, Bytes),
+    (slice, partitions, after): (AsOf, Vec<Partition>, Bytes),
 ) {
     let Some(peer) = session.peer_id() else { return };
     if !session.account.repair_begins() {
@@ -47,9 +47,9 @@ pub(super) fn list<S: Store>(
 
 struct Listing {
     peer: NodeId,
-    slice: Slice,
+    slice: AsOf,
     partitions: Vec<Partition>,
-    entries: Vec<Listed<Bytes>>,
+    entries: Vec<KeyVersion<Bytes>>,
     bytes: usize,
     scanned: usize,
     /// The key that was looked at last.
@@ -86,7 +86,7 @@ impl Listing {
             let is_tombstone = matches!(cell.content, Content::Tombstone);
             // Copied: the piece that it lies in is much longer.
             let key = Bytes::copy_from_slice(&key);
-            self.entries.push(Listed { key, stamp: cell.stamp, is_tombstone });
+            self.entries.push(KeyVersion { key, stamp: cell.stamp, is_tombstone });
         }
         self.last = Some(key);
     }

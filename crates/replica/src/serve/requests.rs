@@ -43,14 +43,14 @@ pub(super) fn read<S: Store>(
     key: &[u8],
     (digest, origin): (bool, Origin),
 ) {
-    let settled = session.cluster.settled();
-    let is_whole = match settled.vouches() {
+    let stability = session.cluster.stability();
+    let is_whole = match stability.vouches() {
         // Its client waits for one that knows. Who repairs takes what there is.
         Err(refusal) if served.is_some() => return session.answer(asked.number, &Answer::Refused(refusal)),
         vouches => vouches == Ok(true),
     };
     // Anti-entropy sorts out what is old by itself.
-    let is_hidden = origin != Origin::Exchange && settled.hides_cells();
+    let is_hidden = origin != Origin::Exchange && stability.hides_cells();
     let answer = move |found: Result<Option<StoredCell>, StoreError>| match found {
         Ok(found) => {
             let found = found.filter(|_| !is_hidden);
@@ -180,7 +180,7 @@ pub(super) fn open_value<S: Store>(session: &Rc<Session<S>>, asked: Asked<S>, ke
 
 pub(super) fn begin_upload<S: Store>(session: &Rc<Session<S>>, asked: Asked<S>) {
     let store = &session.replica.store;
-    if let Err(refusal) = session.cluster.settled().vouches() {
+    if let Err(refusal) = session.cluster.stability().vouches() {
         // By the time of its end, it could have to be refused.
         return session.answer(asked.number, &Answer::Refused(refusal));
     }

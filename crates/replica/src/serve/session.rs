@@ -294,11 +294,11 @@ impl<S: Store> Session<S> {
             }
             Request::OpenValue { key, version } => requests::open_value(self, asked, &key, version),
             Request::OpenCells { start, end } => {
-                if let Err(refusal) = self.cluster.settled().vouches() {
+                if let Err(refusal) = self.cluster.stability().vouches() {
                     return self.answer(asked.number, &Answer::Refused(refusal));
                 }
                 let end = (!end.is_empty()).then_some(end);
-                let is_hidden = self.cluster.settled().hides_cells();
+                let is_hidden = self.cluster.stability().hides_cells();
                 let nothing = || -> Box<dyn Pieces> { Box::new(NoPieces) };
                 let cells = || self.replica.store.cells(start, end, crate::wire::put_record);
                 let pieces = if is_hidden { nothing() } else { cells() };
@@ -328,27 +328,27 @@ impl<S: Store> Session<S> {
     /// Tells what is settled here, or what there is, as hashes.
     fn compare(self: &Rc<Self>, asked: Asked<S>, request: Request) {
         let number = asked.number;
-        let (Some(peer), Some(settled)) = (self.peer_id(), self.cluster.settled.get()) else {
+        let (Some(peer), Some(stability)) = (self.peer_id(), self.cluster.stability.get()) else {
             return self.answer(number, &Answer::Refused(Refusal::Rebuilding));
         };
         if let Request::Statement(theirs) = request {
-            replica::heard(&self.replica, settled, (peer, theirs), None);
+            replica::heard(&self.replica, stability, (peer, theirs), None);
             let versions = &self.cluster.versions;
-            let statement = settled.statement(versions.next(), versions.wall_ms());
+            let statement = stability.statement(versions.next(), versions.wall_ms());
             return self.answer(number, &Answer::Statement(Box::new(statement)));
         }
         if !self.account.repair_begins() {
             return self.answer(number, &Answer::Refused(Refusal::OverCapacity));
         }
-        let (session, settled) = (Rc::clone(self), Arc::clone(settled));
+        let (session, stability) = (Rc::clone(self), Arc::clone(stability));
         self.answer_later(asked, async move {
             let found = match request {
-                Request::Groups(slice) => settled
+                Request::Groups(slice) => stability
                     .groups(peer, slice)
                     .await
                     .map(|(dropped_before, hashes)| Answer::Groups { dropped_before, hashes }),
                 Request::Leaves { slice, groups } => {
-                    settled.leaves(peer, slice, &groups).await.map(Answer::Leaves)
+                    stability.leaves(peer, slice, &groups).await.map(Answer::Leaves)
                 }
                 _ => unreachable!("the caller sees to it"),
             };

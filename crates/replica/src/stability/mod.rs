@@ -1,16 +1,16 @@
 //! Up to which time writes have arrived everywhere, and what time it is by a majority of the nodes.
 //!
 //! - `cluster_clock`, `cluster_time`: what time it is
-//! - `settled`: what nodes say to each other about time; `settler`: the thread that keeps it on disk
+//! - `state`: what nodes say to each other about time; `writer`: the thread that keeps it on disk
 //! - `latest`: a value that changes; `outlook`: what requests may have to wait for
 
 mod cluster_clock;
 mod cluster_time;
 mod latest;
 mod outlook;
-mod settled;
-mod settler;
+mod state;
+mod writer;
 
 pub(crate) use cluster_clock::ClusterClock;
-pub(crate) use settled::{Admitted, Settled};
-pub(crate) use settler::Settler;
+pub(crate) use state::{Admitted, Stability};
+pub(crate) use writer::StabilityWriter;

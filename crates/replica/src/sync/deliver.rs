@@ -20,7 +20,7 @@ pub(crate) async fn deliver<S: Store>(replica: Rc<OwnReplica<S>>) {
     let Some(hints) = cluster.hints.get() else { return };
     let Some(mut deliveries) = hints.take_deliveries() else { return };
     let delivering = Rc::clone(&replica);
-    replica.core.vital.spawn_local("deliveries", async move {
+    replica.core.supervisor.spawn_local("deliveries", async move {
         while let Some(delivery) = deliveries.recv().await {
             let bytes = match &delivery.record.cell.content {
                 Content::Value(PeerValue::Inline(value)) => value.len() as u64,
@@ -29,7 +29,7 @@ pub(crate) async fn deliver<S: Store>(replica: Rc<OwnReplica<S>>) {
             };
             delivering.cluster.pace.draw_cell(bytes).await;
             let delivered = deliver_one(Rc::clone(&delivering), delivery);
-            delivering.core.vital.spawn_local("delivery", delivered);
+            delivering.core.supervisor.spawn_local("delivery", delivered);
         }
     });
     loop {
@@ -64,5 +64,5 @@ async fn deliver_one<S: Store>(replica: Rc<OwnReplica<S>>, delivery: Delivery) {
 }
 
 fn settle(hints: &HintKeeper, peer: ladoga_cluster::NodeId, number: u64, arrived: bool) {
-    if arrived { hints.delivered(peer, number) } else { hints.is_down(peer) }
+    if arrived { hints.delivered(peer, number) } else { hints.mark_down(peer) }
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::{
-    Cell, Content, NodeId, Origin, Pass, Prune, Pull, PullFailure, PullProgress, PullStep, ReadAnswer,
-    Refusal,
+    Cell, Content, NodeId, Origin, Prune, PullFailure, PullProgress, PullStep, ReadAnswer, Refusal,
+    SyncRound, SyncSession,
 };
-use ladoga_cluster::{Listed, Request as Asked, Response};
+use ladoga_cluster::{KeyVersion, Request as Asked, Response};
 use ladoga_model::{HybridClock, Version};
 use tokio::sync::mpsc;
 
@@ -21,7 +21,7 @@ use crate::link::PeerLink;
 use crate::own::OwnReplica;
 use crate::own::replica;
 use crate::planted::{Bug, has};
-use crate::stability::Settled;
+use crate::stability::Stability;
 use crate::wire::{Answer, PeerValue, Request};
 use ladoga_local::store::{LocalStore, Lookup, Store};
 
@@ -59,41 +59,41 @@ enum Event {
 /// Pulls what this node lacks, as long as the event loop runs.
 pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
     let cluster = &replica.cluster;
-    let settled = Arc::clone(cluster.settled());
+    let stability = Arc::clone(cluster.stability());
     let mut ticks = tokio::time::interval(Duration::from_millis(LOOK_EVERY_MS));
     let mut filled_at_ms = None;
     loop {
         ticks.tick().await;
-        let mut dropped_before = settled.drop_tombstones();
+        let mut dropped_before = stability.drop_tombstones();
         if has(Bug::DropTombstonesByTime) {
             let since_ms = replica.cluster.versions.time_ms().saturating_sub(5_000);
             dropped_before = dropped_before.max(HybridClock::at_wall_ms(since_ms));
         }
         if dropped_before > 0 {
-            replica.shared.settle_before(dropped_before);
+            replica.shared.drop_tombstones_before(dropped_before);
         }
         let now_ms = replica.core.now_ms();
         let may_fill = filled_at_ms.is_none_or(|then_ms| now_ms >= then_ms + FILL_EVERY_MS);
-        if may_fill && settled.is_to_be_filled() {
+        if may_fill && stability.is_to_be_filled() {
             filled_at_ms = Some(now_ms);
             replica.shared.tell_again();
         }
         let wanted = cluster.exchange.wanted.load(Ordering::Acquire);
         if wanted > cluster.exchange.repaired.load(Ordering::Acquire) {
-            repair(&replica, &settled).await;
+            repair(&replica, &stability).await;
             cluster.exchange.repaired.store(wanted, Ordering::Release);
         }
-        let Some(pass) = settled.pass() else { continue };
-        make(&replica, &settled, &pass).await;
+        let Some(pass) = stability.pass() else { continue };
+        make(&replica, &stability, &pass).await;
     }
 }
 
 /// Pulls everything from every peer, because somebody asked for it.
-async fn repair<S: Store>(replica: &Rc<OwnReplica<S>>, settled: &Arc<Settled>) {
+async fn repair<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability>) {
     let cluster = &replica.cluster;
     let mut trouble = Vec::new();
     for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {
-        let puller = Puller { replica, settled, link: replica.peers.link(peer.id) };
+        let puller = Puller { replica, stability, link: replica.peers.link(peer.id) };
         if let Err(why) = puller.pull(peer.id, u64::MAX).await {
             trouble.push(format!("{}: {why}", peer.url));
         }
@@ -101,21 +101,21 @@ async fn repair<S: Store>(replica: &Rc<OwnReplica<S>>, settled: &Arc<Settled>) {
     *cluster.exchange.trouble.lock() = (!trouble.is_empty()).then(|| trouble.join("; "));
 }
 
-async fn make<S: Store>(replica: &Rc<OwnReplica<S>>, settled: &Arc<Settled>, pass: &Pass) {
+async fn make<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability>, pass: &SyncRound) {
     let view = &replica.cluster.exchange;
     view.peers_left.store(pass.peers.len() as u64, Ordering::Relaxed);
     for &peer in &pass.peers {
         let link = replica.peers.link(peer);
-        match (Puller { replica, settled, link }).pull(peer, pass.before).await {
+        match (Puller { replica, stability, link }).pull(peer, pass.before).await {
             Ok(()) => {
-                settled.pulled(pass.number, peer);
+                stability.pulled(pass.number, peer);
                 view.peers_left.fetch_sub(1, Ordering::Relaxed);
             }
             Err(why) => {
                 tracing::debug!("anti-entropy with {} broke off: {why}", link.url());
                 view.failures.fetch_add(1, Ordering::Relaxed);
                 // Another time, as of another moment.
-                settled.abandon(pass.number);
+                stability.abandon(pass.number);
                 return;
             }
         }
@@ -126,7 +126,7 @@ async fn make<S: Store>(replica: &Rc<OwnReplica<S>>, settled: &Arc<Settled>, pas
 /// One pull from one peer.
 struct Puller<'p, S: Store> {
     replica: &'p Rc<OwnReplica<S>>,
-    settled: &'p Arc<Settled>,
+    stability: &'p Arc<Stability>,
     link: &'p Rc<PeerLink>,
 }
 
@@ -135,8 +135,10 @@ impl<S: Store> Puller<'_, S> {
         let (send, mut events) = mpsc::unbounded_channel();
         let mut steps = VecDeque::new();
         let too_late = || "the tree is not whole".to_owned();
-        let pull = self.settled.with_tree(|tree| Pull::new(peer, before, tree, |step| steps.push_back(step)));
-        let mut pull = pull.ok_or_else(too_late)?.pruning(self.settled.prune_before(peer));
+        let pull = self
+            .stability
+            .with_tree(|tree| SyncSession::new(peer, before, tree, |step| steps.push_back(step)));
+        let mut pull = pull.ok_or_else(too_late)?.pruning(self.stability.prune_before(peer));
         let mut applied_before = 0;
         loop {
             while let Some(step) = steps.pop_front() {
@@ -146,7 +148,7 @@ impl<S: Store> Puller<'_, S> {
                         // Everything else has its turn before.
                         tokio::task::yield_now().await;
                         let step = |step| steps.push_back(step);
-                        self.settled.with_tree(|tree| pull.compare(tree, step)).ok_or_else(too_late)?;
+                        self.stability.with_tree(|tree| pull.compare(tree, step)).ok_or_else(too_late)?;
                     }
                     PullStep::Look(key) => self.look(&send, key),
                     PullStep::Apply(key, cell) => self.apply(&send, key, cell).await,
@@ -157,7 +159,7 @@ impl<S: Store> Puller<'_, S> {
                     PullStep::Done => return Ok(()),
                     PullStep::Failed(failure) => {
                         if let PullFailure::NotToldApart { at } = failure {
-                            self.settled.is_cut(at);
+                            self.stability.refill_tree_from(at);
                         }
                         return Err(failure.to_string());
                     }
@@ -167,7 +169,7 @@ impl<S: Store> Puller<'_, S> {
             let mut step = |step| steps.push_back(step);
             match event {
                 Event::Answered(number, response) => self
-                    .settled
+                    .stability
                     .with_tree(|tree| pull.answered(number, response, tree, &mut step))
                     .ok_or_else(too_late)?,
                 Event::Found(key, version) => pull.found(&Held::Bytes(key), version, step),
@@ -298,9 +300,9 @@ fn response(answer: Answer) -> Option<Response<Held>> {
         Answer::Groups { dropped_before, hashes } => Response::Groups { dropped_before, hashes },
         Answer::Leaves(leaves) => Response::Leaves(leaves),
         Answer::List { entries, next } => {
-            let held = |listed: Listed<Bytes>| {
-                let Listed { key, stamp, is_tombstone } = listed;
-                Listed { key: Held::Bytes(key), stamp, is_tombstone }
+            let held = |listed: KeyVersion<Bytes>| {
+                let KeyVersion { key, stamp, is_tombstone } = listed;
+                KeyVersion { key: Held::Bytes(key), stamp, is_tombstone }
             };
             Response::List { entries: entries.into_iter().map(held).collect(), next: next.map(Held::Bytes) }
         }

@@ -22,9 +22,9 @@ use crate::own::OwnReplica;
 /// Begins what one event loop of a node does for all of them: to deliver hints, to tell peers how far this node is, to
 /// take over what it lacks, and to set the pace of all that.
 pub fn start<S: Store>(replica: &Rc<OwnReplica<S>>, metrics: Arc<Metrics>) {
-    let vital = &replica.core.vital;
-    vital.spawn_local("deliver", deliver::deliver(Rc::clone(replica)));
+    let supervisor = &replica.core.supervisor;
+    supervisor.spawn_local("deliver", deliver::deliver(Rc::clone(replica)));
     statements::state(replica);
-    vital.spawn_local("exchange", exchange::exchange(Rc::clone(replica)));
-    vital.spawn_local("follow", follow::follow(Arc::clone(&replica.cluster), metrics));
+    supervisor.spawn_local("exchange", exchange::exchange(Rc::clone(replica)));
+    supervisor.spawn_local("follow", follow::follow(Arc::clone(&replica.cluster), metrics));
 }

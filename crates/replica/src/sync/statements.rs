@@ -8,7 +8,7 @@ use ladoga_cluster::NodeId;
 
 use crate::link::PeerLink;
 use crate::own::{OwnReplica, hear};
-use crate::stability::Settled;
+use crate::stability::Stability;
 use ladoga_local::store::Store;
 
 /// How often nodes tell each other how far they are.
@@ -21,19 +21,24 @@ pub(super) fn state<S: Store>(replica: &Rc<OwnReplica<S>>) {
     let OwnReplica { cluster, peers, .. } = &**replica;
     for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {
         let (replica, link) = (Rc::clone(replica), Rc::clone(peers.link(peer.id)));
-        let settled = Arc::clone(cluster.settled());
-        replica.core.vital.clone().spawn_local("statements", tell(replica, link, settled, peer.id));
+        let stability = Arc::clone(cluster.stability());
+        replica.core.supervisor.clone().spawn_local("statements", tell(replica, link, stability, peer.id));
     }
 }
 
 /// One statement at a time: one that a frozen peer has not answered is not followed by others.
-async fn tell<S: Store>(replica: Rc<OwnReplica<S>>, link: Rc<PeerLink>, settled: Arc<Settled>, peer: NodeId) {
+async fn tell<S: Store>(
+    replica: Rc<OwnReplica<S>>,
+    link: Rc<PeerLink>,
+    stability: Arc<Stability>,
+    peer: NodeId,
+) {
     loop {
-        let told = settled.news().get();
-        hear(&replica, &link, &settled, peer).await;
-        let every_ms = if settled.has_all() { STATEMENT_EVERY_MS } else { IMPATIENT_EVERY_MS };
+        let told = stability.news().get();
+        hear(&replica, &link, &stability, peer).await;
+        let every_ms = if stability.has_all() { STATEMENT_EVERY_MS } else { IMPATIENT_EVERY_MS };
         // Whichever comes first: there is news, or it is time.
-        let news = settled.news().until(|news| news != told);
+        let news = stability.news().until(|news| news != told);
         let _ = tokio::time::timeout(Duration::from_millis(every_ms), news).await;
     }
 }

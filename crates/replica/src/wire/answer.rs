@@ -1,5 +1,5 @@
 use bytes::{BufMut, Bytes, BytesMut};
-use ladoga_cluster::{Listed, ReadAnswer, Refusal, Statement};
+use ladoga_cluster::{KeyVersion, ReadAnswer, Refusal, Statement};
 use ladoga_model::Version;
 
 use super::frame::{Frame, FrameError, put_frame};
@@ -49,7 +49,7 @@ pub enum Answer {
     /// Keys and versions.
     List {
         /// In the order of the keys.
-        entries: Vec<Listed<Bytes>>,
+        entries: Vec<KeyVersion<Bytes>>,
         /// The key that was looked at last, where there are more.
         next: Option<Bytes>,
     },
@@ -86,7 +86,7 @@ impl Answer {
             }),
             Answer::List { entries, next } => put_frame(out, number, 79, |out| {
                 out.put_u16_le(entries.len() as u16);
-                for Listed { key, stamp, is_tombstone } in entries {
+                for KeyVersion { key, stamp, is_tombstone } in entries {
                     put_short(out, key);
                     put_stamp(out, *stamp);
                     out.put_u8(u8::from(*is_tombstone));
@@ -121,7 +121,11 @@ impl Answer {
             79 => {
                 let count = reader.u16()?;
                 let entry = |_| {
-                    Ok(Listed { key: reader.key()?, stamp: reader.stamp()?, is_tombstone: reader.bool()? })
+                    Ok(KeyVersion {
+                        key: reader.key()?,
+                        stamp: reader.stamp()?,
+                        is_tombstone: reader.bool()?,
+                    })
                 };
                 let entries = (0..count).map(entry).collect::<Result<_, FrameError>>()?;
                 Answer::List { entries, next: optional_key(&mut reader)? }

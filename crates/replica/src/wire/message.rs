@@ -13,7 +13,7 @@
 //!          | 79 list { n u16, (key, stamp, tombstone u8) × n, [next key] }
 //! origin  := 1 client | 2 hint | 3 repair | 4 exchange
 //! slice   := before u64, dropped_before u64
-//! statement := incarnation u64, closed_before u64, complete_before u64, whole u8, clock u64, n u16,
+//! statement := incarnation u64, write_floor u64, synced_before u64, whole u8, clock u64, n u16,
 //!              (incarnation u64, replacement u8) × n, wall_ms u64
 //! what    := 1 value: its bytes | 2 tombstone | 3 large value: its length u64 | 4 digest of a value
 //! why     := 1 over capacity | 2 no room | 3 store failed | 4 unreadable | 5 clock ahead: by ms, at most ms
@@ -102,7 +102,7 @@ pub(super) fn put_refusal(out: &mut BytesMut, refusal: &Refusal) {
         Refusal::StoreFailed => (3, 0, 0),
         Refusal::Unreadable => (4, 0, 0),
         Refusal::ClockAhead(ClockError { ahead_ms, ahead_ms_max }) => (5, ahead_ms, ahead_ms_max),
-        Refusal::TooOld { closed_before } => (6, closed_before, 0),
+        Refusal::TooOld { write_floor } => (6, write_floor, 0),
         Refusal::Rebuilding => (7, 0, 0),
         Refusal::Draining => (8, 0, 0),
         Refusal::Starting => (9, 0, 0),
@@ -120,7 +120,7 @@ pub(super) fn refusal(reader: &mut Reader) -> Result<Refusal, FrameError> {
         3 => Refusal::StoreFailed,
         4 => Refusal::Unreadable,
         5 => Refusal::ClockAhead(ClockError { ahead_ms: first, ahead_ms_max: second }),
-        6 => Refusal::TooOld { closed_before: first },
+        6 => Refusal::TooOld { write_floor: first },
         7 => Refusal::Rebuilding,
         8 => Refusal::Draining,
         9 => Refusal::Starting,

@@ -1,5 +1,5 @@
 use bytes::{BufMut, Bytes, BytesMut};
-use ladoga_cluster::{Acquaintance, Incarnation, Memory, NODES_MAX, Origin, Reach, Slice, Statement};
+use ladoga_cluster::{Acquaintance, AsOf, Incarnation, Memory, NODES_MAX, Origin, Reach, Statement};
 
 use super::frame::FrameError;
 use super::message::put_short;
@@ -24,13 +24,13 @@ pub(super) fn origin(reader: &mut Reader) -> Result<Origin, FrameError> {
     }
 }
 
-pub(super) fn put_slice(out: &mut BytesMut, slice: Slice) {
+pub(super) fn put_slice(out: &mut BytesMut, slice: AsOf) {
     out.put_u64_le(slice.before);
     out.put_u64_le(slice.dropped_before);
 }
 
-pub(super) fn slice(reader: &mut Reader) -> Result<Slice, FrameError> {
-    Ok(Slice { before: reader.u64()?, dropped_before: reader.u64()? })
+pub(super) fn slice(reader: &mut Reader) -> Result<AsOf, FrameError> {
+    Ok(AsOf { before: reader.u64()?, dropped_before: reader.u64()? })
 }
 
 pub(super) fn put_optional_key(out: &mut BytesMut, key: Option<&Bytes>) {
@@ -46,8 +46,8 @@ pub(super) fn optional_key(reader: &mut Reader) -> Result<Option<Bytes>, FrameEr
 pub(super) fn put_statement(out: &mut BytesMut, statement: &Statement) {
     let Statement {
         incarnation,
-        closed_before,
-        complete_before,
+        write_floor,
+        synced_before,
         is_whole,
         clock,
         met,
@@ -57,8 +57,8 @@ pub(super) fn put_statement(out: &mut BytesMut, statement: &Statement) {
         wall_ms,
     } = statement;
     out.put_u64_le(incarnation.0);
-    out.put_u64_le(*closed_before);
-    out.put_u64_le(*complete_before);
+    out.put_u64_le(*write_floor);
+    out.put_u64_le(*synced_before);
     out.put_u8(u8::from(*is_whole));
     out.put_u64_le(*clock);
     out.put_u16_le(met.len() as u16);
@@ -96,8 +96,8 @@ fn count_of_nodes(reader: &mut Reader) -> Result<usize, FrameError> {
 
 pub(super) fn statement(reader: &mut Reader) -> Result<Statement, FrameError> {
     let incarnation = Incarnation(reader.u64()?);
-    let closed_before = reader.u64()?;
-    let complete_before = reader.u64()?;
+    let write_floor = reader.u64()?;
+    let synced_before = reader.u64()?;
     let is_whole = reader.bool()?;
     let clock = reader.u64()?;
     let met = (0..count_of_nodes(reader)?).map(|_| {
@@ -111,8 +111,8 @@ pub(super) fn statement(reader: &mut Reader) -> Result<Statement, FrameError> {
     let remembered = remembered.collect::<Result<_, FrameError>>()?;
     Ok(Statement {
         incarnation,
-        closed_before,
-        complete_before,
+        write_floor,
+        synced_before,
         is_whole,
         clock,
         met,

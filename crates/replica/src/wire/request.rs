@@ -1,5 +1,5 @@
 use bytes::{BufMut, Bytes, BytesMut};
-use ladoga_cluster::{LEAF_GROUPS_MAX, Origin, Partition, Slice, Statement};
+use ladoga_cluster::{AsOf, LEAF_GROUPS_MAX, Origin, Partition, Statement};
 use ladoga_model::{Stamp, Version};
 
 use super::frame::{Frame, FrameError, put_frame};
@@ -82,18 +82,18 @@ pub enum Request {
     /// What does the sender say about itself; answered with the same.
     Statement(Statement),
     /// The upper hashes of the tree over what both nodes hold.
-    Groups(Slice),
+    Groups(AsOf),
     /// The leaves below some of them.
     Leaves {
         /// Over which cells.
-        slice: Slice,
+        slice: AsOf,
         /// Which ones.
         groups: Vec<u8>,
     },
     /// The keys and versions in some partitions, or in all where none is named.
     List {
         /// Over which cells.
-        slice: Slice,
+        slice: AsOf,
         /// Which ones.
         partitions: Vec<Partition>,
         /// Only keys behind this one; empty for all.
@@ -198,7 +198,7 @@ impl Request {
         Ok(request)
     }
 
-    fn leaves(slice: Slice, reader: Reader) -> Result<Request, FrameError> {
+    fn leaves(slice: AsOf, reader: Reader) -> Result<Request, FrameError> {
         let wrong = reader.wrong("it asks for too many groups");
         let groups = reader.rest().to_vec();
         if groups.len() > LEAF_GROUPS_MAX { Err(wrong) } else { Ok(Request::Leaves { slice, groups }) }

@@ -1,7 +1,7 @@
 use bytes::{Bytes, BytesMut};
 use ladoga_cluster::{
-    Acquaintance, Cell, Content, Incarnation, Listed, Memory, NodeList, Origin, Partition, Reach, ReadAnswer,
-    Refusal, Slice, Statement,
+    Acquaintance, AsOf, Cell, Content, Incarnation, KeyVersion, Memory, NodeList, Origin, Partition, Reach,
+    ReadAnswer, Refusal, Statement,
 };
 use ladoga_model::{ClockError, Stamp, Version};
 use proptest::prelude::*;
@@ -33,17 +33,11 @@ fn statement() -> impl Strategy<Value = Statement> {
     let met = proptest::collection::vec(met, 0..4);
     let remembered = proptest::collection::vec(memory, 0..4);
     (any::<[u64; 6]>(), any::<bool>(), met, reach(), remembered).prop_map(
-        |(
-            [bits, closed_before, complete_before, clock, session, wall_ms],
-            is_whole,
-            met,
-            reach,
-            remembered,
-        )| {
+        |([bits, write_floor, synced_before, clock, session, wall_ms], is_whole, met, reach, remembered)| {
             Statement {
                 incarnation: Incarnation(bits),
-                closed_before,
-                complete_before,
+                write_floor,
+                synced_before,
                 is_whole,
                 clock,
                 met,
@@ -60,8 +54,8 @@ fn reach() -> impl Strategy<Value = Reach> {
     (any::<u64>(), any::<u64>()).prop_map(|(written, reserved)| Reach { written, reserved })
 }
 
-fn slice() -> impl Strategy<Value = Slice> {
-    (any::<u64>(), any::<u64>()).prop_map(|(before, dropped_before)| Slice { before, dropped_before })
+fn slice() -> impl Strategy<Value = AsOf> {
+    (any::<u64>(), any::<u64>()).prop_map(|(before, dropped_before)| AsOf { before, dropped_before })
 }
 
 fn hello() -> impl Strategy<Value = Hello> {
@@ -126,7 +120,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         Just(Refusal::Unreadable),
         (any::<u64>(), any::<u64>())
             .prop_map(|(ahead_ms, ahead_ms_max)| Refusal::ClockAhead(ClockError { ahead_ms, ahead_ms_max })),
-        any::<u64>().prop_map(|closed_before| Refusal::TooOld { closed_before }),
+        any::<u64>().prop_map(|write_floor| Refusal::TooOld { write_floor }),
         Just(Refusal::Rebuilding),
         Just(Refusal::Draining),
         Just(Refusal::Starting),
@@ -153,7 +147,7 @@ fn answer() -> impl Strategy<Value = Answer> {
             proptest::option::of(bytes(1..40))
         )
             .prop_map(|(entries, next)| {
-                let listed = |(key, stamp, is_tombstone)| Listed { key, stamp, is_tombstone };
+                let listed = |(key, stamp, is_tombstone)| KeyVersion { key, stamp, is_tombstone };
                 Answer::List { entries: entries.into_iter().map(listed).collect(), next }
             }),
     ]

@@ -35,5 +35,5 @@ pub(super) enum Asked {
     Repair { operation: u64, place: usize, version: Version },
     Hint { peer: NodeId, number: u64 },
     Statement { at_ms: u64 },
-    Pull { pull: u64, number: u64 },
+    SyncSession { pull: u64, number: u64 },
 }

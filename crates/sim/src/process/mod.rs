@@ -7,8 +7,8 @@ mod repair;
 use std::collections::{BTreeMap, VecDeque};
 
 use ladoga_cluster::{
-    Content, Failure, HintQueue, NodeId, Origin, Pull, READ_WAIT_MS, RESTAMPS_MAX, ReadCore, ReadStep,
-    Refusal, Request, Response, Statement, Want, WriteCore, WriteStep,
+    Content, Failure, HintQueue, NodeId, Origin, READ_WAIT_MS, RESTAMPS_MAX, ReadCore, ReadStep, Refusal,
+    Request, Response, Statement, SyncSession, Want, WriteCore, WriteStep,
 };
 use ladoga_model::Version;
 
@@ -29,7 +29,7 @@ const TICK_MS: u64 = 1000;
 struct Pulling {
     id: u64,
     pass: u64,
-    pull: Pull<Key>,
+    pull: SyncSession<Key>,
 }
 
 pub(crate) struct Process {
@@ -78,7 +78,7 @@ impl Process {
         // A quorum of peers that were not heard yet would not answer either.
         let needs_majority = request.wish != Wish::Get && request.replicas.ack as usize > self.nodes / 2;
         let may_stamp = !needs_majority || !self.replica.is_unverified();
-        if !self.replica.settlement.may_coordinate() || !may_stamp {
+        if !self.replica.tracker.may_coordinate() || !may_stamp {
             return self.effects.push(Effect::Tell(request.number, Told::Failure));
         }
         let nodes = self.replica.placement.replicas(&request.key, request.replicas.from as usize).to_vec();
@@ -159,7 +159,7 @@ impl Process {
         }
         if answer.is_ok() {
             let timestamp = cell.stamp.version.timestamp;
-            self.replica.settlement.acknowledged(operation.nodes[place], timestamp);
+            self.replica.tracker.acknowledged(operation.nodes[place], timestamp);
         }
         let ignores = self.replica.bug == Some(Bug::IgnoreNewerVersions);
         let answer = answer.map(|newer| newer.filter(|_| !ignores));
@@ -316,9 +316,9 @@ impl Process {
     }
 
     fn heard(&mut self, peer: NodeId, statement: Statement, asked_at_ms: Option<u64>) {
-        let was_regressed = self.replica.settlement.regression().is_some();
+        let was_regressed = self.replica.tracker.regression().is_some();
         self.replica.heard(peer, statement, asked_at_ms);
-        if self.replica.settlement.regression().is_some() && !was_regressed {
+        if self.replica.tracker.regression().is_some() && !was_regressed {
             self.take_back_all();
         }
         let mut steps = Vec::new();
@@ -333,8 +333,8 @@ impl Process {
             Ok(Response::Refused(refusal)) => Err(Failure::Refused(refusal)),
             answer => answer,
         };
-        if let Err(Failure::Refused(Refusal::TooOld { closed_before })) = answer {
-            let _ = self.replica.observe(closed_before);
+        if let Err(Failure::Refused(Refusal::TooOld { write_floor })) = answer {
+            let _ = self.replica.observe(write_floor);
         }
         match asked {
             Asked::Write { operation, attempt, place } => {
@@ -365,7 +365,7 @@ impl Process {
                     self.heard(peer, statement, Some(at_ms));
                 }
             }
-            Asked::Pull { pull, number } => self.pull_answered(pull, number, answer),
+            Asked::SyncSession { pull, number } => self.pull_answered(pull, number, answer),
         }
         self.replica.maybe_persist();
     }

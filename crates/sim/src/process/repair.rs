@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use ladoga_cluster::{
-    Cell, Content, Failure, Hint, HintStep, NodeId, Origin, Pull, PullFailure, PullStep, Refusal, Request,
-    Response,
+    Cell, Content, Failure, Hint, HintStep, NodeId, Origin, PullFailure, PullStep, Refusal, Request,
+    Response, SyncSession,
 };
 
 use super::{Asked, Effect, Process, Pulling, Timer};
@@ -31,7 +31,7 @@ impl Process {
     pub(super) fn keep_hint(&mut self, node: NodeId, hint: KeptHint) {
         let version = hint.cell.stamp.version;
         let queue = &mut self.hints[node.index()];
-        if node == self.replica.me || !self.replica.settlement.may_hint(version) || !queue.admit(1) {
+        if node == self.replica.me || !self.replica.tracker.may_hint(version) || !queue.admit(1) {
             return;
         }
         let number = queue.next_number();
@@ -99,13 +99,13 @@ impl Process {
         if self.pulling.is_some() {
             return;
         }
-        let Some(pass) = self.replica.settlement.pass() else { return };
+        let Some(pass) = self.replica.tracker.pass() else { return };
         let (number, before, peer) = (pass.number, pass.before, pass.peers[0]);
         let id = self.next;
         self.next += 1;
         let mut steps = VecDeque::new();
-        let pull = Pull::new(peer, before, &self.replica.tree, |step| steps.push_back(step));
-        let pull = pull.pruning(self.replica.settlement.prune_before(peer));
+        let pull = SyncSession::new(peer, before, &self.replica.tree, |step| steps.push_back(step));
+        let pull = pull.pruning(self.replica.tracker.prune_before(peer));
         self.pulling = Some(Pulling { id, pass: number, pull });
         self.execute_pull(steps);
     }
@@ -138,7 +138,9 @@ impl Process {
                 PullStep::Compare => {
                     self.effects.push(Effect::Timer(COMPARE_MS, Timer::Compare(id)));
                 }
-                PullStep::Ask(number, request) => self.ask(peer, request, Asked::Pull { pull: id, number }),
+                PullStep::Ask(number, request) => {
+                    self.ask(peer, request, Asked::SyncSession { pull: id, number })
+                }
                 PullStep::Look(key) => match self.replica.get(&key) {
                     Ok(found) => {
                         let version = found.map(|cell| cell.stamp.version);
@@ -158,7 +160,7 @@ impl Process {
                 }
                 PullStep::Done => {
                     self.pulling = None;
-                    self.replica.settlement.pulled(pass, peer);
+                    self.replica.tracker.pulled(pass, peer);
                     self.replica.maybe_persist();
                 }
                 PullStep::Failed(failure) => {
@@ -167,7 +169,7 @@ impl Process {
                         self.replica.fill_anew(at);
                     }
                     if matches!(failure, PullFailure::TooLate | PullFailure::Refused(Refusal::OverCapacity)) {
-                        self.replica.settlement.abandon(pass);
+                        self.replica.tracker.abandon(pass);
                     }
                 }
             }

@@ -15,7 +15,7 @@ use ladoga_env::{Clock, Env, Net};
 use ladoga_local::embedded::Embedded;
 use ladoga_local::store::Store;
 use ladoga_replica::simulated::SimulatedNode;
-use ladoga_replica::{Kept, Membership, PeerLimits};
+use ladoga_replica::{Membership, MembershipFile, PeerLimits};
 use ladoga_storage::{Background, Durability, Options};
 use parking_lot::Mutex;
 use tokio::task::LocalSet;
@@ -150,7 +150,7 @@ impl Machine {
         let why = |error: &dyn std::fmt::Display| error.to_string();
         env.disk.create_dir_all(dir).map_err(|error| why(&error))?;
         let embedded = Embedded::open_replica(env.clone(), dir, options()).map_err(|error| why(&error))?;
-        let kept = Kept::keep(env, dir, &common.nodes, self.id).map_err(|error| why(&error))?;
+        let kept = MembershipFile::keep(env, dir, &common.nodes, self.id).map_err(|error| why(&error))?;
         let placement = Arc::clone(&common.placement);
         let watcher = Watcher { node: self.id, placement, checker: Arc::clone(&common.checker) };
         let store = Arc::new(Watched { inner: Arc::new(embedded), watcher });

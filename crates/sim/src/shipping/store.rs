@@ -13,7 +13,7 @@ use ladoga_local::store::{
     self, CellFormat, CellKind, CellObserver, CellValue, LocalStore, Store, StoredCell,
 };
 use ladoga_model::Stamp;
-use ladoga_runtime::Vital;
+use ladoga_runtime::Supervisor;
 use ladoga_service::{Later, Lookup, Pieces, RecordFormat, Sample, StoreError, Upload, Value};
 use parking_lot::Mutex;
 
@@ -60,8 +60,8 @@ pub(super) struct WatchedLocal {
 impl Store for Watched {
     type Local = WatchedLocal;
 
-    fn attach(self: &Arc<Self>, vital: &Vital) -> WatchedLocal {
-        WatchedLocal { inner: self.inner.attach(vital), watcher: self.watcher.clone() }
+    fn attach(self: &Arc<Self>, supervisor: &Supervisor) -> WatchedLocal {
+        WatchedLocal { inner: self.inner.attach(supervisor), watcher: self.watcher.clone() }
     }
 
     fn last_timestamp(&self) -> u64 {
@@ -84,8 +84,8 @@ impl Store for Watched {
         self.inner.tell_again();
     }
 
-    fn settle_before(&self, timestamp: u64) {
-        self.inner.settle_before(timestamp);
+    fn drop_tombstones_before(&self, timestamp: u64) {
+        self.inner.drop_tombstones_before(timestamp);
     }
 
     fn close(&self) -> Result<(), StoreError> {

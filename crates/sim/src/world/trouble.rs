@@ -160,12 +160,12 @@ impl World {
         let mut tombstones = 0;
         for machine in &self.machines {
             let Some(process) = &machine.process else { return Some(format!("{} is down", machine.id)) };
-            let settlement = &process.replica.settlement;
+            let tracker = &process.replica.tracker;
             if process.hints_waiting() > 0 {
                 return Some(format!("{} has {} hints", machine.id, process.hints_waiting()));
             }
-            if !settlement.is_whole() || settlement.droppable_before() <= self.calm_clock {
-                let droppable = settlement.droppable_before();
+            if !tracker.is_whole() || tracker.droppable_before() <= self.calm_clock {
+                let droppable = tracker.droppable_before();
                 return Some(format!(
                     "{}: settled before {droppable}, expected {}",
                     machine.id, self.calm_clock

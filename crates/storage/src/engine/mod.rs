@@ -2,7 +2,7 @@
 //!
 //! - `open`: recovery, orphans, the first manifest; `close`; `recover`: what becomes of the log
 //! - `write`: log, sync, memtable; `segments`: the files of the log
-//! - `read`: point reads; `view`: what they look at; `search`: their way through the tables; `paused`: those that memory
+//! - `read`: point reads; `view`: what they look at; `search`: their way through the tables; `pending`: those that memory
 //!   cannot answer
 //! - `snapshot`, `range`: the store at one moment, and its keys in order
 //! - `flush`, `compact`: memtables to tables, tables to tables; `background`: when; `threads`: who does it; `damage`: what
@@ -18,7 +18,7 @@ mod flush;
 #[cfg(test)]
 mod forged_tests;
 mod open;
-mod paused;
+mod pending;
 mod range;
 mod read;
 mod recover;
@@ -53,9 +53,9 @@ use crate::table::TableShared;
 use background::Background;
 use compact::Compaction;
 pub(crate) use open::{levels_of, take_lock};
-pub use paused::{PausedRead, Progress};
+pub use pending::{PendingRead, Progress};
 pub use range::Range;
-pub use read::{Cached, Reach};
+pub use read::{Cached, ReadTier};
 use retire::Retired;
 use segments::{NextSegment, SegmentFile};
 pub use snapshot::Snapshot;
@@ -191,7 +191,7 @@ impl Engine {
     }
 
     /// Says that every write older than this has arrived; tombstones older than it may go. Never moves back.
-    pub fn settle_before(&self, timestamp: u64) {
+    pub fn drop_tombstones_before(&self, timestamp: u64) {
         self.inner.settled_before.fetch_max(timestamp, Ordering::Relaxed);
     }
 
@@ -264,7 +264,7 @@ impl Inner {
 
     fn settled_before(&self) -> Version {
         let told = self.settled_before.load(Ordering::Relaxed);
-        let by_time = self.options.writes_settle_ms.map_or(0, |settle_ms| {
+        let by_time = self.options.tombstone_age_ms_min.map_or(0, |settle_ms| {
             HybridClock::at_wall_ms(self.env.clock.wall_ms().saturating_sub(settle_ms))
         });
         Version { timestamp: told.max(by_time), node: 0 }

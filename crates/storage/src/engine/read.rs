@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::paused::{PausedRead, Start};
+use super::pending::{PendingRead, Start};
 use super::search::Search;
 use super::view::Found;
 use super::{Engine, Inner};
@@ -18,23 +18,23 @@ pub enum Cached<T = Value> {
     /// The key has none.
     Absent,
     /// It takes the disk to know, and goes on where that has been asked.
-    NeedsDisk(Box<PausedRead>),
+    NeedsDisk(Box<PendingRead>),
 }
 
 /// How far a read goes that does not wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum ReadTier {
     /// Through our own memory. What the system has in its page cache is left to whoever reads for it.
     Memory,
     /// Through the system's page cache too, with a system call for each block that is looked for there.
     PageCache,
 }
 
-impl Reach {
+impl ReadTier {
     const fn access(self) -> Access {
         match self {
-            Reach::Memory => Access::Memory,
-            Reach::PageCache => Access::PageCache,
+            ReadTier::Memory => Access::Memory,
+            ReadTier::PageCache => Access::PageCache,
         }
     }
 }
@@ -42,7 +42,7 @@ impl Reach {
 /// What a point read comes to.
 enum Newest {
     Found(Found),
-    Paused(Box<PausedRead>),
+    Paused(Box<PendingRead>),
 }
 
 impl Newest {
@@ -58,8 +58,8 @@ impl Newest {
 impl Engine {
     /// The value of `key`, if memory can tell. Never waits for the disk.
     #[inline]
-    pub fn get_cached(&self, key: &[u8], reach: Reach) -> Result<Cached, Error> {
-        match self.inner.find_newest(key, reach.access())? {
+    pub fn get_cached(&self, key: &[u8], tier: ReadTier) -> Result<Cached, Error> {
+        match self.inner.find_newest(key, tier.access())? {
             Newest::Paused(read) => Ok(Cached::NeedsDisk(read)),
             Newest::Found(found) => {
                 Ok(found.into_value(|| self.now_ms())?.map_or(Cached::Absent, Cached::Found))
@@ -73,8 +73,8 @@ impl Engine {
     }
 
     /// The newest cell of `key`, deletions included, if memory can tell. Never waits for the disk.
-    pub fn get_cell_cached(&self, key: &[u8], reach: Reach) -> Result<Cached<StoredCell>, Error> {
-        match self.inner.find_newest(key, reach.access())? {
+    pub fn get_cell_cached(&self, key: &[u8], tier: ReadTier) -> Result<Cached<StoredCell>, Error> {
+        match self.inner.find_newest(key, tier.access())? {
             Newest::Paused(read) => Ok(Cached::NeedsDisk(read)),
             Newest::Found(found) => {
                 Ok(found.into_cell(|| self.now_ms())?.map_or(Cached::Absent, Cached::Found))
@@ -114,7 +114,7 @@ impl Inner {
         let mut search = Search::new(found);
         match search.go_on(&view.levels, hash, key, access)? {
             Some(needed) => {
-                Ok(Newest::Paused(PausedRead::new(self, &view.levels, key, start, search, needed)))
+                Ok(Newest::Paused(PendingRead::new(self, &view.levels, key, start, search, needed)))
             }
             None => {
                 self.keep(start, key, &search.found);

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::levels::{Levels, Place};
 use crate::record::{BlobPointer, Kind};
-use crate::table::{Access, Lack, Table, TableGet};
+use crate::table::{Access, MissingBlock, Table, TableGet};
 
 use super::view::Found;
 
@@ -20,9 +20,9 @@ pub(crate) struct Search {
 }
 
 /// Why a search stops: it needs what memory does not have.
-pub(crate) struct Needed {
+pub(crate) struct NeededTable {
     pub(super) table: Arc<Table>,
-    pub(super) lack: Lack,
+    pub(super) lack: MissingBlock,
 }
 
 impl Search {
@@ -40,7 +40,7 @@ impl Search {
         hash: u64,
         key: &[u8],
         access: Access,
-    ) -> Result<Option<Needed>, Error> {
+    ) -> Result<Option<NeededTable>, Error> {
         loop {
             let candidates = self.candidates(levels, key);
             if candidates[0].is_none() {
@@ -58,7 +58,7 @@ impl Search {
                     continue;
                 }
                 match table.get(hash, key, access)? {
-                    TableGet::Lacks(lack) => return Ok(Some(Needed { table: Arc::clone(table), lack })),
+                    TableGet::Lacks(lack) => return Ok(Some(NeededTable { table: Arc::clone(table), lack })),
                     answer => self.take(table, answer),
                 }
             }

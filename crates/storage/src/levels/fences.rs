@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use crate::coding::{common_prefix, head_u64};
-use crate::heads::Heads;
 use crate::prefetch::prefetch_from;
+use crate::prefixes::PrefixTree;
 use crate::table::Table;
 
 /// Between which keys the tables of a level lie that share none, side by side: a search through hundreds of them looks
@@ -13,7 +13,7 @@ pub(super) struct Fences {
     shared: Box<[u8]>,
     /// Of each table, the eight bytes behind that.
     smallest: Box<[u64]>,
-    largest: Heads,
+    largest: PrefixTree,
 }
 
 impl Fences {
@@ -22,13 +22,13 @@ impl Fences {
         let (Some(first), Some(last)) = (tables.first(), tables.last()) else { return Fences::default() };
         let smallest = &first.meta().smallest;
         let shared = common_prefix(smallest, &last.meta().largest);
-        let heads = |key: fn(&Table) -> &[u8]| -> Vec<u64> {
+        let prefixes = |key: fn(&Table) -> &[u8]| -> Vec<u64> {
             tables.iter().map(|table| head_u64(&key(table)[shared..])).collect()
         };
         Fences {
             shared: smallest[..shared].into(),
-            smallest: heads(|table| &table.meta().smallest).into(),
-            largest: Heads::of(&heads(|table| &table.meta().largest)),
+            smallest: prefixes(|table| &table.meta().smallest).into(),
+            largest: PrefixTree::of(&prefixes(|table| &table.meta().largest)),
         }
     }
 

@@ -2,8 +2,8 @@ use ladoga_model::KEY_BYTES_MAX;
 
 use super::separators::{Separators, SeparatorsBuilder};
 use crate::coding::{Reader, common_prefix, head_u64};
-use crate::heads::Heads;
 use crate::prefetch::prefetch_from;
+use crate::prefixes::PrefixTree;
 
 /// Collects where the data blocks of a table begin.
 pub(super) struct IndexBuilder {
@@ -115,7 +115,7 @@ impl<'a> Entries<'a> {
 #[derive(Debug)]
 pub(crate) struct Index {
     shared: Box<[u8]>,
-    heads: Heads,
+    prefixes: PrefixTree,
     /// Separators without their shared beginning.
     rests: Separators,
     /// Where each block begins, and where the last one ends.
@@ -144,21 +144,21 @@ impl Index {
 
     /// Of entries that were looked through before.
     fn of(entries: Option<Entries<'_>>, shared: &[u8], offsets: Vec<u64>) -> Index {
-        let mut heads = Vec::with_capacity(offsets.len());
+        let mut prefixes = Vec::with_capacity(offsets.len());
         let mut rests = SeparatorsBuilder::default();
         let mut entries = entries.expect("they were looked through");
         let _first_decides_nothing = entries.next();
         while let Some((separator, _)) = entries.next() {
             let rest = &separator[shared.len()..];
-            heads.push(head_u64(rest));
+            prefixes.push(head_u64(rest));
             rests.add(rest);
         }
         let (shared, offsets) = (shared.into(), offsets.into());
-        Index { shared, heads: Heads::of(&heads), rests: rests.finish(), offsets }
+        Index { shared, prefixes: PrefixTree::of(&prefixes), rests: rests.finish(), offsets }
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.heads.memory_bytes()
+        self.prefixes.memory_bytes()
             + self.rests.memory_bytes()
             + size_of_val(&*self.offsets)
             + self.shared.len()
@@ -178,7 +178,7 @@ impl Index {
     /// Has the processor fetch what [`Index::block_of`] looks at first.
     #[inline]
     pub(crate) fn prefetch(&self) {
-        self.heads.prefetch();
+        self.prefixes.prefetch();
     }
 
     /// The only block that can hold `key`.
@@ -187,11 +187,11 @@ impl Index {
         let shared = self.shared.len().min(key.len());
         match key[..shared].cmp(&self.shared) {
             std::cmp::Ordering::Less => return 0,
-            std::cmp::Ordering::Greater => return self.heads.len(),
+            std::cmp::Ordering::Greater => return self.prefixes.len(),
             std::cmp::Ordering::Equal => {}
         }
         let rest = &key[shared..];
-        let equal = self.heads.equal(head_u64(rest), |near| {
+        let equal = self.prefixes.equal(head_u64(rest), |near| {
             prefetch_from(&self.offsets, near);
         });
         if equal.is_empty() { equal.start } else { self.rests.at_most(rest, equal) }

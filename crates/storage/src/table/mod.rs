@@ -35,7 +35,7 @@ pub(crate) use cache::BlockCache;
 pub(crate) use cursor::TableCursor;
 pub(crate) use footer::{FOOTER_BYTES, Footer};
 pub(crate) use meta::TableMeta;
-pub(crate) use reader::{Access, Lack, Table, TableGet, TableShared, missing_table};
+pub(crate) use reader::{Access, MissingBlock, Table, TableGet, TableShared, missing_table};
 pub(crate) use resident::{Loaded, Resident};
 pub(crate) use stored::{BlockHandle, Unpacked, decode_stored, with_checksum};
 

@@ -65,12 +65,12 @@ pub(crate) enum TableGet {
     },
     Absent,
     /// It takes what the read may not reach.
-    Lacks(Lack),
+    Lacks(MissingBlock),
 }
 
 /// What a read that may not reach far enough needs.
 #[derive(Clone)]
-pub(crate) enum Lack {
+pub(crate) enum MissingBlock {
     /// A data block, as it stands in the file.
     Block(FilePart),
     /// The index and the filter, and then perhaps a block.
@@ -163,7 +163,7 @@ impl Table {
                     loaded = resident;
                     &loaded
                 }
-                None => return Ok(TableGet::Lacks(Lack::Parts)),
+                None => return Ok(TableGet::Lacks(MissingBlock::Parts)),
             },
         };
         if !resident.filter.may_contain(hash) {
@@ -177,11 +177,13 @@ impl Table {
         }
     }
 
-    fn lack_of(&self, offset: u64, size: u64) -> Lack {
+    fn lack_of(&self, offset: u64, size: u64) -> MissingBlock {
         match self.file.get() {
-            Some(file) => Lack::Block(FilePart { file: Arc::clone(file), offset, len: size as usize }),
+            Some(file) => {
+                MissingBlock::Block(FilePart { file: Arc::clone(file), offset, len: size as usize })
+            }
             // To be opened, which may wait for the disk too.
-            None => Lack::Parts,
+            None => MissingBlock::Parts,
         }
     }
 

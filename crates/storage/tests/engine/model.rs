@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ladoga_storage::{Cached, Durability, Engine, Error, LEVELS, PausedRead, Reach, Snapshot};
+use ladoga_storage::{Cached, Durability, Engine, Error, LEVELS, PendingRead, ReadTier, Snapshot};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -102,7 +102,7 @@ struct Kept {
 /// A read that has begun, and what there was then.
 struct Paused {
     key: Vec<u8>,
-    read: Box<PausedRead>,
+    read: Box<PendingRead>,
     model: Model,
 }
 
@@ -154,7 +154,7 @@ impl Run {
             Action::SettleBefore => {
                 self.floor = self.coarse + 1;
                 self.coarse = self.floor;
-                self.engine.settle_before(self.floor << COARSE_BITS);
+                self.engine.drop_tombstones_before(self.floor << COARSE_BITS);
             }
         }
     }
@@ -190,7 +190,7 @@ impl Run {
         self.machine.assert_sound("reopen");
         self.engine = self.machine.open().unwrap();
         assert!(self.engine.last_timestamp() <= self.model.newest_timestamp());
-        self.engine.settle_before(self.floor << COARSE_BITS);
+        self.engine.drop_tombstones_before(self.floor << COARSE_BITS);
     }
 
     fn checkpoint(&mut self) {
@@ -206,7 +206,7 @@ impl Run {
 
     /// Begins a read on which it is gone on later, if memory cannot answer it.
     fn begin_get(&mut self, key: &[u8]) {
-        if let Cached::NeedsDisk(read) = self.engine.get_cached(key, Reach::Memory).unwrap() {
+        if let Cached::NeedsDisk(read) = self.engine.get_cached(key, ReadTier::Memory).unwrap() {
             self.paused.push(Paused { key: key.to_vec(), read, model: self.model.clone() });
         }
     }
@@ -224,7 +224,7 @@ impl Run {
     fn get(&self, key: &[u8]) {
         let expected = self.model.get(key, self.machine.now_ms());
         self.machine.disk.set_cached(false);
-        for reach in [Reach::PageCache, Reach::Memory] {
+        for reach in [ReadTier::PageCache, ReadTier::Memory] {
             match self.engine.get_cached(key, reach).unwrap() {
                 Cached::Found(value) => assert_eq!(Some(bytes(&value).as_slice()), expected),
                 Cached::Absent => assert_eq!(None, expected),
@@ -235,7 +235,7 @@ impl Run {
         assert_eq!(found.as_deref(), expected);
         self.machine.disk.set_cached(true);
         // Files are open and indexes in memory: the point read above has seen to that, for what it needs.
-        match self.engine.get_cached(key, Reach::PageCache).unwrap() {
+        match self.engine.get_cached(key, ReadTier::PageCache).unwrap() {
             Cached::Found(value) => assert_eq!(Some(bytes(&value).as_slice()), expected),
             Cached::Absent => assert_eq!(None, expected),
             Cached::NeedsDisk(_) => panic!("the disk is needed for what was read just before"),

@@ -2,19 +2,19 @@
 
 use std::io;
 
-use ladoga_storage::{Cached, Durability, Engine, Error, PausedRead, Progress, Reach, StoredCell};
+use ladoga_storage::{Cached, Durability, Engine, Error, PendingRead, Progress, ReadTier, StoredCell};
 
 use crate::support::{Machine, Model, Write, bytes, settle, tiny_options, write};
 
 /// What the reading of a part comes to.
-pub(crate) fn read_part(read: &PausedRead) -> Option<io::Result<Vec<u8>>> {
+pub(crate) fn read_part(read: &PendingRead) -> Option<io::Result<Vec<u8>>> {
     let part = read.needs()?;
     let mut bytes = vec![0; part.len];
     Some(part.file.read_exact_at(&mut bytes, part.offset).map(|()| bytes))
 }
 
 /// Reads what `read` needs, each time it does, and answers how often that was.
-pub(crate) fn drive(mut read: Box<PausedRead>) -> Result<(Option<StoredCell>, usize), Error> {
+pub(crate) fn drive(mut read: Box<PendingRead>) -> Result<(Option<StoredCell>, usize), Error> {
     let mut reads = 0;
     loop {
         let Some(bytes) = read_part(&read) else { return Ok((read.finish()?, reads)) };
@@ -31,8 +31,8 @@ pub(crate) fn value(cell: Option<StoredCell>) -> Option<Vec<u8>> {
     cell.and_then(|cell| cell.value).map(|value| bytes(&value))
 }
 
-fn pause(engine: &Engine, key: &[u8]) -> Option<Box<PausedRead>> {
-    match engine.get_cached(key, Reach::Memory).unwrap() {
+fn pause(engine: &Engine, key: &[u8]) -> Option<Box<PendingRead>> {
+    match engine.get_cached(key, ReadTier::Memory).unwrap() {
         Cached::NeedsDisk(read) => Some(read),
         Cached::Found(_) | Cached::Absent => None,
     }

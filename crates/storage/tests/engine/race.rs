@@ -50,7 +50,7 @@ impl Clock for HookedClock {
 }
 
 fn open() -> (Machine, Arc<HookedClock>, Arc<Engine>) {
-    let options = Options { writes_settle_ms: Some(0), ..tiny_options(Durability::Never) };
+    let options = Options { tombstone_age_ms_min: Some(0), ..tiny_options(Durability::Never) };
     let machine = Machine::new(8, options.clone());
     let clock = Arc::new(HookedClock { clock: machine.clock.clone(), ..HookedClock::default() });
     let env = Env { clock: clock.clone(), ..machine.env() };

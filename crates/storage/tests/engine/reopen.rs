@@ -224,7 +224,7 @@ fn a_long_range_goes_on_while_everything_changes() {
     for n in 0..9000_u64 {
         write(&engine, &[Write::delete(format!("key-{:05}", n * 11 % 9000), 20_000 + n)]).unwrap();
         if n % 50 == 0 {
-            engine.settle_before(20_000 + n);
+            engine.drop_tombstones_before(20_000 + n);
             engine.step().unwrap();
         }
         forward_found.extend(front.next().unwrap());

@@ -68,7 +68,7 @@ fn what_is_deleted_goes_and_so_do_its_tombstones_once_no_older_write_can_come() 
     flush(&engine);
     assert!(forward(engine.snapshot().range(b"", None)).is_empty());
     assert!(used(&machine, "tables") > 0, "tombstones wait for older writes");
-    engine.settle_before(3000);
+    engine.drop_tombstones_before(3000);
     settle(&engine).unwrap();
     assert_eq!(used(&machine, "tables"), 0, "{:?}", engine.statistics().levels);
     assert!(engine.statistics().levels.iter().all(|level| level.records == 0));
@@ -91,7 +91,7 @@ fn blob_files_go_with_what_named_them() {
         write(&engine, &writes).unwrap();
     }
     flush(&engine);
-    engine.settle_before(3000);
+    engine.drop_tombstones_before(3000);
     settle(&engine).unwrap();
     assert_eq!(engine.statistics().blob_files, 4);
     let files: u64 =
@@ -155,7 +155,7 @@ fn a_snapshot_keeps_what_it_shows_until_it_is_dropped() {
             [Write::delete(format!("key-{n}"), 2000 + n), Write::delete(format!("blob-{n}"), 2000 + n)];
         write(&engine, &writes).unwrap();
     }
-    engine.settle_before(3000);
+    engine.drop_tombstones_before(3000);
     flush(&engine);
     assert!(forward(engine.snapshot().range(b"", None)).is_empty());
     assert_eq!(forward(snapshot.range(b"", None)), model.range(b"", None, 0));
@@ -188,7 +188,7 @@ fn a_tombstone_does_not_go_while_an_older_write_lies_above_it() {
             engine.seal().unwrap();
             engine.step().unwrap();
         }
-        engine.settle_before(1000);
+        engine.drop_tombstones_before(1000);
         settle(&engine).unwrap();
         assert!(engine.get(b"key").unwrap().is_none(), "in memory: {in_memory}");
         assert!(forward(engine.snapshot().range(b"", None)).is_empty(), "in memory: {in_memory}");
@@ -208,7 +208,7 @@ fn an_expired_value_goes_and_what_it_hides_does_not_come_back() {
     assert_eq!(engine.get(b"key").unwrap().unwrap().len(), 200);
     machine.clock.advance(Duration::from_millis(1));
     assert!(engine.get(b"key").unwrap().is_none());
-    engine.settle_before(10);
+    engine.drop_tombstones_before(10);
     for n in 0..200_u64 {
         write(&engine, &[Write::put(format!("more-{n}"), 100 + n, 300)]).unwrap();
     }
@@ -310,10 +310,10 @@ fn the_disk_of_a_store_without_data_is_almost_empty() {
     for n in 0..200_u64 {
         write(&engine, &[Write::delete(format!("key-{n}"), 1000 + n)]).unwrap();
     }
-    engine.settle_before(2000);
+    engine.drop_tombstones_before(2000);
     engine.close().unwrap();
     let engine = machine.open().unwrap();
-    engine.settle_before(2000);
+    engine.drop_tombstones_before(2000);
     settle(&engine).unwrap();
     engine.close().unwrap();
     drop(engine);

@@ -5,9 +5,9 @@ use ladoga_env::{Clock, Turn, Worker};
 use ladoga_storage::{Error, WriteBatch};
 
 use super::super::write_error;
-use super::lane::{Lane, Part, Receipt};
-use super::pace::{Load, Pace};
 use super::queue::{Shared, panicked};
+use super::unit_cost::{Cost, UnitCost};
+use super::write_queue::{CommitResult, PendingWrites, WriteQueue};
 use crate::store::StoreError;
 
 /// The worker that writes to the log what event loops do not: takes all that is queued, writes it as one group with one
@@ -15,9 +15,9 @@ use crate::store::StoreError;
 pub(super) struct Committer {
     shared: Arc<Shared>,
     clock: Arc<dyn Clock>,
-    lanes: Vec<Arc<Lane>>,
+    write_queues: Vec<Arc<WriteQueue>>,
     group: Group,
-    pace: Pace,
+    unit_cost: UnitCost,
     has_panicked: bool,
 }
 
@@ -29,15 +29,15 @@ struct Group {
     puts: usize,
     put_shares: Vec<Share>,
     delete_shares: Vec<Share>,
-    load: Load,
+    load: Cost,
     entries: u64,
 }
 
-/// A lane's part of a group.
+/// A write queue's part of a group.
 struct Share {
-    lane: usize,
+    write_queue: usize,
     waiters: Vec<u32>,
-    load: Load,
+    load: Cost,
 }
 
 impl Committer {
@@ -45,9 +45,9 @@ impl Committer {
         Committer {
             shared,
             clock,
-            lanes: Vec::new(),
+            write_queues: Vec::new(),
             group: Group::default(),
-            pace: Pace::new(),
+            unit_cost: UnitCost::new(),
             has_panicked: false,
         }
     }
@@ -71,14 +71,14 @@ impl Committer {
         if self.group.batches.is_empty() { self.wait() } else { Turn::Again }
     }
 
-    /// Takes what all lanes have.
+    /// Takes what all write queues have.
     fn collect(&mut self) {
-        if self.lanes.len() != self.shared.lanes_count() {
-            self.lanes = self.shared.lanes();
+        if self.write_queues.len() != self.shared.write_queues_count() {
+            self.write_queues = self.shared.write_queues();
         }
         let mut deletes = Vec::new();
-        for (index, lane) in self.lanes.iter().enumerate() {
-            let pending = lane.take();
+        for (index, write_queue) in self.write_queues.iter().enumerate() {
+            let pending = write_queue.take();
             self.group.add(index, pending.puts, pending.deletes, &mut deletes);
         }
         self.group.puts = self.group.batches.len();
@@ -88,9 +88,9 @@ impl Committer {
     fn commit(&mut self) {
         let started_ns = self.clock.monotonic_ns();
         let outcome = self.shared.writer().write(&self.group.batches);
-        self.pace.observe(self.group.load.units, self.clock.monotonic_ns().saturating_sub(started_ns));
+        self.unit_cost.observe(self.group.load.units, self.clock.monotonic_ns().saturating_sub(started_ns));
         self.shared.count_group(self.group.entries);
-        self.shared.set_unit_ns(self.pace.unit_ns());
+        self.shared.set_unit_ns(self.unit_cost.unit_ns());
         let of_deletes = self.outcome_of_deletes(&outcome, &self.group.batches[self.group.puts..]);
         let group = std::mem::take(&mut self.group);
         self.deliver(group.put_shares, &outcome.map_err(|error| write_error(&error)));
@@ -106,8 +106,8 @@ impl Committer {
     }
 
     fn deliver(&self, shares: Vec<Share>, outcome: &Result<(), StoreError>) {
-        for Share { lane, waiters, load } in shares {
-            self.lanes[lane].deliver(Receipt { waiters, load, outcome: outcome.clone() });
+        for Share { write_queue, waiters, load } in shares {
+            self.write_queues[write_queue].deliver(CommitResult { waiters, load, outcome: outcome.clone() });
         }
     }
 
@@ -117,9 +117,9 @@ impl Committer {
             return Turn::Over;
         }
         let may_wait = self.shared.may_wait(|| {
-            // Under the locks of the lanes, so that no push is missed.
-            let has_all_lanes = self.lanes.len() == self.shared.lanes_count();
-            has_all_lanes && self.lanes.iter().all(|lane| lane.is_empty())
+            // Under the locks of the write queues, so that no push is missed.
+            let has_all_queues = self.write_queues.len() == self.shared.write_queues_count();
+            has_all_queues && self.write_queues.iter().all(|write_queue| write_queue.is_empty())
         });
         if may_wait { Turn::Wait } else { Turn::Again }
     }
@@ -135,7 +135,7 @@ impl Worker for Committer {
                 Ok(turn) => return turn,
                 Err(_) => {
                     self.has_panicked = true;
-                    self.shared.has_panicked();
+                    self.shared.mark_panicked();
                 }
             }
         }
@@ -144,23 +144,29 @@ impl Worker for Committer {
 }
 
 impl Group {
-    fn add(&mut self, lane: usize, mut puts: Part, mut deletes: Part, delete_batches: &mut Vec<WriteBatch>) {
+    fn add(
+        &mut self,
+        write_queue: usize,
+        mut puts: PendingWrites,
+        mut deletes: PendingWrites,
+        delete_batches: &mut Vec<WriteBatch>,
+    ) {
         if !puts.is_empty() {
             self.batches.append(&mut puts.batches);
-            let share = self.share(lane, puts);
+            let share = self.share(write_queue, puts);
             self.put_shares.push(share);
         }
         if !deletes.is_empty() {
             delete_batches.append(&mut deletes.batches);
-            let share = self.share(lane, deletes);
+            let share = self.share(write_queue, deletes);
             self.delete_shares.push(share);
         }
     }
 
-    fn share(&mut self, lane: usize, part: Part) -> Share {
+    fn share(&mut self, write_queue: usize, part: PendingWrites) -> Share {
         self.load = self.load + part.load;
         self.entries += part.waiters.len() as u64;
-        Share { lane, waiters: part.waiters, load: part.load }
+        Share { write_queue, waiters: part.waiters, load: part.load }
     }
 }
 

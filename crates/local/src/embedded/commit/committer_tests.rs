@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use super::*;
 use crate::embedded::Embedded;
 use crate::store::{Cell, CellChange, CellKind, CellObserver, CellValue, LocalStore, Store};
-use ladoga_runtime::Vital;
+use ladoga_runtime::Supervisor;
 
 /// Longer than anything takes that does not hang.
 const DEADLINE: Duration = Duration::from_secs(90);
@@ -31,7 +31,7 @@ impl CellObserver for Panics {
         assert!(thread::current().name() == Some("scan"), "on purpose");
     }
 
-    fn is_whole(&self) {
+    fn scan_completed(&self) {
         self.whole.send(()).expect("a test that waits");
         if let Some(goes_on) = self.goes_on.lock().take() {
             goes_on.recv().expect("a test that lets it go on");
@@ -68,7 +68,7 @@ fn panic_once(durability: Durability) {
     store.tell_again();
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
-        let local = store.attach(&Vital::default());
+        let local = store.attach(&Supervisor::default());
         for timestamp in 1..4 {
             let stamp = Stamp::new(Version { timestamp, node: 0 });
             let applied = local.apply([Cell { key: b"key", stamp, value: CellValue::Bytes(b"value") }]);

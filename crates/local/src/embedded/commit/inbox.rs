@@ -4,7 +4,7 @@ use std::task::{Poll, Waker};
 
 use parking_lot::Mutex;
 
-use super::lane::Receipt;
+use super::write_queue::CommitResult;
 
 /// What other threads have for an event loop.
 ///
@@ -17,7 +17,7 @@ pub(crate) struct Inbox {
 
 #[derive(Default)]
 struct Delivered {
-    receipts: Vec<Receipt>,
+    results: Vec<CommitResult>,
     wakers: Vec<Waker>,
     /// The task that looks, once it has.
     reader: Option<Waker>,
@@ -25,8 +25,8 @@ struct Delivered {
 
 impl Inbox {
     /// Delivers the outcome of writes.
-    pub(crate) fn deliver(&self, receipt: Receipt) {
-        self.add(|delivered| delivered.receipts.push(receipt));
+    pub(crate) fn deliver(&self, result: CommitResult) {
+        self.add(|delivered| delivered.results.push(result));
     }
 
     /// Has somebody who waits on the loop look.
@@ -36,7 +36,7 @@ impl Inbox {
 
     fn add(&self, push: impl FnOnce(&mut Delivered)) {
         let mut delivered = self.delivered.lock();
-        let is_first = delivered.receipts.is_empty() && delivered.wakers.is_empty();
+        let is_first = delivered.results.is_empty() && delivered.wakers.is_empty();
         push(&mut delivered);
         let reader = if is_first { delivered.reader.clone() } else { None };
         drop(delivered);
@@ -46,18 +46,18 @@ impl Inbox {
     }
 
     /// Hands on what is delivered, on the thread of the event loop, for as long as that runs.
-    pub(crate) async fn read(self: Arc<Self>, on_receipt: impl Fn(Receipt)) {
-        let mut receipts = Vec::new();
+    pub(crate) async fn read(self: Arc<Self>, on_result: impl Fn(CommitResult)) {
+        let mut results = Vec::new();
         let mut wakers = Vec::new();
         poll_fn(|context| {
             let mut delivered = self.delivered.lock();
-            std::mem::swap(&mut delivered.receipts, &mut receipts);
+            std::mem::swap(&mut delivered.results, &mut results);
             std::mem::swap(&mut delivered.wakers, &mut wakers);
             if !delivered.reader.as_ref().is_some_and(|reader| reader.will_wake(context.waker())) {
                 delivered.reader = Some(context.waker().clone());
             }
             drop(delivered);
-            receipts.drain(..).for_each(&on_receipt);
+            results.drain(..).for_each(&on_result);
             wakers.drain(..).for_each(Waker::wake);
             Poll::<()>::Pending
         })

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use ladoga_env::Clock;
 
 use super::super::write_error;
-use super::lane::{Lane, Part, Pending, Receipt};
 use super::queue::{Shared, panicked};
 use super::waiters::Waiters;
+use super::write_queue::{CommitResult, Pending, PendingWrites, WriteQueue};
 use crate::store::CellKind;
 
 /// What a loop commits itself at most: more takes it longer than it takes to wake another thread.
@@ -23,10 +23,10 @@ const INLINE_PAUSE_NS_MAX: u64 = 1_600_000_000;
 /// Commits what a few turns of an event loop brought, on the loop itself, where the engine does that without waiting: no
 /// sync comes before the answer, and neither a flush nor another writer is in the way. What would have to wait goes to
 /// the committer.
-pub(in super::super) struct Inline {
+pub(in super::super) struct InlineCommitter {
     clock: Arc<dyn Clock>,
     queue: Arc<Shared>,
-    lane: Arc<Lane>,
+    write_queue: Arc<WriteQueue>,
     waiters: Rc<Waiters>,
     /// Since the system may make a write wait where the engine would not, as when too many pages are dirty.
     paused: Cell<Pause>,
@@ -48,18 +48,18 @@ impl Pause {
     }
 }
 
-impl Inline {
+impl InlineCommitter {
     /// `syncs_each_group` has the committer do all of it.
     pub(in super::super) fn new(
         syncs_each_group: bool,
         clock: Arc<dyn Clock>,
         queue: Arc<Shared>,
-        lane: Arc<Lane>,
+        write_queue: Arc<WriteQueue>,
         waiters: Rc<Waiters>,
-    ) -> Inline {
+    ) -> InlineCommitter {
         let until_ns = if syncs_each_group { u64::MAX } else { 0 };
         let paused = Cell::new(Pause { until_ns, lasts_ns: 0 });
-        Inline { clock, queue, lane, waiters, paused }
+        InlineCommitter { clock, queue, write_queue, waiters, paused }
     }
 
     /// What the time is, unless the committer is to do it.
@@ -68,12 +68,13 @@ impl Inline {
         (now_ns >= self.paused.get().until_ns).then_some(now_ns)
     }
 
-    /// Commits what the lane has, or has the committer do it. On the event loop.
+    /// Commits what the write queue has, or has the committer do it. On the event loop.
     pub(in super::super) fn commit(&self, begun_ns: Option<u64>) {
-        let Some(started_ns) = begun_ns.filter(|_| self.lane.queued().bytes <= INLINE_BYTES_MAX) else {
+        let Some(started_ns) = begun_ns.filter(|_| self.write_queue.queued().bytes <= INLINE_BYTES_MAX)
+        else {
             return self.queue.pushed();
         };
-        let Pending { puts, deletes } = self.lane.take();
+        let Pending { puts, deletes } = self.write_queue.take();
         if !(self.commit_part(CellKind::Put, puts) & self.commit_part(CellKind::Delete, deletes)) {
             self.queue.pushed();
         }
@@ -84,7 +85,7 @@ impl Inline {
     }
 
     /// Whether nothing is left of it.
-    fn commit_part(&self, kind: CellKind, part: Part) -> bool {
+    fn commit_part(&self, kind: CellKind, part: PendingWrites) -> bool {
         if part.is_empty() {
             return true;
         }
@@ -92,17 +93,18 @@ impl Inline {
         let outcome = match catch_unwind(AssertUnwindSafe(|| self.queue.writer().try_write(&part.batches))) {
             Ok(Ok(true)) => Ok(()),
             Ok(Ok(false)) => {
-                self.lane.put_back(kind, part);
+                self.write_queue.put_back(kind, part);
                 return false;
             }
             Ok(Err(error)) => Err(write_error(&error)),
             Err(_) => {
-                self.queue.has_panicked();
+                self.queue.mark_panicked();
                 Err(panicked())
             }
         };
         self.queue.count_inline_group(part.waiters.len() as u64);
-        self.waiters.receive(&self.lane, Receipt { waiters: part.waiters, load: part.load, outcome });
+        self.waiters
+            .receive(&self.write_queue, CommitResult { waiters: part.waiters, load: part.load, outcome });
         true
     }
 }

@@ -8,8 +8,8 @@ use parking_lot::RwLock;
 
 use super::committer::Committer;
 use super::inbox::Inbox;
-use super::lane::Lane;
-use super::pace::{Bound, Load, Pace, admit};
+use super::unit_cost::{Bound, Cost, UnitCost, admit};
+use super::write_queue::WriteQueue;
 use super::writer::GroupWriter;
 use crate::store::{CellObserver, Sample, SampleKind, SampleValue, StoreError};
 
@@ -25,7 +25,7 @@ pub(in super::super) struct CommitQueue {
 
 /// What the event loops and the committer share.
 pub(in super::super) struct Shared {
-    lanes: RwLock<Vec<Arc<Lane>>>,
+    write_queues: RwLock<Vec<Arc<WriteQueue>>>,
     committer: OnceLock<Arc<dyn WorkerHandle>>,
     /// Whether the committer sleeps, or is about to.
     is_parked: AtomicBool,
@@ -92,12 +92,12 @@ impl CommitQueue {
         workers: &dyn Workers,
     ) -> io::Result<CommitQueue> {
         let shared = Arc::new(Shared {
-            lanes: RwLock::default(),
+            write_queues: RwLock::default(),
             committer: OnceLock::new(),
             is_parked: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             has_panicked: AtomicBool::new(false),
-            unit_ns: AtomicU64::new(Pace::new().unit_ns()),
+            unit_ns: AtomicU64::new(UnitCost::new().unit_ns()),
             queue_bytes_max: (memory_bytes / QUEUE_MEMORY_SHARE).min(QUEUE_BYTES_MAX),
             refusals: Refusals::default(),
             groups: GroupSizes::default(),
@@ -114,11 +114,11 @@ impl CommitQueue {
         Arc::clone(&self.shared)
     }
 
-    /// A lane for one more event loop.
-    pub(in super::super) fn add_lane(&self, inbox: Arc<Inbox>) -> Arc<Lane> {
-        let lane = Arc::new(Lane::new(inbox));
-        self.shared.lanes.write().push(Arc::clone(&lane));
-        lane
+    /// A write queue for one more event loop.
+    pub(in super::super) fn add_write_queue(&self, inbox: Arc<Inbox>) -> Arc<WriteQueue> {
+        let write_queue = Arc::new(WriteQueue::new(inbox));
+        self.shared.write_queues.write().push(Arc::clone(&write_queue));
+        write_queue
     }
 
     /// Has everything that is committed from now on told to an observer.
@@ -131,7 +131,7 @@ impl CommitQueue {
         self.shared.is_closed.store(true, Ordering::SeqCst);
         self.committer.wake();
         if !self.committer.join() {
-            self.shared.has_panicked();
+            self.shared.mark_panicked();
         }
         self.shared.check()
     }
@@ -192,7 +192,7 @@ impl Shared {
         if self.has_panicked.load(Ordering::Relaxed) { Err(panicked()) } else { Ok(()) }
     }
 
-    pub(super) fn has_panicked(&self) {
+    pub(super) fn mark_panicked(&self) {
         self.has_panicked.store(true, Ordering::Relaxed);
         tracing::error!("a write to the log panicked: writes are refused from now on");
     }
@@ -207,13 +207,13 @@ impl Shared {
         })
     }
 
-    fn queued(&self) -> Load {
-        self.lanes.read().iter().fold(Load::default(), |sum, lane| sum + lane.queued())
+    fn queued(&self) -> Cost {
+        self.write_queues.read().iter().fold(Cost::default(), |sum, write_queue| sum + write_queue.queued())
     }
 
-    /// Says that something was pushed into a lane.
+    /// Says that something was pushed into a write queue.
     pub(in super::super) fn pushed(&self) {
-        // The lane's lock orders this after the push, and the committer looks once more after it has set the flag.
+        // The write queue's lock orders this after the push, and the committer looks once more after it has set the flag.
         if self.is_parked.load(Ordering::SeqCst)
             && self.is_parked.swap(false, Ordering::SeqCst)
             && let Some(committer) = self.committer.get()
@@ -247,12 +247,12 @@ impl Shared {
         self.is_parked.store(false, Ordering::SeqCst);
     }
 
-    pub(super) fn lanes(&self) -> Vec<Arc<Lane>> {
-        self.lanes.read().clone()
+    pub(super) fn write_queues(&self) -> Vec<Arc<WriteQueue>> {
+        self.write_queues.read().clone()
     }
 
-    pub(super) fn lanes_count(&self) -> usize {
-        self.lanes.read().len()
+    pub(super) fn write_queues_count(&self) -> usize {
+        self.write_queues.read().len()
     }
 
     /// A group was committed by an event loop.

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use slab::Slab;
 
-use super::lane::{Lane, Receipt};
+use super::write_queue::{CommitResult, WriteQueue};
 use crate::store::StoreError;
 
 /// Who waits on an event loop for writes.
@@ -31,12 +31,12 @@ impl Waiters {
     }
 
     /// Hands an outcome to all who wait for it.
-    pub(in super::super) fn receive(&self, lane: &Lane, receipt: Receipt) {
-        lane.leave(receipt.load);
+    pub(in super::super) fn receive(&self, write_queue: &WriteQueue, result: CommitResult) {
+        write_queue.leave(result.load);
         let mut slots = self.slots.borrow_mut();
-        for index in receipt.waiters {
+        for index in result.waiters {
             let index = index as usize;
-            match std::mem::replace(&mut slots[index], Waiter::Decided(receipt.outcome.clone())) {
+            match std::mem::replace(&mut slots[index], Waiter::Decided(result.outcome.clone())) {
                 Waiter::Waiting(Some(waker)) => waker.wake(),
                 Waiter::Waiting(None) => {}
                 Waiter::Gone => drop(slots.remove(index)),
@@ -99,18 +99,18 @@ impl Drop for Applied {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pace::Load;
+    use super::super::unit_cost::Cost;
     use super::*;
     use std::sync::Arc;
 
-    fn receipt(waiters: Vec<u32>, outcome: Result<(), StoreError>) -> Receipt {
-        Receipt { waiters, load: Load::default(), outcome }
+    fn result(waiters: Vec<u32>, outcome: Result<(), StoreError>) -> CommitResult {
+        CommitResult { waiters, load: Cost::default(), outcome }
     }
 
     #[test]
     fn an_outcome_reaches_those_who_wait_and_no_slot_is_left_behind() {
         let waiters = Rc::new(Waiters::default());
-        let lane = Lane::new(Arc::default());
+        let write_queue = WriteQueue::new(Arc::default());
         let mut seats: Vec<_> =
             (0..4).map(|_| Applied::waiting(Rc::clone(&waiters), waiters.enter())).collect();
         let mut context = Context::from_waker(Waker::noop());
@@ -118,8 +118,8 @@ mod tests {
         drop(gone);
         assert!(Pin::new(&mut seats[0]).poll(&mut context).is_pending());
         let full = StoreError::NoRoom { reason: "full".into() };
-        waiters.receive(&lane, receipt(vec![0, 3], Ok(())));
-        waiters.receive(&lane, receipt(vec![1, 2], Err(full.clone())));
+        waiters.receive(&write_queue, result(vec![0, 3], Ok(())));
+        waiters.receive(&write_queue, result(vec![1, 2], Err(full.clone())));
         assert_eq!(Pin::new(&mut seats[0]).poll(&mut context), Poll::Ready(Ok(())));
         assert_eq!(Pin::new(&mut seats[1]).poll(&mut context), Poll::Ready(Err(full)));
         drop(seats);

@@ -3,7 +3,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, OnceLock};
 
 use ladoga_model::CellMark;
-use ladoga_storage::{Cached, Engine, Error, Reach, Snapshot, StoredCell, WriteBatch};
+use ladoga_storage::{Cached, Engine, Error, ReadTier, Snapshot, StoredCell, WriteBatch};
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -67,7 +67,7 @@ impl GroupWriter {
     }
 
     fn newest_in_memory(&self, key: &[u8]) -> Result<Option<CellMark>, NeedsDisk> {
-        match self.engine.get_cell_cached(key, Reach::Memory) {
+        match self.engine.get_cell_cached(key, ReadTier::Memory) {
             Ok(Cached::NeedsDisk(_)) => Err(NeedsDisk),
             Ok(Cached::Found(cell)) => Ok(newest(Ok(Some(cell)))),
             Ok(Cached::Absent) => Ok(None),
@@ -139,7 +139,7 @@ mod tests {
             self.0.lock().extend_from_slice(changes);
         }
 
-        fn is_whole(&self) {}
+        fn scan_completed(&self) {}
     }
 
     fn mark(timestamp: u64) -> CellMark {

@@ -3,14 +3,14 @@
 //! While a node is away, nothing is known of what everybody has, and tombstones of ever more time are kept apart, each
 //! window as large as all leaves. So the oldest windows are joined into spans: what is of one span can be left out as a
 //! whole only. Where it turns out that a span has tombstones on both sides of a time as of which nodes compare, the tree
-//! is filled anew, with that time as a boundary; see [`crate::HashTree::cuts`].
+//! is filled anew, with that time as a boundary; see [`crate::MerkleTree::cuts`].
 
 use std::collections::BTreeMap;
 
 use crate::leaves::Leaves;
 use crate::window::next_window;
 
-/// Spans that are kept apart: all windows of some minutes, and what was before.
+/// Windows that are kept apart: all windows of some minutes, and what was before.
 const SPANS_MAX: usize = 8;
 
 #[derive(Debug, Clone)]
@@ -21,16 +21,16 @@ struct Span {
 
 /// Tombstones, by the starts of the spans that they are of.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Spans {
+pub(crate) struct TombstoneWindows {
     spans: BTreeMap<u64, Span>,
     /// No span has times on both sides of this.
     boundary: u64,
 }
 
-impl Spans {
+impl TombstoneWindows {
     /// None yet, and none across `boundary`.
-    pub(crate) fn apart_at(boundary: u64) -> Spans {
-        Spans { spans: BTreeMap::new(), boundary }
+    pub(crate) fn apart_at(boundary: u64) -> TombstoneWindows {
+        TombstoneWindows { spans: BTreeMap::new(), boundary }
     }
 
     /// The start of the span that a window is in; its own where there is none.

@@ -5,25 +5,25 @@ use ladoga_env::FilePart;
 use ladoga_model::Version;
 
 use super::Inner;
-use super::search::{Needed, Search};
+use super::search::{NeededTable, Search};
 use crate::error::Error;
 use crate::levels::Levels;
-use crate::table::{Access, Lack};
+use crate::table::{Access, MissingBlock};
 use crate::value::StoredCell;
 
 /// A point read that has come to bytes which memory does not have. Whoever holds it reads them and hands them to
-/// [`PausedRead::resume`], or lets it wait for the disk itself.
+/// [`PendingRead::resume`], or lets it wait for the disk itself.
 ///
 /// It keeps the tables that it looks at, so a compaction does not make it begin again: it pauses at most once for each,
 /// whatever happens to the caches meanwhile.
-pub struct PausedRead {
+pub struct PendingRead {
     inner: Arc<Inner>,
     /// The tables as they were when the read began. Not the memtables: those have been asked.
     levels: Arc<Levels>,
     key: Box<[u8]>,
     start: Start,
     search: Search,
-    needed: Needed,
+    needed: NeededTable,
 }
 
 /// What a point read knows before it asks tables.
@@ -42,44 +42,44 @@ pub enum Progress {
     /// To its answer: the newest cell of the key, deletions included.
     Done(Option<StoredCell>),
     /// To the next bytes that memory does not have.
-    Paused(Box<PausedRead>),
+    Paused(Box<PendingRead>),
 }
 
-impl fmt::Debug for PausedRead {
+impl fmt::Debug for PendingRead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = self.needed.table.path();
-        f.debug_struct("PausedRead").field("key", &self.key).field("table", table).finish_non_exhaustive()
+        f.debug_struct("PendingRead").field("key", &self.key).field("table", table).finish_non_exhaustive()
     }
 }
 
-impl PausedRead {
+impl PendingRead {
     pub(super) fn new(
         inner: &Arc<Inner>,
         levels: &Arc<Levels>,
         key: &[u8],
         start: Start,
         search: Search,
-        needed: Needed,
-    ) -> Box<PausedRead> {
+        needed: NeededTable,
+    ) -> Box<PendingRead> {
         let (inner, levels) = (Arc::clone(inner), Arc::clone(levels));
-        Box::new(PausedRead { inner, levels, key: key.into(), start, search, needed })
+        Box::new(PendingRead { inner, levels, key: key.into(), start, search, needed })
     }
 
     /// The bytes that it needs. `None` where one read is not enough, because a table's index is not in memory: then
-    /// only [`PausedRead::finish`] helps.
+    /// only [`PendingRead::finish`] helps.
     pub fn needs(&self) -> Option<FilePart> {
         match &self.needed.lack {
-            Lack::Block(part) => Some(part.clone()),
-            Lack::Parts => None,
+            MissingBlock::Block(part) => Some(part.clone()),
+            MissingBlock::Parts => None,
         }
     }
 
-    /// Goes on with the bytes that it [needs](PausedRead::needs), or with why they could not be read. Does not wait.
+    /// Goes on with the bytes that it [needs](PendingRead::needs), or with why they could not be read. Does not wait.
     ///
     /// # Panics
     /// Where it needs more than one read.
     pub fn resume(mut self: Box<Self>, bytes: io::Result<Vec<u8>>) -> Result<Progress, Error> {
-        let Lack::Block(part) = &self.needed.lack else { panic!("one read is not enough") };
+        let MissingBlock::Block(part) = &self.needed.lack else { panic!("one read is not enough") };
         let table = &self.needed.table;
         let block = table.accept(part, bytes)?;
         let answer = table.find_in(&block, part.offset, self.start.hash, &self.key)?;
@@ -103,7 +103,7 @@ impl PausedRead {
             self.needed = needed;
             return Ok(Progress::Paused(self));
         }
-        let PausedRead { inner, key, start, search, .. } = *self;
+        let PendingRead { inner, key, start, search, .. } = *self;
         inner.keep(start, &key, &search.found);
         Ok(Progress::Done(search.found.into_cell(|| inner.env.clock.wall_ms())?))
     }

@@ -2,8 +2,8 @@
 //!
 //! Each node says two things about time, both durable before they are said, neither of them ever taken back:
 //!
-//! - `closed_before`: it takes no client's write with an older version any more, and keeps no older hint;
-//! - `complete_before`: it has everything older that any node had, or something newer, and takes nothing older at all.
+//! - `write_floor`: it takes no client's write with an older version any more, and keeps no older hint;
+//! - `synced_before`: it has everything older that any node had, or something newer, and takes nothing older at all.
 //!
 //! A node becomes complete before `S` by pulling from every peer, after each of them has closed `S`: what no client
 //! can add to any more and everybody has been asked for is all there is. Once all nodes are complete before `S`, every
@@ -33,7 +33,7 @@ const RESERVE_AHEAD_MS: u64 = 1_000;
 
 /// Whom to pull from, and what.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pass {
+pub struct SyncRound {
     /// Counts the passes, so that what is late is known.
     pub number: u64,
     /// Cells before this; `u64::MAX` where everything was lost.
@@ -44,17 +44,17 @@ pub struct Pass {
 
 /// What a node knows about what is settled.
 ///
-/// The driver keeps [`Settlement::durable`] on disk: whenever [`Settlement::is_dirty`], it takes it, waits until every
-/// write that was admitted so far is applied or has failed, writes it, and says so with [`Settlement::persisted`]. What
+/// The driver keeps [`StabilityTracker::durable`] on disk: whenever [`StabilityTracker::is_dirty`], it takes it, waits until every
+/// write that was admitted so far is applied or has failed, writes it, and says so with [`StabilityTracker::persisted`]. What
 /// is to be refused is refused at once; what is promised to others is promised only when it is persisted.
 #[derive(Debug)]
-pub struct Settlement {
+pub struct StabilityTracker {
     me: NodeId,
     next: Durable,
     persisted: Durable,
     /// What the peers said in the life of this process.
     heard: Vec<Option<Statement>>,
-    pass: Option<Pass>,
+    pass: Option<SyncRound>,
     passes: u64,
     /// While this node is not whole: what it lost is older than this. Known once all peers were heard.
     lost_before: Option<u64>,
@@ -74,9 +74,9 @@ pub struct Settlement {
     ended: Vec<u64>,
 }
 
-impl Settlement {
+impl StabilityTracker {
     /// A node that found this on its disk; `None` where the directory is new, with the incarnation to give it.
-    pub fn new(me: NodeId, nodes: usize, found: Result<Durable, Incarnation>) -> Settlement {
+    pub fn new(me: NodeId, nodes: usize, found: Result<Durable, Incarnation>) -> StabilityTracker {
         let persisted = match &found {
             Ok(durable) => durable.clone(),
             Err(_) => Durable::default(),
@@ -88,7 +88,7 @@ impl Settlement {
         });
         next.met.resize(nodes, Acquaintance::default());
         next.remembered.resize(nodes, Memory::default());
-        Settlement {
+        StabilityTracker {
             me,
             heard: vec![None; nodes],
             pass: None,
@@ -109,10 +109,10 @@ impl Settlement {
 
     /// With what the process that opens the directory found there.
     #[must_use]
-    pub fn opened(mut self, opening: Opening) -> Settlement {
-        let Durable { reserved_before, complete_before, incarnation, .. } = self.persisted;
+    pub fn opened(mut self, opening: Opening) -> StabilityTracker {
+        let Durable { reserved_before, synced_before, incarnation, .. } = self.persisted;
         // A tombstone that went was older than what this node is complete before.
-        self.found = Reach { written: opening.written.max(complete_before), reserved: reserved_before };
+        self.found = Reach { written: opening.written.max(synced_before), reserved: reserved_before };
         if incarnation.is_none() && !self.next.is_whole {
             self.next.has_old_cells = opening.written > 0;
         }
@@ -128,7 +128,7 @@ impl Settlement {
         &self.next
     }
 
-    /// Whether [`Settlement::durable`] has to be written.
+    /// Whether [`StabilityTracker::durable`] has to be written.
     pub fn is_dirty(&self) -> bool {
         self.next != self.persisted
     }
@@ -141,7 +141,7 @@ impl Settlement {
     /// The clock of this node must give timestamps only from this one on, when it starts. (What peers say about their
     /// clocks is observed like the version of a write, with its bound.)
     pub fn clock_floor(&self) -> u64 {
-        self.persisted.reserved_before.max(self.persisted.closed_before)
+        self.persisted.reserved_before.max(self.persisted.write_floor)
     }
 
     /// Whether a timestamp may be given out: not before it is durably reserved.
@@ -205,11 +205,11 @@ impl Settlement {
 
     /// Whether a cell may be written here.
     pub fn admit(&self, version: Version, origin: Origin) -> Result<(), Refusal> {
-        let closed_before = match origin {
-            Origin::Client => self.next.closed_before.max(self.next.complete_before),
-            Origin::Hint | Origin::Repair | Origin::Exchange => self.next.complete_before,
+        let write_floor = match origin {
+            Origin::Client => self.next.write_floor.max(self.next.synced_before),
+            Origin::Hint | Origin::Repair | Origin::Exchange => self.next.synced_before,
         };
-        if version.timestamp < closed_before { Err(Refusal::TooOld { closed_before }) } else { Ok(()) }
+        if version.timestamp < write_floor { Err(Refusal::TooOld { write_floor }) } else { Ok(()) }
     }
 
     /// What a client's write that this node takes may be older than, for all that it knows: a timestamp, where the
@@ -227,16 +227,16 @@ impl Settlement {
 
     /// Whether a hint with this version may be kept: not before what this node has closed.
     pub const fn may_hint(&self, version: Version) -> bool {
-        version.timestamp >= self.next.closed_before
+        version.timestamp >= self.next.write_floor
     }
 
     /// What this node says about itself, where its clock of versions is at `clock`, and its wall clock at `wall_ms`.
     pub fn statement(&self, clock: u64, wall_ms: u64) -> Statement {
-        let Durable { incarnation, closed_before, complete_before, reserved_before, .. } = self.persisted;
+        let Durable { incarnation, write_floor, synced_before, reserved_before, .. } = self.persisted;
         Statement {
             incarnation,
-            closed_before,
-            complete_before,
+            write_floor,
+            synced_before,
             is_whole: self.is_whole(),
             clock,
             met: self.said_of_peers(),
@@ -289,7 +289,7 @@ impl Settlement {
         } else if incarnation != met.incarnation && !incarnation.is_none() {
             // An older directory is back, and does not know it yet. What it promises is not kept.
             self.pass = None;
-            (statement.is_whole, statement.complete_before) = (false, 0);
+            (statement.is_whole, statement.synced_before) = (false, 0);
         }
         let session_before = self.remembered[index].session;
         if self.remembered[index].hear(session, reach) {
@@ -311,7 +311,7 @@ impl Settlement {
     /// version among the hints that wait here.
     pub fn tick(&mut self, clock: u64, time_ms: u64, oldest_hint: Option<u64>) {
         if let Some(closable) = self.closable(clock, oldest_hint) {
-            self.next.closed_before = self.next.closed_before.max(closable);
+            self.next.write_floor = self.next.write_floor.max(closable);
         }
         let clock_ms = HybridClock::wall_ms(clock);
         let reserve = HybridClock::at_wall_ms((time_ms + RESERVE_MS).max(clock_ms + RESERVE_AHEAD_MS));
@@ -334,14 +334,14 @@ impl Settlement {
     }
 
     /// The pass that is to be made now, if there is one: the one under way, or the next.
-    pub fn pass(&mut self) -> Option<&Pass> {
+    pub fn pass(&mut self) -> Option<&SyncRound> {
         if self.pass.is_none() {
             let before = if self.has_all() { self.common_closed()? } else { self.whole_again()? };
             self.passes += 1;
             let mut peers: Vec<NodeId> = self.peers().collect();
             // Those that know best come last: what they do not have was deleted, whoever had it before.
             peers.sort_by_key(|&peer| self.is_whole_peer(peer));
-            self.pass = Some(Pass { number: self.passes, before, peers });
+            self.pass = Some(SyncRound { number: self.passes, before, peers });
         }
         self.pass.as_ref()
     }
@@ -358,7 +358,7 @@ impl Settlement {
         if before == u64::MAX {
             self.becomes_whole();
         } else {
-            self.next.complete_before = self.next.complete_before.max(before);
+            self.next.synced_before = self.next.synced_before.max(before);
         }
     }
 
@@ -367,7 +367,7 @@ impl Settlement {
     pub fn prune_before(&self, peer: NodeId) -> u64 {
         let knows = |peer: NodeId| self.heard[peer.index()].as_ref().filter(|statement| statement.is_whole);
         let is_needed = self.next.has_old_cells || self.peers().any(|peer| knows(peer).is_none());
-        if self.has_all() || !is_needed { 0 } else { knows(peer).map_or(0, |known| known.complete_before) }
+        if self.has_all() || !is_needed { 0 } else { knows(peer).map_or(0, |known| known.synced_before) }
     }
 
     /// This pass cannot be made any more; the next one is another.
@@ -379,8 +379,8 @@ impl Settlement {
     pub fn droppable_before(&self) -> u64 {
         let heard = self
             .peers()
-            .map(|peer| self.heard[peer.index()].as_ref().map_or(0, |statement| statement.complete_before));
-        heard.min().unwrap_or(u64::MAX).min(self.persisted.complete_before)
+            .map(|peer| self.heard[peer.index()].as_ref().map_or(0, |statement| statement.synced_before));
+        heard.min().unwrap_or(u64::MAX).min(self.persisted.synced_before)
     }
 
     fn peers(&self) -> impl Iterator<Item = NodeId> + use<> {
@@ -390,11 +390,11 @@ impl Settlement {
 
     /// Up to when all nodes have closed, where that is news.
     fn common_closed(&self) -> Option<u64> {
-        let mut common = self.persisted.closed_before;
+        let mut common = self.persisted.write_floor;
         for peer in self.peers() {
-            common = common.min(self.heard[peer.index()].as_ref()?.closed_before);
+            common = common.min(self.heard[peer.index()].as_ref()?.write_floor);
         }
-        (common > self.persisted.complete_before).then_some(common)
+        (common > self.persisted.synced_before).then_some(common)
     }
 
     /// What a node that lost its data has to pull, once everybody is there.
@@ -438,7 +438,7 @@ impl Settlement {
             is_whole: false,
             has_old_cells: self.next.has_old_cells || had_all || self.opening.written > 0,
             // Where a sync was left to the system, what was pulled is not there for certain.
-            complete_before: 0,
+            synced_before: 0,
             // What was given out is not given out again.
             reserved_before: self.next.reserved_before.max(known.reserved),
             ..self.next.clone()
@@ -476,5 +476,5 @@ impl Settlement {
 }
 
 #[cfg(test)]
-#[path = "settle_tests.rs"]
+#[path = "stability_tests.rs"]
 mod tests;

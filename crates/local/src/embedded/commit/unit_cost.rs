@@ -22,32 +22,32 @@ const BELIEF_VARIANCE: f64 = 64.0 * 64.0;
 
 /// What writes cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in super::super) struct Load {
+pub(in super::super) struct Cost {
     /// Entries, and what their bytes weigh.
     pub(super) units: u64,
     pub(super) bytes: u64,
 }
 
-impl Load {
+impl Cost {
     /// Of an entry of so many bytes.
-    pub(super) const fn of_entry(bytes: u64) -> Load {
-        Load { units: 1 + bytes / UNIT_BYTES, bytes }
+    pub(super) const fn of_entry(bytes: u64) -> Cost {
+        Cost { units: 1 + bytes / UNIT_BYTES, bytes }
     }
 }
 
-impl Add for Load {
-    type Output = Load;
+impl Add for Cost {
+    type Output = Cost;
 
-    fn add(self, other: Load) -> Load {
-        Load { units: self.units + other.units, bytes: self.bytes + other.bytes }
+    fn add(self, other: Cost) -> Cost {
+        Cost { units: self.units + other.units, bytes: self.bytes + other.bytes }
     }
 }
 
-impl Sub for Load {
-    type Output = Load;
+impl Sub for Cost {
+    type Output = Cost;
 
-    fn sub(self, other: Load) -> Load {
-        Load { units: self.units - other.units, bytes: self.bytes - other.bytes }
+    fn sub(self, other: Cost) -> Cost {
+        Cost { units: self.units - other.units, bytes: self.bytes - other.bytes }
     }
 }
 
@@ -85,7 +85,7 @@ impl Bound {
 }
 
 /// Whether what is queued leaves room for more.
-pub(super) const fn admit(queued: Load, unit_ns: u64, queue_bytes_max: u64) -> Result<(), Bound> {
+pub(super) const fn admit(queued: Cost, unit_ns: u64, queue_bytes_max: u64) -> Result<(), Bound> {
     if queued.units > QUEUE_UNITS_MIN && queued.units.saturating_mul(unit_ns) > QUEUE_WAIT_NS_MAX {
         Err(Bound::Wait)
     } else if queued.units > QUEUE_UNITS_MAX {
@@ -102,16 +102,16 @@ pub(super) const fn admit(queued: Load, unit_ns: u64, queue_bytes_max: u64) -> R
 /// The time that a group takes whatever its size, as for the sync, is left out on purpose: refusing a write does not
 /// save it. Where all groups are of one size, size and time say nothing about each other, and the default holds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct UnitCost {
     units: f64,
     ns: f64,
     units_squared: f64,
     units_ns: f64,
 }
 
-impl Pace {
-    pub(super) const fn new() -> Pace {
-        Pace { units: 0.0, ns: 0.0, units_squared: 0.0, units_ns: 0.0 }
+impl UnitCost {
+    pub(super) const fn new() -> UnitCost {
+        UnitCost { units: 0.0, ns: 0.0, units_squared: 0.0, units_ns: 0.0 }
     }
 
     /// A group of this size took so long.
@@ -139,11 +139,11 @@ mod tests {
 
     /// What is believed after groups of these sizes, each with a sync and so much a unit.
     fn learn(sizes: impl Iterator<Item = u64>, sync_ns: u64, unit_ns: u64) -> u64 {
-        let mut pace = Pace::new();
+        let mut unit_cost = UnitCost::new();
         for units in sizes {
-            pace.observe(units, sync_ns + units * unit_ns);
+            unit_cost.observe(units, sync_ns + units * unit_ns);
         }
-        pace.unit_ns()
+        unit_cost.unit_ns()
     }
 
     fn is_about(found: u64, expected: u64) -> bool {
@@ -167,18 +167,18 @@ mod tests {
     #[test]
     fn nothing_makes_it_absurd() {
         assert_eq!(learn((0..1_000).map(|n| n % 2 * 5_000), u64::MAX >> 20, 0), UNIT_NS_MIN as u64);
-        assert_eq!(Pace::new().unit_ns(), UNIT_NS_DEFAULT as u64);
+        assert_eq!(UnitCost::new().unit_ns(), UNIT_NS_DEFAULT as u64);
     }
 
     #[test]
     fn a_queue_is_bounded_by_time_by_number_and_by_bytes() {
-        let units = |units| Load { units, bytes: 0 };
+        let units = |units| Cost { units, bytes: 0 };
         assert_eq!(admit(units(12_500), 2_000, 0), Ok(()));
         assert_eq!(admit(units(12_501), 2_000, 0), Err(Bound::Wait));
         assert_eq!(admit(units(1_000), 30_000, 0), Err(Bound::Wait));
         assert_eq!(admit(units(QUEUE_UNITS_MIN), 10_000_000, 0), Ok(()));
         assert_eq!(admit(units(QUEUE_UNITS_MAX + 1), 1, 0), Err(Bound::Entries));
-        assert_eq!(admit(Load { units: 1, bytes: 11 }, 1, 10), Err(Bound::Bytes));
-        assert_eq!(Load::of_entry(100) + Load::of_entry(2_048), Load { units: 4, bytes: 2_148 });
+        assert_eq!(admit(Cost { units: 1, bytes: 11 }, 1, 10), Err(Bound::Bytes));
+        assert_eq!(Cost::of_entry(100) + Cost::of_entry(2_048), Cost { units: 4, bytes: 2_148 });
     }
 }

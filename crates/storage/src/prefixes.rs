@@ -39,7 +39,7 @@ struct Step {
 
 /// The first eight bytes of keys, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Heads {
+pub(crate) struct PrefixTree {
     /// From the row at the top down to all numbers; what is empty in a last group is `u64::MAX`.
     groups: Box<[Group]>,
     steps: [Step; STEPS_MAX],
@@ -47,16 +47,16 @@ pub(crate) struct Heads {
     len: usize,
 }
 
-impl Heads {
+impl PrefixTree {
     /// Of numbers that do not decrease.
-    pub(crate) fn of(heads: &[u64]) -> Heads {
-        debug_assert!(heads.is_sorted(), "callers have them in order");
-        assert!(u32::try_from(heads.len()).is_ok(), "as many blocks do not fit into a table");
-        if heads.is_empty() {
-            return Heads::default();
+    pub(crate) fn of(prefixes: &[u64]) -> PrefixTree {
+        debug_assert!(prefixes.is_sorted(), "callers have them in order");
+        assert!(u32::try_from(prefixes.len()).is_ok(), "as many blocks do not fit into a table");
+        if prefixes.is_empty() {
+            return PrefixTree::default();
         }
         let mut rows: Vec<Vec<Group>> = Vec::new();
-        let mut row = groups_of(heads);
+        let mut row = groups_of(prefixes);
         while row.len() > TOP_GROUPS {
             let greatest: Vec<u64> = row.iter().map(|group| group.0[GROUP - 1]).collect();
             rows.push(std::mem::replace(&mut row, groups_of(&greatest)));
@@ -67,11 +67,11 @@ impl Heads {
         let mut first_group = 0;
         for (index, row) in rows.iter().enumerate() {
             // The next row has a group for each number of this one.
-            let last = rows.get(index + 1).map_or(heads.len(), |next| next.len() - 1);
+            let last = rows.get(index + 1).map_or(prefixes.len(), |next| next.len() - 1);
             steps[index] = Step { first_group, last: last as u32 };
             first_group += row.len() as u32;
         }
-        Heads { depth: rows.len(), groups: rows.concat().into(), steps, len: heads.len() }
+        PrefixTree { depth: rows.len(), groups: rows.concat().into(), steps, len: prefixes.len() }
     }
 
     pub(crate) const fn len(&self) -> usize {
@@ -96,7 +96,7 @@ impl Heads {
         self.below_in(head, |_| {})
     }
 
-    /// The same; see [`Heads::equal`] for `near`.
+    /// The same; see [`PrefixTree::equal`] for `near`.
     #[inline]
     fn below_in(&self, head: u64, near: impl Fn(usize)) -> usize {
         let Some((top, rows)) = self.steps[..self.depth].split_first() else { return 0 };
@@ -153,15 +153,15 @@ mod tests {
     fn the_ends_of_every_row_are_found() {
         for len in [0, 1, 15, 16, 17, 255, 256, 257, 4096, 4097, 70_000] {
             let numbers: Vec<u64> = (0..len).map(|n| n * 3).collect();
-            let heads = Heads::of(&numbers);
-            assert_eq!(heads.len() as u64, len);
+            let prefixes = PrefixTree::of(&numbers);
+            assert_eq!(prefixes.len() as u64, len);
             for (index, &number) in numbers.iter().enumerate() {
-                assert_eq!(heads.get(index), number);
-                assert_eq!(heads.equal(number, |_| {}), index..index + 1, "{number} of {len}");
-                assert_eq!(heads.equal(number + 1, |_| {}), index + 1..index + 1, "{number} + 1 of {len}");
+                assert_eq!(prefixes.get(index), number);
+                assert_eq!(prefixes.equal(number, |_| {}), index..index + 1, "{number} of {len}");
+                assert_eq!(prefixes.equal(number + 1, |_| {}), index + 1..index + 1, "{number} + 1 of {len}");
             }
-            assert_eq!(heads.below(u64::MAX) as u64, len);
-            assert_eq!(heads.below(0), 0);
+            assert_eq!(prefixes.below(u64::MAX) as u64, len);
+            assert_eq!(prefixes.below(0), 0);
         }
     }
 
@@ -173,12 +173,12 @@ mod tests {
             probes in proptest::collection::vec(any::<u64>(), 20),
         ) {
             numbers.sort_unstable();
-            let heads = Heads::of(&numbers);
+            let prefixes = PrefixTree::of(&numbers);
             for head in probes.into_iter().chain(numbers.iter().copied()).chain([0, 5, u64::MAX]) {
                 let below = numbers.iter().filter(|&&number| number < head).count();
                 let equal = numbers.iter().filter(|&&number| number == head).count();
-                prop_assert_eq!(heads.below(head), below);
-                prop_assert_eq!(heads.equal(head, |_| {}), below..below + equal);
+                prop_assert_eq!(prefixes.below(head), below);
+                prop_assert_eq!(prefixes.equal(head, |_| {}), below..below + equal);
             }
         }
     }

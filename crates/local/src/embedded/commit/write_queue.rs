@@ -5,7 +5,7 @@ use ladoga_storage::{FinishedBlob, WriteBatch};
 use parking_lot::Mutex;
 
 use super::inbox::Inbox;
-use super::pace::Load;
+use super::unit_cost::Cost;
 use crate::store::{Cell, CellKind, CellValue, StoreError};
 
 /// What is encoded into one batch at most, before another one begins: a group may be cut between batches where it is
@@ -14,7 +14,7 @@ const BATCH_BYTES_MAX: usize = 64 << 10;
 const BATCH_CELLS_MAX: usize = 256;
 
 /// The writes of one event loop that are not committed yet.
-pub(in super::super) struct Lane {
+pub(in super::super) struct WriteQueue {
     pending: Mutex<Pending>,
     inbox: Arc<Inbox>,
     /// What is pending or being committed; written by the event loop alone.
@@ -25,27 +25,27 @@ pub(in super::super) struct Lane {
 /// Writes that were not taken by the committer yet.
 #[derive(Default)]
 pub(super) struct Pending {
-    pub(super) puts: Part,
-    pub(super) deletes: Part,
+    pub(super) puts: PendingWrites,
+    pub(super) deletes: PendingWrites,
 }
 
 /// Writes that share their fate.
 #[derive(Default)]
-pub(super) struct Part {
+pub(super) struct PendingWrites {
     pub(super) batches: Vec<WriteBatch>,
     /// Who waits for them.
     pub(super) waiters: Vec<u32>,
-    pub(super) load: Load,
+    pub(super) load: Cost,
 }
 
 /// What became of writes.
-pub(in super::super) struct Receipt {
+pub(in super::super) struct CommitResult {
     pub(super) waiters: Vec<u32>,
-    pub(super) load: Load,
+    pub(super) load: Cost,
     pub(super) outcome: Result<(), StoreError>,
 }
 
-impl Part {
+impl PendingWrites {
     pub(super) fn is_empty(&self) -> bool {
         self.batches.is_empty()
     }
@@ -60,10 +60,10 @@ impl Part {
     }
 }
 
-impl Lane {
-    pub(super) fn new(inbox: Arc<Inbox>) -> Lane {
+impl WriteQueue {
+    pub(super) fn new(inbox: Arc<Inbox>) -> WriteQueue {
         let queued_units = AtomicU64::new(0);
-        Lane { pending: Mutex::default(), inbox, queued_units, queued_bytes: AtomicU64::new(0) }
+        WriteQueue { pending: Mutex::default(), inbox, queued_units, queued_bytes: AtomicU64::new(0) }
     }
 
     /// Encodes cells that belong together, and remembers who waits for them. On the event loop.
@@ -87,7 +87,7 @@ impl Lane {
                 CellValue::Tombstone => batch.delete(cell.key, cell.stamp),
             }
         }
-        let load = Load::of_entry((batch.encoded_bytes() - bytes_before) as u64);
+        let load = Cost::of_entry((batch.encoded_bytes() - bytes_before) as u64);
         part.load = part.load + load;
         part.waiters.push(waiter);
         drop(pending);
@@ -100,7 +100,7 @@ impl Lane {
     }
 
     /// Gives back what was taken. On the event loop, before anything else is pushed.
-    pub(super) fn put_back(&self, kind: CellKind, part: Part) {
+    pub(super) fn put_back(&self, kind: CellKind, part: PendingWrites) {
         let mut pending = self.pending.lock();
         let place = match kind {
             CellKind::Put => &mut pending.puts,
@@ -117,24 +117,24 @@ impl Lane {
     }
 
     /// Says what became of writes. On the committer.
-    pub(super) fn deliver(&self, receipt: Receipt) {
-        self.inbox.deliver(receipt);
+    pub(super) fn deliver(&self, result: CommitResult) {
+        self.inbox.deliver(result);
     }
 
     /// Writes are no longer queued. On the event loop.
-    pub(super) fn leave(&self, load: Load) {
+    pub(super) fn leave(&self, load: Cost) {
         self.set_queued(self.queued() - load);
     }
 
     /// What is pending or being committed.
-    pub(super) fn queued(&self) -> Load {
-        Load {
+    pub(super) fn queued(&self) -> Cost {
+        Cost {
             units: self.queued_units.load(Ordering::Relaxed),
             bytes: self.queued_bytes.load(Ordering::Relaxed),
         }
     }
 
-    fn set_queued(&self, load: Load) {
+    fn set_queued(&self, load: Cost) {
         self.queued_units.store(load.units, Ordering::Relaxed);
         self.queued_bytes.store(load.bytes, Ordering::Relaxed);
     }

@@ -12,8 +12,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::nodes::NodeId;
 use crate::placement::{PARTITIONS, Partition};
-use crate::slice::Slice;
-use crate::tree::HashTree;
+use crate::slice::AsOf;
+use crate::tree::MerkleTree;
 
 /// Partitions of a group, and groups.
 pub(crate) const GROUP: usize = 256;
@@ -24,9 +24,9 @@ pub const SCAN_LEAVES_MAX: usize = 16_384;
 
 /// The leaves that two nodes compare, as far as they are put together.
 #[derive(Debug)]
-pub struct PairScan {
+pub struct MerkleDiff {
     peer: NodeId,
-    slice: Slice,
+    slice: AsOf,
     pair: PairLeaves,
     /// The groups that are to be looked at, and which of them is.
     groups: Vec<u8>,
@@ -37,21 +37,21 @@ pub struct PairScan {
     hash_of_empty: u64,
 }
 
-impl PairScan {
+impl MerkleDiff {
     /// Of all partitions.
-    pub fn of_all(peer: NodeId, slice: Slice) -> PairScan {
-        PairScan::of_groups(peer, slice, (0..=u8::MAX).collect())
+    pub fn of_all(peer: NodeId, slice: AsOf) -> MerkleDiff {
+        MerkleDiff::of_groups(peer, slice, (0..=u8::MAX).collect())
     }
 
     /// Of the partitions of some groups.
-    pub fn of_groups(peer: NodeId, slice: Slice, groups: Vec<u8>) -> PairScan {
+    pub fn of_groups(peer: NodeId, slice: AsOf, groups: Vec<u8>) -> MerkleDiff {
         let pair = PairLeaves { leaves: vec![0; PARTITIONS], hashes: vec![0; GROUP] };
-        PairScan { peer, slice, pair, groups, at: 0, done: 0, hash_of_empty: hash(&EMPTY) }
+        MerkleDiff { peer, slice, pair, groups, at: 0, done: 0, hash_of_empty: hash(&EMPTY) }
     }
 
     /// Looks at [`SCAN_LEAVES_MAX`] leaves or fewer. Answers whether there are more; `None` where it is too late for the
     /// slice, or it has tombstones that are left out of the tree.
-    pub fn step(&mut self, tree: &HashTree) -> Option<bool> {
+    pub fn step(&mut self, tree: &MerkleTree) -> Option<bool> {
         if !tree.has(self.slice) {
             return None;
         }
@@ -85,11 +85,11 @@ impl PairScan {
     }
 }
 
-impl HashTree {
-    /// The leaves over the cells that both this node and `peer` hold, all at once: see [`PairScan`]. `None` where it is
+impl MerkleTree {
+    /// The leaves over the cells that both this node and `peer` hold, all at once: see [`MerkleDiff`]. `None` where it is
     /// too late for this slice, or the slice has tombstones that are left out here.
-    pub fn pair(&self, peer: NodeId, slice: Slice) -> Option<PairLeaves> {
-        let mut scan = PairScan::of_all(peer, slice);
+    pub fn pair(&self, peer: NodeId, slice: AsOf) -> Option<PairLeaves> {
+        let mut scan = MerkleDiff::of_all(peer, slice);
         while scan.step(self)? {}
         Some(scan.finish())
     }

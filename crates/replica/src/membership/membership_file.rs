@@ -26,7 +26,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// What a data directory says about its cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct MembershipFile {
     /// All nodes.
     pub nodes: NodeList,
     /// The number of the data directory, which no other has.
@@ -53,7 +53,7 @@ pub enum Provenance {
 
 /// Why a data directory is not this node's.
 #[derive(Debug, thiserror::Error)]
-pub enum KeptError {
+pub enum MembershipError {
     /// It was started with other nodes.
     #[error(
         "the nodes that {path} was started with; of the two lists, that of the data directory is not this one: \
@@ -96,37 +96,46 @@ pub enum KeptError {
     },
 }
 
-impl Kept {
+impl MembershipFile {
     /// Checks that the nodes are those that the directory was started with; a directory that is new, or was a node on
     /// its own, takes any. Opens nothing else, and changes nothing.
-    pub fn check(disk: &dyn Disk, dir: &Path, wanted: Option<&NodeList>) -> Result<Option<Kept>, KeptError> {
+    pub fn check(
+        disk: &dyn Disk,
+        dir: &Path,
+        wanted: Option<&NodeList>,
+    ) -> Result<Option<MembershipFile>, MembershipError> {
         let path = dir.join(NAME);
         let Some(kept) = read(disk, &path)? else { return Ok(None) };
         let Some(wanted) = wanted else {
             let nodes = kept.nodes.iter().map(|(_, node)| node.name.as_str()).collect::<Vec<_>>().join(",");
-            return Err(KeptError::NoNodes { path, nodes });
+            return Err(MembershipError::NoNodes { path, nodes });
         };
         match wanted.difference(&kept.nodes) {
-            Some(difference) => Err(KeptError::OtherNodes { path, difference }),
+            Some(difference) => Err(MembershipError::OtherNodes { path, difference }),
             None => Ok(Some(kept)),
         }
     }
 
     /// Checks again, now that the directory is this process's, and keeps the list where there was none.
-    pub fn keep(env: &Env, dir: &Path, nodes: &NodeList, own: NodeId) -> Result<Kept, KeptError> {
-        if let Some(kept) = Kept::check(&*env.disk, dir, Some(nodes))? {
+    pub fn keep(
+        env: &Env,
+        dir: &Path,
+        nodes: &NodeList,
+        own: NodeId,
+    ) -> Result<MembershipFile, MembershipError> {
+        if let Some(kept) = MembershipFile::check(&*env.disk, dir, Some(nodes))? {
             let of_another = Provenance::Foreign { node: kept.own };
             let provenance = if kept.own == own { kept.provenance } else { of_another };
-            return Ok(Kept { own, provenance, ..kept });
+            return Ok(MembershipFile { own, provenance, ..kept });
         }
-        let kept = Kept {
+        let kept = MembershipFile {
             nodes: nodes.clone(),
             store: Incarnation::first(env.rng.next_u64()).0,
             own,
             provenance: Provenance::Own,
         };
         let path = dir.join(NAME);
-        kept.write(&*env.disk, dir).map_err(|error| KeptError::Io { path, error })?;
+        kept.write(&*env.disk, dir).map_err(|error| MembershipError::Io { path, error })?;
         Ok(kept)
     }
 
@@ -152,7 +161,7 @@ impl Kept {
         text
     }
 
-    fn of_text(text: &str, file: FileIdentity) -> Result<Kept, String> {
+    fn of_text(text: &str, file: FileIdentity) -> Result<MembershipFile, String> {
         let expected = |what: &str| format!("{what} was expected");
         let (lines, crc) = text.rsplit_once("crc32c ").ok_or_else(|| expected("a checksum"))?;
         let found = u32::from_str_radix(crc.trim_end(), 16).map_err(|_| expected("a checksum"))?;
@@ -187,25 +196,25 @@ impl Kept {
         let own =
             nodes.find(&own).ok_or_else(|| format!("it is that of {own}, which is none of the nodes"))?;
         let provenance = if written == file { Provenance::Own } else { Provenance::Copied };
-        Ok(Kept { nodes, store, own, provenance })
+        Ok(MembershipFile { nodes, store, own, provenance })
     }
 }
 
 /// What is wrong with the files that a node of a cluster keeps beside its store, one line each; changes nothing.
 pub fn check_files(disk: &dyn Disk, dir: &Path) -> Vec<String> {
     let nodes = read(disk, &dir.join(NAME)).err().map(|error| error.to_string());
-    let settled = durable::read(disk, dir).err().map(|error| error.to_string());
-    nodes.into_iter().chain(settled).collect()
+    let stability = durable::read(disk, dir).err().map(|error| error.to_string());
+    nodes.into_iter().chain(stability).collect()
 }
 
-fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Kept>, KeptError> {
+fn read(disk: &dyn Disk, path: &Path) -> Result<Option<MembershipFile>, MembershipError> {
     let (text, file) = match read_text(disk, path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(KeptError::Io { path: path.to_path_buf(), error }),
+        Err(error) => return Err(MembershipError::Io { path: path.to_path_buf(), error }),
     };
-    let kept = text.and_then(|text| Kept::of_text(&text, file));
-    kept.map(Some).map_err(|what| KeptError::Damaged { path: path.to_path_buf(), what })
+    let kept = text.and_then(|text| MembershipFile::of_text(&text, file));
+    kept.map(Some).map_err(|what| MembershipError::Damaged { path: path.to_path_buf(), what })
 }
 
 fn read_text(disk: &dyn Disk, path: &Path) -> io::Result<(Result<String, String>, FileIdentity)> {
@@ -239,12 +248,12 @@ mod tests {
     fn a_directory_belongs_to_the_nodes_that_it_was_started_with() {
         let (env, dir) = env();
         let list = nodes(&["http://a", "http://b"]);
-        let kept = Kept::keep(&env, &dir, &list, NodeId(1)).expect("a new directory");
-        assert_eq!(Kept::keep(&env, &dir, &list, NodeId(1)).expect("the same nodes"), kept);
+        let kept = MembershipFile::keep(&env, &dir, &list, NodeId(1)).expect("a new directory");
+        assert_eq!(MembershipFile::keep(&env, &dir, &list, NodeId(1)).expect("the same nodes"), kept);
         let others = nodes(&["http://a", "http://c"]);
-        let other = Kept::keep(&env, &dir, &others, NodeId(1)).expect_err("others");
+        let other = MembershipFile::keep(&env, &dir, &others, NodeId(1)).expect_err("others");
         assert!(other.to_string().contains("http://b") && other.to_string().contains("http://c"), "{other}");
-        let none = Kept::check(&*env.disk, &dir, None).expect_err("none");
+        let none = MembershipFile::check(&*env.disk, &dir, None).expect_err("none");
         assert!(none.to_string().contains("http://a,http://b"), "{none}");
     }
 
@@ -252,8 +261,9 @@ mod tests {
     fn a_copy_is_told_from_what_it_is_a_copy_of() {
         let (env, dir) = env();
         let list = nodes(&["http://a", "http://b"]);
-        let kept = Kept::keep(&env, &dir, &list, NodeId(0)).expect("a new directory");
-        let provenance = |own| Kept::keep(&env, &dir, &list, own).expect("the same nodes").provenance;
+        let kept = MembershipFile::keep(&env, &dir, &list, NodeId(0)).expect("a new directory");
+        let provenance =
+            |own| MembershipFile::keep(&env, &dir, &list, own).expect("the same nodes").provenance;
         assert_eq!(provenance(NodeId(1)), Provenance::Foreign { node: NodeId(0) });
         let (path, aside) = (dir.join(NAME), dir.join("aside"));
         env.disk.rename(&path, &aside).expect("a file that is moved");
@@ -276,10 +286,10 @@ mod tests {
     fn a_damaged_list_is_found_out() {
         let (env, dir) = env();
         let list = nodes(&["http://a", "http://b"]);
-        Kept::keep(&env, &dir, &list, NodeId(0)).expect("a new directory");
+        MembershipFile::keep(&env, &dir, &list, NodeId(0)).expect("a new directory");
         let file = env.disk.open(&dir.join(NAME), OpenMode::ReadWrite).expect("the list");
         file.write_all_at(b"X", 40).expect("damage");
-        let error = Kept::check(&*env.disk, &dir, None).expect_err("damaged").to_string();
+        let error = MembershipFile::check(&*env.disk, &dir, None).expect_err("damaged").to_string();
         assert!(error.contains("checksum"), "{error}");
     }
 }

@@ -9,15 +9,16 @@ const fn first(random: u64) -> Incarnation {
 
 /// Nodes that hear each other, and whose disks are fast.
 struct Cluster {
-    nodes: Vec<Settlement>,
+    nodes: Vec<StabilityTracker>,
     clock: u64,
     up: Vec<bool>,
 }
 
 impl Cluster {
     fn new(count: usize) -> Cluster {
-        let nodes =
-            (0..count).map(|n| Settlement::new(NodeId(n as u16), count, Err(first(n as u64 + 1)))).collect();
+        let nodes = (0..count)
+            .map(|n| StabilityTracker::new(NodeId(n as u16), count, Err(first(n as u64 + 1))))
+            .collect();
         Cluster { nodes, clock: HOUR, up: vec![true; count] }
     }
 
@@ -66,7 +67,10 @@ fn a_new_cluster_is_whole_once_a_majority_has_met() {
     cluster.talk(); // and say so.
     assert!(cluster.nodes[0].is_whole() && cluster.nodes[1].is_whole());
     assert!(!cluster.nodes[2].is_whole());
-    assert!(Settlement::new(NodeId(0), 1, Err(first(1))).durable().is_whole, "alone, there is nobody to ask");
+    assert!(
+        StabilityTracker::new(NodeId(0), 1, Err(first(1))).durable().is_whole,
+        "alone, there is nobody to ask"
+    );
 }
 
 /// Without waiting until the others have written down whom they met.
@@ -84,7 +88,7 @@ fn a_new_node_is_whole_once_all_others_have_said_that_they_knew_no_other() {
     assert_eq!(node.vouches(), Err(Refusal::Starting));
     node.persisted(node.durable().clone());
     assert_eq!((node.vouches(), node.may_coordinate()), (Ok(true), true));
-    let again = Settlement::new(NodeId(0), 3, Ok(node.durable().clone()));
+    let again = StabilityTracker::new(NodeId(0), 3, Ok(node.durable().clone()));
     assert!(again.may_coordinate(), "it comes back alone");
 }
 
@@ -129,7 +133,7 @@ fn a_tombstone_may_go_only_when_all_have_pulled_from_all() {
     cluster.talk();
     cluster.tick(120);
     cluster.tick(1); // By the clocks that were heard in the tick before.
-    let settled = cluster.nodes[0].durable().closed_before;
+    let settled = cluster.nodes[0].durable().write_floor;
     assert!(settled > HOUR && settled <= cluster.clock - 60 * SECOND);
     assert_eq!(cluster.pull(0), Some(settled));
     assert_eq!(cluster.pull(1), Some(settled));
@@ -167,16 +171,16 @@ fn old_writes_are_refused_where_that_was_promised() {
     cluster.talk();
     cluster.tick(120);
     let node = &cluster.nodes[0];
-    let closed_before = node.durable().closed_before;
-    let old = Version { timestamp: closed_before - 1, node: 1 };
-    assert_eq!(node.admit(old, Origin::Client), Err(Refusal::TooOld { closed_before }));
+    let write_floor = node.durable().write_floor;
+    let old = Version { timestamp: write_floor - 1, node: 1 };
+    assert_eq!(node.admit(old, Origin::Client), Err(Refusal::TooOld { write_floor }));
     assert!(!node.may_hint(old));
     for origin in [Origin::Hint, Origin::Repair, Origin::Exchange] {
         assert_eq!(node.admit(old, origin), Ok(()), "until it has been pulled");
     }
     cluster.pull(0);
     for origin in [Origin::Client, Origin::Hint, Origin::Repair, Origin::Exchange] {
-        assert_eq!(cluster.nodes[0].admit(old, origin), Err(Refusal::TooOld { closed_before }));
+        assert_eq!(cluster.nodes[0].admit(old, origin), Err(Refusal::TooOld { write_floor }));
     }
 }
 
@@ -188,9 +192,9 @@ fn a_hint_that_waits_keeps_its_node_open() {
     cluster.clock += HOUR;
     cluster.talk();
     cluster.nodes[0].tick(cluster.clock, HybridClock::wall_ms(cluster.clock), Some(hint));
-    assert!(cluster.nodes[0].durable().closed_before <= hint);
+    assert!(cluster.nodes[0].durable().write_floor <= hint);
     cluster.nodes[0].tick(cluster.clock, HybridClock::wall_ms(cluster.clock), None);
-    assert!(cluster.nodes[0].durable().closed_before > hint);
+    assert!(cluster.nodes[0].durable().write_floor > hint);
 }
 
 #[test]
@@ -198,7 +202,7 @@ fn a_lost_disk_makes_a_node_pull_everything_before_it_counts() {
     let mut cluster = Cluster::new(3);
     cluster.talk();
     cluster.talk();
-    cluster.nodes[1] = Settlement::new(NodeId(1), 3, Err(first(77)));
+    cluster.nodes[1] = StabilityTracker::new(NodeId(1), 3, Err(first(77)));
     assert!(!cluster.nodes[1].may_coordinate());
     cluster.talk();
     cluster.talk();
@@ -217,7 +221,7 @@ fn a_lost_disk_makes_a_node_doubt_whether_a_write_is_the_newest() {
     let before = Version { timestamp: cluster.clock, node: 0 };
     let after = Version { timestamp: cluster.clock + 1, node: 0 };
     assert_eq!(cluster.nodes[1].doubt(before), Ok(None));
-    cluster.nodes[1] = Settlement::new(NodeId(1), 3, Err(first(77)));
+    cluster.nodes[1] = StabilityTracker::new(NodeId(1), 3, Err(first(77)));
     cluster.up[2] = false;
     cluster.talk();
     assert_eq!(cluster.nodes[1].doubt(after), Err(Refusal::Rebuilding), "one that is away may know more");
@@ -238,15 +242,15 @@ fn a_pass_is_void_when_a_peer_turns_out_to_have_lost_its_disk() {
     cluster.tick(120);
     let pass = cluster.nodes[0].pass().expect("there is something new").clone();
     cluster.nodes[0].pulled(pass.number, NodeId(1));
-    cluster.nodes[1] = Settlement::new(NodeId(1), 3, Err(first(77)));
+    cluster.nodes[1] = StabilityTracker::new(NodeId(1), 3, Err(first(77)));
     cluster.talk();
     cluster.nodes[0].pulled(pass.number, NodeId(2));
-    assert_eq!(cluster.nodes[0].durable().complete_before, 0);
+    assert_eq!(cluster.nodes[0].durable().synced_before, 0);
 }
 
 #[test]
 fn what_is_not_on_disk_is_not_said() {
-    let mut node = Settlement::new(NodeId(0), 2, Err(first(9)));
+    let mut node = StabilityTracker::new(NodeId(0), 2, Err(first(9)));
     assert!(node.is_dirty());
     assert_eq!(node.statement(5, 0).incarnation, Incarnation::NONE);
     assert!(!node.may_give(HOUR));
@@ -255,7 +259,7 @@ fn what_is_not_on_disk_is_not_said() {
     node.persisted(node.durable().clone());
     assert_eq!(node.statement(5, 0).incarnation, first(9));
     assert!(node.may_give(HOUR) && node.may_give(HOUR + 9 * SECOND) && !node.may_give(HOUR + 11 * SECOND));
-    let again = Settlement::new(NodeId(0), 2, Ok(node.durable().clone()));
+    let again = StabilityTracker::new(NodeId(0), 2, Ok(node.durable().clone()));
     assert!(!again.may_give(again.clock_floor()), "what may have been given out is not given again");
 }
 
@@ -266,14 +270,14 @@ fn a_clock_that_is_a_year_ahead_closes_nothing_ahead_of_the_others() {
     let now = cluster.clock;
     let ahead = now + 365 * 24 * HOUR;
     cluster.nodes[0].tick(ahead, HybridClock::wall_ms(ahead), None);
-    assert!(cluster.nodes[0].durable().closed_before <= now);
+    assert!(cluster.nodes[0].durable().write_floor <= now);
 }
 
 #[test]
 fn restarts_in_a_row_move_the_clock_ahead_by_little() {
-    let mut durable = Settlement::new(NodeId(0), 2, Err(first(9))).durable().clone();
+    let mut durable = StabilityTracker::new(NodeId(0), 2, Err(first(9))).durable().clone();
     for _ in 0..20 {
-        let mut node = Settlement::new(NodeId(0), 2, Ok(durable));
+        let mut node = StabilityTracker::new(NodeId(0), 2, Ok(durable));
         let clock = node.clock_floor().max(HOUR);
         node.tick(clock, HybridClock::wall_ms(HOUR), None);
         node.persisted(node.durable().clone());
@@ -284,9 +288,9 @@ fn restarts_in_a_row_move_the_clock_ahead_by_little() {
 }
 
 /// A process that opens the directory of a node.
-fn open(of: &Settlement, session: u64, written: u64, is_unverified: bool) -> Settlement {
+fn open(of: &StabilityTracker, session: u64, written: u64, is_unverified: bool) -> StabilityTracker {
     let opening = Opening { session, random: 1000 + session, written, is_unverified };
-    Settlement::new(of.me, of.heard.len(), Ok(of.persisted.clone())).opened(opening)
+    StabilityTracker::new(of.me, of.heard.len(), Ok(of.persisted.clone())).opened(opening)
 }
 
 /// A cluster of which each node is in its first session, and knows the others.
@@ -294,11 +298,12 @@ fn in_session(count: usize) -> Cluster {
     let mut cluster = Cluster::new(count);
     for n in 0..count {
         let opening = Opening { session: n as u64 + 1, random: 500, ..Opening::default() };
-        cluster.nodes[n] = Settlement::new(NodeId(n as u16), count, Err(first(n as u64 + 1))).opened(opening);
+        cluster.nodes[n] =
+            StabilityTracker::new(NodeId(n as u16), count, Err(first(n as u64 + 1))).opened(opening);
     }
     cluster.tick(1);
     cluster.talk();
-    assert!(cluster.nodes.iter().all(Settlement::is_whole));
+    assert!(cluster.nodes.iter().all(StabilityTracker::is_whole));
     cluster
 }
 
@@ -309,7 +314,7 @@ fn an_older_state_is_known_by_what_peers_remember() {
     cluster.nodes[1] = open(&cluster.nodes[1], 12, 0, false);
     cluster.tick(1);
     cluster.talk();
-    assert!(cluster.nodes.iter().all(Settlement::is_whole), "a restart is no loss");
+    assert!(cluster.nodes.iter().all(StabilityTracker::is_whole), "a restart is no loss");
     let given = cluster.nodes[1].persisted.reserved_before;
     cluster.nodes[1] = older;
     assert!(cluster.nodes[1].is_whole(), "it cannot know yet");
@@ -389,13 +394,13 @@ fn what_is_acknowledged_in_a_session_is_not_held_against_it() {
     cluster.talk();
     cluster.nodes[2] = open(&cluster.nodes[2], 13, 0, false);
     cluster.talk();
-    assert!(cluster.nodes.iter().all(Settlement::is_whole));
+    assert!(cluster.nodes.iter().all(StabilityTracker::is_whole));
     // What one says that has ended comes too late.
     let mut late = cluster.nodes[1].statement(cluster.clock, 0);
     late.session = 2;
     cluster.nodes[0].heard(NodeId(1), late);
     cluster.talk();
-    assert!(cluster.nodes.iter().all(Settlement::is_whole));
+    assert!(cluster.nodes.iter().all(StabilityTracker::is_whole));
 }
 
 #[test]
@@ -411,7 +416,7 @@ fn a_copied_directory_does_not_vouch_before_all_were_heard() {
     cluster.up[2] = true;
     cluster.talk();
     assert!(cluster.nodes[1].is_whole() && !cluster.nodes[1].is_unverified());
-    let alone = Settlement::new(NodeId(0), 1, Err(first(1)));
+    let alone = StabilityTracker::new(NodeId(0), 1, Err(first(1)));
     assert!(!open(&alone, 2, 0, true).is_unverified(), "there is nobody to ask");
 }
 
@@ -435,7 +440,7 @@ fn nodes_that_all_lost_something_become_whole_by_each_other() {
         assert_eq!(cluster.pull(node), Some(u64::MAX));
     }
     cluster.talk();
-    assert!(cluster.nodes.iter().all(Settlement::is_whole));
+    assert!(cluster.nodes.iter().all(StabilityTracker::is_whole));
 }
 
 #[test]
@@ -447,24 +452,24 @@ fn those_that_know_what_was_deleted_are_pulled_from_last() {
         cluster.pull(node);
     }
     cluster.talk();
-    let complete_before = cluster.nodes[2].persisted.complete_before;
-    assert!(complete_before > 0);
+    let synced_before = cluster.nodes[2].persisted.synced_before;
+    assert!(synced_before > 0);
     assert_eq!(cluster.nodes[1].prune_before(NodeId(2)), 0, "it has all");
     let copy = |n: u64| Ok(Durable::of_a_copy(first(70 + n), None));
     for n in [0, 1] {
         let opening = Opening { session: 30 + n, random: 90, ..Opening::default() };
-        cluster.nodes[n as usize] = Settlement::new(NodeId(n as u16), 3, copy(n)).opened(opening);
+        cluster.nodes[n as usize] = StabilityTracker::new(NodeId(n as u16), 3, copy(n)).opened(opening);
     }
     cluster.talk();
     let node = &mut cluster.nodes[1];
     let peers = &node.pass().expect("everything is to be pulled").peers;
     assert_eq!(*peers, [NodeId(0), NodeId(2)]);
-    assert_eq!((node.prune_before(NodeId(0)), node.prune_before(NodeId(2))), (0, complete_before));
+    assert_eq!((node.prune_before(NodeId(0)), node.prune_before(NodeId(2))), (0, synced_before));
 }
 
 /// A cluster in which the directory of node 1 was older once and has been rebuilt; and that node with a state of its
 /// directory from before.
-fn rebuilt() -> (Cluster, Settlement) {
+fn rebuilt() -> (Cluster, StabilityTracker) {
     let mut cluster = in_session(3);
     let (older, oldest) = (open(&cluster.nodes[1], 11, 0, false), open(&cluster.nodes[1], 21, 0, false));
     cluster.nodes[1] = open(&cluster.nodes[1], 12, 0, false);
@@ -473,7 +478,7 @@ fn rebuilt() -> (Cluster, Settlement) {
     cluster.talk();
     cluster.pull(1);
     cluster.talk();
-    assert!(cluster.nodes.iter().all(Settlement::is_whole));
+    assert!(cluster.nodes.iter().all(StabilityTracker::is_whole));
     (cluster, oldest)
 }
 
@@ -499,7 +504,7 @@ fn a_state_from_before_the_directory_was_replaced_is_known_by_its_incarnation() 
     assert_eq!(cluster.nodes[0].next.met[1].incarnation, incarnation);
     assert_eq!(cluster.pull(1), Some(u64::MAX));
     cluster.talk();
-    assert!(cluster.nodes.iter().all(Settlement::is_whole));
+    assert!(cluster.nodes.iter().all(StabilityTracker::is_whole));
 }
 
 #[test]
@@ -533,7 +538,7 @@ fn nodes_that_are_all_older_than_what_the_others_met_become_whole_by_each_other(
         assert_eq!(cluster.pull(node), Some(u64::MAX));
     }
     cluster.talk();
-    assert!(cluster.nodes.iter().all(Settlement::is_whole));
+    assert!(cluster.nodes.iter().all(StabilityTracker::is_whole));
 }
 
 /// Whichever of the two random numbers is the greater one.
@@ -541,7 +546,7 @@ fn nodes_that_are_all_older_than_what_the_others_met_become_whole_by_each_other(
 fn a_new_directory_takes_an_incarnation_after_the_one_that_was_lost() {
     for random in [0, 77] {
         let mut cluster = in_session(3);
-        cluster.nodes[1] = Settlement::new(NodeId(1), 3, Err(first(random)));
+        cluster.nodes[1] = StabilityTracker::new(NodeId(1), 3, Err(first(random)));
         cluster.talk();
         cluster.talk();
         let incarnation = cluster.nodes[1].persisted.incarnation;

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 /// Presses after which it rings although more are coming.
-const PRESSES_MAX: u32 = 64;
+const NOTIFICATIONS_MAX: u32 = 64;
 
 /// Rings once for all that an event loop does while it is busy.
 ///
@@ -12,46 +12,49 @@ const PRESSES_MAX: u32 = 64;
 /// the thread that commits, once a turn brought no more. So a hundred connections that have a write each cost that thread
 /// one wake-up, not a hundred; and a single one waits for one look at the sockets.
 #[derive(Default)]
-pub(super) struct Doorbell {
-    presses: Cell<u32>,
-    ringer: RefCell<Option<Waker>>,
+pub(super) struct CommitTrigger {
+    notifications: Cell<u32>,
+    task: RefCell<Option<Waker>>,
 }
 
-impl Doorbell {
+impl CommitTrigger {
     /// Has it ring, soon.
-    pub(super) fn press(&self) {
-        let presses = self.presses.get();
-        self.presses.set(presses + 1);
-        if presses == 0
-            && let Some(ringer) = &*self.ringer.borrow()
+    pub(super) fn notify(&self) {
+        let notifications = self.notifications.get();
+        self.notifications.set(notifications + 1);
+        if notifications == 0
+            && let Some(task) = &*self.task.borrow()
         {
-            ringer.wake_by_ref();
+            task.wake_by_ref();
         }
     }
 
     /// Rings, for as long as the event loop runs, with what `begin` says: at once where that is something, and otherwise after
     /// a turn without presses.
-    pub(super) async fn ring<T>(self: Rc<Self>, begin: impl Fn() -> Option<T>, ring: impl Fn(Option<T>)) {
+    pub(super) async fn run<T>(self: Rc<Self>, begin: impl Fn() -> Option<T>, ring: impl Fn(Option<T>)) {
         loop {
-            self.pressed().await;
+            self.notified().await;
             let (begun, mut seen) = (begin(), 0);
-            while begun.is_none() && seen < self.presses.get() && self.presses.get() < PRESSES_MAX {
-                seen = self.presses.get();
+            while begun.is_none()
+                && seen < self.notifications.get()
+                && self.notifications.get() < NOTIFICATIONS_MAX
+            {
+                seen = self.notifications.get();
                 // Comes back after a look at the sockets, and after what that made ready.
                 tokio::task::yield_now().await;
             }
-            self.presses.set(0);
+            self.notifications.set(0);
             ring(begun);
         }
     }
 
-    async fn pressed(&self) {
+    async fn notified(&self) {
         poll_fn(|context| {
-            let mut ringer = self.ringer.borrow_mut();
-            if !ringer.as_ref().is_some_and(|ringer| ringer.will_wake(context.waker())) {
-                *ringer = Some(context.waker().clone());
+            let mut task = self.task.borrow_mut();
+            if !task.as_ref().is_some_and(|task| task.will_wake(context.waker())) {
+                *task = Some(context.waker().clone());
             }
-            if self.presses.get() == 0 { Poll::Pending } else { Poll::Ready(()) }
+            if self.notifications.get() == 0 { Poll::Pending } else { Poll::Ready(()) }
         })
         .await;
     }
@@ -66,10 +69,10 @@ mod tests {
 
     #[test]
     fn presses_that_come_together_are_one_ring_and_none_is_lost() {
-        let (bell, waits, rings) = (Rc::new(Doorbell::default()), Cell::new(true), Cell::new(0));
-        bell.press();
+        let (bell, waits, rings) = (Rc::new(CommitTrigger::default()), Cell::new(true), Cell::new(0));
+        bell.notify();
         let begin = || (!waits.get()).then_some(());
-        let mut ringing = pin!(Rc::clone(&bell).ring(begin, |begun| {
+        let mut ringing = pin!(Rc::clone(&bell).run(begin, |begun| {
             assert_eq!(begun, begin());
             rings.set(rings.get() + 1);
         }));
@@ -78,20 +81,20 @@ mod tests {
         turn();
         turn();
         assert_eq!(rings.get(), 1, "pressed before anybody listened");
-        bell.press();
+        bell.notify();
         turn();
-        bell.press();
+        bell.notify();
         turn();
         assert_eq!(rings.get(), 1, "the last turn brought one more");
         turn();
         turn();
         assert_eq!(rings.get(), 2);
-        (0..PRESSES_MAX).for_each(|_| bell.press());
+        (0..NOTIFICATIONS_MAX).for_each(|_| bell.notify());
         turn();
         assert_eq!(rings.get(), 3, "many do not wait for more");
         waits.set(false);
-        bell.press();
-        bell.press();
+        bell.notify();
+        bell.notify();
         turn();
         assert_eq!(rings.get(), 4, "what costs no wake-up does not wait either");
     }

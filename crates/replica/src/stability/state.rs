@@ -3,8 +3,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ladoga_cluster::{
-    ClockReading, Durable, HashTree, Incarnation, NodeId, Opening, Origin, PairLeaves, PairScan, Pass,
-    Placement, Refusal, Regression, Settlement, Slice, Statement,
+    AsOf, ClockReading, Durable, Incarnation, MerkleDiff, MerkleTree, NodeId, Opening, Origin, PairLeaves,
+    Placement, Refusal, Regression, StabilityTracker, Statement, SyncRound,
 };
 use ladoga_env::WorkerHandle;
 use ladoga_model::{ClockError, Version};
@@ -21,7 +21,7 @@ use ladoga_local::store::{CellChange, CellObserver};
 const RESERVE_WAIT_MS: u64 = 2_000;
 
 /// What is settled and what is compared: shared by all threads of a node, and never held while anything is waited for.
-pub(crate) struct Settled {
+pub(crate) struct Stability {
     state: Mutex<State>,
     /// Apart from it: to compare trees takes longer than a write should wait.
     tree: Mutex<Tree>,
@@ -38,14 +38,14 @@ pub(crate) struct Settled {
     /// Says that more is reserved.
     reserved: Notify,
     /// Who reserves.
-    settler: OnceLock<Arc<dyn WorkerHandle>>,
+    stability_writer: OnceLock<Arc<dyn WorkerHandle>>,
     outlook: Latest<Outlook>,
     /// Counts what the peers are to be told at once.
     news: Latest<u64>,
 }
 
 struct State {
-    settlement: Settlement,
+    tracker: StabilityTracker,
     nodes: usize,
     /// Writes that were admitted and are not over, by the generation in which they were admitted.
     under_way: [Arc<AtomicU64>; 2],
@@ -53,7 +53,7 @@ struct State {
 }
 
 struct Tree {
-    tree: HashTree,
+    tree: MerkleTree,
     /// Whether every cell of the store is in it.
     is_whole: bool,
     /// Where tombstones have to be told apart and are not, if there is such a time: as of then, the tree is to be filled anew.
@@ -83,7 +83,7 @@ impl ToPersist {
     }
 }
 
-impl Settled {
+impl Stability {
     /// With what was found on the disk, or the number of a directory that is new.
     pub(crate) fn new(
         me: NodeId,
@@ -92,15 +92,15 @@ impl Settled {
         tree_bytes_max: u64,
         found: Result<Durable, Incarnation>,
         opening: Opening,
-    ) -> Settled {
-        let settlement = Settlement::new(me, nodes, found).opened(opening);
-        let (is_whole, may_coordinate) = (settlement.is_whole(), settlement.may_coordinate());
+    ) -> Stability {
+        let tracker = StabilityTracker::new(me, nodes, found).opened(opening);
+        let (is_whole, may_coordinate) = (tracker.is_whole(), tracker.may_coordinate());
         let outlook = Outlook::new(may_coordinate, []);
-        let hides_cells = settlement.hides_cells();
-        let mut tree = HashTree::new(Arc::clone(placement), nodes, me, tree_bytes_max as usize);
-        tree.drop_before(settlement.droppable_before());
-        let state = State { settlement, nodes, under_way: Default::default(), generation: 0 };
-        Settled {
+        let hides_cells = tracker.hides_cells();
+        let mut tree = MerkleTree::new(Arc::clone(placement), nodes, me, tree_bytes_max as usize);
+        tree.drop_before(tracker.droppable_before());
+        let state = State { tracker, nodes, under_way: Default::default(), generation: 0 };
+        Stability {
             state: Mutex::new(state),
             tree: Mutex::new(Tree { tree, is_whole: false, cut_at: None }),
             is_whole: AtomicBool::new(is_whole),
@@ -109,15 +109,15 @@ impl Settled {
             acknowledged: (0..nodes).map(|_| AtomicU64::new(0)).collect(),
             reserved_before: AtomicU64::new(0),
             reserved: Notify::new(),
-            settler: OnceLock::new(),
+            stability_writer: OnceLock::new(),
             outlook: Latest::new(outlook),
             news: Latest::default(),
         }
     }
 
     /// This worker writes what has to be persisted, and looks after it whenever it is woken.
-    pub(crate) fn is_persisted_by(&self, settler: Arc<dyn WorkerHandle>) {
-        let is_first = self.settler.set(settler).is_ok();
+    pub(crate) fn set_writer(&self, stability_writer: Arc<dyn WorkerHandle>) {
+        let is_first = self.stability_writer.set(stability_writer).is_ok();
         assert!(is_first, "one worker settles");
     }
 
@@ -128,17 +128,17 @@ impl Settled {
 
     /// Whether the answers of a node count, as it said last.
     pub(crate) fn has_all_of(&self, node: NodeId, own: NodeId) -> bool {
-        if node == own { self.has_all() } else { self.state.lock().settlement.is_whole_peer(node) }
+        if node == own { self.has_all() } else { self.state.lock().tracker.is_whole_peer(node) }
     }
 
     /// The same of a peer, where it said anything since this node was started.
     pub(crate) fn heard_whole(&self, peer: NodeId) -> Option<bool> {
-        self.state.lock().settlement.heard_whole(peer)
+        self.state.lock().tracker.heard_whole(peer)
     }
 
     /// Whether it is known to have lost its data, and has not got them back.
     pub(crate) fn has_lost_data(&self) -> bool {
-        self.state.lock().settlement.has_lost_data()
+        self.state.lock().tracker.has_lost_data()
     }
 
     /// Whether its cells are not to be shown: the directory is, or may be, older than what was acknowledged.
@@ -148,17 +148,17 @@ impl Settled {
 
     /// Whether it is still to be heard of each peer that the directory is no older state.
     pub(crate) fn is_unverified(&self) -> bool {
-        self.state.lock().settlement.is_unverified()
+        self.state.lock().tracker.is_unverified()
     }
 
     /// That the directory turned out to be older than what this node acknowledged.
     pub(crate) fn regression(&self) -> Option<Regression> {
-        self.state.lock().settlement.regression()
+        self.state.lock().tracker.regression()
     }
 
     /// The session of a peer that this node would remember after a restart.
     pub(crate) fn remembered_session(&self, peer: NodeId) -> u64 {
-        self.state.lock().settlement.remembered_session(peer)
+        self.state.lock().tracker.remembered_session(peer)
     }
 
     /// A node, this one or another, acknowledged a write with this timestamp.
@@ -184,7 +184,7 @@ impl Settled {
 
     /// Whether the answers of this node count. It refuses while it does not know.
     pub(crate) fn vouches(&self) -> Result<bool, Refusal> {
-        if self.has_all() { Ok(true) } else { self.state.lock().settlement.vouches() }
+        if self.has_all() { Ok(true) } else { self.state.lock().tracker.vouches() }
     }
 
     /// Waits until this timestamp may be given out, which is at once unless a peer has just moved the clock ahead: a node
@@ -214,12 +214,12 @@ impl Settled {
     /// Lets a write in, unless it is too old. What is to be on disk next waits for it.
     pub(crate) fn admit(&self, version: Version, origin: Origin) -> Result<Admitted, Refusal> {
         let state = self.state.lock();
-        state.settlement.admit(version, origin)?;
+        state.tracker.admit(version, origin)?;
         // Who takes a client's write vouches that it has nothing newer; one that lost its data cannot, of what may be
         // older than what it lost.
         if origin == Origin::Client
             && !has(Bug::VouchWhileRebuilding)
-            && state.settlement.doubt(version)?.is_some()
+            && state.tracker.doubt(version)?.is_some()
         {
             return Err(Refusal::Rebuilding);
         }
@@ -230,19 +230,19 @@ impl Settled {
 
     /// Whether a hint with this version may be kept.
     pub(crate) fn may_hint(&self, version: Version) -> bool {
-        self.state.lock().settlement.may_hint(version)
+        self.state.lock().tracker.may_hint(version)
     }
 
     /// What this node says about itself, where its clock of versions is at `clock`, and its wall clock at `wall_ms`.
     pub(crate) fn statement(&self, clock: u64, wall_ms: u64) -> Statement {
         let mut state = self.state.lock();
         self.take_over_acknowledged(&mut state);
-        state.settlement.statement(clock, wall_ms)
+        state.tracker.statement(clock, wall_ms)
     }
 
     /// The timestamp from which on the clock may give any.
     pub(crate) fn clock_floor(&self) -> u64 {
-        self.state.lock().settlement.clock_floor()
+        self.state.lock().tracker.clock_floor()
     }
 
     /// A peer said this about itself, in the answer to a question of this moment; none where it was not asked. What follows
@@ -258,8 +258,8 @@ impl Settled {
         let reading = ClockReading { wall_ms: statement.wall_ms, version_clock: statement.clock };
         let (clock, checked) = versions.heard(peer, reading, asked_at_ms);
         let is_dirty = self.change(|state| {
-            state.settlement.heard(peer, Statement { clock, ..statement });
-            state.settlement.is_dirty()
+            state.tracker.heard(peer, Statement { clock, ..statement });
+            state.tracker.is_dirty()
         });
         if is_dirty {
             self.persist_soon();
@@ -268,23 +268,23 @@ impl Settled {
     }
 
     fn persist_soon(&self) {
-        if let Some(settler) = self.settler.get() {
-            settler.wake();
+        if let Some(stability_writer) = self.stability_writer.get() {
+            stability_writer.wake();
         }
     }
 
     /// Time went by: it is `time_ms` by a majority of the nodes.
     pub(crate) fn tick(&self, clock: u64, time_ms: u64, oldest_hint: Option<u64>) {
-        self.change(|state| state.settlement.tick(clock, time_ms, oldest_hint));
+        self.change(|state| state.tracker.tick(clock, time_ms, oldest_hint));
     }
 
     /// What has to be written, if anything has.
     pub(crate) fn to_persist(&self) -> Option<ToPersist> {
         let mut state = self.state.lock();
-        if !state.settlement.is_dirty() {
+        if !state.tracker.is_dirty() {
             return None;
         }
-        let durable = state.settlement.durable().clone();
+        let durable = state.tracker.durable().clone();
         let before = Arc::clone(&state.under_way[state.generation]);
         state.generation ^= 1;
         Some(ToPersist { durable, before })
@@ -294,9 +294,9 @@ impl Settled {
     pub(crate) fn persisted(&self, durable: Durable) {
         let reserved_before = durable.reserved_before;
         let is_news = self.change(|state| {
-            let before = state.settlement.statement(0, 0);
-            state.settlement.persisted(durable);
-            let now = state.settlement.statement(0, 0);
+            let before = state.tracker.statement(0, 0);
+            state.tracker.persisted(durable);
+            let now = state.tracker.statement(0, 0);
             (before.incarnation, before.is_whole, before.met) != (now.incarnation, now.is_whole, now.met)
         });
         self.reserved_before.store(reserved_before, Ordering::Release);
@@ -307,35 +307,35 @@ impl Settled {
     }
 
     /// The pass that is to be made, once the tree can be compared.
-    pub(crate) fn pass(&self) -> Option<Pass> {
-        if self.tree.lock().is_whole { self.state.lock().settlement.pass().cloned() } else { None }
+    pub(crate) fn pass(&self) -> Option<SyncRound> {
+        if self.tree.lock().is_whole { self.state.lock().tracker.pass().cloned() } else { None }
     }
 
     /// All of a pass was pulled from a peer.
     pub(crate) fn pulled(&self, number: u64, peer: NodeId) {
-        self.change(|state| state.settlement.pulled(number, peer));
+        self.change(|state| state.tracker.pulled(number, peer));
     }
 
     /// Values before this that a peer should hold and does not have were deleted; 0 where none are looked for.
     pub(crate) fn prune_before(&self, peer: NodeId) -> u64 {
-        self.state.lock().settlement.prune_before(peer)
+        self.state.lock().tracker.prune_before(peer)
     }
 
     /// A pass cannot be made any more.
     pub(crate) fn abandon(&self, number: u64) {
-        self.change(|state| state.settlement.abandon(number));
+        self.change(|state| state.tracker.abandon(number));
     }
 
     /// Tombstones before this may go; they are left out of the tree from now on.
     pub(crate) fn drop_tombstones(&self) -> u64 {
-        let before = self.state.lock().settlement.droppable_before();
+        let before = self.state.lock().tracker.droppable_before();
         let tree = &mut self.tree.lock().tree;
         tree.drop_before(before);
         tree.dropped_before()
     }
 
     /// Looks at the tree, unless cells are missing in it.
-    pub(crate) fn with_tree<T>(&self, look: impl FnOnce(&HashTree) -> T) -> Option<T> {
+    pub(crate) fn with_tree<T>(&self, look: impl FnOnce(&MerkleTree) -> T) -> Option<T> {
         let tree = self.tree.lock();
         tree.is_whole.then(|| look(&tree.tree))
     }
@@ -343,7 +343,7 @@ impl Settled {
     /// Tombstones before this may go.
     #[cfg(feature = "simulation")]
     pub(crate) fn droppable_before(&self) -> u64 {
-        self.state.lock().settlement.droppable_before()
+        self.state.lock().tracker.droppable_before()
     }
 
     /// What the tree takes of memory, about.
@@ -352,7 +352,7 @@ impl Settled {
     }
 
     /// The tree is to be filled anew, such that tombstones before this are told from later ones.
-    pub(crate) fn is_cut(&self, at: u64) {
+    pub(crate) fn refill_tree_from(&self, at: u64) {
         self.tree.lock().cut_at = Some(at);
     }
 
@@ -363,24 +363,24 @@ impl Settled {
     }
 
     /// The hashes that a peer asked for.
-    pub(crate) async fn groups(&self, peer: NodeId, slice: Slice) -> Option<(u64, Vec<u64>)> {
+    pub(crate) async fn groups(&self, peer: NodeId, slice: AsOf) -> Option<(u64, Vec<u64>)> {
         let dropped_before = self.with_tree(|tree| slice.dropped_before.max(tree.dropped_before()))?;
         if self.with_tree(|tree| tree.cuts(dropped_before))? {
-            self.is_cut(dropped_before);
+            self.refill_tree_from(dropped_before);
             return None;
         }
-        let pair = self.scan(PairScan::of_all(peer, Slice { dropped_before, ..slice })).await?;
+        let pair = self.scan(MerkleDiff::of_all(peer, AsOf { dropped_before, ..slice })).await?;
         Some((dropped_before, pair.groups().to_vec()))
     }
 
     /// The leaves that a peer asked for.
-    pub(crate) async fn leaves(&self, peer: NodeId, slice: Slice, groups: &[u8]) -> Option<Vec<u64>> {
-        let pair = self.scan(PairScan::of_groups(peer, slice, groups.to_vec())).await?;
+    pub(crate) async fn leaves(&self, peer: NodeId, slice: AsOf, groups: &[u8]) -> Option<Vec<u64>> {
+        let pair = self.scan(MerkleDiff::of_groups(peer, slice, groups.to_vec())).await?;
         Some(groups.iter().flat_map(|&group| pair.group(group)).copied().collect())
     }
 
     /// Lets everything else have its turn between two steps: requests, and the writes that wait for the tree.
-    async fn scan(&self, mut scan: PairScan) -> Option<PairLeaves> {
+    async fn scan(&self, mut scan: MerkleDiff) -> Option<PairLeaves> {
         while self.with_tree(|tree| scan.step(tree))?? {
             tokio::task::yield_now().await;
         }
@@ -390,7 +390,7 @@ impl Settled {
     fn take_over_acknowledged(&self, state: &mut State) {
         for (index, acknowledged) in self.acknowledged.iter().enumerate() {
             let timestamp = acknowledged.swap(0, Ordering::Relaxed);
-            state.settlement.acknowledged(NodeId(index as u16), timestamp);
+            state.tracker.acknowledged(NodeId(index as u16), timestamp);
         }
     }
 
@@ -399,8 +399,8 @@ impl Settled {
         self.take_over_acknowledged(&mut state);
         let changed = change(&mut state);
         let outlook = state.outlook();
-        self.hides_cells.store(state.settlement.hides_cells(), Ordering::Release);
-        self.is_whole.store(state.settlement.is_whole(), Ordering::Release);
+        self.hides_cells.store(state.tracker.hides_cells(), Ordering::Release);
+        self.is_whole.store(state.tracker.is_whole(), Ordering::Release);
         self.may_coordinate.store(outlook.may_coordinate, Ordering::Release);
         // Within the lock, so that the last to be told is how it is.
         self.outlook.change(|known| *known = outlook);
@@ -411,12 +411,12 @@ impl Settled {
 impl State {
     fn outlook(&self) -> Outlook {
         let nodes = (0..self.nodes as u16).map(NodeId);
-        let whole_peers = nodes.filter(|&node| self.settlement.is_whole_peer(node));
-        Outlook::new(self.settlement.may_coordinate(), whole_peers)
+        let whole_peers = nodes.filter(|&node| self.tracker.is_whole_peer(node));
+        Outlook::new(self.tracker.may_coordinate(), whole_peers)
     }
 }
 
-impl CellObserver for Settled {
+impl CellObserver for Stability {
     fn begins(&self) {
         let mut tree = self.tree.lock();
         let boundary = tree.cut_at.take().unwrap_or(0);
@@ -430,7 +430,7 @@ impl CellObserver for Settled {
         }
     }
 
-    fn is_whole(&self) {
+    fn scan_completed(&self) {
         self.tree.lock().is_whole = true;
     }
 }
@@ -448,19 +448,19 @@ mod tests {
     #[test]
     fn a_timestamp_is_waited_for_until_it_is_reserved() {
         let placement = Arc::new(Placement::of(&NodeList::first(["http://a"]).expect("a list")));
-        let settled =
-            Settled::new(NodeId(0), 1, &placement, 1 << 20, Err(Incarnation::first(7)), Opening::default());
+        let stability =
+            Stability::new(NodeId(0), 1, &placement, 1 << 20, Err(Incarnation::first(7)), Opening::default());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         runtime.block_on(async {
-            let mut reserve = pin!(settled.reserve(50));
+            let mut reserve = pin!(stability.reserve(50));
             let mut look = async |before: u64| {
-                settled.persisted(Durable { reserved_before: before, ..Durable::default() });
+                stability.persisted(Durable { reserved_before: before, ..Durable::default() });
                 poll_fn(|context| Poll::Ready(reserve.as_mut().poll(context))).await
             };
             assert_eq!(look(10).await, Poll::Pending);
             assert_eq!(look(50).await, Poll::Pending);
             assert_eq!(look(51).await, Poll::Ready(true));
-            assert!(settled.reserve(50).await, "it is reserved already");
+            assert!(stability.reserve(50).await, "it is reserved already");
         });
     }
 }

@@ -9,11 +9,11 @@ use ladoga_env::{Env, Turn, Worker, WorkerHandle};
 use ladoga_model::HybridClock;
 
 use super::cluster_clock::ClusterClock;
-use super::settled::{Settled, ToPersist};
+use super::state::{Stability, ToPersist};
 use crate::membership::PeerView;
 use crate::membership::durable;
-use crate::membership::{Kept, Provenance};
-use ladoga_runtime::Vital;
+use crate::membership::{MembershipFile, Provenance};
+use ladoga_runtime::Supervisor;
 
 /// How often it is looked what can be settled, and what has to be written.
 const SETTLE_EVERY_MS: u64 = 100;
@@ -21,7 +21,7 @@ const SETTLE_EVERY_MS: u64 = 100;
 const WAIT_MS: u64 = 2;
 
 /// The worker that keeps on disk what a node says to others about time.
-pub(crate) struct Settler {
+pub(crate) struct StabilityWriter {
     stops: Arc<AtomicBool>,
     worker: Arc<dyn WorkerHandle>,
 }
@@ -29,11 +29,11 @@ pub(crate) struct Settler {
 struct SettleWorker {
     env: Env,
     dir: PathBuf,
-    settled: Arc<Settled>,
+    stability: Arc<Stability>,
     versions: Arc<ClusterClock>,
     views: Vec<Arc<PeerView>>,
     stops: Arc<AtomicBool>,
-    kept: Kept,
+    kept: MembershipFile,
     /// Whether the directory does not say yet that its files are this node's.
     is_to_be_claimed: bool,
     has_told: bool,
@@ -41,21 +41,21 @@ struct SettleWorker {
     to_persist: Option<ToPersist>,
 }
 
-impl Settler {
+impl StabilityWriter {
     /// Writes for the first time, and goes on doing so.
     pub(crate) fn start(
         env: &Env,
-        (dir, kept): (&Path, &Kept),
-        settled: &Arc<Settled>,
+        (dir, kept): (&Path, &MembershipFile),
+        stability: &Arc<Stability>,
         versions: &Arc<ClusterClock>,
         views: &[Arc<PeerView>],
-        vital: &Vital,
-    ) -> io::Result<Settler> {
+        supervisor: &Supervisor,
+    ) -> io::Result<StabilityWriter> {
         let stops = Arc::<AtomicBool>::default();
         let mut worker = SettleWorker {
             env: env.clone(),
             dir: dir.to_path_buf(),
-            settled: Arc::clone(settled),
+            stability: Arc::clone(stability),
             versions: Arc::clone(versions),
             views: views.to_vec(),
             stops: Arc::clone(&stops),
@@ -71,11 +71,11 @@ impl Settler {
                 dir.display()
             );
         }
-        versions.starts_after(settled.clock_floor());
+        versions.starts_after(stability.clock_floor());
         worker.settle()?;
-        let worker = vital.start(&*env.workers, "settle", worker)?;
-        settled.is_persisted_by(Arc::clone(&worker));
-        Ok(Settler { stops, worker })
+        let worker = supervisor.start(&*env.workers, "stability", worker)?;
+        stability.set_writer(Arc::clone(&worker));
+        Ok(StabilityWriter { stops, worker })
     }
 
     /// Ends the worker.
@@ -87,7 +87,7 @@ impl Settler {
     }
 }
 
-impl Drop for Settler {
+impl Drop for StabilityWriter {
     fn drop(&mut self) {
         self.close();
     }
@@ -97,14 +97,14 @@ impl Worker for SettleWorker {
     fn turn(&mut self) -> Turn {
         let stops = self.stops.load(Ordering::Acquire);
         // At the end, what was heard last is kept: a node that comes back may be alone.
-        let settled = match self.settle() {
+        let stability = match self.settle() {
             Ok(false) if !stops => return Turn::WaitFor(Duration::from_millis(WAIT_MS)),
             Ok(_) if !stops => self.claim(),
-            settled => settled.map(drop),
+            stability => stability.map(drop),
         };
         // What cannot be written is not promised; the next attempt may do.
-        if let Err(error) = settled {
-            tracing::warn!("what is settled cannot be written: {error}");
+        if let Err(error) = stability {
+            tracing::warn!("what is stability cannot be written: {error}");
         }
         if stops { Turn::Over } else { Turn::WaitFor(Duration::from_millis(SETTLE_EVERY_MS)) }
     }
@@ -118,29 +118,29 @@ impl SettleWorker {
             let oldest = self.views.iter().map(|view| view.hints_oldest.load(Ordering::Relaxed)).min();
             let oldest = oldest.filter(|&oldest| oldest != u64::MAX);
             self.versions.look();
-            self.settled.tick(self.versions.next(), self.versions.time_ms(), oldest);
-            self.to_persist = self.settled.to_persist();
+            self.stability.tick(self.versions.next(), self.versions.time_ms(), oldest);
+            self.to_persist = self.stability.to_persist();
         }
         let Some(to_persist) = self.to_persist.take_if(|to_persist| to_persist.is_ready()) else {
             return Ok(self.to_persist.is_none());
         };
         durable::write(&*self.env.disk, &self.dir, &to_persist.durable)?;
-        self.settled.persisted(to_persist.durable);
+        self.stability.persisted(to_persist.durable);
         Ok(true)
     }
 
     /// Has the directory say that it is this node's, once the others were heard; and says what they know.
     fn claim(&mut self) -> io::Result<()> {
-        let regression = self.settled.regression();
+        let regression = self.stability.regression();
         if let Some(regression) = regression
             && !std::mem::replace(&mut self.has_told, true)
         {
             self.tell(regression);
             self.is_to_be_claimed = true;
         }
-        if self.is_to_be_claimed && !self.settled.is_unverified() {
-            let store = self.settled.statement(0, 0).incarnation.0;
-            Kept { store, ..self.kept.clone() }.write(&*self.env.disk, &self.dir)?;
+        if self.is_to_be_claimed && !self.stability.is_unverified() {
+            let store = self.stability.statement(0, 0).incarnation.0;
+            MembershipFile { store, ..self.kept.clone() }.write(&*self.env.disk, &self.dir)?;
             self.is_to_be_claimed = false;
             if regression.is_none() {
                 tracing::warn!("the data directory {} has what was acknowledged", self.dir.display());

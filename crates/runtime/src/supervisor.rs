@@ -14,7 +14,7 @@ use tokio::sync::watch;
 ///
 /// A task that serves one connection or one request is none of them: its panic is that connection's own.
 #[derive(Debug, Clone, Default)]
-pub struct Vital {
+pub struct Supervisor {
     first: Arc<watch::Sender<Option<Panicked>>>,
 }
 
@@ -26,17 +26,17 @@ pub struct Panicked {
     why: String,
 }
 
-impl Vital {
+impl Supervisor {
     /// Starts a task of the calling event loop.
     pub fn spawn_local(&self, name: &'static str, task: impl Future<Output = ()> + 'static) {
-        let vital = self.clone();
+        let supervisor = self.clone();
         let mut task = Box::pin(task);
         let guarded = poll_fn(move |context| {
             let polled = catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(context)));
             polled.unwrap_or_else(|panic| {
                 let thread = thread::current();
                 let of = thread.name().unwrap_or("a thread without a name");
-                vital.has_panicked(format!("the task '{name}' of {of}"), &*panic);
+                supervisor.record_panic(format!("the task '{name}' of {of}"), &*panic);
                 Poll::Ready(())
             })
         });
@@ -45,10 +45,10 @@ impl Vital {
 
     /// Starts a thread.
     pub fn spawn(&self, name: String, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-        let (vital, what) = (self.clone(), format!("the thread {name}"));
+        let (supervisor, what) = (self.clone(), format!("the thread {name}"));
         thread::Builder::new().name(name).spawn(move || {
             if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
-                vital.has_panicked(what, &*panic);
+                supervisor.record_panic(what, &*panic);
             }
         })
     }
@@ -61,10 +61,10 @@ impl Vital {
         worker: impl Worker + 'static,
     ) -> io::Result<Arc<dyn WorkerHandle>> {
         let what = format!("the thread {name}");
-        workers.start(name, Box::new(Guarded { vital: self.clone(), what, worker }))
+        workers.start(name, Box::new(Guarded { supervisor: self.clone(), what, worker }))
     }
 
-    fn has_panicked(&self, what: String, panic: &(dyn Any + Send)) {
+    fn record_panic(&self, what: String, panic: &(dyn Any + Send)) {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         let why = text.unwrap_or("without a text").lines().collect::<Vec<_>>().join(" ");
@@ -95,7 +95,7 @@ impl Vital {
 }
 
 struct Guarded<W> {
-    vital: Vital,
+    supervisor: Supervisor,
     what: String,
     worker: W,
 }
@@ -104,7 +104,7 @@ impl<W: Worker> Worker for Guarded<W> {
     fn turn(&mut self) -> Turn {
         let turn = catch_unwind(AssertUnwindSafe(|| self.worker.turn()));
         turn.unwrap_or_else(|panic| {
-            self.vital.has_panicked(self.what.clone(), &*panic);
+            self.supervisor.record_panic(self.what.clone(), &*panic);
             Turn::Over
         })
     }
@@ -116,14 +116,14 @@ mod tests {
 
     #[test]
     fn the_first_panic_is_told_with_its_place_and_its_text_in_one_line() {
-        let vital = Vital::default();
-        vital.spawn("well".to_owned(), || {}).expect("a thread").join().expect("no panic");
-        assert_eq!(vital.check(), Ok(()));
+        let supervisor = Supervisor::default();
+        supervisor.spawn("well".to_owned(), || {}).expect("a thread").join().expect("no panic");
+        assert_eq!(supervisor.check(), Ok(()));
         for (name, text) in [("first", "on\npurpose"), ("second", "later")] {
-            let thread = vital.spawn(name.to_owned(), move || panic!("{text}"));
+            let thread = supervisor.spawn(name.to_owned(), move || panic!("{text}"));
             thread.expect("a thread").join().expect("a panic that is caught");
         }
-        let told = vital.check().expect_err("a panic").to_string();
+        let told = supervisor.check().expect_err("a panic").to_string();
         assert_eq!(told, "the thread first panicked (on purpose)");
     }
 }

@@ -139,7 +139,7 @@ impl Process {
                     self.effects.push(Effect::Timer(COMPARE_MS, Timer::Compare(id)));
                 }
                 PullStep::Ask(number, request) => {
-                    self.ask(peer, request, Asked::SyncSession { pull: id, number })
+                    self.ask(peer, request, Asked::SyncSession { pull: id, number });
                 }
                 PullStep::Look(key) => match self.replica.get(&key) {
                     Ok(found) => {

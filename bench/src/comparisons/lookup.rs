@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ladoga_storage::{Cached, Durability, Engine, Options, Reach};
+use ladoga_storage::{Cached, Durability, Engine, Options, ReadTier};
 
 use crate::context::Context;
 use crate::process::wait_until_quiet;
@@ -92,7 +92,7 @@ fn measure(
         others.touch();
         let started = Instant::now();
         for key in &keys {
-            match engine.get_cached(key, Reach::Memory).or_fail(|| "ladoga cannot read".to_owned())? {
+            match engine.get_cached(key, ReadTier::Memory).or_fail(|| "ladoga cannot read".to_owned())? {
                 Cached::NeedsDisk(read) => drop(black_box(read)),
                 Cached::Found(value) if value.len() == VALUE_BYTES as u64 => found += 1,
                 Cached::Found(_) | Cached::Absent => return failed("a record is not what was put"),
@@ -111,7 +111,7 @@ fn measure(
             in_vain as f64 / measured,
         ],
     );
-    contest.command(subject, "in process: Options::new(128 MiB, Never), get_cached(key, Reach::Memory)");
+    contest.command(subject, "in process: Options::new(128 MiB, Never), get_cached(key, ReadTier::Memory)");
     Ok(())
 }
 

@@ -7,26 +7,34 @@ use tokio::sync::Notify;
 /// that no simulation could be repeated.)
 #[derive(Debug, Default)]
 pub(crate) struct Latest<T> {
-    value: Mutex<T>,
+    state: Mutex<State<T>>,
     changed: Notify,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct State<T> {
+    value: T,
+    /// How often it has changed.
+    changes: u64,
 }
 
 impl<T: Copy + PartialEq> Latest<T> {
     pub(super) fn new(value: T) -> Latest<T> {
-        Latest { value: Mutex::new(value), changed: Notify::new() }
+        Latest { state: Mutex::new(State { value, changes: 0 }), changed: Notify::new() }
     }
 
     pub(crate) fn get(&self) -> T {
-        *self.value.lock()
+        self.state.lock().value
     }
 
     /// Changes it, and wakes who waits if it is another one by that.
     pub(super) fn change(&self, change: impl FnOnce(&mut T)) {
-        let mut value = self.value.lock();
-        let before = *value;
-        change(&mut value);
-        let is_another = *value != before;
-        drop(value);
+        let mut state = self.state.lock();
+        let before = state.value;
+        change(&mut state.value);
+        let is_another = state.value != before;
+        state.changes += u64::from(is_another);
+        drop(state);
         if is_another {
             self.changed.notify_waiters();
         }
@@ -46,11 +54,15 @@ impl<T: Copy + PartialEq> Latest<T> {
 
     /// Waits until it has changed, and is as it should be.
     pub(crate) async fn until_changed(&self, is_so: impl Fn(T) -> bool) {
+        let changes = self.state.lock().changes;
         loop {
-            self.changed.notified().await;
-            if is_so(self.get()) {
+            // From before the look on, so that no change is missed.
+            let changed = self.changed.notified();
+            let State { value, changes: now } = *self.state.lock();
+            if now != changes && is_so(value) {
                 return;
             }
+            changed.await;
         }
     }
 }

@@ -12,27 +12,27 @@ fn the_same_seed_gives_the_same_run_of_shipping_nodes() {
     }
 }
 
-/// Whether a run ended with nothing wrong but that it did not come together in time, which is not understood yet: a node
-/// stops to say before when all its writes have ended (see decision 0042). No other failure is let through.
-fn only_did_not_come_together(reason: &str) -> bool {
-    reason.contains("do not converge")
-}
-
 #[test]
 fn shipping_nodes_keep_their_promises() {
-    let mut together = 0;
     for seed in 0..10 {
         match run_shipping(seed, None, false) {
             // A simulation in which nothing happens would pass too.
             Ok(summary) => {
-                together += 1;
                 let is_busy = summary.succeeded > 50 && summary.faults > 20 && summary.messages > 1_000;
                 assert!(is_busy, "{summary:?}");
             }
-            Err(failure) => assert!(only_did_not_come_together(&failure.reason), "{failure}"),
+            Err(failure) => panic!("{failure}"),
         }
     }
-    assert!(together >= 4, "{together} of 10 runs came together");
+}
+
+/// A coordinator that could not apply its own part of a write kept a hint for itself. Nothing delivers that, and as long as
+/// it waited (three hours) the node's write floor stood still: no tombstone went, and no pull brought the missed write.
+#[test]
+fn seed_1_a_coordinator_kept_a_hint_for_itself() {
+    if let Err(failure) = run_shipping(1, None, false) {
+        panic!("{failure}");
+    }
 }
 
 fn assert_is_found(bug: Bug, text: &str) {

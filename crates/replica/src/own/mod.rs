@@ -73,8 +73,12 @@ impl<S: Store> OwnReplica<S> {
         }
     }
 
-    /// Keeps a write for a peer that has not got it.
+    /// Keeps a write for a peer that has not got it. What this node itself has not got is left to anti-entropy: nothing
+    /// delivers a hint to the node that keeps it, and as long as it waits the write floor does not rise.
     pub(crate) fn hint(&self, node: NodeId, key: &Bytes, stamp: Stamp, content: CellContent<'_>) {
+        if node == self.cluster.own {
+            return;
+        }
         self.cluster.peers[node.index()].missed.fetch_add(1, Ordering::Relaxed);
         let Some(hints) = self.cluster.hints.get() else { return };
         if !self.cluster.stability().may_hint(stamp.version) {

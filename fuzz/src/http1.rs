@@ -7,7 +7,10 @@ mod oracle;
 #[path = "../../crates/http1/tests/http1/reading.rs"]
 mod reading;
 
-/// Panics if a connection sees a request that hyper does not see, or if it makes a difference how the bytes were cut.
+/// Compares what a connection sees with what hyper sees, and with what it sees if the bytes are cut.
+///
+/// # Panics
+/// If it sees a request that hyper does not see, or if a cut makes a difference.
 pub fn http1(bytes: &[u8]) {
     oracle::compare(bytes);
     let whole = reading::read([bytes]);

@@ -1,8 +1,5 @@
 //! Streams of requests, valid ones and such as two readers may take apart differently.
 
-use super::oracle::compare;
-use super::reading::{End, read};
-
 /// What must never be seen.
 const SMUGGLED: &str = "DELETE /v0/entity?id=victim HTTP/1.1\r\nHost: h\r\n\r\n";
 
@@ -102,29 +99,36 @@ pub(crate) fn streams() -> Vec<Vec<u8>> {
     valid.chain(fields).chain(old).chain(chunks).map(String::into_bytes).collect()
 }
 
-#[test]
-fn valid_requests_are_seen() {
-    for (stream, count) in VALID {
-        let (seen, _) = read([stream.as_bytes()]);
-        assert_eq!(seen.len(), count, "{stream:?}: {seen:?}");
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::super::oracle::compare;
+    use super::super::reading::{End, read};
+    use super::*;
 
-#[test]
-fn nothing_is_smuggled() {
-    for stream in streams() {
-        let (seen, end) = read([&*stream]);
-        let is_smuggled = seen.iter().any(|request| request.method == "DELETE");
-        assert!(!is_smuggled, "{}: {seen:?}, {end:?}", stream.escape_ascii());
+    #[test]
+    fn valid_requests_are_seen() {
+        for (stream, count) in VALID {
+            let (seen, _) = read([stream.as_bytes()]);
+            assert_eq!(seen.len(), count, "{stream:?}: {seen:?}");
+        }
     }
-    for fields in SMUGGLING_FIELDS {
-        let stream = format!("POST /k HTTP/1.1\r\n{fields}\r\nvalue{SMUGGLED}");
-        let (seen, end) = read([stream.as_bytes()]);
-        assert!(seen.is_empty() && matches!(end, End::Request(_)), "{fields:?}: {seen:?}, {end:?}");
-    }
-}
 
-#[test]
-fn hyper_sees_no_fewer_requests() {
-    streams().iter().for_each(|stream| compare(stream));
+    #[test]
+    fn nothing_is_smuggled() {
+        for stream in streams() {
+            let (seen, end) = read([&*stream]);
+            let is_smuggled = seen.iter().any(|request| request.method == "DELETE");
+            assert!(!is_smuggled, "{}: {seen:?}, {end:?}", stream.escape_ascii());
+        }
+        for fields in SMUGGLING_FIELDS {
+            let stream = format!("POST /k HTTP/1.1\r\n{fields}\r\nvalue{SMUGGLED}");
+            let (seen, end) = read([stream.as_bytes()]);
+            assert!(seen.is_empty() && matches!(end, End::Request(_)), "{fields:?}: {seen:?}, {end:?}");
+        }
+    }
+
+    #[test]
+    fn hyper_sees_no_fewer_requests() {
+        streams().iter().for_each(|stream| compare(stream));
+    }
 }

@@ -390,7 +390,7 @@ fn brief(wish: &Wish) -> String {
 }
 
 impl ShippingWorld {
-    /// Whether all replicas are the same, every hint is delivered, and everything is settled.
+    /// Whether all replicas are the same, every hint is delivered, and everything is stable.
     fn compare(&mut self) {
         self.differences = self.difference().unwrap_or_default();
         if self.differences.is_empty() {

@@ -14,12 +14,14 @@
 
 mod collector;
 mod cpu;
+mod date;
 mod error;
 mod hooks;
 mod memory;
 mod options;
 mod own;
 mod profile;
+mod program;
 mod recorder;
 mod render;
 mod ring;
@@ -29,10 +31,12 @@ mod symbols;
 mod sys;
 mod wait;
 
+pub use date::date;
 pub use error::ProfileError;
 pub use hooks::allocator::ProfilingAllocator;
 pub use options::{FREQUENCY_HZ_MAX, FREQUENCY_HZ_MIN, Kind, Mechanism, Options};
 pub use profile::{Frame, FrameKind, Profile, Sample, StackId, StackTable, Thread};
-pub use render::{FLAME_SCRIPT, Folded, Format, difference_svg};
+pub use program::{Program, name_program, program_version};
+pub use render::{FLAME_SCRIPT, FLAME_STYLE, Folded, Format, difference_svg};
 pub use session::{Claim, Profiler, Session};
 pub use stack::FRAME_POINTERS;

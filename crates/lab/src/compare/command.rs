@@ -1,11 +1,11 @@
 use std::path::{Path, PathBuf};
 
-use super::figures::{Figure, figures_of, percent};
+use super::figures::{Figure, figures_of};
 use super::judge::{CHANGE_MIN, Change, Design, Kind, LEVEL, Side, Told, Verdict, judge};
 use super::settings::{described, differences, disturbed, source};
 use crate::error::{LabError, Outcome};
 use crate::files;
-use crate::page::{self, ComparedPage, ComparedRow, ComparedRun, NamedStacks};
+use crate::page::{self, ComparedPage, ComparedRow, ComparedRun, NamedStacks, percent};
 use crate::record::{OWN, Profiled, Report, Run};
 
 /// Compares two reports: prints what changed, and writes a page where one is wanted.

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use ladoga_profiler::FLAME_SCRIPT;
 use serde_json::{Value, json};
 
 use super::document::page;
@@ -56,13 +55,14 @@ pub(crate) fn render(compared: &ComparedPage) -> String {
         flames.push(run.difference.as_ref().map_or(Value::Null, Clone::clone));
     }
     let data = embedded::script_json(&json!({ "format": Value::Null, "flames": flames }));
-    page("Comparison of two reports", &body, &data, &[FLAME_SCRIPT, SCRIPT])
+    page("Comparison of two reports", &body, &data, SCRIPT)
 }
 
 /// The comparison of the servers of a report, for that report's own page.
 pub(super) fn summary(compared: &ComparedPage) -> String {
     let [before, after] = &compared.sides;
-    let mut out = format!("<section>\n<h2>{} against {}</h2>\n", escape(after), escape(before));
+    let mut out =
+        format!("<section>\n<h2 id=\"compared\">{} against {}</h2>\n", escape(after), escape(before));
     out.push_str(&head(compared));
     for run in &compared.runs {
         let _ = writeln!(out, "<h3>{}</h3>\n{}", escape(&run.title), table(run, &compared.sides));
@@ -118,10 +118,7 @@ fn section(run: &ComparedRun, number: usize, sides: &[String; 2]) -> String {
             let _ = write!(
                 out,
                 "<div class=\"profile\" data-run=\"{number}\">\n<h3>Where the CPU time went: the difference</h3>\n\
-                 <p>Red takes a larger share than before, blue a smaller one.</p>\n<div class=\"bar\">\
-                 <input class=\"search\" type=\"search\" placeholder=\"Search functions\" aria-label=\"Search functions\">\
-                 <button type=\"button\" class=\"reset\">Reset zoom</button></div>\n<p class=\"tip\" aria-live=\"polite\"></p>\n\
-                 <div class=\"scroll\"><canvas class=\"flame\" role=\"img\" aria-label=\"Differential flame graph\"></canvas></div>\n</div>\n"
+                 <div class=\"flame-graph\"></div>\n</div>\n"
             );
         }
         Err(reason) => {

@@ -2,8 +2,11 @@
 //!
 //! - `document`: the page as a whole
 //! - `run`: one run, with its charts
-//! - `summary`: the tables on top
+//! - `groups`: rounds that belong together
+//! - `stage`: the rounds of one stage
+//! - `summary`: verdicts and tables on top
 //! - `plot`: axes and lines
+//! - `quantity`: what the numbers of an axis are
 //! - `heat`: the latency heat map
 //! - `embedded`: the data in the page, written and read back
 //! - `flame`: samples of a profile
@@ -16,9 +19,12 @@ mod curve;
 mod document;
 mod embedded;
 mod flame;
+mod groups;
 mod heat;
 mod plot;
+mod quantity;
 mod run;
+mod stage;
 mod summary;
 mod words;
 
@@ -27,6 +33,7 @@ pub(crate) use curve::{Curve, CurvePoint, render_curve};
 pub(crate) use document::render;
 pub(crate) use embedded::{between, read_report};
 pub(crate) use flame::NamedStacks;
+pub(crate) use quantity::percent;
 pub(crate) use words::{count, date, micros};
 
 #[cfg(test)]

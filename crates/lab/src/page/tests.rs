@@ -14,9 +14,18 @@ fn the_page_holds_its_report_and_needs_no_network() {
     assert!(links.into_iter().all(|link| link == "http://127.0.0.1"), "only commands name an address");
     assert!(!page.contains("https://") && !page.contains("NaN"));
     assert!(page.contains("A &lt;/script&gt; report"), "a title cannot end an element");
-    for part in
-        ["Interrupted: 2 of 3 runs", "10 × 503", "3 requests were due", "6.40 ms", "class=\"mark flush\""]
-    {
+    for part in [
+        "Interrupted: 2 of 3 runs",
+        "SLO p99&lt;1ms: holds, found 900us",
+        "Errors: up to 0.14 % in put at 1,000/s",
+        "Rate not reached in put at 1,000/s and 1 more",
+        "<span class=\"bad\">503</span></td><td data-label=\"count\">10</td><td data-label=\"share\">0.11 %</td>",
+        "<a href=\"#stage-1\">get at 1,000/s</a>",
+        "3 requests were due",
+        "6.40 ms",
+        "class=\"mark flush\"",
+        "Errors, share of requests",
+    ] {
         assert!(page.contains(part), "{part}");
     }
 }

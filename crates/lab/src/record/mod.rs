@@ -32,6 +32,18 @@ pub(crate) struct Report {
     pub(crate) is_interrupted: bool,
     /// What a reader has to know.
     pub(crate) notes: Vec<String>,
+    /// The bounds that were asked for, and whether they hold. Reports of older programs do not have it.
+    #[serde(default)]
+    pub(crate) slo: Vec<JudgedBound>,
+}
+
+/// A bound of an SLO, and what was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct JudgedBound {
+    /// As it was typed.
+    pub(crate) bound: String,
+    pub(crate) found: String,
+    pub(crate) holds: bool,
 }
 
 /// A server that was measured.

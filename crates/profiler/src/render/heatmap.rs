@@ -9,7 +9,7 @@ use crate::Profile;
 /// One cell.
 const CELL_NS: u64 = 20_000_000;
 const PAGE: &str = include_str!("../assets/heatmap.html");
-const SCRIPT: &str = include_str!("../assets/heatmap.js");
+const SCRIPT: &str = concat!(include_str!("../assets/scales.js"), include_str!("../assets/heatmap.js"));
 
 pub(super) fn render(profile: &Profile) -> String {
     let mut tree = NameTree::new();

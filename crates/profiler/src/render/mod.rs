@@ -12,7 +12,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 pub use folded::Folded;
-pub use html::FLAME_SCRIPT;
+pub use html::{FLAME_SCRIPT, FLAME_STYLE};
 pub use svg::difference_svg;
 
 use crate::{Profile, ProfileError};

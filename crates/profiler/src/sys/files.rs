@@ -29,6 +29,14 @@ fn core_range(text: &str) -> Option<std::ops::RangeInclusive<u32>> {
     Some(first.parse().ok()?..=last.parse().ok()?)
 }
 
+/// The words with which this process was started.
+pub(crate) fn command_line() -> String {
+    let bytes = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let words: Vec<String> =
+        bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty()).map(lossy).collect();
+    words.join(" ")
+}
+
 pub(crate) fn memory_maps() -> String {
     std::fs::read("/proc/self/maps").map_or_else(|_| String::new(), |bytes| lossy(&bytes))
 }

@@ -4,10 +4,8 @@
   const drawn = new Map();
   for (const element of document.querySelectorAll(".profile")) {
     const number = Number(element.dataset.run), { tree, before, after } = flames[number];
-    const flame = ladogaFlame(tree, "nanoseconds", element);
+    const flame = ladogaFlame(tree, "nanoseconds", element.querySelector(".flame-graph"));
     flame.show(after, before);
-    const scroll = element.querySelector(".scroll");
-    scroll.scrollTop = scroll.scrollHeight;
     drawn.set(number, flame);
   }
   // For tests and other scripts.

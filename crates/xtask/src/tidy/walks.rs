@@ -4,6 +4,7 @@
 //! without a folder speaks of a file that was named before.
 
 use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
 
 use super::{Finding, TextFile, numbered_lines};
 
@@ -60,7 +61,10 @@ fn files_max(heading: &str) -> Option<usize> {
 
 /// The code spans of a line that are files of Rust in their folders.
 fn file_names(text: &str) -> impl Iterator<Item = &str> {
-    text.split('`').skip(1).step_by(2).filter(|span| span.contains('/') && span.ends_with(".rs"))
+    text.split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|span| span.contains('/') && Path::new(span).extension().is_some_and(|name| name == "rs"))
 }
 
 /// `front/serve.rs` is `crates/front/src/serve.rs`.

@@ -14,7 +14,7 @@ use ladoga_local::store::{
 };
 use ladoga_model::Stamp;
 use ladoga_runtime::Supervisor;
-use ladoga_service::{Later, Lookup, Pieces, RecordFormat, Sample, StoreError, Upload, Value};
+use ladoga_service::{Later, Lookup, Metric, Pieces, RecordFormat, StoreError, Upload, Value};
 use parking_lot::Mutex;
 
 use crate::LARGE_BYTES_MIN;
@@ -72,8 +72,8 @@ impl Store for Watched {
         self.inner.failure()
     }
 
-    fn statistics(&self) -> Vec<Sample> {
-        self.inner.statistics()
+    fn metrics(&self) -> Vec<Metric> {
+        self.inner.metrics()
     }
 
     fn observe(&self, observer: Arc<dyn CellObserver>) -> io::Result<()> {

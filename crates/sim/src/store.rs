@@ -36,7 +36,7 @@ impl Watcher {
         }
     }
 
-    fn is_durable(&self, cells: &[KeyedCell]) {
+    fn mark_durable(&self, cells: &[KeyedCell]) {
         let mut checker = self.checker.lock();
         for (key, cell) in cells {
             let place = self.placement.position(Partition::of(key), self.node);
@@ -107,7 +107,7 @@ impl Future for WatchedApply {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let polled = Pin::new(&mut self.applied).poll(context);
         if let Poll::Ready(Ok(())) = &polled {
-            self.watcher.is_durable(&self.cells);
+            self.watcher.mark_durable(&self.cells);
         }
         polled
     }

@@ -70,7 +70,7 @@ impl Local {
         let beginning = Rc::clone(&inline);
         let ringing =
             Rc::clone(&commit_trigger).run(move || beginning.begin(), move |begun| inline.commit(begun));
-        supervisor.spawn_local("commit_trigger", ringing);
+        supervisor.spawn_local("commit-trigger", ringing);
         let disk = Disk { pool: Arc::clone(&store.pool), inbox };
         Local {
             reads: store.start_reads(&disk, supervisor),

@@ -7,7 +7,7 @@ use ladoga_cluster::{NodeId, Partition};
 use super::{Event, World};
 
 impl World {
-    /// Whether all replicas are the same, every hint is delivered, and everything is settled.
+    /// Whether all replicas are the same, every hint is delivered, and everything is stable.
     pub(super) fn compare(&mut self) {
         self.differences = self.difference().unwrap_or_default();
         if self.differences.is_empty() {
@@ -30,7 +30,7 @@ impl World {
             if !view.is_whole || view.droppable_before <= self.calm_clock {
                 let (droppable, expected) = (view.droppable_before, self.calm_clock);
                 return Some(format!(
-                    "{}: settled before {droppable}, expected {expected}, whole: {}",
+                    "{}: stable before {droppable}, expected {expected}, whole: {}",
                     machine.id, view.is_whole
                 ));
             }

@@ -1,7 +1,6 @@
 use ladoga_service::KeyValue;
 
-use super::reply::Reply;
-use super::service::Call;
+use super::service::{Call, Reply};
 use crate::http::{Answer, Refusal};
 use crate::metrics::report;
 

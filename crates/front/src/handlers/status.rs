@@ -1,7 +1,6 @@
 use ladoga_service::KeyValue;
 
-use super::reply::Reply;
-use super::service::Call;
+use super::service::{Call, Reply};
 use crate::admin::{Exposition, loop_metrics};
 use crate::http::{Answer, Refusal};
 use ladoga_http1::server::Request;

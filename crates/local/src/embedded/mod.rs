@@ -1,7 +1,6 @@
 //! The embedded engine behind the store interface.
 //!
 //! - `commit`: the queue of writes, who commits them in groups, and who waits for it
-//! - `commit_trigger`: one commit for all writes of an event loop's busy turns
 //! - `pool`: threads that may wait for the disk; `reads`: point reads that need none of them
 //! - `commit::Inbox`: how both reach an event loop, with one wake-up for many answers
 //! - `local`: the engine as one event loop reaches it
@@ -11,7 +10,6 @@
 
 mod cells;
 mod commit;
-mod commit_trigger;
 mod engine_metrics;
 mod local;
 mod pieces;

@@ -165,7 +165,7 @@ impl Cluster {
         self.exchange.request_repair()
     }
 
-    /// What is settled. There is something once there is a store.
+    /// The stability of this node, once there is a store.
     pub(crate) fn stability(&self) -> &Arc<Stability> {
         self.stability.get().expect("a node joins before it serves")
     }

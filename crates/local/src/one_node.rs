@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ladoga_model::{Stamp, Version};
 use ladoga_service::{
-    Context, Error, KeyRange, KeyValue, Later, Lookup, Pieces, RecordFormat, Sample, Upload, Value,
+    Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, Pieces, RecordFormat, Upload, Value,
 };
 
 use crate::store::{Cell, CellKind, CellValue, LocalStore, Store};
@@ -143,8 +143,8 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         self.shared.failure()
     }
 
-    fn statistics(&self) -> Vec<Sample> {
-        self.shared.statistics()
+    fn metrics(&self) -> Vec<Metric> {
+        self.shared.metrics()
     }
 }
 

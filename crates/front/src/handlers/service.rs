@@ -46,7 +46,7 @@ impl<'c, K: KeyValue> Call<'c, K> {
             Route::Cluster => cluster::cluster(self),
             Route::Peer => cluster::peer(self, &request),
             Route::Repair => cluster::repair(self),
-            Route::Metrics => Ok(status::metrics(self)),
+            Route::Metrics => status::metrics(self, &request),
             Route::Profile => profile::profile(self, &request.uri),
         }
     }

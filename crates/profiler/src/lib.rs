@@ -15,6 +15,7 @@
 mod collector;
 mod cpu;
 mod date;
+mod difference;
 mod error;
 mod hooks;
 mod memory;
@@ -32,11 +33,12 @@ mod sys;
 mod wait;
 
 pub use date::date;
+pub use difference::{BadProfile, Basis, Changed, Difference, NamedStacks, Recorded};
 pub use error::ProfileError;
 pub use hooks::allocator::ProfilingAllocator;
 pub use options::{FREQUENCY_HZ_MAX, FREQUENCY_HZ_MIN, Kind, Mechanism, Options};
 pub use profile::{Frame, FrameKind, Profile, Sample, StackId, StackTable, Thread};
 pub use program::{Program, name_program, program_version};
-pub use render::{FLAME_SCRIPT, FLAME_STYLE, Folded, Format, difference_svg};
+pub use render::{FLAME_SCRIPT, FLAME_STYLE, Folded, Format};
 pub use session::{Claim, Profiler, Session};
 pub use stack::FRAME_POINTERS;

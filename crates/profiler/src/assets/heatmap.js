@@ -51,11 +51,12 @@
     byId("matched").hidden = !lit;
   }
 
+  function samplesOf(range) {
+    return samples.filter((sample) => wanted(sample) && sample.cell >= range[0] && sample.cell <= range[1]);
+  }
   function valuesOf(range) {
     const values = new Float64Array(data.tree.parent.length);
-    for (const sample of samples) {
-      if (wanted(sample) && sample.cell >= range[0] && sample.cell <= range[1]) values[sample.node] += sample.weight;
-    }
+    for (const sample of samplesOf(range)) values[sample.node] += sample.weight;
     return values;
   }
 
@@ -139,8 +140,8 @@
     draw();
     const a = ranges.a || [0, data.cells - 1];
     if (ranges.b) {
-      flame.show(valuesOf(ranges.b), valuesOf(a));
-      chosen.textContent = "Difference: " + words(ranges.b) + " (orange), against " + (ranges.a ? words(a) + " (blue)" : "the whole run") + ". Red takes a larger share, blue a smaller one.";
+      flame.show(valuesOf(ranges.b), valuesOf(a), ladogaNoise(data.tree, [samplesOf(a), samplesOf(ranges.b)]));
+      chosen.textContent = "Difference: " + words(ranges.b) + " (orange), against " + (ranges.a ? words(a) + " (blue)" : "the whole run") + ". Red takes a larger share, blue a smaller one, grey is within noise.";
     } else {
       flame.show(valuesOf(a));
       chosen.textContent = ranges.a ? "Range " + words(a) + "." : "The whole run.";

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::html::{FLAME_SCRIPT, fill};
+use super::html::{FLAME_SCRIPT, fill, head};
+use super::subtitle;
 use super::tree::{NameTree, script_json};
 use crate::Profile;
 
@@ -25,6 +26,7 @@ pub(super) fn render(profile: &Profile) -> String {
     }
     let threads: Vec<&str> = profile.threads.iter().map(|thread| thread.name.as_str()).collect();
     let data = json!({
+        "kind": profile.kind.name(),
         "unit": profile.kind.unit(),
         "cellMs": CELL_NS / 1_000_000,
         "cells": cells_max,
@@ -32,7 +34,8 @@ pub(super) fn render(profile: &Profile) -> String {
         "tree": tree.to_json(),
         "samples": rows,
     });
-    fill(PAGE, profile, &script_json(&data), &[FLAME_SCRIPT, SCRIPT])
+    let words = [profile.kind.title(), &subtitle(profile), &head(profile)];
+    fill(PAGE, words, &script_json(&data), &[FLAME_SCRIPT, SCRIPT])
 }
 
 #[cfg(test)]

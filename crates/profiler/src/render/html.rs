@@ -10,9 +10,10 @@ use crate::{Profile, date};
 pub const FLAME_STYLE: &str = include_str!("../assets/flame.css");
 const STYLE: &str = include_str!("../assets/page.css");
 /// Functions that draw flame graphs and their differences on a canvas, and tell at the pointer what it is on, for any
-/// page: `ladogaFlame(tree, unit, element).show(values, before)`.
+/// page: `ladogaFlame(tree, unit, element).show(values, before, noise)`.
 pub const FLAME_SCRIPT: &str = concat!(
     include_str!("../assets/hover.js"),
+    include_str!("../assets/noise.js"),
     include_str!("../assets/stacks.js"),
     include_str!("../assets/flame_parts.js"),
     include_str!("../assets/flame.js")
@@ -22,28 +23,42 @@ const START_SCRIPT: &str = include_str!("../assets/start.js");
 
 pub(super) fn render(profile: &Profile) -> String {
     let mut tree = NameTree::new();
-    let mut values: Vec<u64> = Vec::new();
+    let (mut values, mut squares): (Vec<u64>, Vec<f64>) = (Vec::new(), Vec::new());
     for sample in &profile.samples {
         let leaf = tree.leaf(profile, sample.thread, sample.stack) as usize;
         values.resize(values.len().max(tree.len()), 0);
         values[leaf] += sample.weight;
+        squares.resize(values.len(), 0.0);
+        squares[leaf] += (sample.weight as f64).powi(2);
     }
-    let data = json!({ "unit": profile.kind.unit(), "tree": tree.to_json(), "values": values });
-    fill(PAGE, profile, &script_json(&data), &[FLAME_SCRIPT, START_SCRIPT])
+    let data = json!({
+        "kind": profile.kind.name(),
+        "unit": profile.kind.unit(),
+        "tree": tree.to_json(),
+        "values": values,
+        // How far chance can move a value: for differences.
+        "squares": squares,
+    });
+    page([profile.kind.title(), &subtitle(profile), &head(profile)], &script_json(&data))
+}
+
+/// The page of a flame graph, or of a difference; the title, what stands below it, and its [`facts`].
+pub(crate) fn page(words: [&str; 3], data: &str) -> String {
+    fill(PAGE, words, data, &[FLAME_SCRIPT, START_SCRIPT])
 }
 
 /// Puts the parts into a page. The data comes last: it may contain anything.
-pub(super) fn fill(page: &str, profile: &Profile, data: &str, scripts: &[&str]) -> String {
+pub(super) fn fill(page: &str, [title, subtitle, head]: [&str; 3], data: &str, scripts: &[&str]) -> String {
     page.replace("{{style}}", &[FLAME_STYLE, STYLE].concat())
         .replace("{{script}}", &scripts.join("\n"))
-        .replace("{{title}}", profile.kind.title())
-        .replace("{{subtitle}}", &escape(&subtitle(profile)))
-        .replace("{{head}}", &head(profile))
+        .replace("{{title}}", title)
+        .replace("{{subtitle}}", &escape(subtitle))
+        .replace("{{head}}", head)
         .replace("{{data}}", data)
 }
 
 /// What a reader needs to know where it comes from, and to do it again.
-fn head(profile: &Profile) -> String {
+pub(super) fn head(profile: &Profile) -> String {
     let Profile { kind, program, .. } = profile;
     let seconds = (profile.duration_ns as f64 / 1e9).round().max(1.0);
     let rows = [
@@ -52,8 +67,13 @@ fn head(profile: &Profile) -> String {
         ("process", format!("{}: {}", program.process, program.command)),
         ("again", format!("ladoga profile --kind {kind} --seconds {seconds}")),
     ];
-    let row = |(name, text): (&str, String)| format!("<dt>{name}</dt><dd>{}</dd>", escape(&text));
-    format!("<dl class=\"head\">{}</dl>", rows.map(row).concat())
+    facts(&rows)
+}
+
+/// Names and what is to be said of them, for the head of a page.
+pub(crate) fn facts(rows: &[(&str, String)]) -> String {
+    let row = |(name, text): &(&str, String)| format!("<dt>{name}</dt><dd>{}</dd>", escape(text));
+    format!("<dl class=\"head\">{}</dl>", rows.iter().map(row).collect::<String>())
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! The cluster as this node sees it: shared by all its event loops.
 //!
-//! - `report`: what `/v0/cluster` says; `samples`: what `/metrics` does; `progress`: how far repair is
+//! - `report`: what `/v0/cluster` says; `metrics`: what `/metrics` does; `progress`: how far repair is
 
+mod metrics;
 mod progress;
 mod report;
-mod samples;
 
 pub(crate) use progress::RepairProgress;
 

@@ -27,12 +27,13 @@
   }
 
   function elementsOf(number) { return document.querySelectorAll('.profile[data-run="' + number + '"]'); }
+  // One for each kind of profile that the run has.
   function panelsOf(number) { return Array.from(elementsOf(number), panelOf); }
 
   function panelOf(element) {
     if (panels.has(element)) return panels.get(element);
-    const number = element.dataset.run;
-    const { offset_ms: offset, data } = report.runs[number].profile.Samples;
+    const { run: number, profile } = element.dataset;
+    const { offset_ms: offset, data } = report.runs[number].profiles[profile].found.Samples;
     const samples = [];
     let cell = 0;
     for (let at = 0; at < data.samples.length; at += 4) {
@@ -41,7 +42,7 @@
     }
     const told = { search: (hits, isFilter) => light(number, samples, hits, isFilter) };
     const panel = {
-      element, samples, nodes: data.tree.parent.length, against: false, range: null,
+      element, samples, tree: data.tree, nodes: data.tree.parent.length, against: false, range: null,
       flame: ladogaFlame(data.tree, data.unit, element.querySelector(".flame-graph"), told),
     };
     panels.set(element, panel);
@@ -53,6 +54,13 @@
       show(panel);
     });
     return panel;
+  }
+
+  // What may have changed by chance alone.
+  function noiseOf(panel, isWanted) {
+    const inside = panel.samples.filter((sample) => isWanted(sample.at));
+    const outside = panel.samples.filter((sample) => !isWanted(sample.at));
+    return ladogaNoise(panel.tree, [outside, inside]);
   }
 
   function valuesOf(panel, isWanted) {
@@ -72,9 +80,10 @@
     const [from, to] = panel.range;
     const inside = (at) => at >= from && at < to;
     const chosen = valuesOf(panel, inside);
-    panel.flame.show(chosen, panel.against ? valuesOf(panel, (at) => !inside(at)) : undefined);
+    if (panel.against) panel.flame.show(chosen, valuesOf(panel, (at) => !inside(at)), noiseOf(panel, inside));
+    else panel.flame.show(chosen);
     words.textContent = seconds(from / 1000) + " to " + seconds(to / 1000) + ": " + requestsOf(number, from, to) +
-      (panel.against ? ". Red takes a larger share here than in the rest of the run, blue a smaller one." : ".");
+      (panel.against ? ". Red takes a larger share here than in the rest of the run, blue a smaller one, grey is within noise." : ".");
   }
 
   function mapOf(number) { return document.querySelector('.heatmap[data-run="' + number + '"]'); }
@@ -209,5 +218,5 @@
   window.addEventListener("beforeprint", () => [...profiles].filter(isOpen).forEach(draw));
 
   // For tests and other scripts.
-  window.ladogaReport = { report, select, flame: (number) => panelsOf(number)[0].flame, frames: (number) => panelsOf(number)[0].flame.frames() };
+  window.ladogaReport = { report, select, frames: (number, profile = 0) => panelsOf(number)[profile].flame.frames() };
 })();

@@ -1,0 +1,227 @@
+//! The store of a node, watched: everything that becomes durable in it is told to the checker.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use ladoga_cluster::{Cell, Content, NodeId, Partition, Placement};
+use ladoga_local::embedded::{Applied, Embedded, EmbeddedUpload, Local};
+use ladoga_local::store::{
+    self, CellFormat, CellKind, CellObserver, CellValue, LocalStore, Store, StoredCell,
+};
+use ladoga_model::Stamp;
+use ladoga_runtime::Supervisor;
+use ladoga_service::{Later, Lookup, Metric, Pieces, RecordFormat, StoreError, Upload, Value};
+use parking_lot::Mutex;
+
+use crate::LARGE_BYTES_MIN;
+use crate::checker::{Checker, Key};
+
+/// Who watches.
+#[derive(Clone)]
+pub(crate) struct Watcher {
+    pub(crate) node: NodeId,
+    pub(crate) placement: Arc<Placement>,
+    pub(crate) checker: Arc<Mutex<Checker>>,
+}
+
+impl Watcher {
+    fn begins(&self, cells: &[KeyedCell]) {
+        let mut checker = self.checker.lock();
+        for (key, cell) in cells {
+            checker.seen(key, cell);
+        }
+    }
+
+    fn mark_durable(&self, cells: &[KeyedCell]) {
+        let mut checker = self.checker.lock();
+        for (key, cell) in cells {
+            let place = self.placement.position(Partition::of(key), self.node);
+            checker.applied(self.node.index(), place, key, cell);
+        }
+    }
+}
+
+/// A cell and its key.
+type KeyedCell = (Key, Cell<Vec<u8>>);
+
+pub(crate) struct Watched {
+    pub(crate) inner: Arc<Embedded>,
+    pub(crate) watcher: Watcher,
+}
+
+pub(crate) struct WatchedLocal {
+    inner: Local,
+    watcher: Watcher,
+}
+
+impl Store for Watched {
+    type Local = WatchedLocal;
+
+    fn attach(self: &Arc<Self>, supervisor: &Supervisor) -> WatchedLocal {
+        WatchedLocal { inner: self.inner.attach(supervisor), watcher: self.watcher.clone() }
+    }
+
+    fn last_timestamp(&self) -> u64 {
+        self.inner.last_timestamp()
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.inner.failure()
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        self.inner.metrics()
+    }
+
+    fn observe(&self, observer: Arc<dyn CellObserver>) -> io::Result<()> {
+        self.inner.observe(observer)
+    }
+
+    fn tell_again(&self) {
+        self.inner.tell_again();
+    }
+
+    fn drop_tombstones_before(&self, timestamp: u64) {
+        self.inner.drop_tombstones_before(timestamp);
+    }
+
+    fn close(&self) -> Result<(), StoreError> {
+        self.inner.close()
+    }
+}
+
+/// A write under way.
+pub(crate) struct WatchedApply {
+    applied: Applied,
+    cells: Vec<KeyedCell>,
+    watcher: Watcher,
+}
+
+impl Future for WatchedApply {
+    type Output = Result<(), StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = Pin::new(&mut self.applied).poll(context);
+        if let Poll::Ready(Ok(())) = &polled {
+            self.watcher.mark_durable(&self.cells);
+        }
+        polled
+    }
+}
+
+/// Whether a cell was given its version by the pruning of an older directory, and not by a write.
+fn is_pruned(stamp: Stamp) -> bool {
+    stamp.version.node == u16::MAX
+}
+
+fn written(key: &[u8], stamp: Stamp, value: Option<&[u8]>) -> KeyedCell {
+    let content = value.map_or(Content::Tombstone, |value| Content::Value(value.to_vec()));
+    (key.to_vec(), Cell { stamp, content })
+}
+
+impl LocalStore for WatchedLocal {
+    type Apply = WatchedApply;
+    type Upload = WatchedUpload;
+
+    fn get(&self, key: &[u8]) -> Lookup {
+        self.inner.get(key)
+    }
+
+    fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell> {
+        self.inner.get_cell(key)
+    }
+
+    fn admit(&self, kind: CellKind, value_bytes: u64) -> Result<(), StoreError> {
+        self.inner.admit(kind, value_bytes)
+    }
+
+    fn apply<'c>(&self, cells: impl IntoIterator<Item = store::Cell<'c, Finished>>) -> WatchedApply {
+        let mut seen = Vec::new();
+        let mut passed = Vec::new();
+        for store::Cell { key, stamp, value } in cells {
+            let value = match value {
+                CellValue::Bytes(value) => {
+                    seen.push(written(key, stamp, Some(value)));
+                    CellValue::Bytes(value)
+                }
+                CellValue::Tombstone => {
+                    if !is_pruned(stamp) {
+                        seen.push(written(key, stamp, None));
+                    }
+                    CellValue::Tombstone
+                }
+                CellValue::Uploaded(Finished { inner, bytes }) => {
+                    seen.push(written(key, stamp, Some(&bytes)));
+                    CellValue::Uploaded(inner)
+                }
+            };
+            passed.push(store::Cell { key, stamp, value });
+        }
+        self.watcher.begins(&seen);
+        let applied = self.inner.apply(passed);
+        WatchedApply { applied, cells: seen, watcher: self.watcher.clone() }
+    }
+
+    fn upload_bytes_min(&self) -> u64 {
+        // Small, so that runs stay fast.
+        LARGE_BYTES_MIN as u64
+    }
+
+    fn upload(&self) -> Later<Result<WatchedUpload, StoreError>> {
+        let upload = self.inner.upload();
+        Box::pin(async move { Ok(WatchedUpload { inner: upload.await?, bytes: Vec::new() }) })
+    }
+
+    fn range(&self, start: Bytes, end: Option<Bytes>, format: RecordFormat) -> Box<dyn Pieces> {
+        self.inner.range(start, end, format)
+    }
+
+    fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces> {
+        self.inner.cells(start, end, format)
+    }
+}
+
+pub(crate) struct WatchedUpload {
+    inner: EmbeddedUpload,
+    bytes: Vec<u8>,
+}
+
+/// A large value that is whole.
+pub(crate) struct Finished {
+    inner: <EmbeddedUpload as Upload>::Finished,
+    bytes: Vec<u8>,
+}
+
+impl Upload for WatchedUpload {
+    type Finished = Finished;
+
+    fn write(mut self, bytes: Bytes) -> Later<Result<WatchedUpload, StoreError>> {
+        self.bytes.extend_from_slice(&bytes);
+        let written = self.inner.write(bytes);
+        let bytes = self.bytes;
+        Box::pin(async move { Ok(WatchedUpload { inner: written.await?, bytes }) })
+    }
+
+    fn finish(self) -> Later<Result<Finished, StoreError>> {
+        let (finished, bytes) = (self.inner.finish(), self.bytes);
+        Box::pin(async move { Ok(Finished { inner: finished.await?, bytes }) })
+    }
+}
+
+/// All bytes of a value.
+pub(crate) async fn bytes_of(value: Value) -> Result<Vec<u8>, StoreError> {
+    let mut pieces = match value {
+        Value::Inline(bytes) => return Ok(bytes.to_vec()),
+        Value::Large { pieces, .. } => pieces,
+    };
+    let mut all = Vec::new();
+    while let Some((bytes, rest)) = pieces.next().await? {
+        all.extend_from_slice(&bytes);
+        pieces = rest;
+    }
+    Ok(all)
+}

@@ -102,6 +102,8 @@ fn values_are_told(page: &mut Page<'_>) {
 
 fn keys_choose_and_a_search_lights_up(page: &mut Page<'_>) {
     page.focus(".heatmap");
+    // Keys go on from where the pointer was, unless all was let go.
+    page.press("Escape");
     page.press("ArrowRight");
     let one = page.text(".range");
     page.press("Shift+ArrowRight");

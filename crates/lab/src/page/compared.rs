@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use ladoga_profiler::Changed;
 use serde_json::{Value, json};
 
-use super::document::page;
+use super::document::{OPEN_STAGES_MAX, contents, facts, page};
 use super::embedded;
 use super::run::spectra;
+use super::summary::{Verdict, strip};
 use super::words::escape;
 
 const SCRIPT: &str = include_str!("assets/compared.js");
@@ -67,10 +68,18 @@ pub(crate) struct ComparedRow {
 }
 
 pub(crate) fn render(compared: &ComparedPage) -> String {
-    let mut body = head(compared);
+    let version = format!("ladoga {}", ladoga_profiler::program_version());
+    let mut body = facts(&[("compared by", version)]);
+    body.push_str(&strip(&verdicts(compared)));
+    body.push_str(&head(compared));
+    if compared.runs.len() > 1 {
+        let link = |(number, run): (usize, &ComparedRun)| (format!("#stage-{number}"), run.title.clone());
+        body.push_str(&contents(&compared.runs.iter().enumerate().map(link).collect::<Vec<_>>()));
+    }
     let mut flames = Vec::new();
     for (number, run) in compared.runs.iter().enumerate() {
-        body.push_str(&section(run, number, &compared.sides));
+        let is_open = compared.runs.len() <= OPEN_STAGES_MAX;
+        body.push_str(&section(run, number, &compared.sides, is_open));
         let data = |profile: &ComparedProfile| {
             profile.flame.as_ref().map_or(Value::Null, |flame| flame.data.clone())
         };
@@ -129,8 +138,38 @@ fn table(run: &ComparedRun, [before, after]: &[String; 2]) -> String {
     out
 }
 
-fn section(run: &ComparedRun, number: usize, sides: &[String; 2]) -> String {
-    let mut out = format!("<section class=\"run\">\n<h2>{}</h2>\n{}", escape(&run.title), table(run, sides));
+/// So many changes are told on top; the others stand with their stages.
+const CHANGES_MAX: usize = 6;
+
+/// What changed, before anything else.
+fn verdicts(compared: &ComparedPage) -> Vec<Verdict> {
+    let rows = || compared.runs.iter().flat_map(|run| run.rows.iter().map(move |row| (run, row)));
+    let changes: Vec<(&ComparedRun, &ComparedRow)> = rows().filter(|(_, row)| row.is_change).collect();
+    let untold = rows().filter(|(_, row)| row.verdict.starts_with("cannot be told")).count();
+    let mut out = vec![("", format!("{} of {} figures changed", changes.len(), rows().count()))];
+    if untold > 0 {
+        out.push(("bad", format!("{untold} figures cannot be told")));
+    }
+    for (run, row) in changes.iter().take(CHANGES_MAX) {
+        let class = if row.verdict.starts_with("better") { "good" } else { "bad" };
+        out.push((class, format!("{}, {}: {}, {}", run.title, row.figure, row.change, row.verdict)));
+    }
+    if changes.len() > CHANGES_MAX {
+        out.push(("", format!("and {} more", changes.len() - CHANGES_MAX)));
+    }
+    out
+}
+
+fn section(run: &ComparedRun, number: usize, sides: &[String; 2], is_open: bool) -> String {
+    let changes = run.rows.iter().filter(|row| row.is_change).count();
+    let mut out = format!(
+        "<details class=\"stage\" id=\"stage-{number}\"{}><summary><h2>{}</h2> <span>{changes} of {} figures changed</span>\
+         </summary>\n{}",
+        if is_open { " open" } else { "" },
+        escape(&run.title),
+        run.rows.len(),
+        table(run, sides)
+    );
     out.push_str("<div class=\"charts\">\n");
     let ([before, after], [name_before, name_after]) = (&run.spectra, sides);
     out.push_str(&spectra(&run.spectrum_title, &[(name_before, 3, before), (name_after, 0, after)]));
@@ -138,7 +177,7 @@ fn section(run: &ComparedRun, number: usize, sides: &[String; 2]) -> String {
     for (index, profile) in run.profiles.iter().enumerate() {
         difference(&mut out, profile, number, index);
     }
-    out.push_str("</section>\n");
+    out.push_str("</details>\n");
     out
 }
 

@@ -15,7 +15,7 @@ const STYLE: &str = include_str!("assets/page.css");
 const CHARTS: &str = include_str!("assets/charts.js");
 const SCRIPT: &str = include_str!("assets/page.js");
 /// More stages than that are folded: a page of 28 would be 37,000 pixels high.
-const OPEN_STAGES_MAX: usize = 2;
+pub(super) const OPEN_STAGES_MAX: usize = 2;
 /// The rows of the summary lead to the stages as well: more of them need no second list.
 const LISTED_STAGES_MAX: usize = 12;
 

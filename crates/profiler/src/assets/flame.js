@@ -133,7 +133,8 @@ function ladogaFlame(tree, unit, host, told) {
   }
 
   function summary() {
-    if (sums[0] <= 0 && !(oldSums && oldSums[0] > 0)) return hits && options.filter ? "Nothing matches the search." : "No samples here.";
+    const problem = pattern && pattern.problem ? " · " + pattern.problem : "";
+    if (sums[0] <= 0 && !(oldSums && oldSums[0] > 0)) return (hits && options.filter ? "Nothing matches the search." : "No samples here.") + problem;
     let text = amount(sums[0]) + " in all" + (oldSums ? ", before " + amount(oldSums[0]) : "");
     if (hits) {
       let marked = 0, all = 0;
@@ -142,9 +143,8 @@ function ladogaFlame(tree, unit, host, told) {
         if (hits[node]) marked += after[node] || 0;
       }
       text += " · " + (all > 0 ? percent(marked / all) : "0.0 %") + " match the search";
-      if (pattern.problem) text += " · " + pattern.problem;
     }
-    return text;
+    return text + problem;
   }
 
   // The base is where one begins to read.

@@ -26,6 +26,6 @@ function ladogaTime(ms) {
   const two = (number) => String(number).padStart(2, "0");
   const seconds = (ms / 1000) % 60, minutes = Math.floor(ms / 60000) % 60, hours = Math.floor(ms / 3600000);
   if (ms < 60000) return seconds.toFixed(2) + " s";
-  const rest = two(minutes) + ":" + seconds.toFixed(2).padStart(5, "0");
-  return hours ? hours + ":" + rest : rest;
+  const rest = ":" + seconds.toFixed(2).padStart(5, "0");
+  return hours ? hours + ":" + two(minutes) + rest : minutes + rest;
 }

@@ -176,6 +176,10 @@ impl Page<'_> {
 
     /// Moves the mouse to a point of an element, at these parts of its width and height, without pressing it.
     pub(crate) fn hover(&mut self, selector: &str, (x, y): (f64, f64)) {
+        // What scrolled hides the words at the pointer, and says so a frame later.
+        self.evaluate(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))",
+        );
         let script = format!(
             "(e => {{ const r = e.getBoundingClientRect(); return [r.left + {x} * r.width, r.top + {y} * r.height]; }})\
              (document.querySelector({}))",

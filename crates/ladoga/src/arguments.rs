@@ -235,8 +235,8 @@ pub(crate) struct ProfileArguments {
     /// What is measured: cpu, alloc or lock
     #[arg(long, value_name = "KIND", default_value = "cpu")]
     pub(crate) kind: String,
-    /// For how long, 1 to 600
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=600))]
+    /// For how long, 1 to 14400; --hz 99 for more than some minutes
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=14_400))]
     pub(crate) seconds: u32,
     /// CPU samples a second and running thread, 99 to 1000 [default: 499]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(99..=1000))]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ladoga_profiler::Kind;
+use ladoga_profiler::{FREQUENCY_HZ_MIN, Kind};
 
 use crate::cli::Target;
 use crate::page::between;
@@ -13,6 +13,8 @@ use crate::record::{KindProfile, Profiled};
 
 use super::client::{self, Answer};
 
+/// Longer runs are sampled at the lowest frequency.
+const LONG_SECONDS: u64 = 1_000;
 /// How long writing the profile may take after it has ended.
 const RENDER_TIME: Duration = Duration::from_mins(1);
 /// The page of the node's heat map has its samples as JSON in here.
@@ -57,13 +59,23 @@ impl Profiling {
 }
 
 fn fetch(target: &Target, kind: Kind, seconds: u64, give_up: &AtomicBool) -> Profiled {
-    let path = format!("/debug/profile/{kind}?seconds={seconds}&format=heatmap");
+    let path = path_of(kind, seconds);
     let deadline = Duration::from_secs(seconds) + RENDER_TIME;
     match client::get(target, &path, deadline, give_up) {
         Ok(answer) => of_answer(&path, &answer),
         Err(_) if give_up.load(Ordering::Relaxed) => Profiled::Missing("the run was interrupted".to_owned()),
         Err(error) => Profiled::Missing(format!("GET {path} failed: {error}")),
     }
+}
+
+/// A profile of hours is sampled less often, so that its samples have room and its page can be opened.
+fn path_of(kind: Kind, seconds: u64) -> String {
+    let hz = if kind == Kind::Cpu && seconds > LONG_SECONDS {
+        format!("&hz={FREQUENCY_HZ_MIN}")
+    } else {
+        String::new()
+    };
+    format!("/debug/profile/{kind}?seconds={seconds}&format=heatmap{hz}")
 }
 
 fn of_answer(path: &str, answer: &Answer) -> Profiled {
@@ -95,6 +107,13 @@ mod tests {
             of(200, page),
             Profiled::Samples { offset_ms: 0.0, data: serde_json::json!({ "cells": 5 }) }
         );
+    }
+
+    #[test]
+    fn a_run_of_hours_is_sampled_less_often() {
+        assert_eq!(path_of(Kind::Cpu, 10), "/debug/profile/cpu?seconds=10&format=heatmap");
+        assert_eq!(path_of(Kind::Cpu, 7_200), "/debug/profile/cpu?seconds=7200&format=heatmap&hz=99");
+        assert_eq!(path_of(Kind::Lock, 7_200), "/debug/profile/lock?seconds=7200&format=heatmap");
     }
 
     #[test]

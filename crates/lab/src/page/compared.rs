@@ -117,7 +117,7 @@ fn head(compared: &ComparedPage) -> String {
 
 fn table(run: &ComparedRun, [before, after]: &[String; 2]) -> String {
     let mut out = format!(
-        "<div class=\"scroll\"><table>\n<thead><tr><th>figure</th><th>change</th><th class=\"text\">verdict</th>\
+        "<div class=\"scroll\"><table class=\"cards\">\n<thead><tr><th>figure</th><th>change</th><th class=\"text\">verdict</th>\
          <th>{}</th><th>{}</th></tr></thead>\n<tbody>\n",
         escape(before),
         escape(after)
@@ -126,11 +126,14 @@ fn table(run: &ComparedRun, [before, after]: &[String; 2]) -> String {
         let class = if row.is_change { "told" } else { "noise" };
         let _ = writeln!(
             out,
-            "<tr class=\"{class}\"><td>{}</td><td>{}</td><td class=\"text\">{}</td><td>{}</td><td>{}</td></tr>",
+            "<tr class=\"{class}\"><td>{}</td><td data-label=\"change\">{}</td><td class=\"text\" data-label=\"verdict\">{}</td>\
+             <td data-label=\"{}\">{}</td><td data-label=\"{}\">{}</td></tr>",
             escape(&row.figure),
             escape(&row.change),
             escape(&row.verdict),
+            escape(before),
             escape(&row.before),
+            escape(after),
             escape(&row.after)
         );
     }

@@ -31,6 +31,30 @@ fn the_page_holds_its_report_and_needs_no_network() {
 }
 
 #[test]
+fn many_stages_are_folded_and_rounds_stand_together() {
+    let mut report = fixture::report();
+    let run = report.runs[0].clone();
+    let opened = "<details class=\"stage\" id=\"stage-0\" open>";
+    assert!(render(&report, None).contains(opened), "two stages are not too many");
+    report.runs.clear();
+    for stage in 0..14 {
+        for round in [1, 2] {
+            let mut run = run.clone();
+            run.stage = format!("stage {stage}");
+            run.round = round;
+            run.per_second = 1000.0 * f64::from(round);
+            report.runs.push(run);
+        }
+    }
+    let page = render(&report, None);
+    assert_eq!(page.matches("<details class=\"stage\"").count(), 14);
+    assert!(!page.contains(opened) && page.contains("class=\"open-all\""));
+    assert!(page.contains("<td data-label=\"answered/s\">1,500<small>1,000 – 2,000</small>"), "their spread");
+    assert_eq!(page.matches("<details class=\"round\">").count(), 14, "one round of two is shown at once");
+    assert!(page.contains("14 stages</a>"), "the rows of the summary are links enough");
+}
+
+#[test]
 fn what_is_no_report_is_refused_by_name() {
     let scratch = Scratch::new(&std::env::temp_dir(), 78).unwrap();
     let refused = |name: &str, text: &str| {

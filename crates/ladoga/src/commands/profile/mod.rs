@@ -21,7 +21,7 @@ use crate::client::{Request, Url};
 use diff::diff;
 use part::Part;
 
-/// More than any profile of 600 seconds has; whoever sends more is no node.
+/// More than any profile of four hours has; whoever sends more is no node.
 const PROFILE_BYTES_MAX: usize = 1 << 30;
 const OK: u16 = 200;
 
@@ -32,6 +32,10 @@ pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
         (None, Some(path)) => take(arguments, path),
         (None, None) => unreachable!("it is required where there is no other command"),
     }
+}
+
+fn article(kind: Kind) -> &'static str {
+    if kind == Kind::Alloc { "an" } else { "a" }
 }
 
 /// Has a node take a profile of itself, and keeps it in a file whose ending says how it is written.
@@ -48,8 +52,9 @@ fn take(arguments: &ProfileArguments, path: &Path) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     writeln!(
         out,
-        "{}: a {kind} profile of {} s, {} KiB",
+        "{}: {} {kind} profile of {} s, {} KiB",
         path.display(),
+        article(kind),
         arguments.seconds,
         bytes.len() >> 10
     )?;
@@ -60,7 +65,7 @@ fn ask(url: &Url, kind: Kind, format: Format, arguments: &ProfileArguments) -> R
     let seconds = arguments.seconds;
     let hz = arguments.hz.map_or_else(String::new, |hz| format!("&hz={hz}"));
     let target = format!("/debug/profile/{kind}?seconds={seconds}&format={format}{hz}");
-    let progress = Progress::begin(format!("a {kind} profile of {url}"), seconds);
+    let progress = Progress::begin(format!("{} {kind} profile of {url}", article(kind)), seconds);
     let response = Request { method: "GET", target, body: None }.send(url)?;
     if response.status != OK {
         drop(progress);

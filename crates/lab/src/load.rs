@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::cli::{Options, Target};
-use crate::engine::{Crew, Fixed, Maker, Plan, Source, Station, Watcher};
+use crate::engine::{Crew, Ending, Fixed, Maker, Plan, Source, Station, Watcher};
 use crate::error::{LabError, Outcome};
 use crate::schedule::connections_of;
 use crate::stats;
@@ -78,9 +78,12 @@ pub(crate) fn plan(options: &Options, rate: Option<u64>) -> Plan {
     Plan {
         threads: options.threads as usize,
         connections: options.connections as usize,
+        pipeline: 1,
         duration_ns: options.duration_ms * 1_000_000,
+        warmup_ns: 0,
         timeout_ns: options.timeout_ms * 1_000_000,
         rate: rate.map(|rate| rate as f64),
+        ending: Ending::Cut,
         is_batch_latency: options.batch_latency,
     }
 }

@@ -76,7 +76,9 @@ impl Crew {
                 let _ = return_in.send(Box::new(Interval::new())); // The other end is in scope.
             }
             let lent = Arc::new(Lent::default());
-            let recorder = Recorder::new(plan.rate.is_some(), Arc::clone(&lent), intervals_in.clone(), empty);
+            let counted = plan.warmup_ns..plan.duration_ns;
+            let (is_open_loop, lends) = (plan.rate.is_some(), Arc::clone(&lent));
+            let recorder = Recorder::new(is_open_loop, counted, lends, intervals_in.clone(), empty);
             let (events, shared) = (events_in.clone(), (crew.clock, Arc::clone(stop)));
             let body = move || serve(plan, thread, maker, recorder, shared, &start, events);
             let handle = std::thread::Builder::new()

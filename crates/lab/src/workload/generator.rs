@@ -102,6 +102,7 @@ impl Generator {
 
 impl Requests for Generator {
     fn next(&mut self, connection: usize, out: &mut Vec<u8>) -> Outcome<Option<Batch>> {
+        let start = out.len();
         match self.name {
             Name::Status => self.renderer.plain("GET", "/v0/status", out),
             Name::Put => self.renderer.put(self.following_key(), out),
@@ -131,7 +132,7 @@ impl Requests for Generator {
                 }
             }
         }
-        Ok(Some(Batch::single(out)))
+        Ok(Some(Batch::single(&out[start..])))
     }
 }
 

@@ -120,7 +120,7 @@ impl Watcher for Unwatched {
 /// What a run found. Everything is of the requests that became due after the warm-up, if it does not say otherwise.
 #[derive(Debug)]
 pub struct Measured {
-    outcome: stats::Outcome,
+    outcome: stats::RunOutcome,
     /// From the end of the warm-up to the end of the schedule.
     pub elapsed: Duration,
     /// Requests that were sent in that time, whenever they were due; good answers and answers with 503 that came in it.
@@ -136,7 +136,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    fn new(plan: Plan, outcome: stats::Outcome) -> Self {
+    fn new(plan: Plan, outcome: stats::RunOutcome) -> Self {
         let counted_ns = outcome.elapsed_ns.min(plan.duration_ns).saturating_sub(plan.warmup_ns);
         Self {
             elapsed: Duration::from_nanos(counted_ns.max(1)),

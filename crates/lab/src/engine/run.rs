@@ -106,7 +106,7 @@ impl Crew {
     }
 
     /// The run: starts the threads at one moment and collects what they find.
-    pub(crate) fn go(&mut self, watcher: &mut dyn Watcher) -> Outcome<stats::Outcome> {
+    pub(crate) fn go(&mut self, watcher: &mut dyn Watcher) -> Outcome<stats::RunOutcome> {
         let steal = StealMeter::start();
         let start_ns = self.clock.now_ns();
         for start in &self.starts {
@@ -132,7 +132,7 @@ impl Crew {
         tell(seconds.finish(), &mut series, watcher);
         let threads_given_up = self.plan.threads - done.len();
         done.extend(self.take_lent(self.clock.now_ns() - start_ns));
-        let mut outcome = stats::Outcome::of_threads(self.plan.rate, done);
+        let mut outcome = stats::RunOutcome::of_threads(self.plan.rate, done);
         outcome.threads_given_up = threads_given_up;
         outcome.steal_share = steal.share();
         outcome.seconds = series;

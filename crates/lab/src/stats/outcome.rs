@@ -27,7 +27,7 @@ pub(crate) enum Limit {
 
 /// What a whole run found.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct RunOutcome {
     pub(crate) latencies: Answers,
     pub(crate) lateness: Histogram<u64>,
     pub(crate) in_time: InTime,
@@ -49,7 +49,7 @@ pub(crate) struct Outcome {
     pub(crate) threads_given_up: usize,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// An outcome in which nothing happened yet.
     pub(crate) fn new(rate: Option<f64>) -> Self {
         Self {

@@ -12,6 +12,7 @@ ladoga-bench COMPARISON [--records N] [--seconds S] [--rounds R] [--memory SIZE]
   p1 … p15     one of them
   lookup       a part of p9, the engine alone
   storage      p4 and p5
+  turns        two builds of the node in turns, each round a process of its own; needs --before
 
   --records N    instead of each comparison's own number of records
   --seconds S    how long each measured run takes
@@ -24,6 +25,11 @@ ladoga-bench COMPARISON [--records N] [--seconds S] [--rounds R] [--memory SIZE]
   --dir DIR      where data directories are made (default bench/out/data); it decides which file system is measured
   --store DIR    of lookup: the store to read, filled first where there is none, and kept: so that two binaries can be
                  compared on the same data
+  --before FILE  of turns: the node of before; LADOGA_BIN names that of after, or it is built
+  --before-bench FILE
+                 of turns: this program as it was built with the engine of before, for p4, p5 and lookup
+  --comparisons NAME,…
+                 of turns: which comparisons, instead of all
 
 LADOGA_BIN names a binary of the node to use instead of building one.
 ";
@@ -40,6 +46,9 @@ pub(crate) struct Arguments {
     pub(crate) only: Option<String>,
     pub(crate) dir: Option<PathBuf>,
     pub(crate) store: Option<PathBuf>,
+    pub(crate) before: Option<PathBuf>,
+    pub(crate) before_bench: Option<PathBuf>,
+    pub(crate) comparisons: Option<String>,
 }
 
 impl Arguments {
@@ -76,6 +85,9 @@ impl Arguments {
             "--memory" => self.memory = Some(value),
             "--only" => self.only = Some(value),
             "--dir" => self.dir = Some(PathBuf::from(value)),
+            "--before" => self.before = Some(PathBuf::from(value)),
+            "--before-bench" => self.before_bench = Some(PathBuf::from(value)),
+            "--comparisons" => self.comparisons = Some(value),
             "--store" => self.store = Some(PathBuf::from(value)),
             unknown => return Err(format!("unknown flag `{unknown}`")),
         }

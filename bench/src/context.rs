@@ -30,11 +30,11 @@ impl Context {
         let scratch = Scratch::new(arguments.dir.as_deref().unwrap_or(&out.join("data")))?;
         let machine = machine::describe(scratch.path(), &root_folder());
         println!("Measured on: {machine}");
-        let file = if smoke { "smoke.jsonl" } else { "results.jsonl" };
+        let file = if smoke { out.join("smoke.jsonl") } else { results_file() };
         Ok(Self {
             scale: Scale::of(arguments, smoke),
             scratch,
-            results: Results::new(out.join(file), machine),
+            results: Results::new(file, machine),
             memory: arguments.memory.clone(),
             threads: arguments.threads,
             only: arguments.only.clone(),
@@ -86,6 +86,11 @@ impl Context {
         let path = binary(&root_folder())?;
         Ok(self.binary.get_or_init(|| path))
     }
+}
+
+/// Where finished comparisons are appended.
+pub(crate) fn results_file() -> PathBuf {
+    bench_folder().join("out/results.jsonl")
 }
 
 /// Where this package is. Cargo sets the variable when it runs us; the compiled-in one serves a binary started by hand.

@@ -8,6 +8,7 @@
 //! | [`load`] | load on a server: the lab's generator with requests of our own |
 //! | [`fill`], [`client`] | writing every record, reading some or all back |
 //! | [`report`] | tables, ratios, JSON lines |
+//! | [`turns`] | two builds of the node, before and after a change |
 //! | [`process`] | child processes and what the kernel knows about them |
 #![expect(
     clippy::disallowed_methods,
@@ -30,6 +31,7 @@ mod scale;
 mod scratch;
 mod stop;
 mod storage;
+mod turns;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -52,6 +54,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if arguments.comparison == "turns" {
+        return exit_code(turns::run(&arguments));
+    }
     let chosen: Vec<&Comparison> = match arguments.comparison.as_str() {
         "list" => {
             for comparison in &ALL {
@@ -67,7 +72,11 @@ fn main() -> ExitCode {
         eprint!("ladoga-bench: there is no comparison `{}`\n\n{USAGE}", arguments.comparison);
         return ExitCode::from(2);
     }
-    match run(&arguments, &chosen) {
+    exit_code(run(&arguments, &chosen))
+}
+
+fn exit_code(outcome: Outcome<bool>) -> ExitCode {
+    match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(stop) => {

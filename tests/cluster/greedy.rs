@@ -155,7 +155,7 @@ fn check_service(cluster: &Cluster) {
 
 /// The memory that such connections took is given back once they are gone.
 fn check_that_it_goes_back(cluster: &Cluster, before: u64) {
-    let sessions = || cluster.nodes[0].metrics().sum("ladoga_peer_session_bytes", &[]);
+    let sessions = || cluster.nodes[0].metrics().sum("ladoga_peer_inbound_buffer_bytes", &[]);
     wait_until("the end of the connections", || sessions().is_some_and(|bytes| bytes < 1.0));
     wait_until("memory that is given back", || cluster.nodes[0].resident_bytes() < before + KEPT);
 }
@@ -172,7 +172,7 @@ fn peers_that_write_and_never_read_cost_little() {
         check_memory(&cluster, &format!("after {} MB of writes of {value_bytes} bytes", sent / 1_000_000));
         check_service(&cluster);
     }
-    let sessions = || cluster.nodes[0].metrics().sum("ladoga_peer_session_bytes", &[]);
+    let sessions = || cluster.nodes[0].metrics().sum("ladoga_peer_inbound_buffer_bytes", &[]);
     wait_until("the end of the connections", || sessions().is_some_and(|bytes| bytes < 1.0));
     // What was written fills the caches.
     check_memory(&cluster, "after floods of writes");

@@ -25,7 +25,7 @@ fn what_a_node_missed_is_delivered_when_it_is_back_even_by_a_coordinator_that_wa
         expected.push((key.into_bytes(), large));
     }
     let url = cluster.nodes[2].url();
-    let waiting = |cluster: &Cluster| cluster.nodes[0].metrics().sum("ladoga_hints", &[&url]);
+    let waiting = |cluster: &Cluster| cluster.nodes[0].metrics().sum("ladoga_hints_pending", &[&url]);
     wait_until("the hints", || waiting(&cluster) >= Some(211.0));
     cluster.nodes[0].restart();
     cluster.nodes[2].start_again();

@@ -37,7 +37,7 @@ fn a_node_that_lost_its_disk_comes_back_whole_while_it_serves() {
     let metrics = cluster.nodes[2].metrics();
     // Reads brought the odd one.
     assert!(metrics.sum("ladoga_repair_cells_total", &[]) > Some(400.0));
-    let cells_per_second = metrics.sum("ladoga_repair_cells_per_second_max", &[]).expect("a rate");
+    let cells_per_second = metrics.sum("ladoga_repair_cells_per_second_limit", &[]).expect("a rate");
     assert!((4_000.0..=40_000.0).contains(&cells_per_second), "{cells_per_second}");
     cluster.nodes[0].kill();
     cluster.nodes[1].kill();

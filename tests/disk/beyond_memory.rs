@@ -57,7 +57,8 @@ fn figure(node: &Node, name: &str) -> f64 {
 /// The node has read from the disk in this way, and in no other.
 #[track_caller]
 fn assert_read_by(node: &Node, way: Way) {
-    let (rings, by_ring) = (figure(node, "ladoga_read_rings"), figure(node, "ladoga_ring_reads_total"));
+    let (rings, by_ring) =
+        (figure(node, "ladoga_io_uring_event_loops"), figure(node, "ladoga_io_uring_reads_total"));
     let by_pool = figure(node, "ladoga_io_jobs_total");
     match way {
         Way::Ring => {
@@ -94,7 +95,7 @@ fn what_is_larger_than_memory_is_read_by_the_ring_and_by_threads_alike() {
         let way = start(&mut node, disk_reads);
         read_at_random(&node);
         assert_read_by(&node, way);
-        assert!(figure(&node, "ladoga_ring_reads_waiting") < 1.0);
+        assert!(figure(&node, "ladoga_io_uring_reads_waiting") < 1.0);
         node.stop();
     }
 }
@@ -119,7 +120,7 @@ fn clients_that_go_while_their_reads_are_under_way_harm_nobody() {
             }
         });
         wait_until("the reads of clients that have gone", || {
-            figure(&node, "ladoga_ring_reads_waiting") < 1.0
+            figure(&node, "ladoga_io_uring_reads_waiting") < 1.0
         });
         read_at_random(&node);
         assert_read_by(&node, way);

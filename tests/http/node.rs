@@ -22,8 +22,31 @@ fn metrics_are_in_the_format_of_prometheus() {
     assert!(metrics.series().count() > 20);
     for bound in ["wait", "entries", "bytes"] {
         let label = format!("bound=\"{bound}\"");
-        assert_eq!(metrics.sum("ladoga_commit_refused_total", &[&label]), Some(0.0), "{label}");
+        assert_eq!(metrics.sum("ladoga_commit_queue_refused_total", &[&label]), Some(0.0), "{label}");
     }
+}
+
+#[test]
+fn metrics_are_open_metrics_for_who_prefers_it() {
+    let node = Node::start();
+    let mut connection = node.connect();
+    connection.put("k", b"value");
+    // What Prometheus sends.
+    let accept = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
+                  application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+    connection.send(format!("GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\n\r\n"));
+    let response = connection.response();
+    let expected = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    assert_eq!((response.status, response.header("content-type")), (200, Some(expected)));
+    let text = response.text();
+    assert!(text.ends_with("\n# EOF\n"), "{text}");
+    assert!(
+        text.contains("\n# TYPE ladoga_requests counter\nladoga_requests_total{operation=\"put\""),
+        "{text}"
+    );
+    let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"));
+    let names: Vec<&str> = names.collect();
+    assert!(names.len() > 20 && !names.iter().any(|name| name.ends_with("_total")), "{names:?}");
 }
 
 #[test]
@@ -47,19 +70,19 @@ fn metrics_count_requests_by_operation_and_status_and_what_the_storage_does() {
         }
     }
     for (name, least) in [
-        ("ladoga_received_bytes_total", 5.0),
-        ("ladoga_sent_bytes_total", 5.0),
+        ("ladoga_request_body_bytes_total", 5.0),
+        ("ladoga_response_body_bytes_total", 5.0),
         ("ladoga_memtable_bytes", 5.0),
         ("ladoga_wal_records_total", 2.0),
-        ("ladoga_wal_sync_seconds_count", 2.0),
-        ("ladoga_wal_sync_seconds_sum", 1e-9),
+        ("ladoga_wal_sync_duration_seconds_count", 2.0),
+        ("ladoga_wal_sync_duration_seconds_sum", 1e-9),
         ("ladoga_sealed_memtables", 0.0),
         ("ladoga_flushes_total", 0.0),
         ("ladoga_compactions_total", 0.0),
-        ("ladoga_write_stall_seconds_count", 0.0),
-        ("ladoga_write_slowed_seconds_total", 0.0),
-        ("ladoga_cache_hits_total", 0.0),
-        ("ladoga_cache_misses_total", 0.0),
+        ("ladoga_write_stall_duration_seconds_count", 0.0),
+        ("ladoga_write_slowdown_seconds_total", 0.0),
+        ("ladoga_block_cache_hits_total", 0.0),
+        ("ladoga_block_cache_misses_total", 0.0),
         ("ladoga_record_cache_hits_total", 0.0),
         ("ladoga_corrupt_reads_total", 0.0),
         ("ladoga_disk_free_bytes", 1.0),

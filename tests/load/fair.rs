@@ -18,7 +18,7 @@ const GREEDY: usize = 32;
 const TRICKLE_EVERY: Duration = Duration::from_millis(100);
 const TRICKLE_BYTES: usize = 1_750;
 
-const DISPLACED: &str = "ladoga_displaced_total";
+const DISPLACED: &str = "ladoga_slow_clients_evicted_total";
 /// Where others come from: the last one from where those come from, too, who are greedy.
 const OTHERS: [Ipv4Addr; 3] =
     [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 77), Ipv4Addr::new(127, 0, 1, 1)];

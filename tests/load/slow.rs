@@ -145,7 +145,7 @@ fn a_client_that_never_reads_is_disconnected() {
     stalled.send_request("GET", &range("key", None), None);
     assert_eq!(stalled.response_head().status, 200);
     crate::support::wait_until("an answer that is given up", || {
-        node.metrics().sum("ladoga_answers_cut_off_total", &[]).is_some_and(|count| count > 0.0)
+        node.metrics().sum("ladoga_responses_aborted_total", &[]).is_some_and(|count| count > 0.0)
     });
     // What it gets in the end is visibly not all.
     let mut records = 0;

@@ -1,4 +1,4 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// One scrape of `/metrics`.
 pub(crate) struct Metrics {
@@ -10,7 +10,7 @@ impl Metrics {
     /// Parses the Prometheus text format; what is not in it panics.
     pub(crate) fn parse(text: &str) -> Metrics {
         assert!(text.ends_with('\n'), "the last line of the metrics does not end");
-        let (mut typed, mut samples) = (HashSet::new(), HashMap::new());
+        let (mut typed, mut samples) = (HashMap::new(), HashMap::new());
         for line in text.lines() {
             if let Some(comment) = line.strip_prefix("# ") {
                 let words: Vec<&str> = comment.splitn(3, ' ').collect();
@@ -18,7 +18,7 @@ impl Metrics {
                     ["HELP", _, text] => assert!(!text.is_empty(), "{line:?}"),
                     ["TYPE", name, kind] => {
                         assert!(["counter", "gauge", "histogram", "summary"].contains(&kind), "{line:?}");
-                        assert!(typed.insert(name.to_owned()), "{name} has two types");
+                        assert!(typed.insert(name, kind).is_none(), "{name} has two types");
                     }
                     _ => panic!("no metric: {line:?}"),
                 }
@@ -29,11 +29,13 @@ impl Metrics {
             let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b':';
             assert!(!name.is_empty() && name.bytes().all(is_name), "no name: {line:?}");
             let family = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
-            let has_type = typed.contains(name) || family.is_some_and(|family| typed.contains(family));
+            let has_type =
+                typed.contains_key(name) || family.is_some_and(|family| typed.contains_key(family));
             assert!(has_type, "{name} has no type");
             let number = number.parse().unwrap_or_else(|_| panic!("no number: {line:?}"));
             assert!(samples.insert(series.to_owned(), number).is_none(), "{series} is there twice");
         }
+        assert_names(&typed);
         Metrics { samples }
     }
 
@@ -50,5 +52,19 @@ impl Metrics {
     /// Every name and its labels.
     pub(crate) fn series(&self) -> impl Iterator<Item = (&str, f64)> {
         self.samples.iter().map(|(series, number)| (series.as_str(), *number))
+    }
+}
+
+/// The rules of Prometheus for names: `_total` on counters only, base units, and a name of its own for each metric
+/// when OpenMetrics takes `_total` off it.
+fn assert_names(typed: &HashMap<&str, &str>) {
+    for (name, kind) in typed {
+        assert!(name.starts_with("ladoga_"), "{name}");
+        assert_eq!(name.ends_with("_total"), *kind == "counter", "{name} is a {kind}");
+        let stem = name.strip_suffix("_total").unwrap_or(name);
+        assert!(stem == *name || !typed.contains_key(stem), "{stem} and {name} are one name in OpenMetrics");
+        for unit in ["_ms", "_us", "_ns", "_milliseconds", "_microseconds", "_nanoseconds", "_kib", "_mib"] {
+            assert!(!stem.ends_with(unit), "{name}: seconds and bytes are the units");
+        }
     }
 }

@@ -12,3 +12,4 @@ mod series;
 
 pub(crate) use contest::{Contest, Figure};
 pub(crate) use results::Results;
+pub(crate) use series::Series;

@@ -4,11 +4,10 @@
 //! - `coverage`: which nodes can answer for all keys
 //! - `write`, `read`: one request, as its coordinator decides it
 //! - `failure`: why a replica did not answer, and what the client is told
-//! - `messages`: what nodes say to each other
 //! - `hints`: what is kept for a peer that is away
 //! - `tree`: what two nodes both hold, as hashes; `leaves`, `tombstone_windows`, `window`: what it consists of
 //! - `slice`: as of which time two nodes compare; `merkle_diff`: the hashes of that, put together in small steps; `pull`: how one
-//!   gets from the other what it lacks
+//!   gets from the other what it lacks; `pull_messages`: what it says to the other for that
 //! - `pace`: how fast all of that may go beside clients
 //! - `peer_clocks`: what time it is by a majority of the nodes
 //! - `reach`: how far a data directory was, and whether it is an older state
@@ -27,12 +26,12 @@ mod hints;
 mod incarnation;
 mod leaves;
 mod merkle_diff;
-mod messages;
 mod nodes;
 mod pace;
 mod peer_clocks;
 mod placement;
 mod pull;
+mod pull_messages;
 mod reach;
 mod read;
 mod set;
@@ -52,9 +51,6 @@ pub use hints::{HINT_AGE_MS_MAX, HINT_BYTES_MAX, HINTS_IN_FLIGHT_MAX, Hint, Hint
 pub use incarnation::Incarnation;
 pub use ladoga_model::CellMark;
 pub use merkle_diff::{MerkleDiff, PairLeaves, SCAN_LEAVES_MAX};
-pub use messages::{
-    KeyVersion, LEAF_GROUPS_MAX, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, Request, Response, Want,
-};
 pub use nodes::{Difference, NODES_MAX, Node, NodeId, NodeList, NodesError};
 pub use pace::{
     Foreground, PACE_BYTES_PER_SECOND_MAX, PACE_CELLS_PER_SECOND_MAX, PACE_INTERVAL_MS, PaceRate, Pacer,
@@ -62,6 +58,9 @@ pub use pace::{
 pub use peer_clocks::{CLOCK_MARGIN_MS, ClockReading, PeerClocks, TimeBounds};
 pub use placement::{PARTITIONS, Partition, Placement};
 pub use pull::{Prune, PullFailure, PullProgress, PullStep, SyncSession};
+pub use pull_messages::{
+    KeyVersion, LEAF_GROUPS_MAX, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, PullRequest, PullResponse,
+};
 pub use reach::{Memory, Opening, Reach, Regression};
 pub use read::{READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep};
 pub use slice::AsOf;

@@ -1,7 +1,7 @@
 //! One peer is pulled from: what it has and this node lacks, of the cells that both should hold.
 //!
 //! ```text
-//! we ask Groups, (compare)*, Leaves*, (List, (look here, Read, apply)*)*      only for what differs
+//! we ask Groups, (compare)*, Leaves*, (List, (look here, Cell, apply)*)*      only for what differs
 //! ```
 //!
 //! The one who asks keeps all state; whoever answers keeps none.
@@ -13,9 +13,9 @@ use ladoga_model::CellMark;
 use crate::cell::{Cell, Content};
 use crate::failure::Refusal;
 use crate::merkle_diff::{GROUP, MerkleDiff, PairLeaves};
-use crate::messages::{KeyVersion, LEAF_GROUPS_MAX, Request, Response, Want};
 use crate::nodes::NodeId;
 use crate::placement::{PARTITIONS, Partition};
+use crate::pull_messages::{KeyVersion, LEAF_GROUPS_MAX, PullRequest, PullResponse};
 use crate::slice::AsOf;
 use crate::tree::MerkleTree;
 use ladoga_model::Version;
@@ -27,7 +27,7 @@ const FETCHES_MAX: usize = 32;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PullStep<B> {
     /// Ask the peer; its answer goes to [`SyncSession::answered`], with this number.
-    Ask(u64, Request<B>),
+    Ask(u64, PullRequest<B>),
     /// Look at a part of the tree: [`SyncSession::compare`]. Other things may be done before.
     Compare,
     /// Look which version of this key is here; the answer goes to [`SyncSession::found`].
@@ -186,7 +186,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
             is_pruning: false,
             progress: PullProgress::default(),
         };
-        pull.ask(Request::Groups(slice), &mut step);
+        pull.ask(PullRequest::Groups(slice), &mut step);
         pull
     }
 
@@ -210,7 +210,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
     pub fn answered(
         &mut self,
         number: u64,
-        response: Response<B>,
+        response: PullResponse<B>,
         tree: &MerkleTree,
         mut step: impl FnMut(PullStep<B>),
     ) {
@@ -221,13 +221,13 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
             return;
         }
         match response {
-            Response::Refused(refusal) => self.fail(PullFailure::Refused(refusal), &mut step),
-            Response::Groups { dropped_before, hashes } => {
+            PullResponse::Refused(refusal) => self.fail(PullFailure::Refused(refusal), &mut step),
+            PullResponse::Groups { dropped_before, hashes } => {
                 self.begin_to_compare(dropped_before, hashes, &mut step);
             }
-            Response::Leaves(leaves) => self.compare_leaves(&leaves, &mut step),
-            Response::List { entries, next } => self.take_page(entries, next, &mut step),
-            _ => self.fail(PullFailure::Malformed, &mut step),
+            PullResponse::Leaves(leaves) => self.compare_leaves(&leaves, &mut step),
+            PullResponse::List { entries, next } => self.take_page(entries, next, &mut step),
+            PullResponse::Cell(_) => self.fail(PullFailure::Malformed, &mut step),
         }
     }
 
@@ -247,7 +247,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         }
         self.asked += 1;
         self.busy[at].stage = Stage::Fetching(self.asked);
-        step(PullStep::Ask(self.asked, Request::Read { key: key.clone(), want: Want::Pulled }));
+        step(PullStep::Ask(self.asked, PullRequest::Cell(key.clone())));
     }
 
     /// A cell was made durable, or not. One that is too old is not missed: this node has it or something newer.
@@ -274,7 +274,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         }
     }
 
-    fn ask(&mut self, request: Request<B>, step: &mut impl FnMut(PullStep<B>)) {
+    fn ask(&mut self, request: PullRequest<B>, step: &mut impl FnMut(PullStep<B>)) {
         self.asked += 1;
         self.waiting_for = self.asked;
         step(PullStep::Ask(self.asked, request));
@@ -332,7 +332,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         }
         let more = groups.split_off(groups.len().min(LEAF_GROUPS_MAX));
         self.state = State::Leaves { asked: groups.clone(), more };
-        self.ask(Request::Leaves { slice: self.slice, groups }, step);
+        self.ask(PullRequest::Leaves { slice: self.slice, groups }, step);
     }
 
     fn compare_leaves(&mut self, theirs: &[u64], step: &mut impl FnMut(PullStep<B>)) {
@@ -358,7 +358,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
             return self.go_on(step);
         }
         let partitions = self.asked_partitions();
-        self.ask(Request::List { slice: self.slice, partitions, after: self.after.clone() }, step);
+        self.ask(PullRequest::List { slice: self.slice, partitions, after: self.after.clone() }, step);
     }
 
     /// All of them are as good as most of them, and need not be named.
@@ -418,13 +418,13 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
     fn fetched(
         &mut self,
         at: usize,
-        response: Response<B>,
+        response: PullResponse<B>,
         tree: &MerkleTree,
         step: &mut impl FnMut(PullStep<B>),
     ) {
         let cell = match response {
-            Response::Read(answer) => answer.cell,
-            Response::Refused(refusal) => return self.fail(PullFailure::Refused(refusal), step),
+            PullResponse::Cell(cell) => cell,
+            PullResponse::Refused(refusal) => return self.fail(PullFailure::Refused(refusal), step),
             _ => return self.fail(PullFailure::Malformed, step),
         };
         let key = self.busy[at].listed.key.clone();

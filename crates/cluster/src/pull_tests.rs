@@ -6,7 +6,6 @@ use ladoga_model::Stamp;
 use super::*;
 use crate::nodes::NodeList;
 use crate::placement::Placement;
-use crate::read::ReadAnswer;
 
 type Key = Vec<u8>;
 
@@ -48,20 +47,20 @@ impl Peer {
     }
 
     /// Answers as a driver does, in pages of two keys.
-    fn answer(&mut self, asker: NodeId, request: Request<Key>) -> Response<Key> {
+    fn answer(&mut self, asker: NodeId, request: PullRequest<Key>) -> PullResponse<Key> {
         match request {
-            Request::Groups(slice) => {
+            PullRequest::Groups(slice) => {
                 let dropped_before = slice.dropped_before.max(self.tree.dropped_before());
                 match self.tree.pair(asker, AsOf { dropped_before, ..slice }) {
-                    Some(leaves) => Response::Groups { dropped_before, hashes: leaves.groups().to_vec() },
-                    None => Response::Refused(Refusal::OverCapacity),
+                    Some(leaves) => PullResponse::Groups { dropped_before, hashes: leaves.groups().to_vec() },
+                    None => PullResponse::Refused(Refusal::OverCapacity),
                 }
             }
-            Request::Leaves { slice, groups } => {
+            PullRequest::Leaves { slice, groups } => {
                 let leaves = self.tree.pair(asker, slice).expect("as for the groups");
-                Response::Leaves(groups.iter().flat_map(|&group| leaves.group(group)).copied().collect())
+                PullResponse::Leaves(groups.iter().flat_map(|&group| leaves.group(group)).copied().collect())
             }
-            Request::List { slice, partitions, after } => {
+            PullRequest::List { slice, partitions, after } => {
                 let in_list = |key: &Key| partitions.is_empty() || partitions.contains(&Partition::of(key));
                 let mut all =
                     self.cells.iter().filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after));
@@ -76,17 +75,16 @@ impl Peer {
                 let entries = entries
                     .map(|(key, &(stamp, is_tombstone))| KeyVersion { key: key.clone(), stamp, is_tombstone })
                     .collect();
-                Response::List { entries, next }
+                PullResponse::List { entries, next }
             }
-            Request::Read { key, .. } => {
+            PullRequest::Cell(key) => {
                 self.asked_for_values += 1;
                 let cell = self.cells.get(&key).map(|&(stamp, is_tombstone)| {
                     let value = Content::Value(stamp.version.timestamp.to_le_bytes().to_vec());
                     Cell { stamp, content: if is_tombstone { Content::Tombstone } else { value } }
                 });
-                Response::Read(ReadAnswer { cell, is_whole: true })
+                PullResponse::Cell(cell)
             }
-            other => panic!("a pull does not ask {other:?}"),
         }
     }
 }
@@ -250,7 +248,7 @@ fn what_is_not_for_this_node_is_not_taken_even_if_it_came_since_the_list() {
             let mut next = Vec::new();
             match step {
                 PullStep::Ask(number, request) => {
-                    if matches!(request, Request::Read { .. }) {
+                    if matches!(request, PullRequest::Cell(_)) {
                         let version = Version { timestamp: 20, node: 0 };
                         theirs.write(&key, Stamp { copies: 1, ..Stamp::new(version) }, false);
                     }
@@ -278,7 +276,7 @@ fn what_is_not_for_this_node_is_not_taken_even_if_it_came_since_the_list() {
 #[test]
 fn a_peer_that_is_too_late_or_talks_nonsense_ends_it() {
     let (ours, _) = peers();
-    let run = |response: Response<Key>| {
+    let run = |response: PullResponse<Key>| {
         let mut last = None;
         let mut pull = SyncSession::new(NodeId(1), u64::MAX, &ours.tree, |step| last = Some(step));
         let Some(PullStep::Ask(number, _)) = last else { panic!("it asks first") };
@@ -286,12 +284,12 @@ fn a_peer_that_is_too_late_or_talks_nonsense_ends_it() {
         last
     };
     let refusal = Refusal::OverCapacity;
-    assert_eq!(run(Response::Refused(refusal)), Some(PullStep::Failed(PullFailure::Refused(refusal))));
+    assert_eq!(run(PullResponse::Refused(refusal)), Some(PullStep::Failed(PullFailure::Refused(refusal))));
     for nonsense in [
-        Response::Written { newer: None },
-        Response::Leaves(vec![]),
-        Response::Groups { dropped_before: 0, hashes: vec![0; 255] },
-        Response::List { entries: vec![], next: None },
+        PullResponse::Cell(None),
+        PullResponse::Leaves(vec![]),
+        PullResponse::Groups { dropped_before: 0, hashes: vec![0; 255] },
+        PullResponse::List { entries: vec![], next: None },
     ] {
         assert_eq!(run(nonsense), Some(PullStep::Failed(PullFailure::Malformed)));
     }

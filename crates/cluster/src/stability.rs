@@ -1,4 +1,4 @@
-//! What is settled: which node lost its data, up to when everybody has everything, which tombstones may go.
+//! Stability: which node lost its data, up to when everybody has everything, which tombstones may go.
 //!
 //! Each node says two things about time, both durable before they are said, neither of them ever taken back:
 //!
@@ -42,7 +42,7 @@ pub struct SyncRound {
     pub peers: Vec<NodeId>,
 }
 
-/// What a node knows about what is settled.
+/// What a node knows about stability: its own and that of its peers.
 ///
 /// The driver keeps [`StabilityTracker::durable`] on disk: whenever [`StabilityTracker::is_dirty`], it takes it, waits until every
 /// write that was admitted so far is applied or has failed, writes it, and says so with [`StabilityTracker::persisted`]. What

@@ -133,15 +133,15 @@ fn a_tombstone_may_go_only_when_all_have_pulled_from_all() {
     cluster.talk();
     cluster.tick(120);
     cluster.tick(1); // By the clocks that were heard in the tick before.
-    let settled = cluster.nodes[0].durable().write_floor;
-    assert!(settled > HOUR && settled <= cluster.clock - 60 * SECOND);
-    assert_eq!(cluster.pull(0), Some(settled));
-    assert_eq!(cluster.pull(1), Some(settled));
+    let write_floor = cluster.nodes[0].durable().write_floor;
+    assert!(write_floor > HOUR && write_floor <= cluster.clock - 60 * SECOND);
+    assert_eq!(cluster.pull(0), Some(write_floor));
+    assert_eq!(cluster.pull(1), Some(write_floor));
     cluster.talk();
     assert_eq!(cluster.nodes[0].droppable_before(), 0, "the third has not");
     cluster.pull(2);
     cluster.talk();
-    assert!(cluster.nodes.iter().all(|node| node.droppable_before() == settled));
+    assert!(cluster.nodes.iter().all(|node| node.droppable_before() == write_floor));
     assert_eq!(cluster.nodes[0].pass(), None, "there is nothing new");
 }
 
@@ -154,13 +154,13 @@ fn a_node_that_is_away_holds_the_tombstones_and_nothing_else() {
         cluster.pull(node);
     }
     cluster.talk();
-    let settled = cluster.nodes[0].droppable_before();
+    let write_floor = cluster.nodes[0].droppable_before();
     cluster.up[2] = false;
     for _ in 0..100 {
         cluster.tick(30);
     }
     cluster.pull(0);
-    assert_eq!(cluster.nodes[0].droppable_before(), settled);
+    assert_eq!(cluster.nodes[0].droppable_before(), write_floor);
     let now = Version { timestamp: cluster.clock, node: 1 };
     assert_eq!(cluster.nodes[0].admit(now, Origin::Client), Ok(()));
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ladoga_runtime::{Gate, Metrics};
-use ladoga_service::{Later, Sample};
+use ladoga_service::{Later, Metric};
 
 use crate::connection::{Core, Link};
 
@@ -53,8 +53,8 @@ pub trait ClusterDoor {
     /// Its nodes, and how they are as seen from here, as JSON.
     fn report(&self) -> String;
 
-    /// What is counted of it.
-    fn samples(&self) -> Vec<Sample>;
+    /// What this node counts about it.
+    fn metrics(&self) -> Vec<Metric>;
 
     /// Has this node take over what the others have and it lacks; answers the number of the repair.
     fn request_repair(&self) -> u64;

@@ -2,18 +2,18 @@
 //!
 //! - `http`: what is HTTP about a request and its answer
 //! - `connection`: a connection to a client
-//! - `metrics`: the figures of the node, in the format of Prometheus
+//! - `admin`: what operators ask a node for
 //! - `profiling`: profiles of this process, taken on threads of their own
 //! - `door`: what the requests of an event loop go by
 //! - `handlers`: parse, ask the service, answer
 //! - `serve`: a connection from its first request to its last word
 #![forbid(unsafe_code)]
 
+mod admin;
 mod connection;
 mod door;
 mod handlers;
 mod http;
-mod metrics;
 mod profiling;
 mod serve;
 

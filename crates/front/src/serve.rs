@@ -120,7 +120,7 @@ async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Reque
     let (operation, reply) = handlers::handle(door, link, request);
     let outcome = match reply {
         Reply::Now(outcome) => outcome,
-        Reply::Later(later) => settle(link, later).await,
+        Reply::Later(later) => wait_for(link, later).await,
     };
     let status = match &outcome {
         Outcome::Answer(answer) => answer.status,
@@ -141,7 +141,7 @@ async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Reque
 }
 
 /// What becomes of a request. Answers to those before do not wait for it.
-async fn settle(link: &Link, mut later: Pin<Box<dyn Future<Output = Outcome>>>) -> Outcome {
+async fn wait_for(link: &Link, mut later: Pin<Box<dyn Future<Output = Outcome>>>) -> Outcome {
     poll_fn(|context| {
         let outcome = later.as_mut().poll(context);
         if outcome.is_pending() {

@@ -2,16 +2,14 @@
 //!
 //! - `store`: the narrow interface to a store: point read, apply versioned cells, stream a range, statistics
 //! - `embedded`: the engine behind it
-//! - `one_node`: the service of a node that answers alone; the one local write
-//! - `admission`: how a node gives its own writes their versions, and lets them in; `versions`: its hybrid clock
+//! - `one_node`: the service of a node that answers alone; the one local write; how a node admits its own writes
+//! - `versions`: the hybrid clock that they get their versions from
 #![forbid(unsafe_code)]
 
-mod admission;
 pub mod embedded;
 mod one_node;
 pub mod store;
 mod versions;
 
-pub use admission::Admission;
-pub use one_node::OneNode;
+pub use one_node::{Admission, OneNode};
 pub use versions::VersionClock;

@@ -13,7 +13,7 @@ use ladoga_replica::{
 };
 use ladoga_runtime::{Gate, LoopContext, Metrics, Panicked, Supervisor};
 use ladoga_server::{Limits, Server, ServerConfig, StartError};
-use ladoga_service::{KeyValue, Later, Sample, StoreError};
+use ladoga_service::{KeyValue, Later, Metric, StoreError};
 use tokio::sync::Notify;
 
 use crate::config::Config;
@@ -265,8 +265,8 @@ impl<S: Store> ClusterDoor for OwnCluster<S> {
         self.cluster.report()
     }
 
-    fn samples(&self) -> Vec<Sample> {
-        self.cluster.samples()
+    fn metrics(&self) -> Vec<Metric> {
+        self.cluster.metrics()
     }
 
     fn request_repair(&self) -> u64 {

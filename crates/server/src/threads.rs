@@ -89,11 +89,12 @@ impl Server {
         let mut server = Server { stage, drained: when_drained, threads, addresses };
         for (index, handed_over) in receivers.into_iter().enumerate() {
             let listeners = std::mem::take(&mut listeners[index]);
-            let (shared, clock, own_vital) = (Arc::clone(&shared), Arc::clone(&clock), supervisor.clone());
+            let (shared, clock, supervisor_of_loop) =
+                (Arc::clone(&shared), Arc::clone(&clock), supervisor.clone());
             let protocol = protocol.clone();
             let event_loop = move || {
                 let metrics = Arc::clone(&shared.metrics.loops[index]);
-                let context = Rc::new(LoopContext::new(clock, metrics, own_vital));
+                let context = Rc::new(LoopContext::new(clock, metrics, supervisor_of_loop));
                 let protocol = Rc::new(protocol(index, &context));
                 Rc::new(EventLoop::new(shared, context, protocol))
             };

@@ -2,7 +2,7 @@ use std::future::Future;
 
 use bytes::Bytes;
 
-use crate::{Context, Error, Later, Lookup, Pieces, RecordFormat, Sample, Upload, Value};
+use crate::{Context, Error, Later, Lookup, Metric, Pieces, RecordFormat, Upload, Value};
 
 /// The service, as one event loop reaches it. Nothing here blocks the thread.
 ///
@@ -72,8 +72,8 @@ pub trait KeyValue: 'static {
     /// Why writes are refused until somebody looks after the node; none if they are not.
     fn failure(&self) -> Option<String>;
 
-    /// The figures of the service and its store.
-    fn statistics(&self) -> Vec<Sample>;
+    /// What the service and its store count.
+    fn metrics(&self) -> Vec<Metric>;
 }
 
 /// Which entities a range has.

@@ -5,7 +5,7 @@
 //! - `error`: why the service does not do what it is asked; each protocol maps it in one place
 //! - `store_error`: the part of that which a store says
 //! - `value`: a value in memory, or to be read piece by piece; `upload`: the same on its way in; `pieces`: the pieces
-//! - `sample`: figures
+//! - `metric`: what a service and its store count, for `/metrics`
 //!
 //! A request is served in these steps: a protocol parses it, calls one function of [`KeyValue`], and answers. Nothing
 //! here blocks a thread; what memory can answer is answered without a task switch.
@@ -14,8 +14,8 @@
 mod context;
 mod error;
 mod key_value;
+mod metric;
 mod pieces;
-mod sample;
 mod store_error;
 mod upload;
 mod value;
@@ -23,8 +23,8 @@ mod value;
 pub use context::Context;
 pub use error::{Error, TooFewReplicas};
 pub use key_value::{KeyRange, KeyValue, Scope};
+pub use metric::{Distribution, Metric, MetricKind, MetricValue, Series};
 pub use pieces::{NoPieces, Piece, Pieces, RecordFormat};
-pub use sample::{Sample, SampleKind, SampleValue};
 pub use store_error::StoreError;
 pub use upload::Upload;
 pub use value::{Later, Lookup, Value};

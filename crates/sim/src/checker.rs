@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use ladoga_cluster::{Cell, Content};
-use ladoga_model::{Replicas, Stamp, Version};
+use ladoga_model::{Replicas, Version};
 
 pub(crate) type Key = Vec<u8>;
 
@@ -67,17 +67,6 @@ impl Checker {
         if !holds && self.violation.is_none() {
             self.violation = Some(broken());
         }
-    }
-
-    /// A coordinator gives out a version.
-    pub(crate) fn stamped(&mut self, key: &Key, stamp: Stamp, value: Option<&Vec<u8>>) {
-        let copies = if stamp.copies == 0 { self.nodes } else { usize::from(stamp.copies) };
-        let at_ms = self.now_ms;
-        let written = Written { key: key.clone(), at_ms, value: value.cloned(), copies, is_orphan: false };
-        let before = self.versions.insert(stamp.version, written);
-        self.check(before.is_none_or(|before| before.is_orphan), || {
-            format!("{:?} was given out twice", stamp.version)
-        });
     }
 
     /// The writes of this key are for so many nodes.
@@ -189,8 +178,8 @@ impl Checker {
         self.floors.get(key).copied().unwrap_or_default()
     }
 
-    /// A client is told that its write succeeded.
-    pub(crate) fn acknowledged(&mut self, key: &Key, replicas: Replicas, version: Version, floor: Version) {
+    /// What that means for all.
+    fn acknowledged(&mut self, key: &Key, replicas: Replicas, version: Version, floor: Version) {
         let holders = self.durable.iter().filter(|held| held.get(key).is_some_and(|held| *held >= version));
         let holders = holders.count();
         self.check(holders >= replicas.ack as usize, || {
@@ -223,33 +212,6 @@ impl Checker {
                  written at {newest_at_ms} ms"
             )
         });
-    }
-
-    /// A client is told what a key holds.
-    pub(crate) fn read(
-        &mut self,
-        key: &Key,
-        replicas: Replicas,
-        cell: Option<&Cell<Vec<u8>>>,
-        floor: Version,
-    ) {
-        if let Some(cell) = cell {
-            let value = if let Content::Value(value) = &cell.content { Some(value) } else { None };
-            let written = self.versions.get(&cell.stamp.version);
-            let is_same = written.is_some_and(|written| written.value.as_ref() == value);
-            self.check(is_same, || format!("a read gave {cell:?}, which nobody wrote"));
-        }
-        if !is_checked(replicas) {
-            return;
-        }
-        let Some(cell) = cell else { return self.read_nothing(key, floor) };
-        let version = cell.stamp.version;
-        let what = || {
-            let known = if floor == Version::ZERO { "nothing".to_owned() } else { format!("{floor:?}") };
-            format!("{}: a read gave {version:?}, but {known} was known before it began", key.escape_ascii())
-        };
-        self.check(version >= floor, what);
-        self.raise(key, version);
     }
 
     /// Nothing may be read where nothing was known, or where something was deleted since.

@@ -6,9 +6,16 @@ use ladoga_model::Replicas;
 
 use crate::LARGE_BYTES_MIN;
 use crate::checker::Key;
-use crate::operation::Wish;
 
 const KEYS: usize = 10;
+
+/// What a client asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wish {
+    Put(Vec<u8>),
+    Delete,
+    Get,
+}
 
 pub(crate) struct KeyPlan {
     pub(crate) key: Key,

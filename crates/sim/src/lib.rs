@@ -2,24 +2,20 @@
 //! that jump, and every fault that a cluster has to survive. What must never happen is checked as it would happen.
 //!
 //! - `world`: what happens when; `faults`: what goes wrong; `clients`: who asks what
-//! - `machine`: a disk, a clock and a process that dies and comes back
-//! - `process`: a node, which drives the state machines of `ladoga_cluster` as the real one does; `operation`: one
-//!   request that it coordinates; `replica`: what it holds; `keep`: what it must not forget
-//! - `shipping`: the shipping node in place of those three
+//! - `machine`: a disk, a clock and a process that dies and comes back: the shipping `replica`, `local` and `storage`
+//! - `request`: one request, as it asks the node that coordinates it; `store`: what becomes durable, told to the checker
 //! - `checker`: what must never happen
 //!
-//! The same seed gives the same run, to the last byte.
+//! A process is a set of tasks: not to run it is to freeze it, to drop it is to kill it. The same seed gives the same run, to
+//! the last byte.
 #![forbid(unsafe_code)]
 
 mod checker;
 mod clients;
 mod faults;
-mod keep;
 mod machine;
-mod operation;
-mod process;
-mod replica;
-mod shipping;
+mod request;
+mod store;
 mod world;
 
 use std::cell::RefCell;
@@ -45,7 +41,7 @@ pub struct Summary {
     pub failed: u64,
     /// Faults that struck.
     pub faults: u64,
-    /// Messages that were delivered.
+    /// Packets that were delivered.
     pub messages: u64,
     /// Clocks that were set minutes or a day off.
     pub clocks_wrong: u64,
@@ -57,7 +53,7 @@ pub struct Summary {
     pub tombstones_dropped: u64,
     /// Values in files of their own that a replica stored.
     pub large_stored: u64,
-    /// A hash of everything that happened; 0 where that is not traced.
+    /// A hash of everything that happened.
     pub trace: u64,
 }
 
@@ -83,26 +79,11 @@ pub fn run(seed: u64, bug: Option<Bug>) -> Result<Summary, Failure> {
     run_traced(seed, bug, false)
 }
 
-/// Runs one seed, and prints what happens.
+/// Runs one seed, and prints what happens if it is `traced`.
 pub fn run_traced(seed: u64, bug: Option<Bug>, traced: bool) -> Result<Summary, Failure> {
-    let ran = catch_unwind(AssertUnwindSafe(|| world::World::new(seed, bug, traced).run()));
-    let reason = match ran {
-        Ok(Ok(summary)) => return Ok(summary),
-        Ok(Err(reason)) => reason,
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            format!("it panicked: {}", text.unwrap_or("without a text"))
-        }
-    };
-    Err(Failure { seed, reason })
-}
-
-/// Runs one seed over shipping nodes, and prints what happens if it is `traced`.
-pub fn run_shipping(seed: u64, bug: Option<Bug>, traced: bool) -> Result<Summary, Failure> {
     watch_panics();
     let _ = taken_panic();
-    let ran = catch_unwind(AssertUnwindSafe(|| shipping::run(seed, bug, traced)));
+    let ran = catch_unwind(AssertUnwindSafe(|| world::run(seed, bug, traced)));
     let reason = match ran {
         Ok(Ok(summary)) => return Ok(summary),
         Ok(Err(reason)) => reason,

@@ -1,59 +1,110 @@
-//! A machine: its disk and its clock stay, its processes come and go.
+//! A machine: its disk, its clock and its place in the network stay, its processes come and go.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::net::Ipv4Addr;
-use std::path::PathBuf;
-use std::rc::Rc;
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Context;
 use std::time::Duration;
 
-use ladoga_cluster::{NodeId, Placement};
-use ladoga_env::real::Threads;
-use ladoga_env::sim::{SimClock, SimDisk, SimNet, SimRng};
-use ladoga_env::{Clock, Env};
+use ladoga_cluster::{NodeId, NodeList, Placement};
+use ladoga_env::sim::{SimClock, SimDisk, SimHost, SimNet, SimRng, Tasks};
+use ladoga_env::{Clock, Env, Net};
+use ladoga_local::embedded::Embedded;
+use ladoga_local::store::Store;
+use ladoga_replica::simulated::SimulatedNode;
+use ladoga_replica::{Membership, MembershipFile, PeerLimits};
+use ladoga_storage::{Background, Durability, Options};
+use parking_lot::Mutex;
+use tokio::task::LocalSet;
 
-use crate::Bug;
 use crate::checker::Checker;
 use crate::faults::Hands;
-use crate::process::Process;
-use crate::replica::Replica;
+use crate::store::{Watched, Watcher};
 
 /// More than the processes between two disks that are lost, now and then.
 pub(crate) const BACKUPS_MAX: usize = 6;
+const DATA: &str = "/data";
+const PORT: u16 = 80;
+/// How long a request of a client may take.
+pub(crate) const REQUEST_MS: u64 = 1_000;
 
-type Backup = Vec<(PathBuf, Vec<u8>)>;
+/// A file as it was, and the number that the file system had for it.
+#[derive(Clone)]
+struct Backup {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    number: u64,
+}
+
+/// A process: its tasks, and what they do.
+pub(crate) struct Process {
+    pub(crate) tasks: LocalSet,
+    pub(crate) node: SimulatedNode<Watched>,
+    pub(crate) store: Arc<Watched>,
+}
 
 pub(crate) struct Machine {
     pub(crate) id: NodeId,
+    pub(crate) address: IpAddr,
     pub(crate) disk: SimDisk,
     pub(crate) clock: SimClock,
+    host: SimHost,
     pub(crate) process: Option<Process>,
     /// Counts the processes.
     pub(crate) session: u64,
     pub(crate) paused_until_us: u64,
     pub(crate) hands: Hands,
     /// Every file as it was before each of the last processes began, the latest last.
-    backups: VecDeque<Backup>,
-    /// Whether the files are copies of those that a process wrote.
-    is_unverified: bool,
+    backups: VecDeque<Vec<Backup>>,
     seed: u64,
 }
 
+/// What all machines have in common.
+pub(crate) struct Common {
+    pub(crate) nodes: NodeList,
+    pub(crate) placement: Arc<Placement>,
+    pub(crate) checker: Arc<Mutex<Checker>>,
+}
+
+/// Placement takes longer than many a run, and depends on the number of nodes only.
+pub(crate) fn placement_of(nodes: usize) -> Arc<Placement> {
+    static PLACEMENTS: Mutex<BTreeMap<usize, Arc<Placement>>> = Mutex::new(BTreeMap::new());
+    let compute = || {
+        let list = NodeList::first((0..nodes).map(|n| format!("http://node-{n}"))).expect("a list");
+        Arc::new(Placement::of(&list))
+    };
+    Arc::clone(PLACEMENTS.lock().entry(nodes).or_insert_with(compute))
+}
+
+fn options() -> Options {
+    Options {
+        background: Background::Manual,
+        memtable_bytes: Some(8 << 10),
+        table_bytes: Some(4 << 10),
+        level_1_bytes: Some(8 << 10),
+        reserve_bytes: Some(0),
+        ..Options::new(16 << 20, Durability::Always)
+    }
+}
+
 impl Machine {
-    pub(crate) fn new(id: NodeId, seed: u64) -> Machine {
+    pub(crate) fn new(index: usize, net: &SimNet, seed: u64) -> Machine {
         let clock = SimClock::new();
-        let disk = SimDisk::new(seed, clock.clone());
+        let address = IpAddr::V4(Ipv4Addr::new(10, 0, 0, index as u8 + 1));
         Machine {
-            id,
-            disk,
+            id: NodeId(index as u16),
+            address,
+            disk: SimDisk::new(seed, clock.clone()),
             clock,
+            host: net.add_host(&format!("node-{index}"), address),
             process: None,
             session: 0,
             paused_until_us: 0,
             hands: Hands::default(),
             backups: VecDeque::new(),
-            is_unverified: false,
             seed,
         }
     }
@@ -64,15 +115,21 @@ impl Machine {
         self.clock.advance(Duration::from_nanos(behind_ns));
     }
 
+    /// Lets the process run until it waits.
+    pub(crate) fn run(&mut self, now_us: u64, context: &mut Context<'_>) {
+        if self.paused_until_us > now_us {
+            return;
+        }
+        self.catch_up(now_us);
+        if let Some(process) = &mut self.process {
+            let _ = Pin::new(&mut process.tasks).poll(context);
+        }
+    }
+
     /// Starts a process. One that does not start leaves none.
-    pub(crate) fn start(
-        &mut self,
-        placement: &Arc<Placement>,
-        nodes: usize,
-        checker: &Rc<RefCell<Checker>>,
-        bug: Option<Bug>,
-    ) -> Result<(), String> {
+    pub(crate) fn start(&mut self, common: &Common, net: &SimNet) -> Result<(), String> {
         self.disk.power_on();
+        net.power_on(self.address);
         if self.backups.len() == BACKUPS_MAX {
             self.backups.pop_front();
         }
@@ -82,14 +139,42 @@ impl Machine {
             disk: Arc::new(self.disk.attached()),
             clock: Arc::new(self.clock.clone()),
             rng: Arc::new(SimRng::new(self.seed ^ self.session.wrapping_mul(0x9e37_79b9))),
-            // Its messages are not sent by it.
-            net: Arc::new(SimNet::new(0).add_host("unused", Ipv4Addr::LOCALHOST.into())),
-            workers: Arc::new(Threads),
+            net: Arc::new(self.host.clone()),
+            workers: Arc::new(Tasks),
         };
-        let replica =
-            Replica::open(env, self.id, placement.clone(), nodes, checker.clone(), bug, self.is_unverified)?;
-        self.process = Some(Process::new(replica, nodes, self.session)?);
+        let tasks = LocalSet::new();
+        let started = {
+            let _within = tasks.enter();
+            self.start_node(&env, common)
+        };
+        let (node, store) = started?;
+        self.process = Some(Process { tasks, node, store });
         Ok(())
+    }
+
+    fn start_node(
+        &self,
+        env: &Env,
+        common: &Common,
+    ) -> Result<(SimulatedNode<Watched>, Arc<Watched>), String> {
+        let dir = Path::new(DATA);
+        let why = |error: &dyn std::fmt::Display| error.to_string();
+        env.disk.create_dir_all(dir).map_err(|error| why(&error))?;
+        let embedded = Embedded::open_replica(env.clone(), dir, options()).map_err(|error| why(&error))?;
+        let kept = MembershipFile::keep(env, dir, &common.nodes, self.id).map_err(|error| why(&error))?;
+        let placement = Arc::clone(&common.placement);
+        let watcher = Watcher { node: self.id, placement, checker: Arc::clone(&common.checker) };
+        let store = Arc::new(Watched { inner: Arc::new(embedded), watcher });
+        let addresses = (0..common.nodes.len()).map(|node| (format!("node-{node}"), PORT)).collect();
+        let membership = Membership { nodes: common.nodes.clone(), own: self.id, addresses };
+        let limits = PeerLimits { quorum_timeout_ms: REQUEST_MS, ..PeerLimits::default() };
+        let placement = Arc::clone(&common.placement);
+        let of = (&membership, limits, placement);
+        let node = SimulatedNode::start(env, dir, of, &kept, Arc::clone(&store));
+        let node = node.map_err(|error| why(&error))?;
+        let listener = self.host.listen((self.address, PORT).into()).map_err(|error| why(&error))?;
+        node.listen(listener);
+        Ok((node, store))
     }
 
     /// Ends the process as `kill -9` does.
@@ -98,6 +183,12 @@ impl Machine {
         self.process = None;
         self.disk.clear_faults();
         self.disk.set_capacity(None);
+    }
+
+    /// Takes the power away, or finds that it is gone.
+    pub(crate) fn lose_power(&mut self, net: &SimNet) {
+        net.power_off(self.address);
+        self.process = None;
     }
 
     /// Puts an empty disk in place of the one that there is.
@@ -112,34 +203,39 @@ impl Machine {
     pub(crate) fn restore_backup(&mut self, age: usize, is_copied: bool) {
         let backup = self.backups[self.backups.len().saturating_sub(age + 1)].clone();
         self.lose_disk();
-        for (path, bytes) in &backup {
-            self.disk.plant(path, bytes);
+        for Backup { path, bytes, number } in backup {
+            // Far from the numbers that there were.
+            let number = if is_copied { number + (1 << 20) * self.session } else { number };
+            self.disk.plant_as(&path, &bytes, number);
         }
-        self.is_unverified = is_copied;
     }
 
     /// Every file with its bytes.
-    fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
+    fn files(&self) -> Vec<Backup> {
         let paths = self.disk.paths().into_iter();
-        paths.filter_map(|path| self.disk.read_file(&path).ok().map(|bytes| (path, bytes))).collect()
+        let backup = |path: PathBuf| {
+            let (bytes, number) = (self.disk.read_file(&path).ok()?, self.disk.file_number(&path).ok()?);
+            Some(Backup { path, bytes, number })
+        };
+        paths.filter_map(backup).collect()
     }
 
     /// Whether every other machine has on its disk that it has heard the process that runs now.
     pub(crate) fn is_remembered_by(&self, others: &[Machine]) -> bool {
-        let session = |machine: &Machine| {
-            machine.process.as_ref().map(|process| process.replica.tracker.statement(0, 0).session)
-        };
+        let Some(own) = &self.process else { return false };
+        let session = own.node.view().session;
         let knows = |other: &Machine| {
-            other.process.as_ref().is_some_and(|process| {
-                let tracker = &process.replica.tracker;
-                Some(tracker.remembered_session(self.id)) == session(self)
-            })
+            other.process.as_ref().is_some_and(|process| process.node.remembered_session(self.id) == session)
         };
-        others.iter().all(|other| other.id == self.id || knows(other))
+        !self.backups.is_empty() && others.iter().all(|other| other.id == self.id || knows(other))
     }
 
     pub(crate) fn is_whole(&self) -> bool {
-        self.process.as_ref().is_some_and(|process| process.replica.tracker.is_whole())
+        self.process.as_ref().is_some_and(|process| process.node.view().is_whole)
+    }
+
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.process.as_ref().is_some_and(|process| process.store.failure().is_some())
     }
 
     /// Bytes of all files.

@@ -6,69 +6,69 @@ use std::sync::{Mutex, PoisonError};
 
 use ladoga_env::Clock;
 use ladoga_env::real::RealClock;
-use ladoga_sim::{Bug, Summary, run_shipping, run_traced};
+use ladoga_sim::{Bug, Failure, Summary, run_traced};
 
 const HELP: &str = "\
-cargo xtask sim [--seeds N] [--seconds N] [--minutes N] [--shipping] [--threads N] [--first SEED] [--trace] [--bug NAME]
+cargo xtask sim [--seeds N] [--minutes N] [--first SEED] [--threads N] [--trace] [--bug NAME]
 
 Runs a whole cluster in simulation, once for each of N seeds (default 100) from SEED on (default 0).
---seconds begins no other seed after so long, and tells how many there were; --minutes is the same, for as many seeds as
-there is time for. --shipping runs the shipping node in place of the simulation's own driver of its machines. Seeds run on all cores; --threads says on how
-many instead, and --trace, which prints what happens in each, has them run on one.
+--minutes runs as many seeds as there is time for, and tells how many: from SEED on, or, without --first, from one on that
+depends on the time of day, so that each long run sees others. Seeds run on all cores; --threads says on how many instead, and
+--trace, which prints what happens in each, has them run on one.
 A seed that fails is printed with the line that repeats it. --bug plants one, which has to be found: ack-without-writing,
 drop-tombstones-by-time, vouch-while-rebuilding, ignore-newer-versions, forget-copies, trust-own-clock,
 acknowledge-stale-large, ignore-regressions.
-The exit code is 1 where a seed failed.
+The exit code is 1 if a seed failed.
 ";
 
 struct Arguments {
-    seeds: u64,
-    seconds_max: Option<u64>,
+    /// How many; if there is a time, as many as it is enough for.
+    seeds: Option<u64>,
+    minutes: Option<u64>,
     threads: Option<usize>,
-    first: u64,
+    first: Option<u64>,
     traced: bool,
-    is_shipping: bool,
     bug: Option<Bug>,
 }
 
+/// What `--bug` takes.
+const BUGS: [(&str, Bug); 8] = [
+    ("ack-without-writing", Bug::AckWithoutWriting),
+    ("drop-tombstones-by-time", Bug::DropTombstonesByTime),
+    ("vouch-while-rebuilding", Bug::VouchWhileRebuilding),
+    ("ignore-newer-versions", Bug::IgnoreNewerVersions),
+    ("forget-copies", Bug::ForgetCopies),
+    ("trust-own-clock", Bug::TrustOwnClock),
+    ("acknowledge-stale-large", Bug::AcknowledgeStaleLarge),
+    ("ignore-regressions", Bug::IgnoreRegressions),
+];
+
 fn bug_of(name: &str) -> Result<Bug, String> {
-    match name {
-        "ack-without-writing" => Ok(Bug::AckWithoutWriting),
-        "drop-tombstones-by-time" => Ok(Bug::DropTombstonesByTime),
-        "vouch-while-rebuilding" => Ok(Bug::VouchWhileRebuilding),
-        "ignore-newer-versions" => Ok(Bug::IgnoreNewerVersions),
-        "forget-copies" => Ok(Bug::ForgetCopies),
-        "trust-own-clock" => Ok(Bug::TrustOwnClock),
-        "acknowledge-stale-large" => Ok(Bug::AcknowledgeStaleLarge),
-        "ignore-regressions" => Ok(Bug::IgnoreRegressions),
-        unknown => Err(format!("--bug is '{unknown}', expected one of those that --help names")),
-    }
+    let found = BUGS.iter().find(|(known, _)| *known == name);
+    found
+        .map(|(_, bug)| *bug)
+        .ok_or_else(|| format!("--bug is '{name}', expected one of those that --help names"))
+}
+
+/// The command that runs this seed again, and shows what happens.
+fn repeating(seed: u64, bug: Option<Bug>) -> String {
+    let found = BUGS.iter().find(|(_, known)| Some(*known) == bug);
+    let bug = found.map_or_else(String::new, |(name, _)| format!(" --bug {name}"));
+    format!("cargo xtask sim --first {seed} --seeds 1 --trace{bug}")
 }
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
-    let mut parsed = Arguments {
-        seeds: 100,
-        seconds_max: None,
-        threads: None,
-        first: 0,
-        traced: false,
-        is_shipping: false,
-        bug: None,
-    };
+    let mut parsed =
+        Arguments { seeds: None, minutes: None, threads: None, first: None, traced: false, bug: None };
     while let Some(name) = arguments.next() {
         let mut text = || arguments.next().ok_or_else(|| format!("{name} needs a value"));
         let number =
             |text: String| text.parse().map_err(|_| format!("{name} is '{text}', expected a number"));
         match name.as_str() {
-            "--seeds" => parsed.seeds = number(text()?)?,
-            "--seconds" => parsed.seconds_max = Some(number(text()?)?),
+            "--seeds" => parsed.seeds = Some(number(text()?)?),
+            "--minutes" => parsed.minutes = Some(number(text()?)?),
             "--threads" => parsed.threads = Some(number(text()?)?.max(1) as usize),
-            "--first" => parsed.first = number(text()?)?,
-            "--minutes" => {
-                let minutes: u64 = number(text()?)?;
-                (parsed.seeds, parsed.seconds_max) = (u64::MAX, Some(minutes.saturating_mul(60)));
-            }
-            "--shipping" => parsed.is_shipping = true,
+            "--first" => parsed.first = Some(number(text()?)?),
             "--trace" => parsed.traced = true,
             "--bug" => parsed.bug = Some(bug_of(&text()?)?),
             "--help" | "-h" => return Ok(None),
@@ -90,18 +90,24 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let done = Mutex::new(Done::default());
-    let next = AtomicU64::new(0);
+    let runs = Runs::new(&arguments);
+    if arguments.minutes.is_some() {
+        println!("seeds from {} on", runs.first);
+    }
     std::thread::scope(|scope| {
         for _ in 0..arguments.threads() {
-            scope.spawn(|| work(&arguments, &next, &done));
+            scope.spawn(|| runs.work(&arguments));
         }
     });
-    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if done.seeds < arguments.seeds {
-        println!("{} of {} seeds in the time that there was", done.seeds, arguments.seeds);
+    let done = runs.done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    println!("{}", done.line());
+    match done.first_failed {
+        None => ExitCode::SUCCESS,
+        Some(seed) => {
+            println!("the first that failed: {}", repeating(seed, arguments.bug));
+            ExitCode::FAILURE
+        }
     }
-    if done.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 impl Arguments {
@@ -109,53 +115,93 @@ impl Arguments {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         if self.traced { 1 } else { self.threads.unwrap_or_else(all) }
     }
+
+    fn seeds(&self) -> u64 {
+        self.seeds.unwrap_or(if self.minutes.is_some() { u64::MAX } else { 100 })
+    }
+
+    /// The seed that is run first. Seeds of two long runs are to be different.
+    fn first(&self, clock: RealClock) -> u64 {
+        let fresh = if self.minutes.is_some() { clock.wall_ms() } else { 0 };
+        self.first.unwrap_or(fresh)
+    }
 }
 
-/// What all threads have done.
+/// What all threads run, and have run.
+struct Runs {
+    clock: RealClock,
+    began_ns: u64,
+    first: u64,
+    next: AtomicU64,
+    done: Mutex<Done>,
+}
+
 #[derive(Default)]
 struct Done {
     seeds: u64,
     failed: u64,
+    /// The least of those that failed.
+    first_failed: Option<u64>,
     total: Summary,
 }
 
-/// Runs seeds until there are no more, or no time.
-fn work(arguments: &Arguments, next: &AtomicU64, done: &Mutex<Done>) {
-    let clock = RealClock::new();
-    let began_ns = clock.monotonic_ns();
-    let passed = || (clock.monotonic_ns() - began_ns) / 1_000_000_000;
-    let is_time_up = || arguments.seconds_max.is_some_and(|seconds_max| passed() >= seconds_max);
-    while !is_time_up() {
-        let number = next.fetch_add(1, Ordering::Relaxed);
-        if number >= arguments.seeds {
-            return;
-        }
-        let seed = arguments.first + number;
-        let run = if arguments.is_shipping { run_shipping } else { run_traced };
-        let ran = run(seed, arguments.bug, arguments.traced);
-        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-        done.seeds += 1;
-        match ran {
-            Ok(summary) => add(&mut done.total, summary),
-            Err(failure) => {
-                done.failed += 1;
-                let shipping = if arguments.is_shipping { " --shipping" } else { "" };
-                println!("{failure}\n  cargo xtask sim --first {seed} --seeds 1 --trace{shipping}");
+impl Runs {
+    fn new(arguments: &Arguments) -> Runs {
+        let clock = RealClock::new();
+        let (began_ns, first) = (clock.monotonic_ns(), arguments.first(clock));
+        Runs { clock, began_ns, first, next: AtomicU64::new(0), done: Mutex::default() }
+    }
+
+    /// Runs seeds until there are no more, or no time.
+    fn work(&self, arguments: &Arguments) {
+        let is_time_up = || {
+            let passed_s = (self.clock.monotonic_ns() - self.began_ns) / 1_000_000_000;
+            arguments.minutes.is_some_and(|minutes| passed_s >= minutes.saturating_mul(60))
+        };
+        while !is_time_up() {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if number >= arguments.seeds() {
+                return;
             }
-        }
-        if done.seeds.is_multiple_of(100) || done.seeds == arguments.seeds {
-            println!("{}", line(&done, arguments.seeds));
+            let seed = self.first + number;
+            let ran = run_traced(seed, arguments.bug, arguments.traced);
+            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.add(seed, arguments.bug, ran);
+            if done.seeds.is_multiple_of(100) {
+                println!("{}", done.line());
+            }
         }
     }
 }
 
-fn line(done: &Done, seeds: u64) -> String {
-    let Done { seeds: so_far, failed, total } = done;
-    format!(
-        "{so_far} of {seeds} seeds, {failed} failed: {} requests succeeded, {} failed; {} faults, {} disks lost, \
-         {} clocks wrong, {} messages",
-        total.succeeded, total.failed, total.faults, total.disks_lost, total.clocks_wrong, total.messages
-    )
+impl Done {
+    fn add(&mut self, seed: u64, bug: Option<Bug>, ran: Result<Summary, Failure>) {
+        self.seeds += 1;
+        match ran {
+            Ok(summary) => add(&mut self.total, summary),
+            Err(failure) => {
+                self.failed += 1;
+                self.first_failed = Some(self.first_failed.map_or(seed, |first| first.min(seed)));
+                println!("{failure}\n  {}", repeating(seed, bug));
+            }
+        }
+    }
+
+    fn line(&self) -> String {
+        let Done { seeds, failed, total, .. } = self;
+        format!(
+            "{seeds} seeds, {failed} failed: {} requests succeeded, {} failed; {} faults, {} disks lost, {} backups \
+             restored, {} clocks wrong, {} tombstones dropped, {} packets",
+            total.succeeded,
+            total.failed,
+            total.faults,
+            total.disks_lost,
+            total.backups_restored,
+            total.clocks_wrong,
+            total.tombstones_dropped,
+            total.messages
+        )
+    }
 }
 
 fn add(total: &mut Summary, summary: Summary) {
@@ -164,6 +210,7 @@ fn add(total: &mut Summary, summary: Summary) {
     total.faults += summary.faults;
     total.messages += summary.messages;
     total.disks_lost += summary.disks_lost;
+    total.backups_restored += summary.backups_restored;
     total.clocks_wrong += summary.clocks_wrong;
     total.tombstones_dropped += summary.tombstones_dropped;
     total.large_stored += summary.large_stored;

@@ -5,7 +5,7 @@
 //! and takes the newest version it finds. Large values live in files of their own (`blob`).
 //!
 //! - `record`, `batch`, `coding`, `frame`: the bytes; `log_bytes`: those of a log that is longer than memory
-//! - `heads`, `prefetch`: searches that the memory does not hold up
+//! - `prefixes`, `prefetch`: searches that the memory does not hold up
 //! - `wal`, `memtable`, `table`, `blob`, `levels`: what they are kept in
 //! - `compaction`, `pacing`, `health`: decisions, pure
 //! - `record_cache`: records that stay in memory; for blocks that is `table::cache`

@@ -32,7 +32,7 @@ pub(crate) fn prefetch<T>(place: &T) {
 }
 
 /// Has the processor fetch of `places`, which are numbers or pointers, those from an index on among which a search by
-/// [`crate::heads::PrefixTree`] ends.
+/// [`crate::prefixes::PrefixTree`] ends.
 #[inline]
 pub(crate) fn prefetch_from<T>(places: &[T], near: usize) {
     let places = &places[near.min(places.len())..];

@@ -1,8 +1,7 @@
 use ladoga_http1::server::{BodyLength, Request};
 use ladoga_service::KeyValue;
 
-use super::reply::{Outcome, Reply};
-use super::service::Call;
+use super::service::{Call, Outcome, Reply};
 use crate::http::{Answer, Refusal};
 
 /// `GET` of the cluster: its nodes, and how they are as seen from here.

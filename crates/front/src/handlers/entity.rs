@@ -3,8 +3,7 @@ use std::rc::Rc;
 use ladoga_http1::StatusCode;
 use ladoga_service::{KeyValue, Lookup, Pieces, Value};
 
-use super::reply::{Outcome, Reply};
-use super::service::Call;
+use super::service::{Call, Outcome, Reply};
 use crate::connection::Streamed;
 use crate::http::{Answer, EntityTarget, OCTETS, Refusal, Route};
 

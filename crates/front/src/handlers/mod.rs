@@ -1,7 +1,6 @@
 //! What a node does with a request. A request is one short chain of calls, in the order in which they happen.
 //!
-//! - `service`: the way in: which operation, and for what
-//! - `reply`: an answer, now or later, in memory or not
+//! - `service`: the way in: which operation, and for what; an answer, now or later
 //! - `entity`: reads and deletes an entity
 //! - `put`: stores a value that fits into memory
 //! - `upload`: stores one that does not
@@ -16,11 +15,9 @@ mod entity;
 mod profile;
 mod put;
 mod range;
-mod reply;
 mod service;
 mod status;
 mod upload;
 mod value;
 
-pub(crate) use reply::{Outcome, Reply};
-pub(crate) use service::handle;
+pub(crate) use service::{Outcome, Reply, handle};

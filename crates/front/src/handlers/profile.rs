@@ -8,8 +8,7 @@ use ladoga_http1::Uri;
 use ladoga_profiler::ProfileError;
 use ladoga_service::KeyValue;
 
-use super::reply::{Outcome, Reply};
-use super::service::Call;
+use super::service::{Call, Outcome, Reply};
 use crate::connection::{Core, Link};
 use crate::http::{Answer, ProfileTarget, Refusal};
 use crate::profiling::{Profiling, ProfilingError};

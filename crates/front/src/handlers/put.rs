@@ -5,8 +5,7 @@ use ladoga_http1::server::BodyLength;
 use ladoga_model::VALUE_BYTES_MAX;
 use ladoga_service::KeyValue;
 
-use super::reply::{Outcome, Reply};
-use super::service::Call;
+use super::service::{Call, Outcome, Reply};
 use super::upload::upload;
 use super::value::{VALUE_BYTES_UNCOUNTED, read_value};
 use crate::http::{Answer, EntityTarget, Refusal};

@@ -1,4 +1,5 @@
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -7,11 +8,10 @@ use ladoga_model::Replicas;
 use ladoga_runtime::Operation;
 use ladoga_service::{Context, Error, KeyValue, Later};
 
-use super::reply::Reply;
 use super::{cluster, entity, profile, put, range, status};
-use crate::connection::Link;
+use crate::connection::{Link, Streamed};
 use crate::door::Door;
-use crate::http::{EntityTarget, Refusal, Route, route};
+use crate::http::{Answer, EntityTarget, Refusal, Route, route};
 
 /// Serves a request.
 pub(crate) fn handle<K: KeyValue>(
@@ -46,7 +46,7 @@ impl<'c, K: KeyValue> Call<'c, K> {
             Route::Cluster => cluster::cluster(self),
             Route::Peer => cluster::peer(self, &request),
             Route::Repair => cluster::repair(self),
-            Route::Metrics => Ok(status::metrics(self)),
+            Route::Metrics => status::metrics(self, &request),
             Route::Profile => profile::profile(self, &request.uri),
         }
     }
@@ -106,4 +106,46 @@ async fn unless_left(link: &Link, mut ready: Later<Result<u64, Error>>) -> Resul
         Poll::Pending
     })
     .await
+}
+
+/// What becomes of a request.
+pub(crate) enum Outcome {
+    /// An answer in memory.
+    Answer(Answer),
+    /// One that is not.
+    Stream(Streamed),
+    /// None: the connection is a peer's from now on.
+    Peer,
+}
+
+/// What becomes of a request, now or later.
+pub(crate) enum Reply {
+    /// It is known.
+    Now(Outcome),
+    /// It takes time.
+    Later(Pin<Box<dyn Future<Output = Outcome>>>),
+}
+
+impl Reply {
+    pub(super) fn now(answer: Answer) -> Reply {
+        Reply::Now(Outcome::Answer(answer))
+    }
+
+    pub(super) fn later(outcome: impl Future<Output = Result<Outcome, Refusal>> + 'static) -> Reply {
+        Reply::Later(Box::pin(async move { outcome.await.unwrap_or_else(Outcome::from) }))
+    }
+
+    /// What becomes of it in the end.
+    pub(super) async fn outcome(self) -> Outcome {
+        match self {
+            Reply::Now(outcome) => outcome,
+            Reply::Later(outcome) => outcome.await,
+        }
+    }
+}
+
+impl From<Refusal> for Outcome {
+    fn from(refusal: Refusal) -> Outcome {
+        Outcome::Answer(refusal.into())
+    }
 }

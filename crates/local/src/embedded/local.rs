@@ -5,8 +5,7 @@ use bytes::Bytes;
 use ladoga_storage::{BLOB_BYTES_MIN, Cached, Engine, FinishedBlob, PendingRead, ReadTier, WriteState};
 
 use super::cells::CellReader;
-use super::commit::{Applied, CommitShared, Inbox, InlineCommitter, Waiters, WriteQueue};
-use super::commit_trigger::CommitTrigger;
+use super::commit::{Applied, CommitShared, CommitTrigger, Inbox, InlineCommitter, Waiters, WriteQueue};
 
 use super::pieces::RangePieces;
 use super::pool::Pool;
@@ -60,17 +59,14 @@ impl Local {
             Arc::clone(&inbox).read(move |result| receiving_waiters.receive(&receiving_queue, result)),
         );
         let commit_trigger = Rc::<CommitTrigger>::default();
-        let inline = Rc::new(InlineCommitter::new(
+        let inline = InlineCommitter::new(
             store.engine.syncs_each_group(),
             Arc::clone(&store.clock),
             store.queue.shared(),
             Arc::clone(&write_queue),
             Rc::clone(&waiters),
-        ));
-        let beginning = Rc::clone(&inline);
-        let ringing =
-            Rc::clone(&commit_trigger).run(move || beginning.begin(), move |begun| inline.commit(begun));
-        supervisor.spawn_local("commit_trigger", ringing);
+        );
+        supervisor.spawn_local("commit", inline.run(Rc::clone(&commit_trigger)));
         let disk = Disk { pool: Arc::clone(&store.pool), inbox };
         Local {
             reads: store.start_reads(&disk, supervisor),

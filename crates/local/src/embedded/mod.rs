@@ -1,18 +1,16 @@
 //! The embedded engine behind the store interface.
 //!
 //! - `commit`: the queue of writes, who commits them in groups, and who waits for it
-//! - `commit_trigger`: one commit for all writes of an event loop's busy turns
 //! - `pool`: threads that may wait for the disk; `reads`: point reads that need none of them
 //! - `commit::Inbox`: how both reach an event loop, with one wake-up for many answers
 //! - `local`: the engine as one event loop reaches it
 //! - `read`, `range`, `cells`, `upload`: what the pool does; `pieces`: how it reads a range
 //! - `scan`: every cell that is there, for an observer
-//! - `statistics`: what the engine counts, in the words of Prometheus
+//! - `engine_metrics`: what the engine counts, for `/metrics`
 
 mod cells;
 mod commit;
-mod commit_trigger;
-
+mod engine_metrics;
 mod local;
 mod pieces;
 mod pool;
@@ -20,7 +18,6 @@ mod range;
 mod read;
 mod reads;
 mod scan;
-mod statistics;
 mod upload;
 
 pub use commit::Applied;
@@ -35,8 +32,9 @@ use std::sync::Arc;
 use ladoga_env::{Clock, Env, Workers};
 use ladoga_storage::{Engine, Error, Options, WriteState};
 
-use crate::store::{CellObserver, Sample, Store, StoreError};
+use crate::store::{CellObserver, Metric, Store, StoreError};
 use commit::CommitQueue;
+use engine_metrics::engine_metrics;
 use ladoga_runtime::Supervisor;
 use pool::Pool;
 use reads::{RING_READS_MAX, ReadCounters, Reads};
@@ -170,14 +168,14 @@ impl Store for Embedded {
         }
     }
 
-    fn statistics(&self) -> Vec<Sample> {
+    fn metrics(&self) -> Vec<Metric> {
         let is_committing = self.queue.shared().check().is_ok();
         let state = if is_committing { self.engine.write_state() } else { WriteState::Poisoned };
-        let mut samples = statistics::of_engine(&self.engine.statistics(), state);
-        samples.extend(self.queue.statistics());
-        samples.extend(self.pool.statistics());
-        samples.extend(self.read_counters.statistics());
-        samples
+        let mut metrics = engine_metrics(&self.engine.statistics(), state);
+        metrics.extend(self.queue.metrics());
+        metrics.extend(self.pool.metrics());
+        metrics.extend(self.read_counters.metrics());
+        metrics
     }
 
     fn observe(&self, observer: Arc<dyn CellObserver>) -> io::Result<()> {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::commit::Inbox;
 use super::panicked;
-use crate::store::{Later, Sample, SampleKind, SampleValue, StoreError};
+use crate::store::{Later, Metric, StoreError};
 
 /// Threads that may wait for the disk: how many reads it has to choose from at a time.
 const IO_THREADS: usize = 16;
@@ -99,26 +99,20 @@ impl Pool {
         }))
     }
 
-    pub(super) fn statistics(&self) -> Vec<Sample> {
+    pub(super) fn metrics(&self) -> [Metric; 3] {
         let queue = self.shared.queue.lock();
-        let sample = |name, help, kind, value: u64| {
-            let value = SampleValue::Number(value as f64);
-            Sample { name, help, kind, value }
-        };
-        vec![
-            sample(
-                "ladoga_io_jobs_total",
-                "Jobs that could wait for the disk.",
-                SampleKind::Counter,
-                queue.done,
-            ),
-            sample(
+        [
+            Metric::counter("ladoga_io_jobs_total", "Jobs done by I/O threads.", queue.done),
+            Metric::counter(
                 "ladoga_io_jobs_refused_total",
-                "Jobs refused because too many were queued.",
-                SampleKind::Counter,
+                "Jobs for I/O threads refused because too many were queued.",
                 queue.refused,
             ),
-            sample("ladoga_io_queue_jobs", "Jobs queued.", SampleKind::Gauge, queue.jobs.len() as u64),
+            Metric::gauge(
+                "ladoga_io_jobs_queued",
+                "Jobs that wait for an I/O thread.",
+                queue.jobs.len() as u64,
+            ),
         ]
     }
 

@@ -19,7 +19,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::local::Disk;
 use super::{panicked, read_error};
-use crate::store::{Later, Sample, SampleKind, SampleValue, StoreError};
+use crate::store::{Later, Metric, StoreError};
 use ladoga_runtime::Supervisor;
 
 /// Reads of the disk that an event loop has under way at a time.
@@ -259,30 +259,24 @@ pub(super) struct ReadCounters {
 }
 
 impl ReadCounters {
-    pub(super) fn statistics(&self) -> Vec<Sample> {
-        let sample = |name, help, kind, value: &AtomicU64| {
-            let value = SampleValue::Number(value.load(Ordering::Relaxed) as f64);
-            Sample { name, help, kind, value }
-        };
-        vec![
-            sample(
-                "ladoga_read_rings",
-                "Event loops that read blocks by io_uring; those without leave that to I/O threads.",
-                SampleKind::Gauge,
-                &self.rings,
+    pub(super) fn metrics(&self) -> [Metric; 4] {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        [
+            Metric::gauge(
+                "ladoga_io_uring_event_loops",
+                "Event loops that read blocks by io_uring; the others leave that to I/O threads.",
+                load(&self.rings),
             ),
-            sample("ladoga_ring_reads_total", "Blocks read by io_uring.", SampleKind::Counter, &self.reads),
-            sample(
-                "ladoga_ring_reads_refused_total",
+            Metric::counter("ladoga_io_uring_reads_total", "Blocks read by io_uring.", load(&self.reads)),
+            Metric::counter(
+                "ladoga_io_uring_reads_refused_total",
                 "Reads refused because too many waited for io_uring.",
-                SampleKind::Counter,
-                &self.refused,
+                load(&self.refused),
             ),
-            sample(
-                "ladoga_ring_reads_waiting",
-                "Reads that wait for io_uring, under way or queued.",
-                SampleKind::Gauge,
-                &self.waiting,
+            Metric::gauge(
+                "ladoga_io_uring_reads_waiting",
+                "Reads queued for io_uring or in progress there.",
+                load(&self.waiting),
             ),
         ]
     }

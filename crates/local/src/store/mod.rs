@@ -11,7 +11,8 @@ mod cells;
 pub use cell::{Cell, CellKind, CellValue};
 pub use cells::{CellChange, CellContent, CellFormat, CellObserver};
 pub use ladoga_service::{
-    Later, Lookup, Piece, Pieces, RecordFormat, Sample, SampleKind, SampleValue, StoreError, Upload, Value,
+    Distribution, Later, Lookup, Metric, MetricKind, MetricValue, Piece, Pieces, RecordFormat, StoreError,
+    Upload, Value,
 };
 
 use std::future::Future;
@@ -38,7 +39,7 @@ pub trait Store: Send + Sync + 'static {
     fn failure(&self) -> Option<String>;
 
     /// What it says about itself.
-    fn statistics(&self) -> Vec<Sample>;
+    fn metrics(&self) -> Vec<Metric>;
 
     /// Tells `observer` of every cell that takes the place of another from now on, and, in the background, of every cell
     /// that is there now; again and again until that has worked out. Called once, before anything is written. Fails where the system

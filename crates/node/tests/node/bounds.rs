@@ -95,9 +95,9 @@ fn who_stops_sending_gives_way_and_is_told() {
     let limits = Limits { request_timeout_ms: 600_000, idle_timeout_ms: 600_000, ..limits };
     let running = Running::start_by(Arc::new(clock.clone()), limits);
     let cases = [
-        (LARGE_BYTES, 0, "of=\"upload\"} 1\n"),
-        (LARGE_BYTES, 100, "of=\"upload\"} 2\n"),
-        (9_900, 9_000, "of=\"value\"} 1\n"),
+        (LARGE_BYTES, 0, "resource=\"upload\"} 1\n"),
+        (LARGE_BYTES, 100, "resource=\"upload\"} 2\n"),
+        (9_900, 9_000, "resource=\"value\"} 1\n"),
     ];
     for (bytes, sent, counted) in cases {
         let mut stopped = running.connect();

@@ -103,7 +103,7 @@ fn a_client_that_takes_nothing_is_cut_off() {
     let head = client.head();
     assert!(head.starts_with("http/1.1 200 ok\r\n"), "{head}");
     let mut other = running.connect();
-    while !other.get("/metrics").text().contains("ladoga_answers_cut_off_total 1\n") {
+    while !other.get("/metrics").text().contains("ladoga_responses_aborted_total 1\n") {
         std::thread::yield_now();
     }
     let (taken, in_order) = client.rest();

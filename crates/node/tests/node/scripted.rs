@@ -8,8 +8,8 @@ use ladoga_env::Clock;
 use ladoga_env::real::{RealClock, RealNet};
 use ladoga_model::{Stamp, Version};
 use ladoga_node::store::{
-    Cell, CellFormat, CellKind, CellObserver, CellValue, Later, LocalStore, Lookup, Piece, Pieces,
-    RecordFormat, Sample, Store, StoreError, StoredCell, Upload, Value,
+    Cell, CellFormat, CellKind, CellObserver, CellValue, Later, LocalStore, Lookup, Metric, Piece, Pieces,
+    RecordFormat, Store, StoreError, StoredCell, Upload, Value,
 };
 use ladoga_node::{Config, Limits, Node, Supervisor};
 use parking_lot::Mutex;
@@ -119,7 +119,7 @@ impl Store for Scripted {
         self.script().failure
     }
 
-    fn statistics(&self) -> Vec<Sample> {
+    fn metrics(&self) -> Vec<Metric> {
         Vec::new()
     }
 

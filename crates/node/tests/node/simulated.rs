@@ -131,9 +131,10 @@ fn what_memory_does_not_have_comes_from_the_disk() {
         fill_and_stop(&env, &disk);
         let node = start(env);
         let metrics = metrics_after_reads(&node);
-        let rings = metrics.lines().find(|line| line.starts_with("ladoga_read_rings ")).expect("a figure");
-        assert_eq!(rings != "ladoga_read_rings 0", has_rings, "{rings}");
-        assert_eq!(!metrics.contains("ladoga_ring_reads_total 0\n"), has_rings, "{metrics}");
+        let rings =
+            metrics.lines().find(|line| line.starts_with("ladoga_io_uring_event_loops ")).expect("a figure");
+        assert_eq!(rings != "ladoga_io_uring_event_loops 0", has_rings, "{rings}");
+        assert_eq!(!metrics.contains("ladoga_io_uring_reads_total 0\n"), has_rings, "{metrics}");
         // Large values, and what the pool reads where there is no ring.
         assert!(!metrics.contains("ladoga_io_jobs_total 0\n"), "{metrics}");
         assert_eq!(node.stop(), Ok(()));
@@ -215,8 +216,8 @@ fn many_writers_share_groups_and_all_are_answered() {
         }
     });
     let metrics = connect(&node).get("/metrics");
-    let entries = format!("ladoga_commit_group_entries_sum {}\n", WRITERS * 200);
+    let entries = format!("ladoga_commit_group_entries_sum {}.0\n", WRITERS * 200);
     assert!(metrics.text().contains(&entries), "{}", metrics.text());
-    assert!(metrics.text().contains("ladoga_commit_queue_units 0\n"), "{}", metrics.text());
+    assert!(metrics.text().contains("ladoga_commit_queue_cost_units 0\n"), "{}", metrics.text());
     assert_eq!(node.stop(), Ok(()));
 }

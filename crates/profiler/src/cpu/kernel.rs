@@ -8,10 +8,7 @@ use super::records::{Record, records};
 use crate::collector::Source;
 use crate::recorder::{RawSample, Recorder};
 use crate::sys::files;
-use crate::sys::perf_event::{
-    Attributes, FLAG_EXCLUDE_IDLE, PerfEvent, SAMPLE_CALLCHAIN, SAMPLE_IP, SAMPLE_TID, SAMPLE_TIME,
-    SW_CPU_CLOCK, Target,
-};
+use crate::sys::perf_event::{Event, PerfEvent, Target};
 
 /// A ring holds at least 500 samples, and gets one per period: somebody's.
 const SAMPLES_PER_DRAIN: u64 = 50;
@@ -27,9 +24,7 @@ pub(super) struct KernelSource {
 impl KernelSource {
     /// Fails where the process may not look at all of a core (`CAP_PERFMON`).
     pub(super) fn start(period_ns: u64) -> io::Result<Self> {
-        let sample_type = SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CALLCHAIN;
-        let attributes = Attributes::software(SW_CPU_CLOCK, period_ns, sample_type, FLAG_EXCLUDE_IDLE);
-        let open = |core| PerfEvent::open(&attributes, Target::Core(core));
+        let open = |core| PerfEvent::open(Event::CpuClock { period_ns }, Target::Core(core));
         let cores = files::online_cores().into_iter().map(open).collect::<io::Result<Vec<_>>>()?;
         if cores.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the system does not tell its cores"));

@@ -2,7 +2,7 @@
 
 use crate::stack::RawStack;
 
-/// What `Attributes` of this crate ask for: IP, thread, time, call chain in samples; thread and time behind the others.
+/// What `sys::perf_event` asks for: IP, thread, time, call chain in samples; thread and time behind the others.
 #[expect(clippy::large_enum_variant, reason = "most records are samples, and each is looked at once")]
 pub(crate) enum Record {
     Sample {

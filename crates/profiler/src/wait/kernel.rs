@@ -13,10 +13,7 @@ use crate::collector::Source;
 use crate::cpu::records::{Record, records};
 use crate::recorder::{RawSample, Recorder};
 use crate::sys::calls;
-use crate::sys::perf_event::{
-    Attributes, FLAG_CONTEXT_SWITCH, FLAG_DISABLED, PerfEvent, SAMPLE_CALLCHAIN, SAMPLE_IP, SAMPLE_TID,
-    SAMPLE_TIME, SW_CONTEXT_SWITCHES, Target,
-};
+use crate::sys::perf_event::{Event, PerfEvent, Target};
 
 /// What a ring surely holds, with the records of leaving and coming back.
 const BURST: u32 = 50;
@@ -28,7 +25,6 @@ const THREADS_MAX: usize = 1024;
 const DRAIN_INTERVAL: Duration = Duration::from_millis(10);
 
 pub(super) struct SwitchSource {
-    attributes: Attributes,
     threads: HashMap<u32, Watched>,
     buffer: Vec<u8>,
 }
@@ -50,20 +46,14 @@ struct Watched {
 
 impl SwitchSource {
     pub(super) fn start() -> io::Result<Self> {
-        let attributes = Attributes::software(
-            SW_CONTEXT_SWITCHES,
-            1,
-            SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CALLCHAIN,
-            FLAG_CONTEXT_SWITCH | FLAG_DISABLED,
-        );
-        drop(PerfEvent::open(&attributes, Target::Thread(calls::thread_id()))?);
-        Ok(SwitchSource { attributes, threads: HashMap::new(), buffer: Vec::new() })
+        drop(PerfEvent::open(Event::Switches, Target::Thread(calls::thread_id()))?);
+        Ok(SwitchSource { threads: HashMap::new(), buffer: Vec::new() })
     }
 }
 
 impl Watched {
-    fn start(attributes: &Attributes, thread: u32) -> io::Result<Self> {
-        let event = PerfEvent::open(attributes, Target::Thread(thread))?;
+    fn start(thread: u32) -> io::Result<Self> {
+        let event = PerfEvent::open(Event::Switches, Target::Thread(thread))?;
         event.enable_for(BURST)?;
         let now_ns = calls::monotonic_ns();
         Ok(Watched {
@@ -164,7 +154,7 @@ impl Source for SwitchSource {
             if self.threads.contains_key(id) || self.threads.len() == THREADS_MAX {
                 continue;
             }
-            match Watched::start(&self.attributes, *id) {
+            match Watched::start(*id) {
                 Ok(watched) => _ = self.threads.insert(*id, watched),
                 // It has ended meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}

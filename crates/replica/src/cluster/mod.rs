@@ -1,10 +1,10 @@
 //! The cluster as this node sees it: shared by all its event loops.
 //!
-//! - `report`: what `/v0/cluster` says; `samples`: what `/metrics` does; `progress`: how far repair is
+//! - `report`: what `/v0/cluster` says; `metrics`: what `/metrics` does; `progress`: how far repair is
 
+mod metrics;
 mod progress;
 mod report;
-mod samples;
 
 pub(crate) use progress::RepairProgress;
 
@@ -165,7 +165,7 @@ impl Cluster {
         self.exchange.request_repair()
     }
 
-    /// What is settled. There is something once there is a store.
+    /// The stability of this node, once there is a store.
     pub(crate) fn stability(&self) -> &Arc<Stability> {
         self.stability.get().expect("a node joins before it serves")
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ladoga_cluster::{Cell, Content};
 use ladoga_service::{
-    Context, Error, KeyRange, KeyValue, Later, Lookup, Pieces, RecordFormat, Sample, Scope, StoreError,
+    Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, Pieces, RecordFormat, Scope, StoreError,
     Upload, Value,
 };
 
@@ -189,8 +189,8 @@ impl<S: Store> KeyValue for Replicated<S> {
         self.own.failure()
     }
 
-    fn statistics(&self) -> Vec<Sample> {
-        self.own.statistics()
+    fn metrics(&self) -> Vec<Metric> {
+        self.own.metrics()
     }
 }
 

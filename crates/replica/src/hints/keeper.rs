@@ -45,11 +45,11 @@ enum Command {
         record: Vec<u8>,
     },
     Up(NodeId),
-    /// There are settled hints to look at.
+    /// There are outcomes of deliveries to look at.
     Delivered,
 }
 
-/// What became of hints on their way. Not among the commands, of which one may be lost: a hint that is never settled would
+/// What became of hints on their way. Not among the commands, of which one may be lost: a hint whose outcome is lost would
 /// hold up all behind it. Bounded by how many are on their way.
 type DeliveryResults = Arc<Mutex<Vec<(NodeId, Delivered)>>>;
 
@@ -140,21 +140,21 @@ impl HintKeeper {
 
     /// A hint arrived.
     pub(crate) fn delivered(&self, peer: NodeId, number: u64) {
-        self.settle(peer, Delivered::Yes(number));
+        self.note_outcome(peer, Delivered::Yes(number));
     }
 
     /// A hint did not arrive: the peer is tried again later.
     pub(crate) fn mark_down(&self, peer: NodeId) {
-        self.settle(peer, Delivered::No);
+        self.note_outcome(peer, Delivered::No);
     }
 
-    fn settle(&self, peer: NodeId, delivered: Delivered) {
+    fn note_outcome(&self, peer: NodeId, delivered: Delivered) {
         self.delivered.lock().push((peer, delivered));
         self.tell(Command::Delivered);
     }
 
     fn tell(&self, command: Command) {
-        // Where the worker is behind, it looks at all that is settled when it comes to it, and the next attempt to deliver
+        // Where the worker is behind, it looks at all outcomes when it comes to it, and the next attempt to deliver
         // finds the same hints.
         let _ = self.commands.try_send(command);
         self.wake();
@@ -258,7 +258,7 @@ impl Worker for HintWorker {
             self.obey(command, &mut kept);
         }
         self.commit(kept);
-        self.look_at_settled();
+        self.look_at_outcomes();
         self.expire();
         self.peers.iter().for_each(Peer::note);
         if closes { Turn::Over } else { Turn::WaitFor(Duration::from_millis(EXPIRE_MS)) }
@@ -285,7 +285,7 @@ impl HintWorker {
         }
     }
 
-    fn look_at_settled(&mut self) {
+    fn look_at_outcomes(&mut self) {
         let delivered = std::mem::take(&mut *self.delivered.lock());
         for (peer, delivered) in delivered {
             match delivered {

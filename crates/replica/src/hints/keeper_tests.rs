@@ -41,7 +41,7 @@ fn work(worker: &mut HintWorker) {
         worker.obey(command, &mut kept);
     }
     worker.commit(kept);
-    worker.look_at_settled();
+    worker.look_at_outcomes();
 }
 
 fn on_their_way(deliveries: &mut mpsc::UnboundedReceiver<Delivery>) -> BTreeSet<u64> {

@@ -325,7 +325,7 @@ impl<S: Store> Session<S> {
         self.peer.borrow().as_ref().map(|peer| peer.id)
     }
 
-    /// Tells what is settled here, or what there is, as hashes.
+    /// States the stability of this node, or what there is, as hashes.
     fn compare(self: &Rc<Self>, asked: Asked<S>, request: Request) {
         let number = asked.number;
         let (Some(peer), Some(stability)) = (self.peer_id(), self.cluster.stability.get()) else {

@@ -20,7 +20,7 @@ use ladoga_local::store::{CellChange, CellObserver};
 /// How long a write waits at most until its timestamp is reserved: as long as a sync of a slow disk takes.
 const RESERVE_WAIT_MS: u64 = 2_000;
 
-/// What is settled and what is compared: shared by all threads of a node, and never held while anything is waited for.
+/// Stability, and what is compared: shared by all threads of a node, and never held while anything is waited for.
 pub(crate) struct Stability {
     state: Mutex<State>,
     /// Apart from it: to compare trees takes longer than a write should wait.
@@ -118,7 +118,7 @@ impl Stability {
     /// This worker writes what has to be persisted, and looks after it whenever it is woken.
     pub(crate) fn set_writer(&self, stability_writer: Arc<dyn WorkerHandle>) {
         let is_first = self.stability_writer.set(stability_writer).is_ok();
-        assert!(is_first, "one worker settles");
+        assert!(is_first, "one worker writes the replica state");
     }
 
     /// Whether its answers count.

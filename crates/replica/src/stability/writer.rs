@@ -15,8 +15,8 @@ use crate::membership::durable;
 use crate::membership::{MembershipFile, Provenance};
 use ladoga_runtime::Supervisor;
 
-/// How often it is looked what can be settled, and what has to be written.
-const SETTLE_EVERY_MS: u64 = 100;
+/// How often the write floor and the drop limits are moved on, and written where they changed.
+const ADVANCE_EVERY_MS: u64 = 100;
 /// How often it is looked whether the writes that were admitted before are over.
 const WAIT_MS: u64 = 2;
 
@@ -26,14 +26,14 @@ pub(crate) struct StabilityWriter {
     worker: Arc<dyn WorkerHandle>,
 }
 
-struct SettleWorker {
+struct StabilityWorker {
     env: Env,
     dir: PathBuf,
     stability: Arc<Stability>,
     versions: Arc<ClusterClock>,
     views: Vec<Arc<PeerView>>,
     stops: Arc<AtomicBool>,
-    kept: MembershipFile,
+    membership: MembershipFile,
     /// Whether the directory does not say yet that its files are this node's.
     is_to_be_claimed: bool,
     has_told: bool,
@@ -45,26 +45,26 @@ impl StabilityWriter {
     /// Writes for the first time, and goes on doing so.
     pub(crate) fn start(
         env: &Env,
-        (dir, kept): (&Path, &MembershipFile),
+        (dir, membership): (&Path, &MembershipFile),
         stability: &Arc<Stability>,
         versions: &Arc<ClusterClock>,
         views: &[Arc<PeerView>],
         supervisor: &Supervisor,
     ) -> io::Result<StabilityWriter> {
         let stops = Arc::<AtomicBool>::default();
-        let mut worker = SettleWorker {
+        let mut worker = StabilityWorker {
             env: env.clone(),
             dir: dir.to_path_buf(),
             stability: Arc::clone(stability),
             versions: Arc::clone(versions),
             views: views.to_vec(),
             stops: Arc::clone(&stops),
-            kept: kept.clone(),
-            is_to_be_claimed: kept.provenance == Provenance::Copied,
+            membership: membership.clone(),
+            is_to_be_claimed: membership.provenance == Provenance::Copied,
             has_told: false,
             to_persist: None,
         };
-        if kept.provenance == Provenance::Copied {
+        if membership.provenance == Provenance::Copied {
             tracing::warn!(
                 "the data directory {} was copied or restored: the answers of this node do not count until it has heard from \
                  each of the other nodes that what it acknowledged is there",
@@ -72,7 +72,7 @@ impl StabilityWriter {
             );
         }
         versions.starts_after(stability.clock_floor());
-        worker.settle()?;
+        worker.advance()?;
         let worker = supervisor.start(&*env.workers, "stability", worker)?;
         stability.set_writer(Arc::clone(&worker));
         Ok(StabilityWriter { stops, worker })
@@ -93,27 +93,27 @@ impl Drop for StabilityWriter {
     }
 }
 
-impl Worker for SettleWorker {
+impl Worker for StabilityWorker {
     fn turn(&mut self) -> Turn {
         let stops = self.stops.load(Ordering::Acquire);
-        // At the end, what was heard last is kept: a node that comes back may be alone.
-        let stability = match self.settle() {
+        // At the end, what was heard last is written: a node that comes back may be alone.
+        let written = match self.advance() {
             Ok(false) if !stops => return Turn::WaitFor(Duration::from_millis(WAIT_MS)),
             Ok(_) if !stops => self.claim(),
-            stability => stability.map(drop),
+            written => written.map(drop),
         };
         // What cannot be written is not promised; the next attempt may do.
-        if let Err(error) = stability {
-            tracing::warn!("what is stability cannot be written: {error}");
+        if let Err(error) = written {
+            tracing::warn!("the replica state cannot be written: {error}");
         }
-        if stops { Turn::Over } else { Turn::WaitFor(Duration::from_millis(SETTLE_EVERY_MS)) }
+        if stops { Turn::Over } else { Turn::WaitFor(Duration::from_millis(ADVANCE_EVERY_MS)) }
     }
 }
 
-impl SettleWorker {
-    /// Looks what can be settled, and writes it unless writes that were admitted before are not over. Answers whether it is
+impl StabilityWorker {
+    /// Moves the write floor and the drop limits on, and writes them unless writes that were admitted before are not over. Answers whether it is
     /// written.
-    fn settle(&mut self) -> io::Result<bool> {
+    fn advance(&mut self) -> io::Result<bool> {
         if self.to_persist.is_none() {
             let oldest = self.views.iter().map(|view| view.hints_oldest.load(Ordering::Relaxed)).min();
             let oldest = oldest.filter(|&oldest| oldest != u64::MAX);
@@ -140,7 +140,7 @@ impl SettleWorker {
         }
         if self.is_to_be_claimed && !self.stability.is_unverified() {
             let store = self.stability.statement(0, 0).incarnation.0;
-            MembershipFile { store, ..self.kept.clone() }.write(&*self.env.disk, &self.dir)?;
+            MembershipFile { store, ..self.membership.clone() }.write(&*self.env.disk, &self.dir)?;
             self.is_to_be_claimed = false;
             if regression.is_none() {
                 tracing::warn!("the data directory {} has what was acknowledged", self.dir.display());

@@ -50,7 +50,7 @@ async fn deliver_one<S: Store>(replica: Rc<OwnReplica<S>>, delivery: Delivery) {
         Content::Value(PeerValue::Large(_)) | Content::Digest => {
             // The value is with the replicas that have it: a read of all of them repairs those that do not.
             let read = coordinate::refresh(&replica, key, stamp).await;
-            return settle(hints, peer, number, read);
+            return note_outcome(hints, peer, number, read);
         }
         Content::Tombstone => None,
     };
@@ -60,9 +60,9 @@ async fn deliver_one<S: Store>(replica: Rc<OwnReplica<S>>, delivery: Delivery) {
             Ok(Answer::Done | Answer::Stale(_) | Answer::Refused(Refusal::TooOld { .. })) => true,
             Ok(_) | Err(_) => false,
         };
-    settle(hints, peer, number, arrived);
+    note_outcome(hints, peer, number, arrived);
 }
 
-fn settle(hints: &HintKeeper, peer: ladoga_cluster::NodeId, number: u64, arrived: bool) {
+fn note_outcome(hints: &HintKeeper, peer: ladoga_cluster::NodeId, number: u64, arrived: bool) {
     if arrived { hints.delivered(peer, number) } else { hints.mark_down(peer) }
 }

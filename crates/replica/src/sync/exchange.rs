@@ -11,7 +11,7 @@ use ladoga_cluster::{
     Cell, Content, NodeId, Origin, Prune, PullFailure, PullProgress, PullStep, ReadAnswer, Refusal,
     SyncRound, SyncSession,
 };
-use ladoga_cluster::{KeyVersion, Request as Asked, Response};
+use ladoga_cluster::{KeyVersion, PullRequest, PullResponse};
 use ladoga_model::{HybridClock, Version};
 use tokio::sync::mpsc;
 
@@ -49,7 +49,7 @@ impl AsRef<[u8]> for Held {
 }
 
 enum Event {
-    Answered(u64, Response<Held>),
+    Answered(u64, PullResponse<Held>),
     Found(Bytes, Option<Version>),
     Applied(Bytes, Result<(), Refusal>),
     /// The peer cannot be asked.
@@ -189,17 +189,16 @@ impl<S: Store> Puller<'_, S> {
         *applied_before = progress.applied;
     }
 
-    fn ask(&self, send: &mpsc::UnboundedSender<Event>, number: u64, asked: Asked<Held>) {
+    fn ask(&self, send: &mpsc::UnboundedSender<Event>, number: u64, asked: PullRequest<Held>) {
         let request = match asked {
-            Asked::Groups(slice) => Request::Groups(slice),
-            Asked::Leaves { slice, groups } => Request::Leaves { slice, groups },
-            Asked::List { slice, partitions, after } => {
+            PullRequest::Groups(slice) => Request::Groups(slice),
+            PullRequest::Leaves { slice, groups } => Request::Leaves { slice, groups },
+            PullRequest::List { slice, partitions, after } => {
                 Request::List { slice, partitions, after: after.map(bytes_of).unwrap_or_default() }
             }
-            Asked::Read { key, .. } => {
+            PullRequest::Cell(key) => {
                 Request::Read { key: bytes_of(key), digest: false, origin: Origin::Exchange }
             }
-            Asked::Write { .. } | Asked::Statement(_) => unreachable!("a pull only reads"),
         };
         let asked = self.link.ask(&request);
         let send = send.clone();
@@ -283,9 +282,9 @@ fn bytes_of(held: Held) -> Bytes {
 }
 
 /// The answer of a peer, in the words of the machine; `None` where it is none to a pull.
-fn response(answer: Answer) -> Option<Response<Held>> {
+fn response(answer: Answer) -> Option<PullResponse<Held>> {
     Some(match answer {
-        Answer::Read(ReadAnswer { cell, is_whole }) => {
+        Answer::Read(ReadAnswer { cell, .. }) => {
             let cell = cell.map(|Cell { stamp, content }| {
                 let content = match content {
                     Content::Value(PeerValue::Inline(bytes)) => Content::Value(Held::Bytes(bytes)),
@@ -295,18 +294,21 @@ fn response(answer: Answer) -> Option<Response<Held>> {
                 };
                 Cell { stamp, content }
             });
-            Response::Read(ReadAnswer { cell, is_whole })
+            PullResponse::Cell(cell)
         }
-        Answer::Groups { dropped_before, hashes } => Response::Groups { dropped_before, hashes },
-        Answer::Leaves(leaves) => Response::Leaves(leaves),
+        Answer::Groups { dropped_before, hashes } => PullResponse::Groups { dropped_before, hashes },
+        Answer::Leaves(leaves) => PullResponse::Leaves(leaves),
         Answer::List { entries, next } => {
             let held = |listed: KeyVersion<Bytes>| {
                 let KeyVersion { key, stamp, is_tombstone } = listed;
                 KeyVersion { key: Held::Bytes(key), stamp, is_tombstone }
             };
-            Response::List { entries: entries.into_iter().map(held).collect(), next: next.map(Held::Bytes) }
+            PullResponse::List {
+                entries: entries.into_iter().map(held).collect(),
+                next: next.map(Held::Bytes),
+            }
         }
-        Answer::Refused(refusal) => Response::Refused(refusal),
+        Answer::Refused(refusal) => PullResponse::Refused(refusal),
         _ => return None,
     })
 }

@@ -1,43 +1,55 @@
-//! What happens when: one queue of events for the whole cluster.
+//! What happens when: one seed, on one thread, on paused time, which goes on when nobody has anything left to do.
+//!
+//! - `shared`: what clients and the world share; `asking`: clients ask
+//! - `trouble`: what goes wrong, and how it ends; `converge`: whether all came together in the end
 
+mod asking;
+mod converge;
+mod shared;
 mod trouble;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
-use ladoga_cluster::{Failure, NodeId, NodeList, Placement, Request, Response};
+use ladoga_cluster::NodeList;
 use ladoga_env::Rng;
-use ladoga_env::sim::SimRng;
+use ladoga_env::sim::{SimNet, SimRng};
+use ladoga_replica::simulated::{Bug, plant};
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep_until};
 
-use crate::checker::{Checker, Key};
+use crate::Summary;
+use crate::checker::Checker;
 use crate::clients::Clients;
 use crate::faults::Trouble;
-use crate::machine::Machine;
-use crate::operation::{ClientRequest, Told};
-use crate::process::{Effect, REQUEST_MS, Timer};
-use crate::{Bug, Summary};
+use crate::machine::{Common, Machine, placement_of};
+use shared::Shared;
 
 /// How long things go wrong.
 const TROUBLE_MS: u64 = 240_000;
 /// How long the cluster has to come together afterwards: closing lags by more than a minute, and by the clocks.
 const CALM_MS_MAX: u64 = 600_000;
-/// How long a client waits: longer than a coordinator that is alive takes, with all its attempts.
-const CLIENT_MS: u64 = 10 * REQUEST_MS;
+/// How often each node does what its background would do.
+const BACKGROUND_MS: u64 = 1_000;
 
+#[derive(Clone, Copy)]
 enum Event {
-    Ask { from: usize, to: usize, sessions: [u64; 2], number: u64, request: Request<Key> },
-    Answer { from: usize, to: usize, sessions: [u64; 2], number: u64, response: Response<Key> },
-    Unreachable { node: usize, session: u64, number: u64 },
-    Timer { node: usize, session: u64, timer: Timer },
     Start { node: usize },
     Room { node: usize },
+    Resume,
     Befall(Trouble),
+    NetworkIsBetter,
     ClockGoesWrong,
     ClockIsSet { node: usize },
     Client,
     ClientGivesUp { number: u64 },
+    Background { node: usize, session: u64, ticks: u64 },
     Trouble,
     Compare,
 }
@@ -46,70 +58,73 @@ pub(crate) struct World {
     rng: SimRng,
     /// Of clocks that go wrong, apart: what else happens in a seed stays the same.
     clock_rng: SimRng,
-    now_us: u64,
     /// By time, and by the order in which they were planned.
     events: BTreeMap<(u64, u64), Event>,
     planned: u64,
     machines: Vec<Machine>,
-    placement: Arc<Placement>,
-    checker: Rc<RefCell<Checker>>,
-    clients: Clients,
+    common: Common,
+    net: SimNet,
+    shared: Rc<Shared>,
     /// Until when nothing gets from one node to another.
     cut_until_us: Vec<Vec<u64>>,
-    lossy: (u64, u64),
-    slow: (u64, u64),
+    lossy_until_us: u64,
+    slow_until_us: u64,
     disk_lost_at_us: Option<u64>,
-    /// The newest process of each node that each node has heard.
-    sessions: Vec<Vec<u64>>,
-    /// Between which processes of a sender and a receiver something has passed, by receiver and sender.
-    greeted: Vec<Vec<[u64; 2]>>,
     is_calm: bool,
     calm_clock: u64,
-    bug: Option<Bug>,
-    traced: bool,
-    summary: Summary,
     differences: String,
     is_done: bool,
 }
 
-/// Placement takes longer than many a run, and depends on the number of nodes only.
-pub(crate) fn placement_of(nodes: usize) -> Arc<Placement> {
-    static PLACEMENTS: Mutex<BTreeMap<usize, Arc<Placement>>> = Mutex::new(BTreeMap::new());
-    let mut placements = PLACEMENTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let compute = || {
-        let list = NodeList::first((0..nodes).map(|n| format!("http://node-{n}"))).expect("a list");
-        Arc::new(Placement::of(&list))
-    };
-    placements.entry(nodes).or_insert_with(compute).clone()
+/// Runs one seed.
+pub(crate) fn run(seed: u64, bug: Option<Bug>, traced: bool) -> Result<Summary, String> {
+    plant(bug);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| error.to_string())?;
+    let ran = runtime.block_on(async { World::new(seed, traced).run().await });
+    plant(None);
+    ran
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, bug: Option<Bug>, traced: bool) -> World {
+    fn new(seed: u64, traced: bool) -> World {
         let rng = SimRng::new(seed);
         let nodes = 3 + rng.below(3) as usize;
-        let machines = (0..nodes).map(|n| Machine::new(NodeId(n as u16), rng.next_u64())).collect();
+        let net = SimNet::new(rng.next_u64());
+        net.set_delay(Duration::from_micros(100), Duration::from_millis(5));
+        let machines = (0..nodes).map(|index| Machine::new(index, &net, rng.next_u64())).collect();
         let clients = Clients::new(nodes, &rng);
+        let checker = Arc::new(Mutex::new(Checker::new(nodes)));
+        for plan in &clients.keys {
+            checker.lock().expects_copies(&plan.key, plan.replicas.from as usize);
+        }
+        let list = NodeList::first((0..nodes).map(|node| format!("http://node-{node}"))).expect("a list");
+        let shared = Shared {
+            clients: RefCell::new(clients),
+            summary: RefCell::default(),
+            checker: Arc::clone(&checker),
+            trace: RefCell::new(seed),
+            traced,
+            began: Instant::now(),
+        };
         let mut world = World {
             rng,
             clock_rng: SimRng::new(seed ^ 0x636c_6f63_6b73),
-            now_us: 0,
             events: BTreeMap::new(),
             planned: 0,
             machines,
-            placement: placement_of(nodes),
-            checker: Rc::new(RefCell::new(Checker::new(nodes))),
-            clients,
+            common: Common { nodes: list, placement: placement_of(nodes), checker },
+            net,
+            shared: Rc::new(shared),
             cut_until_us: vec![vec![0; nodes]; nodes],
-            lossy: (0, 0),
-            slow: (0, 0),
+            lossy_until_us: 0,
+            slow_until_us: 0,
             disk_lost_at_us: None,
-            sessions: vec![vec![0; nodes]; nodes],
-            greeted: vec![vec![[0; 2]; nodes]; nodes],
             is_calm: false,
             calm_clock: 0,
-            bug,
-            traced,
-            summary: Summary::default(),
             differences: String::new(),
             is_done: false,
         };
@@ -118,263 +133,157 @@ impl World {
         }
         world.plan(5000, Event::Client);
         world.plan(6000, Event::Trouble);
-        // In half of the runs, of which none is one that a test names.
-        if matches!(seed % 8, 3 | 5..=7) {
+        if seed % 8 >= 5 || seed % 8 == 3 {
             world.plan(world.clock_rng.below(60_000), Event::ClockGoesWrong);
         }
         world
     }
 
-    /// Runs until the replicas are the same, a promise is broken, or it takes too long.
-    pub(crate) fn run(mut self) -> Result<Summary, String> {
-        while !self.is_done {
-            let Some(((at_us, _), event)) = self.events.pop_first() else {
-                return Err("nothing happens".into());
-            };
-            self.now_us = at_us;
-            self.checker.borrow_mut().time_is(at_us / 1000);
-            self.happen(event);
-            let violation = self.checker.borrow().violation().map(str::to_owned);
-            if let Some(violation) = violation {
-                return Err(format!("after {} ms: {violation}", self.now_us / 1000));
-            }
-            if self.now_us > (TROUBLE_MS + CALM_MS_MAX) * 1000 {
-                return Err(format!("the replicas do not converge: {}", self.differences));
-            }
-        }
-        let large_stored = self.checker.borrow().large_stored();
-        Ok(Summary { large_stored, ..self.summary })
+    fn now_us(&self) -> u64 {
+        self.shared.began.elapsed().as_micros() as u64
     }
 
     fn plan(&mut self, after_ms: u64, event: Event) {
-        self.plan_us(after_ms * 1000, event);
-    }
-
-    fn plan_us(&mut self, after_us: u64, event: Event) {
         self.planned += 1;
-        self.events.insert((self.now_us + after_us, self.planned), event);
+        self.events.insert((self.now_us() + after_ms * 1000, self.planned), event);
     }
 
-    fn trace(&self, text: impl FnOnce() -> String) {
-        if self.traced {
-            println!("{:>9} ms  {}", self.now_us / 1000, text());
+    /// Runs until the replicas are the same, a promise is broken, or it takes too long.
+    async fn run(mut self) -> Result<Summary, String> {
+        while !self.is_done {
+            let Some(next) = self.events.first_entry() else { return Err("nothing happens".into()) };
+            let at = self.shared.began + Duration::from_micros(next.key().0);
+            self.run_machines_until(at).await;
+            if let Some(violation) = self.violation() {
+                return Err(format!("after {} ms: {violation}", self.now_us() / 1000));
+            }
+            if at <= Instant::now()
+                && let Some((_, event)) = self.events.pop_first()
+            {
+                self.happen(event);
+            }
+            if self.now_us() > (TROUBLE_MS + CALM_MS_MAX) * 1000 {
+                self.trace_reports();
+                return Err(format!("the replicas do not converge: {}", self.differences));
+            }
         }
+        let large_stored = self.shared.checker.lock().large_stored();
+        let (messages, trace) = (self.net.packets(), *self.shared.trace.borrow());
+        let summary = *self.shared.summary.borrow();
+        Ok(Summary { messages, large_stored, trace, ..summary })
+    }
+
+    /// For who looks why it does not come together.
+    fn trace_reports(&self) {
+        for machine in &self.machines {
+            if let Some(process) = &machine.process {
+                self.shared.trace(|| format!("{}: {}", machine.id, process.node.report()));
+            }
+        }
+    }
+
+    /// Lets all processes run until this time, or until one of them has lost its power.
+    async fn run_machines_until(&mut self, at: Instant) {
+        let mut until = pin!(sleep_until(at));
+        poll_fn(|context| {
+            let now_us = self.now_us();
+            self.shared.checker.lock().time_is(now_us / 1000);
+            for machine in &mut self.machines {
+                machine.run(now_us, context);
+            }
+            let has_died = self.machines.iter().any(has_died);
+            if has_died || self.shared.checker.lock().violation().is_some() {
+                return Poll::Ready(());
+            }
+            until.as_mut().poll(context)
+        })
+        .await;
+        for node in 0..self.machines.len() {
+            if has_died(&self.machines[node]) {
+                self.machines[node].lose_power(&self.net);
+                self.shared.trace(|| format!("{node} loses its power"));
+                let down_ms = 100 + self.rng.below(4000);
+                self.plan(down_ms, Event::Start { node });
+            }
+        }
+    }
+
+    fn violation(&self) -> Option<String> {
+        let panicked =
+            |machine: &Machine| machine.process.as_ref().and_then(|process| process.node.panicked());
+        let violation = self.shared.checker.lock().violation().map(str::to_owned);
+        violation.or_else(|| self.machines.iter().find_map(panicked)).or_else(crate::taken_panic)
     }
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Ask { from, to, sessions, number, request } => {
-                if self.is_paused(to) {
-                    return self.postpone(to, Event::Ask { from, to, sessions, number, request });
-                }
-                if self.arrives(from, to, sessions) {
-                    self.trace(|| format!("{from} asks {to}: {request:?}"));
-                    self.with_process(to, |process| process.asked(NodeId(from as u16), number, request));
-                }
-            }
-            Event::Answer { from, to, sessions, number, response } => {
-                if self.is_paused(to) {
-                    return self.postpone(to, Event::Answer { from, to, sessions, number, response });
-                }
-                if self.arrives(from, to, sessions) {
-                    self.trace(|| format!("{from} answers {to}: {response:?}"));
-                    self.with_process(to, |process| {
-                        process.answered(NodeId(from as u16), number, Ok(response));
-                    });
-                }
-            }
-            Event::Unreachable { node, session, number } => {
-                if self.machines[node].session == session {
-                    let failure = Err(Failure::Unreachable);
-                    self.with_process(node, |process| process.answered(NodeId(node as u16), number, failure));
-                }
-            }
-            Event::Timer { node, session, timer } => {
-                if self.is_paused(node) {
-                    return self.postpone(node, Event::Timer { node, session, timer });
-                }
-                if self.machines[node].session == session {
-                    self.with_process(node, |process| process.timer(timer));
-                    self.maybe_replace(node);
-                }
-            }
             Event::Start { node } => self.start(node),
             Event::Room { node } => self.machines[node].disk.set_capacity(None),
+            Event::Resume => self.resume(),
             Event::Befall(trouble) if !self.is_calm => self.befall(trouble),
             Event::Befall(_) => {}
+            Event::NetworkIsBetter => self.mend_network(),
             Event::ClockGoesWrong => self.clock_goes_wrong(),
             Event::ClockIsSet { node } => self.clock_is_set(node),
             Event::Client => self.client(),
-            Event::ClientGivesUp { number } => self.clients.ended(number),
+            Event::ClientGivesUp { number } => self.shared.clients.borrow_mut().ended(number),
+            Event::Background { node, session, ticks } => self.background(node, session, ticks),
             Event::Trouble => self.trouble(),
             Event::Compare => self.compare(),
         }
     }
 
-    fn is_paused(&self, node: usize) -> bool {
-        self.machines[node].paused_until_us > self.now_us
-    }
-
-    fn postpone(&mut self, node: usize, event: Event) {
-        self.plan_us(self.machines[node].paused_until_us - self.now_us, event);
-    }
-
-    /// Whether a message arrives: between the processes for which it was sent, and not behind one of a later process.
-    fn arrives(&mut self, from: usize, to: usize, sessions: [u64; 2]) -> bool {
-        let newest = &mut self.sessions[to][from];
-        let is_alive = self.machines[to].session == sessions[1] && self.machines[to].process.is_some();
-        if !is_alive || sessions[0] < *newest {
-            return false;
-        }
-        *newest = sessions[0];
-        self.summary.messages += 1;
-        self.greets(from, to, sessions)
-    }
-
-    /// Whether the sender has greeted the receiver, as it does on each connection before anything else.
-    fn greets(&mut self, from: usize, to: usize, sessions: [u64; 2]) -> bool {
-        if self.greeted[to][from] == sessions {
-            return true;
-        }
-        let sender = &self.machines[from];
-        let Some(process) = sender.process.as_ref().filter(|_| sender.session == sessions[0]) else {
-            return false;
-        };
-        let statement = process.replica.statement();
-        self.greeted[to][from] = sessions;
-        self.with_process(to, |process| process.greeted(NodeId(from as u16), statement));
-        // It may have lost its power by that.
-        self.machines[to].session == sessions[1] && self.machines[to].process.is_some()
-    }
-
-    /// Lets a process do something, and does what it wants.
-    fn with_process(&mut self, node: usize, act: impl FnOnce(&mut crate::process::Process)) {
-        let machine = &mut self.machines[node];
-        machine.catch_up(self.now_us);
-        let Some(process) = machine.process.as_mut() else { return };
-        act(process);
-        let effects = process.take_effects();
-        if !machine.disk.is_powered() {
-            // It died on the way, and nobody heard of what it did last.
-            machine.process = None;
-            let down_ms = 100 + self.rng.below(4000);
-            self.trace(|| format!("{node} loses its power"));
-            return self.plan(down_ms, Event::Start { node });
-        }
-        for effect in effects {
-            self.take_effect(node, effect);
-        }
-    }
-
-    fn take_effect(&mut self, node: usize, effect: Effect) {
-        match effect {
-            Effect::Timer(after_ms, timer) => {
-                let session = self.machines[node].session;
-                self.plan(after_ms, Event::Timer { node, session, timer });
+    /// A process that stood still goes on: nothing else would have it look.
+    fn resume(&self) {
+        let now_us = self.now_us();
+        for machine in self.machines.iter().filter(|machine| machine.paused_until_us <= now_us) {
+            if let Some(process) = &machine.process {
+                process.tasks.spawn_local(async {});
             }
-            Effect::Tell(number, told) => {
-                self.trace(|| format!("request {number}: {told:?}"));
-                self.clients.ended(number);
-                match told {
-                    Told::Success => self.summary.succeeded += 1,
-                    Told::Failure => self.summary.failed += 1,
-                }
-            }
-            Effect::Ask(peer, number, request) => {
-                let to = peer.index();
-                let sessions = [self.machines[node].session, self.machines[to].session];
-                if self.machines[to].process.is_none() && self.rng.below(2) == 0 {
-                    let session = sessions[0];
-                    return self.plan(1, Event::Unreachable { node, session, number });
-                }
-                self.send(node, to, || Event::Ask {
-                    from: node,
-                    to,
-                    sessions,
-                    number,
-                    request: request.clone(),
-                });
-            }
-            Effect::Answer(peer, number, response) => {
-                let to = peer.index();
-                let sessions = [self.machines[node].session, self.machines[to].session];
-                self.send(node, to, || Event::Answer {
-                    from: node,
-                    to,
-                    sessions,
-                    number,
-                    response: response.clone(),
-                });
-            }
-        }
-    }
-
-    fn send(&mut self, from: usize, to: usize, event: impl Fn() -> Event) {
-        let is_cut = self.cut_until_us[from][to] > self.now_us;
-        let is_lost = self.lossy.1 > self.now_us && self.rng.below(1000) < self.lossy.0;
-        if is_cut || is_lost {
-            return;
-        }
-        let copies = if !self.is_calm && self.rng.below(50) == 0 { 2 } else { 1 };
-        for _ in 0..copies {
-            let mut delay_us = 100 + self.rng.below(5000);
-            if self.slow.1 > self.now_us {
-                delay_us += self.rng.below(self.slow.0 * 1000);
-            }
-            self.plan_us(delay_us, event());
         }
     }
 
     fn start(&mut self, node: usize) {
-        self.machines[node].catch_up(self.now_us);
+        let now_us = self.now_us();
+        self.machines[node].catch_up(now_us);
         if self.machines[node].process.is_some() {
             return;
         }
         self.machines[node].disk.clear_faults();
-        let nodes = self.machines.len();
-        let started = self.machines[node].start(&self.placement, nodes, &self.checker, self.bug);
-        match started {
+        match self.machines[node].start(&self.common, &self.net) {
             Ok(()) => {
-                self.trace(|| format!("{node} starts"));
-                self.with_process(node, |_| ());
+                self.shared.trace(|| format!("{node} starts"));
+                let session = self.machines[node].session;
+                self.plan(BACKGROUND_MS, Event::Background { node, session, ticks: 0 });
             }
             Err(error) => {
-                self.trace(|| format!("{node} does not start: {error}"));
+                self.shared.trace(|| format!("{node} does not start: {error}"));
                 self.machines[node].kill();
                 self.plan(300, Event::Start { node });
             }
         }
     }
 
-    /// Somebody looks after a node whose store takes no writes any more.
-    fn maybe_replace(&mut self, node: usize) {
-        let is_poisoned =
-            self.machines[node].process.as_ref().is_some_and(|process| process.replica.is_poisoned());
+    /// What the threads of the engine would do; and somebody looks after a node whose store takes no writes any more.
+    fn background(&mut self, node: usize, session: u64, ticks: u64) {
+        if self.machines[node].session != session {
+            return;
+        }
+        let machine = &mut self.machines[node];
+        let Some(process) = &machine.process else { return };
+        if machine.paused_until_us <= self.shared.began.elapsed().as_micros() as u64 {
+            process.store.inner.do_background_work(ticks.is_multiple_of(5));
+        }
+        let is_poisoned = machine.is_poisoned() && machine.disk.is_powered();
+        self.plan(BACKGROUND_MS, Event::Background { node, session, ticks: ticks + 1 });
         if is_poisoned && (self.is_calm || self.rng.below(5) == 0) {
-            self.trace(|| format!("{node} is started again, because its disk failed"));
+            self.shared.trace(|| format!("{node} is started again, because its disk failed"));
             self.machines[node].kill();
             self.plan(200, Event::Start { node });
         }
     }
+}
 
-    fn client(&mut self) {
-        if self.is_calm {
-            return;
-        }
-        let pause_ms = 20 + self.rng.below(800);
-        self.plan(pause_ms, Event::Client);
-        let node = self.rng.below(self.machines.len() as u64) as usize;
-        let (index, number, wish) = self.clients.next(&self.rng);
-        let plan = &self.clients.keys[index];
-        let (key, replicas) = (plan.key.clone(), plan.replicas);
-        let floor = self.checker.borrow().floor(&key);
-        self.trace(|| format!("request {number} to {node}: {wish:?} {} {replicas:?}", key.escape_ascii()));
-        self.plan(CLIENT_MS, Event::ClientGivesUp { number });
-        if self.machines[node].process.is_none() || self.is_paused(node) {
-            self.summary.failed += 1;
-            return self.clients.ended(number);
-        }
-        let request = ClientRequest { number, key, wish, replicas, floor };
-        self.with_process(node, |process| process.begin(request));
-    }
+fn has_died(machine: &Machine) -> bool {
+    machine.process.is_some() && !machine.disk.is_powered()
 }

@@ -19,7 +19,7 @@ pub(crate) struct TableView {
     pub oldest: Version,
     pub newest: Version,
     /// No write that is older than its newest comes any more, so its tombstones may go where nothing is below them.
-    pub settled: bool,
+    pub droppable: bool,
     /// A compaction met corrupt bytes in it, so it stays where it is.
     pub damaged: bool,
 }
@@ -81,7 +81,7 @@ fn score(level: usize, tables: &[TableView], mean: u64, config: PickConfig) -> f
     let bytes = sound().map(|table| weight(table, mean)).fold(0, u64::saturating_add);
     let by_bytes = bytes as f64 / target as f64;
     // A table that is mostly tombstones slows ranges down and holds space that nobody uses.
-    let mostly_dead = sound().any(|table| table.settled && table.tombstones * 2 > table.records);
+    let mostly_dead = sound().any(|table| table.droppable && table.tombstones * 2 > table.records);
     let by_dead = if mostly_dead { 1.0 } else { 0.0 };
     let by_count = if level == 0 { sound().count() as f64 / LEVEL_0_TABLES as f64 } else { 0.0 };
     by_bytes.max(by_dead).max(by_count)
@@ -191,7 +191,7 @@ mod tests {
             tombstones: 0,
             oldest: Version { timestamp: number, node: 0 },
             newest: Version { timestamp: number, node: 0 },
-            settled: true,
+            droppable: true,
             damaged: false,
         }
     }
@@ -255,7 +255,7 @@ mod tests {
         dead.tombstones = 6;
         let given = |dead: &TableView| levels(&[(1, dead.clone()), (2, table(2, "a", "z", 10))]);
         assert_eq!(pick(&given(&dead), CONFIG).expect("mostly tombstones").inputs, [1, 2]);
-        dead.settled = false;
+        dead.droppable = false;
         assert_eq!(pick(&given(&dead), CONFIG), None);
     }
 

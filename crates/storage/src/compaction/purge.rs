@@ -10,11 +10,11 @@ use crate::record::{Kind, Record};
 use crate::table::{Access, TableGet};
 
 /// Whether the newest cell of a key may go. A tombstone hides older cells, and so does an expired value: it may go
-/// where nothing is left that it hides, and nothing can come. `settled_before`: no write older than this comes any
+/// where nothing is left that it hides, and nothing can come. `drop_before`: no write older than this comes any
 /// more. (A cluster adds here that every replica has the tombstone.)
-pub(crate) fn may_drop(record: &Record<'_>, hides: bool, settled_before: Version, now_ms: u64) -> bool {
+pub(crate) fn may_drop(record: &Record<'_>, hides: bool, drop_before: Version, now_ms: u64) -> bool {
     let dead = record.kind == Kind::Tombstone || record.stamp.is_expired(now_ms);
-    dead && !hides && record.stamp.version < settled_before
+    dead && !hides && record.stamp.version < drop_before
 }
 
 /// Everything that a compaction does not read.

@@ -28,7 +28,7 @@ pub(crate) struct Outputs<'a> {
 /// Which tombstones and expired values may go, and what newer cells hide.
 pub(crate) struct Purge<'a> {
     pub surroundings: Surroundings<'a>,
-    pub settled_before: Version,
+    pub drop_before: Version,
     pub now_ms: u64,
 }
 
@@ -106,7 +106,7 @@ impl TableMerge {
             self.last_key.extend_from_slice(record.key);
             let dropped = purge.is_some_and(|purge| {
                 // Asked first without the surroundings: looking into them is for the few that depend on it.
-                let is_over = may_drop(&record, false, purge.settled_before, purge.now_ms)
+                let is_over = may_drop(&record, false, purge.drop_before, purge.now_ms)
                     && !purge.surroundings.may_hold_older(record.key, record.stamp.version);
                 is_over || purge.surroundings.hides(&record)
             });

@@ -33,7 +33,7 @@ pub(super) struct Compaction {
     /// What it looks for older cells in. Memtables and tables are of one view, and not those that the choice was made
     /// from: what was flushed since is in none of those.
     view: Arc<View>,
-    settled_before: Version,
+    drop_before: Version,
     now_ms: u64,
     merge: TableMerge,
 }
@@ -70,7 +70,7 @@ impl Inner {
     /// a table is trimmed first.
     fn choose(&self) -> Option<Work> {
         let levels = self.current_levels();
-        let views = views(&levels, &self.background.damage.tables(), self.settled_before());
+        let views = views(&levels, &self.background.damage.tables(), self.drop_before());
         let work = |choice: Choice, room_bytes, trims_up_to| {
             let inputs = levels.iter().filter(|(_, table)| choice.inputs.contains(&table.meta().number));
             let inputs = inputs.map(|(level, table)| (level, table.clone())).collect();
@@ -116,14 +116,14 @@ impl Inner {
 
     fn begin_compaction(&self, work: Work, merge: TableMerge) -> Compaction {
         // Read before the view is: what is settled by then is in one of its memtables or tables.
-        let settled_before = self.settled_before();
+        let drop_before = self.drop_before();
         let view = self.view.load_full();
-        Compaction { work, view, settled_before, now_ms: self.env.clock.wall_ms(), merge }
+        Compaction { work, view, drop_before, now_ms: self.env.clock.wall_ms(), merge }
     }
 
     /// Merges; answers whether it came to the end.
     fn merge(&self, compaction: &mut Compaction, is_to_pause: &dyn Fn() -> bool) -> Result<bool, Error> {
-        let Compaction { work, view, settled_before, now_ms, merge } = compaction;
+        let Compaction { work, view, drop_before, now_ms, merge } = compaction;
         let Work { choice, room_bytes, trims_up_to, .. } = work;
         let next_number = || self.new_file_number();
         let outputs = Outputs {
@@ -143,7 +143,7 @@ impl Inner {
                 output_level: choice.output_level,
                 trims: trims_up_to.is_some(),
             },
-            settled_before: *settled_before,
+            drop_before: *drop_before,
             now_ms: *now_ms,
         };
         let is_whole = merge.run(&outputs, Some(&purge), is_to_pause)?;
@@ -196,7 +196,7 @@ impl Inner {
     }
 }
 
-fn views(levels: &Levels, damaged: &BTreeSet<u64>, settled_before: Version) -> [Vec<TableView>; LEVELS] {
+fn views(levels: &Levels, damaged: &BTreeSet<u64>, drop_before: Version) -> [Vec<TableView>; LEVELS] {
     std::array::from_fn(|level| {
         let view = |table: &Arc<Table>| {
             let meta = table.meta();
@@ -210,7 +210,7 @@ fn views(levels: &Levels, damaged: &BTreeSet<u64>, settled_before: Version) -> [
                 tombstones: meta.tombstones,
                 oldest: meta.oldest,
                 newest: meta.newest,
-                settled: meta.newest < settled_before,
+                droppable: meta.newest < drop_before,
                 damaged: damaged.contains(&meta.number),
             }
         };

@@ -111,7 +111,7 @@ pub(crate) struct Inner {
     /// The memory of a memtable that nobody has any more, for the next.
     spare: Mutex<Option<Spare>>,
     /// Writes with older timestamps have all arrived.
-    settled_before: AtomicU64,
+    drop_before: AtomicU64,
     last_timestamp: u64,
     lost_groups: u64,
     closed: AtomicBool,
@@ -192,7 +192,7 @@ impl Engine {
 
     /// Says that every write older than this has arrived; tombstones older than it may go. Never moves back.
     pub fn drop_tombstones_before(&self, timestamp: u64) {
-        self.inner.settled_before.fetch_max(timestamp, Ordering::Relaxed);
+        self.inner.drop_before.fetch_max(timestamp, Ordering::Relaxed);
     }
 
     /// The store at this moment.
@@ -262,8 +262,8 @@ impl Inner {
         self.next_file.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn settled_before(&self) -> Version {
-        let told = self.settled_before.load(Ordering::Relaxed);
+    fn drop_before(&self) -> Version {
+        let told = self.drop_before.load(Ordering::Relaxed);
         let by_time = self.options.tombstone_age_ms_min.map_or(0, |settle_ms| {
             HybridClock::at_wall_ms(self.env.clock.wall_ms().saturating_sub(settle_ms))
         });

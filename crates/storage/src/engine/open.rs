@@ -301,7 +301,7 @@ fn assemble(
         unfinished: Mutex::default(),
         retired: Mutex::default(),
         spare: Mutex::default(),
-        settled_before: AtomicU64::new(0),
+        drop_before: AtomicU64::new(0),
         last_timestamp,
         lost_groups: log.lost_groups,
         closed: AtomicBool::new(false),

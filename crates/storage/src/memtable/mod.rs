@@ -79,8 +79,8 @@ impl Memtable {
     /// The tables that read the same as this memtable at `sequence`, if there are any yet: only the newest versions
     /// are in tables, so everything here must have been written by then.
     pub(crate) fn tables_at(&self, sequence: u64) -> Option<&[Arc<Table>]> {
-        let settled = sequence != u64::MAX && self.end_sequence() <= sequence.saturating_add(1);
-        self.flushed.get().filter(|_| settled).map(Vec::as_slice)
+        let is_complete = sequence != u64::MAX && self.end_sequence() <= sequence.saturating_add(1);
+        self.flushed.get().filter(|_| is_complete).map(Vec::as_slice)
     }
 
     pub(crate) fn used_bytes(&self) -> u64 {

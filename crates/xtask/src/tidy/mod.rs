@@ -9,6 +9,7 @@
 //! | [`folders`] | folders of a crate name each other in one direction |
 //! | [`portable`] | nothing that is true on one machine only |
 //! | [`links`] | relative links of the documents resolve |
+//! | [`walks`] | the files on the paths of a request are as the documents say, and few |
 
 mod arrows;
 mod folders;
@@ -19,6 +20,7 @@ mod manifest;
 mod modules;
 mod portable;
 mod unsafe_code;
+mod walks;
 mod words;
 
 use std::fmt;
@@ -88,6 +90,7 @@ fn check(files: &[TextFile]) -> Vec<Finding> {
     findings.extend(arrows::check(files));
     findings.extend(folders::check(files));
     findings.extend(links::check(files));
+    findings.extend(walks::check(files));
     findings
 }
 
@@ -135,6 +138,7 @@ mod tests {
             TextFile::fixture("crates/model/src/here.rs", &format!("const X: &str = \"{here_only}x\";")),
             TextFile::fixture("crates/mystery/Cargo.toml", "[package]\nname = \"mystery\"\n"),
             TextFile::fixture("README.md", "[gone](docs/gone.md)"),
+            TextFile::fixture("docs/architecture.md", "## A write (at most 1 files)\n"),
         ];
         let paths: Vec<String> = check(&files).into_iter().map(|finding| finding.path).collect();
         for file in &files {

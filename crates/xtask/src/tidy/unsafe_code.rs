@@ -14,7 +14,7 @@ const ALLOWED: [(&str, &str); 7] = [
     ("crates/storage/src/prefetch.rs", "an instruction that std does not offer"),
     ("crates/storage/src/memtable/*.rs", "the ordered arena that readers walk while one writer adds to it"),
     ("crates/lab/src/script/native.rs", "Lua scripts that load C, which a person allows by a flag"),
-    ("crates/profiler/src/sys/*.rs", "perf events and the unwinder's interface"),
+    ("crates/profiler/src/sys/*.rs", "calls that a signal handler may make, and the unwinder's interface"),
     ("crates/profiler/src/hooks/*.rs", "CPU timers, their signal handler, the global allocator's wrapper"),
 ];
 

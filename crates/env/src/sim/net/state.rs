@@ -227,7 +227,7 @@ impl State {
                 }
             }
             if is_whole {
-                wire.is_heard_again();
+                wire.hear_again();
             }
         });
     }

@@ -132,7 +132,7 @@ impl Wire {
         }
     }
 
-    pub(super) fn is_heard_again(&mut self) {
+    pub(super) fn hear_again(&mut self) {
         for end in &mut self.ends {
             end.unheard_since = None;
         }

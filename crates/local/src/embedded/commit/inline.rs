@@ -1,14 +1,15 @@
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
 use ladoga_env::Clock;
 
 use super::super::write_error;
 use super::queue::{Shared, panicked};
-use super::waiters::Waiters;
-use super::write_queue::{CommitResult, Pending, PendingWrites, WriteQueue};
+use super::write_queue::{CommitResult, Pending, PendingWrites, Waiters, WriteQueue};
 use crate::store::CellKind;
 
 /// What a loop commits itself at most: more takes it longer than it takes to wake another thread.
@@ -62,14 +63,19 @@ impl InlineCommitter {
         InlineCommitter { clock, queue, write_queue, waiters, paused }
     }
 
+    /// Commits what each turn of the event loop brings, for as long as it runs.
+    pub(in super::super) async fn run(self, trigger: Rc<CommitTrigger>) {
+        trigger.run(|| self.begin(), |begun| self.commit(begun)).await;
+    }
+
     /// What the time is, unless the committer is to do it.
-    pub(in super::super) fn begin(&self) -> Option<u64> {
+    fn begin(&self) -> Option<u64> {
         let now_ns = self.clock.monotonic_ns();
         (now_ns >= self.paused.get().until_ns).then_some(now_ns)
     }
 
     /// Commits what the write queue has, or has the committer do it. On the event loop.
-    pub(in super::super) fn commit(&self, begun_ns: Option<u64>) {
+    fn commit(&self, begun_ns: Option<u64>) {
         let Some(started_ns) = begun_ns.filter(|_| self.write_queue.queued().bytes <= INLINE_BYTES_MAX)
         else {
             return self.queue.pushed();
@@ -109,9 +115,69 @@ impl InlineCommitter {
     }
 }
 
+/// Notifications after which it commits although more are coming.
+const NOTIFICATIONS_MAX: u32 = 64;
+
+/// Starts one commit for all that an event loop does while it is busy.
+///
+/// The first write to notify it wakes a task of the loop, which commits what the turn of the loop brought; where that wakes
+/// the committer thread, once a turn brought no more. So a hundred connections that have a write each cost that thread
+/// one wake-up, not a hundred; and a single one waits for one look at the sockets.
+#[derive(Default)]
+pub(in super::super) struct CommitTrigger {
+    notifications: Cell<u32>,
+    task: RefCell<Option<Waker>>,
+}
+
+impl CommitTrigger {
+    /// Has it commit, soon.
+    pub(in super::super) fn notify(&self) {
+        let notifications = self.notifications.get();
+        self.notifications.set(notifications + 1);
+        if notifications == 0
+            && let Some(task) = &*self.task.borrow()
+        {
+            task.wake_by_ref();
+        }
+    }
+
+    /// Commits, for as long as the event loop runs, with what `begin` says: at once where that is something, and otherwise
+    /// after a turn without notifications.
+    async fn run<T>(self: Rc<Self>, begin: impl Fn() -> Option<T>, commit: impl Fn(Option<T>)) {
+        loop {
+            self.notified().await;
+            let (begun, mut seen) = (begin(), 0);
+            while begun.is_none()
+                && seen < self.notifications.get()
+                && self.notifications.get() < NOTIFICATIONS_MAX
+            {
+                seen = self.notifications.get();
+                // Comes back after a look at the sockets, and after what that made ready.
+                tokio::task::yield_now().await;
+            }
+            self.notifications.set(0);
+            commit(begun);
+        }
+    }
+
+    async fn notified(&self) {
+        poll_fn(|context| {
+            let mut task = self.task.borrow_mut();
+            if !task.as_ref().is_some_and(|task| task.will_wake(context.waker())) {
+                *task = Some(context.waker().clone());
+            }
+            if self.notifications.get() == 0 { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::Context;
 
     #[test]
     fn slow_commits_one_soon_after_another_pause_for_longer() {
@@ -127,5 +193,37 @@ mod tests {
         }
         pause = pause.next(now_ns + 1);
         assert_eq!(pause.lasts_ns, INLINE_PAUSE_NS_MIN, "it was well for as long as it had been paused");
+    }
+
+    #[test]
+    fn notifications_that_come_together_are_one_commit_and_none_is_lost() {
+        let (trigger, waits, commits) = (Rc::new(CommitTrigger::default()), Cell::new(true), Cell::new(0));
+        trigger.notify();
+        let begin = || (!waits.get()).then_some(());
+        let mut running = pin!(Rc::clone(&trigger).run(begin, |begun| {
+            assert_eq!(begun, begin());
+            commits.set(commits.get() + 1);
+        }));
+        let mut context = Context::from_waker(Waker::noop());
+        let mut turn = || assert!(running.as_mut().poll(&mut context).is_pending());
+        turn();
+        turn();
+        assert_eq!(commits.get(), 1, "notified before anybody listened");
+        trigger.notify();
+        turn();
+        trigger.notify();
+        turn();
+        assert_eq!(commits.get(), 1, "the last turn brought one more");
+        turn();
+        turn();
+        assert_eq!(commits.get(), 2);
+        (0..NOTIFICATIONS_MAX).for_each(|_| trigger.notify());
+        turn();
+        assert_eq!(commits.get(), 3, "many do not wait for more");
+        waits.set(false);
+        trigger.notify();
+        trigger.notify();
+        turn();
+        assert_eq!(commits.get(), 4, "what costs no wake-up does not wait either");
     }
 }

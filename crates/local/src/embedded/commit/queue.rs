@@ -11,7 +11,7 @@ use super::inbox::Inbox;
 use super::unit_cost::{Bound, Cost, UnitCost, admit};
 use super::write_queue::WriteQueue;
 use super::writer::GroupWriter;
-use crate::store::{CellObserver, Sample, SampleKind, SampleValue, StoreError};
+use crate::store::{CellObserver, Distribution, Metric, MetricKind, StoreError};
 
 /// The share of the memory budget that queued writes may take, and never more than the second.
 const QUEUE_MEMORY_SHARE: u64 = 16;
@@ -57,10 +57,10 @@ impl GroupSizes {
         self.entries.fetch_add(entries, Ordering::Relaxed);
     }
 
-    fn histogram(&self) -> SampleValue {
+    fn distribution(&self) -> Distribution {
         let counts = self.buckets.each_ref().map(|bucket| bucket.load(Ordering::Relaxed));
         let buckets = counts[..GROUP_SIZE_BUCKETS].iter().enumerate();
-        SampleValue::Histogram {
+        Distribution {
             buckets: buckets.map(|(bits, &count)| ((1_u64 << bits) as f64, count)).collect(),
             count: counts.iter().sum(),
             sum: self.entries.load(Ordering::Relaxed) as f64,
@@ -77,10 +77,9 @@ impl Refusals {
         self.0[bound as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    fn by_bound(&self) -> SampleValue {
+    fn by_bound(&self) -> [(String, f64); Bound::ALL.len()] {
         let count = |bound: Bound| self.0[bound as usize].load(Ordering::Relaxed) as f64;
-        let values = Bound::ALL.map(|bound| (bound.name().to_owned(), count(bound))).into();
-        SampleValue::Labelled { label: "bound", values }
+        Bound::ALL.map(|bound| (bound.name().to_owned(), count(bound)))
     }
 }
 
@@ -136,38 +135,42 @@ impl CommitQueue {
         self.shared.check()
     }
 
-    pub(in super::super) fn statistics(&self) -> Vec<Sample> {
+    pub(in super::super) fn metrics(&self) -> [Metric; 6] {
         let shared = &*self.shared;
         let queued = shared.queued();
-        let gauge = |name, help, value: u64| {
-            let value = SampleValue::Number(value as f64);
-            Sample { name, help, kind: SampleKind::Gauge, value }
-        };
-        vec![
-            Sample {
-                name: "ladoga_commit_group_entries",
-                help: "Writes that were committed together.",
-                kind: SampleKind::Counter,
-                value: shared.groups.histogram(),
-            },
-            Sample {
-                name: "ladoga_commit_inline_groups_total",
-                help: "Groups of writes that an event loop committed itself, because nothing had to be waited for.",
-                kind: SampleKind::Counter,
-                value: SampleValue::Number(shared.inline_groups.load(Ordering::Relaxed) as f64),
-            },
-            Sample {
-                name: "ladoga_commit_refused_total",
-                help: "Writes refused over capacity, by the bound of the queue that was reached.",
-                kind: SampleKind::Counter,
-                value: shared.refusals.by_bound(),
-            },
-            gauge("ladoga_commit_queue_bytes", "Bytes of writes queued.", queued.bytes),
-            gauge("ladoga_commit_queue_units", "Writes queued, by weight.", queued.units),
-            gauge(
-                "ladoga_commit_unit_nanoseconds",
-                "What one more of them takes.",
-                shared.unit_ns.load(Ordering::Relaxed),
+        [
+            Metric::histogram(
+                "ladoga_commit_group_entries",
+                "Writes that were committed together.",
+                shared.groups.distribution(),
+            ),
+            Metric::counter(
+                "ladoga_commit_inline_groups_total",
+                "Groups of writes that an event loop committed itself, because there was nothing to wait for.",
+                shared.inline_groups.load(Ordering::Relaxed),
+            ),
+            Metric::by_label(
+                MetricKind::Counter,
+                "ladoga_commit_queue_refused_total",
+                "Writes refused because the commit queue was full, by the limit that was reached.",
+                "bound",
+                shared.refusals.by_bound(),
+            ),
+            Metric::gauge(
+                "ladoga_commit_queue_bytes",
+                "Size of the writes in the commit queue.",
+                queued.bytes,
+            ),
+            Metric::gauge(
+                "ladoga_commit_queue_cost_units",
+                "Cost of the writes in the commit queue: one unit a write, and one for each KiB of it.",
+                queued.units,
+            ),
+            Metric::number(
+                MetricKind::Gauge,
+                "ladoga_commit_cost_unit_seconds",
+                "Time to commit one more cost unit, as measured.",
+                shared.unit_ns.load(Ordering::Relaxed) as f64 / 1e9,
             ),
         ]
     }
@@ -281,9 +284,8 @@ mod tests {
         for bound in [Bound::Bytes, Bound::Wait, Bound::Bytes] {
             refusals.add(bound);
         }
-        let SampleValue::Labelled { values, .. } = refusals.by_bound() else { panic!("by bound") };
         let expected = [("wait", 1.0), ("entries", 0.0), ("bytes", 2.0)];
-        assert_eq!(values, expected.map(|(name, count)| (name.to_owned(), count)));
+        assert_eq!(refusals.by_bound(), expected.map(|(name, count)| (name.to_owned(), count)));
     }
 
     #[test]
@@ -292,7 +294,7 @@ mod tests {
         for entries in [1, 2, 3, 4, 4_096, 4_097] {
             sizes.add(entries);
         }
-        let SampleValue::Histogram { buckets, count, sum } = sizes.histogram() else { panic!("a histogram") };
+        let Distribution { buckets, count, sum } = sizes.distribution();
         let found: Vec<_> = buckets.into_iter().filter(|(_, count)| *count > 0).collect();
         assert_eq!(found, [(1.0, 1), (2.0, 1), (4.0, 2), (4_096.0, 1)]);
         assert_eq!((count, sum), (6, 8_203.0));

@@ -5,12 +5,12 @@ use ladoga_model::{Replicas, Version};
 use ladoga_replica::simulated::last_version;
 use ladoga_service::{Context, Error, KeyValue, Lookup, Upload};
 
-use super::store::bytes_of;
 use crate::checker::Key;
-use crate::operation::Wish;
+use crate::clients::Wish;
+use crate::store::bytes_of;
 
 /// What a client is told.
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// It is written, under this version; none if one node alone has to have it.
     Written(Option<Version>),
     /// What the key holds; with its version, of a deletion as well.
@@ -18,7 +18,7 @@ pub(super) enum Answer {
 }
 
 /// Asks, and waits for the answer.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     service: &impl KeyValue,
     key: Key,
     wish: Wish,

@@ -14,7 +14,7 @@ use ladoga_local::store::{
 };
 use ladoga_model::Stamp;
 use ladoga_runtime::Supervisor;
-use ladoga_service::{Later, Lookup, Pieces, RecordFormat, Sample, StoreError, Upload, Value};
+use ladoga_service::{Later, Lookup, Metric, Pieces, RecordFormat, StoreError, Upload, Value};
 use parking_lot::Mutex;
 
 use crate::LARGE_BYTES_MIN;
@@ -22,21 +22,21 @@ use crate::checker::{Checker, Key};
 
 /// Who watches.
 #[derive(Clone)]
-pub(super) struct Watcher {
-    pub(super) node: NodeId,
-    pub(super) placement: Arc<Placement>,
-    pub(super) checker: Arc<Mutex<Checker>>,
+pub(crate) struct Watcher {
+    pub(crate) node: NodeId,
+    pub(crate) placement: Arc<Placement>,
+    pub(crate) checker: Arc<Mutex<Checker>>,
 }
 
 impl Watcher {
-    fn begins(&self, cells: &[Written]) {
+    fn begins(&self, cells: &[KeyedCell]) {
         let mut checker = self.checker.lock();
         for (key, cell) in cells {
             checker.seen(key, cell);
         }
     }
 
-    fn is_durable(&self, cells: &[Written]) {
+    fn mark_durable(&self, cells: &[KeyedCell]) {
         let mut checker = self.checker.lock();
         for (key, cell) in cells {
             let place = self.placement.position(Partition::of(key), self.node);
@@ -45,14 +45,15 @@ impl Watcher {
     }
 }
 
-type Written = (Key, Cell<Vec<u8>>);
+/// A cell and its key.
+type KeyedCell = (Key, Cell<Vec<u8>>);
 
-pub(super) struct Watched {
-    pub(super) inner: Arc<Embedded>,
-    pub(super) watcher: Watcher,
+pub(crate) struct Watched {
+    pub(crate) inner: Arc<Embedded>,
+    pub(crate) watcher: Watcher,
 }
 
-pub(super) struct WatchedLocal {
+pub(crate) struct WatchedLocal {
     inner: Local,
     watcher: Watcher,
 }
@@ -72,8 +73,8 @@ impl Store for Watched {
         self.inner.failure()
     }
 
-    fn statistics(&self) -> Vec<Sample> {
-        self.inner.statistics()
+    fn metrics(&self) -> Vec<Metric> {
+        self.inner.metrics()
     }
 
     fn observe(&self, observer: Arc<dyn CellObserver>) -> io::Result<()> {
@@ -94,9 +95,9 @@ impl Store for Watched {
 }
 
 /// A write under way.
-pub(super) struct WatchedApply {
+pub(crate) struct WatchedApply {
     applied: Applied,
-    cells: Vec<Written>,
+    cells: Vec<KeyedCell>,
     watcher: Watcher,
 }
 
@@ -106,7 +107,7 @@ impl Future for WatchedApply {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let polled = Pin::new(&mut self.applied).poll(context);
         if let Poll::Ready(Ok(())) = &polled {
-            self.watcher.is_durable(&self.cells);
+            self.watcher.mark_durable(&self.cells);
         }
         polled
     }
@@ -117,7 +118,7 @@ fn is_pruned(stamp: Stamp) -> bool {
     stamp.version.node == u16::MAX
 }
 
-fn written(key: &[u8], stamp: Stamp, value: Option<&[u8]>) -> Written {
+fn written(key: &[u8], stamp: Stamp, value: Option<&[u8]>) -> KeyedCell {
     let content = value.map_or(Content::Tombstone, |value| Content::Value(value.to_vec()));
     (key.to_vec(), Cell { stamp, content })
 }
@@ -184,13 +185,13 @@ impl LocalStore for WatchedLocal {
     }
 }
 
-pub(super) struct WatchedUpload {
+pub(crate) struct WatchedUpload {
     inner: EmbeddedUpload,
     bytes: Vec<u8>,
 }
 
 /// A large value that is whole.
-pub(super) struct Finished {
+pub(crate) struct Finished {
     inner: <EmbeddedUpload as Upload>::Finished,
     bytes: Vec<u8>,
 }
@@ -212,7 +213,7 @@ impl Upload for WatchedUpload {
 }
 
 /// All bytes of a value.
-pub(super) async fn bytes_of(value: Value) -> Result<Vec<u8>, StoreError> {
+pub(crate) async fn bytes_of(value: Value) -> Result<Vec<u8>, StoreError> {
     let mut pieces = match value {
         Value::Inline(bytes) => return Ok(bytes.to_vec()),
         Value::Large { pieces, .. } => pieces,

@@ -1,0 +1,176 @@
+//! Two builds of the node in turns: every comparison is run with one and with the other, alternately, each time as a
+//! process of its own.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::arguments::Arguments;
+use crate::comparisons::ALL;
+use crate::context::{bench_folder, results_file};
+use crate::report::Series;
+use crate::stop::{OrFail, Outcome, failed};
+
+/// One of the two builds: the node, and the program that measures it. P4 and P5 measure the engine that is linked into the
+/// latter.
+#[derive(Debug)]
+struct Build {
+    node: PathBuf,
+    bench: PathBuf,
+}
+
+/// A row's figure: comparison, title, subject, name.
+type Figure = (String, String, String, String);
+
+/// What was measured with each of the two, a value a turn.
+type Figures = BTreeMap<Figure, [Series; 2]>;
+
+/// Runs the turns and prints a table. False where a comparison failed.
+pub(crate) fn run(arguments: &Arguments) -> Outcome<bool> {
+    let builds = builds(arguments)?;
+    let mut figures = Figures::new();
+    let mut passed = true;
+    for name in names(arguments)? {
+        for turn in 0..arguments.rounds.unwrap_or(3) {
+            // A B B A: what changes steadily meets both alike.
+            for index in if turn % 2 == 0 { [0, 1] } else { [1, 0] } {
+                println!("\n## {name}, turn {}, {}", turn + 1, ["before", "after"][index]);
+                passed &= take_turn(&builds[index], name, arguments, &mut figures, index)?;
+            }
+        }
+        println!("\n{}", table(&figures, name));
+    }
+    println!("# Before and after\n\n{}", table(&figures, ""));
+    Ok(passed)
+}
+
+fn builds(arguments: &Arguments) -> Outcome<[Build; 2]> {
+    let Some(before) = &arguments.before else {
+        return failed("turns needs --before FILE, the node of before");
+    };
+    let bench = this_program()?;
+    let after = crate::references::node::binary(bench_folder().parent().unwrap_or_else(|| Path::new(".")))?;
+    let bench_before = arguments.before_bench.clone().unwrap_or_else(|| bench.clone());
+    for program in [before, &bench_before] {
+        if !program.is_file() {
+            return failed(format!("{} does not exist", program.display()));
+        }
+    }
+    Ok([Build { node: before.clone(), bench: bench_before }, Build { node: after, bench }])
+}
+
+fn names(arguments: &Arguments) -> Outcome<Vec<&'static str>> {
+    let Some(list) = &arguments.comparisons else { return Ok(ALL.iter().map(|one| one.name).collect()) };
+    let find = |name: &str| ALL.iter().find(|one| one.name == name).map(|one| one.name);
+    list.split(',')
+        .map(|name| find(name).or_fail(|| format!("there is no comparison `{name}`")))
+        .collect::<Result<_, _>>()
+}
+
+fn take_turn(
+    build: &Build,
+    name: &str,
+    arguments: &Arguments,
+    figures: &mut Figures,
+    index: usize,
+) -> Outcome<bool> {
+    let file = results_file();
+    let known = fs::read_to_string(&file).map_or(0, |text| text.len());
+    let bench = if matches!(name, "p4" | "p5" | "lookup") { &build.bench } else { &this_program()? };
+    let mut command = child(bench, build, name, arguments);
+    let status = command.status().or_fail(|| format!("cannot start {}", bench.display()))?;
+    let text = fs::read_to_string(&file).unwrap_or_default();
+    for line in text.get(known..).unwrap_or_default().lines().filter(|line| !line.is_empty()) {
+        let row: Value = serde_json::from_str(line).or_fail(|| format!("cannot read {}", file.display()))?;
+        note(figures, &row, index);
+    }
+    Ok(status.success())
+}
+
+fn this_program() -> Outcome<PathBuf> {
+    std::env::current_exe().or_fail(|| "cannot find this program".to_owned())
+}
+
+/// One round of a comparison, with what the command line says of it.
+fn child(bench: &Path, build: &Build, name: &str, arguments: &Arguments) -> Command {
+    let mut command = Command::new(bench);
+    command.args([name, "--rounds", "1"]);
+    command.env("LADOGA_BIN", &build.node).env("CARGO_MANIFEST_DIR", bench_folder());
+    let threads = arguments.threads.map(|threads| threads as u64);
+    let numbers =
+        [("--records", arguments.records), ("--seconds", arguments.seconds), ("--threads", threads)];
+    for (flag, number) in numbers.into_iter().filter_map(|(flag, number)| Some((flag, number?))) {
+        command.args([flag, &number.to_string()]);
+    }
+    for (flag, text) in [("--memory", &arguments.memory), ("--only", &arguments.only)] {
+        if let Some(text) = text {
+            command.args([flag, text]);
+        }
+    }
+    command
+}
+
+fn note(figures: &mut Figures, row: &Value, index: usize) {
+    let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+    for (name, figure) in row["figures"].as_object().into_iter().flatten() {
+        let key = (text("comparison"), text("title"), text("subject"), name.clone());
+        if let Some(median) = figure["median"].as_f64() {
+            figures.entry(key).or_default()[index].push(median);
+        }
+    }
+}
+
+/// The figures of a comparison, or of all if `name` is empty.
+fn table(figures: &Figures, name: &str) -> String {
+    let mut out = String::from(
+        "| | of | figure | before | after | after / before |\n| --- | --- | --- | --- | --- | --- |\n",
+    );
+    let wanted = figures.iter().filter(|((comparison, ..), _)| name.is_empty() || comparison == name);
+    for ((comparison, title, subject, figure), [before, after]) in wanted {
+        let (before_text, after_text) = (before.text(decimals(before)), after.text(decimals(after)));
+        let ratio = after.ratio_to(before).text(2);
+        let _ = writeln!(
+            out,
+            "| {} {title} | {subject} | {figure} | {before_text} | {after_text} | {ratio} |",
+            comparison.to_uppercase()
+        );
+    }
+    out
+}
+
+/// Enough to tell three digits.
+fn decimals(series: &Series) -> usize {
+    match series.median().map_or(0.0, f64::abs) {
+        value if value >= 100.0 => 0,
+        value if value >= 10.0 => 1,
+        _ => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_both_builds_stand_side_by_side() {
+        let mut figures = Figures::new();
+        for (index, median) in [(0, 100.0), (1, 120.0), (1, 90.0), (0, 100.0)] {
+            let row = serde_json::json!({
+                "comparison": "p1", "title": "get", "subject": "ladoga", "figures": { "req/s": { "median": median } },
+            });
+            note(&mut figures, &row, index);
+        }
+        let table = table(&figures, "p1");
+        assert!(
+            table.ends_with(
+                "| P1 get | ladoga | req/s | 100 (100..100) | 105 (90..120) | 1.05 (0.90..1.20) |\n"
+            ),
+            "{table}"
+        );
+        assert_eq!(super::table(&figures, "p2").lines().count(), 2);
+    }
+}

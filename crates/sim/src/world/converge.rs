@@ -1,0 +1,58 @@
+//! Whether the cluster has come together.
+
+use std::collections::BTreeMap;
+
+use ladoga_cluster::{NodeId, Partition};
+
+use super::{Event, World};
+
+impl World {
+    /// Whether all replicas are the same, every hint is delivered, and everything is stable.
+    pub(super) fn compare(&mut self) {
+        self.differences = self.difference().unwrap_or_default();
+        if self.differences.is_empty() {
+            self.is_done = true;
+        } else {
+            self.plan(5000, Event::Compare);
+        }
+    }
+
+    fn difference(&mut self) -> Option<String> {
+        let mut all = Vec::new();
+        let mut tombstones = 0;
+        let clients = self.shared.clients.borrow();
+        for machine in &self.machines {
+            let Some(process) = &machine.process else { return Some(format!("{} is down", machine.id)) };
+            let view = process.node.view();
+            if view.hints_waiting > 0 {
+                return Some(format!("{} has {} hints", machine.id, view.hints_waiting));
+            }
+            if !view.is_whole || view.droppable_before <= self.calm_clock {
+                let (droppable, expected) = (view.droppable_before, self.calm_clock);
+                return Some(format!(
+                    "{}: stable before {droppable}, expected {expected}, whole: {}",
+                    machine.id, view.is_whole
+                ));
+            }
+            let cells: BTreeMap<_, _> = process.store.inner.all_cells().into_iter().collect();
+            let checker = self.shared.checker.lock();
+            let gone = clients.keys.iter().map(|plan| &plan.key);
+            let gone =
+                gone.filter(|key| checker.ever_held(machine.id.index(), key) && !cells.contains_key(*key));
+            tombstones += gone.count() as u64;
+            all.push(cells);
+        }
+        self.shared.summary.borrow_mut().tombstones_dropped = tombstones;
+        for plan in &clients.keys {
+            let list = self.common.placement.preference_list(Partition::of(&plan.key));
+            let nodes = &list[..plan.replicas.from as usize];
+            let live = |node: &NodeId| all[node.index()].get(&plan.key).filter(|cell| !cell.is_tombstone);
+            let first = live(&nodes[0]);
+            if let Some(other) = nodes.iter().find(|node| live(node) != first) {
+                let key = plan.key.escape_ascii();
+                return Some(format!("{key}: {} has {first:?}, {other} has {:?}", nodes[0], live(other)));
+            }
+        }
+        None
+    }
+}

@@ -108,7 +108,13 @@ pub(crate) fn p7(context: &Context) -> Outcome {
 }
 
 /// `rate` is for people: the same in every round.
-fn measure(contest: &mut Contest, name: &str, process: &Process, plan: &Plan, rate: &str) -> Outcome<Measured> {
+fn measure(
+    contest: &mut Contest,
+    name: &str,
+    process: &Process,
+    plan: &Plan,
+    rate: &str,
+) -> Outcome<Measured> {
     let (cpu, disk) = (process.cpu()?, disk_bytes_of(process.pid())?);
     let report = run(plan)?;
     let cpu = process.cpu()?.saturating_sub(cpu);

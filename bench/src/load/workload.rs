@@ -66,7 +66,6 @@ mod tests {
 
     use ladoga_lab::generator::Pace;
 
-
     #[test]
     fn requests_are_whole_and_of_the_asked_kind() {
         let address = "127.0.0.1:80".parse().expect("an address");

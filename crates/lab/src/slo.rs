@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::record::JudgedBound;
-use crate::stats::Outcome;
+use crate::stats::RunOutcome;
 
 /// One or more bounds.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,12 +45,12 @@ impl Slo {
     }
 
     /// The bounds that the run broke.
-    pub(crate) fn check(&self, outcome: &Outcome, misses_are_good: bool) -> Vec<JudgedBound> {
+    pub(crate) fn check(&self, outcome: &RunOutcome, misses_are_good: bool) -> Vec<JudgedBound> {
         self.judge(outcome, misses_are_good).into_iter().filter(|bound| !bound.holds).collect()
     }
 
     /// Every bound, with what the run found.
-    pub(crate) fn judge(&self, outcome: &Outcome, misses_are_good: bool) -> Vec<JudgedBound> {
+    pub(crate) fn judge(&self, outcome: &RunOutcome, misses_are_good: bool) -> Vec<JudgedBound> {
         self.bounds.iter().map(|bound| bound.judge(outcome, misses_are_good)).collect()
     }
 }
@@ -89,7 +89,7 @@ impl Bound {
         Ok(Self { text: text.to_owned(), what, limit: limit.ok_or_else(wrong)? })
     }
 
-    fn judge(&self, outcome: &Outcome, misses_are_good: bool) -> JudgedBound {
+    fn judge(&self, outcome: &RunOutcome, misses_are_good: bool) -> JudgedBound {
         let latencies = outcome.all().corrected;
         let (found, shown) = match self.what {
             What::Percentile(p) => latency(latencies.value_at_percentile(p) as f64),
@@ -137,8 +137,8 @@ mod tests {
     use crate::http::Method;
     use crate::stats::Class;
 
-    fn outcome() -> Outcome {
-        let mut outcome = Outcome::new(Some(1000.0));
+    fn outcome() -> RunOutcome {
+        let mut outcome = RunOutcome::new(Some(1000.0));
         outcome.elapsed_ns = 1_000_000_000;
         outcome.complete = 1000;
         let good = &mut outcome.latencies.at(Class::Success, Method::Get).corrected;
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_run_without_answers_holds_nothing() {
         let slo = Slo::parse("p50<1s,errors<1%").unwrap();
-        assert_eq!(slo.check(&Outcome::new(None), false).len(), 2);
+        assert_eq!(slo.check(&RunOutcome::new(None), false).len(), 2);
     }
 
     #[test]

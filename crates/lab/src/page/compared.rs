@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::document::{OPEN_STAGES_MAX, contents, facts, page};
 use super::embedded;
 use super::run::spectra;
-use super::summary::{Verdict, strip};
+use super::summary::{Finding, strip};
 use super::words::escape;
 
 const SCRIPT: &str = include_str!("assets/compared.js");
@@ -70,7 +70,7 @@ pub(crate) struct ComparedRow {
 pub(crate) fn render(compared: &ComparedPage) -> String {
     let version = format!("ladoga {}", ladoga_profiler::program_version());
     let mut body = facts(&[("compared by", version)]);
-    body.push_str(&strip(&verdicts(compared)));
+    body.push_str(&strip(&findings(compared)));
     body.push_str(&head(compared));
     if compared.runs.len() > 1 {
         let link = |(number, run): (usize, &ComparedRun)| (format!("#stage-{number}"), run.title.clone());
@@ -145,7 +145,7 @@ fn table(run: &ComparedRun, [before, after]: &[String; 2]) -> String {
 const CHANGES_MAX: usize = 6;
 
 /// What changed, before anything else.
-fn verdicts(compared: &ComparedPage) -> Vec<Verdict> {
+fn findings(compared: &ComparedPage) -> Vec<Finding> {
     let rows = || compared.runs.iter().flat_map(|run| run.rows.iter().map(move |row| (run, row)));
     let changes: Vec<(&ComparedRun, &ComparedRow)> = rows().filter(|(_, row)| row.is_change).collect();
     let untold = rows().filter(|(_, row)| row.verdict.starts_with("cannot be told")).count();

@@ -24,7 +24,7 @@ pub(crate) fn render(report: &Report, compared: Option<&ComparedPage>) -> String
     let groups = groups(report);
     let published = summary::published(report);
     let mut body = head(report);
-    body.push_str(&summary::strip(&summary::verdicts(report, &groups)));
+    body.push_str(&summary::strip(&summary::findings(report, &groups)));
     for note in &report.notes {
         let _ = writeln!(body, "<p class=\"remark\">{}</p>", escape(note));
     }

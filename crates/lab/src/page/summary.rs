@@ -10,10 +10,10 @@ use crate::record::{Latency, Report, Run, Unit};
 const NONE: &str = "–";
 
 /// A sentence, and whether it is good, bad, or neither.
-pub(super) type Verdict = (&'static str, String);
+pub(super) type Finding = (&'static str, String);
 
 /// How it went, the worst last.
-pub(super) fn verdicts(report: &Report, groups: &[Group<'_>]) -> Vec<Verdict> {
+pub(super) fn findings(report: &Report, groups: &[Group<'_>]) -> Vec<Finding> {
     let plural = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
     let (runs, stages) = (plural(report.runs.len(), "run"), plural(groups.len(), "stage"));
     let mut out = vec![("", format!("{runs} of {stages}"))];
@@ -58,9 +58,9 @@ fn worst<'a, 'b>(
     found.max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-pub(super) fn strip(verdicts: &[Verdict]) -> String {
-    let item = |(class, text): &Verdict| format!("<li class=\"{class}\">{}</li>", escape(text));
-    format!("<ul class=\"verdicts\">{}</ul>\n", verdicts.iter().map(item).collect::<String>())
+pub(super) fn strip(findings: &[Finding]) -> String {
+    let item = |(class, text): &Finding| format!("<li class=\"{class}\">{}</li>", escape(text));
+    format!("<ul class=\"verdicts\">{}</ul>\n", findings.iter().map(item).collect::<String>())
 }
 
 const HEADS: [&str; 7] = ["answered/s", "p50", "p99", "p99.9", "max", "errors", "CPU a request"];

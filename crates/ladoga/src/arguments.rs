@@ -223,12 +223,15 @@ Examples:
   ladoga profile -o cpu.html
   ladoga profile --seconds 10 -o stalls.heatmap.html
   ladoga profile --kind lock -o waits.svg --url http://127.0.0.1:9000
+  ladoga profile diff before.heatmap.html after.heatmap.html -o change.html
 
 Exit codes: 0 the profile is in FILE; 2 what was typed is wrong; 1 there is no profile, and no FILE.";
 
 #[derive(Debug, Args)]
-#[command(after_help = PROFILE_FORMATS)]
+#[command(after_help = PROFILE_FORMATS, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ProfileArguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<ProfileCommand>,
     /// What is measured: cpu, alloc or lock
     #[arg(long, value_name = "KIND", default_value = "cpu")]
     pub(crate) kind: String,
@@ -239,10 +242,37 @@ pub(crate) struct ProfileArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(99..=1000))]
     pub(crate) hz: Option<u32>,
     /// Where it is kept
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: PathBuf,
+    #[arg(short, long, value_name = "FILE", required = true)]
+    pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) node: NodeArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProfileCommand {
+    /// Say what two profiles differ by, and what is only noise
+    #[command(after_help = DIFF_HELP)]
+    Diff(DiffArguments),
+}
+
+const DIFF_HELP: &str = "\
+Takes flame graphs (.html) and heat maps (.heatmap.html) of `ladoga profile`, two of a kind. Threads of one role are one.
+A heat map knows when each sample was taken, so it tells noise better. Two runs of one program may differ by more than
+their samples say: `ladoga lab compare` tells by many rounds.
+
+Exit codes: 0 they were compared; 1 FILE cannot be written; 2 what was typed is wrong, or a file is no profile.";
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArguments {
+    /// The older profile
+    #[arg(value_name = "BEFORE")]
+    pub(crate) before: PathBuf,
+    /// The newer one
+    #[arg(value_name = "AFTER")]
+    pub(crate) after: PathBuf,
+    /// Draw the difference as a flame graph, in a file that ends with .html
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 const CHECK_HELP: &str = "\

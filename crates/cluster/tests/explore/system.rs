@@ -1,8 +1,8 @@
 use std::collections::HashSet;
 
-use ladoga_cluster::{Cell, Content, ReadAnswer, ReadCore, ReadStep, WriteCore, WriteStep};
+use ladoga_cluster::{ReadAnswer, ReadCore, ReadStep, SentCell, WriteCore, WriteStep};
 use ladoga_history::{Input, Operation, Output, Verdict, check};
-use ladoga_model::{Replicas, Stamp, Version};
+use ladoga_model::{Cell, Replicas, Stamp, Value, Version};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// What a client asks for. Values are numbers of which no two are the same.
@@ -28,13 +28,11 @@ pub(crate) struct Explored {
     pub(crate) violation: Option<String>,
 }
 
-type Value = u64;
-
 /// What a replica has, or what is written to one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Held {
     version: Version,
-    value: Value,
+    value: u64,
 }
 
 /// What is on its way to a replica.
@@ -70,7 +68,7 @@ enum Choice {
 
 #[derive(Debug, Clone)]
 enum Machine {
-    Read(ReadCore<Value>),
+    Read(ReadCore<u64, ()>),
     Write { core: WriteCore, held: Held },
     Over,
 }
@@ -206,7 +204,7 @@ impl System {
         }
     }
 
-    fn write(&mut self, scenario: &Scenario, request: usize, value: Value) {
+    fn write(&mut self, scenario: &Scenario, request: usize, value: u64) {
         let process = self.requests[request].process;
         self.clocks[process] += 1;
         let version = Version { timestamp: self.clocks[process], node: process as u16 };
@@ -232,7 +230,7 @@ impl System {
                 match (is_answered, is_repair) {
                     (false, _) => {}
                     (true, true) => {
-                        self.step_read(request, |core, step| core.repaired(to, held.version, Ok(()), step))
+                        self.step_read(request, |core, step| core.repaired(to, held.version, Ok(()), step));
                     }
                     (true, false) => self.step_write(scenario, request, (to, held.version, newer)),
                 }
@@ -244,7 +242,7 @@ impl System {
     fn step_read(
         &mut self,
         request: usize,
-        act: impl FnOnce(&mut ReadCore<Value>, &mut dyn FnMut(ReadStep<Value>)),
+        act: impl FnOnce(&mut ReadCore<u64, ()>, &mut dyn FnMut(ReadStep<u64, ()>)),
     ) {
         let Machine::Read(core) = &mut self.requests[request].machine else { return };
         let mut steps = Vec::new();
@@ -310,11 +308,11 @@ impl System {
     }
 }
 
-fn cell(held: Held) -> Cell<Value> {
-    Cell { stamp: Stamp::new(held.version), content: Content::Value(held.value) }
+fn cell(held: Held) -> SentCell<u64, ()> {
+    SentCell::Whole(Cell { stamp: Stamp::new(held.version), value: Some(Value::Inline(held.value)) })
 }
 
-fn held(cell: &Cell<Value>) -> Held {
-    let Content::Value(value) = cell.content else { unreachable!("nothing is deleted") };
+fn held(cell: &Cell<u64, ()>) -> Held {
+    let Some(Value::Inline(value)) = cell.value else { unreachable!("nothing is deleted or large") };
     Held { version: cell.stamp.version, value }
 }

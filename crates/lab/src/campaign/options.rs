@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use ladoga_profiler::Kind;
 
 use crate::cli::Target;
 use crate::compare::ROUNDS_DEFAULT;
@@ -94,9 +95,12 @@ pub(crate) struct RunOptions {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) node: NodeOptions,
-    /// Take no CPU profiles
-    #[arg(long)]
-    pub(crate) no_profile: bool,
+    /// What is profiled meanwhile: cpu, alloc, lock [default: cpu; cpu,alloc for a suite]
+    #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = str::parse::<Kind>)]
+    profile: Option<Vec<Kind>>,
+    /// Take no profiles
+    #[arg(long, conflicts_with = "profile")]
+    no_profile: bool,
     /// The report
     #[arg(short = 'o', long, value_name = "FILE", default_value = "ladoga-report.html")]
     pub(crate) output: PathBuf,
@@ -151,6 +155,16 @@ impl RunOptions {
         self.rounds.unwrap_or(if self.suite.is_some() { 1 } else { ROUNDS_DEFAULT })
     }
 
+    /// What is profiled while a run goes on.
+    pub(crate) fn kinds(&self) -> &[Kind] {
+        match &self.profile {
+            _ if self.no_profile => &[],
+            Some(kinds) => kinds,
+            None if self.suite.is_some() => &[Kind::Cpu, Kind::Alloc],
+            None => &[Kind::Cpu],
+        }
+    }
+
     /// What flags cannot say alone.
     pub(crate) fn check(&self) -> Outcome<()> {
         let usage = |reason: &str| Err(LabError::Usage(reason.to_owned()));
@@ -159,6 +173,10 @@ impl RunOptions {
         }
         if self.suite.is_some() && self.threads > 1 {
             return usage("the suite measures with one thread: leave -t out");
+        }
+        let kinds = self.kinds();
+        if let Some(twice) = kinds.iter().enumerate().find(|(at, kind)| kinds[..*at].contains(kind)) {
+            return usage(&format!("--profile names {} twice", twice.1));
         }
         if self.value.is_some_and(|bytes| bytes > VALUE_BYTES_MAX) {
             return usage(&format!("a value has at most {VALUE_BYTES_MAX} bytes"));
@@ -184,14 +202,14 @@ pub(super) mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Line {
+    struct LabLine {
         #[command(flatten)]
         options: LabOptions,
     }
 
     pub(in crate::campaign) fn parsed(line: &str) -> Result<RunOptions, String> {
         let words = ["lab", "run"].into_iter().chain(line.split_whitespace());
-        let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+        let line = LabLine::try_parse_from(words).map_err(|error| error.to_string())?;
         match line.options.command {
             LabCommand::Run(options) => {
                 options.check().map_err(|error| error.to_string())?;
@@ -206,6 +224,8 @@ pub(super) mod tests {
         let options = parsed("").unwrap();
         assert_eq!(options.workloads, [Name::Put, Name::Get]);
         assert_eq!(options.rates, [Rate::Open(1_000), Rate::Open(10_000)]);
+        assert_eq!((options.kinds(), parsed("--no-profile").unwrap().kinds()), (&[Kind::Cpu][..], &[][..]));
+        assert_eq!(parsed("--suite reports").unwrap().kinds(), [Kind::Cpu, Kind::Alloc]);
         assert_eq!((options.rounds(), parsed("--suite reports").unwrap().rounds()), (10, 1));
         let options = parsed("--workloads a,range --rates closed,20k --keys 5").unwrap();
         assert_eq!(options.workloads, [Name::YcsbA, Name::Range]);
@@ -223,6 +243,9 @@ pub(super) mod tests {
             ("--pid 5", "--url"),
             ("-c1 -t2", "must be >= threads"),
             ("--value 65M", "at most"),
+            ("--profile heap", "cpu, alloc or lock"),
+            ("--profile cpu,cpu", "twice"),
+            ("--profile cpu --no-profile", "cannot be used with"),
             ("-o /", "expected the name of a file"),
         ] {
             let error = parsed(line).unwrap_err();

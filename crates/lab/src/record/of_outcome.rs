@@ -3,11 +3,12 @@
 use hdrhistogram::Histogram;
 
 use super::{
-    AnswerCount, Disturbance, Generator, Heat, Latency, NodeSeries, Profiled, Published, Run, SecondRow, Unit,
+    AnswerCount, Disturbance, Generator, Heat, KindProfile, Latency, NodeSeries, Published, Run, SecondRow,
+    Unit,
 };
 use crate::http::Method;
 use crate::report::limit_in_words;
-use crate::stats::{Latencies, Outcome, SECOND_NS};
+use crate::stats::{Latencies, RunOutcome, SECOND_NS};
 
 /// What the load generator itself does not know of a run.
 #[derive(Debug)]
@@ -22,13 +23,13 @@ pub(crate) struct Described {
     /// Without the share of steal.
     pub(crate) disturbance: Disturbance,
     pub(crate) node: NodeSeries,
-    pub(crate) profile: Profiled,
+    pub(crate) profiles: Vec<KindProfile>,
     /// Without our figures.
     pub(crate) published: Vec<Published>,
     pub(crate) notes: Vec<String>,
 }
 
-pub(crate) fn run_of(outcome: &Outcome, described: Described) -> Run {
+pub(crate) fn run_of(outcome: &RunOutcome, described: Described) -> Run {
     let all = outcome.all();
     let counted = |class: String, latencies: &Latencies| AnswerCount {
         class,
@@ -81,13 +82,13 @@ pub(crate) fn run_of(outcome: &Outcome, described: Described) -> Run {
         },
         disturbance: Disturbance { steal_share: outcome.steal_share, ..described.disturbance },
         node,
-        profile: described.profile,
+        profiles: described.profiles,
         published,
         notes: described.notes,
     }
 }
 
-fn ours(figure: &Published, latency: Option<Latency>, outcome: &Outcome) -> Option<f64> {
+fn ours(figure: &Published, latency: Option<Latency>, outcome: &RunOutcome) -> Option<f64> {
     match (figure.unit, figure.figure.as_str()) {
         (Unit::PerSecond, _) => Some(outcome.per_second()),
         (Unit::Micros, "p99") => latency.map(|latency| latency.p99),
@@ -126,7 +127,7 @@ fn spectrum_of(latencies: &Histogram<u64>) -> Vec<(f64, f64)> {
 }
 
 /// The seconds that were whole.
-fn seconds_of(outcome: &Outcome) -> Vec<SecondRow> {
+fn seconds_of(outcome: &RunOutcome) -> Vec<SecondRow> {
     let is_whole = |number: u64| (number + 1) * SECOND_NS <= outcome.elapsed_ns;
     let row = |second: &crate::stats::Second| SecondRow {
         second: second.number,

@@ -167,6 +167,7 @@ fn report_of(options: &Options, outcome: &stats::Outcome, heat: Heat) -> Report 
         }],
         published: Vec::new(),
         notes: Vec::new(),
+        expects_misses: false,
     };
     Report {
         format: FORMAT,

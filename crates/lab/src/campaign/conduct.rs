@@ -29,10 +29,11 @@ use crate::record::{
 };
 use crate::report::Live;
 use crate::stats::Second;
-use crate::stop::stop_flag;
+use crate::stop::{LastSignal, stop_flag};
 use crate::workload::Workload;
 
-const FAILED: u8 = 1;
+/// The exit code if everything was measured, and all requests of a run failed.
+const NO_GOOD_ANSWER: u8 = 3;
 const PEER: &str = "peer";
 /// Where `ladoga serve` listens.
 const DEFAULT_URL: &str = "http://127.0.0.1:8080";
@@ -48,7 +49,7 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     for server in [&options.url, &options.peer].into_iter().flatten() {
         address_of(server)?;
     }
-    let stop = stop_flag()?;
+    let (stop, signal) = (stop_flag()?, LastSignal::listen()?);
     let mut conductor = Conductor::new(options, &stages, &stop);
     let result = conductor.conduct(&stages);
     conductor.end()?;
@@ -58,15 +59,21 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
         eprintln!("interrupted: {} of {} runs were made", report.runs.len(), report.planned);
     }
     if report.runs.is_empty() {
-        return Ok(ExitCode::from(FAILED));
+        return Ok(signal.exit_code()); // Whatever else leaves none is an error.
     }
     if let Some(compared) = compare::compare_servers(report) {
         println!();
         compare::print(&compared);
     }
     println!("\nThe report is {}.", options.output.display());
-    let nothing = report.runs.iter().all(|run| run.requests == 0);
-    Ok(if nothing { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+    if report.is_interrupted {
+        return Ok(signal.exit_code());
+    }
+    let failed: Vec<&Run> = report.runs.iter().filter(|run| !run.has_good_answer()).collect();
+    for run in &failed {
+        eprintln!("no request had a good answer: {}, {}, round {}", run.stage, run.subject, run.round);
+    }
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NO_GOOD_ANSWER) })
 }
 
 /// A server with what is known of its store.
@@ -256,7 +263,7 @@ impl<'a> Conductor<'a> {
         let live = Live::new(stage.duration_ms);
         let mut watchers = Watchers { live, heat: HeatRecorder::default() };
         let (clock, mut began_ns) = (Clock::start(), 0);
-        let profiling = Profiling::start(&target, stage.duration_ms, self.options.kinds());
+        let profiling = Profiling::start(&target, stage.duration_ms, &self.options.profiles());
         let sampler = Sampler::start(&target, server.pid);
         let meter = Meter::start(server.pid);
         let outcome = load.run(self.stop, &mut watchers, &mut || {
@@ -291,6 +298,7 @@ impl<'a> Conductor<'a> {
             profiles,
             published: stage.published.clone(),
             notes: stage.notes.clone(),
+            expects_misses: stage.expects_misses,
         };
         Ok(run_of(&outcome, described))
     }

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ladoga_profiler::Kind;
+use ladoga_profiler::{ALLOC_INTERVAL_BYTES_MAX, ALLOC_INTERVAL_BYTES_MIN, Kind};
 
 use crate::cli::Target;
 use crate::compare::ROUNDS_DEFAULT;
@@ -37,7 +37,9 @@ const RUN_HELP: &str = "\
 Starts a node of its own (this binary, on a free port, in a temporary directory), fills it, runs each workload at each
 rate, profiles it, and writes the report after every run: what is interrupted keeps what it has.
 
-Exit codes: 0; 1 where a run could not be made, or FILE not be written, which is seen before anything is measured; 2 where the command line is wrong.";
+Exit codes: 0; 1 where a run could not be made, or FILE not be written, which is seen before anything is measured; 2 where the command
+line is wrong; 3 where everything was measured, and all requests of a run failed; 130 or 143 where Ctrl-C or SIGTERM interrupted it: FILE
+has what there was.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = RUN_HELP)]
@@ -98,6 +100,9 @@ pub(crate) struct RunOptions {
     /// What is profiled meanwhile: cpu, alloc, lock [default: cpu; cpu,alloc for a suite]
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = str::parse::<Kind>)]
     profile: Option<Vec<Kind>>,
+    /// Bytes between two samples of an allocation profile, on average
+    #[arg(long, value_name = "SIZE", default_value = "16KiB", value_parser = parse_size)]
+    alloc_interval: u64,
     /// Take no profiles
     #[arg(long, conflicts_with = "profile")]
     no_profile: bool,
@@ -155,6 +160,15 @@ impl RunOptions {
         self.rounds.unwrap_or(if self.suite.is_some() { 1 } else { ROUNDS_DEFAULT })
     }
 
+    /// The same, as the node is asked for it.
+    pub(crate) fn profiles(&self) -> Vec<(Kind, String)> {
+        let parameters = |kind: Kind| match kind {
+            Kind::Alloc => format!("&alloc_interval={}", self.alloc_interval),
+            Kind::Cpu | Kind::Lock => String::new(),
+        };
+        self.kinds().iter().map(|kind| (*kind, parameters(*kind))).collect()
+    }
+
     /// What is profiled while a run goes on.
     pub(crate) fn kinds(&self) -> &[Kind] {
         match &self.profile {
@@ -177,6 +191,12 @@ impl RunOptions {
         let kinds = self.kinds();
         if let Some(twice) = kinds.iter().enumerate().find(|(at, kind)| kinds[..*at].contains(kind)) {
             return usage(&format!("--profile names {} twice", twice.1));
+        }
+        if !(ALLOC_INTERVAL_BYTES_MIN..=ALLOC_INTERVAL_BYTES_MAX).contains(&self.alloc_interval) {
+            return usage(&format!(
+                "--alloc-interval is {}, expected {ALLOC_INTERVAL_BYTES_MIN} to {ALLOC_INTERVAL_BYTES_MAX} bytes",
+                self.alloc_interval
+            ));
         }
         if self.value.is_some_and(|bytes| bytes > VALUE_BYTES_MAX) {
             return usage(&format!("a value has at most {VALUE_BYTES_MAX} bytes"));
@@ -245,6 +265,7 @@ pub(super) mod tests {
             ("--value 65M", "at most"),
             ("--profile heap", "cpu, alloc or lock"),
             ("--profile cpu,cpu", "twice"),
+            ("--alloc-interval 100", "1024 to"),
             ("--profile cpu --no-profile", "cannot be used with"),
             ("-o /", "expected the name of a file"),
         ] {

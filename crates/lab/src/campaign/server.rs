@@ -14,7 +14,8 @@ use super::sampler::cpu_us;
 use crate::cli::Target;
 use crate::clock::Clock;
 use crate::error::{LabError, Outcome};
-use crate::files::{self, Scratch};
+use crate::files;
+use crate::scratch::Scratch;
 
 const START_MAX: Duration = Duration::from_mins(1);
 const STOP_MAX: Duration = Duration::from_mins(1);
@@ -39,7 +40,8 @@ impl OwnNode {
     pub(super) fn start(options: &NodeOptions, number: u32, stop: &AtomicBool) -> Outcome<Self> {
         let system = LabError::system;
         let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
-        let scratch = Scratch::new(&parent, number).map_err(system("make a directory for the node"))?;
+        let scratch = Scratch::new(&parent, number)
+            .map_err(|source| LabError::Write { path: parent.clone(), source })?;
         let address = free_address().map_err(system("find a free port"))?;
         let words = serve_words(options, &address);
         let binary = std::env::current_exe().map_err(system("find this program"))?;
@@ -47,6 +49,8 @@ impl OwnNode {
         let log = log.into_inner().map_err(|error| system("make the node's log")(error.into_error()))?;
         let mut command = Command::new(binary);
         command.args(&words).arg("--data").arg(scratch.path().join("data"));
+        // It ends with this process, also if that is killed.
+        command.arg("--ends-with").arg(std::process::id().to_string());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         // Ctrl-C on a terminal is for the measurement: the node is asked to end when its figures are written.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);

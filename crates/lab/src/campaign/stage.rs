@@ -29,6 +29,8 @@ pub(super) struct Stage {
     pub(super) value: Option<u64>,
     pub(super) distribution: Option<Distribution>,
     pub(super) seed: u64,
+    /// Nothing is there to be read: that is what is measured.
+    pub(super) expects_misses: bool,
     pub(super) published: Vec<Published>,
     pub(super) notes: Vec<String>,
 }
@@ -72,6 +74,7 @@ fn of_workload(options: &RunOptions, workload: Name, rate: Rate) -> Stage {
         value: options.value,
         distribution: options.distribution,
         seed: options.seed,
+        expects_misses: false,
         published: Vec::new(),
         notes: Vec::new(),
     }

@@ -53,6 +53,7 @@ fn stage(options: &RunOptions, workload: Name, rate: Rate, connections: u64) -> 
         value: None,
         distribution: None,
         seed: options.seed,
+        expects_misses: false,
         published: Vec::new(),
         notes: Vec::new(),
     }

@@ -137,5 +137,6 @@ fn empty(stage: &str) -> Run {
         profiles: vec![cpu(Profiled::Missing("GET /debug/profile/cpu was answered with 404".to_owned()))],
         published: vec![],
         notes: vec![],
+        expects_misses: false,
     }
 }

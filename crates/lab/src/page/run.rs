@@ -220,15 +220,16 @@ fn flame(profile: &KindProfile, number: usize, index: usize) -> String {
     let question = profile.question();
     match &profile.found {
         Profiled::Missing(reason) => missing(question, reason),
-        Profiled::Samples { .. } => format!(
-            "<div class=\"profile\" data-run=\"{number}\" data-profile=\"{index}\">\n<h3>{question}</h3>\n\
+        Profiled::Samples { data, .. } => format!(
+            "<div class=\"profile\" data-run=\"{number}\" data-profile=\"{index}\">\n<h3>{question}</h3>\n<p>{}</p>\n\
              <p class=\"range\" aria-live=\"polite\">The whole run. Drag over the heat map above to see a part of it.</p>\n\
              <div class=\"bar\"><button type=\"button\" class=\"whole\">Whole run</button>\
              <button type=\"button\" class=\"against\" aria-pressed=\"false\">Against the rest</button>\
              <input class=\"search\" type=\"search\" placeholder=\"Search functions\" aria-label=\"Search functions\">\
              <button type=\"button\" class=\"reset\">Reset zoom</button></div>\n\
              <p class=\"tip\" aria-live=\"polite\"></p>\n\
-             <div class=\"scroll\"><canvas class=\"flame\" role=\"img\" aria-label=\"Flame graph\"></canvas></div>\n</div>\n"
+             <div class=\"scroll\"><canvas class=\"flame\" role=\"img\" aria-label=\"Flame graph\"></canvas></div>\n</div>\n",
+            escape(data["head"].as_str().unwrap_or_default())
         ),
     }
 }

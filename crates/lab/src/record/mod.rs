@@ -84,9 +84,18 @@ pub(crate) struct Run {
     pub(crate) profiles: Vec<KindProfile>,
     pub(crate) published: Vec<Published>,
     pub(crate) notes: Vec<String>,
+    /// Whether a 404 is what was asked for.
+    #[serde(default)]
+    pub(crate) expects_misses: bool,
 }
 
 impl Run {
+    /// Whether any request was answered as it should be.
+    pub(crate) fn has_good_answer(&self) -> bool {
+        let is_good = |answer: &AnswerCount| answer.is_good() || self.expects_misses && answer.class == "404";
+        self.answers.iter().any(|answer| answer.count > 0 && is_good(answer))
+    }
+
     /// Requests without a good answer, of those that ended.
     pub(crate) fn bad_answers(&self) -> u64 {
         let others = self.answers.iter().filter(|answer| !answer.is_good()).map(|answer| answer.count);

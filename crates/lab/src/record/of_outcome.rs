@@ -27,6 +27,7 @@ pub(crate) struct Described {
     /// Without our figures.
     pub(crate) published: Vec<Published>,
     pub(crate) notes: Vec<String>,
+    pub(crate) expects_misses: bool,
 }
 
 pub(crate) fn run_of(outcome: &Outcome, described: Described) -> Run {
@@ -85,6 +86,7 @@ pub(crate) fn run_of(outcome: &Outcome, described: Described) -> Run {
         profiles: described.profiles,
         published,
         notes: described.notes,
+        expects_misses: described.expects_misses,
     }
 }
 

@@ -165,6 +165,8 @@ fn report_of(options: &Options, outcome: &stats::Outcome, heat: Heat) -> Report 
             kind: "cpu".to_owned(),
             found: Profiled::Missing(NOT_ASKED.to_owned()),
         }],
+        repeat: String::new(),
+        conditions: None,
         published: Vec::new(),
         notes: Vec::new(),
         expects_misses: false,

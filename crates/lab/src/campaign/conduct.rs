@@ -14,7 +14,7 @@ use super::progress::{self, Progress};
 use super::sampler::Sampler;
 use super::server::{OwnNode, described_dir, wait_until_quiet};
 use super::stage::Stage;
-use super::suite::stages;
+use super::suite::{remarks, stages};
 use crate::cli::Target;
 use crate::clock::{Clock, wall};
 use crate::compare;
@@ -128,7 +128,7 @@ impl<'a> Conductor<'a> {
             runs: Vec::new(),
             planned: stages.len() * times,
             is_interrupted: false,
-            notes: Vec::new(),
+            notes: remarks(options),
         };
         Self { options, stop, servers, nodes_started: 0, report, progress, clock: Clock::start() }
     }
@@ -186,7 +186,7 @@ impl<'a> Conductor<'a> {
     fn prepare(&mut self, stage: &Stage, server: usize) -> Outcome<()> {
         let is_own = server == 0 && self.options.url.is_none();
         if is_own && self.servers[server].store != Some(stage.store) {
-            self.start_node(stage.store)?;
+            self.start_node(stage)?;
         }
         self.describe(server);
         let server = &mut self.servers[server];
@@ -207,12 +207,12 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    fn start_node(&mut self, store: u32) -> Outcome<()> {
+    fn start_node(&mut self, stage: &Stage) -> Outcome<()> {
         if let Some(node) = self.servers[0].node.take() {
             node.end()?;
         }
         self.nodes_started += 1;
-        let node = OwnNode::start(&self.options.node, self.nodes_started, self.stop)?;
+        let node = OwnNode::start(&self.options.node, stage.node_threads, self.nodes_started, self.stop)?;
         if node.is_in_memory() {
             let note =
                 "The node's data was in memory (tmpfs), where a sync costs nothing: --dir names a disk.";
@@ -224,7 +224,7 @@ impl<'a> Conductor<'a> {
         self.servers[0] = Server {
             target: Some(node.target.clone()),
             pid: Some(node.pid()),
-            store: Some(store),
+            store: Some(stage.store),
             node: Some(node),
             ..Server::named(OWN, None, None)
         };
@@ -292,10 +292,12 @@ impl<'a> Conductor<'a> {
             threads: stage.threads,
             // The port of a node of our own means nothing later.
             command: stage.command(if server.node.is_some() { DEFAULT_URL } else { &target.url }),
+            repeat: stage.repeat(self.options, server.node.is_none().then_some(target.url.as_str())),
             heat: watchers.heat.heat(),
             disturbance,
             node,
             profiles,
+            conditions: stage.conditions.clone(),
             published: stage.published.clone(),
             notes: stage.notes.clone(),
             expects_misses: stage.expects_misses,
@@ -327,7 +329,11 @@ fn missing(run: &Run, cores: usize) -> Vec<String> {
     let others = run.disturbance.other_cores.filter(|_| run.disturbance.is_notable(cores));
     let others =
         others.map(|busy| format!("other processes used {busy:.1} of {cores} cores during this run"));
-    run.node.missing.iter().cloned().chain(profiles).chain(others).collect()
+    let short = run.missed_rate().map(|rate| {
+        let [asked, reached] = [rate, run.per_second].map(page::count);
+        format!("the rate was not reached: {asked}/s asked for, {reached}/s answered")
+    });
+    run.node.missing.iter().cloned().chain(profiles).chain(others).chain(short).collect()
 }
 
 fn plan(stage: &Stage) -> Plan {

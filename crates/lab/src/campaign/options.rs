@@ -53,7 +53,10 @@ pub(crate) struct RunOptions {
     /// A set of runs that somebody has thought out, instead of workloads and rates
     #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["workloads", "rates", "connections", "keys", "value", "distribution", "url"])]
     pub(crate) suite: Option<SuiteName>,
-    /// Only the runs whose name contains this text
+    /// Stores a thousand times smaller and runs of a second: to see that a suite works, not to measure
+    #[arg(long, requires = "suite")]
+    pub(crate) quick: bool,
+    /// Only the runs whose name contains this text, or the one whose name it is
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Option<String>,
     /// Measure this node instead of one of its own
@@ -75,7 +78,7 @@ pub(crate) struct RunOptions {
     #[arg(short = 't', long, value_name = "N", default_value = "1", value_parser = parse_count)]
     pub(crate) threads: u64,
     /// How long a run lasts
-    #[arg(short = 'd', long = "duration", value_name = "TIME", default_value = "10s", value_parser = parse_ms)]
+    #[arg(short = 'd', long = "duration", value_name = "TIME", default_value = "10s", default_value_if("quick", "true", "1s"), value_parser = parse_ms)]
     pub(crate) duration_ms: u64,
     /// Give a request up after so long
     #[arg(short = 'T', long = "timeout", value_name = "TIME", default_value = "2s", value_parser = parse_ms)]
@@ -155,9 +158,33 @@ pub(crate) struct CompareOptions {
 
 const VALUE_BYTES_MAX: u64 = 64 << 20;
 
+impl NodeOptions {
+    /// As they were typed.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let threads = self.node_threads.map(|threads| threads.to_string());
+        let dir = self.dir.as_ref().map(|dir| format!("'{}'", dir.display()));
+        let flags = [
+            ("--fsync", self.fsync.clone()),
+            ("--memory", self.memory.clone()),
+            ("--node-threads", threads),
+            ("--dir", dir),
+        ];
+        flags.into_iter().filter_map(|(flag, value)| Some(format!("{flag} {}", value?))).collect()
+    }
+}
+
 impl RunOptions {
     pub(crate) fn rounds(&self) -> u64 {
         self.rounds.unwrap_or(if self.suite.is_some() { 1 } else { ROUNDS_DEFAULT })
+    }
+
+    /// The same, as it is typed.
+    pub(crate) fn profile_words(&self) -> String {
+        let kinds: Vec<&str> = self.kinds().iter().map(|kind| kind.name()).collect();
+        if kinds.is_empty() {
+            return "--no-profile".to_owned();
+        }
+        format!("--profile {} --alloc-interval {}", kinds.join(","), self.alloc_interval)
     }
 
     /// The same, as the node is asked for it.
@@ -228,7 +255,11 @@ pub(super) mod tests {
     }
 
     pub(in crate::campaign) fn parsed(line: &str) -> Result<RunOptions, String> {
-        let words = ["lab", "run"].into_iter().chain(line.split_whitespace());
+        parsed_words(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    pub(in crate::campaign) fn parsed_words(words: &[String]) -> Result<RunOptions, String> {
+        let words = ["lab", "run"].into_iter().map(str::to_owned).chain(words.iter().cloned());
         let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
         match line.options.command {
             LabCommand::Run(options) => {
@@ -259,6 +290,7 @@ pub(super) mod tests {
             ("--workloads nothing", "possible values"),
             ("--suite reports --url http://a", "cannot be used with"),
             ("--suite reports --rates 5", "cannot be used with"),
+            ("--quick", "--suite"),
             ("--url http://a --fsync never", "cannot be used with"),
             ("--pid 5", "--url"),
             ("-c1 -t2", "must be >= threads"),

@@ -37,13 +37,18 @@ pub(super) struct OwnNode {
 
 impl OwnNode {
     /// Starts this binary as a node with an empty store, and waits until it serves.
-    pub(super) fn start(options: &NodeOptions, number: u32, stop: &AtomicBool) -> Outcome<Self> {
+    pub(super) fn start(
+        options: &NodeOptions,
+        threads: Option<u64>,
+        number: u32,
+        stop: &AtomicBool,
+    ) -> Outcome<Self> {
         let system = LabError::system;
         let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
         let scratch = Scratch::new(&parent, number)
             .map_err(|source| LabError::Write { path: parent.clone(), source })?;
         let address = free_address().map_err(system("find a free port"))?;
-        let words = serve_words(options, &address);
+        let words = serve_words(options, threads, &address);
         let binary = std::env::current_exe().map_err(system("find this program"))?;
         let log = files::create(&scratch.path().join("log")).map_err(system("make the node's log"))?;
         let log = log.into_inner().map_err(|error| system("make the node's log")(error.into_error()))?;
@@ -123,9 +128,9 @@ impl Drop for OwnNode {
     }
 }
 
-fn serve_words(options: &NodeOptions, address: &str) -> Vec<String> {
+fn serve_words(options: &NodeOptions, threads: Option<u64>, address: &str) -> Vec<String> {
     let mut words = vec!["serve".to_owned(), "--listen".to_owned(), address.to_owned()];
-    let threads = options.node_threads.map(|threads| threads.to_string());
+    let threads = threads.map(|threads| threads.to_string());
     for (flag, value) in [("--fsync", &options.fsync), ("--memory", &options.memory), ("--threads", &threads)]
     {
         if let Some(value) = value {

@@ -3,8 +3,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::settings::alloc_interval;
-
 /// A persistent key-value store that speaks plain HTTP.
 #[derive(Debug, Parser)]
 #[command(name = "ladoga", version, arg_required_else_help = true, after_help = EXAMPLES)]
@@ -248,8 +246,8 @@ pub(crate) struct ProfileArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(99..=1000))]
     pub(crate) hz: Option<u32>,
     /// Bytes between two samples of an allocation profile on average, such as 16KiB: 1KiB to 1GiB [default: 512KiB]
-    #[arg(long, value_name = "SIZE", value_parser = alloc_interval)]
-    pub(crate) alloc_interval: Option<u64>,
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) alloc_interval: Option<String>,
     /// Where it is kept
     #[arg(short, long, value_name = "FILE", required = true)]
     pub(crate) output: Option<PathBuf>,

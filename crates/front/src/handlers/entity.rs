@@ -1,7 +1,7 @@
 use std::rc::Rc;
 
 use ladoga_http1::StatusCode;
-use ladoga_service::{KeyValue, Lookup, Pieces, Value};
+use ladoga_service::{KeyValue, LargeValue, Lookup, Pieces, Value};
 
 use super::service::{Call, Outcome, Reply};
 use crate::connection::Streamed;
@@ -30,8 +30,10 @@ fn with_value<K: KeyValue>(call: &Call<'_, K>, route: Route, found: Option<Value
     match (value, route) {
         (Value::Inline(value), Route::Head) => Ok(Reply::now(Answer::value_withheld(value.len() as u64))),
         (Value::Inline(value), _) => Ok(Reply::now(Answer::value(value))),
-        (Value::Large { bytes, .. }, Route::Head) => Ok(Reply::now(Answer::value_withheld(bytes))),
-        (Value::Large { bytes, pieces }, _) => large_value(call, bytes, pieces),
+        (Value::Large(LargeValue { bytes, .. }), Route::Head) => {
+            Ok(Reply::now(Answer::value_withheld(bytes)))
+        }
+        (Value::Large(LargeValue { bytes, pieces }), _) => large_value(call, bytes, pieces),
     }
 }
 

@@ -249,7 +249,7 @@ pub(super) mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Line {
+    struct LabLine {
         #[command(flatten)]
         options: LabOptions,
     }
@@ -260,7 +260,7 @@ pub(super) mod tests {
 
     pub(in crate::campaign) fn parsed_words(words: &[String]) -> Result<RunOptions, String> {
         let words = ["lab", "run"].into_iter().map(str::to_owned).chain(words.iter().cloned());
-        let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+        let line = LabLine::try_parse_from(words).map_err(|error| error.to_string())?;
         match line.options.command {
             LabCommand::Run(options) => {
                 options.check().map_err(|error| error.to_string())?;

@@ -81,14 +81,7 @@ fn full(stage: &str) -> Run {
         },
         profiles: vec![cpu(Profiled::Samples { offset_ms: 2.0, data: samples() })],
         repeat: "ladoga lab run --workloads put --rates 1000 -o report.html".to_owned(),
-        conditions: Some(Conditions {
-            source: "000".to_owned(),
-            load: "open loop, 1,000/s".to_owned(),
-            store: "empty store".to_owned(),
-            answers: "no reads".to_owned(),
-            connections: 1,
-            server_threads: Some(4),
-        }),
+        conditions: Some(conditions()),
         published: vec![Published {
             figure: "p99".to_owned(),
             before: Some(7_000.0),
@@ -97,6 +90,17 @@ fn full(stage: &str) -> Run {
             unit: Unit::Micros,
         }],
         ..empty(stage)
+    }
+}
+
+fn conditions() -> Conditions {
+    Conditions {
+        source: "000".to_owned(),
+        load: "open loop, 1,000/s".to_owned(),
+        store: "empty store".to_owned(),
+        answers: "no reads".to_owned(),
+        connections: 1,
+        server_threads: Some(4),
     }
 }
 

@@ -18,6 +18,7 @@ use ladoga_profiler::{Format, Kind, ProfileError};
 use super::{Failure, complain, parse_url};
 use crate::arguments::{ProfileArguments, ProfileCommand};
 use crate::client::{Request, Url};
+use crate::settings::alloc_interval;
 use diff::diff;
 use part::Part;
 
@@ -44,10 +45,11 @@ fn take(arguments: &ProfileArguments, path: &Path) -> Result<(), Failure> {
     let kinds = parse_kinds(arguments)?;
     let format = Format::of_path(path).map_err(|error| Failure::Usage(format!("-o: {error}")))?;
     let paths: Vec<PathBuf> = kinds.iter().map(|kind| path_of(path, format, *kind, kinds.len())).collect();
+    let targets = targets(&kinds, format, arguments)?;
     for path in &paths {
         drop(Part::create(path)?); // Before the wait, not after it.
     }
-    let taken = record(&url, &kinds, format, arguments)?;
+    let taken = record(&url, &kinds, targets, arguments.seconds)?;
     let mut out = io::stdout().lock();
     for ((kind, path), Taken { samples, bytes }) in kinds.iter().zip(&paths).zip(taken) {
         let mut part = Part::create(path)?;
@@ -98,18 +100,12 @@ struct Taken {
 }
 
 /// All kinds at the same time. The first that fails is what is told, without a wait for the others.
-fn record(
-    url: &Url,
-    kinds: &[Kind],
-    format: Format,
-    arguments: &ProfileArguments,
-) -> Result<Vec<Taken>, Failure> {
+fn record(url: &Url, kinds: &[Kind], targets: Vec<String>, seconds: u32) -> Result<Vec<Taken>, Failure> {
     let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
-    let progress = Progress::begin(format!("a profile of {url} ({})", names.join(", ")), arguments.seconds);
+    let progress = Progress::begin(format!("a profile of {url} ({})", names.join(", ")), seconds);
     let (taken_in, taken) = mpsc::channel();
-    for (index, kind) in kinds.iter().enumerate() {
-        let (url, kind, target, taken_in) =
-            (url.clone(), *kind, target(*kind, format, arguments), taken_in.clone());
+    for (index, (kind, target)) in kinds.iter().zip(targets).enumerate() {
+        let (url, kind, taken_in) = (url.clone(), *kind, taken_in.clone());
         thread::spawn(move || taken_in.send((index, ask(&url, kind, target))));
     }
     drop(taken_in);
@@ -122,19 +118,20 @@ fn record(
     found.into_iter().map(|taken| taken.ok_or_else(lost)).collect()
 }
 
-fn target(kind: Kind, format: Format, arguments: &ProfileArguments) -> String {
-    let mut target = format!("/debug/profile/{kind}?seconds={}&format={format}", arguments.seconds);
-    match kind {
-        Kind::Cpu => arguments.hz.iter().for_each(|hz| target.push_str(&format!("&hz={hz}"))),
-        Kind::Alloc => {
-            arguments
-                .alloc_interval
-                .iter()
-                .for_each(|bytes| target.push_str(&format!("&alloc_interval={bytes}")));
-        }
-        Kind::Lock => {}
-    }
-    target
+/// What the node is asked for, of each kind.
+fn targets(kinds: &[Kind], format: Format, arguments: &ProfileArguments) -> Result<Vec<String>, Failure> {
+    let interval = arguments.alloc_interval.as_deref().map(alloc_interval).transpose();
+    let interval = interval.map_err(|reason| Failure::Usage(format!("--alloc-interval: {reason}")))?;
+    let of_kind = |kind: Kind| match kind {
+        Kind::Cpu => arguments.hz.map(|hz| format!("&hz={hz}")),
+        Kind::Alloc => interval.map(|bytes| format!("&alloc_interval={bytes}")),
+        Kind::Lock => None,
+    };
+    let target = |kind: &Kind| {
+        let more = of_kind(*kind).unwrap_or_default();
+        format!("/debug/profile/{kind}?seconds={}&format={format}{more}", arguments.seconds)
+    };
+    Ok(kinds.iter().map(target).collect())
 }
 
 fn ask(url: &Url, kind: Kind, target: String) -> Result<Taken, Failure> {

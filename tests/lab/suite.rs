@@ -86,7 +86,7 @@ fn misses_and_rates_that_were_not_reached_are_told() {
     assert!(outcome.stderr.contains("the rate was not reached: 90,000/s asked for, "), "{outcome:?}");
     let page = std::fs::read_to_string(&report).expect("a page");
     for part in
-        ["of 90,000: not reached", "(rate not reached)", "132 ms", "The rate was not reached: 90,000/s"]
+        ["of 90,000: not reached", "(rate not reached)", "132.00 ms", "The rate was not reached: 90,000/s"]
     {
         assert!(page.contains(part), "{part}");
     }

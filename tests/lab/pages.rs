@@ -111,7 +111,10 @@ fn keys_choose_and_a_search_lights_up(page: &mut Page<'_>) {
     page.press("Escape");
     assert!(page.text(".range").starts_with("The whole run"), "{}", page.text(".range"));
     let count = |page: &mut Page<'_>, what: &str| {
-        page.evaluate(&format!("document.querySelectorAll('[data-run=\"0\"] .lit {what}').length")).as_u64()
+        page.evaluate(&format!(
+            "document.querySelectorAll('.heatmap:not(.samples)[data-run=\"0\"] .lit {what}').length"
+        ))
+        .as_u64()
     };
     page.write(".search", "^ear.y$");
     let lit = count(page, ".match").expect("a number");

@@ -28,15 +28,16 @@ pub(super) struct Profiling {
 }
 
 impl Profiling {
-    /// Asks for profiles of so many milliseconds from now on.
-    pub(super) fn start(target: &Target, duration_ms: u64, kinds: &[Kind]) -> Self {
+    /// Asks for profiles of so many milliseconds from now on: a kind, and what else is said of it.
+    pub(super) fn start(target: &Target, duration_ms: u64, profiles: &[(Kind, String)]) -> Self {
         let give_up = Arc::new(AtomicBool::new(false));
-        let thread = |kind: &Kind| {
-            let (target, given_up, kind) = (target.clone(), Arc::clone(&give_up), *kind);
-            let seconds = duration_ms.div_ceil(1000);
-            (kind, std::thread::spawn(move || fetch(&target, kind, seconds, &given_up)))
+        let seconds = duration_ms.div_ceil(1000);
+        let thread = |(kind, parameters): &(Kind, String)| {
+            let path = path_of(*kind, seconds, parameters);
+            let (target, given_up) = (target.clone(), Arc::clone(&give_up));
+            (*kind, std::thread::spawn(move || fetch(&target, &path, seconds, &given_up)))
         };
-        let threads = kinds.iter().map(thread).collect();
+        let threads = profiles.iter().map(thread).collect();
         Self { give_up, threads }
     }
 
@@ -58,24 +59,23 @@ impl Profiling {
     }
 }
 
-fn fetch(target: &Target, kind: Kind, seconds: u64, give_up: &AtomicBool) -> Profiled {
-    let path = path_of(kind, seconds);
+fn fetch(target: &Target, path: &str, seconds: u64, give_up: &AtomicBool) -> Profiled {
     let deadline = Duration::from_secs(seconds) + RENDER_TIME;
-    match client::get(target, &path, deadline, give_up) {
-        Ok(answer) => of_answer(&path, &answer),
+    match client::get(target, path, deadline, give_up) {
+        Ok(answer) => of_answer(path, &answer),
         Err(_) if give_up.load(Ordering::Relaxed) => Profiled::Missing("the run was interrupted".to_owned()),
         Err(error) => Profiled::Missing(format!("GET {path} failed: {error}")),
     }
 }
 
 /// A profile of hours is sampled less often, so that its samples have room and its page can be opened.
-fn path_of(kind: Kind, seconds: u64) -> String {
+fn path_of(kind: Kind, seconds: u64, parameters: &str) -> String {
     let hz = if kind == Kind::Cpu && seconds > LONG_SECONDS {
         format!("&hz={FREQUENCY_HZ_MIN}")
     } else {
         String::new()
     };
-    format!("/debug/profile/{kind}?seconds={seconds}&format=heatmap{hz}")
+    format!("/debug/profile/{kind}?seconds={seconds}&format=heatmap{hz}{parameters}")
 }
 
 fn of_answer(path: &str, answer: &Answer) -> Profiled {
@@ -111,9 +111,12 @@ mod tests {
 
     #[test]
     fn a_run_of_hours_is_sampled_less_often() {
-        assert_eq!(path_of(Kind::Cpu, 10), "/debug/profile/cpu?seconds=10&format=heatmap");
-        assert_eq!(path_of(Kind::Cpu, 7_200), "/debug/profile/cpu?seconds=7200&format=heatmap&hz=99");
-        assert_eq!(path_of(Kind::Lock, 7_200), "/debug/profile/lock?seconds=7200&format=heatmap");
+        assert_eq!(path_of(Kind::Cpu, 10, ""), "/debug/profile/cpu?seconds=10&format=heatmap");
+        assert_eq!(path_of(Kind::Cpu, 7_200, ""), "/debug/profile/cpu?seconds=7200&format=heatmap&hz=99");
+        assert_eq!(
+            path_of(Kind::Alloc, 7_200, "&x=1"),
+            "/debug/profile/alloc?seconds=7200&format=heatmap&x=1"
+        );
     }
 
     #[test]

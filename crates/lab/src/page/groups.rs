@@ -1,6 +1,6 @@
 //! Rounds of one stage on one server belong together: their middle and their spread are what a reader wants first.
 
-use crate::record::{Latency, Report, Run};
+use crate::record::{Latency, RATE_REACHED, Report, Run};
 
 /// The rounds of a stage.
 pub(super) struct Group<'a> {
@@ -70,16 +70,15 @@ impl Group<'_> {
     /// The part of the wanted rate that the median of the rounds reached, where that is less than nearly all of it.
     pub(super) fn missed_rate(&self) -> Option<f64> {
         let share = self.spread(|run| run.rate.map(|rate| run.per_second / rate))?.median;
-        (share < REACHED_SHARE).then_some(share)
+        (share < RATE_REACHED).then_some(share)
     }
 }
 
-/// A rate counts as reached from here on.
-const REACHED_SHARE: f64 = 0.98;
-
-pub(super) fn error_share(run: &Run) -> Option<f64> {
+fn error_share(run: &Run) -> Option<f64> {
     let attempts = run.attempts();
-    (attempts > 0).then(|| run.not_good() as f64 / attempts as f64)
+    let misses = run.answers.iter().filter(|answer| run.expects_misses && answer.class == "404");
+    let wanted: u64 = misses.map(|answer| answer.count).sum();
+    (attempts > 0).then(|| (run.not_good() - wanted) as f64 / attempts as f64)
 }
 
 #[cfg(test)]

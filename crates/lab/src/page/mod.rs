@@ -8,6 +8,7 @@
 //! - `plot`: axes and lines
 //! - `quantity`: what the numbers of an axis are
 //! - `heat`: the latency heat map
+//! - `sample_heat`: the heat map of a profile's samples
 //! - `embedded`: the data in the page, written and read back
 //! - `compared`: the page of a comparison
 //! - `curve`: the page of a search for the knee
@@ -22,6 +23,7 @@ mod heat;
 mod plot;
 mod quantity;
 mod run;
+mod sample_heat;
 mod stage;
 mod summary;
 mod words;

@@ -6,6 +6,7 @@ use super::words::{count, micros, round_micros};
 pub(super) enum Quantity {
     Seconds,
     Micros,
+    Millis,
     Count,
     /// A number as it is.
     Plain,
@@ -21,6 +22,7 @@ impl Quantity {
         match self {
             Quantity::Seconds => "seconds",
             Quantity::Micros => "micros",
+            Quantity::Millis => "millis",
             Quantity::Count => "count",
             Quantity::Plain => "plain",
             Quantity::Share => "share",
@@ -33,6 +35,7 @@ impl Quantity {
         match self {
             Quantity::Seconds => format!("{number} s"),
             Quantity::Micros => round_micros(number),
+            Quantity::Millis => format!("{number} ms"),
             Quantity::Count => count(number),
             Quantity::Plain => plain(number),
             Quantity::Share => format!("{} %", plain(number * 100.0)),
@@ -45,6 +48,7 @@ impl Quantity {
         match self {
             Quantity::Seconds => format!("{number:.2} s"),
             Quantity::Micros => micros(number),
+            Quantity::Millis => format!("{number:.1} ms"),
             Quantity::Count => count(number),
             Quantity::Plain => format!("{number:.2}"),
             Quantity::Share => percent(number),

@@ -7,6 +7,7 @@
   const texts = {
     seconds: (value) => value.toFixed(2) + " s",
     micros: (value) => ladogaMicros(value),
+    millis: (value) => value.toFixed(1) + " ms",
     count: (value) => Math.round(value).toLocaleString("en"),
     plain: (value) => String(Number(value.toPrecision(4))),
     share: (value) => (100 * value).toFixed(value && value < 0.0001 ? 4 : 2) + " %",

@@ -86,7 +86,8 @@
       (panel.against ? ". Red takes a larger share here than in the rest of the run, blue a smaller one, grey is within noise." : ".");
   }
 
-  function mapOf(number) { return document.querySelector('.heatmap[data-run="' + number + '"]'); }
+  // Of requests, and of the samples of each profile.
+  function mapsOf(number) { return document.querySelectorAll('.heatmap[data-run="' + number + '"]'); }
   const areaOf = (map) => {
     const pick = map.querySelector(".pick");
     return { left: pick.x.baseVal.value, top: pick.y.baseVal.value, wide: pick.width.baseVal.value };
@@ -94,9 +95,9 @@
 
   // Where in the run the server was in what the search found: the darker, the larger its share of that time's samples.
   // With a filter, columns without a match are veiled.
-  function light(number, samples, hits, isFilter) {
-    const map = mapOf(number);
-    if (!map) return;
+  function light(number, samples, hits, isFilter) { for (const map of mapsOf(number)) lightOn(map, number, samples, hits, isFilter); }
+
+  function lightOn(map, number, samples, hits, isFilter) {
     const lit = map.querySelector(".lit"), { column_ms: columnMs, columns } = report.runs[number].heat;
     lit.replaceChildren();
     if (!hits) return;
@@ -122,8 +123,10 @@
     });
   }
 
-  function outline(number, range) {
-    const map = mapOf(number), chosen = map.querySelector(".chosen");
+  function outline(number, range) { for (const map of mapsOf(number)) outlineOn(map, range); }
+
+  function outlineOn(map, range) {
+    const chosen = map.querySelector(".chosen");
     const { left, wide } = areaOf(map), length = map.dataset.seconds * 1000;
     const [from, to] = range || [0, 0];
     chosen.setAttribute("x", left + wide * from / length);
@@ -151,7 +154,13 @@
       return Math.floor(part * length / columnMs);
     };
     const between = (one, other) => [Math.min(one, other) * columnMs, Math.min(length, (Math.max(one, other) + 1) * columnMs)];
-    const tell = (event) => {
+    const tellSample = (event) => {
+      const area = pick.getBoundingClientRect();
+      const second = Math.floor(Math.max(0, Math.min(0.999999, (event.clientX - area.left) / area.width)) * map.dataset.seconds);
+      const part = Math.round(1000 * Math.max(0, 1 - (event.clientY - area.top) / area.height));
+      hover.show([second + " s and " + part + " ms", "a column is a second, read from the bottom"], event.clientX, event.clientY);
+    };
+    const tellRequests = (event) => {
       const column = columnAt(event), area = pick.getBoundingClientRect(), [from, to] = between(column, column);
       const bucket = Math.floor(high - ((event.clientY - area.top) / area.height) * (high - low));
       const cells = columns[column] || [], here = cells.find((cell) => cell[0] === bucket);
@@ -162,6 +171,7 @@
         all.toLocaleString("en") + " requests in this column",
       ], event.clientX, event.clientY);
     };
+    const tell = map.classList.contains("samples") ? tellSample : tellRequests;
     pick.addEventListener("pointerdown", (event) => {
       start = cursor = anchor = columnAt(event);
       if (event.isTrusted) pick.setPointerCapture(event.pointerId); // One that a test made up cannot be captured.

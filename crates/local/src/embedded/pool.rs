@@ -23,12 +23,12 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads that do what may wait for the disk, so that no event loop does.
 pub(super) struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolShared>,
     workers: Vec<Arc<dyn WorkerHandle>>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct PoolShared {
     queue: Mutex<Queue>,
     /// In the order of their bits; once they are started.
     workers: OnceLock<Vec<Arc<dyn WorkerHandle>>>,
@@ -48,7 +48,7 @@ const _: () = assert!(IO_THREADS <= u32::BITS as usize);
 
 /// One thread of the pool.
 struct IoWorker {
-    shared: Arc<Shared>,
+    shared: Arc<PoolShared>,
     bit: u32,
 }
 
@@ -141,7 +141,7 @@ impl Drop for Pool {
     }
 }
 
-impl Shared {
+impl PoolShared {
     fn push(&self, job: Job) -> Result<(), StoreError> {
         let mut queue = self.queue.lock();
         if queue.closed || queue.jobs.len() >= IO_QUEUE_JOBS_MAX {

@@ -38,13 +38,13 @@ pub(super) type Read = Result<Option<Cell>, StoreError>;
 ///
 /// A read goes on to its end even if nobody waits for it any more.
 pub(super) struct Reads {
-    state: RefCell<State>,
+    state: RefCell<ReadQueue>,
     disk: Disk,
     counters: Arc<ReadCounters>,
 }
 
 #[derive(Default)]
-struct State {
+struct ReadQueue {
     /// Not under way yet.
     queue: VecDeque<(FilePart, Reader)>,
     driver: Option<Waker>,

@@ -101,7 +101,7 @@ impl SessionBudget {
     }
 
     /// An account for one more connection.
-    pub(crate) fn open(self: &Arc<Self>) -> Account {
+    pub(crate) fn open(self: &Arc<Self>) -> SessionAccount {
         let seat = Arc::<SessionEntry>::default();
         let mut shared = self.shared.lock();
         shared.strangers.push_back(Arc::clone(&seat));
@@ -112,7 +112,7 @@ impl SessionBudget {
             oldest.wake();
         }
         drop(shared);
-        Account {
+        SessionAccount {
             budget: Arc::clone(self),
             seat,
             has_greeted: Cell::new(false),
@@ -153,7 +153,7 @@ impl SessionEntry {
 
 /// What one connection has of the budget.
 #[derive(Debug)]
-pub(crate) struct Account {
+pub(crate) struct SessionAccount {
     budget: Arc<SessionBudget>,
     seat: Arc<SessionEntry>,
     has_greeted: Cell<bool>,
@@ -167,7 +167,7 @@ pub(crate) struct Account {
     yields: Cell<bool>,
 }
 
-impl Account {
+impl SessionAccount {
     /// How many bytes it may hold now.
     pub(crate) fn bytes(&self) -> usize {
         let repair_bytes = if self.is_repairing.get() { REPAIR_BYTES } else { 0 };
@@ -331,7 +331,7 @@ impl Account {
     }
 }
 
-impl Drop for Account {
+impl Drop for SessionAccount {
     fn drop(&mut self) {
         let mut bytes = self.taken_bytes.get();
         self.repair_ends();
@@ -357,8 +357,8 @@ mod tests {
 
     const BYTES: usize = 8 << 20;
 
-    fn accounts(budget: &Arc<SessionBudget>, count: usize) -> Vec<Account> {
-        let greeted = |account: Account| account.greeted().then_some(account);
+    fn accounts(budget: &Arc<SessionBudget>, count: usize) -> Vec<SessionAccount> {
+        let greeted = |account: SessionAccount| account.greeted().then_some(account);
         (0..count).map(|_| greeted(budget.open()).expect("one more")).collect()
     }
 
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn the_oldest_of_those_that_do_not_greet_makes_room() {
         let budget = SessionBudget::new(BYTES);
-        let has_to_go = |account: &Account| account.has_to_go(Waker::noop());
+        let has_to_go = |account: &SessionAccount| account.has_to_go(Waker::noop());
         let strangers: Vec<_> = (0..budget.strangers_max).map(|_| budget.open()).collect();
         assert!(strangers[0].greeted() && !strangers.iter().any(has_to_go));
         let _in_its_place = budget.open();
@@ -405,7 +405,7 @@ mod tests {
     fn who_waited_the_longest_is_next() {
         let budget = SessionBudget::new(BYTES);
         let all = accounts(&budget, leases(&budget) + 2);
-        let reserve = |account: &Account| account.reserve(SESSION_LEASE_BYTES, Waker::noop());
+        let reserve = |account: &SessionAccount| account.reserve(SESSION_LEASE_BYTES, Waker::noop());
         all.iter().for_each(|account| _ = reserve(account));
         let (first, second) = (&all[leases(&budget)], &all[leases(&budget) + 1]);
         all[0].release(SESSION_OWN_BYTES);
@@ -433,7 +433,7 @@ mod tests {
     fn who_has_had_a_lease_for_long_is_told_where_others_wait() {
         let budget = SessionBudget::new(BYTES);
         let all = accounts(&budget, leases(&budget) + 1);
-        let reserve = |account: &Account| account.reserve(SESSION_LEASE_BYTES, Waker::noop());
+        let reserve = |account: &SessionAccount| account.reserve(SESSION_LEASE_BYTES, Waker::noop());
         assert!(reserve(&all[0]));
         all[0].time_passes();
         assert!(!all[0].yields(), "nobody waits");
@@ -463,7 +463,7 @@ mod tests {
     fn who_goes_gives_everything_back() {
         let budget = SessionBudget::new(BYTES);
         let mut all = accounts(&budget, leases(&budget) + 2);
-        let reserve = |account: &Account| account.reserve(SESSION_LEASE_BYTES, Waker::noop());
+        let reserve = |account: &SessionAccount| account.reserve(SESSION_LEASE_BYTES, Waker::noop());
         all.iter().for_each(|account| _ = reserve(account));
         // One that waits, and one that was granted its lease and never heard of it.
         drop(all.pop());

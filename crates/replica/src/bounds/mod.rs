@@ -8,6 +8,6 @@ mod budget;
 mod copies;
 mod pace;
 
-pub(crate) use budget::{Account, SESSION_OWN_BYTES, SessionBudget};
-pub(crate) use copies::{Copies, CopyName, CopyRequest, CopyRequests, CopyTurns, Copying, Reader};
+pub(crate) use budget::{SESSION_OWN_BYTES, SessionAccount, SessionBudget};
+pub(crate) use copies::{Copies, CopyName, CopyReader, CopyRequest, CopyRequests, CopyTurns, Copying};
 pub(crate) use pace::Pace;

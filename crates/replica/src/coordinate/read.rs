@@ -13,7 +13,7 @@ use super::fetch::{HeldCell, HeldValue, copy_large};
 use super::plan::Plan;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
 use super::trouble::{failure, too_few};
-use crate::bounds::{CopyName, CopyRequest, CopyRequests, Reader};
+use crate::bounds::{CopyName, CopyReader, CopyRequest, CopyRequests};
 use crate::link::{Expires, PeerError, Place, Waiter};
 use crate::own::{OwnReplica, replica};
 use crate::wire::{Answer, Request};
@@ -51,7 +51,7 @@ pub(crate) async fn refresh<S: Store>(replica: &Rc<OwnReplica<S>>, key: Bytes, s
 /// A read under way. It lives until every replica has answered and is repaired, or was waited for long enough.
 struct Reading<S: Store> {
     plan: Plan<S>,
-    state: RefCell<State>,
+    state: RefCell<ReadingState>,
     decision: OneShot<Result<Option<HeldCell>, QuorumError>>,
     /// Copies of a large value to replicas that lack it.
     wishes: CopyRequests,
@@ -63,7 +63,7 @@ struct Reading<S: Store> {
     _expires: Place,
 }
 
-struct State {
+struct ReadingState {
     core: ReadCore<Bytes, HeldValue>,
     /// The versions that replicas were sent in order to repair them, in the order in which they were decided on.
     repairs: Vec<Version>,
@@ -73,7 +73,7 @@ struct State {
 impl<S: Store> Reading<S> {
     /// Asks all replicas. Where this node is one, its value is at hand, and digests do for the others.
     fn begin(plan: &Plan<S>, is_refresh: bool) -> Rc<Reading<S>> {
-        let state = State { core: ReadCore::new(plan.replicas), repairs: Vec::new(), asked_again: 0 };
+        let state = ReadingState { core: ReadCore::new(plan.replicas), repairs: Vec::new(), asked_again: 0 };
         let reading = Rc::new_cyclic(|reading: &Weak<Reading<S>>| Reading {
             plan: plan.clone(),
             state: RefCell::new(state),
@@ -233,7 +233,7 @@ impl<S: Store> Reading<S> {
     fn copy(self: &Rc<Self>, place: usize, stamp: Stamp, holder: usize) {
         let plan = &self.plan;
         let name = CopyName { key: plan.key.clone(), version: stamp.version, to: plan.node(place) };
-        let reader: Rc<dyn Reader> = Rc::<Reading<S>>::clone(self);
+        let reader: Rc<dyn CopyReader> = Rc::<Reading<S>>::clone(self);
         self.wishes.begins();
         match plan.replica.copies.wish(&plan.cluster().copy_turns, name, &reader, place) {
             CopyRequest::New(mut copying) => {
@@ -317,7 +317,7 @@ impl<S: Store> Waiter for Reading<S> {
     }
 }
 
-impl<S: Store> Reader for Reading<S> {
+impl<S: Store> CopyReader for Reading<S> {
     fn awaits(&self) -> bool {
         !self.state.borrow().core.is_decided()
     }

@@ -57,7 +57,7 @@ pub(super) type WrittenCell = Cell<Bytes, ()>;
 pub(super) struct Writing<S: Store> {
     plan: Plan<S>,
     cell: WrittenCell,
-    state: RefCell<State>,
+    state: RefCell<WritingState>,
     pub(super) decision: OneShot<Outcome>,
     starting: Starting,
     /// Whether this node had all that it acknowledged when it began.
@@ -65,7 +65,7 @@ pub(super) struct Writing<S: Store> {
     _expires: Place,
 }
 
-struct State {
+struct WritingState {
     core: WriteCore,
     /// Replicas that were asked a second time, because a connection broke.
     asked_again: u64,
@@ -73,7 +73,7 @@ struct State {
 
 impl<S: Store> Writing<S> {
     pub(super) fn new(plan: &Plan<S>, cell: WrittenCell) -> Rc<Writing<S>> {
-        let state = RefCell::new(State { core: WriteCore::new(plan.replicas), asked_again: 0 });
+        let state = RefCell::new(WritingState { core: WriteCore::new(plan.replicas), asked_again: 0 });
         Rc::new_cyclic(|writing: &Weak<Writing<S>>| Writing {
             plan: plan.clone(),
             cell,

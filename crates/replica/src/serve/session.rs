@@ -14,10 +14,10 @@ use ladoga_service::{NoPieces, Pieces};
 use super::asked::Asked;
 use super::input::{self, Next};
 use super::listing;
-use super::opened::Opened;
+use super::opened::OpenedStreams;
 use super::requests::{self, Served, Writes};
-use super::watch::{State, Watch};
-use crate::bounds::{Account, SESSION_OWN_BYTES};
+use super::watch::{ConnectionState, Watch};
+use crate::bounds::{SESSION_OWN_BYTES, SessionAccount};
 use crate::cluster::Cluster;
 use crate::membership::PeerView;
 use crate::own::OwnReplica;
@@ -41,7 +41,7 @@ pub(super) struct Session<S: Store> {
     pub(super) cluster: Arc<Cluster>,
     peer: RefCell<Option<Arc<PeerView>>>,
     socket: Rc<dyn PeerSocket>,
-    pub(super) account: Account,
+    pub(super) account: SessionAccount,
     /// What requests that are being served hold.
     pub(super) held_bytes: Cell<usize>,
     input: RefCell<BytesMut>,
@@ -54,7 +54,7 @@ pub(super) struct Session<S: Store> {
     has_spoken: Cell<bool>,
     task: RefCell<Option<Waker>>,
     watch: Watch,
-    pub(super) opened: Opened<S>,
+    pub(super) opened: OpenedStreams<S>,
 }
 
 /// The bytes of a connection that a peer made, whoever accepted it.
@@ -105,7 +105,7 @@ pub async fn serve<S: Store>(replica: &Rc<OwnReplica<S>>, socket: Rc<dyn PeerSoc
         has_spoken: Cell::new(false),
         task: RefCell::new(None),
         watch: Watch::begins(replica.core.now_ms()),
-        opened: Opened::default(),
+        opened: OpenedStreams::default(),
     });
     let looking = tokio::task::spawn_local(Rc::clone(&session).look_after());
     let served = poll_fn(|context| session.poll(context)).await;
@@ -431,11 +431,11 @@ impl<S: Store> Session<S> {
         }
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> ConnectionState {
         let is_written = self.output.borrow().is_empty();
         let is_asking = !self.input.borrow().is_empty() || self.stalled.borrow().is_some();
         let is_serving = self.in_flight.get() > 0;
-        State {
+        ConnectionState {
             has_greeted: self.peer.borrow().is_some(),
             has_unread: !is_written,
             is_idle: is_written && !is_asking && !is_serving && self.opened.is_empty(),

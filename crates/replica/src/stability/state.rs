@@ -22,7 +22,7 @@ const RESERVE_WAIT_MS: u64 = 2_000;
 
 /// Stability, and what is compared: shared by all threads of a node, and never held while anything is waited for.
 pub(crate) struct Stability {
-    state: Mutex<State>,
+    state: Mutex<StabilityState>,
     /// Apart from it: to compare trees takes longer than a write should wait.
     tree: Mutex<Tree>,
     /// Whether this node has all that it acknowledged: as in the state, without its lock.
@@ -44,7 +44,7 @@ pub(crate) struct Stability {
     news: Latest<u64>,
 }
 
-struct State {
+struct StabilityState {
     tracker: StabilityTracker,
     nodes: usize,
     /// Writes that were admitted and are not over, by the generation in which they were admitted.
@@ -99,7 +99,7 @@ impl Stability {
         let hides_cells = tracker.hides_cells();
         let mut tree = MerkleTree::new(Arc::clone(placement), nodes, me, tree_bytes_max as usize);
         tree.drop_before(tracker.droppable_before());
-        let state = State { tracker, nodes, under_way: Default::default(), generation: 0 };
+        let state = StabilityState { tracker, nodes, under_way: Default::default(), generation: 0 };
         Stability {
             state: Mutex::new(state),
             tree: Mutex::new(Tree { tree, is_whole: false, cut_at: None }),
@@ -387,14 +387,14 @@ impl Stability {
         Some(scan.finish())
     }
 
-    fn take_over_acknowledged(&self, state: &mut State) {
+    fn take_over_acknowledged(&self, state: &mut StabilityState) {
         for (index, acknowledged) in self.acknowledged.iter().enumerate() {
             let timestamp = acknowledged.swap(0, Ordering::Relaxed);
             state.tracker.acknowledged(NodeId(index as u16), timestamp);
         }
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut StabilityState) -> T) -> T {
         let mut state = self.state.lock();
         self.take_over_acknowledged(&mut state);
         let changed = change(&mut state);
@@ -408,7 +408,7 @@ impl Stability {
     }
 }
 
-impl State {
+impl StabilityState {
     fn outlook(&self) -> Outlook {
         let nodes = (0..self.nodes as u16).map(NodeId);
         let whole_peers = nodes.filter(|&node| self.tracker.is_whole_peer(node));

@@ -50,7 +50,7 @@ use crate::options::{Budget, Options};
 use crate::record_cache::RecordCache;
 use crate::stats::Statistics;
 use crate::table::TableShared;
-use background::Background;
+use background::BackgroundWork;
 use compact::Compaction;
 pub(crate) use open::{levels_of, take_lock};
 pub use pending::{PendingRead, Progress};
@@ -104,7 +104,7 @@ pub(crate) struct Inner {
     shared: Arc<TableShared>,
     records: RecordCache,
     health: Arc<Health>,
-    pub(crate) background: Background,
+    pub(crate) background: BackgroundWork,
     /// Held by the thread that compacts. What another one began, and is to go on with.
     unfinished: Mutex<Option<Compaction>>,
     retired: Mutex<Retired>,

@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use ladoga_env::{Disk, Env, Lock};
 use parking_lot::Mutex;
 
-use super::background::Background;
+use super::background::BackgroundWork;
 use super::recover::ReplayedMemtables;
 use super::segments::NextSegment;
 use super::write::{Writer, flush_early_bytes};
@@ -265,7 +265,7 @@ fn assemble(
     }
     let memtable = MemtableWriter::new(capacity, log.next_number, env.rng.next_u64());
     let last_timestamp = replayed.newest_timestamp.max(levels.newest_of_all().timestamp);
-    let background = Background::new(options.background);
+    let background = BackgroundWork::new(options.background);
     background.observe(&levels);
     let flush_early_bytes = flush_early_bytes(&*env.rng, &options);
     let view = View {

@@ -210,7 +210,7 @@ impl Inner {
             Err(error) => self.flush_failed(error),
         }
         // A writer is either before its look at the view, or waits already.
-        drop(self.writer.lock());
+        drop(self.writes.writer.lock());
         self.background.progressed();
         // With each flush: under a full load one follows the other, and nobody else lets go of what they leave.
         self.collect_retired();
@@ -228,7 +228,7 @@ impl Inner {
             return Ok(false);
         }
         let now = {
-            let active = &self.view.load().active;
+            let active = &self.reads.view.load().active;
             (active.wal_number(), active.tombstones())
         };
         let now_ns = self.env.clock.monotonic_ns();
@@ -240,7 +240,7 @@ impl Inner {
             return Ok(false);
         }
         drop(seen);
-        let mut writer = self.writer.lock();
+        let mut writer = self.writes.writer.lock();
         // Meanwhile writers may have done so, and one more would wait for this thread.
         if writer.memtable.table().is_empty() || self.has_too_many_sealed() {
             return Ok(true);

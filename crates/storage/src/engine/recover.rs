@@ -107,7 +107,7 @@ impl Inner {
     /// goes once all of it is in tables; until then a crash has the next open read it again, and what is in tables already
     /// is in two.
     pub(super) fn flush_log(&self, start: LogStart, log: &Replayed) -> Result<(), Error> {
-        let start = LogStart { secret: self.secret, ..start };
+        let start = LogStart { secret: self.writes.secret, ..start };
         let mut tables = ReplayedTables { inner: self, segment: start.first_wal, open: None };
         let again = replay(&*self.env.disk, &self.dir, start, &mut |group| tables.apply(&group))?;
         if again.next_sequence != log.next_sequence {

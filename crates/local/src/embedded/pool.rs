@@ -192,7 +192,7 @@ mod tests {
 
     fn wait<T>(later: Later<T>) -> T {
         let mut later = later;
-        let mut context = std::task::Context::from_waker(Waker::noop());
+        let mut context = Context::from_waker(Waker::noop());
         loop {
             if let Poll::Ready(answer) = later.as_mut().poll(&mut context) {
                 return answer;
@@ -222,7 +222,7 @@ mod tests {
                 let _ = held.lock().recv();
                 Ok(())
             });
-            let mut context = std::task::Context::from_waker(Waker::noop());
+            let mut context = Context::from_waker(Waker::noop());
             match answer.as_mut().poll(&mut context) {
                 Poll::Ready(refused) => break refused,
                 Poll::Pending => answers.push(answer),

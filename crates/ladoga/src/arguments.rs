@@ -109,6 +109,9 @@ pub(crate) struct ServeFlags {
     /// The same settings as TOML [default: none]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Ends at once with the process that started it: for `ladoga lab run`, which may be killed
+    #[arg(long, value_name = "PID", hide = true)]
+    pub(crate) ends_with: Option<u32>,
 }
 
 const STATUS_HELP: &str = "\
@@ -223,6 +226,7 @@ Examples:
   ladoga profile -o cpu.html
   ladoga profile --seconds 10 -o stalls.heatmap.html
   ladoga profile --kind lock -o waits.svg --url http://127.0.0.1:9000
+  ladoga profile --kind cpu,alloc -o where.html        into where.cpu.html and where.alloc.html
   ladoga profile diff before.heatmap.html after.heatmap.html -o change.html
 
 Exit codes: 0 the profile is in FILE; 2 what was typed is wrong; 1 there is no profile, and no FILE.";
@@ -232,15 +236,18 @@ Exit codes: 0 the profile is in FILE; 2 what was typed is wrong; 1 there is no p
 pub(crate) struct ProfileArguments {
     #[command(subcommand)]
     pub(crate) command: Option<ProfileCommand>,
-    /// What is measured: cpu, alloc or lock
-    #[arg(long, value_name = "KIND", default_value = "cpu")]
-    pub(crate) kind: String,
+    /// What is measured: cpu, alloc, lock; several at the same time, each in a file of its own
+    #[arg(long, value_name = "KIND,...", default_value = "cpu", value_delimiter = ',')]
+    pub(crate) kind: Vec<String>,
     /// For how long, 1 to 600
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=600))]
     pub(crate) seconds: u32,
     /// CPU samples a second and running thread, 99 to 1000 [default: 499]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(99..=1000))]
     pub(crate) hz: Option<u32>,
+    /// Bytes between two samples of an allocation profile on average, such as 16KiB: 1KiB to 1GiB [default: 512KiB]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) alloc_interval: Option<String>,
     /// Where it is kept
     #[arg(short, long, value_name = "FILE", required = true)]
     pub(crate) output: Option<PathBuf>,

@@ -3,7 +3,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use bytes::Bytes;
 use ladoga_http1::Uri;
 use ladoga_profiler::ProfileError;
 use ladoga_service::KeyValue;
@@ -11,7 +10,7 @@ use ladoga_service::KeyValue;
 use super::service::{Call, Outcome, Reply};
 use crate::connection::{Core, Link};
 use crate::http::{Answer, ProfileTarget, Refusal};
-use crate::profiling::{Profiling, ProfilingError};
+use crate::profiling::{Profiling, ProfilingError, Rendered};
 
 /// `GET` of a profile of this process. Taken in every stage but the last: opening a store takes time too.
 pub(super) fn profile<K: KeyValue>(call: &Call<'_, K>, uri: &Uri) -> Result<Reply, Refusal> {
@@ -24,16 +23,18 @@ pub(super) fn profile<K: KeyValue>(call: &Call<'_, K>, uri: &Uri) -> Result<Repl
     if core.is_draining() {
         return Err(draining());
     }
-    let content_type = target.format.content_type();
+    let (kind, content_type) = (target.kind, target.format.content_type());
     let profiling = Profiling::start(target)?;
     Ok(Reply::later(async move {
         let rendered = unless_ended(profiling, &link, &core).await?;
-        Ok(Outcome::Answer(Answer::content(content_type, rendered)))
+        let profile = format!("{kind}; samples={}", rendered.samples).into_boxed_str();
+        let answer = Answer::content(content_type, rendered.bytes);
+        Ok(Outcome::Answer(Answer { profile: Some(profile), ..answer }))
     }))
 }
 
 /// The profile, unless the client leaves or the node is to stop: whoever ends the wait ends the profile.
-async fn unless_ended(mut profiling: Profiling, link: &Link, core: &Core) -> Result<Bytes, Refusal> {
+async fn unless_ended(mut profiling: Profiling, link: &Link, core: &Core) -> Result<Rendered, Refusal> {
     poll_fn(|context| {
         // Draining wakes all connections.
         if core.is_draining() {

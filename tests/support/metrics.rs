@@ -56,7 +56,7 @@ impl Metrics {
 }
 
 /// The rules of Prometheus for names: `_total` on counters only, base units, and a name of its own for each metric
-/// when OpenMetrics takes `_total` off it.
+/// when `OpenMetrics` takes `_total` off it.
 fn assert_names(typed: &HashMap<&str, &str>) {
     for (name, kind) in typed {
         assert!(name.starts_with("ladoga_"), "{name}");

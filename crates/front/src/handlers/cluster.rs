@@ -18,12 +18,12 @@ pub(super) fn peer<K: KeyValue>(call: &Call<'_, K>, request: &Request) -> Result
     }
     if !matches!(request.body, BodyLength::Unsaid | BodyLength::Known(0)) {
         // It would be taken for what follows the upgrade.
-        let reason = "the request to upgrade has a body, expected none";
+        let reason = "the upgrade request has a body; expected none";
         return Err(Refusal::bad_request(reason).and_close());
     }
     call.service()?;
     if cluster.is_full() {
-        return Err(Refusal::over_capacity("as many connections of peers as there may be are open"));
+        return Err(Refusal::over_capacity("the limit of connections from peers is reached"));
     }
     Ok(Reply::Now(Outcome::Peer))
 }
@@ -37,5 +37,5 @@ pub(super) fn repair<K: KeyValue>(call: &Call<'_, K>) -> Result<Reply, Refusal> 
 }
 
 fn alone() -> Refusal {
-    Refusal::bad_request("this node is not of a cluster, expected one that was started with --cluster")
+    Refusal::bad_request("this node is not part of a cluster; to use this path, start it with --cluster")
 }

@@ -16,7 +16,8 @@ use crate::profiling::{Profiling, ProfilingError};
 /// `GET` of a profile of this process. Taken in every stage but the last: opening a store takes time too.
 pub(super) fn profile<K: KeyValue>(call: &Call<'_, K>, uri: &Uri) -> Result<Reply, Refusal> {
     if !call.link.is_from_this_machine() {
-        let reason = "profiles are for clients on the node's own machine, expected a loopback address";
+        let reason =
+            "only clients on the node's own machine can take profiles; connect from a loopback address";
         return Err(Refusal::forbidden(reason));
     }
     let target = ProfileTarget::parse(uri).map_err(Refusal::bad_request)?;
@@ -40,8 +41,7 @@ async fn unless_ended(mut profiling: Profiling, link: &Link, core: &Core) -> Res
             return Poll::Ready(Err(draining()));
         }
         if link.poll_left(context).is_ready() {
-            let reason =
-                "the connection was closed for sending, expected it to stay open until the profile is taken";
+            let reason = "the client closed the connection before the profile was complete; keep it open";
             return Poll::Ready(Err(Refusal::bad_request(reason).and_close()));
         }
         Pin::new(&mut profiling).poll(context).map(|rendered| Ok(rendered?))
@@ -50,7 +50,7 @@ async fn unless_ended(mut profiling: Profiling, link: &Link, core: &Core) -> Res
 }
 
 fn draining() -> Refusal {
-    Refusal::unavailable("the node is draining: it is about to stop, and takes no profile").and_close()
+    Refusal::unavailable("the node is draining: it is shutting down and takes no profile").and_close()
 }
 
 impl From<ProfilingError> for Refusal {

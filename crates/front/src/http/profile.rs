@@ -54,7 +54,7 @@ pub(crate) enum ProfileTargetError {
         found: Quote,
     },
     /// Samples a second of something that is not sampled by time.
-    #[error("hz is given for a profile of kind {kind}, expected it for cpu only")]
+    #[error("hz is given for a profile of kind {kind}; it is valid for cpu only")]
     NotByTime {
         /// Which one.
         kind: Kind,

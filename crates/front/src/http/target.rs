@@ -12,7 +12,7 @@ use super::query::{QueryError, parameters};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TargetError {
     /// A parameter that has to be there is not.
-    #[error("the parameter {name} is missing, expected 1 to {KEY_BYTES_MAX} bytes")]
+    #[error("the parameter {name} is missing; expected 1 to {KEY_BYTES_MAX} bytes")]
     Missing {
         /// Which one.
         name: &'static str,

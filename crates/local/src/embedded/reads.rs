@@ -131,7 +131,7 @@ impl Reads {
         let slot = Rc::new(RefCell::new(Slot { answer: Answer::Pending, waiting: None }));
         if self.state.borrow().queue.len() >= RING_QUEUE_READS_MAX {
             self.counters.refused.fetch_add(1, Ordering::Relaxed);
-            let bound = "as many reads of the disk as possible are queued";
+            let bound = "the queue of disk reads is full";
             Slot::answer(&slot, Answer::Here(Err(StoreError::OverCapacity { bound })));
         } else {
             self.queue(Reader { read, slot: Rc::clone(&slot) });
@@ -172,7 +172,7 @@ impl Driver {
         loop {
             self.something_to_do().await;
             while let Err(error) = self.turn(&mut ended) {
-                tracing::warn!(%error, "the system takes no reads for now");
+                tracing::warn!(%error, "the system accepts no reads for now");
                 tokio::time::sleep(Duration::from_millis(RING_RETRY_MS)).await;
             }
         }

@@ -119,7 +119,7 @@ mod tests {
             ("id=%\u{e9}", "'%\\xc3\\xa9'"),
         ] {
             let error = id(query).expect_err(query);
-            assert!(error.to_string().starts_with(&format!("{found} is no percent")), "{error}");
+            assert!(error.to_string().starts_with(&format!("{found} is not a percent")), "{error}");
         }
     }
 

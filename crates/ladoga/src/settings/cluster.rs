@@ -131,7 +131,7 @@ mod tests {
         let error = read(two, None).expect_err("neither is here");
         assert!(error.contains("--advertise"), "{error}");
         let error = read(Some("http://127.0.0.1:1,http://127.0.0.1:2"), None).expect_err("no such port");
-        assert!(error.contains("the port 8080, that it listens on"), "{error}");
+        assert!(error.contains("the port 8080 of --listen"), "{error}");
     }
 
     #[test]

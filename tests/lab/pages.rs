@@ -24,14 +24,18 @@ fn report(directory: &Directory) -> PathBuf {
 fn with_known_samples(report: &Path) -> PathBuf {
     let mut data = data_of(report);
     for run in data["runs"].as_array_mut().expect("runs") {
-        assert!(run["profile"]["Samples"].is_object(), "the node was profiled: {}", run["profile"]);
+        assert!(
+            run["profiles"][0]["found"]["Samples"].is_object(),
+            "the node was profiled: {}",
+            run["profiles"]
+        );
         // A run may last for longer than it should.
         let half = (run["elapsed_s"].as_f64().expect("a time") * 1000.0) as u64 / CELL_MS / 2;
         let rows: Vec<u64> = (0..2 * half)
             .flat_map(|cell| [u64::from(cell > 0), 0, if cell < half { 2 } else { 3 }, 10_000_000])
             .collect();
-        run["profile"]["Samples"]["offset_ms"] = json!(0.0);
-        run["profile"]["Samples"]["data"] = json!({
+        run["profiles"][0]["found"]["Samples"]["offset_ms"] = json!(0.0);
+        run["profiles"][0]["found"]["Samples"]["data"] = json!({
             "unit": "nanoseconds", "cellMs": CELL_MS, "cells": 2 * half, "threads": ["loop"],
             "tree": { "names": ["loop", "main", "early", "late"], "parent": [-1, 0, 1, 1], "name": [0, 1, 2, 3] },
             "samples": rows,

@@ -143,9 +143,9 @@ fn a_server_without_a_profiler_is_a_reason_and_no_failure() {
     let run = &data_of(&report)["runs"][0];
     let reason = "GET /debug/profile/cpu?seconds=1&format=heatmap was answered with 404";
     assert!(
-        run["profile"]["Missing"].as_str().is_some_and(|text| text.starts_with(reason)),
+        run["profiles"][0]["found"]["Missing"].as_str().is_some_and(|text| text.starts_with(reason)),
         "{}",
-        run["profile"]
+        run["profiles"]
     );
     assert!(outcome.stderr.contains(&format!("no flame graph: {reason}")), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("GET /metrics does not tell"), "{}", outcome.stderr);

@@ -23,7 +23,7 @@ fn profile_page(directory: &Directory, format: &str) -> PathBuf {
         let target = format!("/debug/profile/cpu?seconds=3&format={format}");
         let response = connection.request("GET", &target, None);
         assert_eq!(response.status, 200);
-        ["\"committer\"", "\"event-loop-0\""]
+        ["\"committer\"", "\"event-loop"]
             .iter()
             .all(|name| response.text().contains(name))
             .then_some(response)

@@ -17,8 +17,8 @@ use crate::error::{LabError, Outcome};
 use crate::knee;
 use crate::load::{self, Announce, built_in, closed_output, plan};
 use crate::record::{
-    Described, Disturbance, FORMAT, Heat, HeatRecorder, Machine, NodeSeries, Profiled, Report, Subject,
-    run_of,
+    Described, Disturbance, FORMAT, Heat, HeatRecorder, KindProfile, Machine, NodeSeries, Profiled, Report,
+    Subject, run_of,
 };
 use crate::report::{self, HdrLog, Header, Live};
 use crate::script::{Host, Script};
@@ -161,7 +161,10 @@ fn report_of(options: &Options, outcome: &stats::Outcome, heat: Heat) -> Report 
         heat,
         disturbance: Disturbance::default(),
         node: NodeSeries { missing: vec![NOT_ASKED.to_owned()], ..NodeSeries::default() },
-        profile: Profiled::Missing(NOT_ASKED.to_owned()),
+        profiles: vec![KindProfile {
+            kind: "cpu".to_owned(),
+            found: Profiled::Missing(NOT_ASKED.to_owned()),
+        }],
         published: Vec::new(),
         notes: Vec::new(),
     };

@@ -229,12 +229,15 @@ Examples:
   ladoga profile -o cpu.html
   ladoga profile --seconds 10 -o stalls.heatmap.html
   ladoga profile --kind lock -o waits.svg --url http://127.0.0.1:9000
+  ladoga profile diff before.heatmap.html after.heatmap.html -o change.html
 
 Exit codes: 0 if FILE holds the profile; 1 if there is no profile, and then no FILE; 2 if the command line is wrong.";
 
 #[derive(Debug, Args)]
-#[command(after_help = PROFILE_FORMATS)]
+#[command(after_help = PROFILE_FORMATS, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ProfileArguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<ProfileCommand>,
     /// What to profile: cpu, alloc or lock
     #[arg(long, value_name = "KIND", default_value = "cpu")]
     pub(crate) kind: String,
@@ -245,10 +248,38 @@ pub(crate) struct ProfileArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(99..=1000))]
     pub(crate) hz: Option<u32>,
     /// File to write
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: PathBuf,
+    #[arg(short, long, value_name = "FILE", required = true)]
+    pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) node: NodeArguments,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProfileCommand {
+    /// Compare two profiles: what changed, and what is noise
+    #[command(after_help = DIFF_HELP)]
+    Diff(DiffArguments),
+}
+
+const DIFF_HELP: &str = "\
+Compares two flame graphs (.html) or two heat maps (.heatmap.html) of `ladoga profile`. Threads with the same role are merged.
+Prefer heat maps: they have the time of each sample, so noise is estimated better. Two runs of the same program may still differ
+by more than this estimate; `ladoga lab compare` uses many rounds instead.
+
+Exit codes: 0 if the profiles were compared; 1 if FILE cannot be written; 2 if the command line is wrong or a file is not a
+profile.";
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArguments {
+    /// The older profile
+    #[arg(value_name = "BEFORE")]
+    pub(crate) before: PathBuf,
+    /// The newer profile
+    #[arg(value_name = "AFTER")]
+    pub(crate) after: PathBuf,
+    /// Write the difference as a flame graph; the file name must end with .html
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 const CHECK_HELP: &str = "\

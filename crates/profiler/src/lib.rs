@@ -14,6 +14,7 @@
 
 mod collector;
 mod cpu;
+mod difference;
 mod error;
 mod hooks;
 mod memory;
@@ -29,10 +30,11 @@ mod symbols;
 mod sys;
 mod wait;
 
+pub use difference::{BadProfile, Basis, Changed, Difference, NamedStacks, Recorded};
 pub use error::ProfileError;
 pub use hooks::allocator::ProfilingAllocator;
 pub use options::{FREQUENCY_HZ_MAX, FREQUENCY_HZ_MIN, Kind, Mechanism, Options};
 pub use profile::{Frame, FrameKind, Profile, Sample, StackId, StackTable, Thread};
-pub use render::{FLAME_SCRIPT, Folded, Format, difference_svg};
+pub use render::{FLAME_SCRIPT, Folded, Format};
 pub use session::{Claim, Profiler, Session};
 pub use stack::FRAME_POINTERS;

@@ -37,6 +37,14 @@ pub struct Thread {
     pub name: String,
 }
 
+/// What threads of a pool have in common: their name without the number behind it. One that ended before its name was
+/// known is called by its number alone.
+pub(crate) fn role(thread: &str) -> &str {
+    let name = thread.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let name = name.trim_end_matches(['-', '_', '#', '/', ':', ' ']);
+    if name.is_empty() { "(threads without a name)" } else { name }
+}
+
 /// One sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
@@ -185,6 +193,21 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_of_a_pool_have_one_role() {
+        for (thread, wanted) in [
+            ("event-loop-0", "event-loop"),
+            ("event-loop-12", "event-loop"),
+            ("io_3", "io"),
+            ("committer", "committer"),
+            ("http2", "http"),
+            ("4711", "(threads without a name)"),
+        ] {
+            assert_eq!(role(thread), wanted);
+            assert_eq!(role(wanted), wanted, "of a role it is the same");
+        }
+    }
 
     #[test]
     fn stacks_share_what_they_have_in_common() {

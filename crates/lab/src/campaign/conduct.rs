@@ -24,7 +24,9 @@ use crate::files;
 use crate::fill::fill;
 use crate::load::{Load, address_of};
 use crate::page;
-use crate::record::{Described, FORMAT, HeatRecorder, Machine, OWN, Profiled, Report, Run, Subject, run_of};
+use crate::record::{
+    Described, FORMAT, HeatRecorder, KindProfile, Machine, OWN, Profiled, Report, Run, Subject, run_of,
+};
 use crate::report::Live;
 use crate::stats::Second;
 use crate::stop::stop_flag;
@@ -254,7 +256,7 @@ impl<'a> Conductor<'a> {
         let live = Live::new(stage.duration_ms);
         let mut watchers = Watchers { live, heat: HeatRecorder::default() };
         let (clock, mut began_ns) = (Clock::start(), 0);
-        let profiling = (!self.options.no_profile).then(|| Profiling::start(&target, stage.duration_ms));
+        let profiling = Profiling::start(&target, stage.duration_ms, self.options.kinds());
         let sampler = Sampler::start(&target, server.pid);
         let meter = Meter::start(server.pid);
         let outcome = load.run(self.stop, &mut watchers, &mut || {
@@ -265,17 +267,11 @@ impl<'a> Conductor<'a> {
         watchers.live.clear();
         let mut node = sampler.finish();
         let is_cut = outcome.as_ref().map_or(true, |outcome| outcome.is_interrupted || outcome.complete == 0);
-        let mut profile = profiling.map_or_else(
-            || Profiled::Missing("profiles were not wanted (--no-profile)".to_owned()),
-            |profiling| profiling.finish(is_cut),
-        );
+        let profiles = profiling.finish(is_cut, began_ns);
         let outcome = outcome?;
         // Samples were taken from before the first request on.
         node.samples.iter_mut().for_each(|sample| sample.at_s -= began_ns as f64 / 1e9);
         node.samples.retain(|sample| sample.at_s <= outcome.elapsed_ns as f64 / 1e9);
-        if let Profiled::Samples { offset_ms, .. } = &mut profile {
-            *offset_ms -= began_ns as f64 / 1e6;
-        }
         let server = &mut self.servers[index];
         server.next_key = server.next_key.max(workload.key_after());
         if stage.is_deleting() {
@@ -292,7 +288,7 @@ impl<'a> Conductor<'a> {
             heat: watchers.heat.heat(),
             disturbance,
             node,
-            profile,
+            profiles,
             published: stage.published.clone(),
             notes: stage.notes.clone(),
         };
@@ -315,14 +311,15 @@ impl<'a> Conductor<'a> {
 
 /// What a report will lack, and what disturbed it.
 fn missing(run: &Run, cores: usize) -> Vec<String> {
-    let profile = match &run.profile {
+    let reason = |profile: &KindProfile| match &profile.found {
         Profiled::Missing(reason) => Some(format!("no flame graph: {reason}")),
         Profiled::Samples { .. } => None,
     };
+    let profiles = run.profiles.iter().filter_map(reason);
     let others = run.disturbance.other_cores.filter(|_| run.disturbance.is_notable(cores));
     let others =
         others.map(|busy| format!("other processes used {busy:.1} of {cores} cores during this run"));
-    run.node.missing.iter().cloned().chain(profile).chain(others).collect()
+    run.node.missing.iter().cloned().chain(profiles).chain(others).collect()
 }
 
 fn plan(stage: &Stage) -> Plan {

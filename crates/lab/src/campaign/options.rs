@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use ladoga_profiler::Kind;
 
 use crate::cli::Target;
 use crate::compare::ROUNDS_DEFAULT;
@@ -95,9 +96,12 @@ pub(crate) struct RunOptions {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) node: NodeOptions,
-    /// Do not take CPU profiles
-    #[arg(long)]
-    pub(crate) no_profile: bool,
+    /// Profiles to take during the runs: cpu, alloc, lock [default: cpu; cpu,alloc with --suite]
+    #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = str::parse::<Kind>)]
+    profile: Option<Vec<Kind>>,
+    /// Do not take profiles
+    #[arg(long, conflicts_with = "profile")]
+    no_profile: bool,
     /// Report to write
     #[arg(short = 'o', long, value_name = "FILE", default_value = "ladoga-report.html")]
     pub(crate) output: PathBuf,
@@ -152,6 +156,16 @@ impl RunOptions {
         self.rounds.unwrap_or(if self.suite.is_some() { 1 } else { ROUNDS_DEFAULT })
     }
 
+    /// What is profiled while a run goes on.
+    pub(crate) fn kinds(&self) -> &[Kind] {
+        match &self.profile {
+            _ if self.no_profile => &[],
+            Some(kinds) => kinds,
+            None if self.suite.is_some() => &[Kind::Cpu, Kind::Alloc],
+            None => &[Kind::Cpu],
+        }
+    }
+
     /// What flags cannot say alone.
     pub(crate) fn check(&self) -> Outcome<()> {
         let usage = |reason: &str| Err(LabError::Usage(reason.to_owned()));
@@ -160,6 +174,10 @@ impl RunOptions {
         }
         if self.suite.is_some() && self.threads > 1 {
             return usage("the suite measures with one thread: remove -t");
+        }
+        let kinds = self.kinds();
+        if let Some(twice) = kinds.iter().enumerate().find(|(at, kind)| kinds[..*at].contains(kind)) {
+            return usage(&format!("--profile names {} twice", twice.1));
         }
         if self.value.is_some_and(|bytes| bytes > VALUE_BYTES_MAX) {
             return usage(&format!("a value has at most {VALUE_BYTES_MAX} bytes"));
@@ -207,6 +225,8 @@ pub(super) mod tests {
         let options = parsed("").unwrap();
         assert_eq!(options.workloads, [Name::Put, Name::Get]);
         assert_eq!(options.rates, [Rate::Open(1_000), Rate::Open(10_000)]);
+        assert_eq!((options.kinds(), parsed("--no-profile").unwrap().kinds()), (&[Kind::Cpu][..], &[][..]));
+        assert_eq!(parsed("--suite reports").unwrap().kinds(), [Kind::Cpu, Kind::Alloc]);
         assert_eq!((options.rounds(), parsed("--suite reports").unwrap().rounds()), (10, 1));
         let options = parsed("--workloads a,range --rates closed,20k --keys 5").unwrap();
         assert_eq!(options.workloads, [Name::YcsbA, Name::Range]);
@@ -224,6 +244,9 @@ pub(super) mod tests {
             ("--pid 5", "--url"),
             ("-c1 -t2", "must be >= threads"),
             ("--value 65M", "at most"),
+            ("--profile heap", "cpu, alloc or lock"),
+            ("--profile cpu,cpu", "twice"),
+            ("--profile cpu --no-profile", "cannot be used with"),
             ("-o /", "expected the name of a file"),
         ] {
             let error = parsed(line).unwrap_err();

@@ -1,13 +1,15 @@
-//! Where the server's CPU time goes: its own profiler is asked for the time of a run.
+//! Where the server's time and memory go: its own profiler is asked for the time of a run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use ladoga_profiler::Kind;
+
 use crate::cli::Target;
 use crate::page::between;
-use crate::record::Profiled;
+use crate::record::{KindProfile, Profiled};
 
 use super::client::{self, Answer};
 
@@ -17,32 +19,45 @@ const RENDER_TIME: Duration = Duration::from_mins(1);
 const DATA_BEGIN: &str = "type=\"application/json\">";
 const DATA_END: &str = "</script>";
 
-/// A profile that goes on.
+/// Profiles that go on, one of each kind.
 pub(super) struct Profiling {
     give_up: Arc<AtomicBool>,
-    thread: JoinHandle<Profiled>,
+    threads: Vec<(Kind, JoinHandle<Profiled>)>,
 }
 
 impl Profiling {
-    /// Asks for a profile of so many milliseconds from now on.
-    pub(super) fn start(target: &Target, duration_ms: u64) -> Self {
+    /// Asks for profiles of so many milliseconds from now on.
+    pub(super) fn start(target: &Target, duration_ms: u64, kinds: &[Kind]) -> Self {
         let give_up = Arc::new(AtomicBool::new(false));
-        let (target, seconds, given_up) = (target.clone(), duration_ms.div_ceil(1000), Arc::clone(&give_up));
-        let thread = std::thread::spawn(move || fetch(&target, seconds, &given_up));
-        Self { give_up, thread }
+        let thread = |kind: &Kind| {
+            let (target, given_up, kind) = (target.clone(), Arc::clone(&give_up), *kind);
+            let seconds = duration_ms.div_ceil(1000);
+            (kind, std::thread::spawn(move || fetch(&target, kind, seconds, &given_up)))
+        };
+        let threads = kinds.iter().map(thread).collect();
+        Self { give_up, threads }
     }
 
-    /// Waits for it; one of a run that was interrupted is given up.
-    pub(super) fn finish(self, is_interrupted: bool) -> Profiled {
+    /// Waits for them; those of a run that was interrupted are given up. The run began so many nanoseconds after them.
+    pub(super) fn finish(self, is_interrupted: bool, began_ns: u64) -> Vec<KindProfile> {
         if is_interrupted {
             self.give_up.store(true, Ordering::Relaxed);
         }
-        self.thread.join().unwrap_or_else(|_| Profiled::Missing("fetching it failed unexpectedly".to_owned()))
+        let found = |(kind, thread): (Kind, JoinHandle<Profiled>)| {
+            let mut found = thread
+                .join()
+                .unwrap_or_else(|_| Profiled::Missing("fetching it failed unexpectedly".to_owned()));
+            if let Profiled::Samples { offset_ms, .. } = &mut found {
+                *offset_ms -= began_ns as f64 / 1e6;
+            }
+            KindProfile { kind: kind.name().to_owned(), found }
+        };
+        self.threads.into_iter().map(found).collect()
     }
 }
 
-fn fetch(target: &Target, seconds: u64, give_up: &AtomicBool) -> Profiled {
-    let path = format!("/debug/profile/cpu?seconds={seconds}&format=heatmap");
+fn fetch(target: &Target, kind: Kind, seconds: u64, give_up: &AtomicBool) -> Profiled {
+    let path = format!("/debug/profile/{kind}?seconds={seconds}&format=heatmap");
     let deadline = Duration::from_secs(seconds) + RENDER_TIME;
     match client::get(target, &path, deadline, give_up) {
         Ok(answer) => of_answer(&path, &answer),

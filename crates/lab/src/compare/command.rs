@@ -2,11 +2,12 @@ use std::path::{Path, PathBuf};
 
 use super::figures::{Figure, figures_of, percent};
 use super::judge::{CHANGE_MIN, Change, Design, Kind, LEVEL, Side, Told, Verdict, judge};
+use super::profiles::compare_profiles;
 use super::settings::{described, differences, disturbed, source};
 use crate::error::{LabError, Outcome};
 use crate::files;
-use crate::page::{self, ComparedPage, ComparedRow, ComparedRun, NamedStacks};
-use crate::record::{OWN, Profiled, Report, Run};
+use crate::page::{self, ComparedPage, ComparedProfile, ComparedRow, ComparedRun};
+use crate::record::{OWN, Report, Run};
 
 /// Compares two reports: prints what changed, and writes a page where one is wanted.
 pub(crate) fn compare(paths: [&PathBuf; 2], page_path: Option<&Path>) -> Outcome<()> {
@@ -118,7 +119,7 @@ fn compare_pairs(pairs: &[Pair<'_>], design: Design) -> (Vec<ComparedRun>, usize
         rows: figures.iter().zip(verdicts.by_ref()).map(|(figure, verdict)| row(figure, &verdict)).collect(),
         spectra: [spectrum(&pair.before), spectrum(&pair.after)],
         spectrum_title: format!("Latency by percentile: the median of {} rounds", pair.before.len()),
-        difference: difference(&pair.before, &pair.after),
+        profiles: compare_profiles(&pair.before, &pair.after),
     };
     (pairs.iter().zip(figures).map(run).collect(), rounds.len())
 }
@@ -212,26 +213,6 @@ fn spectrum(runs: &[&Run]) -> Vec<(f64, f64)> {
     (0..points).map(at).collect()
 }
 
-fn difference(before: &[&Run], after: &[&Run]) -> Result<serde_json::Value, String> {
-    let [before, after] = [stacks(before)?, stacks(after)?];
-    Ok(before.difference(&after))
-}
-
-/// The samples of all rounds; why there are none.
-fn stacks(runs: &[&Run]) -> Result<NamedStacks, String> {
-    let (mut all, mut reason) = (NamedStacks::default(), "no run".to_owned());
-    for run in runs {
-        match &run.profile {
-            Profiled::Missing(missing) => reason.clone_from(missing),
-            Profiled::Samples { data, .. } => match NamedStacks::of_samples(data) {
-                Some(stacks) => all.add(&stacks),
-                None => "the samples in the report make no sense".clone_into(&mut reason),
-            },
-        }
-    }
-    if all.is_empty() { Err(reason) } else { Ok(all) }
-}
-
 /// As text.
 pub(crate) fn print(compared: &ComparedPage) {
     for (side, source) in compared.sides.iter().zip(&compared.sources) {
@@ -246,8 +227,22 @@ pub(crate) fn print(compared: &ComparedPage) {
             let ComparedRow { figure, before, after, change, verdict, .. } = row;
             println!("  {figure:<22} {before:>32} {after:>32} {change:>30}  {verdict}");
         }
-        if let Err(reason) = &run.difference {
-            println!("  no differential flame graph: {reason}");
+        for profile in &run.profiles {
+            print_profile(profile);
+        }
+    }
+}
+
+fn print_profile(profile: &ComparedProfile) {
+    const CHANGES_MAX: usize = 5;
+    match &profile.flame {
+        Err(reason) => println!("  no differential flame graph ({}): {reason}", profile.kind),
+        Ok(flame) => {
+            let count = flame.changes.len();
+            println!("  {} profile: {count} frames differ by more than noise. {}", profile.kind, flame.basis);
+            for changed in flame.changes.iter().take(CHANGES_MAX) {
+                println!("    {changed}");
+            }
         }
     }
 }
@@ -291,8 +286,9 @@ mod tests {
             assert!(is_told && !row.is_change, "{row:?}");
         }
         assert_eq!(row(&compared, "p99").verdict, "cannot be told: 1 round, 6 needed");
-        assert!(compared.runs[0].difference.is_ok(), "{:?}", compared.runs[0].difference);
-        assert!(compared.runs[1].difference.as_ref().is_err_and(|reason| reason.contains("404")));
+        let difference = |run: usize| &compared.runs[run].profiles[0].flame;
+        assert!(difference(0).is_ok(), "{:?}", difference(0));
+        assert!(difference(1).as_ref().is_err_and(|reason| reason.contains("404")));
     }
 
     #[test]

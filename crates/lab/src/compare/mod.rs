@@ -2,6 +2,7 @@
 //!
 //! - `figures`: what is compared: figures of whole runs, by round
 //! - `permutation`: the significance test
+//! - `profiles`: what profiles differ by
 //! - `judge`: verdicts over all figures of a comparison
 //! - `settings`: what else is different, and what disturbed
 //! - `command`: from reports to text and page
@@ -10,6 +11,7 @@ mod command;
 mod figures;
 mod judge;
 mod permutation;
+mod profiles;
 mod settings;
 
 pub(crate) use command::{compare, compare_servers, print};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ladoga_profiler::FLAME_SCRIPT;
+use ladoga_profiler::{Changed, FLAME_SCRIPT};
 use serde_json::{Value, json};
 
 use super::document::page;
@@ -32,8 +32,26 @@ pub(crate) struct ComparedRun {
     pub(crate) rows: Vec<ComparedRow>,
     pub(crate) spectrum_title: String,
     pub(crate) spectra: [Vec<(f64, f64)>; 2],
-    /// As [`super::NamedStacks::difference`] has it; a reason where there is none.
-    pub(crate) difference: Result<Value, String>,
+    pub(crate) profiles: Vec<ComparedProfile>,
+}
+
+/// What profiles of one kind differ by.
+#[derive(Debug)]
+pub(crate) struct ComparedProfile {
+    pub(crate) kind: String,
+    pub(crate) question: &'static str,
+    /// A reason where there is none.
+    pub(crate) flame: Result<ComparedFlame, String>,
+}
+
+/// A differential flame graph.
+#[derive(Debug)]
+pub(crate) struct ComparedFlame {
+    /// As the script takes it.
+    pub(crate) data: Value,
+    /// How noise was told.
+    pub(crate) basis: String,
+    pub(crate) changes: Vec<Changed>,
 }
 
 /// One figure.
@@ -53,7 +71,10 @@ pub(crate) fn render(compared: &ComparedPage) -> String {
     let mut flames = Vec::new();
     for (number, run) in compared.runs.iter().enumerate() {
         body.push_str(&section(run, number, &compared.sides));
-        flames.push(run.difference.as_ref().map_or(Value::Null, Clone::clone));
+        let data = |profile: &ComparedProfile| {
+            profile.flame.as_ref().map_or(Value::Null, |flame| flame.data.clone())
+        };
+        flames.push(run.profiles.iter().map(data).collect::<Vec<Value>>());
     }
     let data = embedded::script_json(&json!({ "format": Value::Null, "flames": flames }));
     page("Comparison of two reports", &body, &data, &[FLAME_SCRIPT, SCRIPT])
@@ -113,22 +134,33 @@ fn section(run: &ComparedRun, number: usize, sides: &[String; 2]) -> String {
     let ([before, after], [name_before, name_after]) = (&run.spectra, sides);
     out.push_str(&spectra(&run.spectrum_title, &[(name_before, 3, before), (name_after, 0, after)]));
     out.push_str("</div>\n");
-    match &run.difference {
-        Ok(_) => {
-            let _ = write!(
-                out,
-                "<div class=\"profile\" data-run=\"{number}\">\n<h3>Where the CPU time went: the difference</h3>\n\
-                 <p>Red takes a larger share than before, blue a smaller one.</p>\n<div class=\"bar\">\
-                 <input class=\"search\" type=\"search\" placeholder=\"Search functions\" aria-label=\"Search functions\">\
-                 <button type=\"button\" class=\"reset\">Reset zoom</button></div>\n<p class=\"tip\" aria-live=\"polite\"></p>\n\
-                 <div class=\"scroll\"><canvas class=\"flame\" role=\"img\" aria-label=\"Differential flame graph\"></canvas></div>\n</div>\n"
-            );
-        }
-        Err(reason) => {
-            let _ =
-                writeln!(out, "<p class=\"missing\">No differential flame graph: {}.</p>", escape(reason));
-        }
+    for (index, profile) in run.profiles.iter().enumerate() {
+        difference(&mut out, profile, number, index);
     }
     out.push_str("</section>\n");
     out
+}
+
+fn difference(out: &mut String, profile: &ComparedProfile, number: usize, index: usize) {
+    let question = profile.question;
+    match &profile.flame {
+        Ok(flame) => {
+            let _ = write!(
+                out,
+                "<div class=\"profile\" data-run=\"{number}\" data-profile=\"{index}\">\n<h3>{question}: the difference</h3>\n\
+                 <p>Red takes a larger share than before, blue a smaller one. {}</p>\n<div class=\"bar\">\
+                 <input class=\"search\" type=\"search\" placeholder=\"Search functions\" aria-label=\"Search functions\">\
+                 <button type=\"button\" class=\"reset\">Reset zoom</button></div>\n<p class=\"tip\" aria-live=\"polite\"></p>\n\
+                 <div class=\"scroll\"><canvas class=\"flame\" role=\"img\" aria-label=\"Differential flame graph\"></canvas></div>\n</div>\n",
+                escape(&flame.basis)
+            );
+        }
+        Err(reason) => {
+            let _ = writeln!(
+                out,
+                "<p class=\"missing\">{question}: no differential flame graph: {}.</p>",
+                escape(reason)
+            );
+        }
+    }
 }

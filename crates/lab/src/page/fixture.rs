@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::record::{
-    AnswerCount, FORMAT, Generator, Heat, Latency, Machine, NodeSample, NodeSeries, Profiled, Published,
-    Report, Run, SecondRow, Subject, Unit,
+    AnswerCount, FORMAT, Generator, Heat, KindProfile, Latency, Machine, NodeSample, NodeSeries, Profiled,
+    Published, Report, Run, SecondRow, Subject, Unit,
 };
 
 const SECONDS: u64 = 10;
@@ -79,7 +79,7 @@ fn full(stage: &str) -> Run {
             cpu_us_per_request: Some(9.25),
             missing: vec![],
         },
-        profile: Profiled::Samples { offset_ms: 2.0, data: samples() },
+        profiles: vec![cpu(Profiled::Samples { offset_ms: 2.0, data: samples() })],
         published: vec![Published {
             figure: "p99".to_owned(),
             theirs: 6400.0,
@@ -103,6 +103,10 @@ fn samples() -> serde_json::Value {
         "tree": { "names": ["loop", "main", "early", "late"], "parent": [-1, 0, 1, 1], "name": [0, 1, 2, 3] },
         "samples": rows,
     })
+}
+
+fn cpu(found: Profiled) -> KindProfile {
+    KindProfile { kind: "cpu".to_owned(), found }
 }
 
 fn empty(stage: &str) -> Run {
@@ -130,7 +134,7 @@ fn empty(stage: &str) -> Run {
         generator: Generator { lateness_p99: None, cpu_us_per_request: None, limits: vec![] },
         disturbance: crate::record::Disturbance::default(),
         node: NodeSeries { missing: vec!["no process was named".to_owned()], ..NodeSeries::default() },
-        profile: Profiled::Missing("GET /debug/profile/cpu was answered with 404".to_owned()),
+        profiles: vec![cpu(Profiled::Missing("GET /debug/profile/cpu was answered with 404".to_owned()))],
         published: vec![],
         notes: vec![],
     }

@@ -6,7 +6,6 @@
 //! - `plot`: axes and lines
 //! - `heat`: the latency heat map
 //! - `embedded`: the data in the page, written and read back
-//! - `flame`: samples of a profile
 //! - `compared`: the page of a comparison
 //! - `curve`: the page of a search for the knee
 //! - `words`: numbers as people read them
@@ -15,18 +14,18 @@ mod compared;
 mod curve;
 mod document;
 mod embedded;
-mod flame;
 mod heat;
 mod plot;
 mod run;
 mod summary;
 mod words;
 
-pub(crate) use compared::{ComparedPage, ComparedRow, ComparedRun, render as render_comparison};
+pub(crate) use compared::{
+    ComparedFlame, ComparedPage, ComparedProfile, ComparedRow, ComparedRun, render as render_comparison,
+};
 pub(crate) use curve::{Curve, CurvePoint, render_curve};
 pub(crate) use document::render;
 pub(crate) use embedded::{between, read_report};
-pub(crate) use flame::NamedStacks;
 pub(crate) use words::{count, date, micros};
 
 #[cfg(test)]

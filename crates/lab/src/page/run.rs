@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::heat;
 use super::plot::{LEFT, Line, Mark, Plot, RIGHT, Scale, WIDTH, seconds_text, time_scale, upwards};
 use super::words::{count, escape, micros, round_micros};
-use crate::record::{NodeSample, Profiled, Run};
+use crate::record::{KindProfile, NodeSample, Profiled, Run};
 
 const HEIGHT: f64 = 150.0;
 const TALL: f64 = 230.0;
@@ -23,7 +23,9 @@ pub(super) fn section(run: &Run, number: usize, title: &str, cores: usize) -> St
     out.push_str(&latency_over_time(run));
     out.push_str(&node_charts(run));
     out.push_str("</div>\n");
-    out.push_str(&flame(run, number));
+    for (index, profile) in run.profiles.iter().enumerate() {
+        out.push_str(&flame(profile, number, index));
+    }
     out.push_str("</section>\n");
     out
 }
@@ -214,11 +216,12 @@ fn missing(title: &str, reason: &str) -> String {
     format!("<p class=\"missing\"><b>{}</b> not shown: {}.</p>\n", escape(title), escape(reason))
 }
 
-fn flame(run: &Run, number: usize) -> String {
-    match &run.profile {
-        Profiled::Missing(reason) => missing("Where the server's CPU time went", reason),
+fn flame(profile: &KindProfile, number: usize, index: usize) -> String {
+    let question = profile.question();
+    match &profile.found {
+        Profiled::Missing(reason) => missing(question, reason),
         Profiled::Samples { .. } => format!(
-            "<div class=\"profile\" data-run=\"{number}\">\n<h3>Where the server's CPU time went</h3>\n\
+            "<div class=\"profile\" data-run=\"{number}\" data-profile=\"{index}\">\n<h3>{question}</h3>\n\
              <p class=\"range\" aria-live=\"polite\">The whole run. Drag over the heat map above to see a part of it.</p>\n\
              <div class=\"bar\"><button type=\"button\" class=\"whole\">Whole run</button>\
              <button type=\"button\" class=\"against\" aria-pressed=\"false\">Against the rest</button>\

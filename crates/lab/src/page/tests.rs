@@ -33,8 +33,8 @@ fn what_is_no_report_is_refused_by_name() {
         refused("a.html", "hello")
             .ends_with("a.html is no report of this program: it holds no data of a report")
     );
-    let page = render(&fixture::report(), None).replacen("{\"format\":1,", "{\"format\":2,", 1);
-    assert!(refused("b.html", &page).contains("its format is 2, this program reads 1"));
+    let page = render(&fixture::report(), None).replacen("{\"format\":2,", "{\"format\":3,", 1);
+    assert!(refused("b.html", &page).contains("its format is 3, this program reads 2"));
     let missing = read_report(&scratch.path().join("c.html")).unwrap_err();
     assert_eq!(missing.exit_code(), 2);
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// The name of the server that is ours.
 pub(crate) const OWN: &str = "ladoga";
 /// Changes when an older program could not read a report any more.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
@@ -80,7 +80,8 @@ pub(crate) struct Run {
     #[serde(default)]
     pub(crate) disturbance: Disturbance,
     pub(crate) node: NodeSeries,
-    pub(crate) profile: Profiled,
+    /// One of each kind that was wanted.
+    pub(crate) profiles: Vec<KindProfile>,
     pub(crate) published: Vec<Published>,
     pub(crate) notes: Vec<String>,
 }
@@ -191,7 +192,26 @@ pub(crate) struct NodeSample {
     pub(crate) compactions: Option<f64>,
 }
 
-/// Where the server's CPU time went.
+/// A profile of the server while a run went on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct KindProfile {
+    /// As `ladoga profile --kind` has it.
+    pub(crate) kind: String,
+    pub(crate) found: Profiled,
+}
+
+impl KindProfile {
+    /// Where what went.
+    pub(crate) fn question(&self) -> &'static str {
+        match self.kind.as_str() {
+            "alloc" => "Who asked for the server's memory",
+            "lock" => "Where the server's threads waited",
+            _ => "Where the server's CPU time went",
+        }
+    }
+}
+
+/// What a profile found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Profiled {
     /// The node's samples over time, as its heat map has them.

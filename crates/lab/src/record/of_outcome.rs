@@ -3,7 +3,8 @@
 use hdrhistogram::Histogram;
 
 use super::{
-    AnswerCount, Disturbance, Generator, Heat, Latency, NodeSeries, Profiled, Published, Run, SecondRow, Unit,
+    AnswerCount, Disturbance, Generator, Heat, KindProfile, Latency, NodeSeries, Published, Run, SecondRow,
+    Unit,
 };
 use crate::http::Method;
 use crate::report::limit_in_words;
@@ -22,7 +23,7 @@ pub(crate) struct Described {
     /// Without the share of steal.
     pub(crate) disturbance: Disturbance,
     pub(crate) node: NodeSeries,
-    pub(crate) profile: Profiled,
+    pub(crate) profiles: Vec<KindProfile>,
     /// Without our figures.
     pub(crate) published: Vec<Published>,
     pub(crate) notes: Vec<String>,
@@ -81,7 +82,7 @@ pub(crate) fn run_of(outcome: &Outcome, described: Described) -> Run {
         },
         disturbance: Disturbance { steal_share: outcome.steal_share, ..described.disturbance },
         node,
-        profile: described.profile,
+        profiles: described.profiles,
         published,
         notes: described.notes,
     }

@@ -1,4 +1,3 @@
-"use strict";
 // A flame graph on a canvas: tap a frame to widen it, search to mark. With a second set of values it shows the
 // difference: width is the second's, red is more, blue is less, both as parts of their own total.
 // Its parts are known by their ids, or, on a page with several, by the same names as classes inside of `root`.
@@ -16,7 +15,7 @@ function ladogaFlame(tree, unit, root) {
     depth[node] = parent < 0 ? 1 : depth[parent] + 1;
   }
   for (const list of children) list.sort((a, b) => (label(a) < label(b) ? -1 : label(a) > label(b) ? 1 : 0));
-  let after = new Float64Array(count + 1), before = null, zoom = -1, boxes = [], wanted = "";
+  let after = new Float64Array(count + 1), before = null, noise = null, zoom = -1, boxes = [], wanted = "";
 
   function label(node) { return node < 0 ? "all" : tree.names[tree.name[node]]; }
 
@@ -47,10 +46,14 @@ function ladogaFlame(tree, unit, root) {
     let text = label(node) + " · " + amount(after[node + 1]) + " · " + (100 * share(after, node)).toFixed(1) + " %";
     if (before) {
       const change = 100 * (share(after, node) - share(before, node));
-      text += " · " + (change >= 0 ? "+" : "−") + Math.abs(change).toFixed(1) + " points (before " + amount(before[node + 1]) + ")";
+      text += " · " + (change >= 0 ? "+" : "−") + Math.abs(change).toFixed(1) + " points" + (isNoise(node) ? ", within noise" : "") +
+        " (before " + amount(before[node + 1]) + ")";
     }
     return text;
   }
+
+  // What may have changed by chance has no colour.
+  function isNoise(node) { return Math.abs(share(after, node) - share(before, node)) <= (node < 0 ? 1 : noise[node]); }
 
   function colour(node) {
     const name = label(node);
@@ -58,7 +61,7 @@ function ladogaFlame(tree, unit, root) {
     if (before) {
       const change = share(after, node) - share(before, node);
       const strength = Math.min(1, Math.abs(change) * 8);
-      if (Math.abs(change) < 0.0005) return "#d9d9d9";
+      if (isNoise(node)) return "#d9d9d9";
       const weak = Math.round(225 - 130 * strength);
       return change > 0 ? `rgb(240,${weak},${weak})` : `rgb(${weak},${weak},245)`;
     }
@@ -178,10 +181,11 @@ function ladogaFlame(tree, unit, root) {
   window.addEventListener("resize", draw);
 
   return {
-    // `old` makes it a difference.
-    show(values, old) {
+    // `old` makes it a difference, of which `limits` says by node how far a share may move by chance.
+    show(values, old, limits) {
       after = totals(values);
       before = old ? totals(old) : null;
+      noise = limits;
       zoom = -1;
       refresh();
     },
@@ -193,7 +197,8 @@ function ladogaFlame(tree, unit, root) {
       return [(box.x + box.wide / 2) / canvas.clientWidth, ((canvas.rows - 1 - box.row + 0.5) * ROW) / canvas.clientHeight];
     },
     frames() {
-      return boxes.map((box) => ({ name: label(box.node), share: share(after, box.node), before: before ? share(before, box.node) : null }))
+      return boxes.map((box) => ({ name: label(box.node), share: share(after, box.node), before: before ? share(before, box.node) : null,
+        isNoise: before ? isNoise(box.node) : null }))
         .sort((a, b) => b.share - a.share);
     },
     amount,

@@ -39,11 +39,12 @@
     for (const sample of samples) if (wanted(sample)) heat[sample.cell] += sample.weight;
   }
 
+  function samplesOf(range) {
+    return samples.filter((sample) => wanted(sample) && sample.cell >= range[0] && sample.cell <= range[1]);
+  }
   function valuesOf(range) {
     const values = new Float64Array(data.tree.parent.length);
-    for (const sample of samples) {
-      if (wanted(sample) && sample.cell >= range[0] && sample.cell <= range[1]) values[sample.node] += sample.weight;
-    }
+    for (const sample of samplesOf(range)) values[sample.node] += sample.weight;
     return values;
   }
 
@@ -110,8 +111,8 @@
   function open() {
     const a = ranges.a || [0, data.cells - 1];
     if (ranges.b) {
-      flame.show(valuesOf(ranges.b), valuesOf(a));
-      chosen.textContent = "Difference: " + words(ranges.b) + ", against " + words(a) + ". Red is more, blue is less.";
+      flame.show(valuesOf(ranges.b), valuesOf(a), ladogaNoise(data.tree, [samplesOf(a), samplesOf(ranges.b)]));
+      chosen.textContent = "Difference: " + words(ranges.b) + ", against " + words(a) + ". Red is more, blue is less, grey is within noise.";
     } else {
       flame.show(valuesOf(a));
       chosen.textContent = ranges.a ? "Range " + words(a) + "." : "The whole run.";

@@ -2,6 +2,6 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const flame = ladogaFlame(data.tree, data.unit);
-  flame.show(data.values);
+  flame.show(data.values || data.after, data.before, data.noise);
   window.ladogaProfile = { flame };
 })();

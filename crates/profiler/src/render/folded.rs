@@ -1,6 +1,6 @@
 //! Folded stacks: the text that flame graph tools exchange. `frame;frame;frame weight`, root first.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::{Profile, ProfileError};
@@ -40,14 +40,7 @@ impl Folded {
         self.stacks.is_empty()
     }
 
-    /// Both together as differential flame graphs take them: `stack before after`.
-    pub(super) fn difference<'a>(&'a self, after: &'a Folded) -> Vec<String> {
-        let both: BTreeSet<&str> = self.iter().chain(after.iter()).map(|(stack, _)| stack).collect();
-        let of = |folded: &Folded, stack: &str| folded.stacks.get(stack).copied().unwrap_or(0);
-        both.iter().map(|stack| format!("{stack} {} {}", of(self, stack), of(after, stack))).collect()
-    }
-
-    pub(super) fn add(&mut self, stack: &str, weight: u64) {
+    fn add(&mut self, stack: &str, weight: u64) {
         let sum = self.stacks.entry(stack.to_owned()).or_insert(0);
         *sum = sum.saturating_add(weight);
     }
@@ -64,7 +57,8 @@ fn part(text: &str) -> String {
     text.replace(';', ":").replace(['\n', '\r'], " ")
 }
 
-pub(super) fn of_profile(profile: &Profile) -> Folded {
+/// Each stack under what `name` makes of its thread's name.
+pub(super) fn of_profile(profile: &Profile, name: fn(&str) -> &str) -> Folded {
     let mut by_leaf = BTreeMap::new();
     for sample in &profile.samples {
         *by_leaf.entry((sample.thread, sample.stack)).or_insert(0) += sample.weight;
@@ -72,7 +66,7 @@ pub(super) fn of_profile(profile: &Profile) -> Folded {
     let mut folded = Folded::default();
     for ((thread, stack), weight) in by_leaf {
         let mut parts: Vec<String> = profile.stacks.frames(stack).map(|frame| part(&frame.label())).collect();
-        parts.push(part(&profile.threads[thread as usize].name));
+        parts.push(part(name(&profile.threads[thread as usize].name)));
         parts.reverse();
         folded.add(&parts.join(";"), weight);
     }
@@ -101,12 +95,5 @@ mod tests {
     fn a_bad_line_is_named() {
         let error = Folded::parse("a;b 1\nc\n").expect_err("no weight").to_string();
         assert!(error.contains("line 2"), "{error}");
-    }
-
-    #[test]
-    fn a_difference_has_both_sides() {
-        let before = Folded::parse("a 1\nb 2\n").expect("folded");
-        let after = Folded::parse("b 3\nc 4\n").expect("folded");
-        assert_eq!(before.difference(&after), ["a 1 0", "b 2 3", "c 0 4"]);
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::html::{FLAME_SCRIPT, fill};
+use super::subtitle;
 use super::tree::{NameTree, script_json};
 use crate::Profile;
 
@@ -25,6 +26,7 @@ pub(super) fn render(profile: &Profile) -> String {
     }
     let threads: Vec<&str> = profile.threads.iter().map(|thread| thread.name.as_str()).collect();
     let data = json!({
+        "kind": profile.kind.name(),
         "unit": profile.kind.unit(),
         "cellMs": CELL_NS / 1_000_000,
         "cells": cells_max,
@@ -32,7 +34,8 @@ pub(super) fn render(profile: &Profile) -> String {
         "tree": tree.to_json(),
         "samples": rows,
     });
-    fill(PAGE, profile, &script_json(&data), &[FLAME_SCRIPT, SCRIPT])
+    let head = [profile.kind.title(), &subtitle(profile)];
+    fill(PAGE, head, &script_json(&data), &[FLAME_SCRIPT, SCRIPT])
 }
 
 #[cfg(test)]

@@ -8,28 +8,43 @@ use crate::Profile;
 
 pub(super) const STYLE: &str = include_str!("../assets/page.css");
 /// A function that draws flame graphs and their differences on a canvas, for any page.
-pub const FLAME_SCRIPT: &str = include_str!("../assets/flame.js");
+pub const FLAME_SCRIPT: &str =
+    concat!(include_str!("../assets/noise.js"), include_str!("../assets/flame.js"));
 const PAGE: &str = include_str!("../assets/flame.html");
 const START_SCRIPT: &str = include_str!("../assets/start.js");
 
 pub(super) fn render(profile: &Profile) -> String {
     let mut tree = NameTree::new();
-    let mut values: Vec<u64> = Vec::new();
+    let (mut values, mut squares): (Vec<u64>, Vec<f64>) = (Vec::new(), Vec::new());
     for sample in &profile.samples {
         let leaf = tree.leaf(profile, sample.thread, sample.stack) as usize;
         values.resize(values.len().max(tree.len()), 0);
         values[leaf] += sample.weight;
+        squares.resize(values.len(), 0.0);
+        squares[leaf] += (sample.weight as f64).powi(2);
     }
-    let data = json!({ "unit": profile.kind.unit(), "tree": tree.to_json(), "values": values });
-    fill(PAGE, profile, &script_json(&data), &[FLAME_SCRIPT, START_SCRIPT])
+    let data = json!({
+        "kind": profile.kind.name(),
+        "unit": profile.kind.unit(),
+        "tree": tree.to_json(),
+        "values": values,
+        // How far chance can move a value: for differences.
+        "squares": squares,
+    });
+    page(profile.kind.title(), &subtitle(profile), &script_json(&data))
+}
+
+/// The page of a flame graph, or of a difference.
+pub(crate) fn page(title: &str, subtitle: &str, data: &str) -> String {
+    fill(PAGE, [title, subtitle], data, &[FLAME_SCRIPT, START_SCRIPT])
 }
 
 /// Puts the parts into a page. The data comes last: it may contain anything.
-pub(super) fn fill(page: &str, profile: &Profile, data: &str, scripts: &[&str]) -> String {
+pub(super) fn fill(page: &str, [title, subtitle]: [&str; 2], data: &str, scripts: &[&str]) -> String {
     page.replace("{{style}}", STYLE)
         .replace("{{script}}", &scripts.join("\n"))
-        .replace("{{title}}", profile.kind.title())
-        .replace("{{subtitle}}", &escape(&subtitle(profile)))
+        .replace("{{title}}", title)
+        .replace("{{subtitle}}", &escape(subtitle))
         .replace("{{data}}", data)
 }
 

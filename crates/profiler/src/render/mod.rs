@@ -13,7 +13,8 @@ use std::str::FromStr;
 
 pub use folded::Folded;
 pub use html::FLAME_SCRIPT;
-pub use svg::difference_svg;
+pub(crate) use html::page as flame_page;
+pub(crate) use tree::script_json;
 
 use crate::{Profile, ProfileError};
 
@@ -114,7 +115,7 @@ impl Profile {
 
     /// The profile as text stacks, each under its thread's name.
     pub fn folded(&self) -> Folded {
-        folded::of_profile(self)
+        folded::of_profile(self, |thread| thread)
     }
 }
 

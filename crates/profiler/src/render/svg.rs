@@ -1,9 +1,10 @@
 //! Flame graphs as pictures, by `inferno`.
 
-use inferno::flamegraph::color::{BasicPalette, MultiPalette, Palette};
+use inferno::flamegraph::color::{MultiPalette, Palette};
 use inferno::flamegraph::{self, Options};
 
-use super::{Folded, subtitle};
+use super::{folded, subtitle};
+use crate::profile::role;
 use crate::{Profile, ProfileError};
 
 fn options(title: &str, unit: &str) -> Options<'static> {
@@ -33,33 +34,9 @@ fn write(
 pub(super) fn render(profile: &Profile) -> Result<Vec<u8>, ProfileError> {
     let mut options = options(profile.kind.title(), profile.kind.unit());
     options.subtitle = Some(subtitle(profile));
-    let lines: Vec<String> = profile.folded().to_string().lines().map(str::to_owned).collect();
+    let lines: Vec<String> =
+        folded::of_profile(profile, role).to_string().lines().map(str::to_owned).collect();
     write(options, &lines, "a flame graph")
-}
-
-/// The differential flame graph of two profiles of a kind: widths are those of `after`; red grew, blue shrank. Weights
-/// are scaled to the same total, so that runs of different length compare.
-pub fn difference_svg(
-    title: &str,
-    unit: &str,
-    before: &Folded,
-    after: &Folded,
-) -> Result<Vec<u8>, ProfileError> {
-    let mut options = options(title, unit);
-    options.colors = Palette::Basic(BasicPalette::Hot);
-    options.subtitle = Some("red: more than before; blue: less; width: after".to_owned());
-    write(options, &before.scaled_to(after.total()).difference(after), "a differential flame graph")
-}
-
-impl Folded {
-    fn scaled_to(&self, total: u64) -> Folded {
-        let own = self.total().max(1) as f64;
-        let mut scaled = Folded::default();
-        for (stack, weight) in self.iter() {
-            scaled.add(stack, (weight as f64 * total as f64 / own).round() as u64);
-        }
-        scaled
-    }
 }
 
 #[cfg(test)]
@@ -85,13 +62,5 @@ mod tests {
         let mut profile = fixture::profile();
         profile.samples.clear();
         assert!(text(render(&profile)).contains("nothing was sampled"));
-    }
-
-    #[test]
-    fn a_difference_is_relative_to_the_same_total() {
-        let before = Folded::parse("m;a 10\nm;b 10\n").expect("folded");
-        let after = Folded::parse("m;a 100\nm;b 300\n").expect("folded");
-        let svg = text(difference_svg("change", "ns", &before, &after));
-        assert!(svg.contains("(300 ns, 75.00%; +25.00%)"), "{svg}");
     }
 }

@@ -1,11 +1,12 @@
-//! Stacks as one tree of names under their threads, as the pages' scripts read it.
+//! Stacks as one tree of names under the roles of their threads, as the pages' scripts read it: which thread of a pool got
+//! which work is chance.
 
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
 use crate::Profile;
-use crate::profile::StackId;
+use crate::profile::{StackId, role};
 
 pub(super) struct NameTree {
     names: Vec<String>,
@@ -34,7 +35,7 @@ impl NameTree {
             return *known;
         }
         let mut labels: Vec<String> = profile.stacks.frames(stack).map(crate::Frame::label).collect();
-        labels.push(profile.threads[thread as usize].name.clone());
+        labels.push(role(&profile.threads[thread as usize].name).to_owned());
         let leaf =
             labels.into_iter().rev().fold(-1, |parent, label| i64::from(self.child(parent, label))) as u32;
         self.leaves.insert((thread, stack), leaf);
@@ -66,7 +67,7 @@ impl NameTree {
 }
 
 /// JSON that may stand inside of a `<script>`: `<` could end it.
-pub(super) fn script_json(value: &Value) -> String {
+pub(crate) fn script_json(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c")
 }
 

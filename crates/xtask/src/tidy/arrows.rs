@@ -12,10 +12,12 @@ struct Crate {
 }
 
 /// From the bottom of the architecture upwards: a crate names only crates above it.
-const CRATES: [Crate; 17] = [
+const CRATES: [Crate; 18] = [
     Crate { folder: "model", package: "ladoga-model", may_use: &[] },
     Crate { folder: "env", package: "ladoga-env", may_use: &["model"] },
     Crate { folder: "storage", package: "ladoga-storage", may_use: &["env", "model"] },
+    // Development only: tests of pure machines use it, and the simulation.
+    Crate { folder: "history", package: "ladoga-history", may_use: &[] },
     Crate { folder: "cluster", package: "ladoga-cluster", may_use: &["model"] },
     Crate { folder: "service", package: "ladoga-service", may_use: &["model"] },
     // Below the stores, so that they can start supervised threads.

@@ -3,13 +3,13 @@
   const { flames } = JSON.parse(document.getElementById("report").textContent);
   const drawn = new Map();
   for (const element of document.querySelectorAll(".profile")) {
-    const number = Number(element.dataset.run), { tree, before, after } = flames[number];
-    const flame = ladogaFlame(tree, "nanoseconds", element);
-    flame.show(after, before);
+    const { run, profile } = element.dataset, { unit, tree, before, after, noise } = flames[run][profile];
+    const flame = ladogaFlame(tree, unit, element);
+    flame.show(after, before, noise);
     const scroll = element.querySelector(".scroll");
     scroll.scrollTop = scroll.scrollHeight;
-    drawn.set(number, flame);
+    drawn.set(run + "/" + profile, flame);
   }
   // For tests and other scripts.
-  window.ladogaComparison = { frames: (number) => drawn.get(number).frames() };
+  window.ladogaComparison = { frames: (run, profile = 0) => drawn.get(run + "/" + profile).frames() };
 })();

@@ -26,11 +26,14 @@
     return all.toLocaleString("en") + " requests, the slowest at least " + micros(10 ** (slowest / 8));
   }
 
-  function panelOf(number) {
-    const element = document.querySelector('.profile[data-run="' + number + '"]');
-    if (!element) return null;
-    if (panels.has(number)) return panels.get(number);
-    const { offset_ms: offset, data } = report.runs[number].profile.Samples;
+  function elementsOf(number) { return document.querySelectorAll('.profile[data-run="' + number + '"]'); }
+  // One for each kind of profile that the run has.
+  function panelsOf(number) { return Array.from(elementsOf(number), panelOf); }
+
+  function panelOf(element) {
+    if (panels.has(element)) return panels.get(element);
+    const { run: number, profile } = element.dataset;
+    const { offset_ms: offset, data } = report.runs[number].profiles[profile].found.Samples;
     const samples = [];
     let cell = 0;
     for (let at = 0; at < data.samples.length; at += 4) {
@@ -38,18 +41,25 @@
       samples.push({ at: offset + (cell + 0.5) * data.cellMs, node: data.samples[at + 2], weight: data.samples[at + 3] });
     }
     const panel = {
-      element, samples, nodes: data.tree.parent.length, against: false, range: null,
+      element, samples, tree: data.tree, nodes: data.tree.parent.length, against: false, range: null,
       flame: ladogaFlame(data.tree, data.unit, element),
     };
-    panels.set(number, panel);
+    panels.set(element, panel);
     element.querySelector(".whole").addEventListener("click", () => select(number, null));
     const against = element.querySelector(".against");
     against.addEventListener("click", () => {
       panel.against = !panel.against;
       against.setAttribute("aria-pressed", String(panel.against));
-      show(number);
+      show(panel);
     });
     return panel;
+  }
+
+  // What may have changed by chance alone.
+  function noiseOf(panel, isWanted) {
+    const inside = panel.samples.filter((sample) => isWanted(sample.at));
+    const outside = panel.samples.filter((sample) => !isWanted(sample.at));
+    return ladogaNoise(panel.tree, [outside, inside]);
   }
 
   function valuesOf(panel, isWanted) {
@@ -58,10 +68,8 @@
     return values;
   }
 
-  function show(number) {
-    const panel = panelOf(number);
-    if (!panel) return;
-    fill(number, panel);
+  function show(panel) {
+    fill(panel.element.dataset.run, panel);
     // Stacks grow upwards: what matters is at the bottom.
     const scroll = panel.element.querySelector(".scroll");
     scroll.scrollTop = scroll.scrollHeight;
@@ -78,9 +86,10 @@
     const [from, to] = panel.range;
     const inside = (at) => at >= from && at < to;
     const chosen = valuesOf(panel, inside);
-    panel.flame.show(chosen, panel.against ? valuesOf(panel, (at) => !inside(at)) : undefined);
+    if (panel.against) panel.flame.show(chosen, valuesOf(panel, (at) => !inside(at)), noiseOf(panel, inside));
+    else panel.flame.show(chosen);
     words.textContent = seconds(from / 1000) + " to " + seconds(to / 1000) + ": " + requestsOf(number, from, to) +
-      (panel.against ? ". Red takes a larger share here than in the rest of the run, blue a smaller one." : ".");
+      (panel.against ? ". Red takes a larger share here than in the rest of the run, blue a smaller one, grey is within noise." : ".");
   }
 
   function mapOf(number) { return document.querySelector('.heatmap[data-run="' + number + '"]'); }
@@ -97,10 +106,9 @@
   // `range` in milliseconds since the start of the run; none for all of it.
   function select(number, range) {
     outline(number, range);
-    const panel = panelOf(number);
-    if (panel) {
+    for (const panel of panelsOf(number)) {
       panel.range = range;
-      show(number);
+      show(panel);
     }
   }
 
@@ -132,7 +140,7 @@
   }
 
   // A flame graph is drawn when it comes into sight: there may be many.
-  const draw = (element) => show(Number(element.dataset.run));
+  const draw = (element) => show(panelOf(element));
   const seen = new IntersectionObserver((entries) => {
     for (const entry of entries) {
       if (!entry.isIntersecting) continue;
@@ -148,5 +156,5 @@
   });
 
   // For tests and other scripts.
-  window.ladogaReport = { report, select, frames: (number) => panelOf(number).flame.frames() };
+  window.ladogaReport = { report, select, frames: (number, profile = 0) => panelsOf(number)[profile].flame.frames() };
 })();

@@ -1,7 +1,14 @@
+//! `ladoga profile`: a profile of a running node, and what two of them differ by.
+//!
+//! - `part`: the file that it is kept in
+//! - `diff`: two of them
+
+mod diff;
+mod part;
+
 use std::convert::Infallible;
-use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -9,18 +16,28 @@ use std::time::Duration;
 use ladoga_profiler::{Format, Kind};
 
 use super::{Failure, parse_url};
-use crate::arguments::ProfileArguments;
+use crate::arguments::{ProfileArguments, ProfileCommand};
 use crate::client::{Request, Url};
+use diff::diff;
+use part::Part;
 
 /// More than any profile of 600 seconds has; whoever sends more is no node.
 const PROFILE_BYTES_MAX: usize = 1 << 30;
 const OK: u16 = 200;
 
-/// Has a node take a profile of itself, and keeps it in a file whose ending says how it is written.
+/// Takes a profile, or compares two.
 pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
+    match (&arguments.command, &arguments.output) {
+        (Some(ProfileCommand::Diff(arguments)), _) => diff(arguments),
+        (None, Some(path)) => take(arguments, path),
+        (None, None) => unreachable!("it is required where there is no other command"),
+    }
+}
+
+/// Has a node take a profile of itself, and keeps it in a file whose ending says how it is written.
+fn take(arguments: &ProfileArguments, path: &Path) -> Result<(), Failure> {
     let url = parse_url(&arguments.node.url)?;
     let kind: Kind = arguments.kind.parse().map_err(|error| Failure::Usage(format!("--kind: {error}")))?;
-    let path = &arguments.output;
     let format = Format::of_path(path).map_err(|error| Failure::Usage(format!("-o: {error}")))?;
     // Before the wait, not after it.
     drop(Part::create(path)?);
@@ -103,45 +120,4 @@ fn tell(what: &str, seconds: u32, stopped: &Receiver<Infallible>) {
         }
         passed += 1;
     }
-}
-
-/// A file beside the one that is wanted, which takes its name once it is whole. Dropped before that, it is removed.
-struct Part {
-    path: PathBuf,
-    wanted: PathBuf,
-    file: fs::File,
-}
-
-#[expect(clippy::disallowed_methods, reason = "a profile is no part of a store; its disk seam is not for it")]
-impl Part {
-    fn create(wanted: &Path) -> Result<Part, Failure> {
-        let mut name = wanted.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.part", std::process::id()));
-        let path = wanted.with_file_name(name);
-        if wanted.is_dir() {
-            return Err(Failure::Failed(format!("cannot write {}: it is a directory", wanted.display())));
-        }
-        let file = fs::File::create(&path).map_err(|error| cannot_write(wanted, &error))?;
-        Ok(Part { path, wanted: wanted.to_owned(), file })
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.file.write_all(bytes).map_err(|error| cannot_write(&self.wanted, &error))
-    }
-
-    fn finish(self) -> Result<(), Failure> {
-        fs::rename(&self.path, &self.wanted).map_err(|error| cannot_write(&self.wanted, &error))
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "as above")]
-impl Drop for Part {
-    fn drop(&mut self) {
-        // Under its own name no more once it is whole.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::Failed(format!("cannot write {}: {error}", path.display()))
 }

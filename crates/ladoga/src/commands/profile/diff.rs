@@ -1,0 +1,66 @@
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use ladoga_profiler::{Difference, Format, Recorded};
+
+use super::Part;
+use crate::arguments::DiffArguments;
+use crate::commands::Failure;
+
+/// More lines say no more.
+const CHANGES_MAX: usize = 20;
+
+/// Says what two profiles of a kind differ by, and draws it where that is wanted.
+pub(super) fn diff(arguments: &DiffArguments) -> Result<(), Failure> {
+    let paths = [&arguments.before, &arguments.after];
+    if let Some(path) = &arguments.output {
+        if Format::of_path(path).ok() != Some(Format::Html) {
+            let reason = format!("-o is {}, expected a name that ends with .html", path.display());
+            return Err(Failure::Usage(reason));
+        }
+        drop(Part::create(path)?); // Before the work, not after it.
+    }
+    let [before, after] = [read(paths[0])?, read(paths[1])?];
+    if before.kind != after.kind {
+        let [one, other] = paths.map(|path| path.display());
+        let reason = format!(
+            "{one} is a {} profile and {other} a {} profile: give two of a kind",
+            before.kind, after.kind
+        );
+        return Err(Failure::Usage(reason));
+    }
+    let difference = Difference::of_recorded(&before, &after);
+    print(&difference, &mut io::stdout().lock())?;
+    if let Some(path) = &arguments.output {
+        let names = paths.map(|path| path.display().to_string());
+        let mut part = Part::create(path)?;
+        part.write(difference.page(before.kind, names.each_ref().map(String::as_str)).as_bytes())?;
+        part.finish()?;
+        writeln!(io::stdout().lock(), "{}: their differential flame graph", path.display())?;
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Recorded, Failure> {
+    let page =
+        fs::read(path).map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
+    Recorded::of_page(&String::from_utf8_lossy(&page))
+        .map_err(|error| Failure::Usage(format!("{} is no profile to compare: {error}", path.display())))
+}
+
+fn print(difference: &Difference, out: &mut impl Write) -> io::Result<()> {
+    let changes = difference.changes();
+    match changes.len() {
+        0 => writeln!(out, "no frame differs by more than noise")?,
+        1 => writeln!(out, "1 frame differs by more than noise:")?,
+        count => writeln!(out, "{count} frames differ by more than noise:")?,
+    }
+    for changed in changes.iter().take(CHANGES_MAX) {
+        writeln!(out, "  {changed}")?;
+    }
+    if changes.len() > CHANGES_MAX {
+        writeln!(out, "  ... and {} more", changes.len() - CHANGES_MAX)?;
+    }
+    writeln!(out, "{}", difference.basis())
+}

@@ -1,0 +1,72 @@
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::stacks::{NamedStacks, Weight};
+
+/// The stacks of all rounds in one tree. A caller stands before its callees.
+#[derive(Debug, Default)]
+pub(super) struct Forest {
+    names: Vec<String>,
+    name_ids: BTreeMap<String, usize>,
+    /// -1 for the root.
+    parents: Vec<i64>,
+    node_names: Vec<usize>,
+    children: BTreeMap<(i64, usize), usize>,
+}
+
+impl Forest {
+    /// Adds the stacks of a round; answers the nodes at which they end.
+    pub(super) fn leaves(&mut self, round: &NamedStacks) -> Vec<(usize, Weight)> {
+        round.iter().filter_map(|(stack, weight)| Some((self.leaf(stack)?, *weight))).collect()
+    }
+
+    /// None for a stack of no frames.
+    fn leaf(&mut self, stack: &[String]) -> Option<usize> {
+        let mut node = -1;
+        for name in stack {
+            let next = self.names.len();
+            let id = match self.name_ids.get(name) {
+                Some(id) => *id,
+                None => {
+                    self.names.push(name.clone());
+                    self.name_ids.insert(name.clone(), next);
+                    next
+                }
+            };
+            let fresh = self.parents.len();
+            let child = *self.children.entry((node, id)).or_insert(fresh);
+            if child == fresh {
+                self.parents.push(node);
+                self.node_names.push(id);
+            }
+            node = child as i64;
+        }
+        usize::try_from(node).ok()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.parents.len()
+    }
+
+    pub(super) fn parent(&self, node: usize) -> Option<usize> {
+        usize::try_from(self.parents[node]).ok()
+    }
+
+    pub(super) fn name(&self, node: usize) -> &str {
+        &self.names[self.node_names[node]]
+    }
+
+    /// Adds to every caller what its callees have.
+    pub(super) fn add_up(&self, values: &mut [f64]) {
+        for node in (0..self.len()).rev() {
+            if let Some(parent) = self.parent(node) {
+                values[parent] += values[node];
+            }
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        json!({ "names": self.names, "parent": self.parents, "name": self.node_names })
+    }
+}

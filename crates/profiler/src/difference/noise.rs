@@ -1,0 +1,217 @@
+//! How far a frame's share may move if nothing has changed.
+//!
+//! A frame is told by how far its mean share moved, divided by the spread of its rounds and by what chance does to so
+//! many samples (as in SAM, Tusher, Tibshirani and Chu 2001). How large that gets where nothing has changed, for the
+//! most striking of all frames, is found by exchanging the names of the two sides between the rounds (Westfall and Young
+//! 1993). So all frames together are wrong no more often than `LEVEL`.
+
+use std::fmt;
+
+use super::forest::Forest;
+use super::permuted::largest_by_chance;
+use super::stacks::Weight;
+
+/// Of all differences between the same, at most this share has any coloured frame.
+pub(super) const LEVEL: f64 = 0.02;
+/// With fewer rounds on a side, exchanging their names cannot reach [`LEVEL`]: 2 of the 70 ways for four are 2.9 %.
+const ROUNDS_MIN: usize = 5;
+/// Frames with less on both sides are too narrow to be seen.
+const SHARE_MIN: f64 = 0.001;
+/// A share that moved by less than half a point has not changed: two processes of one binary differ by as much.
+const POINTS_MIN: f64 = 0.005;
+/// For the same reason, nor has one that moved by less than this part of itself.
+const PART_MIN: f64 = 0.03;
+/// Without rounds: so many standard deviations of sampling, for some hundred frames at once.
+const DEVIATIONS: f64 = 4.5;
+/// Larger than any change.
+const NEVER: f64 = 2.0;
+
+/// How noise was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// By what so many rounds of each side differ by among themselves.
+    Rounds([usize; 2]),
+    /// By what the parts of one profile of each side differ by.
+    Slices([usize; 2]),
+    /// By the number of samples alone.
+    Sampling,
+    /// Not at all: there are too few rounds, so nothing is told.
+    TooFew {
+        /// On each side.
+        rounds: [usize; 2],
+        /// On each side.
+        needed: usize,
+    },
+}
+
+impl Basis {
+    pub(super) fn of_rounds(counts: [usize; 2]) -> Basis {
+        if counts.iter().all(|count| *count >= ROUNDS_MIN) {
+            Basis::Rounds(counts)
+        } else {
+            Basis::TooFew { rounds: counts, needed: ROUNDS_MIN }
+        }
+    }
+
+    pub(super) fn of_slices(counts: [usize; 2]) -> Option<Basis> {
+        counts.iter().all(|count| *count >= ROUNDS_MIN).then_some(Basis::Slices(counts))
+    }
+}
+
+impl fmt::Display for Basis {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let floor = "or by less than half a point or 3 % of itself";
+        match self {
+            Basis::Rounds([before, after]) => write!(
+                formatter,
+                "Grey is what differs by no more than {before} and {after} rounds do among themselves, {floor}: in at \
+                 most {:.0} of 100 comparisons of the same any frame has a colour.",
+                LEVEL * 100.0
+            ),
+            Basis::Slices([before, after]) => write!(
+                formatter,
+                "Grey is what differs by no more than {before} and {after} parts of the two profiles do among \
+                 themselves, {floor}. Two runs of one program may differ by more: `ladoga lab compare` tells by rounds."
+            ),
+            Basis::Sampling => write!(
+                formatter,
+                "Grey is what chance alone does to so many samples, {floor}. Two runs of one program may differ by \
+                 more: `ladoga lab compare` tells by rounds."
+            ),
+            Basis::TooFew { rounds: [before, after], needed } => write!(
+                formatter,
+                "Everything is grey, as nothing can be told: {before} and {after} rounds, {needed} needed on each side."
+            ),
+        }
+    }
+}
+
+/// One measurement, by node of the forest: shares of its whole, callees included.
+#[derive(Debug)]
+pub(super) struct Round {
+    total: f64,
+    shares: Vec<f64>,
+    /// Sums of squares, of samples whose sum is 1.
+    squares: Vec<f64>,
+    all_squares: f64,
+}
+
+impl Round {
+    pub(super) fn new(forest: &Forest, leaves: &[(usize, Weight)]) -> Round {
+        let (mut shares, mut squares) = (vec![0.0; forest.len()], vec![0.0; forest.len()]);
+        let total: f64 = leaves.iter().map(|(_, weight)| weight.sum as f64).sum();
+        let mut all_squares = 0.0;
+        for (leaf, weight) in leaves {
+            let square = weight.squares / (total * total);
+            shares[*leaf] += weight.sum as f64 / total;
+            squares[*leaf] += square;
+            all_squares += square;
+        }
+        forest.add_up(&mut shares);
+        forest.add_up(&mut squares);
+        Round { total, shares, squares, all_squares }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.total <= 0.0
+    }
+
+    /// What chance does to a share that is `expected`: the variance of a ratio of sums of independent samples.
+    fn variance(&self, node: usize, expected: f64) -> f64 {
+        let (own, all) = (self.squares[node], self.all_squares);
+        (1.0 - expected).powi(2) * own + expected.powi(2) * (all - own).max(0.0)
+    }
+}
+
+/// The rounds of both sides.
+#[derive(Debug)]
+pub(super) struct Sides([Vec<Round>; 2]);
+
+impl Sides {
+    pub(super) fn new(rounds: [Vec<Round>; 2]) -> Sides {
+        Sides(rounds)
+    }
+
+    /// The mean share of a node on each side.
+    pub(super) fn shares(&self, node: usize) -> [f64; 2] {
+        self.0.each_ref().map(|side| mean(side.iter().map(|round| round.shares[node])))
+    }
+
+    /// By node: what it may move by if nothing has changed.
+    pub(super) fn noise(&self, forest: &Forest, basis: &Basis) -> Vec<f64> {
+        let is_seen = |node: usize| self.shares(node).iter().any(|share| *share >= SHARE_MIN);
+        let seen: Vec<usize> = (0..forest.len()).filter(|node| is_seen(*node)).collect();
+        let mut noise = vec![NEVER; forest.len()];
+        if matches!(basis, Basis::TooFew { .. }) {
+            return noise;
+        }
+        let frames: Vec<Frame> = seen.iter().map(|node| self.frame(*node)).collect();
+        let deviations = match basis {
+            Basis::Sampling => DEVIATIONS,
+            _ => largest_by_chance(&frames, LEVEL),
+        };
+        for (node, frame) in seen.into_iter().zip(&frames) {
+            let chance = match basis {
+                Basis::Sampling => deviations * frame.sampling,
+                _ => (deviations * frame.deviation()).max(frame.drift()),
+            };
+            let largest = self.shares(node).into_iter().fold(0.0, f64::max);
+            noise[node] = chance.max(POINTS_MIN).max(PART_MIN * largest);
+        }
+        noise
+    }
+
+    fn frame(&self, node: usize) -> Frame {
+        let all =
+            self.0.each_ref().map(|side| side.iter().map(|round| round.shares[node]).collect::<Vec<f64>>());
+        let expected = mean(all.iter().flatten().copied());
+        let variance = |side: &Vec<Round>| {
+            side.iter().map(|round| round.variance(node, expected)).sum::<f64>()
+                / (side.len().max(1) as f64).powi(2)
+        };
+        let sampling = self.0.iter().map(variance).sum::<f64>().sqrt();
+        let [before, after] = all;
+        Frame { before: before.len(), shares: [before, after].concat(), sampling }
+    }
+}
+
+/// The shares of a frame by round, those of the first side before the others.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) shares: Vec<f64>,
+    pub(super) before: usize,
+    /// What sampling alone does to the difference of the means, as a standard deviation.
+    pub(super) sampling: f64,
+}
+
+impl Frame {
+    /// Of the difference of the means, if the rounds stand in this order.
+    pub(super) fn deviation(&self) -> f64 {
+        let (before, after) = self.shares.split_at(self.before);
+        (squared_error(before) + squared_error(after)).sqrt() + self.sampling
+    }
+
+    /// By how much one side's second half differs from its first: what the machine did in between looks like a change.
+    fn drift(&self) -> f64 {
+        let (before, after) = self.shares.split_at(self.before);
+        let of = |side: &[f64]| {
+            let (first, second) = side.split_at(side.len() / 2);
+            (mean(first.iter().copied()) - mean(second.iter().copied())).abs()
+        };
+        of(before).max(of(after))
+    }
+}
+
+pub(super) fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
+    if count == 0 { 0.0 } else { sum / f64::from(count) }
+}
+
+/// Of the mean: the variance of the values, divided by how many they are.
+fn squared_error(values: &[f64]) -> f64 {
+    if values.len() < 2 {
+        return 0.0;
+    }
+    let (count, mean) = (values.len() as f64, mean(values.iter().copied()));
+    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0) / count
+}

@@ -1,0 +1,57 @@
+//! What chance alone makes of the same rounds.
+
+use super::noise::{Frame, mean};
+
+/// So many of all ways to exchange the names of the sides, the found one included.
+const EXCHANGES: usize = 1_000;
+/// The same rounds give the same answer.
+const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// How many deviations the most striking of all frames is away in all but `level` of the exchanges.
+pub(super) fn largest_by_chance(frames: &[Frame], level: f64) -> f64 {
+    let Some(first) = frames.first() else { return f64::MAX };
+    let (rounds, before) = (first.shares.len(), first.before);
+    let mut order: Vec<usize> = (0..rounds).collect();
+    let mut random = SEED;
+    let mut exchanged = Frame { shares: vec![0.0; rounds], before, sampling: 0.0 };
+    let mut largest: Vec<f64> = Vec::with_capacity(EXCHANGES);
+    for exchange in 0..EXCHANGES {
+        if exchange > 0 {
+            shuffle(&mut order, &mut random);
+        }
+        let mut most = 0.0_f64;
+        for frame in frames {
+            for (to, from) in exchanged.shares.iter_mut().zip(&order) {
+                *to = frame.shares[*from];
+            }
+            exchanged.sampling = frame.sampling;
+            most = most.max(exchanged.distance());
+        }
+        largest.push(most);
+    }
+    largest.sort_by(f64::total_cmp);
+    // At most `level` of all lie above.
+    largest[EXCHANGES - 1 - (level * EXCHANGES as f64) as usize]
+}
+
+impl Frame {
+    /// Of the means of the two sides, in deviations.
+    fn distance(&self) -> f64 {
+        let (before, after) = self.shares.split_at(self.before);
+        let by = (mean(after.iter().copied()) - mean(before.iter().copied())).abs();
+        let deviation = self.deviation();
+        if deviation > 0.0 { by / deviation } else { 0.0 }
+    }
+}
+
+/// Fisher and Yates.
+fn shuffle(order: &mut [usize], random: &mut u64) {
+    for last in (1..order.len()).rev() {
+        // xorshift64*
+        *random ^= *random >> 12;
+        *random ^= *random << 25;
+        *random ^= *random >> 27;
+        let draw = random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
+        order.swap(last, draw as usize % (last + 1));
+    }
+}

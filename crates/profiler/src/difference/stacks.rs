@@ -1,0 +1,219 @@
+//! Samples by names, as the pages of profiles have them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::Kind;
+use crate::profile::role;
+
+/// The samples of a page stand in here, as JSON.
+const DATA_BEGIN: &str = "<script id=\"data\" type=\"application/json\">";
+const DATA_END: &str = "</script>";
+/// A profile is divided into so many parts at most, none of them shorter than this.
+const SLICES_MAX: u64 = 10;
+const SLICE_MS_MIN: u64 = 500;
+
+/// What samples of one stack add up to.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Weight {
+    pub(super) sum: u64,
+    /// The sum of the squares of the samples: how far chance can move the sum.
+    pub(super) squares: f64,
+}
+
+/// Weights by stack, the root first, the role of its thread before it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NamedStacks(BTreeMap<Vec<String>, Weight>);
+
+/// A profile that was read back from its page.
+#[derive(Debug)]
+pub struct Recorded {
+    /// What was measured.
+    pub kind: Kind,
+    pub(super) stacks: NamedStacks,
+    /// The same by parts of its time; none if the page does not say when a sample was taken.
+    pub(super) slices: Vec<NamedStacks>,
+}
+
+/// Why a page is no profile.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadProfile {
+    /// Nothing of a profile is in it.
+    #[error(
+        "it holds no samples: expected a page that `ladoga profile -o X.html` or `-o X.heatmap.html` wrote"
+    )]
+    NoData,
+    /// What is there makes no sense.
+    #[error("its samples make no sense: {0} is missing or wrong; take the profile again with this program")]
+    Nonsense(&'static str),
+}
+
+impl NamedStacks {
+    /// Of the data of a heat map; none where it is not what a node writes.
+    pub fn of_samples(data: &Value) -> Option<NamedStacks> {
+        let tree = Tree::of(data)?;
+        sliced(data, &tree, 1).ok()?.pop()
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Vec<String>, &Weight)> {
+        self.0.iter()
+    }
+
+    fn of_weights(tree: &Tree<'_>, weights: &[Weight]) -> Result<NamedStacks, BadProfile> {
+        let mut stacks: BTreeMap<Vec<String>, Weight> = BTreeMap::new();
+        for (leaf, weight) in weights.iter().enumerate().filter(|(_, weight)| weight.sum > 0) {
+            let all = stacks.entry(tree.stack(leaf).ok_or(BadProfile::Nonsense("`tree`"))?).or_default();
+            all.sum += weight.sum;
+            all.squares += weight.squares;
+        }
+        Ok(NamedStacks(stacks))
+    }
+}
+
+impl Recorded {
+    /// Reads a flame graph's or a heat map's page.
+    pub fn of_page(page: &str) -> Result<Recorded, BadProfile> {
+        let data = page.split_once(DATA_BEGIN).and_then(|(_, rest)| rest.split_once(DATA_END));
+        let (data, _) = data.ok_or(BadProfile::NoData)?;
+        let data: Value = serde_json::from_str(data).map_err(|_| BadProfile::Nonsense("the JSON"))?;
+        let kind = data["kind"].as_str().and_then(|kind| kind.parse().ok());
+        let kind = kind.ok_or(BadProfile::Nonsense("`kind`"))?;
+        let tree = Tree::of(&data).ok_or(BadProfile::Nonsense("`tree`"))?;
+        if data["samples"].is_array() {
+            let slices = slices_of(&data).ok_or(BadProfile::Nonsense("`cells`"))?;
+            let mut all = sliced(&data, &tree, 1)?;
+            let stacks = all.pop().ok_or(BadProfile::Nonsense("`samples`"))?;
+            return Ok(Recorded { kind, stacks, slices: sliced(&data, &tree, slices)? });
+        }
+        let sums = numbers(&data["values"]).ok_or(BadProfile::Nonsense("`values`"))?;
+        let squares = numbers(&data["squares"]).ok_or(BadProfile::Nonsense("`squares`"))?;
+        let weight = |(sum, squares): (f64, f64)| Weight { sum: sum as u64, squares };
+        let weights: Vec<Weight> = sums.into_iter().zip(squares).map(weight).collect();
+        Ok(Recorded { kind, stacks: NamedStacks::of_weights(&tree, &weights)?, slices: Vec::new() })
+    }
+}
+
+fn slices_of(data: &Value) -> Option<u64> {
+    let ms = data["cells"].as_u64()?.checked_mul(data["cellMs"].as_u64()?)?;
+    Some((ms / SLICE_MS_MIN).clamp(1, SLICES_MAX))
+}
+
+fn numbers(values: &Value) -> Option<Vec<f64>> {
+    values.as_array()?.iter().map(Value::as_f64).collect()
+}
+
+/// The samples of a heat map, in so many parts of the same length.
+fn sliced(data: &Value, tree: &Tree<'_>, parts: u64) -> Result<Vec<NamedStacks>, BadProfile> {
+    let bad = || BadProfile::Nonsense("`samples`");
+    let rows = data["samples"].as_array().ok_or_else(bad)?;
+    let cells = data["cells"].as_u64().unwrap_or(1).max(1);
+    let mut weights = vec![vec![Weight::default(); tree.parents.len()]; parts as usize];
+    let mut cell = 0_u64;
+    for row in rows.chunks_exact(4) {
+        let number = |at: usize| row[at].as_u64().ok_or_else(bad);
+        cell = cell.saturating_add(number(0)?);
+        let part = (cell.min(cells - 1) * parts / cells) as usize;
+        let (leaf, sample) = (number(2)? as usize, number(3)?);
+        let weight = weights[part].get_mut(leaf).ok_or_else(bad)?;
+        weight.sum = weight.sum.saturating_add(sample);
+        weight.squares += (sample as f64).powi(2);
+    }
+    weights.iter().map(|weights| NamedStacks::of_weights(tree, weights)).collect()
+}
+
+/// A tree of names, as it stands in the data of a page.
+struct Tree<'a> {
+    names: Vec<&'a str>,
+    /// The node's caller; -1 for the root.
+    parents: Vec<i64>,
+    /// The node's name.
+    node_names: Vec<u64>,
+}
+
+impl<'a> Tree<'a> {
+    fn of(data: &'a Value) -> Option<Tree<'a>> {
+        let array = |name: &str| data["tree"][name].as_array();
+        Some(Tree {
+            names: array("names")?.iter().map(Value::as_str).collect::<Option<_>>()?,
+            parents: array("parent")?.iter().map(Value::as_i64).collect::<Option<_>>()?,
+            node_names: array("name")?.iter().map(Value::as_u64).collect::<Option<_>>()?,
+        })
+    }
+
+    /// None where a number points to nothing, or in a circle.
+    fn stack(&self, leaf: usize) -> Option<Vec<String>> {
+        let (mut names, mut node) = (Vec::new(), leaf as i64);
+        while node >= 0 {
+            let index = usize::try_from(node).ok()?;
+            names.push((*self.names.get(*self.node_names.get(index)? as usize)?).to_owned());
+            let parent = *self.parents.get(index)?;
+            if parent >= node {
+                return None;
+            }
+            node = parent;
+        }
+        if let Some(thread) = names.last_mut() {
+            *thread = role(thread).to_owned();
+        }
+        names.reverse();
+        Some(names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn data() -> Value {
+        json!({
+            "kind": "cpu", "cells": 100, "cellMs": 20,
+            "tree": { "names": ["loop-0", "main", "read", "loop-1"], "parent": [-1, 0, 1, -1, 3, 4], "name": [0, 1, 2, 3, 1, 2] },
+            "samples": [0, 0, 2, 5, 1, 0, 2, 5, 3, 0, 1, 7, 90, 1, 5, 5],
+        })
+    }
+
+    fn page(data: &Value) -> String {
+        format!("<p>x</p>{DATA_BEGIN}{data}{DATA_END}")
+    }
+
+    #[test]
+    fn threads_of_one_role_are_one() {
+        let stacks = NamedStacks::of_samples(&data()).unwrap();
+        let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(stacks.0[&named(&["loop", "main", "read"])], Weight { sum: 15, squares: 75.0 });
+        assert_eq!(stacks.0[&named(&["loop", "main"])], Weight { sum: 7, squares: 49.0 });
+    }
+
+    #[test]
+    fn a_page_is_read_back_in_parts_of_its_time() {
+        let recorded = Recorded::of_page(&page(&data())).unwrap();
+        assert_eq!((recorded.kind, recorded.slices.len()), (Kind::Cpu, 4));
+        let sum = |stacks: &NamedStacks| stacks.0.values().map(|weight| weight.sum).sum::<u64>();
+        assert_eq!(recorded.slices.iter().map(sum).collect::<Vec<_>>(), [17, 0, 0, 5]);
+        assert_eq!(sum(&recorded.stacks), 22);
+    }
+
+    #[test]
+    fn data_that_makes_no_sense_is_refused() {
+        for (path, value) in
+            [("parent", json!([-1, 5, 1])), ("name", json!([0, 1, 9])), ("parent", json!([0, 1, 2]))]
+        {
+            let mut bad = data();
+            bad["tree"][path] = value;
+            assert_eq!(NamedStacks::of_samples(&bad), None);
+        }
+        assert_eq!(NamedStacks::of_samples(&json!({})), None);
+        assert_eq!(Recorded::of_page("hello").unwrap_err(), BadProfile::NoData);
+        let mut bad = data();
+        bad["kind"] = json!("heap");
+        assert_eq!(Recorded::of_page(&page(&bad)).unwrap_err(), BadProfile::Nonsense("`kind`"));
+    }
+}

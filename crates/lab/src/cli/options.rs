@@ -140,7 +140,7 @@ const CONNECTIONS_MAX: u64 = 1_000_000;
 const VALUE_BYTES_MAX: u64 = 64 << 20;
 
 fn parse_header(text: &str) -> Result<(String, String), String> {
-    let wanted = || format!("`{text}` is no header such as `Name: value`");
+    let wanted = || format!("`{text}` is not a header such as `Name: value`");
     let (name, value) = text.split_once(':').ok_or_else(wanted)?;
     let (name, value) = (name.trim(), value.trim());
     if name.is_empty() || text.bytes().any(|byte| byte.is_ascii_control()) || name.contains(' ') {
@@ -193,11 +193,11 @@ mod tests {
     fn nonsense_is_refused_with_a_reason() {
         let cases = [
             ("", "<URL>"),
-            ("-d x http://a", "is no time such as"),
-            ("-R fast http://a", "is no number such as"),
+            ("-d x http://a", "is not a time such as"),
+            ("-R fast http://a", "is not a number such as"),
             ("-R 0 http://a", "must be more than 0"),
             ("-t0 http://a", "must be more than 0"),
-            ("-H nonsense http://a", "is no header such as"),
+            ("-H nonsense http://a", "is not a header such as"),
             ("ftp://a", "expected http://HOST"),
             ("--workload nothing http://a", "possible values"),
             ("--keys 5 http://a", "--workload"),

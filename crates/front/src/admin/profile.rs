@@ -6,31 +6,30 @@ use std::task::Poll;
 use bytes::Bytes;
 use ladoga_http1::Uri;
 use ladoga_profiler::ProfileError;
-use ladoga_service::KeyValue;
 
-use super::service::{Call, Outcome, Reply};
+use super::profiling::{Profiling, ProfilingError};
 use crate::connection::{Core, Link};
 use crate::http::{Answer, ProfileTarget, Refusal};
-use crate::profiling::{Profiling, ProfilingError};
 
 /// `GET` of a profile of this process. Taken in every stage but the last: opening a store takes time too.
-pub(super) fn profile<K: KeyValue>(call: &Call<'_, K>, uri: &Uri) -> Result<Reply, Refusal> {
-    if !call.link.is_from_this_machine() {
+pub(crate) fn profile(
+    core: &Rc<Core>,
+    link: &Rc<Link>,
+    uri: &Uri,
+) -> Result<impl Future<Output = Result<Answer, Refusal>> + use<>, Refusal> {
+    if !link.is_from_this_machine() {
         let reason =
             "only clients on the node's own machine can take profiles; connect from a loopback address";
         return Err(Refusal::forbidden(reason));
     }
     let target = ProfileTarget::parse(uri).map_err(Refusal::bad_request)?;
-    let (link, core) = (Rc::clone(call.link), Rc::clone(&call.door.core));
+    let (link, core) = (Rc::clone(link), Rc::clone(core));
     if core.is_draining() {
         return Err(draining());
     }
     let content_type = target.format.content_type();
     let profiling = Profiling::start(target)?;
-    Ok(Reply::later(async move {
-        let rendered = unless_ended(profiling, &link, &core).await?;
-        Ok(Outcome::Answer(Answer::content(content_type, rendered)))
-    }))
+    Ok(async move { Ok(Answer::content(content_type, unless_ended(profiling, &link, &core).await?)) })
 }
 
 /// The profile, unless the client leaves or the node is to stop: whoever ends the wait ends the profile.

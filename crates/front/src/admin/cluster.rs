@@ -1,18 +1,18 @@
 use ladoga_http1::server::{BodyLength, Request};
 use ladoga_service::KeyValue;
 
-use super::service::{Call, Outcome, Reply};
+use crate::door::Door;
 use crate::http::{Answer, Refusal};
 
 /// `GET` of the cluster: its nodes, and how they are as seen from here.
-pub(super) fn cluster<K: KeyValue>(call: &Call<'_, K>) -> Result<Reply, Refusal> {
-    let cluster = call.door.cluster.as_ref().ok_or_else(alone)?;
-    Ok(Reply::now(Answer::content("application/json", cluster.report())))
+pub(crate) fn cluster<K: KeyValue>(door: &Door<K>) -> Result<Answer, Refusal> {
+    let cluster = door.cluster.as_ref().ok_or_else(alone)?;
+    Ok(Answer::content("application/json", cluster.report()))
 }
 
-/// `GET` by another node, which goes on in a protocol of their own.
-pub(super) fn peer<K: KeyValue>(call: &Call<'_, K>, request: &Request) -> Result<Reply, Refusal> {
-    let cluster = call.door.cluster.as_ref().ok_or_else(alone)?;
+/// `GET` by another node, which may go on in the protocol of peers if this is not refused.
+pub(crate) fn admit_peer<K: KeyValue>(door: &Door<K>, request: &Request) -> Result<(), Refusal> {
+    let cluster = door.cluster.as_ref().ok_or_else(alone)?;
     if !request.fields("upgrade").any(|value| value == cluster.protocol().as_bytes()) {
         return Err(Refusal::upgrade_required(cluster.protocol()));
     }
@@ -21,19 +21,19 @@ pub(super) fn peer<K: KeyValue>(call: &Call<'_, K>, request: &Request) -> Result
         let reason = "the upgrade request has a body; expected none";
         return Err(Refusal::bad_request(reason).and_close());
     }
-    call.service()?;
+    door.service()?;
     if cluster.is_full() {
         return Err(Refusal::over_capacity("the limit of connections from peers is reached"));
     }
-    Ok(Reply::Now(Outcome::Peer))
+    Ok(())
 }
 
 /// `POST` of a repair: this node takes over what the others have and it lacks. Answers its number.
-pub(super) fn repair<K: KeyValue>(call: &Call<'_, K>) -> Result<Reply, Refusal> {
-    let cluster = call.door.cluster.as_ref().ok_or_else(alone)?;
-    call.service()?;
+pub(crate) fn repair<K: KeyValue>(door: &Door<K>) -> Result<Answer, Refusal> {
+    let cluster = door.cluster.as_ref().ok_or_else(alone)?;
+    door.service()?;
     let number = cluster.request_repair();
-    Ok(Reply::now(Answer::accepted(format!("{number}\n"))))
+    Ok(Answer::accepted(format!("{number}\n")))
 }
 
 fn alone() -> Refusal {

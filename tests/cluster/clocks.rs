@@ -220,7 +220,7 @@ fn a_directory_that_is_a_day_ahead_takes_no_writes_for_others_and_says_why() {
     let refused = cluster.request(0, "PUT", "key1", "2/3", Some(b"ahead"));
     assert_refusal(&refused, 503, "a write that a majority would refuse");
     assert!(
-        refused.text().contains("too far ahead") && refused.text().contains("ask another node"),
+        refused.text().contains("too far ahead") && refused.text().contains("to another node"),
         "{refused:?}"
     );
     assert!(cluster.holders("key1").is_empty(), "nobody keeps what was refused");

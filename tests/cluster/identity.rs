@@ -195,7 +195,7 @@ fn an_older_state_does_not_vouch(how: Restore) {
     wait_until_whole(&cluster, 2);
     assert_eq!(refused(&cluster, &known, &[0, 1, 2], "2/3"), 0);
     let log = cluster.nodes[2].log();
-    assert!(log.contains("older than what") || how == Restore::StoreOnly, "{log}");
+    assert!(log.contains("lacks writes that") || how == Restore::StoreOnly, "{log}");
     assert_has_all(&cluster, 2, &known);
     cluster.put(2, "after", "3/3", b"after");
     assert_eq!(cluster.get(2, "after", "1/3"), Some(b"after".to_vec()));
@@ -240,7 +240,7 @@ fn a_node_that_was_restored_from_a_snapshot_reads_right_at_once() {
         refused(&cluster, &known, &[0, 1, 2], "2/3");
         wait_until("requests that succeed again", || refused(&cluster, &known, &[0, 1, 2], "2/3") == 0);
         wait_until_whole(&cluster, 2);
-        assert!(cluster.nodes[2].log().contains("older than what"), "{}", cluster.nodes[2].log());
+        assert!(cluster.nodes[2].log().contains("lacks writes that"), "{}", cluster.nodes[2].log());
         assert_has_all(&cluster, 2, &known);
     }
 }
@@ -328,14 +328,14 @@ fn a_restored_node_that_is_alone_says_what_it_waits_for() {
     cluster.nodes[1].start_again();
     wait_until_whole(&cluster, 2);
     // Nothing was lost.
-    assert!(!cluster.nodes[2].log().contains("older than what"), "{}", cluster.nodes[2].log());
+    assert!(!cluster.nodes[2].log().contains("lacks writes that"), "{}", cluster.nodes[2].log());
     assert_eq!(refused(&cluster, &known, &[2], "3/3"), 0);
     cluster.nodes[0].kill();
     cluster.nodes[1].kill();
     assert_eq!(refused(&cluster, &known, &[2], "1/3"), 0);
     // And it is not asked about once more.
     wait_until("a directory that is claimed", || {
-        cluster.nodes[2].log().contains("has what was acknowledged")
+        cluster.nodes[2].log().contains("has all acknowledged writes")
     });
     cluster.nodes[2].crash();
     assert_eq!(refused(&cluster, &known, &[2], "1/3"), 0);
@@ -375,7 +375,7 @@ fn a_cluster_that_was_moved_by_copying_comes_up_by_itself() {
     (0..3).for_each(|node| wait_until_whole(&cluster, node));
     assert_eq!(refused(&cluster, &known, &[0, 1, 2], "2/3"), 0);
     for node in &cluster.nodes {
-        assert!(!node.log().contains("older than what"), "{}", node.log());
+        assert!(!node.log().contains("lacks writes that"), "{}", node.log());
     }
 }
 

@@ -5,7 +5,7 @@
 //! | [`comparisons`] | the claims, P1 to P11 |
 //! | [`references`] | the servers and programs on either side |
 //! | [`storage`] | the storage engines on either side |
-//! | [`openloop`] | the load generator that keeps to a schedule |
+//! | [`load`] | load on a server: the lab's generator with requests of our own |
 //! | [`fill`], [`client`] | writing every record, reading some or all back |
 //! | [`report`] | tables, ratios, JSON lines |
 //! | [`turns`] | two builds of the node, before and after a change |
@@ -21,8 +21,8 @@ mod comparisons;
 mod context;
 mod dataset;
 mod fill;
+mod load;
 mod machine;
-mod openloop;
 mod process;
 mod random;
 mod references;

@@ -9,7 +9,7 @@ use crate::client::numbers_at;
 use crate::context::Context;
 use crate::dataset::Dataset;
 use crate::fill::{fill, fill_replicas};
-use crate::openloop::{Pace, Plan, run};
+use crate::load::{Pace, Plan, run};
 use crate::process::cpu_of;
 use crate::references::cluster::Cluster;
 use crate::report::{Contest, Figure};
@@ -101,14 +101,14 @@ fn measure(
     let used = cpu()?.saturating_sub(before);
     // The warm-up is in the CPU time, but not in the counts.
     let share = plan.duration.as_secs_f64() / (plan.warmup + plan.duration).as_secs_f64();
-    let subject = contest.subject(name);
+    let (subject, all) = (contest.subject(name), report.all());
     contest.add(
         subject,
         &[
             report.per_second(report.good_in_time),
             used.as_secs_f64() * 1e6 * share / report.good_in_time.max(1) as f64,
-            report.all_ms(50.0),
-            report.all_ms(99.0),
+            all.from_due_ms(50.0),
+            all.from_due_ms(99.0),
             report.bad() as f64,
         ],
     );

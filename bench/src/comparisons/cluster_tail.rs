@@ -8,8 +8,8 @@ use super::cluster::{CONNECTIONS, RECORDS, VALUE_BYTES};
 use crate::context::Context;
 use crate::dataset::Dataset;
 use crate::fill::fill;
+use crate::load::{Measured, Pace, Plan, run};
 use crate::machine::CpuTime;
-use crate::openloop::{Pace, Plan, Report, run};
 use crate::process::cpu_of;
 use crate::references::cluster::{Cluster, NODES};
 use crate::report::{Contest, Figure};
@@ -166,17 +166,17 @@ fn compare_with_trouble(context: &Context, asked: Asked, trouble: Trouble) -> Ou
 }
 
 /// A run, which share of the machine was at work in it, and which for neither the nodes nor the generator.
-struct Measured {
-    report: Report,
+struct Watched {
+    report: Measured,
     busy: f64,
     others: f64,
 }
 
-fn measure(cluster: &Cluster<'_>, plan: &Plan) -> Outcome<Measured> {
+fn measure(cluster: &Cluster<'_>, plan: &Plan) -> Outcome<Watched> {
     measure_beside(plan, || cluster.cpu())
 }
 
-fn measure_beside(plan: &Plan, cpu: impl Fn() -> Outcome<Duration>) -> Outcome<Measured> {
+fn measure_beside(plan: &Plan, cpu: impl Fn() -> Outcome<Duration>) -> Outcome<Watched> {
     let (before, nodes_before, started) = (CpuTime::now(), cpu()?, Instant::now());
     let report = run(plan)?;
     let elapsed =
@@ -186,7 +186,7 @@ fn measure_beside(plan: &Plan, cpu: impl Fn() -> Outcome<Duration>) -> Outcome<M
     let others = busy - ours.as_secs_f64() / elapsed;
     // `max` would make a zero of what is not known.
     let others = if others < 0.0 { 0.0 } else { others };
-    Ok(Measured { report, busy, others })
+    Ok(Watched { report, busy, others })
 }
 
 /// A cluster with data, and half of what it can carry of this, a second.
@@ -212,14 +212,14 @@ fn plan(context: &Context, asked: Asked, rate: f64, address: SocketAddr) -> Plan
 }
 
 /// The first second is the warm-up, which does not count.
-fn while_frozen(cluster: &Cluster<'_>, plan: &Plan) -> Outcome<Measured> {
+fn while_frozen(cluster: &Cluster<'_>, plan: &Plan) -> Outcome<Watched> {
     cluster.freeze(OTHER)?;
     let report = measure(cluster, plan);
     cluster.thaw(OTHER)?;
     report
 }
 
-fn during_handoff(cluster: &mut Cluster<'_>, plan: &Plan) -> Outcome<(Measured, f64)> {
+fn during_handoff(cluster: &mut Cluster<'_>, plan: &Plan) -> Outcome<(Watched, f64)> {
     cluster.kill(OTHER)?;
     run(&Plan { put_share: 1.0, ..plan.clone() })?;
     cluster.restart(OTHER)?;
@@ -229,7 +229,7 @@ fn during_handoff(cluster: &mut Cluster<'_>, plan: &Plan) -> Outcome<(Measured, 
     Ok((report, delivered as f64))
 }
 
-fn during_rebuild(cluster: &mut Cluster<'_>, plan: &Plan) -> Outcome<(Measured, f64)> {
+fn during_rebuild(cluster: &mut Cluster<'_>, plan: &Plan) -> Outcome<(Watched, f64)> {
     cluster.kill(OTHER)?;
     cluster.erase(OTHER)?;
     cluster.restart(OTHER)?;
@@ -238,18 +238,19 @@ fn during_rebuild(cluster: &mut Cluster<'_>, plan: &Plan) -> Outcome<(Measured, 
     Ok((report, repaired as f64))
 }
 
-fn add(contest: &mut Contest, name: &str, line: &str, measured: &Measured, plan: &Plan, repaired: f64) {
-    let Measured { report, busy, others } = measured;
+fn add(contest: &mut Contest, name: &str, line: &str, watched: &Watched, plan: &Plan, repaired: f64) {
+    let Watched { report, busy, others } = watched;
+    let all = report.all();
     let subject = contest.subject(name);
     contest.add(
         subject,
         &[
             report.per_second(report.good_in_time),
-            report.all_ms(50.0),
-            report.all_ms(90.0),
-            report.all_ms(99.0),
-            report.all_ms(99.9),
-            report.all_ms(100.0),
+            all.from_due_ms(50.0),
+            all.from_due_ms(90.0),
+            all.from_due_ms(99.0),
+            all.from_due_ms(99.9),
+            all.from_due_ms(100.0),
             report.bad() as f64,
             busy * 100.0,
             others * 100.0,

@@ -4,7 +4,7 @@
 use crate::context::Context;
 use crate::dataset::Dataset;
 use crate::fill::fill;
-use crate::openloop::{Pace, Plan, run};
+use crate::load::{Method, Pace, Plan, run};
 use crate::process::disk_bytes_of;
 use crate::references::fio::{self, BLOCK_BYTES, CONCURRENT, Through};
 use crate::references::node::Node;
@@ -79,7 +79,7 @@ fn measure_node(contest: &mut Contest, node: &Node, records: u64, reads: u64) ->
     let report = run(&plan)?;
     let cpu = node.process.cpu()?.saturating_sub(cpu);
     let read = disk_bytes_of(node.process.pid())?.read - disk.read;
-    let good = report.good();
+    let good = report.good(Method::Get).count();
     if good == 0 {
         return Err(Stop::Failed("no read was answered".to_owned()));
     }

@@ -94,7 +94,7 @@ fn measure(
         for key in &keys {
             match engine.get_cached(key, ReadTier::Memory).or_fail(|| "ladoga cannot read".to_owned())? {
                 Cached::NeedsDisk(read) => drop(black_box(read)),
-                Cached::Found(value) if value.len() == VALUE_BYTES as u64 => found += 1,
+                Cached::Found(value) if value.inline_bytes() == VALUE_BYTES as u64 => found += 1,
                 Cached::Found(_) | Cached::Absent => return failed("a record is not what was put"),
             }
         }

@@ -7,7 +7,7 @@ use crate::client::scan_everything;
 use crate::context::Context;
 use crate::dataset::Dataset;
 use crate::fill::fill;
-use crate::openloop::{Pace, Plan, run};
+use crate::load::{Pace, Plan, run};
 use crate::process::resident_of;
 use crate::report::{Contest, Figure};
 use crate::stop::{Outcome, failed};

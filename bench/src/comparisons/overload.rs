@@ -6,7 +6,7 @@
 //! was really sent, and who used how much of the machine.
 
 use crate::context::Context;
-use crate::openloop::{Class, Pace, Plan, Report, run};
+use crate::load::{Measured, Method, Pace, Plan, run};
 use crate::process::Process;
 use crate::references::node::Node;
 use crate::report::{Contest, Figure};
@@ -107,7 +107,7 @@ fn measure(
     node: &Node,
     plan: &Plan,
     peak: Option<f64>,
-) -> Outcome<Report> {
+) -> Outcome<Measured> {
     let Node { process, .. } = node;
     let before = process.cpu()?;
     let report = run(plan)?;
@@ -124,7 +124,7 @@ fn values_of(
     process: &Process,
     cpu_before: std::time::Duration,
     plan: &Plan,
-    report: &Report,
+    report: &Measured,
     peak: Option<f64>,
 ) -> Outcome<[f64; 11]> {
     let seconds = (plan.warmup + report.elapsed).as_secs_f64();
@@ -133,16 +133,17 @@ fn values_of(
         Pace::PerSecond(rate) => rate,
         Pace::Closed => f64::NAN,
     };
+    let (puts, busy) = (report.good(Method::Put), report.status(503));
     Ok([
         due,
         report.per_second(report.sent_in_time),
         good,
         peak.map_or(f64::NAN, |peak| good / peak),
-        report.service_ms(Class::Put, 99.9),
+        puts.from_sent_ms(99.9),
         report.per_second(report.busy_in_time),
-        report.service_ms(Class::Busy, 99.0),
-        report.service_ms(Class::Busy, 100.0),
-        (report.bad() - report.count(Class::Busy) - report.unsent) as f64,
+        busy.from_sent_ms(99.0),
+        busy.from_sent_ms(100.0),
+        (report.bad() - busy.count() - report.unsent()) as f64,
         process.cpu()?.saturating_sub(cpu_before).as_secs_f64() / seconds,
         report.generator_cpu.as_secs_f64() / seconds,
     ])

@@ -8,7 +8,7 @@ use crate::client::check_records;
 use crate::context::Context;
 use crate::dataset::Dataset;
 use crate::fill::fill;
-use crate::openloop::{Pace, Plan, run};
+use crate::load::{Pace, Plan, run};
 use crate::references::node::Node;
 use crate::report::{Contest, Figure};
 use crate::stop::Outcome;

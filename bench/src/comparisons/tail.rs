@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::context::Context;
 use crate::dataset::Dataset;
 use crate::fill::fill;
-use crate::openloop::{Class, Pace, Plan, Report, run};
+use crate::load::{Measured, Method, Pace, Plan, run};
 use crate::process::{Process, disk_bytes_of};
 use crate::references::nginx::Nginx;
 use crate::report::{Contest, Figure};
@@ -91,8 +91,9 @@ pub(crate) fn p7(context: &Context) -> Outcome {
             ..mixed(address, Pace::PerSecond(rate), context.scale.run(SECONDS))
         };
         let report = measure(&mut contest, "ladoga", &node.process, &plan(node.address), HALF)?;
-        for (class, name) in [(Class::Put, "PUT"), (Class::Get, "GET")] {
-            let [middle, high, most] = [50.0, 99.9, 100.0].map(|point| report.class_ms(class, point));
+        for (method, name) in [(Method::Put, "PUT"), (Method::Get, "GET")] {
+            let good = report.good(method);
+            let [middle, high, most] = [50.0, 99.9, 100.0].map(|point| good.from_due_ms(point));
             contest.note(format!(
                 "{name} alone in a round: p50 {middle:.3} ms, p99.9 {high:.3} ms, max {most:.3} ms"
             ));
@@ -107,23 +108,29 @@ pub(crate) fn p7(context: &Context) -> Outcome {
 }
 
 /// `rate` is for people: the same in every round.
-fn measure(contest: &mut Contest, name: &str, process: &Process, plan: &Plan, rate: &str) -> Outcome<Report> {
+fn measure(
+    contest: &mut Contest,
+    name: &str,
+    process: &Process,
+    plan: &Plan,
+    rate: &str,
+) -> Outcome<Measured> {
     let (cpu, disk) = (process.cpu()?, disk_bytes_of(process.pid())?);
     let report = run(plan)?;
     let cpu = process.cpu()?.saturating_sub(cpu);
     let written = disk_bytes_of(process.pid())?.written - disk.written;
     // The warm-up is in the CPU time and in the bytes, but not in the counts.
     let share = plan.duration.as_secs_f64() / (plan.warmup + plan.duration).as_secs_f64();
-    let put_bytes = (report.count(Class::Put) * RECORD_BYTES) as f64;
-    let subject = contest.subject(name);
+    let put_bytes = (report.good(Method::Put).count() * RECORD_BYTES) as f64;
+    let (subject, all) = (contest.subject(name), report.all());
     contest.add(
         subject,
         &[
             report.per_second(report.good_in_time),
-            report.all_ms(50.0),
-            report.all_ms(99.0),
-            report.all_ms(99.9),
-            report.all_ms(100.0),
+            all.from_due_ms(50.0),
+            all.from_due_ms(99.0),
+            all.from_due_ms(99.9),
+            all.from_due_ms(100.0),
             report.bad() as f64,
             cpu.as_secs_f64() * 1e6 * share / report.sent_in_time.max(1) as f64,
             if written > 0 { written as f64 * share / put_bytes } else { f64::NAN },

@@ -79,7 +79,7 @@ impl Store for Ladoga {
 
     fn get(&self, key: &[u8]) -> Outcome<Option<usize>> {
         let value = self.engine.get(key).or_fail(|| "ladoga cannot read".to_owned())?;
-        Ok(value.map(|value| value.len() as usize))
+        Ok(value.map(|value| value.inline_bytes() as usize))
     }
 
     fn close(self: Box<Self>) -> Outcome {

@@ -16,7 +16,6 @@
 //! - `stability`: who lost its data, what everybody has, which tombstones may go
 #![forbid(unsafe_code)]
 
-mod cell;
 mod coverage;
 mod durable;
 #[cfg(test)]
@@ -27,6 +26,7 @@ mod incarnation;
 mod leaves;
 mod merkle_diff;
 mod nodes;
+mod origin;
 mod pace;
 mod peer_clocks;
 mod placement;
@@ -43,15 +43,14 @@ mod tree;
 mod window;
 mod write;
 
-pub use cell::{Cell, Content, Origin};
 pub use coverage::covers;
 pub use durable::{DURABLE_BYTES_MAX, Durable};
 pub use failure::{Failure, QuorumError, Refusal};
 pub use hints::{HINT_AGE_MS_MAX, HINT_BYTES_MAX, HINTS_IN_FLIGHT_MAX, Hint, HintQueue, HintStep};
 pub use incarnation::Incarnation;
-pub use ladoga_model::CellMark;
 pub use merkle_diff::{MerkleDiff, PairLeaves, SCAN_LEAVES_MAX};
 pub use nodes::{Difference, NODES_MAX, Node, NodeId, NodeList, NodesError};
+pub use origin::Origin;
 pub use pace::{
     Foreground, PACE_BYTES_PER_SECOND_MAX, PACE_CELLS_PER_SECOND_MAX, PACE_INTERVAL_MS, PaceRate, Pacer,
 };
@@ -62,7 +61,7 @@ pub use pull_messages::{
     KeyVersion, LEAF_GROUPS_MAX, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, PullRequest, PullResponse,
 };
 pub use reach::{Memory, Opening, Reach, Regression};
-pub use read::{READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep};
+pub use read::{READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep, SentCell};
 pub use slice::AsOf;
 pub use stability::{RESERVE_MS, SETTLE_MS, StabilityTracker, SyncRound};
 pub use statement::{Acquaintance, Statement};

@@ -15,7 +15,6 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use ladoga_model::CellMark;
 
-use crate::cell::belongs_on;
 use crate::nodes::{NodeId, NodeList};
 
 const PARTITION_BITS: u32 = 16;
@@ -104,7 +103,7 @@ impl Placement {
     /// Whether both nodes hold a cell of this partition, if they have what they should: what a peer lists for another.
     pub fn both_hold(&self, partition: Partition, nodes: [NodeId; 2], cell: CellMark) -> bool {
         let last = nodes.map(|node| self.position(partition, node)).into_iter().max().unwrap_or(0);
-        cell.is_tombstone || belongs_on(cell.stamp, last)
+        cell.belongs_on(last)
     }
 
     /// Where in the preference list of a partition a node stands.

@@ -8,9 +8,8 @@
 
 use std::collections::VecDeque;
 
-use ladoga_model::CellMark;
+use ladoga_model::{Cell, CellMark, Version};
 
-use crate::cell::{Cell, Content};
 use crate::failure::Refusal;
 use crate::merkle_diff::{GROUP, MerkleDiff, PairLeaves};
 use crate::nodes::NodeId;
@@ -18,7 +17,6 @@ use crate::placement::{PARTITIONS, Partition};
 use crate::pull_messages::{KeyVersion, LEAF_GROUPS_MAX, PullRequest, PullResponse};
 use crate::slice::AsOf;
 use crate::tree::MerkleTree;
-use ladoga_model::Version;
 
 /// Cells that are fetched at the same time.
 const FETCHES_MAX: usize = 32;
@@ -33,7 +31,7 @@ pub enum PullStep<B> {
     /// Look which version of this key is here; the answer goes to [`SyncSession::found`].
     Look(B),
     /// Make this cell durable, as [`crate::Origin::Exchange`]; the answer goes to [`SyncSession::applied`].
-    Apply(B, Cell<B>),
+    Apply(B, Cell<B, u64>),
     /// Delete what the peer does not have and should: [`Prune`]. Whether that worked out goes to [`SyncSession::pruned`].
     Prune(Prune<B>),
     /// Everything is here. The last step.
@@ -235,7 +233,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
     pub fn found(&mut self, key: &B, version: Option<Version>, mut step: impl FnMut(PullStep<B>)) {
         let is_it = |busy: &Busy<B>| busy.listed.key == *key && busy.stage == Stage::Looking;
         let Some(at) = self.busy.iter().position(is_it) else { return };
-        let KeyVersion { stamp, is_tombstone, .. } = self.busy[at].listed;
+        let CellMark { stamp, is_tombstone } = self.busy[at].listed.mark;
         if version >= Some(stamp.version) {
             self.busy.swap_remove(at);
             return self.go_on(&mut step);
@@ -243,7 +241,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         if is_tombstone {
             // Not asked for: by now the peer may have something newer, which is not for this node.
             self.busy[at].stage = Stage::Applying;
-            return step(PullStep::Apply(key.clone(), Cell { stamp, content: Content::Tombstone }));
+            return step(PullStep::Apply(key.clone(), Cell::tombstone(stamp)));
         }
         self.asked += 1;
         self.busy[at].stage = Stage::Fetching(self.asked);
@@ -429,8 +427,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         };
         let key = self.busy[at].listed.key.clone();
         match cell {
-            Some(Cell { content: Content::Digest, .. }) => self.fail(PullFailure::Malformed, step),
-            Some(cell) if tree.may_hold(Partition::of(key.as_ref()), &cell) => {
+            Some(cell) if tree.may_hold(Partition::of(key.as_ref()), cell.mark()) => {
                 self.busy[at].stage = Stage::Applying;
                 step(PullStep::Apply(key, cell));
             }

@@ -1,9 +1,8 @@
 //! What a pull asks a peer, and what it is answered, as plain values; the driver encodes them and brings answers back.
 //! `B` is however the driver holds bytes.
 
-use ladoga_model::Stamp;
+use ladoga_model::{Cell, CellMark};
 
-use crate::cell::Cell;
 use crate::failure::Refusal;
 use crate::placement::Partition;
 use crate::slice::AsOf;
@@ -47,10 +46,8 @@ pub const LIST_SCAN_MAX: usize = 32_768;
 pub struct KeyVersion<B> {
     /// The key.
     pub key: B,
-    /// Version, expiry, copies.
-    pub stamp: Stamp,
-    /// Whether it is a deletion: then this is all of it.
-    pub is_tombstone: bool,
+    /// Of a deletion, this is all of it.
+    pub mark: CellMark,
 }
 
 /// The answer to what a pull asked.
@@ -72,8 +69,8 @@ pub enum PullResponse<B> {
         /// The key that was looked at last, if there are more behind it.
         next: Option<B>,
     },
-    /// To [`PullRequest::Cell`].
-    Cell(Option<Cell<B>>),
+    /// To [`PullRequest::Cell`]; of a large value there is its length.
+    Cell(Option<Cell<B, u64>>),
     /// It does not.
     Refused(Refusal),
 }

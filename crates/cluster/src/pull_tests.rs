@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ladoga_model::Stamp;
+use ladoga_model::{Stamp, Value};
 
 use super::*;
 use crate::nodes::NodeList;
@@ -73,15 +73,18 @@ impl Peer {
                             && self.placement.both_hold(Partition::of(key), [self.id, asker], mark)
                     });
                 let entries = entries
-                    .map(|(key, &(stamp, is_tombstone))| KeyVersion { key: key.clone(), stamp, is_tombstone })
+                    .map(|(key, &(stamp, is_tombstone))| {
+                        let mark = CellMark { stamp, is_tombstone };
+                        KeyVersion { key: key.clone(), mark }
+                    })
                     .collect();
                 PullResponse::List { entries, next }
             }
             PullRequest::Cell(key) => {
                 self.asked_for_values += 1;
                 let cell = self.cells.get(&key).map(|&(stamp, is_tombstone)| {
-                    let value = Content::Value(stamp.version.timestamp.to_le_bytes().to_vec());
-                    Cell { stamp, content: if is_tombstone { Content::Tombstone } else { value } }
+                    let value = || Value::Inline(stamp.version.timestamp.to_le_bytes().to_vec());
+                    Cell { stamp, value: (!is_tombstone).then(value) }
                 });
                 PullResponse::Cell(cell)
             }
@@ -106,7 +109,7 @@ fn pull(ours: &mut Peer, theirs: &mut Peer, before: u64) -> Result<PullProgress,
                 pull.found(&key, version, |step| next.push(step));
             }
             PullStep::Apply(key, cell) => {
-                ours.write(&key, cell.stamp, matches!(cell.content, Content::Tombstone));
+                ours.write(&key, cell.stamp, cell.value.is_none());
                 pull.applied(&key, Ok(()), |step| next.push(step));
             }
             PullStep::Prune(prune) => {
@@ -268,7 +271,7 @@ fn what_is_not_for_this_node_is_not_taken_even_if_it_came_since_the_list() {
             }
             steps.extend(next);
         }
-        let tombstone = Cell { stamp: listed, content: Content::Tombstone };
+        let tombstone = Cell::tombstone(listed);
         assert_eq!(applied, if is_tombstone { vec![tombstone] } else { vec![] });
     }
 }

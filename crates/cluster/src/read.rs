@@ -12,49 +12,66 @@
 //! can show that enough replicas have the newest cell, they are waited for, for a moment: a replica that missed writes
 //! while it was down would else be written to by each read that it happens to answer before the others do.
 
-use ladoga_model::Version;
+use ladoga_model::{Cell, Replicas, Stamp, Version};
 
-use crate::cell::{Cell, Content};
 use crate::failure::{Failure, QuorumError, Refusal};
 use crate::set::ReplicaSet;
-use ladoga_model::Replicas;
 
 /// How long a read waits for answers that may spare it a second phase: longer than a replica that is well takes.
 pub const READ_WAIT_MS: u64 = 20;
 
+/// A replica's newest cell of a key, as far as it was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SentCell<B, L> {
+    /// The cell.
+    Whole(Cell<B, L>),
+    /// That it has a value, which was not sent: its version stands for it, since no two writes share one.
+    Digest(Stamp),
+}
+
+impl<B, L> SentCell<B, L> {
+    /// The stamp of the cell.
+    pub const fn stamp(&self) -> Stamp {
+        match self {
+            SentCell::Whole(cell) => cell.stamp,
+            SentCell::Digest(stamp) => *stamp,
+        }
+    }
+}
+
 /// What a replica says to a read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReadAnswer<V> {
+pub struct ReadAnswer<B, L> {
     /// The newest cell that it has.
-    pub cell: Option<Cell<V>>,
+    pub cell: Option<SentCell<B, L>>,
     /// Whether it has all that it should. One that lost its data and does not have it back yet cannot vouch for what it
     /// lacks, so its answer does not count; the cell that it has does.
     pub is_whole: bool,
 }
 
-impl<V> ReadAnswer<V> {
-    fn is_digest(&self) -> bool {
-        self.cell.as_ref().is_some_and(|cell| matches!(cell.content, Content::Digest))
+impl<B, L> ReadAnswer<B, L> {
+    const fn is_digest(&self) -> bool {
+        matches!(self.cell, Some(SentCell::Digest(_)))
     }
 }
 
 /// What the coordinator of a read has to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReadStep<V> {
+pub enum ReadStep<B, L> {
     /// Tell the client: the newest cell if it is a value. Comes exactly once.
-    Decided(Result<Option<Cell<V>>, QuorumError>),
+    Decided(Result<Option<Cell<B, L>>, QuorumError>),
     /// Ask this replica for its value; the answer goes to [`ReadCore::answered`].
     Fetch(usize),
     /// Write this cell to this replica; the answer goes to [`ReadCore::repaired`].
-    Repair(usize, Cell<V>),
+    Repair(usize, Cell<B, L>),
     /// Call [`ReadCore::hurry`] in [`READ_WAIT_MS`], where it is not decided by then. Comes once at most.
     Wait,
 }
 
 #[derive(Debug, Clone)]
-enum Replica<V> {
+enum ReplicaState<B, L> {
     Waiting,
-    Answered(ReadAnswer<V>),
+    Answered(ReadAnswer<B, L>),
     Failed,
 }
 
@@ -64,9 +81,9 @@ enum Replica<V> {
 /// change it; it goes on afterwards, to repair those that turn out to be stale. A replica that said which version it
 /// has, and cannot give its value when asked, is treated as if it had not answered.
 #[derive(Debug, Clone)]
-pub struct ReadCore<V> {
+pub struct ReadCore<B, L> {
     replicas: Replicas,
-    states: Vec<Replica<V>>,
+    states: Vec<ReplicaState<B, L>>,
     /// Replicas that are being asked for the value.
     fetching: ReplicaSet,
     /// The version that repairs write.
@@ -87,12 +104,12 @@ enum Patience {
     Over,
 }
 
-impl<V: Clone> ReadCore<V> {
+impl<B: Clone, L: Clone> ReadCore<B, L> {
     /// A read that all replicas have been asked for.
-    pub fn new(replicas: Replicas) -> ReadCore<V> {
+    pub fn new(replicas: Replicas) -> ReadCore<B, L> {
         ReadCore {
             replicas,
-            states: vec![Replica::Waiting; replicas.from as usize],
+            states: vec![ReplicaState::Waiting; replicas.from as usize],
             fetching: ReplicaSet::default(),
             repair: Version::ZERO,
             repairing: ReplicaSet::default(),
@@ -108,11 +125,11 @@ impl<V: Clone> ReadCore<V> {
     pub fn answered(
         &mut self,
         replica: usize,
-        answer: Result<ReadAnswer<V>, Failure>,
-        mut step: impl FnMut(ReadStep<V>),
+        answer: Result<ReadAnswer<B, L>, Failure>,
+        mut step: impl FnMut(ReadStep<B, L>),
     ) {
         let fetched = self.fetching.remove(replica);
-        if self.over || (!fetched && !matches!(self.states[replica], Replica::Waiting)) {
+        if self.over || (!fetched && !matches!(self.states[replica], ReplicaState::Waiting)) {
             return; // Again, or after the deadline.
         }
         self.states[replica] = match answer {
@@ -121,7 +138,7 @@ impl<V: Clone> ReadCore<V> {
                 if !answer.is_whole {
                     self.failures.push((replica, Failure::Refused(Refusal::Rebuilding)));
                 }
-                Replica::Answered(answer)
+                ReplicaState::Answered(answer)
             }
             Err(failure) => self.failed(replica, failure),
         };
@@ -134,7 +151,7 @@ impl<V: Clone> ReadCore<V> {
         replica: usize,
         version: Version,
         answer: Result<(), Failure>,
-        mut step: impl FnMut(ReadStep<V>),
+        mut step: impl FnMut(ReadStep<B, L>),
     ) {
         if self.over || version != self.repair || !self.repairing.remove(replica) {
             return;
@@ -147,7 +164,7 @@ impl<V: Clone> ReadCore<V> {
     }
 
     /// Answers that may spare a second phase were waited for long enough.
-    pub fn hurry(&mut self, mut step: impl FnMut(ReadStep<V>)) {
+    pub fn hurry(&mut self, mut step: impl FnMut(ReadStep<B, L>)) {
         self.patience = Patience::Over;
         if !self.over && !self.decided {
             self.advance(&mut step);
@@ -155,9 +172,9 @@ impl<V: Clone> ReadCore<V> {
     }
 
     /// Nothing is waited for any longer.
-    pub fn deadline(&mut self, mut step: impl FnMut(ReadStep<V>)) {
+    pub fn deadline(&mut self, mut step: impl FnMut(ReadStep<B, L>)) {
         for replica in 0..self.states.len() {
-            if matches!(self.states[replica], Replica::Waiting) || self.fetching.remove(replica) {
+            if matches!(self.states[replica], ReplicaState::Waiting) || self.fetching.remove(replica) {
                 self.states[replica] = self.failed(replica, Failure::TimedOut);
             } else if self.repairing.remove(replica) {
                 self.failures.push((replica, Failure::TimedOut));
@@ -187,15 +204,15 @@ impl<V: Clone> ReadCore<V> {
 
     /// The newest version of all answers so far, also where it is that of a deletion.
     pub fn newest_version(&self) -> Option<Version> {
-        self.cells().filter_map(|(_, cell)| cell).map(|cell| cell.stamp.version).max()
+        self.cells().filter_map(|(_, cell)| cell).map(|cell| cell.stamp().version).max()
     }
 
-    fn failed(&mut self, replica: usize, failure: Failure) -> Replica<V> {
+    fn failed(&mut self, replica: usize, failure: Failure) -> ReplicaState<B, L> {
         self.failures.push((replica, failure));
-        Replica::Failed
+        ReplicaState::Failed
     }
 
-    fn advance(&mut self, step: &mut impl FnMut(ReadStep<V>)) {
+    fn advance(&mut self, step: &mut impl FnMut(ReadStep<B, L>)) {
         let required = self.replicas.ack as usize;
         if self.vouching() < required {
             if self.vouching() + self.waiting() < required {
@@ -203,26 +220,26 @@ impl<V: Clone> ReadCore<V> {
             }
             return;
         }
-        let Some(newest) = self.newest() else { return self.decide(None, step) };
-        if matches!(newest.content, Content::Digest) {
-            return self.fetch(step);
-        }
-        let holders = self.holders(&newest).len();
+        let newest = match self.newest() {
+            None => return self.decide(None, step),
+            Some(SentCell::Digest(stamp)) => return self.fetch(stamp, step),
+            Some(SentCell::Whole(cell)) => cell,
+        };
+        let holders = self.holders(newest.stamp).len();
         let needed = self.holders_needed(&newest);
         if holders < needed && holders + self.waiting() >= needed && self.waits(step) {
             return;
         }
         self.repair_stale(&newest, holders >= needed, step);
         if holders >= needed {
-            let is_value = matches!(newest.content, Content::Value(_));
-            self.decide(is_value.then_some(newest), step);
+            self.decide(newest.value.is_some().then_some(newest), step);
         } else if holders + self.waiting() + self.repairing.len() < needed {
             self.maybe_fail(step);
         }
     }
 
     /// Whether answers that may spare a second phase are waited for.
-    fn waits(&mut self, step: &mut impl FnMut(ReadStep<V>)) -> bool {
+    fn waits(&mut self, step: &mut impl FnMut(ReadStep<B, L>)) -> bool {
         if self.patience == Patience::Unasked {
             self.patience = Patience::Waits;
             step(ReadStep::Wait);
@@ -230,17 +247,17 @@ impl<V: Clone> ReadCore<V> {
         self.patience == Patience::Waits
     }
 
-    fn cells(&self) -> impl Iterator<Item = (usize, Option<&Cell<V>>)> {
+    fn cells(&self) -> impl Iterator<Item = (usize, Option<&SentCell<B, L>>)> {
         self.states.iter().enumerate().filter_map(|(replica, state)| match state {
-            Replica::Answered(answer) => Some((replica, answer.cell.as_ref())),
-            Replica::Waiting | Replica::Failed => None,
+            ReplicaState::Answered(answer) => Some((replica, answer.cell.as_ref())),
+            ReplicaState::Waiting | ReplicaState::Failed => None,
         })
     }
 
     /// The newest cell of all answers, with its value where one of them has it.
-    fn newest(&self) -> Option<Cell<V>> {
+    fn newest(&self) -> Option<SentCell<B, L>> {
         let cells = self.cells().filter_map(|(_, cell)| cell);
-        cells.max_by_key(|cell| (cell.stamp.version, !matches!(cell.content, Content::Digest))).cloned()
+        cells.max_by_key(|cell| (cell.stamp().version, matches!(cell, SentCell::Whole(_)))).cloned()
     }
 
     /// How many answers count.
@@ -250,19 +267,19 @@ impl<V: Clone> ReadCore<V> {
 
     /// Whether this replica answered, and vouches for its answer.
     fn is_whole(&self, replica: usize) -> bool {
-        matches!(self.states[replica], Replica::Answered(ReadAnswer { is_whole: true, .. }))
+        matches!(self.states[replica], ReplicaState::Answered(ReadAnswer { is_whole: true, .. }))
     }
 
     fn waiting(&self) -> usize {
-        self.states.iter().filter(|state| matches!(state, Replica::Waiting)).count()
+        self.states.iter().filter(|state| matches!(state, ReplicaState::Waiting)).count()
     }
 
     /// Replicas that are known to have the newest cell.
-    fn holders(&self, newest: &Cell<V>) -> ReplicaSet {
-        let version = newest.stamp.version;
+    fn holders(&self, newest: Stamp) -> ReplicaSet {
+        let version = newest.version;
         let mut holders = if self.repair == version { self.repaired } else { ReplicaSet::default() };
         for (replica, cell) in self.cells() {
-            if cell.is_some_and(|cell| cell.stamp.version == version) {
+            if cell.is_some_and(|cell| cell.stamp().version == version) {
                 holders.insert(replica);
             }
         }
@@ -270,19 +287,21 @@ impl<V: Clone> ReadCore<V> {
     }
 
     /// How many replicas must have the newest cell so that every later read like this one meets one of them.
-    fn holders_needed(&self, newest: &Cell<V>) -> usize {
+    fn holders_needed(&self, newest: &Cell<B, L>) -> usize {
         if !self.replicas.is_quorum() {
             return 1;
         }
-        let may_hold = (0..self.states.len()).filter(|&replica| newest.belongs_on(replica)).count();
+        let may_hold = (0..self.states.len()).filter(|&replica| newest.mark().belongs_on(replica)).count();
         let overlap = (self.replicas.from - self.replicas.ack + 1) as usize;
         overlap.min(may_hold).max(1)
     }
 
-    /// Asks one replica after another for the value, until one gives it.
-    fn fetch(&mut self, step: &mut impl FnMut(ReadStep<V>)) {
-        let Some(newest) = self.newest().filter(|_| self.fetching.is_empty()) else { return };
-        if let Some(replica) = self.holders(&newest).iter().next() {
+    /// Asks one replica after another for the newest value, until one gives it.
+    fn fetch(&mut self, newest: Stamp, step: &mut impl FnMut(ReadStep<B, L>)) {
+        if !self.fetching.is_empty() {
+            return;
+        }
+        if let Some(replica) = self.holders(newest).iter().next() {
             self.fetching.insert(replica);
             step(ReadStep::Fetch(replica));
         }
@@ -290,20 +309,20 @@ impl<V: Clone> ReadCore<V> {
 
     /// Writes the newest cell to those that lack it. One that is being rebuilt lacks nearly all: it takes that over by
     /// itself, at the pace of the foreground, and is left alone where later reads do not depend on it.
-    fn repair_stale(&mut self, newest: &Cell<V>, is_held: bool, step: &mut impl FnMut(ReadStep<V>)) {
+    fn repair_stale(&mut self, newest: &Cell<B, L>, is_held: bool, step: &mut impl FnMut(ReadStep<B, L>)) {
         if self.repair != newest.stamp.version {
             self.repair = newest.stamp.version;
             (self.repairing, self.repaired) = (ReplicaSet::default(), ReplicaSet::default());
         }
         let stale: Vec<usize> = self
             .cells()
-            .filter(|(_, cell)| cell.is_none_or(|cell| cell.stamp.version < newest.stamp.version))
+            .filter(|(_, cell)| cell.is_none_or(|cell| cell.stamp().version < newest.stamp.version))
             .map(|(replica, _)| replica)
             .collect();
         for replica in stale {
             let is_tried = self.repairing.has(replica) || self.repaired.has(replica);
             let is_left_alone = is_held && !self.is_whole(replica);
-            if !is_tried && !is_left_alone && !self.has_failed(replica) && newest.belongs_on(replica) {
+            if !is_tried && !is_left_alone && !self.has_failed(replica) && newest.mark().belongs_on(replica) {
                 self.repairing.insert(replica);
                 step(ReadStep::Repair(replica, newest.clone()));
             }
@@ -316,14 +335,14 @@ impl<V: Clone> ReadCore<V> {
         failures.any(|&(other, failure)| other == replica && failure != Failure::Refused(Refusal::Rebuilding))
     }
 
-    fn decide(&mut self, cell: Option<Cell<V>>, step: &mut impl FnMut(ReadStep<V>)) {
+    fn decide(&mut self, cell: Option<Cell<B, L>>, step: &mut impl FnMut(ReadStep<B, L>)) {
         if !self.decided {
             self.decided = true;
             step(ReadStep::Decided(Ok(cell)));
         }
     }
 
-    fn maybe_fail(&mut self, step: &mut impl FnMut(ReadStep<V>)) {
+    fn maybe_fail(&mut self, step: &mut impl FnMut(ReadStep<B, L>)) {
         if self.decided {
             return;
         }

@@ -1,6 +1,6 @@
 //! Every combination of what up to five replicas have, in every order of their answers.
 
-use ladoga_model::Stamp;
+use ladoga_model::{Stamp, Value};
 
 use super::*;
 use crate::exhaustive::{each_order, each_replicas};
@@ -57,18 +57,22 @@ fn version_of(has: Has) -> Option<Version> {
     }
 }
 
-fn cell(version: Version, setup: Setup, sent: bool) -> Cell<u64> {
-    let content = match version {
-        NEW if setup.deleted => Content::Tombstone,
-        _ if !sent => Content::Digest,
-        _ => Content::Value(version.timestamp),
-    };
-    Cell { stamp: Stamp::new(version), content }
+/// A value is the timestamp of its version; none is large.
+type TestCell = Cell<u64, ()>;
+type TestStep = ReadStep<u64, ()>;
+
+fn cell(version: Version, setup: Setup, sent: bool) -> SentCell<u64, ()> {
+    let stamp = Stamp::new(version);
+    match version {
+        NEW if setup.deleted => SentCell::Whole(Cell::tombstone(stamp)),
+        _ if !sent => SentCell::Digest(stamp),
+        _ => SentCell::Whole(value(version.timestamp, 0)),
+    }
 }
 
 struct Run {
     setup: Setup,
-    core: ReadCore<u64>,
+    core: ReadCore<u64, ()>,
     has: Vec<Has>,
     held: Vec<Option<Version>>,
     answered: usize,
@@ -78,7 +82,7 @@ struct Run {
     decision: Option<(Decision, usize)>,
 }
 
-type Decision = Result<Option<Cell<u64>>, QuorumError>;
+type Decision = Result<Option<TestCell>, QuorumError>;
 
 impl Run {
     fn new(setup: Setup, has: &[Has]) -> Run {
@@ -108,7 +112,7 @@ impl Run {
         self.execute(steps);
     }
 
-    fn execute(&mut self, steps: Vec<ReadStep<u64>>) {
+    fn execute(&mut self, steps: Vec<TestStep>) {
         for step in steps {
             let mut next = Vec::new();
             match step {
@@ -132,7 +136,6 @@ impl Run {
                 ReadStep::Repair(replica, cell) => {
                     let version = cell.stamp.version;
                     assert!(self.held[replica] < Some(version), "only stale replicas are repaired");
-                    assert_ne!(cell.content, Content::Digest);
                     let answer = match self.setup.peers {
                         Peers::Answer => {
                             self.held[replica] = Some(version);
@@ -155,7 +158,7 @@ impl Run {
         assert!(self.vouching >= ack as usize, "too few answered");
         let holders = |version| self.held.iter().filter(|&&held| held == Some(version)).count();
         if let Some(found) = found {
-            assert_eq!(found.content, Content::Value(found.stamp.version.timestamp));
+            assert_eq!(found.value, Some(Value::Inline(found.stamp.version.timestamp)));
             if self.setup.replicas.is_quorum() {
                 assert!(holders(found.stamp.version) > (from - ack) as usize, "a later read may miss it");
             }
@@ -245,15 +248,16 @@ fn every_order_of_every_answer_up_to_five_replicas() {
     assert!(runs > 1_000_000, "{runs}");
 }
 
-fn steps_of(core: &mut ReadCore<u64>, replica: usize, cell: Option<Cell<u64>>) -> Vec<ReadStep<u64>> {
+fn steps_of(core: &mut ReadCore<u64, ()>, replica: usize, cell: Option<TestCell>) -> Vec<TestStep> {
     let mut steps = Vec::new();
+    let cell = cell.map(SentCell::Whole);
     core.answered(replica, Ok(ReadAnswer { cell, is_whole: true }), |step| steps.push(step));
     steps
 }
 
-fn value(timestamp: u64, copies: u8) -> Cell<u64> {
+fn value(timestamp: u64, copies: u8) -> TestCell {
     let stamp = Stamp { copies, ..Stamp::new(Version { timestamp, node: 0 }) };
-    Cell { stamp, content: Content::Value(timestamp) }
+    Cell { stamp, value: Some(Value::Inline(timestamp)) }
 }
 
 #[test]
@@ -296,8 +300,8 @@ fn a_stale_replica_that_answers_first_costs_a_quorum_read_no_second_phase() {
 fn a_deletion_reaches_every_replica_whatever_it_was_for() {
     let mut core = ReadCore::new(Replicas { ack: 1, from: 2 });
     let stamp = Stamp { copies: 1, ..Stamp::new(NEW) };
-    let tombstone = Cell { stamp, content: Content::Tombstone };
-    assert_eq!(steps_of(&mut core, 0, Some(tombstone.clone())), [ReadStep::Decided(Ok(None))]);
+    let tombstone = TestCell::tombstone(stamp);
+    assert_eq!(steps_of(&mut core, 0, Some(tombstone)), [ReadStep::Decided(Ok(None))]);
     assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), [ReadStep::Repair(1, tombstone)]);
 }
 
@@ -331,12 +335,12 @@ fn what_answers_late_or_twice_changes_nothing() {
 /// simulation, seed 26.)
 #[test]
 fn the_newest_version_is_told_where_it_is_a_deletion() {
-    let mut core = ReadCore::<u8>::new(Replicas { ack: 2, from: 3 });
+    let mut core = ReadCore::new(Replicas { ack: 2, from: 3 });
     let mut decided = Vec::new();
     assert_eq!(core.newest_version(), None);
     let stamp = Stamp::new(Version { timestamp: 7, node: 1 });
     for replica in 0..2 {
-        let cell = Some(Cell { stamp, content: Content::Tombstone });
+        let cell = Some(SentCell::Whole(TestCell::tombstone(stamp)));
         core.answered(replica, Ok(ReadAnswer { cell, is_whole: true }), |step| decided.push(step));
     }
     assert_eq!(decided, [ReadStep::Decided(Ok(None))]);
@@ -347,8 +351,9 @@ fn the_newest_version_is_told_where_it_is_a_deletion() {
 /// the pace of the foreground: clients saw it in every percentile.
 #[test]
 fn a_node_that_is_being_rebuilt_is_repaired_only_where_the_read_depends_on_it() {
-    let not_whole = |core: &mut ReadCore<u64>, cell| {
+    let not_whole = |core: &mut ReadCore<u64, ()>, cell: Option<TestCell>| {
         let mut steps = Vec::new();
+        let cell = cell.map(SentCell::Whole);
         core.answered(2, Ok(ReadAnswer { cell, is_whole: false }), |step| steps.push(step));
         steps
     };

@@ -13,11 +13,11 @@ use std::iter;
 
 use ladoga_model::{HybridClock, Version};
 
-use crate::cell::Origin;
 use crate::durable::Durable;
 use crate::failure::Refusal;
 use crate::incarnation::Incarnation;
 use crate::nodes::NodeId;
+use crate::origin::Origin;
 use crate::reach::{Memory, Opening, Reach, Regression};
 use crate::statement::{Acquaintance, Statement};
 use crate::window::window_start;

@@ -17,7 +17,6 @@ use std::sync::Arc;
 use ladoga_model::{CellMark, Version};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::cell::Cell;
 use crate::leaves::Leaves;
 use crate::nodes::NodeId;
 use crate::placement::{Partition, Placement};
@@ -137,7 +136,7 @@ impl MerkleTree {
     }
 
     /// Whether this node may hold a cell of this partition.
-    pub fn may_hold<V>(&self, partition: Partition, cell: &Cell<V>) -> bool {
+    pub fn may_hold(&self, partition: Partition, cell: CellMark) -> bool {
         cell.belongs_on(self.placement.position(partition, self.me))
     }
 

@@ -69,7 +69,7 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
         threads: options.threads,
         connections: options.connections,
     };
-    let mut watchers = Watchers::new(options.duration_ms);
+    let mut watchers = BenchWatchers::new(options.duration_ms);
     let mut announce = || report::print_header(header, &mut io::stdout());
     let (outcome, host) = match &options.script {
         Some(path) => {
@@ -112,19 +112,19 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
 }
 
 /// The live view, the log and the heat map, which see the same run.
-struct Watchers {
+struct BenchWatchers {
     live: Live,
     log: HdrLog,
     heat: HeatRecorder,
 }
 
-impl Watchers {
+impl BenchWatchers {
     fn new(duration_ms: u64) -> Self {
         Self { live: Live::new(duration_ms), log: HdrLog::default(), heat: HeatRecorder::default() }
     }
 }
 
-impl Watcher for Watchers {
+impl Watcher for BenchWatchers {
     fn second(&mut self, second: &Second, latencies: &Histogram<u64>) {
         self.live.second(second, latencies);
         self.log.second(second, latencies);
@@ -149,7 +149,7 @@ fn described(options: &Options) -> serde_json::Value {
 }
 
 /// A report of this run alone. What the server does meanwhile is for `ladoga lab run` to ask.
-fn report_of(options: &Options, outcome: &stats::Outcome, heat: Heat) -> Report {
+fn report_of(options: &Options, outcome: &stats::RunOutcome, heat: Heat) -> Report {
     let url = &options.target.url;
     let described = Described {
         stage: format!("Load test of {url}"),
@@ -183,7 +183,7 @@ fn report_of(options: &Options, outcome: &stats::Outcome, heat: Heat) -> Report 
 }
 
 /// The exit code, and in words which bound broke.
-fn judge(options: &Options, outcome: &stats::Outcome) -> ExitCode {
+fn judge(options: &Options, outcome: &stats::RunOutcome) -> ExitCode {
     let broken = options.slo.as_ref().map(|slo| slo.check(outcome, options.allow_misses)).unwrap_or_default();
     for bound in &broken {
         eprintln!("SLO missed: {bound}");
@@ -197,7 +197,7 @@ fn run_script(
     stop: &Arc<AtomicBool>,
     watcher: &mut dyn Watcher,
     announce: Announce<'_>,
-) -> Outcome<(stats::Outcome, Host)> {
+) -> Outcome<(stats::RunOutcome, Host)> {
     let plan = plan(options, options.rate);
     let target = &options.target;
     let mut host = Host::load(script)?;

@@ -39,7 +39,7 @@ pub(crate) fn fill(
     let batch = (BATCH_BYTES_MAX / value_bytes.unwrap_or(0).max(1) as u64).clamp(1, BATCH);
     let renderer = Renderer::new(&target.host_header(), &[], value_bytes);
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
-    let shared = Shared { address, renderer, keys, batch, next, done, stop };
+    let shared = Fill { address, renderer, keys, batch, next, done, stop };
     std::thread::scope(|scope| {
         let (ended_in, ended) = channel();
         for _ in 0..CONNECTIONS.min(keys.div_ceil(batch)) {
@@ -52,7 +52,7 @@ pub(crate) fn fill(
 }
 
 /// What the connections share.
-struct Shared<'a> {
+struct Fill<'a> {
     address: SocketAddr,
     renderer: Renderer,
     keys: u64,
@@ -64,10 +64,10 @@ struct Shared<'a> {
     stop: &'a AtomicBool,
 }
 
-impl Shared<'_> {
+impl Fill<'_> {
     /// Shows how far it is until every connection has ended; whether every key was acknowledged.
     fn follow(&self, ended: &Receiver<Outcome<()>>) -> Outcome<bool> {
-        let mut progress = Progress::new(self.keys);
+        let mut progress = FillProgress::new(self.keys);
         loop {
             match ended.recv_timeout(PROGRESS_EVERY) {
                 Ok(Ok(())) => {}
@@ -154,14 +154,14 @@ impl Shared<'_> {
 }
 
 /// What a person sees meanwhile, on standard error.
-struct Progress {
+struct FillProgress {
     clock: Clock,
     keys: u64,
     is_terminal: bool,
     shown_ns: u64,
 }
 
-impl Progress {
+impl FillProgress {
     fn new(keys: u64) -> Self {
         Self { clock: Clock::start(), keys, is_terminal: io::stderr().is_terminal(), shown_ns: 0 }
     }
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_process_that_was_stopped_goes_on() {
-        let shared = Shared {
+        let shared = Fill {
             address: SocketAddr::from(([127, 0, 0, 1], 1)),
             renderer: Renderer::new("host", &[], Some(10)),
             keys: 2,

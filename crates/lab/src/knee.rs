@@ -66,7 +66,7 @@ struct Step {
 }
 
 impl Step {
-    fn new(rate: u64, outcome: &stats::Outcome, reasons: Vec<String>) -> Self {
+    fn new(rate: u64, outcome: &stats::RunOutcome, reasons: Vec<String>) -> Self {
         let latencies = outcome.all().corrected;
         let at = |percentile| latencies.value_at_percentile(percentile) as f64 / 1000.0;
         let latency = (!latencies.is_empty()).then(|| [50.0, 99.0, 99.9, 100.0].map(at));

@@ -3,6 +3,7 @@
 //! - `bench`: the command, from its arguments to its exit code
 //! - `cli`: what a person types; `units`: numbers with units
 //! - `load`: one run of the load generator
+//! - [`generator`]: the same for programs that make their own requests
 //! - `fill`: writes every key before it is read
 //! - `engine`: threads, sockets, event loops
 //! - `schedule`: when each request of an open loop is due
@@ -26,6 +27,7 @@ mod engine;
 mod error;
 mod files;
 mod fill;
+pub mod generator;
 mod http;
 mod knee;
 mod load;

@@ -7,11 +7,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::cli::{Options, Target};
-use crate::engine::{Crew, Fixed, Maker, Plan, Source, Station, Watcher};
+use crate::engine::{Crew, Ending, Fixed, Maker, Plan, Source, Station, Watcher};
 use crate::error::{LabError, Outcome};
 use crate::schedule::connections_of;
 use crate::stats;
-use crate::workload::{Generator, Renderer, Workload};
+use crate::workload::{Renderer, Workload, WorkloadRequests};
 
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -39,7 +39,7 @@ impl Load<'_> {
         stop: &Arc<AtomicBool>,
         watcher: &mut dyn Watcher,
         announce: Announce<'_>,
-    ) -> Outcome<stats::Outcome> {
+    ) -> Outcome<stats::RunOutcome> {
         let address = match reachable(&self.target.resolve()?) {
             Ok(address) => address,
             Err(error) => {
@@ -61,12 +61,12 @@ impl Load<'_> {
         let Some(workload) = &self.workload else {
             let mut bytes = Vec::new();
             renderer.plain("GET", &self.target.path, &mut bytes);
-            let source = Made { address, kind: Kind::Fixed(Fixed::new(&bytes)?) };
+            let source = Made { address, kind: BuiltIn::Fixed(Fixed::new(&bytes)?) };
             return Ok((0..plan.threads).map(|_| Box::new(source.clone()) as Box<dyn Maker>).collect());
         };
         let maker = |thread| {
             let own = connections_of(thread, plan.threads, plan.connections);
-            let kind = Kind::Workload(workload.clone(), renderer.clone(), thread, own);
+            let kind = BuiltIn::Workload(workload.clone(), renderer.clone(), thread, own);
             Box::new(Made { address, kind }) as Box<dyn Maker>
         };
         Ok((0..plan.threads).map(maker).collect())
@@ -78,9 +78,12 @@ pub(crate) fn plan(options: &Options, rate: Option<u64>) -> Plan {
     Plan {
         threads: options.threads as usize,
         connections: options.connections as usize,
+        pipeline: 1,
         duration_ns: options.duration_ms * 1_000_000,
+        warmup_ns: 0,
         timeout_ns: options.timeout_ms * 1_000_000,
         rate: rate.map(|rate| rate as f64),
+        ending: Ending::Cut,
         is_batch_latency: options.batch_latency,
     }
 }
@@ -97,11 +100,11 @@ pub(crate) fn built_in(options: &Options, rate: Option<u64>) -> Load<'_> {
 #[derive(Clone)]
 struct Made {
     address: SocketAddr,
-    kind: Kind,
+    kind: BuiltIn,
 }
 
 #[derive(Clone)]
-enum Kind {
+enum BuiltIn {
     Fixed(Fixed),
     /// With the number of the thread and of its connections.
     Workload(Workload, Renderer, usize, usize),
@@ -110,9 +113,9 @@ enum Kind {
 impl Maker for Made {
     fn make(self: Box<Self>) -> Outcome<Station> {
         let source = match self.kind {
-            Kind::Fixed(fixed) => Source::fixed(fixed),
-            Kind::Workload(workload, renderer, thread, own) => {
-                Source::made(Box::new(Generator::new(&workload, renderer, thread, own)))
+            BuiltIn::Fixed(fixed) => Source::fixed(fixed),
+            BuiltIn::Workload(workload, renderer, thread, own) => {
+                Source::made(Box::new(WorkloadRequests::new(&workload, renderer, thread, own)))
             }
         };
         Ok(Station { address: self.address, source, afterwards: Box::new(|| {}) })
@@ -140,10 +143,10 @@ pub(crate) fn address_of(target: &Target) -> Outcome<SocketAddr> {
 }
 
 /// A server that cannot be reached is no reason to wait for the end of the run: every connection counts as failed.
-pub(crate) fn unreachable(target: &Target, plan: &Plan, reason: Option<io::Error>) -> stats::Outcome {
+pub(crate) fn unreachable(target: &Target, plan: &Plan, reason: Option<io::Error>) -> stats::RunOutcome {
     let reason = reason.map(|error| format!(": {error}")).unwrap_or_default();
     eprintln!("unable to connect to {}{reason}", target.place());
-    let mut outcome = stats::Outcome::new(plan.rate);
+    let mut outcome = stats::RunOutcome::new(plan.rate);
     outcome.errors.connect = plan.connections as u64;
     outcome
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::stats::Outcome;
+use crate::stats::RunOutcome;
 
 /// One or more bounds.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +51,7 @@ impl Slo {
     }
 
     /// The bounds that the run broke.
-    pub(crate) fn check(&self, outcome: &Outcome, misses_are_good: bool) -> Vec<Broken> {
+    pub(crate) fn check(&self, outcome: &RunOutcome, misses_are_good: bool) -> Vec<Broken> {
         self.bounds.iter().filter_map(|bound| bound.check(outcome, misses_are_good)).collect()
     }
 }
@@ -90,7 +90,7 @@ impl Bound {
         Ok(Self { text: text.to_owned(), what, limit: limit.ok_or_else(wrong)? })
     }
 
-    fn check(&self, outcome: &Outcome, misses_are_good: bool) -> Option<Broken> {
+    fn check(&self, outcome: &RunOutcome, misses_are_good: bool) -> Option<Broken> {
         let latencies = outcome.all().corrected;
         let (found, shown) = match self.what {
             What::Percentile(p) => latency(latencies.value_at_percentile(p) as f64),
@@ -134,8 +134,8 @@ mod tests {
     use crate::http::Method;
     use crate::stats::Class;
 
-    fn outcome() -> Outcome {
-        let mut outcome = Outcome::new(Some(1000.0));
+    fn outcome() -> RunOutcome {
+        let mut outcome = RunOutcome::new(Some(1000.0));
         outcome.elapsed_ns = 1_000_000_000;
         outcome.complete = 1000;
         let good = &mut outcome.latencies.at(Class::Success, Method::Get).corrected;
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_run_without_answers_holds_nothing() {
         let slo = Slo::parse("p50<1s,errors<1%").unwrap();
-        assert_eq!(slo.check(&Outcome::new(None), false).len(), 2);
+        assert_eq!(slo.check(&RunOutcome::new(None), false).len(), 2);
     }
 
     #[test]

@@ -3,12 +3,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_model::{Stamp, Version};
+use ladoga_model::{self as model, Cell, Stamp, Version};
 use ladoga_service::{
     Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, Pieces, RecordFormat, Upload, Value,
 };
 
-use crate::store::{Cell, CellKind, CellValue, LocalStore, Store};
+use crate::store::{LocalStore, Store, WriteKind};
 use crate::versions::VersionClock;
 
 /// The service of one node: what it answers, and acknowledges, by itself.
@@ -18,13 +18,8 @@ pub struct OneNode<S: Store, A> {
     admission: A,
 }
 
-/// What a write puts under its key; `F` is a finished upload.
-enum Content<R, F> {
-    /// A value, and the room that it takes in memory.
-    Bytes(Bytes, R),
-    Uploaded(F),
-    Tombstone,
-}
+/// What a write puts under its key: a value in memory, or a finished upload.
+type WrittenValue<S> = model::Value<Bytes, <<<S as Store>::Local as LocalStore>::Upload as Upload>::Finished>;
 
 impl<S: Store, A: Admission> OneNode<S, A> {
     /// Answers from `store`, which is how one event loop reaches `shared`.
@@ -32,30 +27,27 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         OneNode { shared, store, admission }
     }
 
-    /// The one local write: it gets its version, is admitted and applied. Who applies it is the store's business: see
-    /// [`LocalStore::apply`].
+    /// The one local write, or deletion if there is no value: it gets its version, is admitted and applied. Who applies
+    /// it is the store's business: see [`LocalStore::apply`].
     fn write<K: AsRef<[u8]> + 'static, R: 'static>(
         &self,
         key: K,
-        content: Content<R, <<S::Local as LocalStore>::Upload as Upload>::Finished>,
+        value: Option<WrittenValue<S>>,
+        room: R,
     ) -> impl Future<Output = Result<(), Error>> + use<S, A, K, R> + 'static {
         let (store, admission) = (Rc::clone(&self.store), self.admission.clone());
         async move {
             let stamp = admission.stamp();
             let admitted = admission.admit(stamp).await?;
             let key = key.as_ref();
-            let applied = match content {
-                // The store has a copy, and bounds of its own: the value and its room are not needed any more.
-                Content::Bytes(value, room) => {
-                    let applied = store.apply([Cell { key, stamp, value: CellValue::Bytes(&value) }]);
-                    drop((value, room));
-                    applied
-                }
-                Content::Uploaded(value) => {
-                    store.apply([Cell { key, stamp, value: CellValue::Uploaded(value) }])
-                }
-                Content::Tombstone => store.apply([Cell { key, stamp, value: CellValue::Tombstone }]),
+            let apply = |value| store.apply([(key, Cell { stamp, value })]);
+            let applied = match value {
+                Some(model::Value::Inline(bytes)) => apply(Some(model::Value::Inline(&bytes[..]))),
+                Some(model::Value::Large(upload)) => apply(Some(model::Value::Large(upload))),
+                None => apply(None),
             };
+            // The store has a copy, and bounds of its own: the value, gone by now, needs no room any more.
+            drop(room);
             let applied = applied.await;
             drop(admitted);
             Ok(applied?)
@@ -82,7 +74,7 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
     }
 
     fn admit_put(&self, _: &Context, _: &[u8], value_bytes: u64) -> Result<(), Error> {
-        Ok(self.store.admit(CellKind::Put, value_bytes)?)
+        Ok(self.store.admit(WriteKind::Put, value_bytes)?)
     }
 
     fn put<K: AsRef<[u8]> + 'static, R: 'static>(
@@ -92,7 +84,7 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         value: Bytes,
         room: R,
     ) -> impl Future<Output = Result<(), Error>> + use<S, A, K, R> + 'static {
-        self.write(key, Content::Bytes(value, room))
+        self.write(key, Some(model::Value::Inline(value)), room)
     }
 
     fn delete<K: AsRef<[u8]> + 'static>(
@@ -100,8 +92,8 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         _: &Context,
         key: K,
     ) -> impl Future<Output = Result<(), Error>> + use<S, A, K> + 'static {
-        let admitted = self.store.admit(CellKind::Delete, 0);
-        let written = self.write(key, Content::<(), _>::Tombstone);
+        let admitted = self.store.admit(WriteKind::Delete, 0);
+        let written = self.write(key, None, ());
         async move {
             admitted?;
             written.await
@@ -127,7 +119,7 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         key: K,
         value: <Self::Upload as Upload>::Finished,
     ) -> impl Future<Output = Result<(), Error>> + use<S, A, K> + 'static {
-        self.write(key, Content::<(), _>::Uploaded(value))
+        self.write(key, Some(model::Value::Large(value)), ())
     }
 
     fn range(

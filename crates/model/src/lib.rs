@@ -1,7 +1,7 @@
 //! The values everyone speaks of: keys, versions, stamps, consistency, limits. No I/O, no clock, no threads, no unsafe.
 #![forbid(unsafe_code)]
 
-mod cell_mark;
+mod cell;
 mod hybrid_clock;
 mod key;
 mod quote;
@@ -9,7 +9,7 @@ mod reader;
 mod replicas;
 mod version;
 
-pub use cell_mark::CellMark;
+pub use cell::{Cell, CellMark, Value};
 pub use hybrid_clock::{ClockError, HybridClock};
 pub use key::{KEY_BYTES_MAX, KeyError, VALUE_BYTES_MAX, check_key};
 pub use quote::Quote;

@@ -8,17 +8,15 @@ use crate::{Pieces, StoreError};
 /// Something that is not there yet. The work for it goes on whether or not this is polled.
 pub type Later<T> = Pin<Box<dyn Future<Output = T>>>;
 
-/// A stored value.
-pub enum Value {
-    /// In memory.
-    Inline(Bytes),
-    /// To be read piece by piece.
-    Large {
-        /// Its length.
-        bytes: u64,
-        /// All of it.
-        pieces: Box<dyn Pieces>,
-    },
+/// A stored value, as a client gets it.
+pub type Value = ladoga_model::Value<Bytes, LargeValue>;
+
+/// A value that is read piece by piece.
+pub struct LargeValue {
+    /// Its length.
+    pub bytes: u64,
+    /// All of it.
+    pub pieces: Box<dyn Pieces>,
 }
 
 /// The answer to a point read, or a future that makes it.
@@ -27,4 +25,14 @@ pub enum Lookup<T = Value, E = StoreError, F = Later<Result<Option<T>, E>>> {
     Now(Result<Option<T>, E>),
     /// The answer takes a disk or a network.
     Later(F),
+}
+
+impl<T, E, F: Future<Output = Result<Option<T>, E>>> Lookup<T, E, F> {
+    /// The answer, waited for.
+    pub async fn wait(self) -> Result<Option<T>, E> {
+        match self {
+            Lookup::Now(found) => found,
+            Lookup::Later(found) => found.await,
+        }
+    }
 }

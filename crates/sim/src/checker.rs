@@ -5,11 +5,21 @@
 //! writes of which the client knows nothing.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
-use ladoga_cluster::{Cell, Content};
-use ladoga_model::{Replicas, Version};
+use ladoga_model::{Cell, Replicas, Value, Version};
 
 pub(crate) type Key = Vec<u8>;
+
+/// A cell, as it is checked: with all of its value.
+pub(crate) type CheckedCell = Cell<Vec<u8>, Infallible>;
+
+fn value_of(cell: &CheckedCell) -> Option<&Vec<u8>> {
+    cell.value.as_ref().map(|value| match value {
+        Value::Inline(value) => value,
+        Value::Large(never) => match *never {},
+    })
+}
 
 /// By how much versions may be given out in another order than that of time: two clocks that are right are 60 s apart, and
 /// that of a node that was restarted is up to half a minute ahead of what it shows, or was down for 40 s and has not heard
@@ -75,8 +85,8 @@ impl Checker {
     }
 
     /// A node is about to make a cell durable. Whoever does so first says what was written under its version.
-    pub(crate) fn seen(&mut self, key: &Key, cell: &Cell<Vec<u8>>) {
-        let value = if let Content::Value(value) = &cell.content { Some(value) } else { None };
+    pub(crate) fn seen(&mut self, key: &Key, cell: &CheckedCell) {
+        let value = value_of(cell);
         let version = cell.stamp.version;
         if let Some(known) = self.versions.get(&version).filter(|known| !known.is_orphan) {
             let is_same = known.key == *key && known.value.as_ref() == value;
@@ -148,7 +158,7 @@ impl Checker {
     }
 
     /// A node makes a cell durable, at this place of the key's preference list.
-    pub(crate) fn applied(&mut self, node: usize, place: usize, key: &Key, cell: &Cell<Vec<u8>>) {
+    pub(crate) fn applied(&mut self, node: usize, place: usize, key: &Key, cell: &CheckedCell) {
         let version = cell.stamp.version;
         if let Some(written) = self.versions.get_mut(&version) {
             written.is_orphan &= usize::from(version.node) == node;
@@ -156,7 +166,7 @@ impl Checker {
         let Some(written) = self.versions.get(&version).cloned() else {
             return self.check(false, || format!("node {node} has {version:?}, which nobody wrote"));
         };
-        let value = if let Content::Value(value) = &cell.content { Some(value) } else { None };
+        let value = value_of(cell);
         let is_same = written.key == *key && written.value.as_ref() == value;
         self.check(is_same, || format!("node {node} has {cell:?}, but {written:?} was written"));
         self.large_stored += u64::from(value.is_some_and(|value| crate::is_large(value)));

@@ -7,18 +7,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use ladoga_cluster::{Cell, Content, NodeId, Partition, Placement};
+use ladoga_cluster::{NodeId, Partition, Placement};
 use ladoga_local::embedded::{Applied, Embedded, EmbeddedUpload, Local};
-use ladoga_local::store::{
-    self, CellFormat, CellKind, CellObserver, CellValue, LocalStore, Store, StoredCell,
-};
-use ladoga_model::Stamp;
+use ladoga_local::store::{CellFormat, CellObserver, LocalStore, Store, StoredCell, WriteKind};
+use ladoga_model::{self as model, Cell, Stamp};
 use ladoga_runtime::Supervisor;
 use ladoga_service::{Later, Lookup, Metric, Pieces, RecordFormat, StoreError, Upload, Value};
 use parking_lot::Mutex;
 
 use crate::LARGE_BYTES_MIN;
-use crate::checker::{Checker, Key};
+use crate::checker::{CheckedCell, Checker, Key};
 
 /// Who watches.
 #[derive(Clone)]
@@ -46,7 +44,7 @@ impl Watcher {
 }
 
 /// A cell and its key.
-type KeyedCell = (Key, Cell<Vec<u8>>);
+type KeyedCell = (Key, CheckedCell);
 
 pub(crate) struct Watched {
     pub(crate) inner: Arc<Embedded>,
@@ -119,8 +117,8 @@ fn is_pruned(stamp: Stamp) -> bool {
 }
 
 fn written(key: &[u8], stamp: Stamp, value: Option<&[u8]>) -> KeyedCell {
-    let content = value.map_or(Content::Tombstone, |value| Content::Value(value.to_vec()));
-    (key.to_vec(), Cell { stamp, content })
+    let value = value.map(|value| model::Value::Inline(value.to_vec()));
+    (key.to_vec(), Cell { stamp, value })
 }
 
 impl LocalStore for WatchedLocal {
@@ -135,31 +133,34 @@ impl LocalStore for WatchedLocal {
         self.inner.get_cell(key)
     }
 
-    fn admit(&self, kind: CellKind, value_bytes: u64) -> Result<(), StoreError> {
+    fn admit(&self, kind: WriteKind, value_bytes: u64) -> Result<(), StoreError> {
         self.inner.admit(kind, value_bytes)
     }
 
-    fn apply<'c>(&self, cells: impl IntoIterator<Item = store::Cell<'c, Finished>>) -> WatchedApply {
+    fn apply<'c>(
+        &self,
+        cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], Finished>)>,
+    ) -> WatchedApply {
         let mut seen = Vec::new();
         let mut passed = Vec::new();
-        for store::Cell { key, stamp, value } in cells {
+        for (key, Cell { stamp, value }) in cells {
             let value = match value {
-                CellValue::Bytes(value) => {
+                Some(model::Value::Inline(value)) => {
                     seen.push(written(key, stamp, Some(value)));
-                    CellValue::Bytes(value)
+                    Some(model::Value::Inline(value))
                 }
-                CellValue::Tombstone => {
+                None => {
                     if !is_pruned(stamp) {
                         seen.push(written(key, stamp, None));
                     }
-                    CellValue::Tombstone
+                    None
                 }
-                CellValue::Uploaded(Finished { inner, bytes }) => {
+                Some(model::Value::Large(Finished { inner, bytes })) => {
                     seen.push(written(key, stamp, Some(&bytes)));
-                    CellValue::Uploaded(inner)
+                    Some(model::Value::Large(inner))
                 }
             };
-            passed.push(store::Cell { key, stamp, value });
+            passed.push((key, Cell { stamp, value }));
         }
         self.watcher.begins(&seen);
         let applied = self.inner.apply(passed);
@@ -216,7 +217,7 @@ impl Upload for WatchedUpload {
 pub(crate) async fn bytes_of(value: Value) -> Result<Vec<u8>, StoreError> {
     let mut pieces = match value {
         Value::Inline(bytes) => return Ok(bytes.to_vec()),
-        Value::Large { pieces, .. } => pieces,
+        Value::Large(large) => large.pieces,
     };
     let mut all = Vec::new();
     while let Some((bytes, rest)) = pieces.next().await? {

@@ -50,4 +50,4 @@ pub use options::{Background, Compression, Durability, LEVELS, MEMORY_BYTES_MIN,
 pub use paths::count_tables;
 pub use record::BLOB_BYTES_MIN;
 pub use stats::{LATENCY_BOUNDS_US, Latencies, LevelStatistics, Statistics};
-pub use value::{StoredCell, Value};
+pub use value::{Cell, Value, read_value};

@@ -75,12 +75,6 @@ struct Shard {
     scratch: Vec<u8>,
 }
 
-/// A cell found.
-pub(crate) struct CachedCell {
-    pub stamp: Stamp,
-    pub value: Bytes,
-}
-
 impl RecordCache {
     /// A cache that takes at most this many bytes, its buckets included.
     pub(crate) fn new(bytes: u64) -> RecordCache {
@@ -113,12 +107,12 @@ impl RecordCache {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// The newest cell of `key` that tables have, if it is here.
+    /// The newest cell of `key` that tables have, if it is here: it has a value, in memory.
     #[inline]
-    pub(crate) fn get(&self, hash: u64, key: &[u8]) -> Option<CachedCell> {
+    pub(crate) fn get(&self, hash: u64, key: &[u8]) -> Option<(Stamp, Bytes)> {
         let shard = self.shard(hash).read();
         let (_, record) = shard.find(hash, key)?;
-        Some(CachedCell { stamp: record.stamp, value: Bytes::copy_from_slice(record.value) })
+        Some((record.stamp, Bytes::copy_from_slice(record.value)))
     }
 
     /// Takes what a reader found to be the tables' newest cell of a key, unless a flush began since `generation`.
@@ -300,7 +294,7 @@ mod tests {
     }
 
     fn value(cache: &RecordCache, key: &[u8]) -> Option<Bytes> {
-        cache.get(key_hash(key), key).map(|cell| cell.value)
+        cache.get(key_hash(key), key).map(|(_, value)| value)
     }
 
     #[test]
@@ -383,10 +377,10 @@ mod tests {
                 }
                 newest_of_all = newest_of_all.max(cell.stamp.version.timestamp);
                 for (key, &(timestamp, len, is_deleted)) in &newest {
-                    if let Some(cell) = cache.get(key_hash(key), key) {
+                    if let Some((stamp, value)) = cache.get(key_hash(key), key) {
                         prop_assert!(!is_deleted);
-                        prop_assert_eq!(cell.stamp.version.timestamp, timestamp);
-                        prop_assert!(cell.value == vec![timestamp as u8; len]);
+                        prop_assert_eq!(stamp.version.timestamp, timestamp);
+                        prop_assert!(value == vec![timestamp as u8; len]);
                     }
                 }
             }

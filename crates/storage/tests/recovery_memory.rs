@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use ladoga_env::real;
 use ladoga_model::{Stamp, Version};
-use ladoga_storage::{Background, Durability, Engine, MEMORY_BYTES_MIN, Options, WriteBatch};
+use ladoga_storage::{Background, Durability, Engine, MEMORY_BYTES_MIN, Options, WriteBatch, read_value};
 
 const VALUE_BYTES: usize = 200 << 10;
 const VALUES: u64 = 280;
@@ -63,7 +63,7 @@ fn a_log_is_not_in_memory_as_a_whole() {
     assert!(peak <= PEAK_BYTES_MAX, "{peak} bytes");
     assert!(engine.statistics().levels[0].tables > 20);
     for n in 0..VALUES {
-        let value = engine.get(&n.to_be_bytes()).unwrap().unwrap().read().unwrap();
+        let value = read_value(&engine.get(&n.to_be_bytes()).unwrap().unwrap()).unwrap();
         assert_eq!((value.len(), value[0]), (VALUE_BYTES, n as u8));
     }
 }

@@ -2,7 +2,7 @@ use std::rc::Rc;
 
 use ladoga_http1::StatusCode;
 use ladoga_runtime::Operation;
-use ladoga_service::{KeyValue, Lookup, Pieces, Value};
+use ladoga_service::{KeyValue, LargeValue, Lookup, Pieces, Value};
 
 use super::service::{Call, Outcome, Reply};
 use crate::connection::Streamed;
@@ -35,8 +35,10 @@ fn with_value<K: KeyValue>(
     match (value, operation) {
         (Value::Inline(value), Operation::Head) => Ok(Reply::now(Answer::value_withheld(value.len() as u64))),
         (Value::Inline(value), _) => Ok(Reply::now(Answer::value(value))),
-        (Value::Large { bytes, .. }, Operation::Head) => Ok(Reply::now(Answer::value_withheld(bytes))),
-        (Value::Large { bytes, pieces }, _) => large_value(call, bytes, pieces),
+        (Value::Large(LargeValue { bytes, .. }), Operation::Head) => {
+            Ok(Reply::now(Answer::value_withheld(bytes)))
+        }
+        (Value::Large(LargeValue { bytes, pieces }), _) => large_value(call, bytes, pieces),
     }
 }
 

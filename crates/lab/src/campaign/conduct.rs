@@ -18,7 +18,7 @@ use super::suite::stages;
 use crate::cli::Target;
 use crate::clock::{Clock, wall};
 use crate::compare;
-use crate::engine::{Plan, Watcher};
+use crate::engine::{Ending, Plan, Watcher};
 use crate::error::{LabError, Outcome};
 use crate::files;
 use crate::fill::fill;
@@ -326,12 +326,15 @@ fn plan(stage: &Stage) -> Plan {
     Plan {
         threads: stage.threads as usize,
         connections: stage.connections as usize,
+        pipeline: 1,
         duration_ns: stage.duration_ms * 1_000_000,
+        warmup_ns: 0,
         timeout_ns: stage.timeout_ms * 1_000_000,
         rate: match stage.rate {
             Rate::Closed => None,
             Rate::Open(rate) => Some(rate as f64),
         },
+        ending: Ending::Cut,
         is_batch_latency: false,
     }
 }

@@ -12,11 +12,11 @@ pub(super) struct Meter {
     /// None if it is not known, which leaves nothing to say: its work could not be told from that of others.
     server: Option<u32>,
     clock: Clock,
-    begin: Option<Reading>,
+    begin: Option<BusyTime>,
 }
 
 /// Sums, in microseconds.
-struct Reading {
+struct BusyTime {
     all: f64,
     measured: f64,
 }
@@ -38,9 +38,9 @@ impl Meter {
     }
 }
 
-fn read(server: Option<u32>) -> Option<Reading> {
+fn read(server: Option<u32>) -> Option<BusyTime> {
     let all = busy_ticks()? as f64 * 1e6 / clock_ticks_per_second() as f64;
-    Some(Reading { all, measured: cpu_us(server?)? + cpu_us(std::process::id())? })
+    Some(BusyTime { all, measured: cpu_us(server?)? + cpu_us(std::process::id())? })
 }
 
 #[cfg(test)]

@@ -203,14 +203,14 @@ pub(super) mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Line {
+    struct LabLine {
         #[command(flatten)]
         options: LabOptions,
     }
 
     pub(in crate::campaign) fn parsed(line: &str) -> Result<RunOptions, String> {
         let words = ["lab", "run"].into_iter().chain(line.split_whitespace());
-        let line = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+        let line = LabLine::try_parse_from(words).map_err(|error| error.to_string())?;
         match line.options.command {
             LabCommand::Run(options) => {
                 options.check().map_err(|error| error.to_string())?;

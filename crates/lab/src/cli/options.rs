@@ -156,14 +156,14 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Line {
+    struct BenchLine {
         #[command(flatten)]
         options: Options,
     }
 
     fn parsed(line: &str) -> Result<Options, clap::Error> {
         let words = std::iter::once("bench").chain(line.split_whitespace());
-        Line::try_parse_from(words).map(|line| line.options)
+        BenchLine::try_parse_from(words).map(|line| line.options)
     }
 
     #[test]

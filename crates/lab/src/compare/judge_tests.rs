@@ -76,7 +76,7 @@ fn the_interval_of_a_median_is_that_of_its_order_statistics() {
 }
 
 /// Rounds as a machine makes them that has other things to do.
-struct Machine {
+struct NoisyMachine {
     state: u64,
     /// What drifts from round to round, for both sides alike.
     drift: f64,
@@ -90,7 +90,7 @@ const P99: usize = 2;
 const P999: usize = 3;
 const MAX: usize = 4;
 
-impl Machine {
+impl NoisyMachine {
     fn new(seed: u64) -> Self {
         Self { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15), drift: 0.0 }
     }
@@ -146,11 +146,11 @@ impl Machine {
 /// Of so many comparisons, in how many `is_found` says that the change was found.
 fn found(
     comparisons: u64,
-    change: impl Fn(&mut Machine, &mut ([f64; 6], f64)),
+    change: impl Fn(&mut NoisyMachine, &mut ([f64; 6], f64)),
     is_found: impl Fn(usize, Told) -> bool,
 ) -> u64 {
     let one = |seed: u64| {
-        let figures = Machine::new(seed + 1).comparison(&change);
+        let figures = NoisyMachine::new(seed + 1).comparison(&change);
         let told = tell(&figures, Design::Alternating);
         u64::from(told.into_iter().enumerate().any(|(index, told)| is_found(index % 7, told)))
     };
@@ -166,7 +166,7 @@ fn of_identical_comparisons_at_most_one_in_twenty_has_any_verdict() {
 /// In an open loop a slower server shows in the median and in the CPU time.
 #[test]
 fn five_percent_are_found_nine_times_in_ten() {
-    let slower = |_: &mut Machine, round: &mut ([f64; 6], f64)| {
+    let slower = |_: &mut NoisyMachine, round: &mut ([f64; 6], f64)| {
         round.0[1] *= 1.05;
         round.0[5] *= 1.05;
     };
@@ -177,7 +177,7 @@ fn five_percent_are_found_nine_times_in_ten() {
 /// What waits for a second that stands still waits evenly from the whole of it down to nothing.
 #[test]
 fn a_second_that_stands_still_in_six_is_found_every_time() {
-    let stalled = |machine: &mut Machine, round: &mut ([f64; 6], f64)| {
+    let stalled = |machine: &mut NoisyMachine, round: &mut ([f64; 6], f64)| {
         let second = 1_000_000.0;
         round.0[P99] = round.0[P99].max(0.94 * second * (1.0 + 0.01 * machine.normal()));
         round.0[P999] = round.0[P999].max(0.99 * second);
@@ -189,7 +189,7 @@ fn a_second_that_stands_still_in_six_is_found_every_time() {
 
 #[test]
 fn one_percent_of_errors_is_found_every_time() {
-    let failing = |machine: &mut Machine, round: &mut ([f64; 6], f64)| {
+    let failing = |machine: &mut NoisyMachine, round: &mut ([f64; 6], f64)| {
         round.1 = 0.01 * (1.0 + 0.1 * machine.normal());
     };
     let is_found = |index: usize, told: Told| index == 6 && matches!(told, Told::Worse(_));
@@ -198,7 +198,7 @@ fn one_percent_of_errors_is_found_every_time() {
 
 #[test]
 fn a_doubled_p999_is_found_every_time() {
-    let doubled = |_: &mut Machine, round: &mut ([f64; 6], f64)| round.0[P999] *= 2.0;
+    let doubled = |_: &mut NoisyMachine, round: &mut ([f64; 6], f64)| round.0[P999] *= 2.0;
     let is_found = |index: usize, told: Told| index == P999 && matches!(told, Told::Worse(_));
     assert_eq!(found(50, doubled, is_found), 50);
 }

@@ -1,10 +1,11 @@
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 
-use crate::http::{Batch, Heads, Method, ResponseParser};
+use crate::http::{Batch, Method, ResponseParser};
 
 /// How long to wait before connecting again after so many failures in a row: at once, then longer and longer.
 const RETRY_NS_MIN: u64 = 1_000_000;
@@ -25,6 +26,25 @@ pub(super) enum Written {
     Part,
 }
 
+/// Requests that were sent together.
+#[derive(Debug, Clone)]
+struct OnItsWay {
+    batch: Batch,
+    /// Of the batch, so far.
+    answered: u32,
+    due_ns: u64,
+    sent_ns: u64,
+}
+
+/// A request whose end was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub(super) method: Method,
+    pub(super) due_ns: u64,
+    pub(super) sent_ns: u64,
+    pub(super) is_last_of_batch: bool,
+}
+
 /// One socket and the requests that are on their way there.
 #[derive(Debug)]
 #[expect(
@@ -40,12 +60,11 @@ pub(super) struct Connection {
     /// What the socket did not take yet.
     outbox: Vec<u8>,
     written: usize,
-    batch: Batch,
-    /// Of the batch, answered so far.
-    answered: u32,
-    /// When the batch was due, and when it was sent.
-    pub(super) due_ns: u64,
-    pub(super) sent_ns: u64,
+    /// Oldest first: answers come in the order of the requests.
+    waiting: VecDeque<OnItsWay>,
+    /// How many batches may be on their way.
+    pipeline: usize,
+    pub(super) connecting_since_ns: u64,
     /// How many requests of its schedule it has sent.
     pub(super) turn: u64,
     /// Since when it could have sent another request.
@@ -61,7 +80,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(capture: bool) -> Self {
+    pub(super) fn new(pipeline: usize, capture: bool) -> Self {
         Self {
             socket: None,
             phase: Phase::Closed,
@@ -69,10 +88,9 @@ impl Connection {
             parser: ResponseParser::new(capture),
             outbox: Vec::new(),
             written: 0,
-            batch: Batch { requests: 0, heads: Heads::None, method: Method::Other },
-            answered: 0,
-            due_ns: 0,
-            sent_ns: 0,
+            waiting: VecDeque::new(),
+            pipeline,
+            connecting_since_ns: 0,
             turn: 0,
             free_since_ns: 0,
             is_delaying: false,
@@ -95,7 +113,7 @@ impl Connection {
             Err(error) => return Err(error),
         }
         self.phase = Phase::Connecting;
-        self.sent_ns = now_ns; // A connect can time out too.
+        self.connecting_since_ns = now_ns;
         Ok(self.socket.insert(socket))
     }
 
@@ -116,8 +134,7 @@ impl Connection {
         self.parser.reset();
         self.outbox.clear();
         self.written = 0;
-        self.batch.requests = 0;
-        self.answered = 0;
+        self.waiting.clear();
         self.is_delaying = false;
         self.has_answered = false;
     }
@@ -127,23 +144,30 @@ impl Connection {
     }
 
     /// Requests that were sent and not answered.
-    pub(super) const fn pending(&self) -> u32 {
-        self.batch.requests - self.answered
+    pub(super) fn pending(&self) -> u32 {
+        self.waiting.iter().map(|sent| sent.batch.requests - sent.answered).sum()
     }
 
-    /// Of the requests that are on their way.
-    pub(super) const fn method(&self) -> Method {
-        self.batch.method
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Since when the oldest answer is waited for, or a connection; none if nothing is.
+    pub(super) fn waiting_since_ns(&self) -> Option<u64> {
+        match self.phase {
+            Phase::Connecting => Some(self.connecting_since_ns),
+            Phase::Closed | Phase::Open => self.waiting.front().map(|oldest| oldest.sent_ns),
+        }
     }
 
     pub(super) fn awaits_head(&self) -> bool {
-        self.batch.heads.is_head(self.answered as usize)
+        self.waiting.front().is_some_and(|oldest| oldest.batch.heads.is_head(oldest.answered as usize))
     }
 
     /// Whether another request may be sent now.
-    pub(super) fn is_free(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         self.phase == Phase::Open
-            && self.pending() == 0
+            && self.waiting.len() < self.pipeline
             && !self.is_delaying
             && !self.has_ended
             && self.outbox.is_empty()
@@ -152,24 +176,33 @@ impl Connection {
     /// Notes that a batch goes out.
     pub(super) fn begin_batch(&mut self, batch: Batch, due_ns: u64, sent_ns: u64) {
         self.turn += u64::from(batch.requests);
-        self.batch = batch;
-        self.answered = 0;
-        self.due_ns = due_ns;
-        self.sent_ns = sent_ns;
+        self.waiting.push_back(OnItsWay { batch, answered: 0, due_ns, sent_ns });
         self.has_delayed = false;
     }
 
-    /// Notes that one of its requests was answered.
-    pub(super) const fn end_request(&mut self, now_ns: u64) {
-        self.answered += 1;
+    /// Notes that the oldest request was answered; none if there was no request.
+    pub(super) fn end_request(&mut self, now_ns: u64) -> Option<Ended> {
         self.failures = 0;
         self.has_answered = true;
         self.free_since_ns = now_ns;
+        self.take_oldest()
+    }
+
+    /// Takes the oldest request that has no answer.
+    pub(super) fn take_oldest(&mut self) -> Option<Ended> {
+        let oldest = self.waiting.front_mut()?;
+        oldest.answered += 1;
+        let (due_ns, sent_ns, method) = (oldest.due_ns, oldest.sent_ns, oldest.batch.method);
+        let is_last_of_batch = oldest.answered == oldest.batch.requests;
+        if is_last_of_batch {
+            self.waiting.pop_front();
+        }
+        Some(Ended { method, due_ns, sent_ns, is_last_of_batch })
     }
 
     /// Hands bytes to the socket; what it does not take is kept for [`Connection::flush`].
     pub(super) fn send(&mut self, bytes: &[u8]) -> Result<Written, Errno> {
-        let taken = self.send_some(bytes)?;
+        let taken = if self.outbox.is_empty() { self.send_some(bytes)? } else { 0 };
         if taken == bytes.len() {
             return Ok(Written::All);
         }
@@ -223,7 +256,7 @@ mod tests {
 
     #[test]
     fn retries_come_at_once_and_then_slower() {
-        let mut connection = Connection::new(false);
+        let mut connection = Connection::new(1, false);
         let waits: Vec<u64> = (0..10).map(|_| connection.next_retry_ns() / 1_000_000).collect();
         assert_eq!(waits, [0, 1, 2, 4, 8, 16, 32, 64, 100, 100]);
         connection.end_request(0);

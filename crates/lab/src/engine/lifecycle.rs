@@ -12,10 +12,10 @@ impl Worker {
     /// Closes the connection, counts what was on its way, and opens it again: at once, or later where it keeps failing.
     pub(super) fn give_up(&mut self, index: usize, class: Class, now: u64) {
         let connection = &mut self.connections[index];
-        let had_answer = connection.has_answered && connection.pending() == 0;
-        for _ in 0..connection.pending() {
-            let latencies_ns = (now - connection.due_ns, now - connection.sent_ns);
-            self.recorder.failed((class, connection.method()), connection.due_ns, latencies_ns);
+        let had_answer = connection.has_answered && !connection.is_waiting();
+        while let Some(ended) = connection.take_oldest() {
+            let latencies_ns = (now - ended.due_ns, now - ended.sent_ns);
+            self.recorder.failed((class, ended.method), ended.due_ns, latencies_ns);
         }
         connection.close();
         let retry_ns = if had_answer { 0 } else { connection.next_retry_ns() };
@@ -64,8 +64,8 @@ impl Worker {
     pub(super) fn sweep(&mut self, now: u64) {
         for index in 0..self.connections.len() {
             let connection = &self.connections[index];
-            let is_waiting = connection.phase == Phase::Connecting || connection.pending() > 0;
-            if !is_waiting || now.saturating_sub(connection.sent_ns) < self.plan.timeout_ns {
+            let Some(since_ns) = connection.waiting_since_ns() else { continue };
+            if now.saturating_sub(since_ns) < self.plan.timeout_ns {
                 continue;
             }
             if connection.phase == Phase::Connecting {

@@ -76,7 +76,9 @@ impl Crew {
                 let _ = return_in.send(Box::new(Interval::new())); // The other end is in scope.
             }
             let lent = Arc::new(Lent::default());
-            let recorder = Recorder::new(plan.rate.is_some(), Arc::clone(&lent), intervals_in.clone(), empty);
+            let counted = plan.warmup_ns..plan.duration_ns;
+            let (is_open_loop, lends) = (plan.rate.is_some(), Arc::clone(&lent));
+            let recorder = Recorder::new(is_open_loop, counted, lends, intervals_in.clone(), empty);
             let (events, shared) = (events_in.clone(), (crew.clock, Arc::clone(stop)));
             let body = move || serve(plan, thread, maker, recorder, shared, &start, events);
             let handle = std::thread::Builder::new()
@@ -104,7 +106,7 @@ impl Crew {
     }
 
     /// The run: starts the threads at one moment and collects what they find.
-    pub(crate) fn go(&mut self, watcher: &mut dyn Watcher) -> Outcome<stats::Outcome> {
+    pub(crate) fn go(&mut self, watcher: &mut dyn Watcher) -> Outcome<stats::RunOutcome> {
         let steal = StealMeter::start();
         let start_ns = self.clock.now_ns();
         for start in &self.starts {
@@ -130,7 +132,7 @@ impl Crew {
         tell(seconds.finish(), &mut series, watcher);
         let threads_given_up = self.plan.threads - done.len();
         done.extend(self.take_lent(self.clock.now_ns() - start_ns));
-        let mut outcome = stats::Outcome::of_threads(self.plan.rate, done);
+        let mut outcome = stats::RunOutcome::of_threads(self.plan.rate, done);
         outcome.threads_given_up = threads_given_up;
         outcome.steal_share = steal.share();
         outcome.seconds = series;

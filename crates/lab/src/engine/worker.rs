@@ -1,4 +1,5 @@
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,15 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
-use super::Plan;
 use super::alarm_clock::{ALARM_CLOCK, AlarmClock};
-use super::connection::{Connection, Phase, Written};
+use super::connection::{Connection, Phase};
 use super::pacer::Pacer;
 use super::source::Source;
 use super::timers::{Alarm, Timers};
+use super::{Ending, Plan};
 use crate::clock::Clock;
 use crate::error::{LabError, Outcome};
-use crate::http::Batch;
+use crate::http::{Batch, Method};
 use crate::schedule::{Lane, Schedule, connections_of};
 use crate::stats::{Class, Recorder, ThreadOutcome, thread_cpu_ns};
 
@@ -31,12 +32,14 @@ const CONNECT_NS_MAX: u64 = 1_000_000_000;
 pub(super) struct Worker {
     pub(super) plan: Plan,
     pub(super) address: SocketAddr,
-    source: Source,
+    pub(super) source: Source,
     /// None in a closed loop.
-    lane: Option<Lane>,
+    pub(super) lane: Option<Lane>,
     pub(super) poller: OwnedFd,
     alarm_clock: AlarmClock,
     pub(super) connections: Vec<Connection>,
+    /// Connections for which there are no more requests.
+    pub(super) ended: usize,
     pub(super) recorder: Recorder,
     pub(super) timers: Timers,
     pacer: Pacer,
@@ -45,9 +48,9 @@ pub(super) struct Worker {
     start_ns: u64,
     sweep_at_ns: u64,
     sweep_ns: u64,
-    buffer: Box<[u8]>,
-    scratch: Vec<u8>,
-    stop: Arc<AtomicBool>,
+    pub(super) buffer: Box<[u8]>,
+    pub(super) scratch: Vec<u8>,
+    pub(super) stop: Arc<AtomicBool>,
 }
 
 /// The moment at which nothing is due any more.
@@ -78,7 +81,8 @@ impl Worker {
             lane: schedule.map(|schedule| Lane::new(schedule, thread, plan.threads, own)),
             poller,
             alarm_clock,
-            connections: (0..own).map(|_| Connection::new(source.wants_answers)).collect(),
+            ended: 0,
+            connections: (0..own).map(|_| Connection::new(plan.pipeline, source.wants_answers)).collect(),
             source,
             recorder,
             timers: Timers::default(),
@@ -93,7 +97,7 @@ impl Worker {
         })
     }
 
-    fn now(&self) -> u64 {
+    pub(super) fn now(&self) -> u64 {
         self.clock.now_ns().saturating_sub(self.start_ns)
     }
 
@@ -129,7 +133,7 @@ impl Worker {
         for index in 0..self.connections.len() {
             match self.connections[index].phase {
                 Phase::Closed => self.timers.set(0, index, self.connections[index].life, Alarm::Connect),
-                Phase::Connecting => self.connections[index].sent_ns = 0,
+                Phase::Connecting => self.connections[index].connecting_since_ns = 0,
                 Phase::Open => {
                     self.connections[index].free_since_ns = 0;
                     self.offer(index, 0)?;
@@ -139,7 +143,7 @@ impl Worker {
         let mut events = Vec::with_capacity(EVENTS_MAX);
         loop {
             let now = self.step()?;
-            if now >= self.plan.duration_ns || self.should_stop() {
+            if self.is_over(now) || self.should_stop() {
                 break;
             }
             self.sleep(&mut events, now);
@@ -149,7 +153,11 @@ impl Worker {
             }
         }
         let elapsed = self.now();
-        let unanswered = self.unanswered(elapsed.min(self.plan.duration_ns));
+        let end_ns = elapsed.min(self.plan.duration_ns);
+        let unanswered = if self.lane.is_some() { self.unsent(end_ns) + self.pending() } else { 0 };
+        if self.plan.ending == Ending::Drain {
+            self.record_unsent(end_ns, elapsed);
+        }
         Ok(self.recorder.finish(elapsed, thread_cpu_ns() - cpu_begin, unanswered))
     }
 
@@ -174,93 +182,17 @@ impl Worker {
             || self.source.requests.as_ref().is_some_and(|requests| requests.should_stop())
     }
 
-    /// Sends what has become due on connections that are free; returns the time.
-    fn release_due(&mut self) -> Outcome<u64> {
-        let mut now = self.now();
-        while let Some(lane) = &mut self.lane
-            && lane.next_due_ns() <= now
-            && now < self.plan.duration_ns
-            && !self.stop.load(Ordering::Relaxed)
-        {
-            let index = lane.advance();
-            self.offer(index, now)?;
-            now = self.now();
-        }
-        Ok(now)
-    }
-
-    /// Sends the next request of a connection where it is free and the request is due.
-    pub(super) fn offer(&mut self, index: usize, now: u64) -> Outcome<()> {
-        let connection = &mut self.connections[index];
-        if !connection.is_free() || now >= self.plan.duration_ns {
-            return Ok(());
-        }
-        let due = self.lane.as_ref().map_or(now, |lane| lane.due_ns(index, connection.turn));
-        if due > now {
-            return Ok(());
-        }
-        if self.source.has_delay && !connection.has_delayed {
-            return self.delay(index, now);
-        }
-        self.send(index, due, now)
-    }
-
-    fn delay(&mut self, index: usize, now: u64) -> Outcome<()> {
-        let Some(requests) = &mut self.source.requests else { return Ok(()) };
-        let delay_ms = self.recorder.lend_to(self.source.is_scripted, || requests.delay_ms())?;
-        let at_ns = now.saturating_add(delay_ms.saturating_mul(1_000_000));
-        let connection = &mut self.connections[index];
-        connection.is_delaying = true;
-        self.timers.set(at_ns, index, connection.life, Alarm::EndDelay);
-        Ok(())
-    }
-
-    fn send(&mut self, index: usize, due: u64, now: u64) -> Outcome<()> {
-        let (sent, now) = match (&self.source.fixed, &mut self.source.requests) {
-            (Some(fixed), _) => {
-                let connection = &mut self.connections[index];
-                connection.begin_batch(fixed.batch.clone(), due, now);
-                (connection.send(&fixed.bytes), now)
-            }
-            (None, Some(requests)) => {
-                self.scratch.clear();
-                let next = || requests.next(index, &mut self.scratch);
-                let Some(batch) = self.recorder.lend_to(self.source.is_scripted, next)? else {
-                    self.connections[index].has_ended = true;
-                    return Ok(());
-                };
-                let now = self.clock.now_ns().saturating_sub(self.start_ns);
-                let connection = &mut self.connections[index];
-                connection.begin_batch(batch, due, now);
-                (connection.send(&self.scratch), now)
-            }
-            (None, None) => unreachable!("a source has requests or a fixed one"),
-        };
-        if self.lane.is_some() {
-            let could_since = due.max(self.connections[index].free_since_ns);
-            self.recorder.lateness(now.saturating_sub(could_since));
-        }
-        match sent {
-            Ok(Written::All) => {}
-            Ok(Written::Part) => self.watch(index, epoll::EventFlags::IN | epoll::EventFlags::OUT),
-            Err(_) => self.write_failed(index, now),
-        }
-        Ok(())
-    }
-
-    fn write_failed(&mut self, index: usize, now: u64) {
-        self.recorder.errors().write += 1;
-        self.give_up(index, Class::Broken, now);
-    }
-
     /// Sleeps until a socket has something to say or something becomes due.
     fn sleep(&mut self, events: &mut Vec<epoll::Event>, now: u64) {
         // A request whose connection is busy is sent when its answer comes.
-        let can_send = |index: usize| self.connections[index].is_free();
-        let due = self.lane.as_ref().and_then(|lane| lane.next_due_where(can_send)).unwrap_or(NEVER);
+        let can_send = |index: usize| self.connections[index].has_room();
+        let next = self.lane.as_ref().and_then(|lane| lane.next_due_where(can_send));
+        let due = next.filter(|due| *due < self.plan.duration_ns).unwrap_or(NEVER);
         let alarm = self.timers.next_ns().unwrap_or(NEVER);
         let wake = due.min(alarm).min(self.recorder.next_tick_ns()).min(self.sweep_at_ns);
-        let wake = wake.min(self.plan.duration_ns);
+        let ends = [self.plan.duration_ns, self.plan.last_send_ns()];
+        let end = ends.into_iter().find(|end| *end > now).unwrap_or(NEVER);
+        let wake = wake.min(end);
         let asked = self.pacer.sleep_ns(wake.saturating_sub(now));
         let is_precise = asked > 0 && wake == due.min(alarm);
         if is_precise {
@@ -287,118 +219,48 @@ impl Worker {
         }
     }
 
-    fn serve(&mut self, event: &epoll::Event) -> Outcome<()> {
-        let (index, flags) = (event.data.u64() as usize, event.flags);
-        match self.connections[index].phase {
-            Phase::Closed => return Ok(()), // An event from before it was closed.
-            Phase::Connecting => {
-                let now = self.now();
-                self.end_connect(index, now);
-                return self.offer(index, now);
+    /// Whether nothing more is to be sent or waited for.
+    fn is_over(&self, now: u64) -> bool {
+        let may_be_over = now >= self.plan.duration_ns || self.ended == self.connections.len();
+        match self.plan.ending {
+            Ending::Cut => now >= self.plan.duration_ns,
+            Ending::Drain if may_be_over && self.pending() == 0 => {
+                now >= self.plan.last_send_ns() || self.unsent(self.plan.duration_ns) == 0
             }
-            Phase::Open => {}
-        }
-        if flags.contains(epoll::EventFlags::OUT) {
-            self.flush(index);
-        }
-        if flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
-            return self.receive(index);
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self, index: usize) {
-        match self.connections[index].flush() {
-            Ok(Written::Part) => {}
-            Ok(Written::All) => self.watch(index, epoll::EventFlags::IN),
-            Err(_) => self.write_failed(index, self.now()),
+            Ending::Drain => false,
         }
     }
 
-    fn receive(&mut self, index: usize) -> Outcome<()> {
-        let received = self.connections[index].receive(&mut self.buffer);
-        let now = self.now();
-        match received {
-            Ok(None) => Ok(()),
-            Ok(Some(0)) => self.peer_closed(index, now),
-            Ok(Some(length)) => {
-                self.recorder.add_bytes(length);
-                self.take_answers(index, length, now)
-            }
-            Err(_) => {
-                self.read_failed(index, now);
-                Ok(())
-            }
-        }
+    /// Requests that were sent and not answered.
+    fn pending(&self) -> u64 {
+        self.connections.iter().map(|connection| u64::from(connection.pending())).sum()
     }
 
-    fn read_failed(&mut self, index: usize, now: u64) {
-        self.recorder.errors().read += 1;
-        self.give_up(index, Class::Broken, now);
+    /// Requests that are due before `end_ns` and were not sent. A closed loop owes nothing.
+    fn unsent(&self, end_ns: u64) -> u64 {
+        (0..self.connections.len()).map(|index| self.owed(index, end_ns).count() as u64).sum()
     }
 
-    fn peer_closed(&mut self, index: usize, now: u64) -> Outcome<()> {
-        if let Some(answer) = self.connections[index].parser.end_of_input() {
-            self.answered(index, answer.status, now)?;
-        }
-        if self.connections[index].pending() > 0 {
-            self.read_failed(index, now);
-        } else {
-            self.give_up(index, Class::Broken, now); // An idle connection may be closed; nothing is lost with it.
-        }
-        Ok(())
-    }
-
-    fn take_answers(&mut self, index: usize, length: usize, now: u64) -> Outcome<()> {
-        let mut at = 0;
-        while at < length {
-            let connection = &mut self.connections[index];
-            if connection.pending() == 0 {
-                self.read_failed(index, now); // Bytes that nobody asked for.
-                return Ok(());
-            }
-            let is_head = connection.awaits_head();
-            let Ok((taken, answer)) = connection.parser.advance(&self.buffer[at..length], is_head) else {
-                self.read_failed(index, now);
-                return Ok(());
-            };
-            at += taken;
-            let Some(answer) = answer else { continue };
-            self.answered(index, answer.status, now)?;
-            if !answer.keep_alive {
-                self.give_up(index, Class::Broken, now);
-                return Ok(());
-            }
-        }
-        self.offer(index, now)
-    }
-
-    fn answered(&mut self, index: usize, status: u16, now: u64) -> Outcome<()> {
-        let connection = &mut self.connections[index];
-        connection.end_request(now);
-        self.recorder.answered(status);
-        if connection.pending() == 0 || !self.plan.is_batch_latency {
-            let (corrected, uncorrected) = (now - connection.due_ns, now - connection.sent_ns);
-            let kind = (Class::of_status(status), connection.method());
-            let due_ns = connection.due_ns;
-            self.recorder.latency(kind, due_ns, (corrected, uncorrected));
-        }
-        if self.source.wants_answers
-            && let (Some(requests), Some(answer)) = (&mut self.source.requests, connection.parser.captured())
-        {
-            return self.recorder.lend_to(self.source.is_scripted, || requests.answered(status, answer));
-        }
-        Ok(())
-    }
-
-    /// Requests that were due by the end and have no answer. A closed loop owes nothing.
-    fn unanswered(&self, end_ns: u64) -> u64 {
-        let Some(lane) = &self.lane else { return 0 };
-        let of_connection = |(index, connection): (usize, &Connection)| {
-            let due = if connection.has_ended { 0 } else { lane.due_before(index, end_ns) };
-            due.saturating_sub(connection.turn) + u64::from(connection.pending())
+    /// The turns of a connection that are due before `end_ns` and were not taken.
+    fn owed(&self, index: usize, end_ns: u64) -> Range<u64> {
+        let connection = &self.connections[index];
+        let due = match &self.lane {
+            Some(lane) if !connection.has_ended => lane.due_before(index, end_ns),
+            _ => 0,
         };
-        self.connections.iter().enumerate().map(of_connection).sum()
+        connection.turn..due.max(connection.turn)
+    }
+
+    /// What was due and never sent is as much a part of the tail as what was.
+    fn record_unsent(&mut self, end_ns: u64, now: u64) {
+        for index in 0..self.connections.len() {
+            for turn in self.owed(index, end_ns) {
+                let Some(lane) = &self.lane else { return };
+                let due_ns = lane.due_ns(index, turn);
+                let waited_ns = now.saturating_sub(due_ns);
+                self.recorder.failed((Class::Unsent, Method::Other), due_ns, (waited_ns, waited_ns));
+            }
+        }
     }
 }
 

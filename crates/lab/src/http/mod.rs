@@ -3,5 +3,6 @@
 mod request;
 mod response;
 
-pub(crate) use request::{Batch, Heads, Method};
+pub(crate) use request::Batch;
+pub use request::Method;
 pub(crate) use response::{Captured, ResponseParser};

@@ -20,7 +20,8 @@ impl Heads {
 
 /// What a request does, as figures are told apart by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Method {
+#[expect(missing_docs, reason = "they say what they are")]
+pub enum Method {
     Get,
     Head,
     Put,

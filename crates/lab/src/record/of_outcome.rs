@@ -8,7 +8,7 @@ use super::{
 };
 use crate::http::Method;
 use crate::report::limit_in_words;
-use crate::stats::{Latencies, Outcome, SECOND_NS};
+use crate::stats::{Latencies, RunOutcome, SECOND_NS};
 
 /// What the load generator itself does not know of a run.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct Described {
     pub(crate) notes: Vec<String>,
 }
 
-pub(crate) fn run_of(outcome: &Outcome, described: Described) -> Run {
+pub(crate) fn run_of(outcome: &RunOutcome, described: Described) -> Run {
     let all = outcome.all();
     let counted = |class: String, latencies: &Latencies| AnswerCount {
         class,
@@ -88,7 +88,7 @@ pub(crate) fn run_of(outcome: &Outcome, described: Described) -> Run {
     }
 }
 
-fn ours(figure: &Published, latency: Option<Latency>, outcome: &Outcome) -> Option<f64> {
+fn ours(figure: &Published, latency: Option<Latency>, outcome: &RunOutcome) -> Option<f64> {
     match (figure.unit, figure.figure.as_str()) {
         (Unit::PerSecond, _) => Some(outcome.per_second()),
         (Unit::Micros, "p99") => latency.map(|latency| latency.p99),
@@ -127,7 +127,7 @@ fn spectrum_of(latencies: &Histogram<u64>) -> Vec<(f64, f64)> {
 }
 
 /// The seconds that were whole.
-fn seconds_of(outcome: &Outcome) -> Vec<SecondRow> {
+fn seconds_of(outcome: &RunOutcome) -> Vec<SecondRow> {
     let is_whole = |number: u64| (number + 1) * SECOND_NS <= outcome.elapsed_ns;
     let row = |second: &crate::stats::Second| SecondRow {
         second: second.number,

@@ -25,11 +25,11 @@ const PERCENTILES: [(&str, f64); 7] = [
 ];
 
 /// The result as JSON; times are in microseconds.
-pub(crate) fn write_json(path: &Path, run: &Value, outcome: &stats::Outcome) -> Outcome<()> {
+pub(crate) fn write_json(path: &Path, run: &Value, outcome: &stats::RunOutcome) -> Outcome<()> {
     files::replace(path, format!("{:#}\n", json_of(run, outcome)))
 }
 
-fn json_of(run: &Value, outcome: &stats::Outcome) -> Value {
+fn json_of(run: &Value, outcome: &stats::RunOutcome) -> Value {
     let all = outcome.all();
     // These are there even if none came, for programs that look for them.
     let usual = [Class::Success, Class::NOT_FOUND, Class::Status(503), Class::TimedOut, Class::Broken];
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_json_tells_answers_apart_and_has_no_nan() {
-        let mut outcome = stats::Outcome::new(Some(10.0));
+        let mut outcome = stats::RunOutcome::new(Some(10.0));
         outcome.latencies.at(Class::NOT_FOUND, Method::Get).corrected.record(2_000).unwrap();
         let value = json_of(&json!({ "url": "http://a" }), &outcome);
         assert_eq!(value["answers"]["404"]["count"], 1);

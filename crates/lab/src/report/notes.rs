@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::stats::{Class, Latencies, Limit, Outcome};
+use crate::stats::{Class, Latencies, Limit, RunOutcome};
 use crate::units::format_time_us;
 
 /// What was asked for, as far as a note depends on it.
@@ -13,7 +13,7 @@ pub(crate) struct Asked {
     pub(crate) wants_percentiles: bool,
 }
 
-pub(crate) fn print_notes(outcome: &Outcome, asked: Asked, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Write) -> io::Result<()> {
     if outcome.is_interrupted {
         writeln!(out, "note: interrupted; this is what was measured up to then")?;
     }
@@ -56,7 +56,7 @@ pub(crate) fn print_notes(outcome: &Outcome, asked: Asked, out: &mut dyn Write) 
 }
 
 /// Answers by class, where there are any but good ones.
-fn print_classes(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+fn print_classes(outcome: &RunOutcome, out: &mut dyn Write) -> io::Result<()> {
     let found = outcome.latencies.classes();
     if found.iter().all(|class| *class == Class::Success) {
         return Ok(());
@@ -65,7 +65,7 @@ fn print_classes(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Requests by method, where there are several: a mean of reads and writes is the latency of neither.
-fn print_methods(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+fn print_methods(outcome: &RunOutcome, out: &mut dyn Write) -> io::Result<()> {
     let found = outcome.latencies.methods();
     if found.len() < 2 {
         return Ok(());
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
     use crate::http::Method;
 
-    fn notes(outcome: &Outcome) -> String {
+    fn notes(outcome: &RunOutcome) -> String {
         let mut out = Vec::new();
         print_notes(outcome, Asked::default(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_good_run_needs_no_words() {
-        let mut outcome = Outcome::new(None);
+        let mut outcome = RunOutcome::new(None);
         outcome.complete = 1;
         outcome.latencies.at(Class::Success, Method::Get).corrected.record(1).unwrap();
         assert_eq!(notes(&outcome), "");
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_is_no_workload_cannot_be_filled() {
-        let mut outcome = Outcome::new(None);
+        let mut outcome = RunOutcome::new(None);
         outcome.complete = 1;
         outcome.latencies.at(Class::NOT_FOUND, Method::Get).corrected.record(1).unwrap();
         let notes = |is_workload, wants_percentiles| {
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn requests_are_told_apart_by_their_method() {
-        let mut outcome = Outcome::new(None);
+        let mut outcome = RunOutcome::new(None);
         outcome.complete = 2;
         outcome.latencies.at(Class::Success, Method::Get).corrected.record(1_000_000).unwrap();
         outcome.latencies.at(Class::Success, Method::Put).corrected.record(9_000_000).unwrap();
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn what_limited_the_result_is_said_in_words() {
-        let mut outcome = Outcome::new(Some(1.0));
+        let mut outcome = RunOutcome::new(Some(1.0));
         outcome.cpu_shares = vec![0.4, 0.99];
         outcome.lateness.record(5_000_000).unwrap();
         outcome.steal_share = Some(0.1);

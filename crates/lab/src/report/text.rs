@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use hdrhistogram::Histogram;
 
 use super::spectrum;
-use crate::stats::{Outcome, in_micros};
+use crate::stats::{RunOutcome, in_micros};
 use crate::units::{format_binary, format_metric, format_time_s, format_time_us};
 
 /// What is known before the run.
@@ -24,7 +24,7 @@ pub(crate) fn print_header(header: Header<'_>, out: &mut dyn Write) -> io::Resul
 
 /// `with_percentiles` is `-L`, `with_uncorrected` is `-U`. In a closed loop the percentiles are wrk's, else wrk2's.
 pub(crate) fn print_result(
-    outcome: &Outcome,
+    outcome: &RunOutcome,
     with_percentiles: bool,
     with_uncorrected: bool,
     out: &mut dyn Write,
@@ -47,7 +47,7 @@ pub(crate) fn print_result(
     print_totals(outcome, out)
 }
 
-fn print_thread_stats(outcome: &Outcome, latency: &Histogram<u64>, out: &mut dyn Write) -> io::Result<()> {
+fn print_thread_stats(outcome: &RunOutcome, latency: &Histogram<u64>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "  Thread Stats{:>6}{:>11}{:>8}{:>12}", "Avg", "Stdev", "Max", "+/- Stdev")?;
     let moments = [latency.mean(), latency.stdev(), latency.lowest_equivalent(latency.max()) as f64];
     print_stats("Latency", moments.map(format_time_us), within_stdev(latency), out)?;
@@ -103,7 +103,7 @@ fn print_percentiles(name: &str, latency: &Histogram<u64>, out: &mut dyn Write) 
     writeln!(out, "----------------------------------------------------------")
 }
 
-fn print_totals(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+fn print_totals(outcome: &RunOutcome, out: &mut dyn Write) -> io::Result<()> {
     let runtime = format_time_us(outcome.elapsed_ns as f64 / 1000.0);
     writeln!(
         out,

@@ -26,8 +26,8 @@ fn shape_of_line(line: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn outcome(rate: Option<f64>, threads: usize) -> Outcome {
-    let mut outcome = Outcome::new(rate);
+fn outcome(rate: Option<f64>, threads: usize) -> RunOutcome {
+    let mut outcome = RunOutcome::new(rate);
     for step in 1..=2000_u64 {
         let latencies = outcome.latencies.at(Class::Success, Method::Get);
         latencies.corrected.record(step * step * 1000).unwrap();
@@ -40,7 +40,7 @@ fn outcome(rate: Option<f64>, threads: usize) -> Outcome {
     outcome
 }
 
-fn printed(header: Header<'_>, outcome: &Outcome, percentiles: bool, uncorrected: bool) -> String {
+fn printed(header: Header<'_>, outcome: &RunOutcome, percentiles: bool, uncorrected: bool) -> String {
     let mut out = Vec::new();
     print_header(header, &mut out).unwrap();
     print_result(outcome, percentiles, uncorrected, &mut out).unwrap();
@@ -95,7 +95,7 @@ fn totals_and_errors_are_written_as_scripts_expect_them() {
 
 #[test]
 fn a_run_in_which_nothing_completed_has_no_nan() {
-    let text = printed(HEADER, &Outcome::new(Some(5.0)), true, true).to_lowercase();
+    let text = printed(HEADER, &RunOutcome::new(Some(5.0)), true, true).to_lowercase();
     assert!(!text.contains("nan"), "{text}");
     assert!(text.contains("requests/sec:      0.00\n"), "{text}");
 }

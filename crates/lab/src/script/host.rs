@@ -63,7 +63,7 @@ impl Host {
     }
 
     /// Calls `done`, where the script has one.
-    pub(crate) fn done(&self, outcome: &stats::Outcome) -> Outcome<()> {
+    pub(crate) fn done(&self, outcome: &stats::RunOutcome) -> Outcome<()> {
         let Ok(done) = self.lua.globals().get::<Function>("done") else { return Ok(()) };
         let call = || {
             let (latency, requests) = (Results::of_latency(outcome), Results::of_samples(&outcome.samples));

@@ -1,7 +1,7 @@
 use hdrhistogram::Histogram;
 use mlua::{Lua, MetaMethod, Table, UserData, UserDataFields, UserDataMethods};
 
-use crate::stats::{Outcome, Samples, in_micros};
+use crate::stats::{RunOutcome, Samples, in_micros};
 
 /// What `done` gets as `latency` and as `requests`: moments, percentiles, and every distinct value with its count.
 pub(super) struct Results {
@@ -16,7 +16,7 @@ pub(super) struct Results {
 
 impl Results {
     /// In microseconds.
-    pub(super) fn of_latency(outcome: &Outcome) -> Self {
+    pub(super) fn of_latency(outcome: &RunOutcome) -> Self {
         let micros: Histogram<u64> = in_micros(&outcome.all().corrected);
         let counts =
             micros.iter_recorded().map(|entry| (entry.value_iterated_to(), entry.count_at_value())).collect();
@@ -76,7 +76,7 @@ impl UserData for Results {
 }
 
 /// What `done` gets as `summary`.
-pub(super) fn summary(lua: &Lua, outcome: &Outcome) -> mlua::Result<Table> {
+pub(super) fn summary(lua: &Lua, outcome: &RunOutcome) -> mlua::Result<Table> {
     let errors = lua.create_table()?;
     errors.set("connect", outcome.errors.connect)?;
     errors.set("read", outcome.errors.read)?;

@@ -150,6 +150,7 @@ impl Hooks {
 
 impl Requests for Hooks {
     fn next(&mut self, _connection: usize, out: &mut Vec<u8>) -> Outcome<Option<Batch>> {
+        let start = out.len();
         if let Some((bytes, batch)) = self.first.take() {
             out.extend_from_slice(&bytes);
             return Ok(Some(batch));
@@ -158,10 +159,11 @@ impl Requests for Hooks {
             return Ok(None);
         }
         if self.is_pipelined {
-            let batch = Batch::parse(out).map_err(|error| LabError::Script(format!("request(): {error}")))?;
+            let batch = Batch::parse(&out[start..])
+                .map_err(|error| LabError::Script(format!("request(): {error}")))?;
             return Ok(Some(batch));
         }
-        Ok(Some(Batch::single(out)))
+        Ok(Some(Batch::single(&out[start..])))
     }
 
     fn delay_ms(&mut self) -> Outcome<u64> {

@@ -34,7 +34,7 @@ impl Answers {
         }
     }
 
-    fn sum(&self, is_wanted: impl Fn(Class, Method) -> bool) -> Latencies {
+    pub(crate) fn sum(&self, is_wanted: impl Fn(Class, Method) -> bool) -> Latencies {
         let mut sum = Latencies::new();
         for (class, method, latencies) in &self.kinds {
             if is_wanted(*class, *method) {

@@ -11,6 +11,8 @@ pub(crate) enum Class {
     TimedOut,
     /// The connection broke, or what came was no HTTP; its latency is how long it had been waited for.
     Broken,
+    /// Due, and never sent; its latency is how long it had waited for its connection.
+    Unsent,
 }
 
 impl Class {
@@ -30,7 +32,7 @@ impl Class {
             Self::Success => false,
             Self::Status(404) => !misses_are_good,
             Self::Status(status) => status >= 400,
-            Self::TimedOut | Self::Broken => true,
+            Self::TimedOut | Self::Broken | Self::Unsent => true,
         }
     }
 }
@@ -42,6 +44,7 @@ impl fmt::Display for Class {
             Self::Status(status) => f.pad(&status.to_string()),
             Self::TimedOut => f.pad("timeout"),
             Self::Broken => f.pad("broken"),
+            Self::Unsent => f.pad("unsent"),
         }
     }
 }

@@ -8,6 +8,7 @@ mod latencies;
 mod outcome;
 mod recorder;
 mod samples;
+mod thread_outcome;
 
 pub(crate) use class::Class;
 pub(crate) use cpu::{StealMeter, busy_ticks, thread_cpu_ns};
@@ -15,6 +16,7 @@ pub(crate) use interval::{INTERVAL_NS, INTERVALS_HELD, Interval, Over, SECOND_NS
 #[cfg(test)]
 pub(crate) use latencies::ns_histogram;
 pub(crate) use latencies::{Latencies, in_micros};
-pub(crate) use outcome::{Limit, Outcome};
-pub(crate) use recorder::{Lent, Recorder, ThreadOutcome};
+pub(crate) use outcome::{Limit, RunOutcome};
+pub(crate) use recorder::{Lent, Recorder};
 pub(crate) use samples::Samples;
+pub(crate) use thread_outcome::ThreadOutcome;

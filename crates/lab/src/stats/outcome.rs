@@ -4,8 +4,8 @@ use super::answers::Answers;
 use super::class::Class;
 use super::interval::Second;
 use super::latencies::{Latencies, add, ns_histogram};
-use super::recorder::{Errors, ThreadOutcome};
 use super::samples::Samples;
+use super::thread_outcome::{Errors, InTime, ThreadOutcome};
 
 /// A thread that used so much of a core had none left for keeping its schedule.
 const BUSY_SHARE: f64 = 0.95;
@@ -27,9 +27,10 @@ pub(crate) enum Limit {
 
 /// What a whole run found.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct RunOutcome {
     pub(crate) latencies: Answers,
     pub(crate) lateness: Histogram<u64>,
+    pub(crate) in_time: InTime,
     pub(crate) samples: Samples,
     pub(crate) complete: u64,
     pub(crate) bytes: u64,
@@ -48,12 +49,13 @@ pub(crate) struct Outcome {
     pub(crate) threads_given_up: usize,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// An outcome in which nothing happened yet.
     pub(crate) fn new(rate: Option<f64>) -> Self {
         Self {
             latencies: Answers::new(),
             lateness: ns_histogram(),
+            in_time: InTime::default(),
             samples: Samples::default(),
             complete: 0,
             bytes: 0,
@@ -80,6 +82,7 @@ impl Outcome {
         for thread in threads {
             whole.latencies.add(&thread.latencies);
             add(&mut whole.lateness, &thread.lateness);
+            whole.in_time.add(thread.in_time);
             samples.extend(thread.samples);
             whole.complete += thread.complete;
             whole.bytes += thread.bytes;

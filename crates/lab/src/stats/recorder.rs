@@ -1,95 +1,16 @@
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hdrhistogram::Histogram;
-
-use super::answers::Answers;
 use super::class::Class;
 use super::interval::{INTERVAL_NS, INTERVALS_HELD, Interval};
-use super::latencies::{add, ns_histogram};
+use super::thread_outcome::{Errors, ThreadOutcome};
 use crate::error::LabError;
 use crate::http::Method;
 
 /// How often the rate of a thread is sampled; wrk's figure.
 const SAMPLE_NS: u64 = 100_000_000;
-
-/// What went wrong on sockets, as wrk counts it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Errors {
-    pub(crate) connect: u64,
-    pub(crate) read: u64,
-    pub(crate) write: u64,
-    pub(crate) timeout: u64,
-    /// Answers with a status of 400 or more.
-    pub(crate) status: u64,
-}
-
-impl Errors {
-    pub(crate) const fn socket(&self) -> u64 {
-        self.connect + self.read + self.write + self.timeout
-    }
-
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.connect += other.connect;
-        self.read += other.read;
-        self.write += other.write;
-        self.timeout += other.timeout;
-        self.status += other.status;
-    }
-}
-
-/// What one thread found.
-#[derive(Debug)]
-pub(crate) struct ThreadOutcome {
-    pub(crate) latencies: Answers,
-    /// How late requests were sent that could have been sent in time: the generator's own fault.
-    pub(crate) lateness: Histogram<u64>,
-    /// Rates, in requests a second.
-    pub(crate) samples: Vec<u64>,
-    pub(crate) complete: u64,
-    pub(crate) bytes: u64,
-    pub(crate) errors: Errors,
-    pub(crate) cpu_ns: u64,
-    pub(crate) elapsed_ns: u64,
-    /// Due by the end, and without an answer.
-    pub(crate) unanswered: u64,
-}
-
-impl ThreadOutcome {
-    fn new() -> Self {
-        Self {
-            latencies: Answers::new(),
-            lateness: ns_histogram(),
-            samples: Vec::with_capacity(1024),
-            complete: 0,
-            bytes: 0,
-            errors: Errors::default(),
-            cpu_ns: 0,
-            elapsed_ns: 0,
-            unanswered: 0,
-        }
-    }
-
-    /// In a closed loop one of the two latencies was written down.
-    fn complete_latencies(&mut self, is_open_loop: bool) {
-        if !is_open_loop {
-            for latencies in self.latencies.each() {
-                add(&mut latencies.uncorrected, &latencies.corrected);
-            }
-        }
-    }
-
-    /// What a thread had found when it did not end: what it is waiting for is not known.
-    pub(crate) fn given_up(mut self: Box<Self>, is_open_loop: bool, elapsed_ns: u64) -> Box<Self> {
-        if self.samples.is_empty() && elapsed_ns > 0 {
-            self.samples.push((self.complete as f64 * 1e9 / elapsed_ns as f64) as u64);
-        }
-        self.complete_latencies(is_open_loop);
-        self.elapsed_ns = elapsed_ns;
-        self
-    }
-}
 
 /// Where a thread leaves what it found while a script has it, which may not give it back: whoever gives the thread up
 /// takes it from there.
@@ -115,6 +36,8 @@ pub(crate) struct Recorder {
     lent: Arc<Lent>,
     /// In a closed loop both latencies are the same, and one of them is enough.
     is_open_loop: bool,
+    /// The time that counts.
+    counted_ns: Range<u64>,
     /// The interval that goes on, and before it those that are held for what was due in them.
     held: VecDeque<Box<Interval>>,
     interval_end_ns: u64,
@@ -128,6 +51,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(crate) fn new(
         is_open_loop: bool,
+        counted_ns: Range<u64>,
         lent: Arc<Lent>,
         full: Sender<Box<Interval>>,
         empty: Receiver<Box<Interval>>,
@@ -136,6 +60,7 @@ impl Recorder {
             outcome: Some(Box::new(ThreadOutcome::new())),
             lent,
             is_open_loop,
+            counted_ns,
             held: VecDeque::from([Box::new(Interval::new())]),
             interval_end_ns: INTERVAL_NS,
             sample_at_ns: SAMPLE_NS,
@@ -174,10 +99,27 @@ impl Recorder {
         self.outcome().bytes += bytes as u64;
     }
 
+    /// A request goes out: so late, although its connection was free. A closed loop is never late.
+    pub(crate) fn sent(&mut self, due_ns: u64, now_ns: u64, late_ns: u64) {
+        let counts_late = self.is_open_loop && due_ns >= self.counted_ns.start;
+        let is_in_time = self.counted_ns.contains(&now_ns);
+        let outcome = self.outcome();
+        outcome.in_time.sent += u64::from(is_in_time);
+        if counts_late {
+            outcome.lateness.saturating_record(late_ns);
+        }
+    }
+
     /// An answer arrived. Its latency is written down apart, where it is wanted.
-    pub(crate) fn answered(&mut self, status: u16) {
+    pub(crate) fn answered(&mut self, status: u16, now_ns: u64) {
+        let is_in_time = self.counted_ns.contains(&now_ns);
         let outcome = self.outcome();
         outcome.complete += 1;
+        match status {
+            200..=299 => outcome.in_time.good += u64::from(is_in_time),
+            503 => outcome.in_time.busy += u64::from(is_in_time),
+            _ => {}
+        }
         if status > 399 {
             outcome.errors.status += 1;
             self.interval().errors += 1;
@@ -189,13 +131,16 @@ impl Recorder {
         self.held.back_mut().expect("there is always one that goes on")
     }
 
-    /// A request that was due at `due_ns` has ended.
+    /// A request that was due at `due_ns` has ended. One of the warm-up is not written down.
     pub(crate) fn latency(
         &mut self,
         (class, method): (Class, Method),
         due_ns: u64,
         (corrected_ns, uncorrected_ns): (u64, u64),
     ) {
+        if due_ns < self.counted_ns.start {
+            return;
+        }
         let is_open_loop = self.is_open_loop;
         let latencies = self.outcome().latencies.at(class, method);
         latencies.corrected.saturating_record(corrected_ns);
@@ -213,10 +158,6 @@ impl Recorder {
     pub(crate) fn failed(&mut self, kind: (Class, Method), due_ns: u64, latencies_ns: (u64, u64)) {
         self.interval().errors += 1;
         self.latency(kind, due_ns, latencies_ns);
-    }
-
-    pub(crate) fn lateness(&mut self, late_ns: u64) {
-        self.outcome().lateness.saturating_record(late_ns);
     }
 
     /// When [`Recorder::tick`] is due next.
@@ -289,10 +230,10 @@ mod tests {
     #[test]
     fn samples_and_intervals_follow_the_clock() {
         let ((full, intervals), (_back, empty)) = (channel(), channel());
-        let mut recorder = Recorder::new(true, Arc::default(), full, empty);
+        let mut recorder = Recorder::new(true, 0..u64::MAX, Arc::default(), full, empty);
         for step in 1..=15_u64 {
             for _ in 0..step % 2 * 10 {
-                recorder.answered(200);
+                recorder.answered(200, 0);
                 recorder.latency((Class::Success, Method::Get), step * SAMPLE_NS - 1, (2_000, 1_000));
             }
             recorder.tick(step * SAMPLE_NS);
@@ -310,17 +251,31 @@ mod tests {
     #[test]
     fn a_silence_leaves_empty_intervals_and_no_hole() {
         let ((full, intervals), (_back, empty)) = (channel(), channel());
-        let mut recorder = Recorder::new(false, Arc::default(), full, empty);
+        let mut recorder = Recorder::new(false, 0..u64::MAX, Arc::default(), full, empty);
         recorder.tick(3 * INTERVAL_NS + 1);
         recorder.finish(3 * INTERVAL_NS + 1, 0, 0);
         assert_eq!(intervals.iter().map(|interval| interval.number).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_warm_up_is_not_counted() {
+        let ((full, _intervals), (_back, empty)) = (channel(), channel());
+        let mut recorder = Recorder::new(true, 100..200, Arc::default(), full, empty);
+        for (due, now) in [(98, 99), (99, 100), (150, 199), (199, 200)] {
+            recorder.sent(due, now, 7);
+            recorder.answered(if due == 150 { 503 } else { 200 }, now);
+            recorder.latency((Class::Success, Method::Get), due, (now - due, now - due));
+        }
+        let outcome = recorder.finish(300, 0, 0);
+        assert_eq!(outcome.in_time, crate::stats::thread_outcome::InTime { sent: 2, good: 1, busy: 1 });
+        assert_eq!((outcome.latencies.all().corrected.len(), outcome.lateness.len()), (2, 2));
     }
 
     /// The latency stands where the request was due, its end where it ended.
     #[test]
     fn what_stood_still_shows_where_it_was() {
         let ((full, intervals), (_back, empty)) = (channel(), channel());
-        let mut recorder = Recorder::new(true, Arc::default(), full, empty);
+        let mut recorder = Recorder::new(true, 0..u64::MAX, Arc::default(), full, empty);
         let held = INTERVALS_HELD as u64;
         for now in 1..=held + 5 {
             recorder.tick(now * INTERVAL_NS);
@@ -346,12 +301,12 @@ mod tests {
     fn what_is_lent_can_be_taken_once_and_is_given_back_otherwise() {
         let ((full, _intervals), (_back, empty)) = (channel(), channel());
         let lent = Arc::new(Lent::default());
-        let mut recorder = Recorder::new(false, Arc::clone(&lent), full, empty);
-        recorder.answered(200);
+        let mut recorder = Recorder::new(false, 0..u64::MAX, Arc::clone(&lent), full, empty);
+        recorder.answered(200, 0);
         assert!(lent.take().is_none(), "the thread has it");
         assert!(recorder.lend_to(true, || Ok(())).is_ok());
         assert!(recorder.lend_to(false, || Ok(lent.take().is_none())).is_ok_and(|is_kept| is_kept));
-        recorder.answered(404);
+        recorder.answered(404, 0);
         recorder.latency((Class::NOT_FOUND, Method::Get), 0, (2_000, 1_000));
         let mut taken = None;
         let given_back = recorder.lend_to(true, || {

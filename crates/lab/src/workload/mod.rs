@@ -13,19 +13,19 @@
 //! | `ycsb-a` … `ycsb-f` | YCSB's core workloads (Cooper et al., 2010) | 1,000,000 |
 
 mod chooser;
-mod generator;
 mod knobs;
 mod random;
 mod render;
+mod requests;
 mod zipfian;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) use chooser::Distribution;
-pub(crate) use generator::Generator;
 pub(crate) use knobs::Knobs;
 pub(crate) use render::Renderer;
+pub(crate) use requests::WorkloadRequests;
 
 /// The name of a built-in workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

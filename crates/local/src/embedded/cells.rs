@@ -1,7 +1,8 @@
+use ladoga_model::Cell;
 use ladoga_storage::{Error, Range, Value};
 
 use super::pieces::RangeReader;
-use crate::store::{CellContent, CellFormat};
+use crate::store::CellFormat;
 
 /// Reads the cells of a range, deletions included.
 pub(super) struct CellReader(pub(super) CellFormat);
@@ -13,12 +14,11 @@ impl RangeReader for CellReader {
     fn read(&mut self, range: &mut Range, out: &mut Vec<u8>) -> Result<bool, Error> {
         while out.len() < CellReader::PIECE_BYTES {
             let Some((key, cell)) = range.next_cell()? else { return Ok(false) };
-            let content = match &cell.value {
-                None => CellContent::Tombstone,
-                Some(Value::Inline(bytes)) => CellContent::Value(bytes),
-                Some(Value::Blob(blob)) => CellContent::Large(blob.len()),
-            };
-            (self.0)(out, &key, cell.stamp, content);
+            let value = cell.value.as_ref().map(|value| match value {
+                Value::Inline(bytes) => ladoga_model::Value::Inline(&bytes[..]),
+                Value::Large(blob) => ladoga_model::Value::Large(blob.len()),
+            });
+            (self.0)(out, &key, Cell { stamp: cell.stamp, value });
         }
         Ok(true)
     }

@@ -2,6 +2,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use ladoga_model::Cell;
 use ladoga_storage::{BLOB_BYTES_MIN, Cached, Engine, FinishedBlob, PendingRead, ReadTier, WriteState};
 
 use super::cells::CellReader;
@@ -10,13 +11,12 @@ use super::commit::{Applied, CommitShared, CommitTrigger, Inbox, InlineCommitter
 use super::pieces::RangePieces;
 use super::pool::Pool;
 use super::range::RecordReader;
-use super::read::{into_cell, into_value};
+use super::read::large_value;
 use super::reads::Reads;
 use super::upload::EmbeddedUpload;
 use super::{Embedded, poison_reason, read_error, write_error};
 use crate::store::{
-    Cell, CellFormat, CellKind, CellValue, Later, LocalStore, Lookup, Pieces, RecordFormat, StoreError,
-    StoredCell,
+    CellFormat, Later, LocalStore, Lookup, Pieces, RecordFormat, StoreError, StoredCell, WriteKind,
 };
 use ladoga_runtime::Supervisor;
 
@@ -89,7 +89,7 @@ impl Local {
     fn later<T: 'static>(
         &self,
         read: Box<PendingRead>,
-        answer: impl FnOnce(ladoga_storage::StoredCell, &Disk) -> Option<T> + 'static,
+        answer: impl FnOnce(ladoga_storage::Cell, &Disk) -> Option<T> + 'static,
     ) -> Lookup<T> {
         let disk = self.disk.clone();
         if let Some(reads) = &self.reads {
@@ -109,10 +109,12 @@ impl LocalStore for Local {
 
     fn get(&self, key: &[u8]) -> Lookup {
         match self.engine.get_cached(key, self.tier()) {
-            Ok(Cached::Found(value)) => Lookup::Now(Ok(Some(into_value(value, &self.disk)))),
+            Ok(Cached::Found(value)) => {
+                Lookup::Now(Ok(Some(value.map_large(|blob| large_value(blob, &self.disk)))))
+            }
             Ok(Cached::Absent) => Lookup::Now(Ok(None)),
             Ok(Cached::NeedsDisk(read)) => {
-                self.later(read, |cell, disk| cell.value.map(|value| into_value(value, disk)))
+                self.later(read, |cell, disk| cell.map_large(|blob| large_value(blob, disk)).value)
             }
             Err(error) => Lookup::Now(Err(read_error(&error))),
         }
@@ -120,30 +122,37 @@ impl LocalStore for Local {
 
     fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell> {
         match self.engine.get_cell_cached(key, self.tier()) {
-            Ok(Cached::Found(cell)) => Lookup::Now(Ok(Some(into_cell(cell, &self.disk)))),
+            Ok(Cached::Found(cell)) => {
+                Lookup::Now(Ok(Some(cell.map_large(|blob| large_value(blob, &self.disk)))))
+            }
             Ok(Cached::Absent) => Lookup::Now(Ok(None)),
-            Ok(Cached::NeedsDisk(read)) => self.later(read, |cell, disk| Some(into_cell(cell, disk))),
+            Ok(Cached::NeedsDisk(read)) => {
+                self.later(read, |cell, disk| Some(cell.map_large(|blob| large_value(blob, disk))))
+            }
             Err(error) => Lookup::Now(Err(read_error(&error))),
         }
     }
 
-    fn admit(&self, kind: CellKind, _value_bytes: u64) -> Result<(), StoreError> {
+    fn admit(&self, kind: WriteKind, _value_bytes: u64) -> Result<(), StoreError> {
         match (self.engine.write_state(), kind) {
-            (WriteState::Open, _) | (WriteState::DiskFull, CellKind::Delete) => self.queue.admit(),
-            (WriteState::DiskFull, CellKind::Put) => {
+            (WriteState::Open, _) | (WriteState::DiskFull, WriteKind::Delete) => self.queue.admit(),
+            (WriteState::DiskFull, WriteKind::Put) => {
                 Err(StoreError::NoRoom { reason: "the disk is full".to_owned() })
             }
             (WriteState::Poisoned, _) => Err(StoreError::Failed { reason: poison_reason(&self.engine) }),
         }
     }
 
-    fn apply<'c>(&self, cells: impl IntoIterator<Item = Cell<'c, FinishedBlob>>) -> Applied {
+    fn apply<'c>(
+        &self,
+        cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], FinishedBlob>)>,
+    ) -> Applied {
         let mut cells = cells.into_iter().peekable();
         // Several cells share their fate, and with it that of puts, which a full disk does not take.
         let is_one = cells.size_hint() == (1, Some(1));
         let kind = match cells.peek() {
-            Some(Cell { value: CellValue::Tombstone, .. }) if is_one => CellKind::Delete,
-            _ => CellKind::Put,
+            Some((_, Cell { value: None, .. })) if is_one => WriteKind::Delete,
+            _ => WriteKind::Put,
         };
         let waiter = self.waiters.enter();
         self.write_queue.push(kind, cells, waiter);

@@ -129,8 +129,7 @@ impl Embedded {
         let mut range = self.engine.snapshot().range(b"", None);
         let mut cells = Vec::new();
         while let Ok(Some((key, cell))) = range.next_cell() {
-            let is_tombstone = cell.value.is_none();
-            cells.push((key.to_vec(), ladoga_model::CellMark { stamp: cell.stamp, is_tombstone }));
+            cells.push((key.to_vec(), cell.mark()));
         }
         cells
     }

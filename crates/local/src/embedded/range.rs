@@ -34,13 +34,16 @@ impl RecordReader {
     /// Reads a record, as far as its value where that is large; `false` where there is none.
     fn read_record(&mut self, range: &mut Range, out: &mut Vec<u8>) -> Result<bool, Error> {
         let Some((key, value)) = range.next()? else { return Ok(false) };
-        (self.format.begin)(out, &key, value.len());
         match value {
             Value::Inline(bytes) => {
+                (self.format.begin)(out, &key, bytes.len() as u64);
                 out.extend_from_slice(&bytes);
                 (self.format.end)(out);
             }
-            Value::Blob(blob) => self.value = Some((blob, 0)),
+            Value::Large(blob) => {
+                (self.format.begin)(out, &key, blob.len());
+                self.value = Some((blob, 0));
+            }
         }
         Ok(true)
     }

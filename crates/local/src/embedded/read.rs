@@ -2,22 +2,12 @@ use ladoga_storage::Blob;
 
 use super::local::Disk;
 use super::read_error;
-use crate::store::{Later, Piece, Pieces, StoreError, StoredCell, Value};
+use crate::store::{LargeValue, Later, Piece, Pieces, StoreError};
 
-/// A value of the engine, as the node has it.
-pub(super) fn into_value(value: ladoga_storage::Value, disk: &Disk) -> Value {
-    match value {
-        ladoga_storage::Value::Inline(bytes) => Value::Inline(bytes),
-        ladoga_storage::Value::Blob(blob) => Value::Large {
-            bytes: blob.len(),
-            pieces: Box::new(BlobPieces { blob, offset: 0, disk: disk.clone() }),
-        },
-    }
-}
-
-/// A cell of the engine, as the node has it.
-pub(super) fn into_cell(cell: ladoga_storage::StoredCell, disk: &Disk) -> StoredCell {
-    StoredCell { stamp: cell.stamp, value: cell.value.map(|value| into_value(value, disk)) }
+/// A large value of the engine, as the node reads it.
+pub(super) fn large_value(blob: Blob, disk: &Disk) -> LargeValue {
+    let bytes = blob.len();
+    LargeValue { bytes, pieces: Box::new(BlobPieces { blob, offset: 0, disk: disk.clone() }) }
 }
 
 /// A large value, piece by piece, each checked.

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use ladoga_env::{EndedRead, FilePart, ReadRing};
-use ladoga_storage::{PendingRead, Progress, StoredCell};
+use ladoga_storage::{Cell, PendingRead, Progress};
 use slab::Slab;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -32,7 +32,7 @@ const RING_QUEUE_READS_MAX: usize = 1024;
 const RING_RETRY_MS: u64 = 10;
 
 /// What a point read comes to.
-pub(super) type Read = Result<Option<StoredCell>, StoreError>;
+pub(super) type Read = Result<Option<Cell>, StoreError>;
 
 /// The point reads of one event loop that memory cannot answer: their blocks are read by a ring of this loop, all that a
 /// turn of the loop asks for with one system call, and the reads go on where they had paused.

@@ -4,7 +4,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ladoga_env::{Turn, Worker, WorkerHandle, Workers};
-use ladoga_model::CellMark;
 use ladoga_storage::{Error, Range, Snapshot};
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
@@ -139,8 +138,7 @@ fn tell(range: &mut Range, observer: &dyn CellObserver) -> Result<bool, Error> {
     let mut changes = Vec::with_capacity(CHANGES_MAX);
     while changes.len() < CHANGES_MAX {
         let Some((key, cell)) = range.next_cell()? else { break };
-        let new = CellMark { stamp: cell.stamp, is_tombstone: cell.value.is_none() };
-        changes.push(CellChange { key_hash: xxh3_64(&key), old: None, new });
+        changes.push(CellChange { key_hash: xxh3_64(&key), old: None, new: cell.mark() });
     }
     observer.replaced(&changes);
     Ok(changes.len() == CHANGES_MAX)

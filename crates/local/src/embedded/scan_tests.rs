@@ -4,14 +4,14 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use ladoga_env::{OpenMode, sim};
-use ladoga_model::{Stamp, Version};
+use ladoga_model::{Cell, Stamp, Value, Version};
 use ladoga_storage::{Durability, Error, Options, WriteBatch};
 use parking_lot::Condvar;
 use tokio::runtime::{Builder, LocalOptions};
 
 use super::*;
 use crate::embedded::Embedded;
-use crate::store::{Cell, CellValue, LocalStore, Store};
+use crate::store::{LocalStore, Store};
 use ladoga_runtime::Supervisor;
 
 /// More cells than are told of at once.
@@ -138,9 +138,9 @@ fn every_cell_is_told_of_once_whatever_is_written_meanwhile() {
                 store.tell_again();
             }
             let key = (n * 7 % CELLS).to_le_bytes();
-            let value = if n % 3 == 0 { CellValue::Tombstone } else { CellValue::Bytes(b"newer") };
-            let cell = Cell { key: &key, stamp: stamp(CELLS + n + 1), value };
-            local.apply([cell]).await.expect("room");
+            let value = (n % 3 != 0).then_some(Value::Inline(&b"newer"[..]));
+            let cell = Cell { stamp: stamp(CELLS + n + 1), value };
+            local.apply([(&key[..], cell)]).await.expect("room");
         }
     });
     let begun = watcher.told.lock().begun;
@@ -182,8 +182,8 @@ fn a_write_over_a_damaged_cell_is_taken() {
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
         let local = store.attach(&Supervisor::default());
-        let cell = Cell { key: &key, stamp: stamp(100), value: CellValue::Bytes(b"whole") };
-        local.apply([cell]).await.expect("a write that is taken");
+        let cell = Cell { stamp: stamp(100), value: Some(Value::Inline(&b"whole"[..])) };
+        local.apply([(&key[..], cell)]).await.expect("a write that is taken");
     });
     let found = store.engine.get_cell(&key).expect("a cell that can be read");
     assert_eq!(found.map(|cell| cell.stamp), Some(stamp(100)));

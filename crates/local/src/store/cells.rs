@@ -1,19 +1,7 @@
-use ladoga_model::CellMark;
-use ladoga_model::Stamp;
+use ladoga_model::{Cell, CellMark};
 
-/// What a cell of a range holds, as far as a range goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CellContent<'c> {
-    /// A value in memory.
-    Value(&'c [u8]),
-    /// A large value: its length.
-    Large(u64),
-    /// Nothing: it was deleted, or has expired.
-    Tombstone,
-}
-
-/// How a cell of a range is written.
-pub type CellFormat = fn(out: &mut Vec<u8>, key: &[u8], stamp: Stamp, content: CellContent<'_>);
+/// How a cell of a range is written: of a large value there is its length.
+pub type CellFormat = fn(out: &mut Vec<u8>, key: &[u8], cell: Cell<&[u8], u64>);
 
 /// A cell that took the place of another, or of none.
 #[derive(Debug, Clone, Copy)]

@@ -1,18 +1,14 @@
 //! The narrow interface through which the node reaches its store: point read, apply versioned cells, stream a
 //! range, statistics. The embedded engine is behind it; an external engine could be.
 //!
-//! - `cell`: what is applied; `cells`: what a range of cells consists of
-//!
 //! What every write goes through is an associated type, and compiled into the caller; the rest is boxed.
 
-mod cell;
 mod cells;
 
-pub use cell::{Cell, CellKind, CellValue};
-pub use cells::{CellChange, CellContent, CellFormat, CellObserver};
+pub use cells::{CellChange, CellFormat, CellObserver};
 pub use ladoga_service::{
-    Distribution, Later, Lookup, Metric, MetricKind, MetricValue, Piece, Pieces, RecordFormat, StoreError,
-    Upload, Value,
+    Distribution, LargeValue, Later, Lookup, Metric, MetricKind, MetricValue, Piece, Pieces, RecordFormat,
+    StoreError, Upload, Value,
 };
 
 use std::future::Future;
@@ -20,7 +16,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_model::Stamp;
+use ladoga_model::Cell;
 use ladoga_runtime::Supervisor;
 
 /// A store, shared by the event loops.
@@ -69,13 +65,14 @@ pub trait LocalStore: 'static {
     /// The newest cell of a key, deletions included: at once where memory can tell.
     fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell>;
 
-    /// Whether a cell with this many bytes of value would be taken now. Asked before the value is read.
-    fn admit(&self, kind: CellKind, value_bytes: u64) -> Result<(), StoreError>;
+    /// Whether a write with this many bytes of value would be taken now. Asked before the value is read.
+    fn admit(&self, kind: WriteKind, value_bytes: u64) -> Result<(), StoreError>;
 
-    /// Makes the cells durable and visible, all or none.
+    /// Makes the cells durable and visible under their keys, all or none. A value in memory is shorter than what has to be
+    /// uploaded.
     fn apply<'c>(
         &self,
-        cells: impl IntoIterator<Item = Cell<'c, <Self::Upload as Upload>::Finished>>,
+        cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], <Self::Upload as Upload>::Finished>)>,
     ) -> Self::Apply;
 
     /// The length from which on a value has to go through [`upload`](LocalStore::upload).
@@ -92,10 +89,14 @@ pub trait LocalStore: 'static {
     fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces>;
 }
 
-/// The newest cell of a key.
-pub struct StoredCell {
-    /// Its version.
-    pub stamp: Stamp,
-    /// `None` where it is a deletion, or has expired.
-    pub value: Option<Value>,
+/// The newest cell of a key, as it is read.
+pub type StoredCell = Cell<Bytes, LargeValue>;
+
+/// What a write does to a key: what there may be no room for, and what makes some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteKind {
+    /// It gets a value.
+    Put,
+    /// It loses its value.
+    Delete,
 }

@@ -3,12 +3,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use ladoga_cluster::{Cell, Content, ReadAnswer, Refusal};
+use ladoga_cluster::{ReadAnswer, Refusal, SentCell};
 use ladoga_env::Clock;
 use ladoga_env::real::RealClock;
-use ladoga_model::{Stamp, Version};
+use ladoga_model::{Cell, Stamp, Value, Version};
 use ladoga_node::peers::PeerLimits;
-use ladoga_node::peers::wire::{Answer, Origin, PeerValue, Request};
+use ladoga_node::peers::wire::{Answer, Origin, Request};
 
 use crate::cluster::{PATIENCE_MS, with_engine, with_engine_by};
 
@@ -17,9 +17,9 @@ fn version(timestamp: u64) -> Version {
 }
 
 fn found(value: Option<(&'static str, u64)>) -> Answer {
-    let cell = value.map(|(value, timestamp)| Cell {
-        stamp: Stamp::new(version(timestamp)),
-        content: Content::Value(PeerValue::Inline(Bytes::from_static(value.as_bytes()))),
+    let cell = value.map(|(value, timestamp)| {
+        let value = Some(Value::Inline(Bytes::from_static(value.as_bytes())));
+        SentCell::Whole(Cell { stamp: Stamp::new(version(timestamp)), value })
     });
     Answer::Read(ReadAnswer { cell, is_whole: true })
 }

@@ -1,8 +1,9 @@
 use bytes::Bytes;
-use ladoga_cluster::{AsOf, Content, Origin};
+use ladoga_cluster::{AsOf, Origin, SentCell};
+use ladoga_model::Value;
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::PeerLimits;
-use ladoga_node::peers::wire::{Answer, FRAME_BYTES_MAX, PeerValue, Request};
+use ladoga_node::peers::wire::{Answer, FRAME_BYTES_MAX, Request};
 
 use crate::cluster::{Cluster, with_engine};
 use crate::peer::Caller;
@@ -39,8 +40,8 @@ fn a_peer_has_only_so_much_read_from_the_disk_at_a_time() {
         .map(|_| {
             let (number, answer) = caller.answer();
             let Answer::Read(answer) = answer else { panic!("{answer:?}") };
-            let content = answer.cell.map(|cell| cell.content);
-            assert_eq!(content, Some(Content::Value(PeerValue::Inline(vec![b'v'; 5_000].into()))));
+            let Some(SentCell::Whole(cell)) = answer.cell else { panic!("{answer:?}") };
+            assert_eq!(cell.value, Some(Value::Inline(vec![b'v'; 5_000].into())));
             number
         })
         .collect();

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use ladoga_env::Clock;
 use ladoga_env::real::{RealClock, RealNet};
-use ladoga_model::{Stamp, Version};
+use ladoga_model::{self as model, Cell, Stamp, Version};
 use ladoga_node::store::{
-    Cell, CellFormat, CellKind, CellObserver, CellValue, Later, LocalStore, Lookup, Metric, Piece, Pieces,
-    RecordFormat, Store, StoreError, StoredCell, Upload, Value,
+    CellFormat, CellObserver, LargeValue, Later, LocalStore, Lookup, Metric, Piece, Pieces, RecordFormat,
+    Store, StoreError, StoredCell, Upload, Value, WriteKind,
 };
 use ladoga_node::{Config, Limits, Node, Supervisor};
 use parking_lot::Mutex;
@@ -99,7 +99,8 @@ impl Scripted {
                 return Value::Inline(Bytes::copy_from_slice(value));
             }
             let pieces = value.chunks(LARGE_BYTES as usize / 2).map(Bytes::copy_from_slice);
-            Value::Large { bytes, pieces: Ready::boxed(pieces, script.breaks_after) }
+            let pieces = Ready::boxed(pieces, script.breaks_after);
+            Value::Large(LargeValue { bytes, pieces })
         }))
     }
 }
@@ -172,18 +173,18 @@ impl LocalStore for Local {
         Ready::boxed(std::iter::empty(), None)
     }
 
-    fn admit(&self, _: CellKind, _: u64) -> Result<(), StoreError> {
+    fn admit(&self, _: WriteKind, _: u64) -> Result<(), StoreError> {
         self.0.script().admit.map_or(Ok(()), Err)
     }
 
-    fn apply<'c>(&self, cells: impl IntoIterator<Item = Cell<'c, Vec<u8>>>) -> Self::Apply {
+    fn apply<'c>(&self, cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], Vec<u8>>)>) -> Self::Apply {
         let mut entities = self.0.entities.lock();
-        for cell in cells {
-            let key = cell.key.to_vec();
+        for (key, cell) in cells {
+            let key = key.to_vec();
             match cell.value {
-                CellValue::Bytes(value) => entities.insert(key, value.to_vec()),
-                CellValue::Uploaded(value) => entities.insert(key, value),
-                CellValue::Tombstone => entities.remove(&key),
+                Some(model::Value::Inline(value)) => entities.insert(key, value.to_vec()),
+                Some(model::Value::Large(value)) => entities.insert(key, value),
+                None => entities.remove(&key),
             };
         }
         drop(entities);

@@ -2,7 +2,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use ladoga_cluster::{Failure, Origin, Refusal};
-use ladoga_model::{Stamp, Version};
+use ladoga_model::{self as model, Cell, Stamp, Version};
 use ladoga_runtime::{Address, Gate};
 
 use super::plan::Plan;
@@ -12,33 +12,38 @@ use crate::bounds::Copying;
 use crate::link::{PeerError, PeerLink, RemoteStream};
 use crate::own::{OwnReplica, replica};
 use crate::wire::{Answer, Request};
-use ladoga_local::store::{
-    Cell, CellValue, Later, LocalStore, Lookup, Piece, Pieces, Store, StoreError, StoredCell, Upload, Value,
-};
+use ladoga_local::store::{LargeValue, Later, LocalStore, Piece, Pieces, Store, StoreError, Upload, Value};
 
-/// A value, as the coordinator of a read has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// All of it.
-    Inline(Bytes),
-    /// Where it is.
-    Large {
-        /// Its length.
-        bytes: u64,
-        /// Its version.
-        version: Version,
-        /// The place of the replica that has it.
-        holder: usize,
-    },
+/// A large value, as the coordinator of a read has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HeldValue {
+    /// Its length.
+    bytes: u64,
+    /// The place of the replica that has it.
+    pub(super) holder: usize,
 }
 
-/// Opens a value that was found; `None` where it was replaced since then.
-pub(crate) async fn open_found<S: Store>(plan: &Plan<S>, found: Found) -> Result<Option<Value>, StoreError> {
+impl HeldValue {
+    /// A value of so many bytes that the replica at this place has.
+    pub(super) const fn new(bytes: u64, holder: usize) -> HeldValue {
+        HeldValue { bytes, holder }
+    }
+}
+
+/// A cell, as the coordinator of a read has it.
+pub(super) type HeldCell = Cell<Bytes, HeldValue>;
+
+/// Opens a value that was found with this version; `None` where it was replaced since then.
+pub(crate) async fn open_found<S: Store>(
+    plan: &Plan<S>,
+    version: Version,
+    found: model::Value<Bytes, HeldValue>,
+) -> Result<Option<Value>, StoreError> {
     match found {
-        Found::Inline(bytes) => Ok(Some(Value::Inline(bytes))),
-        Found::Large { bytes, version, holder } => {
+        model::Value::Inline(bytes) => Ok(Some(Value::Inline(bytes))),
+        model::Value::Large(HeldValue { bytes, holder }) => {
             let pieces = open_large(plan, version, holder).await?;
-            Ok(pieces.map(|pieces| Value::Large { bytes, pieces }))
+            Ok(pieces.map(|pieces| Value::Large(LargeValue { bytes, pieces })))
         }
     }
 }
@@ -51,16 +56,8 @@ async fn open_large<S: Store>(
     if plan.node(holder) != plan.cluster().own {
         return open_remote(plan.link(holder), &plan.key, version).await;
     }
-    let found = match plan.replica.store.get_cell(&plan.key) {
-        Lookup::Now(found) => found,
-        Lookup::Later(found) => found.await,
-    };
-    Ok(match found? {
-        Some(StoredCell { stamp, value: Some(Value::Large { pieces, .. }) }) if stamp.version == version => {
-            Some(pieces)
-        }
-        _ => None,
-    })
+    let found = plan.replica.store.get_cell(&plan.key).wait().await?;
+    Ok(replica::large_value_of(found, version))
 }
 
 pub(super) async fn open_remote(
@@ -157,7 +154,8 @@ pub(crate) async fn take_large<S: Store>(
     }
     let finished = upload.finish().await.map_err(refused)?;
     let admitted = replica::admit(replica, stamp, Some(bytes), Origin::Exchange)?;
-    let applied = replica.store.apply([Cell { key, stamp, value: CellValue::Uploaded(finished) }]).await;
+    let applied =
+        replica.store.apply([(&key[..], Cell { stamp, value: Some(model::Value::Large(finished)) })]).await;
     drop(admitted);
     applied.map_err(refused)
 }

@@ -2,18 +2,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_cluster::{Cell, Content, NodeId, Refusal, covers};
-use ladoga_model::{Replicas, Version};
+use ladoga_cluster::{NodeId, Refusal, covers};
+use ladoga_model::{Cell, Replicas, Value, Version};
 use ladoga_service::{Context, Error, KeyRange, NoPieces};
 
 use super::fetch::{RemotePieces, open_remote};
 use super::starting::until_asked_again;
 use crate::link::{PeerError, RemoteStream};
+use crate::own::replica::large_value_of;
 use crate::own::{OwnReplica, hear};
-use crate::wire::{Answer, PeerValue, Record, Request, put_record, take_record};
-use ladoga_local::store::{
-    Later, LocalStore, Lookup, Piece, Pieces, RecordFormat, Store, StoreError, StoredCell, Value,
-};
+use crate::wire::{Answer, Record, Request, put_record, take_record};
+use ladoga_local::store::{Later, LocalStore, Piece, Pieces, RecordFormat, Store, StoreError};
 
 /// What is merged at once, as a rule; a piece of a large value comes by itself.
 const MERGED_PIECE_BYTES: usize = 64 << 10;
@@ -245,15 +244,15 @@ impl<S: Store> Merged<S> {
     }
 
     async fn write(&mut self, node: NodeId, record: Record, out: &mut Vec<u8>) -> Result<(), StoreError> {
-        let Record { key, cell: Cell { stamp, content } } = record;
-        match content {
-            Content::Tombstone | Content::Digest => {}
-            Content::Value(PeerValue::Inline(value)) => {
+        let Record { key, cell: Cell { stamp, value } } = record;
+        match value {
+            None => {}
+            Some(Value::Inline(value)) => {
                 (self.format.begin)(out, &key, value.len() as u64);
                 out.extend_from_slice(&value);
                 (self.format.end)(out);
             }
-            Content::Value(PeerValue::Large(bytes)) => {
+            Some(Value::Large(bytes)) => {
                 // Replaced since then: the value of that moment is gone, and so is the range.
                 let Some(pieces) = self.open(node, &key, stamp.version).await? else {
                     return Err(StoreError::Unreadable {
@@ -276,18 +275,8 @@ impl<S: Store> Merged<S> {
         if node != self.replica.cluster.own {
             return open_remote(self.replica.peers.link(node), key, version).await;
         }
-        let found = match self.replica.store.get_cell(key) {
-            Lookup::Now(found) => found,
-            Lookup::Later(found) => found.await,
-        };
-        Ok(match found? {
-            Some(StoredCell { stamp, value: Some(Value::Large { pieces, .. }) })
-                if stamp.version == version =>
-            {
-                Some(pieces)
-            }
-            _ => None,
-        })
+        let found = self.replica.store.get_cell(key).wait().await?;
+        Ok(large_value_of(found, version))
     }
 }
 
@@ -296,7 +285,6 @@ mod tests {
     use ladoga_model::Stamp;
 
     use super::*;
-    use ladoga_local::store::CellContent;
 
     /// Pieces that are never asked for.
     struct Rest;
@@ -311,7 +299,7 @@ mod tests {
     fn a_piece_that_is_cut_is_found_out() {
         let stamp = Stamp::new(Version { timestamp: 1, node: 0 });
         let mut piece = Vec::new();
-        put_record(&mut piece, b"key", stamp, CellContent::Value(b"value"));
+        put_record(&mut piece, b"key", Cell { stamp, value: Some(Value::Inline(b"value")) });
         let take = |bytes: &[u8]| {
             let mut source = Source::new(NodeId(1), Box::new(Rest));
             source.take((Bytes::copy_from_slice(bytes), Box::new(Rest)))?;

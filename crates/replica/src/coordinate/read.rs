@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::{
-    Cell, Content, Failure, Origin, QuorumError, READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep, Refusal,
+    Failure, Origin, QuorumError, READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep, Refusal, SentCell,
 };
-use ladoga_model::{Stamp, Version};
+use ladoga_model::{Stamp, Value, Version};
 use ladoga_service::Error;
 
 use super::decision::Decision;
-use super::fetch::{Found, copy_large};
+use super::fetch::{HeldCell, HeldValue, copy_large};
 use super::plan::Plan;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
 use super::trouble::{failure, too_few};
 use crate::bounds::{CopyName, CopyRequest, CopyRequests, Reader};
 use crate::link::{Expires, PeerError, Place, Waiter};
 use crate::own::{OwnReplica, replica};
-use crate::wire::{Answer, PeerValue, Request};
+use crate::wire::{Answer, Request};
 use ladoga_local::store::{LocalStore, Lookup, Store, StoreError, StoredCell};
 
 /// The slots of a reading: the first answers, values that only a digest came of, and repairs, each by place; the repairs
@@ -26,7 +26,7 @@ const FETCH_SLOTS: usize = 64;
 const REPAIR_SLOTS: usize = 128;
 
 /// Reads the newest cell of a key from its nodes.
-pub(crate) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<Cell<Found>>, Error> {
+pub(crate) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCell>, Error> {
     let reading = Reading::begin(plan, false);
     reading.decision.taken().await.map_err(|error| too_few(plan, &error, false))
 }
@@ -52,7 +52,7 @@ pub(crate) async fn refresh<S: Store>(replica: &Rc<OwnReplica<S>>, key: Bytes, s
 struct Reading<S: Store> {
     plan: Plan<S>,
     state: RefCell<State>,
-    decision: Decision<Result<Option<Cell<Found>>, QuorumError>>,
+    decision: Decision<Result<Option<HeldCell>, QuorumError>>,
     /// Copies of a large value to replicas that lack it.
     wishes: CopyRequests,
     starting: Starting,
@@ -64,7 +64,7 @@ struct Reading<S: Store> {
 }
 
 struct State {
-    core: ReadCore<Found>,
+    core: ReadCore<Bytes, HeldValue>,
     /// The versions that replicas were sent in order to repair them, in the order in which they were decided on.
     repairs: Vec<Version>,
     asked_again: u64,
@@ -164,7 +164,10 @@ impl<S: Store> Reading<S> {
     }
 
     /// Lets the machine take a step, and does what it says.
-    fn step(self: &Rc<Self>, act: impl FnOnce(&mut ReadCore<Found>, &mut dyn FnMut(ReadStep<Found>))) {
+    fn step(
+        self: &Rc<Self>,
+        act: impl FnOnce(&mut ReadCore<Bytes, HeldValue>, &mut dyn FnMut(ReadStep<Bytes, HeldValue>)),
+    ) {
         let mut to_do = Vec::new();
         act(&mut self.state.borrow_mut().core, &mut |step| match step {
             ReadStep::Decided(decided) => {
@@ -196,16 +199,13 @@ impl<S: Store> Reading<S> {
         });
     }
 
-    fn repair(self: &Rc<Self>, place: usize, cell: Cell<Found>) {
-        let Cell { stamp, content } = cell;
+    fn repair(self: &Rc<Self>, place: usize, cell: HeldCell) {
+        let HeldCell { stamp, value } = cell;
         self.plan.replica.core.metrics.read_repair();
-        let value = match content {
-            Content::Value(Found::Inline(bytes)) => Some(bytes),
-            Content::Tombstone => None,
-            Content::Digest => return,
-            Content::Value(Found::Large { holder, .. }) => {
-                return self.copy(place, stamp, holder);
-            }
+        let value = match value {
+            Some(Value::Inline(bytes)) => Some(bytes),
+            None => None,
+            Some(Value::Large(HeldValue { holder, .. })) => return self.copy(place, stamp, holder),
         };
         let plan = &self.plan;
         let bytes = value.as_ref().map_or(0, Bytes::len) as u64;
@@ -282,18 +282,11 @@ impl<S: Store> Reading<S> {
 }
 
 /// The answer of the replica at `place`.
-fn with_holder(answer: ReadAnswer<PeerValue>, place: usize) -> ReadAnswer<Found> {
+fn with_holder(answer: ReadAnswer<Bytes, u64>, place: usize) -> ReadAnswer<Bytes, HeldValue> {
     let ReadAnswer { cell, is_whole } = answer;
-    let cell = cell.map(|Cell { stamp, content }| {
-        let content = match content {
-            Content::Value(PeerValue::Inline(bytes)) => Content::Value(Found::Inline(bytes)),
-            Content::Value(PeerValue::Large(bytes)) => {
-                Content::Value(Found::Large { bytes, version: stamp.version, holder: place })
-            }
-            Content::Tombstone => Content::Tombstone,
-            Content::Digest => Content::Digest,
-        };
-        Cell { stamp, content }
+    let cell = cell.map(|cell| match cell {
+        SentCell::Whole(cell) => SentCell::Whole(cell.map_large(|bytes| HeldValue::new(bytes, place))),
+        SentCell::Digest(stamp) => SentCell::Digest(stamp),
     });
     ReadAnswer { cell, is_whole }
 }

@@ -3,7 +3,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_cluster::{Cell, Content};
+use ladoga_model::Cell;
 use ladoga_service::{
     Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, Pieces, RecordFormat, Scope, StoreError,
     Upload, Value,
@@ -199,11 +199,11 @@ async fn get<S: Store>(plan: Plan<S>) -> Result<Option<Value>, Error> {
     for _ in 0..OPENS_MAX {
         let cell = read(&plan).await?;
         let version = cell.as_ref().map(|cell| cell.stamp.version);
-        let Some(Cell { content: Content::Value(found), .. }) = cell else {
+        let Some(Cell { stamp, value: Some(found) }) = cell else {
             note_version(version);
             return Ok(None);
         };
-        if let Some(value) = open_found(&plan, found).await? {
+        if let Some(value) = open_found(&plan, stamp.version, found).await? {
             note_version(version);
             return Ok(Some(value));
         }

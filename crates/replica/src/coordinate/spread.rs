@@ -2,7 +2,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use ladoga_cluster::{Failure, Origin, Refusal};
-use ladoga_model::{Stamp, Version};
+use ladoga_model::{Cell, Stamp, Value, Version};
 use ladoga_service::Error;
 
 use super::fetch::unexpected;
@@ -10,12 +10,12 @@ use super::plan::Plan;
 use super::read::newest_version;
 use super::starting::until_asked_again;
 use super::trouble::too_few;
-use super::write::{Outcome, Payload, Writing};
+use super::write::{Outcome, Writing};
 use crate::link::{PeerError, RemoteStream};
 use crate::own::replica;
 use crate::planted::{Bug, has, note_version};
 use crate::wire::{Answer, Request};
-use ladoga_local::store::{Cell, CellValue, Later, LocalStore, Store, StoreError, Upload};
+use ladoga_local::store::{Later, LocalStore, Store, StoreError, Upload};
 
 /// A large value on its way to one replica.
 pub(super) enum Target<S: Store> {
@@ -83,8 +83,8 @@ impl<S: Store> Target<S> {
                 let bytes = plan.replica.store.upload_bytes_min();
                 let admitted = replica::admit(&plan.replica, stamp, Some(bytes), origin);
                 let admitted = admitted.map_err(Failure::Refused)?;
-                let cell = Cell { key: &plan.key, stamp, value: CellValue::Uploaded(finished) };
-                let applied = plan.replica.store.apply([cell]).await;
+                let cell = Cell { stamp, value: Some(Value::Large(finished)) };
+                let applied = plan.replica.store.apply([(&plan.key[..], cell)]).await;
                 drop(admitted);
                 applied.map(|()| None).map_err(|error| refused(&error))
             }
@@ -150,7 +150,7 @@ impl<S: Store> Spread<S> {
             plan.observe(newest)?;
         }
         let stamp = plan.stamp().await?;
-        let writing = Writing::new(&plan, stamp, Payload::Large);
+        let writing = Writing::new(&plan, Cell { stamp, value: Some(Value::Large(())) });
         for (place, target) in targets.into_iter().enumerate() {
             match target {
                 Ok(target) => {

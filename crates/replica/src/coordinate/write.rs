@@ -3,7 +3,7 @@ use std::rc::{Rc, Weak};
 
 use bytes::Bytes;
 use ladoga_cluster::{Failure, Origin, QuorumError, RESTAMPS_MAX, Refusal, WriteCore, WriteStep};
-use ladoga_model::{Stamp, Version};
+use ladoga_model::{Cell, Value, Version};
 use ladoga_service::Error;
 
 use super::decision::Decision;
@@ -13,13 +13,13 @@ use super::trouble::{failure, too_few};
 use crate::link::{Expires, PeerError, Place, Waiter};
 use crate::planted::{Bug, has, note_version};
 use crate::wire::{Answer, Request};
-use ladoga_local::store::{CellContent, Store};
+use ladoga_local::store::Store;
 
 /// Writes a cell to the nodes of its key. `None` deletes.
 pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Result<(), Error> {
     for _ in 0..RESTAMPS_MAX {
         let stamp = plan.stamp().await?;
-        let writing = Writing::new(&plan, stamp, Payload::Whole(value.clone()));
+        let writing = Writing::new(&plan, Cell { stamp, value: value.clone().map(Value::Inline) });
         writing.begin();
         match writing.decision.taken().await {
             Outcome::Acknowledged => {
@@ -50,30 +50,13 @@ pub(super) enum Outcome {
     Stale(Version),
 }
 
-/// What is written.
-pub(super) enum Payload {
-    /// A value, or a deletion.
-    Whole(Option<Bytes>),
-    /// A value that does not fit into memory, which the nodes have got before.
-    Large,
-}
-
-impl Payload {
-    /// The same, as a replica that has not got it is told later.
-    fn content(&self) -> CellContent<'_> {
-        match self {
-            Payload::Whole(Some(value)) => CellContent::Value(value),
-            Payload::Whole(None) => CellContent::Tombstone,
-            Payload::Large => CellContent::Large(0),
-        }
-    }
-}
+/// A cell that is written: the replicas have got a large value before.
+pub(super) type WrittenCell = Cell<Bytes, ()>;
 
 /// A write under way. It lives until every replica has answered, or was waited for long enough.
 pub(super) struct Writing<S: Store> {
     plan: Plan<S>,
-    stamp: Stamp,
-    payload: Payload,
+    cell: WrittenCell,
     state: RefCell<State>,
     pub(super) decision: Decision<Outcome>,
     starting: Starting,
@@ -89,12 +72,11 @@ struct State {
 }
 
 impl<S: Store> Writing<S> {
-    pub(super) fn new(plan: &Plan<S>, stamp: Stamp, payload: Payload) -> Rc<Writing<S>> {
+    pub(super) fn new(plan: &Plan<S>, cell: WrittenCell) -> Rc<Writing<S>> {
         let state = RefCell::new(State { core: WriteCore::new(plan.replicas), asked_again: 0 });
         Rc::new_cyclic(|writing: &Weak<Writing<S>>| Writing {
             plan: plan.clone(),
-            stamp,
-            payload,
+            cell,
             state,
             decision: Decision::default(),
             starting: Starting::default(),
@@ -103,10 +85,9 @@ impl<S: Store> Writing<S> {
         })
     }
 
-    /// Asks all replicas.
+    /// Asks all replicas to take a value in memory, or a deletion.
     fn begin(self: &Rc<Self>) {
-        let Payload::Whole(value) = &self.payload else { return };
-        let request = self.request(value.clone());
+        let request = self.request();
         for (place, &node) in self.plan.nodes().iter().enumerate() {
             if node != self.plan.cluster().own {
                 self.send(&request, place);
@@ -114,15 +95,28 @@ impl<S: Store> Writing<S> {
         }
         if let Some(place) = self.plan.own_place() {
             let writing = Rc::clone(self);
-            self.plan.apply((self.stamp, value.as_deref()), Origin::Client, move |applied| {
-                // What is here, the clock knows: nothing here is newer than what it gave out.
-                writing.replica_answered(place, applied.map(|()| None));
-            });
+            self.plan.apply(
+                (self.cell.stamp, self.inline().map(|value| &value[..])),
+                Origin::Client,
+                move |applied| {
+                    // What is here, the clock knows: nothing here is newer than what it gave out.
+                    writing.replica_answered(place, applied.map(|()| None));
+                },
+            );
         }
     }
 
-    fn request(&self, value: Option<Bytes>) -> Request {
-        Request::Write { key: self.plan.key.clone(), stamp: self.stamp, value, origin: Origin::Client }
+    /// The value, if it is in memory; none for a deletion.
+    fn inline(&self) -> Option<&Bytes> {
+        match &self.cell.value {
+            Some(Value::Inline(value)) => Some(value),
+            Some(Value::Large(())) | None => None,
+        }
+    }
+
+    fn request(&self) -> Request {
+        let (key, stamp) = (self.plan.key.clone(), self.cell.stamp);
+        Request::Write { key, stamp, value: self.inline().cloned(), origin: Origin::Client }
     }
 
     fn send(self: &Rc<Self>, request: &Request, place: usize) {
@@ -136,7 +130,7 @@ impl<S: Store> Writing<S> {
     pub(super) fn replica_answered(&self, place: usize, answer: Result<Option<Version>, Failure>) {
         if answer.is_ok() {
             let node = self.plan.node(place);
-            self.plan.cluster().stability().acknowledged(node, self.stamp.version.timestamp);
+            self.plan.cluster().stability().acknowledged(node, self.cell.stamp.version.timestamp);
         }
         let answer = answer.map(|newer| newer.filter(|_| !has(Bug::IgnoreNewerVersions)));
         self.step(|core, step| core.answered(place, answer, step));
@@ -164,7 +158,13 @@ impl<S: Store> Writing<S> {
         }
         drop(state);
         for place in hints {
-            self.plan.replica.hint(self.plan.node(place), &self.plan.key, self.stamp, self.payload.content());
+            let value = self.cell.value.as_ref().map(|value| match value {
+                Value::Inline(bytes) => Value::Inline(&bytes[..]),
+                // The replicas that have it are asked when it is delivered.
+                Value::Large(()) => Value::Large(0),
+            });
+            let cell = Cell { stamp: self.cell.stamp, value };
+            self.plan.replica.hint(self.plan.node(place), &self.plan.key, cell);
         }
     }
 }
@@ -189,8 +189,7 @@ impl<S: Store> Waiter for Writing<S> {
 impl<S: Store> Writing<S> {
     /// Asks a replica again.
     fn ask(self: &Rc<Self>, place: usize) {
-        let value = if let Payload::Whole(value) = &self.payload { value.clone() } else { None };
-        self.send(&self.request(value), place);
+        self.send(&self.request(), place);
     }
 
     /// Asks a replica that is starting again, for as long as somebody waits for it.

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use ladoga_cluster::{HINTS_IN_FLIGHT_MAX, NodeList};
-use ladoga_model::{Stamp, Version};
+use ladoga_model::{Cell, Stamp, Value, Version};
 
 use ladoga_env::real::RealNet;
 
@@ -9,7 +9,6 @@ use super::*;
 use crate::cluster::Cluster;
 use crate::membership::{Membership, PeerLimits};
 use crate::wire::put_record;
-use ladoga_local::store::CellContent;
 
 const PEER: NodeId = NodeId(1);
 const OTHER: NodeId = NodeId(2);
@@ -30,7 +29,7 @@ fn keep(keeper: &HintKeeper, n: u64) {
 fn keep_for(keeper: &HintKeeper, peer: NodeId, n: u64) {
     let mut record = Vec::new();
     let stamp = Stamp::new(Version { timestamp: n + 1, node: 0 });
-    put_record(&mut record, &n.to_be_bytes(), stamp, CellContent::Value(b"value"));
+    put_record(&mut record, &n.to_be_bytes(), Cell { stamp, value: Some(Value::Inline(b"value")) });
     keeper.keep(peer, n + 1, record);
 }
 

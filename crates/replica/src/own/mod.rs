@@ -13,8 +13,8 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use ladoga_cluster::NodeId;
-use ladoga_local::store::{CellContent, Store};
-use ladoga_model::Stamp;
+use ladoga_local::store::Store;
+use ladoga_model::Cell;
 use ladoga_runtime::{Gate, LoopContext};
 
 use crate::bounds::Copies;
@@ -75,18 +75,18 @@ impl<S: Store> OwnReplica<S> {
 
     /// Keeps a write for a peer that has not got it. What this node itself has not got is left to anti-entropy: nothing
     /// delivers a hint to the node that keeps it, and as long as it waits the write floor does not rise.
-    pub(crate) fn hint(&self, node: NodeId, key: &Bytes, stamp: Stamp, content: CellContent<'_>) {
+    pub(crate) fn hint(&self, node: NodeId, key: &Bytes, cell: Cell<&[u8], u64>) {
         if node == self.cluster.own {
             return;
         }
         self.cluster.peers[node.index()].missed.fetch_add(1, Ordering::Relaxed);
         let Some(hints) = self.cluster.hints.get() else { return };
-        if !self.cluster.stability().may_hint(stamp.version) {
+        if !self.cluster.stability().may_hint(cell.stamp.version) {
             // Too old by now: anti-entropy has it.
             return;
         }
         let mut record = Vec::with_capacity(key.len() + 64);
-        put_record(&mut record, key, stamp, content);
-        hints.keep(node, stamp.version.timestamp, record);
+        put_record(&mut record, key, cell);
+        hints.keep(node, cell.stamp.version.timestamp, record);
     }
 }

@@ -1,14 +1,12 @@
 //! What a node does as one of the replicas of a key, for itself and for peers alike.
 
-use ladoga_cluster::{Cell, Content, NodeId, Origin, ReadAnswer, Refusal, Statement};
-use ladoga_local::store::{
-    self, CellKind, CellValue, LocalStore, Lookup, Store, StoreError, StoredCell, Value,
-};
-use ladoga_model::{Stamp, Version};
+use bytes::Bytes;
+use ladoga_cluster::{NodeId, Origin, ReadAnswer, Refusal, SentCell, Statement};
+use ladoga_local::store::{LargeValue, LocalStore, Pieces, Store, StoreError, StoredCell, WriteKind};
+use ladoga_model::{Cell, Stamp, Value, Version};
 
 use super::OwnReplica;
 use crate::stability::{Admitted, Stability};
-use crate::wire::PeerValue;
 
 /// What an error of the store is to a peer.
 pub(crate) fn refusal(error: &StoreError) -> Refusal {
@@ -21,17 +19,24 @@ pub(crate) fn refusal(error: &StoreError) -> Refusal {
 }
 
 /// What a replica says of a cell; `is_whole` says whether it has all that it acknowledged.
-pub(crate) fn read_answer(found: Option<StoredCell>, digest: bool, is_whole: bool) -> ReadAnswer<PeerValue> {
-    let cell = found.map(|StoredCell { stamp, value }| {
-        let content = match value {
-            None => Content::Tombstone,
-            Some(_) if digest => Content::Digest,
-            Some(Value::Inline(bytes)) => Content::Value(PeerValue::Inline(bytes)),
-            Some(Value::Large { bytes, .. }) => Content::Value(PeerValue::Large(bytes)),
-        };
-        Cell { stamp, content }
+pub(crate) fn read_answer(found: Option<StoredCell>, digest: bool, is_whole: bool) -> ReadAnswer<Bytes, u64> {
+    let cell = found.map(|cell| {
+        if digest && cell.value.is_some() {
+            return SentCell::Digest(cell.stamp);
+        }
+        SentCell::Whole(cell.map_large(|LargeValue { bytes, .. }| bytes))
     });
     ReadAnswer { cell, is_whole }
+}
+
+/// The pieces of the large value that a key has in this version; `None` if it has none, or was replaced since then.
+pub(crate) fn large_value_of(found: Option<StoredCell>, version: Version) -> Option<Box<dyn Pieces>> {
+    match found {
+        Some(Cell { stamp, value: Some(Value::Large(large)) }) if stamp.version == version => {
+            Some(large.pieces)
+        }
+        _ => None,
+    }
 }
 
 /// Whether a replica takes a cell with this stamp now, with a value of so many bytes or none.
@@ -45,7 +50,7 @@ pub(crate) fn admit<S: Store>(
         replica.core.metrics.clock_ahead();
         Refusal::ClockAhead(error)
     })?;
-    let kind = if value_bytes.is_some() { CellKind::Put } else { CellKind::Delete };
+    let kind = if value_bytes.is_some() { WriteKind::Put } else { WriteKind::Delete };
     replica.store.admit(kind, value_bytes.unwrap_or_default()).map_err(|error| refusal(&error))?;
     replica.cluster.stability().admit(stamp.version, origin)
 }
@@ -58,8 +63,7 @@ pub(crate) fn apply<S: Store>(
 ) -> Result<impl Future<Output = Result<(), Refusal>> + use<S>, Refusal> {
     let bytes = value.map(|value| value.len() as u64);
     let admitted = admit(replica, stamp, bytes, origin)?;
-    let value = value.map_or(CellValue::Tombstone, CellValue::Bytes);
-    let applied = replica.store.apply([store::Cell { key, stamp, value }]);
+    let applied = replica.store.apply([(key, Cell { stamp, value: value.map(Value::Inline) })]);
     Ok(async move {
         let applied = applied.await;
         drop(admitted);
@@ -81,10 +85,7 @@ pub(crate) fn heard<S: Store>(
 
 /// The newest version of a key, if it is over `version`.
 pub(crate) async fn newer<S: LocalStore>(store: &S, key: &[u8], version: Version) -> Option<Version> {
-    let found = match store.get_cell(key) {
-        Lookup::Now(found) => found,
-        Lookup::Later(found) => found.await,
-    };
+    let found = store.get_cell(key).wait().await;
     // What cannot be read is not known to be newer; the read that needs it says so.
     found.ok().flatten().map(|cell| cell.stamp.version).filter(|newest| *newest > version)
 }

@@ -2,16 +2,16 @@ use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
 use ladoga_cluster::{
-    AsOf, Cell, CellMark, Content, KeyVersion, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, NodeId,
-    Partition, Refusal,
+    AsOf, KeyVersion, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, NodeId, Partition, Refusal,
 };
 
 use super::asked::Asked;
 use super::session::Session;
 use crate::cluster::Cluster;
 use crate::own::replica::refusal;
-use crate::wire::{Answer, Record, put_record, take_record};
-use ladoga_local::store::{CellContent, LocalStore, Pieces, Store, StoreError};
+use crate::wire::{Answer, Record, put_mark, take_record};
+use ladoga_local::store::{LocalStore, Pieces, Store, StoreError};
+use ladoga_model::CellMark;
 
 /// A page of the keys and versions that this node and a peer both hold.
 pub(super) fn list<S: Store>(
@@ -28,13 +28,7 @@ pub(super) fn list<S: Store>(
         start.extend_from_slice(&[0]);
     }
     // Values stay where they are: versions are all that is listed.
-    let pieces = session.replica.store.cells(start.freeze(), None, |out, key, stamp, content| {
-        let content = match content {
-            CellContent::Tombstone => CellContent::Tombstone,
-            CellContent::Value(_) | CellContent::Large(_) => CellContent::Large(0),
-        };
-        put_record(out, key, stamp, content);
-    });
+    let pieces = session.replica.store.cells(start.freeze(), None, put_mark);
     let listing = Listing { peer, slice, partitions, entries: Vec::new(), bytes: 0, scanned: 0, last: None };
     let cluster = std::sync::Arc::clone(&session.cluster);
     let listed = Rc::clone(session);
@@ -79,28 +73,22 @@ impl Listing {
     }
 
     fn look_at(&mut self, cluster: &Cluster, record: Record) {
-        let Record { key, cell } = record;
+        let (key, mark) = (record.key, record.cell.mark());
         self.scanned += 1;
-        if self.wants(cluster, &key, &cell) {
+        if self.wants(cluster, &key, mark) {
             self.bytes += key.len();
-            let is_tombstone = matches!(cell.content, Content::Tombstone);
             // Copied: the piece that it lies in is much longer.
             let key = Bytes::copy_from_slice(&key);
-            self.entries.push(KeyVersion { key, stamp: cell.stamp, is_tombstone });
+            self.entries.push(KeyVersion { key, mark });
         }
         self.last = Some(key);
     }
 
-    fn wants(&self, cluster: &Cluster, key: &[u8], cell: &Cell<crate::wire::PeerValue>) -> bool {
+    fn wants(&self, cluster: &Cluster, key: &[u8], mark: CellMark) -> bool {
         let partition = Partition::of(key);
         let is_named = self.partitions.is_empty() || self.partitions.binary_search(&partition).is_ok();
-        let is_tombstone = matches!(cell.content, Content::Tombstone);
-        let mark = CellMark { stamp: cell.stamp, is_tombstone };
-        let place = |node| cluster.placement.position(partition, node);
-        is_named
-            && self.slice.has(mark)
-            && cell.belongs_on(place(self.peer))
-            && cell.belongs_on(place(cluster.own))
+        let nodes = [self.peer, cluster.own];
+        is_named && self.slice.has(mark) && cluster.placement.both_hold(partition, nodes, mark)
     }
 }
 

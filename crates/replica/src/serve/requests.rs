@@ -4,17 +4,15 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use ladoga_cluster::{Origin, Refusal};
-use ladoga_local::store::{
-    self, CellKind, CellValue, LocalStore, Lookup, Store, StoreError, StoredCell, Upload, Value,
-};
-use ladoga_model::{Stamp, VALUE_BYTES_MAX, Version};
+use ladoga_local::store::{LocalStore, Lookup, Store, StoreError, StoredCell, Upload, WriteKind};
+use ladoga_model::{Cell, Stamp, VALUE_BYTES_MAX, Value, Version};
 use ladoga_runtime::{LoopContext, Taken};
 
 use super::asked::Asked;
 use super::opened::Uploading;
 use super::session::Session;
 use crate::own::OwnReplica;
-use crate::own::replica::{acknowledged, admit, newer, read_answer, refusal};
+use crate::own::replica::{acknowledged, admit, large_value_of, newer, read_answer, refusal};
 use crate::planted::{Bug, strikes};
 use crate::stability::Admitted;
 use crate::wire::Answer;
@@ -121,10 +119,8 @@ pub(super) fn write<S: Store>(session: &Rc<Session<S>>, writes: Writes<S>) {
     let Writes { values, tombstones } = writes;
     let one_by_one = tombstones.into_iter().map(|write| vec![write]);
     for group in std::iter::once(values).chain(one_by_one).filter(|group| !group.is_empty()) {
-        let cells = group.iter().map(|write| store::Cell {
-            key: &write.key,
-            stamp: write.stamp,
-            value: write.value.as_deref().map_or(CellValue::Tombstone, CellValue::Bytes),
+        let cells = group.iter().map(|Write { key, stamp, value, .. }| {
+            (&key[..], Cell { stamp: *stamp, value: value.as_deref().map(Value::Inline) })
         });
         let applied = session.replica.store.apply(cells);
         session.answer_all_later(answers(Rc::clone(&session.replica), group, applied));
@@ -162,17 +158,9 @@ pub(super) fn open_value<S: Store>(session: &Rc<Session<S>>, asked: Asked<S>, ke
     let found = session.replica.store.get_cell(key);
     let opening = Rc::clone(session);
     session.answer_later(asked, async move {
-        let found = match found {
-            Lookup::Now(found) => found,
-            Lookup::Later(found) => found.await,
-        };
-        match found {
-            Ok(Some(StoredCell { stamp, value: Some(Value::Large { pieces, .. }) }))
-                if stamp.version == version =>
-            {
-                opening.open(pieces).await
-            }
-            Ok(_) => Answer::Gone,
+        match found.wait().await.map(|found| large_value_of(found, version)) {
+            Ok(Some(pieces)) => opening.open(pieces).await,
+            Ok(None) => Answer::Gone,
             Err(error) => Answer::Refused(refusal(&error)),
         }
     });
@@ -184,7 +172,7 @@ pub(super) fn begin_upload<S: Store>(session: &Rc<Session<S>>, asked: Asked<S>) 
         // By the time of its end, it could have to be refused.
         return session.answer(asked.number, &Answer::Refused(refusal));
     }
-    let admitted = store.admit(CellKind::Put, store.upload_bytes_min());
+    let admitted = store.admit(WriteKind::Put, store.upload_bytes_min());
     let entered = admitted.map_err(|error| refusal(&error)).and_then(|()| {
         let entered = session.replica.uploads.enter(session.address(), 1);
         entered.map_err(|_| Refusal::OverCapacity)
@@ -270,8 +258,8 @@ pub(super) fn finish_upload<S: Store>(
             Ok(admitted) => admitted,
             Err(refusal) => return Answer::Refused(refusal),
         };
-        let cell = store::Cell { key: &key, stamp, value: CellValue::Uploaded(finished) };
-        let done = done(replica.store.apply([cell]).await);
+        let cell = Cell { stamp, value: Some(Value::Large(finished)) };
+        let done = done(replica.store.apply([(&key[..], cell)]).await);
         drop(admitted);
         if done == Answer::Done {
             acknowledged(&replica, Some(stamp.version));

@@ -2,12 +2,13 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ladoga_cluster::{Cell, Content, Origin, Refusal};
+use ladoga_cluster::{Origin, Refusal};
+use ladoga_model::{Cell, Value};
 
 use crate::coordinate;
 use crate::hints::{Delivery, HintKeeper};
 use crate::own::OwnReplica;
-use crate::wire::{Answer, PeerValue, Record, Request};
+use crate::wire::{Answer, Record, Request};
 use ladoga_local::store::Store;
 
 /// How often a peer with hints is tried.
@@ -22,12 +23,8 @@ pub(crate) async fn deliver<S: Store>(replica: Rc<OwnReplica<S>>) {
     let delivering = Rc::clone(&replica);
     replica.core.supervisor.spawn_local("deliveries", async move {
         while let Some(delivery) = deliveries.recv().await {
-            let bytes = match &delivery.record.cell.content {
-                Content::Value(PeerValue::Inline(value)) => value.len() as u64,
-                // Sent in pieces, or nothing at all.
-                _ => 0,
-            };
-            delivering.cluster.pace.draw_cell(bytes).await;
+            // A large value is sent in pieces.
+            delivering.cluster.pace.draw_cell(delivery.record.cell.inline_bytes()).await;
             let delivered = deliver_one(Rc::clone(&delivering), delivery);
             delivering.core.supervisor.spawn_local("delivery", delivered);
         }
@@ -44,15 +41,15 @@ async fn deliver_one<S: Store>(replica: Rc<OwnReplica<S>>, delivery: Delivery) {
     let Delivery { peer, number, record, waits } = delivery;
     drop(waits);
     let Some(hints) = replica.cluster.hints.get() else { return };
-    let Record { key, cell: Cell { stamp, content } } = record;
-    let value = match content {
-        Content::Value(PeerValue::Inline(value)) => Some(value),
-        Content::Value(PeerValue::Large(_)) | Content::Digest => {
+    let Record { key, cell: Cell { stamp, value } } = record;
+    let value = match value {
+        Some(Value::Inline(value)) => Some(value),
+        Some(Value::Large(_)) => {
             // The value is with the replicas that have it: a read of all of them repairs those that do not.
             let read = coordinate::refresh(&replica, key, stamp).await;
             return note_outcome(hints, peer, number, read);
         }
-        Content::Tombstone => None,
+        None => None,
     };
     let arrived =
         match replica.peers.link(peer).ask(&Request::Write { key, stamp, value, origin: Origin::Hint }).await

@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::{
-    Cell, Content, NodeId, Origin, Prune, PullFailure, PullProgress, PullStep, ReadAnswer, Refusal,
+    NodeId, Origin, PullFailure, PullProgress, PullRequest, PullResponse, PullStep, Refusal, SentCell,
     SyncRound, SyncSession,
 };
-use ladoga_cluster::{KeyVersion, PullRequest, PullResponse};
-use ladoga_model::{HybridClock, Version};
+use ladoga_model::{Cell, HybridClock, Value, Version};
 use tokio::sync::mpsc;
 
 use super::prune::prune;
@@ -22,34 +21,16 @@ use crate::own::OwnReplica;
 use crate::own::replica;
 use crate::planted::{Bug, has};
 use crate::stability::Stability;
-use crate::wire::{Answer, PeerValue, Request};
-use ladoga_local::store::{LocalStore, Lookup, Store};
+use crate::wire::{Answer, PeerCell, Request};
+use ladoga_local::store::{LocalStore, Store};
 
 /// How often it is looked what there is to be pulled.
 const LOOK_EVERY_MS: u64 = 500;
 /// How often the tree is filled anew at most, whatever peers ask to be compared: that reads the whole store.
 const FILL_EVERY_MS: u64 = 5 * 60_000;
 
-/// A key or a value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Held {
-    Bytes(Bytes),
-    /// A value that is streamed.
-    Large,
-}
-
-impl AsRef<[u8]> for Held {
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            Held::Bytes(bytes) => bytes,
-            // Only keys are looked into.
-            Held::Large => &[],
-        }
-    }
-}
-
 enum Event {
-    Answered(u64, PullResponse<Held>),
+    Answered(u64, PullResponse<Bytes>),
     Found(Bytes, Option<Version>),
     Applied(Bytes, Result<(), Refusal>),
     /// The peer cannot be asked.
@@ -153,7 +134,7 @@ impl<S: Store> Puller<'_, S> {
                     PullStep::Look(key) => self.look(&send, key),
                     PullStep::Apply(key, cell) => self.apply(&send, key, cell).await,
                     PullStep::Prune(of) => {
-                        let pruned = self.prune(peer, of).await;
+                        let pruned = prune(self.replica, peer, &of).await;
                         pull.pruned(pruned, |step| steps.push_back(step));
                     }
                     PullStep::Done => return Ok(()),
@@ -172,8 +153,8 @@ impl<S: Store> Puller<'_, S> {
                     .stability
                     .with_tree(|tree| pull.answered(number, response, tree, &mut step))
                     .ok_or_else(too_late)?,
-                Event::Found(key, version) => pull.found(&Held::Bytes(key), version, step),
-                Event::Applied(key, result) => pull.applied(&Held::Bytes(key), result, step),
+                Event::Found(key, version) => pull.found(&key, version, step),
+                Event::Applied(key, result) => pull.applied(&key, result, step),
                 Event::Lost(why) => return Err(why),
             }
             self.note(pull.progress(), &mut applied_before);
@@ -189,16 +170,14 @@ impl<S: Store> Puller<'_, S> {
         *applied_before = progress.applied;
     }
 
-    fn ask(&self, send: &mpsc::UnboundedSender<Event>, number: u64, asked: PullRequest<Held>) {
+    fn ask(&self, send: &mpsc::UnboundedSender<Event>, number: u64, asked: PullRequest<Bytes>) {
         let request = match asked {
             PullRequest::Groups(slice) => Request::Groups(slice),
             PullRequest::Leaves { slice, groups } => Request::Leaves { slice, groups },
             PullRequest::List { slice, partitions, after } => {
-                Request::List { slice, partitions, after: after.map(bytes_of).unwrap_or_default() }
+                Request::List { slice, partitions, after: after.unwrap_or_default() }
             }
-            PullRequest::Cell(key) => {
-                Request::Read { key: bytes_of(key), digest: false, origin: Origin::Exchange }
-            }
+            PullRequest::Cell(key) => Request::Read { key, digest: false, origin: Origin::Exchange },
         };
         let asked = self.link.ask(&request);
         let send = send.clone();
@@ -213,41 +192,19 @@ impl<S: Store> Puller<'_, S> {
         });
     }
 
-    fn look(&self, send: &mpsc::UnboundedSender<Event>, key: Held) {
-        let key = bytes_of(key);
+    fn look(&self, send: &mpsc::UnboundedSender<Event>, key: Bytes) {
         let found = self.replica.store.get_cell(&key);
         let send = send.clone();
         tokio::task::spawn_local(async move {
-            let found = match found {
-                Lookup::Now(found) => found,
-                Lookup::Later(found) => found.await,
-            };
-            let _ = send.send(match found {
+            let _ = send.send(match found.wait().await {
                 Ok(found) => Event::Found(key, found.map(|cell| cell.stamp.version)),
                 Err(error) => Event::Lost(error.to_string()),
             });
         });
     }
 
-    async fn prune(&self, peer: NodeId, of: Prune<Held>) -> Result<(), Refusal> {
-        let Prune { partitions, after, until, before, listed } = of;
-        let of = Prune {
-            partitions,
-            after: after.map(bytes_of),
-            until: until.map(bytes_of),
-            before,
-            listed: listed.into_iter().map(bytes_of).collect(),
-        };
-        prune(self.replica, peer, &of).await
-    }
-
-    async fn apply(&self, send: &mpsc::UnboundedSender<Event>, key: Held, cell: Cell<Held>) {
-        let key = bytes_of(key);
-        let bytes = match &cell.content {
-            Content::Value(Held::Bytes(value)) => value.len() as u64,
-            _ => 0,
-        };
-        self.replica.cluster.pace.draw_cell(bytes).await;
+    async fn apply(&self, send: &mpsc::UnboundedSender<Event>, key: Bytes, cell: PeerCell) {
+        self.replica.cluster.pace.draw_cell(cell.inline_bytes()).await;
         let replica = Rc::clone(self.replica);
         let (link, send) = (Rc::clone(self.link), send.clone());
         tokio::task::spawn_local(async move {
@@ -261,53 +218,29 @@ async fn write<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     link: &Rc<PeerLink>,
     key: &Bytes,
-    cell: Cell<Held>,
+    cell: PeerCell,
 ) -> Result<(), Refusal> {
-    let Cell { stamp, content } = cell;
-    let value = match content {
-        Content::Value(Held::Large) => {
-            return coordinate::take_large(replica, link, key, stamp).await;
-        }
-        Content::Value(Held::Bytes(value)) => Some(value),
-        Content::Tombstone | Content::Digest => None,
+    let Cell { stamp, value } = cell;
+    let value = match value {
+        Some(Value::Large(_)) => return coordinate::take_large(replica, link, key, stamp).await,
+        Some(Value::Inline(value)) => Some(value),
+        None => None,
     };
     replica::apply(replica, (key, stamp, value.as_deref()), Origin::Exchange)?.await
 }
 
-fn bytes_of(held: Held) -> Bytes {
-    match held {
-        Held::Bytes(bytes) => bytes,
-        Held::Large => unreachable!("keys are bytes"),
-    }
-}
-
-/// The answer of a peer, in the words of the machine; `None` where it is none to a pull.
-fn response(answer: Answer) -> Option<PullResponse<Held>> {
+/// The answer of a peer, in the words of the machine; `None` if it is none to a pull.
+fn response(answer: Answer) -> Option<PullResponse<Bytes>> {
     Some(match answer {
-        Answer::Read(ReadAnswer { cell, .. }) => {
-            let cell = cell.map(|Cell { stamp, content }| {
-                let content = match content {
-                    Content::Value(PeerValue::Inline(bytes)) => Content::Value(Held::Bytes(bytes)),
-                    Content::Value(PeerValue::Large(_)) => Content::Value(Held::Large),
-                    Content::Tombstone => Content::Tombstone,
-                    Content::Digest => Content::Digest,
-                };
-                Cell { stamp, content }
-            });
-            PullResponse::Cell(cell)
-        }
+        Answer::Read(answer) => PullResponse::Cell(match answer.cell {
+            Some(SentCell::Whole(cell)) => Some(cell),
+            // The whole cell was asked for.
+            Some(SentCell::Digest(_)) => return None,
+            None => None,
+        }),
         Answer::Groups { dropped_before, hashes } => PullResponse::Groups { dropped_before, hashes },
         Answer::Leaves(leaves) => PullResponse::Leaves(leaves),
-        Answer::List { entries, next } => {
-            let held = |listed: KeyVersion<Bytes>| {
-                let KeyVersion { key, stamp, is_tombstone } = listed;
-                KeyVersion { key: Held::Bytes(key), stamp, is_tombstone }
-            };
-            PullResponse::List {
-                entries: entries.into_iter().map(held).collect(),
-                next: next.map(Held::Bytes),
-            }
-        }
+        Answer::List { entries, next } => PullResponse::List { entries, next },
         Answer::Refused(refusal) => PullResponse::Refused(refusal),
         _ => return None,
     })

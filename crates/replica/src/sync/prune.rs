@@ -1,11 +1,11 @@
 use bytes::Bytes;
-use ladoga_cluster::{Content, NodeId, Origin, Partition, Prune, Refusal};
-use ladoga_model::{CellMark, Stamp, Version};
+use ladoga_cluster::{NodeId, Origin, Partition, Prune, Refusal};
+use ladoga_model::{Stamp, Version};
 
 use crate::own::OwnReplica;
 use crate::own::replica;
-use crate::wire::{Record, put_record, take_record};
-use ladoga_local::store::{CellContent, LocalStore, Store};
+use crate::wire::{Record, put_mark, take_record};
+use ladoga_local::store::{LocalStore, Store};
 
 /// Deletes here what a peer should hold and does not have: see [`Prune`].
 pub(super) async fn prune<S: Store>(
@@ -20,10 +20,8 @@ pub(super) async fn prune<S: Store>(
     while let Some((mut bytes, rest)) = pieces.next().await.map_err(|error| replica::refusal(&error))? {
         pieces = rest;
         while let Some(Record { key, cell }) = take_record(&mut bytes).map_err(|_| Refusal::Unreadable)? {
-            let is_tombstone = matches!(cell.content, Content::Tombstone);
-            let mark = CellMark { stamp: cell.stamp, is_tombstone };
-            let place = |node| cluster.placement.position(Partition::of(&key), node);
-            let is_shared = cell.belongs_on(place(peer)) && cell.belongs_on(place(cluster.own));
+            let mark = cell.mark();
+            let is_shared = cluster.placement.both_hold(Partition::of(&key), [peer, cluster.own], mark);
             if !is_shared || !prune.takes(&key, mark) {
                 continue;
             }
@@ -38,13 +36,4 @@ pub(super) async fn prune<S: Store>(
         }
     }
     Ok(())
-}
-
-/// Values stay where they are.
-fn put_mark(out: &mut Vec<u8>, key: &[u8], stamp: Stamp, content: CellContent<'_>) {
-    let content = match content {
-        CellContent::Tombstone => CellContent::Tombstone,
-        CellContent::Value(_) | CellContent::Large(_) => CellContent::Large(0),
-    };
-    put_record(out, key, stamp, content);
 }

@@ -1,11 +1,11 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use ladoga_cluster::{KeyVersion, ReadAnswer, Refusal, Statement};
-use ladoga_model::Version;
+use ladoga_model::{CellMark, Version};
 
 use super::frame::{Frame, FrameError, put_frame};
 use super::hello::Hello;
 use super::message::{
-    PeerValue, cell, put_cell, put_line, put_refusal, put_short, put_stamp, put_version, refusal,
+    put_line, put_refusal, put_sent_cell, put_short, put_stamp, put_version, refusal, sent_cell,
 };
 use super::parts::{optional_key, put_optional_key, put_statement, statement};
 use super::reader::Reader;
@@ -18,7 +18,7 @@ pub enum Answer {
     /// It will not speak with this node.
     Stranger(String),
     /// What it has of a key.
-    Read(ReadAnswer<PeerValue>),
+    Read(ReadAnswer<Bytes, u64>),
     /// It is done, and durable.
     Done,
     /// It is not.
@@ -66,7 +66,7 @@ impl Answer {
             }
             Answer::Read(ReadAnswer { cell: Some(cell), is_whole }) => put_frame(out, number, 67, |out| {
                 out.put_u8(u8::from(*is_whole));
-                put_cell(out, cell);
+                put_sent_cell(out, cell);
             }),
             Answer::Done => put_frame(out, number, 68, |_| {}),
             Answer::Refused(refusal) => put_frame(out, number, 69, |out| put_refusal(out, refusal)),
@@ -86,7 +86,7 @@ impl Answer {
             }),
             Answer::List { entries, next } => put_frame(out, number, 79, |out| {
                 out.put_u16_le(entries.len() as u16);
-                for KeyVersion { key, stamp, is_tombstone } in entries {
+                for KeyVersion { key, mark: CellMark { stamp, is_tombstone } } in entries {
                     put_short(out, key);
                     put_stamp(out, *stamp);
                     out.put_u8(u8::from(*is_tombstone));
@@ -105,7 +105,7 @@ impl Answer {
             66 => Answer::Read(ReadAnswer { cell: None, is_whole: reader.bool()? }),
             67 => {
                 let is_whole = reader.bool()?;
-                return Ok(Answer::Read(ReadAnswer { cell: Some(cell(reader)?), is_whole }));
+                return Ok(Answer::Read(ReadAnswer { cell: Some(sent_cell(reader)?), is_whole }));
             }
             68 => Answer::Done,
             69 => Answer::Refused(refusal(&mut reader)?),
@@ -121,11 +121,9 @@ impl Answer {
             79 => {
                 let count = reader.u16()?;
                 let entry = |_| {
-                    Ok(KeyVersion {
-                        key: reader.key()?,
-                        stamp: reader.stamp()?,
-                        is_tombstone: reader.bool()?,
-                    })
+                    let key = reader.key()?;
+                    let mark = CellMark { stamp: reader.stamp()?, is_tombstone: reader.bool()? };
+                    Ok(KeyVersion { key, mark })
                 };
                 let entries = (0..count).map(entry).collect::<Result<_, FrameError>>()?;
                 Answer::List { entries, next: optional_key(&mut reader)? }

@@ -28,20 +28,14 @@
 //! `alive` answers no request: it says that answers are still to come.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use ladoga_cluster::{Cell, Content, Refusal};
-use ladoga_model::{ClockError, Stamp, Version};
+use ladoga_cluster::{Refusal, SentCell};
+use ladoga_model::{Cell, ClockError, Stamp, Value, Version};
 
 use super::frame::FrameError;
 use super::reader::Reader;
 
-/// A value, as far as one frame says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PeerValue {
-    /// All of it.
-    Inline(Bytes),
-    /// How long it is; to be streamed.
-    Large(u64),
-}
+/// A cell, as far as one frame says: a large value has its length, and is to be streamed.
+pub type PeerCell = Cell<Bytes, u64>;
 
 const LINE_BYTES_MAX: usize = 4 << 10;
 
@@ -66,33 +60,39 @@ pub(super) fn put_stamp(out: &mut BytesMut, stamp: Stamp) {
     out.put_u8(stamp.copies);
 }
 
-pub(super) fn put_cell(out: &mut BytesMut, cell: &Cell<PeerValue>) {
-    put_stamp(out, cell.stamp);
-    match &cell.content {
-        Content::Value(PeerValue::Inline(value)) => {
+pub(super) fn put_sent_cell(out: &mut BytesMut, cell: &SentCell<Bytes, u64>) {
+    put_stamp(out, cell.stamp());
+    match cell {
+        SentCell::Whole(Cell { value: Some(Value::Inline(value)), .. }) => {
             out.put_u8(1);
             out.put_slice(value);
         }
-        Content::Tombstone => out.put_u8(2),
-        Content::Value(PeerValue::Large(bytes)) => {
+        SentCell::Whole(Cell { value: None, .. }) => out.put_u8(2),
+        SentCell::Whole(Cell { value: Some(Value::Large(bytes)), .. }) => {
             out.put_u8(3);
             out.put_u64_le(*bytes);
         }
-        Content::Digest => out.put_u8(4),
+        SentCell::Digest(_) => out.put_u8(4),
     }
 }
 
-pub(super) fn cell(mut reader: Reader) -> Result<Cell<PeerValue>, FrameError> {
+pub(super) fn sent_cell(mut reader: Reader) -> Result<SentCell<Bytes, u64>, FrameError> {
     let stamp = reader.stamp()?;
-    let content = match reader.u8()? {
-        1 => return Ok(Cell { stamp, content: Content::Value(PeerValue::Inline(reader.value()?)) }),
-        2 => Content::Tombstone,
-        3 => Content::Value(PeerValue::Large(reader.value_bytes()?)),
-        4 => Content::Digest,
+    let value = match reader.u8()? {
+        1 => {
+            let value = Some(Value::Inline(reader.value()?));
+            return Ok(SentCell::Whole(Cell { stamp, value }));
+        }
+        2 => None,
+        3 => Some(Value::Large(reader.value_bytes()?)),
+        4 => {
+            reader.end()?;
+            return Ok(SentCell::Digest(stamp));
+        }
         _ => return Err(reader.wrong("there is no such cell")),
     };
     reader.end()?;
-    Ok(Cell { stamp, content })
+    Ok(SentCell::Whole(Cell { stamp, value }))
 }
 
 pub(super) fn put_refusal(out: &mut BytesMut, refusal: &Refusal) {

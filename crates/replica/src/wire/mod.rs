@@ -21,11 +21,11 @@ pub use answer::Answer;
 pub use frame::{FRAME_BYTES_MAX, Frame, FrameError, PROTOCOL_VERSION, take_frame};
 pub use hello::Hello;
 pub use ladoga_cluster::{AsOf, Origin, Statement};
-pub use message::PeerValue;
+pub use message::PeerCell;
 pub use request::Request;
 
 pub(crate) use frame::frame_bytes;
-pub(crate) use record::{Record, put_record, take_record};
+pub(crate) use record::{Record, put_mark, put_record, take_record};
 
 use bytes::BytesMut;
 

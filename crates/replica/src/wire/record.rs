@@ -6,31 +6,30 @@
 //! ```
 
 use bytes::{BufMut, Bytes, BytesMut};
-use ladoga_cluster::{Cell, Content};
-use ladoga_model::Stamp;
+use ladoga_model::{Cell, Value};
 
 use super::frame::{FRAME_BYTES_MAX, Frame, FrameError};
-use super::message::PeerValue;
+use super::message::PeerCell;
 use super::reader::Reader;
-use ladoga_local::store::CellContent;
 
 /// A cell and its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) key: Bytes,
-    pub(crate) cell: Cell<PeerValue>,
+    pub(crate) cell: PeerCell,
 }
 
 const PREFIX_BYTES: usize = 8;
 
 /// Appends a record.
-pub(crate) fn put_record(out: &mut Vec<u8>, key: &[u8], stamp: Stamp, content: CellContent<'_>) {
+pub(crate) fn put_record(out: &mut Vec<u8>, key: &[u8], cell: Cell<&[u8], u64>) {
+    let Cell { stamp, value } = cell;
     let start = out.len();
     out.put_u64_le(0);
-    out.put_u8(match content {
-        CellContent::Value(_) => 1,
-        CellContent::Tombstone => 2,
-        CellContent::Large(_) => 3,
+    out.put_u8(match value {
+        Some(Value::Inline(_)) => 1,
+        None => 2,
+        Some(Value::Large(_)) => 3,
     });
     out.put_u64_le(stamp.version.timestamp);
     out.put_u16_le(stamp.version.node);
@@ -38,14 +37,20 @@ pub(crate) fn put_record(out: &mut Vec<u8>, key: &[u8], stamp: Stamp, content: C
     out.put_u8(stamp.copies);
     out.put_u16_le(key.len() as u16);
     out.put_slice(key);
-    match content {
-        CellContent::Value(bytes) => out.put_slice(bytes),
-        CellContent::Tombstone => {}
-        CellContent::Large(bytes) => out.put_u64_le(bytes),
+    match value {
+        Some(Value::Inline(bytes)) => out.put_slice(bytes),
+        None => {}
+        Some(Value::Large(bytes)) => out.put_u64_le(bytes),
     }
     let (prefix, rest) = out[start..].split_at_mut(PREFIX_BYTES);
     prefix[..4].copy_from_slice(&(rest.len() as u32).to_le_bytes());
     prefix[4..].copy_from_slice(&crc32c::crc32c(rest).to_le_bytes());
+}
+
+/// The same of a cell whose value is not wanted: that it has one does.
+pub(crate) fn put_mark(out: &mut Vec<u8>, key: &[u8], cell: Cell<&[u8], u64>) {
+    let value = cell.value.map(|_| Value::Large(0));
+    put_record(out, key, Cell { stamp: cell.stamp, value });
 }
 
 /// Takes a record off the front; `None` where the bytes end before its end does.
@@ -72,20 +77,20 @@ fn understand(body: Bytes) -> Result<Record, FrameError> {
     let what = reader.u8()?;
     let stamp = reader.stamp()?;
     let key = reader.key()?;
-    let content = match what {
-        1 => Content::Value(PeerValue::Inline(reader.value()?)),
+    let value = match what {
+        1 => Some(Value::Inline(reader.value()?)),
         2 => {
             reader.end()?;
-            Content::Tombstone
+            None
         }
         3 => {
             let bytes = reader.value_bytes()?;
             reader.end()?;
-            Content::Value(PeerValue::Large(bytes))
+            Some(Value::Large(bytes))
         }
         _ => return Err(reader.wrong("there is no such cell")),
     };
-    Ok(Record { key, cell: Cell { stamp, content } })
+    Ok(Record { key, cell: Cell { stamp, value } })
 }
 
 /// Decodes whatever is in `bytes`: what a fuzzer calls.
@@ -99,25 +104,21 @@ pub(super) fn decode_records(bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ladoga_model::Version;
+    use ladoga_model::{Stamp, Version};
 
     #[test]
     fn records_come_out_as_they_went_in_or_are_found_out() {
         let stamp = Stamp { expires_at_ms: 7, copies: 2, ..Stamp::new(Version { timestamp: 3, node: 1 }) };
         let mut out = Vec::new();
-        put_record(&mut out, b"a", stamp, CellContent::Value(b"value"));
+        put_record(&mut out, b"a", Cell { stamp, value: Some(Value::Inline(b"value")) });
         let first_bytes = out.len();
-        put_record(&mut out, b"b", stamp, CellContent::Tombstone);
-        put_record(&mut out, b"c", stamp, CellContent::Large(1 << 20));
+        put_record(&mut out, b"b", Cell::tombstone(stamp));
+        put_record(&mut out, b"c", Cell { stamp, value: Some(Value::Large(1 << 20)) });
         let mut input = Bytes::from(out.clone());
         let mut take = || take_record(&mut input).expect("whole records");
-        let contents = [
-            Content::Value(PeerValue::Inline(Bytes::from_static(b"value"))),
-            Content::Tombstone,
-            Content::Value(PeerValue::Large(1 << 20)),
-        ];
-        for (key, content) in [b"a", b"b", b"c"].into_iter().zip(contents) {
-            let cell = Cell { stamp, content };
+        let values = [Some(Value::Inline(Bytes::from_static(b"value"))), None, Some(Value::Large(1 << 20))];
+        for (key, value) in [b"a", b"b", b"c"].into_iter().zip(values) {
+            let cell = Cell { stamp, value };
             assert_eq!(take(), Some(Record { key: Bytes::from_static(key), cell }));
         }
         assert_eq!(take(), None);

@@ -1,13 +1,13 @@
 use bytes::{Bytes, BytesMut};
 use ladoga_cluster::{
-    Acquaintance, AsOf, Cell, Content, Incarnation, KeyVersion, Memory, NodeList, Origin, Partition, Reach,
-    ReadAnswer, Refusal, Statement,
+    Acquaintance, AsOf, Incarnation, KeyVersion, Memory, NodeList, Origin, Partition, Reach, ReadAnswer,
+    Refusal, SentCell, Statement,
 };
-use ladoga_model::{ClockError, Stamp, Version};
+use ladoga_model::{Cell, CellMark, ClockError, Stamp, Value, Version};
 use proptest::prelude::*;
 
 use super::frame::take_frame;
-use super::{Answer, Hello, PROTOCOL_VERSION, PeerValue, Request};
+use super::{Answer, Hello, PROTOCOL_VERSION, Request};
 
 fn bytes(range: std::ops::Range<usize>) -> impl Strategy<Value = Bytes> {
     proptest::collection::vec(any::<u8>(), range).prop_map(Bytes::from)
@@ -106,13 +106,15 @@ fn request() -> impl Strategy<Value = Request> {
 }
 
 fn answer() -> impl Strategy<Value = Answer> {
-    let content = prop_oneof![
-        bytes(0..99).prop_map(|value| Content::Value(PeerValue::Inline(value))),
-        (0_u64..1 << 26).prop_map(|bytes| Content::Value(PeerValue::Large(bytes))),
-        Just(Content::Tombstone),
-        Just(Content::Digest),
+    let value = prop_oneof![
+        bytes(0..99).prop_map(|value| Some(Value::Inline(value))),
+        (0_u64..1 << 26).prop_map(|bytes| Some(Value::Large(bytes))),
+        Just(None),
     ];
-    let cell = (stamp(), content).prop_map(|(stamp, content)| Cell { stamp, content });
+    let cell = prop_oneof![
+        (stamp(), value).prop_map(|(stamp, value)| SentCell::Whole(Cell { stamp, value })),
+        stamp().prop_map(SentCell::Digest),
+    ];
     let refusal = prop_oneof![
         Just(Refusal::OverCapacity),
         Just(Refusal::NoRoom),
@@ -147,7 +149,10 @@ fn answer() -> impl Strategy<Value = Answer> {
             proptest::option::of(bytes(1..40))
         )
             .prop_map(|(entries, next)| {
-                let listed = |(key, stamp, is_tombstone)| KeyVersion { key, stamp, is_tombstone };
+                let listed = |(key, stamp, is_tombstone)| {
+                    let mark = CellMark { stamp, is_tombstone };
+                    KeyVersion { key, mark }
+                };
                 Answer::List { entries: entries.into_iter().map(listed).collect(), next }
             }),
     ]

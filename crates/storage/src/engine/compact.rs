@@ -243,7 +243,7 @@ mod tests {
     use ladoga_model::Stamp;
 
     use super::*;
-    use crate::{Background, Durability, Engine, Options, WriteBatch, check, paths};
+    use crate::{Background, Durability, Engine, Options, WriteBatch, check, paths, read_value};
 
     /// A store with a compaction that was paused after so many records.
     fn paused(records: u64) -> (ladoga_env::Env, Engine) {
@@ -292,7 +292,7 @@ mod tests {
         for key in 0..300_u64 {
             let newest = (1..=1000).rfind(|timestamp| timestamp % 300 == key).expect("one of them");
             let found = engine.get(&key.to_be_bytes()).expect("a sound disk").expect("it was written");
-            assert_eq!(*found.read().expect("a sound disk"), u64::to_be_bytes(newest));
+            assert_eq!(*read_value(&found).expect("a sound disk"), u64::to_be_bytes(newest));
         }
         engine.close().expect("room");
         drop(engine);

@@ -9,7 +9,7 @@ use super::search::{NeededTable, Search};
 use crate::error::Error;
 use crate::levels::Levels;
 use crate::table::{Access, MissingBlock};
-use crate::value::StoredCell;
+use crate::value::Cell;
 
 /// A point read that has come to bytes which memory does not have. Whoever holds it reads them and hands them to
 /// [`PendingRead::resume`], or lets it wait for the disk itself.
@@ -40,7 +40,7 @@ pub(super) struct Start {
 #[derive(Debug)]
 pub enum Progress {
     /// To its answer: the newest cell of the key, deletions included.
-    Done(Option<StoredCell>),
+    Done(Option<Cell>),
     /// To the next bytes that memory does not have.
     Paused(Box<PendingRead>),
 }
@@ -88,7 +88,7 @@ impl PendingRead {
     }
 
     /// Goes on to the answer. Waits for the disk.
-    pub fn finish(mut self: Box<Self>) -> Result<Option<StoredCell>, Error> {
+    pub fn finish(mut self: Box<Self>) -> Result<Option<Cell>, Error> {
         let answer = self.needed.table.get(self.start.hash, &self.key, Access::Disk)?;
         self.search.take(&self.needed.table, answer);
         match self.go_on(Access::Disk)? {

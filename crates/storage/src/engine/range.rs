@@ -4,7 +4,7 @@ use super::Snapshot;
 use crate::error::Error;
 use crate::iterator::Merge;
 use crate::record::{Kind, Record};
-use crate::value::{StoredCell, Value};
+use crate::value::{Cell, Value, value_of};
 
 /// The live records of a key range in a snapshot, from both ends. May wait for the disk.
 pub struct Range {
@@ -43,11 +43,11 @@ impl Range {
     }
 
     /// The next cell from the front, deletions included.
-    pub fn next_cell(&mut self) -> Result<Option<(Bytes, StoredCell)>, Error> {
+    pub fn next_cell(&mut self) -> Result<Option<(Bytes, Cell)>, Error> {
         self.take_front(false)
     }
 
-    fn take_front(&mut self, live: bool) -> Result<Option<(Bytes, StoredCell)>, Error> {
+    fn take_front(&mut self, live: bool) -> Result<Option<(Bytes, Cell)>, Error> {
         self.maybe_refresh();
         let mut front = match self.front.take() {
             Some(front) => front,
@@ -91,7 +91,7 @@ impl Range {
     }
 
     /// The current cell, or the next one that is `live`, if only those are wanted.
-    fn take(&self, merge: &mut Merge, live: bool) -> Result<Option<(Bytes, StoredCell)>, Error> {
+    fn take(&self, merge: &mut Merge, live: bool) -> Result<Option<(Bytes, Cell)>, Error> {
         loop {
             self.snapshot.check()?;
             let Some((record, source)) = merge.current()? else { return Ok(None) };
@@ -99,12 +99,12 @@ impl Range {
                 return Ok(None);
             }
             let value = if self.is_live(&record) {
-                Some(Value::of(&record, |number| source.blob_ref(number))?)
+                Some(value_of(&record, |number| source.blob_ref(number))?)
             } else {
                 None
             };
             let found = (value.is_some() || !live)
-                .then(|| (Bytes::copy_from_slice(record.key), StoredCell { stamp: record.stamp, value }));
+                .then(|| (Bytes::copy_from_slice(record.key), Cell { stamp: record.stamp, value }));
             merge.advance()?;
             if found.is_some() {
                 return Ok(found);

@@ -8,7 +8,7 @@ use crate::coding::key_hash;
 use crate::error::Error;
 use crate::record::Record;
 use crate::table::Access;
-use crate::value::{StoredCell, Value};
+use crate::value::{Cell, Value};
 
 /// An answer from memory: a value, or a cell.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Engine {
     }
 
     /// The newest cell of `key`, deletions included, if memory can tell. Never waits for the disk.
-    pub fn get_cell_cached(&self, key: &[u8], tier: ReadTier) -> Result<Cached<StoredCell>, Error> {
+    pub fn get_cell_cached(&self, key: &[u8], tier: ReadTier) -> Result<Cached<Cell>, Error> {
         match self.inner.find_newest(key, tier.access())? {
             Newest::Paused(read) => Ok(Cached::NeedsDisk(read)),
             Newest::Found(found) => {
@@ -83,7 +83,7 @@ impl Engine {
     }
 
     /// The newest cell of `key`, deletions included. May wait for the disk.
-    pub fn get_cell(&self, key: &[u8]) -> Result<Option<StoredCell>, Error> {
+    pub fn get_cell(&self, key: &[u8]) -> Result<Option<Cell>, Error> {
         self.inner.find_newest(key, Access::Disk)?.whole().into_cell(|| self.now_ms())
     }
 

@@ -9,9 +9,8 @@ use crate::error::Error;
 use crate::levels::Levels;
 use crate::memtable::Memtable;
 use crate::record::Kind;
-use crate::record_cache::CachedCell;
 use crate::table::Access;
-use crate::value::{StoredCell, Value};
+use crate::value::{Cell, Value, value_from_parts};
 
 use super::search::Search;
 
@@ -38,9 +37,8 @@ impl Found {
         }
     }
 
-    /// The newer of this and a cell of the record cache.
-    pub(crate) fn or_newer(self, cached: CachedCell) -> Found {
-        let CachedCell { stamp, value } = cached;
+    /// The newer of this and a value of the record cache.
+    pub(crate) fn or_newer(self, (stamp, value): (Stamp, Bytes)) -> Found {
         if stamp.version > self.version() {
             return Found::Cell { stamp, kind: Kind::Value, value, blob: None };
         }
@@ -54,18 +52,18 @@ impl Found {
 
     /// What a replica sees of it.
     #[inline]
-    pub(crate) fn into_cell(self, now_ms: impl FnOnce() -> u64) -> Result<Option<StoredCell>, Error> {
+    pub(crate) fn into_cell(self, now_ms: impl FnOnce() -> u64) -> Result<Option<Cell>, Error> {
         match self {
             Found::Nothing => Ok(None),
-            Found::Cell { stamp, kind: Kind::Tombstone, .. } => Ok(Some(StoredCell { stamp, value: None })),
+            Found::Cell { stamp, kind: Kind::Tombstone, .. } => Ok(Some(Cell::tombstone(stamp))),
             // Few cells expire: only for those it matters what time it is.
             Found::Cell { stamp, .. } if stamp.expires_at_ms != 0 && stamp.is_expired(now_ms()) => {
-                Ok(Some(StoredCell { stamp, value: None }))
+                Ok(Some(Cell::tombstone(stamp)))
             }
             Found::Cell { stamp, kind, value, blob } => {
                 let keep = value.clone();
-                let value = Value::from_parts(kind, &value, move |_| keep, |_| blob)?;
-                Ok(Some(StoredCell { stamp, value: Some(value) }))
+                let value = value_from_parts(kind, &value, move |_| keep, |_| blob)?;
+                Ok(Some(Cell { stamp, value: Some(value) }))
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ladoga_env::{Disk, OpenMode};
-use ladoga_storage::{Compression, Durability, Engine, Error, Options, check};
+use ladoga_storage::{Compression, Durability, Engine, Error, Options, check, read_value};
 
 use crate::support::{Machine, Model, Write, settle, tiny_options, write};
 
@@ -221,7 +221,7 @@ fn the_check_finds_every_flipped_bit_of_the_manifest() {
 fn read_all(engine: &Engine, model: &Model, path: &Path, context: &str) -> usize {
     let mut failed = 0;
     for key in model.keys() {
-        match engine.get(key).and_then(|value| value.map(|value| value.read()).transpose()) {
+        match engine.get(key).and_then(|value| value.map(|value| read_value(&value)).transpose()) {
             Ok(found) => assert_eq!(found.as_deref(), model.get(key, 0), "{context}"),
             Err(error) => {
                 assert_eq!(place(&error).0, path, "{context}: {error}");
@@ -244,7 +244,7 @@ fn scan(engine: &Engine, model: &Model, path: &Path, context: &str) {
         let mut expected = expected.into_iter();
         loop {
             let found = if forward { range.next() } else { range.next_back() };
-            match found.and_then(|pair| pair.map(|(key, value)| Ok((key, value.read()?))).transpose()) {
+            match found.and_then(|pair| pair.map(|(key, value)| Ok((key, read_value(&value)?))).transpose()) {
                 Ok(Some((key, value))) => {
                     assert_eq!(expected.next(), Some((key.to_vec(), value.to_vec())), "{context}");
                 }
@@ -321,7 +321,7 @@ fn a_large_value_that_is_cut_off_is_named_by_the_piece_that_is_missing() {
         machine.disk.paths().into_iter().find(|path| path.to_string_lossy().contains("blobs/")).unwrap();
     // In the second piece, behind a header of 16 bytes and a first one of 256 KiB with its checksum.
     machine.disk.open(&path, OpenMode::ReadWrite).unwrap().truncate(270_000).unwrap();
-    let error = engine.get(b"key").unwrap().unwrap().read().unwrap_err();
+    let error = read_value(&engine.get(b"key").unwrap().unwrap()).unwrap_err();
     let place = (16 + (256 << 10) + 4, "blob length");
     assert!(
         matches!(&error, Error::Corruption { path: at, offset, what, .. } if *at == path && (*offset, *what) == place),

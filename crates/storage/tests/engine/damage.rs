@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ladoga_env::sim::{Fault, Operation};
-use ladoga_storage::{Durability, Engine, Error, LEVELS, WriteState};
+use ladoga_storage::{Durability, Engine, Error, LEVELS, WriteState, read_value};
 
 use crate::support::{Machine, Model, Write, settle, tiny_options, write};
 
@@ -42,7 +42,7 @@ fn store() -> (Machine, Model) {
 fn unreadable(engine: &Engine, model: &Model, damaged: &PathBuf) -> usize {
     let mut count = 0;
     for key in model.keys() {
-        match engine.get(key).map(|value| value.map(|value| value.read().unwrap())) {
+        match engine.get(key).map(|value| value.map(|value| read_value(&value).unwrap())) {
             Ok(found) => assert_eq!(found.as_deref(), model.get(key, 0)),
             Err(Error::Corruption { path, .. }) => {
                 assert_eq!(path, *damaged);

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use ladoga_storage::{Cached, Durability, Engine, Error, PendingRead, Progress, ReadTier, StoredCell};
+use ladoga_storage::{Cached, Cell, Durability, Engine, Error, PendingRead, Progress, ReadTier};
 
 use crate::support::{Machine, Model, Write, bytes, settle, tiny_options, write};
 
@@ -14,7 +14,7 @@ pub(crate) fn read_part(read: &PendingRead) -> Option<io::Result<Vec<u8>>> {
 }
 
 /// Reads what `read` needs, each time it does, and answers how often that was.
-pub(crate) fn drive(mut read: Box<PendingRead>) -> Result<(Option<StoredCell>, usize), Error> {
+pub(crate) fn drive(mut read: Box<PendingRead>) -> Result<(Option<Cell>, usize), Error> {
     let mut reads = 0;
     loop {
         let Some(bytes) = read_part(&read) else { return Ok((read.finish()?, reads)) };
@@ -27,7 +27,7 @@ pub(crate) fn drive(mut read: Box<PendingRead>) -> Result<(Option<StoredCell>, u
 }
 
 /// What a paused read finds, as a user sees it.
-pub(crate) fn value(cell: Option<StoredCell>) -> Option<Vec<u8>> {
+pub(crate) fn value(cell: Option<Cell>) -> Option<Vec<u8>> {
     cell.and_then(|cell| cell.value).map(|value| bytes(&value))
 }
 

@@ -1,7 +1,7 @@
 //! Opening again: with other settings, with more in the log than a memtable takes, with files of another release.
 
 use ladoga_env::Disk;
-use ladoga_storage::{Compression, Durability, Engine, Error, MEMORY_BYTES_MIN, Options, check};
+use ladoga_storage::{Compression, Durability, Engine, Error, MEMORY_BYTES_MIN, Options, check, read_value};
 
 use crate::support::{Machine, Model, Write, forward, settle, tiny_options, write};
 
@@ -174,8 +174,9 @@ fn a_table_or_blob_of_a_newer_release_is_named_by_what_needs_it() {
             make_newer(&machine, &path, 7, 0..0, None);
         }
         let engine = machine.open().unwrap();
-        let mut reads =
-            model.keys().map(|key| engine.get(key).and_then(|value| value.map(|v| v.read()).transpose()));
+        let mut reads = model
+            .keys()
+            .map(|key| engine.get(key).and_then(|value| value.map(|v| read_value(&v)).transpose()));
         let failed = reads.find_map(Result::err);
         assert_names_versions(failed.map_or(Ok(()), Err), &path, ours);
     }

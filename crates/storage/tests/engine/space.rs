@@ -6,7 +6,7 @@ use ladoga_env::Disk;
 use ladoga_env::sim::Operation;
 use ladoga_storage::{Durability, Engine, Error, Options, Snapshot};
 
-use crate::support::{Change, Machine, Model, Write, bytes, forward, settle, tiny_options, write};
+use crate::support::{Change, Machine, Model, Write, bytes, forward, length, settle, tiny_options, write};
 
 fn open() -> (Machine, Engine) {
     let machine = Machine::new(9, tiny_options(Durability::Never));
@@ -205,7 +205,7 @@ fn an_expired_value_goes_and_what_it_hides_does_not_come_back() {
     write(&engine, &[Write { key: b"key".to_vec(), timestamp: 2, change }]).unwrap();
     flush(&engine);
     machine.clock.advance(Duration::from_millis(999));
-    assert_eq!(engine.get(b"key").unwrap().unwrap().len(), 200);
+    assert_eq!(length(&engine.get(b"key").unwrap().unwrap()), 200);
     machine.clock.advance(Duration::from_millis(1));
     assert!(engine.get(b"key").unwrap().is_none());
     engine.drop_tombstones_before(10);
@@ -214,7 +214,7 @@ fn an_expired_value_goes_and_what_it_hides_does_not_come_back() {
     }
     flush(&engine);
     assert!(engine.get(b"key").unwrap().is_none());
-    assert_eq!(engine.get(b"other").unwrap().unwrap().len(), 100);
+    assert_eq!(length(&engine.get(b"other").unwrap().unwrap()), 100);
 }
 
 /// Fills one memtable, and flushes it.
@@ -255,7 +255,7 @@ fn the_oldest_snapshots_are_given_up_when_together_they_keep_too_many_memtables(
     let mut timestamp = 1;
     write(&engine, &[Write::put("key", 1, 10)]).unwrap();
     let shows_it = |snapshot: &Snapshot| match snapshot.get(b"key") {
-        Ok(value) => value.is_some_and(|value| value.len() == 10),
+        Ok(value) => value.is_some_and(|value| length(&value) == 10),
         Err(Error::SnapshotTooOld { pinned_bytes }) => {
             assert!(pinned_bytes > 0);
             assert!(matches!(snapshot.range(b"", None).next(), Err(Error::SnapshotTooOld { .. })));

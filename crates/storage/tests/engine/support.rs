@@ -7,7 +7,9 @@ use std::sync::Arc;
 use ladoga_env::sim::{self, SimClock, SimDisk};
 use ladoga_env::{Clock, Env};
 use ladoga_model::{Stamp, Version};
-use ladoga_storage::{Background, Durability, Engine, Error, Options, Range, Value, WriteBatch, check};
+use ladoga_storage::{
+    Background, Durability, Engine, Error, Options, Range, Value, WriteBatch, check, read_value,
+};
 
 /// Small enough that a few dozen writes fill memtables, tables and levels.
 pub(crate) fn tiny_options(durability: Durability) -> Options {
@@ -273,7 +275,14 @@ pub(crate) fn assert_same(found: &Pairs, expected: &Pairs, context: &str) {
 }
 
 pub(crate) fn bytes(value: &Value) -> Vec<u8> {
-    value.read().unwrap().to_vec()
+    read_value(value).unwrap().to_vec()
+}
+
+pub(crate) fn length(value: &Value) -> u64 {
+    match value {
+        Value::Inline(bytes) => bytes.len() as u64,
+        Value::Large(blob) => blob.len(),
+    }
 }
 
 pub(crate) fn forward(mut range: Range) -> Pairs {

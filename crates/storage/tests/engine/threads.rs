@@ -9,7 +9,7 @@ use std::thread;
 use ladoga_env::{Env, real};
 use ladoga_storage::{Background, Durability, Engine, Error, Options, WriteBatch, WriteState, check};
 
-use crate::support::{Change, Machine, Model, Write, bytes, tiny_options, write};
+use crate::support::{Change, Machine, Model, Write, bytes, length, tiny_options, write};
 use crate::watched_disk::WatchedDisk;
 
 fn options(durability: Durability) -> Options {
@@ -69,11 +69,11 @@ fn scanner(engine: &Engine, stop: &AtomicBool) {
             let (mut forward, mut backward) = (Vec::new(), Vec::new());
             let mut range = snapshot.range(b"", None);
             while let Some((key, value)) = range.next()? {
-                forward.push((key, value.len()));
+                forward.push((key, length(&value)));
             }
             let mut range = snapshot.range(b"", None);
             while let Some((key, value)) = range.next_back()? {
-                backward.push((key, value.len()));
+                backward.push((key, length(&value)));
             }
             backward.reverse();
             assert!(forward.windows(2).all(|pair| pair[0].0 < pair[1].0), "out of order");
@@ -228,7 +228,7 @@ fn batches_are_seen_whole_or_not_at_all() {
             let mut last = 0;
             while !stop.load(Ordering::Relaxed) {
                 let snapshot = engine.snapshot();
-                let read = |key: &[u8]| Ok(snapshot.get(key)?.map_or(0, |value| value.len()));
+                let read = |key: &[u8]| Ok(snapshot.get(key)?.map_or(0, |value| length(&value)));
                 let (a, z) = match (read(b"a"), read(b"z")) {
                     (Ok(a), Ok(z)) => (a, z),
                     (Err(Error::SnapshotTooOld { .. }), _) | (_, Err(Error::SnapshotTooOld { .. })) => {

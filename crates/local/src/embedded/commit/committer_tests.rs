@@ -4,14 +4,14 @@ use std::thread;
 use std::time::Duration;
 
 use ladoga_env::sim;
-use ladoga_model::{Stamp, Version};
+use ladoga_model::{Cell, Stamp, Value, Version};
 use ladoga_storage::{Durability, Options};
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, LocalOptions};
 
 use super::*;
 use crate::embedded::Embedded;
-use crate::store::{Cell, CellChange, CellKind, CellObserver, CellValue, LocalStore, Store};
+use crate::store::{CellChange, CellObserver, LocalStore, Store, WriteKind};
 use ladoga_runtime::Supervisor;
 
 /// Longer than anything takes that does not hang.
@@ -71,14 +71,15 @@ fn panic_once(durability: Durability) {
         let local = store.attach(&Supervisor::default());
         for timestamp in 1..4 {
             let stamp = Stamp::new(Version { timestamp, node: 0 });
-            let applied = local.apply([Cell { key: b"key", stamp, value: CellValue::Bytes(b"value") }]);
+            let applied =
+                local.apply([(&b"key"[..], Cell { stamp, value: Some(Value::Inline(&b"value"[..])) })]);
             let applied = tokio::time::timeout(DEADLINE, applied).await.expect("an answer");
             assert!(
                 matches!(&applied, Err(StoreError::Failed { reason }) if reason.contains("panicked")),
                 "{applied:?}"
             );
         }
-        assert_eq!(local.admit(CellKind::Delete, 0), Err(panicked()));
+        assert_eq!(local.admit(WriteKind::Delete, 0), Err(panicked()));
     });
     assert!(store.failure().is_some_and(|reason| reason.contains("panicked")));
     go_on.send(()).expect("a scan that waits");

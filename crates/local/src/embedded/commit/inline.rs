@@ -10,7 +10,7 @@ use ladoga_env::Clock;
 use super::super::write_error;
 use super::queue::{Shared, panicked};
 use super::write_queue::{CommitResult, Pending, PendingWrites, Waiters, WriteQueue};
-use crate::store::CellKind;
+use crate::store::WriteKind;
 
 /// What a loop commits itself at most: more takes it longer than it takes to wake another thread.
 const INLINE_BYTES_MAX: u64 = 64 << 10;
@@ -81,7 +81,7 @@ impl InlineCommitter {
             return self.queue.pushed();
         };
         let Pending { puts, deletes } = self.write_queue.take();
-        if !(self.commit_part(CellKind::Put, puts) & self.commit_part(CellKind::Delete, deletes)) {
+        if !(self.commit_part(WriteKind::Put, puts) & self.commit_part(WriteKind::Delete, deletes)) {
             self.queue.pushed();
         }
         let ended_ns = self.clock.monotonic_ns();
@@ -91,7 +91,7 @@ impl InlineCommitter {
     }
 
     /// Whether nothing is left of it.
-    fn commit_part(&self, kind: CellKind, part: PendingWrites) -> bool {
+    fn commit_part(&self, kind: WriteKind, part: PendingWrites) -> bool {
         if part.is_empty() {
             return true;
         }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
+use ladoga_model::{Cell, Value};
 use ladoga_storage::{FinishedBlob, WriteBatch};
 use parking_lot::Mutex;
 use slab::Slab;
 
 use super::inbox::Inbox;
 use super::unit_cost::Cost;
-use crate::store::{Cell, CellKind, CellValue, StoreError};
+use crate::store::{StoreError, WriteKind};
 
 /// What is encoded into one batch at most, before another one begins: a group may be cut between batches where it is
 /// too large for the engine.
@@ -75,22 +76,22 @@ impl WriteQueue {
     /// Encodes cells that belong together, and remembers who waits for them. On the event loop.
     pub(in super::super) fn push<'c>(
         &self,
-        kind: CellKind,
-        cells: impl IntoIterator<Item = Cell<'c, FinishedBlob>>,
+        kind: WriteKind,
+        cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], FinishedBlob>)>,
         waiter: u32,
     ) {
         let mut pending = self.pending.lock();
         let part = match kind {
-            CellKind::Put => &mut pending.puts,
-            CellKind::Delete => &mut pending.deletes,
+            WriteKind::Put => &mut pending.puts,
+            WriteKind::Delete => &mut pending.deletes,
         };
         let batch = part.batch();
         let bytes_before = batch.encoded_bytes();
-        for cell in cells {
-            match cell.value {
-                CellValue::Bytes(value) => batch.put(cell.key, cell.stamp, value),
-                CellValue::Uploaded(blob) => batch.put_blob(cell.key, cell.stamp, blob),
-                CellValue::Tombstone => batch.delete(cell.key, cell.stamp),
+        for (key, Cell { stamp, value }) in cells {
+            match value {
+                Some(Value::Inline(value)) => batch.put(key, stamp, value),
+                Some(Value::Large(blob)) => batch.put_blob(key, stamp, blob),
+                None => batch.delete(key, stamp),
             }
         }
         let load = Cost::of_entry((batch.encoded_bytes() - bytes_before) as u64);
@@ -106,11 +107,11 @@ impl WriteQueue {
     }
 
     /// Gives back what was taken. On the event loop, before anything else is pushed.
-    pub(super) fn put_back(&self, kind: CellKind, part: PendingWrites) {
+    pub(super) fn put_back(&self, kind: WriteKind, part: PendingWrites) {
         let mut pending = self.pending.lock();
         let place = match kind {
-            CellKind::Put => &mut pending.puts,
-            CellKind::Delete => &mut pending.deletes,
+            WriteKind::Put => &mut pending.puts,
+            WriteKind::Delete => &mut pending.deletes,
         };
         assert!(place.is_empty(), "nothing is pushed between taking and giving back");
         *place = part;

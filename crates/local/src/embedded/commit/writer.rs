@@ -3,7 +3,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, OnceLock};
 
 use ladoga_model::CellMark;
-use ladoga_storage::{Cached, Engine, Error, ReadTier, Snapshot, StoredCell, WriteBatch};
+use ladoga_storage::{Cached, Cell, Engine, Error, ReadTier, Snapshot, WriteBatch};
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -111,12 +111,12 @@ fn changes<E>(
 /// What was found as the newest of a key. What is damaged counts as none: to refuse the write would leave the key damaged
 /// for good, and fail all that is written with it. The tree then differs from those of others in one partition, which
 /// costs that this one is compared each time.
-fn newest(found: Result<Option<StoredCell>, Error>) -> Option<CellMark> {
+fn newest(found: Result<Option<Cell>, Error>) -> Option<CellMark> {
     let cell = found.unwrap_or_else(|error| {
         tracing::error!(%error, "the value that a write replaces cannot be read");
         None
     });
-    cell.map(|cell| CellMark { stamp: cell.stamp, is_tombstone: cell.value.is_none() })
+    cell.map(|cell| cell.mark())
 }
 
 #[cfg(test)]

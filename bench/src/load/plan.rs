@@ -2,14 +2,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How fast requests are sent.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Pace {
-    /// Open loop: this many a second, whatever the server does.
-    PerSecond(f64),
-    /// Closed loop: the next one when an answer is there. For throughput only.
-    Closed,
-}
+use ladoga_lab::generator::{Drive, Pace};
 
 /// What to send, how fast, for how long.
 #[derive(Debug, Clone)]
@@ -23,7 +16,7 @@ pub(crate) struct Plan {
     pub(crate) warmup: Duration,
     /// How long requests are due after the warm-up.
     pub(crate) duration: Duration,
-    /// Ends a closed loop early.
+    /// Ends the run early.
     pub(crate) requests_max: Option<u64>,
     /// An answer that takes longer is given up, and its connection with it.
     pub(crate) timeout: Duration,
@@ -58,6 +51,12 @@ impl Plan {
             value_bytes: 100,
             seed: 1,
         }
+    }
+
+    /// The part of it that the generator has to know.
+    pub(super) fn drive(&self) -> Drive {
+        let Self { address, connections, pipeline, pace, warmup, duration, timeout, .. } = *self;
+        Drive { address, connections, pipeline, pace, warmup, duration, timeout }
     }
 
     /// The plan as people write it. `rate` stands for an open loop's, which may be another in each round.

@@ -15,7 +15,7 @@ const FEW: f64 = 0.05;
 const HALF: f64 = 0.5;
 
 /// Makes the requests of one thread.
-pub(crate) struct Generator {
+pub(crate) struct WorkloadRequests {
     name: Name,
     keys: Option<u64>,
     renderer: Renderer,
@@ -28,7 +28,7 @@ pub(crate) struct Generator {
     second_half: Vec<Option<u64>>,
 }
 
-impl Generator {
+impl WorkloadRequests {
     pub(crate) fn new(
         workload: &Workload,
         renderer: Renderer,
@@ -100,8 +100,9 @@ impl Generator {
     }
 }
 
-impl Requests for Generator {
+impl Requests for WorkloadRequests {
     fn next(&mut self, connection: usize, out: &mut Vec<u8>) -> Outcome<Option<Batch>> {
+        let start = out.len();
         match self.name {
             Name::Status => self.renderer.plain("GET", "/v0/status", out),
             Name::Put => self.renderer.put(self.following_key(), out),
@@ -131,7 +132,7 @@ impl Requests for Generator {
                 }
             }
         }
-        Ok(Some(Batch::single(out)))
+        Ok(Some(Batch::single(&out[start..])))
     }
 }
 
@@ -146,10 +147,10 @@ mod tests {
 
     fn lines(name: Name, knobs: &Knobs, count: usize) -> Vec<String> {
         let workload = Workload::new(name, knobs, 4);
-        let mut generator = Generator::new(&workload, Renderer::new("h", &[], None), 0, 1);
+        let mut requests = WorkloadRequests::new(&workload, Renderer::new("h", &[], None), 0, 1);
         let line = |_| {
             let mut out = Vec::new();
-            assert_eq!(generator.next(0, &mut out).unwrap().unwrap(), Batch::parse(&out).unwrap());
+            assert_eq!(requests.next(0, &mut out).unwrap().unwrap(), Batch::parse(&out).unwrap());
             let text = String::from_utf8(out).unwrap();
             text.split(" HTTP/1.1").next().unwrap().to_owned()
         };

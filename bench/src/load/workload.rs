@@ -4,12 +4,6 @@ use super::plan::Plan;
 use crate::dataset::{Dataset, KEY_BYTES, write_digits};
 use crate::random::Random;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
-    Put,
-    Get,
-}
-
 /// Makes requests: a head that was rendered once, with the digits of the key written over it.
 pub(super) struct Workload {
     random: Random,
@@ -48,7 +42,7 @@ impl Workload {
     }
 
     /// Appends one request for a random key.
-    pub(super) fn append(&mut self, out: &mut Vec<u8>) -> Operation {
+    pub(super) fn append(&mut self, out: &mut Vec<u8>) {
         let number = match &self.only {
             Some(only) => only[self.random.below(only.len() as u64) as usize],
             None => self.random.below(self.records),
@@ -58,32 +52,32 @@ impl Workload {
             out.extend_from_slice(&self.put_head);
             write_digits(&mut out[start..][DIGITS], number);
             out.extend_from_slice(self.dataset.value(number));
-            return Operation::Put;
+        } else {
+            out.extend_from_slice(&self.get);
+            write_digits(&mut out[start..][DIGITS], number);
         }
-        out.extend_from_slice(&self.get);
-        write_digits(&mut out[start..][DIGITS], number);
-        Operation::Get
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::openloop::Pace;
     use std::time::Duration;
+
+    use ladoga_lab::generator::Pace;
 
     #[test]
     fn requests_are_whole_and_of_the_asked_kind() {
         let address = "127.0.0.1:80".parse().expect("an address");
         let mut plan = Plan::new(address, 1, Pace::Closed, Duration::ZERO);
         let mut out = Vec::new();
-        assert_eq!(Workload::new(&plan).append(&mut out), Operation::Put);
+        Workload::new(&plan).append(&mut out);
         let text = String::from_utf8(out.clone()).expect("only text");
         assert!(text.starts_with("PUT /v0/entity?id=key:000000000000 HTTP/1.1\r\n"), "{text}");
         assert_eq!(text.split_once("\r\n\r\n").map(|(_, body)| body.len()), Some(100));
         (plan.put_share, plan.records) = (0.0, 1_000_000);
         out.clear();
-        assert_eq!(Workload::new(&plan).append(&mut out), Operation::Get);
+        Workload::new(&plan).append(&mut out);
         let text = String::from_utf8(out.clone()).expect("only text");
         assert!(text.starts_with("GET /v0/entity?id=key:000000") && text.ends_with("\r\n\r\n"), "{text}");
         (plan.only, plan.replicas) = (Some([42].into()), Some("2/3"));

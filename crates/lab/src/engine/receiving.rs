@@ -1,0 +1,105 @@
+//! How a worker takes answers.
+
+use rustix::event::epoll;
+
+use super::connection::Phase;
+use super::worker::Worker;
+use crate::error::Outcome;
+use crate::stats::Class;
+
+impl Worker {
+    pub(super) fn serve(&mut self, event: &epoll::Event) -> Outcome<()> {
+        let (index, flags) = (event.data.u64() as usize, event.flags);
+        match self.connections[index].phase {
+            Phase::Closed => return Ok(()), // An event from before it was closed.
+            Phase::Connecting => {
+                let now = self.now();
+                self.end_connect(index, now);
+                return self.offer(index, now);
+            }
+            Phase::Open => {}
+        }
+        if flags.contains(epoll::EventFlags::OUT) {
+            self.flush(index)?;
+        }
+        if flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
+            return self.receive(index);
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, index: usize) -> Outcome<()> {
+        let received = self.connections[index].receive(&mut self.buffer);
+        let now = self.now();
+        match received {
+            Ok(None) => Ok(()),
+            Ok(Some(0)) => self.peer_closed(index, now),
+            Ok(Some(length)) => {
+                self.recorder.add_bytes(length);
+                self.take_answers(index, length, now)
+            }
+            Err(_) => {
+                self.read_failed(index, now);
+                Ok(())
+            }
+        }
+    }
+
+    fn read_failed(&mut self, index: usize, now: u64) {
+        self.recorder.errors().read += 1;
+        self.give_up(index, Class::Broken, now);
+    }
+
+    fn peer_closed(&mut self, index: usize, now: u64) -> Outcome<()> {
+        if let Some(answer) = self.connections[index].parser.end_of_input() {
+            self.answered(index, answer.status, now)?;
+        }
+        if self.connections[index].is_waiting() {
+            self.read_failed(index, now);
+        } else {
+            self.give_up(index, Class::Broken, now); // An idle connection may be closed; nothing is lost with it.
+        }
+        Ok(())
+    }
+
+    fn take_answers(&mut self, index: usize, length: usize, now: u64) -> Outcome<()> {
+        let mut at = 0;
+        while at < length {
+            let connection = &mut self.connections[index];
+            if !connection.is_waiting() {
+                self.read_failed(index, now); // Bytes that nobody asked for.
+                return Ok(());
+            }
+            let is_head = connection.awaits_head();
+            let Ok((taken, answer)) = connection.parser.advance(&self.buffer[at..length], is_head) else {
+                self.read_failed(index, now);
+                return Ok(());
+            };
+            at += taken;
+            let Some(answer) = answer else { continue };
+            self.answered(index, answer.status, now)?;
+            if !answer.keep_alive {
+                self.give_up(index, Class::Broken, now);
+                return Ok(());
+            }
+        }
+        self.offer(index, now)
+    }
+
+    fn answered(&mut self, index: usize, status: u16, now: u64) -> Outcome<()> {
+        let Some(ended) = self.connections[index].end_request(now) else { return Ok(()) };
+        self.recorder.answered(status, now);
+        if ended.is_last_of_batch || !self.plan.is_batch_latency {
+            let latencies_ns = (now - ended.due_ns, now - ended.sent_ns);
+            let kind = (Class::of_status(status), ended.method);
+            self.recorder.latency(kind, ended.due_ns, latencies_ns);
+        }
+        if self.source.wants_answers
+            && let (Some(requests), Some(answer)) =
+                (&mut self.source.requests, self.connections[index].parser.captured())
+        {
+            return self.recorder.lend_to(self.source.is_scripted, || requests.answered(status, answer));
+        }
+        Ok(())
+    }
+}

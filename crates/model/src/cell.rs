@@ -1,0 +1,112 @@
+use crate::Stamp;
+
+/// A value, as far as whoever holds it goes: `B` is bytes in memory, however they are held; `L` is whatever stands for a
+/// value that is not to be held in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value<B, L> {
+    /// All of it.
+    Inline(B),
+    /// What it is to be read by, or how long it is.
+    Large(L),
+}
+
+/// One version of a key: what a replica stores, sends and merges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell<B, L> {
+    /// Its version, expiry, and for how many nodes it is.
+    pub stamp: Stamp,
+    /// `None` for a tombstone: the key is deleted, or its value has expired.
+    pub value: Option<Value<B, L>>,
+}
+
+/// What is known of a cell without its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CellMark {
+    /// Its version, expiry, and for how many nodes it is.
+    pub stamp: Stamp,
+    /// Whether it is a deletion.
+    pub is_tombstone: bool,
+}
+
+impl<B, L> Value<B, L> {
+    /// The same with the large value held otherwise.
+    #[inline]
+    pub fn map_large<M>(self, map: impl FnOnce(L) -> M) -> Value<B, M> {
+        match self {
+            Value::Inline(bytes) => Value::Inline(bytes),
+            Value::Large(large) => Value::Large(map(large)),
+        }
+    }
+}
+
+impl<B: AsRef<[u8]>, L> Value<B, L> {
+    /// How many bytes of it are in memory.
+    pub fn inline_bytes(&self) -> u64 {
+        match self {
+            Value::Inline(bytes) => bytes.as_ref().len() as u64,
+            Value::Large(_) => 0,
+        }
+    }
+}
+
+impl<B, L> Cell<B, L> {
+    /// A deletion.
+    pub const fn tombstone(stamp: Stamp) -> Cell<B, L> {
+        Cell { stamp, value: None }
+    }
+
+    /// What is to be known of it without its value.
+    pub const fn mark(&self) -> CellMark {
+        CellMark { stamp: self.stamp, is_tombstone: self.value.is_none() }
+    }
+
+    /// The same with a large value held otherwise.
+    #[inline]
+    pub fn map_large<M>(self, map: impl FnOnce(L) -> M) -> Cell<B, M> {
+        Cell { stamp: self.stamp, value: self.value.map(|value| value.map_large(map)) }
+    }
+}
+
+impl<B: AsRef<[u8]>, L> Cell<B, L> {
+    /// How many bytes of its value are in memory.
+    pub fn inline_bytes(&self) -> u64 {
+        self.value.as_ref().map_or(0, Value::inline_bytes)
+    }
+}
+
+impl CellMark {
+    /// Whether the cell may be on the replica at this place of its key's preference list. A deletion may be anywhere: it
+    /// is no copy of anything, and must reach every node that may have an older value.
+    pub const fn belongs_on(&self, replica: usize) -> bool {
+        self.is_tombstone || self.stamp.copies == 0 || replica < self.stamp.copies as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Version;
+
+    #[test]
+    fn a_value_is_for_its_copies_and_a_deletion_for_all() {
+        let stamp = Stamp { copies: 2, ..Stamp::new(Version::ZERO) };
+        let value: Cell<&[u8], u64> = Cell { stamp, value: Some(Value::Large(7)) };
+        let deletion: Cell<&[u8], u64> = Cell::tombstone(stamp);
+        let places = |cell: Cell<&[u8], u64>| [0, 1, 2].map(|replica| cell.mark().belongs_on(replica));
+        assert_eq!(places(value), [true, true, false]);
+        assert_eq!(places(deletion), [true; 3]);
+        let for_all = Cell { stamp: Stamp::new(Version::ZERO), ..value };
+        assert_eq!(places(for_all), [true; 3]);
+    }
+
+    #[test]
+    fn a_large_value_takes_no_memory_and_its_handle_is_what_is_exchanged() {
+        let stamp = Stamp::new(Version::ZERO);
+        let inline: Cell<&[u8], u64> = Cell { stamp, value: Some(Value::Inline(b"value")) };
+        let large: Cell<&[u8], u64> = Cell { stamp, value: Some(Value::Large(7)) };
+        assert_eq!([inline.inline_bytes(), large.inline_bytes()], [5, 0]);
+        assert_eq!(inline.map_large(|bytes| bytes + 1).value, inline.value);
+        assert_eq!(large.map_large(|bytes| bytes + 1).value, Some(Value::Large(8)));
+        assert_eq!(Cell::<&[u8], u64>::tombstone(stamp).map_large(|bytes| bytes + 1).value, None);
+    }
+}

@@ -1,6 +1,7 @@
 //! `ladoga lab` and the pages of `ladoga bench`, as a person runs them.
 //!
 //! - `runs`: a node of its own, a node that was named, two servers in alternation, an interruption
+//! - `suite`: the published load tests, tiny
 //! - `compares`: what changed between two reports
 //! - `pages`: the reports in a real browser
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
@@ -15,6 +16,7 @@ mod runs;
 #[path = "../bench/server.rs"]
 #[expect(dead_code, reason = "only one of its manners is needed here")]
 mod server;
+mod suite;
 
 use std::fs;
 use std::path::Path;

@@ -121,7 +121,7 @@ fn an_interrupted_run_keeps_what_it_has() {
     wait_until("a report of the first run", || report.exists());
     running.signal("INT");
     let outcome = running.wait();
-    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    assert_eq!(outcome.code, Some(130), "as shells have it for SIGINT: {outcome:?}");
     let data = data_of(&report);
     assert_eq!(data["is_interrupted"], true);
     let runs = data["runs"].as_array().expect("runs").len();
@@ -134,12 +134,42 @@ fn an_interrupted_run_keeps_what_it_has() {
     nothing_stays_behind(&directory);
 }
 
+/// The processes whose command line names the directory.
+fn nodes_in(directory: &Directory) -> Vec<u32> {
+    let place = directory.path().display().to_string();
+    let processes = std::fs::read_dir("/proc").expect("the processes").flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_node = |pid: &u32| {
+        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.contains("--ends-with") && line.contains(&place)
+    };
+    pids.filter(is_node).collect()
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_nothing_behind() {
+    let directory = Directory::new();
+    let report = directory.path().join("report.html");
+    let place = directory.path().display();
+    let running =
+        lab_run(&format!("-d 1h --no-profile --memory 64MiB --dir {place}"), &report, &directory).start();
+    wait_until("a node of its own", || !nodes_in(&directory).is_empty());
+    running.signal("KILL");
+    assert_eq!(running.wait().code, None, "a signal ended it");
+    wait_until("the end of the node", || nodes_in(&directory).is_empty());
+    let next = format!("{SMALL} --workloads status --rates 50 --rounds 1 --dir {place}");
+    lab_run(&next, &report, &directory).run().expect_success();
+    nothing_stays_behind(&directory);
+}
+
 #[test]
 fn a_server_without_a_profiler_is_a_reason_and_no_failure() {
     let (directory, server) = (Directory::new(), Server::start(Manner::Answer(404)));
     let report = directory.path().join("report.html");
     let words = format!("-d 1s -c1 --workloads status --rates 50 --rounds 1 --url {}", server.url());
-    let outcome = lab_run(&words, &report, &directory).run().expect_success();
+    let outcome = lab_run(&words, &report, &directory).run();
+    let told = "no request had a good answer: status at 50/s, 1 connection, ladoga, round 1";
+    let outcome = outcome.expect_failure(3, &[told]);
     let run = &data_of(&report)["runs"][0];
     let reason = "GET /debug/profile/cpu?seconds=1&format=heatmap was answered with 404";
     assert!(
@@ -160,6 +190,8 @@ fn what_cannot_be_run_is_told() {
     run("--only nothing-like-it").expect_failure(2, &["nothing-like-it"]);
     run("--rates fast").expect_failure(2, &["closed"]);
     run("--suite reports --url http://127.0.0.1:1").expect_failure(2, &["--url"]);
+    run("--dir absent").expect_failure(1, &["cannot write absent"]);
+    assert!(!directory.path().join("absent").exists(), "it was made");
     run("--fsync sometimes --dir .").expect_failure(1, &["the node ended", "sometimes"]);
     // The third is seen before the first is measured.
     let server = Server::start(Manner::Answer(200));

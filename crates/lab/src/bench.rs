@@ -165,8 +165,11 @@ fn report_of(options: &Options, outcome: &stats::RunOutcome, heat: Heat) -> Repo
             kind: "cpu".to_owned(),
             found: Profiled::Missing(NOT_ASKED.to_owned()),
         }],
+        repeat: String::new(),
+        conditions: None,
         published: Vec::new(),
         notes: Vec::new(),
+        expects_misses: false,
     };
     Report {
         format: FORMAT,

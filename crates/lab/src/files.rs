@@ -122,37 +122,10 @@ impl Place {
     }
 }
 
-/// A directory of its own for a node that is measured, gone with everything in it when this is dropped.
-#[derive(Debug)]
-pub(crate) struct Scratch(PathBuf);
-
-impl Scratch {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a directory for a node of its own; the node's files go through its seam"
-    )]
-    pub(crate) fn new(parent: &Path, number: u32) -> io::Result<Self> {
-        let path = parent.join(format!("ladoga-lab-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&path)?;
-        Ok(Self(path))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            eprintln!("ladoga lab: {} was left behind: {error}", self.0.display());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Scratch;
 
     /// As on a full disk, it was emptied.
     #[test]

@@ -12,6 +12,7 @@
 //! - `workload`: built-in workloads
 //! - `stats`: what a run found
 //! - `slo`, `knee`: bounds, and the highest rate that holds them
+//! - `scratch`: a directory that is gone afterwards
 //! - `report`: text, JSON, histogram log, live view
 //! - `campaign`: `ladoga lab run`: a node of its own, run after run
 //! - `record`: what a report holds
@@ -35,6 +36,7 @@ mod page;
 mod record;
 mod report;
 mod schedule;
+mod scratch;
 mod script;
 mod slo;
 mod stats;

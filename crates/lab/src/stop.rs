@@ -1,6 +1,6 @@
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -28,6 +28,26 @@ pub(crate) fn stop_flag() -> Outcome<Arc<AtomicBool>> {
             .map_err(LabError::system("listen for Ctrl-C"))?;
     }
     Ok(stop)
+}
+
+/// Which signal came last; 0 for none.
+#[derive(Clone, Default)]
+pub(crate) struct LastSignal(Arc<AtomicUsize>);
+
+impl LastSignal {
+    pub(crate) fn listen() -> Outcome<LastSignal> {
+        let last = LastSignal::default();
+        for signal in SIGNALS {
+            signal_hook::flag::register_usize(signal, Arc::clone(&last.0), signal as usize)
+                .map_err(LabError::system("listen for Ctrl-C"))?;
+        }
+        Ok(last)
+    }
+
+    /// The exit code of what it interrupted: as shells have it.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(code_of(self.0.load(Ordering::Relaxed) as i32))
+    }
 }
 
 /// An end that comes within a second of the first Ctrl-C, whatever goes on meanwhile.

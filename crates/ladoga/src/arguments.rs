@@ -112,6 +112,9 @@ pub(crate) struct ServeFlags {
     /// TOML file with settings [default: none]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Ends at once with the process that started it: for `ladoga lab run`, which may be killed
+    #[arg(long, value_name = "PID", hide = true)]
+    pub(crate) ends_with: Option<u32>,
 }
 
 const STATUS_HELP: &str = "\
@@ -229,6 +232,7 @@ Examples:
   ladoga profile -o cpu.html
   ladoga profile --seconds 10 -o stalls.heatmap.html
   ladoga profile --kind lock -o waits.svg --url http://127.0.0.1:9000
+  ladoga profile --kind cpu,alloc -o where.html        writes where.cpu.html and where.alloc.html
   ladoga profile diff before.heatmap.html after.heatmap.html -o change.html
 
 Exit codes: 0 if FILE holds the profile; 1 if there is no profile, and then no FILE; 2 if the command line is wrong.";
@@ -238,15 +242,18 @@ Exit codes: 0 if FILE holds the profile; 1 if there is no profile, and then no F
 pub(crate) struct ProfileArguments {
     #[command(subcommand)]
     pub(crate) command: Option<ProfileCommand>,
-    /// What to profile: cpu, alloc or lock
-    #[arg(long, value_name = "KIND", default_value = "cpu")]
-    pub(crate) kind: String,
+    /// What to profile: cpu, alloc or lock, or several at the same time, each in its own file
+    #[arg(long, value_name = "KIND,...", default_value = "cpu", value_delimiter = ',')]
+    pub(crate) kind: Vec<String>,
     /// Duration in seconds, 1 to 600
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=600))]
     pub(crate) seconds: u32,
     /// CPU samples per second for each running thread, 99 to 1000 [default: 499]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(99..=1000))]
     pub(crate) hz: Option<u32>,
+    /// Average number of bytes between two samples of an allocation profile, 1KiB to 1GiB [default: 512KiB]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) alloc_interval: Option<String>,
     /// File to write
     #[arg(short, long, value_name = "FILE", required = true)]
     pub(crate) output: Option<PathBuf>,

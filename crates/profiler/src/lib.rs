@@ -33,7 +33,10 @@ mod wait;
 pub use difference::{BadProfile, Basis, Changed, Difference, NamedStacks, Recorded};
 pub use error::ProfileError;
 pub use hooks::allocator::ProfilingAllocator;
-pub use options::{FREQUENCY_HZ_MAX, FREQUENCY_HZ_MIN, Kind, Mechanism, Options};
+pub use options::{
+    ALLOC_INTERVAL_BYTES_MAX, ALLOC_INTERVAL_BYTES_MIN, FREQUENCY_HZ_MAX, FREQUENCY_HZ_MIN, Kind, Mechanism,
+    Options,
+};
 pub use profile::{Frame, FrameKind, Profile, Sample, StackId, StackTable, Thread};
 pub use render::{FLAME_SCRIPT, Folded, Format};
 pub use session::{Claim, Profiler, Session};

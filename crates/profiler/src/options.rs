@@ -10,8 +10,14 @@ pub const FREQUENCY_HZ_MIN: u32 = 99;
 /// Most samples per second and thread.
 pub const FREQUENCY_HZ_MAX: u32 = 1000;
 
-const ALLOC_INTERVAL_BYTES_MIN: u64 = 1024;
+/// Fewest bytes between two samples of an allocation profile.
+pub const ALLOC_INTERVAL_BYTES_MIN: u64 = 1024;
+/// Most bytes between two samples of an allocation profile.
+pub const ALLOC_INTERVAL_BYTES_MAX: u64 = 1 << 30;
 const ALLOC_INTERVAL_BYTES_DEFAULT: u64 = 512 * 1024;
+
+/// With fewer samples a share of a tenth is off by a tenth of itself, as often as not.
+const SAMPLES_ENOUGH: usize = 1_000;
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,6 +49,18 @@ impl Kind {
             Kind::Cpu | Kind::Lock => "nanoseconds",
             Kind::Alloc => "bytes",
         }
+    }
+
+    /// What a reader should know of a profile with so few samples; none where there are enough.
+    pub fn warning(self, samples: usize) -> Option<String> {
+        let remedy = match self {
+            Kind::Cpu => "take it for longer, under load, or with a higher --hz",
+            Kind::Alloc => "take it for longer, under load, or with a smaller --alloc-interval",
+            Kind::Lock => "take it for longer, or under load",
+        };
+        let plural = if samples == 1 { "" } else { "s" };
+        (samples < SAMPLES_ENOUGH)
+            .then(|| format!("only {samples} sample{plural}: shares are rough; {remedy}"))
     }
 
     pub(crate) fn title(self) -> &'static str {
@@ -121,11 +139,11 @@ impl Options {
                 expected: format!("{FREQUENCY_HZ_MIN} to {FREQUENCY_HZ_MAX}"),
             });
         }
-        if self.alloc_interval_bytes < ALLOC_INTERVAL_BYTES_MIN {
+        if !(ALLOC_INTERVAL_BYTES_MIN..=ALLOC_INTERVAL_BYTES_MAX).contains(&self.alloc_interval_bytes) {
             return Err(ProfileError::BadOption {
                 option: "alloc_interval_bytes",
                 found: self.alloc_interval_bytes.to_string(),
-                expected: format!("at least {ALLOC_INTERVAL_BYTES_MIN}"),
+                expected: format!("{ALLOC_INTERVAL_BYTES_MIN} to {ALLOC_INTERVAL_BYTES_MAX}"),
             });
         }
         Ok(())

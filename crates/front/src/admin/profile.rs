@@ -3,11 +3,10 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use bytes::Bytes;
 use ladoga_http1::Uri;
 use ladoga_profiler::ProfileError;
 
-use super::profiling::{Profiling, ProfilingError};
+use super::profiling::{Profiling, ProfilingError, Rendered};
 use crate::connection::{Core, Link};
 use crate::http::{Answer, ProfileTarget, Refusal};
 
@@ -27,13 +26,17 @@ pub(crate) fn profile(
     if core.is_draining() {
         return Err(draining());
     }
-    let content_type = target.format.content_type();
+    let (kind, content_type) = (target.kind, target.format.content_type());
     let profiling = Profiling::start(target)?;
-    Ok(async move { Ok(Answer::content(content_type, unless_ended(profiling, &link, &core).await?)) })
+    Ok(async move {
+        let rendered = unless_ended(profiling, &link, &core).await?;
+        let profile = format!("{kind}; samples={}", rendered.samples).into_boxed_str();
+        Ok(Answer { profile: Some(profile), ..Answer::content(content_type, rendered.bytes) })
+    })
 }
 
 /// The profile, unless the client leaves or the node is to stop: whoever ends the wait ends the profile.
-async fn unless_ended(mut profiling: Profiling, link: &Link, core: &Core) -> Result<Bytes, Refusal> {
+async fn unless_ended(mut profiling: Profiling, link: &Link, core: &Core) -> Result<Rendered, Refusal> {
     poll_fn(|context| {
         // Draining wakes all connections.
         if core.is_draining() {

@@ -32,9 +32,15 @@ pub(crate) enum ProfilingError {
     Lost,
 }
 
+/// A profile in the format that was asked for.
+pub(crate) struct Rendered {
+    pub(crate) samples: usize,
+    pub(crate) bytes: Bytes,
+}
+
 /// A profile of this process, being taken on a thread of its own: at most one of a kind at a time. Dropped, it ends.
 pub(crate) struct Profiling {
-    rendered: oneshot::Receiver<Result<Bytes, ProfileError>>,
+    rendered: oneshot::Receiver<Result<Rendered, ProfileError>>,
     /// Tells the thread to give up, by being dropped.
     _canceller: mpsc::Sender<Infallible>,
 }
@@ -61,14 +67,15 @@ fn take(
     claim: Claim,
     target: &ProfileTarget,
     cancelled: &mpsc::Receiver<Infallible>,
-) -> Result<Option<Bytes>, ProfileError> {
+) -> Result<Option<Rendered>, ProfileError> {
     let options = Options { idle_functions: &IDLE_FUNCTIONS, ..target.options.clone() };
     let Some(profile) = claim.record(options, target.duration, cancelled)? else { return Ok(None) };
-    Ok(Some(Bytes::from(profile.render(target.format)?)))
+    let samples = profile.samples.len();
+    Ok(Some(Rendered { samples, bytes: Bytes::from(profile.render(target.format)?) }))
 }
 
 impl Future for Profiling {
-    type Output = Result<Bytes, ProfilingError>;
+    type Output = Result<Rendered, ProfilingError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         Pin::new(&mut self.rendered)

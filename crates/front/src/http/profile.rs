@@ -2,7 +2,10 @@ use std::time::Duration;
 
 use ladoga_http1::Uri;
 use ladoga_model::Quote;
-use ladoga_profiler::{FREQUENCY_HZ_MAX, FREQUENCY_HZ_MIN, Format, Kind, Options};
+use ladoga_profiler::{
+    ALLOC_INTERVAL_BYTES_MAX, ALLOC_INTERVAL_BYTES_MIN, FREQUENCY_HZ_MAX, FREQUENCY_HZ_MIN, Format, Kind,
+    Options,
+};
 
 use super::query::{QueryError, parameters};
 
@@ -53,11 +56,15 @@ pub(crate) enum ProfileTargetError {
         /// What is there instead.
         found: Quote,
     },
-    /// Samples a second of something that is not sampled by time.
-    #[error("hz is given for a profile of kind {kind}; it is valid for cpu only")]
-    NotByTime {
-        /// Which one.
+    /// A parameter of another kind of profile.
+    #[error("{name} is given for a profile of kind {kind}; it is valid for {of} only")]
+    OfAnotherKind {
+        /// Which parameter.
+        name: &'static str,
+        /// Which kind was asked for.
         kind: Kind,
+        /// To which it belongs.
+        of: Kind,
     },
 }
 
@@ -65,18 +72,29 @@ impl ProfileTarget {
     /// Reads the path and the query of `uri`, whose path is one of a profile.
     pub(crate) fn parse(uri: &Uri) -> Result<ProfileTarget, ProfileTargetError> {
         let kind = profiled_kind(uri.path()).expect("the route says that it is one");
-        let [seconds, format, hz] = parameters(uri.query().unwrap_or(""), ["seconds", "format", "hz"])?;
+        let names = ["seconds", "format", "hz", "alloc_interval"];
+        let [seconds, format, hz, interval] = parameters(uri.query().unwrap_or(""), names)?;
         let seconds = number("seconds", seconds.as_deref(), 1, SECONDS_MAX)?.unwrap_or(SECONDS_DEFAULT);
         let hz = number("hz", hz.as_deref(), FREQUENCY_HZ_MIN, FREQUENCY_HZ_MAX)?;
-        if hz.is_some() && kind != Kind::Cpu {
-            return Err(ProfileTargetError::NotByTime { kind });
+        let (least, most) = (ALLOC_INTERVAL_BYTES_MIN as u32, ALLOC_INTERVAL_BYTES_MAX as u32);
+        let interval = number("alloc_interval", interval.as_deref(), least, most)?;
+        for (name, of, is_given) in
+            [("hz", Kind::Cpu, hz.is_some()), ("alloc_interval", Kind::Alloc, interval.is_some())]
+        {
+            if is_given && kind != of {
+                return Err(ProfileTargetError::OfAnotherKind { name, kind, of });
+            }
         }
         let defaults = Options::default();
         Ok(ProfileTarget {
             kind,
             duration: Duration::from_secs(u64::from(seconds)),
             format: format.map_or(Ok(Format::Html), |format| format_of(&format))?,
-            options: Options { frequency_hz: hz.unwrap_or(defaults.frequency_hz), ..defaults },
+            options: Options {
+                frequency_hz: hz.unwrap_or(defaults.frequency_hz),
+                alloc_interval_bytes: interval.map_or(defaults.alloc_interval_bytes, u64::from),
+                ..defaults
+            },
         })
     }
 }
@@ -119,6 +137,8 @@ mod tests {
         let target = parse("cpu?seconds=600&format=%70prof&hz=99").expect("a profile");
         assert_eq!((target.kind, target.duration.as_secs(), target.format), (Kind::Cpu, 600, Format::Pprof));
         assert_eq!(target.options.frequency_hz, 99);
+        let options = parse("alloc?alloc_interval=4096").expect("a profile").options;
+        assert_eq!(options.alloc_interval_bytes, 4096);
         assert_eq!(parse("alloc?format=heatmap").expect("a profile").format, Format::Heatmap);
     }
 
@@ -132,6 +152,11 @@ mod tests {
             assert!(parse(&format!("cpu?hz={hz}")).expect_err(hz).contains("from 99 to 1000"));
         }
         assert!(parse("alloc?hz=99").expect_err("no time").contains("cpu only"));
+        assert!(parse("cpu?alloc_interval=4096").expect_err("no memory").contains("alloc only"));
+        for interval in ["1023", "1073741825", "4KiB"] {
+            let error = parse(&format!("alloc?alloc_interval={interval}")).expect_err(interval);
+            assert!(error.ends_with("from 1024 to 1073741824"), "{error}");
+        }
         let error = parse("cpu?format=png").expect_err("no such format");
         assert_eq!(error, "format is 'png', expected one of heatmap, svg, html, folded, pprof");
         assert!(parse("cpu?seconds=1&seconds=1").expect_err("twice").contains("more than once"));

@@ -14,6 +14,8 @@ pub(crate) struct Answer {
     pub(crate) content_type: Option<&'static str>,
     /// The methods that there are, in place of the one that was asked for.
     pub(crate) allow: Option<&'static str>,
+    /// What a profile holds: only nodes say so.
+    pub(crate) profile: Option<Box<str>>,
     pub(crate) body: Body,
     /// Whether the connection ends with it.
     pub(crate) is_last: bool,
@@ -21,7 +23,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// As many header fields as there may be.
-    pub(crate) const FIELDS_MAX: usize = 3;
+    pub(crate) const FIELDS_MAX: usize = 4;
 
     /// `200` with a value.
     pub(crate) fn value(value: Bytes) -> Answer {
@@ -46,17 +48,21 @@ impl Answer {
 
     /// A status that says it all.
     pub(crate) fn empty(status: StatusCode) -> Answer {
-        Answer { status, content_type: None, allow: None, body: Body::Empty, is_last: false }
+        Answer { status, content_type: None, allow: None, profile: None, body: Body::Empty, is_last: false }
     }
 
     /// The header fields, in `room`.
     pub(crate) fn fields<'r>(
-        &self,
-        room: &'r mut [(&'static str, &'static str); Answer::FIELDS_MAX],
-    ) -> &'r [(&'static str, &'static str)] {
+        &'r self,
+        room: &'r mut [(&'static str, &'r str); Answer::FIELDS_MAX],
+    ) -> &'r [(&'static str, &'r str)] {
         let retry_after = (self.status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_AFTER_SECONDS);
-        let fields =
-            [("content-type", self.content_type), ("allow", self.allow), ("retry-after", retry_after)];
+        let fields = [
+            ("content-type", self.content_type),
+            ("allow", self.allow),
+            ("retry-after", retry_after),
+            ("ladoga-profile", self.profile.as_deref()),
+        ];
         let mut count = 0;
         for (name, value) in fields {
             if let Some(value) = value {

@@ -14,7 +14,7 @@ use super::progress::{self, Progress};
 use super::sampler::Sampler;
 use super::server::{OwnNode, described_dir, wait_until_quiet};
 use super::stage::Stage;
-use super::suite::stages;
+use super::suite::{remarks, stages};
 use crate::cli::Target;
 use crate::clock::{Clock, wall};
 use crate::compare;
@@ -29,10 +29,11 @@ use crate::record::{
 };
 use crate::report::Live;
 use crate::stats::Second;
-use crate::stop::stop_flag;
+use crate::stop::{LastSignal, stop_flag};
 use crate::workload::Workload;
 
-const FAILED: u8 = 1;
+/// The exit code if everything was measured, and all requests of a run failed.
+const NO_GOOD_ANSWER: u8 = 3;
 const PEER: &str = "peer";
 /// Where `ladoga serve` listens.
 const DEFAULT_URL: &str = "http://127.0.0.1:8080";
@@ -48,7 +49,7 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     for server in [&options.url, &options.peer].into_iter().flatten() {
         address_of(server)?;
     }
-    let stop = stop_flag()?;
+    let (stop, signal) = (stop_flag()?, LastSignal::listen()?);
     let mut conductor = Conductor::new(options, &stages, &stop);
     let result = conductor.conduct(&stages);
     conductor.end()?;
@@ -58,15 +59,21 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
         eprintln!("interrupted: {} of {} runs were made", report.runs.len(), report.planned);
     }
     if report.runs.is_empty() {
-        return Ok(ExitCode::from(FAILED));
+        return Ok(signal.exit_code()); // Whatever else leaves none is an error.
     }
     if let Some(compared) = compare::compare_servers(report) {
         println!();
         compare::print(&compared);
     }
     println!("\nThe report is {}.", options.output.display());
-    let nothing = report.runs.iter().all(|run| run.requests == 0);
-    Ok(if nothing { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
+    if report.is_interrupted {
+        return Ok(signal.exit_code());
+    }
+    let failed: Vec<&Run> = report.runs.iter().filter(|run| !run.has_good_answer()).collect();
+    for run in &failed {
+        eprintln!("no request had a good answer: {}, {}, round {}", run.stage, run.subject, run.round);
+    }
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NO_GOOD_ANSWER) })
 }
 
 /// A server with what is known of its store.
@@ -121,7 +128,7 @@ impl<'a> Conductor<'a> {
             runs: Vec::new(),
             planned: stages.len() * times,
             is_interrupted: false,
-            notes: Vec::new(),
+            notes: remarks(options),
         };
         Self { options, stop, servers, nodes_started: 0, report, progress, clock: Clock::start() }
     }
@@ -179,7 +186,7 @@ impl<'a> Conductor<'a> {
     fn prepare(&mut self, stage: &Stage, server: usize) -> Outcome<()> {
         let is_own = server == 0 && self.options.url.is_none();
         if is_own && self.servers[server].store != Some(stage.store) {
-            self.start_node(stage.store)?;
+            self.start_node(stage)?;
         }
         self.describe(server);
         let server = &mut self.servers[server];
@@ -200,12 +207,12 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    fn start_node(&mut self, store: u32) -> Outcome<()> {
+    fn start_node(&mut self, stage: &Stage) -> Outcome<()> {
         if let Some(node) = self.servers[0].node.take() {
             node.end()?;
         }
         self.nodes_started += 1;
-        let node = OwnNode::start(&self.options.node, self.nodes_started, self.stop)?;
+        let node = OwnNode::start(&self.options.node, stage.node_threads, self.nodes_started, self.stop)?;
         if node.is_in_memory() {
             let note =
                 "The node's data was in memory (tmpfs), where a sync costs nothing: --dir names a disk.";
@@ -217,7 +224,7 @@ impl<'a> Conductor<'a> {
         self.servers[0] = Server {
             target: Some(node.target.clone()),
             pid: Some(node.pid()),
-            store: Some(store),
+            store: Some(stage.store),
             node: Some(node),
             ..Server::named(OWN, None, None)
         };
@@ -256,7 +263,7 @@ impl<'a> Conductor<'a> {
         let live = Live::new(stage.duration_ms);
         let mut watchers = Watchers { live, heat: HeatRecorder::default() };
         let (clock, mut began_ns) = (Clock::start(), 0);
-        let profiling = Profiling::start(&target, stage.duration_ms, self.options.kinds());
+        let profiling = Profiling::start(&target, stage.duration_ms, &self.options.profiles());
         let sampler = Sampler::start(&target, server.pid);
         let meter = Meter::start(server.pid);
         let outcome = load.run(self.stop, &mut watchers, &mut || {
@@ -285,12 +292,15 @@ impl<'a> Conductor<'a> {
             threads: stage.threads,
             // The port of a node of our own means nothing later.
             command: stage.command(if server.node.is_some() { DEFAULT_URL } else { &target.url }),
+            repeat: stage.repeat(self.options, server.node.is_none().then_some(target.url.as_str())),
             heat: watchers.heat.heat(),
             disturbance,
             node,
             profiles,
+            conditions: stage.conditions.clone(),
             published: stage.published.clone(),
             notes: stage.notes.clone(),
+            expects_misses: stage.expects_misses,
         };
         Ok(run_of(&outcome, described))
     }
@@ -319,7 +329,11 @@ fn missing(run: &Run, cores: usize) -> Vec<String> {
     let others = run.disturbance.other_cores.filter(|_| run.disturbance.is_notable(cores));
     let others =
         others.map(|busy| format!("other processes used {busy:.1} of {cores} cores during this run"));
-    run.node.missing.iter().cloned().chain(profiles).chain(others).collect()
+    let short = run.missed_rate().map(|rate| {
+        let [asked, reached] = [rate, run.per_second].map(page::count);
+        format!("the rate was not reached: {asked}/s asked for, {reached}/s answered")
+    });
+    run.node.missing.iter().cloned().chain(profiles).chain(others).chain(short).collect()
 }
 
 fn plan(stage: &Stage) -> Plan {

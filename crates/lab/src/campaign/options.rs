@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ladoga_profiler::Kind;
+use ladoga_profiler::{ALLOC_INTERVAL_BYTES_MAX, ALLOC_INTERVAL_BYTES_MIN, Kind};
 
 use crate::cli::Target;
 use crate::compare::ROUNDS_DEFAULT;
@@ -38,7 +38,8 @@ Starts a node (this binary, on a free port, in a temporary directory), fills it,
 it. The report is written after every run, so an interrupted command keeps the runs that it completed.
 
 Exit codes: 0 if everything worked; 1 if a run failed or FILE cannot be written (this is checked before the first run); 2 if the
-command line is wrong.";
+command line is wrong; 3 if everything was measured, but all requests of a run failed; 130 after Ctrl-C or 143 after SIGTERM, and
+FILE has the runs that were completed.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = RUN_HELP)]
@@ -52,7 +53,10 @@ pub(crate) struct RunOptions {
     /// Predefined set of runs, instead of workloads and rates
     #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["workloads", "rates", "connections", "keys", "value", "distribution", "url"])]
     pub(crate) suite: Option<SuiteName>,
-    /// Only the runs whose name contains this text
+    /// Try the suite with stores a thousand times smaller and runs of one second; its figures mean nothing
+    #[arg(long, requires = "suite")]
+    pub(crate) quick: bool,
+    /// Only the runs whose name contains this text, or the one run with exactly this name
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Option<String>,
     /// Measure this server instead of starting a node
@@ -74,7 +78,7 @@ pub(crate) struct RunOptions {
     #[arg(short = 't', long, value_name = "N", default_value = "1", value_parser = parse_count)]
     pub(crate) threads: u64,
     /// Duration of a run
-    #[arg(short = 'd', long = "duration", value_name = "TIME", default_value = "10s", value_parser = parse_ms)]
+    #[arg(short = 'd', long = "duration", value_name = "TIME", default_value = "10s", default_value_if("quick", "true", "1s"), value_parser = parse_ms)]
     pub(crate) duration_ms: u64,
     /// Time after which a request counts as failed
     #[arg(short = 'T', long = "timeout", value_name = "TIME", default_value = "2s", value_parser = parse_ms)]
@@ -99,6 +103,9 @@ pub(crate) struct RunOptions {
     /// Profiles to take during the runs: cpu, alloc, lock [default: cpu; cpu,alloc with --suite]
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = str::parse::<Kind>)]
     profile: Option<Vec<Kind>>,
+    /// Average number of bytes between two samples of an allocation profile
+    #[arg(long, value_name = "SIZE", default_value = "16KiB", value_parser = parse_size)]
+    alloc_interval: u64,
     /// Do not take profiles
     #[arg(long, conflicts_with = "profile")]
     no_profile: bool,
@@ -151,9 +158,42 @@ pub(crate) struct CompareOptions {
 
 const VALUE_BYTES_MAX: u64 = 64 << 20;
 
+impl NodeOptions {
+    /// As they were typed.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let threads = self.node_threads.map(|threads| threads.to_string());
+        let dir = self.dir.as_ref().map(|dir| format!("'{}'", dir.display()));
+        let flags = [
+            ("--fsync", self.fsync.clone()),
+            ("--memory", self.memory.clone()),
+            ("--node-threads", threads),
+            ("--dir", dir),
+        ];
+        flags.into_iter().filter_map(|(flag, value)| Some(format!("{flag} {}", value?))).collect()
+    }
+}
+
 impl RunOptions {
     pub(crate) fn rounds(&self) -> u64 {
         self.rounds.unwrap_or(if self.suite.is_some() { 1 } else { ROUNDS_DEFAULT })
+    }
+
+    /// The same, as it is typed.
+    pub(crate) fn profile_words(&self) -> String {
+        let kinds: Vec<&str> = self.kinds().iter().map(|kind| kind.name()).collect();
+        if kinds.is_empty() {
+            return "--no-profile".to_owned();
+        }
+        format!("--profile {} --alloc-interval {}", kinds.join(","), self.alloc_interval)
+    }
+
+    /// The same, as the node is asked for it.
+    pub(crate) fn profiles(&self) -> Vec<(Kind, String)> {
+        let parameters = |kind: Kind| match kind {
+            Kind::Alloc => format!("&alloc_interval={}", self.alloc_interval),
+            Kind::Cpu | Kind::Lock => String::new(),
+        };
+        self.kinds().iter().map(|kind| (*kind, parameters(*kind))).collect()
     }
 
     /// What is profiled while a run goes on.
@@ -178,6 +218,12 @@ impl RunOptions {
         let kinds = self.kinds();
         if let Some(twice) = kinds.iter().enumerate().find(|(at, kind)| kinds[..*at].contains(kind)) {
             return usage(&format!("--profile names {} twice", twice.1));
+        }
+        if !(ALLOC_INTERVAL_BYTES_MIN..=ALLOC_INTERVAL_BYTES_MAX).contains(&self.alloc_interval) {
+            return usage(&format!(
+                "--alloc-interval is {}, expected {ALLOC_INTERVAL_BYTES_MIN} to {ALLOC_INTERVAL_BYTES_MAX} bytes",
+                self.alloc_interval
+            ));
         }
         if self.value.is_some_and(|bytes| bytes > VALUE_BYTES_MAX) {
             return usage(&format!("a value has at most {VALUE_BYTES_MAX} bytes"));
@@ -209,7 +255,11 @@ pub(super) mod tests {
     }
 
     pub(in crate::campaign) fn parsed(line: &str) -> Result<RunOptions, String> {
-        let words = ["lab", "run"].into_iter().chain(line.split_whitespace());
+        parsed_words(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    pub(in crate::campaign) fn parsed_words(words: &[String]) -> Result<RunOptions, String> {
+        let words = ["lab", "run"].into_iter().map(str::to_owned).chain(words.iter().cloned());
         let line = LabLine::try_parse_from(words).map_err(|error| error.to_string())?;
         match line.options.command {
             LabCommand::Run(options) => {
@@ -240,12 +290,14 @@ pub(super) mod tests {
             ("--workloads nothing", "possible values"),
             ("--suite reports --url http://a", "cannot be used with"),
             ("--suite reports --rates 5", "cannot be used with"),
+            ("--quick", "--suite"),
             ("--url http://a --fsync never", "cannot be used with"),
             ("--pid 5", "--url"),
             ("-c1 -t2", "must be >= threads"),
             ("--value 65M", "at most"),
             ("--profile heap", "cpu, alloc or lock"),
             ("--profile cpu,cpu", "twice"),
+            ("--alloc-interval 100", "1024 to"),
             ("--profile cpu --no-profile", "cannot be used with"),
             ("-o /", "expected the name of a file"),
         ] {

@@ -26,15 +26,16 @@ pub(super) struct Profiling {
 }
 
 impl Profiling {
-    /// Asks for profiles of so many milliseconds from now on.
-    pub(super) fn start(target: &Target, duration_ms: u64, kinds: &[Kind]) -> Self {
+    /// Asks for profiles of so many milliseconds from now on: a kind, and what else is said of it.
+    pub(super) fn start(target: &Target, duration_ms: u64, profiles: &[(Kind, String)]) -> Self {
         let give_up = Arc::new(AtomicBool::new(false));
-        let thread = |kind: &Kind| {
-            let (target, given_up, kind) = (target.clone(), Arc::clone(&give_up), *kind);
-            let seconds = duration_ms.div_ceil(1000);
-            (kind, std::thread::spawn(move || fetch(&target, kind, seconds, &given_up)))
+        let seconds = duration_ms.div_ceil(1000);
+        let thread = |(kind, parameters): &(Kind, String)| {
+            let path = format!("/debug/profile/{kind}?seconds={seconds}&format=heatmap{parameters}");
+            let (target, given_up) = (target.clone(), Arc::clone(&give_up));
+            (*kind, std::thread::spawn(move || fetch(&target, &path, seconds, &given_up)))
         };
-        let threads = kinds.iter().map(thread).collect();
+        let threads = profiles.iter().map(thread).collect();
         Self { give_up, threads }
     }
 
@@ -56,11 +57,10 @@ impl Profiling {
     }
 }
 
-fn fetch(target: &Target, kind: Kind, seconds: u64, give_up: &AtomicBool) -> Profiled {
-    let path = format!("/debug/profile/{kind}?seconds={seconds}&format=heatmap");
+fn fetch(target: &Target, path: &str, seconds: u64, give_up: &AtomicBool) -> Profiled {
     let deadline = Duration::from_secs(seconds) + RENDER_TIME;
-    match client::get(target, &path, deadline, give_up) {
-        Ok(answer) => of_answer(&path, &answer),
+    match client::get(target, path, deadline, give_up) {
+        Ok(answer) => of_answer(path, &answer),
         Err(_) if give_up.load(Ordering::Relaxed) => Profiled::Missing("the run was interrupted".to_owned()),
         Err(error) => Profiled::Missing(format!("GET {path} failed: {error}")),
     }

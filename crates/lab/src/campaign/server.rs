@@ -14,7 +14,8 @@ use super::sampler::cpu_us;
 use crate::cli::Target;
 use crate::clock::Clock;
 use crate::error::{LabError, Outcome};
-use crate::files::{self, Scratch};
+use crate::files;
+use crate::scratch::Scratch;
 
 const START_MAX: Duration = Duration::from_mins(1);
 const STOP_MAX: Duration = Duration::from_mins(1);
@@ -36,17 +37,25 @@ pub(super) struct OwnNode {
 
 impl OwnNode {
     /// Starts this binary as a node with an empty store, and waits until it serves.
-    pub(super) fn start(options: &NodeOptions, number: u32, stop: &AtomicBool) -> Outcome<Self> {
+    pub(super) fn start(
+        options: &NodeOptions,
+        threads: Option<u64>,
+        number: u32,
+        stop: &AtomicBool,
+    ) -> Outcome<Self> {
         let system = LabError::system;
         let parent = options.dir.clone().unwrap_or_else(std::env::temp_dir);
-        let scratch = Scratch::new(&parent, number).map_err(system("make a directory for the node"))?;
+        let scratch = Scratch::new(&parent, number)
+            .map_err(|source| LabError::Write { path: parent.clone(), source })?;
         let address = free_address().map_err(system("find a free port"))?;
-        let words = serve_words(options, &address);
+        let words = serve_words(options, threads, &address);
         let binary = std::env::current_exe().map_err(system("find this program"))?;
         let log = files::create(&scratch.path().join("log")).map_err(system("make the node's log"))?;
         let log = log.into_inner().map_err(|error| system("make the node's log")(error.into_error()))?;
         let mut command = Command::new(binary);
         command.args(&words).arg("--data").arg(scratch.path().join("data"));
+        // It ends with this process, also if that is killed.
+        command.arg("--ends-with").arg(std::process::id().to_string());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         // Ctrl-C on a terminal is for the measurement: the node is asked to end when its figures are written.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
@@ -119,9 +128,9 @@ impl Drop for OwnNode {
     }
 }
 
-fn serve_words(options: &NodeOptions, address: &str) -> Vec<String> {
+fn serve_words(options: &NodeOptions, threads: Option<u64>, address: &str) -> Vec<String> {
     let mut words = vec!["serve".to_owned(), "--listen".to_owned(), address.to_owned()];
-    let threads = options.node_threads.map(|threads| threads.to_string());
+    let threads = threads.map(|threads| threads.to_string());
     for (flag, value) in [("--fsync", &options.fsync), ("--memory", &options.memory), ("--threads", &threads)]
     {
         if let Some(value) = value {

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::options::{Rate, RunOptions};
 use crate::page::count;
-use crate::record::Published;
+use crate::record::{Conditions, Published};
 use crate::workload::Knobs;
 use crate::workload::{Distribution, Name};
 
@@ -17,6 +17,8 @@ pub(super) struct Stage {
     /// Stages of one number share a store, in their order; another number begins with an empty one, where the node is
     /// our own.
     pub(super) store: u32,
+    /// Event loops of a node of our own.
+    pub(super) node_threads: Option<u64>,
     /// So many keys have to be there.
     pub(super) filled: Option<u64>,
     pub(super) workload: Name,
@@ -29,6 +31,9 @@ pub(super) struct Stage {
     pub(super) value: Option<u64>,
     pub(super) distribution: Option<Distribution>,
     pub(super) seed: u64,
+    /// Nothing is there to be read: that is what is measured.
+    pub(super) expects_misses: bool,
+    pub(super) conditions: Option<Conditions>,
     pub(super) published: Vec<Published>,
     pub(super) notes: Vec<String>,
 }
@@ -61,6 +66,7 @@ fn of_workload(options: &RunOptions, workload: Name, rate: Rate) -> Stage {
     Stage {
         name,
         store: 0,
+        node_threads: options.node.node_threads,
         filled: needs_keys(workload).then_some(options.keys),
         workload,
         rate,
@@ -72,6 +78,8 @@ fn of_workload(options: &RunOptions, workload: Name, rate: Rate) -> Stage {
         value: options.value,
         distribution: options.distribution,
         seed: options.seed,
+        expects_misses: false,
+        conditions: None,
         published: Vec::new(),
         notes: Vec::new(),
     }
@@ -121,6 +129,9 @@ impl Stage {
         if let Some(keys) = self.keys {
             add(format!("--keys {keys}"));
         }
+        if self.filled.is_some() && self.filled == self.keys {
+            add("--fill".to_owned());
+        }
         if let Some(value) = self.value {
             add(format!("--value {value}"));
         }
@@ -132,6 +143,36 @@ impl Stage {
         }
         add(url.to_owned());
         line
+    }
+
+    /// The line of `ladoga lab run` that does it again: the node with its settings, the store, the run. `url` is that of
+    /// a node that is not our own.
+    pub(super) fn repeat(&self, options: &RunOptions, url: Option<&str>) -> String {
+        let mut words = vec!["ladoga lab run".to_owned()];
+        if options.suite.is_some() {
+            words.push(format!("--suite reports --only '{}'", self.name));
+            words.extend(options.quick.then(|| "--quick".to_owned()));
+        } else {
+            let rate = match self.rate {
+                Rate::Closed => "closed".to_owned(),
+                Rate::Open(rate) => rate.to_string(),
+            };
+            words.push(format!("--workloads {} --rates {rate}", name_of(&self.workload)));
+            words.push(format!("-c {} -t {} --keys {}", self.connections, self.threads, options.keys));
+            words.extend(self.value.map(|bytes| format!("--value {bytes}")));
+            words.extend(self.distribution.map(|name| format!("--distribution {}", name_of(&name))));
+        }
+        words.push(format!(
+            "-d {}ms -T {}ms --seed {} --rounds 1",
+            self.duration_ms, self.timeout_ms, self.seed
+        ));
+        words.extend(url.map(|url| format!("--url {url}")));
+        if url.is_none() {
+            words.extend(options.node.words());
+        }
+        words.push(options.profile_words());
+        words.push("-o report.html".to_owned());
+        words.join(" ")
     }
 }
 
@@ -158,7 +199,7 @@ mod tests {
         let line = stages[3].command("http://a");
         assert_eq!(
             line,
-            "ladoga bench -t1 -c1 -d 10s -R 2000 -L --workload get-hot --keys 500 --value 10 http://a"
+            "ladoga bench -t1 -c1 -d 10s -R 2000 -L --workload get-hot --keys 500 --fill --value 10 http://a"
         );
     }
 }

@@ -1,24 +1,69 @@
-//! The published load tests that this project started from: what they did, and what they found.
+//! The published load tests that this project started from: what they did, and what they found, as data in
+//! `published.json`. Every row of it is a run of the same kind: load, store, answers, connections, threads of the server.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
 
 use super::options::{Rate, RunOptions, SuiteName};
 use super::stage::{Stage, chosen, title};
-use crate::record::{Published, Unit};
+use crate::page::count;
+use crate::record::{Conditions, Published, Unit};
 use crate::workload::Name;
 
-const RECORDS: u64 = 1_000_000;
-const RECORDS_SOME: u64 = 400_000;
-/// Of the stores that are told by their size.
-const VALUE_BYTES: u64 = 100;
-const MB: u64 = 1_000_000;
+const PUBLISHED: &str = include_str!("published.json");
+/// By how much the stores of `--quick` are smaller.
+const QUICK: u64 = 1_000;
+/// What is shown of every constant rate, whether it was published or not.
+const PERCENTILES: [&str; 6] = ["p50", "p90", "p99", "p99.9", "p99.99", "max"];
+const ANSWERED: &str = "answered/s";
 
-/// Stages share a store where it is the same one.
-const STORE_OPEN_PUT: u32 = 100;
-const STORE_OPEN_GET: u32 = 110;
-const STORE_EMPTY: u32 = 200;
-const STORE_SOME: u32 = 300;
-const STORE_SIZED: u32 = 400;
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Publications {
+    /// How the figures are known.
+    source: String,
+    /// What each publication was.
+    sources: BTreeMap<String, String>,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    source: String,
+    workload: String,
+    /// Requests a second; none for a closed loop.
+    rate: Option<u64>,
+    connections: u64,
+    /// Event loops of the server, if the publication compares them.
+    server_threads: Option<u64>,
+    /// In the store before the run.
+    records: u64,
+    value_bytes: Option<u64>,
+    answers: Answers,
+    figures: Vec<Figure>,
+    notes: Vec<String>,
+}
+
+/// What reads find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Answers {
+    Hits,
+    Misses,
+    /// Nothing is read.
+    None,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Figure {
+    figure: String,
+    unit: Unit,
+    before: Option<f64>,
+    after: Option<f64>,
+}
 
 /// Every stage of a command line, in the order in which they run: those of a suite, or what was chosen.
 pub(super) fn stages(options: &RunOptions) -> Vec<Stage> {
@@ -26,22 +71,81 @@ pub(super) fn stages(options: &RunOptions) -> Vec<Stage> {
         Some(SuiteName::Reports) => reports(options),
         None => chosen(options),
     };
-    let is_wanted = |stage: &Stage| options.only.as_ref().is_none_or(|text| stage.name.contains(text));
+    let Some(text) = &options.only else { return all };
+    // A whole name is that stage alone, although others may contain it.
+    let has_name = all.iter().any(|stage| stage.name == *text);
+    let is_wanted = |stage: &Stage| if has_name { stage.name == *text } else { stage.name.contains(text) };
     all.into_iter().filter(is_wanted).collect()
+}
+
+/// What a reader of the suite has to know.
+pub(super) fn remarks(options: &RunOptions) -> Vec<String> {
+    if options.suite.is_none() {
+        return Vec::new();
+    }
+    let publications = publications();
+    let mut remarks = vec![format!("The published figures: {}", publications.source)];
+    remarks.extend(publications.sources.iter().map(|(name, what)| format!("{name}: {what}")));
+    if options.quick {
+        remarks.push(format!(
+            "--quick: the stores are {QUICK} times smaller than the published ones, and figures mean nothing."
+        ));
+    }
+    remarks
+}
+
+fn publications() -> Publications {
+    match serde_json::from_str(PUBLISHED) {
+        Ok(publications) => publications,
+        Err(error) => unreachable!("published.json is read by a test: {error}"),
+    }
 }
 
 fn reports(options: &RunOptions) -> Vec<Stage> {
     let mut stages = vec![ceiling(options)];
-    stages.extend(constant_rates(options));
-    stages.extend(closed_loops(options));
-    stages.extend(sized_stores(options));
+    let mut stores = Stores::default();
+    for row in publications().rows {
+        let store = stores.of(&row);
+        stages.push(stage(options, &row, store));
+    }
     stages
 }
 
-fn stage(options: &RunOptions, workload: Name, rate: Rate, connections: u64) -> Stage {
+/// Which rows share a store: what was written to is another one.
+#[derive(Default)]
+struct Stores {
+    /// The size of the last one, and the threads of its server.
+    last: Option<(u64, Option<u64>, Option<u64>)>,
+    number: u32,
+    is_written: bool,
+}
+
+impl Stores {
+    fn of(&mut self, row: &Row) -> u32 {
+        let wanted = (row.records, row.value_bytes, row.server_threads);
+        if self.last != Some(wanted) || self.is_written {
+            self.number += 1;
+            self.is_written = false;
+        }
+        self.last = Some(wanted);
+        self.is_written |= !matches!(row.workload.as_str(), "status" | "get" | "get-hot");
+        self.number
+    }
+}
+
+/// What one connection can carry here at all, without pipelining: a higher rate measures the loopback.
+fn ceiling(options: &RunOptions) -> Stage {
+    let note = "The ceiling of one connection on this machine: one request after the other, nothing stored. A run on one \
+         connection that is asked for more falls behind its schedule whatever the server does, and its latency is the \
+         length of that queue.";
+    Stage { notes: vec![note.to_owned()], ..plain(options, Name::Status, Rate::Closed, 1) }
+}
+
+fn plain(options: &RunOptions, workload: Name, rate: Rate, connections: u64) -> Stage {
     Stage {
         name: title(workload, rate, connections),
-        store: STORE_OPEN_GET,
+        store: 0,
+        node_threads: options.node.node_threads,
         filled: None,
         workload,
         rate,
@@ -53,132 +157,91 @@ fn stage(options: &RunOptions, workload: Name, rate: Rate, connections: u64) -> 
         value: None,
         distribution: None,
         seed: options.seed,
+        expects_misses: false,
+        conditions: None,
         published: Vec::new(),
         notes: Vec::new(),
     }
 }
 
-/// What one connection can carry here at all, without pipelining: a higher rate measures the loopback.
-fn ceiling(options: &RunOptions) -> Stage {
-    let mut ceiling = stage(options, Name::Status, Rate::Closed, 1);
-    ceiling.store = STORE_OPEN_PUT;
-    ceiling.notes.push(
-        "The ceiling of one connection on this machine: one request after the other, nothing stored. A run on one \
-         connection that is asked for more falls behind its schedule whatever the server does, and its latency is the \
-         length of that queue."
-            .to_owned(),
-    );
-    ceiling
-}
-
-fn constant_rates(options: &RunOptions) -> Vec<Stage> {
-    let put = [
-        (2_000, vec![("p99", 18_700.0), ("max", 68_000.0)]),
-        (10_000, vec![("p99", 1_350_000.0)]),
-        (20_000, vec![("p99", 6_400.0), ("max", 20_500.0)]),
-        (30_000, vec![("p99", 31_000.0), ("max", 88_000.0)]),
-    ];
-    let get = [(10_000, vec![]), (80_000, vec![("p99", 15_000.0)]), (90_000, vec![("p99", 132_000.0)])];
-    let one = |workload, (rate, figures): (u64, Vec<(&str, f64)>)| {
-        let mut stage = stage(options, workload, Rate::Open(rate), 1);
-        let micros = |(figure, theirs): (&str, f64)| published(figure, theirs, Unit::Micros);
-        stage.published = figures.into_iter().map(micros).collect();
-        stage
+fn stage(options: &RunOptions, row: &Row, store: u32) -> Stage {
+    let Ok(workload) = <Name as clap::ValueEnum>::from_str(&row.workload, false) else {
+        unreachable!("published.json is read by a test")
     };
-    let mut stages: Vec<Stage> = Vec::new();
-    for what in put {
-        stages.push(Stage { store: STORE_OPEN_PUT, ..one(Name::Put, what) });
+    let rate = row.rate.map_or(Rate::Closed, Rate::Open);
+    let records = if options.quick { row.records.div_ceil(QUICK) } else { row.records };
+    let plain = plain(options, workload, rate, row.connections);
+    let store_words = store_words(records, row.value_bytes);
+    let server = row
+        .server_threads
+        .map(|threads| format!(", {threads} server thread{}", if threads == 1 { "" } else { "s" }));
+    let keys = match workload {
+        // Every record that there is; writers of new keys have no end.
+        Name::Get | Name::Delete if records > 0 => Some(records),
+        Name::Put => None,
+        _ => plain.keys.map(|keys| if records > 0 { keys.min(records) } else { keys }),
+    };
+    Stage {
+        name: format!("{}, {store_words}{}", plain.name, server.unwrap_or_default()),
+        store,
+        node_threads: row.server_threads.or(plain.node_threads),
+        filled: (records > 0).then_some(records),
+        keys,
+        value: row.value_bytes,
+        expects_misses: row.answers == Answers::Misses,
+        conditions: Some(Conditions {
+            source: row.source.clone(),
+            load: row.rate.map_or_else(
+                || "closed loop".to_owned(),
+                |rate| format!("open loop, {}/s", count(rate as f64)),
+            ),
+            store: store_words,
+            answers: match row.answers {
+                Answers::Hits => "hits",
+                Answers::Misses => "misses: 404",
+                Answers::None => "no reads",
+            }
+            .to_owned(),
+            connections: row.connections,
+            server_threads: row.server_threads,
+        }),
+        published: figures(row),
+        notes: row.notes.clone(),
+        ..plain
     }
-    for what in get {
-        let get = one(Name::Get, what);
-        let name = format!("{}, 1,000,000 keys", get.name);
-        stages.push(Stage { name, filled: Some(RECORDS), keys: Some(RECORDS), ..get });
-    }
-    stages
 }
 
-fn closed_loops(options: &RunOptions) -> Vec<Stage> {
-    let tests = [
-        (Name::Status, 11_952.0),
-        (Name::Put, 2_524.0),
-        (Name::PutOverwrite, 3_581.0),
-        (Name::Get, 3_345.0),
-        (Name::GetHot, 7_392.0),
-        (Name::PutGet, 2_849.0),
-    ];
-    let mut stages = Vec::new();
-    for (index, (workload, theirs)) in tests.iter().enumerate() {
-        let mut empty = stage(options, *workload, Rate::Closed, 4);
-        empty.name.push_str(", empty store");
-        empty.store = STORE_EMPTY + index as u32;
-        empty.published = vec![published("answered/s", *theirs, Unit::PerSecond)];
-        if matches!(workload, Name::Get | Name::GetHot) {
-            empty.notes.push("Nothing is in the store: every answer is a 404.".to_owned());
-        }
-        stages.push(empty);
-    }
-    // What reads comes before what writes.
-    let order = [Name::Status, Name::Get, Name::GetHot, Name::PutOverwrite, Name::PutGet, Name::Put];
-    for workload in order {
-        let theirs = tests.iter().find(|(name, _)| *name == workload).map(|(_, theirs)| *theirs);
-        let mut some = stage(options, workload, Rate::Closed, 4);
-        some.name.push_str(", 400,000 keys");
-        some.store = STORE_SOME;
-        some.filled = Some(RECORDS_SOME);
-        some.keys = some.keys.map(|keys| keys.min(RECORDS_SOME));
-        some.published =
-            theirs.map(|theirs| published("answered/s", theirs, Unit::PerSecond)).into_iter().collect();
-        stages.push(some);
-    }
-    stages
-}
-
-fn sized_stores(options: &RunOptions) -> Vec<Stage> {
-    let mut stages = Vec::new();
-    for (index, megabytes) in [25, 100].into_iter().enumerate() {
-        let keys = megabytes * MB / VALUE_BYTES;
-        for (workload, connections) in [(Name::Get, 1), (Name::Get, 4), (Name::Delete, 1), (Name::Delete, 4)]
-        {
-            let mut sized = stage(options, workload, Rate::Closed, connections);
-            let _ = write!(sized.name, ", {megabytes} MB");
-            sized.store = STORE_SIZED + index as u32;
-            sized.filled = Some(keys);
-            sized.keys = Some(keys);
-            sized.value = Some(VALUE_BYTES);
-            stages.push(sized);
+fn store_words(records: u64, value_bytes: Option<u64>) -> String {
+    let records_words = format!("{} records", count(records as f64));
+    match value_bytes {
+        _ if records == 0 => "empty store".to_owned(),
+        None => records_words,
+        Some(bytes) => {
+            let megabytes = (records * bytes) as f64 / 1e6;
+            format!("{megabytes} MB ({records_words} of {bytes} B)")
         }
     }
-    stages
 }
 
-fn published(figure: &str, theirs: f64, unit: Unit) -> Published {
-    Published { figure: figure.to_owned(), theirs, ours: None, unit }
+/// What was published, and what a reader wants to see beside it.
+fn figures(row: &Row) -> Vec<Published> {
+    let mut wanted = vec![(ANSWERED, Unit::PerSecond)];
+    if row.rate.is_some() {
+        wanted.extend(PERCENTILES.map(|figure| (figure, Unit::Micros)));
+    }
+    let figure = |(figure, unit): (&str, Unit)| {
+        let theirs = row.figures.iter().find(|known| known.figure == figure && known.unit == unit);
+        Published {
+            figure: figure.to_owned(),
+            before: theirs.and_then(|figure| figure.before),
+            theirs: theirs.and_then(|figure| figure.after),
+            ours: None,
+            unit,
+        }
+    };
+    wanted.into_iter().map(figure).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::super::options::tests::parsed;
-    use super::*;
-
-    #[test]
-    fn some_of_the_stages_can_be_chosen() {
-        let stages = stages(&parsed("--workloads put,get --only get").unwrap());
-        assert!(stages.len() == 2 && stages.iter().all(|stage| stage.workload == Name::Get));
-    }
-
-    #[test]
-    fn the_suite_has_every_published_test() {
-        let stages = reports(&parsed("--suite reports").unwrap());
-        assert_eq!(stages.len(), 1 + 4 + 3 + 6 + 6 + 8);
-        let names: BTreeSet<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
-        assert_eq!(names.len(), stages.len(), "every stage has a name of its own");
-        let figures = stages.iter().map(|stage| stage.published.len()).sum::<usize>();
-        assert_eq!(figures, 7 + 2 + 12);
-        let at = |name: &str| stages.iter().find(|stage| stage.name == name).unwrap();
-        let get = at("get at 80,000/s, 1 connection, 1,000,000 keys");
-        assert_eq!((get.filled, get.connections, get.published[0].theirs), (Some(RECORDS), 1, 15_000.0));
-        assert_eq!(at("delete closed loop, 4 connections, 25 MB").filled, Some(250_000));
-    }
-}
+#[path = "suite_tests.rs"]
+mod tests;

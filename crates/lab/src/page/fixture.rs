@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::record::{
-    AnswerCount, FORMAT, Generator, Heat, KindProfile, Latency, Machine, NodeSample, NodeSeries, Profiled,
-    Published, Report, Run, SecondRow, Subject, Unit,
+    AnswerCount, Conditions, FORMAT, Generator, Heat, KindProfile, Latency, Machine, NodeSample, NodeSeries,
+    Profiled, Published, Report, Run, SecondRow, Subject, Unit,
 };
 
 const SECONDS: u64 = 10;
@@ -80,13 +80,27 @@ fn full(stage: &str) -> Run {
             missing: vec![],
         },
         profiles: vec![cpu(Profiled::Samples { offset_ms: 2.0, data: samples() })],
+        repeat: "ladoga lab run --workloads put --rates 1000 -o report.html".to_owned(),
+        conditions: Some(conditions()),
         published: vec![Published {
             figure: "p99".to_owned(),
-            theirs: 6400.0,
+            before: Some(7_000.0),
+            theirs: Some(6400.0),
             ours: Some(900.0),
             unit: Unit::Micros,
         }],
         ..empty(stage)
+    }
+}
+
+fn conditions() -> Conditions {
+    Conditions {
+        source: "000".to_owned(),
+        load: "open loop, 1,000/s".to_owned(),
+        store: "empty store".to_owned(),
+        answers: "no reads".to_owned(),
+        connections: 1,
+        server_threads: Some(4),
     }
 }
 
@@ -135,7 +149,10 @@ fn empty(stage: &str) -> Run {
         disturbance: crate::record::Disturbance::default(),
         node: NodeSeries { missing: vec!["no process was named".to_owned()], ..NodeSeries::default() },
         profiles: vec![cpu(Profiled::Missing("GET /debug/profile/cpu was answered with 404".to_owned()))],
+        repeat: String::new(),
+        conditions: None,
         published: vec![],
         notes: vec![],
+        expects_misses: false,
     }
 }

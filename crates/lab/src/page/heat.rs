@@ -8,7 +8,7 @@ use crate::record::{Heat, Run, bucket_low_us};
 
 const HEIGHT: f64 = 230.0;
 /// Shades from few to many.
-const LEVELS: usize = 7;
+pub(super) const LEVELS: usize = 7;
 
 /// `number` names the run to the page's script.
 pub(super) fn draw(run: &Run, number: usize) -> String {
@@ -23,14 +23,18 @@ pub(super) fn draw(run: &Run, number: usize) -> String {
     for (level, path) in cells(heat, &x, &y).iter().enumerate().filter(|(_, path)| !path.is_empty()) {
         let _ = write!(svg, "<path class=\"heat h{level}\" d=\"{path}\"/>");
     }
-    let (wide, high) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
-    let _ = write!(
-        svg,
-        "<rect class=\"chosen\" x=\"{LEFT}\" y=\"{TOP}\" width=\"0\" height=\"{high}\"/>\
-         <rect class=\"pick\" x=\"{LEFT}\" y=\"{TOP}\" width=\"{wide}\" height=\"{high}\"/>"
-    );
+    svg.push_str(&pickable(HEIGHT));
     let attributes = format!(" class=\"heatmap\" data-run=\"{number}\" data-seconds=\"{seconds}\"");
     figure("Latency heat map", "few <span class=\"shades\"></span> many requests", HEIGHT, &svg, &attributes)
+}
+
+/// The area of a chart of that height in which the page's script lets a range of time be chosen.
+pub(super) fn pickable(height: f64) -> String {
+    let (wide, high) = (WIDTH - LEFT - RIGHT, height - TOP - BOTTOM);
+    format!(
+        "<rect class=\"chosen\" x=\"{LEFT}\" y=\"{TOP}\" width=\"0\" height=\"{high}\"/>\
+         <rect class=\"pick\" x=\"{LEFT}\" y=\"{TOP}\" width=\"{wide}\" height=\"{high}\"/>"
+    )
 }
 
 /// The lowest and the highest bucket that is not empty.
@@ -62,7 +66,7 @@ fn cells(heat: &Heat, x: &Scale, y: &Scale) -> [String; LEVELS] {
 }
 
 /// Counts differ by factors, so shades follow their logarithm: a single slow request is seen.
-fn level(count: u64, most: u64) -> usize {
+pub(super) fn level(count: u64, most: u64) -> usize {
     let part = (count as f64).ln_1p() / (most as f64).ln_1p();
     ((part * LEVELS as f64) as usize).min(LEVELS - 1)
 }

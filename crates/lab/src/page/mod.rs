@@ -5,6 +5,7 @@
 //! - `summary`: the tables on top
 //! - `plot`: axes and lines
 //! - `heat`: the latency heat map
+//! - `sample_heat`: the heat map of a profile's samples
 //! - `embedded`: the data in the page, written and read back
 //! - `compared`: the page of a comparison
 //! - `curve`: the page of a search for the knee
@@ -17,6 +18,7 @@ mod embedded;
 mod heat;
 mod plot;
 mod run;
+mod sample_heat;
 mod summary;
 mod words;
 

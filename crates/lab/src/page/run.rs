@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::heat;
 use super::plot::{LEFT, Line, Mark, Plot, RIGHT, Scale, WIDTH, seconds_text, time_scale, upwards};
 use super::words::{count, escape, micros, round_micros};
+use super::{heat, sample_heat};
 use crate::record::{KindProfile, NodeSample, Profiled, Run};
 
 const HEIGHT: f64 = 150.0;
@@ -13,7 +13,9 @@ const MIB: f64 = (1 << 20) as f64;
 
 pub(super) fn section(run: &Run, number: usize, title: &str, cores: usize) -> String {
     let mut out = format!("<section class=\"run\" id=\"run-{number}\">\n<h2>{}</h2>\n", escape(title));
-    let _ = writeln!(out, "<pre class=\"command\">{}</pre>", escape(&run.command));
+    let lines = [run.repeat.as_str(), run.command.as_str()].into_iter().filter(|line| !line.is_empty());
+    let lines = lines.map(escape).collect::<Vec<_>>().join("\n");
+    let _ = writeln!(out, "<pre class=\"command\">{lines}</pre>");
     out.push_str(&remarks(run, cores));
     out.push_str(&methods(run));
     out.push_str("<div class=\"charts\">\n");
@@ -24,7 +26,7 @@ pub(super) fn section(run: &Run, number: usize, title: &str, cores: usize) -> St
     out.push_str(&node_charts(run));
     out.push_str("</div>\n");
     for (index, profile) in run.profiles.iter().enumerate() {
-        out.push_str(&flame(profile, number, index));
+        out.push_str(&flame(run, profile, number, index));
     }
     out.push_str("</section>\n");
     out
@@ -55,6 +57,9 @@ fn remarks(run: &Run, cores: usize) -> String {
         remarks.push(format!(
             "{unanswered} requests were due by the end and had no answer; no percentile contains them."
         ));
+    }
+    if let Some(rate) = run.missed_rate() {
+        remarks.push(format!("The rate was not reached: {}/s were asked for, {}/s answered. Latencies are those of a queue that grew.", count(rate), count(run.per_second)));
     }
     if let Some(busy) = run.disturbance.other_cores.filter(|_| run.disturbance.is_notable(cores)) {
         remarks.push(format!("Other processes used {busy:.1} of the machine's {cores} cores meanwhile."));
@@ -216,19 +221,21 @@ fn missing(title: &str, reason: &str) -> String {
     format!("<p class=\"missing\"><b>{}</b> not shown: {}.</p>\n", escape(title), escape(reason))
 }
 
-fn flame(profile: &KindProfile, number: usize, index: usize) -> String {
+fn flame(run: &Run, profile: &KindProfile, number: usize, index: usize) -> String {
     let question = profile.question();
     match &profile.found {
         Profiled::Missing(reason) => missing(question, reason),
-        Profiled::Samples { .. } => format!(
-            "<div class=\"profile\" data-run=\"{number}\" data-profile=\"{index}\">\n<h3>{question}</h3>\n\
+        Profiled::Samples { offset_ms, data } => format!(
+            "<div class=\"profile\" data-run=\"{number}\" data-profile=\"{index}\">\n<h3>{question}</h3>\n<p>{}</p>\n{}\
              <p class=\"range\" aria-live=\"polite\">The whole run. Drag over the heat map above to see a part of it.</p>\n\
              <div class=\"bar\"><button type=\"button\" class=\"whole\">Whole run</button>\
              <button type=\"button\" class=\"against\" aria-pressed=\"false\">Against the rest</button>\
              <input class=\"search\" type=\"search\" placeholder=\"Search functions\" aria-label=\"Search functions\">\
              <button type=\"button\" class=\"reset\">Reset zoom</button></div>\n\
              <p class=\"tip\" aria-live=\"polite\"></p>\n\
-             <div class=\"scroll\"><canvas class=\"flame\" role=\"img\" aria-label=\"Flame graph\"></canvas></div>\n</div>\n"
+             <div class=\"scroll\"><canvas class=\"flame\" role=\"img\" aria-label=\"Flame graph\"></canvas></div>\n</div>\n",
+            escape(data["head"].as_str().unwrap_or_default()),
+            sample_heat::draw(run, number, *offset_ms, data)
         ),
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::words::{count, escape, micros};
-use crate::record::{Report, Run, Unit};
+use crate::record::{Conditions, Published, Report, Run, Unit};
 
 const NONE: &str = "–";
 
@@ -40,7 +40,7 @@ fn runs(report: &Report) -> String {
             "<tr><td><a href=\"#run-{number}\">{}</a></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
              <td>{}</td><td>{cpu}</td></tr>",
             escape(&title(report, run)),
-            count(run.per_second),
+            answered(run),
             latency(|latency| latency.p50),
             latency(|latency| latency.p99),
             latency(|latency| latency.p999),
@@ -52,30 +52,56 @@ fn runs(report: &Report) -> String {
     out
 }
 
+/// With the rate that was asked for, if it was not reached.
+fn answered(run: &Run) -> String {
+    let answered = count(run.per_second);
+    run.missed_rate().map_or(answered.clone(), |rate| format!("{answered} of {}: not reached", count(rate)))
+}
+
+/// Every figure of a publication beside ours, with what was done for both.
 fn published(report: &Report) -> String {
     let mut rows = String::new();
-    for run in &report.runs {
+    for (number, run) in report.runs.iter().enumerate() {
+        let Some(conditions) = &run.conditions else { continue };
+        let mut of_run = of_conditions(conditions);
         for figure in &run.published {
-            let text = |value: f64| match figure.unit {
-                Unit::Micros => micros(value),
-                Unit::PerSecond => format!("{}/s", count(value)),
-            };
-            let ours = figure.ours.map_or_else(|| NONE.to_owned(), text);
             let _ = writeln!(
                 rows,
-                "<tr><td>{}</td><td>{}</td><td>{ours}</td><td>{}</td></tr>",
+                "<tr><td><a href=\"#run-{number}\">{}</a></td>{of_run}{}</tr>",
                 escape(&title(report, run)),
-                escape(&figure.figure),
-                text(figure.theirs)
+                of_figure(run, figure)
             );
+            of_run = format!("<td colspan=\"{CONDITIONS}\"></td>"); // The same as in the row above.
         }
     }
     if rows.is_empty() {
         return rows;
     }
     format!(
-        "<h2>Beside the published load tests</h2>\n<p>They were measured by others, on other machines.</p>\n\
-         <div class=\"scroll\"><table>\n<thead><tr><th>run</th><th>figure</th><th>here</th><th>published</th></tr></thead>\n\
-         <tbody>\n{rows}</tbody></table></div>\n"
+        "<h2>Beside the published load tests</h2>\n<p>They were measured by others, on other machines. Each row does what the \
+         publication did; where nothing stands, it names no figure.</p>\n\
+         <div class=\"scroll\"><table>\n<thead><tr><th>run</th><th>publication</th><th>load</th><th>store</th><th>answers</th>\
+         <th>connections</th><th>server threads</th><th>figure</th><th>published, before</th><th>published</th><th>here</th>\
+         </tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
     )
+}
+
+const CONDITIONS: usize = 6;
+
+fn of_conditions(conditions: &Conditions) -> String {
+    let Conditions { source, load, store, answers, connections, server_threads } = conditions;
+    let threads = server_threads.map_or_else(|| NONE.to_owned(), |threads| threads.to_string());
+    let cells: [&str; CONDITIONS] = [source, load, store, answers, &connections.to_string(), &threads];
+    cells.map(|cell| format!("<td>{}</td>", escape(cell))).concat()
+}
+
+fn of_figure(run: &Run, figure: &Published) -> String {
+    let text = |value: Option<f64>| match (value, figure.unit) {
+        (None, _) => NONE.to_owned(),
+        (Some(value), Unit::Micros) => micros(value),
+        (Some(value), Unit::PerSecond) => format!("{}/s", count(value)),
+    };
+    let mark = if run.missed_rate().is_some() { " (rate not reached)" } else { "" };
+    let cells = [figure.figure.clone(), text(figure.before), text(figure.theirs), text(figure.ours) + mark];
+    cells.map(|cell| format!("<td>{}</td>", escape(&cell))).concat()
 }

@@ -1,6 +1,7 @@
 use super::fixture;
 use super::{read_report, render};
-use crate::files::{self, Scratch};
+use crate::files;
+use crate::scratch::Scratch;
 
 #[test]
 fn the_page_holds_its_report_and_needs_no_network() {

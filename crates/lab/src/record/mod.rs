@@ -57,8 +57,11 @@ pub(crate) struct Run {
     pub(crate) rate: Option<f64>,
     pub(crate) connections: u64,
     pub(crate) threads: u64,
-    /// Repeats this run.
+    /// The load alone.
     pub(crate) command: String,
+    /// Repeats this run, with its node and its store.
+    #[serde(default)]
+    pub(crate) repeat: String,
     pub(crate) elapsed_s: f64,
     pub(crate) is_interrupted: bool,
     pub(crate) requests: u64,
@@ -82,11 +85,31 @@ pub(crate) struct Run {
     pub(crate) node: NodeSeries,
     /// One of each kind that was wanted.
     pub(crate) profiles: Vec<KindProfile>,
+    /// None for a run that follows no publication.
+    #[serde(default)]
+    pub(crate) conditions: Option<Conditions>,
     pub(crate) published: Vec<Published>,
     pub(crate) notes: Vec<String>,
+    /// Whether a 404 is what was asked for.
+    #[serde(default)]
+    pub(crate) expects_misses: bool,
 }
 
+/// A run that answers so much of its rate has reached it.
+const RATE_REACHED: f64 = 0.99;
+
 impl Run {
+    /// Whether any request was answered as it should be.
+    pub(crate) fn has_good_answer(&self) -> bool {
+        let is_good = |answer: &AnswerCount| answer.is_good() || self.expects_misses && answer.class == "404";
+        self.answers.iter().any(|answer| answer.count > 0 && is_good(answer))
+    }
+
+    /// The rate that was asked for, if it was not reached: latencies are those of a queue that grew, then.
+    pub(crate) fn missed_rate(&self) -> Option<f64> {
+        self.rate.filter(|rate| self.per_second < RATE_REACHED * rate)
+    }
+
     /// Requests without a good answer, of those that ended.
     pub(crate) fn bad_answers(&self) -> u64 {
         let others = self.answers.iter().filter(|answer| !answer.is_good()).map(|answer| answer.count);
@@ -224,11 +247,27 @@ pub(crate) enum Profiled {
     Missing(String),
 }
 
+/// What a published load test did, and a run of ours after it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Conditions {
+    /// Which publication.
+    pub(crate) source: String,
+    pub(crate) load: String,
+    pub(crate) store: String,
+    pub(crate) answers: String,
+    pub(crate) connections: u64,
+    pub(crate) server_threads: Option<u64>,
+}
+
 /// A figure of a published load test, and ours beside it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Published {
     pub(crate) figure: String,
-    pub(crate) theirs: f64,
+    /// Before their optimisation, if there was one.
+    #[serde(default)]
+    pub(crate) before: Option<f64>,
+    /// None if it was not published, and ours is of interest.
+    pub(crate) theirs: Option<f64>,
     pub(crate) ours: Option<f64>,
     pub(crate) unit: Unit,
 }

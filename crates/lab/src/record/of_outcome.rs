@@ -3,8 +3,8 @@
 use hdrhistogram::Histogram;
 
 use super::{
-    AnswerCount, Disturbance, Generator, Heat, KindProfile, Latency, NodeSeries, Published, Run, SecondRow,
-    Unit,
+    AnswerCount, Conditions, Disturbance, Generator, Heat, KindProfile, Latency, NodeSeries, Published, Run,
+    SecondRow, Unit,
 };
 use crate::http::Method;
 use crate::report::limit_in_words;
@@ -19,14 +19,17 @@ pub(crate) struct Described {
     pub(crate) connections: u64,
     pub(crate) threads: u64,
     pub(crate) command: String,
+    pub(crate) repeat: String,
     pub(crate) heat: Heat,
     /// Without the share of steal.
     pub(crate) disturbance: Disturbance,
     pub(crate) node: NodeSeries,
     pub(crate) profiles: Vec<KindProfile>,
+    pub(crate) conditions: Option<Conditions>,
     /// Without our figures.
     pub(crate) published: Vec<Published>,
     pub(crate) notes: Vec<String>,
+    pub(crate) expects_misses: bool,
 }
 
 pub(crate) fn run_of(outcome: &RunOutcome, described: Described) -> Run {
@@ -60,6 +63,7 @@ pub(crate) fn run_of(outcome: &RunOutcome, described: Described) -> Run {
         connections: described.connections,
         threads: described.threads,
         command: described.command,
+        repeat: described.repeat,
         elapsed_s: outcome.elapsed_ns as f64 / 1e9,
         is_interrupted: outcome.is_interrupted,
         requests: outcome.complete,
@@ -83,18 +87,27 @@ pub(crate) fn run_of(outcome: &RunOutcome, described: Described) -> Run {
         disturbance: Disturbance { steal_share: outcome.steal_share, ..described.disturbance },
         node,
         profiles: described.profiles,
+        conditions: described.conditions,
         published,
         notes: described.notes,
+        expects_misses: described.expects_misses,
     }
 }
 
 fn ours(figure: &Published, latency: Option<Latency>, outcome: &RunOutcome) -> Option<f64> {
-    match (figure.unit, figure.figure.as_str()) {
-        (Unit::PerSecond, _) => Some(outcome.per_second()),
-        (Unit::Micros, "p99") => latency.map(|latency| latency.p99),
-        (Unit::Micros, "max") => latency.map(|latency| latency.max),
-        (Unit::Micros, other) => unreachable!("no published figure is called {other}"),
-    }
+    let of: fn(Latency) -> f64 = match (figure.unit, figure.figure.as_str()) {
+        (Unit::PerSecond, _) => return Some(outcome.per_second()),
+        (Unit::Micros, "p50") => |latency| latency.p50,
+        (Unit::Micros, "p90") => |latency| latency.p90,
+        (Unit::Micros, "p99") => |latency| latency.p99,
+        (Unit::Micros, "p99.9") => |latency| latency.p999,
+        (Unit::Micros, "p99.99") => |latency| latency.p9999,
+        (Unit::Micros, "max") => |latency| latency.max,
+        (Unit::Micros, other) => {
+            unreachable!("no published figure is called {other}: a test reads all of them")
+        }
+    };
+    latency.map(of)
 }
 
 fn latency_of(latencies: &Histogram<u64>) -> Option<Latency> {

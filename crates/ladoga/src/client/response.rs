@@ -1,6 +1,6 @@
 use std::io::{BufRead, Error, ErrorKind};
 
-use ladoga_http1::answer::{Answers, Asked};
+use ladoga_http1::answer::{Answers, Asked, Head};
 
 use super::{ClientError, Url};
 
@@ -10,6 +10,7 @@ const LINE_BYTES_MAX: usize = 16 << 10;
 /// An answer, of which the head was read.
 pub(crate) struct Response {
     pub(crate) status: u16,
+    head: Head<Vec<u8>>,
     url: Url,
     answers: Answers<Box<dyn BufRead>>,
 }
@@ -18,12 +19,17 @@ impl Response {
     pub(super) fn read_head(url: &Url, stream: Box<dyn BufRead>) -> Result<Response, ClientError> {
         let mut answers = Answers::new(stream);
         match answers.head(Asked::Ordinary) {
-            Ok(head) => Ok(Response { status: head.status, url: url.clone(), answers }),
+            Ok(head) => Ok(Response { status: head.status, head, url: url.clone(), answers }),
             Err(error) if error.kind() == ErrorKind::InvalidData => {
                 Err(ClientError::NotHttp { url: url.clone(), reason: error.to_string() })
             }
             Err(error) => Err(broken(url, error)),
         }
+    }
+
+    /// The value of a header, if it is text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        str::from_utf8(self.head.header(name)?).ok()
     }
 
     /// Gives the body to `write`, piece by piece.

@@ -11,6 +11,7 @@ use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::{MembershipError, MembershipFile};
 use ladoga_node::{Config, Node};
 use ladoga_storage::{Durability, MEMORY_BYTES_MIN, Options, count_tables};
+use rustix::process::{getppid, set_parent_process_death_signal};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -27,6 +28,9 @@ const CONNECTIONS_WANTED: u64 = 512;
 
 /// Runs a node until a signal or a panic ends it: validate → listen → open → serve → drain → close.
 pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
+    if let Some(parent) = flags.ends_with {
+        end_with(parent)?;
+    }
     let settings = Settings::read(flags)?;
     logging::start(settings.log.clone());
     if let Some(objection) = &settings.objection {
@@ -56,6 +60,16 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
         Err(signal) => tracing::info!(target: LIFE, "{signal}: finishing the requests in flight"),
     }
     stop(&runtime, &mut signals, node)
+}
+
+/// Has the system end this process when the one that started it does.
+fn end_with(parent: u32) -> Result<(), Failure> {
+    set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).map_err(failed)?;
+    // It may have ended before the system was told.
+    if getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned()) != Some(parent) {
+        return Err(Failure::Failed(format!("process {parent}, which started this node, is gone")));
+    }
+    Ok(())
 }
 
 fn environment(disk_reads: DiskReads) -> std::io::Result<Env> {

@@ -17,7 +17,7 @@ use tracing_subscriber::filter::Targets;
 use crate::arguments::ServeFlags;
 use machine::Memory;
 pub(crate) use machine::raise_descriptor_limit;
-pub(crate) use parse::{DiskReads, format_size};
+pub(crate) use parse::{DiskReads, alloc_interval, format_size};
 use sources::Sources;
 
 /// A setting that cannot be: the name says where it came from.

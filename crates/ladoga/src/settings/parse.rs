@@ -1,6 +1,7 @@
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use ladoga_profiler::{ALLOC_INTERVAL_BYTES_MAX, ALLOC_INTERVAL_BYTES_MIN};
 use ladoga_storage::{Durability, MEMORY_BYTES_MIN};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
@@ -90,6 +91,12 @@ pub(super) fn memory(text: &str) -> Result<u64, String> {
     let least = format_size(MEMORY_BYTES_MIN);
     let expected = || format!("at least {least}, as a size such as 512MiB, 4GiB or 1000000");
     size(text).filter(|&bytes| bytes >= MEMORY_BYTES_MIN).ok_or_else(expected)
+}
+
+pub(crate) fn alloc_interval(text: &str) -> Result<u64, String> {
+    let bounds = ALLOC_INTERVAL_BYTES_MIN..=ALLOC_INTERVAL_BYTES_MAX;
+    let expected = || format!("'{text}' is none of 1KiB to 1GiB, expected a size such as 16KiB");
+    size(text).filter(|bytes| bounds.contains(bytes)).ok_or_else(expected)
 }
 
 pub(super) fn threads(text: &str) -> Result<usize, String> {

@@ -27,6 +27,7 @@ pub(super) fn render(profile: &Profile) -> String {
     let threads: Vec<&str> = profile.threads.iter().map(|thread| thread.name.as_str()).collect();
     let data = json!({
         "kind": profile.kind.name(),
+        "head": subtitle(profile),
         "unit": profile.kind.unit(),
         "cellMs": CELL_NS / 1_000_000,
         "cells": cells_max,

@@ -16,7 +16,7 @@ pub use html::FLAME_SCRIPT;
 pub(crate) use html::page as flame_page;
 pub(crate) use tree::script_json;
 
-use crate::{Profile, ProfileError};
+use crate::{Kind, Profile, ProfileError};
 
 /// How a profile is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -119,13 +119,24 @@ impl Profile {
     }
 }
 
+/// What lies between two samples.
+fn interval(profile: &Profile) -> String {
+    match profile.kind {
+        Kind::Cpu => format!("one every {:.2} ms on the processor", profile.period as f64 / 1e6),
+        Kind::Alloc => format!("one every {} KiB on average", profile.period.div_ceil(1024)),
+        Kind::Lock => "every wait".to_owned(),
+    }
+}
+
 /// One line under a graph's title.
 fn subtitle(profile: &Profile) -> String {
     let threads = profile.threads.len();
     let seconds = profile.duration_ns as f64 / 1e9;
     let samples = profile.samples.len();
     let plural = if threads == 1 { "" } else { "s" };
-    let mut parts = vec![format!("{seconds:.1} s, {samples} samples, {threads} thread{plural}")];
+    let mut parts: Vec<String> =
+        profile.kind.warning(samples).map(|warning| format!("Beware: {warning}")).into_iter().collect();
+    parts.push(format!("{seconds:.1} s, {samples} samples, {}, {threads} thread{plural}", interval(profile)));
     if profile.dropped > 0 {
         parts.push(format!("{} samples lost", profile.dropped));
     }
@@ -139,6 +150,19 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thin_profile_says_so() {
+        let mut profile = fixture::profile();
+        let head = subtitle(&profile);
+        assert!(head.starts_with("Beware: only 5 samples: "), "{head}");
+        assert!(head.contains("2.0 s, 5 samples, one every 2.00 ms on the processor, 2 threads"), "{head}");
+        profile.samples = profile.samples.iter().copied().cycle().take(1_000).collect();
+        profile.kind = Kind::Alloc;
+        profile.period = 512 << 10;
+        let head = subtitle(&profile);
+        assert!(head.starts_with("2.0 s, 1000 samples, one every 512 KiB on average"), "{head}");
+    }
 
     #[test]
     fn formats_by_name_and_by_ending() {

@@ -65,8 +65,8 @@ const CRATES: [Crate; 18] = [
     Crate { folder: "xtask", package: "xtask", may_use: &[] },
 ];
 
-/// Tests of any crate may use the simulated disk and clock.
-const ALSO_IN_TESTS: &str = "env";
+/// Tests of any crate may use the simulated disk and clock, and have a history checked.
+const ALSO_IN_TESTS: [&str; 2] = ["env", "history"];
 
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
     let aliases: Vec<Dependency> = files
@@ -116,7 +116,7 @@ fn check_crate(file: &TextFile, folder: &str, aliases: &[Dependency]) -> Vec<Fin
 }
 
 fn may_use(user: &Crate, used: &Crate, kind: Kind) -> bool {
-    user.may_use.contains(&used.folder) || (kind == Kind::Development && used.folder == ALSO_IN_TESTS)
+    user.may_use.contains(&used.folder) || (kind == Kind::Development && ALSO_IN_TESTS.contains(&used.folder))
 }
 
 /// The package's own name: renamed here, renamed for the whole workspace, or not at all.

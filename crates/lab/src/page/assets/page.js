@@ -92,10 +92,12 @@
       (panel.against ? ". Red takes a larger share here than in the rest of the run, blue a smaller one, grey is within noise." : ".");
   }
 
-  function mapOf(number) { return document.querySelector('.heatmap[data-run="' + number + '"]'); }
+  // Of requests, and of the samples of each profile.
+  function mapsOf(number) { return document.querySelectorAll('.heatmap[data-run="' + number + '"]'); }
 
-  function outline(number, range) {
-    const map = mapOf(number);
+  function outline(number, range) { for (const map of mapsOf(number)) outlineOn(map, range); }
+
+  function outlineOn(map, range) {
     const pick = map.querySelector(".pick"), chosen = map.querySelector(".chosen");
     const left = pick.x.baseVal.value, wide = pick.width.baseVal.value, length = map.dataset.seconds * 1000;
     const [from, to] = range || [0, 0];

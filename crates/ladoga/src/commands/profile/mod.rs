@@ -8,22 +8,27 @@ mod part;
 
 use std::convert::Infallible;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use ladoga_profiler::{Format, Kind};
+use ladoga_profiler::{Format, Kind, ProfileError};
 
-use super::{Failure, parse_url};
+use super::{Failure, complain, parse_url};
 use crate::arguments::{ProfileArguments, ProfileCommand};
 use crate::client::{Request, Url};
+use crate::settings::alloc_interval;
 use diff::diff;
 use part::Part;
 
 /// More than any profile of 600 seconds has; whoever sends more is no node.
 const PROFILE_BYTES_MAX: usize = 1 << 30;
 const OK: u16 = 200;
+/// With what a node refuses a profile, and says why.
+const REFUSALS: [u16; 8] = [400, 403, 408, 409, 431, 500, 501, 503];
+/// Every profile of a node has it, and nothing else.
+const PROFILE_HEADER: &str = "ladoga-profile";
 
 /// Takes a profile, or compares two.
 pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
@@ -34,38 +39,116 @@ pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
     }
 }
 
-/// Has a node take a profile of itself, and keeps it in a file whose ending says how it is written.
+/// Has a node take profiles of itself, and keeps each in a file whose ending says how it is written.
 fn take(arguments: &ProfileArguments, path: &Path) -> Result<(), Failure> {
     let url = parse_url(&arguments.node.url)?;
-    let kind: Kind = arguments.kind.parse().map_err(|error| Failure::Usage(format!("--kind: {error}")))?;
+    let kinds = parse_kinds(arguments)?;
     let format = Format::of_path(path).map_err(|error| Failure::Usage(format!("-o: {error}")))?;
-    // Before the wait, not after it.
-    drop(Part::create(path)?);
-    let bytes = ask(&url, kind, format, arguments)?;
-    let mut part = Part::create(path)?;
-    part.write(&bytes)?;
-    part.finish()?;
+    let paths: Vec<PathBuf> = kinds.iter().map(|kind| path_of(path, format, *kind, kinds.len())).collect();
+    let targets = targets(&kinds, format, arguments)?;
+    for path in &paths {
+        drop(Part::create(path)?); // Before the wait, not after it.
+    }
+    let taken = record(&url, &kinds, targets, arguments.seconds)?;
     let mut out = io::stdout().lock();
-    writeln!(
-        out,
-        "{}: a {kind} profile of {} s, {} KiB",
-        path.display(),
-        arguments.seconds,
-        bytes.len() >> 10
-    )?;
+    for ((kind, path), Taken { samples, bytes }) in kinds.iter().zip(&paths).zip(taken) {
+        let mut part = Part::create(path)?;
+        part.write(&bytes)?;
+        part.finish()?;
+        let (seconds, kib) = (arguments.seconds, bytes.len() >> 10);
+        writeln!(out, "{}: a {kind} profile of {seconds} s, {samples} samples, {kib} KiB", path.display())?;
+        if let Some(warning) = kind.warning(samples) {
+            complain(format_args!("warning: {}: {warning}", path.display()));
+        }
+    }
     Ok(())
 }
 
-fn ask(url: &Url, kind: Kind, format: Format, arguments: &ProfileArguments) -> Result<Vec<u8>, Failure> {
-    let seconds = arguments.seconds;
-    let hz = arguments.hz.map_or_else(String::new, |hz| format!("&hz={hz}"));
-    let target = format!("/debug/profile/{kind}?seconds={seconds}&format={format}{hz}");
-    let progress = Progress::begin(format!("a {kind} profile of {url}"), seconds);
+fn parse_kinds(arguments: &ProfileArguments) -> Result<Vec<Kind>, Failure> {
+    let usage = |reason: String| Failure::Usage(format!("--kind: {reason}"));
+    let mut kinds: Vec<Kind> = Vec::new();
+    for name in &arguments.kind {
+        let kind = name.parse().map_err(|error: ProfileError| usage(error.to_string()))?;
+        if kinds.contains(&kind) {
+            return Err(usage(format!("{kind} is given twice")));
+        }
+        kinds.push(kind);
+    }
+    let others = [
+        ("--hz", arguments.hz.is_some(), Kind::Cpu),
+        ("--alloc-interval", arguments.alloc_interval.is_some(), Kind::Alloc),
+    ];
+    if let Some((flag, _, of)) = others.iter().find(|(_, is_given, of)| *is_given && !kinds.contains(of)) {
+        return Err(Failure::Usage(format!("{flag} is for {of} only, and --kind does not name it")));
+    }
+    Ok(kinds)
+}
+
+/// Where a profile of a kind is kept: with its kind before the ending if there are several.
+fn path_of(path: &Path, format: Format, kind: Kind, kinds: usize) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match name.strip_suffix(format.ending()) {
+        Some(stem) if kinds > 1 => path.with_file_name(format!("{stem}.{kind}{}", format.ending())),
+        _ => path.to_owned(),
+    }
+}
+
+/// A profile as the node sent it.
+struct Taken {
+    samples: usize,
+    bytes: Vec<u8>,
+}
+
+/// All kinds at the same time. The first that fails is what is told, without a wait for the others.
+fn record(url: &Url, kinds: &[Kind], targets: Vec<String>, seconds: u32) -> Result<Vec<Taken>, Failure> {
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    let progress = Progress::begin(format!("a profile of {url} ({})", names.join(", ")), seconds);
+    let (taken_in, taken) = mpsc::channel();
+    for (index, (kind, target)) in kinds.iter().zip(targets).enumerate() {
+        let (url, kind, taken_in) = (url.clone(), *kind, taken_in.clone());
+        thread::spawn(move || taken_in.send((index, ask(&url, kind, target))));
+    }
+    drop(taken_in);
+    let mut found: Vec<Option<Taken>> = kinds.iter().map(|_| None).collect();
+    for (index, outcome) in taken {
+        found[index] = Some(outcome?);
+    }
+    drop(progress);
+    let lost = || Failure::Failed("a thread that asked for a profile failed unexpectedly".to_owned());
+    found.into_iter().map(|taken| taken.ok_or_else(lost)).collect()
+}
+
+/// What the node is asked for, of each kind.
+fn targets(kinds: &[Kind], format: Format, arguments: &ProfileArguments) -> Result<Vec<String>, Failure> {
+    let interval = arguments.alloc_interval.as_deref().map(alloc_interval).transpose();
+    let interval = interval.map_err(|reason| Failure::Usage(format!("--alloc-interval: {reason}")))?;
+    let of_kind = |kind: Kind| match kind {
+        Kind::Cpu => arguments.hz.map(|hz| format!("&hz={hz}")),
+        Kind::Alloc => interval.map(|bytes| format!("&alloc_interval={bytes}")),
+        Kind::Lock => None,
+    };
+    let target = |kind: &Kind| {
+        let more = of_kind(*kind).unwrap_or_default();
+        format!("/debug/profile/{kind}?seconds={}&format={format}{more}", arguments.seconds)
+    };
+    Ok(kinds.iter().map(target).collect())
+}
+
+fn ask(url: &Url, kind: Kind, target: String) -> Result<Taken, Failure> {
     let response = Request { method: "GET", target, body: None }.send(url)?;
-    if response.status != OK {
-        drop(progress);
+    let status = response.status;
+    if status != OK && REFUSALS.contains(&status) {
         return Err(Failure::Failed(response.line()));
     }
+    let samples = response
+        .header(PROFILE_HEADER)
+        .and_then(|said| said.strip_prefix(kind.name())?.strip_prefix("; samples=")?.parse().ok());
+    let (OK, Some(samples)) = (status, samples) else {
+        return Err(Failure::Failed(format!(
+            "{url} is no Ladoga node: it answered GET /debug/profile/{kind} with {status}, and with nothing that says it is a \
+             profile; --url names the node"
+        )));
+    };
     let mut bytes = Vec::new();
     response.body(|piece| {
         bytes.extend_from_slice(piece);
@@ -75,7 +158,7 @@ fn ask(url: &Url, kind: Kind, format: Format, arguments: &ProfileArguments) -> R
         }
         Ok(())
     })?;
-    Ok(bytes)
+    Ok(Taken { samples, bytes })
 }
 
 /// A line that says how long it still takes, on a terminal only. Dropped, it is wiped.

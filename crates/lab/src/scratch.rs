@@ -1,0 +1,94 @@
+//! A directory of its own for a node that is measured.
+
+use std::fs::{DirEntry, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// What stands before the number of the process in the name of such a directory.
+const PREFIX: &str = "ladoga-lab-run-";
+
+/// Gone with everything in it when this is dropped. If the process is killed before that, the next one removes it.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    path: PathBuf,
+    /// The directory itself, locked: one that nobody has locked was left behind.
+    _lock: File,
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a directory for a node of its own; the node's files go through its seam"
+)]
+impl Scratch {
+    /// In a directory that is there. Removes what killed processes left in it.
+    pub(crate) fn new(parent: &Path, number: u32) -> io::Result<Self> {
+        for entry in std::fs::read_dir(parent)?.flatten() {
+            remove_if_left_behind(&entry);
+        }
+        let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        loop {
+            std::fs::create_dir(&path)?;
+            match locked(&path, FlockOperation::LockExclusive) {
+                Ok(lock) if path.is_dir() => return Ok(Self { path, _lock: lock }),
+                // Another process took it for one that was left behind, before it was locked.
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.path) {
+            eprintln!("ladoga lab: {} was left behind: {error}", self.path.display());
+        }
+    }
+}
+
+/// One that cannot be opened or removed is somebody else's, who has to do it.
+fn remove_if_left_behind(entry: &DirEntry) {
+    if entry.file_name().to_string_lossy().starts_with(PREFIX)
+        && let Ok(_lock) = locked(&entry.path(), FlockOperation::NonBlockingLockExclusive)
+    {
+        let _ = std::fs::remove_dir_all(entry.path());
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "as above")]
+fn locked(path: &Path, how: FlockOperation) -> io::Result<File> {
+    let directory = File::open(path)?;
+    flock(&directory, how)?;
+    Ok(directory)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "as above")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_holds_is_removed_by_the_next_one() {
+        let parent = Scratch::new(&std::env::temp_dir(), u32::MAX - 1).unwrap();
+        let held = Scratch::new(parent.path(), 1).unwrap();
+        let [left, other] = [format!("{PREFIX}1-1"), "notes".to_owned()].map(|name| parent.path().join(name));
+        for path in [&left, &other] {
+            std::fs::create_dir(path).unwrap();
+            std::fs::write(path.join("file"), "x").unwrap();
+        }
+        let next = Scratch::new(parent.path(), 2).unwrap();
+        assert!(!left.exists() && other.exists() && held.path().exists() && next.path().exists());
+        drop(held);
+        assert!(next.path().exists());
+        let absent = Scratch::new(&parent.path().join("absent"), 3).unwrap_err();
+        assert_eq!(absent.kind(), ErrorKind::NotFound);
+        assert!(!parent.path().join("absent").exists(), "it was not made");
+    }
+}

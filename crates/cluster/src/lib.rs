@@ -7,7 +7,7 @@
 //! - `hints`: what is kept for a peer that is away
 //! - `tree`: what two nodes both hold, as hashes; `leaves`, `tombstone_windows`, `window`: what it consists of
 //! - `slice`: as of which time two nodes compare; `merkle_diff`: the hashes of that, put together in small steps; `pull`: how one
-//!   gets from the other what it lacks; `pull_messages`: what it says to the other for that
+//!   gets from the other what it lacks
 //! - `pace`: how fast all of that may go beside clients
 //! - `peer_clocks`: what time it is by a majority of the nodes
 //! - `reach`: how far a data directory was, and whether it is an older state
@@ -31,7 +31,6 @@ mod pace;
 mod peer_clocks;
 mod placement;
 mod pull;
-mod pull_messages;
 mod reach;
 mod read;
 mod set;
@@ -56,9 +55,9 @@ pub use pace::{
 };
 pub use peer_clocks::{CLOCK_MARGIN_MS, ClockReading, PeerClocks, TimeBounds};
 pub use placement::{PARTITIONS, Partition, Placement};
-pub use pull::{Prune, PullFailure, PullProgress, PullStep, SyncSession};
-pub use pull_messages::{
-    KeyVersion, LEAF_GROUPS_MAX, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, PullRequest, PullResponse,
+pub use pull::{
+    KeyVersion, LEAF_GROUPS_MAX, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, Prune, PullFailure,
+    PullProgress, PullRequest, PullResponse, PullStep, SyncSession,
 };
 pub use reach::{Memory, Opening, Reach, Regression};
 pub use read::{READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep, SentCell};

@@ -4,6 +4,7 @@
 //! - `loop_context`: the clock, the figures and the end of one event loop
 //! - `gates`: bounds that are shared fairly: who is let in, who gives way, who is refused
 //! - `keepalive`: when the connection of a peer counts as dead
+//! - `one_shot`: an answer for one task of an event loop
 //! - `metrics`: the figures of event loops, each written by its own thread
 //!
 //! It stands below the stores, so that a store can start supervised tasks; and apart from `service`, which needs no
@@ -14,10 +15,12 @@ mod gates;
 mod keepalive;
 mod loop_context;
 mod metrics;
+mod one_shot;
 mod supervisor;
 
 pub use gates::{Address, Displaced, Gate, OverCapacity, Permit};
 pub use keepalive::KEEP_ALIVE;
 pub use loop_context::{LoopContext, SCRATCH_BYTES};
 pub use metrics::{HistogramSum, LoopMetrics, Metrics, Operation, Sums, Tail, Taken};
+pub use one_shot::OneShot;
 pub use supervisor::{Panicked, Supervisor};

@@ -21,9 +21,9 @@ const STEPS_MAX: usize = 8;
 /// Two lines of the processor's cache, which it likes to fetch in pairs.
 #[derive(Debug, Clone)]
 #[repr(align(128))]
-struct Group([u64; GROUP]);
+struct PrefixGroup([u64; GROUP]);
 
-impl Group {
+impl PrefixGroup {
     #[inline]
     fn below(&self, head: u64) -> usize {
         self.0.iter().map(|&number| usize::from(number < head)).sum()
@@ -41,7 +41,7 @@ struct Step {
 #[derive(Debug, Default)]
 pub(crate) struct PrefixTree {
     /// From the row at the top down to all numbers; what is empty in a last group is `u64::MAX`.
-    groups: Box<[Group]>,
+    groups: Box<[PrefixGroup]>,
     steps: [Step; STEPS_MAX],
     depth: usize,
     len: usize,
@@ -55,7 +55,7 @@ impl PrefixTree {
         if prefixes.is_empty() {
             return PrefixTree::default();
         }
-        let mut rows: Vec<Vec<Group>> = Vec::new();
+        let mut rows: Vec<Vec<PrefixGroup>> = Vec::new();
         let mut row = groups_of(prefixes);
         while row.len() > TOP_GROUPS {
             let greatest: Vec<u64> = row.iter().map(|group| group.0[GROUP - 1]).collect();
@@ -79,7 +79,7 @@ impl PrefixTree {
     }
 
     pub(crate) const fn memory_bytes(&self) -> usize {
-        self.groups.len() * size_of::<Group>()
+        self.groups.len() * size_of::<PrefixGroup>()
     }
 
     /// The number with this index.
@@ -112,7 +112,7 @@ impl PrefixTree {
         at
     }
 
-    fn top(&self) -> &[Group] {
+    fn top(&self) -> &[PrefixGroup] {
         let end = if self.depth > 1 { self.steps[1].first_group as usize } else { self.groups.len() };
         &self.groups[..end]
     }
@@ -135,11 +135,11 @@ impl PrefixTree {
     }
 }
 
-fn groups_of(numbers: &[u64]) -> Vec<Group> {
+fn groups_of(numbers: &[u64]) -> Vec<PrefixGroup> {
     let group = |chunk: &[u64]| {
         let mut group = [u64::MAX; GROUP];
         group[..chunk.len()].copy_from_slice(chunk);
-        Group(group)
+        PrefixGroup(group)
     };
     numbers.chunks(GROUP).map(group).collect()
 }

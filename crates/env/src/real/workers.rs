@@ -10,7 +10,7 @@ use crate::workers::{Turn, Worker, WorkerHandle, Workers};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Threads;
 
-struct Running {
+struct RunningThread {
     thread: Thread,
     end: Mutex<Option<JoinHandle<()>>>,
 }
@@ -28,11 +28,11 @@ impl Workers for Threads {
                 }
             }
         })?;
-        Ok(Arc::new(Running { thread: thread.thread().clone(), end: Mutex::new(Some(thread)) }))
+        Ok(Arc::new(RunningThread { thread: thread.thread().clone(), end: Mutex::new(Some(thread)) }))
     }
 }
 
-impl WorkerHandle for Running {
+impl WorkerHandle for RunningThread {
     fn wake(&self) {
         self.thread.unpark();
     }

@@ -4,7 +4,7 @@ use super::file::{SimFile, SimLock};
 use super::names::os_error;
 use super::power::PowerCut;
 use super::ring::SimRing;
-use super::state::State;
+use super::state::DiskState;
 use crate::{Disk, File, Lock, OpenMode, ReadRing};
 use parking_lot::{Mutex, MutexGuard};
 use std::io;
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// - Relative paths start at the root, which is the only directory of a new disk.
 #[derive(Clone)]
 pub struct SimDisk {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DiskState>>,
     /// Where set, the handle dies with what ends this generation.
     generation: Option<u64>,
 }
@@ -30,7 +30,7 @@ pub struct SimDisk {
 impl SimDisk {
     /// An empty disk; its dice are seeded, its latencies go to `clock`.
     pub fn new(seed: u64, clock: SimClock) -> Self {
-        Self { state: Arc::new(Mutex::new(State::new(seed, clock))), generation: None }
+        Self { state: Arc::new(Mutex::new(DiskState::new(seed, clock))), generation: None }
     }
 
     /// A handle that dies with the next power cut or [`SimDisk::kill_process`], as open files do. For a program whose
@@ -208,7 +208,7 @@ impl SimDisk {
         Ok(())
     }
 
-    fn living(&self) -> io::Result<MutexGuard<'_, State>> {
+    fn living(&self) -> io::Result<MutexGuard<'_, DiskState>> {
         let state = self.state.lock();
         state.check_alive(self.generation)?;
         Ok(state)

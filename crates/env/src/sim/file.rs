@@ -1,5 +1,5 @@
 use super::names::{InodeId, os_error};
-use super::state::State;
+use super::state::DiskState;
 use crate::{File, FileIdentity, Lock};
 use parking_lot::{Mutex, MutexGuard};
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// An open file. It dies with the power, and with the process.
 pub(super) struct SimFile {
-    pub(super) state: Arc<Mutex<State>>,
+    pub(super) state: Arc<Mutex<DiskState>>,
     pub(super) inode: InodeId,
     pub(super) generation: u64,
     /// As it was when the file was opened; what faults are told apart by.
@@ -17,13 +17,13 @@ pub(super) struct SimFile {
 }
 
 impl SimFile {
-    fn living(&self) -> io::Result<MutexGuard<'_, State>> {
+    fn living(&self) -> io::Result<MutexGuard<'_, DiskState>> {
         let state = self.state.lock();
         state.check_alive(Some(self.generation))?;
         Ok(state)
     }
 
-    fn to_write(&self) -> io::Result<MutexGuard<'_, State>> {
+    fn to_write(&self) -> io::Result<MutexGuard<'_, DiskState>> {
         let state = self.living()?;
         if self.writable { Ok(state) } else { Err(os_error(libc::EBADF)) }
     }
@@ -86,7 +86,7 @@ impl Drop for SimFile {
 
 /// A held lock file.
 pub(super) struct SimLock {
-    pub(super) state: Arc<Mutex<State>>,
+    pub(super) state: Arc<Mutex<DiskState>>,
     pub(super) inode: InodeId,
     pub(super) generation: u64,
 }

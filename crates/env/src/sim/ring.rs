@@ -1,4 +1,4 @@
-use super::state::State;
+use super::state::DiskState;
 use crate::reads::{EndedRead, FilePart, ReadRing};
 use parking_lot::Mutex;
 use std::io;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 /// A ring whose reads all end in the turn that sends them off, in the order that the disk's dice give.
 pub(super) struct SimRing {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DiskState>>,
     pushed: Vec<(u64, FilePart)>,
     reads_max: usize,
 }
 
 impl SimRing {
-    pub(super) fn new(state: Arc<Mutex<State>>, reads_max: usize) -> SimRing {
+    pub(super) fn new(state: Arc<Mutex<DiskState>>, reads_max: usize) -> SimRing {
         SimRing { state, pushed: Vec::new(), reads_max }
     }
 }

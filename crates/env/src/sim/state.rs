@@ -15,7 +15,7 @@ const CAPACITY_BYTES_UNSET: u64 = 1 << 40;
 
 /// All of a simulated disk. Each operation is: `begin` it (power, latency, faults), do it, `finish` it (the power may
 /// fail in the middle).
-pub(super) struct State {
+pub(super) struct DiskState {
     pub(super) names: Names,
     pub(super) faults: FaultPlan,
     pub(super) capacity_bytes: Option<u64>,
@@ -32,7 +32,7 @@ pub(super) struct State {
     rng: SimRng,
 }
 
-impl State {
+impl DiskState {
     pub(super) fn new(seed: u64, clock: SimClock) -> Self {
         Self {
             names: Names::new(),
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn bytes_that_nobody_can_reach_any_more_are_freed() {
-        let mut state = State::new(1, SimClock::new());
+        let mut state = DiskState::new(1, SimClock::new());
         let (path, root) = (Path::new("/file"), Path::new("/"));
         let id = state.open(path, OpenMode::CreateNew).unwrap();
         state.sync_dir(root).unwrap();

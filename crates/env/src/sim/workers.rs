@@ -15,14 +15,14 @@ const LAST_TURNS_MAX: usize = 10_000;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tasks;
 
-struct Running {
+struct RunningTask {
     /// None once it has ended.
     worker: Mutex<Option<Box<dyn Worker>>>,
     woken: Notify,
 }
 
 /// What is dropped with the task, when the process ends in which it ran.
-struct Process(Arc<Running>);
+struct Process(Arc<RunningTask>);
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -33,7 +33,7 @@ impl Drop for Process {
 
 impl Workers for Tasks {
     fn start(&self, _name: &str, worker: Box<dyn Worker>) -> io::Result<Arc<dyn WorkerHandle>> {
-        let running = Arc::new(Running { worker: Mutex::new(Some(worker)), woken: Notify::new() });
+        let running = Arc::new(RunningTask { worker: Mutex::new(Some(worker)), woken: Notify::new() });
         let process = Process(Arc::clone(&running));
         spawn_local(async move {
             let Process(running) = &process;
@@ -50,13 +50,13 @@ impl Workers for Tasks {
     }
 }
 
-impl Running {
+impl RunningTask {
     fn turn(&self) -> Turn {
         self.worker.lock().as_mut().map_or(Turn::Over, |worker| worker.turn())
     }
 }
 
-impl WorkerHandle for Running {
+impl WorkerHandle for RunningTask {
     fn wake(&self) {
         self.woken.notify_one();
     }

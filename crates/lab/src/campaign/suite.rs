@@ -41,15 +41,15 @@ struct Row {
     /// In the store before the run.
     records: u64,
     value_bytes: Option<u64>,
-    answers: Answers,
-    figures: Vec<Figure>,
+    answers: ReadsFind,
+    figures: Vec<PublishedFigure>,
     notes: Vec<String>,
 }
 
 /// What reads find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Answers {
+enum ReadsFind {
     Hits,
     Misses,
     /// Nothing is read.
@@ -58,7 +58,7 @@ enum Answers {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Figure {
+struct PublishedFigure {
     figure: String,
     unit: Unit,
     before: Option<f64>,
@@ -188,7 +188,7 @@ fn stage(options: &RunOptions, row: &Row, store: u32) -> Stage {
         filled: (records > 0).then_some(records),
         keys,
         value: row.value_bytes,
-        expects_misses: row.answers == Answers::Misses,
+        expects_misses: row.answers == ReadsFind::Misses,
         conditions: Some(Conditions {
             source: row.source.clone(),
             load: row.rate.map_or_else(
@@ -197,9 +197,9 @@ fn stage(options: &RunOptions, row: &Row, store: u32) -> Stage {
             ),
             store: store_words,
             answers: match row.answers {
-                Answers::Hits => "hits",
-                Answers::Misses => "misses: 404",
-                Answers::None => "no reads",
+                ReadsFind::Hits => "hits",
+                ReadsFind::Misses => "misses: 404",
+                ReadsFind::None => "no reads",
             }
             .to_owned(),
             connections: row.connections,

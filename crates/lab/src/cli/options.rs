@@ -3,8 +3,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::target::Target;
+use super::target::{Scheme, Target};
 use crate::slo::Slo;
+use crate::tls::Trust;
 use crate::units::{parse_count, parse_ms};
 use crate::workload::{Knobs, Name};
 
@@ -18,6 +19,11 @@ Examples:
   ladoga bench -t1 -c4 -R 2000 -d 30s -L -s put.lua http://127.0.0.1:8080 -- arguments of the script
   ladoga bench -t1 -c8 -R 10k --slo 'p99<5ms,errors<0.1%' --json run.json --workload ycsb-a http://127.0.0.1:8080
   ladoga bench -t2 -c64 -d 5s --find-knee --slo 'p99<5ms' --workload get-hot http://127.0.0.1:8080
+  ladoga bench -t2 -c64 -d 10s --latency --ca authority.pem https://localhost:8443
+
+A server of https:// may have any certificate, as with wrk; --verify and --ca have it checked. A handshake is part of
+connecting: one that fails is a connect error. Connections are made before the run, so no latency has a handshake in it;
+in an open loop, one that has to be made again delays what is due meanwhile.
 
 Exit codes: 0 if everything worked; 1 if the SLO was missed, no request was answered, or a file cannot be written (this is
 checked before the run); 2 if the command line or the script is wrong; 130 after Ctrl-C or 143 after SIGTERM, if something had to
@@ -88,7 +94,14 @@ pub struct Options {
     /// Count 404 as success; without this, a miss is an error, because it reads no data
     #[arg(long)]
     pub(crate) allow_misses: bool,
-    /// Server to measure, as http://HOST[:PORT][/PATH]
+    /// Refuse a server of https:// whose certificate no authority of this system has signed. Without this any
+    /// certificate is accepted, as by wrk
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// As --verify, with the authorities of this PEM file instead of the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// Server to measure, as http://HOST[:PORT][/PATH] or https://…
     #[arg(value_name = "URL", value_parser = Target::parse)]
     pub(crate) target: Target,
     /// Print the version
@@ -117,6 +130,9 @@ impl Options {
         if self.fill && self.keys_to_fill().is_none() {
             return Err("--fill needs --keys with this workload, which has no end of keys".to_owned());
         }
+        if (self.verify || self.ca.is_some()) && self.target.scheme == Scheme::Http {
+            return Err("--verify and --ca are about certificates, and only https:// has them".to_owned());
+        }
         if self.find_knee && self.rate.is_some() {
             return Err("--find-knee chooses the rate itself: remove -R".to_owned());
         }
@@ -126,6 +142,17 @@ impl Options {
     /// How many keys the workload has; none where there is no workload or no end of them.
     pub(crate) fn keys_to_fill(&self) -> Option<u64> {
         self.workload.and_then(|name| self.knobs.keys.or(name.default_keys()))
+    }
+
+    /// The target, with whom it is to be trusted for.
+    pub(crate) fn with_trust(&self) -> Self {
+        let mut options = self.clone();
+        options.target.trust = match &self.ca {
+            Some(path) => Trust::File(path.clone()),
+            None if self.verify => Trust::System,
+            None => Trust::Anybody,
+        };
+        options
     }
 
     /// Whether any percentiles are to be printed.

@@ -1,12 +1,14 @@
 use std::collections::VecDeque;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker, ready};
 
 use ladoga_env::{Turn, Worker, WorkerHandle, Workers};
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
 use super::commit::Inbox;
 use super::panicked;
@@ -21,12 +23,12 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads that do what may wait for the disk, so that no event loop does.
 pub(super) struct Pool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolShared>,
     workers: Vec<Arc<dyn WorkerHandle>>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct PoolShared {
     queue: Mutex<Queue>,
     /// In the order of their bits; once they are started.
     workers: OnceLock<Vec<Arc<dyn WorkerHandle>>>,
@@ -46,14 +48,25 @@ const _: () = assert!(IO_THREADS <= u32::BITS as usize);
 
 /// One thread of the pool.
 struct IoWorker {
-    shared: Arc<Shared>,
+    shared: Arc<PoolShared>,
     bit: u32,
 }
 
-/// Where a job leaves its answer.
-struct Slot<T> {
-    answer: Option<Result<T, StoreError>>,
-    waiting: Option<Waker>,
+/// Wakes a task of an event loop through the inbox of the loop, with one system call for many answers.
+struct InboxWaker {
+    inbox: Arc<Inbox>,
+    task: Waker,
+}
+
+impl Wake for InboxWaker {
+    fn wake(self: Arc<Self>) {
+        self.inbox.wake(self.task.clone());
+    }
+}
+
+/// What a job comes to that the pool did not get to.
+fn closed() -> StoreError {
+    StoreError::Unreadable { reason: "the store was closed before it could be read".to_owned() }
 }
 
 impl Pool {
@@ -74,28 +87,22 @@ impl Pool {
         inbox: &Arc<Inbox>,
         job: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
     ) -> Later<Result<T, StoreError>> {
-        let slot = Arc::new(Mutex::new(Slot { answer: None, waiting: None }));
-        let (answered, inbox) = (Arc::clone(&slot), Arc::clone(inbox));
+        let (answered, mut answer) = oneshot::channel();
         let job = Box::new(move || {
-            let answer = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|_| Err(panicked()));
-            let mut slot = answered.lock();
-            slot.answer = Some(answer);
-            let waiting = slot.waiting.take();
-            drop(slot);
-            if let Some(waker) = waiting {
-                inbox.wake(waker);
-            }
+            let done = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|_| Err(panicked()));
+            // If nobody waits any more, nobody misses it.
+            let _ = answered.send(done);
         });
         if let Err(error) = self.shared.push(job) {
             return Box::pin(std::future::ready(Err(error)));
         }
+        let inbox = Arc::clone(inbox);
         Box::pin(poll_fn(move |context| {
-            let mut slot = slot.lock();
-            if let Some(answer) = slot.answer.take() {
-                return Poll::Ready(answer);
-            }
-            slot.waiting = Some(context.waker().clone());
-            Poll::Pending
+            let task = context.waker().clone();
+            let waker = Waker::from(Arc::new(InboxWaker { inbox: Arc::clone(&inbox), task }));
+            let answer = ready!(Pin::new(&mut answer).poll(&mut Context::from_waker(&waker)));
+            // A job is dropped undone with the pool only.
+            Poll::Ready(answer.unwrap_or_else(|_| Err(closed())))
         }))
     }
 
@@ -134,7 +141,7 @@ impl Drop for Pool {
     }
 }
 
-impl Shared {
+impl PoolShared {
     fn push(&self, job: Job) -> Result<(), StoreError> {
         let mut queue = self.queue.lock();
         if queue.closed || queue.jobs.len() >= IO_QUEUE_JOBS_MAX {
@@ -183,7 +190,7 @@ mod tests {
 
     fn wait<T>(later: Later<T>) -> T {
         let mut later = later;
-        let mut context = std::task::Context::from_waker(Waker::noop());
+        let mut context = Context::from_waker(Waker::noop());
         loop {
             if let Poll::Ready(answer) = later.as_mut().poll(&mut context) {
                 return answer;
@@ -213,7 +220,7 @@ mod tests {
                 let _ = held.lock().recv();
                 Ok(())
             });
-            let mut context = std::task::Context::from_waker(Waker::noop());
+            let mut context = Context::from_waker(Waker::noop());
             match answer.as_mut().poll(&mut context) {
                 Poll::Ready(refused) => break refused,
                 Poll::Pending => answers.push(answer),

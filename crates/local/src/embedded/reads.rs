@@ -4,11 +4,10 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use ladoga_env::{EndedRead, FilePart, ReadRing};
@@ -20,7 +19,7 @@ use tokio::io::unix::AsyncFd;
 use super::local::Disk;
 use super::{panicked, read_error};
 use crate::store::{Later, Metric, StoreError};
-use ladoga_runtime::Supervisor;
+use ladoga_runtime::{OneShot, Supervisor};
 
 /// Reads of the disk that an event loop has under way at a time.
 pub(super) const RING_READS_MAX: usize = 256;
@@ -39,13 +38,13 @@ pub(super) type Read = Result<Option<Cell>, StoreError>;
 ///
 /// A read goes on to its end even if nobody waits for it any more.
 pub(super) struct Reads {
-    state: RefCell<State>,
+    state: RefCell<ReadQueue>,
     disk: Disk,
     counters: Arc<ReadCounters>,
 }
 
 #[derive(Default)]
-struct State {
+struct ReadQueue {
     /// Not under way yet.
     queue: VecDeque<(FilePart, Reader)>,
     driver: Option<Waker>,
@@ -54,54 +53,14 @@ struct State {
 /// A point read, and where its answer goes.
 struct Reader {
     read: Box<PendingRead>,
-    slot: Rc<RefCell<Slot>>,
+    answer: Rc<OneShot<Answer>>,
 }
 
-/// Where a point read leaves its answer.
-struct Slot {
-    answer: Answer,
-    waiting: Option<Waker>,
-}
-
+/// What a point read leaves.
 enum Answer {
-    Pending,
     Here(Read),
     /// It goes on where waiting is fine.
     OnPool(Later<Read>),
-}
-
-/// A point read under way.
-pub(super) struct Reading {
-    slot: Rc<RefCell<Slot>>,
-}
-
-impl Future for Reading {
-    type Output = Read;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Read> {
-        let mut slot = self.slot.borrow_mut();
-        match std::mem::replace(&mut slot.answer, Answer::Pending) {
-            Answer::Here(read) => return Poll::Ready(read),
-            Answer::OnPool(mut later) => {
-                if let Poll::Ready(read) = later.as_mut().poll(context) {
-                    return Poll::Ready(read);
-                }
-                slot.answer = Answer::OnPool(later);
-            }
-            Answer::Pending => slot.waiting = Some(context.waker().clone()),
-        }
-        Poll::Pending
-    }
-}
-
-impl Slot {
-    fn answer(slot: &RefCell<Slot>, answer: Answer) {
-        let mut slot = slot.borrow_mut();
-        slot.answer = answer;
-        if let Some(waker) = slot.waiting.take() {
-            waker.wake();
-        }
-    }
 }
 
 impl Reads {
@@ -127,23 +86,28 @@ impl Reads {
     }
 
     /// Goes on with a read that memory cannot answer.
-    pub(super) fn go_on(&self, read: Box<PendingRead>) -> Reading {
-        let slot = Rc::new(RefCell::new(Slot { answer: Answer::Pending, waiting: None }));
+    pub(super) fn go_on(&self, read: Box<PendingRead>) -> impl Future<Output = Read> + use<> + 'static {
+        let answer = Rc::<OneShot<Answer>>::default();
         if self.state.borrow().queue.len() >= RING_QUEUE_READS_MAX {
             self.counters.refused.fetch_add(1, Ordering::Relaxed);
             let bound = "the queue of disk reads is full";
-            Slot::answer(&slot, Answer::Here(Err(StoreError::OverCapacity { bound })));
+            answer.set(Answer::Here(Err(StoreError::OverCapacity { bound })));
         } else {
-            self.queue(Reader { read, slot: Rc::clone(&slot) });
+            self.queue(Reader { read, answer: Rc::clone(&answer) });
         }
-        Reading { slot }
+        async move {
+            match answer.take().await {
+                Answer::Here(read) => read,
+                Answer::OnPool(later) => later.await,
+            }
+        }
     }
 
     fn queue(&self, reader: Reader) {
         let Some(part) = reader.read.needs() else {
-            let Reader { read, slot } = reader;
+            let Reader { read, answer } = reader;
             let finished = self.disk.submit(move || read.finish().map_err(|error| read_error(&error)));
-            return Slot::answer(&slot, Answer::OnPool(finished));
+            return answer.set(Answer::OnPool(finished));
         };
         let mut state = self.state.borrow_mut();
         state.queue.push_back((part, reader));
@@ -235,16 +199,16 @@ impl Driver {
 impl Reads {
     /// Goes on with a read whose bytes are here, or are not to be had.
     fn resume(&self, reader: Reader, bytes: io::Result<Vec<u8>>) {
-        let Reader { read, slot } = reader;
+        let Reader { read, answer } = reader;
         self.counters.waiting.fetch_sub(1, Ordering::Relaxed);
         self.counters.reads.fetch_add(1, Ordering::Relaxed);
         // A panic is this read's own: the loop's other reads have nobody else to go on with them.
         let resumed = catch_unwind(AssertUnwindSafe(|| read.resume(bytes)));
         match resumed.map(|resumed| resumed.map_err(|error| read_error(&error))) {
-            Ok(Ok(Progress::Done(cell))) => Slot::answer(&slot, Answer::Here(Ok(cell))),
-            Ok(Ok(Progress::Paused(read))) => self.queue(Reader { read, slot }),
-            Ok(Err(error)) => Slot::answer(&slot, Answer::Here(Err(error))),
-            Err(_) => Slot::answer(&slot, Answer::Here(Err(panicked()))),
+            Ok(Ok(Progress::Done(cell))) => answer.set(Answer::Here(Ok(cell))),
+            Ok(Ok(Progress::Paused(read))) => self.queue(Reader { read, answer }),
+            Ok(Err(error)) => answer.set(Answer::Here(Err(error))),
+            Err(_) => answer.set(Answer::Here(Err(panicked()))),
         }
     }
 }

@@ -8,7 +8,7 @@ use super::records::{Record, records};
 use crate::collector::Source;
 use crate::recorder::{RawSample, Recorder};
 use crate::sys::files;
-use crate::sys::perf_event::{Event, PerfEvent, Target};
+use crate::sys::perf_event::{EventKind, PerfEvent, Target};
 
 /// A ring holds at least 500 samples, and gets one per period: somebody's.
 const SAMPLES_PER_DRAIN: u64 = 50;
@@ -24,7 +24,7 @@ pub(super) struct KernelSource {
 impl KernelSource {
     /// Fails where the process may not look at all of a core (`CAP_PERFMON`).
     pub(super) fn start(period_ns: u64) -> io::Result<Self> {
-        let open = |core| PerfEvent::open(Event::CpuClock { period_ns }, Target::Core(core));
+        let open = |core| PerfEvent::open(EventKind::CpuClock { period_ns }, Target::Core(core));
         let cores = files::online_cores().into_iter().map(open).collect::<io::Result<Vec<_>>>()?;
         if cores.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the system does not tell its cores"));

@@ -145,7 +145,7 @@ impl Sides {
         if matches!(basis, Basis::TooFew { .. }) {
             return noise;
         }
-        let frames: Vec<Frame> = seen.iter().map(|node| self.frame(*node)).collect();
+        let frames: Vec<FrameShares> = seen.iter().map(|node| self.frame(*node)).collect();
         let deviations = match basis {
             Basis::Sampling => DEVIATIONS,
             _ => largest_by_chance(&frames, LEVEL),
@@ -161,7 +161,7 @@ impl Sides {
         noise
     }
 
-    fn frame(&self, node: usize) -> Frame {
+    fn frame(&self, node: usize) -> FrameShares {
         let all =
             self.0.each_ref().map(|side| side.iter().map(|round| round.shares[node]).collect::<Vec<f64>>());
         let expected = mean(all.iter().flatten().copied());
@@ -171,20 +171,20 @@ impl Sides {
         };
         let sampling = self.0.iter().map(variance).sum::<f64>().sqrt();
         let [before, after] = all;
-        Frame { before: before.len(), shares: [before, after].concat(), sampling }
+        FrameShares { before: before.len(), shares: [before, after].concat(), sampling }
     }
 }
 
 /// The shares of a frame by round, those of the first side before the others.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(super) struct FrameShares {
     pub(super) shares: Vec<f64>,
     pub(super) before: usize,
     /// What sampling alone does to the difference of the means, as a standard deviation.
     pub(super) sampling: f64,
 }
 
-impl Frame {
+impl FrameShares {
     /// Of the difference of the means, if the rounds stand in this order.
     pub(super) fn deviation(&self) -> f64 {
         let (before, after) = self.shares.split_at(self.before);

@@ -1,6 +1,6 @@
 //! What chance alone makes of the same rounds.
 
-use super::noise::{Frame, mean};
+use super::noise::{FrameShares, mean};
 
 /// So many of all ways to exchange the names of the sides, the found one included.
 const EXCHANGES: usize = 1_000;
@@ -8,12 +8,12 @@ const EXCHANGES: usize = 1_000;
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// How many deviations the most striking of all frames is away in all but `level` of the exchanges.
-pub(super) fn largest_by_chance(frames: &[Frame], level: f64) -> f64 {
+pub(super) fn largest_by_chance(frames: &[FrameShares], level: f64) -> f64 {
     let Some(first) = frames.first() else { return f64::MAX };
     let (rounds, before) = (first.shares.len(), first.before);
     let mut order: Vec<usize> = (0..rounds).collect();
     let mut random = SEED;
-    let mut exchanged = Frame { shares: vec![0.0; rounds], before, sampling: 0.0 };
+    let mut exchanged = FrameShares { shares: vec![0.0; rounds], before, sampling: 0.0 };
     let mut largest: Vec<f64> = Vec::with_capacity(EXCHANGES);
     for exchange in 0..EXCHANGES {
         if exchange > 0 {
@@ -34,7 +34,7 @@ pub(super) fn largest_by_chance(frames: &[Frame], level: f64) -> f64 {
     largest[EXCHANGES - 1 - (level * EXCHANGES as f64) as usize]
 }
 
-impl Frame {
+impl FrameShares {
     /// Of the means of the two sides, in deviations.
     fn distance(&self) -> f64 {
         let (before, after) = self.shares.split_at(self.before);

@@ -17,7 +17,7 @@ const HEADER_BYTES: usize = 8;
 
 /// What an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum EventKind {
     /// A sample each so many nanoseconds of a core's time, while it is not idle. Begins at once.
     CpuClock {
         /// The time between two samples.
@@ -43,7 +43,7 @@ pub(crate) struct PerfEvent {
 }
 
 impl PerfEvent {
-    pub(crate) fn open(event: Event, target: Target) -> io::Result<Self> {
+    pub(crate) fn open(event: EventKind, target: Target) -> io::Result<Self> {
         let (software, opts) = (event.software(), event.options());
         let (counter, ring) = match target {
             Target::Thread(id) => {
@@ -81,11 +81,11 @@ impl PerfEvent {
     }
 }
 
-impl Event {
+impl EventKind {
     fn software(self) -> Software {
         match self {
-            Event::CpuClock { .. } => Software::CpuClock,
-            Event::Switches => Software::CtxSwitch,
+            EventKind::CpuClock { .. } => Software::CpuClock,
+            EventKind::Switches => Software::CtxSwitch,
         }
     }
 
@@ -105,12 +105,12 @@ impl Event {
         opts.record_id_all = true;
         opts.timer = Some(Clock::Monotonic);
         match self {
-            Event::CpuClock { period_ns } => {
+            EventKind::CpuClock { period_ns } => {
                 opts.sample_on = SampleOn::Count(period_ns);
                 opts.exclude.idle = true;
                 opts.enable = true;
             }
-            Event::Switches => {
+            EventKind::Switches => {
                 opts.sample_on = SampleOn::Count(1);
                 opts.extra_record.ctx_switch = true;
             }

@@ -13,7 +13,7 @@ use crate::collector::Source;
 use crate::cpu::records::{Record, records};
 use crate::recorder::{RawSample, Recorder};
 use crate::sys::calls;
-use crate::sys::perf_event::{Event, PerfEvent, Target};
+use crate::sys::perf_event::{EventKind, PerfEvent, Target};
 
 /// What a ring surely holds, with the records of leaving and coming back.
 const BURST: u32 = 50;
@@ -46,14 +46,14 @@ struct Watched {
 
 impl SwitchSource {
     pub(super) fn start() -> io::Result<Self> {
-        drop(PerfEvent::open(Event::Switches, Target::Thread(calls::thread_id()))?);
+        drop(PerfEvent::open(EventKind::Switches, Target::Thread(calls::thread_id()))?);
         Ok(SwitchSource { threads: HashMap::new(), buffer: Vec::new() })
     }
 }
 
 impl Watched {
     fn start(thread: u32) -> io::Result<Self> {
-        let event = PerfEvent::open(Event::Switches, Target::Thread(thread))?;
+        let event = PerfEvent::open(EventKind::Switches, Target::Thread(thread))?;
         event.enable_for(BURST)?;
         let now_ns = calls::monotonic_ns();
         Ok(Watched {

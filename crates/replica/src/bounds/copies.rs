@@ -59,7 +59,7 @@ impl CopyTurns {
 }
 
 /// Who wants a copy made.
-pub(crate) trait Reader {
+pub(crate) trait CopyReader {
     /// Whether a client waits for it.
     fn awaits(&self) -> bool;
 
@@ -92,14 +92,14 @@ pub(crate) struct Copies {
 }
 
 #[derive(Default)]
-struct Readers(RefCell<Vec<(Weak<dyn Reader>, usize)>>);
+struct Readers(RefCell<Vec<(Weak<dyn CopyReader>, usize)>>);
 
 impl Readers {
     fn is_awaited(&self) -> bool {
         self.0.borrow().iter().any(|(reader, _)| reader.upgrade().is_some_and(|reader| reader.awaits()))
     }
 
-    fn join(&self, reader: &Rc<dyn Reader>, place: usize) {
+    fn join(&self, reader: &Rc<dyn CopyReader>, place: usize) {
         let mut readers = self.0.borrow_mut();
         // As many as wait, and the first one: a value that many read is not remembered for each.
         let mut index = 0;
@@ -117,7 +117,7 @@ impl Copies {
         self: &Rc<Self>,
         turns: &Arc<CopyTurns>,
         name: CopyName,
-        reader: &Rc<dyn Reader>,
+        reader: &Rc<dyn CopyReader>,
         place: usize,
     ) -> CopyRequest {
         let mut under_way = self.under_way.borrow_mut();

@@ -18,7 +18,7 @@ impl Client {
 /// Of what is copied.
 const VERSION: Version = Version { timestamp: 7, node: 1 };
 
-impl Reader for Client {
+impl CopyReader for Client {
     fn awaits(&self) -> bool {
         self.awaits.get()
     }
@@ -39,7 +39,7 @@ struct Node {
 impl Node {
     fn wish(&self, key: &'static str, client: &Rc<Client>, place: usize) -> CopyRequest {
         let name = CopyName { key: Bytes::from_static(key.as_bytes()), version: VERSION, to: NodeId(1) };
-        let reader: Rc<dyn Reader> = Rc::<Client>::clone(client);
+        let reader: Rc<dyn CopyReader> = Rc::<Client>::clone(client);
         self.copies.wish(&self.turns, name, &reader, place)
     }
 

@@ -1,13 +1,15 @@
 //! What peers and repair may take of a node.
 //!
-//! - `budget`: the memory of the connections that peers make
+//! - `budget`: the memory of the connections that peers make; `account`: what one of them has of it
 //! - `pace`: how much of the node repair may take
 //! - `copies`: how many large values are copied at a time
 
+mod account;
 mod budget;
 mod copies;
 mod pace;
 
-pub(crate) use budget::{Account, SESSION_OWN_BYTES, SessionBudget};
-pub(crate) use copies::{Copies, CopyName, CopyRequest, CopyRequests, CopyTurns, Copying, Reader};
+pub(crate) use account::SessionAccount;
+pub(crate) use budget::{SESSION_OWN_BYTES, SessionBudget};
+pub(crate) use copies::{Copies, CopyName, CopyReader, CopyRequest, CopyRequests, CopyTurns, Copying};
 pub(crate) use pace::Pace;

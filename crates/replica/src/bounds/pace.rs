@@ -17,20 +17,20 @@ const LOOKS_PER_CELL: u64 = 16;
 /// too.
 pub(crate) struct Pace {
     rate: Mutex<PaceRate>,
-    account: Mutex<Account>,
+    account: Mutex<PaceAccount>,
     /// Cells that were drawn.
     drawn: AtomicU64,
     tail_us: AtomicU64,
     base_us: AtomicU64,
 }
 
-struct Account {
+struct PaceAccount {
     began: Instant,
     /// When what was drawn so far is paid for.
     free_at_us: u64,
 }
 
-impl Account {
+impl PaceAccount {
     fn now_us(&self) -> u64 {
         self.began.elapsed().as_micros() as u64
     }
@@ -40,7 +40,7 @@ impl Default for Pace {
     fn default() -> Pace {
         Pace {
             rate: Mutex::new(Pacer::new().rate()),
-            account: Mutex::new(Account { began: Instant::now(), free_at_us: 0 }),
+            account: Mutex::new(PaceAccount { began: Instant::now(), free_at_us: 0 }),
             drawn: AtomicU64::new(0),
             tail_us: AtomicU64::new(0),
             base_us: AtomicU64::new(0),

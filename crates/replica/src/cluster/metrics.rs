@@ -106,7 +106,7 @@ impl Cluster {
 
     fn repair_metrics(&self) -> [Metric; 8] {
         let (p99_us, baseline_us) = self.pace.tails_us();
-        let tree_bytes = self.stability.get().map_or(0, |stability| stability.tree_bytes());
+        let tree_bytes = self.stability.get().map_or(0, |stability| stability.tree.bytes());
         let [copies, copies_waiting, copies_skipped] = self.copy_turns.figures();
         let seconds = |name, help, us| Metric::number(MetricKind::Gauge, name, help, us as f64 / 1e6);
         [

@@ -55,7 +55,7 @@ fn stability(cluster: &Cluster) -> Value {
         "write_floor_ms": HybridClock::wall_ms(statement.write_floor),
         "synced_before_ms": HybridClock::wall_ms(statement.synced_before),
         "waits_for": waits_for(cluster, stability),
-        "merkle_tree_complete": stability.with_tree(|_| ()).is_some(),
+        "merkle_tree_complete": stability.tree.is_whole(),
     })
 }
 

@@ -60,21 +60,21 @@ pub(crate) async fn merge<S: Store>(
 }
 
 /// What became of the wish for a peer's cells.
-enum Opened {
+enum OpenedCells {
     Pieces(Box<dyn Pieces>),
     /// It is to be asked again.
     Starting,
     Absent(String),
 }
 
-impl Opened {
-    fn of(opened: Result<RemoteStream, Result<Answer, PeerError>>) -> Opened {
+impl OpenedCells {
+    fn of(opened: Result<RemoteStream, Result<Answer, PeerError>>) -> OpenedCells {
         match opened {
-            Ok(stream) => Opened::Pieces(Box::new(RemotePieces(stream))),
-            Err(Ok(Answer::Refused(Refusal::Starting))) => Opened::Starting,
-            Err(Ok(Answer::Refused(refusal))) => Opened::Absent(refusal.to_string()),
-            Err(Ok(_)) => Opened::Absent("it answers something else".to_owned()),
-            Err(Err(error)) => Opened::Absent(error.to_string()),
+            Ok(stream) => OpenedCells::Pieces(Box::new(RemotePieces(stream))),
+            Err(Ok(Answer::Refused(Refusal::Starting))) => OpenedCells::Starting,
+            Err(Ok(Answer::Refused(refusal))) => OpenedCells::Absent(refusal.to_string()),
+            Err(Ok(_)) => OpenedCells::Absent("it answers something else".to_owned()),
+            Err(Err(error)) => OpenedCells::Absent(error.to_string()),
         }
     }
 }
@@ -161,10 +161,10 @@ impl<S: Store> Merged<S> {
             nodes.into_iter().map(|node| (node, self.replica.peers.link(node).open(request))).collect();
         let mut starting = Vec::new();
         for (node, opening) in opening {
-            match Opened::of(opening.await) {
-                Opened::Pieces(pieces) => self.sources.push(Source::new(node, pieces)),
-                Opened::Absent(why) => self.absent.push((node, why)),
-                Opened::Starting => {
+            match OpenedCells::of(opening.await) {
+                OpenedCells::Pieces(pieces) => self.sources.push(Source::new(node, pieces)),
+                OpenedCells::Absent(why) => self.absent.push((node, why)),
+                OpenedCells::Starting => {
                     starting.push(node);
                     self.absent.push((node, Refusal::Starting.to_string()));
                 }

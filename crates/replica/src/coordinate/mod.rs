@@ -4,14 +4,12 @@
 //! - `plan`: who has to answer, and what they are asked for
 //! - `write`: a value that fits into memory, or a deletion
 //! - `read`: a cell, and what it takes to keep its replicas alike
-//! - `decision`: how whoever waits for one of these hears of it
 //! - `spread`: a value that does not fit into memory, to many nodes at once
 //! - `fetch`: such a value from another node
 //! - `merge`: the entities of all nodes
 //! - `starting`: what it takes to wait for nodes that are starting
 //! - `trouble`: why a replica did not answer, in the words of `ladoga_cluster`
 
-mod decision;
 mod fetch;
 mod merge;
 mod plan;

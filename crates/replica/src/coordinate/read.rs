@@ -9,16 +9,16 @@ use ladoga_cluster::{
 use ladoga_model::{Stamp, Value, Version};
 use ladoga_service::Error;
 
-use super::decision::Decision;
 use super::fetch::{HeldCell, HeldValue, copy_large};
 use super::plan::Plan;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
 use super::trouble::{failure, too_few};
-use crate::bounds::{CopyName, CopyRequest, CopyRequests, Reader};
+use crate::bounds::{CopyName, CopyReader, CopyRequest, CopyRequests};
 use crate::link::{Expires, PeerError, Place, Waiter};
 use crate::own::{OwnReplica, replica};
 use crate::wire::{Answer, Request};
 use ladoga_local::store::{LocalStore, Lookup, Store, StoreError, StoredCell};
+use ladoga_runtime::OneShot;
 
 /// The slots of a reading: the first answers, values that only a digest came of, and repairs, each by place; the repairs
 /// with each further version in as many slots more.
@@ -28,14 +28,14 @@ const REPAIR_SLOTS: usize = 128;
 /// Reads the newest cell of a key from its nodes.
 pub(crate) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCell>, Error> {
     let reading = Reading::begin(plan, false);
-    reading.decision.taken().await.map_err(|error| too_few(plan, &error, false))
+    reading.decision.take().await.map_err(|error| too_few(plan, &error, false))
 }
 
 /// The newest version of a key that its nodes tell of, also where it is that of a deletion; and whether as many of them did
 /// as the plan asks for.
 pub(super) async fn newest_version<S: Store>(plan: &Plan<S>) -> (Option<Version>, bool) {
     let reading = Reading::begin(plan, false);
-    let is_quorum = reading.decision.taken().await.is_ok();
+    let is_quorum = reading.decision.take().await.is_ok();
     let newest = reading.state.borrow().core.newest_version();
     (newest, is_quorum)
 }
@@ -45,14 +45,14 @@ pub(super) async fn newest_version<S: Store>(plan: &Plan<S>) -> (Option<Version>
 pub(crate) async fn refresh<S: Store>(replica: &Rc<OwnReplica<S>>, key: Bytes, stamp: Stamp) -> bool {
     let plan = Plan::of_all(replica, key, stamp);
     let reading = Reading::begin(&plan, true);
-    reading.decision.taken().await.is_ok() && reading.wishes.are_granted().await
+    reading.decision.take().await.is_ok() && reading.wishes.are_granted().await
 }
 
 /// A read under way. It lives until every replica has answered and is repaired, or was waited for long enough.
 struct Reading<S: Store> {
     plan: Plan<S>,
-    state: RefCell<State>,
-    decision: Decision<Result<Option<HeldCell>, QuorumError>>,
+    state: RefCell<ReadingState>,
+    decision: OneShot<Result<Option<HeldCell>, QuorumError>>,
     /// Copies of a large value to replicas that lack it.
     wishes: CopyRequests,
     starting: Starting,
@@ -63,7 +63,7 @@ struct Reading<S: Store> {
     _expires: Place,
 }
 
-struct State {
+struct ReadingState {
     core: ReadCore<Bytes, HeldValue>,
     /// The versions that replicas were sent in order to repair them, in the order in which they were decided on.
     repairs: Vec<Version>,
@@ -73,11 +73,11 @@ struct State {
 impl<S: Store> Reading<S> {
     /// Asks all replicas. Where this node is one, its value is at hand, and digests do for the others.
     fn begin(plan: &Plan<S>, is_refresh: bool) -> Rc<Reading<S>> {
-        let state = State { core: ReadCore::new(plan.replicas), repairs: Vec::new(), asked_again: 0 };
+        let state = ReadingState { core: ReadCore::new(plan.replicas), repairs: Vec::new(), asked_again: 0 };
         let reading = Rc::new_cyclic(|reading: &Weak<Reading<S>>| Reading {
             plan: plan.clone(),
             state: RefCell::new(state),
-            decision: Decision::default(),
+            decision: OneShot::default(),
             wishes: CopyRequests::default(),
             starting: Starting::default(),
             is_refresh,
@@ -172,7 +172,7 @@ impl<S: Store> Reading<S> {
         act(&mut self.state.borrow_mut().core, &mut |step| match step {
             ReadStep::Decided(decided) => {
                 let error = decided.is_ok().then(|| self.plan.taken_back(self.has_vouched.get())).flatten();
-                self.decision.decide(error.map_or(decided, Err));
+                self.decision.set(error.map_or(decided, Err));
             }
             step => to_do.push(step),
         });
@@ -233,7 +233,7 @@ impl<S: Store> Reading<S> {
     fn copy(self: &Rc<Self>, place: usize, stamp: Stamp, holder: usize) {
         let plan = &self.plan;
         let name = CopyName { key: plan.key.clone(), version: stamp.version, to: plan.node(place) };
-        let reader: Rc<dyn Reader> = Rc::<Reading<S>>::clone(self);
+        let reader: Rc<dyn CopyReader> = Rc::<Reading<S>>::clone(self);
         self.wishes.begins();
         match plan.replica.copies.wish(&plan.cluster().copy_turns, name, &reader, place) {
             CopyRequest::New(mut copying) => {
@@ -317,7 +317,7 @@ impl<S: Store> Waiter for Reading<S> {
     }
 }
 
-impl<S: Store> Reader for Reading<S> {
+impl<S: Store> CopyReader for Reading<S> {
     fn awaits(&self) -> bool {
         !self.state.borrow().core.is_decided()
     }

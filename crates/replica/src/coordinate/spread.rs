@@ -163,7 +163,7 @@ impl<S: Store> Spread<S> {
                 Err(failure) => writing.replica_answered(place, Err(failure)),
             }
         }
-        match (writing.decision.taken().await, is_quorum || has(Bug::AcknowledgeStaleLarge)) {
+        match (writing.decision.take().await, is_quorum || has(Bug::AcknowledgeStaleLarge)) {
             // What is newer came since it was asked for: at the same time, so that this write may have been before it.
             (Outcome::Acknowledged, _) | (Outcome::Stale(_), true) => {
                 note_version(Some(stamp.version));

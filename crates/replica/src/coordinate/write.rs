@@ -6,7 +6,6 @@ use ladoga_cluster::{Failure, Origin, QuorumError, RESTAMPS_MAX, Refusal, WriteC
 use ladoga_model::{Cell, Value, Version};
 use ladoga_service::Error;
 
-use super::decision::Decision;
 use super::plan::Plan;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
 use super::trouble::{failure, too_few};
@@ -14,6 +13,7 @@ use crate::link::{Expires, PeerError, Place, Waiter};
 use crate::planted::{Bug, has, note_version};
 use crate::wire::{Answer, Request};
 use ladoga_local::store::Store;
+use ladoga_runtime::OneShot;
 
 /// Writes a cell to the nodes of its key. `None` deletes.
 pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Result<(), Error> {
@@ -21,7 +21,7 @@ pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Resu
         let stamp = plan.stamp().await?;
         let writing = Writing::new(&plan, Cell { stamp, value: value.clone().map(Value::Inline) });
         writing.begin();
-        match writing.decision.taken().await {
+        match writing.decision.take().await {
             Outcome::Acknowledged => {
                 note_version(Some(stamp.version));
                 return Ok(());
@@ -57,15 +57,15 @@ pub(super) type WrittenCell = Cell<Bytes, ()>;
 pub(super) struct Writing<S: Store> {
     plan: Plan<S>,
     cell: WrittenCell,
-    state: RefCell<State>,
-    pub(super) decision: Decision<Outcome>,
+    state: RefCell<WritingState>,
+    pub(super) decision: OneShot<Outcome>,
     starting: Starting,
     /// Whether this node had all that it acknowledged when it began.
     has_vouched: bool,
     _expires: Place,
 }
 
-struct State {
+struct WritingState {
     core: WriteCore,
     /// Replicas that were asked a second time, because a connection broke.
     asked_again: u64,
@@ -73,12 +73,12 @@ struct State {
 
 impl<S: Store> Writing<S> {
     pub(super) fn new(plan: &Plan<S>, cell: WrittenCell) -> Rc<Writing<S>> {
-        let state = RefCell::new(State { core: WriteCore::new(plan.replicas), asked_again: 0 });
+        let state = RefCell::new(WritingState { core: WriteCore::new(plan.replicas), asked_again: 0 });
         Rc::new_cyclic(|writing: &Weak<Writing<S>>| Writing {
             plan: plan.clone(),
             cell,
             state,
-            decision: Decision::default(),
+            decision: OneShot::default(),
             starting: Starting::default(),
             has_vouched: plan.cluster().stability().has_all(),
             _expires: plan.expire_later(writing.clone()),
@@ -142,10 +142,10 @@ impl<S: Store> Writing<S> {
         let mut take = |step| match step {
             WriteStep::Decided(Ok(())) => {
                 let error = self.plan.taken_back(self.has_vouched);
-                self.decision.decide(error.map_or(Outcome::Acknowledged, Outcome::Failed));
+                self.decision.set(error.map_or(Outcome::Acknowledged, Outcome::Failed));
             }
-            WriteStep::Decided(Err(error)) => self.decision.decide(Outcome::Failed(error)),
-            WriteStep::Stale(newest) => self.decision.decide(Outcome::Stale(newest)),
+            WriteStep::Decided(Err(error)) => self.decision.set(Outcome::Failed(error)),
+            WriteStep::Stale(newest) => self.decision.set(Outcome::Stale(newest)),
             WriteStep::Hint(place) => hints.push(place),
         };
         let mut state = self.state.borrow_mut();

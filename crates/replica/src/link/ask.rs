@@ -1,25 +1,20 @@
-use std::cell::RefCell;
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
+
+use ladoga_runtime::OneShot;
 
 use super::error::PeerError;
 use super::peer_link::{PeerLink, Waiter};
 use crate::wire::{Answer, Request};
 
 /// One answer, for who waits for nothing else; `map` takes it as it comes, whether or not anybody waits by then.
-struct Asked<T, F> {
+struct AwaitedAnswer<T, F> {
     map: F,
-    answer: RefCell<Option<T>>,
-    waker: RefCell<Option<Waker>>,
+    answer: OneShot<T>,
 }
 
-impl<T, F: Fn(Result<Answer, PeerError>) -> T> Waiter for Asked<T, F> {
+impl<T, F: Fn(Result<Answer, PeerError>) -> T> Waiter for AwaitedAnswer<T, F> {
     fn answered(self: Rc<Self>, _slot: usize, answer: Result<Answer, PeerError>) {
-        *self.answer.borrow_mut() = Some((self.map)(answer));
-        if let Some(waker) = self.waker.borrow_mut().take() {
-            waker.wake();
-        }
+        self.answer.set((self.map)(answer));
     }
 }
 
@@ -38,17 +33,11 @@ impl PeerLink {
         request: &Request,
         map: F,
     ) -> impl Future<Output = T> + use<T, F> {
-        let asked = Rc::new(Asked { map, answer: RefCell::default(), waker: RefCell::default() });
+        let asked = Rc::new(AwaitedAnswer { map, answer: OneShot::default() });
         let waiter = Rc::clone(&asked);
         if let Err(error) = self.send(request, waiter, 0) {
-            *asked.answer.borrow_mut() = Some((asked.map)(Err(error)));
+            asked.answer.set((asked.map)(Err(error)));
         }
-        poll_fn(move |context| match asked.answer.borrow_mut().take() {
-            Some(answer) => Poll::Ready(answer),
-            None => {
-                *asked.waker.borrow_mut() = Some(context.waker().clone());
-                Poll::Pending
-            }
-        })
+        async move { asked.answer.take().await }
     }
 }

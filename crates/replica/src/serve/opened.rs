@@ -15,7 +15,7 @@ use ladoga_local::store::{LocalStore, Pieces, Store};
 const OPENED_MAX: usize = 64;
 
 /// The streams and the uploads that a peer has open over a connection.
-pub(super) struct Opened<S: Store> {
+pub(super) struct OpenedStreams<S: Store> {
     streams: RefCell<BTreeMap<u32, Stream>>,
     pub(super) uploads: RefCell<BTreeMap<u32, Uploading<S>>>,
     next_number: Cell<u32>,
@@ -34,13 +34,13 @@ pub(super) struct Uploading<S: Store> {
     pub(super) permit: Permit,
 }
 
-impl<S: Store> Default for Opened<S> {
-    fn default() -> Opened<S> {
-        Opened { streams: RefCell::default(), uploads: RefCell::default(), next_number: Cell::new(0) }
+impl<S: Store> Default for OpenedStreams<S> {
+    fn default() -> OpenedStreams<S> {
+        OpenedStreams { streams: RefCell::default(), uploads: RefCell::default(), next_number: Cell::new(0) }
     }
 }
 
-impl<S: Store> Opened<S> {
+impl<S: Store> OpenedStreams<S> {
     /// A number for a stream or an upload, if there may be one more.
     pub(super) fn number(&self) -> Option<u32> {
         if self.streams.borrow().len() + self.uploads.borrow().len() >= OPENED_MAX {

@@ -7,23 +7,20 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
-use ladoga_cluster::{NodeId, Refusal};
+use ladoga_cluster::NodeId;
 use ladoga_runtime::Address;
-use ladoga_service::{NoPieces, Pieces};
 
 use super::asked::Asked;
 use super::input::{self, Next};
-use super::listing;
-use super::opened::Opened;
-use super::requests::{self, Served, Writes};
-use super::watch::{State, Watch};
-use crate::bounds::{Account, SESSION_OWN_BYTES};
+use super::opened::OpenedStreams;
+use super::requests::{self, Writes};
+use super::watch::{ConnectionState, Watch};
+use crate::bounds::{SESSION_OWN_BYTES, SessionAccount};
 use crate::cluster::Cluster;
 use crate::membership::PeerView;
 use crate::own::OwnReplica;
-use crate::own::replica;
-use crate::wire::{Answer, FRAME_BYTES_MAX, Origin, Request};
-use ladoga_local::store::{LocalStore, Store};
+use crate::wire::{Answer, FRAME_BYTES_MAX, Request};
+use ladoga_local::store::Store;
 
 /// What is taken in before others have a turn.
 const TURN_BYTES_MAX: usize = 256 << 10;
@@ -39,9 +36,9 @@ const BUFFER_BYTES_KEPT: usize = 4 << 10;
 pub(super) struct Session<S: Store> {
     pub(super) replica: Rc<OwnReplica<S>>,
     pub(super) cluster: Arc<Cluster>,
-    peer: RefCell<Option<Arc<PeerView>>>,
+    pub(super) peer: RefCell<Option<Arc<PeerView>>>,
     socket: Rc<dyn PeerSocket>,
-    pub(super) account: Account,
+    pub(super) account: SessionAccount,
     /// What requests that are being served hold.
     pub(super) held_bytes: Cell<usize>,
     input: RefCell<BytesMut>,
@@ -50,11 +47,11 @@ pub(super) struct Session<S: Store> {
     output: RefCell<BytesMut>,
     in_flight: Cell<usize>,
     /// When it was last looked whether anything came.
-    looked_at_ns: Cell<u64>,
+    pub(super) looked_at_ns: Cell<u64>,
     has_spoken: Cell<bool>,
     task: RefCell<Option<Waker>>,
     watch: Watch,
-    pub(super) opened: Opened<S>,
+    pub(super) opened: OpenedStreams<S>,
 }
 
 /// The bytes of a connection that a peer made, whoever accepted it.
@@ -79,7 +76,7 @@ pub trait PeerSocket {
 
 /// How far the taking of requests came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Taken {
+pub(super) enum Taken {
     /// All that is there, for now.
     All,
     /// As much as there is room for.
@@ -105,7 +102,7 @@ pub async fn serve<S: Store>(replica: &Rc<OwnReplica<S>>, socket: Rc<dyn PeerSoc
         has_spoken: Cell::new(false),
         task: RefCell::new(None),
         watch: Watch::begins(replica.core.now_ms()),
-        opened: Opened::default(),
+        opened: OpenedStreams::default(),
     });
     let looking = tokio::task::spawn_local(Rc::clone(&session).look_after());
     let served = poll_fn(|context| session.poll(context)).await;
@@ -241,120 +238,9 @@ impl<S: Store> Session<S> {
         self.account.release(self.used_bytes());
     }
 
-    /// Serves a request. An error says how the connection ends.
-    fn understand(self: &Rc<Self>, next: Next, writes: &mut Writes<S>) -> Result<(), io::Result<Taken>> {
-        let bytes = cost(&next);
-        let Next { number, request, .. } = next;
-        if let Request::Hello(theirs) = &request {
-            return match self.cluster.greeted(theirs) {
-                Ok(_) if !self.account.greeted() => {
-                    let line = "the limit of connections from peers is reached".to_owned();
-                    self.answer(number, &Answer::Stranger(line));
-                    Err(Ok(Taken::Over))
-                }
-                Ok(peer) => {
-                    *self.peer.borrow_mut() = Some(peer);
-                    self.answer(number, &Answer::Hello(Box::new(self.cluster.hello())));
-                    Ok(())
-                }
-                Err(difference) => {
-                    let own = self.cluster.nodes.name(self.cluster.own);
-                    let line = format!("{own} refuses {}: {difference}", theirs.url());
-                    self.answer(number, &Answer::Stranger(line));
-                    Err(Ok(Taken::Over))
-                }
-            };
-        }
-        if self.peer.borrow().is_none() {
-            let line = "a peer that does not greet".to_owned();
-            return Err(Err(io::Error::new(io::ErrorKind::InvalidData, line)));
-        }
-        self.serve(Asked::new(self, number, bytes), request, writes);
-        Ok(())
-    }
-
-    fn serve(self: &Rc<Self>, asked: Asked<S>, request: Request, writes: &mut Writes<S>) {
-        if let Request::Close { stream } = request {
-            return self.opened.close(stream);
-        }
-        match request {
-            Request::Read { key, digest, origin } => {
-                let served = (origin == Origin::Client).then(|| self.served());
-                requests::read(self, (asked, served), &key, (digest, origin));
-            }
-            Request::Write { key, stamp, value, origin } => {
-                let served = (origin == Origin::Client).then(|| self.served());
-                writes.add(self, (asked, served), (key, stamp, value), origin);
-            }
-            Request::Statement(_) | Request::Groups(_) | Request::Leaves { .. } => {
-                self.compare(asked, request);
-            }
-            Request::List { slice, partitions, after } => {
-                listing::list(self, asked, (slice, partitions, after));
-            }
-            Request::OpenValue { key, version } => requests::open_value(self, asked, &key, version),
-            Request::OpenCells { start, end } => {
-                if let Err(refusal) = self.cluster.stability().vouches() {
-                    return self.answer(asked.number, &Answer::Refused(refusal));
-                }
-                let end = (!end.is_empty()).then_some(end);
-                let is_hidden = self.cluster.stability().hides_cells();
-                let nothing = || -> Box<dyn Pieces> { Box::new(NoPieces) };
-                let cells = || self.replica.store.cells(start, end, crate::wire::put_record);
-                let pieces = if is_hidden { nothing() } else { cells() };
-                let session = Rc::clone(self);
-                self.answer_later(asked, async move { session.open(pieces).await });
-            }
-            Request::Next { stream } => self.next_piece(asked, stream),
-            Request::Upload => requests::begin_upload(self, asked),
-            Request::Push { stream, bytes } => requests::push(self, asked, stream, bytes),
-            Request::Finish { stream, stamp, key, origin } => {
-                requests::finish_upload(self, (asked, stream), (stamp, key), origin);
-            }
-            Request::Hello(_) | Request::Close { .. } => unreachable!("served before"),
-        }
-    }
-
-    /// A request of one of the peer's clients begins to be served.
-    fn served(&self) -> Served {
-        Served::since(self.looked_at_ns.get(), &self.replica.core)
-    }
-
     /// Who speaks, once it has greeted.
     pub(super) fn peer_id(&self) -> Option<NodeId> {
         self.peer.borrow().as_ref().map(|peer| peer.id)
-    }
-
-    /// States the stability of this node, or what there is, as hashes.
-    fn compare(self: &Rc<Self>, asked: Asked<S>, request: Request) {
-        let number = asked.number;
-        let (Some(peer), Some(stability)) = (self.peer_id(), self.cluster.stability.get()) else {
-            return self.answer(number, &Answer::Refused(Refusal::Rebuilding));
-        };
-        if let Request::Statement(theirs) = request {
-            replica::heard(&self.replica, stability, (peer, theirs), None);
-            let versions = &self.cluster.versions;
-            let statement = stability.statement(versions.next(), versions.wall_ms());
-            return self.answer(number, &Answer::Statement(Box::new(statement)));
-        }
-        if !self.account.repair_begins() {
-            return self.answer(number, &Answer::Refused(Refusal::OverCapacity));
-        }
-        let (session, stability) = (Rc::clone(self), Arc::clone(stability));
-        self.answer_later(asked, async move {
-            let found = match request {
-                Request::Groups(slice) => stability
-                    .groups(peer, slice)
-                    .await
-                    .map(|(dropped_before, hashes)| Answer::Groups { dropped_before, hashes }),
-                Request::Leaves { slice, groups } => {
-                    stability.leaves(peer, slice, &groups).await.map(Answer::Leaves)
-                }
-                _ => unreachable!("the caller sees to it"),
-            };
-            session.account.repair_is_answered();
-            listing::hashes(found)
-        });
     }
 
     /// Answers a request.
@@ -431,11 +317,11 @@ impl<S: Store> Session<S> {
         }
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> ConnectionState {
         let is_written = self.output.borrow().is_empty();
         let is_asking = !self.input.borrow().is_empty() || self.stalled.borrow().is_some();
         let is_serving = self.in_flight.get() > 0;
-        State {
+        ConnectionState {
             has_greeted: self.peer.borrow().is_some(),
             has_unread: !is_written,
             is_idle: is_written && !is_asking && !is_serving && self.opened.is_empty(),
@@ -453,7 +339,7 @@ impl<S: Store> Session<S> {
 }
 
 /// What a request and its answer may hold, until that is among those to be written.
-fn cost(next: &Next) -> usize {
+pub(super) fn cost(next: &Next) -> usize {
     let answer = match next.request {
         // How long it is becomes known once it is there.
         Request::Read { .. } | Request::OpenValue { .. } | Request::Next { .. } => FRAME_BYTES_MAX,

@@ -20,7 +20,7 @@ pub(super) struct Watch {
 
 /// What there is to be seen of a connection.
 #[expect(clippy::struct_excessive_bools, reason = "facts, none of which follows from the others")]
-pub(super) struct State {
+pub(super) struct ConnectionState {
     pub(super) has_greeted: bool,
     /// Nothing is under way, in either direction.
     pub(super) is_idle: bool,
@@ -61,7 +61,7 @@ impl Watch {
     /// Looks; answers whether the connection has to end now.
     pub(super) fn look(
         &self,
-        state: &State,
+        state: &ConnectionState,
         limits: &PeerLimits,
         (greeting_timeout_ms, now_ms): (u64, u64),
     ) -> bool {
@@ -75,7 +75,7 @@ impl Watch {
 
     fn verdict(
         &self,
-        state: &State,
+        state: &ConnectionState,
         timeout_ms: u64,
         greeting_timeout_ms: u64,
         now_ms: u64,
@@ -105,7 +105,7 @@ impl Watch {
 mod tests {
     use super::*;
 
-    const BUSY: State = State {
+    const BUSY: ConnectionState = ConnectionState {
         has_greeted: true,
         is_idle: false,
         has_unread: false,
@@ -115,7 +115,7 @@ mod tests {
     };
 
     /// At which of these looks, 100 ms apart, it has to end, with a timeout of 300 ms.
-    fn ends_at(looks: impl IntoIterator<Item = (State, usize)>) -> Option<(usize, bool)> {
+    fn ends_at(looks: impl IntoIterator<Item = (ConnectionState, usize)>) -> Option<(usize, bool)> {
         let watch = Watch::begins(0);
         looks.into_iter().enumerate().find_map(|(index, (state, bytes))| {
             watch.moved(bytes);
@@ -129,29 +129,37 @@ mod tests {
         assert_eq!(ends_at((0..20).map(|_| (BUSY, 0))), Some((3, false)));
         assert_eq!(ends_at((0..20).map(|_| (BUSY, 10_000))), Some((3, false)));
         assert_eq!(ends_at((0..20).map(|_| (BUSY, MOVED_BYTES_MIN / 2))), None);
-        assert_eq!(ends_at((0..20).map(|_| (State { holds_others_up: false, ..BUSY }, 0))), None);
-        assert_eq!(ends_at((0..20).map(|_| (State { waits_for_peer: false, ..BUSY }, 0))), None);
+        assert_eq!(ends_at((0..20).map(|_| (ConnectionState { holds_others_up: false, ..BUSY }, 0))), None);
+        assert_eq!(ends_at((0..20).map(|_| (ConnectionState { waits_for_peer: false, ..BUSY }, 0))), None);
     }
 
     #[test]
     fn who_is_not_used_goes_where_there_are_too_many() {
-        let idle = || State { is_idle: true, holds_others_up: false, is_one_of_too_many: true, ..BUSY };
+        let idle =
+            || ConnectionState { is_idle: true, holds_others_up: false, is_one_of_too_many: true, ..BUSY };
         assert_eq!(ends_at((0..20).map(|_| (idle(), 0))), Some((3, true)));
         assert_eq!(ends_at((0..20).map(|_| (idle(), 1))), None);
-        assert_eq!(ends_at((0..20).map(|_| (State { is_one_of_too_many: false, ..idle() }, 0))), None);
+        assert_eq!(
+            ends_at((0..20).map(|_| (ConnectionState { is_one_of_too_many: false, ..idle() }, 0))),
+            None
+        );
     }
 
     #[test]
     fn who_does_not_read_goes_where_there_are_too_many() {
-        let unread = || State { has_unread: true, holds_others_up: false, is_one_of_too_many: true, ..BUSY };
+        let unread =
+            || ConnectionState { has_unread: true, holds_others_up: false, is_one_of_too_many: true, ..BUSY };
         assert_eq!(ends_at((0..20).map(|_| (unread(), 0))), Some((3, false)));
         assert_eq!(ends_at((0..20).map(|_| (unread(), MOVED_BYTES_MIN / 2))), None);
-        assert_eq!(ends_at((0..20).map(|_| (State { is_one_of_too_many: false, ..unread() }, 0))), None);
+        assert_eq!(
+            ends_at((0..20).map(|_| (ConnectionState { is_one_of_too_many: false, ..unread() }, 0))),
+            None
+        );
     }
 
     #[test]
     fn who_does_not_greet_is_ended() {
-        let silent = || State { has_greeted: false, holds_others_up: false, ..BUSY };
+        let silent = || ConnectionState { has_greeted: false, holds_others_up: false, ..BUSY };
         assert_eq!(ends_at((0..20).map(|_| (silent(), 1))), Some((10, false)));
     }
 }

@@ -7,12 +7,12 @@ use tokio::sync::Notify;
 /// that no simulation could be repeated.)
 #[derive(Debug, Default)]
 pub(crate) struct Latest<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<Counted<T>>,
     changed: Notify,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct State<T> {
+struct Counted<T> {
     value: T,
     /// How often it has changed.
     changes: u64,
@@ -20,7 +20,7 @@ struct State<T> {
 
 impl<T: Copy + PartialEq> Latest<T> {
     pub(super) fn new(value: T) -> Latest<T> {
-        Latest { state: Mutex::new(State { value, changes: 0 }), changed: Notify::new() }
+        Latest { state: Mutex::new(Counted { value, changes: 0 }), changed: Notify::new() }
     }
 
     pub(crate) fn get(&self) -> T {
@@ -58,7 +58,7 @@ impl<T: Copy + PartialEq> Latest<T> {
         loop {
             // From before the look on, so that no change is missed.
             let changed = self.changed.notified();
-            let State { value, changes: now } = *self.state.lock();
+            let Counted { value, changes: now } = *self.state.lock();
             if now != changes && is_so(value) {
                 return;
             }

@@ -2,10 +2,12 @@
 //!
 //! - `cluster_clock`, `cluster_time`: what time it is
 //! - `state`: what nodes say to each other about time; `writer`: the thread that keeps it on disk
+//! - `compared`: the tree over what is here, for peers that compare it with theirs
 //! - `latest`: a value that changes; `outlook`: what requests may have to wait for
 
 mod cluster_clock;
 mod cluster_time;
+mod compared;
 mod latest;
 mod outlook;
 mod state;

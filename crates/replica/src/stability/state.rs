@@ -3,8 +3,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ladoga_cluster::{
-    AsOf, ClockReading, Durable, Incarnation, MerkleDiff, MerkleTree, NodeId, Opening, Origin, PairLeaves,
-    Placement, Refusal, Regression, StabilityTracker, Statement, SyncRound,
+    ClockReading, Durable, Incarnation, MerkleTree, NodeId, Opening, Origin, Placement, Refusal, Regression,
+    StabilityTracker, Statement, SyncRound,
 };
 use ladoga_env::WorkerHandle;
 use ladoga_model::{ClockError, Version};
@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::cluster_clock::ClusterClock;
+use super::compared::ComparedTree;
 use super::latest::Latest;
 use super::outlook::Outlook;
 use crate::planted::{Bug, has};
@@ -22,9 +23,8 @@ const RESERVE_WAIT_MS: u64 = 2_000;
 
 /// Stability, and what is compared: shared by all threads of a node, and never held while anything is waited for.
 pub(crate) struct Stability {
-    state: Mutex<State>,
-    /// Apart from it: to compare trees takes longer than a write should wait.
-    tree: Mutex<Tree>,
+    state: Mutex<StabilityState>,
+    pub(crate) tree: ComparedTree,
     /// Whether this node has all that it acknowledged: as in the state, without its lock.
     is_whole: AtomicBool,
     /// Whether it may coordinate requests: the same.
@@ -44,20 +44,12 @@ pub(crate) struct Stability {
     news: Latest<u64>,
 }
 
-struct State {
+struct StabilityState {
     tracker: StabilityTracker,
     nodes: usize,
     /// Writes that were admitted and are not over, by the generation in which they were admitted.
     under_way: [Arc<AtomicU64>; 2],
     generation: usize,
-}
-
-struct Tree {
-    tree: MerkleTree,
-    /// Whether every cell of the store is in it.
-    is_whole: bool,
-    /// Where tombstones have to be told apart and are not, if there is such a time: as of then, the tree is to be filled anew.
-    cut_at: Option<u64>,
 }
 
 /// A write that was admitted, until it is applied or has failed.
@@ -99,10 +91,10 @@ impl Stability {
         let hides_cells = tracker.hides_cells();
         let mut tree = MerkleTree::new(Arc::clone(placement), nodes, me, tree_bytes_max as usize);
         tree.drop_before(tracker.droppable_before());
-        let state = State { tracker, nodes, under_way: Default::default(), generation: 0 };
+        let state = StabilityState { tracker, nodes, under_way: Default::default(), generation: 0 };
         Stability {
             state: Mutex::new(state),
-            tree: Mutex::new(Tree { tree, is_whole: false, cut_at: None }),
+            tree: ComparedTree::new(tree),
             is_whole: AtomicBool::new(is_whole),
             may_coordinate: AtomicBool::new(may_coordinate),
             hides_cells: AtomicBool::new(hides_cells),
@@ -308,7 +300,7 @@ impl Stability {
 
     /// The pass that is to be made, once the tree can be compared.
     pub(crate) fn pass(&self) -> Option<SyncRound> {
-        if self.tree.lock().is_whole { self.state.lock().tracker.pass().cloned() } else { None }
+        if self.tree.is_whole() { self.state.lock().tracker.pass().cloned() } else { None }
     }
 
     /// All of a pass was pulled from a peer.
@@ -329,15 +321,7 @@ impl Stability {
     /// Tombstones before this may go; they are left out of the tree from now on.
     pub(crate) fn drop_tombstones(&self) -> u64 {
         let before = self.state.lock().tracker.droppable_before();
-        let tree = &mut self.tree.lock().tree;
-        tree.drop_before(before);
-        tree.dropped_before()
-    }
-
-    /// Looks at the tree, unless cells are missing in it.
-    pub(crate) fn with_tree<T>(&self, look: impl FnOnce(&MerkleTree) -> T) -> Option<T> {
-        let tree = self.tree.lock();
-        tree.is_whole.then(|| look(&tree.tree))
+        self.tree.drop_before(before)
     }
 
     /// Tombstones before this may go.
@@ -346,55 +330,14 @@ impl Stability {
         self.state.lock().tracker.droppable_before()
     }
 
-    /// What the tree takes of memory, about.
-    pub(crate) fn tree_bytes(&self) -> usize {
-        self.tree.lock().tree.bytes()
-    }
-
-    /// The tree is to be filled anew, such that tombstones before this are told from later ones.
-    pub(crate) fn refill_tree_from(&self, at: u64) {
-        self.tree.lock().cut_at = Some(at);
-    }
-
-    /// Whether that was found out.
-    pub(crate) fn is_to_be_filled(&self) -> bool {
-        let tree = self.tree.lock();
-        tree.is_whole && tree.cut_at.is_some()
-    }
-
-    /// The hashes that a peer asked for.
-    pub(crate) async fn groups(&self, peer: NodeId, slice: AsOf) -> Option<(u64, Vec<u64>)> {
-        let dropped_before = self.with_tree(|tree| slice.dropped_before.max(tree.dropped_before()))?;
-        if self.with_tree(|tree| tree.cuts(dropped_before))? {
-            self.refill_tree_from(dropped_before);
-            return None;
-        }
-        let pair = self.scan(MerkleDiff::of_all(peer, AsOf { dropped_before, ..slice })).await?;
-        Some((dropped_before, pair.groups().to_vec()))
-    }
-
-    /// The leaves that a peer asked for.
-    pub(crate) async fn leaves(&self, peer: NodeId, slice: AsOf, groups: &[u8]) -> Option<Vec<u64>> {
-        let pair = self.scan(MerkleDiff::of_groups(peer, slice, groups.to_vec())).await?;
-        Some(groups.iter().flat_map(|&group| pair.group(group)).copied().collect())
-    }
-
-    /// Lets everything else have its turn between two steps: requests, and the writes that wait for the tree.
-    async fn scan(&self, mut scan: MerkleDiff) -> Option<PairLeaves> {
-        while self.with_tree(|tree| scan.step(tree))?? {
-            tokio::task::yield_now().await;
-        }
-        Some(scan.finish())
-    }
-
-    fn take_over_acknowledged(&self, state: &mut State) {
+    fn take_over_acknowledged(&self, state: &mut StabilityState) {
         for (index, acknowledged) in self.acknowledged.iter().enumerate() {
             let timestamp = acknowledged.swap(0, Ordering::Relaxed);
             state.tracker.acknowledged(NodeId(index as u16), timestamp);
         }
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut StabilityState) -> T) -> T {
         let mut state = self.state.lock();
         self.take_over_acknowledged(&mut state);
         let changed = change(&mut state);
@@ -408,7 +351,7 @@ impl Stability {
     }
 }
 
-impl State {
+impl StabilityState {
     fn outlook(&self) -> Outlook {
         let nodes = (0..self.nodes as u16).map(NodeId);
         let whole_peers = nodes.filter(|&node| self.tracker.is_whole_peer(node));
@@ -418,49 +361,18 @@ impl State {
 
 impl CellObserver for Stability {
     fn begins(&self) {
-        let mut tree = self.tree.lock();
-        let boundary = tree.cut_at.take().unwrap_or(0);
-        (tree.tree, tree.is_whole) = (tree.tree.emptied(boundary), false);
+        self.tree.empty();
     }
 
     fn replaced(&self, changes: &[CellChange]) {
-        let tree = &mut self.tree.lock().tree;
-        for CellChange { key_hash, old, new } in changes {
-            tree.replaced(*key_hash, *old, *new);
-        }
+        self.tree.replaced(changes);
     }
 
     fn scan_completed(&self) {
-        self.tree.lock().is_whole = true;
+        self.tree.mark_whole();
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::future::poll_fn;
-    use std::pin::pin;
-    use std::task::Poll;
-
-    use ladoga_cluster::NodeList;
-
-    use super::*;
-
-    #[test]
-    fn a_timestamp_is_waited_for_until_it_is_reserved() {
-        let placement = Arc::new(Placement::of(&NodeList::first(["http://a"]).expect("a list")));
-        let stability =
-            Stability::new(NodeId(0), 1, &placement, 1 << 20, Err(Incarnation::first(7)), Opening::default());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        runtime.block_on(async {
-            let mut reserve = pin!(stability.reserve(50));
-            let mut look = async |before: u64| {
-                stability.persisted(Durable { reserved_before: before, ..Durable::default() });
-                poll_fn(|context| Poll::Ready(reserve.as_mut().poll(context))).await
-            };
-            assert_eq!(look(10).await, Poll::Pending);
-            assert_eq!(look(50).await, Poll::Pending);
-            assert_eq!(look(51).await, Poll::Ready(true));
-            assert!(stability.reserve(50).await, "it is reserved already");
-        });
-    }
-}
+#[path = "state_tests.rs"]
+mod tests;

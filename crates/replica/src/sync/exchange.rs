@@ -55,7 +55,7 @@ pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
         }
         let now_ms = replica.core.now_ms();
         let may_fill = filled_at_ms.is_none_or(|then_ms| now_ms >= then_ms + FILL_EVERY_MS);
-        if may_fill && stability.is_to_be_filled() {
+        if may_fill && stability.tree.is_to_be_filled() {
             filled_at_ms = Some(now_ms);
             replica.shared.tell_again();
         }
@@ -118,7 +118,8 @@ impl<S: Store> Puller<'_, S> {
         let too_late = || "the tree is not whole".to_owned();
         let pull = self
             .stability
-            .with_tree(|tree| SyncSession::new(peer, before, tree, |step| steps.push_back(step)));
+            .tree
+            .with(|tree| SyncSession::new(peer, before, tree, |step| steps.push_back(step)));
         let mut pull = pull.ok_or_else(too_late)?.pruning(self.stability.prune_before(peer));
         let mut applied_before = 0;
         loop {
@@ -129,7 +130,7 @@ impl<S: Store> Puller<'_, S> {
                         // Everything else has its turn before.
                         tokio::task::yield_now().await;
                         let step = |step| steps.push_back(step);
-                        self.stability.with_tree(|tree| pull.compare(tree, step)).ok_or_else(too_late)?;
+                        self.stability.tree.with(|tree| pull.compare(tree, step)).ok_or_else(too_late)?;
                     }
                     PullStep::Look(key) => self.look(&send, key),
                     PullStep::Apply(key, cell) => self.apply(&send, key, cell).await,
@@ -140,7 +141,7 @@ impl<S: Store> Puller<'_, S> {
                     PullStep::Done => return Ok(()),
                     PullStep::Failed(failure) => {
                         if let PullFailure::NotToldApart { at } = failure {
-                            self.stability.refill_tree_from(at);
+                            self.stability.tree.refill_from(at);
                         }
                         return Err(failure.to_string());
                     }
@@ -151,7 +152,8 @@ impl<S: Store> Puller<'_, S> {
             match event {
                 Event::Answered(number, response) => self
                     .stability
-                    .with_tree(|tree| pull.answered(number, response, tree, &mut step))
+                    .tree
+                    .with(|tree| pull.answered(number, response, tree, &mut step))
                     .ok_or_else(too_late)?,
                 Event::Found(key, version) => pull.found(&key, version, step),
                 Event::Applied(key, result) => pull.applied(&key, result, step),

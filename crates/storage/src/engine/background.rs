@@ -14,7 +14,7 @@ use super::write::Writer;
 use crate::error::Error;
 use crate::health::WriteState;
 use crate::levels::Levels;
-use crate::options::Background as Mode;
+use crate::options::Background;
 use crate::pacing::is_urgent;
 use crate::paths::LOCK;
 
@@ -24,8 +24,8 @@ pub(super) const TICK: Duration = Duration::from_millis(250);
 pub(super) const FLUSH_FAILURES_MAX: u64 = 10;
 
 /// What the threads in the background share.
-pub(crate) struct Background {
-    mode: Mode,
+pub(crate) struct BackgroundWork {
+    mode: Background,
     /// Counts wake-ups, so that none is missed between looking for work and going to sleep.
     wakes: Mutex<u64>,
     woken: Condvar,
@@ -47,9 +47,9 @@ pub(crate) struct Background {
     deletes_seen: Mutex<((u64, u64), u64)>,
 }
 
-impl Background {
-    pub(super) fn new(mode: Mode) -> Background {
-        Background {
+impl BackgroundWork {
+    pub(super) fn new(mode: Background) -> BackgroundWork {
+        BackgroundWork {
             mode,
             wakes: Mutex::new(0),
             woken: Condvar::new(),
@@ -69,7 +69,7 @@ impl Background {
     }
 
     pub(super) fn is_manual(&self) -> bool {
-        self.mode == Mode::Manual
+        self.mode == Background::Manual
     }
 
     /// Says that there may be work.
@@ -210,7 +210,7 @@ impl Inner {
             Err(error) => self.flush_failed(error),
         }
         // A writer is either before its look at the view, or waits already.
-        drop(self.writer.lock());
+        drop(self.writes.writer.lock());
         self.background.progressed();
         // With each flush: under a full load one follows the other, and nobody else lets go of what they leave.
         self.collect_retired();
@@ -228,7 +228,7 @@ impl Inner {
             return Ok(false);
         }
         let now = {
-            let active = &self.view.load().active;
+            let active = &self.reads.view.load().active;
             (active.wal_number(), active.tombstones())
         };
         let now_ns = self.env.clock.monotonic_ns();
@@ -240,7 +240,7 @@ impl Inner {
             return Ok(false);
         }
         drop(seen);
-        let mut writer = self.writer.lock();
+        let mut writer = self.writes.writer.lock();
         // Meanwhile writers may have done so, and one more would wait for this thread.
         if writer.memtable.table().is_empty() || self.has_too_many_sealed() {
             return Ok(true);

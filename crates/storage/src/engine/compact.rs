@@ -42,7 +42,7 @@ impl Inner {
     /// Goes on with the compaction that was begun, or does the most urgent one, to its end or until `is_to_pause`; `false`
     /// where none is due.
     pub(super) fn compact_one(&self, is_to_pause: &dyn Fn() -> bool) -> Result<bool, Error> {
-        let mut unfinished = self.unfinished.lock();
+        let mut unfinished = self.upkeep.unfinished.lock();
         self.check_writable()?;
         let mut compaction = match unfinished.take() {
             Some(compaction) => compaction,
@@ -117,7 +117,7 @@ impl Inner {
     fn begin_compaction(&self, work: Work, merge: TableMerge) -> Compaction {
         // Read before the view is: what is settled by then is in one of its memtables or tables.
         let drop_before = self.drop_before();
-        let view = self.view.load_full();
+        let view = self.reads.view.load_full();
         Compaction { work, view, drop_before, now_ms: self.env.clock.wall_ms(), merge }
     }
 
@@ -155,7 +155,7 @@ impl Inner {
 
     /// Lets go of a compaction that nobody will go on with.
     pub(super) fn discard_unfinished(&self) {
-        if let Some(Compaction { merge, .. }) = self.unfinished.lock().take() {
+        if let Some(Compaction { merge, .. }) = self.upkeep.unfinished.lock().take() {
             merge.discard(&*self.env.disk, &self.dir);
         }
     }
@@ -185,7 +185,7 @@ impl Inner {
             let trimmed: Vec<u64> = tables.iter().map(|(_, table)| table.meta().number).collect();
             self.background.note_trimmed(&trimmed, up_to, &self.current_levels());
         }
-        let mut retired = self.retired.lock();
+        let mut retired = self.upkeep.retired.lock();
         for (_, table) in inputs {
             table.retire();
             retired.table(table);

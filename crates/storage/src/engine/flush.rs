@@ -19,7 +19,7 @@ impl Inner {
     /// Writes the oldest sealed memtable to level 0; `false` where none waits.
     pub(super) fn flush_one(&self) -> Result<bool, Error> {
         self.check_writable()?;
-        let Some(memtable) = self.view.load().sealed.last().cloned() else { return Ok(false) };
+        let Some(memtable) = self.reads.view.load().sealed.last().cloned() else { return Ok(false) };
         let started = self.env.clock.monotonic_ns();
         let metas = self.write_memtable(&memtable)?;
         let bytes: u64 = metas.iter().map(|meta| meta.file_bytes).sum();
@@ -36,7 +36,7 @@ impl Inner {
 
     /// Tells the record cache what is about to be in a table.
     fn cache_records(&self, memtable: &Arc<Memtable>) {
-        self.records.begin_flush();
+        self.reads.records.begin_flush();
         let newest_of_tables = self.current_levels().newest_of_all();
         let cursor = memtable.sorted();
         let mut records = cursor.records().map(|record| (key_hash(record.key), record));
@@ -47,7 +47,7 @@ impl Inner {
             if some.is_empty() {
                 return;
             }
-            self.records.flushed(&some, newest_of_tables);
+            self.reads.records.flushed(&some, newest_of_tables);
         }
     }
 
@@ -103,7 +103,7 @@ impl Inner {
         removed: &[u64],
         flushed: Option<&Arc<Memtable>>,
     ) -> Result<(), Error> {
-        let mut manifest = self.manifest.lock();
+        let mut manifest = self.upkeep.manifest.lock();
         edit.next_file = Some(self.new_file_number());
         if let Err(error) = self.check_writable().and_then(|()| manifest.reserve(&edit)) {
             self.discard(added, removed);
@@ -112,7 +112,7 @@ impl Inner {
         // Reads come as soon as it is published, and some of them may not wait for the disk.
         added.iter().for_each(|(_, table)| table.warm());
         manifest.append(&edit).map_err(|error| self.poison(&error))?;
-        self.publish(|view| View {
+        self.reads.publish(|view| View {
             active: view.active.clone(),
             sealed: view
                 .sealed
@@ -122,7 +122,7 @@ impl Inner {
                 .collect(),
             levels: Arc::new(view.levels.with(added, removed)),
         });
-        self.background.observe(&self.view.load().levels);
+        self.background.observe(&self.reads.view.load().levels);
         if manifest.is_long(self.budget.manifest_bytes()) {
             self.replace_manifest(&mut manifest);
         }
@@ -136,14 +136,15 @@ impl Inner {
         let levels = self.current_levels();
         let tables = levels.iter().map(|(level, table)| (level, table.meta().clone())).collect();
         let everything = manifest.everything(number + 1, tables);
-        let prepared = Manifest::prepare(disk, &self.dir, LogId { number, secret: self.secret }, &everything)
-            .and_then(|next| match next.prepare_current(disk, &self.dir) {
-                Ok(current) => Ok((next, current)),
-                Err(error) => {
-                    _ = disk.remove(next.path());
-                    Err(error)
-                }
-            });
+        let prepared =
+            Manifest::prepare(disk, &self.dir, LogId { number, secret: self.writes.secret }, &everything)
+                .and_then(|next| match next.prepare_current(disk, &self.dir) {
+                    Ok(current) => Ok((next, current)),
+                    Err(error) => {
+                        _ = disk.remove(next.path());
+                        Err(error)
+                    }
+                });
         let (next, current) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
@@ -174,8 +175,8 @@ impl Inner {
     /// Writes everything that is in memory now to tables, and waits for it.
     pub(crate) fn flush_all(&self) -> Result<(), Error> {
         self.seal()?;
-        let last = self.writer.lock().memtable.table().wal_number();
-        while self.view.load().sealed.iter().any(|sealed| sealed.wal_number() < last) {
+        let last = self.writes.writer.lock().memtable.table().wal_number();
+        while self.reads.view.load().sealed.iter().any(|sealed| sealed.wal_number() < last) {
             if self.background.is_manual() {
                 self.flush_one()?;
             } else {
@@ -185,7 +186,7 @@ impl Inner {
                 // A full disk may stay full.
                 self.health.admit(true, self.budget.reserve_bytes)?;
                 self.background.wake();
-                let mut writer = self.writer.lock();
+                let mut writer = self.writes.writer.lock();
                 self.background.wait_for_progress(&mut writer);
             }
         }
@@ -194,7 +195,7 @@ impl Inner {
 
     /// The tables of this moment; they stay as long as the answer does.
     pub(crate) fn current_levels(&self) -> Arc<Levels> {
-        self.view.load().levels.clone()
+        self.reads.view.load().levels.clone()
     }
 
     /// Removes a segment whose records are in tables. One that stays is removed at the next open.

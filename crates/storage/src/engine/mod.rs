@@ -1,5 +1,6 @@
 //! The engine: what holds the parts together.
 //!
+//! - `parts`: what there is for reads, for writes and for the background
 //! - `open`: recovery, orphans, the first manifest; `close`; `recover`: what becomes of the log
 //! - `write`: log, sync, memtable; `segments`: the files of the log
 //! - `read`: point reads; `view`: what they look at; `search`: their way through the tables; `pending`: those that memory
@@ -18,6 +19,7 @@ mod flush;
 #[cfg(test)]
 mod forged_tests;
 mod open;
+mod parts;
 mod pending;
 mod range;
 mod read;
@@ -30,12 +32,10 @@ mod threads;
 mod view;
 mod write;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use arc_swap::ArcSwap;
 use ladoga_env::{Env, Lock};
 use ladoga_model::{HybridClock, Version};
 use parking_lot::Mutex;
@@ -44,24 +44,18 @@ use crate::batch::WriteBatch;
 use crate::blob::BlobWriter;
 use crate::error::Error;
 use crate::health::{Health, WriteState};
-use crate::levels::Manifest;
-use crate::memtable::Spare;
 use crate::options::{Budget, Options};
-use crate::record_cache::RecordCache;
 use crate::stats::Statistics;
 use crate::table::TableShared;
-use background::Background;
-use compact::Compaction;
+use background::BackgroundWork;
 pub(crate) use open::{levels_of, take_lock};
+use parts::{ReadPath, Upkeep, WritePath};
 pub use pending::{PendingRead, Progress};
 pub use range::Range;
 pub use read::{Cached, ReadTier};
-use retire::Retired;
-use segments::{NextSegment, SegmentFile};
 pub use snapshot::Snapshot;
 use threads::{Spawn, Threads};
 pub(crate) use view::View;
-use write::Writer;
 
 /// A persistent ordered map from keys to versioned cells. Shared by reference; all methods may be called from any
 /// thread.
@@ -84,34 +78,14 @@ pub(crate) struct Inner {
     dir: PathBuf,
     options: Options,
     budget: Budget,
-    view: ArcSwap<View>,
-    /// Held while the view is replaced by one made from it. Never during I/O.
-    publish: Mutex<()>,
-    writer: Mutex<Writer>,
-    next_segment: Mutex<NextSegment>,
-    /// Earlier segments, by number, that are not known to be on disk, and whose records are not all in tables.
-    unsynced: Mutex<BTreeMap<u64, SegmentFile>>,
-    /// Held while the log is synced apart from writing it: until then nobody else knows what is durable.
-    syncing: Mutex<()>,
-    manifest: Mutex<Manifest>,
-    /// What the logs are checked with.
-    secret: Option<u64>,
-    /// The group that readers see last.
-    visible: AtomicU64,
-    /// The group up to which the log is known to be on disk.
-    durable: AtomicU64,
-    next_file: AtomicU64,
+    reads: ReadPath,
+    writes: WritePath,
+    upkeep: Upkeep,
+    pub(crate) background: BackgroundWork,
+    /// What tables, blob files and their caches have in common.
     shared: Arc<TableShared>,
-    records: RecordCache,
     health: Arc<Health>,
-    pub(crate) background: Background,
-    /// Held by the thread that compacts. What another one began, and is to go on with.
-    unfinished: Mutex<Option<Compaction>>,
-    retired: Mutex<Retired>,
-    /// The memory of a memtable that nobody has any more, for the next.
-    spare: Mutex<Option<Spare>>,
-    /// Writes with older timestamps have all arrived.
-    drop_before: AtomicU64,
+    next_file: AtomicU64,
     last_timestamp: u64,
     lost_groups: u64,
     closed: AtomicBool,
@@ -192,18 +166,18 @@ impl Engine {
 
     /// Says that every write older than this has arrived; tombstones older than it may go. Never moves back.
     pub fn drop_tombstones_before(&self, timestamp: u64) {
-        self.inner.drop_before.fetch_max(timestamp, Ordering::Relaxed);
+        self.inner.upkeep.drop_before.fetch_max(timestamp, Ordering::Relaxed);
     }
 
     /// The store at this moment.
     pub fn snapshot(&self) -> Snapshot {
         let inner = &self.inner;
         loop {
-            let view = inner.view.load_full();
-            let sequence = inner.visible.load(Ordering::Acquire);
+            let view = inner.reads.view.load_full();
+            let sequence = inner.writes.visible.load(Ordering::Acquire);
             // The sequence belongs to the view only if the view was the same before and after.
-            if Arc::ptr_eq(&view, &inner.view.load()) {
-                let lease = inner.retired.lock().lease(&view);
+            if Arc::ptr_eq(&view, &inner.reads.view.load()) {
+                let lease = inner.upkeep.retired.lock().lease(&view);
                 return Snapshot::new(inner.clone(), view, sequence, lease);
             }
         }
@@ -263,7 +237,7 @@ impl Inner {
     }
 
     fn drop_before(&self) -> Version {
-        let told = self.drop_before.load(Ordering::Relaxed);
+        let told = self.upkeep.drop_before.load(Ordering::Relaxed);
         let by_time = self.options.tombstone_age_ms_min.map_or(0, |settle_ms| {
             HybridClock::at_wall_ms(self.env.clock.wall_ms().saturating_sub(settle_ms))
         });
@@ -274,20 +248,13 @@ impl Inner {
         &self.dir
     }
 
-    /// Replaces the view by one made from it.
-    fn publish(&self, next: impl FnOnce(&View) -> View) {
-        let _publishing = self.publish.lock();
-        let current = self.view.load_full();
-        self.view.store(Arc::new(next(&current)));
-    }
-
     /// Looks how much room there is on the disk.
     fn observe_space(&self) -> Option<u64> {
         self.shared.blobs.observe_space()
     }
 
     fn statistics(&self) -> Statistics {
-        let view = self.view.load();
+        let view = self.reads.view.load();
         let counters = &self.shared.counters;
         let blob_bytes = view.levels.iter().map(|(_, table)| table.meta().blob_bytes).sum();
         Statistics {
@@ -300,7 +267,7 @@ impl Inner {
             cache_bytes: self.shared.cache.bytes(),
             cache_capacity_bytes: self.shared.cache.capacity_bytes(),
             pinned_bytes: self.shared.cache.pinned_bytes(),
-            record_cache_bytes: self.records.bytes(),
+            record_cache_bytes: self.reads.records.bytes(),
             record_cache_hits: counters.reads.sum(|counts| &counts.record_hits),
             record_cache_misses: counters.reads.sum(|counts| &counts.record_misses),
             cache_hits: counters.reads.sum(|counts| &counts.cache_hits),

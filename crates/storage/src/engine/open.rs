@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use ladoga_env::{Disk, Env, Lock};
 use parking_lot::Mutex;
 
-use super::background::Background;
+use super::background::BackgroundWork;
+use super::parts::{ReadPath, Upkeep, WritePath};
 use super::recover::ReplayedMemtables;
-use super::segments::NextSegment;
 use super::write::{Writer, flush_early_bytes};
 use super::{Inner, View};
 use crate::blob::BlobRegistry;
@@ -265,7 +264,7 @@ fn assemble(
     }
     let memtable = MemtableWriter::new(capacity, log.next_number, env.rng.next_u64());
     let last_timestamp = replayed.newest_timestamp.max(levels.newest_of_all().timestamp);
-    let background = Background::new(options.background);
+    let background = BackgroundWork::new(options.background);
     background.observe(&levels);
     let flush_early_bytes = flush_early_bytes(&*env.rng, &options);
     let view = View {
@@ -273,35 +272,19 @@ fn assemble(
         sealed: replayed.whole.iter().rev().cloned().collect(),
         levels: Arc::new(levels),
     };
+    let writer =
+        Writer { wal, memtable, flush_early_bytes, next_sequence: log.next_sequence, owed: Duration::ZERO };
     Ok(Arc::new(Inner {
         dir: dir.to_path_buf(),
         budget,
         options,
-        view: ArcSwap::from_pointee(view),
-        publish: Mutex::new(()),
-        writer: Mutex::new(Writer {
-            wal,
-            memtable,
-            flush_early_bytes,
-            next_sequence: log.next_sequence,
-            owed: Duration::ZERO,
-        }),
-        unsynced: Mutex::default(),
-        syncing: Mutex::new(()),
-        next_segment: Mutex::new(NextSegment { number: log.next_number + 1, ready: None }),
-        secret: manifest.secret(),
-        manifest: Mutex::new(manifest),
-        visible: AtomicU64::new(log.next_sequence - 1),
-        durable: AtomicU64::new(log.next_sequence - 1),
+        reads: ReadPath::new(view, RecordCache::new(budget.records_bytes)),
+        writes: WritePath::new(writer, log, manifest.secret()),
+        upkeep: Upkeep::new(manifest),
+        background,
         next_file: AtomicU64::new(next_file),
         health: shared.blobs.health().clone(),
         shared,
-        records: RecordCache::new(budget.records_bytes),
-        background,
-        unfinished: Mutex::default(),
-        retired: Mutex::default(),
-        spare: Mutex::default(),
-        drop_before: AtomicU64::new(0),
         last_timestamp,
         lost_groups: log.lost_groups,
         closed: AtomicBool::new(false),

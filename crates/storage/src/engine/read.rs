@@ -97,15 +97,15 @@ impl Inner {
     #[inline]
     fn find_newest(self: &Arc<Self>, key: &[u8], access: Access) -> Result<Newest, Error> {
         // Before the view: what was flushed since may be newer than what the view's tables have.
-        let generation = self.records.generation();
-        let view = self.view.load();
+        let generation = self.reads.records.generation();
+        let view = self.reads.view.load();
         let hash = key_hash(key);
-        self.records.prefetch(hash);
+        self.reads.records.prefetch(hash);
         let found = view.find_in_memtables(hash, key, u64::MAX);
         if found.version() >= view.levels.newest_of_all() {
             return Ok(Newest::Found(found));
         }
-        if let Some(cached) = self.records.get(hash, key) {
+        if let Some(cached) = self.reads.records.get(hash, key) {
             self.shared.counters.reads.mine().record_hits.add(1);
             return Ok(Newest::Found(found.or_newer(cached)));
         }
@@ -129,7 +129,7 @@ impl Inner {
             && stamp.version > start.in_memory
         {
             let record = Record { key, stamp: *stamp, kind: *kind, value };
-            self.records.keep(start.generation, start.hash, &record);
+            self.reads.records.keep(start.generation, start.hash, &record);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::options::SEALED_MAX;
 use crate::paths;
 use crate::record::Record;
 use crate::table::{Table, TableMeta};
-use crate::wal::{Group, LogStart, Replayed, replay};
+use crate::wal::{LogGroup, LogStart, Replayed, replay};
 
 /// What a store has at most when it ends: those that wait for their flush, and the one that takes writes.
 const MEMTABLES_MAX: usize = SEALED_MAX + 1;
@@ -49,7 +49,7 @@ impl ReplayedMemtables {
         }
     }
 
-    pub(super) fn apply(&mut self, group: &Group<'_>) -> Result<(), Error> {
+    pub(super) fn apply(&mut self, group: &LogGroup<'_>) -> Result<(), Error> {
         let mut count = 0;
         let mut blobs: Vec<BlobRef> = Vec::new();
         for record in group.records() {
@@ -107,7 +107,7 @@ impl Inner {
     /// goes once all of it is in tables; until then a crash has the next open read it again, and what is in tables already
     /// is in two.
     pub(super) fn flush_log(&self, start: LogStart, log: &Replayed) -> Result<(), Error> {
-        let start = LogStart { secret: self.secret, ..start };
+        let start = LogStart { secret: self.writes.secret, ..start };
         let mut tables = ReplayedTables { inner: self, segment: start.first_wal, open: None };
         let again = replay(&*self.env.disk, &self.dir, start, &mut |group| tables.apply(&group))?;
         if again.next_sequence != log.next_sequence {
@@ -134,7 +134,7 @@ struct ReplayedTables<'a> {
 }
 
 impl ReplayedTables<'_> {
-    fn apply(&mut self, group: &Group<'_>) -> Result<(), Error> {
+    fn apply(&mut self, group: &LogGroup<'_>) -> Result<(), Error> {
         if self.segment != group.segment {
             self.end_segments(group.segment, group.sequence)?;
         }
@@ -145,7 +145,7 @@ impl ReplayedTables<'_> {
     }
 
     /// Groups may be larger than a memtable. Nobody reads before all of them are in tables.
-    fn insert(&mut self, group: &Group<'_>, record: &Record<'_>) -> Result<(), Error> {
+    fn insert(&mut self, group: &LogGroup<'_>, record: &Record<'_>) -> Result<(), Error> {
         let bytes = record.encoded_bytes();
         if self.open.as_ref().is_some_and(|open| !open.has_room(1, bytes)) {
             let added = self.flush()?;

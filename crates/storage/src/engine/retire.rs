@@ -61,7 +61,7 @@ impl Retired {
 impl Inner {
     /// Whether anything waits for its last user.
     pub(crate) fn has_retired(&self) -> bool {
-        let retired = self.retired.lock();
+        let retired = self.upkeep.retired.lock();
         !retired.memtables.is_empty() || !retired.tables.is_empty()
     }
 
@@ -69,7 +69,7 @@ impl Inner {
     /// than the memtables' share of the budget. A single snapshot keeps no more than that.
     pub(super) fn collect_retired(&self) {
         let unused = {
-            let mut retired = self.retired.lock();
+            let mut retired = self.upkeep.retired.lock();
             let unused = retired.take_unused();
             retired.give_up_oldest(self.budget.memtables_bytes());
             unused
@@ -86,19 +86,19 @@ impl Inner {
         if Arc::strong_count(&memtable) == 1 {
             self.keep_or_free(memtable);
         } else {
-            self.retired.lock().memtable(memtable);
+            self.upkeep.retired.lock().memtable(memtable);
         }
     }
 
     /// Keeps the memory of a memtable for the next one, where that stays inside of what memtables may take: a writer
     /// takes the spare one before it has one more.
     fn keep_or_free(&self, memtable: Arc<Memtable>) {
-        if self.spare.lock().is_some() || self.has_too_many_sealed() {
+        if self.writes.spare.lock().is_some() || self.has_too_many_sealed() {
             return;
         }
         // Outside of the lock, which a writer may be about to take.
         let spare = Spare::of(memtable);
-        *self.spare.lock() = spare;
+        *self.writes.spare.lock() = spare;
     }
 }
 
@@ -147,7 +147,7 @@ mod tests {
         let engine = Engine::open(env, Path::new("/data"), options).expect("a new store");
         let inner = &engine.inner;
         let mut key = 0_u64;
-        while inner.view.load().sealed.len() < 2 {
+        while inner.reads.view.load().sealed.len() < 2 {
             key += 1;
             let mut batch = WriteBatch::new();
             let stamp = Stamp { version: Version { timestamp: key, node: 1 }, ..Stamp::default() };
@@ -156,9 +156,9 @@ mod tests {
         }
         for left in [1, 0] {
             assert!(inner.flush_step().expect("a sound disk"));
-            assert_eq!(inner.view.load().sealed.len(), left);
-            assert!(inner.retired.lock().memtables.is_empty(), "{left} left");
-            assert!(inner.spare.lock().is_some(), "its memory is the next one's");
+            assert_eq!(inner.reads.view.load().sealed.len(), left);
+            assert!(inner.upkeep.retired.lock().memtables.is_empty(), "{left} left");
+            assert!(inner.writes.spare.lock().is_some(), "its memory is the next one's");
         }
     }
 }

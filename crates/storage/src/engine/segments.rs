@@ -21,12 +21,12 @@ pub(super) struct NextSegment {
 impl Inner {
     /// The next segment, begun.
     pub(super) fn begin_segment(&self, first_sequence: u64) -> Result<WalWriter, Error> {
-        let mut next = self.next_segment.lock();
+        let mut next = self.writes.next_segment.lock();
         let mut segment = match next.ready.take() {
             Some(ready) => ready,
             None => self.create_segment(next.number).map_err(|error| self.cannot_go_on(error))?,
         };
-        match segment.begin(first_sequence, self.secret) {
+        match segment.begin(first_sequence, self.writes.secret) {
             Ok(()) => {
                 next.number += 1;
                 Ok(segment)
@@ -46,7 +46,7 @@ impl Inner {
 
     /// Makes the next segment ahead of its use. One that cannot be made is tried again until a writer needs it.
     pub(super) fn prepare_segment(&self) -> Result<(), Error> {
-        let mut next = self.next_segment.lock();
+        let mut next = self.writes.next_segment.lock();
         if next.ready.is_none() && self.health.state() != WriteState::Poisoned {
             next.ready = Some(self.create_segment(next.number)?);
         }
@@ -56,8 +56,8 @@ impl Inner {
     /// Lets a segment whose records are in tables be the next one, where none is ready; removes it otherwise.
     pub(super) fn retire_segment(&self, number: u64) {
         // Or else, where nobody syncs the log, all segments that there ever were would stay open, and keep their room.
-        self.unsynced.lock().remove(&number);
-        let mut next = self.next_segment.lock();
+        self.writes.unsynced.lock().remove(&number);
+        let mut next = self.writes.next_segment.lock();
         if next.ready.is_none() {
             let capacity = self.budget.memtable_bytes as u64;
             match WalWriter::recycle(&*self.env.disk, &self.dir, number, next.number, capacity) {

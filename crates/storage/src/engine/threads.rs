@@ -7,7 +7,7 @@ use std::time::Duration;
 use ladoga_env::Priority;
 
 use super::Inner;
-use super::background::{Background, TICK};
+use super::background::{BackgroundWork, TICK};
 use crate::error::Error;
 use crate::options::Durability;
 
@@ -91,7 +91,7 @@ impl Pace {
         }
     }
 
-    pub(super) fn is_due(self, background: &Background) -> bool {
+    pub(super) fn is_due(self, background: &BackgroundWork) -> bool {
         background.is_compaction_urgent() == (self == Pace::Hurried)
     }
 }

@@ -83,7 +83,7 @@ impl Inner {
             };
         }
         self.admit(batches)?;
-        let mut writer = self.writer.lock();
+        let mut writer = self.writes.writer.lock();
         self.or_poison(|| {
             self.pace(&mut writer, bytes);
             self.make_room(&mut writer, records, bytes)?;
@@ -103,7 +103,7 @@ impl Inner {
         if self.syncs_each_group() {
             return Ok(false);
         }
-        let Some(mut writer) = self.writer.try_lock() else { return Ok(false) };
+        let Some(mut writer) = self.writes.writer.try_lock() else { return Ok(false) };
         let owed = writer.owed + self.delay(bytes);
         if owed >= PAUSE_MIN {
             return Ok(false);
@@ -179,7 +179,7 @@ impl Inner {
     }
 
     fn delay(&self, bytes: usize) -> Duration {
-        let view = self.view.load();
+        let view = self.reads.view.load();
         let backlog = Backlog {
             memtables: view.sealed.len() as f64
                 + view.active.used_bytes() as f64 / self.budget.memtable_bytes as f64,
@@ -234,7 +234,7 @@ impl Inner {
     pub(super) fn rotate(&self, writer: &mut MutexGuard<'_, Writer>) -> Result<(), Error> {
         self.wait_for_flush(writer)?;
         let next = self.begin_segment(writer.next_sequence)?;
-        let (spare, seed) = (self.spare.lock().take(), self.env.rng.next_u64());
+        let (spare, seed) = (self.writes.spare.lock().take(), self.env.rng.next_u64());
         let memtable = match spare.filter(|spare| spare.capacity() == self.budget.memtable_bytes) {
             Some(spare) => MemtableWriter::within(spare, next.number(), seed),
             None => MemtableWriter::new(self.budget.memtable_bytes, next.number(), seed),
@@ -243,10 +243,10 @@ impl Inner {
         writer.flush_early_bytes = flush_early_bytes(&*self.env.rng, &self.options);
         sealed.table().seal(writer.next_sequence);
         let wal = std::mem::replace(&mut writer.wal, next);
-        if self.durable.load(Ordering::Acquire) + 1 < writer.next_sequence {
-            self.unsynced.lock().insert(wal.number(), (wal.path().clone(), wal.file()));
+        if self.writes.durable.load(Ordering::Acquire) + 1 < writer.next_sequence {
+            self.writes.unsynced.lock().insert(wal.number(), (wal.path().clone(), wal.file()));
         }
-        self.publish(|view| View {
+        self.reads.publish(|view| View {
             active: writer.memtable.table().clone(),
             sealed: std::iter::once(sealed.table().clone()).chain(view.sealed.iter().cloned()).collect(),
             levels: view.levels.clone(),
@@ -266,7 +266,7 @@ impl Inner {
     }
 
     pub(super) fn has_too_many_sealed(&self) -> bool {
-        self.view.load().sealed.len() >= SEALED_MAX
+        self.reads.view.load().sealed.len() >= SEALED_MAX
     }
 
     /// Waits until a sealed memtable is flushed, where there are as many as there may be.
@@ -303,7 +303,7 @@ impl Inner {
         }
         self.check_writable()?;
         let sequence = writer.next_sequence;
-        let durable = self.durable.load(Ordering::Acquire);
+        let durable = self.writes.durable.load(Ordering::Acquire);
         let written = match writer.wal.append(sequence, durable, batches) {
             Ok(written) => written,
             // The next group goes to the same place, so nothing of this one can be taken for a part of the log.
@@ -318,7 +318,7 @@ impl Inner {
             let started = self.env.clock.monotonic_ns();
             writer.wal.sync().map_err(|error| self.poison(&error))?;
             counters.syncs.record(self.env.clock.monotonic_ns() - started);
-            self.durable.store(sequence, Ordering::Release);
+            self.writes.durable.store(sequence, Ordering::Release);
         }
         counters.write_groups.add(1);
         Ok(sequence)
@@ -334,21 +334,21 @@ impl Inner {
             }
             self.shared.counters.write_records.add(batch.len() as u64);
         }
-        self.visible.store(sequence, Ordering::Release);
+        self.writes.visible.store(sequence, Ordering::Release);
     }
 
     /// Makes the log durable up to what is written now; for durabilities that do not do so with each group.
     pub(super) fn sync_log(&self) -> Result<(), Error> {
-        let _syncing = self.syncing.lock();
+        let _syncing = self.writes.syncing.lock();
         let (segments, sequence) = {
-            let writer = self.writer.lock();
+            let writer = self.writes.writer.lock();
             let sequence = writer.next_sequence - 1;
             // Of a sync that failed nobody knows what it wrote; another would say that all is well.
             self.check_writable()?;
-            if self.durable.load(Ordering::Acquire) >= sequence {
+            if self.writes.durable.load(Ordering::Acquire) >= sequence {
                 return Ok(());
             }
-            let mut segments = std::mem::take(&mut *self.unsynced.lock());
+            let mut segments = std::mem::take(&mut *self.writes.unsynced.lock());
             segments.insert(writer.wal.number(), (writer.wal.path().clone(), writer.wal.file()));
             (segments, sequence)
         };
@@ -358,12 +358,12 @@ impl Inner {
             file.sync_data().map_err(Error::io("sync", &path)).map_err(|error| self.poison(&error))?;
             self.shared.counters.syncs.record(self.env.clock.monotonic_ns() - started);
         }
-        self.durable.fetch_max(sequence, Ordering::AcqRel);
+        self.writes.durable.fetch_max(sequence, Ordering::AcqRel);
         Ok(())
     }
 
     pub(super) fn seal(&self) -> Result<(), Error> {
-        let mut writer = self.writer.lock();
+        let mut writer = self.writes.writer.lock();
         self.check_writable()?;
         if writer.memtable.table().is_empty() {
             return Ok(());

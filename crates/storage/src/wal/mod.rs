@@ -6,7 +6,7 @@
 mod replay;
 mod writer;
 
-pub(crate) use replay::{Group, LogStart, Replayed, make_durable, replay, segments};
+pub(crate) use replay::{LogGroup, LogStart, Replayed, make_durable, replay, segments};
 pub(crate) use writer::WalWriter;
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ const WAL_BYTES_MAX: u64 = *MEMTABLE_BYTES.end() as u64;
 const REWRITE_BYTES: usize = 1 << 20;
 
 /// One group of the log: which segment it is in, where, and the batches' bytes.
-pub(crate) struct Group<'a> {
+pub(crate) struct LogGroup<'a> {
     pub segment: u64,
     pub path: &'a Path,
     pub offset: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Group<'a> {
     pub payload: &'a [u8],
 }
 
-impl<'a> Group<'a> {
+impl<'a> LogGroup<'a> {
     /// Its records, up to the first that is none.
     pub(crate) fn records(&self) -> impl Iterator<Item = Result<Record<'a>, Error>> {
         let (path, offset) = (self.path, self.offset);
@@ -79,7 +79,7 @@ pub(crate) fn replay(
     disk: &dyn Disk,
     dir: &Path,
     start: LogStart,
-    apply: &mut dyn FnMut(Group<'_>) -> Result<(), Error>,
+    apply: &mut dyn FnMut(LogGroup<'_>) -> Result<(), Error>,
 ) -> Result<Replayed, Error> {
     let LogStart { first_wal, first_sequence, secret, is_there } = start;
     let numbers = segments(disk, dir, first_wal)?;
@@ -207,14 +207,14 @@ struct Ended {
 fn replay_segment(
     bytes: &mut LogBytes,
     header: Header,
-    apply: &mut dyn FnMut(Group<'_>) -> Result<(), Error>,
+    apply: &mut dyn FnMut(LogGroup<'_>) -> Result<(), Error>,
 ) -> Result<Ended, Error> {
     let (segment, path) = (header.log.number, bytes.path().clone());
     let mut frames = Frames::new(bytes, header);
     loop {
         let offset = frames.offset();
         let Some(frame) = frames.next_frame()? else { break };
-        apply(Group { segment, path: &path, offset, sequence: frame.sequence, payload: frame.payload })?;
+        apply(LogGroup { segment, path: &path, offset, sequence: frame.sequence, payload: frame.payload })?;
     }
     let (offset, expected) = (frames.offset(), frames.expected());
     let offset = offset.min(bytes.length());

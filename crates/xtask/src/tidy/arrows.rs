@@ -3,7 +3,7 @@
 use super::manifest::{self, Dependency, Kind};
 use super::{Finding, TextFile};
 
-struct Crate {
+struct CrateRule {
     /// Its folder in `crates/`.
     folder: &'static str,
     package: &'static str,
@@ -12,36 +12,36 @@ struct Crate {
 }
 
 /// From the bottom of the architecture upwards: a crate names only crates above it.
-const CRATES: [Crate; 18] = [
-    Crate { folder: "model", package: "ladoga-model", may_use: &[] },
-    Crate { folder: "env", package: "ladoga-env", may_use: &["model"] },
-    Crate { folder: "storage", package: "ladoga-storage", may_use: &["env", "model"] },
+const CRATES: [CrateRule; 18] = [
+    CrateRule { folder: "model", package: "ladoga-model", may_use: &[] },
+    CrateRule { folder: "env", package: "ladoga-env", may_use: &["model"] },
+    CrateRule { folder: "storage", package: "ladoga-storage", may_use: &["env", "model"] },
     // Development only: tests of pure machines use it, and the simulation.
-    Crate { folder: "history", package: "ladoga-history", may_use: &[] },
-    Crate { folder: "cluster", package: "ladoga-cluster", may_use: &["model"] },
-    Crate { folder: "service", package: "ladoga-service", may_use: &["model"] },
+    CrateRule { folder: "history", package: "ladoga-history", may_use: &[] },
+    CrateRule { folder: "cluster", package: "ladoga-cluster", may_use: &["model"] },
+    CrateRule { folder: "service", package: "ladoga-service", may_use: &["model"] },
     // Below the stores, so that they can start supervised threads.
-    Crate { folder: "runtime", package: "ladoga-runtime", may_use: &["env"] },
-    Crate { folder: "http1", package: "ladoga-http1", may_use: &[] },
-    Crate {
+    CrateRule { folder: "runtime", package: "ladoga-runtime", may_use: &["env"] },
+    CrateRule { folder: "http1", package: "ladoga-http1", may_use: &[] },
+    CrateRule {
         folder: "local",
         package: "ladoga-local",
         may_use: &["model", "env", "storage", "service", "runtime"],
     },
-    Crate {
+    CrateRule {
         folder: "replica",
         package: "ladoga-replica",
         may_use: &["model", "env", "cluster", "service", "runtime", "local", "http1"],
     },
-    Crate { folder: "profiler", package: "ladoga-profiler", may_use: &[] },
-    Crate { folder: "server", package: "ladoga-server", may_use: &["env", "runtime"] },
-    Crate {
+    CrateRule { folder: "profiler", package: "ladoga-profiler", may_use: &[] },
+    CrateRule { folder: "server", package: "ladoga-server", may_use: &["env", "runtime"] },
+    CrateRule {
         folder: "front",
         package: "ladoga-front",
         may_use: &["model", "env", "service", "runtime", "server", "http1", "profiler"],
     },
     // Assembly only. Its tests look at what peers say to each other.
-    Crate {
+    CrateRule {
         folder: "node",
         package: "ladoga-node",
         may_use: &[
@@ -49,20 +49,20 @@ const CRATES: [Crate; 18] = [
             "front", "http1",
         ],
     },
-    Crate { folder: "lab", package: "ladoga-lab", may_use: &["http1", "profiler"] },
+    CrateRule { folder: "lab", package: "ladoga-lab", may_use: &["http1", "profiler"] },
     // `ladoga check` verifies a data directory without a node; a binary chooses its allocator, which allocation profiles
     // look into, and `ladoga profile` knows their formats.
-    Crate {
+    CrateRule {
         folder: "ladoga",
         package: "ladoga",
         may_use: &["node", "lab", "http1", "profiler", "storage", "env", "model"],
     },
-    Crate {
+    CrateRule {
         folder: "sim",
         package: "ladoga-sim",
         may_use: &["replica", "local", "service", "runtime", "storage", "cluster", "env", "model"],
     },
-    Crate { folder: "xtask", package: "xtask", may_use: &[] },
+    CrateRule { folder: "xtask", package: "xtask", may_use: &[] },
 ];
 
 /// Tests of any crate may use the simulated disk and clock, and have a history checked.
@@ -115,7 +115,7 @@ fn check_crate(file: &TextFile, folder: &str, aliases: &[Dependency]) -> Vec<Fin
     findings
 }
 
-fn may_use(user: &Crate, used: &Crate, kind: Kind) -> bool {
+fn may_use(user: &CrateRule, used: &CrateRule, kind: Kind) -> bool {
     user.may_use.contains(&used.folder) || (kind == Kind::Development && ALSO_IN_TESTS.contains(&used.folder))
 }
 

@@ -9,6 +9,7 @@
 //! | [`folders`] | folders of a crate name each other in one direction |
 //! | [`portable`] | nothing that is true on one machine only |
 //! | [`links`] | relative links of the documents resolve |
+//! | [`names`] | no two types of one name in a crate |
 //! | [`walks`] | the files on the paths of a request are as the documents say, and few |
 
 mod arrows;
@@ -18,6 +19,7 @@ mod lexer;
 mod links;
 mod manifest;
 mod modules;
+mod names;
 mod portable;
 mod unsafe_code;
 mod walks;
@@ -90,6 +92,7 @@ fn check(files: &[TextFile]) -> Vec<Finding> {
     findings.extend(arrows::check(files));
     findings.extend(folders::check(files));
     findings.extend(links::check(files));
+    findings.extend(names::check(files));
     findings.extend(walks::check(files));
     findings
 }
@@ -137,6 +140,7 @@ mod tests {
             TextFile::fixture("crates/model/src/danger.rs", "unsafe fn f() {}"),
             TextFile::fixture("crates/model/src/here.rs", &format!("const X: &str = \"{here_only}x\";")),
             TextFile::fixture("crates/mystery/Cargo.toml", "[package]\nname = \"mystery\"\n"),
+            TextFile::fixture("crates/model/src/twin.rs", "struct Twin;\nenum Twin {}\n"),
             TextFile::fixture("README.md", "[gone](docs/gone.md)"),
             TextFile::fixture("docs/architecture.md", "## A write (at most 1 files)\n"),
         ];

@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
-use super::state::{Knock, State};
+use super::state::{Knock, NetState};
 use super::stream::SimStream;
 use super::wire::End;
 
@@ -14,7 +14,11 @@ use super::wire::End;
 const KNOCKS_AFTER_SECONDS: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
 
 /// Asks for a connection until there is an answer.
-pub(super) async fn dial(state: &Arc<Mutex<State>>, from: IpAddr, to: SocketAddr) -> io::Result<SimStream> {
+pub(super) async fn dial(
+    state: &Arc<Mutex<NetState>>,
+    from: IpAddr,
+    to: SocketAddr,
+) -> io::Result<SimStream> {
     for after_seconds in KNOCKS_AFTER_SECONDS {
         let knock = state.lock().knock(from, to);
         match knock {

@@ -7,20 +7,20 @@ use std::task::{Context, Poll};
 use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::state::State;
+use super::state::NetState;
 use super::stream::SimStream;
 use super::wire::End;
 use crate::net::{Listener, Stream};
 
 /// Where simulated connections arrive.
 pub(super) struct SimListener {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<NetState>>,
     address: SocketAddr,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl SimListener {
-    pub(super) fn new(state: Arc<Mutex<State>>, address: SocketAddr) -> SimListener {
+    pub(super) fn new(state: Arc<Mutex<NetState>>, address: SocketAddr) -> SimListener {
         SimListener { state, address, timer: None }
     }
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::net::{Connecting, Listener, Net, Resolved, Stream};
-use state::State;
+use state::NetState;
 
 use listener::SimListener;
 
@@ -32,20 +32,20 @@ use listener::SimListener;
 ///   learns of it by silence, or once it is back and knows of no connection.
 #[derive(Clone)]
 pub struct SimNet {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<NetState>>,
 }
 
 /// The network as one of its hosts reaches it.
 #[derive(Clone)]
 pub struct SimHost {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<NetState>>,
     address: IpAddr,
 }
 
 impl SimNet {
     /// A network without hosts, on which everything works.
     pub fn new(seed: u64) -> SimNet {
-        SimNet { state: Arc::new(Mutex::new(State::new(seed))) }
+        SimNet { state: Arc::new(Mutex::new(NetState::new(seed))) }
     }
 
     /// Adds a host, by this name and address, with its power on.

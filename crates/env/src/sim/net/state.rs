@@ -22,7 +22,7 @@ const RESENDS_MAX: u32 = 6;
 const ASKED_WITHIN_MS: u64 = 7_000;
 
 /// What the network consists of; every event is one function of it.
-pub(super) struct State {
+pub(super) struct NetState {
     rng: SimRng,
     pub(super) delay: (Duration, Duration),
     pub(super) loss_per_mille: u64,
@@ -58,9 +58,9 @@ pub(super) enum Knock {
     Accepted(u64, Duration),
 }
 
-impl State {
-    pub(super) fn new(seed: u64) -> State {
-        State {
+impl NetState {
+    pub(super) fn new(seed: u64) -> NetState {
+        NetState {
             rng: SimRng::new(seed),
             delay: (Duration::from_micros(100), Duration::from_millis(1)),
             loss_per_mille: 0,

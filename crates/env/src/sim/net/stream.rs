@@ -8,13 +8,13 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::state::State;
+use super::state::NetState;
 use super::wire::{Found, Packet};
 use crate::net::{KeepAlive, Stream};
 
 /// One end of a simulated connection. Dropping it closes it.
 pub(super) struct SimStream {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<NetState>>,
     wire: u64,
     end: usize,
     peer_address: SocketAddr,
@@ -23,7 +23,7 @@ pub(super) struct SimStream {
 }
 
 impl SimStream {
-    pub(super) fn new(state: &Arc<Mutex<State>>, wire: u64, end: usize) -> SimStream {
+    pub(super) fn new(state: &Arc<Mutex<NetState>>, wire: u64, end: usize) -> SimStream {
         let peer_address = state.lock().wires[&wire].ends[1 - end].address;
         SimStream { state: Arc::clone(state), wire, end, peer_address, timer: None }
     }

@@ -5,7 +5,7 @@ use ladoga_env::{Clock, Turn, Worker};
 use ladoga_storage::{Error, WriteBatch};
 
 use super::super::write_error;
-use super::queue::{Shared, panicked};
+use super::queue::{CommitShared, panicked};
 use super::unit_cost::{Cost, UnitCost};
 use super::write_queue::{CommitResult, PendingWrites, WriteQueue};
 use crate::store::StoreError;
@@ -13,7 +13,7 @@ use crate::store::StoreError;
 /// The worker that writes to the log what event loops do not: takes all that is queued, writes it as one group with one
 /// sync, says what became of it, and begins again. What arrives meanwhile is the next group, so groups grow as the disk is slow.
 pub(super) struct Committer {
-    shared: Arc<Shared>,
+    shared: Arc<CommitShared>,
     clock: Arc<dyn Clock>,
     write_queues: Vec<Arc<WriteQueue>>,
     group: Group,
@@ -41,7 +41,7 @@ struct Share {
 }
 
 impl Committer {
-    pub(super) fn new(shared: Arc<Shared>, clock: Arc<dyn Clock>) -> Committer {
+    pub(super) fn new(shared: Arc<CommitShared>, clock: Arc<dyn Clock>) -> Committer {
         Committer {
             shared,
             clock,

@@ -8,7 +8,7 @@ use std::task::{Poll, Waker};
 use ladoga_env::Clock;
 
 use super::super::write_error;
-use super::queue::{Shared, panicked};
+use super::queue::{CommitShared, panicked};
 use super::write_queue::{CommitResult, Pending, PendingWrites, Waiters, WriteQueue};
 use crate::store::WriteKind;
 
@@ -26,7 +26,7 @@ const INLINE_PAUSE_NS_MAX: u64 = 1_600_000_000;
 /// the committer.
 pub(in super::super) struct InlineCommitter {
     clock: Arc<dyn Clock>,
-    queue: Arc<Shared>,
+    queue: Arc<CommitShared>,
     write_queue: Arc<WriteQueue>,
     waiters: Rc<Waiters>,
     /// Since the system may make a write wait where the engine would not, as when too many pages are dirty.
@@ -54,7 +54,7 @@ impl InlineCommitter {
     pub(in super::super) fn new(
         syncs_each_group: bool,
         clock: Arc<dyn Clock>,
-        queue: Arc<Shared>,
+        queue: Arc<CommitShared>,
         write_queue: Arc<WriteQueue>,
         waiters: Rc<Waiters>,
     ) -> InlineCommitter {

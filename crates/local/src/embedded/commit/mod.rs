@@ -14,6 +14,6 @@ mod writer;
 
 pub(super) use inbox::Inbox;
 pub(super) use inline::{CommitTrigger, InlineCommitter};
-pub(super) use queue::{CommitQueue, Shared as CommitShared};
+pub(super) use queue::{CommitQueue, CommitShared};
 pub use write_queue::Applied;
 pub(super) use write_queue::{Waiters, WriteQueue};

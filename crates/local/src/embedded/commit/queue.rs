@@ -19,12 +19,12 @@ const QUEUE_BYTES_MAX: u64 = 32 << 20;
 
 /// The queue of writes, with the worker that commits them.
 pub(in super::super) struct CommitQueue {
-    shared: Arc<Shared>,
+    shared: Arc<CommitShared>,
     committer: Arc<dyn WorkerHandle>,
 }
 
 /// What the event loops and the committer share.
-pub(in super::super) struct Shared {
+pub(in super::super) struct CommitShared {
     write_queues: RwLock<Vec<Arc<WriteQueue>>>,
     committer: OnceLock<Arc<dyn WorkerHandle>>,
     /// Whether the committer sleeps, or is about to.
@@ -90,7 +90,7 @@ impl CommitQueue {
         memory_bytes: u64,
         workers: &dyn Workers,
     ) -> io::Result<CommitQueue> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(CommitShared {
             write_queues: RwLock::default(),
             committer: OnceLock::new(),
             is_parked: AtomicBool::new(false),
@@ -109,7 +109,7 @@ impl CommitQueue {
         Ok(CommitQueue { shared, committer })
     }
 
-    pub(in super::super) fn shared(&self) -> Arc<Shared> {
+    pub(in super::super) fn shared(&self) -> Arc<CommitShared> {
         Arc::clone(&self.shared)
     }
 
@@ -189,7 +189,7 @@ pub(super) fn panicked() -> StoreError {
     StoreError::Failed { reason: reason.to_owned() }
 }
 
-impl Shared {
+impl CommitShared {
     /// Whether writes are committed.
     pub(in super::super) fn check(&self) -> Result<(), StoreError> {
         if self.has_panicked.load(Ordering::Relaxed) { Err(panicked()) } else { Ok(()) }

@@ -8,6 +8,14 @@
 //! A node becomes complete before `S` by pulling from every peer, after each of them has closed `S`: what no client
 //! can add to any more and everybody has been asked for is all there is. Once all nodes are complete before `S`, every
 //! replica has each tombstone before `S`, no node has, keeps or takes anything older than it, and it may go.
+//!
+//! - here: what a node promises, and what it may do by that; `hear`: what it learns of what its peers say
+//! - `rounds`: whom it pulls from, and what everybody has by that
+
+mod hear;
+mod rounds;
+
+pub use rounds::SyncRound;
 
 use std::iter;
 
@@ -30,17 +38,6 @@ pub const RESERVE_MS: u64 = 10_000;
 /// The same where its clock is that far ahead of the time already. It is after each restart, since it begins after all
 /// that it had reserved: restarts in a row must not add up to a clock that the others refuse.
 const RESERVE_AHEAD_MS: u64 = 1_000;
-
-/// Whom to pull from, and what.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SyncRound {
-    /// Counts the passes, so that what is late is known.
-    pub number: u64,
-    /// Cells before this; `u64::MAX` where everything was lost.
-    pub before: u64,
-    /// Peers that are still to be pulled from.
-    pub peers: Vec<NodeId>,
-}
 
 /// What a node knows about stability: its own and that of its peers.
 ///
@@ -269,44 +266,6 @@ impl StabilityTracker {
         *written = timestamp.max(*written);
     }
 
-    /// A peer said this about itself, on a connection that is not older than one on which it said something before. Its
-    /// clock is no further ahead than a version that this node takes: see [`crate::PeerClocks`].
-    pub fn heard(&mut self, peer: NodeId, mut statement: Statement) {
-        let Statement { incarnation, session, reach, .. } = statement;
-        let index = peer.index();
-        if session != 0 && session == self.ended[index] {
-            return;
-        }
-        let met = &mut self.next.met[index];
-        if incarnation.comes_after(met.incarnation) {
-            let is_replacement = !met.incarnation.is_none();
-            *met = Acquaintance { incarnation, is_replacement };
-            // What was pulled from it may be what it has lost.
-            self.pass = None;
-            self.remembered[index] = Memory { session: self.remembered[index].session, ..Memory::default() };
-            // On disk together with the incarnation that it is of: otherwise it is held against that one after a crash.
-            self.next.remembered[index] = self.remembered[index];
-        } else if incarnation != met.incarnation && !incarnation.is_none() {
-            // An older directory is back, and does not know it yet. What it promises is not kept.
-            self.pass = None;
-            (statement.is_whole, statement.synced_before) = (false, 0);
-        }
-        let session_before = self.remembered[index].session;
-        if self.remembered[index].hear(session, reach) {
-            self.ended[index] = session_before;
-            self.next.remembered.clone_from(&self.remembered);
-        }
-        self.heard[index] = Some(statement);
-        self.maybe_regress(peer);
-        let knew_another = self.known().any(|met| self.is_of_another(met));
-        self.is_replacement |= knew_another;
-        self.is_unverified &= !self.has_heard_all();
-        if self.lost_before.is_none() && self.has_heard_all() {
-            self.lost_before = self.heard.iter().flatten().map(|statement| statement.clock).max();
-        }
-        self.maybe_recognize_newness();
-    }
-
     /// Time went by: the clock of versions is at `clock`, and it is `time_ms` by a majority of the nodes. `oldest_hint` is the oldest
     /// version among the hints that wait here.
     pub fn tick(&mut self, clock: u64, time_ms: u64, oldest_hint: Option<u64>) {
@@ -333,73 +292,9 @@ impl StabilityTracker {
         Some(window_start(behind.min(oldest_hint.unwrap_or(u64::MAX))))
     }
 
-    /// The pass that is to be made now, if there is one: the one under way, or the next.
-    pub fn pass(&mut self) -> Option<&SyncRound> {
-        if self.pass.is_none() {
-            let before = if self.has_all() { self.common_closed()? } else { self.whole_again()? };
-            self.passes += 1;
-            let mut peers: Vec<NodeId> = self.peers().collect();
-            // Those that know best come last: what they do not have was deleted, whoever had it before.
-            peers.sort_by_key(|&peer| self.is_whole_peer(peer));
-            self.pass = Some(SyncRound { number: self.passes, before, peers });
-        }
-        self.pass.as_ref()
-    }
-
-    /// Everything of this pass has been pulled from a peer and is durable here.
-    pub fn pulled(&mut self, number: u64, peer: NodeId) {
-        let Some(pass) = self.pass.as_mut().filter(|pass| pass.number == number) else { return };
-        pass.peers.retain(|&other| other != peer);
-        if !pass.peers.is_empty() {
-            return;
-        }
-        let before = pass.before;
-        self.pass = None;
-        if before == u64::MAX {
-            self.becomes_whole();
-        } else {
-            self.next.synced_before = self.next.synced_before.max(before);
-        }
-    }
-
-    /// Values before this timestamp that a peer should hold and does not have were deleted; 0 where that is not to be
-    /// looked for. Only a node whose own cells may be of another time has to.
-    pub fn prune_before(&self, peer: NodeId) -> u64 {
-        let knows = |peer: NodeId| self.heard[peer.index()].as_ref().filter(|statement| statement.is_whole);
-        let is_needed = self.next.has_old_cells || self.peers().any(|peer| knows(peer).is_none());
-        if self.has_all() || !is_needed { 0 } else { knows(peer).map_or(0, |known| known.synced_before) }
-    }
-
-    /// This pass cannot be made any more; the next one is another.
-    pub fn abandon(&mut self, number: u64) {
-        self.pass.take_if(|pass| pass.number == number);
-    }
-
-    /// Every replica has all tombstones before this, or something newer, and nobody takes anything older.
-    pub fn droppable_before(&self) -> u64 {
-        let heard = self
-            .peers()
-            .map(|peer| self.heard[peer.index()].as_ref().map_or(0, |statement| statement.synced_before));
-        heard.min().unwrap_or(u64::MAX).min(self.persisted.synced_before)
-    }
-
     fn peers(&self) -> impl Iterator<Item = NodeId> + use<> {
         let me = self.me;
         (0..self.heard.len() as u16).map(NodeId).filter(move |&node| node != me)
-    }
-
-    /// Up to when all nodes have closed, where that is news.
-    fn common_closed(&self) -> Option<u64> {
-        let mut common = self.persisted.write_floor;
-        for peer in self.peers() {
-            common = common.min(self.heard[peer.index()].as_ref()?.write_floor);
-        }
-        (common > self.persisted.synced_before).then_some(common)
-    }
-
-    /// What a node that lost its data has to pull, once everybody is there.
-    fn whole_again(&self) -> Option<u64> {
-        self.has_heard_all().then_some(u64::MAX)
     }
 
     fn has_heard_all(&self) -> bool {
@@ -414,67 +309,7 @@ impl StabilityTracker {
     const fn becomes_whole(&mut self) {
         (self.next.is_whole, self.next.has_old_cells) = (true, false);
     }
-
-    /// Whether a peer remembers that the directory of this node was further than it was found, or has met a later one: then
-    /// what came after is lost. What is here stays; it is no more than a beginning, under another incarnation.
-    fn maybe_regress(&mut self, peer: NodeId) {
-        let Some(statement) = &self.heard[peer.index()] else { return };
-        let (met, memory) = (statement.met.get(self.me.index()), statement.remembered.get(self.me.index()));
-        let Some(&Acquaintance { incarnation: met, .. }) = met else { return };
-        let known = memory.copied().unwrap_or_default().before(self.opening.session);
-        let is_same = met == self.persisted.incarnation && met == self.next.incarnation;
-        // An incarnation that began in this session was never further before it, whatever is said of it.
-        let is_further = is_same && self.regression.is_none() && known.is_beyond(self.found);
-        if !is_further && !met.supersedes(self.next.incarnation) {
-            return;
-        }
-        // One that is new, or is being rebuilt, only takes another name.
-        let had_all = is_further || self.next.is_whole;
-        if had_all {
-            self.regression.get_or_insert(Regression { peer, known, found: self.found });
-        }
-        self.next = Durable {
-            incarnation: met.next(self.opening.random),
-            is_whole: false,
-            has_old_cells: self.next.has_old_cells || had_all || self.opening.written > 0,
-            // Where a sync was left to the system, what was pulled is not there for certain.
-            synced_before: 0,
-            // What was given out is not given out again.
-            reserved_before: self.next.reserved_before.max(known.reserved),
-            ..self.next.clone()
-        };
-        self.pass = None;
-    }
-
-    /// What the peers said that they know of this node.
-    fn known(&self) -> impl Iterator<Item = Acquaintance> {
-        let about_me =
-            |statement: &Statement| statement.met.get(self.me.index()).copied().unwrap_or_default();
-        self.heard.iter().flatten().map(about_me)
-    }
-
-    /// Whether what a peer has met is another data directory of this node, be it that it has not heard of this one yet.
-    fn is_of_another(&self, met: Acquaintance) -> bool {
-        met.is_replacement || (!met.incarnation.is_none() && met.incarnation != self.next.incarnation)
-    }
-
-    /// A directory is new, and has lost nothing, if no peer knew another one before, as all of them say, or as a majority
-    /// says that knows this one by now.
-    fn maybe_recognize_newness(&mut self) {
-        if self.next.is_whole || self.is_replacement || self.persisted.incarnation.is_none() {
-            return;
-        }
-        let is_mine = |met: &Acquaintance| met.incarnation == self.persisted.incarnation;
-        let is_known = self.known().filter(is_mine).count() + 1 > self.heard.len() / 2;
-        // (Who has none has not read its own disk, or not written it.)
-        let has_said =
-            |peer: NodeId| self.heard[peer.index()].as_ref().is_some_and(|it| !it.incarnation.is_none());
-        if is_known || self.peers().all(has_said) {
-            self.becomes_whole();
-        }
-    }
 }
 
 #[cfg(test)]
-#[path = "stability_tests.rs"]
 mod tests;

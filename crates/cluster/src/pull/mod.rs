@@ -5,93 +5,32 @@
 //! ```
 //!
 //! The one who asks keeps all state; whoever answers keeps none.
+//!
+//! - here: the keys that differ, page by page; `compare`: in which partitions they are
+//! - `steps`: what the driver has to do; `messages`: what is said to the peer
+
+mod compare;
+mod messages;
+mod steps;
+
+pub use messages::{
+    KeyVersion, LEAF_GROUPS_MAX, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, PullRequest, PullResponse,
+};
+pub use steps::{Prune, PullFailure, PullProgress, PullStep};
 
 use std::collections::VecDeque;
 
 use ladoga_model::{Cell, CellMark, Version};
 
 use crate::failure::Refusal;
-use crate::merkle_diff::{GROUP, MerkleDiff, PairLeaves};
+use crate::merkle_diff::{MerkleDiff, PairLeaves};
 use crate::nodes::NodeId;
 use crate::placement::{PARTITIONS, Partition};
-use crate::pull_messages::{KeyVersion, LEAF_GROUPS_MAX, PullRequest, PullResponse};
 use crate::slice::AsOf;
 use crate::tree::MerkleTree;
 
 /// Cells that are fetched at the same time.
 const FETCHES_MAX: usize = 32;
-
-/// What the driver has to do next.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PullStep<B> {
-    /// Ask the peer; its answer goes to [`SyncSession::answered`], with this number.
-    Ask(u64, PullRequest<B>),
-    /// Look at a part of the tree: [`SyncSession::compare`]. Other things may be done before.
-    Compare,
-    /// Look which version of this key is here; the answer goes to [`SyncSession::found`].
-    Look(B),
-    /// Make this cell durable, as [`crate::Origin::Exchange`]; the answer goes to [`SyncSession::applied`].
-    Apply(B, Cell<B, u64>),
-    /// Delete what the peer does not have and should: [`Prune`]. Whether that worked out goes to [`SyncSession::pruned`].
-    Prune(Prune<B>),
-    /// Everything is here. The last step.
-    Done,
-    /// It did not work out. The last step.
-    Failed(PullFailure),
-}
-
-/// Why a pull does not work out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum PullFailure {
-    /// This node cannot compare as of that time any more.
-    #[error("it is too late to compare as of this time")]
-    TooLate,
-    /// This node does not tell tombstones before this from later ones: its tree has to be filled anew, see
-    /// [`MerkleTree::emptied`].
-    #[error(
-        "deletions before and after this time are not told apart here any more: the tree has to be filled anew"
-    )]
-    NotToldApart {
-        /// Which timestamp.
-        at: u64,
-    },
-    /// The peer cannot, or will not.
-    #[error("the peer refused: {0}")]
-    Refused(Refusal),
-    /// The peer's answer is not one to what it was asked.
-    #[error("the peer's answer does not fit what it was asked")]
-    Malformed,
-    /// What it sent could not be written here.
-    #[error("a cell could not be written: {0}")]
-    NotWritten(Refusal),
-}
-
-/// Cells of this node that were deleted while its directory was not in use, and whose deletion nobody knows of any more.
-/// The peer is complete before a time: of what is older it has all that there is, or something newer. So what it should
-/// hold and does not list is deleted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prune<B> {
-    /// In these partitions; none named means all.
-    pub partitions: Vec<Partition>,
-    /// Only keys behind this one.
-    pub after: Option<B>,
-    /// And up to this one.
-    pub until: Option<B>,
-    /// Only values before this timestamp.
-    pub before: u64,
-    /// What the peer has in there, in the order of the keys.
-    pub listed: Vec<B>,
-}
-
-impl<B: AsRef<[u8]>> Prune<B> {
-    /// Whether a cell that is here, and that both nodes should hold, is to be deleted.
-    pub fn takes(&self, key: &[u8], cell: CellMark) -> bool {
-        let is_named =
-            self.partitions.is_empty() || self.partitions.binary_search(&Partition::of(key)).is_ok();
-        let is_missing = || self.listed.binary_search_by(|listed| listed.as_ref().cmp(key)).is_err();
-        !cell.is_tombstone && cell.stamp.version.timestamp < self.before && is_named && is_missing()
-    }
-}
 
 #[derive(Debug)]
 enum State {
@@ -122,17 +61,6 @@ enum Stage {
     /// By the request with this number.
     Fetching(u64),
     Applying,
-}
-
-/// Progress of a pull, for people.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PullProgress {
-    /// Partitions that differ.
-    pub partitions: usize,
-    /// Keys that were compared.
-    pub compared: u64,
-    /// Cells that were taken over.
-    pub applied: u64,
 }
 
 /// A pull from one peer.
@@ -285,69 +213,6 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         step(PullStep::Failed(failure));
     }
 
-    fn begin_to_compare(
-        &mut self,
-        dropped_before: u64,
-        theirs: Vec<u64>,
-        step: &mut impl FnMut(PullStep<B>),
-    ) {
-        let is_fit = theirs.len() == GROUP && dropped_before >= self.slice.dropped_before;
-        if !matches!(self.state, State::Groups) || !is_fit {
-            return self.fail(PullFailure::Malformed, step);
-        }
-        self.slice.dropped_before = dropped_before;
-        self.state = State::Comparing { scan: MerkleDiff::of_all(self.peer, self.slice), theirs };
-        step(PullStep::Compare);
-    }
-
-    /// Looks at a part of the tree, as it was asked to; at most [`crate::SCAN_LEAVES_MAX`] leaves.
-    pub fn compare(&mut self, tree: &MerkleTree, mut step: impl FnMut(PullStep<B>)) {
-        let State::Comparing { scan, .. } = &mut self.state else { return };
-        match scan.step(tree) {
-            None if tree.cuts(self.slice.dropped_before) => {
-                let at = self.slice.dropped_before;
-                return self.fail(PullFailure::NotToldApart { at }, &mut step);
-            }
-            None => return self.fail(PullFailure::TooLate, &mut step),
-            Some(true) => return step(PullStep::Compare),
-            Some(false) => {}
-        }
-        let State::Comparing { scan, theirs } = std::mem::replace(&mut self.state, State::Groups) else {
-            unreachable!("as before")
-        };
-        let ours = scan.finish();
-        let Some(differing) = ours.differing_groups(&theirs) else {
-            return self.fail(PullFailure::Malformed, &mut step);
-        };
-        self.ours = Some(ours);
-        self.ask_leaves(differing, &mut step);
-    }
-
-    fn ask_leaves(&mut self, mut groups: Vec<u8>, step: &mut impl FnMut(PullStep<B>)) {
-        if groups.is_empty() {
-            self.ours = None;
-            return self.list(step);
-        }
-        let more = groups.split_off(groups.len().min(LEAF_GROUPS_MAX));
-        self.state = State::Leaves { asked: groups.clone(), more };
-        self.ask(PullRequest::Leaves { slice: self.slice, groups }, step);
-    }
-
-    fn compare_leaves(&mut self, theirs: &[u64], step: &mut impl FnMut(PullStep<B>)) {
-        let State::Leaves { asked, more } = &mut self.state else {
-            return self.fail(PullFailure::Malformed, step);
-        };
-        let differing = self.ours.as_ref().and_then(|ours| ours.differing_partitions(asked, theirs));
-        let more = std::mem::take(more);
-        match differing {
-            Some(differing) => {
-                self.partitions.extend(differing);
-                self.ask_leaves(more, step);
-            }
-            None => self.fail(PullFailure::Malformed, step),
-        }
-    }
-
     fn list(&mut self, step: &mut impl FnMut(PullStep<B>)) {
         self.progress.partitions = self.partitions.len();
         self.state = State::Listing;
@@ -441,5 +306,4 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
 }
 
 #[cfg(test)]
-#[path = "pull_tests.rs"]
 mod tests;

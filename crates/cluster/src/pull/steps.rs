@@ -1,0 +1,90 @@
+//! What a pull has its driver do, and how it ends.
+
+use ladoga_model::{Cell, CellMark};
+
+use super::messages::PullRequest;
+use crate::failure::Refusal;
+use crate::placement::Partition;
+
+/// What the driver has to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PullStep<B> {
+    /// Ask the peer; its answer goes to [`SyncSession::answered`], with this number.
+    Ask(u64, PullRequest<B>),
+    /// Look at a part of the tree: [`SyncSession::compare`]. Other things may be done before.
+    Compare,
+    /// Look which version of this key is here; the answer goes to [`SyncSession::found`].
+    Look(B),
+    /// Make this cell durable, as [`crate::Origin::Exchange`]; the answer goes to [`SyncSession::applied`].
+    Apply(B, Cell<B, u64>),
+    /// Delete what the peer does not have and should: [`Prune`]. Whether that worked out goes to [`SyncSession::pruned`].
+    Prune(Prune<B>),
+    /// Everything is here. The last step.
+    Done,
+    /// It did not work out. The last step.
+    Failed(PullFailure),
+}
+
+/// Why a pull does not work out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PullFailure {
+    /// This node cannot compare as of that time any more.
+    #[error("it is too late to compare as of this time")]
+    TooLate,
+    /// This node does not tell tombstones before this from later ones: its tree has to be filled anew, see
+    /// [`MerkleTree::emptied`].
+    #[error(
+        "deletions before and after this time are not told apart here any more: the tree has to be filled anew"
+    )]
+    NotToldApart {
+        /// Which timestamp.
+        at: u64,
+    },
+    /// The peer cannot, or will not.
+    #[error("the peer refused: {0}")]
+    Refused(Refusal),
+    /// The peer's answer is not one to what it was asked.
+    #[error("the peer's answer does not fit what it was asked")]
+    Malformed,
+    /// What it sent could not be written here.
+    #[error("a cell could not be written: {0}")]
+    NotWritten(Refusal),
+}
+
+/// Cells of this node that were deleted while its directory was not in use, and whose deletion nobody knows of any more.
+/// The peer is complete before a time: of what is older it has all that there is, or something newer. So what it should
+/// hold and does not list is deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prune<B> {
+    /// In these partitions; none named means all.
+    pub partitions: Vec<Partition>,
+    /// Only keys behind this one.
+    pub after: Option<B>,
+    /// And up to this one.
+    pub until: Option<B>,
+    /// Only values before this timestamp.
+    pub before: u64,
+    /// What the peer has in there, in the order of the keys.
+    pub listed: Vec<B>,
+}
+
+impl<B: AsRef<[u8]>> Prune<B> {
+    /// Whether a cell that is here, and that both nodes should hold, is to be deleted.
+    pub fn takes(&self, key: &[u8], cell: CellMark) -> bool {
+        let is_named =
+            self.partitions.is_empty() || self.partitions.binary_search(&Partition::of(key)).is_ok();
+        let is_missing = || self.listed.binary_search_by(|listed| listed.as_ref().cmp(key)).is_err();
+        !cell.is_tombstone && cell.stamp.version.timestamp < self.before && is_named && is_missing()
+    }
+}
+
+/// Progress of a pull, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PullProgress {
+    /// Partitions that differ.
+    pub partitions: usize,
+    /// Keys that were compared.
+    pub compared: u64,
+    /// Cells that were taken over.
+    pub applied: u64,
+}

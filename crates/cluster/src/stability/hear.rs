@@ -1,0 +1,106 @@
+//! What a node learns of what its peers say: whom it met, and whether its own directory is an older state, or new.
+
+use super::StabilityTracker;
+use crate::durable::Durable;
+use crate::nodes::NodeId;
+use crate::reach::{Memory, Regression};
+use crate::statement::{Acquaintance, Statement};
+
+impl StabilityTracker {
+    /// A peer said this about itself, on a connection that is not older than one on which it said something before. Its
+    /// clock is no further ahead than a version that this node takes: see [`crate::PeerClocks`].
+    pub fn heard(&mut self, peer: NodeId, mut statement: Statement) {
+        let Statement { incarnation, session, reach, .. } = statement;
+        let index = peer.index();
+        if session != 0 && session == self.ended[index] {
+            return;
+        }
+        let met = &mut self.next.met[index];
+        if incarnation.comes_after(met.incarnation) {
+            let is_replacement = !met.incarnation.is_none();
+            *met = Acquaintance { incarnation, is_replacement };
+            // What was pulled from it may be what it has lost.
+            self.pass = None;
+            self.remembered[index] = Memory { session: self.remembered[index].session, ..Memory::default() };
+            // On disk together with the incarnation that it is of: otherwise it is held against that one after a crash.
+            self.next.remembered[index] = self.remembered[index];
+        } else if incarnation != met.incarnation && !incarnation.is_none() {
+            // An older directory is back, and does not know it yet. What it promises is not kept.
+            self.pass = None;
+            (statement.is_whole, statement.synced_before) = (false, 0);
+        }
+        let session_before = self.remembered[index].session;
+        if self.remembered[index].hear(session, reach) {
+            self.ended[index] = session_before;
+            self.next.remembered.clone_from(&self.remembered);
+        }
+        self.heard[index] = Some(statement);
+        self.maybe_regress(peer);
+        let knew_another = self.known().any(|met| self.is_of_another(met));
+        self.is_replacement |= knew_another;
+        self.is_unverified &= !self.has_heard_all();
+        if self.lost_before.is_none() && self.has_heard_all() {
+            self.lost_before = self.heard.iter().flatten().map(|statement| statement.clock).max();
+        }
+        self.maybe_recognize_newness();
+    }
+
+    /// Whether a peer remembers that the directory of this node was further than it was found, or has met a later one: then
+    /// what came after is lost. What is here stays; it is no more than a beginning, under another incarnation.
+    fn maybe_regress(&mut self, peer: NodeId) {
+        let Some(statement) = &self.heard[peer.index()] else { return };
+        let (met, memory) = (statement.met.get(self.me.index()), statement.remembered.get(self.me.index()));
+        let Some(&Acquaintance { incarnation: met, .. }) = met else { return };
+        let known = memory.copied().unwrap_or_default().before(self.opening.session);
+        let is_same = met == self.persisted.incarnation && met == self.next.incarnation;
+        // An incarnation that began in this session was never further before it, whatever is said of it.
+        let is_further = is_same && self.regression.is_none() && known.is_beyond(self.found);
+        if !is_further && !met.supersedes(self.next.incarnation) {
+            return;
+        }
+        // One that is new, or is being rebuilt, only takes another name.
+        let had_all = is_further || self.next.is_whole;
+        if had_all {
+            self.regression.get_or_insert(Regression { peer, known, found: self.found });
+        }
+        self.next = Durable {
+            incarnation: met.next(self.opening.random),
+            is_whole: false,
+            has_old_cells: self.next.has_old_cells || had_all || self.opening.written > 0,
+            // Where a sync was left to the system, what was pulled is not there for certain.
+            synced_before: 0,
+            // What was given out is not given out again.
+            reserved_before: self.next.reserved_before.max(known.reserved),
+            ..self.next.clone()
+        };
+        self.pass = None;
+    }
+
+    /// What the peers said that they know of this node.
+    fn known(&self) -> impl Iterator<Item = Acquaintance> {
+        let about_me =
+            |statement: &Statement| statement.met.get(self.me.index()).copied().unwrap_or_default();
+        self.heard.iter().flatten().map(about_me)
+    }
+
+    /// Whether what a peer has met is another data directory of this node, be it that it has not heard of this one yet.
+    fn is_of_another(&self, met: Acquaintance) -> bool {
+        met.is_replacement || (!met.incarnation.is_none() && met.incarnation != self.next.incarnation)
+    }
+
+    /// A directory is new, and has lost nothing, if no peer knew another one before, as all of them say, or as a majority
+    /// says that knows this one by now.
+    fn maybe_recognize_newness(&mut self) {
+        if self.next.is_whole || self.is_replacement || self.persisted.incarnation.is_none() {
+            return;
+        }
+        let is_mine = |met: &Acquaintance| met.incarnation == self.persisted.incarnation;
+        let is_known = self.known().filter(is_mine).count() + 1 > self.heard.len() / 2;
+        // (Who has none has not read its own disk, or not written it.)
+        let has_said =
+            |peer: NodeId| self.heard[peer.index()].as_ref().is_some_and(|it| !it.incarnation.is_none());
+        if is_known || self.peers().all(has_said) {
+            self.becomes_whole();
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Rounds of sync: whom a node pulls from, and what all of them have by that.
+
+use super::StabilityTracker;
+use crate::nodes::NodeId;
+
+/// Whom to pull from, and what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyncRound {
+    /// Counts the passes, so that what is late is known.
+    pub number: u64,
+    /// Cells before this; `u64::MAX` where everything was lost.
+    pub before: u64,
+    /// Peers that are still to be pulled from.
+    pub peers: Vec<NodeId>,
+}
+
+impl StabilityTracker {
+    /// The pass that is to be made now, if there is one: the one under way, or the next.
+    pub fn pass(&mut self) -> Option<&SyncRound> {
+        if self.pass.is_none() {
+            let before = if self.has_all() { self.common_closed()? } else { self.whole_again()? };
+            self.passes += 1;
+            let mut peers: Vec<NodeId> = self.peers().collect();
+            // Those that know best come last: what they do not have was deleted, whoever had it before.
+            peers.sort_by_key(|&peer| self.is_whole_peer(peer));
+            self.pass = Some(SyncRound { number: self.passes, before, peers });
+        }
+        self.pass.as_ref()
+    }
+
+    /// Everything of this pass has been pulled from a peer and is durable here.
+    pub fn pulled(&mut self, number: u64, peer: NodeId) {
+        let Some(pass) = self.pass.as_mut().filter(|pass| pass.number == number) else { return };
+        pass.peers.retain(|&other| other != peer);
+        if !pass.peers.is_empty() {
+            return;
+        }
+        let before = pass.before;
+        self.pass = None;
+        if before == u64::MAX {
+            self.becomes_whole();
+        } else {
+            self.next.synced_before = self.next.synced_before.max(before);
+        }
+    }
+
+    /// Values before this timestamp that a peer should hold and does not have were deleted; 0 where that is not to be
+    /// looked for. Only a node whose own cells may be of another time has to.
+    pub fn prune_before(&self, peer: NodeId) -> u64 {
+        let knows = |peer: NodeId| self.heard[peer.index()].as_ref().filter(|statement| statement.is_whole);
+        let is_needed = self.next.has_old_cells || self.peers().any(|peer| knows(peer).is_none());
+        if self.has_all() || !is_needed { 0 } else { knows(peer).map_or(0, |known| known.synced_before) }
+    }
+
+    /// This pass cannot be made any more; the next one is another.
+    pub fn abandon(&mut self, number: u64) {
+        self.pass.take_if(|pass| pass.number == number);
+    }
+
+    /// Every replica has all tombstones before this, or something newer, and nobody takes anything older.
+    pub fn droppable_before(&self) -> u64 {
+        let heard = self
+            .peers()
+            .map(|peer| self.heard[peer.index()].as_ref().map_or(0, |statement| statement.synced_before));
+        heard.min().unwrap_or(u64::MAX).min(self.persisted.synced_before)
+    }
+
+    /// Up to when all nodes have closed, where that is news.
+    fn common_closed(&self) -> Option<u64> {
+        let mut common = self.persisted.write_floor;
+        for peer in self.peers() {
+            common = common.min(self.heard[peer.index()].as_ref()?.write_floor);
+        }
+        (common > self.persisted.synced_before).then_some(common)
+    }
+
+    /// What a node that lost its data has to pull, once everybody is there.
+    fn whole_again(&self) -> Option<u64> {
+        self.has_heard_all().then_some(u64::MAX)
+    }
+}

@@ -1,0 +1,237 @@
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+
+use super::budget::{REPAIR_BYTES, SESSION_LEASE_BYTES, SESSION_OWN_BYTES, SessionBudget, SessionEntry};
+
+impl SessionBudget {
+    /// An account for one more connection.
+    pub(crate) fn open(self: &Arc<Self>) -> SessionAccount {
+        let seat = Arc::<SessionEntry>::default();
+        let mut shared = self.shared.lock();
+        shared.strangers.push_back(Arc::clone(&seat));
+        if shared.strangers.len() > self.strangers_max
+            && let Some(oldest) = shared.strangers.pop_front()
+        {
+            oldest.has_to_go.store(true, Ordering::Release);
+            oldest.wake();
+        }
+        drop(shared);
+        SessionAccount::new(Arc::clone(self), seat)
+    }
+}
+
+/// What one connection has of the budget.
+#[derive(Debug)]
+pub(crate) struct SessionAccount {
+    budget: Arc<SessionBudget>,
+    seat: Arc<SessionEntry>,
+    has_greeted: Cell<bool>,
+    taken_bytes: Cell<usize>,
+    /// Whether it is in the queue, or its lease was granted and not taken note of.
+    is_waiting: Cell<bool>,
+    /// Whether it has room for something that serves repair.
+    is_repairing: Cell<bool>,
+    is_repair_answered: Cell<bool>,
+    /// Whether it has had its lease for long enough, while others wait for theirs.
+    yields: Cell<bool>,
+}
+
+impl SessionAccount {
+    /// An account that has taken nothing yet.
+    fn new(budget: Arc<SessionBudget>, seat: Arc<SessionEntry>) -> SessionAccount {
+        SessionAccount {
+            budget,
+            seat,
+            has_greeted: Cell::new(false),
+            taken_bytes: Cell::new(0),
+            is_waiting: Cell::new(false),
+            is_repairing: Cell::new(false),
+            is_repair_answered: Cell::new(false),
+            yields: Cell::new(false),
+        }
+    }
+
+    /// How many bytes it may hold now.
+    pub(crate) fn bytes(&self) -> usize {
+        let repair_bytes = if self.is_repairing.get() { REPAIR_BYTES } else { 0 };
+        SESSION_OWN_BYTES + repair_bytes + self.taken_bytes.get()
+    }
+
+    fn has_taken(&self) -> bool {
+        self.taken_bytes.get() > 0
+    }
+
+    /// Whether it has what others wait for, or may: few can be served at a time where repair is concerned.
+    pub(crate) fn holds_others_up(&self) -> bool {
+        self.is_repairing.get() || (self.has_taken() && self.is_contended())
+    }
+
+    /// Time has passed: who has a lease that others wait for takes on nothing more, gives it back once all is answered, and waits
+    /// behind them for the next.
+    pub(crate) fn time_passes(&self) {
+        self.yields.set(self.has_taken() && self.is_contended());
+    }
+
+    pub(crate) fn yields(&self) -> bool {
+        self.yields.get() && self.has_taken()
+    }
+
+    /// Takes room for something that serves repair and for its answer, until that is written: one thing at a time. `false` where
+    /// there is none.
+    ///
+    /// Protocol: `(repair_begins repair_is_answered answers_are_written)*`.
+    pub(crate) fn repair_begins(&self) -> bool {
+        let left = |left: usize| left.checked_sub(1);
+        let is_room =
+            || self.budget.repairs_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok();
+        let begins = !self.is_repairing.get() && is_room();
+        self.is_repairing.set(begins || self.is_repairing.get());
+        begins
+    }
+
+    /// The answer to what served repair is about to be among those to be written.
+    pub(crate) fn repair_is_answered(&self) {
+        self.is_repair_answered.set(true);
+    }
+
+    /// All answers are written.
+    pub(crate) fn answers_are_written(&self) {
+        if self.is_repair_answered.replace(false) {
+            self.repair_ends();
+        }
+    }
+
+    fn repair_ends(&self) {
+        if self.is_repairing.replace(false) {
+            self.budget.repairs_left.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// It has greeted; `false` where there may not be one more.
+    pub(crate) fn greeted(&self) -> bool {
+        if self.has_greeted.get() {
+            return true;
+        }
+        let may_be = self.budget.sessions.fetch_add(1, Ordering::Relaxed) < self.budget.sessions_max;
+        if may_be {
+            self.has_greeted.set(true);
+            self.leave_the_strangers();
+        } else {
+            self.budget.sessions.fetch_sub(1, Ordering::Relaxed);
+        }
+        may_be
+    }
+
+    fn leave_the_strangers(&self) {
+        let mut shared = self.budget.shared.lock();
+        shared.strangers.retain(|seat| !Arc::ptr_eq(seat, &self.seat));
+    }
+
+    /// Whether it has to make room for one that came later. Until it has greeted, `task` is woken where that comes to be.
+    pub(crate) fn has_to_go(&self, task: &Waker) -> bool {
+        if self.has_greeted.get() {
+            return false;
+        }
+        *self.seat.task.lock() = Some(task.clone());
+        self.seat.has_to_go.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.is_waiting.get()
+    }
+
+    /// Whether others wait for what there is too little of.
+    pub(super) fn is_contended(&self) -> bool {
+        self.budget.is_contended.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_one_of_too_many(&self) -> bool {
+        self.budget.is_full()
+    }
+
+    /// Sees to it that it may hold `bytes`, if that can be now. Where it has no lease it waits for one: `task` is woken.
+    pub(crate) fn reserve(&self, bytes: usize, task: &Waker) -> bool {
+        if bytes <= self.bytes() {
+            return true;
+        }
+        if !self.has_taken() && !self.lease(task) {
+            return false;
+        }
+        let missing = bytes.saturating_sub(self.bytes());
+        missing == 0 || self.extend(missing)
+    }
+
+    fn lease(&self, task: &Waker) -> bool {
+        if self.is_waiting.get() {
+            *self.seat.task.lock() = Some(task.clone());
+            // Looked at after the waker is there: who grants it finds it, or it is granted already.
+            let is_granted = self.seat.is_granted.swap(false, Ordering::AcqRel);
+            if is_granted {
+                self.is_waiting.set(false);
+                self.taken_bytes.set(SESSION_LEASE_BYTES);
+            }
+            return is_granted;
+        }
+        let mut shared = self.budget.shared.lock();
+        if shared.waiting.is_empty() && shared.free_bytes >= SESSION_LEASE_BYTES {
+            shared.free_bytes -= SESSION_LEASE_BYTES;
+            self.taken_bytes.set(SESSION_LEASE_BYTES);
+            return true;
+        }
+        *self.seat.task.lock() = Some(task.clone());
+        shared.waiting.push_back(Arc::clone(&self.seat));
+        self.budget.is_contended.store(true, Ordering::Relaxed);
+        self.is_waiting.set(true);
+        false
+    }
+
+    /// More than the lease, where nobody waits for that: it can do without.
+    fn extend(&self, bytes: usize) -> bool {
+        if self.taken_bytes.get() + bytes > self.budget.session_bytes_max {
+            return false;
+        }
+        let mut shared = self.budget.shared.lock();
+        if !shared.waiting.is_empty() || shared.free_bytes < bytes {
+            return false;
+        }
+        shared.free_bytes -= bytes;
+        self.taken_bytes.set(self.taken_bytes.get() + bytes);
+        true
+    }
+
+    /// Gives back what it does not need to hold `bytes`: all but its lease, or that too.
+    pub(crate) fn release(&self, bytes: usize) {
+        let needed = match bytes.saturating_sub(SESSION_OWN_BYTES) {
+            0 => 0,
+            bytes => bytes.max(SESSION_LEASE_BYTES),
+        };
+        let surplus = self.taken_bytes.get().saturating_sub(needed);
+        if surplus > 0 {
+            self.yields.set(self.yields.get() && needed > 0);
+            self.taken_bytes.set(needed);
+            self.budget.give_back(surplus);
+        }
+    }
+}
+
+impl Drop for SessionAccount {
+    fn drop(&mut self) {
+        let mut bytes = self.taken_bytes.get();
+        self.repair_ends();
+        if self.is_waiting.get() {
+            let mut shared = self.budget.shared.lock();
+            shared.waiting.retain(|seat| !Arc::ptr_eq(seat, &self.seat));
+            if self.seat.is_granted.load(Ordering::Acquire) {
+                bytes += SESSION_LEASE_BYTES;
+            }
+        }
+        if self.has_greeted.get() {
+            self.budget.sessions.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            self.leave_the_strangers();
+        }
+        self.budget.give_back(bytes);
+    }
+}

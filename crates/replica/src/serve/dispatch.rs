@@ -1,0 +1,135 @@
+//! What becomes of each request of a peer.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ladoga_cluster::Refusal;
+use ladoga_local::store::{LocalStore, Store};
+use ladoga_service::{NoPieces, Pieces};
+
+use super::asked::Asked;
+use super::input::Next;
+use super::listing;
+use super::requests::{self, Served, Writes};
+use super::session::{Session, Taken, cost};
+use crate::own::replica;
+use crate::wire::{Answer, Origin, Request};
+
+impl<S: Store> Session<S> {
+    /// Serves a request. An error says how the connection ends.
+    pub(super) fn understand(
+        self: &Rc<Self>,
+        next: Next,
+        writes: &mut Writes<S>,
+    ) -> Result<(), io::Result<Taken>> {
+        let bytes = cost(&next);
+        let Next { number, request, .. } = next;
+        if let Request::Hello(theirs) = &request {
+            return match self.cluster.greeted(theirs) {
+                Ok(_) if !self.account.greeted() => {
+                    let line = "the limit of connections from peers is reached".to_owned();
+                    self.answer(number, &Answer::Stranger(line));
+                    Err(Ok(Taken::Over))
+                }
+                Ok(peer) => {
+                    *self.peer.borrow_mut() = Some(peer);
+                    self.answer(number, &Answer::Hello(Box::new(self.cluster.hello())));
+                    Ok(())
+                }
+                Err(difference) => {
+                    let own = self.cluster.nodes.name(self.cluster.own);
+                    let line = format!("{own} refuses {}: {difference}", theirs.url());
+                    self.answer(number, &Answer::Stranger(line));
+                    Err(Ok(Taken::Over))
+                }
+            };
+        }
+        if self.peer.borrow().is_none() {
+            let line = "a peer that does not greet".to_owned();
+            return Err(Err(io::Error::new(io::ErrorKind::InvalidData, line)));
+        }
+        self.serve(Asked::new(self, number, bytes), request, writes);
+        Ok(())
+    }
+
+    fn serve(self: &Rc<Self>, asked: Asked<S>, request: Request, writes: &mut Writes<S>) {
+        if let Request::Close { stream } = request {
+            return self.opened.close(stream);
+        }
+        match request {
+            Request::Read { key, digest, origin } => {
+                let served = (origin == Origin::Client).then(|| self.served());
+                requests::read(self, (asked, served), &key, (digest, origin));
+            }
+            Request::Write { key, stamp, value, origin } => {
+                let served = (origin == Origin::Client).then(|| self.served());
+                writes.add(self, (asked, served), (key, stamp, value), origin);
+            }
+            Request::Statement(_) | Request::Groups(_) | Request::Leaves { .. } => {
+                self.compare(asked, request);
+            }
+            Request::List { slice, partitions, after } => {
+                listing::list(self, asked, (slice, partitions, after));
+            }
+            Request::OpenValue { key, version } => requests::open_value(self, asked, &key, version),
+            Request::OpenCells { start, end } => {
+                if let Err(refusal) = self.cluster.stability().vouches() {
+                    return self.answer(asked.number, &Answer::Refused(refusal));
+                }
+                let end = (!end.is_empty()).then_some(end);
+                let is_hidden = self.cluster.stability().hides_cells();
+                let nothing = || -> Box<dyn Pieces> { Box::new(NoPieces) };
+                let cells = || self.replica.store.cells(start, end, crate::wire::put_record);
+                let pieces = if is_hidden { nothing() } else { cells() };
+                let session = Rc::clone(self);
+                self.answer_later(asked, async move { session.open(pieces).await });
+            }
+            Request::Next { stream } => self.next_piece(asked, stream),
+            Request::Upload => requests::begin_upload(self, asked),
+            Request::Push { stream, bytes } => requests::push(self, asked, stream, bytes),
+            Request::Finish { stream, stamp, key, origin } => {
+                requests::finish_upload(self, (asked, stream), (stamp, key), origin);
+            }
+            Request::Hello(_) | Request::Close { .. } => unreachable!("served before"),
+        }
+    }
+
+    /// A request of one of the peer's clients begins to be served.
+    fn served(&self) -> Served {
+        Served::since(self.looked_at_ns.get(), &self.replica.core)
+    }
+
+    /// States the stability of this node, or what there is, as hashes.
+    fn compare(self: &Rc<Self>, asked: Asked<S>, request: Request) {
+        let number = asked.number;
+        let (Some(peer), Some(stability)) = (self.peer_id(), self.cluster.stability.get()) else {
+            return self.answer(number, &Answer::Refused(Refusal::Rebuilding));
+        };
+        if let Request::Statement(theirs) = request {
+            replica::heard(&self.replica, stability, (peer, theirs), None);
+            let versions = &self.cluster.versions;
+            let statement = stability.statement(versions.next(), versions.wall_ms());
+            return self.answer(number, &Answer::Statement(Box::new(statement)));
+        }
+        if !self.account.repair_begins() {
+            return self.answer(number, &Answer::Refused(Refusal::OverCapacity));
+        }
+        let (session, stability) = (Rc::clone(self), Arc::clone(stability));
+        self.answer_later(asked, async move {
+            let found = match request {
+                Request::Groups(slice) => stability
+                    .tree
+                    .groups(peer, slice)
+                    .await
+                    .map(|(dropped_before, hashes)| Answer::Groups { dropped_before, hashes }),
+                Request::Leaves { slice, groups } => {
+                    stability.tree.leaves(peer, slice, &groups).await.map(Answer::Leaves)
+                }
+                _ => unreachable!("the caller sees to it"),
+            };
+            session.account.repair_is_answered();
+            listing::hashes(found)
+        });
+    }
+}

@@ -1,0 +1,94 @@
+//! What the engine consists of, by who needs it: reads, writes, or the work in the background.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+use super::compact::Compaction;
+use super::retire::Retired;
+use super::segments::{NextSegment, SegmentFile};
+use super::view::View;
+use super::write::Writer;
+use crate::levels::Manifest;
+use crate::memtable::Spare;
+use crate::record_cache::RecordCache;
+use crate::wal::Replayed;
+
+/// What reads look at.
+pub(super) struct ReadPath {
+    pub(super) view: ArcSwap<View>,
+    /// Held while the view is replaced by one made from it. Never during I/O.
+    publishing: Mutex<()>,
+    pub(super) records: RecordCache,
+}
+
+impl ReadPath {
+    pub(super) fn new(view: View, records: RecordCache) -> ReadPath {
+        ReadPath { view: ArcSwap::from_pointee(view), publishing: Mutex::new(()), records }
+    }
+
+    /// Replaces the view by one made from it.
+    pub(super) fn publish(&self, next: impl FnOnce(&View) -> View) {
+        let _publishing = self.publishing.lock();
+        let current = self.view.load_full();
+        self.view.store(Arc::new(next(&current)));
+    }
+}
+
+/// What writes go through: the log, and the memtable behind it.
+pub(super) struct WritePath {
+    pub(super) writer: Mutex<Writer>,
+    pub(super) next_segment: Mutex<NextSegment>,
+    /// Earlier segments, by number, that are not known to be on disk, and whose records are not all in tables.
+    pub(super) unsynced: Mutex<BTreeMap<u64, SegmentFile>>,
+    /// Held while the log is synced apart from writing it: until then nobody else knows what is durable.
+    pub(super) syncing: Mutex<()>,
+    /// What the logs are checked with.
+    pub(super) secret: Option<u64>,
+    /// The group that readers see last.
+    pub(super) visible: AtomicU64,
+    /// The group up to which the log is known to be on disk.
+    pub(super) durable: AtomicU64,
+    /// The memory of a memtable that nobody has any more, for the next.
+    pub(super) spare: Mutex<Option<Spare>>,
+}
+
+impl WritePath {
+    /// Behind a log of which all is replayed, visible and on disk.
+    pub(super) fn new(writer: Writer, log: &Replayed, secret: Option<u64>) -> WritePath {
+        WritePath {
+            writer: Mutex::new(writer),
+            next_segment: Mutex::new(NextSegment { number: log.next_number + 1, ready: None }),
+            unsynced: Mutex::default(),
+            syncing: Mutex::new(()),
+            secret,
+            visible: AtomicU64::new(log.next_sequence - 1),
+            durable: AtomicU64::new(log.next_sequence - 1),
+            spare: Mutex::default(),
+        }
+    }
+}
+
+/// What flushes and compactions change, and what they leave behind.
+pub(super) struct Upkeep {
+    pub(super) manifest: Mutex<Manifest>,
+    /// Held by the thread that compacts. What another one began, and is to go on with.
+    pub(super) unfinished: Mutex<Option<Compaction>>,
+    pub(super) retired: Mutex<Retired>,
+    /// Writes with older timestamps have all arrived.
+    pub(super) drop_before: AtomicU64,
+}
+
+impl Upkeep {
+    pub(super) fn new(manifest: Manifest) -> Upkeep {
+        Upkeep {
+            manifest: Mutex::new(manifest),
+            unfinished: Mutex::default(),
+            retired: Mutex::default(),
+            drop_before: AtomicU64::new(0),
+        }
+    }
+}

@@ -73,11 +73,11 @@ fn kinds_are_taken_at_the_same_time_each_in_its_file() {
     let directory = Directory::new();
     let flags = ["--kind", "cpu,alloc", "--alloc-interval", "4KiB", "--seconds", "2", "-o", "a.heatmap.html"];
     let done = run(&node.url(), &directory, &flags).expect_success();
-    for (kind, says) in
-        [("cpu", "one every 2.00 ms on the processor"), ("alloc", "one every 4 KiB on average")]
+    for (article, kind, says) in
+        [("a", "cpu", "one every 2.00 ms on the processor"), ("an", "alloc", "one every 4 KiB on average")]
     {
         let name = format!("a.{kind}.heatmap.html");
-        assert!(done.text().contains(&format!("{name}: a {kind} profile of 2 s, ")), "{done:?}");
+        assert!(done.text().contains(&format!("{name}: {article} {kind} profile of 2 s, ")), "{done:?}");
         let page = fs::read_to_string(directory.path().join(name)).expect("the profile");
         assert!(page.contains(says), "{says}");
     }

@@ -107,9 +107,7 @@ impl Fill<'_> {
                 if !refused.is_empty() {
                     refusals += 1;
                     if refusals > REFUSALS_MAX {
-                        return Err(io::Error::other(
-                            "the server refuses writes as over capacity without end",
-                        ));
+                        return Err(io::Error::other("the server kept refusing writes as over capacity"));
                     }
                     std::thread::park_timeout(REFUSED_PAUSE);
                 }
@@ -136,7 +134,7 @@ impl Fill<'_> {
             };
             let mut at = 0;
             while at < length {
-                let malformed = |_| io::Error::other("the server answered something that is no HTTP");
+                let malformed = |_| io::Error::other("the server sent something that is not HTTP");
                 let (taken, answer) = parser.advance(&buffer[at..length], false).map_err(malformed)?;
                 at += taken;
                 let Some(answer) = answer else { continue };
@@ -146,7 +144,7 @@ impl Fill<'_> {
                     (status, Some(key)) => {
                         return Err(io::Error::other(format!("PUT of key{key} was answered with {status}")));
                     }
-                    (_, None) => return Err(io::Error::other("the server answered more than it was asked")),
+                    (_, None) => return Err(io::Error::other("the server sent more answers than requests")),
                 }
             }
         }

@@ -65,7 +65,7 @@ impl fmt::Display for Slo {
 impl Bound {
     fn parse(text: &str) -> Result<Self, String> {
         let wrong =
-            || format!("`{text}` is no bound such as p99<5ms, mean<1ms, max<1s, errors<0.1% or rate>10k");
+            || format!("`{text}` is not a bound such as p99<5ms, mean<1ms, max<1s, errors<0.1% or rate>10k");
         let (name, limit) = text.split_once(['<', '>']).ok_or_else(wrong)?;
         let (name, limit) = (name.trim(), limit.trim().trim_start_matches('='));
         let what = match name {

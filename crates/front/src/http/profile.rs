@@ -57,7 +57,7 @@ pub(crate) enum ProfileTargetError {
         found: Quote,
     },
     /// A parameter of another kind of profile.
-    #[error("{name} is given for a profile of kind {kind}, expected it for {of} only")]
+    #[error("{name} is given for a profile of kind {kind}; it is valid for {of} only")]
     OfAnotherKind {
         /// Which parameter.
         name: &'static str,

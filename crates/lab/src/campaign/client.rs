@@ -48,7 +48,7 @@ pub(super) fn get(
 fn receive(stream: &mut dyn Stream, deadline: Duration, give_up: &AtomicBool) -> io::Result<Answer> {
     let clock = Clock::start();
     let (mut parser, mut buffer) = (ResponseParser::new(true), vec![0; RECEIVE_BYTES]);
-    let malformed = || io::Error::other("what was answered is no HTTP");
+    let malformed = || io::Error::other("the answer is not HTTP");
     let answer = loop {
         if give_up.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::Interrupted.into());

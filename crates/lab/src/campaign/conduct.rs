@@ -43,7 +43,7 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     let stages = stages(options);
     if stages.is_empty() {
         let only = options.only.as_deref().unwrap_or_default();
-        return Err(LabError::Usage(format!("no run has '{only}' in its name")));
+        return Err(LabError::Usage(format!("no run has a name that contains '{only}'")));
     }
     files::check_writable(&options.output)?;
     for server in [&options.url, &options.peer].into_iter().flatten() {

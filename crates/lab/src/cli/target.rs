@@ -60,7 +60,7 @@ impl Target {
         let (host, port) = split_port(authority).ok_or_else(|| wrong("a bracket is missing"))?;
         let port = match port {
             None | Some("") => None,
-            Some(digits) => Some(digits.parse().map_err(|_| wrong("its port is no number up to 65535"))?),
+            Some(digits) => Some(digits.parse().map_err(|_| wrong("its port is not a number up to 65535"))?),
         };
         if host.is_empty() {
             return Err(wrong("it has no host"));

@@ -202,7 +202,7 @@ fn serve(
         }
     };
     let _ = events.send(Event::Ready);
-    // Without a start the run was given up.
+    // Without a start the run was aborted.
     let Ok(start_ns) = start.recv() else { return };
     let result = worker.run(start_ns);
     let _ = events.send(Event::Done(result));

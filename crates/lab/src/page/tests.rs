@@ -65,7 +65,7 @@ fn what_is_no_report_is_refused_by_name() {
     };
     assert!(
         refused("a.html", "hello")
-            .ends_with("a.html is no report of this program: it holds no data of a report")
+            .ends_with("a.html is not a report of ladoga: it holds no data of a report")
     );
     let page = render(&fixture::report(), None).replacen("{\"format\":2,", "{\"format\":3,", 1);
     assert!(refused("b.html", &page).contains("its format is 3, this program reads 2"));

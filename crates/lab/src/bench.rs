@@ -187,6 +187,7 @@ fn report_of(options: &Options, outcome: &stats::RunOutcome, heat: Heat) -> Repo
         planned: 1,
         is_interrupted: outcome.is_interrupted,
         notes: Vec::new(),
+        slo: options.slo.as_ref().map(|slo| slo.judge(outcome, options.allow_misses)).unwrap_or_default(),
     }
 }
 

@@ -245,8 +245,8 @@ pub(crate) struct ProfileArguments {
     /// What to profile: cpu, alloc or lock, or several at the same time, each in its own file
     #[arg(long, value_name = "KIND,...", default_value = "cpu", value_delimiter = ',')]
     pub(crate) kind: Vec<String>,
-    /// Duration in seconds, 1 to 600
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=600))]
+    /// Duration in seconds, 1 to 14400; use --hz 99 for more than some minutes
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=14_400))]
     pub(crate) seconds: u32,
     /// CPU samples per second for each running thread, 99 to 1000 [default: 499]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(99..=1000))]

@@ -129,6 +129,7 @@ impl<'a> Conductor<'a> {
             planned: stages.len() * times,
             is_interrupted: false,
             notes: remarks(options),
+            slo: Vec::new(),
         };
         Self { options, stop, servers, nodes_started: 0, report, progress, clock: Clock::start() }
     }

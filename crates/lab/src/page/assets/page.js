@@ -208,7 +208,7 @@
     const [element] = elementsOf(number);
     if (!element) return;
     const hidden = element.getBoundingClientRect().bottom - innerHeight, room = map.getBoundingClientRect().top - 8;
-    if (hidden > 0 && room > 0) scrollBy({ top: Math.min(hidden, room), behavior: "smooth" });
+    if (hidden > 0 && room > 0) scrollBy(0, Math.min(hidden, room));
   }
   document.querySelectorAll(".heatmap").forEach(listen);
 

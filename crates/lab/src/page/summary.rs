@@ -58,41 +58,37 @@ fn answered(run: &Run) -> String {
     run.missed_rate().map_or(answered.clone(), |rate| format!("{answered} of {}: not reached", count(rate)))
 }
 
-/// Every figure of a publication beside ours, with what was done for both.
+/// Every figure of a publication beside ours, below what was done for both.
 fn published(report: &Report) -> String {
     let mut rows = String::new();
     for (number, run) in report.runs.iter().enumerate() {
         let Some(conditions) = &run.conditions else { continue };
-        let mut of_run = of_conditions(conditions);
-        for figure in &run.published {
-            let _ = writeln!(
-                rows,
-                "<tr><td><a href=\"#run-{number}\">{}</a></td>{of_run}{}</tr>",
-                escape(&title(report, run)),
-                of_figure(run, figure)
-            );
-            of_run = format!("<td colspan=\"{CONDITIONS}\"></td>"); // The same as in the row above.
+        let name = format!(
+            "<td rowspan=\"{}\"><a href=\"#run-{number}\">{}</a><br>{}</td>",
+            run.published.len(),
+            escape(&title(report, run)),
+            escape(&in_words(conditions))
+        );
+        for (index, figure) in run.published.iter().enumerate() {
+            let name = if index == 0 { name.as_str() } else { "" };
+            let _ = writeln!(rows, "<tr>{name}{}</tr>", of_figure(run, figure));
         }
     }
     if rows.is_empty() {
         return rows;
     }
     format!(
-        "<h2>Beside the published load tests</h2>\n<p>They were measured by others, on other machines. Each row does what the \
+        "<h2>Beside the published load tests</h2>\n<p>They were measured by others, on other machines. Each run does what the \
          publication did; where nothing stands, it names no figure.</p>\n\
-         <div class=\"scroll\"><table>\n<thead><tr><th>run</th><th>publication</th><th>load</th><th>store</th><th>answers</th>\
-         <th>connections</th><th>server threads</th><th>figure</th><th>published, before</th><th>published</th><th>here</th>\
-         </tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
+         <div class=\"scroll\"><table>\n<thead><tr><th>run</th><th>figure</th><th>published, before</th><th>published</th>\
+         <th>here</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
     )
 }
 
-const CONDITIONS: usize = 6;
-
-fn of_conditions(conditions: &Conditions) -> String {
+fn in_words(conditions: &Conditions) -> String {
     let Conditions { source, load, store, answers, connections, server_threads } = conditions;
-    let threads = server_threads.map_or_else(|| NONE.to_owned(), |threads| threads.to_string());
-    let cells: [&str; CONDITIONS] = [source, load, store, answers, &connections.to_string(), &threads];
-    cells.map(|cell| format!("<td>{}</td>", escape(cell))).concat()
+    let threads = server_threads.map(|threads| format!(", server threads: {threads}")).unwrap_or_default();
+    format!("{source}: {load}, {store}, {answers}, connections: {connections}{threads}")
 }
 
 fn of_figure(run: &Run, figure: &Published) -> String {

@@ -6,6 +6,7 @@
 //! - `text`: wrk's and wrk2's text, line for line
 //! - `hostile`: it never hangs, and says what went wrong
 //! - `interrupted`: one Ctrl-C ends it, whatever hangs
+//! - `secure`: https
 //! - `scripts`: wrk's Lua interface
 //! - `idioms`: what published scripts do with it
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
@@ -20,5 +21,6 @@ mod hostile;
 mod idioms;
 mod interrupted;
 mod scripts;
+mod secure;
 mod server;
 mod text;

@@ -102,7 +102,7 @@ fn serve(mut stream: TcpStream, manner: Manner, shared: &Shared) -> Option<()> {
 }
 
 /// One request: its head and, as far as its length says so, its body.
-fn read_request(stream: &mut TcpStream, buffered: &mut Vec<u8>) -> Option<String> {
+pub(crate) fn read_request(stream: &mut impl Read, buffered: &mut Vec<u8>) -> Option<String> {
     let mut piece = [0; 4096];
     loop {
         if let Some(end) = buffered.windows(4).position(|window| window == b"\r\n\r\n") {

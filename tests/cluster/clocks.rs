@@ -215,12 +215,12 @@ fn a_directory_that_is_a_day_ahead_takes_no_writes_for_others_and_says_why() {
     cluster.nodes[0].start_again();
     wait_until("a node that has heard of the others", || {
         let report = cluster.report(0);
-        report["clock"]["agreed"] == true && report["settled"]["may_coordinate"] == true
+        report["clock"]["agreed"] == true && report["replica_state"]["may_coordinate"] == true
     });
     let refused = cluster.request(0, "PUT", "key1", "2/3", Some(b"ahead"));
     assert_refusal(&refused, 503, "a write that a majority would refuse");
     assert!(
-        refused.text().contains("too far ahead") && refused.text().contains("ask another node"),
+        refused.text().contains("too far ahead") && refused.text().contains("to another node"),
         "{refused:?}"
     );
     assert!(cluster.holders("key1").is_empty(), "nobody keeps what was refused");

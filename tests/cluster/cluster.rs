@@ -37,7 +37,7 @@ impl Cluster {
         let cluster = Cluster { nodes };
         cluster.wait_until_all_answer();
         for node in 0..cluster.nodes.len() {
-            wait_until("a node that is whole", || cluster.report(node)["settled"]["whole"] == true);
+            wait_until("a node that is whole", || cluster.report(node)["replica_state"]["complete"] == true);
         }
         cluster
     }

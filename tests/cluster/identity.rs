@@ -43,7 +43,7 @@ fn restore(backup: &Path, data: &Path, how: Restore) {
         copy(backup, data);
         if how == Restore::StoreOnly {
             fs::remove_file(data.join("nodes")).expect("a list of nodes");
-            fs::remove_file(data.join("replica-state")).expect("what was settled");
+            fs::remove_file(data.join("replica-state")).expect("the replica state");
             fs::remove_dir_all(data.join("hints")).expect("hints");
         }
         return;
@@ -126,7 +126,7 @@ fn refused(cluster: &Cluster, known: &Known, nodes: &[usize], replicas: &str) ->
 }
 
 fn wait_until_whole(cluster: &Cluster, node: usize) {
-    wait_until("a node that is whole", || cluster.report(node)["settled"]["whole"] == true);
+    wait_until("a node that is whole", || cluster.report(node)["replica_state"]["complete"] == true);
 }
 
 /// What a node has itself, once it is whole, is what was acknowledged.
@@ -154,7 +154,7 @@ fn wait_until_all_have_spoken(cluster: &Cluster) {
     cluster.wait_until_all_answer();
     for node in 0..cluster.nodes.len() {
         wait_until_whole(cluster, node);
-        let session = cluster.report(node)["settled"]["session"].clone();
+        let session = cluster.report(node)["replica_state"]["session"].clone();
         let url = cluster.nodes[node].url();
         for other in (0..cluster.nodes.len()).filter(|&other| other != node) {
             wait_until("a node that is remembered", || {
@@ -189,13 +189,13 @@ fn an_older_state_does_not_vouch(how: Restore) {
         response.status < 500
     });
     assert_eq!(refused(&cluster, &known, &[1, 2], "2/3"), known.len());
-    assert_ne!(cluster.report(2)["settled"]["whole"], true);
+    assert_ne!(cluster.report(2)["replica_state"]["complete"], true);
     cluster.nodes[0].start_again();
     wait_until("requests that succeed again", || refused(&cluster, &known, &[0, 1, 2], "2/3") == 0);
     wait_until_whole(&cluster, 2);
     assert_eq!(refused(&cluster, &known, &[0, 1, 2], "2/3"), 0);
     let log = cluster.nodes[2].log();
-    assert!(log.contains("older than what") || how == Restore::StoreOnly, "{log}");
+    assert!(log.contains("lacks writes that") || how == Restore::StoreOnly, "{log}");
     assert_has_all(&cluster, 2, &known);
     cluster.put(2, "after", "3/3", b"after");
     assert_eq!(cluster.get(2, "after", "1/3"), Some(b"after".to_vec()));
@@ -240,7 +240,7 @@ fn a_node_that_was_restored_from_a_snapshot_reads_right_at_once() {
         refused(&cluster, &known, &[0, 1, 2], "2/3");
         wait_until("requests that succeed again", || refused(&cluster, &known, &[0, 1, 2], "2/3") == 0);
         wait_until_whole(&cluster, 2);
-        assert!(cluster.nodes[2].log().contains("older than what"), "{}", cluster.nodes[2].log());
+        assert!(cluster.nodes[2].log().contains("lacks writes that"), "{}", cluster.nodes[2].log());
         assert_has_all(&cluster, 2, &known);
     }
 }
@@ -259,7 +259,7 @@ fn a_copy_of_another_nodes_directory_does_not_vouch() {
     cluster.nodes[1].start_again();
     cluster.nodes[2].start_again();
     let log = cluster.nodes[2].log();
-    assert!(log.contains("copy of that of") && log.contains(&cluster.nodes[1].url()), "{log}");
+    assert!(log.contains("belongs to") && log.contains(&cluster.nodes[1].url()), "{log}");
     wait_until("nodes that have met", || cluster.request(1, "GET", "over0", "1/3", None).status < 500);
     assert_eq!(refused(&cluster, &known, &[1, 2], "2/3"), known.len());
     let url = cluster.nodes[2].url();
@@ -274,7 +274,7 @@ fn a_copy_of_another_nodes_directory_does_not_vouch() {
     Ladoga::new(["check", &data]).run().expect_success();
     // It is its own from now on.
     cluster.nodes[2].start_again();
-    assert_eq!(cluster.nodes[2].log().matches("copy of that of").count(), 1);
+    assert_eq!(cluster.nodes[2].log().matches("belongs to").count(), 1);
 }
 
 /// With two nodes, each is all that the other has.
@@ -317,25 +317,25 @@ fn a_restored_node_that_is_alone_says_what_it_waits_for() {
     let others: Vec<String> = cluster.nodes[..2].iter().map(Node::url).collect();
     let url = cluster.nodes[2].url();
     let status = Ladoga::new(["status", "--url", &url]).run().expect_success().text().to_owned();
-    assert!(others.iter().all(|other| status.contains(other)) && status.contains("hear"), "{status}");
+    assert!(others.iter().all(|other| status.contains(other)) && status.contains("waits for"), "{status}");
     // One is not enough: the other may know more.
     cluster.nodes[0].start_again();
     wait_until("an answer of the one", || {
         let response = cluster.request(0, "GET", "over0", "2/3", None);
         assert!(response.status >= 500, "{response:?}");
-        response.text().contains("has not heard yet")
+        response.text().contains("have not yet confirmed")
     });
     cluster.nodes[1].start_again();
     wait_until_whole(&cluster, 2);
     // Nothing was lost.
-    assert!(!cluster.nodes[2].log().contains("older than what"), "{}", cluster.nodes[2].log());
+    assert!(!cluster.nodes[2].log().contains("lacks writes that"), "{}", cluster.nodes[2].log());
     assert_eq!(refused(&cluster, &known, &[2], "3/3"), 0);
     cluster.nodes[0].kill();
     cluster.nodes[1].kill();
     assert_eq!(refused(&cluster, &known, &[2], "1/3"), 0);
     // And it is not asked about once more.
     wait_until("a directory that is claimed", || {
-        cluster.nodes[2].log().contains("has what was acknowledged")
+        cluster.nodes[2].log().contains("has all acknowledged writes")
     });
     cluster.nodes[2].crash();
     assert_eq!(refused(&cluster, &known, &[2], "1/3"), 0);
@@ -353,7 +353,7 @@ fn a_directory_that_was_moved_is_the_same_one() {
     fs::rename(&data, &elsewhere).expect("a directory to move");
     fs::rename(&elsewhere, &data).expect("a directory to move back");
     cluster.nodes[2].start_again();
-    assert_eq!(cluster.report(2)["settled"]["whole"], true);
+    assert_eq!(cluster.report(2)["replica_state"]["complete"], true);
     assert_eq!(refused(&cluster, &known, &[2], "1/3"), 0);
     assert!(!cluster.nodes[2].log().contains("restored"), "{}", cluster.nodes[2].log());
 }
@@ -375,7 +375,7 @@ fn a_cluster_that_was_moved_by_copying_comes_up_by_itself() {
     (0..3).for_each(|node| wait_until_whole(&cluster, node));
     assert_eq!(refused(&cluster, &known, &[0, 1, 2], "2/3"), 0);
     for node in &cluster.nodes {
-        assert!(!node.log().contains("older than what"), "{}", node.log());
+        assert!(!node.log().contains("lacks writes that"), "{}", node.log());
     }
 }
 

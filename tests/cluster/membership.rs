@@ -41,7 +41,7 @@ fn a_data_directory_stays_with_its_nodes() {
     assert!(log.contains("--cluster is") && log.contains(&other.url()) && log.contains("remove"), "{log}");
     let mut alone = Launch::new().data(node.data()).spawn();
     assert_eq!(alone.wait().code(), Some(2));
-    assert!(alone.log().contains(&own) && alone.log().contains("leave its cluster"), "{}", alone.log());
+    assert!(alone.log().contains(&own) && alone.log().contains("out of its cluster"), "{}", alone.log());
     node.start_again();
 }
 

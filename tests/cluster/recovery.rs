@@ -27,7 +27,7 @@ fn a_node_that_lost_its_disk_comes_back_whole_while_it_serves() {
     wait_until("a node that coordinates", || cluster.request(2, "GET", "key0002", "2/3", None).status == 200);
     wait_until("a node that is whole again", || {
         assert_eq!(cluster.get(0, "key0003", "2/3"), Some(b"key0003".to_vec()));
-        cluster.report(2)["settled"]["whole"] == true
+        cluster.report(2)["replica_state"]["complete"] == true
     });
     assert!(own(&cluster, 2) == expected);
     // What it may take is told, within its bounds.
@@ -86,7 +86,7 @@ fn a_repair_by_hand_takes_over_what_is_missing() {
     cluster.wait_until_all_answer();
     let url = cluster.nodes[2].url();
     let outcome = Ladoga::new(["repair", "--url", &url]).run().expect_success();
-    assert!(outcome.text().contains("has what the other nodes have"), "{outcome:?}");
+    assert!(outcome.text().contains("has all data of the other nodes"), "{outcome:?}");
     assert_eq!(own(&cluster, 2).len(), 50);
     let status = Ladoga::new(["status", "--url", &url]).run().expect_success();
     assert!(status.text().contains("  self") && status.text().contains("  up"), "{status:?}");
@@ -104,7 +104,9 @@ fn a_node_that_lost_its_disk_is_whole_without_one_that_is_gone_once_the_list_say
     fs::remove_dir_all(cluster.nodes[2].data()).expect("a data directory");
     cluster.nodes[2].start_again();
     // What only it and the one that is gone had, nobody knows.
-    wait_until("a node that says what it takes over", || cluster.report(2)["settled"]["whole"] == false);
+    wait_until("a node that says what it takes over", || {
+        cluster.report(2)["replica_state"]["complete"] == false
+    });
     assert_refusal(&cluster.request(0, "GET", "key", "2/3", None), 504, "a quorum of one that has all");
     // Both say how it is: one that it is not whole, and why, and what to do; the other that it does not count on it.
     let status = |node: usize| {
@@ -112,7 +114,7 @@ fn a_node_that_lost_its_disk_is_whole_without_one_that_is_gone_once_the_list_say
         Ladoga::new(["status", "--url", &url]).run().expect_success().text().to_owned()
     };
     let lost = cluster.nodes[1].url();
-    wait_until("a reason", || status(2).contains(&format!("cannot be whole without {lost}: ")));
+    wait_until("a reason", || status(2).contains(&format!("cannot be rebuilt without {lost}: ")));
     assert!(status(2).contains("the shorter list"), "{}", status(2));
     let of_2 = format!("{}  up", cluster.nodes[2].url());
     wait_until("what the others think of it", || {
@@ -128,7 +130,8 @@ fn a_node_that_lost_its_disk_is_whole_without_one_that_is_gone_once_the_list_say
     }
     cluster.nodes.iter_mut().for_each(crate::support::Node::wait_until_it_serves);
     wait_until("a node that is whole again", || {
-        cluster.report(0)["settled"]["whole"] == true && cluster.report(1)["settled"]["whole"] == true
+        cluster.report(0)["replica_state"]["complete"] == true
+            && cluster.report(1)["replica_state"]["complete"] == true
     });
     for node in 0..2 {
         assert_eq!(cluster.get(node, "key", "2/2"), Some(b"value".to_vec()));

@@ -60,7 +60,7 @@ fn assert_all_serve(cluster: &Cluster, round: usize) {
 fn settles_within(cluster: &Cluster) -> Duration {
     let began = Instant::now();
     for node in 0..cluster.nodes.len() {
-        wait_until("a node that is whole", || cluster.report(node)["settled"]["whole"] == true);
+        wait_until("a node that is whole", || cluster.report(node)["replica_state"]["complete"] == true);
     }
     began.elapsed()
 }
@@ -158,7 +158,9 @@ fn a_node_whose_disk_was_replaced_takes_requests_at_once() {
             assert_eq!(cluster.get(node, &key, "2/3"), Some(b"value".to_vec()));
             assert_eq!(cluster.get(node, "key-0-0", "2/3"), Some(b"key-0-0".to_vec()));
         }
-        wait_until("a node that is whole again", || cluster.report(victim)["settled"]["whole"] == true);
+        wait_until("a node that is whole again", || {
+            cluster.report(victim)["replica_state"]["complete"] == true
+        });
     }
 }
 
@@ -194,7 +196,7 @@ fn a_node_that_was_stopped_as_soon_as_it_knew_enough_comes_back_alone() {
     let mut cluster = start(launches(2));
     let key = own_key(&cluster, 1);
     wait_for("a first node that knows", || {
-        (cluster.report(0)["settled"]["may_coordinate"] == true).then_some(())
+        (cluster.report(0)["replica_state"]["may_coordinate"] == true).then_some(())
     });
     cluster.nodes.iter_mut().for_each(Node::kill);
     for node in 0..2 {

@@ -76,17 +76,111 @@ fn draw_all(page: &mut Page<'_>) {
     }
 }
 
+/// Of a sheet with more than a heading.
+const SHEET_LENGTH_MIN: usize = 600;
+
+/// At the pointer, and by keys.
+fn values_are_told(page: &mut Page<'_>) {
+    page.evaluate("document.querySelector('svg.plot').scrollIntoView({ block: 'center' })");
+    page.hover("svg.plot", (0.5, 0.5));
+    page.wait_until("!document.querySelector('.hover').hidden");
+    let at_pointer = page.text(".hover");
+    assert!(
+        at_pointer.contains(" %") && at_pointer.contains('s'),
+        "a percentile and its latency: {at_pointer}"
+    );
+    page.hover(".pick", (0.5, 0.5));
+    assert!(page.text(".hover").contains("requests in this column"), "{}", page.text(".hover"));
+    page.focus("svg.plot");
+    page.press("ArrowRight");
+    let first = page.text(".hover");
+    page.press("ArrowRight");
+    assert_ne!(page.text(".hover"), first, "the next value");
+    page.press("Escape");
+    assert_eq!(page.evaluate("document.querySelector('.hover').hidden"), true);
+}
+
+fn keys_choose_and_a_search_lights_up(page: &mut Page<'_>) {
+    page.focus(".heatmap");
+    // Keys go on from where the pointer was, unless all was let go.
+    page.press("Escape");
+    page.press("ArrowRight");
+    let one = page.text(".range");
+    page.press("Shift+ArrowRight");
+    assert!(one.starts_with("0.00 s to 0.1") && page.text(".range").starts_with("0.00 s to 0.2"), "{one}");
+    page.press("Escape");
+    assert!(page.text(".range").starts_with("The whole run"), "{}", page.text(".range"));
+    let count = |page: &mut Page<'_>, what: &str| {
+        page.evaluate(&format!(
+            "document.querySelectorAll('.heatmap:not(.samples)[data-run=\"0\"] .lit {what}').length"
+        ))
+        .as_u64()
+    };
+    page.write(".search", "^ear.y$");
+    let lit = count(page, ".match").expect("a number");
+    assert!((10..=20).contains(&lit) && count(page, ".veil") == Some(0), "half of 30 columns: {lit}");
+    page.click("button.filter");
+    assert!(count(page, ".veil") >= Some(10), "the other half is veiled");
+    page.screenshot("report-search");
+    page.click("button.filter");
+    page.write(".search", "");
+    assert_eq!(count(page, ".match"), Some(0));
+}
+
+#[test]
+fn a_report_of_many_runs_is_short_and_its_contents_open_what_they_name() {
+    let Some(mut browser) = Browser::start() else { return };
+    let directory = Directory::new();
+    let file = directory.path().join("many.html");
+    let words = "lab run --workloads put,get,status --rates 200 -d 1s --rounds 2 -c1 --keys 100 --memory 64MiB --no-profile -o";
+    let words = words.split_whitespace().map(str::to_owned).chain([file.display().to_string()]);
+    Ladoga::new(words).run().expect_success();
+    let mut page = browser.open(&file, 1400, 900);
+    let height =
+        |page: &mut Page<'_>| page.evaluate("document.body.scrollHeight").as_f64().expect("a height");
+    let folded = height(&mut page);
+    assert!(folded < 1800.0, "six runs are {folded} pixels high");
+    assert!(
+        page.text("table.cards").contains(" – "),
+        "rounds with their spread: {}",
+        page.text("table.cards")
+    );
+    page.screenshot("report-many");
+    page.click("nav a[href='#stage-1']");
+    page.wait_until("document.querySelector('#stage-1').open && !document.querySelector('#stage-0').open");
+    assert!(height(&mut page) > folded);
+    page.click("#stage-1 table a[href='#run-4']");
+    page.wait_until("document.querySelector('#run-4').checkVisibility()");
+    assert_eq!(page.complaints(), [""; 0]);
+    let mut phone = browser.open(&file, 390, 800);
+    phone.prefer("dark");
+    assert_eq!(look(&mut phone)[3], 0, "nothing is wider than a phone");
+    phone.screenshot("report-many-phone");
+    assert_eq!(phone.complaints(), [""; 0]);
+}
+
 #[test]
 fn a_report_is_drawn_and_a_selection_opens_its_flame_graph() {
     let Some(mut browser) = Browser::start() else { return };
     let directory = Directory::new();
     let file = report(&directory);
-    let mut page = browser.open(&file, 1280, 900);
+    let mut page = browser.open(&file, 1400, 900);
     let [charts, drawn, rows, too_wide] = look(&mut page);
     assert!(charts >= 2 * 7 && drawn == charts, "{drawn} of {charts} charts are drawn");
-    assert_eq!((rows, too_wide), (2, 0), "a row a run, and nothing wider than the window");
+    assert_eq!((rows, too_wide), (2, 0), "a row a stage, and nothing wider than the window");
+    let head = page.text("dl.head");
+    for part in ["measured", " UTC", ", commit ", "ladoga serve", "machine", "Linux"] {
+        assert!(head.contains(part), "{part} in the head: {head}");
+    }
+    assert!(page.text("pre.command").contains("lab run --workloads put,get"));
+    assert!(page.text(".verdicts").contains("2 runs of 2 stages"), "{}", page.text(".verdicts"));
+    values_are_told(&mut page);
     draw_all(&mut page);
     page.screenshot("report-desktop");
+    page.prefer("dark");
+    page.screenshot("report-desktop-dark");
+    let sheets = page.print("report");
+    assert!(sheets.len() <= 8 && sheets.iter().all(|length| *length > SHEET_LENGTH_MIN), "{sheets:?}");
     assert_eq!(page.complaints(), [""; 0]);
 
     let mut page = browser.open(&with_known_samples(&file), 1280, 900);
@@ -105,12 +199,19 @@ fn a_report_is_drawn_and_a_selection_opens_its_flame_graph() {
     page.click(".whole");
     page.click(".against");
     assert_eq!(shares(&mut page), [Some((0.5, None)), Some((0.5, None))], "the whole run");
+    keys_choose_and_a_search_lights_up(&mut page);
     assert_eq!(page.complaints(), [""; 0]);
 
     let mut phone = browser.open(&file, 390, 800);
     assert_eq!(look(&mut phone)[3], 0, "nothing is wider than a phone");
     draw_all(&mut phone);
     phone.screenshot("report-phone");
+    phone.swipe(".pick", (0.2, 0.5), (0.7, 0.5));
+    assert!(
+        phone.text(".range").contains(" requests, the slowest"),
+        "a finger selects: {}",
+        phone.text(".range")
+    );
     assert_eq!(phone.complaints(), [""; 0]);
 }
 
@@ -121,7 +222,7 @@ fn a_comparison_is_drawn() {
     let known = with_known_samples(&report(&directory));
     let (file, known) = (directory.path().join("compared.html"), known.display().to_string());
     Ladoga::new(["lab", "compare", &known, &known, "-o", &file.display().to_string()]).run().expect_success();
-    for (width, name) in [(1280, "comparison-desktop"), (390, "comparison-phone")] {
+    for (width, name) in [(1400, "comparison-desktop"), (390, "comparison-phone")] {
         let mut page = browser.open(&file, width, 900);
         let [charts, drawn, _, too_wide] = look(&mut page);
         assert_eq!((charts, drawn, too_wide), (2, 2, 0), "at a width of {width}");

@@ -88,7 +88,7 @@ fn misses_and_rates_that_were_not_reached_are_told() {
     for part in [
         "of 90,000: not reached",
         "open loop, 90,000/s, 1,000 records, hits, connections: 1",
-        "(rate not reached)",
+        "rate not reached: latencies here",
         "132.00 ms",
         "The rate was not reached: 90,000/s",
     ] {

@@ -66,7 +66,7 @@ fn who_comes_when_all_descriptors_are_taken_is_told_and_writes_come_back() {
         let mut late = refused(&node, &mut client, &mut kept);
         let response = late.response();
         assert_refusal(&response, 503, "a connection without a descriptor");
-        assert!(response.text().contains("as many files and connections"), "{response:?}");
+        assert!(response.text().contains("open files and connections"), "{response:?}");
         late.expect_closed();
     }
     // Nor does one event loop serve a connection with what another one keeps for refusals: that would be the last of them.

@@ -148,7 +148,7 @@ fn check_values_that_stop_half_way(addresses: usize) {
             Ok(response) if response.status == 503 => told += 1,
             Ok(response) => {
                 assert_refusal(&response, 408, "a value that stopped half way");
-                assert!(response.text().contains("make room"), "{response:?}");
+                assert!(response.text().contains("arrived too slowly"), "{response:?}");
                 told += 1;
             }
             // What is sent to a connection that is closed makes the close a reset.
@@ -242,7 +242,7 @@ fn an_upload_that_gives_way_is_told() {
     // Of those who did nothing it is the one that came first.
     let response = stopped[0].response();
     assert_refusal(&response, 408, "an upload that stopped");
-    assert!(response.text().contains("make room"), "{response:?}");
+    assert!(response.text().contains("arrived too slowly"), "{response:?}");
     stopped[0].expect_closed();
     assert_eq!(node.connect().value("stopped0"), None);
 }

@@ -35,8 +35,8 @@ fn a_parameter_that_is_wrong_is_named() {
     let node = Node::start();
     let mut connection = node.connect();
     for (target, named) in [
-        ("cpu?seconds=0", "seconds is '0', expected a whole number from 1 to 600"),
-        ("cpu?seconds=601", "seconds"),
+        ("cpu?seconds=0", "seconds is '0', expected a whole number from 1 to 14400"),
+        ("cpu?seconds=14401", "seconds"),
         ("alloc?seconds=x", "seconds"),
         ("lock?seconds=", "seconds"),
         ("cpu?seconds=1&seconds=2", "more than once"),

@@ -6,6 +6,9 @@ use serde_json::Value;
 use crate::load::Load;
 use crate::support::{Browser, Directory, Node, Page, wait_for};
 
+/// Of a sheet with more than a heading.
+const SHEET_LENGTH_MIN: usize = 600;
+
 /// How much of the graph a function has, by a part of its name; none where it is not drawn.
 fn share(page: &mut Page<'_>, part: &str) -> Option<f64> {
     let frames = page.evaluate("ladogaProfile.flame.frames()");
@@ -38,28 +41,85 @@ fn a_flame_graph_widens_and_is_searched() {
     let Some(mut browser) = Browser::start() else { return };
     let directory = Directory::new();
     let file = profile_page(&directory, "html");
-    let mut page = browser.open(&file, 1280, 900);
+    let mut page = browser.open(&file, 1400, 900);
     assert!(share(&mut page, "ladoga_server::").is_some_and(|share| share > 0.0));
+    assert!(page.text("dl.head").contains(", commit ") && page.text("dl.head").contains("serve"));
+    let is_at_base = "(e => e.scrollTop + e.clientHeight >= e.scrollHeight - 2 && e.getBoundingClientRect().bottom <= innerHeight)\
+                      (document.querySelector('.flame-scroll'))";
+    assert_eq!(page.evaluate(is_at_base), true, "it opens where one begins to read, within the window");
     page.screenshot("profile-flame");
-    page.evaluate(
-        "(s => { s.value = 'ladoga_'; s.dispatchEvent(new Event('input')) })(document.querySelector('#search'))",
-    );
-    assert!(page.text("#tip").contains("% match the search"), "{}", page.text("#tip"));
+    page.write(".search", "ladoga_(server|front)::");
+    assert!(page.text(".tip").contains("% match the search"), "{}", page.text(".tip"));
     page.screenshot("profile-flame-search");
+    page.click("button.filter");
+    assert!(
+        share(&mut page, "ladoga_server::").is_some_and(|share| share > 0.99),
+        "only what matches is left"
+    );
+    page.write(".search", "ladoga_(");
+    assert!(page.text(".tip").contains("searched as plain text"), "{}", page.text(".tip"));
+    page.focus(".search");
+    page.press("Escape");
     let whole = share(&mut page, "committer").expect("a thread");
     assert!(whole < 1.0, "{whole}");
     let at = point(&page.evaluate("ladogaProfile.flame.place('committer')"));
-    page.drag("#flame", at, at);
-    assert!(page.text("#tip").starts_with("committer"), "{}", page.text("#tip"));
+    page.hover("canvas", at);
+    assert!(page.text(".hover").starts_with("committer"), "{}", page.text(".hover"));
+    page.drag("canvas", at, at);
+    assert!(page.text(".tip").starts_with("committer"), "{}", page.text(".tip"));
     assert_eq!(share(&mut page, "event-loop"), None, "only the thread that was clicked is left");
     page.screenshot("profile-flame-zoom");
-    page.click("#reset");
+    page.click("button.reset");
     assert!(share(&mut page, "event-loop").is_some());
     assert_eq!(page.complaints(), [""; 0]);
     let mut phone = browser.open(&file, 390, 800);
     phone.screenshot("profile-flame-phone");
     assert_eq!(phone.evaluate("document.documentElement.scrollWidth <= innerWidth"), true);
     assert_eq!(phone.complaints(), [""; 0]);
+}
+
+/// How often a frame of this name is drawn.
+fn drawn(page: &mut Page<'_>, name: &str) -> usize {
+    let frames = page.evaluate("ladogaProfile.flame.frames()");
+    frames.as_array().expect("frames").iter().filter(|frame| frame["name"] == name).count()
+}
+
+#[test]
+fn a_flame_graph_folds_and_turns_and_is_walked_by_keys() {
+    let Some(mut browser) = Browser::start() else { return };
+    let directory = Directory::new();
+    let mut page = browser.open(&profile_page(&directory, "html"), 1400, 900);
+    assert!(drawn(&mut page, "[runtime]") > 0);
+    let folded = page.evaluate("document.querySelector('canvas').clientHeight").as_f64().expect("a height");
+    page.click("button.fold");
+    let unfolded = page.evaluate("document.querySelector('canvas').clientHeight").as_f64().expect("a height");
+    assert!(drawn(&mut page, "[runtime]") == 0 && unfolded > folded, "{folded} to {unfolded}");
+    page.click("button.fold");
+
+    let at = |page: &mut Page<'_>| point(&page.evaluate("ladogaProfile.flame.place('committer')")).1;
+    let (base, total) = (at(&mut page), page.evaluate("ladogaProfile.flame.total()"));
+    page.click("button.icicle");
+    assert!(base > 0.8 && at(&mut page) < 0.2, "threads stand on top");
+    page.click("button.icicle");
+    page.click("button.reverse");
+    assert!(at(&mut page) < base, "threads are callers of all now");
+    assert_eq!(page.evaluate("ladogaProfile.flame.total()"), total);
+    page.screenshot("profile-flame-reverse");
+    page.click("button.reverse");
+
+    page.focus("canvas");
+    page.press("ArrowUp");
+    let widest = page.text(".tip");
+    page.press("Enter");
+    let is_alone = ["committer", "event-loop"].map(|name| share(&mut page, name).is_some());
+    assert!(is_alone[0] != is_alone[1], "{widest}: one thread is widened");
+    page.press("Escape");
+    assert!(share(&mut page, "committer").is_some() && share(&mut page, "event-loop").is_some());
+    page.press("/");
+    assert_eq!(page.evaluate("document.activeElement.className"), "search");
+    let sheets = page.print("profile-flame");
+    assert!(sheets.len() <= 2 && sheets.iter().all(|length| *length > SHEET_LENGTH_MIN), "{sheets:?}");
+    assert_eq!(page.complaints(), [""; 0]);
 }
 
 fn point(parts: &Value) -> (f64, f64) {
@@ -117,6 +177,8 @@ fn a_range_of_the_heat_map_opens_its_flame_graph_and_a_second_one_the_difference
             .all(|frame| frame["before"].is_f64() || frame["before"].is_i64())
     );
     page.screenshot("profile-heatmap-difference");
+    page.hover("#heat", at);
+    assert!(page.text(".hover").contains("threads at a time"), "{}", page.text(".hover"));
 
     page.click("#whole");
     assert_eq!(shown(&mut page), all);
@@ -125,9 +187,70 @@ fn a_range_of_the_heat_map_opens_its_flame_graph_and_a_second_one_the_difference
     );
     let of_thread = shown(&mut page);
     assert!(of_thread > 0 && of_thread < all, "{of_thread} of {all}");
+    let sheets = page.print("profile-heatmap");
+    assert!(sheets.len() <= 2 && sheets.iter().all(|length| *length > SHEET_LENGTH_MIN), "{sheets:?}");
     assert_eq!(page.complaints(), [""; 0]);
     let mut phone = browser.open(&file, 390, 800);
+    phone.swipe("#heat", (0.3, 0.2), (0.6, 0.6));
+    assert!(phone.text("#chosen").starts_with("Range"), "a finger selects: {}", phone.text("#chosen"));
     phone.screenshot("profile-heatmap-phone");
     assert_eq!(phone.evaluate("document.documentElement.scrollWidth <= innerWidth"), true);
     assert_eq!(phone.complaints(), [""; 0]);
+}
+
+#[test]
+fn a_search_lights_up_the_heat_map_and_keys_walk_over_it() {
+    let Some(mut browser) = Browser::start() else { return };
+    let directory = Directory::new();
+    let mut page = browser.open(&profile_page(&directory, "heatmap"), 1400, 900);
+    let sum = |page: &mut Page<'_>, what: &str| {
+        let cells = page.evaluate(what);
+        cells.as_array().expect("cells").iter().map(nanoseconds).sum::<u64>()
+    };
+    let all = sum(&mut page, "ladogaProfile.heat()");
+    page.write(".search", "^committer$");
+    let lit = sum(&mut page, "ladogaProfile.lit()");
+    assert!(lit > 0 && lit < all, "{lit} of {all}");
+    page.screenshot("profile-heatmap-search");
+    page.click("button.filter");
+    assert_eq!(sum(&mut page, "ladogaProfile.heat()"), lit, "the heat map is filtered too");
+    page.click("button.filter");
+    page.focus("#heat");
+    for key in ["ArrowDown", "ArrowDown", "Shift+ArrowRight"] {
+        page.press(key);
+    }
+    // The first press chooses the first cell, the second the one below it, and the third goes on by a second.
+    assert_eq!(page.text("#chosen"), "Range 0.02 s to 1.04 s.");
+    page.press("Escape");
+    assert_eq!(page.text("#chosen"), "The whole run.");
+    assert_eq!(page.complaints(), [""; 0]);
+}
+
+#[test]
+fn a_heat_map_of_hours_has_three_scales() {
+    let Some(mut browser) = Browser::start() else { return };
+    let directory = Directory::new();
+    let file = profile_page(&directory, "heatmap");
+    let text = fs::read_to_string(&file).expect("a page");
+    let (head, rest) = text.split_once("type=\"application/json\">").expect("the data");
+    let (data, tail) = rest.split_once("</script>").expect("its end");
+    let mut data: Value = serde_json::from_str(data).expect("JSON");
+    let cells_an_hour = 3600 * 1000 / data["cellMs"].as_u64().expect("a length");
+    data["cells"] = (2 * cells_an_hour + 1).into();
+    // One sample in the first cell, and one two hours later.
+    data["samples"] = vec![0, 0, 0, 1_000_000, 2 * cells_an_hour, 0, 0, 2_000_000].into();
+    let data = data.to_string().replace('<', "\\u003c");
+    fs::write(&file, format!("{head}type=\"application/json\">{data}</script>{tail}")).expect("a page");
+    let mut page = browser.open(&file, 1400, 900);
+    assert_eq!(page.evaluate("ladogaProfile.scales"), serde_json::json!(["Seconds", "Minutes", "Hours"]));
+    for (scale, cell) in [(2, "0.00 s to 1:00.00"), (1, "0.00 s to 1.00 s"), (0, "0.00 s to 0.02 s")] {
+        page.evaluate(&format!("ladogaProfile.useScale({scale})"));
+        let at = point(&page.evaluate("ladogaProfile.place(0)"));
+        page.drag("#heat", at, at);
+        assert_eq!(page.text("#chosen"), format!("Range {cell}."));
+        assert_eq!(nanoseconds(&page.evaluate("ladogaProfile.flame.total()")), 1_000_000, "scale {scale}");
+    }
+    page.evaluate("ladogaProfile.useScale(1)");
+    page.screenshot("profile-heatmap-hours");
+    assert_eq!(page.complaints(), [""; 0]);
 }

@@ -174,6 +174,93 @@ impl Page<'_> {
         }
     }
 
+    /// Moves the mouse to a point of an element, at these parts of its width and height, without pressing it.
+    pub(crate) fn hover(&mut self, selector: &str, (x, y): (f64, f64)) {
+        // What scrolled hides the words at the pointer, and says so a frame later.
+        self.evaluate(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))",
+        );
+        let script = format!(
+            "(e => {{ const r = e.getBoundingClientRect(); return [r.left + {x} * r.width, r.top + {y} * r.height]; }})\
+             (document.querySelector({}))",
+            json!(selector)
+        );
+        let at = self.evaluate(&script);
+        let event = json!({ "type": "mouseMoved", "x": at[0], "y": at[1], "button": "none", "buttons": 0 });
+        self.call("Input.dispatchMouseEvent", &event);
+    }
+
+    /// Presses a key as a person does: `Enter`, `ArrowUp`, `Escape`, or a letter; with Shift, if it begins with `Shift+`.
+    pub(crate) fn press(&mut self, key: &str) {
+        let (key, modifiers) = key.strip_prefix("Shift+").map_or((key, 0), |key| (key, 8));
+        let code = match key {
+            "Enter" => 13,
+            "Escape" => 27,
+            "ArrowLeft" => 37,
+            "ArrowUp" => 38,
+            "ArrowRight" => 39,
+            "ArrowDown" => 40,
+            letter => u32::from(letter.to_ascii_uppercase().as_bytes()[0]),
+        };
+        let text = if key.len() == 1 { key } else { "" };
+        for kind in ["keyDown", "keyUp"] {
+            let mut event =
+                json!({ "type": kind, "key": key, "windowsVirtualKeyCode": code, "modifiers": modifiers });
+            if kind == "keyDown" && !text.is_empty() {
+                event["text"] = json!(text);
+            }
+            self.call("Input.dispatchKeyEvent", &event);
+        }
+    }
+
+    /// Moves the focus to an element, as Tab would in the end.
+    pub(crate) fn focus(&mut self, selector: &str) {
+        self.evaluate(&format!("document.querySelector({}).focus()", json!(selector)));
+    }
+
+    /// Empties an input, and types into it.
+    pub(crate) fn write(&mut self, selector: &str, text: &str) {
+        self.evaluate(&format!("document.querySelector({}).select()", json!(selector)));
+        self.call("Input.insertText", &json!({ "text": text }));
+    }
+
+    /// A finger that is put down on an element, moved in small steps as fingers do, and lifted.
+    pub(crate) fn swipe(&mut self, selector: &str, from: (f64, f64), to: (f64, f64)) {
+        const STEPS: u32 = 12;
+        let script = format!(
+            "(e => {{ e.scrollIntoView({{ block: 'center' }}); const r = e.getBoundingClientRect(); \
+             return [r.left, r.top, r.width, r.height]; }})(document.querySelector({}))",
+            json!(selector)
+        );
+        let area = self.evaluate(&script);
+        let area: Vec<f64> = area.as_array().expect("an area").iter().filter_map(Value::as_f64).collect();
+        self.call("Emulation.setTouchEmulationEnabled", &json!({ "enabled": true }));
+        for step in 0..=STEPS {
+            let part = f64::from(step) / f64::from(STEPS);
+            let (x, y) = (from.0 + part * (to.0 - from.0), from.1 + part * (to.1 - from.1));
+            let points = json!([{ "x": area[0] + x * area[2], "y": area[1] + y * area[3] }]);
+            let kind = if step == 0 { "touchStart" } else { "touchMove" };
+            self.call("Input.dispatchTouchEvent", &json!({ "type": kind, "touchPoints": points }));
+        }
+        self.call("Input.dispatchTouchEvent", &json!({ "type": "touchEnd", "touchPoints": [] }));
+    }
+
+    /// Prints the page on paper; the lengths of what is drawn on each sheet, in bytes. A sheet with nothing but a heading
+    /// is short.
+    pub(crate) fn print(&mut self, name: &str) -> Vec<usize> {
+        let answer = self.call("Page.printToPDF", &json!({ "printBackground": true }));
+        let document = decode_base64(answer["data"].as_str().expect("a document"));
+        fs::write(folder_for_people().join(format!("{name}.pdf")), &document)
+            .expect("a file for the document");
+        sheets(&document)
+    }
+
+    /// Whether the person wants it dark.
+    pub(crate) fn prefer(&mut self, scheme: &str) {
+        let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
+        self.call("Emulation.setEmulatedMedia", &json!({ "features": [feature] }));
+    }
+
     /// Clicks into the middle of an element.
     pub(crate) fn click(&mut self, selector: &str) {
         self.drag(selector, (0.5, 0.5), (0.5, 0.5));
@@ -192,14 +279,30 @@ impl Page<'_> {
     pub(crate) fn screenshot(&mut self, name: &str) -> PathBuf {
         let parameters = json!({ "format": "png", "captureBeyondViewport": true });
         let answer = self.call("Page.captureScreenshot", &parameters);
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screenshots");
-        fs::create_dir_all(&folder).expect("a folder for pictures");
-        let file = folder.join(format!("{name}.png"));
+        let file = folder_for_people().join(format!("{name}.png"));
         let picture = decode_base64(answer["data"].as_str().expect("a picture"));
         assert!(picture.starts_with(b"\x89PNG"), "this is no picture");
         fs::write(&file, picture).expect("a file for the picture");
         file
     }
+}
+
+fn folder_for_people() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screenshots");
+    fs::create_dir_all(&folder).expect("a folder for pictures");
+    folder
+}
+
+/// The length of the content stream of each page of a PDF, as this browser writes them: objects in plain text.
+fn sheets(document: &[u8]) -> Vec<usize> {
+    let text = String::from_utf8_lossy(document);
+    let length_of = |page: &str| {
+        let object = page.split_once("/Contents ")?.1.split_whitespace().next()?;
+        let (_, stream) = text.split_once(&format!("\n{object} 0 obj"))?;
+        stream.split_once("/Length ")?.1.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    let pages = text.split("/Type /Page\n").skip(1);
+    pages.map(|page| length_of(page).expect("a page with its content")).collect()
 }
 
 fn complaint(event: &Value) -> Option<String> {

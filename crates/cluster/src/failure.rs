@@ -32,13 +32,13 @@ pub enum Refusal {
     #[error("its disk failed")]
     StoreFailed,
     /// What is asked for is there and cannot be read.
-    #[error("it cannot read what it has")]
+    #[error("it cannot read its data")]
     Unreadable,
     /// The version is further ahead of its clock than it may be.
     #[error("{0}")]
     ClockAhead(ClockError),
     /// The version is older than what it takes.
-    #[error("the version is too old, expected one not before {write_floor}")]
+    #[error("the version is too old; it accepts versions from {write_floor} on")]
     TooOld {
         /// The oldest timestamp that it takes.
         write_floor: u64,
@@ -48,7 +48,7 @@ pub enum Refusal {
     Rebuilding,
     /// It does not know yet whether it lost its data.
     #[error(
-        "its data directory is new, copied or restored, and it has not heard yet from the other nodes whether anything was lost"
+        "its data directory is new, copied or restored, and the other nodes have not yet confirmed that nothing is lost"
     )]
     Starting,
     /// It is going down.

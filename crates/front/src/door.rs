@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ladoga_runtime::{Gate, Metrics};
-use ladoga_service::{Later, Metric};
+use ladoga_service::{Error, Later, Metric};
 
 use crate::connection::{Core, Link};
 
@@ -24,6 +24,16 @@ pub struct Door<K> {
     pub metrics: Arc<Metrics>,
     /// The cluster that the node is of, if it is of one.
     pub cluster: Option<Rc<dyn ClusterDoor>>,
+}
+
+impl<K> Door<K> {
+    /// The service, unless the node does not serve.
+    pub(crate) fn service(&self) -> Result<&Rc<K>, Error> {
+        if self.core.is_draining() {
+            return Err(Error::Draining);
+        }
+        self.opening.get().ok_or(Error::Opening)
+    }
 }
 
 /// A service that is there once the data directory is open.

@@ -2,8 +2,7 @@
 //!
 //! - `http`: what is HTTP about a request and its answer
 //! - `connection`: a connection to a client
-//! - `admin`: what operators ask a node for
-//! - `profiling`: profiles of this process, taken on threads of their own
+//! - `admin`: what operators and other nodes ask for: status, metrics, profiles, the cluster
 //! - `door`: what the requests of an event loop go by
 //! - `handlers`: parse, ask the service, answer
 //! - `serve`: a connection from its first request to its last word
@@ -14,7 +13,6 @@ mod connection;
 mod door;
 mod handlers;
 mod http;
-mod profiling;
 mod serve;
 
 pub use connection::{Core, Link};

@@ -108,7 +108,7 @@ fn after_no_request(no_request: &NoRequest) -> CloseReason {
             CloseReason::Drop
         }
         NoRequest::Bad(bad) => CloseReason::Say(
-            Refusal::bad_request(format_args!("this is no request: {bad}; expected HTTP/1.1")).and_close(),
+            Refusal::bad_request(format_args!("malformed request: {bad}; expected HTTP/1.1")).and_close(),
         ),
     }
 }
@@ -194,12 +194,12 @@ fn begin(core: &Core, link: &Link, head: &ReplyHead<'_>, is_last: bool) {
 
 fn after_stream_error(core: &Core, error: &StreamError) -> CloseReason {
     match error {
-        StreamError::Socket(_) => tracing::debug!(%error, "an answer was cut off"),
+        StreamError::Socket(_) => tracing::debug!(%error, "a response was aborted"),
         StreamError::Displaced(_) => {
             core.metrics.displaced(Taken::Stream);
-            tracing::debug!(%error, "an answer was cut off");
+            tracing::debug!(%error, "a response was aborted");
         }
-        StreamError::Store(_) => tracing::warn!(%error, "an answer was cut off"),
+        StreamError::Store(_) => tracing::warn!(%error, "a response was aborted"),
     }
     core.metrics.cut_off();
     CloseReason::Abort

@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use serde_json::json;
 
 use crate::campaign::command_line;
-use crate::cli::Options;
+use crate::cli::{Options, Scheme, Target};
 use crate::clock::wall;
 use crate::engine::{Crew, Watcher};
 use crate::error::{LabError, Outcome};
@@ -24,6 +24,7 @@ use crate::report::{self, HdrLog, Header, Live};
 use crate::script::{Host, Script};
 use crate::stats::{self, Second};
 use crate::stop::Interruption;
+use crate::tls::Trust;
 use crate::{files, fill, page};
 
 const FAILED: u8 = 1;
@@ -35,7 +36,7 @@ const NOT_ASKED: &str = "ladoga bench asks the server for nothing else; ladoga l
 /// wrong; 130 where Ctrl-C broke off what did not end by itself, which takes less than a second.
 pub fn bench(options: &Options) -> ExitCode {
     let checked = options.check().map_err(LabError::Usage);
-    match checked.and_then(|()| run(options)) {
+    match checked.and_then(|()| run(&options.with_trust())) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("ladoga bench: {error}");
@@ -50,6 +51,10 @@ fn run(options: &Options) -> Outcome<ExitCode> {
     }
     let interruption = Interruption::prepare()?;
     let stop = &interruption.stop;
+    let target = &options.target;
+    if target.scheme == Scheme::Https && target.trust == Trust::Anybody {
+        eprintln!("ladoga bench: any certificate is accepted, as by wrk; --verify or --ca FILE checks it");
+    }
     if let Some(keys) = options.keys_to_fill().filter(|_| options.fill) {
         let value_bytes = options.knobs.value.map(|bytes| bytes as usize);
         if !fill::fill(&options.target, (keys, value_bytes), stop)? {
@@ -182,6 +187,7 @@ fn report_of(options: &Options, outcome: &stats::RunOutcome, heat: Heat) -> Repo
         planned: 1,
         is_interrupted: outcome.is_interrupted,
         notes: Vec::new(),
+        slo: options.slo.as_ref().map(|slo| slo.judge(outcome, options.allow_misses)).unwrap_or_default(),
     }
 }
 
@@ -214,5 +220,18 @@ fn run_script(
     host.set_up(&url.chain(arguments).collect::<Vec<_>>())?;
     crew.wait_ready()?;
     announce().map_err(closed_output)?;
-    Ok((crew.go(watcher)?, host))
+    let outcome = crew.go(watcher)?;
+    say_why_no_handshake(target, &outcome)?;
+    Ok((outcome, host))
+}
+
+/// A script finds its servers itself, without a handshake. If not one answered, the reason may be that.
+fn say_why_no_handshake(target: &Target, outcome: &stats::RunOutcome) -> Outcome<()> {
+    let Some(tls) = target.tls()?.filter(|_| outcome.complete == 0 && outcome.errors.connect > 0) else {
+        return Ok(());
+    };
+    if let Err(Some(reason)) = load::reachable(&target.resolve()?, Some(&tls)) {
+        eprintln!("unable to connect to {}: {reason}", target.place());
+    }
+    Ok(())
 }

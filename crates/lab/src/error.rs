@@ -18,7 +18,7 @@ pub(crate) enum LabError {
     Write { path: PathBuf, source: io::Error },
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("{} is no report of this program: {reason}", path.display())]
+    #[error("{} is not a report of ladoga: {reason}", path.display())]
     BadReport { path: PathBuf, reason: String },
     /// The node that was to be measured.
     #[error("the node {what}{}", tail(log))]
@@ -28,7 +28,7 @@ pub(crate) enum LabError {
     #[error("a thread of the load generator failed unexpectedly")]
     ThreadLost,
     /// What a thread found was taken from it, because it did not end in time.
-    #[error("the run was given up")]
+    #[error("the run was aborted")]
     GivenUp,
 }
 

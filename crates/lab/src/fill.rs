@@ -2,7 +2,7 @@
 //! the socket, and nothing counts as filled that was not acknowledged.
 
 use std::io::{self, IsTerminal, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -11,7 +11,8 @@ use crate::cli::Target;
 use crate::clock::Clock;
 use crate::error::{LabError, Outcome};
 use crate::http::ResponseParser;
-use crate::load::{CONNECT_TIMEOUT, address_of};
+use crate::load::{address_of, connect};
+use crate::tls::TlsClient;
 use crate::units::{format_metric, format_time_us};
 use crate::workload::Renderer;
 
@@ -39,7 +40,7 @@ pub(crate) fn fill(
     let batch = (BATCH_BYTES_MAX / value_bytes.unwrap_or(0).max(1) as u64).clamp(1, BATCH);
     let renderer = Renderer::new(&target.host_header(), &[], value_bytes);
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
-    let shared = Fill { address, renderer, keys, batch, next, done, stop };
+    let shared = Fill { address, tls: target.tls()?, renderer, keys, batch, next, done, stop };
     std::thread::scope(|scope| {
         let (ended_in, ended) = channel();
         for _ in 0..CONNECTIONS.min(keys.div_ceil(batch)) {
@@ -54,6 +55,7 @@ pub(crate) fn fill(
 /// What the connections share.
 struct Fill<'a> {
     address: SocketAddr,
+    tls: Option<TlsClient>,
     renderer: Renderer,
     keys: u64,
     batch: u64,
@@ -91,10 +93,7 @@ impl Fill<'_> {
     }
 
     fn write_all(&self) -> io::Result<()> {
-        let mut stream = TcpStream::connect_timeout(&self.address, CONNECT_TIMEOUT)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-        stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+        let (_, mut stream) = connect(&self.address, ANSWER_TIMEOUT, self.tls.as_ref())?;
         while !self.stop.load(Ordering::Relaxed) {
             let from = self.next.fetch_add(self.batch, Ordering::Relaxed);
             if from >= self.keys {
@@ -108,9 +107,7 @@ impl Fill<'_> {
                 if !refused.is_empty() {
                     refusals += 1;
                     if refusals > REFUSALS_MAX {
-                        return Err(io::Error::other(
-                            "the server refuses writes as over capacity without end",
-                        ));
+                        return Err(io::Error::other("the server kept refusing writes as over capacity"));
                     }
                     std::thread::park_timeout(REFUSED_PAUSE);
                 }
@@ -137,7 +134,7 @@ impl Fill<'_> {
             };
             let mut at = 0;
             while at < length {
-                let malformed = |_| io::Error::other("the server answered something that is no HTTP");
+                let malformed = |_| io::Error::other("the server sent something that is not HTTP");
                 let (taken, answer) = parser.advance(&buffer[at..length], false).map_err(malformed)?;
                 at += taken;
                 let Some(answer) = answer else { continue };
@@ -147,7 +144,7 @@ impl Fill<'_> {
                     (status, Some(key)) => {
                         return Err(io::Error::other(format!("PUT of key{key} was answered with {status}")));
                     }
-                    (_, None) => return Err(io::Error::other("the server answered more than it was asked")),
+                    (_, None) => return Err(io::Error::other("the server sent more answers than requests")),
                 }
             }
         }
@@ -240,6 +237,7 @@ mod tests {
     fn a_process_that_was_stopped_goes_on() {
         let shared = Fill {
             address: SocketAddr::from(([127, 0, 0, 1], 1)),
+            tls: None,
             renderer: Renderer::new("host", &[], Some(10)),
             keys: 2,
             batch: 2,

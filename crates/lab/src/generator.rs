@@ -95,7 +95,7 @@ struct OwnRequests {
 impl Maker for OwnRequests {
     fn make(self: Box<Self>) -> Outcome<Station> {
         let address = self.address;
-        Ok(Station { address, source: Source::made(self), afterwards: Box::new(|| {}) })
+        Ok(Station { address, tls: None, source: Source::made(self), afterwards: Box::new(|| {}) })
     }
 }
 

@@ -120,6 +120,7 @@ pub(crate) fn find(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCod
         command: command_line(),
         started_unix_s,
         conclusion,
+        knee: search.held.map(|knee| knee as f64),
         points: steps.iter().map(point_of).collect(),
     };
     write(options, &curve, &json_of(options, &slo, search, &steps))?;

@@ -9,6 +9,7 @@
 //! - `schedule`: when each request of an open loop is due
 //! - `http`: where a request ends, and what an answer was
 //! - `script`: wrk's Lua interface
+//! - `tls`: servers that speak it
 //! - `workload`: built-in workloads
 //! - `stats`: what a run found
 //! - `slo`, `knee`: bounds, and the highest rate that holds them
@@ -41,6 +42,7 @@ mod script;
 mod slo;
 mod stats;
 mod stop;
+mod tls;
 mod units;
 mod workload;
 

@@ -11,6 +11,7 @@ use crate::engine::{Crew, Ending, Fixed, Maker, Plan, Source, Station, Watcher};
 use crate::error::{LabError, Outcome};
 use crate::schedule::connections_of;
 use crate::stats;
+use crate::tls::{Stream, TlsClient, open_stream};
 use crate::workload::{Renderer, Workload, WorkloadRequests};
 
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -40,14 +41,15 @@ impl Load<'_> {
         watcher: &mut dyn Watcher,
         announce: Announce<'_>,
     ) -> Outcome<stats::RunOutcome> {
-        let address = match reachable(&self.target.resolve()?) {
+        let tls = self.target.tls()?;
+        let address = match reachable(&self.target.resolve()?, tls.as_ref()) {
             Ok(address) => address,
             Err(error) => {
                 announce().map_err(closed_output)?;
                 return Ok(unreachable(self.target, &self.plan, error));
             }
         };
-        let mut crew = Crew::muster(self.plan, self.makers(address)?, stop)?;
+        let mut crew = Crew::muster(self.plan, self.makers(address, tls.as_ref())?, stop)?;
         crew.wait_ready()?;
         announce().map_err(closed_output)?;
         let outcome = crew.go(watcher)?;
@@ -55,19 +57,20 @@ impl Load<'_> {
         Ok(outcome)
     }
 
-    fn makers(&self, address: SocketAddr) -> Outcome<Vec<Box<dyn Maker>>> {
+    fn makers(&self, address: SocketAddr, tls: Option<&TlsClient>) -> Outcome<Vec<Box<dyn Maker>>> {
         let renderer = Renderer::new(&self.target.host_header(), self.headers, self.value_bytes);
         let plan = self.plan;
         let Some(workload) = &self.workload else {
             let mut bytes = Vec::new();
             renderer.plain("GET", &self.target.path, &mut bytes);
-            let source = Made { address, kind: BuiltIn::Fixed(Fixed::new(&bytes)?) };
+            let kind = BuiltIn::Fixed(Fixed::new(&bytes)?);
+            let source = Made { address, tls: tls.cloned(), kind };
             return Ok((0..plan.threads).map(|_| Box::new(source.clone()) as Box<dyn Maker>).collect());
         };
         let maker = |thread| {
             let own = connections_of(thread, plan.threads, plan.connections);
             let kind = BuiltIn::Workload(workload.clone(), renderer.clone(), thread, own);
-            Box::new(Made { address, kind }) as Box<dyn Maker>
+            Box::new(Made { address, tls: tls.cloned(), kind }) as Box<dyn Maker>
         };
         Ok((0..plan.threads).map(maker).collect())
     }
@@ -100,6 +103,7 @@ pub(crate) fn built_in(options: &Options, rate: Option<u64>) -> Load<'_> {
 #[derive(Clone)]
 struct Made {
     address: SocketAddr,
+    tls: Option<TlsClient>,
     kind: BuiltIn,
 }
 
@@ -118,15 +122,18 @@ impl Maker for Made {
                 Source::made(Box::new(WorkloadRequests::new(&workload, renderer, thread, own)))
             }
         };
-        Ok(Station { address: self.address, source, afterwards: Box::new(|| {}) })
+        Ok(Station { address: self.address, tls: self.tls, source, afterwards: Box::new(|| {}) })
     }
 }
 
-/// The first address that takes a connection; the last reason where none does.
-pub(crate) fn reachable(addresses: &[SocketAddr]) -> Result<SocketAddr, Option<io::Error>> {
+/// The first address that takes a connection, and makes a handshake if that is asked for; the last reason if none does.
+pub(crate) fn reachable(
+    addresses: &[SocketAddr],
+    tls: Option<&TlsClient>,
+) -> Result<SocketAddr, Option<io::Error>> {
     let mut reason = None;
     for address in addresses {
-        match TcpStream::connect_timeout(address, CONNECT_TIMEOUT) {
+        match connect(address, CONNECT_TIMEOUT, tls) {
             Ok(_) => return Ok(*address),
             Err(error) => reason = Some(error),
         }
@@ -134,9 +141,23 @@ pub(crate) fn reachable(addresses: &[SocketAddr]) -> Result<SocketAddr, Option<i
     Err(reason)
 }
 
+/// A connection that is read and written by one thread, which waits for nothing longer than `timeout`.
+pub(crate) fn connect(
+    address: &SocketAddr,
+    timeout: Duration,
+    tls: Option<&TlsClient>,
+) -> io::Result<(TcpStream, Box<dyn Stream>)> {
+    let socket = TcpStream::connect_timeout(address, CONNECT_TIMEOUT)?;
+    socket.set_nodelay(true)?;
+    socket.set_read_timeout(Some(timeout))?;
+    socket.set_write_timeout(Some(timeout))?;
+    let stream = open_stream(socket.try_clone()?, tls)?;
+    Ok((socket, stream))
+}
+
 /// The address of a server that takes a connection.
 pub(crate) fn address_of(target: &Target) -> Outcome<SocketAddr> {
-    reachable(&target.resolve()?).map_err(|source| LabError::Connect {
+    reachable(&target.resolve()?, target.tls()?.as_ref()).map_err(|source| LabError::Connect {
         place: target.place(),
         source: source.unwrap_or_else(|| io::ErrorKind::NotFound.into()),
     })

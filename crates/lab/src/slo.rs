@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::record::JudgedBound;
 use crate::stats::RunOutcome;
 
 /// One or more bounds.
@@ -30,14 +31,7 @@ enum What {
     Rate,
 }
 
-/// A bound that did not hold.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Broken {
-    bound: String,
-    found: String,
-}
-
-impl fmt::Display for Broken {
+impl fmt::Display for JudgedBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: found {}", self.bound, self.found)
     }
@@ -51,8 +45,13 @@ impl Slo {
     }
 
     /// The bounds that the run broke.
-    pub(crate) fn check(&self, outcome: &RunOutcome, misses_are_good: bool) -> Vec<Broken> {
-        self.bounds.iter().filter_map(|bound| bound.check(outcome, misses_are_good)).collect()
+    pub(crate) fn check(&self, outcome: &RunOutcome, misses_are_good: bool) -> Vec<JudgedBound> {
+        self.judge(outcome, misses_are_good).into_iter().filter(|bound| !bound.holds).collect()
+    }
+
+    /// Every bound, with what the run found.
+    pub(crate) fn judge(&self, outcome: &RunOutcome, misses_are_good: bool) -> Vec<JudgedBound> {
+        self.bounds.iter().map(|bound| bound.judge(outcome, misses_are_good)).collect()
     }
 }
 
@@ -66,7 +65,7 @@ impl fmt::Display for Slo {
 impl Bound {
     fn parse(text: &str) -> Result<Self, String> {
         let wrong =
-            || format!("`{text}` is no bound such as p99<5ms, mean<1ms, max<1s, errors<0.1% or rate>10k");
+            || format!("`{text}` is not a bound such as p99<5ms, mean<1ms, max<1s, errors<0.1% or rate>10k");
         let (name, limit) = text.split_once(['<', '>']).ok_or_else(wrong)?;
         let (name, limit) = (name.trim(), limit.trim().trim_start_matches('='));
         let what = match name {
@@ -90,7 +89,7 @@ impl Bound {
         Ok(Self { text: text.to_owned(), what, limit: limit.ok_or_else(wrong)? })
     }
 
-    fn check(&self, outcome: &RunOutcome, misses_are_good: bool) -> Option<Broken> {
+    fn judge(&self, outcome: &RunOutcome, misses_are_good: bool) -> JudgedBound {
         let latencies = outcome.all().corrected;
         let (found, shown) = match self.what {
             What::Percentile(p) => latency(latencies.value_at_percentile(p) as f64),
@@ -104,12 +103,16 @@ impl Bound {
         };
         let is_latency = !matches!(self.what, What::Errors | What::Rate);
         if is_latency && latencies.is_empty() {
-            return Some(Broken { bound: self.text.clone(), found: "no answer at all".to_owned() });
+            return self.judged("no answer at all".to_owned(), false);
         }
         let holds = if self.what == What::Rate { found > self.limit } else { found < self.limit };
         // A run without any error holds `errors<0%` too: nobody means by it that it cannot be held.
         let holds = holds || (self.what == What::Errors && found == 0.0);
-        (!holds).then(|| Broken { bound: self.text.clone(), found: shown })
+        self.judged(shown, holds)
+    }
+
+    fn judged(&self, found: String, holds: bool) -> JudgedBound {
+        JudgedBound { bound: self.text.clone(), found, holds }
     }
 }
 

@@ -17,7 +17,7 @@ const GRACE_LOOKS: u32 = 14;
 const LOOK: Duration = Duration::from_millis(50);
 /// How long the last words may take: standard error may be a pipe that nobody reads.
 const LAST_WORDS: Duration = Duration::from_millis(50);
-const BROKEN_OFF: &str = "ladoga bench: interrupted; what did not end by itself was broken off\n";
+const BROKEN_OFF: &str = "ladoga bench: interrupted; some operations did not finish and were aborted\n";
 
 /// Set by the first Ctrl-C, so that what was measured so far is printed; a second one ends the process.
 pub(crate) fn stop_flag() -> Outcome<Arc<AtomicBool>> {

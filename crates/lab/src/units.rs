@@ -14,7 +14,7 @@ fn scan(text: &str, scale: u64, base: &str, units: &[&str]) -> Option<u64> {
 
 /// `20000`, `20k`, `1M`
 pub(crate) fn parse_metric(text: &str) -> Result<u64, String> {
-    let wanted = || format!("`{text}` is no number such as 20000, 20k or 1M");
+    let wanted = || format!("`{text}` is not a number such as 20000, 20k or 1M");
     scan(text, 1000, "", &["k", "M", "G", "T", "P"]).ok_or_else(wanted)
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
 
 /// `30`, `10s`, `2m`, `1h`, in milliseconds; `500ms` too, which wrk does not have.
 pub(crate) fn parse_ms(text: &str) -> Result<u64, String> {
-    let wanted = || format!("`{text}` is no time such as 30, 10s, 2m, 1h or 500ms");
+    let wanted = || format!("`{text}` is not a time such as 30, 10s, 2m, 1h or 500ms");
     let ms = match text.strip_suffix("ms") {
         Some(digits) => scan(digits, 1, "", &[]),
         None => scan(text, 60, "s", &["m", "h"]).and_then(|seconds| seconds.checked_mul(1000)),
@@ -43,7 +43,7 @@ const TIME_MS_MAX: u64 = 100 * 366 * 24 * 3600 * 1000;
 
 /// `100`, `1KiB`, `4k`, `1MiB`, in bytes.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    let wanted = || format!("`{text}` is no size such as 100, 4KiB or 1MiB");
+    let wanted = || format!("`{text}` is not a size such as 100, 4KiB or 1MiB");
     let plain = text.strip_suffix("iB").or_else(|| text.strip_suffix('B')).unwrap_or(text);
     scan(plain, 1024, "", &["K", "M", "G"]).ok_or_else(wanted)
 }

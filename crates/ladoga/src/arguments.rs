@@ -13,16 +13,16 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  ladoga serve                          a node on http://127.0.0.1:8080, data in ./ladoga-data
-  ladoga put lake 'deep and cold'       stores a value
-  ladoga put photo < photo.jpg          stores what comes from standard input
-  ladoga get lake                       prints it
-  ladoga range a b                      prints the keys from a up to b, and their values
+  ladoga serve                          start a node on http://127.0.0.1:8080, with its data in ./ladoga-data
+  ladoga put lake 'deep and cold'       store a value
+  ladoga put photo < photo.jpg          store standard input as the value
+  ladoga get lake                       print the value
+  ladoga range a b                      print keys and values from a up to, but not including, b
   ladoga bench -t1 -c4 -R 1k -d 10s -L --workload put http://127.0.0.1:8080
   ladoga profile --seconds 10 -o where.html
   curl http://127.0.0.1:8080/v0/entity?id=lake
 
-`ladoga COMMAND --help` says more about each.";
+Run `ladoga COMMAND --help` for the options of a command.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -33,30 +33,30 @@ pub(crate) enum Command {
     Get(KeyArguments),
     /// Store a value under a key
     Put(PutArguments),
-    /// Remove a key
+    /// Delete a key
     #[command(after_help = DELETE_HELP)]
     Delete(KeyArguments),
-    /// Print the records from one key up to another
+    /// Print all keys and values of a range
     Range(RangeArguments),
-    /// Say whether a node serves
+    /// Show whether a node serves requests
     #[command(after_help = STATUS_HELP)]
     Status(NodeArguments),
-    /// Measure an HTTP server; takes the command lines of wrk and wrk2
+    /// Measure an HTTP server; accepts the command lines of wrk and wrk2
     Bench(Box<ladoga_lab::BenchArguments>),
-    /// Say where a running node spends its time, as a flame graph or a heat map
+    /// Profile a running node: a flame graph or a heat map of its CPU time, allocations or waits
     Profile(ProfileArguments),
-    /// Run workloads, profile them, write a report; compare two reports
+    /// Run workloads, profile the node and write a report; compare two reports
     Lab(Box<ladoga_lab::LabArguments>),
-    /// Have a node of a cluster take over what the others have and it lacks
+    /// Repair a node of a cluster now: copy to it what it lacks
     #[command(after_help = REPAIR_HELP)]
     Repair(NodeArguments),
-    /// Verify a data directory, offline
+    /// Verify a data directory while no node uses it
     Check(CheckArguments),
 }
 
 const SERVE_EXAMPLES: &str = "\
-Every setting can also be given as a variable (LADOGA_LISTEN, LADOGA_FSYNC, ...) or in a TOML file (listen = \"...\").
-A flag wins over the environment, which wins over the file.
+Every setting can also be an environment variable (LADOGA_LISTEN, LADOGA_FSYNC, ...) or a key of a TOML file
+(listen = \"...\"). A flag overrides the environment, which overrides the file.
 
 Examples:
   ladoga serve
@@ -65,48 +65,51 @@ Examples:
   ladoga serve --listen 0.0.0.0:8080 --cluster http://a:8080,http://b:8080,http://c:8080
   LADOGA_MEMORY=512MiB ladoga serve --config ladoga.toml
 
-Exit codes: 0 stopped by a signal, everything is on disk; 2 a setting is wrong, nothing was opened; 1 anything else.";
+Exit codes: 0 if a signal stopped the node and everything is on disk; 2 if a setting is wrong (nothing was opened); 1 on any
+other error.";
 
 const SERVE_ADVANCED: &str = "
-Rarely needed, as variables or in the file only:
-  LADOGA_REQUEST_TIMEOUT_MS   how long a request may take to arrive [default: 10000]
-  LADOGA_ANSWER_TIMEOUT_MS    how long a client may take nothing of its answer [default: 30000]
-  LADOGA_IDLE_TIMEOUT_MS      how long a connection may be kept without a request [default: 120000]
-  LADOGA_DRAIN_TIMEOUT_MS     how long requests in flight may take once the node is to stop [default: 10000]
-  LADOGA_PEER_TIMEOUT_MS      how long a peer that owes an answer may be silent [default: 1000]
-  LADOGA_PEER_CONNECT_TIMEOUT_MS   how long a connection to a peer may take [default: 1000]
-  LADOGA_QUORUM_TIMEOUT_MS    how long a request waits for its replicas [default: 5000]
-  LADOGA_CLOCK_AHEAD_MS_MAX   how far ahead of this machine's clock a version may be [default: 60000]
-  LADOGA_DISK_READS           how blocks are read: auto (by io_uring where there is one), pool (by threads) [default: auto]
-  LADOGA_LOG                  what is logged: off, error, warn, info, debug, trace, or warn,ladoga_storage=debug [default: warn]";
+Rarely needed settings, as environment variables or in the file only:
+  LADOGA_REQUEST_TIMEOUT_MS        time in which a request must arrive completely [default: 10000]
+  LADOGA_ANSWER_TIMEOUT_MS         time after which a client that reads nothing of its response is disconnected [default: 30000]
+  LADOGA_IDLE_TIMEOUT_MS           time after which a connection without a request is closed [default: 120000]
+  LADOGA_DRAIN_TIMEOUT_MS          time for requests in flight when the node stops [default: 10000]
+  LADOGA_PEER_TIMEOUT_MS           time after which a silent peer counts as failed [default: 1000]
+  LADOGA_PEER_CONNECT_TIMEOUT_MS   time in which a connection to a peer must be established [default: 1000]
+  LADOGA_QUORUM_TIMEOUT_MS         time that a request waits for its replicas [default: 5000]
+  LADOGA_CLOCK_AHEAD_MS_MAX        how far a version may be ahead of this machine's clock [default: 60000]
+  LADOGA_DISK_READS                how blocks are read: auto (io_uring if available, else threads) or pool (threads) [default: auto]
+  LADOGA_LOG                       log level: off, error, warn, info, debug or trace, or a list such as
+                                   warn,ladoga_storage=debug [default: warn]";
 
 /// The flags of a node, as they were typed: `settings` says what they mean.
 #[derive(Debug, Default, Args)]
 #[command(after_help = SERVE_EXAMPLES, after_long_help = format!("{SERVE_EXAMPLES}\n{SERVE_ADVANCED}"))]
 pub(crate) struct ServeFlags {
-    /// Where clients and peers connect [default: 127.0.0.1:8080]
+    /// Address for clients and peers to connect to [default: 127.0.0.1:8080]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<String>,
-    /// The data directory, created where absent [default: ./ladoga-data]
+    /// Data directory; created if it does not exist [default: ./ladoga-data]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// Every node of the cluster, this one included [default: this node alone]
+    /// All nodes of the cluster, including this one [default: none; the node stands alone]
     #[arg(long, value_name = "URL,URL,...")]
     pub(crate) cluster: Option<String>,
-    /// Which of these URLs is this node [default: the one with its port, on this machine]
+    /// Which URL of --cluster is this node [default: the one with its port and a host of this machine]
     #[arg(long, value_name = "URL")]
     pub(crate) advertise: Option<String>,
-    /// When an acknowledged write is on disk: always (before the answer), everysec (within a second), never (when the
-    /// system likes) [default: always]
+    /// When a write is synced to disk: always (before it is acknowledged), everysec (within a second) or never (when the
+    /// operating system decides) [default: always]
     #[arg(long, value_name = "WHEN")]
     pub(crate) fsync: Option<String>,
-    /// The budget for everything that grows, such as 512MiB or 4GiB [default: a quarter of the machine's memory]
+    /// Memory budget for memtables, caches, indexes and buffers, such as 512MiB or 4GiB [default: a quarter of the
+    /// machine's memory]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) memory: Option<String>,
-    /// Event-loop threads [default: the number of cores]
+    /// Number of event-loop threads [default: the number of cores]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) threads: Option<String>,
-    /// The same settings as TOML [default: none]
+    /// TOML file with settings [default: none]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Ends at once with the process that started it: for `ladoga lab run`, which may be killed
@@ -115,42 +118,44 @@ pub(crate) struct ServeFlags {
 }
 
 const STATUS_HELP: &str = "\
-Of a node of a cluster it prints a line for each node, as that one sees them, and what repair has still to do.
+For a node of a cluster, it also prints one line for each node, as this node sees it, and the progress of repair.
 
-Exit codes: 0 the node serves; 1 it does not, and the reason is told, or it cannot be reached; 2 what was typed is wrong.";
+Exit codes: 0 if the node serves requests; 1 if it does not (the reason is printed) or cannot be reached; 2 if the command line is
+wrong.";
 
 const REPAIR_HELP: &str = "\
-The node compares everything that it has with every other node, and takes over what is newer there. Nodes do so by themselves, too:
-this is for those who do not want to wait.
+The node compares its data with every other node and copies what is newer there. Nodes also do this in the background; use
+this command if you do not want to wait.
 
-Exit codes: 0 all was compared; 1 a node could not be asked, or this one is of no cluster; 2 what was typed is wrong.";
+Exit codes: 0 if the node was compared with all others; 1 if one of them could not be reached, or the node is not part of a
+cluster; 2 if the command line is wrong.";
 
 /// Where a node is.
 #[derive(Debug, Args)]
 pub(crate) struct NodeArguments {
-    /// The node
+    /// URL of the node
     #[arg(long, value_name = "URL", env = "LADOGA_URL", default_value = "http://127.0.0.1:8080")]
     pub(crate) url: String,
 }
 
 const GET_HELP: &str = "\
-The value is printed as it is, with nothing behind it.
+The value is printed as it is, without a newline at the end.
 
 Examples:
   ladoga get lake
   ladoga get photo > photo.jpg
   ladoga get $'a key with a\\ttab' --url http://127.0.0.1:9000
 
-Exit codes: 0 it was printed; 1 there is none, or the node cannot answer; 2 what was typed is wrong.";
+Exit codes: 0 if the value was printed; 1 if the key does not exist or the node cannot answer; 2 if the command line is wrong.";
 
 const DELETE_HELP: &str = "\
-That there was nothing is no failure.
+It is no error if the key does not exist.
 
-Exit codes: 0 it is gone; 1 the node did not take it; 2 what was typed is wrong.";
+Exit codes: 0 if the key is deleted; 1 if the node did not confirm that; 2 if the command line is wrong.";
 
 #[derive(Debug, Args)]
 pub(crate) struct KeyArguments {
-    /// 1 to 4096 bytes
+    /// Key, 1 to 4096 bytes
     #[arg(value_name = "KEY")]
     pub(crate) key: OsString,
     #[command(flatten)]
@@ -163,15 +168,16 @@ Examples:
   ladoga put photo < photo.jpg
   ladoga put nothing ''
 
-Exit codes: 0 it is stored, as durably as the node was told to; 1 it is not, or nobody knows; 2 what was typed is wrong.";
+Exit codes: 0 if the value is stored, as durably as --fsync of the node says; 1 if it is not stored, or this is unknown because
+the node did not answer; 2 if the command line is wrong.";
 
 #[derive(Debug, Args)]
 #[command(after_help = PUT_HELP)]
 pub(crate) struct PutArguments {
-    /// 1 to 4096 bytes
+    /// Key, 1 to 4096 bytes
     #[arg(value_name = "KEY")]
     pub(crate) key: OsString,
-    /// Up to 64 MiB; read from standard input where it is not given
+    /// Value, up to 64 MiB [default: standard input]
     #[arg(value_name = "VALUE")]
     pub(crate) value: Option<OsString>,
     #[command(flatten)]
@@ -179,24 +185,24 @@ pub(crate) struct PutArguments {
 }
 
 const RANGE_FORMAT: &str = "\
-A record is a line: the key, a tab, the value. Where one of them has a backslash, a tab, a line feed, a carriage return or
-a zero byte, it is printed as \\\\, \\t, \\n, \\r or \\0, so that a line is always a whole record. With --raw they are printed
-as they are, each followed by a zero byte instead.
+Each line is one record: the key, a tab, the value. A backslash, tab, line feed, carriage return or zero byte in a key or a
+value is printed as \\\\, \\t, \\n, \\r or \\0. With --raw, keys and values are printed as they are, each followed by a zero
+byte.
 
 Examples:
   ladoga range a
   ladoga range user: user; | cut -f1
   ladoga range a --raw | xargs -0 -n2 echo
 
-Exit codes: 0 all was printed; 1 it was not; 2 what was typed is wrong.";
+Exit codes: 0 if the whole range was printed; 1 if it was not; 2 if the command line is wrong.";
 
 #[derive(Debug, Args)]
 #[command(after_help = RANGE_FORMAT)]
 pub(crate) struct RangeArguments {
-    /// The first key
+    /// First key
     #[arg(value_name = "START")]
     pub(crate) start: OsString,
-    /// The key before which it ends [default: after the last]
+    /// Key at which the range ends; this key is not included [default: the end of the data]
     #[arg(value_name = "END")]
     pub(crate) end: Option<OsString>,
     /// Print keys and values as they are, each followed by a zero byte
@@ -207,48 +213,48 @@ pub(crate) struct RangeArguments {
 }
 
 const PROFILE_FORMATS: &str = "\
-The ending of FILE says how the profile is written:
-  .html           a flame graph as a page: click to widen, search
+The extension of FILE chooses the format:
+  .html           a flame graph as an interactive page, with search
   .svg            a flame graph as a picture
-  .heatmap.html   cells of 20 ms over the time: click or drag to open a range as a flame graph, a second range gives the
+  .heatmap.html   a heat map of cells of 20 ms; select a range to open it as a flame graph, and a second range to see the
                   difference
-  .folded         a line a stack, for other tools
-  .pb.gz          for `go tool pprof`
+  .folded         one line per stack, for other tools
+  .pb.gz          a profile for `go tool pprof`
 
 Kinds:
-  cpu             which functions the time on the processor goes to
-  alloc           who asks for memory
-  lock            who waits, and for what: a lock, the disk, the network
+  cpu             CPU time by function
+  alloc           allocated bytes by call stack
+  lock            time spent waiting, by call stack: for locks, the disk or the network
 
-A node answers clients on its own machine only, and takes one profile of a kind at a time.
+A node profiles itself for clients on its own machine only. It takes one profile of each kind at a time.
 
 Examples:
   ladoga profile -o cpu.html
   ladoga profile --seconds 10 -o stalls.heatmap.html
   ladoga profile --kind lock -o waits.svg --url http://127.0.0.1:9000
-  ladoga profile --kind cpu,alloc -o where.html        into where.cpu.html and where.alloc.html
+  ladoga profile --kind cpu,alloc -o where.html        writes where.cpu.html and where.alloc.html
   ladoga profile diff before.heatmap.html after.heatmap.html -o change.html
 
-Exit codes: 0 the profile is in FILE; 2 what was typed is wrong; 1 there is no profile, and no FILE.";
+Exit codes: 0 if FILE holds the profile; 1 if there is no profile, and then no FILE; 2 if the command line is wrong.";
 
 #[derive(Debug, Args)]
 #[command(after_help = PROFILE_FORMATS, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ProfileArguments {
     #[command(subcommand)]
     pub(crate) command: Option<ProfileCommand>,
-    /// What is measured: cpu, alloc, lock; several at the same time, each in a file of its own
+    /// What to profile: cpu, alloc or lock, or several at the same time, each in its own file
     #[arg(long, value_name = "KIND,...", default_value = "cpu", value_delimiter = ',')]
     pub(crate) kind: Vec<String>,
-    /// For how long, 1 to 600
-    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=600))]
+    /// Duration in seconds, 1 to 14400; use --hz 99 for more than some minutes
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=14_400))]
     pub(crate) seconds: u32,
-    /// CPU samples a second and running thread, 99 to 1000 [default: 499]
+    /// CPU samples per second for each running thread, 99 to 1000 [default: 499]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(99..=1000))]
     pub(crate) hz: Option<u32>,
-    /// Bytes between two samples of an allocation profile on average, such as 16KiB: 1KiB to 1GiB [default: 512KiB]
+    /// Average number of bytes between two samples of an allocation profile, 1KiB to 1GiB [default: 512KiB]
     #[arg(long, value_name = "SIZE")]
     pub(crate) alloc_interval: Option<String>,
-    /// Where it is kept
+    /// File to write
     #[arg(short, long, value_name = "FILE", required = true)]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
@@ -257,45 +263,46 @@ pub(crate) struct ProfileArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProfileCommand {
-    /// Say what two profiles differ by, and what is only noise
+    /// Compare two profiles: what changed, and what is noise
     #[command(after_help = DIFF_HELP)]
     Diff(DiffArguments),
 }
 
 const DIFF_HELP: &str = "\
-Takes flame graphs (.html) and heat maps (.heatmap.html) of `ladoga profile`, two of a kind. Threads of one role are one.
-A heat map knows when each sample was taken, so it tells noise better. Two runs of one program may differ by more than
-their samples say: `ladoga lab compare` tells by many rounds.
+Compares two flame graphs (.html) or two heat maps (.heatmap.html) of `ladoga profile`. Threads with the same role are merged.
+Prefer heat maps: they have the time of each sample, so noise is estimated better. Two runs of the same program may still differ
+by more than this estimate; `ladoga lab compare` uses many rounds instead.
 
-Exit codes: 0 they were compared; 1 FILE cannot be written; 2 what was typed is wrong, or a file is no profile.";
+Exit codes: 0 if the profiles were compared; 1 if FILE cannot be written; 2 if the command line is wrong or a file is not a
+profile.";
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArguments {
     /// The older profile
     #[arg(value_name = "BEFORE")]
     pub(crate) before: PathBuf,
-    /// The newer one
+    /// The newer profile
     #[arg(value_name = "AFTER")]
     pub(crate) after: PathBuf,
-    /// Draw the difference as a flame graph, in a file that ends with .html
+    /// Write the difference as a flame graph; the file name must end with .html
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
 
 const CHECK_HELP: &str = "\
-Every checksum is computed, and every rule of the formats is looked at; nothing is changed. What is found is told with its file and
-its offset, one a line, on standard error.
+Verifies every checksum and every rule of the file formats. Changes nothing. Each problem is one line on standard error, with
+its file and its offset.
 
 Example:
   ladoga check ./ladoga-data
 
-Exit codes: 0 everything is as it should be; 1 something is not, or DIR cannot be read, or a node uses it; 2 what was typed is
-wrong.";
+Exit codes: 0 if everything is correct; 1 if there is a problem, DIR cannot be read, or a node is using it; 2 if the command
+line is wrong.";
 
 #[derive(Debug, Args)]
 #[command(after_help = CHECK_HELP)]
 pub(crate) struct CheckArguments {
-    /// A data directory that no node uses
+    /// Data directory that no node is using
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
 }

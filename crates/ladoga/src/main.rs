@@ -20,7 +20,11 @@ use clap::Parser;
 
 use arguments::{Arguments, Command};
 
+/// Version and commit, as pages and reports show them.
+const BUILD: &str = env!("LADOGA_BUILD");
+
 fn main() -> ExitCode {
+    ladoga_profiler::name_program(BUILD);
     allocator::give_back_soon();
     let outcome = match Arguments::parse().command {
         Command::Serve(flags) => commands::serve(&flags),

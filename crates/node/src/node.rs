@@ -22,13 +22,13 @@ use crate::config::Config;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StopError {
     /// Something that a node cannot do without was no more. Everything else has ended in order.
-    #[error("{0}, and the node ended; what it had acknowledged is on disk")]
+    #[error("{0}; the node stopped, and all acknowledged writes are on disk")]
     Panicked(Panicked),
     /// The store could not make everything durable.
     #[error("cannot close the data directory: {0}")]
     Close(StoreError),
     /// Both.
-    #[error("{panicked}, and the node ended; cannot close the data directory: {error}")]
+    #[error("{panicked}; the node stopped and cannot close the data directory: {error}")]
     PanickedAndClose {
         /// Where it began.
         panicked: Panicked,
@@ -164,12 +164,12 @@ impl<S: Store> Shared<S> {
             streams: gate(
                 limits.streams_max,
                 STREAM_WINDOW_MS,
-                "as many ranges and large values as possible are being read",
+                "the limit of ranges and large values being read is reached",
             ),
             uploads: gate(
                 limits.uploads_max,
                 UPLOAD_WINDOW_MS,
-                "as many large values as possible are being written",
+                "the limit of large values being written is reached",
             ),
             metrics: Arc::new(Metrics::new(event_loops)),
             store: OnceLock::new(),
@@ -240,7 +240,7 @@ impl<S: Store> Shared<S> {
         cluster: Option<Rc<dyn ClusterDoor>>,
     ) -> Door<K> {
         let body_bytes_max = self.limits.body_bytes_max / self.event_loops as u64;
-        let bound = "as many bytes of values as possible are arriving";
+        let bound = "the limit of bytes of values being received is reached";
         let bodies = Gate::new(body_bytes_max, UPLOAD_WINDOW_MS, bound, Arc::clone(&self.clock));
         Door {
             core: Rc::new(Core::new(Rc::clone(context), self.limits.clone(), bodies)),

@@ -39,10 +39,10 @@ pub enum ProfileError {
         source: std::io::Error,
     },
     /// The thread that collects samples ended early.
-    #[error("the thread that collects samples ended early; its panic is in the log")]
+    #[error("the thread that collects samples panicked; see the log")]
     CollectorLost,
     /// No rendering has this name or file ending.
-    #[error("`{found}` names no format, expected one of: {expected}")]
+    #[error("`{found}` is not a known format; expected one of: {expected}")]
     UnknownFormat {
         /// What was given.
         found: String,

@@ -14,6 +14,7 @@
 
 mod collector;
 mod cpu;
+mod date;
 mod difference;
 mod error;
 mod hooks;
@@ -21,6 +22,7 @@ mod memory;
 mod options;
 mod own;
 mod profile;
+mod program;
 mod recorder;
 mod render;
 mod ring;
@@ -30,6 +32,7 @@ mod symbols;
 mod sys;
 mod wait;
 
+pub use date::date;
 pub use difference::{BadProfile, Basis, Changed, Difference, NamedStacks, Recorded};
 pub use error::ProfileError;
 pub use hooks::allocator::ProfilingAllocator;
@@ -38,6 +41,7 @@ pub use options::{
     Options,
 };
 pub use profile::{Frame, FrameKind, Profile, Sample, StackId, StackTable, Thread};
-pub use render::{FLAME_SCRIPT, Folded, Format};
+pub use program::{Program, name_program, program_version};
+pub use render::{FLAME_SCRIPT, FLAME_STYLE, Folded, Format};
 pub use session::{Claim, Profiler, Session};
 pub use stack::FRAME_POINTERS;

@@ -4,12 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::options::Kind;
+use crate::program::Program;
 
 /// A finished profile.
 #[derive(Debug, Clone)]
 pub struct Profile {
     /// What was measured.
     pub kind: Kind,
+    /// The process that it is of.
+    pub program: Program,
     /// When it began, nanoseconds since 1970.
     pub started_unix_ns: u64,
     /// How long it ran.

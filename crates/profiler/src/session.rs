@@ -9,6 +9,7 @@ use crate::collector::{Collector, Source};
 use crate::options::{Kind, Options};
 use crate::own::OwnThread;
 use crate::profile::Profile;
+use crate::program::Program;
 use crate::recorder::Recorder;
 use crate::sys::calls;
 use crate::{ProfileError, cpu, memory, symbols, wait};
@@ -118,6 +119,7 @@ impl Session {
         };
         let mut profile = Profile {
             kind,
+            program: Program::this(),
             started_unix_ns: self.started_unix_ns,
             duration_ns,
             period,

@@ -69,7 +69,7 @@ impl Supervisor {
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         let why = text.unwrap_or("without a text").lines().collect::<Vec<_>>().join(" ");
         let panicked = Panicked { what, why };
-        tracing::error!("{panicked}: the node ends");
+        tracing::error!("{panicked}; the node stops");
         self.first.send_if_modified(|first| {
             let is_first = first.is_none();
             first.get_or_insert(panicked);

@@ -84,7 +84,7 @@ fn refuse_next<P: Protocol>(
 
 /// Refuses a connection, and keeps what it had for the next one: closed, somebody else might take it.
 fn refuse_for_good<P: Protocol>(event_loop: &EventLoop<P>, socket: TcpStream) -> Option<OwnedFd> {
-    refuse(event_loop, &socket, "as many files and connections as the system allows are open");
+    refuse(event_loop, &socket, "the limit of open files and connections is reached (ulimit -n)");
     let socket = socket.into_std().ok()?;
     // Where the client is gone, there is nobody to be told.
     let _ = socket.shutdown(Shutdown::Write);
@@ -122,7 +122,7 @@ fn place<P: Protocol>(event_loop: &Rc<EventLoop<P>>, socket: TcpStream) {
     let shared = &event_loop.shared;
     let counts = shared.metrics.loops.iter().map(|metrics| metrics.connections());
     if counts.clone().sum::<u64>() >= shared.limits.connections_max as u64 {
-        return refuse(event_loop, &socket, "as many connections as there may be are open");
+        return refuse(event_loop, &socket, "the limit of connections is reached");
     }
     let own = event_loop.context.metrics.connections();
     let (least_loaded, least) =

@@ -39,7 +39,7 @@ impl Connections {
         self.to_drain.set(self.open.borrow().len());
         self.for_each(Connection::begin_to_drain);
         if tokio::time::timeout(patience, self.until_drained()).await.is_err() {
-            tracing::warn!(connections = self.to_drain.get(), "cut off requests that took too long to drain");
+            tracing::warn!(connections = self.to_drain.get(), "aborted requests that did not finish in time");
             self.for_each(Connection::cut_off);
             self.until_drained().await;
         }

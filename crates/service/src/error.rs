@@ -17,7 +17,7 @@ pub enum Error {
     #[error(transparent)]
     TooFewReplicas(Box<TooFewReplicas>),
     /// A range needs more nodes than take part.
-    #[error("a range over the cluster needs {} of the {} nodes of every key: {}", replicas.ack, replicas.from, missing.join("; "))]
+    #[error("a range over the cluster needs {} of the {} replicas of every key: {}", replicas.ack, replicas.from, missing.join("; "))]
     RangeIncomplete {
         /// How many nodes of each key it needs.
         replicas: Replicas,
@@ -26,14 +26,14 @@ pub enum Error {
     },
     /// A replica has a newer version than the write, and it is not known whether the write came first.
     #[error(
-        "a replica has a newer version of the key, and too few could be asked for theirs before the write; the write may \
-         have happened all the same"
+        "a replica has a newer version of the key, and too few replicas answered before the write; the write may have \
+         happened"
     )]
     Overtaken,
     /// This node was started and has not heard what time it is from a majority.
     #[error(
-        "0 of {} replicas were asked, expected {}: this node was started, and cannot hear what time it is by a majority of \
-         the nodes; {}; nothing was written",
+        "0 of {} replicas were asked, {} are needed: this node has just started and cannot learn the time from a majority \
+         of the nodes: {}; nothing was written",
         replicas.from, replicas.ack, missing.join("; ")
     )]
     TimeUnknown {
@@ -43,7 +43,7 @@ pub enum Error {
         missing: Vec<String>,
     },
     /// This node does not know yet whether it lost anything that it acknowledged.
-    #[error("{}, and it has to hear from {}: {}", what(*.is_copy), whom(*.is_copy), why(.missing))]
+    #[error("{}; before it serves, it must learn from {}: {}", what(*.is_copy), whom(*.is_copy), why(.missing))]
     Starting {
         /// Whether its data directory is a copy or a backup; else it is new.
         is_copy: bool,
@@ -58,21 +58,21 @@ pub enum Error {
     },
     /// This node's clock is too far ahead for the other nodes to take its writes.
     #[error(
-        "this node has given out or seen versions that are too far ahead for the other nodes, and takes no writes for them \
-         until that time: {0}; ask another node"
+        "this node has used or seen timestamps that are too far ahead for the other nodes, and accepts no writes until \
+         their time has come: {0}; send the write to another node"
     )]
     ClockAhead(ClockError),
     /// Another node's clock is too far ahead for this node.
     #[error("the clocks of the nodes differ too much: {0}")]
     ClocksDiffer(ClockError),
     /// The time of the write is not reserved on disk yet, so a restart could give it out again.
-    #[error("what the node has to remember of its clock is not on its disk yet")]
+    #[error("the node has not yet saved its clock to disk")]
     TimeNotReserved,
     /// The store is not open yet.
     #[error("the node is opening its data directory")]
     Opening,
     /// The node is about to stop.
-    #[error("the node is draining: it is about to stop")]
+    #[error("the node is draining: it is shutting down")]
     Draining,
 }
 
@@ -86,14 +86,14 @@ fn what(is_copy: bool) -> &'static str {
 
 fn whom(is_copy: bool) -> &'static str {
     if is_copy {
-        "each of the other nodes whether it is older than what was acknowledged"
+        "each of the other nodes whether it lacks acknowledged writes"
     } else {
-        "the other nodes whether it had another one"
+        "the other nodes whether it had a data directory before"
     }
 }
 
 fn why(missing: &[String]) -> String {
-    if missing.is_empty() { "what they said is not on its disk yet".to_owned() } else { missing.join("; ") }
+    if missing.is_empty() { "their answers are not on its disk yet".to_owned() } else { missing.join("; ") }
 }
 
 /// How many replicas answered, and why the others did not.
@@ -119,7 +119,7 @@ impl fmt::Display for TooFewReplicas {
             write!(f, "{separator}{node} {why}")?;
         }
         if self.may_have_happened {
-            write!(f, "; the write may have happened all the same")?;
+            write!(f, "; the write may have happened")?;
         }
         Ok(())
     }
@@ -140,8 +140,7 @@ mod tests {
         let error = TooFewReplicas { acked: 1, required: 2, asked: 3, failures, may_have_happened: true };
         assert_eq!(
             Error::TooFewReplicas(Box::new(error)).to_string(),
-            "1 of 3 replicas answered, expected 2: http://b timed out; http://c unreachable; the write may have happened \
-             all the same"
+            "1 of 3 replicas answered, expected 2: http://b timed out; http://c unreachable; the write may have happened"
         );
     }
 

@@ -35,7 +35,7 @@ pub enum Error {
         found: String,
     },
     /// There is no room for more data; deletes still work, and puts do again once there is room.
-    #[error("the disk is full: {free_bytes} bytes are free, {needed_bytes} are kept in reserve")]
+    #[error("the disk is full: {free_bytes} bytes are free, {needed_bytes} are reserved")]
     DiskFull {
         /// Bytes free when it was last looked at.
         free_bytes: u64,
@@ -55,16 +55,16 @@ pub enum Error {
         thread: &'static str,
     },
     /// A write panicked, so what it was at may be done in part.
-    #[error("a write panicked, and nobody knows how far it had come")]
+    #[error("a write panicked, and it is unknown how much of it was done")]
     WritePanicked,
     /// Another process has the directory.
-    #[error("{path} is locked: another process uses this data directory")]
+    #[error("{path} is locked: another process is using this data directory")]
     Locked {
         /// The lock file.
         path: PathBuf,
     },
     /// A file is of a format that this release does not know.
-    #[error("{path} has format version {found}, this release reads versions up to {supported}")]
+    #[error("{path} has format version {found}; this release reads versions up to {supported}")]
     NewerFormat {
         /// Which file.
         path: PathBuf,
@@ -92,7 +92,7 @@ pub enum Error {
         bytes_max: u64,
     },
     /// A snapshot was given up because what it kept alive no longer fitted into the memory budget.
-    #[error("the snapshot is too old: it kept {pinned_bytes} bytes in memory that the budget needs")]
+    #[error("the snapshot is too old: it held {pinned_bytes} bytes of memory that are needed elsewhere")]
     SnapshotTooOld {
         /// Bytes of memtables that it kept.
         pinned_bytes: u64,

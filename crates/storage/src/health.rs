@@ -64,7 +64,12 @@ impl Health {
             return;
         };
         if self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            tracing::warn!(free_bytes, reserve_bytes, refuses_puts = to == full, "room on the disk changed");
+            tracing::warn!(
+                free_bytes,
+                reserve_bytes,
+                refuses_puts = to == full,
+                "free space on the disk crossed a limit"
+            );
         }
     }
 

@@ -2,7 +2,7 @@ use super::Exposition;
 
 impl Exposition {
     /// The format that the `Accept` fields of a request prefer. Who names neither gets the text format.
-    pub(crate) fn preferred<'r>(accept: impl Iterator<Item = &'r [u8]>) -> Exposition {
+    pub(super) fn preferred<'r>(accept: impl Iterator<Item = &'r [u8]>) -> Exposition {
         let (mut preferred, mut best) = (Exposition::Text, 0.0);
         for range in accept.filter_map(|field| str::from_utf8(field).ok()).flat_map(|field| field.split(','))
         {

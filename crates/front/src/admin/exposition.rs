@@ -17,7 +17,7 @@ const WHOLE_MAX: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
 /// `prometheus-client` writes both. They differ in a counter: `OpenMetrics` has `_total` on its values only, the text
 /// format has it on its `HELP` and `TYPE` too. And only `OpenMetrics` ends with `# EOF`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exposition {
+pub(super) enum Exposition {
     /// The text format of Prometheus, version 0.0.4.
     Text,
     /// `OpenMetrics` 1.0.0.
@@ -26,7 +26,7 @@ pub(crate) enum Exposition {
 
 impl Exposition {
     /// The content type of an answer in it.
-    pub(crate) fn content_type(self) -> &'static str {
+    pub(super) fn content_type(self) -> &'static str {
         match self {
             Exposition::Text => "text/plain; version=0.0.4; charset=utf-8",
             Exposition::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -34,7 +34,7 @@ impl Exposition {
     }
 
     /// Writes metrics.
-    pub(crate) fn write(self, metrics: Vec<Metric>) -> Result<String, fmt::Error> {
+    pub(super) fn write(self, metrics: Vec<Metric>) -> Result<String, fmt::Error> {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(Page { exposition: self, metrics }));
         let mut text = String::new();

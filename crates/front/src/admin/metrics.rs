@@ -2,7 +2,7 @@ use ladoga_runtime::{HistogramSum, Metrics, Sums};
 use ladoga_service::{Distribution, Metric, MetricKind, MetricValue, Series};
 
 /// What the event loops count, added up.
-pub(crate) fn loop_metrics(metrics: &Metrics) -> Vec<Metric> {
+pub(super) fn loop_metrics(metrics: &Metrics) -> Vec<Metric> {
     let sums = Sums::of(&metrics.loops);
     let mut metrics: Vec<Metric> = requests(&sums).into();
     metrics.extend(counters(&sums));
@@ -82,12 +82,11 @@ fn distribution(durations: &HistogramSum) -> Distribution {
 mod tests {
     use super::*;
     use crate::admin::Exposition;
-    use ladoga_runtime::Operation;
 
     #[test]
     fn requests_are_counted_by_operation_and_status() {
         let metrics = Metrics::new(2);
-        metrics.loops[0].answered(Operation::None, 400, 1);
+        metrics.loops[0].answered(None, 400, 1);
         metrics.loops[1].connected();
         let text = Exposition::Text.write(loop_metrics(&metrics)).expect("text");
         for line in [

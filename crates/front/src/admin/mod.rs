@@ -1,12 +1,23 @@
-//! What operators ask a node for.
+//! What operators and other nodes ask a node for, beside its data.
 //!
-//! - `metrics`: what the node, its store and its cluster count
-//! - `exposition`: how `/metrics` writes that
+//! - `status`: whether the node serves, and `/metrics`
+//! - `metrics`: what the event loops count
+//! - `exposition`: how `/metrics` writes what the node, its store and its cluster count
 //! - `accept`: which of its formats a request prefers
+//! - `cluster`: the state of the cluster, its repair, and the way in for other nodes
+//! - `profile`: profiles of this process; `profiling`: how they are taken, on threads of their own
 
 mod accept;
+mod cluster;
 mod exposition;
 mod metrics;
+mod profile;
+mod profiling;
+mod status;
 
-pub(crate) use exposition::Exposition;
-pub(crate) use metrics::loop_metrics;
+use exposition::Exposition;
+use metrics::loop_metrics;
+
+pub(crate) use cluster::{admit_peer, cluster, repair};
+pub(crate) use profile::profile;
+pub(crate) use status::{metrics, status};

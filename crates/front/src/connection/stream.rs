@@ -28,10 +28,10 @@ pub(crate) enum StreamError {
     #[error("the connection broke: {0}")]
     Socket(#[from] io::Error),
     /// The rest cannot be read.
-    #[error("the rest of an answer cannot be read: {0}")]
+    #[error("the rest of the value or range cannot be read: {0}")]
     Store(#[from] StoreError),
     /// The client takes it so slowly that it has to give way.
-    #[error("the client took the answer slowly, and others wanted its place")]
+    #[error("the client read the response too slowly while other requests waited")]
     Displaced(#[from] Displaced),
 }
 

@@ -1,36 +1,41 @@
 use std::rc::Rc;
 
 use ladoga_http1::StatusCode;
+use ladoga_runtime::Operation;
 use ladoga_service::{KeyValue, LargeValue, Lookup, Pieces, Value};
 
 use super::service::{Call, Outcome, Reply};
 use crate::connection::Streamed;
-use crate::http::{Answer, EntityTarget, OCTETS, Refusal, Route};
+use crate::http::{Answer, EntityTarget, OCTETS, Refusal};
 
 /// `GET` and `HEAD` of an entity: answered at once if memory can tell.
 pub(super) fn get<K: KeyValue>(
     call: &Call<'_, K>,
-    route: Route,
+    operation: Operation,
     target: &EntityTarget,
 ) -> Result<Reply, Refusal> {
     match call.service()?.get(&call.context(target.replicas()), target.key()) {
-        Lookup::Now(found) => with_value(call, route, found?),
+        Lookup::Now(found) => with_value(call, operation, found?),
         Lookup::Later(found) => {
             let (door, link) = (Rc::clone(call.door), Rc::clone(call.link));
             Ok(Reply::later(async move {
                 let call = Call { door: &door, link: &link, waited_ms: 0 };
-                Ok(with_value(&call, route, found.await?)?.outcome().await)
+                Ok(with_value(&call, operation, found.await?)?.outcome().await)
             }))
         }
     }
 }
 
-fn with_value<K: KeyValue>(call: &Call<'_, K>, route: Route, found: Option<Value>) -> Result<Reply, Refusal> {
+fn with_value<K: KeyValue>(
+    call: &Call<'_, K>,
+    operation: Operation,
+    found: Option<Value>,
+) -> Result<Reply, Refusal> {
     let value = found.ok_or_else(Refusal::not_found)?;
-    match (value, route) {
-        (Value::Inline(value), Route::Head) => Ok(Reply::now(Answer::value_withheld(value.len() as u64))),
+    match (value, operation) {
+        (Value::Inline(value), Operation::Head) => Ok(Reply::now(Answer::value_withheld(value.len() as u64))),
         (Value::Inline(value), _) => Ok(Reply::now(Answer::value(value))),
-        (Value::Large(LargeValue { bytes, .. }), Route::Head) => {
+        (Value::Large(LargeValue { bytes, .. }), Operation::Head) => {
             Ok(Reply::now(Answer::value_withheld(bytes)))
         }
         (Value::Large(LargeValue { bytes, pieces }), _) => large_value(call, bytes, pieces),

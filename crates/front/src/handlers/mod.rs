@@ -6,17 +6,11 @@
 //! - `upload`: stores one that does not
 //! - `value`: reads a value from the connection
 //! - `range`: streams entities
-//! - `profile`: takes a profile of the node
-//! - `status`: says how the node is
-//! - `cluster`: says how its cluster is, and lets other nodes in
 
-mod cluster;
 mod entity;
-mod profile;
 mod put;
 mod range;
 mod service;
-mod status;
 mod upload;
 mod value;
 

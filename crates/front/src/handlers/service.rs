@@ -8,24 +8,25 @@ use ladoga_model::Replicas;
 use ladoga_runtime::Operation;
 use ladoga_service::{Context, Error, KeyValue, Later};
 
-use super::{cluster, entity, profile, put, range, status};
+use super::{entity, put, range};
+use crate::admin;
 use crate::connection::{Link, Streamed};
 use crate::door::Door;
-use crate::http::{Answer, EntityTarget, Refusal, Route, route};
+use crate::http::{Answer, EntityTarget, Refusal, operation};
 
 /// Serves a request.
 pub(crate) fn handle<K: KeyValue>(
     door: &Rc<Door<K>>,
     link: &Rc<Link>,
     request: Request,
-) -> (Operation, Reply) {
+) -> (Option<Operation>, Reply) {
     let call = Call { door, link, waited_ms: 0 };
-    match route(&request.method, request.uri.path()) {
-        Ok(route) => {
-            let reply = call.reply(route, request);
-            (route.into(), reply.unwrap_or_else(|refusal| Reply::Now(refusal.into())))
+    match operation(&request.method, request.uri.path()) {
+        Ok(operation) => {
+            let reply = call.reply(operation, request);
+            (Some(operation), reply.unwrap_or_else(|refusal| Reply::Now(refusal.into())))
         }
-        Err(refusal) => (Operation::None, Reply::Now(refusal.into())),
+        Err(refusal) => (None, Reply::Now(refusal.into())),
     }
 }
 
@@ -38,27 +39,33 @@ pub(super) struct Call<'c, K: KeyValue> {
 }
 
 impl<'c, K: KeyValue> Call<'c, K> {
-    fn reply(&self, route: Route, request: Request) -> Result<Reply, Refusal> {
-        match route {
-            Route::Get | Route::Head | Route::Put | Route::Delete => self.entity(route, request),
-            Route::Range => range::range(self, &request),
-            Route::Status => status::status(self),
-            Route::Cluster => cluster::cluster(self),
-            Route::Peer => cluster::peer(self, &request),
-            Route::Repair => cluster::repair(self),
-            Route::Metrics => status::metrics(self, &request),
-            Route::Profile => profile::profile(self, &request.uri),
+    fn reply(&self, operation: Operation, request: Request) -> Result<Reply, Refusal> {
+        let door = self.door;
+        match operation {
+            Operation::Get | Operation::Head | Operation::Put | Operation::Delete => {
+                self.entity(operation, request)
+            }
+            Operation::Range => range::range(self, &request),
+            Operation::Status => admin::status(door).map(Reply::now),
+            Operation::Cluster => admin::cluster(door).map(Reply::now),
+            Operation::Peer => admin::admit_peer(door, &request).map(|()| Reply::Now(Outcome::Peer)),
+            Operation::Repair => admin::repair(door).map(Reply::now),
+            Operation::Metrics => admin::metrics(door, &request).map(Reply::now),
+            Operation::Profile => {
+                let profile = admin::profile(&door.core, self.link, &request.uri)?;
+                Ok(Reply::later(async move { Ok(Outcome::Answer(profile.await?)) }))
+            }
         }
     }
 
     /// A request for one entity. What is wrong with it is told before anything is waited for.
-    fn entity(&self, route: Route, request: Request) -> Result<Reply, Refusal> {
+    fn entity(&self, operation: Operation, request: Request) -> Result<Reply, Refusal> {
         let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
-        let bytes = if route == Route::Put { put::value_bytes(request.body)? } else { 0 };
-        self.once_it_is_ready(move |call| match route {
-            Route::Put => put::put(call, target, bytes),
-            Route::Delete => entity::delete(call, target),
-            _ => entity::get(call, route, &target),
+        let bytes = if operation == Operation::Put { put::value_bytes(request.body)? } else { 0 };
+        self.once_it_is_ready(move |call| match operation {
+            Operation::Put => put::put(call, target, bytes),
+            Operation::Delete => entity::delete(call, target),
+            _ => entity::get(call, operation, &target),
         })
     }
 
@@ -85,10 +92,7 @@ impl<'c, K: KeyValue> Call<'c, K> {
 
     /// The service, unless the node does not serve.
     pub(super) fn service(&self) -> Result<&'c Rc<K>, Error> {
-        if self.door.core.is_draining() {
-            return Err(Error::Draining);
-        }
-        self.door.opening.get().ok_or(Error::Opening)
+        self.door.service()
     }
 }
 

@@ -154,8 +154,10 @@ pub(super) fn check_complete(found: u64, promised: u64) -> Result<(), Refusal> {
     if found == promised {
         return Ok(());
     }
-    Err(Refusal::bad_request(format_args!("the body ended after {found} bytes, expected {promised}"))
-        .and_close())
+    Err(Refusal::bad_request(format_args!(
+        "the body ended after {found} bytes; Content-Length promised {promised}"
+    ))
+    .and_close())
 }
 
 /// The next piece of a body, not empty; `None` at its end.

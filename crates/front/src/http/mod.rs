@@ -21,6 +21,6 @@ mod wire;
 pub(crate) use profile::ProfileTarget;
 pub(crate) use refusal::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX, Refusal};
 pub(crate) use response::{Answer, OCTETS};
-pub(crate) use route::{Route, route};
+pub(crate) use route::operation;
 pub(crate) use target::{EntityTarget, RangeTarget};
 pub(crate) use wire::{CHUNKED_RECORDS, LAST_CHUNK, PLAIN_RECORDS};

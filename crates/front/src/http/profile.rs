@@ -9,8 +9,8 @@ use ladoga_profiler::{
 
 use super::query::{QueryError, parameters};
 
-/// How long a profile may take: it holds its samples in memory.
-const SECONDS_MAX: u32 = 600;
+/// How long a profile may take: four hours. Its memory is bounded by the number of its samples, not by its length.
+const SECONDS_MAX: u32 = 14_400;
 const SECONDS_DEFAULT: u32 = 30;
 const PREFIX: &str = "/debug/profile/";
 
@@ -57,7 +57,7 @@ pub(crate) enum ProfileTargetError {
         found: Quote,
     },
     /// A parameter of another kind of profile.
-    #[error("{name} is given for a profile of kind {kind}, expected it for {of} only")]
+    #[error("{name} is given for a profile of kind {kind}; it is valid for {of} only")]
     OfAnotherKind {
         /// Which parameter.
         name: &'static str,
@@ -134,8 +134,11 @@ mod tests {
 
     #[test]
     fn everything_can_be_said() {
-        let target = parse("cpu?seconds=600&format=%70prof&hz=99").expect("a profile");
-        assert_eq!((target.kind, target.duration.as_secs(), target.format), (Kind::Cpu, 600, Format::Pprof));
+        let target = parse("cpu?seconds=14400&format=%70prof&hz=99").expect("a profile");
+        assert_eq!(
+            (target.kind, target.duration.as_secs(), target.format),
+            (Kind::Cpu, 14_400, Format::Pprof)
+        );
         assert_eq!(target.options.frequency_hz, 99);
         let options = parse("alloc?alloc_interval=4096").expect("a profile").options;
         assert_eq!(options.alloc_interval_bytes, 4096);
@@ -144,9 +147,9 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong_with_a_parameter() {
-        for seconds in ["0", "601", "-1", "+1", "1.5", "", "30s", "99999999999", "%ff"] {
+        for seconds in ["0", "14401", "-1", "+1", "1.5", "", "30s", "99999999999", "%ff"] {
             let error = parse(&format!("cpu?seconds={seconds}")).expect_err(seconds);
-            assert!(error.ends_with("expected a whole number from 1 to 600"), "{error}");
+            assert!(error.ends_with("expected a whole number from 1 to 14400"), "{error}");
         }
         for hz in ["98", "1001"] {
             assert!(parse(&format!("cpu?hz={hz}")).expect_err(hz).contains("from 99 to 1000"));

@@ -6,13 +6,13 @@ use ladoga_model::Quote;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum QueryError {
     /// A percent sign without two hexadecimal digits.
-    #[error("{found} is no percent sequence, expected % and two hexadecimal digits")]
+    #[error("{found} is not a percent sequence; expected % and two hexadecimal digits")]
     Percent {
         /// What is there instead.
         found: Quote,
     },
     /// A parameter that may be given once is given again.
-    #[error("the parameter {name} is given more than once, expected once")]
+    #[error("the parameter {name} is given more than once")]
     Repeated {
         /// Which one.
         name: &'static str,
@@ -119,7 +119,7 @@ mod tests {
             ("id=%\u{e9}", "'%\\xc3\\xa9'"),
         ] {
             let error = id(query).expect_err(query);
-            assert!(error.to_string().starts_with(&format!("{found} is no percent")), "{error}");
+            assert!(error.to_string().starts_with(&format!("{found} is not a percent")), "{error}");
         }
     }
 

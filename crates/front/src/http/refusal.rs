@@ -46,7 +46,7 @@ impl Refusal {
     pub(crate) fn unknown_path(path: &str) -> Refusal {
         let path = Quote::of(path.as_bytes());
         let expected = "/v0/entity, /v0/entities, /v0/status, /v0/cluster, /v0/repair, /metrics or /debug/profile/{cpu,alloc,lock}";
-        Refusal::bad_request(format_args!("the path {path} does not exist, expected {expected}"))
+        Refusal::bad_request(format_args!("the path {path} does not exist; expected {expected}"))
     }
 
     /// `403`: not for this client.
@@ -62,7 +62,7 @@ impl Refusal {
     /// `405`: the path exists, with other methods.
     pub(crate) fn method_not_allowed(method: &Method, allow: &'static str) -> Refusal {
         let method = Quote::of(method.as_str().as_bytes());
-        let line = format!("the method {method} is not possible here, expected {allow}");
+        let line = format!("the method {method} is not allowed for this path; expected {allow}");
         Refusal { allow: Some(allow), ..Refusal::new(StatusCode::METHOD_NOT_ALLOWED, line) }
     }
 
@@ -73,41 +73,40 @@ impl Refusal {
 
     /// `408`: the request did not arrive within its time.
     pub(crate) fn request_timeout(part: &str, timeout_ms: u64) -> Refusal {
-        let line =
-            format!("the {part} of the request did not arrive in time, expected it within {timeout_ms} ms");
+        let line = format!("the {part} of the request did not arrive within {timeout_ms} ms");
         Refusal::new(StatusCode::REQUEST_TIMEOUT, line).and_close()
     }
 
     /// `408`: a value that arrived slowly, while others wanted its room.
     pub(crate) fn displaced() -> Refusal {
-        let text = "the value arrived too slowly to keep its place while others waited, and was given up to make room; send \
-                    it again, faster, or when there is less to do\n";
+        let text = "the value arrived too slowly, and the node needed its memory for other requests; send it again, faster or \
+                    later\n";
         Refusal::fixed(StatusCode::REQUEST_TIMEOUT, text).and_close()
     }
 
     /// `411`: a value without its length.
     pub(crate) fn length_required() -> Refusal {
-        let text = "the request has no Content-Length, expected the length of the value in bytes\n";
+        let text = "the request has no Content-Length; expected the length of the value in bytes\n";
         Refusal::fixed(StatusCode::LENGTH_REQUIRED, text).and_close()
     }
 
     /// `413`: a value over its limit.
     pub(crate) fn value_too_large(bytes: u64) -> Refusal {
-        let line = format!("the value has {bytes} bytes, expected at most {VALUE_BYTES_MAX}");
+        let line = format!("the value has {bytes} bytes; at most {VALUE_BYTES_MAX} are allowed");
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, line).and_close()
     }
 
     /// `426`: peers speak another protocol.
     pub(crate) fn upgrade_required(upgrade: &str) -> Refusal {
-        let line = format!("this path is for nodes of the cluster, expected `Upgrade: {upgrade}`");
+        let line = format!("this path is only for nodes of the cluster; expected `Upgrade: {upgrade}`");
         Refusal::new(StatusCode::UPGRADE_REQUIRED, line)
     }
 
     /// `431`: headers, or a request line, over their limit.
     pub(crate) fn headers_too_large() -> Refusal {
         let line = format!(
-            "the head of the request is too large, expected at most {HEADERS_BYTES_MAX} bytes of headers, and no longer a \
-             request line"
+            "the head of the request is too large; at most {HEADERS_BYTES_MAX} bytes of headers and a request line of the \
+             same length are allowed"
         );
         Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, line).and_close()
     }
@@ -137,7 +136,7 @@ impl Refusal {
 
     /// `503`: a bound is reached.
     pub(crate) fn over_capacity(bound: &str) -> Refusal {
-        Refusal::unavailable(format_args!("over capacity: {bound}; expected fewer requests at a time"))
+        Refusal::unavailable(format_args!("over capacity: {bound}; send fewer requests at a time"))
     }
 
     /// `504`: too few replicas answered, for the reasons given.
@@ -147,7 +146,8 @@ impl Refusal {
 
     /// `507`: no room on the disk.
     pub(crate) fn no_room(reason: impl Display) -> Refusal {
-        let line = format!("{reason}; reads and deletes go on, writes do once there is room");
+        let line =
+            format!("{reason}; reads and deletes still work, and writes will work again once there is space");
         Refusal::new(StatusCode::INSUFFICIENT_STORAGE, one_line(line))
     }
 

@@ -12,7 +12,7 @@ use super::query::{QueryError, parameters};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TargetError {
     /// A parameter that has to be there is not.
-    #[error("the parameter {name} is missing, expected 1 to {KEY_BYTES_MAX} bytes")]
+    #[error("the parameter {name} is missing; expected 1 to {KEY_BYTES_MAX} bytes")]
     Missing {
         /// Which one.
         name: &'static str,
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong_with_a_key() {
-        assert_eq!(entity(""), Err("the parameter id is missing, expected 1 to 4096 bytes".into()));
+        assert_eq!(entity(""), Err("the parameter id is missing; expected 1 to 4096 bytes".into()));
         assert_eq!(entity("?id="), Err("id: the key is empty, expected 1 to 4096 bytes".into()));
         let long = entity(&format!("?id={}", "k".repeat(KEY_BYTES_MAX + 1)));
         assert_eq!(long, Err("id: the key has 4097 bytes, expected 1 to 4096".into()));

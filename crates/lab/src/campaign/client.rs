@@ -1,14 +1,14 @@
 //! Single requests, with a deadline, that can be given up.
 
-use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::cli::Target;
 use crate::clock::Clock;
 use crate::http::ResponseParser;
-use crate::load::{CONNECT_TIMEOUT, reachable};
+use crate::load::{CONNECT_TIMEOUT, connect, reachable};
+use crate::tls::Stream;
 
 /// How often a request that waits looks whether it is given up.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -34,20 +34,21 @@ pub(super) fn get(
     give_up: &AtomicBool,
 ) -> io::Result<Answer> {
     let resolved = target.resolve().map_err(io::Error::other)?;
-    let address =
-        reachable(&resolved).map_err(|error| error.unwrap_or_else(|| io::ErrorKind::NotFound.into()))?;
-    let mut stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT)?;
-    stream.set_read_timeout(Some(LOOK_EVERY))?;
+    let tls = target.tls().map_err(io::Error::other)?;
+    let address = reachable(&resolved, tls.as_ref())
+        .map_err(|error| error.unwrap_or_else(|| io::ErrorKind::NotFound.into()))?;
+    let (socket, mut stream) = connect(&address, CONNECT_TIMEOUT, tls.as_ref())?;
+    socket.set_read_timeout(Some(LOOK_EVERY))?;
     let host = target.host_header();
     stream
         .write_all(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes())?;
-    receive(&mut stream, deadline, give_up)
+    receive(&mut *stream, deadline, give_up)
 }
 
-fn receive(stream: &mut TcpStream, deadline: Duration, give_up: &AtomicBool) -> io::Result<Answer> {
+fn receive(stream: &mut dyn Stream, deadline: Duration, give_up: &AtomicBool) -> io::Result<Answer> {
     let clock = Clock::start();
     let (mut parser, mut buffer) = (ResponseParser::new(true), vec![0; RECEIVE_BYTES]);
-    let malformed = || io::Error::other("what was answered is no HTTP");
+    let malformed = || io::Error::other("the answer is not HTTP");
     let answer = loop {
         if give_up.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::Interrupted.into());

@@ -43,7 +43,7 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     let stages = stages(options);
     if stages.is_empty() {
         let only = options.only.as_deref().unwrap_or_default();
-        return Err(LabError::Usage(format!("no run has '{only}' in its name")));
+        return Err(LabError::Usage(format!("no run has a name that contains '{only}'")));
     }
     files::check_writable(&options.output)?;
     for server in [&options.url, &options.peer].into_iter().flatten() {
@@ -129,6 +129,7 @@ impl<'a> Conductor<'a> {
             planned: stages.len() * times,
             is_interrupted: false,
             notes: remarks(options),
+            slo: Vec::new(),
         };
         Self { options, stop, servers, nodes_started: 0, report, progress, clock: Clock::start() }
     }

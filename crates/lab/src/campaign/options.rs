@@ -11,10 +11,10 @@ use crate::workload::{Distribution, Name};
 
 const EXAMPLES: &str = "\
 Examples:
-  ladoga lab run -o report.html                       put and get on a node of its own
+  ladoga lab run -o report.html                       run put and get on a new node
   ladoga lab run --workloads put,get,ycsb-a --rates 2k,10k,closed --rounds 3 -o after.html
   ladoga lab run --url http://127.0.0.1:8080 --peer http://127.0.0.1:9090 -o both.html
-  ladoga lab run --suite reports -o reports.html      the published load tests, beside ours
+  ladoga lab run --suite reports -o reports.html      run the published load tests
   ladoga lab compare before.html after.html -o difference.html";
 
 /// What `ladoga lab` can be told.
@@ -27,19 +27,19 @@ pub struct LabOptions {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
-    /// Measure workloads at rates, and write one HTML file
+    /// Run workloads at several rates and write one HTML report
     Run(Box<RunOptions>),
-    /// Say what changed between two reports, and what is only noise
+    /// Compare two reports: what changed, and what is noise
     Compare(CompareOptions),
 }
 
 const RUN_HELP: &str = "\
-Starts a node of its own (this binary, on a free port, in a temporary directory), fills it, runs each workload at each
-rate, profiles it, and writes the report after every run: what is interrupted keeps what it has.
+Starts a node (this binary, on a free port, in a temporary directory), fills it, runs each workload at each rate and profiles
+it. The report is written after every run, so an interrupted command keeps the runs that it completed.
 
-Exit codes: 0; 1 where a run could not be made, or FILE not be written, which is seen before anything is measured; 2 where the command
-line is wrong; 3 where everything was measured, and all requests of a run failed; 130 or 143 where Ctrl-C or SIGTERM interrupted it: FILE
-has what there was.";
+Exit codes: 0 if everything worked; 1 if a run failed or FILE cannot be written (this is checked before the first run); 2 if the
+command line is wrong; 3 if everything was measured, but all requests of a run failed; 130 after Ctrl-C or 143 after SIGTERM, and
+FILE has the runs that were completed.";
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = RUN_HELP)]
@@ -47,69 +47,69 @@ pub(crate) struct RunOptions {
     /// Workloads, one after the other
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "put,get", value_enum)]
     pub(crate) workloads: Vec<Name>,
-    /// Requests a second, on a fixed schedule; or `closed`: as many as the connections take
+    /// Requests per second, on a fixed schedule; or `closed`: as many as the connections take
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1k,10k", value_parser = parse_rate)]
     pub(crate) rates: Vec<Rate>,
-    /// A set of runs that somebody has thought out, instead of workloads and rates
+    /// Predefined set of runs, instead of workloads and rates
     #[arg(long, value_name = "NAME", value_enum, conflicts_with_all = ["workloads", "rates", "connections", "keys", "value", "distribution", "url"])]
     pub(crate) suite: Option<SuiteName>,
-    /// Stores a thousand times smaller and runs of a second: to see that a suite works, not to measure
+    /// Try the suite with stores a thousand times smaller and runs of one second; its figures mean nothing
     #[arg(long, requires = "suite")]
     pub(crate) quick: bool,
-    /// Only the runs whose name contains this text, or the one whose name it is
+    /// Only the runs whose name contains this text, or the one run with exactly this name
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Option<String>,
-    /// Measure this node instead of one of its own
+    /// Measure this server instead of starting a node
     #[arg(long, value_name = "URL", value_parser = Target::parse)]
     pub(crate) url: Option<Target>,
-    /// Its process on this machine, for CPU and memory
+    /// Process of the server on this machine, to measure its CPU and memory
     #[arg(long, value_name = "PID", requires = "url")]
     pub(crate) pid: Option<u32>,
-    /// Do the same against another server, in alternation
+    /// Second server to measure, in alternation with the first
     #[arg(long, value_name = "URL", value_parser = Target::parse)]
     pub(crate) peer: Option<Target>,
-    /// The peer's process on this machine
+    /// Process of the second server on this machine
     #[arg(long, value_name = "PID", requires = "peer")]
     pub(crate) peer_pid: Option<u32>,
-    /// Connections of a run
+    /// Connections to keep open
     #[arg(short = 'c', long, value_name = "N", default_value = "4", value_parser = parse_count)]
     pub(crate) connections: u64,
     /// Threads of the load generator
     #[arg(short = 't', long, value_name = "N", default_value = "1", value_parser = parse_count)]
     pub(crate) threads: u64,
-    /// How long a run lasts
+    /// Duration of a run
     #[arg(short = 'd', long = "duration", value_name = "TIME", default_value = "10s", default_value_if("quick", "true", "1s"), value_parser = parse_ms)]
     pub(crate) duration_ms: u64,
-    /// Give a request up after so long
+    /// Time after which a request counts as failed
     #[arg(short = 'T', long = "timeout", value_name = "TIME", default_value = "2s", value_parser = parse_ms)]
     pub(crate) timeout_ms: u64,
-    /// Do everything so many times: a verdict needs several rounds of both sides [default: 10; 1 for a suite]
+    /// How often to repeat all runs; a comparison needs several rounds [default: 10; 1 with --suite]
     #[arg(long, value_name = "N", value_parser = parse_count)]
     rounds: Option<u64>,
-    /// Keys that reads choose from, written before the first of them
+    /// Number of keys that reads choose from; they are written before the first run
     #[arg(long, value_name = "N", default_value = "100k", value_parser = parse_count)]
     pub(crate) keys: u64,
-    /// Bytes of a value, instead of `value0`, `value1`, …
+    /// Size of a value [default: short values, `value0`, `value1`, …]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) value: Option<u64>,
-    /// Which keys are asked for more often
+    /// Distribution of the keys that are requested
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) distribution: Option<Distribution>,
-    /// Of the random numbers
+    /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) node: NodeOptions,
-    /// What is profiled meanwhile: cpu, alloc, lock [default: cpu; cpu,alloc for a suite]
+    /// Profiles to take during the runs: cpu, alloc, lock [default: cpu; cpu,alloc with --suite]
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = str::parse::<Kind>)]
     profile: Option<Vec<Kind>>,
-    /// Bytes between two samples of an allocation profile, on average
+    /// Average number of bytes between two samples of an allocation profile
     #[arg(long, value_name = "SIZE", default_value = "16KiB", value_parser = parse_size)]
     alloc_interval: u64,
-    /// Take no profiles
+    /// Do not take profiles
     #[arg(long, conflicts_with = "profile")]
     no_profile: bool,
-    /// The report
+    /// Report to write
     #[arg(short = 'o', long, value_name = "FILE", default_value = "ladoga-report.html")]
     pub(crate) output: PathBuf,
 }
@@ -117,16 +117,16 @@ pub(crate) struct RunOptions {
 /// How a node of its own is started.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct NodeOptions {
-    /// Of the node, as for `ladoga serve`
+    /// When the node syncs writes, as for `ladoga serve`
     #[arg(long, value_name = "WHEN", conflicts_with = "url")]
     pub(crate) fsync: Option<String>,
-    /// Of the node, as for `ladoga serve`
+    /// Memory budget of the node, as for `ladoga serve`
     #[arg(long, value_name = "SIZE", conflicts_with = "url")]
     pub(crate) memory: Option<String>,
     /// Event loops of the node, as for `ladoga serve --threads`
     #[arg(long, value_name = "N", conflicts_with = "url")]
     pub(crate) node_threads: Option<u64>,
-    /// Where its data is, in a directory that is removed afterwards [default: the system's temporary directory]
+    /// Where to create the data directory of the node; it is removed afterwards [default: the temporary directory]
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
     pub(crate) dir: Option<PathBuf>,
 }
@@ -139,7 +139,7 @@ pub(crate) enum Rate {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SuiteName {
-    /// The five published load tests that this project started from
+    /// The published load tests that this project started from
     Reports,
 }
 
@@ -148,10 +148,10 @@ pub(crate) struct CompareOptions {
     /// The older report
     #[arg(value_name = "BEFORE")]
     pub(crate) before: PathBuf,
-    /// The newer one
+    /// The newer report
     #[arg(value_name = "AFTER")]
     pub(crate) after: PathBuf,
-    /// Write the comparison as a page too
+    /// Also write the comparison as an HTML page
     #[arg(short = 'o', long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -213,7 +213,7 @@ impl RunOptions {
             return usage("number of connections must be >= threads");
         }
         if self.suite.is_some() && self.threads > 1 {
-            return usage("the suite measures with one thread: leave -t out");
+            return usage("the suite measures with one thread: remove -t");
         }
         let kinds = self.kinds();
         if let Some(twice) = kinds.iter().enumerate().find(|(at, kind)| kinds[..*at].contains(kind)) {

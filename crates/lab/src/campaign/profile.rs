@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ladoga_profiler::Kind;
+use ladoga_profiler::{FREQUENCY_HZ_MIN, Kind};
 
 use crate::cli::Target;
 use crate::page::between;
@@ -13,6 +13,8 @@ use crate::record::{KindProfile, Profiled};
 
 use super::client::{self, Answer};
 
+/// Longer runs are sampled at the lowest frequency.
+const LONG_SECONDS: u64 = 1_000;
 /// How long writing the profile may take after it has ended.
 const RENDER_TIME: Duration = Duration::from_mins(1);
 /// The page of the node's heat map has its samples as JSON in here.
@@ -31,7 +33,7 @@ impl Profiling {
         let give_up = Arc::new(AtomicBool::new(false));
         let seconds = duration_ms.div_ceil(1000);
         let thread = |(kind, parameters): &(Kind, String)| {
-            let path = format!("/debug/profile/{kind}?seconds={seconds}&format=heatmap{parameters}");
+            let path = path_of(*kind, seconds, parameters);
             let (target, given_up) = (target.clone(), Arc::clone(&give_up));
             (*kind, std::thread::spawn(move || fetch(&target, &path, seconds, &given_up)))
         };
@@ -66,6 +68,16 @@ fn fetch(target: &Target, path: &str, seconds: u64, give_up: &AtomicBool) -> Pro
     }
 }
 
+/// A profile of hours is sampled less often, so that its samples have room and its page can be opened.
+fn path_of(kind: Kind, seconds: u64, parameters: &str) -> String {
+    let hz = if kind == Kind::Cpu && seconds > LONG_SECONDS {
+        format!("&hz={FREQUENCY_HZ_MIN}")
+    } else {
+        String::new()
+    };
+    format!("/debug/profile/{kind}?seconds={seconds}&format=heatmap{hz}{parameters}")
+}
+
 fn of_answer(path: &str, answer: &Answer) -> Profiled {
     let text = answer.text();
     if answer.status != 200 {
@@ -94,6 +106,16 @@ mod tests {
         assert_eq!(
             of(200, page),
             Profiled::Samples { offset_ms: 0.0, data: serde_json::json!({ "cells": 5 }) }
+        );
+    }
+
+    #[test]
+    fn a_run_of_hours_is_sampled_less_often() {
+        assert_eq!(path_of(Kind::Cpu, 10, ""), "/debug/profile/cpu?seconds=10&format=heatmap");
+        assert_eq!(path_of(Kind::Cpu, 7_200, ""), "/debug/profile/cpu?seconds=7200&format=heatmap&hz=99");
+        assert_eq!(
+            path_of(Kind::Alloc, 7_200, "&x=1"),
+            "/debug/profile/alloc?seconds=7200&format=heatmap&x=1"
         );
     }
 

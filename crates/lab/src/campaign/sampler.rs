@@ -90,7 +90,7 @@ impl<'a> Taker<'a> {
             taker.series.missing.push("CPU and memory: the process could not be read in /proc".to_owned());
         }
         if taker.last.flushes.is_none() {
-            taker.series.missing.push("flushes and compactions: GET /metrics does not tell them".to_owned());
+            taker.series.missing.push("flushes and compactions: GET /metrics does not have them".to_owned());
         }
         taker
     }

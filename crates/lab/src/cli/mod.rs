@@ -4,4 +4,4 @@ mod options;
 mod target;
 
 pub use options::Options;
-pub(crate) use target::{Target, resolve};
+pub(crate) use target::{Scheme, Target, resolve};

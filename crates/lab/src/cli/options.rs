@@ -3,25 +3,31 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::target::Target;
+use super::target::{Scheme, Target};
 use crate::slo::Slo;
+use crate::tls::Trust;
 use crate::units::{parse_count, parse_ms};
 use crate::workload::{Knobs, Name};
 
 const EXAMPLES: &str = "\
-Latency counts from the moment at which a request was due, so a server that stalls cannot hide it. Numbers may have a
-unit (1k, 1M, 1G), times too (30, 10s, 2m, 1h).
+With -R, the latency of a request counts from the time at which it was due, so a server that stalls cannot hide it. Numbers
+can have a unit (1k, 1M, 1G), and so can times (30, 10s, 2m, 1h).
 
 Examples:
   ladoga bench -t1 -c1 -R 20000 -d 1m -L --workload put http://127.0.0.1:8080
   ladoga bench -t2 -c64 -d 10s --latency --workload get --keys 100k --fill http://127.0.0.1:8080
-  ladoga bench -t1 -c4 -R 2000 -d 30s -L -s put.lua http://127.0.0.1:8080 -- for the script
+  ladoga bench -t1 -c4 -R 2000 -d 30s -L -s put.lua http://127.0.0.1:8080 -- arguments of the script
   ladoga bench -t1 -c8 -R 10k --slo 'p99<5ms,errors<0.1%' --json run.json --workload ycsb-a http://127.0.0.1:8080
   ladoga bench -t2 -c64 -d 5s --find-knee --slo 'p99<5ms' --workload get-hot http://127.0.0.1:8080
+  ladoga bench -t2 -c64 -d 10s --latency --ca authority.pem https://localhost:8443
 
-Exit codes: 0; 1 where the SLO was missed, no request was answered, or a file cannot be written, which is seen
-before anything is measured; 2 where the command or the script is wrong; 130 where Ctrl-C (143: SIGTERM) broke off what
-did not end by itself: a script, a server, a name that is looked up. One Ctrl-C ends everything within a second.";
+A server of https:// may have any certificate, as with wrk; --verify and --ca have it checked. A handshake is part of
+connecting: one that fails is a connect error. Connections are made before the run, so no latency has a handshake in it;
+in an open loop, one that has to be made again delays what is due meanwhile.
+
+Exit codes: 0 if everything worked; 1 if the SLO was missed, no request was answered, or a file cannot be written (this is
+checked before the run); 2 if the command line or the script is wrong; 130 after Ctrl-C or 143 after SIGTERM, if something had to
+be aborted: a script, a server that does not answer, a name that is being resolved. Ctrl-C ends everything within a second.";
 
 /// What `ladoga bench` can be told.
 #[derive(Debug, Clone, Args)]
@@ -38,13 +44,13 @@ pub struct Options {
     /// Threads to use
     #[arg(short = 't', long, value_name = "N", default_value = "2", value_parser = parse_count)]
     pub(crate) threads: u64,
-    /// Open loop: so many requests a second in all, on a fixed schedule; without it a closed loop
+    /// Requests per second in total, on a fixed schedule (open loop) [default: as many as the connections take (closed loop)]
     #[arg(short = 'R', long, value_name = "N", value_parser = parse_count)]
     pub(crate) rate: Option<u64>,
-    /// Lua script; what follows `--` are its arguments
+    /// Lua script; its arguments follow `--`
     #[arg(short = 's', long, value_name = "FILE", conflicts_with = "workload")]
     pub(crate) script: Option<PathBuf>,
-    /// Let the script load LuaJIT's ffi and modules in C, which can crash this program
+    /// Let the script load LuaJIT's ffi and modules written in C; these can crash this program
     #[arg(long, requires = "script")]
     pub(crate) allow_native: bool,
     /// Header to add to every request, as `Name: value`
@@ -53,42 +59,49 @@ pub struct Options {
     /// Print the latency percentiles
     #[arg(short = 'L', long)]
     pub(crate) latency: bool,
-    /// Print the uncorrected percentiles too, counted from when a request was sent instead of when it was due
+    /// Also print uncorrected percentiles: latency from when a request was sent, not from when it was due
     #[arg(short = 'U', long = "u_latency", alias = "u-latency")]
     pub(crate) u_latency: bool,
-    /// Measure whole batches of pipelined requests instead of each request
+    /// Measure batches of pipelined requests instead of single requests
     #[arg(short = 'B', long = "batch_latency", alias = "batch-latency")]
     pub(crate) batch_latency: bool,
-    /// Give a request up after so long
+    /// Time after which a request counts as failed
     #[arg(short = 'T', long = "timeout", value_name = "TIME", default_value = "2s", value_parser = parse_ms)]
     pub(crate) timeout_ms: u64,
-    /// Built-in workload instead of a script
+    /// Built-in workload, instead of a script
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) workload: Option<Name>,
     #[command(flatten)]
     pub(crate) knobs: Knobs,
-    /// Write every key of the workload before the run, so that reads find something
+    /// Write every key of the workload before the run, so that reads find their keys
     #[arg(long, requires = "workload")]
     pub(crate) fill: bool,
-    /// Write the result as JSON; of --find-knee, every rate that was tried
+    /// Write the result as JSON; with --find-knee, every rate that was tried
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write an HdrHistogram interval log, one line a second
+    /// Write an HdrHistogram interval log, one line per second
     #[arg(long, value_name = "FILE", conflicts_with = "find_knee")]
     pub(crate) hdr: Option<PathBuf>,
-    /// Write a report of the run: one HTML file with charts; of --find-knee, latency over rate
+    /// Write an HTML report with charts; with --find-knee, latency over rate
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Bounds that must hold, as `p99<5ms,errors<0.1%`; exit code 1 where one does not
+    /// Service level objective, such as `p99<5ms,errors<0.1%`; the exit code is 1 if it is missed
     #[arg(long, value_name = "BOUNDS", value_parser = Slo::parse)]
     pub(crate) slo: Option<Slo>,
-    /// Search the highest rate that holds the SLO; every step lasts as long as `--duration`
+    /// Find the highest rate that meets the SLO; each step takes `--duration`
     #[arg(long, conflicts_with_all = ["script"])]
     pub(crate) find_knee: bool,
-    /// Count a 404 as a good answer; else a miss is an error, because it reads no data
+    /// Count 404 as success; without this, a miss is an error, because it reads no data
     #[arg(long)]
     pub(crate) allow_misses: bool,
-    /// Server to measure, as http://HOST[:PORT][/PATH]
+    /// Refuse a server of https:// whose certificate no authority of this system has signed. Without this any
+    /// certificate is accepted, as by wrk
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// As --verify, with the authorities of this PEM file instead of the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// Server to measure, as http://HOST[:PORT][/PATH] or https://…
     #[arg(value_name = "URL", value_parser = Target::parse)]
     pub(crate) target: Target,
     /// Print the version
@@ -115,10 +128,13 @@ impl Options {
             return Err(format!("a value has at most {VALUE_BYTES_MAX} bytes"));
         }
         if self.fill && self.keys_to_fill().is_none() {
-            return Err("--fill has no end with this workload: say with --keys how many".to_owned());
+            return Err("--fill needs --keys with this workload, which has no end of keys".to_owned());
+        }
+        if (self.verify || self.ca.is_some()) && self.target.scheme == Scheme::Http {
+            return Err("--verify and --ca are about certificates, and only https:// has them".to_owned());
         }
         if self.find_knee && self.rate.is_some() {
-            return Err("--find-knee chooses the rate itself: leave -R out".to_owned());
+            return Err("--find-knee chooses the rate itself: remove -R".to_owned());
         }
         Ok(())
     }
@@ -126,6 +142,17 @@ impl Options {
     /// How many keys the workload has; none where there is no workload or no end of them.
     pub(crate) fn keys_to_fill(&self) -> Option<u64> {
         self.workload.and_then(|name| self.knobs.keys.or(name.default_keys()))
+    }
+
+    /// The target, with whom it is to be trusted for.
+    pub(crate) fn with_trust(&self) -> Self {
+        let mut options = self.clone();
+        options.target.trust = match &self.ca {
+            Some(path) => Trust::File(path.clone()),
+            None if self.verify => Trust::System,
+            None => Trust::Anybody,
+        };
+        options
     }
 
     /// Whether any percentiles are to be printed.
@@ -140,7 +167,7 @@ const CONNECTIONS_MAX: u64 = 1_000_000;
 const VALUE_BYTES_MAX: u64 = 64 << 20;
 
 fn parse_header(text: &str) -> Result<(String, String), String> {
-    let wanted = || format!("`{text}` is no header such as `Name: value`");
+    let wanted = || format!("`{text}` is not a header such as `Name: value`");
     let (name, value) = text.split_once(':').ok_or_else(wanted)?;
     let (name, value) = (name.trim(), value.trim());
     if name.is_empty() || text.bytes().any(|byte| byte.is_ascii_control()) || name.contains(' ') {
@@ -193,11 +220,11 @@ mod tests {
     fn nonsense_is_refused_with_a_reason() {
         let cases = [
             ("", "<URL>"),
-            ("-d x http://a", "is no time such as"),
-            ("-R fast http://a", "is no number such as"),
+            ("-d x http://a", "is not a time such as"),
+            ("-R fast http://a", "is not a number such as"),
             ("-R 0 http://a", "must be more than 0"),
             ("-t0 http://a", "must be more than 0"),
-            ("-H nonsense http://a", "is no header such as"),
+            ("-H nonsense http://a", "is not a header such as"),
             ("ftp://a", "expected http://HOST"),
             ("--workload nothing http://a", "possible values"),
             ("--keys 5 http://a", "--workload"),
@@ -214,8 +241,8 @@ mod tests {
         for (line, reason) in [
             ("-c 1 -t 2 http://a", "number of connections must be >= threads"),
             ("-t 2000 -c 2000 http://a", "at most 1024 threads"),
-            ("--find-knee -R 5 http://a", "leave -R out"),
-            ("--workload put --fill http://a", "has no end"),
+            ("--find-knee -R 5 http://a", "remove -R"),
+            ("--workload put --fill http://a", "has no end of keys"),
             ("--workload put --value 65M http://a", "at most 67108864 bytes"),
         ] {
             assert!(parsed(line).unwrap().check().unwrap_err().contains(reason), "{line}");

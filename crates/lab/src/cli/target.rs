@@ -1,12 +1,39 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use crate::error::{LabError, Outcome};
+use crate::tls::{TlsClient, Trust};
 
-/// Where requests go: `http://HOST[:PORT][/PATH]`.
+/// How an address begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Http,
+    Https,
+}
+
+impl Scheme {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    const fn port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
+/// Where requests go: `http://HOST[:PORT][/PATH]`, or with `https`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
     /// As it was typed.
     pub(crate) url: String,
+    pub(crate) scheme: Scheme,
+    /// Of https.
+    pub(crate) trust: Trust,
     /// Without brackets.
     pub(crate) host: String,
     /// None where the address names none.
@@ -19,13 +46,13 @@ impl Target {
     /// Says what is wrong.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
         let wrong = |what: &str| format!("invalid URL `{url}`: {what}");
-        let rest = match url.split_once("://") {
-            Some(("http", rest)) => rest,
-            Some(("https", _)) => return Err(wrong("https is not supported, only http")),
+        let (scheme, rest) = match url.split_once("://") {
+            Some(("http", rest)) => (Scheme::Http, rest),
+            Some(("https", rest)) => (Scheme::Https, rest),
             _ if url.starts_with(['\u{2013}', '\u{2014}']) => {
                 return Err(wrong("an option begins with - or --, not with this dash"));
             }
-            _ => return Err(wrong("expected http://HOST[:PORT][/PATH]")),
+            _ => return Err(wrong("expected http://HOST[:PORT][/PATH] or https://…")),
         };
         let authority_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(authority_end);
@@ -33,7 +60,7 @@ impl Target {
         let (host, port) = split_port(authority).ok_or_else(|| wrong("a bracket is missing"))?;
         let port = match port {
             None | Some("") => None,
-            Some(digits) => Some(digits.parse().map_err(|_| wrong("its port is no number up to 65535"))?),
+            Some(digits) => Some(digits.parse().map_err(|_| wrong("its port is not a number up to 65535"))?),
         };
         if host.is_empty() {
             return Err(wrong("it has no host"));
@@ -43,11 +70,11 @@ impl Target {
         }
         let path = path.split('#').next().unwrap_or_default();
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(Self { url: url.to_owned(), host: host.to_owned(), port, path })
+        Ok(Self { url: url.to_owned(), scheme, trust: Trust::default(), host: host.to_owned(), port, path })
     }
 
     pub(crate) fn port_or_default(&self) -> u16 {
-        self.port.unwrap_or(80)
+        self.port.unwrap_or(self.scheme.port())
     }
 
     /// What `Host` says.
@@ -62,6 +89,14 @@ impl Target {
     /// `HOST:PORT`, for words.
     pub(crate) fn place(&self) -> String {
         format!("{}:{}", bracketed(&self.host), self.port_or_default())
+    }
+
+    /// How the server is talked to if it speaks TLS.
+    pub(crate) fn tls(&self) -> Outcome<Option<TlsClient>> {
+        match self.scheme {
+            Scheme::Http => Ok(None),
+            Scheme::Https => TlsClient::new(&self.host, &self.trust).map(Some),
+        }
     }
 
     /// Every address of the host, in the system's order.
@@ -111,6 +146,8 @@ mod tests {
         assert_eq!(Target::parse("http://[::1]:80").unwrap().host_header(), "[::1]:80");
         assert_eq!(Target::parse("http://[::1]").unwrap().place(), "[::1]:80");
         assert_eq!(Target::parse("http://a").unwrap().host_header(), "a");
+        assert_eq!(Target::parse("https://a/b").unwrap().place(), "a:443");
+        assert_eq!(Target::parse("https://a:8443").unwrap().host_header(), "a:8443");
     }
 
     #[test]
@@ -119,7 +156,7 @@ mod tests {
             "",
             "localhost:8080",
             "ftp://a",
-            "https://a",
+            "https://",
             "http://",
             "http://a:x",
             "http://[::1",

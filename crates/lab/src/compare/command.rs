@@ -1,12 +1,12 @@
 use std::path::{Path, PathBuf};
 
-use super::figures::{Figure, figures_of, percent};
+use super::figures::{Figure, figures_of};
 use super::judge::{CHANGE_MIN, Change, Design, Kind, LEVEL, Side, Told, Verdict, judge};
 use super::profiles::compare_profiles;
 use super::settings::{described, differences, disturbed, source};
 use crate::error::{LabError, Outcome};
 use crate::files;
-use crate::page::{self, ComparedPage, ComparedProfile, ComparedRow, ComparedRun};
+use crate::page::{self, ComparedPage, ComparedProfile, ComparedRow, ComparedRun, percent};
 use crate::record::{OWN, Report, Run};
 
 /// Compares two reports: prints what changed, and writes a page where one is wanted.

@@ -1,7 +1,7 @@
 //! What is compared: figures of whole runs, by round. Pure.
 
 use super::judge::{Better, Design, Kind, Rounds};
-use crate::page::{count, micros};
+use crate::page::{count, micros, percent};
 use crate::record::{Latency, Run};
 
 /// A figure of one stage on both sides.
@@ -91,17 +91,6 @@ fn count_of(run: &Run, kind: &str) -> u64 {
     }
 }
 
-/// `1.25 %`, with as many digits as a small share needs.
-pub(super) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent.abs() {
-        0.0 => "0 %".to_owned(),
-        ..0.01 => format!("{percent:.4} %"),
-        ..10.0 => format!("{percent:.2} %"),
-        _ => format!("{percent:.1} %"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,10 +132,5 @@ mod tests {
         let (other_three, other_one) = (round(3, true), round(1, false));
         let figures = figures_of(&[&one, &two, &three], &[&other_one, &other_three], Design::Alternating);
         assert_eq!((&figures[0].rounds.before[..], &figures[0].rounds.after[..]), (&[1.0][..], &[1.0][..]));
-    }
-
-    #[test]
-    fn shares_are_written_for_people() {
-        assert_eq!([0.0, 0.00001, 0.005, 0.25].map(percent), ["0 %", "0.0010 %", "0.50 %", "25.0 %"]);
     }
 }

@@ -5,7 +5,9 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 
+use super::secure::Secure;
 use crate::http::{Batch, Method, ResponseParser};
+use crate::tls::TlsClient;
 
 /// How long to wait before connecting again after so many failures in a row: at once, then longer and longer.
 const RETRY_NS_MIN: u64 = 1_000_000;
@@ -15,15 +17,9 @@ const RETRY_NS_MAX: u64 = 100_000_000;
 pub(super) enum Phase {
     Closed,
     Connecting,
+    /// Of TLS.
+    ShakingHands,
     Open,
-}
-
-/// What a write came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Written {
-    All,
-    /// The socket takes no more for now.
-    Part,
 }
 
 /// Requests that were sent together.
@@ -53,6 +49,8 @@ pub(super) struct Ended {
 )]
 pub(super) struct Connection {
     socket: Option<OwnedFd>,
+    /// Only of a server that speaks TLS.
+    secure: Option<Box<Secure>>,
     pub(super) phase: Phase,
     /// Counts the sockets that this connection had.
     pub(super) life: u64,
@@ -83,6 +81,7 @@ impl Connection {
     pub(super) fn new(pipeline: usize, capture: bool) -> Self {
         Self {
             socket: None,
+            secure: None,
             phase: Phase::Closed,
             life: 0,
             parser: ResponseParser::new(capture),
@@ -117,18 +116,38 @@ impl Connection {
         Ok(self.socket.insert(socket))
     }
 
-    /// Whether connecting succeeded, now that the socket is writable.
-    pub(super) fn end_connect(&mut self, now_ns: u64) -> Result<(), Errno> {
+    /// Goes on with what has to be done before a request can be sent, now that the socket has something to say.
+    pub(super) fn go_on_connecting(&mut self, tls: Option<&TlsClient>, now_ns: u64) -> Result<(), Errno> {
         let Some(socket) = &self.socket else { return Err(Errno::BADF) };
-        sockopt::socket_error(socket)??;
-        self.phase = Phase::Open;
-        self.free_since_ns = now_ns;
+        if self.phase == Phase::Connecting {
+            sockopt::socket_error(socket)??;
+            self.secure = tls.map(|tls| Secure::new(tls).map(Box::new)).transpose()?;
+            self.phase = Phase::ShakingHands;
+        }
+        let is_done = match &mut self.secure {
+            Some(secure) => secure.shake_hands(socket)?,
+            None => true,
+        };
+        if is_done {
+            self.phase = Phase::Open;
+            self.free_since_ns = now_ns;
+        }
         Ok(())
+    }
+
+    pub(super) fn is_connecting(&self) -> bool {
+        matches!(self.phase, Phase::Connecting | Phase::ShakingHands)
+    }
+
+    /// Whether the socket is to tell when it takes more.
+    pub(super) fn wants_write(&self) -> bool {
+        !self.outbox.is_empty() || self.secure.as_ref().is_some_and(|secure| secure.wants_write())
     }
 
     /// Closes the socket and forgets what was on its way.
     pub(super) fn close(&mut self) {
         self.socket = None; // Closing takes it out of the epoll set.
+        self.secure = None;
         self.phase = Phase::Closed;
         self.life += 1;
         self.parser.reset();
@@ -155,7 +174,7 @@ impl Connection {
     /// Since when the oldest answer is waited for, or a connection; none if nothing is.
     pub(super) fn waiting_since_ns(&self) -> Option<u64> {
         match self.phase {
-            Phase::Connecting => Some(self.connecting_since_ns),
+            Phase::Connecting | Phase::ShakingHands => Some(self.connecting_since_ns),
             Phase::Closed | Phase::Open => self.waiting.front().map(|oldest| oldest.sent_ns),
         }
     }
@@ -171,6 +190,7 @@ impl Connection {
             && !self.is_delaying
             && !self.has_ended
             && self.outbox.is_empty()
+            && self.secure.as_ref().is_none_or(|secure| !secure.wants_write())
     }
 
     /// Notes that a batch goes out.
@@ -201,24 +221,26 @@ impl Connection {
     }
 
     /// Hands bytes to the socket; what it does not take is kept for [`Connection::flush`].
-    pub(super) fn send(&mut self, bytes: &[u8]) -> Result<Written, Errno> {
-        let taken = if self.outbox.is_empty() { self.send_some(bytes)? } else { 0 };
-        if taken == bytes.len() {
-            return Ok(Written::All);
+    pub(super) fn send(&mut self, bytes: &[u8]) -> Result<(), Errno> {
+        if let (Some(secure), Some(socket)) = (&mut self.secure, &self.socket) {
+            return secure.send(socket, bytes);
         }
+        let taken = if self.outbox.is_empty() { self.send_some(bytes)? } else { 0 };
         self.outbox.extend_from_slice(&bytes[taken..]);
-        Ok(Written::Part)
+        Ok(())
     }
 
     /// Hands over what is left, now that the socket is writable.
-    pub(super) fn flush(&mut self) -> Result<Written, Errno> {
-        self.written += self.send_some(&self.outbox[self.written..])?;
-        if self.written < self.outbox.len() {
-            return Ok(Written::Part);
+    pub(super) fn flush(&mut self) -> Result<(), Errno> {
+        if let (Some(secure), Some(socket)) = (&mut self.secure, &self.socket) {
+            return secure.flush(socket);
         }
-        self.outbox.clear();
-        self.written = 0;
-        Ok(Written::All)
+        self.written += self.send_some(&self.outbox[self.written..])?;
+        if self.written == self.outbox.len() {
+            self.outbox.clear();
+            self.written = 0;
+        }
+        Ok(())
     }
 
     fn send_some(&self, bytes: &[u8]) -> Result<usize, Errno> {
@@ -230,14 +252,22 @@ impl Connection {
         }
     }
 
-    /// What arrived; none where nothing did, zero where the peer closed.
-    pub(super) fn receive(&self, buffer: &mut [u8]) -> Result<Option<usize>, Errno> {
+    /// What arrived; none if nothing did, zero if the peer closed.
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Errno> {
         let Some(socket) = &self.socket else { return Err(Errno::BADF) };
+        if let Some(secure) = &mut self.secure {
+            return secure.receive(socket, buffer);
+        }
         match net::recv(socket, buffer, RecvFlags::empty()) {
             Ok((_, received)) => Ok(Some(received)),
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether something arrived that the socket does not tell of any more.
+    pub(super) fn has_more(&self) -> bool {
+        self.secure.as_ref().is_some_and(|secure| secure.has_more())
     }
 
     /// How long to wait before connecting again.

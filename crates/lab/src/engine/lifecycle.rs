@@ -2,7 +2,6 @@
 
 use rustix::event::epoll;
 
-use super::connection::Phase;
 use super::timers::Alarm;
 use super::worker::{SWEEP_NS_MIN, Worker};
 use crate::error::Outcome;
@@ -36,9 +35,9 @@ impl Worker {
         }
     }
 
-    pub(super) fn end_connect(&mut self, index: usize, now: u64) {
-        match self.connections[index].end_connect(now) {
-            Ok(()) => self.watch(index, epoll::EventFlags::IN),
+    pub(super) fn go_on_connecting(&mut self, index: usize, now: u64) {
+        match self.connections[index].go_on_connecting(self.tls.as_ref(), now) {
+            Ok(()) => self.watch(index),
             Err(_) => self.connect_failed(index, now),
         }
     }
@@ -52,8 +51,12 @@ impl Worker {
         self.timers.set(now + retry_ns, index, connection.life, Alarm::Connect);
     }
 
-    pub(super) fn watch(&self, index: usize, flags: epoll::EventFlags) {
-        let Some(socket) = self.connections[index].socket() else { return };
+    /// Has the socket tell what the connection waits for.
+    pub(super) fn watch(&self, index: usize) {
+        let connection = &self.connections[index];
+        let Some(socket) = connection.socket() else { return };
+        let mut flags = epoll::EventFlags::IN;
+        flags.set(epoll::EventFlags::OUT, connection.wants_write());
         let token = epoll::EventData::new_u64(index as u64);
         if let Err(error) = epoll::modify(&self.poller, socket, token, flags) {
             unreachable!("a socket that is in the event queue: {error}");
@@ -68,7 +71,7 @@ impl Worker {
             if now.saturating_sub(since_ns) < self.plan.timeout_ns {
                 continue;
             }
-            if connection.phase == Phase::Connecting {
+            if connection.is_connecting() {
                 self.connect_failed(index, now);
             } else {
                 self.recorder.errors().timeout += 1;

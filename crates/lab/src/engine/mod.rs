@@ -4,6 +4,7 @@
 //! - `sending`, `receiving`: how it sends requests and takes answers
 //! - `lifecycle`: how it opens connections and gives them up
 //! - `connection`: one socket and the requests that are on their way there
+//! - `secure`: TLS over that socket
 //! - `pacer`: how long to sleep so as to wake up in time
 //! - `alarm_clock`: ends a sleep in time
 //! - `timers`: what is to be done later
@@ -16,6 +17,7 @@ mod lifecycle;
 mod pacer;
 mod receiving;
 mod run;
+mod secure;
 mod sending;
 mod source;
 mod timers;

@@ -12,9 +12,9 @@ impl Worker {
         let (index, flags) = (event.data.u64() as usize, event.flags);
         match self.connections[index].phase {
             Phase::Closed => return Ok(()), // An event from before it was closed.
-            Phase::Connecting => {
+            Phase::Connecting | Phase::ShakingHands => {
                 let now = self.now();
-                self.end_connect(index, now);
+                self.go_on_connecting(index, now);
                 return self.offer(index, now);
             }
             Phase::Open => {}
@@ -29,18 +29,24 @@ impl Worker {
     }
 
     fn receive(&mut self, index: usize) -> Outcome<()> {
-        let received = self.connections[index].receive(&mut self.buffer);
-        let now = self.now();
-        match received {
-            Ok(None) => Ok(()),
-            Ok(Some(0)) => self.peer_closed(index, now),
-            Ok(Some(length)) => {
-                self.recorder.add_bytes(length);
-                self.take_answers(index, length, now)
+        loop {
+            let life = self.connections[index].life;
+            let received = self.connections[index].receive(&mut self.buffer);
+            let now = self.now();
+            match received {
+                Ok(None) => return Ok(()),
+                Ok(Some(0)) => return self.peer_closed(index, now),
+                Ok(Some(length)) => {
+                    self.recorder.add_bytes(length);
+                    self.take_answers(index, length, now)?;
+                }
+                Err(_) => {
+                    self.read_failed(index, now);
+                    return Ok(());
+                }
             }
-            Err(_) => {
-                self.read_failed(index, now);
-                Ok(())
+            if self.connections[index].life != life || !self.connections[index].has_more() {
+                return Ok(());
             }
         }
     }

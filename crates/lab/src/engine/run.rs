@@ -189,8 +189,8 @@ fn serve(
     start: &Receiver<u64>,
     events: Sender<Event>,
 ) {
-    let prepared = maker.make().and_then(|Station { address, source, afterwards }| {
-        let mut worker = Worker::new(plan, thread, (address, source), recorder, shared)?;
+    let prepared = maker.make().and_then(|Station { address, tls, source, afterwards }| {
+        let mut worker = Worker::new(plan, thread, (address, tls, source), recorder, shared)?;
         worker.connect();
         Ok((worker, afterwards))
     });
@@ -202,7 +202,7 @@ fn serve(
         }
     };
     let _ = events.send(Event::Ready);
-    // Without a start the run was given up.
+    // Without a start the run was aborted.
     let Ok(start_ns) = start.recv() else { return };
     let result = worker.run(start_ns);
     let _ = events.send(Event::Done(result));

@@ -2,9 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use rustix::event::epoll;
-
-use super::connection::Written;
 use super::timers::Alarm;
 use super::worker::Worker;
 use crate::error::Outcome;
@@ -93,12 +90,12 @@ impl Worker {
     fn send(&mut self, index: usize, batches: usize, now: u64) {
         let connection = &mut self.connections[index];
         let sent = match &self.source.fixed {
-            Some(fixed) => (0..batches).try_fold(Written::All, |_, _| connection.send(&fixed.bytes)),
+            Some(fixed) => (0..batches).try_for_each(|_| connection.send(&fixed.bytes)),
             None => connection.send(&self.scratch),
         };
         match sent {
-            Ok(Written::All) => {}
-            Ok(Written::Part) => self.watch(index, epoll::EventFlags::IN | epoll::EventFlags::OUT),
+            Ok(()) if connection.wants_write() => self.watch(index),
+            Ok(()) => {}
             Err(_) => self.write_failed(index, now),
         }
     }
@@ -107,9 +104,9 @@ impl Worker {
     pub(super) fn flush(&mut self, index: usize) -> Outcome<()> {
         let now = self.now();
         match self.connections[index].flush() {
-            Ok(Written::Part) => {}
-            Ok(Written::All) => {
-                self.watch(index, epoll::EventFlags::IN);
+            Ok(()) if self.connections[index].wants_write() => {}
+            Ok(()) => {
+                self.watch(index);
                 self.offer(index, now)?;
             }
             Err(_) => self.write_failed(index, now),

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use crate::error::{LabError, Outcome};
 use crate::http::{Batch, Captured};
+use crate::tls::TlsClient;
 
 /// Makes requests, one after the other.
 pub(crate) trait Requests {
@@ -76,6 +77,8 @@ impl Source {
 /// What a thread needs before it can begin.
 pub(crate) struct Station {
     pub(crate) address: SocketAddr,
+    /// None for plain HTTP.
+    pub(crate) tls: Option<TlsClient>,
     pub(crate) source: Source,
     /// Runs on the thread when its run is over, and may last until everybody is done with the thread.
     pub(crate) afterwards: Box<dyn FnOnce()>,

@@ -18,6 +18,7 @@ use crate::error::{LabError, Outcome};
 use crate::http::{Batch, Method};
 use crate::schedule::{Lane, Schedule, connections_of};
 use crate::stats::{Class, Recorder, ThreadOutcome, thread_cpu_ns};
+use crate::tls::TlsClient;
 
 const EVENTS_MAX: usize = 256;
 /// One read takes at most so much, so that one connection cannot hold up the others.
@@ -32,6 +33,8 @@ const CONNECT_NS_MAX: u64 = 1_000_000_000;
 pub(super) struct Worker {
     pub(super) plan: Plan,
     pub(super) address: SocketAddr,
+    /// None for plain HTTP.
+    pub(super) tls: Option<TlsClient>,
     pub(super) source: Source,
     /// None in a closed loop.
     pub(super) lane: Option<Lane>,
@@ -60,7 +63,7 @@ impl Worker {
     pub(super) fn new(
         plan: Plan,
         thread: usize,
-        (address, source): (SocketAddr, Source),
+        (address, tls, source): (SocketAddr, Option<TlsClient>, Source),
         recorder: Recorder,
         (clock, stop): (Clock, Arc<AtomicBool>),
     ) -> Outcome<Self> {
@@ -78,6 +81,7 @@ impl Worker {
         Ok(Self {
             plan,
             address,
+            tls,
             lane: schedule.map(|schedule| Lane::new(schedule, thread, plan.threads, own)),
             poller,
             alarm_clock,
@@ -109,7 +113,7 @@ impl Worker {
         }
         let mut events = Vec::with_capacity(EVENTS_MAX);
         let end = begin + CONNECT_NS_MAX.min(self.plan.timeout_ns);
-        while self.connections.iter().any(|connection| connection.phase == Phase::Connecting) {
+        while self.connections.iter().any(Connection::is_connecting) {
             let now = self.now();
             if now >= end || self.stop.load(Ordering::Relaxed) {
                 break;
@@ -118,8 +122,8 @@ impl Worker {
             for event in &events {
                 // The alarm clock is not set yet.
                 let (index, now) = (event.data.u64() as usize, self.now());
-                if self.connections[index].phase == Phase::Connecting {
-                    self.end_connect(index, now);
+                if self.connections[index].is_connecting() {
+                    self.go_on_connecting(index, now);
                 }
             }
         }
@@ -133,7 +137,7 @@ impl Worker {
         for index in 0..self.connections.len() {
             match self.connections[index].phase {
                 Phase::Closed => self.timers.set(0, index, self.connections[index].life, Alarm::Connect),
-                Phase::Connecting => self.connections[index].connecting_since_ns = 0,
+                Phase::Connecting | Phase::ShakingHands => self.connections[index].connecting_since_ns = 0,
                 Phase::Open => {
                     self.connections[index].free_since_ns = 0;
                     self.offer(index, 0)?;

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use ladoga_profiler::{Changed, FLAME_SCRIPT};
+use ladoga_profiler::Changed;
 use serde_json::{Value, json};
 
-use super::document::page;
+use super::document::{OPEN_STAGES_MAX, contents, facts, page};
 use super::embedded;
 use super::run::spectra;
+use super::summary::{Finding, strip};
 use super::words::escape;
 
 const SCRIPT: &str = include_str!("assets/compared.js");
@@ -67,23 +68,32 @@ pub(crate) struct ComparedRow {
 }
 
 pub(crate) fn render(compared: &ComparedPage) -> String {
-    let mut body = head(compared);
+    let version = format!("ladoga {}", ladoga_profiler::program_version());
+    let mut body = facts(&[("compared by", version)]);
+    body.push_str(&strip(&findings(compared)));
+    body.push_str(&head(compared));
+    if compared.runs.len() > 1 {
+        let link = |(number, run): (usize, &ComparedRun)| (format!("#stage-{number}"), run.title.clone());
+        body.push_str(&contents(&compared.runs.iter().enumerate().map(link).collect::<Vec<_>>()));
+    }
     let mut flames = Vec::new();
     for (number, run) in compared.runs.iter().enumerate() {
-        body.push_str(&section(run, number, &compared.sides));
+        let is_open = compared.runs.len() <= OPEN_STAGES_MAX;
+        body.push_str(&section(run, number, &compared.sides, is_open));
         let data = |profile: &ComparedProfile| {
             profile.flame.as_ref().map_or(Value::Null, |flame| flame.data.clone())
         };
         flames.push(run.profiles.iter().map(data).collect::<Vec<Value>>());
     }
     let data = embedded::script_json(&json!({ "format": Value::Null, "flames": flames }));
-    page("Comparison of two reports", &body, &data, &[FLAME_SCRIPT, SCRIPT])
+    page("Comparison of two reports", &body, &data, SCRIPT)
 }
 
 /// The comparison of the servers of a report, for that report's own page.
 pub(super) fn summary(compared: &ComparedPage) -> String {
     let [before, after] = &compared.sides;
-    let mut out = format!("<section>\n<h2>{} against {}</h2>\n", escape(after), escape(before));
+    let mut out =
+        format!("<section>\n<h2 id=\"compared\">{} against {}</h2>\n", escape(after), escape(before));
     out.push_str(&head(compared));
     for run in &compared.runs {
         let _ = writeln!(out, "<h3>{}</h3>\n{}", escape(&run.title), table(run, &compared.sides));
@@ -107,7 +117,7 @@ fn head(compared: &ComparedPage) -> String {
 
 fn table(run: &ComparedRun, [before, after]: &[String; 2]) -> String {
     let mut out = format!(
-        "<div class=\"scroll\"><table>\n<thead><tr><th>figure</th><th>change</th><th class=\"text\">verdict</th>\
+        "<div class=\"scroll\"><table class=\"cards\">\n<thead><tr><th>figure</th><th>change</th><th class=\"text\">verdict</th>\
          <th>{}</th><th>{}</th></tr></thead>\n<tbody>\n",
         escape(before),
         escape(after)
@@ -116,11 +126,14 @@ fn table(run: &ComparedRun, [before, after]: &[String; 2]) -> String {
         let class = if row.is_change { "told" } else { "noise" };
         let _ = writeln!(
             out,
-            "<tr class=\"{class}\"><td>{}</td><td>{}</td><td class=\"text\">{}</td><td>{}</td><td>{}</td></tr>",
+            "<tr class=\"{class}\"><td>{}</td><td data-label=\"change\">{}</td><td class=\"text\" data-label=\"verdict\">{}</td>\
+             <td data-label=\"{}\">{}</td><td data-label=\"{}\">{}</td></tr>",
             escape(&row.figure),
             escape(&row.change),
             escape(&row.verdict),
+            escape(before),
             escape(&row.before),
+            escape(after),
             escape(&row.after)
         );
     }
@@ -128,8 +141,38 @@ fn table(run: &ComparedRun, [before, after]: &[String; 2]) -> String {
     out
 }
 
-fn section(run: &ComparedRun, number: usize, sides: &[String; 2]) -> String {
-    let mut out = format!("<section class=\"run\">\n<h2>{}</h2>\n{}", escape(&run.title), table(run, sides));
+/// So many changes are told on top; the others stand with their stages.
+const CHANGES_MAX: usize = 6;
+
+/// What changed, before anything else.
+fn findings(compared: &ComparedPage) -> Vec<Finding> {
+    let rows = || compared.runs.iter().flat_map(|run| run.rows.iter().map(move |row| (run, row)));
+    let changes: Vec<(&ComparedRun, &ComparedRow)> = rows().filter(|(_, row)| row.is_change).collect();
+    let untold = rows().filter(|(_, row)| row.verdict.starts_with("cannot be told")).count();
+    let mut out = vec![("", format!("{} of {} figures changed", changes.len(), rows().count()))];
+    if untold > 0 {
+        out.push(("bad", format!("{untold} figures cannot be told")));
+    }
+    for (run, row) in changes.iter().take(CHANGES_MAX) {
+        let class = if row.verdict.starts_with("better") { "good" } else { "bad" };
+        out.push((class, format!("{}, {}: {}, {}", run.title, row.figure, row.change, row.verdict)));
+    }
+    if changes.len() > CHANGES_MAX {
+        out.push(("", format!("and {} more", changes.len() - CHANGES_MAX)));
+    }
+    out
+}
+
+fn section(run: &ComparedRun, number: usize, sides: &[String; 2], is_open: bool) -> String {
+    let changes = run.rows.iter().filter(|row| row.is_change).count();
+    let mut out = format!(
+        "<details class=\"stage\" id=\"stage-{number}\"{}><summary><h2>{}</h2> <span>{changes} of {} figures changed</span>\
+         </summary>\n{}",
+        if is_open { " open" } else { "" },
+        escape(&run.title),
+        run.rows.len(),
+        table(run, sides)
+    );
     out.push_str("<div class=\"charts\">\n");
     let ([before, after], [name_before, name_after]) = (&run.spectra, sides);
     out.push_str(&spectra(&run.spectrum_title, &[(name_before, 3, before), (name_after, 0, after)]));
@@ -137,7 +180,7 @@ fn section(run: &ComparedRun, number: usize, sides: &[String; 2]) -> String {
     for (index, profile) in run.profiles.iter().enumerate() {
         difference(&mut out, profile, number, index);
     }
-    out.push_str("</section>\n");
+    out.push_str("</details>\n");
     out
 }
 
@@ -148,10 +191,8 @@ fn difference(out: &mut String, profile: &ComparedProfile, number: usize, index:
             let _ = write!(
                 out,
                 "<div class=\"profile\" data-run=\"{number}\" data-profile=\"{index}\">\n<h3>{question}: the difference</h3>\n\
-                 <p>Red takes a larger share than before, blue a smaller one. {}</p>\n<div class=\"bar\">\
-                 <input class=\"search\" type=\"search\" placeholder=\"Search functions\" aria-label=\"Search functions\">\
-                 <button type=\"button\" class=\"reset\">Reset zoom</button></div>\n<p class=\"tip\" aria-live=\"polite\"></p>\n\
-                 <div class=\"scroll\"><canvas class=\"flame\" role=\"img\" aria-label=\"Differential flame graph\"></canvas></div>\n</div>\n",
+                 <p>Red takes a larger share than before, blue a smaller one. {}</p>\n\
+                 <div class=\"flame-graph\"></div>\n</div>\n",
                 escape(&flame.basis)
             );
         }

@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::document::page;
+use super::document::{command, facts, page};
 use super::embedded;
-use super::plot::{LEFT, Line, Plot, RIGHT, Scale, WIDTH, upwards};
-use super::words::{count, date, escape, micros, round_micros};
+use super::plot::{LEFT, Line, Mark, Plot, RIGHT, Scale, WIDTH, upwards};
+use super::quantity::Quantity;
+use super::summary::strip;
+use super::words::{count, date, escape, micros};
 
 const HEIGHT: f64 = 260.0;
 const NAMES: [&str; 4] = ["p50", "p99", "p99.9", "max"];
@@ -28,18 +30,25 @@ pub(crate) struct Curve {
     pub(crate) command: String,
     pub(crate) started_unix_s: u64,
     pub(crate) conclusion: String,
+    /// The highest rate that held.
+    pub(crate) knee: Option<f64>,
     /// By their rates.
     pub(crate) points: Vec<CurvePoint>,
 }
 
 /// The whole file; `data` is what a program would read of it.
 pub(crate) fn render_curve(curve: &Curve, data: &Value) -> String {
+    let rows = [
+        ("measured", date(curve.started_unix_s)),
+        ("lab", format!("ladoga {}", ladoga_profiler::program_version())),
+    ];
+    let class = if curve.knee.is_some() { "good" } else { "bad" };
     let mut body = format!(
-        "<p>{}</p>\n<pre class=\"command\">{}</pre>\n<p class=\"remark\">{}</p>\n<div class=\"charts\">\n{}</div>\n",
-        escape(&date(curve.started_unix_s)),
-        escape(&curve.command),
-        escape(&curve.conclusion),
-        chart(&curve.points)
+        "{}{}{}<div class=\"charts\">\n{}</div>\n",
+        facts(&rows),
+        command(&curve.command),
+        strip(&[(class, curve.conclusion.clone())]),
+        chart(curve)
     );
     body.push_str(
         "<div class=\"scroll\"><table>\n<thead><tr><th>rate</th><th>answered/s</th><th>p50</th><th>p99</th>\
@@ -58,10 +67,11 @@ pub(crate) fn render_curve(curve: &Curve, data: &Value) -> String {
         );
     }
     body.push_str("</tbody></table></div>\n");
-    page(&curve.title, &body, &embedded::script_json(data), &[])
+    page(&curve.title, &body, &embedded::script_json(data), "")
 }
 
-fn chart(points: &[CurvePoint]) -> String {
+fn chart(curve: &Curve) -> String {
+    let points = &curve.points;
     let latencies = || points.iter().filter_map(|point| point.latency).flatten();
     let (low, high) = (latencies().fold(f64::MAX, f64::min), latencies().fold(0.0, f64::max));
     if high == 0.0 {
@@ -81,10 +91,14 @@ fn chart(points: &[CurvePoint]) -> String {
         height: HEIGHT,
         x: Scale::linear((0.0, most), (LEFT, WIDTH - RIGHT)),
         y: Scale::log((low.max(1.0) * 0.8, high * 1.2), upwards(HEIGHT)),
-        x_text: count,
-        y_text: round_micros,
+        x_is: Quantity::Count,
+        y_is: Quantity::Micros,
         lines: NAMES.into_iter().enumerate().map(line).collect(),
-        marks: Vec::new(),
+        marks: curve
+            .knee
+            .map(|knee| Mark { at: knee, class: "knee", title: "the knee".to_owned() })
+            .into_iter()
+            .collect(),
     }
     .draw()
 }
@@ -113,6 +127,7 @@ mod tests {
             command: "ladoga bench --find-knee".to_owned(),
             started_unix_s: 0,
             conclusion: "Knee: 1000".to_owned(),
+            knee: Some(1000.0),
             points,
         };
         let page = render_curve(&curve, &json!({ "knee": 1000 }));

@@ -2,66 +2,111 @@
 
 use std::fmt::Write as _;
 
-use ladoga_profiler::FLAME_SCRIPT;
+use ladoga_profiler::{FLAME_SCRIPT, FLAME_STYLE};
 
 use super::compared::{self, ComparedPage};
+use super::groups::groups;
 use super::words::{bytes, date, escape};
-use super::{embedded, run, summary};
+use super::{embedded, stage, summary};
 use crate::record::{Machine, Report};
 
-pub(super) const STYLE: &str = include_str!("assets/page.css");
+const STYLE: &str = include_str!("assets/page.css");
+/// What every page has: words at the pointer of each chart, and links that open what they lead to.
+const CHARTS: &str = include_str!("assets/charts.js");
 const SCRIPT: &str = include_str!("assets/page.js");
+/// More stages than that are folded: a page of 28 would be 37,000 pixels high.
+pub(super) const OPEN_STAGES_MAX: usize = 2;
+/// The rows of the summary lead to the stages as well: more of them need no second list.
+const LISTED_STAGES_MAX: usize = 12;
 
 /// The whole file, with what the comparison of its servers told, if there are two.
 pub(crate) fn render(report: &Report, compared: Option<&ComparedPage>) -> String {
-    let mut body = String::new();
-    let _ = writeln!(body, "<p>{}</p>", escape(&date(report.started_unix_s)));
-    let _ = writeln!(body, "<pre class=\"command\">{}</pre>", escape(&report.command));
-    for note in notes(report) {
-        let _ = writeln!(body, "<p class=\"remark\">{}</p>", escape(&note));
+    let groups = groups(report);
+    let published = summary::published(report);
+    let mut body = head(report);
+    body.push_str(&summary::strip(&summary::findings(report, &groups)));
+    for note in &report.notes {
+        let _ = writeln!(body, "<p class=\"remark\">{}</p>", escape(note));
     }
+    let mut links = vec![("#summary".to_owned(), "Summary".to_owned())];
+    if compared.is_some() {
+        links.push(("#compared".to_owned(), "The servers compared".to_owned()));
+    }
+    if !published.is_empty() {
+        links.push(("#published".to_owned(), "Beside the published load tests".to_owned()));
+    }
+    if groups.len() > LISTED_STAGES_MAX {
+        links.push(("#stage-0".to_owned(), format!("{} stages", groups.len())));
+    } else {
+        let stages = groups.iter().enumerate();
+        links.extend(stages.map(|(number, group)| (format!("#stage-{number}"), group.title.clone())));
+    }
+    links.push(("#about".to_owned(), "How it was measured".to_owned()));
+    body.push_str(&contents(&links));
+    let _ = write!(body, "<h2 id=\"summary\">Summary</h2>\n{}", summary::table(&groups));
     if let Some(compared) = compared {
         body.push_str(&compared::summary(compared));
     }
-    body.push_str(&summary::tables(report));
-    for (number, one) in report.runs.iter().enumerate() {
-        let title = summary::title(report, one);
-        let section = run::section(one, number, &title, report.machine.cores);
-        if one.round == 1 {
-            body.push_str(&section);
-        } else {
-            let title = escape(&title);
-            let _ =
-                writeln!(body, "<details class=\"round\"><summary>{title}</summary>\n{section}</details>");
-        }
+    body.push_str(&published);
+    let is_open = groups.len() <= OPEN_STAGES_MAX;
+    if !is_open {
+        body.push_str(
+            "<p class=\"bar\"><button type=\"button\" class=\"open-all\">Open every stage</button></p>\n",
+        );
+    }
+    for (number, group) in groups.iter().enumerate() {
+        body.push_str(&stage::draw(group, number, is_open, report.machine.cores));
     }
     body.push_str(&about(report));
-    page(&report.title, &body, &embedded::script_json(report), &[FLAME_SCRIPT, SCRIPT])
+    page(&report.title, &body, &embedded::script_json(report), SCRIPT)
 }
 
-fn notes(report: &Report) -> Vec<String> {
-    let mut notes = Vec::new();
-    if report.runs.len() < report.planned {
-        let why = if report.is_interrupted { "Interrupted" } else { "Not whole" };
-        notes.push(format!("{why}: {} of {} runs are in here.", report.runs.len(), report.planned));
+/// Where it comes from: when, of what, by which command.
+fn head(report: &Report) -> String {
+    let mut rows = vec![
+        ("measured", date(report.started_unix_s)),
+        ("lab", format!("ladoga {}", report.machine.version)),
+    ];
+    for subject in &report.subjects {
+        let build = subject.build.as_ref().map(|build| format!(", build {build}")).unwrap_or_default();
+        rows.push((&subject.name, format!("{}{build}", subject.what)));
     }
-    notes.extend(report.notes.iter().cloned());
-    notes
+    rows.push(("machine", machine(&report.machine)));
+    format!("{}{}", facts(&rows), command(&report.command))
+}
+
+/// Names and what is to be said of them.
+pub(super) fn facts(rows: &[(&str, String)]) -> String {
+    let row = |(name, text): &(&str, String)| format!("<dt>{}</dt><dd>{}</dd>", escape(name), escape(text));
+    format!("<dl class=\"head\">{}</dl>\n", rows.iter().map(row).collect::<String>())
+}
+
+pub(super) fn command(line: &str) -> String {
+    format!("<pre class=\"command\">{}</pre>\n", escape(line))
+}
+
+/// Links to the parts of a page.
+pub(super) fn contents(links: &[(String, String)]) -> String {
+    let item = |(target, text): &(String, String)| {
+        format!("<li><a href=\"{}\">{}</a></li>", escape(target), escape(text))
+    };
+    let items: String = links.iter().map(item).collect();
+    format!("<nav aria-label=\"Contents\"><ol>{items}</ol></nav>\n")
 }
 
 fn about(report: &Report) -> String {
-    let mut out = String::from("<section>\n<h2>What was measured, and how</h2>\n<dl>\n");
+    let mut out = String::from("<section>\n<h2 id=\"about\">How it was measured</h2>\n<dl>\n");
     let mut row = |name: &str, text: &str| {
         let _ = writeln!(out, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(text));
     };
-    for subject in &report.subjects {
-        row(&subject.name, &subject.what);
-    }
-    row("machine", &machine(&report.machine));
     row(
         "latency",
         "counts from the moment at which a request was due (open loop) or sent (closed loop: throughput only), and \
          contains requests that failed or timed out with the time that they waited",
+    );
+    row(
+        "errors",
+        "answers other than 2xx and 3xx, time-outs, broken connections, and requests without an answer by the end",
     );
     row(
         "over time",
@@ -75,11 +120,15 @@ fn about(report: &Report) -> String {
             report.machine.version
         ),
     );
+    row(
+        "keys",
+        "Tab goes from chart to chart, arrows read values, Shift and arrows choose a range, Escape lets it go",
+    );
     out.push_str("</dl>\n</section>\n");
     out
 }
 
-pub(super) fn machine(machine: &Machine) -> String {
+fn machine(machine: &Machine) -> String {
     let memory = machine.memory_bytes.map(|memory| format!(", {}", bytes(memory as f64)));
     format!(
         "{} × {}{}, {}, {}",
@@ -92,14 +141,13 @@ pub(super) fn machine(machine: &Machine) -> String {
 }
 
 /// A file of its own: nothing in it asks the network for anything.
-pub(super) fn page(title: &str, body: &str, data: &str, scripts: &[&str]) -> String {
+pub(super) fn page(title: &str, body: &str, data: &str, script: &str) -> String {
     let title = escape(title);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
-         <link rel=\"icon\" href=\"data:,\">\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{body}\
-         {}\n<script>\n{}\n</script>\n</body>\n</html>\n",
-        embedded::element(data),
-        scripts.join("\n")
+         <link rel=\"icon\" href=\"data:,\">\n<style>\n{FLAME_STYLE}{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{body}\
+         {}\n<script>\n{FLAME_SCRIPT}{CHARTS}{script}</script>\n</body>\n</html>\n",
+        embedded::element(data)
     )
 }

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::record::{
-    AnswerCount, Conditions, FORMAT, Generator, Heat, KindProfile, Latency, Machine, NodeSample, NodeSeries,
-    Profiled, Published, Report, Run, SecondRow, Subject, Unit,
+    AnswerCount, Conditions, FORMAT, Generator, Heat, JudgedBound, KindProfile, Latency, Machine, NodeSample,
+    NodeSeries, Profiled, Published, Report, Run, SecondRow, Subject, Unit,
 };
 
 const SECONDS: u64 = 10;
@@ -21,6 +21,7 @@ pub(crate) fn report() -> Report {
         planned: 3,
         is_interrupted: true,
         notes: vec!["A note.".to_owned()],
+        slo: vec![JudgedBound { bound: "p99<1ms".to_owned(), found: "900us".to_owned(), holds: true }],
     }
 }
 

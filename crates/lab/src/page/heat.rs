@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::plot::{BOTTOM, LEFT, RIGHT, Scale, TOP, WIDTH, axes, figure, seconds_text, time_scale, upwards};
-use super::words::round_micros;
+use super::plot::{BOTTOM, LEFT, RIGHT, Scale, TOP, WIDTH, axes, figure, time_scale, upwards};
+use super::quantity::Quantity;
 use crate::record::{Heat, Run, bucket_low_us};
 
 const HEIGHT: f64 = 230.0;
@@ -19,12 +19,14 @@ pub(super) fn draw(run: &Run, number: usize) -> String {
     };
     let x = time_scale(seconds);
     let y = Scale::log((bucket_low_us(low), bucket_low_us(high + 1)), upwards(HEIGHT));
-    let mut svg = axes(HEIGHT, &x, &y, seconds_text, round_micros);
+    let mut svg = axes(HEIGHT, (&x, Quantity::Seconds), (&y, Quantity::Micros));
     for (level, path) in cells(heat, &x, &y).iter().enumerate().filter(|(_, path)| !path.is_empty()) {
         let _ = write!(svg, "<path class=\"heat h{level}\" d=\"{path}\"/>");
     }
     svg.push_str(&pickable(HEIGHT));
-    let attributes = format!(" class=\"heatmap\" data-run=\"{number}\" data-seconds=\"{seconds}\"");
+    let attributes = format!(
+        " class=\"heatmap\" tabindex=\"0\" data-low=\"{low}\" data-high=\"{high}\" data-run=\"{number}\" data-seconds=\"{seconds}\""
+    );
     figure("Latency heat map", "few <span class=\"shades\"></span> many requests", HEIGHT, &svg, &attributes)
 }
 
@@ -32,7 +34,7 @@ pub(super) fn draw(run: &Run, number: usize) -> String {
 pub(super) fn pickable(height: f64) -> String {
     let (wide, high) = (WIDTH - LEFT - RIGHT, height - TOP - BOTTOM);
     format!(
-        "<rect class=\"chosen\" x=\"{LEFT}\" y=\"{TOP}\" width=\"0\" height=\"{high}\"/>\
+        "<g class=\"lit\"></g><rect class=\"chosen\" x=\"{LEFT}\" y=\"{TOP}\" width=\"0\" height=\"{high}\"/>\
          <rect class=\"pick\" x=\"{LEFT}\" y=\"{TOP}\" width=\"{wide}\" height=\"{high}\"/>"
     )
 }

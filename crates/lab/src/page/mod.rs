@@ -2,8 +2,11 @@
 //!
 //! - `document`: the page as a whole
 //! - `run`: one run, with its charts
-//! - `summary`: the tables on top
+//! - `groups`: rounds that belong together
+//! - `stage`: the rounds of one stage
+//! - `summary`: verdicts and tables on top
 //! - `plot`: axes and lines
+//! - `quantity`: what the numbers of an axis are
 //! - `heat`: the latency heat map
 //! - `sample_heat`: the heat map of a profile's samples
 //! - `embedded`: the data in the page, written and read back
@@ -15,10 +18,13 @@ mod compared;
 mod curve;
 mod document;
 mod embedded;
+mod groups;
 mod heat;
 mod plot;
+mod quantity;
 mod run;
 mod sample_heat;
+mod stage;
 mod summary;
 mod words;
 
@@ -28,6 +34,7 @@ pub(crate) use compared::{
 pub(crate) use curve::{Curve, CurvePoint, render_curve};
 pub(crate) use document::render;
 pub(crate) use embedded::{between, read_report};
+pub(crate) use quantity::percent;
 pub(crate) use words::{count, date, micros};
 
 #[cfg(test)]

@@ -3,6 +3,10 @@
 
 use std::fmt::Write as _;
 
+use serde_json::{Value, json};
+
+use super::embedded::script_json;
+use super::quantity::Quantity;
 use super::words::escape;
 
 /// In units of the drawing, which is scaled to the width that there is.
@@ -41,6 +45,12 @@ impl Scale {
         self.at_from + part * (self.at_to - self.at_from)
     }
 
+    /// As the page's script takes it: both ends, their places, and whether it is logarithmic.
+    fn ends(&self) -> Value {
+        let Self { from, to, is_log, at_from, at_to } = *self;
+        json!({ "from": from, "to": to, "log": is_log, "at": [at_from, at_to] })
+    }
+
     /// Round numbers on the axis.
     pub(super) fn ticks(&self) -> Vec<f64> {
         if self.is_log {
@@ -76,6 +86,15 @@ pub(super) struct Line {
     pub(super) points: Vec<(f64, Option<f64>)>,
 }
 
+/// With the digits that can be told apart in a chart: pages stay small.
+fn short(number: f64) -> f64 {
+    if number == 0.0 || !number.is_finite() {
+        return 0.0;
+    }
+    let scale = 10_f64.powi(4 - number.abs().log10().floor() as i32);
+    (number * scale).round() / scale
+}
+
 /// Something that happened at a moment.
 pub(super) struct Mark {
     pub(super) at: f64,
@@ -89,8 +108,8 @@ pub(super) struct Plot<'a> {
     pub(super) height: f64,
     pub(super) x: Scale,
     pub(super) y: Scale,
-    pub(super) x_text: fn(f64) -> String,
-    pub(super) y_text: fn(f64) -> String,
+    pub(super) x_is: Quantity,
+    pub(super) y_is: Quantity,
     pub(super) lines: Vec<Line>,
     pub(super) marks: Vec<Mark>,
 }
@@ -98,10 +117,6 @@ pub(super) struct Plot<'a> {
 /// The place of a time axis that begins with a run.
 pub(super) fn time_scale(seconds: f64) -> Scale {
     Scale::linear((0.0, seconds), (LEFT, WIDTH - RIGHT))
-}
-
-pub(super) fn seconds_text(seconds: f64) -> String {
-    format!("{seconds} s")
 }
 
 /// Where the numbers of an axis upwards stand.
@@ -112,7 +127,7 @@ pub(super) const fn upwards(height: f64) -> (f64, f64) {
 impl Plot<'_> {
     pub(super) fn draw(&self) -> String {
         let mut svg = String::new();
-        svg.push_str(&axes(self.height, &self.x, &self.y, self.x_text, self.y_text));
+        svg.push_str(&axes(self.height, (&self.x, self.x_is), (&self.y, self.y_is)));
         for mark in &self.marks {
             let x = self.x.at(mark.at);
             let _ = write!(
@@ -126,7 +141,9 @@ impl Plot<'_> {
         for line in &self.lines {
             let _ = write!(svg, "<path class=\"line c{}\" d=\"{}\"/>", line.colour, self.path(line));
         }
-        figure(self.title, &self.legend(), self.height, &svg, "")
+        let attributes = " class=\"plot\" tabindex=\"0\"";
+        let drawn = figure(self.title, &self.legend(), self.height, &svg, attributes);
+        drawn.replacen("</figure>", &format!("{}</figure>", self.values()), 1)
     }
 
     fn path(&self, line: &Line) -> String {
@@ -147,10 +164,37 @@ impl Plot<'_> {
         path
     }
 
+    /// The names of the lines, and how far each of them goes.
     fn legend(&self) -> String {
-        let name =
-            |line: &Line| format!("<span class=\"key c{}\"></span>{} ", line.colour, escape(&line.name));
-        self.lines.iter().filter(|line| !line.name.is_empty()).map(name).collect()
+        let key = |line: &Line| {
+            let values = || line.points.iter().filter_map(|(_, y)| *y);
+            let Some(most) = values().reduce(f64::max) else { return String::new() };
+            let least = values().fold(most, f64::min);
+            let [least, most] = [least, most].map(|value| self.y_is.value(value));
+            let range = if least == most { most } else { format!("{least} to {most}") };
+            let name = if line.name.is_empty() { "" } else { &format!("{} ", escape(&line.name)) };
+            format!("<span class=\"item\"><span class=\"key c{}\"></span>{name}{range}</span> ", line.colour)
+        };
+        self.lines.iter().map(key).collect()
+    }
+
+    /// The numbers behind the lines, for the words at the pointer.
+    fn values(&self) -> String {
+        let point = |(x, y): &(f64, Option<f64>)| y.map(|y| [short(*x), short(y)]);
+        let line = |line: &Line| {
+            let points: Vec<_> = line.points.iter().filter_map(point).collect();
+            json!({ "name": line.name, "colour": line.colour, "points": points })
+        };
+        let mark = |mark: &Mark| json!([short(mark.at), mark.title]);
+        let values = json!({
+            "x": self.x_is.name(),
+            "y": self.y_is.name(),
+            "across": self.x.ends(),
+            "upwards": self.y.ends(),
+            "lines": self.lines.iter().map(line).collect::<Vec<_>>(),
+            "marks": self.marks.iter().map(mark).collect::<Vec<_>>(),
+        });
+        format!("<script class=\"values\" type=\"application/json\">{}</script>", script_json(&values))
     }
 }
 
@@ -163,13 +207,7 @@ pub(super) fn figure(title: &str, legend: &str, height: f64, svg: &str, attribut
     )
 }
 
-pub(super) fn axes(
-    height: f64,
-    x: &Scale,
-    y: &Scale,
-    x_text: fn(f64) -> String,
-    y_text: fn(f64) -> String,
-) -> String {
+pub(super) fn axes(height: f64, (x, x_is): (&Scale, Quantity), (y, y_is): (&Scale, Quantity)) -> String {
     let mut svg = String::new();
     let (right, bottom) = (WIDTH - RIGHT, height - BOTTOM);
     for tick in y.ticks() {
@@ -179,7 +217,7 @@ pub(super) fn axes(
             "<path class=\"grid\" d=\"M{LEFT} {at:.1}H{right}\"/><text x=\"{}\" y=\"{:.1}\" class=\"y\">{}</text>",
             LEFT - 6.0,
             at + 4.0,
-            escape(&y_text(tick))
+            escape(&y_is.axis(tick))
         );
     }
     for tick in x.ticks() {
@@ -190,7 +228,7 @@ pub(super) fn axes(
             svg,
             "<text x=\"{at:.1}\" y=\"{}\" class=\"{class}\">{}</text>",
             height - 6.0,
-            escape(&x_text(tick))
+            escape(&x_is.axis(tick))
         );
     }
     let _ = write!(svg, "<path class=\"axis\" d=\"M{LEFT} {TOP}V{bottom}H{right}\"/>");
@@ -228,8 +266,8 @@ mod tests {
             height: 100.0,
             x: Scale::linear((0.0, 4.0), (0.0, 4.0)),
             y: Scale::linear((0.0, 10.0), (0.0, 10.0)),
-            x_text: seconds_text,
-            y_text: |_| String::new(),
+            x_is: Quantity::Seconds,
+            y_is: Quantity::Plain,
             lines,
             marks: Vec::new(),
         };
@@ -237,5 +275,7 @@ mod tests {
         let svg = plot(vec![line(points)]).draw();
         assert!(svg.contains("d=\"M0.0 1.0L1.0 2.0M3.0 3.0h1\""), "{svg}");
         assert!(svg.contains("t&lt;") && !svg.contains("NaN"), "{svg}");
+        assert!(svg.contains("a 1.00 to 3.00"), "the legend says how far the line goes: {svg}");
+        assert!(svg.contains("\"points\":[[0.0,1.0],[1.0,2.0],[3.0,3.0]]"), "{svg}");
     }
 }

@@ -2,26 +2,29 @@
 
 use std::fmt::Write as _;
 
-use super::plot::{LEFT, Line, Mark, Plot, RIGHT, Scale, WIDTH, seconds_text, time_scale, upwards};
-use super::words::{count, escape, micros, round_micros};
+use super::plot::{LEFT, Line, Mark, Plot, RIGHT, Scale, WIDTH, time_scale, upwards};
+use super::quantity::{Quantity, percent};
+use super::words::{count, escape, micros};
 use super::{heat, sample_heat};
-use crate::record::{KindProfile, NodeSample, Profiled, Run};
+use crate::record::{AnswerCount, KindProfile, NodeSample, Profiled, Run, SecondRow};
 
 const HEIGHT: f64 = 150.0;
 const TALL: f64 = 230.0;
 const MIB: f64 = (1 << 20) as f64;
 
-pub(super) fn section(run: &Run, number: usize, title: &str, cores: usize) -> String {
-    let mut out = format!("<section class=\"run\" id=\"run-{number}\">\n<h2>{}</h2>\n", escape(title));
+pub(super) fn section(run: &Run, number: usize, cores: usize) -> String {
+    let mut out = format!("<section class=\"run\" id=\"run-{number}\">\n");
     let lines = [run.repeat.as_str(), run.command.as_str()].into_iter().filter(|line| !line.is_empty());
     let lines = lines.map(escape).collect::<Vec<_>>().join("\n");
     let _ = writeln!(out, "<pre class=\"command\">{lines}</pre>");
     out.push_str(&remarks(run, cores));
+    out.push_str(&answers(run));
     out.push_str(&methods(run));
     out.push_str("<div class=\"charts\">\n");
     out.push_str(&heat::draw(run, number));
     out.push_str(&spectrum(run));
     out.push_str(&throughput(run));
+    out.push_str(&error_rate(run));
     out.push_str(&latency_over_time(run));
     out.push_str(&node_charts(run));
     out.push_str("</div>\n");
@@ -36,18 +39,6 @@ fn remarks(run: &Run, cores: usize) -> String {
     let mut remarks = run.notes.clone();
     if run.is_interrupted {
         remarks.push("Interrupted: this is what was measured up to then.".to_owned());
-    }
-    let not_good: Vec<String> = run
-        .answers
-        .iter()
-        .filter(|answer| answer.class != "2xx")
-        .map(|answer| {
-            let p99 = answer.latency.map(|latency| format!(", p99 {}", micros(latency.p99)));
-            format!("{} × {}{}", count(answer.count as f64), answer.class, p99.unwrap_or_default())
-        })
-        .collect();
-    if !not_good.is_empty() {
-        remarks.push(format!("Other answers than 2xx: {}.", not_good.join("; ")));
     }
     if run.connect_errors > 0 {
         remarks.push(format!("{} connections failed.", count(run.connect_errors as f64)));
@@ -70,24 +61,54 @@ fn remarks(run: &Run, cores: usize) -> String {
     remarks.iter().fold(String::new(), paragraph)
 }
 
-/// Where there are several: a percentile of reads and writes together is that of neither.
-fn methods(run: &Run) -> String {
-    if run.methods.len() < 2 {
+/// Answers by their status, with a colour: a percentile of successes and failures together is that of neither.
+fn answers(run: &Run) -> String {
+    if run.answers.iter().all(|answer| answer.class == "2xx") {
         return String::new();
     }
-    let mut out = String::from(
-        "<div class=\"scroll\"><table>\n<thead><tr><th>request</th><th>count</th><th>p50</th><th>p90</th><th>p99</th>\
-         <th>p99.9</th><th>max</th></tr></thead>\n<tbody>\n",
+    counted("answer", &run.answers, |answer| if answer.is_good() { "good" } else { "bad" })
+}
+
+/// Requests by their method, where there are several, for the same reason.
+fn methods(run: &Run) -> String {
+    if run.methods.len() < 2 { String::new() } else { counted("request", &run.methods, |_| "") }
+}
+
+fn counted(what: &str, rows: &[AnswerCount], class: impl Fn(&AnswerCount) -> &'static str) -> String {
+    let heads = ["count", "share", "p50", "p90", "p99", "p99.9", "max"];
+    let names: String = heads.iter().map(|head| format!("<th>{head}</th>")).collect();
+    let mut out = format!(
+        "<div class=\"scroll\"><table class=\"cards\">\n<thead><tr><th>{what}</th>{names}</tr></thead>\n<tbody>\n"
     );
-    for method in &run.methods {
-        let Some(latency) = method.latency else { continue };
-        let cells = [latency.p50, latency.p90, latency.p99, latency.p999, latency.max].map(micros);
-        let cells = cells.map(|cell| format!("<td>{cell}</td>")).concat();
-        let (name, count) = (escape(&method.class), count(method.count as f64));
-        let _ = writeln!(out, "<tr><td>{name}</td><td>{count}</td>{cells}</tr>");
+    let all: u64 = rows.iter().map(|row| row.count).sum();
+    for row in rows.iter().filter(|row| row.count > 0) {
+        let share = percent(row.count as f64 / all as f64);
+        let Some(latency) = row.latency else { continue };
+        let latency = [latency.p50, latency.p90, latency.p99, latency.p999, latency.max].map(micros);
+        let cells = [count(row.count as f64), share].into_iter().chain(latency).zip(heads);
+        let cells: String =
+            cells.map(|(cell, head)| format!("<td data-label=\"{head}\">{cell}</td>")).collect();
+        let (class, name) = (class(row), escape(&row.class));
+        let _ = writeln!(out, "<tr><td><span class=\"{class}\">{name}</span></td>{cells}</tr>");
     }
     out.push_str("</tbody></table></div>\n");
     out
+}
+
+/// Of each second; nothing if no second has an error.
+fn error_rate(run: &Run) -> String {
+    if run.seconds.iter().all(|row| row.errors == 0) {
+        return String::new();
+    }
+    let share = |row: &SecondRow| {
+        let share = (row.completed > 0).then(|| row.errors as f64 / row.completed as f64);
+        (row.second as f64 + 0.5, share)
+    };
+    let points: Vec<(f64, Option<f64>)> = run.seconds.iter().map(share).collect();
+    let most = points.iter().filter_map(|(_, share)| *share).fold(0.0, f64::max);
+    let y = Scale::linear((0.0, most * 1.1), upwards(HEIGHT));
+    let lines = vec![Line { name: String::new(), colour: 4, points }];
+    over_time(run, "Errors, share of requests", y, Quantity::Share, lines, Vec::new())
 }
 
 fn throughput(run: &Run) -> String {
@@ -105,14 +126,12 @@ fn throughput(run: &Run) -> String {
         lines.push(Line { name: "errors".to_owned(), colour: 4, points: errors });
     }
     let y = Scale::linear((0.0, most * 1.1), upwards(HEIGHT));
-    over_time(run, "Requests a second", y, count, lines, Vec::new())
+    over_time(run, "Requests a second", y, Quantity::Count, lines, Vec::new())
 }
 
 fn latency_over_time(run: &Run) -> String {
     let line = |index: usize, name: &str, colour| {
-        let point = |row: &crate::record::SecondRow| {
-            (row.second as f64 + 0.5, row.latency.map(|latency| latency[index]))
-        };
+        let point = |row: &SecondRow| (row.second as f64 + 0.5, row.latency.map(|latency| latency[index]));
         Line { name: name.to_owned(), colour, points: run.seconds.iter().map(point).collect() }
     };
     let all = || run.seconds.iter().filter_map(|row| row.latency).flatten();
@@ -122,19 +141,12 @@ fn latency_over_time(run: &Run) -> String {
     }
     let y = Scale::log((low.max(1.0) * 0.8, high * 1.2), upwards(HEIGHT));
     let lines = vec![line(0, "p50", 0), line(1, "p99", 1), line(2, "p99.9", 2), line(3, "max", 3)];
-    over_time(run, "Latency over time", y, round_micros, lines, Vec::new())
+    over_time(run, "Latency over time", y, Quantity::Micros, lines, Vec::new())
 }
 
-fn over_time(
-    run: &Run,
-    title: &str,
-    y: Scale,
-    y_text: fn(f64) -> String,
-    lines: Vec<Line>,
-    marks: Vec<Mark>,
-) -> String {
+fn over_time(run: &Run, title: &str, y: Scale, y_is: Quantity, lines: Vec<Line>, marks: Vec<Mark>) -> String {
     let x = time_scale(run.elapsed_s);
-    Plot { title, height: HEIGHT, x, y, x_text: seconds_text, y_text, lines, marks }.draw()
+    Plot { title, height: HEIGHT, x, y, x_is: Quantity::Seconds, y_is, lines, marks }.draw()
 }
 
 /// The percentile spectrum: every nine further to the right is ten times as rare.
@@ -163,16 +175,17 @@ pub(super) fn spectra(title: &str, of: &[Named<'_>]) -> String {
     let rarest = points().map(|(x, _)| *x).fold(10.0, f64::max);
     let x = Scale::log((1.0, rarest), (LEFT, WIDTH - RIGHT));
     let y = Scale::log((low.max(1.0) * 0.8, high * 1.2), upwards(TALL));
-    Plot { title, height: TALL, x, y, x_text: nines, y_text: round_micros, lines, marks: Vec::new() }.draw()
-}
-
-fn nines(rarity: f64) -> String {
-    let percentile = 100.0 * (1.0 - 1.0 / rarity);
-    match rarity as u64 {
-        0..=1 => "0 %".to_owned(),
-        2..=99 => format!("{percentile:.0} %"),
-        _ => format!("{percentile:.*} %", (rarity.log10().round() as usize).saturating_sub(2)),
+    Plot {
+        title,
+        height: TALL,
+        x,
+        y,
+        x_is: Quantity::Rarity,
+        y_is: Quantity::Micros,
+        lines,
+        marks: Vec::new(),
     }
+    .draw()
 }
 
 fn node_charts(run: &Run) -> String {
@@ -182,28 +195,23 @@ fn node_charts(run: &Run) -> String {
         node.samples.iter().map(|sample| (sample.at_s, figure(sample))).collect()
     };
     let marks: Vec<Mark> = node.samples.iter().flat_map(marks_of).collect();
-    let mut chart = |title: &str, points: Vec<(f64, Option<f64>)>, text, colour, marks| {
+    let mut chart = |title: &str, points: Vec<(f64, Option<f64>)>, marks| {
         let most = points.iter().filter_map(|(_, y)| *y).fold(0.0, f64::max);
         if points.iter().any(|(_, y)| y.is_some()) {
             let y = Scale::linear((0.0, (most * 1.15).max(1e-3)), upwards(HEIGHT));
-            let lines = vec![Line { name: String::new(), colour, points }];
-            out.push_str(&over_time(run, title, y, text, lines, marks));
+            let lines = vec![Line { name: String::new(), colour: 0, points }];
+            out.push_str(&over_time(run, title, y, Quantity::Plain, lines, marks));
         }
     };
-    chart("Server: cores busy", points(|sample| sample.cpu_cores), plain, 0, Vec::new());
+    chart("Server: cores busy", points(|sample| sample.cpu_cores), Vec::new());
     let resident = points(|sample| Some(sample.resident_bytes? / MIB));
-    chart("Server: memory resident, MiB", resident, plain, 0, Vec::new());
+    chart("Server: memory resident, MiB", resident, Vec::new());
     let written = points(|sample| Some(sample.written_bytes_per_s? / MIB));
-    chart("Server: written, MiB/s; flushes ┆ and compactions ┃", written, plain, 0, marks);
+    chart("Server: written, MiB/s; flushes ┆ and compactions ┃", written, marks);
     for reason in &node.missing {
         out.push_str(&missing("Server", reason));
     }
     out
-}
-
-/// A number of an axis, without the digits that only arithmetic has put there.
-fn plain(number: f64) -> String {
-    format!("{}", (number * 1e4).round() / 1e4)
 }
 
 fn marks_of(sample: &NodeSample) -> Vec<Mark> {
@@ -229,11 +237,8 @@ fn flame(run: &Run, profile: &KindProfile, number: usize, index: usize) -> Strin
             "<div class=\"profile\" data-run=\"{number}\" data-profile=\"{index}\">\n<h3>{question}</h3>\n<p>{}</p>\n{}\
              <p class=\"range\" aria-live=\"polite\">The whole run. Drag over the heat map above to see a part of it.</p>\n\
              <div class=\"bar\"><button type=\"button\" class=\"whole\">Whole run</button>\
-             <button type=\"button\" class=\"against\" aria-pressed=\"false\">Against the rest</button>\
-             <input class=\"search\" type=\"search\" placeholder=\"Search functions\" aria-label=\"Search functions\">\
-             <button type=\"button\" class=\"reset\">Reset zoom</button></div>\n\
-             <p class=\"tip\" aria-live=\"polite\"></p>\n\
-             <div class=\"scroll\"><canvas class=\"flame\" role=\"img\" aria-label=\"Flame graph\"></canvas></div>\n</div>\n",
+             <button type=\"button\" class=\"against\" aria-pressed=\"false\">Against the rest</button></div>\n\
+             <div class=\"flame-graph\"></div>\n</div>\n",
             escape(data["head"].as_str().unwrap_or_default()),
             sample_heat::draw(run, number, *offset_ms, data)
         ),

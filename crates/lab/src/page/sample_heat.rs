@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::heat::{LEVELS, level, pickable};
-use super::plot::{Scale, axes, figure, seconds_text, time_scale, upwards};
+use super::plot::{Scale, axes, figure, time_scale, upwards};
+use super::quantity::Quantity;
 use crate::record::Run;
 
 const HEIGHT: f64 = 190.0;
@@ -21,7 +22,7 @@ pub(super) fn draw(run: &Run, number: usize, offset_ms: f64, data: &Value) -> St
     let Some(cells) = cells(data, offset_ms, part_ms, run.elapsed_s) else { return String::new() };
     let x = time_scale(run.elapsed_s);
     let y = Scale::linear((0.0, SECOND_MS), upwards(HEIGHT));
-    let mut svg = axes(HEIGHT, &x, &y, seconds_text, |ms| format!("{ms} ms"));
+    let mut svg = axes(HEIGHT, (&x, Quantity::Seconds), (&y, Quantity::Millis));
     let rows = (SECOND_MS / part_ms) as usize;
     let most = cells.iter().copied().max().unwrap_or(1).max(1);
     let mut paths: [String; LEVELS] = Default::default();
@@ -36,8 +37,10 @@ pub(super) fn draw(run: &Run, number: usize, offset_ms: f64, data: &Value) -> St
         let _ = write!(svg, "<path class=\"heat h{level}\" d=\"{path}\"/>");
     }
     svg.push_str(&pickable(HEIGHT));
-    let attributes =
-        format!(" class=\"heatmap samples\" data-run=\"{number}\" data-seconds=\"{}\"", run.elapsed_s);
+    let attributes = format!(
+        " class=\"heatmap samples\" tabindex=\"0\" data-run=\"{number}\" data-seconds=\"{}\"",
+        run.elapsed_s
+    );
     figure(
         "Samples over time",
         "little <span class=\"shades\"></span> much, by parts of a second",

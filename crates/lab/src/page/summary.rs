@@ -1,86 +1,194 @@
-//! The tables on top: one row a run, and the published figures beside ours.
+//! What a person reads first: how it went in a few words, and a row a stage.
 
 use std::fmt::Write as _;
 
-use super::words::{count, escape, micros};
-use crate::record::{Conditions, Published, Report, Run, Unit};
+use super::groups::{Group, Spread, title};
+use super::quantity::percent;
+use super::words::{count, escape, micros, short_micros};
+use crate::record::{Conditions, Latency, Published, Report, Run, Unit};
 
 const NONE: &str = "–";
 
-pub(super) fn tables(report: &Report) -> String {
-    let mut out = runs(report);
-    out.push_str(&published(report));
+/// A sentence, and whether it is good, bad, or neither.
+pub(super) type Finding = (&'static str, String);
+
+/// How it went, the worst last.
+pub(super) fn findings(report: &Report, groups: &[Group<'_>]) -> Vec<Finding> {
+    let plural = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+    let (runs, stages) = (plural(report.runs.len(), "run"), plural(groups.len(), "stage"));
+    let mut out = vec![("", format!("{runs} of {stages}"))];
+    for bound in &report.slo {
+        let (class, word) = if bound.holds { ("good", "holds") } else { ("bad", "missed") };
+        out.push((class, format!("SLO {}: {word}, found {}", bound.bound, bound.found)));
+    }
+    let failing =
+        worst(groups, |group| group.errors().map(|errors| errors.high).filter(|share| *share > 0.0));
+    match failing {
+        Some((share, group)) => {
+            out.push(("bad", format!("Errors: up to {} in {}", percent(share), group.title)));
+        }
+        None if report.runs.iter().any(|run| run.attempts() > 0) => {
+            out.push(("good", "No errors".to_owned()))
+        }
+        None => out.push(("bad", "No request was made".to_owned())),
+    }
+    let missed: Vec<&Group<'_>> = groups.iter().filter(|group| group.missed_rate().is_some()).collect();
+    if let Some(first) = missed.first() {
+        let others = if missed.len() > 1 { format!(" and {} more", missed.len() - 1) } else { String::new() };
+        out.push(("bad", format!("Rate not reached in {}{others}", first.title)));
+    }
+    let cores = report.machine.cores;
+    let disturbed = report.runs.iter().filter(|run| run.disturbance.is_notable(cores)).count();
+    if disturbed > 0 {
+        let all = report.runs.len();
+        out.push(("bad", format!("Other processes disturbed {disturbed} of {}", plural(all, "run"))));
+    }
+    if report.runs.len() < report.planned || report.is_interrupted {
+        let why = if report.is_interrupted { "Interrupted" } else { "Not whole" };
+        out.push(("bad", format!("{why}: {} of {} runs are in here", report.runs.len(), report.planned)));
+    }
     out
 }
 
-/// How a run is called: its stage, and whose it is where there are several.
-pub(super) fn title(report: &Report, run: &Run) -> String {
-    let mut title = run.stage.clone();
-    if report.subjects.len() > 1 {
-        let _ = write!(title, ", {}", run.subject);
-    }
-    if report.runs.iter().any(|other| other.round > 1) {
-        let _ = write!(title, ", round {}", run.round);
-    }
-    title
+fn worst<'a, 'b>(
+    groups: &'b [Group<'a>],
+    of: impl Fn(&Group<'a>) -> Option<f64>,
+) -> Option<(f64, &'b Group<'a>)> {
+    let found = groups.iter().filter_map(|group| Some((of(group)?, group)));
+    found.max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-fn runs(report: &Report) -> String {
-    let mut out = String::from(
-        "<div class=\"scroll\"><table>\n<thead><tr><th>run</th><th>answered/s</th><th>p50</th><th>p99</th>\
-         <th>p99.9</th><th>max</th><th>errors</th><th>server CPU, µs/request</th></tr></thead>\n<tbody>\n",
+pub(super) fn strip(findings: &[Finding]) -> String {
+    let item = |(class, text): &Finding| format!("<li class=\"{class}\">{}</li>", escape(text));
+    format!("<ul class=\"verdicts\">{}</ul>\n", findings.iter().map(item).collect::<String>())
+}
+
+const HEADS: [&str; 7] = ["answered/s", "p50", "p99", "p99.9", "max", "errors", "CPU a request"];
+
+/// A row a stage: the median of its rounds, and below it how far they lie apart.
+pub(super) fn table(groups: &[Group<'_>]) -> String {
+    let has_rounds = groups.iter().any(|group| group.runs.len() > 1);
+    let heads: String = HEADS.iter().map(|head| format!("<th>{head}</th>")).collect();
+    let mut out = format!(
+        "<div class=\"scroll\"><table class=\"cards\">\n<thead><tr><th>stage</th>{heads}</tr></thead>\n<tbody>\n"
     );
-    for (number, run) in report.runs.iter().enumerate() {
-        let latency = |of: fn(&crate::record::Latency) -> f64| {
-            run.latency.map_or_else(|| NONE.to_owned(), |latency| micros(of(&latency)))
-        };
-        let cpu = run.node.cpu_us_per_request.map_or_else(|| NONE.to_owned(), |cpu| format!("{cpu:.2}"));
-        let _ = writeln!(
-            out,
-            "<tr><td><a href=\"#run-{number}\">{}</a></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
-             <td>{}</td><td>{cpu}</td></tr>",
-            escape(&title(report, run)),
-            answered(run),
-            latency(|latency| latency.p50),
-            latency(|latency| latency.p99),
-            latency(|latency| latency.p999),
-            latency(|latency| latency.max),
-            count(run.bad_answers() as f64),
+    for (index, group) in groups.iter().enumerate() {
+        let cells = figures(group).into_iter().zip(HEADS).map(|(cell, head)| labelled(head, &cell));
+        let cells: String = cells.collect();
+        let title = escape(&group.title);
+        let _ = writeln!(out, "<tr><td><a href=\"#stage-{index}\">{title}</a></td>{cells}</tr>");
+    }
+    out.push_str("</tbody></table></div>\n");
+    if has_rounds {
+        out.push_str(
+            "<p class=\"small\">The median of the rounds; below it the lowest and the highest.</p>\n",
         );
+    }
+    out
+}
+
+/// A cell that tells on a phone what it is.
+fn labelled(head: &str, cell: &str) -> String {
+    format!("<td data-label=\"{head}\">{cell}</td>")
+}
+
+fn figures(group: &Group<'_>) -> [String; HEADS.len()] {
+    let text = |spread: Option<Spread>, text: fn(f64) -> String, short: fn(f64) -> String| {
+        let Some(Spread { low, median, high }) = spread else { return NONE.to_owned() };
+        let [low, high] = [low, high].map(short);
+        let median = text(median);
+        if low == high { median } else { format!("{median}<small>{low} – {high}</small>") }
+    };
+    let latency = |of: fn(&Latency) -> f64| text(group.latency(of), micros, short_micros);
+    let mut answered = text(group.spread(|run| Some(run.per_second)), count, count);
+    if let (Some(share), Some(rate)) = (group.missed_rate(), group.runs[0].1.rate) {
+        let _ = write!(
+            answered,
+            "<small class=\"bad\">{} of {}: not reached</small>",
+            percent(share),
+            count(rate)
+        );
+    }
+    let errors = group.errors();
+    let class = if errors.is_some_and(|errors| errors.high > 0.0) { "bad" } else { "" };
+    [
+        answered,
+        latency(|latency| latency.p50),
+        latency(|latency| latency.p99),
+        latency(|latency| latency.p999),
+        latency(|latency| latency.max),
+        format!("<span class=\"{class}\">{}</span>", text(errors, percent, percent)),
+        text(group.spread(|run| run.node.cpu_us_per_request), micros, short_micros),
+    ]
+}
+
+/// A line of figures, for the head of a stage that is folded.
+pub(super) fn figures_in_short(group: &Group<'_>) -> String {
+    let latency = |name: &str, of: fn(&Latency) -> f64| {
+        group.latency(of).map(|spread| format!("{name} {}", micros(spread.median)))
+    };
+    let answered = group.spread(|run| Some(run.per_second)).map(|rate| format!("{}/s", count(rate.median)));
+    let errors = group.errors().filter(|errors| errors.high > 0.0);
+    let parts = [
+        answered,
+        latency("p50", |latency| latency.p50),
+        latency("p99", |latency| latency.p99),
+        latency("max", |latency| latency.max),
+        errors.map(|errors| format!("errors {}", percent(errors.median))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// A row a round of one stage.
+pub(super) fn rounds(group: &Group<'_>) -> String {
+    let heads: String = HEADS.iter().map(|head| format!("<th>{head}</th>")).collect();
+    let mut out = format!(
+        "<div class=\"scroll\"><table class=\"cards\">\n<thead><tr><th>round</th>{heads}</tr></thead>\n<tbody>\n"
+    );
+    for (number, run) in &group.runs {
+        let alone = Group { title: String::new(), runs: vec![(*number, *run)] };
+        let cells = figures(&alone).into_iter().zip(HEADS);
+        let cells: String = cells.map(|(cell, head)| labelled(head, &cell)).collect();
+        let _ = writeln!(out, "<tr><td><a href=\"#run-{number}\">round {}</a></td>{cells}</tr>", run.round);
     }
     out.push_str("</tbody></table></div>\n");
     out
 }
 
-/// With the rate that was asked for, if it was not reached.
-fn answered(run: &Run) -> String {
-    let answered = count(run.per_second);
-    run.missed_rate().map_or(answered.clone(), |rate| format!("{answered} of {}: not reached", count(rate)))
+/// How a run is called: its stage, and its round where there are several.
+fn title_of_run(report: &Report, run: &Run) -> String {
+    let title = title(report, run);
+    let has_rounds = report.runs.iter().any(|other| other.round > 1);
+    if has_rounds { format!("{title}, round {}", run.round) } else { title }
 }
 
-/// Every figure of a publication beside ours, below what was done for both.
-fn published(report: &Report) -> String {
+const NOT_REACHED: &str =
+    "<small class=\"bad\">rate not reached: latencies here are those of a queue that grew</small>";
+
+/// Every figure of a publication beside ours, below what was done for both; nothing if there are none.
+pub(super) fn published(report: &Report) -> String {
     let mut rows = String::new();
     for (number, run) in report.runs.iter().enumerate() {
         let Some(conditions) = &run.conditions else { continue };
+        let mark = run.missed_rate().map_or("", |_| NOT_REACHED);
         let name = format!(
-            "<td rowspan=\"{}\"><a href=\"#run-{number}\">{}</a><br>{}</td>",
+            "<td class=\"published\" rowspan=\"{}\"><a href=\"#run-{number}\">{}</a><small>{}</small>{mark}</td>",
             run.published.len(),
-            escape(&title(report, run)),
+            escape(&title_of_run(report, run)),
             escape(&in_words(conditions))
         );
         for (index, figure) in run.published.iter().enumerate() {
             let name = if index == 0 { name.as_str() } else { "" };
-            let _ = writeln!(rows, "<tr>{name}{}</tr>", of_figure(run, figure));
+            let _ = writeln!(rows, "<tr>{name}{}</tr>", of_figure(figure));
         }
     }
     if rows.is_empty() {
         return rows;
     }
     format!(
-        "<h2>Beside the published load tests</h2>\n<p>They were measured by others, on other machines. Each run does what the \
+        "<h2 id=\"published\">Beside the published load tests</h2>\n<p>They were measured by others, on other machines. Each run does what the \
          publication did; where nothing stands, it names no figure.</p>\n\
-         <div class=\"scroll\"><table>\n<thead><tr><th>run</th><th>figure</th><th>published, before</th><th>published</th>\
+         <div class=\"scroll\"><table>\n<thead><tr><th>run</th><th class=\"text\">figure</th><th>published, before</th><th>published</th>\
          <th>here</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
     )
 }
@@ -91,13 +199,14 @@ fn in_words(conditions: &Conditions) -> String {
     format!("{source}: {load}, {store}, {answers}, connections: {connections}{threads}")
 }
 
-fn of_figure(run: &Run, figure: &Published) -> String {
+fn of_figure(figure: &Published) -> String {
     let text = |value: Option<f64>| match (value, figure.unit) {
         (None, _) => NONE.to_owned(),
         (Some(value), Unit::Micros) => micros(value),
         (Some(value), Unit::PerSecond) => format!("{}/s", count(value)),
     };
-    let mark = if run.missed_rate().is_some() { " (rate not reached)" } else { "" };
-    let cells = [figure.figure.clone(), text(figure.before), text(figure.theirs), text(figure.ours) + mark];
-    cells.map(|cell| format!("<td>{}</td>", escape(&cell))).concat()
+    let cells = [text(figure.before), text(figure.theirs)].map(|cell| format!("<td>{}</td>", escape(&cell)));
+    let [before, theirs] = cells;
+    let (name, ours) = (escape(&figure.figure), escape(&text(figure.ours)));
+    format!("<td class=\"text\">{name}</td>{before}{theirs}<td>{ours}</td>")
 }

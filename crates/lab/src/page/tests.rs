@@ -15,11 +15,44 @@ fn the_page_holds_its_report_and_needs_no_network() {
     assert!(links.into_iter().all(|link| link == "http://127.0.0.1"), "only commands name an address");
     assert!(!page.contains("https://") && !page.contains("NaN"));
     assert!(page.contains("A &lt;/script&gt; report"), "a title cannot end an element");
-    for part in
-        ["Interrupted: 2 of 3 runs", "10 × 503", "3 requests were due", "6.40 ms", "class=\"mark flush\""]
-    {
+    for part in [
+        "Interrupted: 2 of 3 runs",
+        "SLO p99&lt;1ms: holds, found 900us",
+        "Errors: up to 0.14 % in put at 1,000/s",
+        "Rate not reached in put at 1,000/s and 1 more",
+        "<span class=\"bad\">503</span></td><td data-label=\"count\">10</td><td data-label=\"share\">0.11 %</td>",
+        "<a href=\"#stage-1\">get at 1,000/s</a>",
+        "3 requests were due",
+        "6.40 ms",
+        "class=\"mark flush\"",
+        "Errors, share of requests",
+    ] {
         assert!(page.contains(part), "{part}");
     }
+}
+
+#[test]
+fn many_stages_are_folded_and_rounds_stand_together() {
+    let mut report = fixture::report();
+    let run = report.runs[0].clone();
+    let opened = "<details class=\"stage\" id=\"stage-0\" open>";
+    assert!(render(&report, None).contains(opened), "two stages are not too many");
+    report.runs.clear();
+    for stage in 0..14 {
+        for round in [1, 2] {
+            let mut run = run.clone();
+            run.stage = format!("stage {stage}");
+            run.round = round;
+            run.per_second = 1000.0 * f64::from(round);
+            report.runs.push(run);
+        }
+    }
+    let page = render(&report, None);
+    assert_eq!(page.matches("<details class=\"stage\"").count(), 14);
+    assert!(!page.contains(opened) && page.contains("class=\"open-all\""));
+    assert!(page.contains("<td data-label=\"answered/s\">1,500<small>1,000 – 2,000</small>"), "their spread");
+    assert_eq!(page.matches("<details class=\"round\">").count(), 14, "one round of two is shown at once");
+    assert!(page.contains("14 stages</a>"), "the rows of the summary are links enough");
 }
 
 #[test]
@@ -32,7 +65,7 @@ fn what_is_no_report_is_refused_by_name() {
     };
     assert!(
         refused("a.html", "hello")
-            .ends_with("a.html is no report of this program: it holds no data of a report")
+            .ends_with("a.html is not a report of ladoga: it holds no data of a report")
     );
     let page = render(&fixture::report(), None).replacen("{\"format\":2,", "{\"format\":3,", 1);
     assert!(refused("b.html", &page).contains("its format is 3, this program reads 2"));

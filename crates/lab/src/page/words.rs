@@ -1,3 +1,5 @@
+pub(crate) use ladoga_profiler::date;
+
 use crate::units::format_time_us;
 
 /// Text that may stand inside of an element or an attribute.
@@ -17,6 +19,17 @@ pub(crate) fn micros(micros: f64) -> String {
         return format!("{digits} {unit}");
     }
     if micros >= 100.0 { format!("{micros:.0} µs") } else { format!("{micros:.1} µs") }
+}
+
+/// With three digits, where two stand side by side: `6.4 ms`, `602 ms`
+pub(super) fn short_micros(micros: f64) -> String {
+    let (amount, unit) = match micros {
+        1e6.. => (micros / 1e6, "s"),
+        1e3.. => (micros / 1e3, "ms"),
+        _ => (micros, "µs"),
+    };
+    let decimals = if amount >= 100.0 { 0 } else { 1 };
+    format!("{amount:.decimals$} {unit}")
 }
 
 /// As on an axis: `100 µs`, `1 ms`
@@ -52,22 +65,6 @@ pub(super) fn bytes(bytes: f64) -> String {
     format!("{amount:.decimals$} {}", ["B", "KiB", "MiB", "GiB", "TiB"][unit])
 }
 
-/// The day and the time of day, in UTC: `2026-11-21 09:15 UTC`.
-pub(crate) fn date(unix_s: u64) -> String {
-    let (days, second) = ((unix_s / 86_400) as i64, unix_s % 86_400);
-    // Howard Hinnant, "chrono-compatible low-level date algorithms".
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let day_of_era = z.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", second / 3600, second / 60 % 60)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,12 +75,13 @@ mod tests {
             [31.44, 412.3, 6400.0, 1_350_000.0].map(micros),
             ["31.4 µs", "412 µs", "6.40 ms", "1.35 s"]
         );
+        assert_eq!(
+            [41.26, 6400.0, 601_830.0, 1.73e6].map(short_micros),
+            ["41.3 µs", "6.4 ms", "602 ms", "1.7 s"]
+        );
         assert_eq!([10.0, 1000.0, 1e7].map(round_micros), ["10 µs", "1 ms", "10 s"]);
         assert_eq!([0.0, 999.0, 1_234_567.4, -1000.0].map(count), ["0", "999", "1,234,567", "−1,000"]);
         assert_eq!([12.0, 1536.0, 3.0e9].map(bytes), ["12 B", "1.5 KiB", "2.8 GiB"]);
-        assert_eq!(date(0), "1970-01-01 00:00 UTC");
-        assert_eq!(date(1_795_252_500), "2026-11-21 09:15 UTC");
-        assert_eq!(date(951_782_400), "2000-02-29 00:00 UTC");
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub(crate) struct Machine {
     pub(crate) memory_bytes: Option<u64>,
     pub(crate) kernel: String,
     pub(crate) system: String,
-    /// Of this program.
+    /// Of this program, with its commit.
     pub(crate) version: String,
 }
 
@@ -29,7 +29,7 @@ impl Machine {
             memory_bytes: kilobytes.map(|kilobytes| kilobytes * 1024),
             kernel: if kernel.is_empty() { unknown() } else { format!("Linux {kernel}") },
             system: system.map_or_else(unknown, |name| name.trim_matches('"').to_owned()),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: ladoga_profiler::program_version().to_owned(),
         }
     }
 }

@@ -32,6 +32,18 @@ pub(crate) struct Report {
     pub(crate) is_interrupted: bool,
     /// What a reader has to know.
     pub(crate) notes: Vec<String>,
+    /// The bounds that were asked for, and whether they hold. Reports of older programs do not have it.
+    #[serde(default)]
+    pub(crate) slo: Vec<JudgedBound>,
+}
+
+/// A bound of an SLO, and what was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct JudgedBound {
+    /// As it was typed.
+    pub(crate) bound: String,
+    pub(crate) found: String,
+    pub(crate) holds: bool,
 }
 
 /// A server that was measured.
@@ -96,7 +108,7 @@ pub(crate) struct Run {
 }
 
 /// A run that answers so much of its rate has reached it.
-const RATE_REACHED: f64 = 0.99;
+pub(crate) const RATE_REACHED: f64 = 0.99;
 
 impl Run {
     /// Whether any request was answered as it should be.

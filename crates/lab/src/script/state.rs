@@ -57,6 +57,7 @@ impl Script {
         let time_us =
             |_: &Lua, ()| Ok(wall().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_micros() as f64));
         wrk.set("time_us", lua.create_function(time_us)?)?;
+        wrk.set("scheme", self.target.scheme.name())?;
         wrk.set("host", self.target.host.as_str())?;
         wrk.set("port", self.target.port.map(|port| port.to_string()))?;
         wrk.set("path", self.target.path.as_str())?;

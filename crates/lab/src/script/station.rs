@@ -35,7 +35,7 @@ impl Maker for StationMaker {
         let commands = self.commands;
         // `done` looks into the states of threads that have ended.
         let afterwards = move || commands.iter().for_each(|command| obey(&lua, command));
-        Ok(Station { address, source, afterwards: Box::new(afterwards) })
+        Ok(Station { address, tls: self.script.target().tls()?, source, afterwards: Box::new(afterwards) })
     }
 }
 

@@ -4,16 +4,16 @@ use crate::units::{parse_count, parse_size};
 /// How a built-in workload differs from its defaults.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Knobs {
-    /// Keys of the workload
+    /// Number of keys of the workload
     #[arg(long, value_name = "N", value_parser = parse_count, requires = "workload")]
     pub(crate) keys: Option<u64>,
-    /// Bytes of a value, instead of `value0`, `value1`, …
+    /// Size of a value [default: short values, `value0`, `value1`, …]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "workload")]
     pub(crate) value: Option<u64>,
-    /// Which keys are asked for more often
+    /// Distribution of the keys that are requested
     #[arg(long, value_name = "NAME", value_enum, requires = "workload")]
     pub(crate) distribution: Option<Distribution>,
-    /// Of the random numbers
+    /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1, requires = "workload")]
     pub(crate) seed: u64,
 }

@@ -23,7 +23,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
     let report = report.map_err(|error| match error {
         // Nothing that a node made is without this file.
         Error::Io { ref path, operation: "open", .. } if path.ends_with("CURRENT") => {
-            Failure::Failed(format!("{} is no data directory of a node: {error}", dir.display()))
+            Failure::Failed(format!("{} is not a data directory of a node: {error}", dir.display()))
         }
         error => Failure::Failed(error.to_string()),
     })?;

@@ -36,7 +36,7 @@ pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
     let mut last = String::new();
     loop {
         let Some(report) = report(&url)? else {
-            return Err(Failure::Failed(format!("{url} is not of a cluster")));
+            return Err(Failure::Failed(format!("{url} is not part of a cluster")));
         };
         let repair = &report["repair"];
         let line = progress(repair);
@@ -46,7 +46,7 @@ pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
         }
         if repair["repaired"].as_u64().is_some_and(|repaired| repaired >= number) {
             return match repair["trouble"].as_str() {
-                None => Ok(writeln!(stdout(), "{url}: has what the other nodes have")?),
+                None => Ok(writeln!(stdout(), "{url}: has all data of the other nodes")?),
                 Some(trouble) => Err(Failure::Failed(format!("the repair is not complete: {trouble}"))),
             };
         }
@@ -73,40 +73,40 @@ fn report(url: &Url) -> Result<Option<Value>, Failure> {
     let report = serde_json::from_slice(&text);
     report
         .map(Some)
-        .map_err(|error| Failure::Failed(format!("{url} does not say how its cluster is: {error}")))
+        .map_err(|error| Failure::Failed(format!("{url} sent a cluster status that cannot be read: {error}")))
 }
 
 /// A line for each node, and where this one is being rebuilt, how far that is.
 fn table(report: &Value) -> String {
     let nodes = report["nodes"].as_array().into_iter().flatten();
     let mut text: String = nodes.map(node_line).collect();
-    let settled = &report["settled"];
-    if settled["whole"] == false && settled["unverified"] == true {
+    let state = &report["replica_state"];
+    if state["complete"] == false && state["unverified"] == true {
         text.push_str(
-            "  the data directory of this node was copied or restored: its answers do not count until it has heard from each \
-             of the others that it is not older than what was acknowledged\n",
+            "  the data directory of this node was copied or restored: its answers do not count until each of the other nodes has \
+             confirmed that no acknowledged write is missing\n",
         );
-        let waits_for = settled["waits_for"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let waits_for = state["waits_for"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let waits_for = waits_for.collect::<Vec<_>>().join(" and ");
-        text.extend(["  it has to hear ", &waits_for, "\n"]);
-    } else if settled["whole"] == false && settled["lost_data"] == false && settled["old_cells"] != true {
+        text.extend(["  it waits for ", &waits_for, "\n"]);
+    } else if state["complete"] == false && state["lost_data"] == false && state["old_cells"] != true {
         text.push_str(
-            "  this node has a new data directory: before it serves, it has to hear from most of the others that it had none \
+            "  this node has a new data directory: before it serves, a majority of the nodes must confirm that it had none \
              before\n",
         );
-    } else if settled["whole"] == false {
-        let why = if settled["old_cells"] == true {
-            "its data directory is older than what was acknowledged"
+    } else if state["complete"] == false {
+        let why = if state["old_cells"] == true {
+            "its data directory lacks acknowledged writes"
         } else {
             "it lost its data"
         };
         text.extend(["  this node is being rebuilt: ", why, ", and its answers do not count yet\n  "]);
         text.push_str(&progress(&report["repair"]));
         text.push('\n');
-        if settled["may_coordinate"] == false {
-            text.push_str("  it takes requests once it has heard all others, since it may have given out their timestamps\n");
+        if state["may_coordinate"] == false {
+            text.push_str("  it accepts requests once all other nodes have answered, because it may have used later timestamps before\n");
         }
-        text.push_str(&what_to_do(&settled["waits_for"]));
+        text.push_str(&what_to_do(&state["waits_for"]));
     }
     text
 }
@@ -119,9 +119,9 @@ fn what_to_do(waits_for: &Value) -> String {
     }
     let them = waits_for.join(" and ");
     format!(
-        "  it cannot be whole without {them}: what only these had may be lost, and nobody else knows what that is\n  \
-         bring back what is missing, under the same URL, be it with an empty data directory; or leave it out for good: stop \
-         all nodes, remove the file 'nodes' from the data directory of each, and start them with the shorter list\n"
+        "  it cannot be rebuilt without {them}: data that only these nodes had may be lost\n  \
+         start the missing nodes again under the same URLs, with an empty data directory if theirs is lost; or remove them \
+         for good: stop all nodes, remove the file 'nodes' from each data directory, and start them with the shorter list\n"
     )
 }
 
@@ -136,7 +136,7 @@ fn node_line(node: &Value) -> String {
         0 => String::new(),
         count => format!(", {count} hints waiting"),
     };
-    let whole = if node["whole"] == false { ", being rebuilt: its answers do not count yet" } else { "" };
+    let whole = if node["complete"] == false { ", rebuilding: its answers do not count yet" } else { "" };
     format!("  {}  {}{trouble}{clock}{hints}{whole}\n", text("url"), text("state"))
 }
 
@@ -162,7 +162,7 @@ mod tests {
                 { "url": "http://a", "state": "self" },
                 { "url": "http://b", "state": "unreachable", "trouble": "gone", "clock_offset_ms": -3, "hints_waiting": 7 },
             ],
-            "settled": { "whole": false, "lost_data": true },
+            "replica_state": { "complete": false, "lost_data": true },
             "repair": { "partitions": 5, "compared": 6, "applied": 2, "applied_total": 9 },
         });
         let text = table(&report);
@@ -180,18 +180,18 @@ mod tests {
         let report = serde_json::json!({
             "nodes": [
                 { "url": "http://a", "state": "self" },
-                { "url": "http://b", "state": "up", "whole": false },
-                { "url": "http://c", "state": "unreachable", "trouble": "gone", "whole": null },
+                { "url": "http://b", "state": "up", "complete": false },
+                { "url": "http://c", "state": "unreachable", "trouble": "gone", "complete": null },
             ],
-            "settled": {
-                "whole": false, "lost_data": true, "may_coordinate": false, "waits_for": ["http://c"],
+            "replica_state": {
+                "complete": false, "lost_data": true, "may_coordinate": false, "waits_for": ["http://c"],
             },
             "repair": {},
         });
         let text = table(&report);
-        assert!(text.contains("http://b  up, being rebuilt: its answers do not count yet\n"), "{text}");
+        assert!(text.contains("http://b  up, rebuilding: its answers do not count yet\n"), "{text}");
         assert!(text.contains("http://c  unreachable: gone\n"), "{text}");
-        assert!(text.contains("cannot be whole without http://c: "), "{text}");
+        assert!(text.contains("cannot be rebuilt without http://c: "), "{text}");
         assert!(text.contains("empty data directory") && text.contains("the shorter list"), "{text}");
     }
 
@@ -199,7 +199,7 @@ mod tests {
     fn a_node_that_has_not_heard_the_others_is_not_said_to_have_lost_anything() {
         let report = serde_json::json!({
             "nodes": [{ "url": "http://a", "state": "self" }],
-            "settled": { "whole": false, "lost_data": false, "may_coordinate": false, "waits_for": ["http://b"] },
+            "replica_state": { "complete": false, "lost_data": false, "may_coordinate": false, "waits_for": ["http://b"] },
         });
         let text = table(&report);
         assert!(text.contains("new data directory") && !text.contains("lost its"), "{text}");

@@ -13,7 +13,7 @@ pub(crate) fn get(arguments: &KeyArguments) -> Result<(), Failure> {
     let response = ask("GET", &arguments.key, None, &arguments.node)?;
     match response.status {
         200 => print_value(response),
-        404 => Err(Failure::Failed(format!("there is no value under '{}'", arguments.key.display()))),
+        404 => Err(Failure::Failed(format!("the key '{}' does not exist", arguments.key.display()))),
         _ => Err(Failure::Failed(response.line())),
     }
 }
@@ -42,8 +42,7 @@ fn read_value() -> Result<Vec<u8>, Failure> {
     let mut value = Vec::new();
     stdin().lock().take(VALUE_BYTES_MAX + 1).read_to_end(&mut value)?;
     if value.len() as u64 > VALUE_BYTES_MAX {
-        let reason =
-            format!("the value has more bytes than there may be, expected at most {VALUE_BYTES_MAX}");
+        let reason = format!("the value is too large; at most {VALUE_BYTES_MAX} bytes are allowed");
         return Err(Failure::Failed(reason));
     }
     Ok(value)

@@ -55,26 +55,26 @@ fn advertised(text: &str, urls: Option<&[Url]>) -> Result<Url, String> {
     match (Url::parse(text), urls) {
         (Some(url), Some(urls)) if urls.contains(&url) => Ok(url),
         (_, Some(urls)) => Err(format!("{expected}: the cluster is {}", join(urls))),
-        (_, None) => Err(format!("{expected}, which names none")),
+        (_, None) => Err(format!("{expected}; but --cluster is not set")),
     }
 }
 
 /// The node with the port that this one listens on, on this machine.
 fn find_own(urls: &[Url], listen: &HostAndPort) -> Result<Url, String> {
     let same_port: Vec<&Url> = urls.iter().filter(|url| url.port == listen.port).collect();
-    let expected = format!("the URL of this node among them: one with the port {}", listen.port);
+    let expected = format!("the URL of this node in the list, one with the port {}", listen.port);
     match same_port[..] {
-        [] => Err(format!("{expected}, that it listens on")),
+        [] => Err(format!("{expected} of --listen")),
         // With one node on its own there is nothing to mistake it for.
         [url] if urls.len() == 1 || url.host == listen.host => Ok(url.clone()),
         _ => {
             let ours: Vec<&Url> = same_port.into_iter().filter(|url| is_this_machine(url)).collect();
             match ours[..] {
                 [url] => Ok(url.clone()),
-                [] => {
-                    Err(format!("{expected} and a host of this machine, or --advertise to say which it is"))
-                }
-                _ => Err(format!("--advertise to say which of {} this node is", join_refs(&ours))),
+                [] => Err(format!(
+                    "{expected} and a host of this machine; or use --advertise to say which URL this node is"
+                )),
+                _ => Err(format!("--advertise, to say which of {} this node is", join_refs(&ours))),
             }
         }
     }
@@ -131,7 +131,7 @@ mod tests {
         let error = read(two, None).expect_err("neither is here");
         assert!(error.contains("--advertise"), "{error}");
         let error = read(Some("http://127.0.0.1:1,http://127.0.0.1:2"), None).expect_err("no such port");
-        assert!(error.contains("the port 8080, that it listens on"), "{error}");
+        assert!(error.contains("the port 8080 of --listen"), "{error}");
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Memory {
             if self.is_of_group { "the control group of this process may use" } else { "this machine has" };
         let (wanted, bytes) = (format_size(wanted_bytes), format_size(self.bytes));
         (wanted_bytes > self.bytes).then(|| {
-            format!("{name} is {wanted}, more than the {bytes} of memory that {whose}: the node may be swapped out, or killed")
+            format!("{name} is {wanted}, more than the {bytes} of memory that {whose}; the node may be swapped out or killed")
         })
     }
 }

@@ -160,7 +160,7 @@ fn check_keys(table: &Table, file_name: &str) -> Result<(), SettingError> {
         Some((key, value)) => Err(SettingError {
             name: format!("{key} in {file_name}"),
             value: text(value),
-            expected: format!("no such key, but one of {}", WITH_FLAG.join(", ")),
+            expected: format!("a known key: one of {}", WITH_FLAG.join(", ")),
         }),
     }
 }

@@ -142,7 +142,8 @@ impl Embedded {
         let ring = self.disk.read_ring(RING_READS_MAX);
         let reads = ring
             .and_then(|ring| Reads::start(ring, disk.clone(), Arc::clone(&self.read_counters), supervisor));
-        let warn = |error: &io::Error| tracing::warn!(%error, "an event loop has no io_uring to read by");
+        let warn =
+            |error: &io::Error| tracing::warn!(%error, "an event loop has no io_uring; it reads by threads");
         reads.inspect_err(warn).ok()
     }
 }
@@ -208,15 +209,15 @@ fn poison_reason(engine: &Engine) -> String {
 /// What an error of a read is to a client.
 fn read_error(error: &Error) -> StoreError {
     if let Error::SnapshotTooOld { .. } = error {
-        tracing::warn!(%error, "a range was given up");
+        tracing::warn!(%error, "a range was aborted");
         return StoreError::OverCapacity {
-            bound: "there is not enough memory to keep the records of this moment",
+            bound: "there is not enough memory for the snapshot of the range",
         };
     }
     if error.is_out_of_descriptors() {
         tracing::debug!(%error, "a read was refused");
         return StoreError::OverCapacity {
-            bound: "as many files and connections as the system allows are open",
+            bound: "the limit of open files and connections is reached (ulimit -n)",
         };
     }
     tracing::error!(%error, "a read failed");

@@ -146,9 +146,7 @@ impl PoolShared {
         let mut queue = self.queue.lock();
         if queue.closed || queue.jobs.len() >= IO_QUEUE_JOBS_MAX {
             queue.refused += 1;
-            return Err(StoreError::OverCapacity {
-                bound: "as many reads of the disk as possible are queued",
-            });
+            return Err(StoreError::OverCapacity { bound: "the queue of disk reads is full" });
         }
         queue.jobs.push_back(job);
         let first = queue.idle.trailing_zeros();

@@ -90,7 +90,7 @@ impl Reads {
         let answer = Rc::<OneShot<Answer>>::default();
         if self.state.borrow().queue.len() >= RING_QUEUE_READS_MAX {
             self.counters.refused.fetch_add(1, Ordering::Relaxed);
-            let bound = "as many reads of the disk as possible are queued";
+            let bound = "the queue of disk reads is full";
             answer.set(Answer::Here(Err(StoreError::OverCapacity { bound })));
         } else {
             self.queue(Reader { read, answer: Rc::clone(&answer) });
@@ -136,7 +136,7 @@ impl Driver {
         loop {
             self.something_to_do().await;
             while let Err(error) = self.turn(&mut ended) {
-                tracing::warn!(%error, "the system takes no reads for now");
+                tracing::warn!(%error, "the system accepts no reads for now");
                 tokio::time::sleep(Duration::from_millis(RING_RETRY_MS)).await;
             }
         }

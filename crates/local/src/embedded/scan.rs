@@ -119,7 +119,7 @@ impl Scanner {
 
     fn try_again_later(&mut self, why: &str, is_damaged: bool) -> Turn {
         let pause_ms = self.pause_ms;
-        tracing::warn!("there is no anti-entropy yet, the next attempt is in {pause_ms} ms: {why}");
+        tracing::warn!("anti-entropy cannot start; next attempt in {pause_ms} ms: {why}");
         // Or else the next one would have less memory.
         self.under_way = None;
         self.wish.lock().is_wanted = true;

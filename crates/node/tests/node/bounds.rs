@@ -119,7 +119,10 @@ fn who_stops_sending_gives_way_and_is_told() {
             running.connect().get("/metrics").text().contains(counted)
         });
         let answer = stopped.answer();
-        assert!(answer.status == 408 && answer.closes() && answer.text().contains("make room"), "{answer:?}");
+        assert!(
+            answer.status == 408 && answer.closes() && answer.text().contains("arrived too slowly"),
+            "{answer:?}"
+        );
     }
     assert_eq!(running.store.value("stopped"), None);
 }

@@ -99,7 +99,7 @@ impl<S: Store> Cluster<S> {
         };
         let peers = listeners.into_iter().map(peer).collect();
         let cluster = Cluster::open(clock, (list, peers), limits, open);
-        cluster.wait_until(|report| report["settled"]["whole"] == true);
+        cluster.wait_until(|report| report["replica_state"]["complete"] == true);
         cluster
     }
 

@@ -75,7 +75,7 @@ fn a_node_that_lost_an_event_loop_says_so_and_drains_the_others() {
     let stopped = stopping.join().expect("no panic").expect_err("a failure");
     assert_eq!(
         stopped.to_string(),
-        format!("{told}, and the node ended; what it had acknowledged is on disk")
+        format!("{told}; the node stopped, and all acknowledged writes are on disk")
     );
 }
 

@@ -11,7 +11,7 @@ fn no_room() -> StoreError {
 }
 
 fn over_capacity() -> StoreError {
-    StoreError::OverCapacity { bound: "as many writes as possible are queued" }
+    StoreError::OverCapacity { bound: "the queue of writes is full" }
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn a_replica_that_is_starting_says_so_and_answers_once_it_knows() {
     let statement = Statement { incarnation: Incarnation::first(7), is_whole: true, ..Statement::default() };
     caller.ask(&[(12, Request::Statement(statement))]);
     assert!(matches!(caller.answer(), (12, Answer::Statement(_))));
-    cluster.wait_until(|report| report["settled"]["whole"] == true);
+    cluster.wait_until(|report| report["replica_state"]["complete"] == true);
     for (number, request) in of_clients.into_iter().enumerate() {
         caller.ask(&[(number as u32, request)]);
         let (_, answer) = caller.answer();

@@ -1,112 +1,111 @@
-// A flame graph on a canvas: tap a frame to widen it, search to mark. With a second set of values it shows the
-// difference: width is the second's, red is more, blue is less, both as parts of their own total.
-// Its parts are known by their ids, or, on a page with several, by the same names as classes inside of `root`.
-function ladogaFlame(tree, unit, root) {
-  const ROW = 18, MIN_WIDTH = 0.4, PHONE_WIDTH = 340;
-  const part = (name) => (root ? root.querySelector("." + name) : document.getElementById(name));
-  const canvas = part("flame"), tip = part("tip"), search = part("search");
+"use strict";
+// A flame graph on a canvas inside of `host`, with all that one does with it: tap or Enter to widen a frame, arrow keys to
+// walk, a regular expression to mark or to filter. With a second set of values it shows the difference: width is the
+// second's, red is more, blue is less, both as parts of their own total.
+// `told.search(hits, isFilter)` hears what a search matches, by node of the tree.
+function ladogaFlame(tree, unit, host, told) {
+  const ROW = 18, MIN_WIDTH = 0.4, PHONE_WIDTH = 340, LEAST_CHANGE = 0.0005;
+  const stacks = ladogaStacks(tree), hover = ladogaHover();
+  const parts = ladogaFlameParts(host, unit);
+  const { canvas, scroll, tip, search } = parts;
   const context = canvas.getContext("2d");
-  const count = tree.parent.length;
-  const children = Array.from({ length: count + 1 }, () => []);
-  const depth = new Array(count).fill(0);
-  for (let node = 0; node < count; node++) {
-    const parent = tree.parent[node];
-    children[parent + 1].push(node);
-    depth[node] = parent < 0 ? 1 : depth[parent] + 1;
-  }
-  for (const list of children) list.sort((a, b) => (label(a) < label(b) ? -1 : label(a) > label(b) ? 1 : 0));
-  let after = new Float64Array(count + 1), before = null, noise = null, zoom = -1, boxes = [], wanted = "";
+  const options = { fold: true, reverse: false, icicle: false, filter: false };
+  let after = [], before = null, limits = null, pattern = null, hits = null;
+  let view = null, sums = [], oldSums = null, zoom = -1, at = -1, boxes = [], rows = 1, isInSight = false;
 
-  function label(node) { return node < 0 ? "all" : tree.names[tree.name[node]]; }
+  const label = (node) => (node < 0 ? "all" : view.names[node]);
+  const amount = (value) => ladogaAmount(value, unit);
+  const percent = (part) => (100 * part).toFixed(1) + " %";
+  const share = (of, node) => (of[0] > 0 ? of[node + 1] / of[0] : 0);
 
   // Index 0 is the root: each node's own weight and all of its callees'.
   function totals(values) {
-    const sums = new Float64Array(count + 1);
-    for (let node = count - 1; node >= 0; node--) {
-      sums[node + 1] += values[node] || 0;
-      sums[tree.parent[node] + 1] += sums[node + 1];
+    const out = new Float64Array(view.names.length + 1);
+    for (let node = view.names.length - 1; node >= 0; node--) {
+      out[node + 1] += values[node];
+      out[view.parent[node] + 1] += out[node + 1];
     }
-    return sums;
+    return out;
   }
 
-  function amount(value) {
-    if (unit === "bytes") {
-      const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-      let at = 0;
-      while (value >= 1024 && at < units.length - 1) { value /= 1024; at++; }
-      return value.toFixed(at ? 1 : 0) + " " + units[at];
-    }
-    if (value >= 1e9) return (value / 1e9).toFixed(2) + " s";
-    return (value / 1e6).toFixed(1) + " ms";
+  function rebuild() {
+    hits = pattern ? stacks.hits(pattern.test) : null;
+    view = stacks.view(after, before, options, options.filter ? hits : null);
+    sums = totals(view.after);
+    oldSums = before ? totals(view.before) : null;
+    zoom = at = -1;
+    refresh();
   }
 
-  function share(sums, node) { return sums[0] > 0 ? sums[node + 1] / sums[0] : 0; }
-
-  function describe(node) {
-    let text = label(node) + " · " + amount(after[node + 1]) + " · " + (100 * share(after, node)).toFixed(1) + " %";
-    if (before) {
-      const change = 100 * (share(after, node) - share(before, node));
-      text += " · " + (change >= 0 ? "+" : "−") + Math.abs(change).toFixed(1) + " points" + (isNoise(node) ? ", within noise" : "") +
-        " (before " + amount(before[node + 1]) + ")";
+  function lines(node) {
+    const out = [label(node), amount(sums[node + 1]) + " · " + percent(share(sums, node)) + " of what is shown"];
+    if (node >= 0 && view.after[node]) out.push(amount(view.after[node]) + " in itself");
+    if (oldSums) {
+      const change = 100 * (share(sums, node) - share(oldSums, node));
+      out.push((change >= 0 ? "+" : "−") + Math.abs(change).toFixed(1) + " points" + (isNoise(node) ? ", within noise" : "") + ", before " + percent(share(oldSums, node)));
     }
-    return text;
+    if (node >= 0 && view.hidden[node]) out.push(`${view.hidden[node].size} functions of the runtime are folded here`);
+    return out;
   }
 
-  // What may have changed by chance has no colour.
-  function isNoise(node) { return Math.abs(share(after, node) - share(before, node)) <= (node < 0 ? 1 : noise[node]); }
+  // What may have changed by chance has no colour. Where one frame stands for several nodes, their chances add up as those
+  // of independent numbers do.
+  function isNoise(node) {
+    if (node < 0) return true;
+    const change = Math.abs(share(sums, node) - share(oldSums, node));
+    let square = 0;
+    if (limits) for (const member of view.members[node]) square += (limits[member] || 0) ** 2;
+    return change <= Math.max(LEAST_CHANGE, Math.sqrt(square));
+  }
+
+  function isMarked(node) {
+    if (!pattern || node < 0) return false;
+    const hidden = view.hidden[node];
+    return pattern.test.test(label(node)) || (hidden !== null && [...hidden].some((name) => pattern.test.test(name)));
+  }
 
   function colour(node) {
-    const name = label(node);
-    if (wanted && name.toLowerCase().includes(wanted)) return "#f08fd0";
-    if (before) {
-      const change = share(after, node) - share(before, node);
-      const strength = Math.min(1, Math.abs(change) * 8);
+    if (isMarked(node)) return "#f08fd0";
+    if (oldSums) {
+      const change = share(sums, node) - share(oldSums, node);
       if (isNoise(node)) return "#d9d9d9";
-      const weak = Math.round(225 - 130 * strength);
+      const weak = Math.round(225 - 130 * Math.min(1, Math.abs(change) * 8));
       return change > 0 ? `rgb(240,${weak},${weak})` : `rgb(${weak},${weak},245)`;
     }
-    let hash = 0;
-    for (let at = 0; at < name.length; at++) hash = (hash * 31 + name.charCodeAt(at)) >>> 0;
-    const spread = hash % 25;
-    if (name.endsWith("_[k]")) return `hsl(${20 + spread} 85% 68%)`;
-    if (name.startsWith("[")) return `hsl(0 0% ${72 + (spread % 12)}%)`;
-    if (/^<?(std|core|alloc)::/.test(name)) return `hsl(${40 + (spread % 12)} 80% 66%)`;
-    return name.includes("::") ? `hsl(${105 + spread} 45% 68%)` : `hsl(${185 + spread} 45% 72%)`;
+    return ladogaFrameColour(label(node), node < 0 || (!options.reverse && view.parent[node] < 0));
   }
 
   // A frame that vanished has no width in the second set: it keeps its share of the first, so that it is seen.
-  function width(node) {
-    if (!before) return share(after, node);
-    return Math.max(share(after, node), share(before, node));
-  }
+  const width = (node) => (oldSums ? Math.max(share(sums, node), share(oldSums, node)) : share(sums, node));
 
   function layout(size) {
     boxes = [];
     const place = (node, x, wide, row) => {
       if (wide < MIN_WIDTH) return;
       boxes.push({ node, x, wide, row });
-      const list = children[node + 1];
+      const list = view.kids[node + 1];
       let sum = 0;
       for (const child of list) sum += width(child);
       const scale = wide / Math.max(width(node), sum, 1e-12);
-      let at = x;
       for (const child of list) {
         const part = width(child) * scale;
-        place(child, at, part, row + 1);
-        at += part;
+        place(child, x, part, row + 1);
+        x += part;
       }
     };
     const above = [];
-    for (let node = zoom; node >= 0; node = tree.parent[node]) above.push(tree.parent[node]);
+    for (let node = zoom; node >= 0; node = view.parent[node]) above.push(view.parent[node]);
     above.reverse().forEach((node, row) => boxes.push({ node, x: 0, wide: size, row }));
     place(zoom, 0, size, above.length);
   }
 
+  const top = (box) => (options.icicle ? box.row : rows - 1 - box.row) * ROW;
+
   function draw() {
-    const size = Math.max(PHONE_WIDTH, canvas.parentElement.clientWidth - 2);
-    const ratio = window.devicePixelRatio || 1;
+    if (!view) return;
+    const size = Math.max(PHONE_WIDTH, scroll.clientWidth), ratio = window.devicePixelRatio || 1;
     layout(size);
-    const rows = boxes.reduce((most, box) => Math.max(most, box.row), 0) + 1;
+    rows = boxes.reduce((most, box) => Math.max(most, box.row), 0) + 1;
     canvas.width = size * ratio;
     canvas.height = rows * ROW * ratio;
     canvas.style.width = size + "px";
@@ -116,89 +115,146 @@ function ladogaFlame(tree, unit, root) {
     context.textBaseline = "middle";
     const letter = context.measureText("m").width * 0.62;
     for (const box of boxes) {
-      const y = (rows - 1 - box.row) * ROW;
+      const y = top(box);
       context.fillStyle = colour(box.node);
       context.fillRect(box.x, y, Math.max(box.wide - 0.5, 0.4), ROW - 1);
       const letters = Math.floor((box.wide - 6) / letter);
       if (letters > 2) {
         context.fillStyle = "#16181d";
-        context.fillText(shortened(label(box.node), letters), box.x + 3, y + ROW / 2, box.wide - 4);
+        context.fillText(ladogaShortened(label(box.node), letters), box.x + 3, y + ROW / 2, box.wide - 4);
       }
     }
-    canvas.rows = rows;
+    const box = isInSight && boxes.find((other) => other.node === at);
+    if (box) {
+      context.strokeStyle = "#0b0d10";
+      context.lineWidth = 2;
+      context.strokeRect(box.x + 1, top(box) + 1, Math.max(box.wide - 2.5, 1), ROW - 3);
+    }
   }
 
-  // As much of a path's end as there is room for: the function says more than its crate.
-  function shortened(text, letters) {
-    let rest = text;
-    while (rest.length > letters) {
-      const at = rest.indexOf("::");
-      if (at < 0 || rest.startsWith("<")) return rest.slice(0, letters - 1) + "…";
-      // A closure is called like every other: what it is in has to stand before it.
-      if (rest.startsWith("{", at + 2)) return rest.slice(0, letters - 1) + "…";
-      rest = rest.slice(at + 2);
+  function summary() {
+    const problem = pattern && pattern.problem ? " · " + pattern.problem : "";
+    if (sums[0] <= 0 && !(oldSums && oldSums[0] > 0)) return (hits && options.filter ? "Nothing matches the search." : "No samples here.") + problem;
+    let text = amount(sums[0]) + " in all" + (oldSums ? ", before " + amount(oldSums[0]) : "");
+    if (hits) {
+      let marked = 0, all = 0;
+      for (let node = 0; node < stacks.count; node++) {
+        all += after[node] || 0;
+        if (hits[node]) marked += after[node] || 0;
+      }
+      text += " · " + (all > 0 ? percent(marked / all) : "0.0 %") + " match the search";
     }
-    return rest;
+    return text + problem;
+  }
+
+  // The base is where one begins to read.
+  function toBase() { scroll.scrollTop = options.icicle ? 0 : scroll.scrollHeight; }
+  function refresh() { draw(); tip.textContent = summary(); toBase(); }
+  function zoomTo(node) {
+    zoom = at = node;
+    draw();
+    tip.textContent = node < 0 ? summary() : lines(node).join(" · ");
+    toBase();
   }
 
   function boxAt(event) {
     const area = canvas.getBoundingClientRect();
-    const x = event.clientX - area.left;
-    const row = canvas.rows - 1 - Math.floor((event.clientY - area.top) / ROW);
+    const x = event.clientX - area.left, line = Math.floor((event.clientY - area.top) / ROW);
+    const row = options.icicle ? line : rows - 1 - line;
     return boxes.find((box) => box.row === row && x >= box.x && x < box.x + box.wide);
   }
 
-  function summary() {
-    if (after[0] <= 0 && !(before && before[0] > 0)) return "No samples here.";
-    let text = amount(after[0]) + " in all" + (before ? ", before " + amount(before[0]) : "");
-    if (wanted) {
-      let marked = 0;
-      const visit = (node) => {
-        if (label(node).toLowerCase().includes(wanted)) marked += after[node + 1];
-        else children[node + 1].forEach(visit);
-      };
-      children[0].forEach(visit);
-      text += " · " + (after[0] > 0 ? (100 * marked / after[0]).toFixed(1) : "0.0") + " % match the search";
-    }
-    return text;
+  // The frame that the keyboard is on: told, outlined, and scrolled to.
+  function walkTo(box) {
+    if (!box) return;
+    at = box.node;
+    isInSight = true;
+    draw();
+    tip.textContent = lines(at).join(" · ");
+    const y = top(box);
+    if (y < scroll.scrollTop) scroll.scrollTop = y;
+    if (y + ROW > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = y + ROW - scroll.clientHeight;
   }
 
-  function refresh() { draw(); tip.textContent = summary(); }
-  function zoomTo(node) { zoom = node; draw(); tip.textContent = describe(node); }
+  function step(key) {
+    const here = boxes.find((box) => box.node === at) || boxes.find((box) => box.node === zoom);
+    const up = options.icicle ? "ArrowDown" : "ArrowUp";
+    const inRow = (row) => boxes.filter((box) => box.row === row).sort((a, b) => a.x - b.x);
+    if (key === up) {
+      const callees = boxes.filter((box) => box.row === here.row + 1 && box.x >= here.x - 1e-6 && box.x < here.x + here.wide);
+      return callees.sort((a, b) => b.wide - a.wide)[0];
+    }
+    if (key === "ArrowUp" || key === "ArrowDown") return boxes.find((box) => box.row === here.row - 1 && here.x >= box.x - 1e-6 && here.x < box.x + box.wide);
+    const row = inRow(here.row);
+    return row[row.indexOf(here) + (key === "ArrowLeft" ? -1 : 1)];
+  }
 
-  canvas.addEventListener("pointermove", (event) => {
-    const box = boxAt(event);
-    if (box) tip.textContent = describe(box.node);
+  canvas.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key.startsWith("Arrow")) walkTo(step(event.key));
+    else if (event.key === "Enter" || event.key === " ") zoomTo(at);
+    else if (event.key === "Escape" && zoom >= 0) zoomTo(-1);
+    else if (event.key === "Escape" && pattern) find("");
+    else if (event.key === "/") search.focus();
+    else return;
+    event.preventDefault();
   });
-  // A graph that was widened may be lower, and no longer under the pointer: what it shows is still told.
-  canvas.addEventListener("pointerleave", () => { tip.textContent = zoom < 0 ? summary() : describe(zoom); });
+  canvas.addEventListener("blur", () => { isInSight = false; draw(); });
+  const tell = (event) => {
+    const box = boxAt(event);
+    if (box) hover.show(lines(box.node), event.clientX, event.clientY);
+    else hover.hide();
+  };
+  canvas.addEventListener("pointermove", tell);
+  canvas.addEventListener("pointerdown", tell);
+  canvas.addEventListener("pointerleave", hover.hide);
   canvas.addEventListener("click", (event) => {
     const box = boxAt(event);
     if (box) zoomTo(box.node);
   });
-  part("reset").addEventListener("click", () => { zoom = -1; refresh(); });
-  search.addEventListener("input", () => { wanted = search.value.trim().toLowerCase(); refresh(); });
+
+  function find(text) {
+    search.value = text;
+    pattern = ladogaPattern(text.trim());
+    parts.buttons.filter.disabled = !pattern;
+    if (!pattern && options.filter) toggle("filter");
+    else rebuild();
+    if (told && told.search) told.search(hits, options.filter);
+  }
+  function toggle(name) {
+    options[name] = !options[name];
+    parts.press(name, options[name]);
+    rebuild();
+    if (told && told.search && name === "filter") told.search(hits, options.filter);
+  }
+  for (const name of Object.keys(options)) parts.buttons[name].addEventListener("click", () => toggle(name));
+  parts.buttons.reset.addEventListener("click", () => zoomTo(-1));
+  search.addEventListener("input", () => find(search.value));
+  search.addEventListener("keydown", (event) => { if (event.key === "Escape") find(""); });
   window.addEventListener("resize", draw);
+  parts.press("fold", true);
 
   return {
-    // `old` makes it a difference, of which `limits` says by node how far a share may move by chance.
-    show(values, old, limits) {
-      after = totals(values);
-      before = old ? totals(old) : null;
-      noise = limits;
-      zoom = -1;
-      refresh();
+    // `old` makes it a difference, of which `noise` says by node how far a share may move by chance.
+    show(values, old, noise) {
+      after = values;
+      before = old || null;
+      limits = noise || null;
+      host.classList.toggle("is-difference", before !== null);
+      rebuild();
     },
+    find, toggle, draw,
+    hits: () => hits,
     // For tests and other scripts: the sum of what is shown, where a frame lies on the graph as parts of its width and
     // height, and what is drawn, widest first.
-    total: () => after[0],
+    total: () => sums[0],
     place(part) {
-      const box = boxes.filter((box) => label(box.node).includes(part)).sort((a, b) => b.wide - a.wide)[0];
-      return [(box.x + box.wide / 2) / canvas.clientWidth, ((canvas.rows - 1 - box.row + 0.5) * ROW) / canvas.clientHeight];
+      const box = boxes.filter((other) => label(other.node).includes(part)).sort((a, b) => b.wide - a.wide)[0];
+      return [(box.x + box.wide / 2) / canvas.clientWidth, (top(box) + ROW / 2) / canvas.clientHeight];
     },
     frames() {
-      return boxes.map((box) => ({ name: label(box.node), share: share(after, box.node), before: before ? share(before, box.node) : null,
-        isNoise: before ? isNoise(box.node) : null }))
+      return boxes.map((box) => ({ name: label(box.node), share: share(sums, box.node), before: oldSums ? share(oldSums, box.node) : null,
+        isNoise: oldSums ? isNoise(box.node) : null }))
         .sort((a, b) => b.share - a.share);
     },
     amount,

@@ -2,7 +2,8 @@
 
 use super::Difference;
 use crate::Kind;
-use crate::render::{flame_page, script_json};
+use crate::program_version;
+use crate::render::{facts, flame_page, script_json};
 
 pub(super) fn render(difference: &Difference, kind: Kind, [before, after]: [&str; 2]) -> String {
     let mut data = difference.to_json();
@@ -13,5 +14,6 @@ pub(super) fn render(difference: &Difference, kind: Kind, [before, after]: [&str
         "Before: {before} · after: {after} · red takes a larger share than before, blue a smaller one. {}",
         difference.basis()
     );
-    flame_page(&title, &subtitle, &script_json(&data))
+    let facts = facts(&[("compared by", format!("ladoga {}", program_version()))]);
+    flame_page([&title, &subtitle, &facts], &script_json(&data))
 }

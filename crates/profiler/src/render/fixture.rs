@@ -1,7 +1,7 @@
 //! A small profile for the renderers' tests.
 
 use crate::profile::{Frame, FrameKind, Profile, Sample, StackTable, Thread};
-use crate::{Kind, Options};
+use crate::{Kind, Options, Program};
 
 pub(crate) fn profile() -> Profile {
     let frame =
@@ -20,6 +20,11 @@ pub(crate) fn profile() -> Profile {
     };
     Profile {
         kind: Kind::Cpu,
+        program: Program {
+            version: "1.2.3 (commit abc)".to_owned(),
+            command: "app --name </script>".to_owned(),
+            process: 42,
+        },
         started_unix_ns: 1_700_000_000_000_000_000,
         duration_ns: 2_000_000_000,
         period: Options::default().period_ns(),

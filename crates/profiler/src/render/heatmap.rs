@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::html::{FLAME_SCRIPT, fill};
+use super::html::{FLAME_SCRIPT, fill, head};
 use super::subtitle;
 use super::tree::{NameTree, script_json};
 use crate::Profile;
@@ -10,7 +10,7 @@ use crate::Profile;
 /// One cell.
 const CELL_NS: u64 = 20_000_000;
 const PAGE: &str = include_str!("../assets/heatmap.html");
-const SCRIPT: &str = include_str!("../assets/heatmap.js");
+const SCRIPT: &str = concat!(include_str!("../assets/scales.js"), include_str!("../assets/heatmap.js"));
 
 pub(super) fn render(profile: &Profile) -> String {
     let mut tree = NameTree::new();
@@ -35,8 +35,8 @@ pub(super) fn render(profile: &Profile) -> String {
         "tree": tree.to_json(),
         "samples": rows,
     });
-    let head = [profile.kind.title(), &subtitle(profile)];
-    fill(PAGE, head, &script_json(&data), &[FLAME_SCRIPT, SCRIPT])
+    let words = [profile.kind.title(), &subtitle(profile), &head(profile)];
+    fill(PAGE, words, &script_json(&data), &[FLAME_SCRIPT, SCRIPT])
 }
 
 #[cfg(test)]

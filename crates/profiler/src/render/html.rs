@@ -4,12 +4,20 @@ use serde_json::json;
 
 use super::subtitle;
 use super::tree::{NameTree, escape, script_json};
-use crate::Profile;
+use crate::{Profile, date};
 
-pub(super) const STYLE: &str = include_str!("../assets/page.css");
-/// A function that draws flame graphs and their differences on a canvas, for any page.
-pub const FLAME_SCRIPT: &str =
-    concat!(include_str!("../assets/noise.js"), include_str!("../assets/flame.js"));
+/// How flame graphs, what stands around them, and the words at the pointer look. Colours are variables of the page.
+pub const FLAME_STYLE: &str = include_str!("../assets/flame.css");
+const STYLE: &str = include_str!("../assets/page.css");
+/// Functions that draw flame graphs and their differences on a canvas, and tell at the pointer what it is on, for any
+/// page: `ladogaFlame(tree, unit, element).show(values, before, noise)`.
+pub const FLAME_SCRIPT: &str = concat!(
+    include_str!("../assets/hover.js"),
+    include_str!("../assets/noise.js"),
+    include_str!("../assets/stacks.js"),
+    include_str!("../assets/flame_parts.js"),
+    include_str!("../assets/flame.js")
+);
 const PAGE: &str = include_str!("../assets/flame.html");
 const START_SCRIPT: &str = include_str!("../assets/start.js");
 
@@ -31,21 +39,41 @@ pub(super) fn render(profile: &Profile) -> String {
         // How far chance can move a value: for differences.
         "squares": squares,
     });
-    page(profile.kind.title(), &subtitle(profile), &script_json(&data))
+    page([profile.kind.title(), &subtitle(profile), &head(profile)], &script_json(&data))
 }
 
-/// The page of a flame graph, or of a difference.
-pub(crate) fn page(title: &str, subtitle: &str, data: &str) -> String {
-    fill(PAGE, [title, subtitle], data, &[FLAME_SCRIPT, START_SCRIPT])
+/// The page of a flame graph, or of a difference; the title, what stands below it, and its [`facts`].
+pub(crate) fn page(words: [&str; 3], data: &str) -> String {
+    fill(PAGE, words, data, &[FLAME_SCRIPT, START_SCRIPT])
 }
 
 /// Puts the parts into a page. The data comes last: it may contain anything.
-pub(super) fn fill(page: &str, [title, subtitle]: [&str; 2], data: &str, scripts: &[&str]) -> String {
-    page.replace("{{style}}", STYLE)
+pub(super) fn fill(page: &str, [title, subtitle, head]: [&str; 3], data: &str, scripts: &[&str]) -> String {
+    page.replace("{{style}}", &[FLAME_STYLE, STYLE].concat())
         .replace("{{script}}", &scripts.join("\n"))
         .replace("{{title}}", title)
         .replace("{{subtitle}}", &escape(subtitle))
+        .replace("{{head}}", head)
         .replace("{{data}}", data)
+}
+
+/// What a reader needs to know where it comes from, and to do it again.
+pub(super) fn head(profile: &Profile) -> String {
+    let Profile { kind, program, .. } = profile;
+    let seconds = (profile.duration_ns as f64 / 1e9).round().max(1.0);
+    let rows = [
+        ("taken", date(profile.started_unix_ns / 1_000_000_000)),
+        ("program", format!("ladoga {}", program.version)),
+        ("process", format!("{}: {}", program.process, program.command)),
+        ("again", format!("ladoga profile --kind {kind} --seconds {seconds}")),
+    ];
+    facts(&rows)
+}
+
+/// Names and what is to be said of them, for the head of a page.
+pub(crate) fn facts(rows: &[(&str, String)]) -> String {
+    let row = |(name, text): &(&str, String)| format!("<dt>{name}</dt><dd>{}</dd>", escape(text));
+    format!("<dl class=\"head\">{}</dl>", rows.iter().map(row).collect::<String>())
 }
 
 #[cfg(test)]
@@ -63,5 +91,13 @@ mod tests {
         assert_eq!(data["tree"]["parent"], json!([-1, 0, 1, 1, 3, -1, 5, 6, 7]));
         assert_eq!(data["values"], json!([0, 0, 20_000_000, 10_000_000, 10_000_000, 0, 0, 0, 10_000_000]));
         assert!(!page.contains("{{") && !page.contains("http://") && !page.contains("https://"));
+        for part in [
+            "<dd>2023-11-14 22:13 UTC</dd>",
+            "<dd>ladoga 1.2.3 (commit abc)</dd>",
+            "<dd>42: app --name &lt;/script&gt;</dd>",
+            "<dd>ladoga profile --kind cpu --seconds 2</dd>",
+        ] {
+            assert!(page.contains(part), "{part} in the head");
+        }
     }
 }

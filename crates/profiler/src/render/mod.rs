@@ -12,8 +12,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 pub use folded::Folded;
-pub use html::FLAME_SCRIPT;
-pub(crate) use html::page as flame_page;
+pub use html::{FLAME_SCRIPT, FLAME_STYLE};
+pub(crate) use html::{facts, page as flame_page};
 pub(crate) use tree::script_json;
 
 use crate::{Kind, Profile, ProfileError};

@@ -29,6 +29,15 @@ fn core_range(text: &str) -> Option<std::ops::RangeInclusive<u32>> {
     Some(first.parse().ok()?..=last.parse().ok()?)
 }
 
+/// The words with which this process was started.
+pub(crate) fn command_line() -> String {
+    let bytes = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let mut words = bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty()).map(lossy);
+    // Its name says what it is; where it lies says nothing to a reader elsewhere.
+    let name = words.next().map(|path| path.rsplit('/').next().unwrap_or_default().to_owned());
+    name.into_iter().chain(words).collect::<Vec<_>>().join(" ")
+}
+
 pub(crate) fn memory_maps() -> String {
     std::fs::read("/proc/self/maps").map_or_else(|_| String::new(), |bytes| lossy(&bytes))
 }

@@ -131,8 +131,8 @@ impl Cluster {
     fn take_from(&self, node: NodeId, env: &Env, dir: &Path, kept: &MembershipFile) -> io::Result<Durable> {
         let disk = &*env.disk;
         tracing::warn!(
-            "the data directory {} is a copy of that of {}, expected that of {}: the answers of this node do not count until \
-             it has taken over what the others have",
+            "the data directory {} belongs to {}, expected {}: the node's answers do not count until it has copied the data of \
+             the other nodes",
             dir.display(),
             self.nodes.name(node),
             self.nodes.name(self.own),

@@ -25,7 +25,7 @@ fn report(cluster: &Cluster) -> String {
         "partitions": ladoga_cluster::PARTITIONS,
         "nodes": nodes,
         "clock": clock(cluster),
-        "settled": stability(cluster),
+        "replica_state": stability(cluster),
         "repair": repair(cluster),
     });
     format!("{report:#}\n")
@@ -46,7 +46,7 @@ fn stability(cluster: &Cluster) -> Value {
     let Some(stability) = cluster.stability.get() else { return Value::Null };
     let statement = stability.statement(0, 0);
     json!({
-        "whole": statement.is_whole,
+        "complete": statement.is_whole,
         "lost_data": stability.has_lost_data(),
         "session": session(statement.session),
         "unverified": stability.is_unverified(),
@@ -55,7 +55,7 @@ fn stability(cluster: &Cluster) -> Value {
         "write_floor_ms": HybridClock::wall_ms(statement.write_floor),
         "synced_before_ms": HybridClock::wall_ms(statement.synced_before),
         "waits_for": waits_for(cluster, stability),
-        "tree_whole": stability.tree.is_whole(),
+        "merkle_tree_complete": stability.tree.is_whole(),
     })
 }
 
@@ -110,7 +110,7 @@ fn node(cluster: &Cluster, peer: &PeerView) -> Value {
         "url": peer.url,
         "state": state,
         "trouble": trouble,
-        "whole": cluster.stability.get().and_then(|stability| stability.heard_whole(peer.id)),
+        "complete": cluster.stability.get().and_then(|stability| stability.heard_whole(peer.id)),
         "session": cluster.stability.get().map(|stability| session(stability.remembered_session(peer.id))),
         "connections": connections,
         "requests": figure(&peer.requests),

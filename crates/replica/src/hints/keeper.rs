@@ -210,9 +210,9 @@ impl Peer {
         let was_in_trouble = std::mem::replace(&mut self.record_trouble, appended.is_err());
         match appended {
             Err(error) if !was_in_trouble => {
-                tracing::warn!("hints for {} cannot be kept: {error}", self.view.url);
+                tracing::warn!("cannot store hints for {}: {error}", self.view.url);
             }
-            Ok(_) if was_in_trouble => tracing::warn!("hints for {} are kept again", self.view.url),
+            Ok(_) if was_in_trouble => tracing::warn!("storing hints for {} works again", self.view.url),
             _ => {}
         }
         !self.record_trouble
@@ -301,7 +301,10 @@ impl HintWorker {
             if kept.iter().any(|(of, _, _)| *of == peer.view.id)
                 && let Err(error) = peer.log.sync()
             {
-                tracing::warn!("hints for {} may not survive a crash: {error}", peer.view.url);
+                tracing::warn!(
+                    "cannot sync hints for {}; they may be lost in a crash: {error}",
+                    peer.view.url
+                );
             }
         }
         let now_ms = self.clock.wall_ms();
@@ -338,7 +341,7 @@ impl HintWorker {
                 },
                 HintStep::Forget(number) => {
                     if let Err(error) = log.forget(number) {
-                        tracing::warn!("delivered hints for {} cannot be removed: {error}", view.url);
+                        tracing::warn!("cannot remove delivered hints for {}: {error}", view.url);
                     }
                 }
             }
@@ -351,7 +354,7 @@ fn read(log: &HintLog, number: u64) -> Option<Record> {
         Ok(Some(mut bytes)) => take_record(&mut bytes).ok().flatten(),
         Ok(None) => None,
         Err(error) => {
-            tracing::warn!("a hint cannot be read: {error}");
+            tracing::warn!("cannot read a hint: {error}");
             None
         }
     }

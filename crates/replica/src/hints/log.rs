@@ -82,7 +82,7 @@ impl HintLog {
             file.read_exact_at(&mut header, 0)?;
             header != self::header(first)
         } {
-            tracing::warn!("{} is no segment of hints, and left alone", path.display());
+            tracing::warn!("{} is not a segment of hints; it is ignored", path.display());
             return Ok(None);
         }
         let mut segment = Segment { first, path, file, bytes: HEADER_BYTES, offsets: Vec::new() };

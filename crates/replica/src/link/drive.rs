@@ -147,7 +147,7 @@ impl PeerLink {
         if answer == Answer::Alive || self.answered(frame.request, answer) {
             return Ok(());
         }
-        let line = format!("an answer to the request {}, which nobody made", frame.request);
+        let line = format!("an answer to the request {}, which was not sent", frame.request);
         Err(PeerError::Broken(line.into()))
     }
 

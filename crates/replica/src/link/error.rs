@@ -21,7 +21,7 @@ pub(crate) enum PeerError {
         timeout_ms: u64,
     },
     /// More is waiting for it than may.
-    #[error("{requests} requests with {bytes} bytes wait for it, which is as many as may")]
+    #[error("the queue of requests to it is full ({requests} requests, {bytes} bytes)")]
     Full {
         /// How many.
         requests: usize,

@@ -56,9 +56,9 @@ pub enum Provenance {
 pub enum MembershipError {
     /// It was started with other nodes.
     #[error(
-        "the nodes that {path} was started with; of the two lists, that of the data directory is not this one: \
-         {difference}. Start the node with the list that it had, or, if the list is to be another one for all nodes, \
-         stop all of them and remove that file on each; what they hold is spread again by anti-entropy",
+        "the nodes in {path}. The two lists differ; compared with --cluster, that of the data directory: {difference}. \
+         Restart with the original list. To change the list, stop all nodes, remove that file on each, and start them \
+         with the new list; anti-entropy then redistributes the data",
         path = path.display()
     )]
     OtherNodes {
@@ -69,7 +69,7 @@ pub enum MembershipError {
     },
     /// It was started with nodes, and now with none.
     #[error(
-        "the nodes that {path} was started with: {nodes}. To have the node leave its cluster for good, remove that file",
+        "the nodes in {path}: {nodes}. Restart with that list, or remove that file to take the node out of its cluster for good",
         path = path.display()
     )]
     NoNodes {
@@ -176,7 +176,7 @@ impl MembershipFile {
         };
         let format = field("ladoga-nodes")?;
         if format != FORMAT {
-            return Err(format!("it has format {format}, expected {FORMAT}"));
+            return Err(format!("it has the format version {format}, expected {FORMAT}"));
         }
         let epoch = field("epoch")?.parse().map_err(|_| expected("an epoch"))?;
         let store = u64::from_str_radix(&field("store")?, 16).map_err(|_| expected("a store"))?;
@@ -193,8 +193,9 @@ impl MembershipFile {
         });
         let nodes = nodes.collect::<Option<Vec<_>>>().ok_or_else(|| expected("a node"))?;
         let nodes = NodeList::at(epoch, nodes).map_err(|error| error.to_string())?;
-        let own =
-            nodes.find(&own).ok_or_else(|| format!("it is that of {own}, which is none of the nodes"))?;
+        let own = nodes
+            .find(&own)
+            .ok_or_else(|| format!("it belongs to {own}, which is not in its list of nodes"))?;
         let provenance = if written == file { Provenance::Own } else { Provenance::Copied };
         Ok(MembershipFile { nodes, store, own, provenance })
     }

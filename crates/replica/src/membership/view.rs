@@ -74,7 +74,7 @@ impl PeerView {
     pub(crate) fn mark_greeted(&self) {
         self.has_greeted.store(true, Ordering::Relaxed);
         if self.trouble.lock().take().is_some_and(|trouble| trouble.is_told) {
-            tracing::warn!("the peer {} is back", self.url);
+            tracing::warn!("the peer {} is reachable again", self.url);
         }
     }
 

@@ -28,7 +28,7 @@ impl<S: Store> Session<S> {
         if let Request::Hello(theirs) = &request {
             return match self.cluster.greeted(theirs) {
                 Ok(_) if !self.account.greeted() => {
-                    let line = "as many connections of peers as there may be are open".to_owned();
+                    let line = "the limit of connections from peers is reached".to_owned();
                     self.answer(number, &Answer::Stranger(line));
                     Err(Ok(Taken::Over))
                 }

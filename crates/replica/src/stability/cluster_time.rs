@@ -104,11 +104,13 @@ impl ClusterTime {
         if !was_off && off_ms >= OFF_MS_MIN {
             let side = if correction_ms > 0 { "ahead of" } else { "behind" };
             tracing::warn!(
-                "the clock of this machine is {off_ms} ms {side} those of a majority of the nodes, by which this node goes \
-                 as long as that is so: set it right"
+                "the clock of this machine is {off_ms} ms {side} the clocks of a majority of the nodes; the node uses the \
+                 majority's time until then: set the clock"
             );
         } else if was_off && off_ms < BACK_MS_MAX {
-            tracing::warn!("the clock of this machine agrees with those of a majority of the nodes again");
+            tracing::warn!(
+                "the clock of this machine agrees with the clocks of a majority of the nodes again"
+            );
         }
         let is_off = if was_off { off_ms >= BACK_MS_MAX } else { off_ms >= OFF_MS_MIN };
         self.is_off.store(is_off, Ordering::Relaxed);

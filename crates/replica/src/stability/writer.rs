@@ -66,8 +66,8 @@ impl StabilityWriter {
         };
         if membership.provenance == Provenance::Copied {
             tracing::warn!(
-                "the data directory {} was copied or restored: the answers of this node do not count until it has heard from \
-                 each of the other nodes that what it acknowledged is there",
+                "the data directory {} was copied or restored: the node's answers do not count until each of the other nodes has \
+                 confirmed that no acknowledged write is missing",
                 dir.display()
             );
         }
@@ -143,7 +143,7 @@ impl StabilityWorker {
             MembershipFile { store, ..self.membership.clone() }.write(&*self.env.disk, &self.dir)?;
             self.is_to_be_claimed = false;
             if regression.is_none() {
-                tracing::warn!("the data directory {} has what was acknowledged", self.dir.display());
+                tracing::warn!("the data directory {} has all acknowledged writes", self.dir.display());
             }
         }
         Ok(())
@@ -162,9 +162,8 @@ impl StabilityWorker {
             "a later one, which was rebuilt".to_owned()
         };
         tracing::warn!(
-            "the data directory {} is older than what this node acknowledged: {} knows of {what}. What came after it is lost \
-             here: the node rejoins as one that lost its data, and its answers do not count until it has taken over what the \
-             others have",
+            "the data directory {} lacks writes that this node acknowledged: {} knows of {what}. The node rejoins as one that \
+             lost its data. Its answers do not count until it has copied the data of the other nodes",
             self.dir.display(),
             self.views[peer.index()].url,
         );

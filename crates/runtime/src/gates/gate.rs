@@ -34,7 +34,7 @@ pub struct OverCapacity {
 
 /// It has to give way to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it made little progress, and others wanted its place")]
+#[error("it made little progress while other requests waited")]
 pub struct Displaced;
 
 /// The right to be inside, given back when dropped.

@@ -10,8 +10,8 @@ const STATUSES: [u16; 19] =
 /// Those of them that a client may have wished for.
 const SUCCESSES: [u16; 4] = [200, 201, 202, 404];
 
-/// What is counted apart: the operations, and what is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a request asks for; each is counted apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// A value was read.
     Get,
@@ -35,12 +35,10 @@ pub enum Operation {
     Metrics,
     /// A profile was asked for.
     Profile,
-    /// A request that asks for none of these.
-    None,
 }
 
 /// Each operation, and what it is called.
-const OPERATIONS: [(Operation, &str); 12] = [
+const OPERATIONS: [(Operation, &str); 11] = [
     (Operation::Get, "get"),
     (Operation::Head, "head"),
     (Operation::Put, "put"),
@@ -52,8 +50,9 @@ const OPERATIONS: [(Operation, &str); 12] = [
     (Operation::Repair, "repair"),
     (Operation::Metrics, "metrics"),
     (Operation::Profile, "profile"),
-    (Operation::None, "none"),
 ];
+/// How requests are called that ask for none of them.
+const NO_OPERATION: &str = "none";
 
 /// What somebody slow had taken, and had to give back to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +73,8 @@ const TAKEN: [(Taken, &str); 3] =
 /// instruction; the number of connections is the exception, since any loop may place one.
 #[derive(Debug)]
 pub struct LoopMetrics {
-    requests: [[Histogram; STATUSES.len()]; OPERATIONS.len()],
+    /// By operation, and last those that ask for none.
+    requests: [[Histogram; STATUSES.len()]; OPERATIONS.len() + 1],
     /// Requests of other nodes' clients, as this one answers them as a replica.
     of_peers: Histogram,
     received_bytes: AtomicU64,
@@ -107,10 +107,11 @@ impl LoopMetrics {
         }
     }
 
-    /// A request was answered.
-    pub fn answered(&self, operation: Operation, status: u16, duration_ns: u64) {
+    /// A request was answered; `operation` is what it asked for, if that is anything.
+    pub fn answered(&self, operation: Option<Operation>, status: u16, duration_ns: u64) {
         if let Some(status) = STATUSES.iter().position(|&known| known == status) {
-            self.requests[operation as usize][status].record(duration_ns);
+            let row = operation.map_or(OPERATIONS.len(), |operation| operation as usize);
+            self.requests[row][status].record(duration_ns);
         }
     }
 
@@ -121,7 +122,7 @@ impl LoopMetrics {
 
     /// Something that is no request was refused.
     pub fn refused_before_routing(&self, status: u16) {
-        self.answered(Operation::None, status, 0);
+        self.answered(None, status, 0);
     }
 
     /// Bytes of values came in.
@@ -224,11 +225,12 @@ impl Sums {
             loops.iter().map(|metrics| figure(metrics).load(Ordering::Relaxed)).sum()
         };
         let mut requests = Vec::new();
-        for (operation, name) in OPERATIONS {
+        let names = OPERATIONS.map(|(_, name)| name).into_iter().chain([NO_OPERATION]);
+        for (row, name) in names.enumerate() {
             for (index, status) in STATUSES.into_iter().enumerate() {
                 let mut histogram = HistogramSum::default();
                 for metrics in loops {
-                    histogram.add(&metrics.requests[operation as usize][index]);
+                    histogram.add(&metrics.requests[row][index]);
                 }
                 if histogram.count() > 0 {
                     requests.push((name, status, histogram));
@@ -273,10 +275,10 @@ mod tests {
     fn sums_are_by_operation_and_status() {
         let loops = [Arc::new(LoopMetrics::new()), Arc::new(LoopMetrics::new())];
         for metrics in &loops {
-            metrics.answered(Operation::Get, 200, 2_000);
+            metrics.answered(Some(Operation::Get), 200, 2_000);
             metrics.sent(7);
         }
-        loops[1].answered(Operation::Put, 201, 2_000);
+        loops[1].answered(Some(Operation::Put), 201, 2_000);
         loops[1].connected();
         loops[1].displaced(Taken::Upload);
         let sums = Sums::of(&loops);

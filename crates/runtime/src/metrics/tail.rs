@@ -40,7 +40,7 @@ mod tests {
     fn only_what_came_since_the_moment_and_succeeded_counts() {
         let metrics = Metrics::new(2);
         let answered = |of: usize, route, status, duration_us: u64| {
-            metrics.loops[of].answered(route, status, duration_us * 1000);
+            metrics.loops[of].answered(Some(route), status, duration_us * 1000);
         };
         let mut tail = Tail::default();
         for _ in 0..1000 {

@@ -70,7 +70,7 @@ impl BlobRegistry {
         let warn = |error: &Error| {
             // Whoever needs a descriptor says so; this only looks, four times a second.
             if !error.is_out_of_descriptors() && !self.is_unmeasured.swap(true, Ordering::Relaxed) {
-                tracing::warn!(%error, "could not tell how much room there is on the disk");
+                tracing::warn!(%error, "could not read the free space of the disk");
             }
         };
         let free_bytes = found.inspect_err(warn).ok()?;

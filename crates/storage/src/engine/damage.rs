@@ -47,7 +47,7 @@ impl Damage {
         tables.insert(broken.1.meta().number);
         self.count.store(tables.len(), Ordering::Relaxed);
         drop(tables);
-        tracing::error!(%error, "a compaction met bytes that are corrupt or unreadable; the table is left alone");
+        tracing::error!(%error, "a compaction found corrupt or unreadable data; the table is excluded from compaction");
         Some(broken)
     }
 

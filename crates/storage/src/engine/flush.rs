@@ -202,7 +202,7 @@ impl Inner {
     pub(super) fn remove_segment(&self, number: u64) {
         let path = paths::wal(&self.dir, number);
         if let Err(error) = self.env.disk.remove(&path) {
-            tracing::warn!(path = %path.display(), %error, "could not remove a log segment");
+            tracing::warn!(path = %path.display(), %error, "could not remove a segment of the write-ahead log");
         }
     }
 }

@@ -170,7 +170,7 @@ fn find_tables(disk: &dyn Disk, dir: &Path, recovered: &Recovered) -> Result<(),
 fn remove_behind(disk: &dyn Disk, dir: &Path, log: &Replayed) -> Result<(), Error> {
     if log.lost_groups > 0 {
         let groups = log.lost_groups;
-        tracing::warn!(groups, "a power cut took writes that had not been synced, and these with them");
+        tracing::warn!(groups, "discarded writes that were not synced before a power failure");
     }
     for &number in log.behind.iter().skip(1).rev() {
         let path = paths::wal(dir, number);
@@ -310,7 +310,7 @@ impl Inner {
         match flushed {
             // The log has it all.
             Err(error) if error.may_pass() => {
-                tracing::warn!(%error, "closed with the log unflushed");
+                tracing::warn!(%error, "closed without a last flush of the write-ahead log");
                 Ok(())
             }
             other => other,

@@ -66,7 +66,7 @@ impl Inner {
                     return;
                 }
                 Ok(None) => {}
-                Err(error) => tracing::warn!(%error, "could not use a log segment again"),
+                Err(error) => tracing::warn!(%error, "could not reuse a segment of the write-ahead log"),
             }
         }
         drop(next);

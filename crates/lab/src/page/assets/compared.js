@@ -2,14 +2,24 @@
 (() => {
   const { flames } = JSON.parse(document.getElementById("report").textContent);
   const drawn = new Map();
-  for (const element of document.querySelectorAll(".profile")) {
-    const { run, profile } = element.dataset, { unit, tree, before, after, noise } = flames[run][profile];
-    const flame = ladogaFlame(tree, unit, element);
+  // What is folded has no width yet: a graph is drawn when it comes into sight, or goes to paper.
+  function draw(element) {
+    const { run, profile } = element.dataset, key = run + "/" + profile;
+    if (drawn.has(key)) return drawn.get(key);
+    const { unit, tree, before, after, noise } = flames[run][profile];
+    const flame = ladogaFlame(tree, unit, element.querySelector(".flame-graph"));
     flame.show(after, before, noise);
-    const scroll = element.querySelector(".scroll");
-    scroll.scrollTop = scroll.scrollHeight;
-    drawn.set(run + "/" + profile, flame);
+    drawn.set(key, flame);
+    return flame;
   }
+  const seen = new IntersectionObserver((entries) => {
+    for (const entry of entries) if (entry.isIntersecting) draw(entry.target);
+  });
+  const profiles = [...document.querySelectorAll(".profile")];
+  profiles.forEach((element) => seen.observe(element));
+  window.addEventListener("beforeprint", () => profiles.forEach((element) => draw(element).draw()));
   // For tests and other scripts.
-  window.ladogaComparison = { frames: (run, profile = 0) => drawn.get(run + "/" + profile).frames() };
+  window.ladogaComparison = {
+    frames: (run, profile = 0) => draw(document.querySelector(`.profile[data-run="${run}"][data-profile="${profile}"]`)).frames(),
+  };
 })();

@@ -42,6 +42,7 @@ pub(super) fn diff(arguments: &DiffArguments) -> Result<(), Failure> {
     Ok(())
 }
 
+#[expect(clippy::disallowed_methods, reason = "a profile is no part of a store; its disk seam is not for it")]
 fn read(path: &Path) -> Result<Recorded, Failure> {
     let page =
         fs::read(path).map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;

@@ -22,7 +22,7 @@ use crate::settings::alloc_interval;
 use diff::diff;
 use part::Part;
 
-/// More than any profile of 600 seconds has; whoever sends more is no node.
+/// More than any profile of four hours has; whoever sends more is no node.
 const PROFILE_BYTES_MAX: usize = 1 << 30;
 const OK: u16 = 200;
 /// With what a node refuses a profile, and says why.
@@ -56,7 +56,9 @@ fn take(arguments: &ProfileArguments, path: &Path) -> Result<(), Failure> {
         part.write(&bytes)?;
         part.finish()?;
         let (seconds, kib) = (arguments.seconds, bytes.len() >> 10);
-        writeln!(out, "{}: a {kind} profile of {seconds} s, {samples} samples, {kib} KiB", path.display())?;
+        let article = if *kind == Kind::Alloc { "an" } else { "a" };
+        let taken = format!("{article} {kind} profile of {seconds} s, {samples} samples, {kib} KiB");
+        writeln!(out, "{}: {taken}", path.display())?;
         if let Some(warning) = kind.warning(samples) {
             complain(format_args!("warning: {}: {warning}", path.display()));
         }

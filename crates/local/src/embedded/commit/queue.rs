@@ -185,7 +185,7 @@ impl Drop for CommitQueue {
 
 /// What a panic of a write is to whoever writes after it.
 pub(super) fn panicked() -> StoreError {
-    let reason = "a write to the log panicked, so writes are refused until the node is restarted";
+    let reason = "a write to the write-ahead log panicked; writes are refused until the node is restarted";
     StoreError::Failed { reason: reason.to_owned() }
 }
 
@@ -197,7 +197,9 @@ impl CommitShared {
 
     pub(super) fn mark_panicked(&self) {
         self.has_panicked.store(true, Ordering::Relaxed);
-        tracing::error!("a write to the log panicked: writes are refused from now on");
+        tracing::error!(
+            "a write to the write-ahead log panicked; writes are refused until the node is restarted"
+        );
     }
 
     /// Whether there is room for more.

@@ -78,8 +78,8 @@ impl Bound {
     pub(super) const fn reason(self) -> &'static str {
         match self {
             Bound::Wait => "writes are queued for longer than they should wait",
-            Bound::Entries => "as many writes as possible are queued",
-            Bound::Bytes => "as many bytes of writes as possible are queued",
+            Bound::Entries => "the queue of writes is full",
+            Bound::Bytes => "the queue of writes is full (bytes)",
         }
     }
 }

@@ -113,7 +113,7 @@ fn changes<E>(
 /// costs that this one is compared each time.
 fn newest(found: Result<Option<Cell>, Error>) -> Option<CellMark> {
     let cell = found.unwrap_or_else(|error| {
-        tracing::error!(%error, "what a write replaces cannot be read");
+        tracing::error!(%error, "the value that a write replaces cannot be read");
         None
     });
     cell.map(|cell| cell.mark())

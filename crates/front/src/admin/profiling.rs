@@ -25,10 +25,10 @@ pub(crate) enum ProfilingError {
     #[error(transparent)]
     Profile(#[from] ProfileError),
     /// The system has no thread to take it on.
-    #[error("there is no thread for the profile: {0}")]
+    #[error("cannot start a thread for the profile: {0}")]
     NoThread(#[source] io::Error),
     /// Its thread ended early.
-    #[error("the thread that took the profile ended early; its panic is in the log")]
+    #[error("the profile thread panicked; see the log")]
     Lost,
 }
 

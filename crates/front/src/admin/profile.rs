@@ -5,32 +5,34 @@ use std::task::Poll;
 
 use ladoga_http1::Uri;
 use ladoga_profiler::ProfileError;
-use ladoga_service::KeyValue;
 
-use super::service::{Call, Outcome, Reply};
+use super::profiling::{Profiling, ProfilingError, Rendered};
 use crate::connection::{Core, Link};
 use crate::http::{Answer, ProfileTarget, Refusal};
-use crate::profiling::{Profiling, ProfilingError, Rendered};
 
 /// `GET` of a profile of this process. Taken in every stage but the last: opening a store takes time too.
-pub(super) fn profile<K: KeyValue>(call: &Call<'_, K>, uri: &Uri) -> Result<Reply, Refusal> {
-    if !call.link.is_from_this_machine() {
-        let reason = "profiles are for clients on the node's own machine, expected a loopback address";
+pub(crate) fn profile(
+    core: &Rc<Core>,
+    link: &Rc<Link>,
+    uri: &Uri,
+) -> Result<impl Future<Output = Result<Answer, Refusal>> + use<>, Refusal> {
+    if !link.is_from_this_machine() {
+        let reason =
+            "only clients on the node's own machine can take profiles; connect from a loopback address";
         return Err(Refusal::forbidden(reason));
     }
     let target = ProfileTarget::parse(uri).map_err(Refusal::bad_request)?;
-    let (link, core) = (Rc::clone(call.link), Rc::clone(&call.door.core));
+    let (link, core) = (Rc::clone(link), Rc::clone(core));
     if core.is_draining() {
         return Err(draining());
     }
     let (kind, content_type) = (target.kind, target.format.content_type());
     let profiling = Profiling::start(target)?;
-    Ok(Reply::later(async move {
+    Ok(async move {
         let rendered = unless_ended(profiling, &link, &core).await?;
         let profile = format!("{kind}; samples={}", rendered.samples).into_boxed_str();
-        let answer = Answer::content(content_type, rendered.bytes);
-        Ok(Outcome::Answer(Answer { profile: Some(profile), ..answer }))
-    }))
+        Ok(Answer { profile: Some(profile), ..Answer::content(content_type, rendered.bytes) })
+    })
 }
 
 /// The profile, unless the client leaves or the node is to stop: whoever ends the wait ends the profile.
@@ -41,8 +43,7 @@ async fn unless_ended(mut profiling: Profiling, link: &Link, core: &Core) -> Res
             return Poll::Ready(Err(draining()));
         }
         if link.poll_left(context).is_ready() {
-            let reason =
-                "the connection was closed for sending, expected it to stay open until the profile is taken";
+            let reason = "the client closed the connection before the profile was complete; keep it open";
             return Poll::Ready(Err(Refusal::bad_request(reason).and_close()));
         }
         Pin::new(&mut profiling).poll(context).map(|rendered| Ok(rendered?))
@@ -51,7 +52,7 @@ async fn unless_ended(mut profiling: Profiling, link: &Link, core: &Core) -> Res
 }
 
 fn draining() -> Refusal {
-    Refusal::unavailable("the node is draining: it is about to stop, and takes no profile").and_close()
+    Refusal::unavailable("the node is draining: it is shutting down and takes no profile").and_close()
 }
 
 impl From<ProfilingError> for Refusal {

@@ -1,0 +1,41 @@
+use ladoga_http1::server::{BodyLength, Request};
+use ladoga_service::KeyValue;
+
+use crate::door::Door;
+use crate::http::{Answer, Refusal};
+
+/// `GET` of the cluster: its nodes, and how they are as seen from here.
+pub(crate) fn cluster<K: KeyValue>(door: &Door<K>) -> Result<Answer, Refusal> {
+    let cluster = door.cluster.as_ref().ok_or_else(alone)?;
+    Ok(Answer::content("application/json", cluster.report()))
+}
+
+/// `GET` by another node, which may go on in the protocol of peers if this is not refused.
+pub(crate) fn admit_peer<K: KeyValue>(door: &Door<K>, request: &Request) -> Result<(), Refusal> {
+    let cluster = door.cluster.as_ref().ok_or_else(alone)?;
+    if !request.fields("upgrade").any(|value| value == cluster.protocol().as_bytes()) {
+        return Err(Refusal::upgrade_required(cluster.protocol()));
+    }
+    if !matches!(request.body, BodyLength::Unsaid | BodyLength::Known(0)) {
+        // It would be taken for what follows the upgrade.
+        let reason = "the upgrade request has a body; expected none";
+        return Err(Refusal::bad_request(reason).and_close());
+    }
+    door.service()?;
+    if cluster.is_full() {
+        return Err(Refusal::over_capacity("the limit of connections from peers is reached"));
+    }
+    Ok(())
+}
+
+/// `POST` of a repair: this node takes over what the others have and it lacks. Answers its number.
+pub(crate) fn repair<K: KeyValue>(door: &Door<K>) -> Result<Answer, Refusal> {
+    let cluster = door.cluster.as_ref().ok_or_else(alone)?;
+    door.service()?;
+    let number = cluster.request_repair();
+    Ok(Answer::accepted(format!("{number}\n")))
+}
+
+fn alone() -> Refusal {
+    Refusal::bad_request("this node is not part of a cluster; to use this path, start it with --cluster")
+}

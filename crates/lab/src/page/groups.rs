@@ -1,0 +1,110 @@
+//! Rounds of one stage on one server belong together: their middle and their spread are what a reader wants first.
+
+use crate::record::{Latency, RATE_REACHED, Report, Run};
+
+/// The rounds of a stage.
+pub(super) struct Group<'a> {
+    pub(super) title: String,
+    /// With their numbers in the report.
+    pub(super) runs: Vec<(usize, &'a Run)>,
+}
+
+/// The median of the rounds, and how far they lie apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Spread {
+    pub(super) low: f64,
+    pub(super) median: f64,
+    pub(super) high: f64,
+}
+
+/// In the order in which they were first run.
+pub(super) fn groups(report: &Report) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for (number, run) in report.runs.iter().enumerate() {
+        let is_same = |group: &&mut Group<'_>| {
+            let (_, first) = group.runs[0];
+            first.stage == run.stage && first.subject == run.subject
+        };
+        match groups.iter_mut().find(is_same) {
+            Some(group) => group.runs.push((number, run)),
+            None => groups.push(Group { title: title(report, run), runs: vec![(number, run)] }),
+        }
+    }
+    groups
+}
+
+/// How a stage is called, and whose it is where there are several servers.
+pub(super) fn title(report: &Report, run: &Run) -> String {
+    if report.subjects.len() > 1 { format!("{}, {}", run.stage, run.subject) } else { run.stage.clone() }
+}
+
+impl Group<'_> {
+    /// None if no round has it.
+    pub(super) fn spread(&self, of: impl Fn(&Run) -> Option<f64>) -> Option<Spread> {
+        let mut values: Vec<f64> = self.runs.iter().filter_map(|(_, run)| of(run)).collect();
+        values.sort_by(f64::total_cmp);
+        let (low, high) = (*values.first()?, *values.last()?);
+        let middle = values.len() / 2;
+        let median =
+            if values.len() % 2 == 1 { values[middle] } else { values[middle - 1].midpoint(values[middle]) };
+        Some(Spread { low, median, high })
+    }
+
+    pub(super) fn latency(&self, of: impl Fn(&Latency) -> f64) -> Option<Spread> {
+        self.spread(|run| run.latency.as_ref().map(&of))
+    }
+
+    /// The share of requests without a good answer.
+    pub(super) fn errors(&self) -> Option<Spread> {
+        self.spread(error_share)
+    }
+
+    /// The round that lies in the middle by its p99: the one to look at first.
+    pub(super) fn typical(&self) -> usize {
+        let p99 = |run: &Run| run.latency.map_or(f64::MAX, |latency| latency.p99);
+        let mut order: Vec<usize> = (0..self.runs.len()).collect();
+        order.sort_by(|a, b| p99(self.runs[*a].1).total_cmp(&p99(self.runs[*b].1)));
+        order[(order.len() - 1) / 2]
+    }
+
+    /// The part of the wanted rate that the median of the rounds reached, where that is less than nearly all of it.
+    pub(super) fn missed_rate(&self) -> Option<f64> {
+        let share = self.spread(|run| run.rate.map(|rate| run.per_second / rate))?.median;
+        (share < RATE_REACHED).then_some(share)
+    }
+}
+
+fn error_share(run: &Run) -> Option<f64> {
+    let attempts = run.attempts();
+    let misses = run.answers.iter().filter(|answer| run.expects_misses && answer.class == "404");
+    let wanted: u64 = misses.map(|answer| answer.count).sum();
+    (attempts > 0).then(|| (run.not_good() - wanted) as f64 / attempts as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::fixture;
+
+    #[test]
+    fn rounds_belong_together() {
+        let mut report = fixture::report();
+        for (round, scale) in [(2, 3.0), (3, 2.0), (4, 9.0)] {
+            let mut run = Run { round, ..report.runs[0].clone() };
+            run.latency = run.latency.map(|mut latency| {
+                latency.p99 *= scale;
+                latency
+            });
+            report.runs.push(run);
+        }
+        let groups = groups(&report);
+        let numbers: Vec<Vec<usize>> =
+            groups.iter().map(|group| group.runs.iter().map(|(number, _)| *number).collect()).collect();
+        assert_eq!(numbers, [vec![0, 2, 3, 4], vec![1]]);
+        let spread = groups[0].latency(|latency| latency.p99);
+        assert_eq!(spread, Some(Spread { low: 900.0, median: 2250.0, high: 8100.0 }));
+        assert_eq!(groups[0].typical(), 2, "900, 1,800, 2,700 and 8,100: the lower of the two in the middle");
+        assert_eq!(groups[0].missed_rate(), Some(0.9));
+        assert_eq!((groups[1].latency(|latency| latency.p99), groups[1].errors()), (None, None));
+    }
+}

@@ -1,0 +1,119 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+use crate::error::{LabError, Outcome};
+
+/// Whose certificates are accepted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// Anybody's, as wrk does.
+    #[default]
+    Anybody,
+    /// Those that an authority of this system has signed.
+    System,
+    /// Those that an authority in this PEM file has signed.
+    File(PathBuf),
+}
+
+impl Trust {
+    pub(super) fn client_config(&self) -> Outcome<ClientConfig> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| LabError::Usage(format!("cannot set TLS up: {error}")))?;
+        let builder = match self.roots()? {
+            Some(roots) => builder.with_root_certificates(roots),
+            None => builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified { provider })),
+        };
+        Ok(builder.with_no_client_auth())
+    }
+
+    /// None if everybody is trusted.
+    fn roots(&self) -> Outcome<Option<RootCertStore>> {
+        let mut roots = RootCertStore::empty();
+        match self {
+            Self::Anybody => return Ok(None),
+            Self::System => {
+                let found = rustls_native_certs::load_native_certs();
+                roots.add_parsable_certificates(found.certs);
+                if roots.is_empty() {
+                    let reason = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
+                    return Err(LabError::Usage(format!(
+                        "this system has no certificates of authorities{reason}. Name a file with --ca"
+                    )));
+                }
+            }
+            Self::File(path) => {
+                let unusable = |reason: String| {
+                    LabError::Usage(format!("--ca: {} has no usable certificate: {reason}", path.display()))
+                };
+                let certificates = CertificateDer::pem_file_iter(path);
+                for certificate in certificates.map_err(|error| unusable(error.to_string()))? {
+                    let certificate = certificate.map_err(|error| unusable(error.to_string()))?;
+                    roots.add(certificate).map_err(|error| unusable(error.to_string()))?;
+                }
+                if roots.is_empty() {
+                    return Err(unusable("expected PEM, -----BEGIN CERTIFICATE-----".to_owned()));
+                }
+            }
+        }
+        Ok(Some(roots))
+    }
+}
+
+/// Asks no certificate whose it is. What the server signs is checked all the same, as it costs a client time.
+#[derive(Debug)]
+struct Unverified {
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _certificate: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

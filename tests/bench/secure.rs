@@ -1,0 +1,225 @@
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::crypto::ring;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use crate::command::{Ran, bench};
+use crate::server::read_request;
+use crate::support::Directory;
+
+/// A server that speaks TLS and answers `/N` with N bytes; `/close` is the last request of a connection.
+struct SecureServer {
+    address: SocketAddr,
+    /// What signs for it: itself.
+    certificate: String,
+    handshakes: Arc<AtomicU64>,
+}
+
+impl SecureServer {
+    fn start(name: &str) -> Self {
+        let CertifiedKey { cert, signing_key } =
+            generate_simple_self_signed([name.to_owned()]).expect("a certificate");
+        let key = PrivateKeyDer::try_from(signing_key.serialize_der()).expect("a key");
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions that the provider knows")
+            .with_no_client_auth()
+            .with_single_cert(vec![cert.der().clone()], key)
+            .expect("a key that fits");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let (address, handshakes) = (listener.local_addr().expect("an address"), Arc::default());
+        let (config, counted) = (Arc::new(config), Arc::clone(&handshakes));
+        // The threads end with the process: what they wait for ends with the client.
+        thread::spawn(move || {
+            for socket in listener.incoming().flatten() {
+                let (config, counted) = (Arc::clone(&config), Arc::clone(&counted));
+                thread::spawn(move || serve(socket, config, &counted));
+            }
+        });
+        Self { address, certificate: cert.pem(), handshakes }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("https://{}{path}", self.address)
+    }
+
+    fn handshakes(&self) -> u64 {
+        self.handshakes.load(Ordering::SeqCst)
+    }
+
+    /// A file that makes it trusted.
+    fn authority(&self, directory: &Directory) -> PathBuf {
+        let path = directory.path().join("authority.pem");
+        fs::write(&path, &self.certificate).expect("a file");
+        path
+    }
+}
+
+fn serve(mut socket: TcpStream, config: Arc<ServerConfig>, handshakes: &AtomicU64) -> Option<()> {
+    socket.set_nodelay(true).ok()?;
+    let mut session = ServerConnection::new(config).ok()?;
+    while session.is_handshaking() {
+        session.complete_io(&mut socket).ok()?;
+    }
+    handshakes.fetch_add(1, Ordering::SeqCst);
+    let (mut stream, mut buffered) = (StreamOwned::new(session, socket), Vec::new());
+    loop {
+        let request = read_request(&mut stream, &mut buffered)?;
+        let path = request.split(' ').nth(1).unwrap_or_default();
+        let bytes = path.trim_start_matches('/').parse().unwrap_or(0);
+        let close = if path == "/close" { "Connection: close\r\n" } else { "" };
+        let mut answer = format!("HTTP/1.1 200 OK\r\n{close}Content-Length: {bytes}\r\n\r\n").into_bytes();
+        answer.resize(answer.len() + bytes, b'x');
+        stream.write_all(&answer).ok()?;
+        stream.flush().ok()?;
+        if path == "/close" {
+            return None;
+        }
+    }
+}
+
+/// The line that wrk would be given. The connections stay, and their handshakes are none of the latency.
+#[test]
+fn a_server_that_signed_its_own_certificate_is_measured_as_by_wrk() {
+    let server = SecureServer::start("some.where");
+    let ran = bench(&format!("-t2 -c4 -d1s --latency {}", server.url("/10")));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.contains("Requests/sec:") && !ran.out.contains("Socket errors"), "{}", ran.out);
+    assert!(ran.err.contains("any certificate is accepted, as by wrk"), "{}", ran.err);
+    // One a connection, and one to see whether the server is there, which it may not see to its end.
+    assert!((4..=5).contains(&server.handshakes()), "{} handshakes", server.handshakes());
+}
+
+#[test]
+fn an_open_loop_runs_over_tls() {
+    let server = SecureServer::start("localhost");
+    let ran = bench(&format!("-t1 -c2 -d1s -R 50 -L {}", server.url("/")));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(!ran.out.contains("Socket errors") && ran.out.contains("Detailed Percentile"), "{}", ran.out);
+}
+
+/// Larger than a record of TLS, than what one read takes, and than what a socket holds.
+#[test]
+fn large_bodies_pass_in_both_directions() {
+    let server = SecureServer::start("localhost");
+    let read = bench(&format!("-t1 -c2 -d1s {}", server.url("/3000000")));
+    assert_eq!(read.code, 0, "{read:?}");
+    assert!(!read.out.contains("Socket errors"), "{}", read.out);
+    let write = bench(&format!("-t1 -c1 -d1s --workload put --value 9M -T 30s {}", server.url("/")));
+    assert_eq!(write.code, 0, "{write:?}");
+    assert!(!write.out.contains("Socket errors"), "{}", write.out);
+}
+
+#[test]
+fn a_connection_that_the_server_ends_is_made_again() {
+    let server = SecureServer::start("localhost");
+    let ran = bench(&format!("-t1 -c1 -d1s {}", server.url("/close")));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(!ran.out.contains("Socket errors"), "{}", ran.out);
+    assert!(server.handshakes() > 3, "{} handshakes", server.handshakes());
+}
+
+#[test]
+fn a_script_pipelines_over_tls_and_knows_the_scheme() {
+    let server = SecureServer::start("localhost");
+    let directory = Directory::new();
+    let script = directory.path().join("batch.lua");
+    let code = "function init()
+           local get = wrk.format('GET', wrk.scheme == 'https' and '/70000' or '/wrong')
+           batch = get .. get .. get
+        end
+        function request() return batch end
+        function response(status, headers, body)
+           if #body ~= 70000 then wrong = (wrong or 0) + 1 end
+        end
+        function setup(t) thread = t end
+        function done() print('wrong: ' .. tostring(thread:get('wrong'))) end";
+    fs::write(&script, code).expect("a file");
+    let ran = bench(&format!("-t1 -c2 -d1s -s {} {}", script.display(), server.url("/")));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.contains("wrong: nil") && !ran.out.contains("Socket errors"), "{}", ran.out);
+    assert_eq!(server.handshakes(), 2);
+}
+
+#[test]
+fn a_store_is_filled_over_tls() {
+    let server = SecureServer::start("localhost");
+    let line = format!("-t1 -c1 -d1s --workload get --keys 500 --fill {}", server.url("/"));
+    let ran = bench(&line);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("filled with 500 of 500 keys"), "{}", ran.err);
+}
+
+/// `ladoga bench` with the certificate of one server as the authority, against another.
+fn bench_trusting(trusted: &SecureServer, server: &SecureServer) -> Ran {
+    let directory = Directory::new();
+    let authority = trusted.authority(&directory);
+    bench(&format!("-t1 -c1 -d1s --ca {} {}", authority.display(), server.url("/")))
+}
+
+#[test]
+fn a_certificate_is_checked_if_that_is_asked_for() {
+    let server = SecureServer::start("127.0.0.1");
+    let trusted = bench_trusting(&server, &server);
+    assert_eq!(trusted.code, 0, "{trusted:?}");
+    assert!(!trusted.err.contains("any certificate"), "{}", trusted.err);
+    let unknown = bench_trusting(&SecureServer::start("127.0.0.1"), &server);
+    assert_eq!(unknown.code, 1, "{unknown:?}");
+    assert!(unknown.out.contains("Socket errors: connect 1"), "{}", unknown.out);
+    let reason = "no trusted authority has signed the server's certificate";
+    assert!(unknown.err.contains(reason), "{}", unknown.err);
+}
+
+#[test]
+fn a_certificate_for_another_name_is_refused_if_it_is_checked() {
+    let server = SecureServer::start("some.where");
+    let ran = bench_trusting(&server, &server);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("the server's certificate is for another name"), "{}", ran.err);
+}
+
+#[test]
+fn a_file_without_certificates_is_named() {
+    let directory = Directory::new();
+    let empty = directory.path().join("empty.pem");
+    fs::write(&empty, "nothing").expect("a file");
+    for file in [empty, directory.path().join("missing.pem")] {
+        let ran = bench(&format!("-t1 -c1 -d1s --ca {} https://127.0.0.1:1", file.display()));
+        assert_eq!(ran.code, 2, "{ran:?}");
+        let named = format!("--ca: {} has no usable certificate", file.display());
+        assert!(ran.err.contains(&named), "{}", ran.err);
+    }
+    let ran = bench("-t1 -c1 -d1s --verify http://127.0.0.1:1");
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("only https:// has them"), "{}", ran.err);
+}
+
+#[test]
+fn a_server_that_speaks_plain_http_is_told_as_such() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("https://{}", listener.local_addr().expect("an address"));
+    thread::spawn(move || {
+        for mut socket in listener.incoming().flatten() {
+            // Whatever is asked: the first bytes of a handshake are no request.
+            let _ = socket.read(&mut [0; 4096]);
+            let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"); // Who has gone needs none.
+        }
+    });
+    let directory = Directory::new();
+    let script = directory.path().join("plain.lua");
+    fs::write(&script, "function request() return wrk.format() end").expect("a file");
+    for more in [String::new(), format!("-s {}", script.display())] {
+        let ran = bench(&format!("-t1 -c1 -d1s {more} {url}"));
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert!(ran.err.contains("the server does not speak TLS"), "{}", ran.err);
+        assert!(ran.out.contains("Socket errors: connect"), "{}", ran.out);
+    }
+}

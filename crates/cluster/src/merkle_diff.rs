@@ -18,7 +18,7 @@ use crate::tree::MerkleTree;
 /// Partitions of a group, and groups.
 pub(crate) const GROUP: usize = 256;
 const _: () = assert!(GROUP * GROUP == PARTITIONS);
-const EMPTY: [u64; GROUP] = [0; GROUP];
+static EMPTY: [u64; GROUP] = [0; GROUP];
 /// Leaves that a step looks at: some tens of microseconds.
 pub const SCAN_LEAVES_MAX: usize = 16_384;
 
@@ -45,7 +45,7 @@ impl MerkleDiff {
 
     /// Of the partitions of some groups.
     pub fn of_groups(peer: NodeId, slice: AsOf, groups: Vec<u8>) -> MerkleDiff {
-        let pair = PairLeaves { leaves: vec![0; PARTITIONS], hashes: vec![0; GROUP] };
+        let pair = PairLeaves { leaves: vec![None; GROUP], hashes: vec![0; GROUP] };
         MerkleDiff { peer, slice, pair, groups, at: 0, done: 0, hash_of_empty: hash(&EMPTY) }
     }
 
@@ -62,13 +62,17 @@ impl MerkleDiff {
             let count = left.min(GROUP - self.done);
             let first = u16::from(group) * GROUP as u16 + self.done as u16;
             let partitions = first..=first + (count - 1) as u16;
-            tree.xor_into(self.slice, self.peer, partitions, &mut self.pair.leaves);
+            let leaves = &mut self.pair.leaves[usize::from(group)];
+            tree.visit_shared(self.slice, self.peer, partitions, |partition, hash| {
+                leaves.get_or_insert_with(|| Box::new(EMPTY))[partition.index() % GROUP] ^= hash;
+            });
             left -= count;
             self.done += count;
             if self.done == GROUP {
-                let leaves = self.pair.group(group);
+                // What was added and taken away again leaves zeros.
+                drop(leaves.take_if(|leaves| **leaves == EMPTY));
                 self.pair.hashes[usize::from(group)] =
-                    if leaves == EMPTY { self.hash_of_empty } else { hash(leaves) };
+                    leaves.as_deref().map_or(self.hash_of_empty, |leaves| hash(leaves));
                 (self.at, self.done) = (self.at + 1, 0);
             }
         }
@@ -106,7 +110,8 @@ fn hash(leaves: &[u64]) -> u64 {
 /// The leaves that two nodes compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairLeaves {
-    leaves: Vec<u64>,
+    /// By group; none if all of them are zero, as they are of most groups of a small store.
+    leaves: Vec<Option<Box<[u64; GROUP]>>>,
     /// By group.
     hashes: Vec<u64>,
 }
@@ -119,7 +124,7 @@ impl PairLeaves {
 
     /// The leaves of a group.
     pub fn group(&self, group: u8) -> &[u64] {
-        &self.leaves[usize::from(group) * GROUP..][..GROUP]
+        self.leaves[usize::from(group)].as_deref().unwrap_or(&EMPTY)
     }
 
     /// Which groups differ from a peer's hashes; `None` where these are not as many as there are groups.

@@ -197,29 +197,32 @@ impl MerkleTree {
         self.tombstones.before(slice.dropped_before).chain(tombstones.map(|(_, leaves)| leaves))
     }
 
-    /// Puts the leaves of some partitions over the cells that both this node and `peer` hold into `all`, which has one for
-    /// each partition.
-    pub(crate) fn xor_into(
+    /// Visits hashes in some partitions, of the cells that both this node and `peer` hold: their sum by XOR is the leaf of
+    /// the partition.
+    pub(crate) fn visit_shared(
         &self,
         slice: AsOf,
         peer: NodeId,
         partitions: RangeInclusive<u16>,
-        all: &mut [u64],
+        mut visit: impl FnMut(Partition, u64),
     ) {
         let first = *partitions.start();
-        // Looked up once for each partition that has anything.
-        let mut classes = vec![None; partitions.len()];
+        // Looked up once for each partition that has anything; most ranges of a small store have nothing.
+        let mut classes = Vec::new();
         for (class, leaves) in self.by_class(slice) {
             leaves.each_in(partitions.clone(), |partition, hash| {
+                if classes.is_empty() {
+                    classes.resize(partitions.len(), None);
+                }
                 let least = &mut classes[usize::from(partition.0 - first)];
                 if class >= *least.get_or_insert_with(|| self.first_class(partition, peer)) {
-                    all[partition.index()] ^= hash;
+                    visit(partition, hash);
                 }
             });
         }
         // Deletions are for all nodes.
         for leaves in self.left_out(slice) {
-            leaves.each_in(partitions.clone(), |partition, hash| all[partition.index()] ^= hash);
+            leaves.each_in(partitions.clone(), &mut visit);
         }
     }
 

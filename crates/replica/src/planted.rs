@@ -1,5 +1,10 @@
 //! Bugs that the simulation plants in shipping code, and the one thing that it has to be told by it. Without the feature
 //! `simulation` there is nothing of it in the program.
+//!
+//! `cargo test --workspace` builds one `ladoga-replica` for all, and the simulation wants the feature: so the tests of the node
+//! run with it as well. It changes nothing for them. Each of the questions below is answered with no, unless `plant` was called
+//! on the same thread, which only the simulation does; a noted version is kept for nobody; and the rest of the feature is
+//! functions that only the simulation calls. Programs that are measured or shipped are built by `-p ladoga`, without it.
 
 use ladoga_model::Version;
 

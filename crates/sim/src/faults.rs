@@ -57,8 +57,8 @@ pub(crate) enum Loss {
     /// It is empty.
     All,
     /// It is as it was before a process began, the one that ran last or one so many before it: copied file by file, or as a
-    /// whole.
-    Older { age: usize, is_copied: bool },
+    /// whole. Of a node that had all its data, if there is such a state.
+    Older { age: usize, is_copied: bool, was_whole: bool },
 }
 
 /// Dices the next trouble. A disk is lost only where the others can make up for it.
@@ -80,8 +80,8 @@ pub(crate) fn next(rng: &SimRng, machines: &[Hands], may_lose_disk: bool) -> Tro
         15 => Trouble::Pause { node, ms: if rng.below(8) == 0 { 90_000 } else { ms } },
         16 | 17 => right_clock(rng, node, machines),
         18 if may_lose_disk => {
-            let is_after_outage = rng.below(2) == 0;
-            let loss = if rng.below(2) == 0 { Loss::All } else { older(rng) };
+            let is_after_outage = rng.below(3) > 0;
+            let loss = if rng.below(3) == 0 { Loss::All } else { older(rng) };
             if is_after_outage {
                 Trouble::LoseDiskAfterOutage { node, absent: other, ms, loss }
             } else {
@@ -95,7 +95,8 @@ pub(crate) fn next(rng: &SimRng, machines: &[Hands], may_lose_disk: bool) -> Tro
 
 fn older(rng: &SimRng) -> Loss {
     let dice = rng.below(2 * BACKUPS_MAX as u64);
-    Loss::Older { age: dice as usize / 2, is_copied: dice.is_multiple_of(2) }
+    let was_whole = rng.below(4) > 0;
+    Loss::Older { age: dice as usize / 2, is_copied: dice.is_multiple_of(2), was_whole }
 }
 
 /// How long what a clock showed is gone by, and a little more.

@@ -6,7 +6,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Context;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use ladoga_cluster::{NodeId, NodeList, Placement};
@@ -28,6 +29,11 @@ use crate::store::{Watched, Watcher};
 pub(crate) const BACKUPS_MAX: usize = 6;
 const DATA: &str = "/data";
 const PORT: u16 = 80;
+/// Small, so that lists have pages.
+const LIST_KEYS_MAX: usize = 3;
+const LIST_SCAN_MAX: usize = 8;
+/// How often it is looked how late a node is: time stands still while it does something.
+const NEVER_LATE_EVERY_MS: u64 = 250;
 /// How long a request of a client may take.
 pub(crate) const REQUEST_MS: u64 = 1_000;
 
@@ -37,6 +43,24 @@ struct Backup {
     path: PathBuf,
     bytes: Vec<u8>,
     number: u64,
+}
+
+/// Tells which machines have something to do: of a turn of the world, most have nothing.
+struct Alarm {
+    is_on: AtomicBool,
+    /// Of who runs the machines.
+    world: Mutex<Waker>,
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_on.store(true, Ordering::Relaxed);
+        self.world.lock().wake_by_ref();
+    }
 }
 
 /// A process: its tasks, and what they do.
@@ -57,8 +81,12 @@ pub(crate) struct Machine {
     pub(crate) session: u64,
     pub(crate) paused_until_us: u64,
     pub(crate) hands: Hands,
-    /// Every file as it was before each of the last processes began, the latest last.
-    backups: VecDeque<Vec<Backup>>,
+    /// Every file as it was before each of the last processes began, the latest last; and whether the process before it had
+    /// all its data.
+    backups: VecDeque<(Vec<Backup>, bool)>,
+    /// Whether the process that ended last had all its data.
+    was_whole: bool,
+    alarm: Arc<Alarm>,
     seed: u64,
 }
 
@@ -105,6 +133,8 @@ impl Machine {
             paused_until_us: 0,
             hands: Hands::default(),
             backups: VecDeque::new(),
+            was_whole: false,
+            alarm: Arc::new(Alarm { is_on: AtomicBool::new(true), world: Mutex::new(Waker::noop().clone()) }),
             seed,
         }
     }
@@ -115,15 +145,25 @@ impl Machine {
         self.clock.advance(Duration::from_nanos(behind_ns));
     }
 
-    /// Lets the process run until it waits.
-    pub(crate) fn run(&mut self, now_us: u64, context: &mut Context<'_>) {
+    /// Lets the process run until it waits, if it has something to do. One that stands still does it when it goes on. Answers
+    /// whether it did anything.
+    pub(crate) fn run(&mut self, now_us: u64, context: &Context<'_>) -> bool {
         if self.paused_until_us > now_us {
-            return;
+            return false;
+        }
+        if self.process.is_none() {
+            return false;
+        }
+        self.alarm.world.lock().clone_from(context.waker());
+        if !self.alarm.is_on.swap(false, Ordering::Relaxed) {
+            return false;
         }
         self.catch_up(now_us);
+        let waker = Waker::from(Arc::clone(&self.alarm));
         if let Some(process) = &mut self.process {
-            let _ = Pin::new(&mut process.tasks).poll(context);
+            let _ = Pin::new(&mut process.tasks).poll(&mut Context::from_waker(&waker));
         }
+        true
     }
 
     /// Starts a process. One that does not start leaves none.
@@ -133,7 +173,10 @@ impl Machine {
         if self.backups.len() == BACKUPS_MAX {
             self.backups.pop_front();
         }
-        self.backups.push_back(self.files());
+        let files = self.files();
+        if !files.is_empty() {
+            self.backups.push_back((files, self.was_whole));
+        }
         self.session += 1;
         let env = Env {
             disk: Arc::new(self.disk.attached()),
@@ -149,6 +192,7 @@ impl Machine {
         };
         let (node, store) = started?;
         self.process = Some(Process { tasks, node, store });
+        self.alarm.is_on.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -167,7 +211,13 @@ impl Machine {
         let store = Arc::new(Watched { inner: Arc::new(embedded), watcher });
         let addresses = (0..common.nodes.len()).map(|node| (format!("node-{node}"), PORT)).collect();
         let membership = Membership { nodes: common.nodes.clone(), own: self.id, addresses };
-        let limits = PeerLimits { quorum_timeout_ms: REQUEST_MS, ..PeerLimits::default() };
+        let limits = PeerLimits {
+            quorum_timeout_ms: REQUEST_MS,
+            list_keys_max: LIST_KEYS_MAX,
+            list_scan_max: LIST_SCAN_MAX,
+            lateness_every_ms: NEVER_LATE_EVERY_MS,
+            ..PeerLimits::default()
+        };
         let placement = Arc::clone(&common.placement);
         let of = (&membership, limits, placement);
         let node = SimulatedNode::start(env, dir, of, &kept, Arc::clone(&store));
@@ -180,7 +230,7 @@ impl Machine {
     /// Ends the process as `kill -9` does.
     pub(crate) fn kill(&mut self) {
         self.disk.kill_process();
-        self.process = None;
+        self.end();
         self.disk.clear_faults();
         self.disk.set_capacity(None);
     }
@@ -188,6 +238,11 @@ impl Machine {
     /// Takes the power away, or finds that it is gone.
     pub(crate) fn lose_power(&mut self, net: &SimNet) {
         net.power_off(self.address);
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.was_whole = self.is_whole();
         self.process = None;
     }
 
@@ -200,8 +255,11 @@ impl Machine {
 
     /// Puts a disk in place with what was there before a process began, the one that runs now or one so many before it;
     /// copied file by file, or as a whole.
-    pub(crate) fn restore_backup(&mut self, age: usize, is_copied: bool) {
-        let backup = self.backups[self.backups.len().saturating_sub(age + 1)].clone();
+    pub(crate) fn restore_backup(&mut self, (age, was_whole): (usize, bool), is_copied: bool) {
+        let all: Vec<_> = self.backups.iter().collect();
+        let whole: Vec<_> = self.backups.iter().filter(|(_, was_whole)| *was_whole).collect();
+        let from = if was_whole && !whole.is_empty() { whole } else { all };
+        let backup = from[from.len().saturating_sub(age + 1)].0.clone();
         self.lose_disk();
         for Backup { path, bytes, number } in backup {
             // Far from the numbers that there were.

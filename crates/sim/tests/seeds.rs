@@ -1,54 +1,115 @@
 //! As many seeds as an ordinary test may take; `cargo xtask sim --seeds N` runs any number.
 
-use ladoga_sim::{Bug, run};
+use ladoga_sim::{Bug, Summary, run};
 
-/// Seeds in which a planted bug has to be found.
-const CANARY_SEEDS: u64 = 8;
+const SEEDS: u64 = 24;
+/// Seeds in which a planted bug has to be found: at least five times as many as it takes by the rate at which it is.
+const CANARY_SEEDS: u64 = 100;
+
+/// The run of a node that has no bug, which has to keep all promises.
+fn kept(seed: u64) -> Summary {
+    let repeat = || format!("cargo xtask sim --first {seed} --seeds 1 --trace");
+    run(seed, None).unwrap_or_else(|failure| panic!("{failure}\n  {}", repeat()))
+}
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
-    for seed in 1..4 {
-        assert_eq!(run(seed, None), run(seed, None));
+    for seed in 1..5 {
+        let (first, second, other) = (kept(seed), kept(seed), kept(seed + 4));
+        assert_eq!(first, second, "seed {seed}");
+        assert_ne!(first.trace, other.trace, "a trace in which nothing stands");
     }
+}
+
+#[test]
+fn a_planted_bug_leaves_nothing_behind_for_the_next_run() {
+    let before = kept(2);
+    let _ = run(2, Some(Bug::AckWithoutWriting));
+    assert_eq!(kept(2), before);
 }
 
 #[test]
 fn no_seed_breaks_a_promise() {
-    for seed in 0..10 {
-        match run(seed, None) {
-            // A simulation in which nothing happens would pass too.
-            Ok(summary) => {
-                let is_busy = summary.succeeded > 50 && summary.faults > 20 && summary.messages > 1_000;
-                assert!(is_busy, "{summary:?}");
-            }
-            Err(failure) => panic!("{failure}\n  cargo xtask sim --first {seed} --seeds 1 --trace"),
-        }
+    let mut total = Summary::default();
+    for summary in (0..SEEDS).map(kept) {
+        total.succeeded += summary.succeeded;
+        total.faults += summary.faults;
+        total.messages += summary.messages;
+        total.clocks_wrong += summary.clocks_wrong;
+        total.disks_lost += summary.disks_lost;
+        total.backups_restored += summary.backups_restored;
+        total.tombstones_dropped += summary.tombstones_dropped;
+        total.large_stored += summary.large_stored;
     }
+    // A simulation in which nothing happens would pass too.
+    assert!(total.succeeded > 200 * SEEDS, "{total:?}");
+    assert!(total.faults > 20 * SEEDS, "{total:?}");
+    assert!(total.messages > 5_000 * SEEDS, "{total:?}");
+    assert!(total.clocks_wrong > SEEDS, "{total:?}");
+    assert!(total.disks_lost > SEEDS / 4, "{total:?}");
+    assert!(total.backups_restored > SEEDS / 8, "{total:?}");
+    assert!(total.tombstones_dropped > SEEDS, "{total:?}");
+    assert!(total.large_stored > 20 * SEEDS, "{total:?}");
 }
 
 /// A coordinator that could not apply its own part of a write kept a hint for itself. Nothing delivers that, and as long as
-/// it waited (three hours) the node's write floor stood still: no tombstone went, and no pull brought the missed write.
+/// it waited (three hours) the node's write floor stood still: no tombstone went, and no pull brought the missed write. (With
+/// the workload of that time, seed 1 was the first to show it.)
 #[test]
 fn seed_1_a_coordinator_kept_a_hint_for_itself() {
-    if let Err(failure) = run(1, None) {
-        panic!("{failure}");
-    }
+    kept(1);
 }
 
-fn assert_is_found(bug: Bug, text: &str) {
-    let mut failures = (0..CANARY_SEEDS).filter_map(|seed| run(seed, Some(bug)).err());
-    assert!(
-        failures.any(|failure| failure.reason.contains(text)),
-        "{bug:?} is not found in {CANARY_SEEDS} seeds"
-    );
+/// Looks for a seed in which a promise is broken in one of these ways, and none is without the bug.
+fn assert_is_found(bug: Bug, ways: &[&str]) {
+    let is_it = |reason: &str| ways.iter().any(|way| reason.contains(way));
+    let found = (0..CANARY_SEEDS).find(|&seed| run(seed, Some(bug)).is_err_and(|found| is_it(&found.reason)));
+    let seed = found.unwrap_or_else(|| panic!("{bug:?} is not found in {CANARY_SEEDS} seeds"));
+    kept(seed);
 }
 
 #[test]
 fn a_replica_that_acknowledges_without_writing_is_found() {
-    assert_is_found(Bug::AckWithoutWriting, "was acknowledged with");
+    assert_is_found(Bug::AckWithoutWriting, &["was acknowledged with"]);
+}
+
+#[test]
+fn tombstones_that_go_by_the_clock_are_found() {
+    assert_is_found(Bug::DropTombstonesByTime, &["was known before it began", "do not converge"]);
+}
+
+#[test]
+fn a_node_that_vouches_for_what_it_lost_is_found() {
+    assert_is_found(Bug::VouchWhileRebuilding, &["was known before it began"]);
+}
+
+#[test]
+fn a_coordinator_that_ignores_newer_versions_is_found() {
+    assert_is_found(Bug::IgnoreNewerVersions, &["was known before it began"]);
+}
+
+/// The node did so: what the others had refused as too far ahead was kept by a node whose clock was wrong, spread when its
+/// time had come, and won over what had been acknowledged meanwhile; and nothing was stable until then. In most seeds only
+/// the latter shows, in the end.
+#[test]
+fn a_node_that_trusts_a_clock_that_is_wrong_is_found() {
+    assert_is_found(Bug::TrustOwnClock, &["and loses to"]);
 }
 
 #[test]
 fn copies_on_nodes_that_a_cell_is_not_for_are_found() {
-    assert_is_found(Bug::ForgetCopies, "which is for");
+    assert_is_found(Bug::ForgetCopies, &["which is for"]);
+}
+
+/// The node did so if too few replicas could say what was newest: it wrote all the same, and acknowledged although one of
+/// them then had something newer, which had been acknowledged before.
+#[test]
+fn a_large_value_that_is_acknowledged_and_loses_is_found() {
+    assert_is_found(Bug::AcknowledgeStaleLarge, &["was known before it began"]);
+}
+
+#[test]
+fn a_node_that_does_not_care_for_what_its_peers_remember_is_found() {
+    let ways = ["was known before it began", "given out twice", "do not converge"];
+    assert_is_found(Bug::IgnoreRegressions, &ways);
 }

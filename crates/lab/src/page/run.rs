@@ -76,7 +76,8 @@ fn methods(run: &Run) -> String {
 
 fn counted(what: &str, rows: &[AnswerCount], class: impl Fn(&AnswerCount) -> &'static str) -> String {
     let heads = ["count", "share", "p50", "p90", "p99", "p99.9", "max"];
-    let names: String = heads.iter().map(|head| format!("<th>{head}</th>")).collect();
+    let head = |name: &&str| format!("<th>{name}</th>");
+    let names: String = heads.iter().map(head).collect();
     let mut out = format!(
         "<div class=\"scroll\"><table class=\"cards\">\n<thead><tr><th>{what}</th>{names}</tr></thead>\n<tbody>\n"
     );
@@ -86,8 +87,8 @@ fn counted(what: &str, rows: &[AnswerCount], class: impl Fn(&AnswerCount) -> &'s
         let Some(latency) = row.latency else { continue };
         let latency = [latency.p50, latency.p90, latency.p99, latency.p999, latency.max].map(micros);
         let cells = [count(row.count as f64), share].into_iter().chain(latency).zip(heads);
-        let cells: String =
-            cells.map(|(cell, head)| format!("<td data-label=\"{head}\">{cell}</td>")).collect();
+        let labelled = |(cell, head): (String, &str)| format!("<td data-label=\"{head}\">{cell}</td>");
+        let cells: String = cells.map(labelled).collect();
         let (class, name) = (class(row), escape(&row.class));
         let _ = writeln!(out, "<tr><td><span class=\"{class}\">{name}</span></td>{cells}</tr>");
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::groups::Group;
-use super::run::{section, spectra};
+use super::run::{Named, section, spectra};
 use super::summary::{figures_in_short, rounds};
 use super::words::escape;
 
@@ -46,15 +46,12 @@ pub(super) fn draw(group: &Group<'_>, number: usize, is_open: bool, cores: usize
 
 /// The percentiles of all rounds in one drawing: what differs by chance is seen at once.
 fn together(group: &Group<'_>, typical: usize) -> String {
-    let name = |round: u32| format!("round {round}");
-    let mut lines: Vec<(String, usize, &[(f64, f64)])> = Vec::new();
-    for (index, (_, run)) in group.runs.iter().enumerate() {
-        let colour = if index == typical { TYPICAL } else { OTHERS };
-        lines.push((name(run.round), colour, &run.spectrum));
+    let names: Vec<String> = group.runs.iter().map(|(_, run)| format!("round {}", run.round)).collect();
+    let mut lines: Vec<Named<'_>> = Vec::new();
+    for (index, ((_, run), name)) in group.runs.iter().zip(&names).enumerate() {
+        lines.push((name, if index == typical { TYPICAL } else { OTHERS }, &run.spectrum));
     }
     // The last one is drawn above the others.
     lines.sort_by_key(|(_, colour, _)| *colour == TYPICAL);
-    let lines: Vec<_> =
-        lines.iter().map(|(name, colour, points)| (name.as_str(), *colour, *points)).collect();
     format!("<div class=\"charts\">\n{}</div>\n", spectra("Latency by percentile, all rounds", &lines))
 }

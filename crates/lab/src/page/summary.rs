@@ -28,7 +28,7 @@ pub(super) fn findings(report: &Report, groups: &[Group<'_>]) -> Vec<Finding> {
             out.push(("bad", format!("Errors: up to {} in {}", percent(share), group.title)));
         }
         None if report.runs.iter().any(|run| run.attempts() > 0) => {
-            out.push(("good", "No errors".to_owned()))
+            out.push(("good", "No errors".to_owned()));
         }
         None => out.push(("bad", "No request was made".to_owned())),
     }
@@ -68,7 +68,8 @@ const HEADS: [&str; 7] = ["answered/s", "p50", "p99", "p99.9", "max", "errors", 
 /// A row a stage: the median of its rounds, and below it how far they lie apart.
 pub(super) fn table(groups: &[Group<'_>]) -> String {
     let has_rounds = groups.iter().any(|group| group.runs.len() > 1);
-    let heads: String = HEADS.iter().map(|head| format!("<th>{head}</th>")).collect();
+    let head = |name: &&str| format!("<th>{name}</th>");
+    let heads: String = HEADS.iter().map(head).collect();
     let mut out = format!(
         "<div class=\"scroll\"><table class=\"cards\">\n<thead><tr><th>stage</th>{heads}</tr></thead>\n<tbody>\n"
     );
@@ -141,7 +142,8 @@ pub(super) fn figures_in_short(group: &Group<'_>) -> String {
 
 /// A row a round of one stage.
 pub(super) fn rounds(group: &Group<'_>) -> String {
-    let heads: String = HEADS.iter().map(|head| format!("<th>{head}</th>")).collect();
+    let head = |name: &&str| format!("<th>{name}</th>");
+    let heads: String = HEADS.iter().map(head).collect();
     let mut out = format!(
         "<div class=\"scroll\"><table class=\"cards\">\n<thead><tr><th>round</th>{heads}</tr></thead>\n<tbody>\n"
     );

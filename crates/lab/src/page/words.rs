@@ -28,7 +28,7 @@ pub(super) fn short_micros(micros: f64) -> String {
         1e3.. => (micros / 1e3, "ms"),
         _ => (micros, "µs"),
     };
-    let decimals = if amount >= 100.0 { 0 } else { 1 };
+    let decimals = usize::from(amount < 100.0);
     format!("{amount:.decimals$} {unit}")
 }
 

@@ -89,6 +89,13 @@ impl PeerLink {
         }
     }
 
+    /// Lets go of all that wait for an answer, without telling them.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn forget_requests(&self) {
+        let forgotten = self.pending.take();
+        drop(forgotten);
+    }
+
     /// Sends a request. Those of one turn of the event loop share a write.
     pub(crate) fn send(
         self: &Rc<Self>,

@@ -46,6 +46,12 @@ impl Peers {
         &self.links[node.index()]
     }
 
+    /// Lets go of all that wait for an answer, without telling them.
+    #[cfg(feature = "simulation")]
+    pub(crate) fn forget_requests(&self) {
+        self.links.iter().for_each(|link| link.forget_requests());
+    }
+
     /// Has a request end in time, unless it is over before.
     pub(crate) fn expire_later(&self, request: Weak<dyn Expires>) -> Place {
         self.expiring.enter(self.core.now_ms() + self.cluster.limits.quorum_timeout_ms, request)

@@ -1,4 +1,4 @@
-use ladoga_cluster::{NodeId, NodeList};
+use ladoga_cluster::{LIST_KEYS_MAX, LIST_SCAN_MAX, NodeId, NodeList};
 
 /// The cluster that a node is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +30,12 @@ pub struct PeerLimits {
     pub tree_bytes_max: u64,
     /// What all connections that peers make to this node may hold.
     pub session_bytes_max: usize,
+    /// How many keys one page of a list has, by which a peer pulls.
+    pub list_keys_max: usize,
+    /// How many records are looked at for one page.
+    pub list_scan_max: usize,
+    /// How often it is looked how late an event loop is, while there are requests. A loop in a simulation never is.
+    pub lateness_every_ms: u64,
 }
 
 /// The share of the memory budget that the hash tree of a node may take, and its bounds.
@@ -77,6 +83,9 @@ impl Default for PeerLimits {
             clock_ahead_ms_max: 60_000,
             tree_bytes_max: TREE_BYTES_MIN,
             session_bytes_max: SESSIONS_BYTES_MAX as usize,
+            list_keys_max: LIST_KEYS_MAX,
+            list_scan_max: LIST_SCAN_MAX,
+            lateness_every_ms: 10,
         }
     }
 }

@@ -1,13 +1,12 @@
 use std::rc::Rc;
 
 use bytes::{Bytes, BytesMut};
-use ladoga_cluster::{
-    AsOf, KeyVersion, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, NodeId, Partition, Refusal,
-};
+use ladoga_cluster::{AsOf, KeyVersion, LIST_BYTES_MAX, NodeId, Partition, Refusal};
 
 use super::asked::Asked;
 use super::session::Session;
 use crate::cluster::Cluster;
+use crate::membership::PeerLimits;
 use crate::own::replica::refusal;
 use crate::wire::{Answer, Record, put_mark, take_record};
 use ladoga_local::store::{LocalStore, Pieces, Store, StoreError};
@@ -58,7 +57,7 @@ impl Listing {
                 |error: crate::wire::FrameError| StoreError::Unreadable { reason: error.to_string() };
             while let Some(record) = take_record(&mut bytes).map_err(damaged)? {
                 self.look_at(cluster, record);
-                if self.is_full() {
+                if self.is_full(&cluster.limits) {
                     cluster.pace.draw_page(self.entries.len(), self.scanned).await;
                     return Ok(Answer::List { entries: self.entries, next: self.last });
                 }
@@ -68,8 +67,10 @@ impl Listing {
         Ok(Answer::List { entries: self.entries, next: None })
     }
 
-    fn is_full(&self) -> bool {
-        self.entries.len() >= LIST_KEYS_MAX || self.bytes >= LIST_BYTES_MAX || self.scanned >= LIST_SCAN_MAX
+    fn is_full(&self, limits: &PeerLimits) -> bool {
+        self.entries.len() >= limits.list_keys_max
+            || self.bytes >= LIST_BYTES_MAX
+            || self.scanned >= limits.list_scan_max
     }
 
     fn look_at(&mut self, cluster: &Cluster, record: Record) {

@@ -7,22 +7,22 @@ use tokio::time::Instant;
 
 use crate::cluster::Cluster;
 
-/// How often it is looked how late the event loop is, while there are requests.
-const LATENESS_EVERY_MS: u64 = 10;
-const LATENESS_LOOKS: usize = (PACE_INTERVAL_MS / LATENESS_EVERY_MS) as usize;
 /// Of all looks in an interval, in a hundred.
 const LATENESS_PERCENT: usize = 90;
 
 /// Has the pace follow the foreground, as long as the event loop runs. On one loop of a node.
 pub(super) async fn follow(cluster: Arc<Cluster>, metrics: Arc<Metrics>) {
-    let pace = &cluster.pace;
+    let (pace, every_ms) = (&cluster.pace, cluster.limits.lateness_every_ms);
+    let looks = (PACE_INTERVAL_MS / every_ms).max(1) as usize;
     let mut pacer = Pacer::new();
     let mut tail = Tail::default();
     let mut drawn = 0;
     let mut has_requests = false;
+    let mut lateness_us = vec![0; looks];
     loop {
         // A request waits as long before it is read, which its own time does not have.
-        let late_us = if has_requests { lateness_us().await } else { quiet_interval().await };
+        let late_us =
+            if has_requests { lateness(&mut lateness_us, every_ms).await } else { quiet_interval().await };
         let drawn_now = pace.drawn();
         let (requests, tail_us) = tail.look(&metrics);
         let tail_us = tail_us + late_us;
@@ -43,14 +43,14 @@ async fn quiet_interval() -> u64 {
     0
 }
 
-/// How late the event loop came to what was due, most of the time in an interval: it had more to do, or no processor.
-async fn lateness_us() -> u64 {
-    let mut looks = [0; LATENESS_LOOKS];
-    for late_us in &mut looks {
-        let due = Instant::now() + Duration::from_millis(LATENESS_EVERY_MS);
+/// How late the event loop came to what was due, most of the time in an interval, in microseconds: it had more to do, or no
+/// processor.
+async fn lateness(looks: &mut [u64], every_ms: u64) -> u64 {
+    for late_us in looks.iter_mut() {
+        let due = Instant::now() + Duration::from_millis(every_ms);
         tokio::time::sleep_until(due).await;
         *late_us = due.elapsed().as_micros() as u64;
     }
     looks.sort_unstable();
-    looks[LATENESS_LOOKS * LATENESS_PERCENT / 100]
+    looks[looks.len() * LATENESS_PERCENT / 100]
 }

@@ -13,14 +13,45 @@ use crate::request;
 const CLIENT_MS: u64 = 10 * REQUEST_MS;
 
 impl World {
+    /// Somebody asks some node for something.
     pub(super) fn client(&mut self) {
         if self.is_calm {
             return;
         }
-        let pause_ms = 20 + self.rng.below(800);
-        self.plan(pause_ms, Event::Client);
         let node = self.rng.below(self.machines.len() as u64) as usize;
         let (index, number, wish) = self.shared.clients.borrow_mut().next(&self.rng);
+        let pause_ms = self.shared.clients.borrow().pause_ms(&self.rng);
+        self.plan(pause_ms, Event::Client);
+        self.ask(node, index, number, wish);
+    }
+
+    /// Somebody looks at everything there is, where something has just gone wrong.
+    pub(super) fn look_around(&mut self, node: usize) {
+        if self.is_calm {
+            return;
+        }
+        let keys = self.shared.clients.borrow().keys.len();
+        for index in 0..keys {
+            let number = self.shared.clients.borrow_mut().next_number();
+            self.ask(node, index, number, Wish::Get);
+        }
+    }
+
+    /// Somebody writes everything there is.
+    pub(super) fn write_around(&mut self, node: usize) {
+        if self.is_calm {
+            return;
+        }
+        let keys = self.shared.clients.borrow().keys.len();
+        for index in 0..keys {
+            let write = self.shared.clients.borrow_mut().next_write(index);
+            if let Some((number, wish)) = write {
+                self.ask(node, index, number, wish);
+            }
+        }
+    }
+
+    fn ask(&mut self, node: usize, index: usize, number: u64, wish: Wish) {
         let (key, replicas) = {
             let clients = self.shared.clients.borrow();
             (clients.keys[index].key.clone(), clients.keys[index].replicas)

@@ -31,6 +31,8 @@ use crate::faults::Trouble;
 use crate::machine::{Common, Machine, placement_of};
 use shared::Shared;
 
+/// How many nodes there are. Three is what most clusters have, and where two that are left are a majority.
+const NODES: [usize; 4] = [3, 3, 4, 5];
 /// How long things go wrong.
 const TROUBLE_MS: u64 = 240_000;
 /// How long the cluster has to come together afterwards: closing lags by more than a minute, and by the clocks.
@@ -48,6 +50,8 @@ enum Event {
     ClockGoesWrong,
     ClockIsSet { node: usize },
     Client,
+    LookAround { node: usize },
+    WriteAround { node: usize },
     ClientGivesUp { number: u64 },
     Background { node: usize, session: u64, ticks: u64 },
     Trouble,
@@ -92,7 +96,7 @@ pub(crate) fn run(seed: u64, bug: Option<Bug>, traced: bool) -> Result<Summary, 
 impl World {
     fn new(seed: u64, traced: bool) -> World {
         let rng = SimRng::new(seed);
-        let nodes = 3 + rng.below(3) as usize;
+        let nodes = NODES[rng.below(NODES.len() as u64) as usize];
         let net = SimNet::new(rng.next_u64());
         net.set_delay(Duration::from_micros(100), Duration::from_millis(5));
         let machines = (0..nodes).map(|index| Machine::new(index, &net, rng.next_u64())).collect();
@@ -185,14 +189,18 @@ impl World {
     /// Lets all processes run until this time, or until one of them has lost its power.
     async fn run_machines_until(&mut self, at: Instant) {
         let mut until = pin!(sleep_until(at));
+        // What happened between two turns may have taken the power of any.
+        let mut is_first = true;
         poll_fn(|context| {
             let now_us = self.now_us();
             self.shared.checker.lock().time_is(now_us / 1000);
+            let mut is_one_dead = false;
             for machine in &mut self.machines {
-                machine.run(now_us, context);
+                let has_run = machine.run(now_us, context);
+                is_one_dead |= (has_run || is_first) && has_died(machine);
             }
-            let has_died = self.machines.iter().any(has_died);
-            if has_died || self.shared.checker.lock().violation().is_some() {
+            is_first = false;
+            if is_one_dead || self.shared.checker.lock().violation().is_some() {
                 return Poll::Ready(());
             }
             until.as_mut().poll(context)
@@ -219,27 +227,19 @@ impl World {
         match event {
             Event::Start { node } => self.start(node),
             Event::Room { node } => self.machines[node].disk.set_capacity(None),
-            Event::Resume => self.resume(),
             Event::Befall(trouble) if !self.is_calm => self.befall(trouble),
-            Event::Befall(_) => {}
+            // A process that stood still goes on by itself: it was only not looked at.
+            Event::Befall(_) | Event::Resume => {}
             Event::NetworkIsBetter => self.mend_network(),
             Event::ClockGoesWrong => self.clock_goes_wrong(),
             Event::ClockIsSet { node } => self.clock_is_set(node),
             Event::Client => self.client(),
+            Event::LookAround { node } => self.look_around(node),
+            Event::WriteAround { node } => self.write_around(node),
             Event::ClientGivesUp { number } => self.shared.clients.borrow_mut().ended(number),
             Event::Background { node, session, ticks } => self.background(node, session, ticks),
             Event::Trouble => self.trouble(),
             Event::Compare => self.compare(),
-        }
-    }
-
-    /// A process that stood still goes on: nothing else would have it look.
-    fn resume(&self) {
-        let now_us = self.now_us();
-        for machine in self.machines.iter().filter(|machine| machine.paused_until_us <= now_us) {
-            if let Some(process) = &machine.process {
-                process.tasks.spawn_local(async {});
-            }
         }
     }
 
@@ -269,9 +269,11 @@ impl World {
         if self.machines[node].session != session {
             return;
         }
+        let now_us = self.now_us();
         let machine = &mut self.machines[node];
         let Some(process) = &machine.process else { return };
-        if machine.paused_until_us <= self.shared.began.elapsed().as_micros() as u64 {
+        machine.catch_up(now_us);
+        if machine.paused_until_us <= now_us {
             process.store.inner.do_background_work(ticks.is_multiple_of(5));
         }
         let is_poisoned = machine.is_poisoned() && machine.disk.is_powered();

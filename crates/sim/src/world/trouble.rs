@@ -8,6 +8,9 @@ use super::{Event, TROUBLE_MS, World};
 use crate::faults::{self, Hands, Loss, Trouble};
 use crate::machine::Machine;
 
+/// How long a node that lost its disk is alone with one that knows less than the rest.
+const ALONE_MS: u64 = 8_000;
+
 impl World {
     fn hands(&self) -> Vec<Hands> {
         self.machines.iter().map(|machine| machine.hands).collect()
@@ -59,6 +62,8 @@ impl World {
                     self.cut(node, other, ms);
                     self.cut(other, node, ms);
                 }
+                // As soon as it is back, and does not know yet what it missed.
+                self.plan(ms + 20, Event::LookAround { node });
             }
             Trouble::Lossy { per_mille, ms } => {
                 self.lossy_until_us = self.now_us() + ms * 1000;
@@ -107,10 +112,16 @@ impl World {
             }
             Trouble::LoseDiskAfterOutage { node, absent, ms, loss } => {
                 self.befall(Trouble::Isolate { node: absent, ms });
+                // What the absent one misses, and the other is going to lose.
+                self.plan(ms / 2, Event::WriteAround { node });
                 self.disk_lost_at_us = Some(self.now_us() + ms * 1000);
                 self.plan(ms, Event::Befall(Trouble::LoseDisk { node, down_ms: 100, loss }));
                 for other in (0..self.machines.len()).filter(|&other| other != node && other != absent) {
-                    self.plan(ms, Event::Befall(Trouble::Isolate { node: other, ms: 8000 }));
+                    self.plan(ms, Event::Befall(Trouble::Isolate { node: other, ms: ALONE_MS }));
+                }
+                for after_ms in (500..ALONE_MS).step_by(500) {
+                    self.plan(ms + after_ms, Event::LookAround { node });
+                    self.plan(ms + after_ms + 250, Event::LookAround { node: absent });
                 }
             }
             Trouble::LoseDisk { node, down_ms, loss } => self.lose_disk(node, down_ms, loss),
@@ -121,9 +132,11 @@ impl World {
         self.disk_lost_at_us = Some(self.now_us());
         match loss {
             // What nobody remembers, nobody can hold against it.
-            Loss::Older { age, is_copied } if self.machines[node].is_remembered_by(&self.machines) => {
+            Loss::Older { age, is_copied, was_whole }
+                if self.machines[node].is_remembered_by(&self.machines) =>
+            {
                 self.shared.summary.borrow_mut().backups_restored += 1;
-                self.machines[node].restore_backup(age, is_copied);
+                self.machines[node].restore_backup((age, was_whole), is_copied);
             }
             Loss::All | Loss::Older { .. } => {
                 self.shared.summary.borrow_mut().disks_lost += 1;
@@ -172,7 +185,6 @@ impl World {
             self.machines[node].disk.set_capacity(None);
             self.plan(1000, Event::Start { node });
         }
-        self.resume();
         let processes = self.machines.iter().filter_map(|machine| machine.process.as_ref());
         self.calm_clock = processes.map(|process| process.node.view().clock).max().unwrap_or(0);
         self.plan(2000, Event::Compare);

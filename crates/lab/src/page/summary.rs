@@ -164,50 +164,51 @@ fn title_of_run(report: &Report, run: &Run) -> String {
     if has_rounds { format!("{title}, round {}", run.round) } else { title }
 }
 
-/// Every figure of a publication beside ours, with what was done for both; nothing if there are none.
+const NOT_REACHED: &str =
+    "<small class=\"bad\">rate not reached: latencies here are those of a queue that grew</small>";
+
+/// Every figure of a publication beside ours, below what was done for both; nothing if there are none.
 pub(super) fn published(report: &Report) -> String {
     let mut rows = String::new();
     for (number, run) in report.runs.iter().enumerate() {
         let Some(conditions) = &run.conditions else { continue };
-        let mut of_run = of_conditions(conditions);
-        for figure in &run.published {
-            let _ = writeln!(
-                rows,
-                "<tr><td><a href=\"#run-{number}\">{}</a></td>{of_run}{}</tr>",
-                escape(&title_of_run(report, run)),
-                of_figure(run, figure)
-            );
-            of_run = format!("<td colspan=\"{CONDITIONS}\"></td>"); // The same as in the row above.
+        let mark = run.missed_rate().map_or("", |_| NOT_REACHED);
+        let name = format!(
+            "<td class=\"published\" rowspan=\"{}\"><a href=\"#run-{number}\">{}</a><small>{}</small>{mark}</td>",
+            run.published.len(),
+            escape(&title_of_run(report, run)),
+            escape(&in_words(conditions))
+        );
+        for (index, figure) in run.published.iter().enumerate() {
+            let name = if index == 0 { name.as_str() } else { "" };
+            let _ = writeln!(rows, "<tr>{name}{}</tr>", of_figure(figure));
         }
     }
     if rows.is_empty() {
         return rows;
     }
     format!(
-        "<h2 id=\"published\">Beside the published load tests</h2>\n<p>They were measured by others, on other machines. Each row does what the \
+        "<h2 id=\"published\">Beside the published load tests</h2>\n<p>They were measured by others, on other machines. Each run does what the \
          publication did; where nothing stands, it names no figure.</p>\n\
-         <div class=\"scroll\"><table>\n<thead><tr><th>run</th><th>publication</th><th>load</th><th>store</th><th>answers</th>\
-         <th>connections</th><th>server threads</th><th>figure</th><th>published, before</th><th>published</th><th>here</th>\
-         </tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
+         <div class=\"scroll\"><table>\n<thead><tr><th>run</th><th class=\"text\">figure</th><th>published, before</th><th>published</th>\
+         <th>here</th></tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n"
     )
 }
 
-const CONDITIONS: usize = 6;
-
-fn of_conditions(conditions: &Conditions) -> String {
+fn in_words(conditions: &Conditions) -> String {
     let Conditions { source, load, store, answers, connections, server_threads } = conditions;
-    let threads = server_threads.map_or_else(|| NONE.to_owned(), |threads| threads.to_string());
-    let cells: [&str; CONDITIONS] = [source, load, store, answers, &connections.to_string(), &threads];
-    cells.map(|cell| format!("<td>{}</td>", escape(cell))).concat()
+    let threads = server_threads.map(|threads| format!(", server threads: {threads}")).unwrap_or_default();
+    format!("{source}: {load}, {store}, {answers}, connections: {connections}{threads}")
 }
 
-fn of_figure(run: &Run, figure: &Published) -> String {
+fn of_figure(figure: &Published) -> String {
     let text = |value: Option<f64>| match (value, figure.unit) {
         (None, _) => NONE.to_owned(),
         (Some(value), Unit::Micros) => micros(value),
         (Some(value), Unit::PerSecond) => format!("{}/s", count(value)),
     };
-    let mark = if run.missed_rate().is_some() { " (rate not reached)" } else { "" };
-    let cells = [figure.figure.clone(), text(figure.before), text(figure.theirs), text(figure.ours) + mark];
-    cells.map(|cell| format!("<td>{}</td>", escape(&cell))).concat()
+    let cells = [text(figure.before), text(figure.theirs)].map(|cell| format!("<td>{}</td>", escape(&cell)));
+    let [before, theirs] = cells;
+    let (name, ours) = (escape(&figure.figure), escape(&text(figure.ours)));
+    format!("<td class=\"text\">{name}</td>{before}{theirs}<td>{ours}</td>")
 }

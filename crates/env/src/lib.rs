@@ -5,7 +5,6 @@ mod clock;
 mod descriptors;
 mod disk;
 mod net;
-mod reads;
 pub mod real;
 mod replace;
 mod rng;
@@ -14,9 +13,8 @@ mod workers;
 
 pub use clock::{Clock, Priority};
 pub use descriptors::is_out_of_descriptors;
-pub use disk::{Disk, File, FileIdentity, Lock, OpenMode};
+pub use disk::{Disk, EndedRead, File, FileIdentity, FilePart, Lock, OpenMode, ReadRing};
 pub use net::{Connecting, KeepAlive, Listener, Net, Resolved, Stream};
-pub use reads::{EndedRead, FilePart, ReadRing};
 pub use replace::{ReplaceError, Replacement};
 pub use rng::Rng;
 pub use workers::{Turn, Worker, WorkerHandle, Workers};

@@ -1,7 +1,5 @@
 //! One key: a value or none, named by numbers of which no two writes share one.
 
-use crate::operation::Operation;
-
 /// What is asked of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Input {
@@ -31,6 +29,24 @@ pub enum Output {
     Refused,
     /// What it holds: after a read, or after it grew.
     Value(Option<u64>),
+}
+
+/// What a client asked, and what it was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operation {
+    /// When it was asked. Any clock that never goes back.
+    pub invoked: u64,
+    /// What was asked.
+    pub input: Input,
+    /// When it was answered and with what; `None` if nobody knows what became of it.
+    pub answer: Option<(u64, Output)>,
+}
+
+impl Operation {
+    /// When nothing that begins can have happened before it any more.
+    pub(crate) fn returned(&self) -> Option<u64> {
+        self.answer.map(|(at, _)| at)
+    }
 }
 
 /// What a key holds.

@@ -1,8 +1,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use crate::operation::Operation;
-use crate::register::{Register, without_unseen};
+use crate::register::{Operation, Register, without_unseen};
 
 /// After how many steps a search is given up.
 pub const STEPS_MAX: u64 = 20_000_000;

@@ -1,6 +1,6 @@
 //! Why there is no profile.
 
-use crate::options::Kind;
+use crate::kind::Kind;
 
 /// What can go wrong between asking for a profile and reading it.
 #[derive(Debug, thiserror::Error)]

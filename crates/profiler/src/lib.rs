@@ -18,6 +18,7 @@ mod date;
 mod difference;
 mod error;
 mod hooks;
+mod kind;
 mod memory;
 mod options;
 mod own;
@@ -27,6 +28,7 @@ mod recorder;
 mod render;
 mod ring;
 mod session;
+mod source;
 mod stack;
 mod symbols;
 mod sys;
@@ -36,8 +38,9 @@ pub use date::date;
 pub use difference::{BadProfile, Basis, Changed, Difference, NamedStacks, Recorded};
 pub use error::ProfileError;
 pub use hooks::allocator::ProfilingAllocator;
+pub use kind::Kind;
 pub use options::{
-    ALLOC_INTERVAL_BYTES_MAX, ALLOC_INTERVAL_BYTES_MIN, FREQUENCY_HZ_MAX, FREQUENCY_HZ_MIN, Kind, Mechanism,
+    ALLOC_INTERVAL_BYTES_MAX, ALLOC_INTERVAL_BYTES_MIN, FREQUENCY_HZ_MAX, FREQUENCY_HZ_MIN, Mechanism,
     Options,
 };
 pub use profile::{Frame, FrameKind, Profile, Sample, StackId, StackTable, Thread};

@@ -7,10 +7,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::collector::Source;
-use crate::options::{Kind, Options};
+use crate::kind::Kind;
+use crate::options::Options;
 use crate::recorder::{RawSample, Recorder};
 use crate::ring::{Event, Ring};
+use crate::source::Source;
 use crate::stack::RawStack;
 use crate::sys::calls;
 use crate::{FRAME_POINTERS, ProfileError};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::options::Kind;
+use crate::kind::Kind;
 use crate::program::Program;
 
 /// A finished profile.

@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use crate::collector::{Collector, Source};
-use crate::options::{Kind, Options};
+use crate::collector::Collector;
+use crate::kind::Kind;
+use crate::options::Options;
 use crate::own::OwnThread;
 use crate::profile::Profile;
 use crate::program::Program;
 use crate::recorder::Recorder;
+use crate::source::Source;
 use crate::sys::calls;
 use crate::{ProfileError, cpu, memory, symbols, wait};
 

@@ -9,23 +9,13 @@ use ladoga_env::is_out_of_descriptors;
 use parking_lot::Mutex;
 use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use super::event_loop::EventLoop;
 use super::protocol::Protocol;
-use super::threads::Stage;
 
 /// How long no connection is accepted after the system had no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
-
-/// Where an event loop gets its connections from, and until when.
-pub(super) struct Intake {
-    pub(super) listeners: Vec<TcpListener>,
-    pub(super) handed_over: mpsc::UnboundedReceiver<std::net::TcpStream>,
-    pub(super) stage: watch::Receiver<Stage>,
-    /// To say that no request is in flight any more.
-    pub(super) drained: mpsc::Sender<()>,
-}
 
 /// Held while a connection is accepted. Descriptors are the process's: what one loop gives up for a connection that it has to
 /// refuse, another one would take for a connection that it serves.

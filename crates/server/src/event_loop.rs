@@ -1,15 +1,12 @@
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ladoga_runtime::LoopContext;
 use tokio::net::TcpStream;
 
-use super::acceptor::{Intake, accept, receive};
 use super::connections::Connections;
 use super::protocol::Protocol;
-use super::sweeper::sweep;
-use super::threads::{Shared, Stage};
+use super::shared::Shared;
 
 /// One thread's share of the server.
 pub(super) struct EventLoop<P> {
@@ -37,24 +34,5 @@ impl<P: Protocol> EventLoop<P> {
             protocol.serve(connection).await;
             drop(entry);
         });
-    }
-
-    /// Serves until the node is to stop, and the requests in flight have ended or had their time. Who comes after
-    /// that is told.
-    pub(super) async fn run(self: Rc<Self>, intake: Intake) {
-        let mut stage = intake.stage;
-        let supervisor = &self.context.supervisor;
-        for listener in intake.listeners {
-            supervisor.spawn_local("accept", accept(Rc::clone(&self), listener));
-        }
-        supervisor.spawn_local("receive", receive(Rc::clone(&self), intake.handed_over));
-        supervisor.spawn_local("sweep", sweep(Rc::clone(&self)));
-        // The sender lives as long as the server; without one there is nobody to serve for.
-        let _ = stage.wait_for(|stage| *stage != Stage::Running).await;
-        self.connections.drain(Duration::from_millis(self.shared.limits.drain_timeout_ms)).await;
-        let _ = intake.drained.send(()).await;
-        // Whoever waits for all loops notices by that where one is no more.
-        drop(intake.drained);
-        let _ = stage.wait_for(|stage| *stage == Stage::Stopped).await;
     }
 }

@@ -6,6 +6,7 @@
 //! - `event_loop`: what one thread serves; `connections`: those that are open
 //! - `acceptor`: which loop gets a connection
 //! - `sweeper`: looks at all connections from time to time
+//! - `shared`: what its event loops share, and what each gets its connections from
 //! - `limits`: the bounds and timeouts of connections
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ mod event_loop;
 mod limits;
 mod listener;
 mod protocol;
+mod shared;
 mod sweeper;
 mod threads;
 

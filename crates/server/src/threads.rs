@@ -3,28 +3,20 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use ladoga_env::Clock;
 use ladoga_runtime::{LoopContext, Metrics, Supervisor};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, watch};
 
-use super::acceptor::Intake;
+use super::acceptor::{accept, receive};
 use super::event_loop::EventLoop;
 use super::limits::Limits;
 use super::listener::{ListenError, listen};
 use super::protocol::Protocol;
-
-/// Whether a server is to go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// It is.
-    Running,
-    /// It ends the requests in flight, and takes no others.
-    Draining,
-    /// It is not.
-    Stopped,
-}
+use super::shared::{Intake, Shared, Stage};
+use super::sweeper::sweep;
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -51,14 +43,6 @@ pub struct ServerConfig {
     pub metrics: Arc<Metrics>,
     /// Told of an event loop that panics.
     pub supervisor: Supervisor,
-}
-
-/// What the event loops of a server share.
-pub(super) struct Shared {
-    pub(super) limits: Limits,
-    pub(super) metrics: Arc<Metrics>,
-    /// By which a loop gives a connection to another.
-    pub(super) hand_overs: Vec<mpsc::UnboundedSender<std::net::TcpStream>>,
 }
 
 /// A running server.
@@ -133,7 +117,7 @@ impl Server {
                     Ok(listeners) => {
                         let _ = report.send(Ok(()));
                         let intake = Intake { listeners, handed_over, stage, drained };
-                        event_loop().run(intake).await;
+                        run(event_loop(), intake).await;
                     }
                     Err(error) => drop(report.send(Err(error))),
                 }
@@ -199,4 +183,23 @@ fn listen_on_all(config: &ServerConfig) -> Result<(Vec<SocketAddr>, Listeners), 
         Some(error) if addresses.is_empty() => Err(error),
         _ => Ok((addresses, by_loop)),
     }
+}
+
+/// Serves until the node is to stop, and the requests in flight have ended or had their time. Who comes after that is told.
+async fn run<P: Protocol>(event_loop: Rc<EventLoop<P>>, intake: Intake) {
+    let mut stage = intake.stage;
+    let supervisor = &event_loop.context.supervisor;
+    for listener in intake.listeners {
+        supervisor.spawn_local("accept", accept(Rc::clone(&event_loop), listener));
+    }
+    supervisor.spawn_local("receive", receive(Rc::clone(&event_loop), intake.handed_over));
+    supervisor.spawn_local("sweep", sweep(Rc::clone(&event_loop)));
+    // The sender lives as long as the server; without one there is nobody to serve for.
+    let _ = stage.wait_for(|stage| *stage != Stage::Running).await;
+    let drain_timeout = Duration::from_millis(event_loop.shared.limits.drain_timeout_ms);
+    event_loop.connections.drain(drain_timeout).await;
+    let _ = intake.drained.send(()).await;
+    // Whoever waits for all loops notices by that where one is no more.
+    drop(intake.drained);
+    let _ = stage.wait_for(|stage| *stage == Stage::Stopped).await;
 }

@@ -1,8 +1,12 @@
-use std::future::ready;
+use std::future::{Future, ready};
+use std::pin::Pin;
 
 use bytes::Bytes;
 
-use crate::{Later, StoreError};
+use crate::StoreError;
+
+/// Something that is not there yet. The work for it goes on whether or not this is polled.
+pub type Later<T> = Pin<Box<dyn Future<Output = T>>>;
 
 /// Bytes that are read one piece at a time, so that they need not fit into memory.
 pub trait Pieces {

@@ -1,12 +1,8 @@
 use std::future::Future;
-use std::pin::Pin;
 
 use bytes::Bytes;
 
-use crate::{Pieces, StoreError};
-
-/// Something that is not there yet. The work for it goes on whether or not this is polled.
-pub type Later<T> = Pin<Box<dyn Future<Output = T>>>;
+use crate::{Later, Pieces, StoreError};
 
 /// A stored value, as a client gets it.
 pub type Value = ladoga_model::Value<Bytes, LargeValue>;

@@ -3,12 +3,13 @@
 use ladoga_env::Rng;
 use ladoga_env::sim::{Fault as DiskFault, PowerCut, SimRng};
 
-use crate::machine::BACKUPS_MAX;
-
 /// How far a clock may be moved from the time of the world, and still be right.
 const SKEW_MS_MAX: i64 = 30_000;
 /// How far a clock is moved that is wrong: beyond what any node takes, minutes and a day.
 const WRONG_MS: [i64; 6] = [90_000, 180_000, 600_000, 86_400_000, -180_000, -86_400_000];
+
+/// More than the processes between two disks that are lost, now and then.
+pub(crate) const BACKUPS_MAX: usize = 6;
 
 /// How far the wall clock of a machine is off.
 #[derive(Debug, Clone, Copy, Default)]

@@ -22,11 +22,9 @@ use parking_lot::Mutex;
 use tokio::task::LocalSet;
 
 use crate::checker::Checker;
-use crate::faults::Hands;
+use crate::faults::{BACKUPS_MAX, Hands};
 use crate::store::{Watched, Watcher};
 
-/// More than the processes between two disks that are lost, now and then.
-pub(crate) const BACKUPS_MAX: usize = 6;
 const DATA: &str = "/data";
 const PORT: u16 = 80;
 /// Small, so that lists have pages.

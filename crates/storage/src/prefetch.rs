@@ -1,10 +1,8 @@
 //! Asking the processor for a line before it is needed.
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "std has no stable name for it"))]
 
-use crate::prefixes::GROUP;
-
 /// Of the processor's cache.
-const LINE_BYTES: usize = 64;
+pub(crate) const LINE_BYTES: usize = 64;
 
 /// Has the processor fetch the line of this address, and go on meanwhile. Does nothing where we do not know how.
 #[inline]
@@ -29,13 +27,4 @@ pub(crate) fn prefetch_bytes(address: usize, length: usize) {
 #[inline]
 pub(crate) fn prefetch<T>(place: &T) {
     prefetch_bytes(std::ptr::from_ref(place).addr(), size_of::<T>());
-}
-
-/// Has the processor fetch of `places`, which are numbers or pointers, those from an index on among which a search by
-/// [`crate::prefixes::PrefixTree`] ends.
-#[inline]
-pub(crate) fn prefetch_from<T>(places: &[T], near: usize) {
-    let places = &places[near.min(places.len())..];
-    let near = &places[..places.len().min(GROUP + 1)];
-    near.iter().step_by(LINE_BYTES / size_of::<T>()).chain(near.last()).for_each(prefetch);
 }

@@ -9,10 +9,10 @@
 
 use std::ops::Range;
 
-use crate::prefetch::prefetch;
+use crate::prefetch::{LINE_BYTES, prefetch};
 
 /// Numbers side by side: what a step of the search compares.
-pub(crate) const GROUP: usize = 16;
+const GROUP: usize = 16;
 /// What the first step compares: what the processor fetches at once.
 const TOP_GROUPS: usize = 4;
 /// Steps of a search: enough for as many numbers as fit into 32 bits.
@@ -35,6 +35,15 @@ impl PrefixGroup {
 struct Step {
     first_group: u32,
     last: u32,
+}
+
+/// Has the processor fetch of `places`, which are numbers or pointers, those from an index on among which a search by
+/// [`PrefixTree`] ends.
+#[inline]
+pub(crate) fn prefetch_from<T>(places: &[T], near: usize) {
+    let places = &places[near.min(places.len())..];
+    let near = &places[..places.len().min(GROUP + 1)];
+    near.iter().step_by(LINE_BYTES / size_of::<T>()).chain(near.last()).for_each(prefetch);
 }
 
 /// The first eight bytes of keys, in order.

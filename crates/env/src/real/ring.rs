@@ -1,5 +1,5 @@
 use super::syscall::file_offset;
-use crate::reads::{EndedRead, FilePart, ReadRing};
+use crate::disk::{EndedRead, FilePart, ReadRing};
 use io_uring::{IoUring, cqueue, opcode, types};
 use slab::Slab;
 use std::io;

@@ -1,5 +1,5 @@
 use super::state::DiskState;
-use crate::reads::{EndedRead, FilePart, ReadRing};
+use crate::disk::{EndedRead, FilePart, ReadRing};
 use parking_lot::Mutex;
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -4,7 +4,7 @@ use ladoga_http1::StatusCode;
 use ladoga_runtime::Operation;
 use ladoga_service::{KeyValue, LargeValue, Lookup, Pieces, Value};
 
-use super::service::{Call, Outcome, Reply};
+use super::call::{Call, Outcome, Reply};
 use crate::connection::Streamed;
 use crate::http::{Answer, EntityTarget, OCTETS, Refusal};
 

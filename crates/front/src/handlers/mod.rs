@@ -1,12 +1,14 @@
 //! What a node does with a request. A request is one short chain of calls, in the order in which they happen.
 //!
-//! - `service`: the way in: which operation, and for what; an answer, now or later
+//! - `service`: the way in: which operation, and for what
+//! - `call`: a request and what it needs to be served; an answer, now or later
 //! - `entity`: reads and deletes an entity
 //! - `put`: stores a value that fits into memory
 //! - `upload`: stores one that does not
 //! - `value`: reads a value from the connection
 //! - `range`: streams entities
 
+mod call;
 mod entity;
 mod put;
 mod range;
@@ -14,4 +16,5 @@ mod service;
 mod upload;
 mod value;
 
-pub(crate) use service::{Outcome, Reply, handle};
+pub(crate) use call::{Outcome, Reply};
+pub(crate) use service::handle;

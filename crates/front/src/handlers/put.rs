@@ -5,7 +5,7 @@ use ladoga_http1::server::BodyLength;
 use ladoga_model::VALUE_BYTES_MAX;
 use ladoga_service::KeyValue;
 
-use super::service::{Call, Outcome, Reply};
+use super::call::{Call, Outcome, Reply};
 use super::upload::upload;
 use super::value::{VALUE_BYTES_UNCOUNTED, read_value};
 use crate::http::{Answer, EntityTarget, Refusal};

@@ -4,7 +4,7 @@ use ladoga_http1::Version;
 use ladoga_http1::server::Request;
 use ladoga_service::{KeyValue, Scope};
 
-use super::service::{Call, Outcome, Reply};
+use super::call::{Call, Outcome, Reply};
 use crate::connection::Streamed;
 use crate::http::{CHUNKED_RECORDS, LAST_CHUNK, OCTETS, PLAIN_RECORDS, RangeTarget, Refusal};
 

@@ -5,7 +5,7 @@ use ladoga_http1::StatusCode;
 use ladoga_runtime::{Permit, Taken};
 use ladoga_service::{Error, KeyValue, Later, StoreError, Upload};
 
-use super::service::{Call, Outcome, Reply};
+use super::call::{Call, Outcome, Reply};
 use super::value::{check_complete, next_piece_unless_displaced};
 use crate::connection::{Core, Link};
 use crate::http::{Answer, EntityTarget, Refusal};

@@ -1,9 +1,8 @@
 //! What is HTTP about a request and its answer, apart from sockets.
 //!
 //! - `route`: which operation a method and a path ask for
-//! - `query`: parameters of the query, strictly percent-decoded
 //! - `profile`: which profile is asked for
-//! - `target`: which key and which replicas an operation is about
+//! - `target`: which key and which replicas an operation is about; parameters of the query, strictly percent-decoded
 //! - `refusal`: answers that say no, each with one line of text
 //! - `body`: the bodies of answers
 //! - `response`: answers that say yes
@@ -11,7 +10,6 @@
 
 mod body;
 mod profile;
-mod query;
 mod refusal;
 mod response;
 mod route;

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use ladoga_profiler::Changed;
 use serde_json::{Value, json};
 
-use super::document::{OPEN_STAGES_MAX, contents, facts, page};
 use super::embedded;
+use super::frame::{OPEN_STAGES_MAX, contents, facts, page};
 use super::run::spectra;
 use super::summary::{Finding, strip};
 use super::words::escape;

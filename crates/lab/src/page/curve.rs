@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::document::{command, facts, page};
 use super::embedded;
+use super::frame::{command, facts, page};
 use super::plot::{LEFT, Line, Mark, Plot, RIGHT, Scale, WIDTH, upwards};
 use super::quantity::Quantity;
 use super::summary::strip;

@@ -2,20 +2,14 @@
 
 use std::fmt::Write as _;
 
-use ladoga_profiler::{FLAME_SCRIPT, FLAME_STYLE};
-
 use super::compared::{self, ComparedPage};
+use super::frame::{OPEN_STAGES_MAX, command, contents, facts, page};
 use super::groups::groups;
 use super::words::{bytes, date, escape};
 use super::{embedded, stage, summary};
 use crate::record::{Machine, Report};
 
-const STYLE: &str = include_str!("assets/page.css");
-/// What every page has: words at the pointer of each chart, and links that open what they lead to.
-const CHARTS: &str = include_str!("assets/charts.js");
 const SCRIPT: &str = include_str!("assets/page.js");
-/// More stages than that are folded: a page of 28 would be 37,000 pixels high.
-pub(super) const OPEN_STAGES_MAX: usize = 2;
 /// The rows of the summary lead to the stages as well: more of them need no second list.
 const LISTED_STAGES_MAX: usize = 12;
 
@@ -75,25 +69,6 @@ fn head(report: &Report) -> String {
     format!("{}{}", facts(&rows), command(&report.command))
 }
 
-/// Names and what is to be said of them.
-pub(super) fn facts(rows: &[(&str, String)]) -> String {
-    let row = |(name, text): &(&str, String)| format!("<dt>{}</dt><dd>{}</dd>", escape(name), escape(text));
-    format!("<dl class=\"head\">{}</dl>\n", rows.iter().map(row).collect::<String>())
-}
-
-pub(super) fn command(line: &str) -> String {
-    format!("<pre class=\"command\">{}</pre>\n", escape(line))
-}
-
-/// Links to the parts of a page.
-pub(super) fn contents(links: &[(String, String)]) -> String {
-    let item = |(target, text): &(String, String)| {
-        format!("<li><a href=\"{}\">{}</a></li>", escape(target), escape(text))
-    };
-    let items: String = links.iter().map(item).collect();
-    format!("<nav aria-label=\"Contents\"><ol>{items}</ol></nav>\n")
-}
-
 fn about(report: &Report) -> String {
     let mut out = String::from("<section>\n<h2 id=\"about\">How it was measured</h2>\n<dl>\n");
     let mut row = |name: &str, text: &str| {
@@ -137,17 +112,5 @@ fn machine(machine: &Machine) -> String {
         memory.unwrap_or_default(),
         machine.system,
         machine.kernel
-    )
-}
-
-/// A file of its own: nothing in it asks the network for anything.
-pub(super) fn page(title: &str, body: &str, data: &str, script: &str) -> String {
-    let title = escape(title);
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
-         <link rel=\"icon\" href=\"data:,\">\n<style>\n{FLAME_STYLE}{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n{body}\
-         {}\n<script>\n{FLAME_SCRIPT}{CHARTS}{script}</script>\n</body>\n</html>\n",
-        embedded::element(data)
     )
 }

@@ -1,6 +1,7 @@
 //! A report as one HTML file that needs no network: charts as SVG drawn here, flame graphs drawn by a small script.
 //!
 //! - `document`: the page as a whole
+//! - `frame`: what all pages have
 //! - `run`: one run, with its charts
 //! - `groups`: rounds that belong together
 //! - `stage`: the rounds of one stage
@@ -18,6 +19,7 @@ mod compared;
 mod curve;
 mod document;
 mod embedded;
+mod frame;
 mod groups;
 mod heat;
 mod plot;

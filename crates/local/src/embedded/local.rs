@@ -9,7 +9,7 @@ use super::cells::CellReader;
 use super::commit::{Applied, CommitShared, CommitTrigger, Inbox, InlineCommitter, Waiters, WriteQueue};
 
 use super::pieces::RangePieces;
-use super::pool::Pool;
+use super::pool::DiskHandle;
 use super::range::RecordReader;
 use super::read::large_value;
 use super::reads::Reads;
@@ -27,25 +27,9 @@ pub struct Local {
     write_queue: Arc<WriteQueue>,
     waiters: Rc<Waiters>,
     commit_trigger: Rc<CommitTrigger>,
-    disk: Disk,
+    disk: DiskHandle,
     /// Where this loop has a ring to read blocks by.
     pub(super) reads: Option<Rc<Reads>>,
-}
-
-/// Where what may wait for the disk is done, and how the answer comes back.
-#[derive(Clone)]
-pub(super) struct Disk {
-    pool: Arc<Pool>,
-    inbox: Arc<Inbox>,
-}
-
-impl Disk {
-    pub(super) fn submit<T: Send + 'static>(
-        &self,
-        job: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-    ) -> Later<Result<T, StoreError>> {
-        self.pool.submit(&self.inbox, job)
-    }
 }
 
 impl Local {
@@ -67,7 +51,7 @@ impl Local {
             Rc::clone(&waiters),
         );
         supervisor.spawn_local("commit", inline.run(Rc::clone(&commit_trigger)));
-        let disk = Disk { pool: Arc::clone(&store.pool), inbox };
+        let disk = DiskHandle { pool: Arc::clone(&store.pool), inbox };
         Local {
             reads: store.start_reads(&disk, supervisor),
             engine: Arc::clone(&store.engine),
@@ -89,7 +73,7 @@ impl Local {
     fn later<T: 'static>(
         &self,
         read: Box<PendingRead>,
-        answer: impl FnOnce(ladoga_storage::Cell, &Disk) -> Option<T> + 'static,
+        answer: impl FnOnce(ladoga_storage::Cell, &DiskHandle) -> Option<T> + 'static,
     ) -> Lookup<T> {
         let disk = self.disk.clone();
         if let Some(reads) = &self.reads {

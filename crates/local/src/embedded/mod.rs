@@ -135,7 +135,7 @@ impl Embedded {
     }
 
     /// A ring for the calling event loop, where there is one to be had.
-    fn start_reads(&self, disk: &local::Disk, supervisor: &Supervisor) -> Option<Rc<Reads>> {
+    fn start_reads(&self, disk: &pool::DiskHandle, supervisor: &Supervisor) -> Option<Rc<Reads>> {
         if self.no_rings.is_some() {
             return None;
         }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ladoga_storage::{Engine, Error, Range};
 
-use super::local::Disk;
+use super::pool::DiskHandle;
 use super::read_error;
 use crate::store::{Later, Piece, Pieces, StoreError};
 
@@ -20,7 +20,7 @@ pub(super) trait RangeReader: Send + 'static {
 pub(super) struct RangePieces<R> {
     reader: R,
     at: At,
-    disk: Disk,
+    disk: DiskHandle,
 }
 
 /// How far it is.
@@ -38,7 +38,7 @@ impl<R: RangeReader> RangePieces<R> {
         reader: R,
         engine: &Arc<Engine>,
         (start, end): (Bytes, Option<Bytes>),
-        disk: &Disk,
+        disk: &DiskHandle,
     ) -> RangePieces<R> {
         let at = At::Start { engine: Arc::clone(engine), start, end };
         RangePieces { reader, at, disk: disk.clone() }

@@ -178,6 +178,22 @@ impl Worker for IoWorker {
     }
 }
 
+/// Where what may wait for the disk is done, and how the answer comes back.
+#[derive(Clone)]
+pub(super) struct DiskHandle {
+    pub(super) pool: Arc<Pool>,
+    pub(super) inbox: Arc<Inbox>,
+}
+
+impl DiskHandle {
+    pub(super) fn submit<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    ) -> Later<Result<T, StoreError>> {
+        self.pool.submit(&self.inbox, job)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

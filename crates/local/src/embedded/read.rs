@@ -1,11 +1,11 @@
 use ladoga_storage::Blob;
 
-use super::local::Disk;
+use super::pool::DiskHandle;
 use super::read_error;
 use crate::store::{LargeValue, Later, Piece, Pieces, StoreError};
 
 /// A large value of the engine, as the node reads it.
-pub(super) fn large_value(blob: Blob, disk: &Disk) -> LargeValue {
+pub(super) fn large_value(blob: Blob, disk: &DiskHandle) -> LargeValue {
     let bytes = blob.len();
     LargeValue { bytes, pieces: Box::new(BlobPieces { blob, offset: 0, disk: disk.clone() }) }
 }
@@ -14,7 +14,7 @@ pub(super) fn large_value(blob: Blob, disk: &Disk) -> LargeValue {
 struct BlobPieces {
     blob: Blob,
     offset: u64,
-    disk: Disk,
+    disk: DiskHandle,
 }
 
 impl Pieces for BlobPieces {

@@ -16,7 +16,7 @@ use slab::Slab;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::local::Disk;
+use super::pool::DiskHandle;
 use super::{panicked, read_error};
 use crate::store::{Later, Metric, StoreError};
 use ladoga_runtime::{OneShot, Supervisor};
@@ -39,7 +39,7 @@ pub(super) type Read = Result<Option<Cell>, StoreError>;
 /// A read goes on to its end even if nobody waits for it any more.
 pub(super) struct Reads {
     state: RefCell<ReadQueue>,
-    disk: Disk,
+    disk: DiskHandle,
     counters: Arc<ReadCounters>,
 }
 
@@ -67,7 +67,7 @@ impl Reads {
     /// Starts to read by `ring` for as long as the event loop runs. Called within its runtime.
     pub(super) fn start(
         ring: Box<dyn ReadRing>,
-        disk: Disk,
+        disk: DiskHandle,
         counters: Arc<ReadCounters>,
         supervisor: &Supervisor,
     ) -> io::Result<Rc<Reads>> {

@@ -1,18 +1,18 @@
 use bytes::Bytes;
 use ladoga_storage::{BlobWriter, FinishedBlob};
 
-use super::local::Disk;
+use super::pool::DiskHandle;
 use super::write_error;
 use crate::store::{Later, StoreError, Upload};
 
 /// A large value on its way into a blob file.
 pub struct EmbeddedUpload {
     writer: BlobWriter,
-    disk: Disk,
+    disk: DiskHandle,
 }
 
 impl EmbeddedUpload {
-    pub(super) fn new(writer: BlobWriter, disk: Disk) -> EmbeddedUpload {
+    pub(super) fn new(writer: BlobWriter, disk: DiskHandle) -> EmbeddedUpload {
         EmbeddedUpload { writer, disk }
     }
 }

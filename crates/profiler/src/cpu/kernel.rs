@@ -5,8 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use super::records::{Record, records};
-use crate::collector::Source;
 use crate::recorder::{RawSample, Recorder};
+use crate::source::Source;
 use crate::sys::files;
 use crate::sys::perf_event::{EventKind, PerfEvent, Target};
 

@@ -4,9 +4,10 @@ mod kernel;
 pub(crate) mod records;
 mod signals;
 
-use crate::collector::Source;
-use crate::options::{Kind, Mechanism, Options};
+use crate::kind::Kind;
+use crate::options::{Mechanism, Options};
 use crate::recorder::Recorder;
+use crate::source::Source;
 use crate::{FRAME_POINTERS, ProfileError};
 
 pub(crate) const NO_FRAME_POINTERS: &str =

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::ProfileError;
-use crate::collector::Source;
 use crate::hooks::timers::{self, CpuTimer};
 use crate::recorder::Recorder;
+use crate::source::Source;
 
 const THREADS_MAX: usize = 1024;
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);

@@ -8,7 +8,7 @@
 use std::fmt;
 
 use super::forest::Forest;
-use super::permuted::largest_by_chance;
+use super::permuted::{FrameShares, largest_by_chance, mean};
 use super::stacks::Weight;
 
 /// Of all differences between the same, at most this share has any coloured frame.
@@ -173,45 +173,4 @@ impl Sides {
         let [before, after] = all;
         FrameShares { before: before.len(), shares: [before, after].concat(), sampling }
     }
-}
-
-/// The shares of a frame by round, those of the first side before the others.
-#[derive(Debug)]
-pub(super) struct FrameShares {
-    pub(super) shares: Vec<f64>,
-    pub(super) before: usize,
-    /// What sampling alone does to the difference of the means, as a standard deviation.
-    pub(super) sampling: f64,
-}
-
-impl FrameShares {
-    /// Of the difference of the means, if the rounds stand in this order.
-    pub(super) fn deviation(&self) -> f64 {
-        let (before, after) = self.shares.split_at(self.before);
-        (squared_error(before) + squared_error(after)).sqrt() + self.sampling
-    }
-
-    /// By how much one side's second half differs from its first: what the machine did in between looks like a change.
-    fn drift(&self) -> f64 {
-        let (before, after) = self.shares.split_at(self.before);
-        let of = |side: &[f64]| {
-            let (first, second) = side.split_at(side.len() / 2);
-            (mean(first.iter().copied()) - mean(second.iter().copied())).abs()
-        };
-        of(before).max(of(after))
-    }
-}
-
-pub(super) fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
-    if count == 0 { 0.0 } else { sum / f64::from(count) }
-}
-
-/// Of the mean: the variance of the values, divided by how many they are.
-fn squared_error(values: &[f64]) -> f64 {
-    if values.len() < 2 {
-        return 0.0;
-    }
-    let (count, mean) = (values.len() as f64, mean(values.iter().copied()));
-    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0) / count
 }

@@ -7,7 +7,7 @@ mod paths;
 
 use std::collections::HashMap;
 
-use crate::options::Kind;
+use crate::kind::Kind;
 use crate::profile::{Frame, FrameKind, Profile, Sample, StackId, StackTable, Thread};
 use crate::recorder::Recorder;
 use names::Namer;

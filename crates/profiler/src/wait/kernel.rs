@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
-use crate::collector::Source;
 use crate::cpu::records::{Record, records};
 use crate::recorder::{RawSample, Recorder};
+use crate::source::Source;
 use crate::sys::calls;
 use crate::sys::perf_event::{EventKind, PerfEvent, Target};
 

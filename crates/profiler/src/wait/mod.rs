@@ -12,8 +12,9 @@ mod kernel;
 pub(crate) use classify::classify;
 
 use crate::ProfileError;
-use crate::collector::Source;
-use crate::options::{Kind, Mechanism, Options};
+use crate::kind::Kind;
+use crate::options::{Mechanism, Options};
+use crate::source::Source;
 
 pub(crate) fn source(options: &Options) -> Result<Box<dyn Source>, ProfileError> {
     let unavailable = |reason| ProfileError::Unavailable { kind: Kind::Lock, reason };

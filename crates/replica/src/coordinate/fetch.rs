@@ -6,10 +6,9 @@ use ladoga_model::{self as model, Cell, Stamp, Version};
 use ladoga_runtime::{Address, Gate};
 
 use super::plan::Plan;
-use super::spread::Target;
-use super::trouble::failure;
+use super::target::Target;
 use crate::bounds::Copying;
-use crate::link::{PeerError, PeerLink, RemoteStream};
+use crate::link::{PeerLink, RemoteStream};
 use crate::own::{OwnReplica, replica};
 use crate::wire::{Answer, Request};
 use ladoga_local::store::{LargeValue, Later, LocalStore, Piece, Pieces, Store, StoreError, Upload, Value};
@@ -158,13 +157,4 @@ pub(crate) async fn take_large<S: Store>(
         replica.store.apply([(&key[..], Cell { stamp, value: Some(model::Value::Large(finished)) })]).await;
     drop(admitted);
     applied.map_err(refused)
-}
-
-/// The failure that an answer amounts to, where it is none of those that were expected.
-pub(super) fn unexpected(answer: Result<Answer, PeerError>) -> Failure {
-    match answer {
-        Ok(Answer::Refused(refusal)) => Failure::Refused(refusal),
-        Ok(_) => Failure::Broken,
-        Err(error) => failure(&error),
-    }
 }

@@ -5,7 +5,7 @@
 //! - `write`: a value that fits into memory, or a deletion
 //! - `read`: a cell, and what it takes to keep its replicas alike
 //! - `spread`: a value that does not fit into memory, to many nodes at once
-//! - `fetch`: such a value from another node
+//! - `target`: such a value on its way to one node; `fetch`: on its way from one
 //! - `merge`: the entities of all nodes
 //! - `starting`: what it takes to wait for nodes that are starting
 //! - `trouble`: why a replica did not answer, in the words of `ladoga_cluster`
@@ -17,6 +17,7 @@ mod read;
 mod replicated;
 mod spread;
 mod starting;
+mod target;
 mod trouble;
 mod write;
 

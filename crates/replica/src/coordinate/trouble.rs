@@ -3,6 +3,7 @@ use ladoga_service::{Error, TooFewReplicas};
 
 use super::plan::Plan;
 use crate::link::PeerError;
+use crate::wire::Answer;
 use ladoga_local::store::Store;
 
 /// What keeps a peer from answering, in the words of the machines.
@@ -12,6 +13,15 @@ pub(super) fn failure(error: &PeerError) -> Failure {
         PeerError::Broken(_) => Failure::Broken,
         PeerError::Silent { .. } => Failure::TimedOut,
         PeerError::Full { .. } => Failure::Refused(Refusal::OverCapacity),
+    }
+}
+
+/// The failure that an answer amounts to, where it is none of those that were expected.
+pub(super) fn unexpected(answer: Result<Answer, PeerError>) -> Failure {
+    match answer {
+        Ok(Answer::Refused(refusal)) => Failure::Refused(refusal),
+        Ok(_) => Failure::Broken,
+        Err(error) => failure(&error),
     }
 }
 

@@ -13,13 +13,11 @@ use tokio::io::ReadBuf;
 
 use super::dial::dial;
 use super::error::PeerError;
-use super::peer_link::{PeerLink, Phase};
+use super::peer_link::{IDLE, PeerLink, Phase};
 use crate::wire::{Answer, Frame, Hello, Request, take_frame};
 
 /// Bytes that stay allocated for what is sent; what was larger is given back.
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
-/// What a peer says by closing a connection that nobody uses.
-pub(crate) const IDLE: &str = "the peer closed a connection that was not used";
 
 impl PeerLink {
     /// One connection, from its making to its end.

@@ -9,10 +9,14 @@ use ladoga_runtime::LoopContext;
 use slab::Slab;
 
 use super::error::PeerError;
-use super::peers::TOLD_AT_ONCE_MAX;
 use crate::cluster::Cluster;
 use crate::membership::PeerView;
 use crate::wire::{Answer, Request};
+
+/// What a peer says by closing a connection that nobody uses.
+pub(crate) const IDLE: &str = "the peer closed a connection that was not used";
+/// Requests that are told at once that their time is over, or their connection; then everything else has its turn.
+pub(crate) const TOLD_AT_ONCE_MAX: usize = 64;
 
 /// Who waits for answers of peers. One may wait for several: `slot` is its own name for a request.
 pub(crate) trait Waiter {
@@ -170,7 +174,7 @@ impl PeerLink {
             } else {
                 self.view.connect_failures.fetch_add(1, Ordering::Relaxed);
             }
-            if error != PeerError::Broken(super::drive::IDLE.into()) {
+            if error != PeerError::Broken(IDLE.into()) {
                 self.view.record_trouble(&error.to_string(), self.is_told_of(&error));
             }
             *self.task.borrow_mut() = None;

@@ -6,7 +6,7 @@ use ladoga_cluster::NodeId;
 use ladoga_runtime::LoopContext;
 
 use super::expiring::{Expires, Expiring, Place};
-use super::peer_link::PeerLink;
+use super::peer_link::{PeerLink, TOLD_AT_ONCE_MAX};
 use crate::cluster::Cluster;
 
 /// How often it is looked for what waits too long, at least and at most.
@@ -14,9 +14,6 @@ const SWEEP_MS_MIN: u64 = 5;
 const SWEEP_MS_MAX: u64 = 50;
 /// How much of the shortest timeout passes between two looks.
 const SWEEP_SHARE: u64 = 8;
-
-/// Requests that are told at once that their time is over, or their connection; then everything else has its turn.
-pub(crate) const TOLD_AT_ONCE_MAX: usize = 64;
 
 /// All peers, as one event loop reaches them.
 pub(crate) struct Peers {

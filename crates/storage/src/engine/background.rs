@@ -3,13 +3,12 @@ use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ladoga_env::OpenMode;
+use ladoga_env::{OpenMode, Priority};
 use ladoga_model::Version;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::Inner;
 use super::damage::Damage;
-use super::threads::Pace;
 use super::write::Writer;
 use crate::error::Error;
 use crate::health::WriteState;
@@ -45,6 +44,28 @@ pub(crate) struct BackgroundWork {
     trimmed: Mutex<BTreeMap<u64, Version>>,
     /// The segment and the tombstones of the memtable, and since when those are all.
     deletes_seen: Mutex<((u64, u64), u64)>,
+}
+
+/// The two threads that compact, never both at a time. A thread's priority can only be lowered, so there is one for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// Lets everybody go first. Where others keep all cores busy, that is nearly to stand still.
+    Patient,
+    /// Does not, and goes on with what the other one has begun.
+    Hurried,
+}
+
+impl Pace {
+    pub(super) const fn priority(self) -> Priority {
+        match self {
+            Pace::Patient => Priority::Lowest,
+            Pace::Hurried => Priority::Lower,
+        }
+    }
+
+    fn is_due(self, background: &BackgroundWork) -> bool {
+        background.is_compaction_urgent() == (self == Pace::Hurried)
+    }
 }
 
 impl BackgroundWork {

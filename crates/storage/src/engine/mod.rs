@@ -3,7 +3,7 @@
 //! - `parts`: what there is for reads, for writes and for the background
 //! - `open`: recovery, orphans, the first manifest; `close`; `recover`: what becomes of the log
 //! - `write`: log, sync, memtable; `segments`: the files of the log
-//! - `read`: point reads; `view`: what they look at; `search`: their way through the tables; `pending`: those that memory
+//! - `read`: point reads; `view`: what they look at; `found`: what they find; `search`: their way through the tables; `pending`: those that memory
 //!   cannot answer
 //! - `snapshot`, `range`: the store at one moment, and its keys in order
 //! - `flush`, `compact`: memtables to tables, tables to tables; `background`: when; `threads`: who does it; `damage`: what
@@ -18,6 +18,7 @@ mod descriptors_tests;
 mod flush;
 #[cfg(test)]
 mod forged_tests;
+mod found;
 mod open;
 mod parts;
 mod pending;

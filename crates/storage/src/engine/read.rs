@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
+use super::found::Found;
 use super::pending::{PendingRead, Start};
 use super::search::Search;
-use super::view::Found;
 use super::{Engine, Inner};
 use crate::coding::key_hash;
 use crate::error::Error;

@@ -5,7 +5,7 @@ use crate::levels::{Levels, Place};
 use crate::record::{BlobPointer, Kind};
 use crate::table::{Access, MissingBlock, Table, TableGet};
 
-use super::view::Found;
+use super::found::Found;
 
 /// Tables that are found before the first of them is asked, so that the processor fetches what all of them are asked
 /// for at the same time. Rarely can more have an answer.

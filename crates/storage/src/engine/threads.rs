@@ -7,7 +7,7 @@ use std::time::Duration;
 use ladoga_env::Priority;
 
 use super::Inner;
-use super::background::{BackgroundWork, TICK};
+use super::background::{Pace, TICK};
 use crate::error::Error;
 use crate::options::Durability;
 
@@ -71,28 +71,6 @@ fn flush_loop(inner: &Inner) {
             Err(_) => RETRY,
         };
         seen = inner.background.wait(seen, pause);
-    }
-}
-
-/// The two threads that compact, never both at a time. A thread's priority can only be lowered, so there is one for each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pace {
-    /// Lets everybody go first. Where others keep all cores busy, that is nearly to stand still.
-    Patient,
-    /// Does not, and goes on with what the other one has begun.
-    Hurried,
-}
-
-impl Pace {
-    const fn priority(self) -> Priority {
-        match self {
-            Pace::Patient => Priority::Lowest,
-            Pace::Hurried => Priority::Lower,
-        }
-    }
-
-    pub(super) fn is_due(self, background: &BackgroundWork) -> bool {
-        background.is_compaction_urgent() == (self == Pace::Hurried)
     }
 }
 

@@ -1,8 +1,7 @@
 use std::sync::Arc;
 
 use crate::coding::{common_prefix, head_u64};
-use crate::prefetch::prefetch_from;
-use crate::prefixes::PrefixTree;
+use crate::prefixes::{PrefixTree, prefetch_from};
 use crate::table::Table;
 
 /// Between which keys the tables of a level lie that share none, side by side: a search through hundreds of them looks

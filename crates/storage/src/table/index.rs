@@ -2,8 +2,7 @@ use ladoga_model::KEY_BYTES_MAX;
 
 use super::separators::{Separators, SeparatorsBuilder};
 use crate::coding::{Reader, common_prefix, head_u64};
-use crate::prefetch::prefetch_from;
-use crate::prefixes::PrefixTree;
+use crate::prefixes::{PrefixTree, prefetch_from};
 
 /// Collects where the data blocks of a table begin.
 pub(super) struct IndexBuilder {

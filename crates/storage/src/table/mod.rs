@@ -42,6 +42,8 @@ pub(crate) use stored::{BlockHandle, Unpacked, decode_stored, with_checksum};
 pub(crate) use filter::Filter;
 pub(crate) use index::{Index, IndexFormat};
 
+/// Behind a block's payload: compression, raw length, checksum.
+const TRAILER_BYTES: usize = 1 + 4 + 4;
 /// What a data block aims at as it stands in the file, or a part of which a page has a whole number: a page of the
 /// system's, so that reading a block takes one page from the disk. Unpacked, it may be half as long again.
 const BLOCK_BYTES: usize = 4096;

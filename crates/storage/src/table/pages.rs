@@ -1,5 +1,4 @@
-use super::BLOCK_BYTES;
-use super::stored::TRAILER_BYTES;
+use super::{BLOCK_BYTES, TRAILER_BYTES};
 
 /// A page of the system's: what it reads from the disk at least.
 const PAGE_BYTES: u64 = BLOCK_BYTES as u64;

@@ -3,13 +3,12 @@ use std::path::Path;
 use bytes::Bytes;
 
 use super::BLOCK_BYTES_MAX;
+use super::TRAILER_BYTES;
 use super::pages::padding;
 use crate::coding::{u16_at, u32_at};
 use crate::error::Error;
 use crate::options::Compression;
 
-/// Behind the payload: compression, raw length, checksum.
-pub(super) const TRAILER_BYTES: usize = 1 + 4 + 4;
 /// Behind padding: its length.
 const PADDING_LEN_BYTES: usize = 2;
 

@@ -151,6 +151,33 @@ impl Lexer {
     }
 }
 
+/// The code of a file without its tests.
+pub(super) fn code_without_tests(text: &str) -> String {
+    let mut code = split(text).code;
+    while let Some(start) = code.find("#[cfg(test)]") {
+        let after = start + "#[cfg(test)]".len();
+        let end = item_end(&code, after);
+        let blanked: String = code[start..end].chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect();
+        code.replace_range(start..end, &blanked);
+    }
+    code
+}
+
+/// Where the item that begins at `from` ends: at its semicolon, or with its braces.
+fn item_end(code: &str, from: usize) -> usize {
+    let mut depth = 0_usize;
+    for (at, c) in code[from..].char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth <= 1 => return from + at + 1,
+            '}' => depth -= 1,
+            ';' if depth == 0 => return from + at + 1,
+            _ => {}
+        }
+    }
+    code.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::TextFile;
-use super::folders::code_without_tests;
-use super::lexer::is_identifier_part;
+use super::lexer::{code_without_tests, is_identifier_part};
 
 /// How many names a path may go through: a circle of re-exports ends there.
 const HOPS_MAX: usize = 16;
@@ -17,8 +16,6 @@ pub(super) struct Module<'a> {
     pub(super) file: &'a TextFile,
     /// From the root of the crate; empty for the root itself.
     pub(super) path: Vec<&'a str>,
-    /// Whether it is a `mod.rs`: then it stands for its folder.
-    is_folder: bool,
     /// The paths in its code, as they are written, with their lines.
     paths: Vec<(Path, usize)>,
     /// What it imports and re-exports, by the name that it has here.
@@ -53,7 +50,7 @@ impl<'a> Crate<'a> {
                 path.pop();
             }
             let (paths, imports) = scan(&code_without_tests(&file.text));
-            modules.entry(path.clone()).or_insert(Module { file, path, is_folder, paths, imports });
+            modules.entry(path.clone()).or_insert(Module { file, path, paths, imports });
         }
         Crate { modules }
     }
@@ -64,12 +61,6 @@ impl<'a> Crate<'a> {
 
     pub(super) fn files(&self) -> impl Iterator<Item = &'a TextFile> {
         self.modules.values().map(|module| module.file)
-    }
-
-    /// Whether this room of a folder is a folder itself.
-    pub(super) fn is_folder(&self, folder: &[&str], room: &str) -> bool {
-        let path: Vec<&str> = folder.iter().copied().chain([room]).collect();
-        self.modules.get(&path).is_some_and(|module| module.is_folder)
     }
 
     /// The modules that a module names, each with the first line that does.

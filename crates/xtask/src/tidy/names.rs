@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::folders::code_without_tests;
+use super::lexer::code_without_tests;
 use super::lexer::is_identifier_part;
 use super::{Finding, TextFile, numbered_lines};
 

@@ -5,9 +5,10 @@ use ladoga_env::{Clock, Turn, Worker};
 use ladoga_storage::{Error, WriteBatch};
 
 use super::super::write_error;
-use super::queue::{CommitShared, panicked};
+use super::inbox::CommitResult;
+use super::shared::{CommitShared, panicked};
 use super::unit_cost::{Cost, UnitCost};
-use super::write_queue::{CommitResult, PendingWrites, WriteQueue};
+use super::write_queue::{PendingWrites, WriteQueue};
 use crate::store::StoreError;
 
 /// The worker that writes to the log what event loops do not: takes all that is queued, writes it as one group with one

@@ -4,7 +4,15 @@ use std::task::{Poll, Waker};
 
 use parking_lot::Mutex;
 
-use super::write_queue::CommitResult;
+use super::unit_cost::Cost;
+use crate::store::StoreError;
+
+/// What became of writes.
+pub(in super::super) struct CommitResult {
+    pub(super) waiters: Vec<u32>,
+    pub(super) load: Cost,
+    pub(super) outcome: Result<(), StoreError>,
+}
 
 /// What other threads have for an event loop.
 ///

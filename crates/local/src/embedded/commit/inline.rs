@@ -8,8 +8,9 @@ use std::task::{Poll, Waker};
 use ladoga_env::Clock;
 
 use super::super::write_error;
-use super::queue::{CommitShared, panicked};
-use super::write_queue::{CommitResult, Pending, PendingWrites, Waiters, WriteQueue};
+use super::inbox::CommitResult;
+use super::shared::{CommitShared, panicked};
+use super::write_queue::{Pending, PendingWrites, Waiters, WriteQueue};
 use crate::store::WriteKind;
 
 /// What a loop commits itself at most: more takes it longer than it takes to wake another thread.

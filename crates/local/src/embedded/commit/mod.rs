@@ -8,12 +8,14 @@ mod committer;
 mod inbox;
 mod inline;
 mod queue;
+mod shared;
 mod unit_cost;
 mod write_queue;
 mod writer;
 
 pub(super) use inbox::Inbox;
 pub(super) use inline::{CommitTrigger, InlineCommitter};
-pub(super) use queue::{CommitQueue, CommitShared};
+pub(super) use queue::CommitQueue;
+pub(super) use shared::CommitShared;
 pub use write_queue::Applied;
 pub(super) use write_queue::{Waiters, WriteQueue};

@@ -11,7 +11,7 @@ use ladoga_storage::{FinishedBlob, WriteBatch};
 use parking_lot::Mutex;
 use slab::Slab;
 
-use super::inbox::Inbox;
+use super::inbox::{CommitResult, Inbox};
 use super::unit_cost::Cost;
 use crate::store::{StoreError, WriteKind};
 
@@ -43,13 +43,6 @@ pub(super) struct PendingWrites {
     /// Who waits for them.
     pub(super) waiters: Vec<u32>,
     pub(super) load: Cost,
-}
-
-/// What became of writes.
-pub(in super::super) struct CommitResult {
-    pub(super) waiters: Vec<u32>,
-    pub(super) load: Cost,
-    pub(super) outcome: Result<(), StoreError>,
 }
 
 impl PendingWrites {

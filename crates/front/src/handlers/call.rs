@@ -1,0 +1,105 @@
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use ladoga_model::Replicas;
+use ladoga_service::{Context, Error, KeyValue, Later};
+
+use crate::connection::{Link, Streamed};
+use crate::door::Door;
+use crate::http::{Answer, Refusal};
+
+/// A request, and where it came from.
+pub(super) struct Call<'c, K: KeyValue> {
+    pub(super) door: &'c Rc<Door<K>>,
+    pub(super) link: &'c Rc<Link>,
+    /// How long it has waited until this node was ready.
+    pub(super) waited_ms: u64,
+}
+
+impl<'c, K: KeyValue> Call<'c, K> {
+    /// Serves a request at once, or once the service is ready.
+    pub(super) fn once_it_is_ready(
+        &self,
+        serve: impl FnOnce(&Call<'_, K>) -> Result<Reply, Refusal> + 'static,
+    ) -> Result<Reply, Refusal> {
+        let Some(ready) = self.door.opening.get().and_then(|service| service.until_ready()) else {
+            return serve(self);
+        };
+        let (door, link) = (Rc::clone(self.door), Rc::clone(self.link));
+        Ok(Reply::later(async move {
+            let waited_ms = unless_left(&link, ready).await?;
+            let call = Call { door: &door, link: &link, waited_ms };
+            Ok(serve(&call)?.outcome().await)
+        }))
+    }
+
+    /// What the request says, in the words of the service.
+    pub(super) fn context(&self, replicas: Replicas) -> Context {
+        Context { replicas, waited_ms: self.waited_ms }
+    }
+
+    /// The service, unless the node does not serve.
+    pub(super) fn service(&self) -> Result<&'c Rc<K>, Error> {
+        self.door.service()
+    }
+}
+
+/// How long the service was waited for, unless the client leaves before it is ready.
+async fn unless_left(link: &Link, mut ready: Later<Result<u64, Error>>) -> Result<u64, Refusal> {
+    poll_fn(|context| {
+        if let Poll::Ready(waited_ms) = ready.as_mut().poll(context) {
+            return Poll::Ready(Ok(waited_ms?));
+        }
+        if link.poll_left(context).is_ready() {
+            let reason = "the connection was closed for sending while its request waited for other nodes, expected it to \
+                          stay open";
+            return Poll::Ready(Err(Refusal::unavailable(reason).and_close()));
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// What becomes of a request.
+pub(crate) enum Outcome {
+    /// An answer in memory.
+    Answer(Answer),
+    /// One that is not.
+    Stream(Streamed),
+    /// None: the connection is a peer's from now on.
+    Peer,
+}
+
+/// What becomes of a request, now or later.
+pub(crate) enum Reply {
+    /// It is known.
+    Now(Outcome),
+    /// It takes time.
+    Later(Pin<Box<dyn Future<Output = Outcome>>>),
+}
+
+impl Reply {
+    pub(super) fn now(answer: Answer) -> Reply {
+        Reply::Now(Outcome::Answer(answer))
+    }
+
+    pub(super) fn later(outcome: impl Future<Output = Result<Outcome, Refusal>> + 'static) -> Reply {
+        Reply::Later(Box::pin(async move { outcome.await.unwrap_or_else(Outcome::from) }))
+    }
+
+    /// What becomes of it in the end.
+    pub(super) async fn outcome(self) -> Outcome {
+        match self {
+            Reply::Now(outcome) => outcome,
+            Reply::Later(outcome) => outcome.await,
+        }
+    }
+}
+
+impl From<Refusal> for Outcome {
+    fn from(refusal: Refusal) -> Outcome {
+        Outcome::Answer(refusal.into())
+    }
+}

@@ -1,0 +1,35 @@
+use std::sync::Arc;
+
+use ladoga_runtime::Metrics;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+
+use super::limits::Limits;
+
+/// Whether a server is to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It is.
+    Running,
+    /// It ends the requests in flight, and takes no others.
+    Draining,
+    /// It is not.
+    Stopped,
+}
+
+/// What the event loops of a server share.
+pub(super) struct Shared {
+    pub(super) limits: Limits,
+    pub(super) metrics: Arc<Metrics>,
+    /// By which a loop gives a connection to another.
+    pub(super) hand_overs: Vec<mpsc::UnboundedSender<std::net::TcpStream>>,
+}
+
+/// Where an event loop gets its connections from, and until when.
+pub(super) struct Intake {
+    pub(super) listeners: Vec<TcpListener>,
+    pub(super) handed_over: mpsc::UnboundedReceiver<std::net::TcpStream>,
+    pub(super) stage: watch::Receiver<Stage>,
+    /// To say that no request is in flight any more.
+    pub(super) drained: mpsc::Sender<()>,
+}

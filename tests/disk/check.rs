@@ -41,7 +41,7 @@ fn what_can_only_be_read_can_be_checked() {
 fn what_is_no_data_directory_is_told() {
     let directory = Directory::new();
     let path = directory.path().to_str().expect("a path of text");
-    check(directory.path()).expect_reason(&[path, "no data directory"]);
+    check(directory.path()).expect_reason(&[path, "is not a data directory"]);
     assert!(files_below(directory.path()).is_empty(), "it made something there");
 }
 

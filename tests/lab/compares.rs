@@ -93,7 +93,7 @@ fn what_is_no_report_is_named() {
     let path = directory.path().join("other.html");
     fs::write(&path, "hello").expect("a file");
     let file = path.display().to_string();
-    Ladoga::new(["lab", "compare", &file, &file]).run().expect_failure(2, &["other.html", "is no report"]);
+    Ladoga::new(["lab", "compare", &file, &file]).run().expect_failure(2, &["other.html", "is not a report"]);
     Ladoga::new(["lab", "compare", "/no/such/file", &file]).run().expect_failure(2, &["/no/such/file"]);
     Ladoga::new(["lab", "compare", &file]).run().expect_failure(2, &["AFTER"]);
 }

@@ -127,7 +127,7 @@ fn what_is_typed_wrong_is_told_at_once() {
     for (arguments, named) in [
         (&["-o", "out.png"][..], "out.png"),
         (&["-o", "out"], ".heatmap.html"),
-        (&["-o", ".."], "names no format"),
+        (&["-o", ".."], "`..` is not a known format"),
         (&["--kind", "heap", "-o", "a.svg"], "heap"),
         (&["--seconds", "0", "-o", "a.svg"], "--seconds"),
         (&["--seconds", "14401", "-o", "a.svg"], "--seconds"),

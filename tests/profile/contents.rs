@@ -89,7 +89,7 @@ fn a_lock_profile_names_what_is_waited_for() {
     // Threads that wait for work; where they wait for the disk, or for a lock, they are told.
     for idle in [
         &["io-", "[waits: condition]"][..],
-        &["park_if"],
+        &["committer", "[waits: condition]"],
         &["background", "[waits: condition]"],
         &["profile"],
     ] {

@@ -1,6 +1,7 @@
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle, Thread};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -22,13 +23,22 @@ impl Workers for Threads {
                 match worker.turn() {
                     Turn::Again => {}
                     // A wake-up that came in the turn ends these at once.
-                    Turn::Wait => thread::park(),
-                    Turn::WaitFor(duration) => thread::park_timeout(duration),
+                    Turn::Wait => wait_for_work(None),
+                    Turn::WaitFor(duration) => wait_for_work(Some(duration)),
                     Turn::Over => return,
                 }
             }
         })?;
         Ok(Arc::new(RunningThread { thread: thread.thread().clone(), end: Mutex::new(Some(thread)) }))
+    }
+}
+
+/// Profiles of waits know by this name that a thread has nothing to do.
+#[inline(never)]
+fn wait_for_work(at_most: Option<Duration>) {
+    match at_most {
+        None => thread::park(),
+        Some(duration) => thread::park_timeout(duration),
     }
 }
 

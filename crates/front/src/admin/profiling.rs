@@ -12,11 +12,8 @@ use tokio::sync::oneshot;
 use crate::http::ProfileTarget;
 
 /// Where threads of a node wait because there is nothing to do: no part of a lock profile.
-const IDLE_FUNCTIONS: [&str; 3] = [
-    "ladoga_local::embedded::pool::Shared::work",
-    "ladoga_local::embedded::commit::queue::Shared::park_if",
-    "ladoga_storage::engine::background::Background::wait",
-];
+const IDLE_FUNCTIONS: [&str; 2] =
+    ["ladoga_env::real::workers::wait_for_work", "ladoga_storage::engine::background::BackgroundWork::wait"];
 
 /// Why there is no profile.
 #[derive(Debug, thiserror::Error)]

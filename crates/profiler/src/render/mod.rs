@@ -75,7 +75,7 @@ impl Format {
         Format::ALL
             .into_iter()
             .find(|format| name.ends_with(format.ending()))
-            .ok_or_else(|| unknown(&name, Format::ending))
+            .ok_or_else(|| unknown(&path.to_string_lossy(), Format::ending))
     }
 }
 

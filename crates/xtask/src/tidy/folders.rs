@@ -180,20 +180,24 @@ mod tests {
     }
 
     #[test]
-    fn circles_inside_a_folder_count_where_a_folder_is_part_of_them() {
+    fn circles_inside_a_folder_count_of_folders_and_of_files() {
         let files = [
             ("lib.rs", "mod peers;\n"),
             ("peers/mod.rs", "mod link;\nmod hints;\nmod pace;\n"),
             ("peers/link.rs", "use super::hints::Hint;\nuse super::pace::Pace;\n"),
-            ("peers/pace.rs", "use super::link::Link;\n"),
+            ("peers/pace.rs", "pub struct Pace;\n"),
             ("peers/hints/mod.rs", "pub struct Hint;\n"),
         ];
-        assert_eq!(findings(&files), [""; 0], "link and pace are files");
-        let turned = files.map(|(path, text)| match path {
-            "peers/hints/mod.rs" => (path, "use super::link::Link;\n"),
-            _ => (path, text),
-        });
-        assert!(findings(&turned).iter().any(|line| line.contains("`hints` names `link`")));
+        assert_eq!(findings(&files), [""; 0]);
+        for (turned, name) in [("peers/hints/mod.rs", "`hints`"), ("peers/pace.rs", "`pace`")] {
+            let files =
+                files.map(
+                    |(path, text)| {
+                        if path == turned { (path, "use super::link::Link;\n") } else { (path, text) }
+                    },
+                );
+            assert!(findings(&files).iter().any(|line| line.contains(&format!("{name} names `link`"))));
+        }
     }
 
     #[test]

@@ -60,6 +60,13 @@ fn seed_1_a_coordinator_kept_a_hint_for_itself() {
     kept(1);
 }
 
+/// What a peer sent in a turn was stored as one batch, which was too large for the memtable: hints were refused, and sent again
+/// in the same turn, for as long as they were kept. Until then nothing was stable.
+#[test]
+fn seed_1001_hints_that_came_together_were_too_large_for_a_batch() {
+    kept(1001);
+}
+
 /// Looks for a seed in which a promise is broken in one of these ways, and none is without the bug.
 fn assert_is_found(bug: Bug, ways: &[&str]) {
     let is_it = |reason: &str| ways.iter().any(|way| reason.contains(way));

@@ -68,8 +68,8 @@ pub trait LocalStore: 'static {
     /// Whether a write with this many bytes of value would be taken now. Asked before the value is read.
     fn admit(&self, kind: WriteKind, value_bytes: u64) -> Result<(), StoreError>;
 
-    /// Makes the cells durable and visible under their keys, all or none. A value in memory is shorter than what has to be
-    /// uploaded.
+    /// Makes the cells durable and visible under their keys, however many they are. Where it fails, each of them may be so or
+    /// not. A value in memory is shorter than what has to be uploaded.
     fn apply<'c>(
         &self,
         cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], <Self::Upload as Upload>::Finished>)>,

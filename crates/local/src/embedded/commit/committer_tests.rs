@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ladoga_env::sim;
 use ladoga_model::{Cell, Stamp, Value, Version};
-use ladoga_storage::{Durability, Options};
+use ladoga_storage::{BLOB_BYTES_MIN, Durability, MEMORY_BYTES_MIN, Options};
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, LocalOptions};
 
@@ -52,6 +52,33 @@ fn after_a_panic_writes_are_refused_and_the_end_is_reached() {
     // The committer panics, or the event loop that writes itself.
     for durability in [Durability::Always, Durability::Never] {
         panic_once(durability);
+    }
+}
+
+/// All that a peer sends in a turn is applied at once. With little memory it was more than the engine writes at once: the node
+/// said that its disk failed, each time the same was sent again.
+#[test]
+fn what_is_applied_at_once_is_stored_however_much_it_is() {
+    for durability in [Durability::Always, Durability::Never] {
+        let (env, _disk, _clock) = sim::env(1);
+        let options = Options::new(MEMORY_BYTES_MIN, durability);
+        let store = Embedded::open_replica(env, Path::new("/data"), options).expect("a store that opens");
+        let store = Arc::new(store);
+        let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+        runtime.expect("a runtime").block_on(async {
+            let local = store.attach(&Supervisor::default());
+            let value = vec![7; BLOB_BYTES_MIN as usize - 1];
+            let keys = [&b"a"[..], b"b", b"c"];
+            let stamp = Stamp::new(Version { timestamp: 1, node: 0 });
+            let cells = keys.map(|key| (key, Cell { stamp, value: Some(Value::Inline(&value[..])) }));
+            let applied = tokio::time::timeout(DEADLINE, local.apply(cells)).await.expect("an answer");
+            assert_eq!(applied, Ok(()));
+            for key in keys {
+                let found = local.get_cell(key).wait().await.expect("it can be read").expect("it is there");
+                assert!(matches!(found.value, Some(Value::Inline(stored)) if stored == value));
+            }
+        });
+        in_time(move || store.close()).expect("a store that closes");
     }
 }
 

@@ -25,6 +25,8 @@ pub(in super::super) struct CommitShared {
     has_panicked: AtomicBool,
     unit_ns: AtomicU64,
     queue_bytes_max: u64,
+    /// What the engine writes at once.
+    group_bytes_max: usize,
     refusals: Refusals,
     groups: GroupSizes,
     /// Groups that an event loop committed itself.
@@ -91,6 +93,7 @@ impl CommitShared {
             has_panicked: AtomicBool::new(false),
             unit_ns: AtomicU64::new(UnitCost::new().unit_ns()),
             queue_bytes_max: (memory_bytes / QUEUE_MEMORY_SHARE).min(QUEUE_BYTES_MAX),
+            group_bytes_max: engine.group_bytes_max(),
             refusals: Refusals::default(),
             groups: GroupSizes::default(),
             inline_groups: AtomicU64::new(0),
@@ -105,7 +108,7 @@ impl CommitShared {
 
     /// A write queue for one more event loop.
     pub(super) fn add_write_queue(&self, inbox: Arc<Inbox>) -> Arc<WriteQueue> {
-        let write_queue = Arc::new(WriteQueue::new(inbox));
+        let write_queue = Arc::new(WriteQueue::new(inbox, self.group_bytes_max));
         self.write_queues.write().push(Arc::clone(&write_queue));
         write_queue
     }

@@ -15,15 +15,19 @@ use super::inbox::{CommitResult, Inbox};
 use super::unit_cost::Cost;
 use crate::store::{StoreError, WriteKind};
 
-/// What is encoded into one batch at most, before another one begins: a group may be cut between batches where it is
-/// too large for the engine.
+/// What is encoded into one batch, before another one begins: a group may be cut between batches where it is too large for
+/// the engine, but never within one.
 const BATCH_BYTES_MAX: usize = 64 << 10;
 const BATCH_CELLS_MAX: usize = 256;
+/// The share of the largest group that a batch may be before the cell that fills it: with the largest cell behind it, it
+/// still fits.
+const BATCH_GROUP_SHARE: usize = 8;
 
 /// The writes of one event loop that are not committed yet.
 pub(in super::super) struct WriteQueue {
     pending: Mutex<Pending>,
     inbox: Arc<Inbox>,
+    batch_bytes_max: usize,
     /// What is pending or being committed; written by the event loop alone.
     queued_units: AtomicU64,
     queued_bytes: AtomicU64,
@@ -50,9 +54,9 @@ impl PendingWrites {
         self.batches.is_empty()
     }
 
-    fn batch(&mut self) -> &mut WriteBatch {
+    fn batch(&mut self, bytes_max: usize) -> &mut WriteBatch {
         let is_full =
-            |batch: &WriteBatch| batch.encoded_bytes() >= BATCH_BYTES_MAX || batch.len() >= BATCH_CELLS_MAX;
+            |batch: &WriteBatch| batch.encoded_bytes() >= bytes_max || batch.len() >= BATCH_CELLS_MAX;
         if self.batches.last().is_none_or(is_full) {
             self.batches.push(WriteBatch::new());
         }
@@ -61,12 +65,19 @@ impl PendingWrites {
 }
 
 impl WriteQueue {
-    pub(super) fn new(inbox: Arc<Inbox>) -> WriteQueue {
-        let queued_units = AtomicU64::new(0);
-        WriteQueue { pending: Mutex::default(), inbox, queued_units, queued_bytes: AtomicU64::new(0) }
+    /// Of an engine whose groups are at most so long.
+    pub(super) fn new(inbox: Arc<Inbox>, group_bytes_max: usize) -> WriteQueue {
+        WriteQueue {
+            pending: Mutex::default(),
+            inbox,
+            batch_bytes_max: BATCH_BYTES_MAX.min(group_bytes_max / BATCH_GROUP_SHARE),
+            queued_units: AtomicU64::new(0),
+            queued_bytes: AtomicU64::new(0),
+        }
     }
 
-    /// Encodes cells that belong together, and remembers who waits for them. On the event loop.
+    /// Encodes cells that one waits for, and remembers who. However many they are, each batch fits into a group. On the event
+    /// loop.
     pub(in super::super) fn push<'c>(
         &self,
         kind: WriteKind,
@@ -78,16 +89,20 @@ impl WriteQueue {
             WriteKind::Put => &mut pending.puts,
             WriteKind::Delete => &mut pending.deletes,
         };
-        let batch = part.batch();
-        let bytes_before = batch.encoded_bytes();
+        // Where there are no cells, who waits is answered with an empty one.
+        part.batch(self.batch_bytes_max);
+        let mut bytes = 0;
         for (key, Cell { stamp, value }) in cells {
+            let batch = part.batch(self.batch_bytes_max);
+            let bytes_before = batch.encoded_bytes();
             match value {
                 Some(Value::Inline(value)) => batch.put(key, stamp, value),
                 Some(Value::Large(blob)) => batch.put_blob(key, stamp, blob),
                 None => batch.delete(key, stamp),
             }
+            bytes += batch.encoded_bytes() - bytes_before;
         }
-        let load = Cost::of_entry((batch.encoded_bytes() - bytes_before) as u64);
+        let load = Cost::of_entry(bytes as u64);
         part.load = part.load + load;
         part.waiters.push(waiter);
         drop(pending);
@@ -230,6 +245,9 @@ impl Drop for Applied {
 
 #[cfg(test)]
 mod tests {
+    use ladoga_model::{KEY_BYTES_MAX, Stamp, Version};
+    use ladoga_storage::BLOB_BYTES_MIN;
+
     use super::super::unit_cost::Cost;
     use super::*;
 
@@ -238,9 +256,29 @@ mod tests {
     }
 
     #[test]
+    fn no_batch_is_too_large_for_a_group_however_much_is_pushed_at_once() {
+        const GROUP_BYTES_MAX: usize = 512 << 10;
+        let write_queue = WriteQueue::new(Arc::default(), GROUP_BYTES_MAX);
+        let largest = vec![7; BLOB_BYTES_MIN as usize - 1];
+        let key = [b'k'; KEY_BYTES_MAX];
+        let sizes = [60 << 10, 10, largest.len(), largest.len(), 70 << 10, largest.len(), 10];
+        let stamp = Stamp::new(Version { timestamp: 1, node: 0 });
+        let cells =
+            sizes.map(|bytes| (&key[..], Cell { stamp, value: Some(Value::Inline(&largest[..bytes])) }));
+        write_queue.push(WriteKind::Put, cells, 3);
+        write_queue.push(WriteKind::Delete, [], 4);
+        let Pending { puts, deletes } = write_queue.take();
+        let encoded: Vec<usize> = puts.batches.iter().map(WriteBatch::encoded_bytes).collect();
+        assert!(encoded.iter().all(|&bytes| bytes <= GROUP_BYTES_MAX), "{encoded:?}");
+        assert_eq!(puts.batches.iter().map(WriteBatch::len).sum::<usize>(), sizes.len());
+        assert_eq!((puts.waiters, puts.load.bytes), (vec![3], encoded.iter().sum::<usize>() as u64));
+        assert_eq!((deletes.waiters, deletes.batches.len()), (vec![4], 1));
+    }
+
+    #[test]
     fn an_outcome_reaches_those_who_wait_and_no_slot_is_left_behind() {
         let waiters = Rc::new(Waiters::default());
-        let write_queue = WriteQueue::new(Arc::default());
+        let write_queue = WriteQueue::new(Arc::default(), 512 << 10);
         let mut seats: Vec<_> =
             (0..4).map(|_| Applied::waiting(Rc::clone(&waiters), waiters.enter())).collect();
         let mut context = Context::from_waker(Waker::noop());

@@ -286,14 +286,14 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         holders
     }
 
-    /// How many replicas must have the newest cell so that every later read like this one meets one of them.
+    /// How many replicas must have the newest cell: a majority, so that every later read with a quorum meets one of them, also
+    /// one that asks fewer of them, and also if a disk is lost meanwhile.
     fn holders_needed(&self, newest: &Cell<B, L>) -> usize {
         if !self.replicas.is_quorum() {
             return 1;
         }
         let may_hold = (0..self.states.len()).filter(|&replica| newest.mark().belongs_on(replica)).count();
-        let overlap = (self.replicas.from - self.replicas.ack + 1) as usize;
-        overlap.min(may_hold).max(1)
+        self.replicas.majority().min(may_hold).max(1)
     }
 
     /// Asks one replica after another for the newest value, until one gives it.

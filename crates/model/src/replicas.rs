@@ -61,6 +61,11 @@ impl Replicas {
         Replicas { ack: nodes / 2 + 1, from: nodes }
     }
 
+    /// How many of `from` are a majority.
+    pub const fn majority(self) -> usize {
+        self.from as usize / 2 + 1
+    }
+
     /// Whether what is acknowledged by such a write is seen by every such read after it.
     pub const fn is_quorum(self) -> bool {
         2 * self.ack > self.from

@@ -63,14 +63,42 @@ impl HintLog {
         firsts.sort_unstable();
         let mut log =
             HintLog { disk: Arc::clone(disk), dir: dir.to_path_buf(), segments: VecDeque::new(), next: 1 };
+        let mut overlapping = Vec::new();
         for first in firsts {
+            if first < log.next {
+                overlapping.push(first);
+                continue;
+            }
             // What lies behind a gap was numbered anew after a torn end, and is as good.
             if let Some(segment) = log.read_segment(first, &mut found)? {
                 log.next = segment.first + segment.offsets.len() as u64;
                 log.segments.push_back(segment);
             }
         }
+        log.append_again(&overlapping, &mut found)?;
         Ok(log)
+    }
+
+    /// Gives new numbers to the hints of segments whose numbers others have as well: a segment that was removed is back after
+    /// a power cut, if the directory could not be synced in between. Nobody can tell which of the two it was. A hint that is
+    /// delivered twice changes nothing.
+    fn append_again(&mut self, overlapping: &[u64], found: &mut impl FnMut(FoundHint)) -> io::Result<()> {
+        if overlapping.is_empty() {
+            return Ok(());
+        }
+        let mut hints = Vec::new();
+        for &first in overlapping {
+            self.read_segment(first, &mut |hint| hints.push(hint))?;
+        }
+        for hint in hints {
+            let number = self.append(hint.kept_at_ms, &hint.record)?;
+            found(FoundHint { number, ..hint });
+        }
+        self.sync()?;
+        for &first in overlapping {
+            self.disk.remove(&self.path(first))?;
+        }
+        self.disk.sync_dir(&self.dir)
     }
 
     fn read_segment(&self, first: u64, found: &mut impl FnMut(FoundHint)) -> io::Result<Option<Segment>> {
@@ -291,5 +319,41 @@ mod tests {
         assert_eq!(found.len(), 10);
         assert_eq!(log.append(5, b"next").expect("room"), 11);
         assert_eq!(log.read(11).expect("a read").expect("a hint"), &b"next"[..]);
+    }
+
+    #[test]
+    fn hints_of_a_segment_that_is_back_are_numbered_anew() {
+        let (env, _disk, _clock) = ladoga_env::sim::env(1);
+        let disk = Arc::clone(&env.disk);
+        let dir = Path::new("/hints/1");
+        let (mut log, _) = open(&disk);
+        log.append(1, b"old 1").expect("room");
+        log.forget(1).expect("a disk that works");
+        log.append(1, b"old 2").expect("room");
+        log.sync().expect("a disk that works");
+        let back = log.path(2);
+        let kept = disk.open(&back, OpenMode::Read).expect("it is there");
+        let mut bytes = vec![0; kept.len().expect("a length") as usize];
+        kept.read_exact_at(&mut bytes, 0).expect("all of it");
+        drop((log, kept));
+        disk.remove(&back).expect("it is there");
+        let (mut log, found) = open(&disk);
+        assert!(found.is_empty());
+        for record in [b"new 1", b"new 2"] {
+            log.append(2, record).expect("room");
+        }
+        log.sync().expect("a disk that works");
+        drop(log);
+        disk.open(&back, OpenMode::CreateNew).expect("it is gone").write_all_at(&bytes, 0).expect("room");
+
+        let expected =
+            [(1, "new 1"), (2, "new 2"), (3, "old 2")].map(|(number, text)| (number, Bytes::from(text)));
+        let (mut log, found) = open(&disk);
+        assert_eq!(found, expected);
+        assert_eq!(log.read(3).expect("a disk that works"), Some(Bytes::from("old 2")));
+        assert_eq!(log.append(3, b"next").expect("room"), 4);
+        drop(log);
+        assert_eq!(open(&disk).1[..3], expected, "it is as if it had always been so");
+        assert_eq!(disk.list(dir).expect("the directory").len(), 1);
     }
 }

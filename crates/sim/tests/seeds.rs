@@ -61,7 +61,8 @@ fn seed_1_a_coordinator_kept_a_hint_for_itself() {
 }
 
 /// What a peer sent in a turn was stored as one batch, which was too large for the memtable: hints were refused, and sent again
-/// in the same turn, for as long as they were kept. Until then nothing was stable.
+/// in the same turn, for as long as they were kept. Until then nothing was stable. (Seed 1001 showed it until quorum reads began
+/// to have a majority hold what they answer; the tests of the commit queue show it always.)
 #[test]
 fn seed_1001_hints_that_came_together_were_too_large_for_a_batch() {
     kept(1001);

@@ -9,15 +9,15 @@ use crate::placement::Partition;
 /// What the driver has to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PullStep<B> {
-    /// Ask the peer; its answer goes to [`SyncSession::answered`], with this number.
+    /// Ask the peer; its answer goes to [`crate::SyncSession::answered`], with this number.
     Ask(u64, PullRequest<B>),
-    /// Look at a part of the tree: [`SyncSession::compare`]. Other things may be done before.
+    /// Look at a part of the tree: [`crate::SyncSession::compare`]. Other things may be done before.
     Compare,
-    /// Look which version of this key is here; the answer goes to [`SyncSession::found`].
+    /// Look which version of this key is here; the answer goes to [`crate::SyncSession::found`].
     Look(B),
-    /// Make this cell durable, as [`crate::Origin::Exchange`]; the answer goes to [`SyncSession::applied`].
+    /// Make this cell durable, as [`crate::Origin::Exchange`]; the answer goes to [`crate::SyncSession::applied`].
     Apply(B, Cell<B, u64>),
-    /// Delete what the peer does not have and should: [`Prune`]. Whether that worked out goes to [`SyncSession::pruned`].
+    /// Delete what the peer does not have and should: [`Prune`]. Whether that worked out goes to [`crate::SyncSession::pruned`].
     Prune(Prune<B>),
     /// Everything is here. The last step.
     Done,
@@ -32,7 +32,7 @@ pub enum PullFailure {
     #[error("it is too late to compare as of this time")]
     TooLate,
     /// This node does not tell tombstones before this from later ones: its tree has to be filled anew, see
-    /// [`MerkleTree::emptied`].
+    /// [`crate::MerkleTree::emptied`].
     #[error(
         "deletions before and after this time are not told apart here any more: the tree has to be filled anew"
     )]

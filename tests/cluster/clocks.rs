@@ -73,9 +73,9 @@ fn a_clock_that_jumps_ahead_undoes_nothing_that_is_acknowledged_later() {
 fn a_clock_that_was_a_day_ahead_for_a_while_is_forgotten_once_it_is_right() {
     let Some((clocks, mut cluster)) = cluster_of(3) else { return };
     for round in 0..3 {
-        let warned = said(&cluster, 0, "ahead of those of a majority");
+        let warned = said(&cluster, 0, "ahead of the clocks of a majority");
         clocks.set_ahead(0, DAY);
-        wait_until("a warning", || said(&cluster, 0, "ahead of those of a majority") > warned);
+        wait_until("a warning", || said(&cluster, 0, "ahead of the clocks of a majority") > warned);
         assert!((ahead_seconds(&cluster, 0) - DAY as f64).abs() < 60.0);
         wait_until("an offset that is told", || {
             let nodes = cluster.report(1)["nodes"].as_array().expect("nodes").clone();
@@ -87,7 +87,7 @@ fn a_clock_that_was_a_day_ahead_for_a_while_is_forgotten_once_it_is_right() {
             cluster.nodes[0].crash();
             cluster.wait_until_all_answer();
             assert_eq!(put_all(&cluster, 0, 10, b"before"), 10);
-            wait_until("a warning", || said(&cluster, 0, "ahead of those of a majority") > warned + 1);
+            wait_until("a warning", || said(&cluster, 0, "ahead of the clocks of a majority") > warned + 1);
         }
         assert_eq!(put_all(&cluster, 1, 10, b"after"), 10);
         assert_all_read(&cluster, 10, b"after");
@@ -178,13 +178,13 @@ fn clocks_that_are_all_set_back_refuse_nobody() {
 fn a_node_whose_clock_falls_back_by_a_day_goes_by_the_others() {
     let Some((clocks, mut cluster)) = cluster_of(3) else { return };
     for round in 0..2 {
-        let warned = said(&cluster, 2, "behind those of a majority");
+        let warned = said(&cluster, 2, "behind the clocks of a majority");
         clocks.set_ahead(2, -DAY);
         if round == 1 {
             cluster.nodes[2].crash();
             cluster.wait_until_all_answer();
         }
-        wait_until("a warning", || said(&cluster, 2, "behind those of a majority") > warned);
+        wait_until("a warning", || said(&cluster, 2, "behind the clocks of a majority") > warned);
         for n in 0..10 {
             cluster.put(n % 3, "key0", "3/3", &[n as u8]);
             assert_eq!(cluster.get((n + 1) % 3, "key0", "3/3"), Some(vec![n as u8]));

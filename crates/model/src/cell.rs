@@ -24,7 +24,8 @@ pub struct Cell<B, L> {
 pub struct CellMark {
     /// Its version, expiry, and for how many nodes it is.
     pub stamp: Stamp,
-    /// Whether it is a deletion.
+    /// Whether it is a deletion from the beginning. A value that expires is none, whether or not its time is over, and
+    /// whether or not its bytes are still there: so all replicas say the same of it at all times.
     pub is_tombstone: bool,
 }
 
@@ -57,7 +58,23 @@ impl<B, L> Cell<B, L> {
 
     /// What is to be known of it without its value.
     pub const fn mark(&self) -> CellMark {
-        CellMark { stamp: self.stamp, is_tombstone: self.value.is_none() }
+        CellMark { stamp: self.stamp, is_tombstone: self.value.is_none() && self.stamp.expires_at_ms == 0 }
+    }
+
+    /// Whether it reads as absent at `now_ms`: deleted, or expired by then.
+    pub const fn is_absent(&self, now_ms: u64) -> bool {
+        self.value.is_none() || self.stamp.is_expired(now_ms)
+    }
+
+    /// The same without its value, if it has expired by `now_ms`.
+    #[inline]
+    #[must_use]
+    pub fn as_of_ms(self, now_ms: impl FnOnce() -> u64) -> Cell<B, L> {
+        // Few cells expire: only for those it matters what time it is.
+        if self.stamp.expires_at_ms != 0 && self.stamp.is_expired(now_ms()) {
+            return Cell::tombstone(self.stamp);
+        }
+        self
     }
 
     /// The same with a large value held otherwise.
@@ -80,6 +97,13 @@ impl CellMark {
     pub const fn belongs_on(&self, replica: usize) -> bool {
         self.is_tombstone || self.stamp.copies == 0 || replica < self.stamp.copies as usize
     }
+
+    /// The timestamp from which on it counts as deleted; none for a value that never expires. Once every node has closed that,
+    /// and has everything that is older, the cell is compared no more and may be dropped: of a tombstone that is the time of
+    /// its version, of a value that expires the end of its time.
+    pub const fn deleted_at(&self) -> Option<u64> {
+        if self.is_tombstone { Some(self.stamp.version.timestamp) } else { self.stamp.ends_at() }
+    }
 }
 
 #[cfg(test)]
@@ -97,6 +121,30 @@ mod tests {
         assert_eq!(places(deletion), [true; 3]);
         let for_all = Cell { stamp: Stamp::new(Version::ZERO), ..value };
         assert_eq!(places(for_all), [true; 3]);
+    }
+
+    #[test]
+    fn a_value_that_expires_is_the_same_to_all_whenever_they_look_and_however_it_is_kept() {
+        let version = Version { timestamp: crate::HybridClock::at_wall_ms(1_000), node: 1 };
+        let stamp = Stamp { expires_at_ms: 61_000, copies: 2, version };
+        let value: Cell<&[u8], u64> = Cell { stamp, value: Some(Value::Inline(b"value")) };
+        let emptied: Cell<&[u8], u64> = Cell::tombstone(stamp);
+        assert_eq!(value.mark(), emptied.mark());
+        assert_eq!(value.mark().deleted_at(), stamp.ends_at());
+        assert_eq!([0, 1, 2].map(|replica| emptied.mark().belongs_on(replica)), [true, true, false]);
+        assert!(!value.is_absent(60_999) && value.is_absent(61_000) && emptied.is_absent(0));
+        assert_eq!(value.as_of_ms(|| 60_999), value);
+        assert_eq!(value.as_of_ms(|| 61_000), emptied);
+        let deletion: Cell<&[u8], u64> = Cell::tombstone(Stamp::new(version));
+        assert_eq!(deletion.mark().deleted_at(), Some(version.timestamp));
+        assert_eq!(Cell { stamp: Stamp::new(version), ..value }.mark().deleted_at(), None);
+        assert_eq!(
+            Cell { stamp: Stamp::new(version), ..value }
+                .as_of_ms(|| unreachable!("it never expires"))
+                .stamp
+                .version,
+            version
+        );
     }
 
     #[test]

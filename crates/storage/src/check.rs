@@ -107,7 +107,7 @@ fn check_table(table: &Arc<Table>, report: &mut CheckReport) -> Result<(), Error
         }
         report.blocks += 1;
     }
-    tally.meta.largest = tally.last_key.as_slice().into();
+    tally.meta.finish(&tally.last_key);
     report.records += tally.meta.records;
     if whole && tally.meta != *table.meta() {
         return Err(Error::Corruption {

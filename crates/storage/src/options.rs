@@ -54,8 +54,9 @@ pub struct Options {
     pub background: Background,
     /// Compression by level.
     pub compression: [Compression; LEVELS],
-    /// How long after its timestamp a write may still arrive. `None`: as long as nobody says otherwise, see
-    /// [`crate::Engine::drop_tombstones_before`]; until then no tombstone goes.
+    /// How long after its timestamp a write may still arrive, and how far the wall clock may be ahead of what counts. `None`: as
+    /// long as nobody says otherwise, see [`crate::Engine::drop_tombstones_before`] and
+    /// [`crate::Engine::drop_values_expired_before_ms`]; until then no tombstone goes, and no value that has expired.
     pub tombstone_age_ms_min: Option<u64>,
     /// The size of a memtable; `None` derives it from the budget.
     pub memtable_bytes: Option<usize>,

@@ -8,7 +8,7 @@
 //! value   := the bytes | nothing | blob_file u64, len u64, crc u32                       by kind
 //! ```
 
-use ladoga_model::{KEY_BYTES_MAX, Stamp, VALUE_BYTES_MAX, Version, check_key};
+use ladoga_model::{CellMark, KEY_BYTES_MAX, Stamp, VALUE_BYTES_MAX, Version, check_key};
 
 use crate::coding::Reader;
 use crate::paths::NUMBER_MAX;
@@ -109,6 +109,12 @@ impl<'a> Record<'a> {
             Kind::Blob => BlobPointer::decode(value).is_some(),
         };
         shaped.then_some(Record { key, stamp: Stamp { version, expires_at_ms, copies }, kind, value })
+    }
+
+    /// What is known of it without its value.
+    pub(crate) fn mark(&self) -> CellMark {
+        let is_tombstone = self.kind == Kind::Tombstone && self.stamp.expires_at_ms == 0;
+        CellMark { stamp: self.stamp, is_tombstone }
     }
 
     /// Bytes that this record keeps on disk outside of itself.

@@ -131,6 +131,7 @@ pub(crate) struct Counters {
     pub flushes: Counter,
     pub flush_bytes: Counter,
     pub compactions: Counter,
+    pub expired_values: Counter,
     pub compaction_read_bytes: Counter,
     pub compaction_written_bytes: Counter,
     pub background_failures: Counter,
@@ -205,6 +206,8 @@ pub struct Statistics {
     pub flush_bytes: u64,
     /// Compactions.
     pub compactions: u64,
+    /// Values that compactions took the bytes of, because they had expired.
+    pub expired_values: u64,
     /// Bytes of the tables that they read.
     pub compaction_read_bytes: u64,
     /// Bytes of the tables that they wrote.

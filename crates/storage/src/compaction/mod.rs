@@ -5,5 +5,5 @@ mod purge;
 mod run;
 
 pub(crate) use pick::{Choice, PickConfig, TableView, pick, pick_to_trim};
-pub(crate) use purge::{Surroundings, may_drop};
+pub(crate) use purge::{Surroundings, may_drop, without_expired_value};
 pub(crate) use run::{Outputs, Purge, TableMerge, merge_tables};

@@ -18,8 +18,10 @@ pub(crate) struct TableView {
     pub tombstones: u64,
     pub oldest: Version,
     pub newest: Version,
-    /// No write that is older than its newest comes any more, so its tombstones may go where nothing is below them.
+    /// All that it deletes was deleted so long ago that it may go where nothing is below it.
     pub droppable: bool,
+    /// Bytes of values that expired so long ago that they may go; 0 if they are less than half of its values.
+    pub expired_bytes: u64,
     /// A compaction met corrupt bytes in it, so it stays where it is.
     pub damaged: bool,
 }
@@ -50,15 +52,31 @@ pub(crate) struct Choice {
     pub only_move: bool,
 }
 
-/// Chooses the most urgent compaction, or none. Level 0 is measured in tables, because each costs every read; the
+/// Chooses the most urgent compaction, or none. A table that is mostly expired values is written anew first, unless level 0 is
+/// behind: that takes little and gives back much. Level 0 is measured in tables, because each costs every read; the
 /// others in bytes, blob files and what tombstones are likely to hide included, against sizes that grow tenfold.
 pub(crate) fn pick(levels: &[Vec<TableView>; LEVELS], config: PickConfig) -> Option<Choice> {
+    if levels[0].len() <= LEVEL_0_INPUT_TABLES
+        && let Some(choice) = pick_expired(levels, config)
+    {
+        return Some(choice);
+    }
     let mean = mean_record_bytes(levels);
     let mut scored: Vec<(f64, usize)> =
         (0..LEVELS - 1).map(|level| (score(level, &levels[level], mean, config), level)).collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut urgent = scored.into_iter().take_while(|(score, _)| *score >= 1.0);
     urgent.find_map(|(_, level)| choose_in(level, levels, mean, config.room_bytes))
+}
+
+/// The table that loses the most when it is written anew by itself without its expired values.
+fn pick_expired(levels: &[Vec<TableView>; LEVELS], config: PickConfig) -> Option<Choice> {
+    let tables = levels.iter().enumerate().flat_map(|(level, tables)| tables.iter().map(move |t| (level, t)));
+    let fits = |table: &TableView| !table.damaged && table.file_bytes <= config.room_bytes;
+    let expired = tables.filter(|(_, table)| table.expired_bytes > 0 && fits(table));
+    let (level, table) = expired.max_by_key(|(_, table)| (table.expired_bytes, table.number))?;
+    let (inputs, input_bytes) = (vec![table.number], table.file_bytes);
+    Some(Choice { level, output_level: level, inputs, input_bytes, only_move: false })
 }
 
 /// Bytes on disk of an average record: what a tombstone is taken to hide.
@@ -192,6 +210,7 @@ mod tests {
             oldest: Version { timestamp: number, node: 0 },
             newest: Version { timestamp: number, node: 0 },
             droppable: true,
+            expired_bytes: 0,
             damaged: false,
         }
     }
@@ -257,6 +276,33 @@ mod tests {
         assert_eq!(pick(&given(&dead), CONFIG).expect("mostly tombstones").inputs, [1, 2]);
         dead.droppable = false;
         assert_eq!(pick(&given(&dead), CONFIG), None);
+    }
+
+    #[test]
+    fn a_table_that_is_mostly_expired_is_written_anew_by_itself_the_most_first() {
+        let expired = |number, smallest: &str, largest: &str, expired_bytes| TableView {
+            expired_bytes,
+            ..table(number, smallest, largest, 100)
+        };
+        let tables = [
+            (0, expired(9, "a", "z", 40)),
+            (1, expired(1, "a", "c", 0)),
+            (1, expired(2, "d", "f", 50)),
+            (3, expired(3, "a", "c", 90)),
+        ];
+        let choice = pick(&levels(&tables), CONFIG).expect("mostly expired");
+        assert_eq!(
+            (choice.inputs, choice.level, choice.output_level, choice.only_move),
+            (vec![3], 3, 3, false)
+        );
+        assert_eq!(pick(&levels(&tables[..3]), CONFIG).expect("half of it").inputs, [2]);
+        assert_eq!(pick(&levels(&tables[1..2]), CONFIG), None, "too little of it");
+        let full = PickConfig { room_bytes: 99, ..CONFIG };
+        assert_eq!(pick(&levels(&tables), full), None, "there is no room");
+        // Writers wait for level 0.
+        let mut behind = tables.to_vec();
+        behind.extend((20..28).map(|number| (0, table(number, "d", "k", 10))));
+        assert_eq!(pick(&levels(&behind), CONFIG).expect("level 0 is behind").level, 0);
     }
 
     #[test]

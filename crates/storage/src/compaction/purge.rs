@@ -9,12 +9,20 @@ use crate::options::LEVELS;
 use crate::record::{Kind, Record};
 use crate::table::{Access, TableGet};
 
-/// Whether the newest cell of a key may go. A tombstone hides older cells, and so does an expired value: it may go
+/// Whether the newest cell of a key may go. A tombstone hides older cells, and so does a value that expired: it may go
 /// where nothing is left that it hides, and nothing can come. `drop_before`: no write older than this comes any
-/// more. (A cluster adds here that every replica has the tombstone.)
-pub(crate) fn may_drop(record: &Record<'_>, hides: bool, drop_before: Version, now_ms: u64) -> bool {
-    let dead = record.kind == Kind::Tombstone || record.stamp.is_expired(now_ms);
-    dead && !hides && record.stamp.version < drop_before
+/// more, and all that was deleted before it is deleted on every replica.
+pub(crate) fn may_drop(record: &Record<'_>, hides: bool, drop_before: u64) -> bool {
+    !hides && record.mark().deleted_at().is_some_and(|deleted_at| deleted_at < drop_before)
+}
+
+/// What is left of a value that had expired by `expired_before_ms`: the same cell, without its bytes. It goes as a tombstone
+/// does; until then it is what every replica says of the key.
+pub(crate) fn without_expired_value<'a>(record: Record<'a>, expired_before_ms: u64) -> Record<'a> {
+    if record.kind != Kind::Tombstone && record.stamp.is_expired(expired_before_ms) {
+        return Record { kind: Kind::Tombstone, value: b"", ..record };
+    }
+    record
 }
 
 /// Everything that a compaction does not read.
@@ -66,22 +74,35 @@ impl Surroundings<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ladoga_model::Stamp;
+    use ladoga_model::{HybridClock, Stamp};
 
     #[test]
     fn a_tombstone_goes_only_when_nothing_older_is_left_or_can_come() {
         let version = |timestamp| Version { timestamp, node: 0 };
         let stamp = Stamp::new(version(10));
         let tombstone = Record { key: b"k", stamp, kind: Kind::Tombstone, value: b"" };
-        assert!(may_drop(&tombstone, false, version(11), 100));
-        assert!(!may_drop(&tombstone, true, version(11), 100));
-        assert!(!may_drop(&tombstone, false, version(10), 100));
-
+        assert!(may_drop(&tombstone, false, 11));
+        assert!(!may_drop(&tombstone, true, 11));
+        assert!(!may_drop(&tombstone, false, 10));
         let value = Record { kind: Kind::Value, ..tombstone };
-        assert!(!may_drop(&value, false, version(11), 100));
-        let expired = Record { stamp: Stamp { expires_at_ms: 100, ..stamp }, ..value };
-        assert!(may_drop(&expired, false, version(11), 100));
-        let expires_later = Record { stamp: Stamp { expires_at_ms: 101, ..stamp }, ..value };
-        assert!(!may_drop(&expires_later, false, version(11), 100));
+        assert!(!may_drop(&value, false, u64::MAX));
+    }
+
+    #[test]
+    fn a_value_that_expires_loses_its_bytes_first_and_goes_once_all_have_closed_its_end() {
+        let version = Version { timestamp: HybridClock::at_wall_ms(1_000), node: 0 };
+        let stamp = Stamp { expires_at_ms: 50_000, ..Stamp::new(version) };
+        let value = Record { key: b"k", stamp, kind: Kind::Value, value: b"value" };
+        assert_eq!(without_expired_value(value, 49_999), value);
+        let left = without_expired_value(value, 50_000);
+        assert_eq!((left.kind, left.value, left.stamp), (Kind::Tombstone, &b""[..], stamp));
+        let end = HybridClock::at_wall_ms(60_000);
+        for record in [value, left] {
+            assert!(!may_drop(&record, false, end));
+            assert!(may_drop(&record, false, end + 1));
+            assert!(!may_drop(&record, true, end + 1));
+        }
+        let forever = Record { stamp: Stamp::new(version), ..value };
+        assert_eq!(without_expired_value(forever, u64::MAX), forever);
     }
 }

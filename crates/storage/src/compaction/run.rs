@@ -2,13 +2,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ladoga_env::Disk;
-use ladoga_model::Version;
 
-use super::{Surroundings, may_drop};
+use super::{Surroundings, may_drop, without_expired_value};
 use crate::error::Error;
 use crate::iterator::{Merge, Source};
 use crate::options::Compression;
 use crate::paths;
+use crate::record::Record;
 use crate::table::{TableBuilder, TableMeta};
 
 /// How the outputs are written.
@@ -28,8 +28,26 @@ pub(crate) struct Outputs<'a> {
 /// Which tombstones and expired values may go, and what newer cells hide.
 pub(crate) struct Purge<'a> {
     pub surroundings: Surroundings<'a>,
-    pub drop_before: Version,
-    pub now_ms: u64,
+    /// What was deleted before this timestamp is dropped, where nothing is left that it hides.
+    pub drop_before: u64,
+    /// Values that expired before this time lose their bytes; 0 if none do.
+    pub expired_before_ms: u64,
+}
+
+impl Purge<'_> {
+    /// What is left of a record, if anything is.
+    fn left_of<'r>(&self, record: Record<'r>) -> Option<Record<'r>> {
+        // Asked first without the surroundings: looking into them is for the few that depend on it.
+        let is_over = may_drop(&record, false, self.drop_before)
+            && !self.surroundings.may_hold_older(record.key, record.stamp.version);
+        let is_dropped = is_over || self.surroundings.hides(&record);
+        (!is_dropped).then(|| without_expired_value(record, self.expired_before_ms))
+    }
+
+    /// Whether a record loses its value because that has expired.
+    fn empties(&self, record: &Record<'_>) -> bool {
+        without_expired_value(*record, self.expired_before_ms).kind != record.kind
+    }
 }
 
 /// Merges `sources` into new tables, each key in its newest version. With no `purge`, nothing is dropped.
@@ -53,12 +71,25 @@ pub(crate) struct TableMerge {
     open: Option<TableBuilder>,
     begun: Vec<u64>,
     finished: Vec<TableMeta>,
+    expired_values: u64,
 }
 
 impl TableMerge {
     pub(crate) fn new(sources: Vec<Source>) -> Result<TableMerge, Error> {
         let merge = Merge::forward(sources, b"")?;
-        Ok(TableMerge { merge, last_key: Vec::new(), open: None, begun: Vec::new(), finished: Vec::new() })
+        Ok(TableMerge {
+            merge,
+            last_key: Vec::new(),
+            open: None,
+            begun: Vec::new(),
+            finished: Vec::new(),
+            expired_values: 0,
+        })
+    }
+
+    /// How many values have lost their bytes so far, because they had expired.
+    pub(crate) const fn expired_values(&self) -> u64 {
+        self.expired_values
     }
 
     /// Goes on until the end, or until `is_to_pause`. Answers whether it is at the end.
@@ -104,18 +135,14 @@ impl TableMerge {
             }
             self.last_key.clear();
             self.last_key.extend_from_slice(record.key);
-            let dropped = purge.is_some_and(|purge| {
-                // Asked first without the surroundings: looking into them is for the few that depend on it.
-                let is_over = may_drop(&record, false, purge.drop_before, purge.now_ms)
-                    && !purge.surroundings.may_hold_older(record.key, record.stamp.version);
-                is_over || purge.surroundings.hides(&record)
-            });
-            if !dropped {
+            let left = purge.map_or(Some(record), |purge| purge.left_of(record));
+            self.expired_values += u64::from(purge.is_some_and(|purge| purge.empties(&record)));
+            if let Some(left) = left {
                 let builder = match &mut self.open {
                     Some(builder) => builder,
                     None => self.open.insert(create(outputs, &mut self.begun)?),
                 };
-                builder.add(&record)?;
+                builder.add(&left)?;
                 if builder.bytes() >= outputs.table_bytes {
                     finish(&mut self.open, &mut self.finished, outputs.room_bytes)?;
                 }

@@ -33,8 +33,8 @@ pub(super) struct Compaction {
     /// What it looks for older cells in. Memtables and tables are of one view, and not those that the choice was made
     /// from: what was flushed since is in none of those.
     view: Arc<View>,
-    drop_before: Version,
-    now_ms: u64,
+    drop_before: u64,
+    expired_before_ms: u64,
     merge: TableMerge,
 }
 
@@ -70,7 +70,8 @@ impl Inner {
     /// a table is trimmed first.
     fn choose(&self) -> Option<Work> {
         let levels = self.current_levels();
-        let views = views(&levels, &self.background.damage.tables(), self.drop_before());
+        let gone = (self.drop_before(), self.expired_before_ms());
+        let views = views(&levels, &self.background.damage.tables(), gone);
         let work = |choice: Choice, room_bytes, trims_up_to| {
             let inputs = levels.iter().filter(|(_, table)| choice.inputs.contains(&table.meta().number));
             let inputs = inputs.map(|(level, table)| (level, table.clone())).collect();
@@ -118,12 +119,12 @@ impl Inner {
         // Read before the view is: what is settled by then is in one of its memtables or tables.
         let drop_before = self.drop_before();
         let view = self.reads.view.load_full();
-        Compaction { work, view, drop_before, now_ms: self.env.clock.wall_ms(), merge }
+        Compaction { work, view, drop_before, expired_before_ms: self.expired_before_ms(), merge }
     }
 
     /// Merges; answers whether it came to the end.
     fn merge(&self, compaction: &mut Compaction, is_to_pause: &dyn Fn() -> bool) -> Result<bool, Error> {
-        let Compaction { work, view, drop_before, now_ms, merge } = compaction;
+        let Compaction { work, view, drop_before, expired_before_ms, merge } = compaction;
         let Work { choice, room_bytes, trims_up_to, .. } = work;
         let next_number = || self.new_file_number();
         let outputs = Outputs {
@@ -144,7 +145,7 @@ impl Inner {
                 trims: trims_up_to.is_some(),
             },
             drop_before: *drop_before,
-            now_ms: *now_ms,
+            expired_before_ms: *expired_before_ms,
         };
         let is_whole = merge.run(&outputs, Some(&purge), is_to_pause)?;
         if is_whole {
@@ -171,8 +172,9 @@ impl Inner {
 
     fn install_compaction(&self, compaction: Compaction) -> Result<(), Error> {
         let Compaction { work: Work { choice, inputs, trims_up_to, .. }, merge, .. } = compaction;
-        let metas = merge.into_tables();
         let counters = &self.shared.counters;
+        counters.expired_values.add(merge.expired_values());
+        let metas = merge.into_tables();
         let bytes = |metas: &mut dyn Iterator<Item = &TableMeta>| metas.map(|meta| meta.file_bytes).sum();
         counters.compaction_read_bytes.add(bytes(&mut inputs.iter().map(|(_, table)| table.meta())));
         counters.compaction_written_bytes.add(bytes(&mut metas.iter()));
@@ -196,7 +198,12 @@ impl Inner {
     }
 }
 
-fn views(levels: &Levels, damaged: &BTreeSet<u64>, drop_before: Version) -> [Vec<TableView>; LEVELS] {
+/// What the choice goes by: `drop_before` and `expired_before_ms` as a compaction that begins now has them.
+fn views(
+    levels: &Levels,
+    damaged: &BTreeSet<u64>,
+    (drop_before, expired_before_ms): (u64, u64),
+) -> [Vec<TableView>; LEVELS] {
     std::array::from_fn(|level| {
         let view = |table: &Arc<Table>| {
             let meta = table.meta();
@@ -210,7 +217,8 @@ fn views(levels: &Levels, damaged: &BTreeSet<u64>, drop_before: Version) -> [Vec
                 tombstones: meta.tombstones,
                 oldest: meta.oldest,
                 newest: meta.newest,
-                droppable: meta.newest < drop_before,
+                droppable: meta.last_deletion() < drop_before,
+                expired_bytes: meta.expiries.mostly_expired_bytes(expired_before_ms),
                 damaged: damaged.contains(&meta.number),
             }
         };

@@ -9,7 +9,7 @@ use ladoga_model::{Stamp, Version};
 use crate::coding::u32_at;
 use crate::frame::LogId;
 use crate::levels::{Edit, Manifest};
-use crate::table::{TableMeta, with_checksum};
+use crate::table::{Expiries, TableMeta, with_checksum};
 use crate::{
     Background, CheckProgress, Compression, Durability, Engine, Error, LEVELS, Options, WriteBatch, check,
     paths, read_value,
@@ -30,6 +30,7 @@ fn table(number: u64, file_bytes: u64, blob_bytes: u64, records: u64) -> (usize,
         smallest: key.clone(),
         largest: key,
         blobs: Vec::new(),
+        expiries: Expiries::default(),
     };
     (1, meta)
 }

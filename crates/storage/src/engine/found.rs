@@ -29,21 +29,17 @@ impl Found {
         self
     }
 
-    /// What a user sees of it at a time, in milliseconds since 1970.
-    pub(crate) fn into_value(self, now_ms: impl FnOnce() -> u64) -> Result<Option<Value>, Error> {
-        Ok(self.into_cell(now_ms)?.and_then(|cell| cell.value))
+    /// Its value.
+    pub(crate) fn into_value(self) -> Result<Option<Value>, Error> {
+        Ok(self.into_cell()?.and_then(|cell| cell.value))
     }
 
-    /// What a replica sees of it.
+    /// All of it. Whether it has expired is for those to say who know what time it is.
     #[inline]
-    pub(crate) fn into_cell(self, now_ms: impl FnOnce() -> u64) -> Result<Option<Cell>, Error> {
+    pub(crate) fn into_cell(self) -> Result<Option<Cell>, Error> {
         match self {
             Found::Nothing => Ok(None),
             Found::Cell { stamp, kind: Kind::Tombstone, .. } => Ok(Some(Cell::tombstone(stamp))),
-            // Few cells expire: only for those it matters what time it is.
-            Found::Cell { stamp, .. } if stamp.expires_at_ms != 0 && stamp.is_expired(now_ms()) => {
-                Ok(Some(Cell::tombstone(stamp)))
-            }
             Found::Cell { stamp, kind, value, blob } => {
                 let keep = value.clone();
                 let value = value_from_parts(kind, &value, move |_| keep, |_| blob)?;

@@ -38,7 +38,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ladoga_env::{Env, Lock};
-use ladoga_model::{HybridClock, Version};
+use ladoga_model::HybridClock;
 use parking_lot::Mutex;
 
 use crate::batch::WriteBatch;
@@ -165,9 +165,16 @@ impl Engine {
         self.inner.lost_groups
     }
 
-    /// Says that every write older than this has arrived; tombstones older than it may go. Never moves back.
+    /// Says that every write older than this has arrived; what was deleted before it may go, be it by a tombstone or because
+    /// its time was over. Never moves back.
     pub fn drop_tombstones_before(&self, timestamp: u64) {
         self.inner.upkeep.drop_before.fetch_max(timestamp, Ordering::Relaxed);
+    }
+
+    /// Says that it is later than this time, whatever clock is asked: values that had expired by then may lose their bytes. A
+    /// tombstone with the same stamp is left of them, until that may go. Never moves back.
+    pub fn drop_values_expired_before_ms(&self, time_ms: u64) {
+        self.inner.upkeep.expired_before_ms.fetch_max(time_ms, Ordering::Relaxed);
     }
 
     /// The store at this moment.
@@ -237,12 +244,21 @@ impl Inner {
         self.next_file.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn drop_before(&self) -> Version {
+    /// The timestamp before which everything that was deleted may be dropped.
+    fn drop_before(&self) -> u64 {
         let told = self.upkeep.drop_before.load(Ordering::Relaxed);
-        let by_time = self.options.tombstone_age_ms_min.map_or(0, |settle_ms| {
-            HybridClock::at_wall_ms(self.env.clock.wall_ms().saturating_sub(settle_ms))
-        });
-        Version { timestamp: told.max(by_time), node: 0 }
+        told.max(self.aged_ms().map_or(0, HybridClock::at_wall_ms))
+    }
+
+    /// The time before which values that expired may lose their bytes.
+    fn expired_before_ms(&self) -> u64 {
+        self.upkeep.expired_before_ms.load(Ordering::Relaxed).max(self.aged_ms().unwrap_or(0))
+    }
+
+    /// The time so long ago that nothing which is older comes any more, where the wall clock decides that.
+    fn aged_ms(&self) -> Option<u64> {
+        let age_ms = self.options.tombstone_age_ms_min?;
+        Some(self.env.clock.wall_ms().saturating_sub(age_ms))
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -284,6 +300,7 @@ impl Inner {
             flushes: counters.flushes.get(),
             flush_bytes: counters.flush_bytes.get(),
             compactions: counters.compactions.get(),
+            expired_values: counters.expired_values.get(),
             compaction_read_bytes: counters.compaction_read_bytes.get(),
             compaction_written_bytes: counters.compaction_written_bytes.get(),
             background_failures: counters.background_failures.get(),

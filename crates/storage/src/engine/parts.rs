@@ -80,6 +80,8 @@ pub(super) struct Upkeep {
     pub(super) retired: Mutex<Retired>,
     /// Writes with older timestamps have all arrived.
     pub(super) drop_before: AtomicU64,
+    /// Values that expired before this time may lose their bytes.
+    pub(super) expired_before_ms: AtomicU64,
 }
 
 impl Upkeep {
@@ -89,6 +91,7 @@ impl Upkeep {
             unfinished: Mutex::default(),
             retired: Mutex::default(),
             drop_before: AtomicU64::new(0),
+            expired_before_ms: AtomicU64::new(0),
         }
     }
 }

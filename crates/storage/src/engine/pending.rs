@@ -39,7 +39,7 @@ pub(super) struct Start {
 /// How far a point read has come.
 #[derive(Debug)]
 pub enum Progress {
-    /// To its answer: the newest cell of the key, deletions included.
+    /// To its answer: the newest cell of the key, deletions and what has expired included.
     Done(Option<Cell>),
     /// To the next bytes that memory does not have.
     Paused(Box<PendingRead>),
@@ -105,6 +105,6 @@ impl PendingRead {
         }
         let PendingRead { inner, key, start, search, .. } = *self;
         inner.keep(start, &key, &search.found);
-        Ok(Progress::Done(search.found.into_cell(|| inner.env.clock.wall_ms())?))
+        Ok(Progress::Done(search.found.into_cell()?))
     }
 }

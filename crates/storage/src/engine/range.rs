@@ -2,13 +2,15 @@ use bytes::Bytes;
 
 use super::Snapshot;
 use crate::error::Error;
-use crate::iterator::Merge;
+use crate::iterator::{Merge, Source};
 use crate::record::{Kind, Record};
 use crate::value::{Cell, Value, value_of};
 
-/// The live records of a key range in a snapshot, from both ends. May wait for the disk.
+/// The records of a key range in a snapshot, from both ends. May wait for the disk.
 pub struct Range {
     snapshot: Snapshot,
+    /// What has expired by then is left out with what is deleted.
+    live_at_ms: u64,
     /// Inclusive; moves up as records are taken from the front.
     start: Vec<u8>,
     /// Exclusive; moves down as records are taken from the back.
@@ -25,7 +27,14 @@ const REFRESH_RECORDS: u32 = 256;
 impl Range {
     pub(crate) fn new(snapshot: Snapshot, start: &[u8], end: Option<&[u8]>) -> Range {
         let end = end.map(<[u8]>::to_vec);
-        Range { snapshot, start: start.to_vec(), end, front: None, back: None, since_refresh: 0 }
+        let start = start.to_vec();
+        Range { snapshot, live_at_ms: 0, start, end, front: None, back: None, since_refresh: 0 }
+    }
+
+    /// Leaves out the records that have expired by this time, in milliseconds since 1970; without it, none has.
+    #[must_use]
+    pub fn live_at_ms(self, now_ms: u64) -> Range {
+        Range { live_at_ms: now_ms, ..self }
     }
 
     fn is_inside(&self, key: &[u8]) -> bool {
@@ -42,7 +51,7 @@ impl Range {
         Ok(found.and_then(|(key, cell)| Some((key, cell.value?))))
     }
 
-    /// The next cell from the front, deletions included.
+    /// The next cell from the front, deletions and what has expired included.
     pub fn next_cell(&mut self) -> Result<Option<(Bytes, Cell)>, Error> {
         self.take_front(false)
     }
@@ -90,7 +99,7 @@ impl Range {
         }
     }
 
-    /// The current cell, or the next one that is `live`, if only those are wanted.
+    /// The current cell, or the next one that is live, if only those are wanted.
     fn take(&self, merge: &mut Merge, live: bool) -> Result<Option<(Bytes, Cell)>, Error> {
         loop {
             self.snapshot.check()?;
@@ -98,13 +107,8 @@ impl Range {
             if !self.is_inside(record.key) {
                 return Ok(None);
             }
-            let value = if self.is_live(&record) {
-                Some(value_of(&record, |number| source.blob_ref(number))?)
-            } else {
-                None
-            };
-            let found = (value.is_some() || !live)
-                .then(|| (Bytes::copy_from_slice(record.key), Cell { stamp: record.stamp, value }));
+            let is_left_out = live && !self.is_live(&record);
+            let found = if is_left_out { None } else { Some(cell_of(&record, source)?) };
             merge.advance()?;
             if found.is_some() {
                 return Ok(found);
@@ -113,6 +117,14 @@ impl Range {
     }
 
     fn is_live(&self, record: &Record<'_>) -> bool {
-        record.kind != Kind::Tombstone && !record.stamp.is_expired(self.snapshot.now_ms())
+        record.kind != Kind::Tombstone && !record.stamp.is_expired(self.live_at_ms)
     }
+}
+
+fn cell_of(record: &Record<'_>, source: &Source) -> Result<(Bytes, Cell), Error> {
+    let value = match record.kind {
+        Kind::Tombstone => None,
+        Kind::Value | Kind::Blob => Some(value_of(record, |number| source.blob_ref(number))?),
+    };
+    Ok((Bytes::copy_from_slice(record.key), Cell { stamp: record.stamp, value }))
 }

@@ -56,39 +56,31 @@ impl Newest {
 }
 
 impl Engine {
-    /// The value of `key`, if memory can tell. Never waits for the disk.
+    /// The value of `key`, expired or not, if memory can tell. Never waits for the disk.
     #[inline]
     pub fn get_cached(&self, key: &[u8], tier: ReadTier) -> Result<Cached, Error> {
         match self.inner.find_newest(key, tier.access())? {
             Newest::Paused(read) => Ok(Cached::NeedsDisk(read)),
-            Newest::Found(found) => {
-                Ok(found.into_value(|| self.now_ms())?.map_or(Cached::Absent, Cached::Found))
-            }
+            Newest::Found(found) => Ok(found.into_value()?.map_or(Cached::Absent, Cached::Found)),
         }
     }
 
-    /// The value of `key`. May wait for the disk.
+    /// The value of `key`, expired or not. May wait for the disk.
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
-        self.inner.find_newest(key, Access::Disk)?.whole().into_value(|| self.now_ms())
+        self.inner.find_newest(key, Access::Disk)?.whole().into_value()
     }
 
-    /// The newest cell of `key`, deletions included, if memory can tell. Never waits for the disk.
+    /// The newest cell of `key`, deletions and what has expired included, if memory can tell. Never waits for the disk.
     pub fn get_cell_cached(&self, key: &[u8], tier: ReadTier) -> Result<Cached<Cell>, Error> {
         match self.inner.find_newest(key, tier.access())? {
             Newest::Paused(read) => Ok(Cached::NeedsDisk(read)),
-            Newest::Found(found) => {
-                Ok(found.into_cell(|| self.now_ms())?.map_or(Cached::Absent, Cached::Found))
-            }
+            Newest::Found(found) => Ok(found.into_cell()?.map_or(Cached::Absent, Cached::Found)),
         }
     }
 
-    /// The newest cell of `key`, deletions included. May wait for the disk.
+    /// The newest cell of `key`, deletions and what has expired included. May wait for the disk.
     pub fn get_cell(&self, key: &[u8]) -> Result<Option<Cell>, Error> {
-        self.inner.find_newest(key, Access::Disk)?.whole().into_cell(|| self.now_ms())
-    }
-
-    fn now_ms(&self) -> u64 {
-        self.inner.env.clock.wall_ms()
+        self.inner.find_newest(key, Access::Disk)?.whole().into_cell()
     }
 }
 

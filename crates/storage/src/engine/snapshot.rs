@@ -7,7 +7,7 @@ use crate::iterator::{LevelCursor, Source};
 use crate::memtable::Memtable;
 use crate::options::LEVELS;
 use crate::table::{Access, TableCursor};
-use crate::value::Value;
+use crate::value::Cell;
 
 /// The store at one moment: every batch that was written before, whole; nothing that came after.
 ///
@@ -19,7 +19,6 @@ pub struct Snapshot {
     inner: Arc<Inner>,
     view: Arc<View>,
     sequence: u64,
-    now_ms: u64,
     lease: Arc<Lease>,
 }
 
@@ -56,8 +55,7 @@ impl Lease {
 
 impl Snapshot {
     pub(crate) fn new(inner: Arc<Inner>, view: Arc<View>, sequence: u64, lease: Arc<Lease>) -> Snapshot {
-        let now_ms = inner.env.clock.wall_ms();
-        Snapshot { inner, view, sequence, now_ms, lease }
+        Snapshot { inner, view, sequence, lease }
     }
 
     /// Lets go of memtables that are in tables by now; `true` where there were any, and sources made before should be
@@ -66,10 +64,6 @@ impl Snapshot {
         let Some(view) = self.view.without_flushed(self.sequence) else { return false };
         self.view = Arc::new(view);
         true
-    }
-
-    pub(crate) const fn now_ms(&self) -> u64 {
-        self.now_ms
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
@@ -81,14 +75,13 @@ impl Snapshot {
         Ok(())
     }
 
-    /// The value of `key` at that moment. May wait for the disk.
-    pub fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
+    /// The newest cell of `key` at that moment, deletions and what has expired included. May wait for the disk.
+    pub fn get_cell(&self, key: &[u8]) -> Result<Option<Cell>, Error> {
         self.check()?;
-        let found = self.view.find(key, self.sequence)?;
-        found.into_value(|| self.now_ms)
+        self.view.find(key, self.sequence)?.into_cell()
     }
 
-    /// The live records with `start <= key`, and `key < end` where there is an end, in the order of their keys.
+    /// The records with `start <= key`, and `key < end` where there is an end, in the order of their keys.
     pub fn range(&self, start: &[u8], end: Option<&[u8]>) -> Range {
         Range::new(self.clone(), start, end)
     }

@@ -1,17 +1,18 @@
 use crate::coding::Reader;
 use crate::options::LEVELS;
 use crate::paths::NUMBER_MAX;
-use crate::table::TableMeta;
+use crate::table::{Expiries, TableMeta};
 
 /// One change of what a store consists of; the payload of one frame of the manifest.
 ///
 /// ```text
 /// edit := item*
 /// item := 1 next_file u64 | 2 first_wal u64 | 3 level u8, meta | 4 number u64 | 5 first_sequence u64
-///       | 6 log_begun                                                                                 (never change)
+///       | 6 log_begun | 7 level u8, meta, expiries                                                    (never change)
 /// ```
 /// 1: numbers from here on are unused. 2: logs from here on are not in tables yet. 3: a new table. 4: a table less.
-/// 5: the sequence of the first group in those logs. 6: the first of those logs is a file, from now on always.
+/// 5: the sequence of the first group in those logs. 6: the first of those logs is a file, from now on always. 7: a new table
+/// with something in it that expires.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Edit {
     pub next_file: Option<u64>,
@@ -31,6 +32,7 @@ const ADDED: u8 = 3;
 const REMOVED: u8 = 4;
 const FIRST_SEQUENCE: u8 = 5;
 const LOG_BEGUN: u8 = 6;
+const ADDED_EXPIRING: u8 = 7;
 
 impl Edit {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -47,8 +49,13 @@ impl Edit {
             out.push(LOG_BEGUN);
         }
         for (level, meta) in &self.added {
-            out.extend_from_slice(&[ADDED, *level as u8]);
+            // What knows of no expiry can read on for as long as there is none.
+            let tag = if meta.expiries.is_empty() { ADDED } else { ADDED_EXPIRING };
+            out.extend_from_slice(&[tag, *level as u8]);
             meta.encode(&mut out);
+            if tag == ADDED_EXPIRING {
+                meta.expiries.encode(&mut out);
+            }
         }
         out
     }
@@ -64,12 +71,16 @@ impl Edit {
             match reader.u8()? {
                 NEXT_FILE => edit.next_file = Some(number(&mut reader)?),
                 FIRST_WAL => edit.first_wal = Some(number(&mut reader)?),
-                ADDED => {
+                tag @ (ADDED | ADDED_EXPIRING) => {
                     let level = usize::from(reader.u8()?);
                     if level >= LEVELS {
                         return None;
                     }
-                    edit.added.push((level, TableMeta::decode(&mut reader)?));
+                    let mut meta = TableMeta::decode(&mut reader)?;
+                    if tag == ADDED_EXPIRING {
+                        meta.expiries = Expiries::decode(&mut reader)?;
+                    }
+                    edit.added.push((level, meta));
                 }
                 FIRST_SEQUENCE => edit.first_sequence = Some(sequence(&mut reader)?),
                 LOG_BEGUN => edit.log_begun = true,
@@ -84,7 +95,8 @@ impl Edit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ladoga_model::Version;
+    use crate::record::{Kind, Record};
+    use ladoga_model::{Stamp, Version};
     use proptest::prelude::*;
 
     fn meta(number: u64) -> TableMeta {
@@ -99,7 +111,17 @@ mod tests {
             smallest: b"a".as_slice().into(),
             largest: b"b".as_slice().into(),
             blobs: vec![5, 6],
+            expiries: Expiries::default(),
         }
+    }
+
+    /// With what tells of one expiry.
+    fn expiring(number: u64) -> TableMeta {
+        let version = Version { timestamp: 8, node: 2 };
+        let stamp = Stamp { expires_at_ms: 60_000, ..Stamp::new(version) };
+        let mut meta = meta(number);
+        meta.count(&Record { key: b"b", stamp, kind: Kind::Value, value: b"value" });
+        meta
     }
 
     #[test]
@@ -109,7 +131,7 @@ mod tests {
             first_wal: Some(3),
             first_sequence: Some(4),
             log_begun: true,
-            added: vec![(0, meta(7)), (6, meta(8))],
+            added: vec![(0, meta(7)), (6, meta(8)), (1, expiring(9))],
             removed: vec![1, 2],
         };
         let bytes = edit.encode();

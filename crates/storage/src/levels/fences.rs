@@ -50,7 +50,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::table::{TableMeta, TableShared};
+    use crate::table::{Expiries, TableMeta, TableShared};
 
     fn tables(ranges: &[(Vec<u8>, Vec<u8>)]) -> Vec<Arc<Table>> {
         let (env, _, _) = ladoga_env::sim::env(1);
@@ -67,6 +67,7 @@ mod tests {
                 smallest: smallest.as_slice().into(),
                 largest: largest.as_slice().into(),
                 blobs: Vec::new(),
+                expiries: Expiries::default(),
             };
             Table::new(&shared, meta)
         };

@@ -152,10 +152,13 @@ impl TableBuilder {
         let filter = self.append(&filter::build(&self.hashes));
         let index = std::mem::replace(&mut self.index, IndexBuilder::new()).finish(data_end);
         let index = self.append(&index);
-        self.meta.largest = self.last_key.as_slice().into();
+        self.meta.finish(&self.last_key);
         self.meta.file_bytes = 0;
         let mut properties = Vec::new();
         self.meta.encode(&mut properties);
+        if !self.meta.expiries.is_empty() {
+            self.meta.expiries.encode(&mut properties);
+        }
         let properties = self.append(&properties);
         Footer::new(filter, index, properties).encode(&mut self.pending);
         self.write_pending()?;

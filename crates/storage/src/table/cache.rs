@@ -129,7 +129,7 @@ mod tests {
         assert!(engine.step().expect("a sound disk"));
         let snapshot = engine.snapshot();
         for key in 1..300_u64 {
-            assert!(snapshot.get(&key.to_be_bytes()).expect("a sound disk").is_some());
+            assert!(snapshot.get_cell(&key.to_be_bytes()).expect("a sound disk").is_some());
         }
         let statistics = engine.statistics();
         let (blocks, read) = (statistics.block_reads, statistics.block_read_bytes);

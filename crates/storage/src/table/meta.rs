@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use ladoga_model::{KEY_BYTES_MAX, Version};
 
+use super::expiries::Expiries;
 use crate::coding::{Reader, put_short_bytes};
 use crate::paths::NUMBER_MAX;
 use crate::record::{Kind, Record};
@@ -26,6 +27,8 @@ pub(crate) struct TableMeta {
     pub smallest: Arc<[u8]>,
     pub largest: Arc<[u8]>,
     pub blobs: Vec<u64>,
+    /// What of it expires. Behind the meta, where there is any.
+    pub expiries: Expiries,
 }
 
 impl TableMeta {
@@ -42,10 +45,11 @@ impl TableMeta {
             smallest: Arc::default(),
             largest: Arc::default(),
             blobs: Vec::new(),
+            expiries: Expiries::default(),
         }
     }
 
-    /// Takes in the next record. Which key is the largest is not known before the last one.
+    /// Takes in the next record. Which key is the largest is not known before the last one: see [`TableMeta::finish`].
     pub(crate) fn count(&mut self, record: &Record<'_>) {
         if self.records == 0 {
             self.smallest = record.key.into();
@@ -54,12 +58,20 @@ impl TableMeta {
         self.tombstones += u64::from(record.kind == Kind::Tombstone);
         self.newest = self.newest.max(record.stamp.version);
         self.oldest = self.oldest.min(record.stamp.version);
+        self.expiries.count(record);
         if let Some(blob) = record.blob() {
             self.blob_bytes += blob.len;
             self.blobs.push(blob.file);
         }
     }
 
+    /// This was the key of the last record.
+    pub(crate) fn finish(&mut self, last_key: &[u8]) {
+        self.largest = last_key.into();
+        self.expiries.finish();
+    }
+
+    /// Appends all but what of it expires.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         for number in [self.number, self.file_bytes, self.records, self.tombstones, self.blob_bytes] {
             out.extend_from_slice(&number.to_le_bytes());
@@ -99,6 +111,7 @@ impl TableMeta {
             smallest,
             largest,
             blobs,
+            expiries: Expiries::default(),
         })
     }
 
@@ -110,7 +123,16 @@ impl TableMeta {
 
     /// What it takes of memory.
     pub(crate) fn memory_bytes(&self) -> usize {
-        size_of::<TableMeta>() + self.smallest.len() + self.largest.len() + size_of_val(&*self.blobs)
+        size_of::<TableMeta>()
+            + self.smallest.len()
+            + self.largest.len()
+            + size_of_val(&*self.blobs)
+            + self.expiries.memory_bytes()
+    }
+
+    /// The timestamp before which all that it deletes was deleted.
+    pub(crate) fn last_deletion(&self) -> u64 {
+        self.newest.timestamp.max(self.expiries.last_end())
     }
 
     /// What this table costs on disk, its blob files included.

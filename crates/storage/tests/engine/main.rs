@@ -11,6 +11,7 @@
 mod corruption;
 mod crash;
 mod damage;
+mod expiry;
 mod faults;
 mod forged;
 mod full;

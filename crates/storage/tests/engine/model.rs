@@ -3,17 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ladoga_storage::{Cached, Durability, Engine, Error, LEVELS, PendingRead, ReadTier, Snapshot};
+use ladoga_model::HybridClock;
+use ladoga_storage::{Cached, Cell, Durability, Engine, Error, LEVELS, PendingRead, ReadTier, Snapshot};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use crate::paused::{drive, value};
+use crate::paused::drive;
 use crate::support::{
-    Change, Machine, Model, Pairs, Write, assert_same, backward, bytes, forward, settle, tiny_options, write,
+    Change, Machine, Model, Pairs, Write, assert_same, backward, bytes, forward, live, settle, tiny_options,
+    write,
 };
-
-/// How a timestamp is made: so far behind the newest, and a counter that makes it unique.
-const COARSE_BITS: u32 = 20;
 
 #[derive(Debug, Clone)]
 enum Action {
@@ -39,6 +38,8 @@ enum Action {
     Advance(u64),
     /// From here on, nothing older than now is written.
     SettleBefore,
+    /// What has expired by now may lose its bytes.
+    Expire,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +48,7 @@ enum Kind {
     /// Expires so many milliseconds from now.
     Expiring(usize, u64),
     Blob(usize),
+    ExpiringBlob(usize, u64),
     Delete,
 }
 
@@ -55,6 +57,7 @@ fn kinds() -> impl Strategy<Value = Kind> {
         6 => (0..600_usize).prop_map(Kind::Put),
         2 => (0..600_usize, 1..2000_u64).prop_map(|(len, ms)| Kind::Expiring(len, ms)),
         1 => (0..3000_usize).prop_map(Kind::Blob),
+        1 => (0..3000_usize, 1..60_000_u64).prop_map(|(len, ms)| Kind::ExpiringBlob(len, ms)),
         3 => Just(Kind::Delete),
     ]
 }
@@ -79,7 +82,9 @@ fn actions() -> impl Strategy<Value = Action> {
         6 => (bound.clone(), prop::option::of(bound), prop::collection::vec(any::<bool>(), 0..60))
             .prop_map(|(start, end, from_front)| Action::Range { start, end, from_front }),
         2 => (0..1500_u64).prop_map(Action::Advance),
+        1 => (0..60_000_u64).prop_map(Action::Advance),
         1 => Just(Action::SettleBefore),
+        2 => Just(Action::Expire),
     ]
 }
 
@@ -112,8 +117,9 @@ struct Run {
     model: Model,
     kept: Vec<Kept>,
     paused: Vec<Paused>,
-    coarse: u64,
-    floor: u64,
+    /// A timestamp is a time that goes on with each write, and a counter that makes it unique.
+    coarse_ms: u64,
+    floor_ms: u64,
     count: u64,
     checkpoints: u64,
 }
@@ -123,7 +129,8 @@ impl Run {
         let machine = Machine::new(7, tiny_options(durability));
         let engine = machine.open().unwrap();
         let (model, kept, paused) = (Model::default(), Vec::new(), Vec::new());
-        Run { machine, engine, model, kept, paused, coarse: 1, floor: 0, count: 0, checkpoints: 0 }
+        let coarse_ms = machine.now_ms();
+        Run { machine, engine, model, kept, paused, coarse_ms, floor_ms: 0, count: 0, checkpoints: 0 }
     }
 
     fn act(&mut self, action: &Action) {
@@ -152,15 +159,16 @@ impl Run {
             Action::Range { start, end, from_front } => self.range(*start, *end, from_front),
             Action::Advance(ms) => self.machine.clock.advance(Duration::from_millis(*ms)),
             Action::SettleBefore => {
-                self.floor = self.coarse + 1;
-                self.coarse = self.floor;
-                self.engine.drop_tombstones_before(self.floor << COARSE_BITS);
+                self.floor_ms = self.coarse_ms.max(self.machine.now_ms()) + 1;
+                self.coarse_ms = self.floor_ms;
+                self.engine.drop_tombstones_before(HybridClock::at_wall_ms(self.floor_ms));
             }
+            Action::Expire => self.engine.drop_values_expired_before_ms(self.machine.now_ms()),
         }
     }
 
     fn write(&mut self, cells: &[(u8, Kind, u64)]) {
-        self.coarse += 1;
+        self.coarse_ms = self.machine.now_ms().max(self.coarse_ms + 1);
         let writes: Vec<Write> = cells.iter().map(|(n, kind, back)| self.cell(*n, *kind, *back)).collect();
         write(&self.engine, &writes).unwrap();
         self.model.apply(&writes);
@@ -168,12 +176,14 @@ impl Run {
 
     fn cell(&mut self, n: u8, kind: Kind, back: u64) -> Write {
         self.count += 1;
-        let coarse = self.coarse.saturating_sub(back * 3).max(self.floor);
-        let timestamp = (coarse << COARSE_BITS) + self.count;
+        let coarse_ms = self.coarse_ms.saturating_sub(back * 3).max(self.floor_ms);
+        let timestamp = HybridClock::at_wall_ms(coarse_ms) + self.count;
+        let in_ms = |ms| self.machine.now_ms() + ms;
         let change = match kind {
             Kind::Put(len) => Change::Put { len, expires_at_ms: 0 },
-            Kind::Expiring(len, ms) => Change::Put { len, expires_at_ms: self.machine.now_ms() + ms },
-            Kind::Blob(len) => Change::PutBlob { len },
+            Kind::Expiring(len, ms) => Change::Put { len, expires_at_ms: in_ms(ms) },
+            Kind::Blob(len) => Change::PutBlob { len, expires_at_ms: 0 },
+            Kind::ExpiringBlob(len, ms) => Change::PutBlob { len, expires_at_ms: in_ms(ms) },
             Kind::Delete => Change::Delete,
         };
         Write { key: key(n), timestamp, change }
@@ -190,7 +200,7 @@ impl Run {
         self.machine.assert_sound("reopen");
         self.engine = self.machine.open().unwrap();
         assert!(self.engine.last_timestamp() <= self.model.newest_timestamp());
-        self.engine.drop_tombstones_before(self.floor << COARSE_BITS);
+        self.engine.drop_tombstones_before(HybridClock::at_wall_ms(self.floor_ms));
     }
 
     fn checkpoint(&mut self) {
@@ -211,33 +221,38 @@ impl Run {
         }
     }
 
-    /// A read answers what there was when it began, as far as that has not expired meanwhile.
+    /// A read answers what there was when it began.
     fn end_get(&mut self, index: usize) {
         if self.paused.is_empty() {
             return;
         }
         let Paused { key, read, model } = self.paused.swap_remove(index % self.paused.len());
-        let found = value(drive(read).unwrap().0);
-        assert_eq!(found.as_deref(), model.get(&key, self.machine.now_ms()), "a read that had paused");
+        let now_ms = self.machine.now_ms();
+        let found = live(drive(read).unwrap().0, now_ms);
+        assert_eq!(found.as_deref(), model.get(&key, now_ms), "a read that had paused");
     }
 
     fn get(&self, key: &[u8]) {
-        let expected = self.model.get(key, self.machine.now_ms());
+        let now_ms = self.machine.now_ms();
+        let expected = self.model.get(key, now_ms);
+        let check = |found: Option<Cell>| assert_eq!(live(found, now_ms).as_deref(), expected);
         self.machine.disk.set_cached(false);
         for reach in [ReadTier::PageCache, ReadTier::Memory] {
-            match self.engine.get_cached(key, reach).unwrap() {
-                Cached::Found(value) => assert_eq!(Some(bytes(&value).as_slice()), expected),
-                Cached::Absent => assert_eq!(None, expected),
-                Cached::NeedsDisk(read) => assert_eq!(value(drive(read).unwrap().0).as_deref(), expected),
+            match self.engine.get_cell_cached(key, reach).unwrap() {
+                Cached::Found(cell) => check(Some(cell)),
+                Cached::Absent => check(None),
+                Cached::NeedsDisk(read) => check(drive(read).unwrap().0),
             }
         }
-        let found = self.engine.get(key).unwrap().map(|value| bytes(&value));
-        assert_eq!(found.as_deref(), expected);
+        let found = self.engine.get_cell(key).unwrap();
+        let value = found.as_ref().and_then(|cell| cell.value.as_ref()).map(bytes);
+        assert_eq!(self.engine.get(key).unwrap().as_ref().map(bytes), value, "expired or not");
+        check(found);
         self.machine.disk.set_cached(true);
         // Files are open and indexes in memory: the point read above has seen to that, for what it needs.
-        match self.engine.get_cached(key, ReadTier::PageCache).unwrap() {
-            Cached::Found(value) => assert_eq!(Some(bytes(&value).as_slice()), expected),
-            Cached::Absent => assert_eq!(None, expected),
+        match self.engine.get_cell_cached(key, ReadTier::PageCache).unwrap() {
+            Cached::Found(cell) => check(Some(cell)),
+            Cached::Absent => check(None),
             Cached::NeedsDisk(_) => panic!("the disk is needed for what was read just before"),
         }
     }
@@ -247,7 +262,7 @@ impl Run {
         let now_ms = self.machine.now_ms();
         let mut expected: std::collections::VecDeque<_> =
             self.model.range(&start, end.as_deref(), now_ms).into();
-        let mut range = self.engine.snapshot().range(&start, end.as_deref());
+        let mut range = self.engine.snapshot().range(&start, end.as_deref()).live_at_ms(now_ms);
         for front in from_front {
             let found = if *front { range.next() } else { range.next_back() };
             let found = found.unwrap().map(|(key, value)| (key.to_vec(), bytes(&value)));
@@ -276,12 +291,13 @@ impl Kept {
             return None;
         }
         let expected = self.model.range(b"", None, self.now_ms);
-        assert_same(&forward(self.snapshot.range(b"", None)), &expected, "snapshot");
-        let mut from_back = backward(self.snapshot.range(b"", None));
+        let range = || self.snapshot.range(b"", None).live_at_ms(self.now_ms);
+        assert_same(&forward(range()), &expected, "snapshot");
+        let mut from_back = backward(range());
         from_back.reverse();
         assert_same(&from_back, &expected, "snapshot backward");
         for key in self.model.keys() {
-            let found = self.snapshot.get(key).unwrap().map(|value| bytes(&value));
+            let found = live(self.snapshot.get_cell(key).unwrap(), self.now_ms);
             assert_eq!(found.as_deref(), self.model.get(key, self.now_ms), "snapshot get");
         }
         Some(self)

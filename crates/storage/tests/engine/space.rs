@@ -1,12 +1,10 @@
 //! The space of what is deleted and overwritten comes back; what snapshots hold stays; tombstones hide what comes late.
 
-use std::time::Duration;
-
 use ladoga_env::Disk;
 use ladoga_env::sim::Operation;
 use ladoga_storage::{Durability, Engine, Error, Options, Snapshot};
 
-use crate::support::{Change, Machine, Model, Write, bytes, forward, length, settle, tiny_options, write};
+use crate::support::{Machine, Model, Write, bytes, forward, length, settle, tiny_options, write};
 
 fn open() -> (Machine, Engine) {
     let machine = Machine::new(9, tiny_options(Durability::Never));
@@ -14,12 +12,12 @@ fn open() -> (Machine, Engine) {
     (machine, engine)
 }
 
-fn used(machine: &Machine, part: &str) -> u64 {
+pub(crate) fn used(machine: &Machine, part: &str) -> u64 {
     let paths = machine.disk.paths().into_iter().filter(|path| path.to_string_lossy().contains(part));
     paths.map(|path| machine.disk.file_len(path).unwrap()).sum()
 }
 
-fn flush(engine: &Engine) {
+pub(crate) fn flush(engine: &Engine) {
     engine.seal().unwrap();
     settle(engine).unwrap();
 }
@@ -195,28 +193,6 @@ fn a_tombstone_does_not_go_while_an_older_write_lies_above_it() {
     }
 }
 
-#[test]
-fn an_expired_value_goes_and_what_it_hides_does_not_come_back() {
-    let (machine, engine) = open();
-    write(&engine, &[Write::put("key", 1, 100), Write::put("other", 1, 100)]).unwrap();
-    flush(&engine);
-    let expires_at_ms = machine.now_ms() + 1000;
-    let change = Change::Put { len: 200, expires_at_ms };
-    write(&engine, &[Write { key: b"key".to_vec(), timestamp: 2, change }]).unwrap();
-    flush(&engine);
-    machine.clock.advance(Duration::from_millis(999));
-    assert_eq!(length(&engine.get(b"key").unwrap().unwrap()), 200);
-    machine.clock.advance(Duration::from_millis(1));
-    assert!(engine.get(b"key").unwrap().is_none());
-    engine.drop_tombstones_before(10);
-    for n in 0..200_u64 {
-        write(&engine, &[Write::put(format!("more-{n}"), 100 + n, 300)]).unwrap();
-    }
-    flush(&engine);
-    assert!(engine.get(b"key").unwrap().is_none());
-    assert_eq!(length(&engine.get(b"other").unwrap().unwrap()), 100);
-}
-
 /// Fills one memtable, and flushes it.
 fn fill_memtable(engine: &Engine, timestamp: &mut u64) {
     let flushes = engine.statistics().flushes;
@@ -254,8 +230,8 @@ fn the_oldest_snapshots_are_given_up_when_together_they_keep_too_many_memtables(
     let (_machine, engine) = open();
     let mut timestamp = 1;
     write(&engine, &[Write::put("key", 1, 10)]).unwrap();
-    let shows_it = |snapshot: &Snapshot| match snapshot.get(b"key") {
-        Ok(value) => value.is_some_and(|value| length(&value) == 10),
+    let shows_it = |snapshot: &Snapshot| match snapshot.get_cell(b"key") {
+        Ok(cell) => cell.and_then(|cell| cell.value).is_some_and(|value| length(&value) == 10),
         Err(Error::SnapshotTooOld { pinned_bytes }) => {
             assert!(pinned_bytes > 0);
             assert!(matches!(snapshot.range(b"", None).next(), Err(Error::SnapshotTooOld { .. })));

@@ -8,7 +8,8 @@ use ladoga_env::sim::{self, SimClock, SimDisk};
 use ladoga_env::{Clock, Env};
 use ladoga_model::{Stamp, Version};
 use ladoga_storage::{
-    Background, Durability, Engine, Error, Options, Range, Value, WriteBatch, check, read_value,
+    Background, Cell as StoredCell, Durability, Engine, Error, Options, Range, Value, WriteBatch, check,
+    read_value,
 };
 
 /// Small enough that a few dozen writes fill memtables, tables and levels.
@@ -97,7 +98,7 @@ pub(crate) fn filled(tag: u64, len: usize) -> Vec<u8> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
     Put { len: usize, expires_at_ms: u64 },
-    PutBlob { len: usize },
+    PutBlob { len: usize, expires_at_ms: u64 },
     Delete,
 }
 
@@ -115,7 +116,7 @@ impl Write {
     }
 
     pub(crate) fn blob(key: impl Into<Vec<u8>>, timestamp: u64, len: usize) -> Write {
-        Write { key: key.into(), timestamp, change: Change::PutBlob { len } }
+        Write { key: key.into(), timestamp, change: Change::PutBlob { len, expires_at_ms: 0 } }
     }
 
     pub(crate) fn delete(key: impl Into<Vec<u8>>, timestamp: u64) -> Write {
@@ -123,14 +124,16 @@ impl Write {
     }
 
     pub(crate) fn stamp(&self) -> Stamp {
-        let expires_at_ms =
-            if let Change::Put { expires_at_ms, .. } = self.change { expires_at_ms } else { 0 };
+        let expires_at_ms = match self.change {
+            Change::Put { expires_at_ms, .. } | Change::PutBlob { expires_at_ms, .. } => expires_at_ms,
+            Change::Delete => 0,
+        };
         Stamp { version: version(self.timestamp), expires_at_ms, copies: (self.timestamp % 4) as u8 }
     }
 
     fn value(&self) -> Option<Vec<u8>> {
         match self.change {
-            Change::Put { len, .. } | Change::PutBlob { len } => Some(filled(self.timestamp, len)),
+            Change::Put { len, .. } | Change::PutBlob { len, .. } => Some(filled(self.timestamp, len)),
             Change::Delete => None,
         }
     }
@@ -229,14 +232,16 @@ impl Model {
     /// Compares all that a store answers with all that it should.
     pub(crate) fn assert_held_by(&self, engine: &Engine, now_ms: u64, context: &str) {
         for key in self.keys() {
-            let found = engine.get(key).unwrap_or_else(|error| panic!("{context}: get {key:?}: {error}"));
-            let found = found.map(|value| bytes(&value));
+            let found =
+                engine.get_cell(key).unwrap_or_else(|error| panic!("{context}: get {key:?}: {error}"));
+            let found = live(found, now_ms);
             assert_eq!(found.as_deref(), self.get(key, now_ms), "{context}: get {}", key.escape_ascii());
         }
         self.assert_cells_of(engine, now_ms, context);
         let expected = self.range(b"", None, now_ms);
-        assert_same(&forward(engine.snapshot().range(b"", None)), &expected, &format!("{context}: forward"));
-        let mut backward = backward(engine.snapshot().range(b"", None));
+        let range = || engine.snapshot().range(b"", None).live_at_ms(now_ms);
+        assert_same(&forward(range()), &expected, &format!("{context}: forward"));
+        let mut backward = backward(range());
         backward.reverse();
         assert_same(&backward, &expected, &format!("{context}: backward"));
     }
@@ -248,7 +253,7 @@ impl Model {
         for (key, cell) in &self.cells {
             let found = engine.get_cell(key).unwrap();
             let is_live = self.get(key, now_ms).is_some();
-            assert_eq!(found.as_ref().is_some_and(|found| found.value.is_some()), is_live, "{context}");
+            assert_eq!(found.as_ref().is_some_and(|found| !found.is_absent(now_ms)), is_live, "{context}");
             if let Some(found) = found {
                 assert_eq!(found.stamp, cell.stamp, "{context}: {}", key.escape_ascii());
             }
@@ -276,6 +281,11 @@ pub(crate) fn assert_same(found: &Pairs, expected: &Pairs, context: &str) {
 
 pub(crate) fn bytes(value: &Value) -> Vec<u8> {
     read_value(value).unwrap().to_vec()
+}
+
+/// The value of a cell, unless it has expired.
+pub(crate) fn live(cell: Option<StoredCell>, now_ms: u64) -> Option<Vec<u8>> {
+    cell.and_then(|cell| cell.as_of_ms(|| now_ms).value).map(|value| bytes(&value))
 }
 
 pub(crate) fn length(value: &Value) -> u64 {

@@ -228,7 +228,9 @@ fn batches_are_seen_whole_or_not_at_all() {
             let mut last = 0;
             while !stop.load(Ordering::Relaxed) {
                 let snapshot = engine.snapshot();
-                let read = |key: &[u8]| Ok(snapshot.get(key)?.map_or(0, |value| length(&value)));
+                let read = |key: &[u8]| {
+                    Ok(snapshot.get_cell(key)?.and_then(|cell| cell.value).map_or(0, |value| length(&value)))
+                };
                 let (a, z) = match (read(b"a"), read(b"z")) {
                     (Ok(a), Ok(z)) => (a, z),
                     (Err(Error::SnapshotTooOld { .. }), _) | (_, Err(Error::SnapshotTooOld { .. })) => {

@@ -122,7 +122,10 @@ fn a_node_that_starts_a_day_ahead_and_alone_writes_nothing_that_wins_later() {
     cluster.nodes[0].start_again();
     assert_eq!(put_all(&cluster, 0, 10, b"alone"), 0, "there are no others");
     assert!(
-        cluster.request(0, "PUT", "key0", "2/3", Some(b"alone")).text().ends_with("nothing was written\n")
+        cluster
+            .request(0, "PUT", "key0", "2/3", Some(b"alone"))
+            .text()
+            .ends_with("nothing was read or written\n")
     );
     cluster.put(0, "key10", "1/3", b"alone");
     assert_eq!(cluster.get(0, "key10", "1/3"), Some(b"alone".to_vec()));

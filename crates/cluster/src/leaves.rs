@@ -8,6 +8,35 @@ const SPARSE_MAX: usize = PARTITIONS / 4;
 /// What an entry of a map takes, its share of nodes that are not full included.
 const FEW_BYTES: usize = 20;
 
+/// Hashes by the number of nodes that cells are for, counted from 0.
+#[derive(Debug, Clone)]
+pub(crate) struct LeavesByClass(Vec<Leaves>);
+
+impl LeavesByClass {
+    /// None, for cells that are for up to so many nodes.
+    pub(crate) fn of(nodes: usize) -> LeavesByClass {
+        LeavesByClass(vec![Leaves::default(); nodes])
+    }
+
+    pub(crate) fn toggle(&mut self, class: usize, partition: Partition, hash: u64) {
+        self.0[class].toggle(partition, hash);
+    }
+
+    pub(crate) fn toggle_all(&mut self, other: &LeavesByClass) {
+        self.0.iter_mut().zip(&other.0).for_each(|(leaves, other)| leaves.toggle_all(other));
+    }
+
+    /// All of them, with their class.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Leaves)> {
+        self.0.iter().enumerate()
+    }
+
+    /// What they take of memory, about.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.iter().map(Leaves::bytes).sum()
+    }
+}
+
 /// Hashes by partition, of the cells that are for the same number of nodes.
 #[derive(Debug, Clone)]
 pub(crate) enum Leaves {
@@ -51,6 +80,10 @@ impl Leaves {
 
     pub(crate) fn toggle_all(&mut self, other: &Leaves) {
         other.each_in(0..=u16::MAX, |partition, hash| self.toggle(partition, hash));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, Leaves::Few(leaves) if leaves.is_empty())
     }
 
     /// What they take of memory, about.

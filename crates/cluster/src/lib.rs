@@ -5,7 +5,7 @@
 //! - `write`, `read`: one request, as its coordinator decides it
 //! - `failure`: why a replica did not answer, and what the client is told
 //! - `hints`: what is kept for a peer that is away
-//! - `tree`: what two nodes both hold, as hashes; `leaves`, `tombstone_windows`, `window`: what it consists of
+//! - `tree`: what two nodes both hold, as hashes; `leaves`, `deletions`, `window`: what it consists of
 //! - `slice`: as of which time two nodes compare; `merkle_diff`: the hashes of that, put together in small steps; `pull`: how one
 //!   gets from the other what it lacks
 //! - `pace`: how fast all of that may go beside clients
@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod coverage;
+mod deletions;
 mod durable;
 #[cfg(test)]
 mod exhaustive;
@@ -37,7 +38,6 @@ mod set;
 mod slice;
 mod stability;
 mod statement;
-mod tombstone_windows;
 mod tree;
 mod window;
 mod write;

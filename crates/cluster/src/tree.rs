@@ -8,7 +8,9 @@
 //! Replicas apply the same writes at different moments, so trees over everything would never be equal while anybody
 //! writes. They are compared as of a timestamp in the past instead: what a write changes is kept by the window of time
 //! that its version is in, and a window is folded into the rest long after its end. Tombstones that everybody has are left
-//! out, because each node drops them when it likes; for that, those that are in the leaves are also kept by window.
+//! out, because each node drops them when it likes; for that, those that are in the leaves are also kept by window. So are
+//! values that expire, by the window in which they end: the hash of a cell is the same before and after its time is over,
+//! and whether or not a replica has its bytes still.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -17,11 +19,11 @@ use std::sync::Arc;
 use ladoga_model::{CellMark, Version};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::leaves::Leaves;
+use crate::deletions::DeletionWindows;
+use crate::leaves::{Leaves, LeavesByClass};
 use crate::nodes::NodeId;
 use crate::placement::{Partition, Placement};
 use crate::slice::AsOf;
-use crate::tombstone_windows::TombstoneWindows;
 use crate::window::{next_window, window_start};
 
 /// Windows that are kept apart; older ones are folded. Trees are compared as of a moment that all nodes have closed,
@@ -29,16 +31,15 @@ use crate::window::{next_window, window_start};
 const WINDOWS_MAX: usize = 8;
 /// Windows that stay apart however little memory there is.
 const WINDOWS_MIN: usize = 2;
-/// Of which window tombstones are that are in no leaf any more.
+/// Of which window deletions are that are in no leaf any more.
 const DROPPED: u64 = 0;
 
 /// What the versions of one window change.
 #[derive(Debug, Clone)]
 struct Change {
-    /// By the number of nodes that cells are for, counted from 0.
-    leaves: Vec<Leaves>,
-    /// Tombstones that come and go, by the window that they are of, or by the start of its span.
-    tombstones: BTreeMap<u64, Leaves>,
+    leaves: LeavesByClass,
+    /// Those of them that are deleted or expire, by the window of that, or by the start of its span.
+    deletions: BTreeMap<u64, LeavesByClass>,
 }
 
 /// A cell that comes or goes.
@@ -48,25 +49,26 @@ struct Toggle {
     hash: u64,
     /// The number of nodes that it is for, counted from 0.
     class: usize,
-    /// Of a tombstone: where it is kept beside.
+    /// Where it is kept beside, if it is a tombstone or expires.
     span: Option<u64>,
 }
 
 impl Change {
     fn of(nodes: usize) -> Change {
-        Change { leaves: vec![Leaves::default(); nodes], tombstones: BTreeMap::new() }
+        Change { leaves: LeavesByClass::of(nodes), deletions: BTreeMap::new() }
     }
 
-    fn add(&mut self, toggle: Toggle) {
+    fn add(&mut self, toggle: Toggle, nodes: usize) {
         let Toggle { partition, hash, class, span } = toggle;
-        self.leaves[class].toggle(partition, hash);
+        self.leaves.toggle(class, partition, hash);
         if let Some(span) = span {
-            self.tombstones.entry(span).or_default().toggle(partition, hash);
+            let deletions = self.deletions.entry(span).or_insert_with(|| LeavesByClass::of(nodes));
+            deletions.toggle(class, partition, hash);
         }
     }
 
     fn bytes(&self) -> usize {
-        self.leaves.iter().chain(self.tombstones.values()).map(Leaves::bytes).sum()
+        self.leaves.bytes() + self.deletions.values().map(LeavesByClass::bytes).sum::<usize>()
     }
 }
 
@@ -79,13 +81,13 @@ pub struct MerkleTree {
     /// What it may take of memory, but for the window of now.
     bytes_max: usize,
     /// Everything in versions before `folded_before`, by the number of nodes that cells are for, counted from 0.
-    folded: Vec<Leaves>,
+    folded: LeavesByClass,
     folded_before: u64,
-    /// The tombstones of that.
-    tombstones: TombstoneWindows,
+    /// The deletions of that.
+    deletions: DeletionWindows,
     /// What later versions change, by the start of their window.
     windows: BTreeMap<u64, Change>,
-    /// Tombstones before this are in no leaf any more.
+    /// Deletions before this are in no leaf any more.
     dropped_before: u64,
 }
 
@@ -97,19 +99,19 @@ impl MerkleTree {
             me,
             nodes,
             bytes_max,
-            folded: vec![Leaves::default(); nodes],
+            folded: LeavesByClass::of(nodes),
             folded_before: 0,
-            tombstones: TombstoneWindows::default(),
+            deletions: DeletionWindows::default(),
             windows: BTreeMap::new(),
             dropped_before: 0,
         }
     }
 
-    /// The same without any cell: to be filled anew. No span of tombstones will have times on both sides of `boundary`.
+    /// The same without any cell: to be filled anew. No span of deletions will have times on both sides of `boundary`.
     #[must_use]
     pub fn emptied(&self, boundary: u64) -> MerkleTree {
         MerkleTree {
-            tombstones: TombstoneWindows::apart_at(window_start(boundary)),
+            deletions: DeletionWindows::apart_at(window_start(boundary)),
             dropped_before: self.dropped_before,
             ..MerkleTree::new(Arc::clone(&self.placement), self.nodes, self.me, self.bytes_max)
         }
@@ -124,12 +126,13 @@ impl MerkleTree {
         let (old, new) = (old.map(|old| self.toggle_of(key_hash, old)), self.toggle_of(key_hash, new));
         if window < self.folded_before {
             let mut change = Change::of(self.nodes);
-            old.into_iter().chain([new]).for_each(|toggle| change.add(toggle));
+            old.into_iter().chain([new]).for_each(|toggle| change.add(toggle, self.nodes));
             return self.fold_in(&change);
         }
         let windows = self.windows.len();
-        let change = self.windows.entry(window).or_insert_with(|| Change::of(self.nodes));
-        old.into_iter().chain([new]).for_each(|toggle| change.add(toggle));
+        let nodes = self.nodes;
+        let change = self.windows.entry(window).or_insert_with(|| Change::of(nodes));
+        old.into_iter().chain([new]).for_each(|toggle| change.add(toggle, nodes));
         if self.windows.len() > windows {
             self.fold();
         }
@@ -140,31 +143,31 @@ impl MerkleTree {
         cell.belongs_on(self.placement.position(partition, self.me))
     }
 
-    /// Leaves tombstones before this timestamp out: every node has them. Where they are not told from later ones, those of
-    /// that span stay.
+    /// Leaves out what was deleted before this timestamp: every node has it. Where that is not told from later deletions,
+    /// those of that span stay.
     pub fn drop_before(&mut self, timestamp: u64) {
-        let before = self.tombstones.start_of(window_start(timestamp));
+        let before = self.deletions.start_of(window_start(timestamp));
         self.dropped_before = self.dropped_before.max(before);
-        for leaves in self.tombstones.take_before(self.dropped_before) {
-            self.folded[self.nodes - 1].toggle_all(&leaves);
+        for leaves in self.deletions.take_before(self.dropped_before) {
+            self.folded.toggle_all(&leaves);
         }
     }
 
-    /// Tombstones before this timestamp are left out.
+    /// What was deleted before this timestamp is left out.
     pub const fn dropped_before(&self) -> u64 {
         self.dropped_before
     }
 
-    /// Whether tombstones before this timestamp are not told from later ones. To compare without them, the tree has to be
+    /// Whether deletions before this timestamp are not told from later ones. To compare without them, the tree has to be
     /// filled anew: see [`MerkleTree::emptied`].
     pub fn cuts(&self, timestamp: u64) -> bool {
-        self.tombstones.cuts(timestamp)
+        self.deletions.cuts(timestamp)
     }
 
     /// What it takes of memory, about.
     pub fn bytes(&self) -> usize {
-        let folded: usize = self.folded.iter().map(Leaves::bytes).sum();
-        folded + self.tombstones.bytes() + self.windows.values().map(Change::bytes).sum::<usize>()
+        let windows: usize = self.windows.values().map(Change::bytes).sum();
+        self.folded.bytes() + self.deletions.bytes() + windows
     }
 
     /// The earliest timestamp as of which the tree can be compared.
@@ -172,7 +175,7 @@ impl MerkleTree {
         self.folded_before
     }
 
-    /// Whether a slice can be compared: it is not too late, and it has no tombstones that are left out, or lacks some that
+    /// Whether a slice can be compared: it is not too late, and it has no deletions that are left out, or lacks some that
     /// are not told from others.
     pub(crate) fn has(&self, slice: AsOf) -> bool {
         let is_in_time = slice.before >= self.folded_before;
@@ -187,14 +190,15 @@ impl MerkleTree {
     /// All leaves of a slice, with the number of nodes that their cells are for, counted from 0.
     fn by_class(&self, slice: AsOf) -> impl Iterator<Item = (usize, &Leaves)> {
         let windows = self.windows.range(..slice.before).map(|(_, change)| &change.leaves);
-        std::iter::once(&self.folded).chain(windows).flat_map(|leaves| leaves.iter().enumerate())
+        std::iter::once(&self.folded).chain(windows).flat_map(LeavesByClass::iter)
     }
 
-    /// The tombstones among them that a slice does not have.
-    fn left_out(&self, slice: AsOf) -> impl Iterator<Item = &Leaves> {
+    /// The deletions among them that a slice does not have.
+    fn left_out(&self, slice: AsOf) -> impl Iterator<Item = (usize, &Leaves)> {
         let windows = self.windows.range(..slice.before);
-        let tombstones = windows.flat_map(move |(_, change)| change.tombstones.range(..slice.dropped_before));
-        self.tombstones.before(slice.dropped_before).chain(tombstones.map(|(_, leaves)| leaves))
+        let deletions = windows.flat_map(move |(_, change)| change.deletions.range(..slice.dropped_before));
+        let all = self.deletions.before(slice.dropped_before).chain(deletions.map(|(_, leaves)| leaves));
+        all.flat_map(LeavesByClass::iter).filter(|(_, leaves)| !leaves.is_empty())
     }
 
     /// Visits hashes in some partitions, of the cells that both this node and `peer` hold: their sum by XOR is the leaf of
@@ -209,7 +213,8 @@ impl MerkleTree {
         let first = *partitions.start();
         // Looked up once for each partition that has anything; most ranges of a small store have nothing.
         let mut classes = Vec::new();
-        for (class, leaves) in self.by_class(slice) {
+        // What is left out is there twice, and so not at all.
+        for (class, leaves) in self.by_class(slice).chain(self.left_out(slice)) {
             leaves.each_in(partitions.clone(), |partition, hash| {
                 if classes.is_empty() {
                     classes.resize(partitions.len(), None);
@@ -219,10 +224,6 @@ impl MerkleTree {
                     visit(partition, hash);
                 }
             });
-        }
-        // Deletions are for all nodes.
-        for leaves in self.left_out(slice) {
-            leaves.each_in(partitions.clone(), &mut visit);
         }
     }
 
@@ -242,18 +243,17 @@ impl MerkleTree {
             let Some((window, change)) = self.windows.pop_first() else { return };
             self.fold_in(&change);
             self.folded_before = next_window(window);
+            self.deletions.over_before(self.folded_before);
         }
     }
 
     fn fold_in(&mut self, change: &Change) {
-        for (folded, leaves) in self.folded.iter_mut().zip(&change.leaves) {
-            folded.toggle_all(leaves);
-        }
-        for (&window, tombstones) in &change.tombstones {
+        self.folded.toggle_all(&change.leaves);
+        for (&window, deletions) in &change.deletions {
             if window < self.dropped_before {
-                self.folded[self.nodes - 1].toggle_all(tombstones);
+                self.folded.toggle_all(deletions);
             } else {
-                self.tombstones.toggle_all(window, tombstones);
+                self.deletions.toggle_all(window, deletions);
             }
         }
     }
@@ -265,9 +265,9 @@ impl MerkleTree {
             0 => self.nodes,
             copies => usize::from(copies).min(self.nodes),
         };
-        let span = mark.is_tombstone.then(|| {
-            let window = window_start(version.timestamp);
-            if window < self.dropped_before { DROPPED } else { self.tombstones.start_of(window) }
+        let span = mark.deleted_at().map(|deleted_at| {
+            let window = window_start(deleted_at);
+            if window < self.dropped_before { DROPPED } else { self.deletions.start_of(window) }
         });
         let (partition, hash) = (Partition::of_hash(key_hash), cell_hash(key_hash, version));
         Toggle { partition, hash, class: copies - 1, span }

@@ -21,6 +21,13 @@ fn mark(timestamp: u64, is_tombstone: bool, copies: u8) -> CellMark {
     CellMark { stamp: Stamp { copies, ..Stamp::new(version) }, is_tombstone }
 }
 
+/// A value that expires so many minutes after its write.
+fn expiring(timestamp: u64, minutes: u64, copies: u8) -> CellMark {
+    let mark = mark(timestamp, false, copies);
+    let expires_at_ms = HybridClock::wall_ms(timestamp + minutes * MINUTE);
+    CellMark { stamp: Stamp { expires_at_ms, ..mark.stamp }, ..mark }
+}
+
 fn all() -> AsOf {
     AsOf { before: u64::MAX, dropped_before: 0 }
 }
@@ -56,7 +63,7 @@ impl Replica {
     fn drop_before(&mut self, timestamp: u64) {
         self.tree.drop_before(timestamp);
         let dropped_before = self.tree.dropped_before();
-        self.cells.retain(|_, cell| !cell.is_tombstone || cell.stamp.version.timestamp >= dropped_before);
+        self.cells.retain(|_, cell| cell.deleted_at().is_none_or(|deleted_at| deleted_at >= dropped_before));
     }
 }
 
@@ -247,16 +254,88 @@ fn deletions_that_are_not_told_apart_are_after_the_tree_is_filled_anew() {
     assert_eq!(differing(&one, &other, slice), [Partition((30_u64 << 50 >> 48) as u16)]);
 }
 
+#[test]
+fn a_value_that_expires_is_compared_as_long_as_it_lives_and_left_out_once_all_have_closed_its_end() {
+    let placement = placement(3);
+    let (mut one, mut other) = (Replica::new(&placement, 3, 0), Replica::new(&placement, 3, 1));
+    let cell = expiring(10 * MINUTE + 7, 60, 0);
+    let hash = 0x1234_5678_9abc_def0;
+    for replica in [&mut one, &mut other] {
+        replica.write(1, mark(5 * MINUTE, false, 0));
+    }
+    one.write(hash, cell);
+    let end = cell.deleted_at().expect("it expires");
+    assert!(end >= 70 * MINUTE && end < 110 * MINUTE);
+    // Everybody had everything before: so did who has lost its disk since, and is to have it again.
+    for before in [11 * MINUTE, 69 * MINUTE, end] {
+        one.drop_before(before);
+        let slice = AsOf { before: u64::MAX, dropped_before: one.tree.dropped_before() };
+        assert_eq!(differing(&one, &other, slice), [Partition(0x1234)], "{before}");
+    }
+    one.drop_before(end + MINUTE);
+    assert_eq!(one.cells.len(), 1, "a compaction may have dropped it by now");
+    let slice = AsOf { before: u64::MAX, dropped_before: one.tree.dropped_before() };
+    assert_eq!(differing(&one, &other, slice), []);
+    // Who has dropped it and who has not replace it by the same.
+    other.write(hash, cell);
+    other.drop_before(end + MINUTE);
+    other.cells.remove(&hash);
+    for replica in [&mut one, &mut other] {
+        replica.write(hash, mark(200 * MINUTE, false, 0));
+    }
+    assert_eq!(differing(&one, &other, slice), []);
+    one.fill_anew(0);
+    assert_eq!(differing(&one, &other, slice), []);
+}
+
+/// Values of a few lengths of life are written for days, over each other, as sessions are.
+#[test]
+fn values_that_expire_take_few_windows_of_those_that_are_ahead_and_few_of_those_that_are_over() {
+    let placement = placement(3);
+    let mut tree = MerkleTree::new(placement, 3, NodeId(0), BYTES_MAX);
+    let partitions = PARTITIONS as u64 / 3;
+    let mut bytes = Vec::new();
+    let mut cells: BTreeMap<u64, CellMark> = BTreeMap::new();
+    for minute in 1..400_u64 {
+        for n in 0..200 {
+            let key = (minute * 200 + n) * 7_919 % partitions << 48;
+            let lives = [10, 60, 1_440][(n % 3) as usize];
+            let cell = expiring(minute * MINUTE + n, lives, 0);
+            tree.replaced(key, cells.insert(key, cell), cell);
+        }
+        if minute > 100 {
+            tree.drop_before((minute - 5) * MINUTE);
+            assert_eq!(tree.dropped_before(), (minute - 5) * MINUTE, "no span is across");
+            bytes.push(tree.bytes());
+        }
+    }
+    // Each cell is in a leaf and beside it, and what it replaced is.
+    let most = bytes.iter().max().expect("some");
+    assert!(*most < 12 << 20, "{most}");
+}
+
 #[derive(Debug, Clone)]
 enum Action {
-    Write { key: u64, minute: u64, tombstone: bool, copies: u8, to: [bool; 2] },
+    Write { key: u64, minute: u64, kind: Kind, copies: u8, to: [bool; 2] },
     DropOn(usize),
 }
 
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Value,
+    Tombstone,
+    /// After so many minutes.
+    Expiring(u64),
+}
+
 fn actions() -> impl Strategy<Value = Vec<Action>> {
-    let write = (0..8_u64, 1..60_u64, any::<bool>(), 0..3_u8, any::<[bool; 2]>()).prop_map(
-        |(key, minute, tombstone, copies, to)| Action::Write { key, minute, tombstone, copies, to },
-    );
+    let kind = prop_oneof![
+        Just(Kind::Value),
+        Just(Kind::Tombstone),
+        prop_oneof![0..20_u64, 0..100_000_u64].prop_map(Kind::Expiring)
+    ];
+    let write = (0..8_u64, 1..60_u64, kind, 0..3_u8, any::<[bool; 2]>())
+        .prop_map(|(key, minute, kind, copies, to)| Action::Write { key, minute, kind, copies, to });
     proptest::collection::vec(prop_oneof![8 => write, 1 => (0..2_usize).prop_map(Action::DropOn)], 1..120)
 }
 
@@ -273,8 +352,13 @@ proptest! {
         let mut missed = [Vec::new(), Vec::new()];
         for (n, action) in actions.iter().enumerate() {
             match *action {
-                Action::Write { key, minute, tombstone, copies, to } => {
-                    let cell = mark(minute * MINUTE + n as u64, tombstone, copies);
+                Action::Write { key, minute, kind, copies, to } => {
+                    let timestamp = minute * MINUTE + n as u64;
+                    let cell = match kind {
+                        Kind::Value => mark(timestamp, false, copies),
+                        Kind::Tombstone => mark(timestamp, true, copies),
+                        Kind::Expiring(minutes) => expiring(timestamp, minutes, copies),
+                    };
                     for (index, replica) in replicas.iter_mut().enumerate() {
                         if to[index] { replica.write(spread(key), cell) } else { missed[index].push((key, cell)) }
                     }
@@ -298,10 +382,7 @@ proptest! {
         }
         let shared = |replica: &Replica, key: u64| {
             let cell = replica.cells.get(&spread(key)).copied();
-            cell.filter(|cell| {
-                let timestamp = cell.stamp.version.timestamp;
-                if cell.is_tombstone { timestamp >= dropped_before } else { cell.stamp.copies != 1 }
-            })
+            cell.filter(|cell| slice.has(*cell) && (cell.is_tombstone || cell.stamp.copies != 1))
         };
         let [one, other] = &replicas;
         let expected: Vec<Partition> =

@@ -13,5 +13,5 @@ pub(crate) const fn window_start(timestamp: u64) -> u64 {
 
 /// The end of the window that starts at a timestamp.
 pub(crate) const fn next_window(window: u64) -> u64 {
-    window + HybridClock::at_wall_ms(WINDOW_MS)
+    window.saturating_add(HybridClock::at_wall_ms(WINDOW_MS))
 }

@@ -181,7 +181,11 @@ async fn write_answer(core: &Core, link: &Link, answer: Answer) -> io::Result<()
 
 /// Writes an answer that is not in memory. Behind a body that nobody wanted it is the last.
 async fn stream(core: &Core, link: &Link, streamed: Streamed) -> Result<(), StreamError> {
-    let fields = &[("content-type", streamed.content_type)];
+    let fields = [
+        ("content-type", streamed.content_type),
+        ("ladoga-expires", streamed.expires.as_deref().unwrap_or("")),
+    ];
+    let fields = if streamed.expires.is_some() { &fields[..] } else { &fields[..1] };
     let length = streamed.bytes.map_or(ReplyLength::Unknown, ReplyLength::Known);
     begin(core, link, &ReplyHead { status: StatusCode::OK, fields, length, date: &core.date() }, false);
     write_stream(link, streamed).await

@@ -2,6 +2,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use ladoga_model::Ttl;
 
 /// A persistent key-value store that speaks plain HTTP.
 #[derive(Debug, Parser)]
@@ -167,9 +168,14 @@ Examples:
   ladoga put lake 'deep and cold'
   ladoga put photo < photo.jpg
   ladoga put nothing ''
+  ladoga put session 4711 --ttl 30m
 
 Exit codes: 0 if the value is stored, as durably as --fsync of the node says; 1 if it is not stored, or this is unknown because
 the node did not answer; 2 if the command line is wrong.";
+
+fn parse_ttl(text: &str) -> Result<Ttl, String> {
+    Ttl::parse(text.as_bytes()).map_err(|error| error.to_string())
+}
 
 #[derive(Debug, Args)]
 #[command(after_help = PUT_HELP)]
@@ -180,6 +186,9 @@ pub(crate) struct PutArguments {
     /// Value, up to 64 MiB [default: standard input]
     #[arg(value_name = "VALUE")]
     pub(crate) value: Option<OsString>,
+    /// Time after which the value is gone, such as 1500ms, 60s, 5m, 12h or 30d [default: it stays]
+    #[arg(long, value_name = "DURATION", value_parser = parse_ttl, allow_hyphen_values = true)]
+    pub(crate) ttl: Option<Ttl>,
     #[command(flatten)]
     pub(crate) node: NodeArguments,
 }

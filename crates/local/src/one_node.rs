@@ -3,9 +3,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_model::{self as model, Cell, Stamp, Version};
+use ladoga_model::{self as model, Cell, Stamp, Ttl, Version};
 use ladoga_service::{
-    Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, Pieces, RecordFormat, Upload, Value,
+    Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, Pieces, RecordFormat, StoredCell, Upload,
 };
 
 use crate::store::{LocalStore, Store, WriteKind};
@@ -32,12 +32,13 @@ impl<S: Store, A: Admission> OneNode<S, A> {
     fn write<K: AsRef<[u8]> + 'static, R: 'static>(
         &self,
         key: K,
-        value: Option<WrittenValue<S>>,
+        (value, ttl): (Option<WrittenValue<S>>, Option<Ttl>),
         room: R,
     ) -> impl Future<Output = Result<(), Error>> + use<S, A, K, R> + 'static {
         let (store, admission) = (Rc::clone(&self.store), self.admission.clone());
         async move {
-            let stamp = admission.stamp();
+            let expires_at_ms = ttl.map_or(0, |ttl| ttl.ends_ms(admission.time_ms()));
+            let stamp = Stamp { expires_at_ms, ..admission.stamp() };
             let admitted = admission.admit(stamp).await?;
             let key = key.as_ref();
             let apply = |value| store.apply([(key, Cell { stamp, value })]);
@@ -66,10 +67,19 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         &self,
         _: &Context,
         key: &[u8],
-    ) -> Lookup<Value, Error, impl Future<Output = Result<Option<Value>, Error>> + use<S, A> + 'static> {
-        match self.store.get(key) {
-            Lookup::Now(found) => Lookup::Now(found.map_err(Error::from)),
-            Lookup::Later(found) => Lookup::Later(async move { Ok(found.await?) }),
+    ) -> Lookup<
+        StoredCell,
+        Error,
+        impl Future<Output = Result<Option<StoredCell>, Error>> + use<S, A> + 'static,
+    > {
+        match self.store.get_cell(key) {
+            Lookup::Now(found) => {
+                Lookup::Now(found.map(|cell| as_of_now(cell, &self.admission)).map_err(Error::from))
+            }
+            Lookup::Later(found) => {
+                let admission = self.admission.clone();
+                Lookup::Later(async move { Ok(as_of_now(found.await?, &admission)) })
+            }
         }
     }
 
@@ -79,12 +89,12 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
 
     fn put<K: AsRef<[u8]> + 'static, R: 'static>(
         &self,
-        _: &Context,
+        context: &Context,
         key: K,
         value: Bytes,
         room: R,
     ) -> impl Future<Output = Result<(), Error>> + use<S, A, K, R> + 'static {
-        self.write(key, Some(model::Value::Inline(value)), room)
+        self.write(key, (Some(model::Value::Inline(value)), context.ttl), room)
     }
 
     fn delete<K: AsRef<[u8]> + 'static>(
@@ -93,7 +103,7 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         key: K,
     ) -> impl Future<Output = Result<(), Error>> + use<S, A, K> + 'static {
         let admitted = self.store.admit(WriteKind::Delete, 0);
-        let written = self.write(key, None, ());
+        let written = self.write(key, (None, None), ());
         async move {
             admitted?;
             written.await
@@ -115,11 +125,11 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
 
     fn put_uploaded<K: AsRef<[u8]> + 'static>(
         &self,
-        _: &Context,
+        context: &Context,
         key: K,
         value: <Self::Upload as Upload>::Finished,
     ) -> impl Future<Output = Result<(), Error>> + use<S, A, K> + 'static {
-        self.write(key, Some(model::Value::Large(value)), ())
+        self.write(key, (Some(model::Value::Large(value)), context.ttl), ())
     }
 
     fn range(
@@ -128,7 +138,7 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         range: KeyRange,
         format: RecordFormat,
     ) -> impl Future<Output = Result<Box<dyn Pieces>, Error>> + use<S, A> + 'static {
-        ready(Ok(self.store.range(range.start, range.end, format)))
+        ready(Ok(self.store.range((range.start, range.end), self.admission.time_ms(), format)))
     }
 
     fn failure(&self) -> Option<String> {
@@ -138,6 +148,11 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
     fn metrics(&self) -> Vec<Metric> {
         self.shared.metrics()
     }
+}
+
+/// What was found, without its value if that has expired.
+fn as_of_now<A: Admission>(found: Option<StoredCell>, admission: &A) -> Option<StoredCell> {
+    found.map(|cell| cell.as_of_ms(|| admission.time_ms()))
 }
 
 /// How a node gives its own writes their versions, and lets them in.
@@ -150,6 +165,9 @@ pub trait Admission: Clone + 'static {
     /// The version of a write that happens now.
     fn stamp(&self) -> Stamp;
 
+    /// What time it is, in milliseconds since 1970: values expire by that.
+    fn time_ms(&self) -> u64;
+
     /// Waits until a write with this stamp may be applied.
     fn admit(&self, stamp: Stamp) -> impl Future<Output = Result<Self::Admitted, Error>>;
 }
@@ -160,6 +178,10 @@ impl Admission for Arc<VersionClock> {
 
     fn stamp(&self) -> Stamp {
         Stamp::new(Version { timestamp: self.next(), node: 0 })
+    }
+
+    fn time_ms(&self) -> u64 {
+        self.wall_ms()
     }
 
     async fn admit(&self, _: Stamp) -> Result<(), Error> {

@@ -44,7 +44,7 @@ impl VersionClock {
         }
     }
 
-    /// What the wall clock shows.
+    /// What the wall clock shows, as it is.
     pub fn wall_ms(&self) -> u64 {
         self.clock.wall_ms()
     }

@@ -7,6 +7,7 @@ mod key;
 mod quote;
 mod reader;
 mod replicas;
+mod ttl;
 mod version;
 
 pub use cell::{Cell, CellMark, Value};
@@ -15,4 +16,5 @@ pub use key::{KEY_BYTES_MAX, KeyError, VALUE_BYTES_MAX, check_key};
 pub use quote::Quote;
 pub use reader::Reader;
 pub use replicas::{Replicas, ReplicasError};
+pub use ttl::{TTL_MS_MAX, Ttl, TtlError};
 pub use version::{Stamp, Version};

@@ -1,10 +1,19 @@
-use ladoga_model::Replicas;
+use ladoga_model::{Replicas, Ttl};
 
 /// What a request says beside its key, in the words of no protocol. What later requests may say gets its field here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
     /// On how many nodes the key lives, and how many of them have to answer.
     pub replicas: Replicas,
     /// How much of its time the request has spent waiting until the service was ready.
     pub waited_ms: u64,
+    /// How long the value that is written is to live; for ever, if nothing is said.
+    pub ttl: Option<Ttl>,
+}
+
+impl Context {
+    /// Of a request that says nothing else.
+    pub const fn new(replicas: Replicas) -> Context {
+        Context { replicas, waited_ms: 0, ttl: None }
+    }
 }

@@ -33,7 +33,7 @@ pub enum Error {
     /// This node was started and has not heard what time it is from a majority.
     #[error(
         "0 of {} replicas were asked, {} are needed: this node has just started and cannot learn the time from a majority \
-         of the nodes: {}; nothing was written",
+         of the nodes: {}; nothing was read or written",
         replicas.from, replicas.ack, missing.join("; ")
     )]
     TimeUnknown {

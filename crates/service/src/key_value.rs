@@ -2,7 +2,7 @@ use std::future::Future;
 
 use bytes::Bytes;
 
-use crate::{Context, Error, Later, Lookup, Metric, Pieces, RecordFormat, Upload, Value};
+use crate::{Context, Error, Later, Lookup, Metric, Pieces, RecordFormat, StoredCell, Upload};
 
 /// The service, as one event loop reaches it. Nothing here blocks the thread.
 ///
@@ -16,12 +16,17 @@ pub trait KeyValue: 'static {
     /// if it can now. Requests wait for it, except for ranges of one node.
     fn until_ready(&self) -> Option<Later<Result<u64, Error>>>;
 
-    /// The value of a key: at once if memory can tell.
+    /// The newest cell of a key, a deletion as far as one is known of: at once if memory can tell. What has expired is a
+    /// deletion, too.
     fn get(
         &self,
         context: &Context,
         key: &[u8],
-    ) -> Lookup<Value, Error, impl Future<Output = Result<Option<Value>, Error>> + use<Self> + 'static>;
+    ) -> Lookup<
+        StoredCell,
+        Error,
+        impl Future<Output = Result<Option<StoredCell>, Error>> + use<Self> + 'static,
+    >;
 
     /// Whether a value of so many bytes would be taken now. Asked before the value is read.
     fn admit_put(&self, context: &Context, key: &[u8], value_bytes: u64) -> Result<(), Error>;

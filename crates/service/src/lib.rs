@@ -27,4 +27,4 @@ pub use metric::{Distribution, Metric, MetricKind, MetricValue, Series};
 pub use pieces::{Later, NoPieces, Piece, Pieces, RecordFormat};
 pub use store_error::StoreError;
 pub use upload::Upload;
-pub use value::{LargeValue, Lookup, Value};
+pub use value::{LargeValue, Lookup, StoredCell, Value};

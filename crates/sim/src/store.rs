@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use ladoga_cluster::{NodeId, Partition, Placement};
 use ladoga_local::embedded::{Applied, Embedded, EmbeddedUpload, Local};
-use ladoga_local::store::{CellFormat, CellObserver, LocalStore, Store, StoredCell, WriteKind};
+use ladoga_local::store::{CellFormat, CellObserver, LocalStore, Store, WriteKind};
 use ladoga_model::{self as model, Cell, Stamp};
 use ladoga_runtime::Supervisor;
 use ladoga_service::{Later, Lookup, Metric, Pieces, RecordFormat, StoreError, Upload, Value};
@@ -87,6 +87,10 @@ impl Store for Watched {
         self.inner.drop_tombstones_before(timestamp);
     }
 
+    fn drop_values_expired_before_ms(&self, time_ms: u64) {
+        self.inner.drop_values_expired_before_ms(time_ms);
+    }
+
     fn close(&self) -> Result<(), StoreError> {
         self.inner.close()
     }
@@ -125,11 +129,7 @@ impl LocalStore for WatchedLocal {
     type Apply = WatchedApply;
     type Upload = WatchedUpload;
 
-    fn get(&self, key: &[u8]) -> Lookup {
-        self.inner.get(key)
-    }
-
-    fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell> {
+    fn get_cell(&self, key: &[u8]) -> Lookup {
         self.inner.get_cell(key)
     }
 
@@ -177,8 +177,8 @@ impl LocalStore for WatchedLocal {
         Box::pin(async move { Ok(WatchedUpload { inner: upload.await?, bytes: Vec::new() }) })
     }
 
-    fn range(&self, start: Bytes, end: Option<Bytes>, format: RecordFormat) -> Box<dyn Pieces> {
-        self.inner.range(start, end, format)
+    fn range(&self, keys: (Bytes, Option<Bytes>), now_ms: u64, format: RecordFormat) -> Box<dyn Pieces> {
+        self.inner.range(keys, now_ms, format)
     }
 
     fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces> {

@@ -13,6 +13,8 @@ pub(crate) struct Streamed {
     pub(crate) content_type: &'static str,
     /// How long it is, if that is known.
     pub(crate) bytes: Option<u64>,
+    /// When it expires, in milliseconds since 1970, if it does.
+    pub(crate) expires: Option<Box<str>>,
     /// The body, as far as it has been read: what fails up to here is a refusal, and later breaks the connection.
     pub(crate) first: Option<Piece>,
     /// What comes after the body.

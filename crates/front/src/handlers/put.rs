@@ -20,7 +20,7 @@ pub(super) fn put<K: KeyValue>(
     if bytes >= service.upload_bytes_min() {
         return upload(call, service, target, bytes).map_err(Refusal::and_close);
     }
-    let context = call.context(target.replicas());
+    let context = call.context_of(&target);
     let (core, link) = (Rc::clone(&call.door.core), Rc::clone(call.link));
     Ok(Reply::later(async move {
         let (value, room) = read_value(&core, &link, bytes).await?;
@@ -35,7 +35,7 @@ fn admit<'c, K: KeyValue>(
     bytes: u64,
 ) -> Result<&'c Rc<K>, Refusal> {
     let service = call.service()?;
-    service.admit_put(&call.context(target.replicas()), target.key(), bytes)?;
+    service.admit_put(&call.context_of(target), target.key(), bytes)?;
     // Room is taken once the value arrives. Where there would be none, it need not be sent.
     if bytes > VALUE_BYTES_UNCOUNTED && bytes < service.upload_bytes_min() {
         call.door.core.bodies.check(call.link.address(), bytes)?;

@@ -50,6 +50,7 @@ impl<K: KeyValue> Call<'_, K> {
     /// A request for one entity. What is wrong with it is told before anything is waited for.
     fn entity(&self, operation: Operation, request: Request) -> Result<Reply, Refusal> {
         let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
+        target.check_ttl(operation == Operation::Put).map_err(Refusal::bad_request)?;
         let bytes = if operation == Operation::Put { put::value_bytes(request.body)? } else { 0 };
         self.once_it_is_ready(move |call| match operation {
             Operation::Put => put::put(call, target, bytes),

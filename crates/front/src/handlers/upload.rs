@@ -18,7 +18,7 @@ pub(super) fn upload<K: KeyValue>(
     bytes: u64,
 ) -> Result<Reply, Refusal> {
     let permit = call.door.uploads.enter(call.link.address(), 1)?;
-    let context = call.context(target.replicas());
+    let context = call.context_of(&target);
     let (core, link) = (Rc::clone(&call.door.core), Rc::clone(call.link));
     Ok(Reply::later(async move {
         permit.granted().await;

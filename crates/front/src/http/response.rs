@@ -16,6 +16,8 @@ pub(crate) struct Answer {
     pub(crate) allow: Option<&'static str>,
     /// What a profile holds: only nodes say so.
     pub(crate) profile: Option<Box<str>>,
+    /// When the value expires, in milliseconds since 1970, if it does.
+    pub(crate) expires: Option<Box<str>>,
     pub(crate) body: Body,
     /// Whether the connection ends with it.
     pub(crate) is_last: bool,
@@ -23,7 +25,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// As many header fields as there may be.
-    pub(crate) const FIELDS_MAX: usize = 4;
+    pub(crate) const FIELDS_MAX: usize = 5;
 
     /// `200` with a value.
     pub(crate) fn value(value: Bytes) -> Answer {
@@ -48,7 +50,15 @@ impl Answer {
 
     /// A status that says it all.
     pub(crate) fn empty(status: StatusCode) -> Answer {
-        Answer { status, content_type: None, allow: None, profile: None, body: Body::Empty, is_last: false }
+        Answer {
+            status,
+            content_type: None,
+            allow: None,
+            profile: None,
+            expires: None,
+            body: Body::Empty,
+            is_last: false,
+        }
     }
 
     /// The header fields, in `room`.
@@ -62,6 +72,7 @@ impl Answer {
             ("allow", self.allow),
             ("retry-after", retry_after),
             ("ladoga-profile", self.profile.as_deref()),
+            ("ladoga-expires", self.expires.as_deref()),
         ];
         let mut count = 0;
         for (name, value) in fields {

@@ -3,7 +3,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use ladoga_http1::Uri;
-use ladoga_model::{KEY_BYTES_MAX, KeyError, Quote, Replicas, ReplicasError, check_key};
+use ladoga_model::{KEY_BYTES_MAX, KeyError, Quote, Replicas, ReplicasError, Ttl, TtlError, check_key};
 use ladoga_service::{KeyRange, Scope};
 
 /// Why a request does not say which entities it is about.
@@ -35,6 +35,14 @@ pub(crate) enum TargetError {
     /// The replicas cannot be.
     #[error(transparent)]
     Replicas(#[from] ReplicasError),
+    /// It is no time to live.
+    #[error(transparent)]
+    Ttl(#[from] TtlError),
+    /// Nothing is written that could expire.
+    #[error(
+        "the parameter ttl is only for PUT; a request with another method does not set when a value expires"
+    )]
+    TtlOfNothing,
 }
 
 /// The key of a request: a part of its URI where nothing had to be decoded.
@@ -49,15 +57,17 @@ enum Key {
 pub(crate) struct EntityTarget {
     key: Key,
     replicas: Replicas,
+    ttl: Option<Ttl>,
 }
 
 impl EntityTarget {
     /// Reads the query of `uri`, for a cluster of `nodes`.
     pub(crate) fn parse(uri: Uri, nodes: u32) -> Result<EntityTarget, TargetError> {
         let query = uri.query().unwrap_or("");
-        let [id, replicas, ack, from] = parameters(query, ["id", "replicas", "ack", "from"])?;
+        let [id, replicas, ack, from, ttl] = parameters(query, ["id", "replicas", "ack", "from", "ttl"])?;
         let id = key("id", id)?;
         let replicas = Replicas::parse(replicas.as_deref(), ack.as_deref(), from.as_deref(), nodes)?;
+        let ttl = ttl.map(|ttl| Ttl::parse(&ttl)).transpose()?;
         let key = match id {
             Cow::Owned(decoded) => Key::Decoded(decoded),
             Cow::Borrowed(slice) => {
@@ -66,7 +76,7 @@ impl EntityTarget {
                 Key::InUri { uri, range }
             }
         };
-        Ok(EntityTarget { key, replicas })
+        Ok(EntityTarget { key, replicas, ttl })
     }
 
     /// The key.
@@ -91,6 +101,16 @@ impl EntityTarget {
     /// How many nodes the key lives on, and how many have to answer.
     pub(crate) fn replicas(&self) -> Replicas {
         self.replicas
+    }
+
+    /// How long the value is to live, if that is said.
+    pub(crate) fn ttl(&self) -> Option<Ttl> {
+        self.ttl
+    }
+
+    /// Refuses a time to live where no value is written.
+    pub(crate) fn check_ttl(&self, is_put: bool) -> Result<(), TargetError> {
+        if self.ttl.is_some() && !is_put { Err(TargetError::TtlOfNothing) } else { Ok(()) }
     }
 }
 
@@ -232,6 +252,23 @@ mod tests {
         assert_eq!(long, Err("id: the key has 4097 bytes, expected 1 to 4096".into()));
         assert_eq!(entity(&format!("?id={}", "%00".repeat(KEY_BYTES_MAX))), Ok(vec![0; KEY_BYTES_MAX]));
         assert!(entity("?id=k&replicas=2/3").is_err());
+    }
+
+    #[test]
+    fn a_value_may_have_a_time_to_live_where_it_is_written() {
+        let target = |query: &str| {
+            let uri = format!("/v0/entity?id=key{query}").parse::<Uri>().expect("a URI");
+            EntityTarget::parse(uri, 1).map_err(|error| error.to_string())
+        };
+        let put = target("&ttl=60s").expect("a time to live");
+        assert_eq!(put.ttl().map(Ttl::ms), Some(60_000));
+        assert_eq!(put.check_ttl(true), Ok(()));
+        assert_eq!(put.check_ttl(false), Err(TargetError::TtlOfNothing));
+        let forever = target("").expect("none");
+        assert_eq!((forever.ttl(), forever.check_ttl(false)), (None, Ok(())));
+        for query in ["&ttl=", "&ttl", "&ttl=0s", "&ttl=60", "&ttl=-1s", "&ttl=1s&ttl=2s"] {
+            assert!(target(query).is_err(), "{query}");
+        }
     }
 
     #[test]

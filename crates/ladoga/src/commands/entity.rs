@@ -10,7 +10,7 @@ use crate::client::{Request, Response, percent_encoded};
 
 /// Prints the value of a key.
 pub(crate) fn get(arguments: &KeyArguments) -> Result<(), Failure> {
-    let response = ask("GET", &arguments.key, None, &arguments.node)?;
+    let response = ask("GET", &arguments.key, &arguments.node)?;
     match response.status {
         200 => print_value(response),
         404 => Err(Failure::Failed(format!("the key '{}' does not exist", arguments.key.display()))),
@@ -34,7 +34,10 @@ pub(crate) fn put(arguments: &PutArguments) -> Result<(), Failure> {
         Some(value) => value.as_bytes().to_vec(),
         None => read_value()?,
     };
-    let response = ask("PUT", &arguments.key, Some(&value), &arguments.node)?;
+    let ttl = arguments.ttl.map(|ttl| format!("&ttl={}ms", ttl.ms()));
+    let target = target(&arguments.key, ttl.as_deref().unwrap_or(""));
+    let url = parse_url(&arguments.node.url)?;
+    let response = Request { method: "PUT", target, body: Some(&value) }.send(&url)?;
     expect(201, response)
 }
 
@@ -50,19 +53,18 @@ fn read_value() -> Result<Vec<u8>, Failure> {
 
 /// Removes a key.
 pub(crate) fn delete(arguments: &KeyArguments) -> Result<(), Failure> {
-    let response = ask("DELETE", &arguments.key, None, &arguments.node)?;
+    let response = ask("DELETE", &arguments.key, &arguments.node)?;
     expect(202, response)
 }
 
-fn ask(
-    method: &'static str,
-    key: &OsStr,
-    body: Option<&[u8]>,
-    node: &NodeArguments,
-) -> Result<Response, Failure> {
+fn ask(method: &'static str, key: &OsStr, node: &NodeArguments) -> Result<Response, Failure> {
     let url = parse_url(&node.url)?;
-    let target = format!("/v0/entity?id={}", percent_encoded(key.as_bytes()));
-    Ok(Request { method, target, body }.send(&url)?)
+    Ok(Request { method, target: target(key, ""), body: None }.send(&url)?)
+}
+
+/// The request target of a key, with further parameters.
+fn target(key: &OsStr, parameters: &str) -> String {
+    format!("/v0/entity?id={}{parameters}", percent_encoded(key.as_bytes()))
 }
 
 fn expect(status: u16, response: Response) -> Result<(), Failure> {

@@ -35,6 +35,11 @@ fn counters(s: &Statistics) -> impl Iterator<Item = Metric> {
         ("ladoga_flushes_total", "Memtables flushed to tables.", s.flushes),
         ("ladoga_flush_bytes_total", "Bytes written by flushes.", s.flush_bytes),
         ("ladoga_compactions_total", "Compactions completed.", s.compactions),
+        (
+            "ladoga_expired_values_total",
+            "Values that compactions removed because they had expired.",
+            s.expired_values,
+        ),
         ("ladoga_compaction_read_bytes_total", "Bytes read by compactions.", s.compaction_read_bytes),
         (
             "ladoga_compaction_written_bytes_total",

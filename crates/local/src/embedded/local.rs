@@ -15,9 +15,7 @@ use super::read::large_value;
 use super::reads::Reads;
 use super::upload::EmbeddedUpload;
 use super::{Embedded, poison_reason, read_error, write_error};
-use crate::store::{
-    CellFormat, Later, LocalStore, Lookup, Pieces, RecordFormat, StoreError, StoredCell, WriteKind,
-};
+use crate::store::{CellFormat, Later, LocalStore, Lookup, Pieces, RecordFormat, StoreError, WriteKind};
 use ladoga_runtime::Supervisor;
 
 /// The embedded engine, as one event loop reaches it.
@@ -91,20 +89,7 @@ impl LocalStore for Local {
     type Apply = Applied;
     type Upload = EmbeddedUpload;
 
-    fn get(&self, key: &[u8]) -> Lookup {
-        match self.engine.get_cached(key, self.tier()) {
-            Ok(Cached::Found(value)) => {
-                Lookup::Now(Ok(Some(value.map_large(|blob| large_value(blob, &self.disk)))))
-            }
-            Ok(Cached::Absent) => Lookup::Now(Ok(None)),
-            Ok(Cached::NeedsDisk(read)) => {
-                self.later(read, |cell, disk| cell.map_large(|blob| large_value(blob, disk)).value)
-            }
-            Err(error) => Lookup::Now(Err(read_error(&error))),
-        }
-    }
-
-    fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell> {
+    fn get_cell(&self, key: &[u8]) -> Lookup {
         match self.engine.get_cell_cached(key, self.tier()) {
             Ok(Cached::Found(cell)) => {
                 Lookup::Now(Ok(Some(cell.map_large(|blob| large_value(blob, &self.disk)))))
@@ -154,11 +139,12 @@ impl LocalStore for Local {
         Box::pin(async move { Ok(EmbeddedUpload::new(writer.await?, disk)) })
     }
 
-    fn range(&self, start: Bytes, end: Option<Bytes>, format: RecordFormat) -> Box<dyn Pieces> {
-        Box::new(RangePieces::new(RecordReader::new(format), &self.engine, (start, end), &self.disk))
+    fn range(&self, keys: (Bytes, Option<Bytes>), now_ms: u64, format: RecordFormat) -> Box<dyn Pieces> {
+        Box::new(RangePieces::new(RecordReader::new(format), &self.engine, keys, now_ms, &self.disk))
     }
 
     fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces> {
-        Box::new(RangePieces::new(CellReader(format), &self.engine, (start, end), &self.disk))
+        // All cells, whatever time it is.
+        Box::new(RangePieces::new(CellReader(format), &self.engine, (start, end), 0, &self.disk))
     }
 }

@@ -40,7 +40,8 @@ use pool::Pool;
 use reads::{RING_READS_MAX, ReadCounters, Reads};
 use scan::Scan;
 
-/// How long after its version was given a write may still be queued; far above what the queue's bounds allow.
+/// How long after its version was given a write may still be queued: far above what the queue's bounds allow. And by how much
+/// the wall clock may be ahead, and set right again, before a value is lost that had seemed to have expired.
 const TOMBSTONE_AGE_MS_MIN: u64 = 60_000;
 
 /// By how much a replica flushes earlier than it has to, at most: enough for the flushes of replicas to drift apart.
@@ -79,7 +80,7 @@ impl Embedded {
     }
 
     /// Opens the data directory of a node of a cluster: there, no time proves that a deletion has reached every
-    /// replica, so none is dropped for its age.
+    /// replica, so none is dropped for its age; and the wall clock of one node does not say what has expired.
     pub fn open_replica(env: Env, dir: &Path, mut options: Options) -> Result<Embedded, OpenError> {
         options.flush_early_percent = REPLICA_FLUSH_EARLY_PERCENT;
         Embedded::start(env, dir, options)
@@ -189,6 +190,10 @@ impl Store for Embedded {
 
     fn drop_tombstones_before(&self, timestamp: u64) {
         self.engine.drop_tombstones_before(timestamp);
+    }
+
+    fn drop_values_expired_before_ms(&self, time_ms: u64) {
+        self.engine.drop_values_expired_before_ms(time_ms);
     }
 
     fn close(&self) -> Result<(), StoreError> {

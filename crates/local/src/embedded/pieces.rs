@@ -26,7 +26,7 @@ pub(super) struct RangePieces<R> {
 /// How far it is.
 enum At {
     /// The snapshot is taken by who reads first.
-    Start { engine: Arc<Engine>, start: Bytes, end: Option<Bytes> },
+    Start { engine: Arc<Engine>, keys: (Bytes, Option<Bytes>), live_at_ms: u64 },
     /// Between pieces.
     Within(Range),
     /// After the last one.
@@ -37,10 +37,11 @@ impl<R: RangeReader> RangePieces<R> {
     pub(super) fn new(
         reader: R,
         engine: &Arc<Engine>,
-        (start, end): (Bytes, Option<Bytes>),
+        keys: (Bytes, Option<Bytes>),
+        live_at_ms: u64,
         disk: &DiskHandle,
     ) -> RangePieces<R> {
-        let at = At::Start { engine: Arc::clone(engine), start, end };
+        let at = At::Start { engine: Arc::clone(engine), keys, live_at_ms };
         RangePieces { reader, at, disk: disk.clone() }
     }
 }
@@ -48,7 +49,9 @@ impl<R: RangeReader> RangePieces<R> {
 /// A piece, and how far the reader is then.
 fn read<R: RangeReader>(reader: &mut R, at: At) -> Result<(Vec<u8>, At), Error> {
     let mut range = match at {
-        At::Start { engine, start, end } => engine.snapshot().range(&start, end.as_deref()),
+        At::Start { engine, keys: (start, end), live_at_ms } => {
+            engine.snapshot().range(&start, end.as_deref()).live_at_ms(live_at_ms)
+        }
         At::Within(range) => range,
         At::End => return Ok((Vec::new(), At::End)),
     };

@@ -97,7 +97,7 @@ fn a_scan_whose_snapshot_is_given_up_begins_anew() {
     // The oldest are given up first, so that of the scan is before the first of these.
     let mut kept = vec![store.engine.snapshot()];
     let mut n = CELLS;
-    while !matches!(kept[0].get(b"key"), Err(Error::SnapshotTooOld { .. })) {
+    while !matches!(kept[0].get_cell(b"key"), Err(Error::SnapshotTooOld { .. })) {
         write(&store, n..n + 100);
         n += 100;
         kept.push(store.engine.snapshot());

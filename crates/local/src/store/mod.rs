@@ -8,7 +8,7 @@ mod cells;
 pub use cells::{CellChange, CellFormat, CellObserver};
 pub use ladoga_service::{
     Distribution, LargeValue, Later, Lookup, Metric, MetricKind, MetricValue, Piece, Pieces, RecordFormat,
-    StoreError, Upload, Value,
+    StoreError, StoredCell, Upload, Value,
 };
 
 use std::future::Future;
@@ -48,6 +48,9 @@ pub trait Store: Send + Sync + 'static {
     /// Says that every write older than this has arrived, on every replica; deletions older than it may go.
     fn drop_tombstones_before(&self, timestamp: u64);
 
+    /// Says that it is later than this by whichever clock counts; values that had expired by then may lose their bytes.
+    fn drop_values_expired_before_ms(&self, time_ms: u64);
+
     /// Makes everything durable and stops. Nothing is asked of it any more.
     fn close(&self) -> Result<(), StoreError>;
 }
@@ -59,11 +62,8 @@ pub trait LocalStore: 'static {
     /// A large value on its way in.
     type Upload: Upload;
 
-    /// The value of a key: at once where memory can tell.
-    fn get(&self, key: &[u8]) -> Lookup;
-
-    /// The newest cell of a key, deletions included: at once where memory can tell.
-    fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell>;
+    /// The newest cell of a key, deletions and what has expired included: at once where memory can tell.
+    fn get_cell(&self, key: &[u8]) -> Lookup;
 
     /// Whether a write with this many bytes of value would be taken now. Asked before the value is read.
     fn admit(&self, kind: WriteKind, value_bytes: u64) -> Result<(), StoreError>;
@@ -81,16 +81,14 @@ pub trait LocalStore: 'static {
     /// A place for a value that is not to be held in memory.
     fn upload(&self) -> Later<Result<Self::Upload, StoreError>>;
 
-    /// The entities from `start` on and before `end`, sorted by key, as they are now, in this format.
-    fn range(&self, start: Bytes, end: Option<Bytes>, format: RecordFormat) -> Box<dyn Pieces>;
+    /// The entities from `start` on and before `end`, sorted by key, as they are now, in this format; without those that have
+    /// expired by `now_ms`.
+    fn range(&self, keys: (Bytes, Option<Bytes>), now_ms: u64, format: RecordFormat) -> Box<dyn Pieces>;
 
-    /// The cells from `start` on and before `end`, deletions included, sorted by key, as they are now. Each piece has
+    /// The cells from `start` on and before `end`, deletions and what has expired included, sorted by key, as they are now. Each piece has
     /// whole cells, and one more than fit into a few ten kilobytes.
     fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces>;
 }
-
-/// The newest cell of a key, as it is read.
-pub type StoredCell = Cell<Bytes, LargeValue>;
 
 /// What a write does to a key: what there may be no room for, and what makes some.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -132,6 +132,8 @@ impl Store for Scripted {
 
     fn drop_tombstones_before(&self, _: u64) {}
 
+    fn drop_values_expired_before_ms(&self, _: u64) {}
+
     fn close(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -159,11 +161,7 @@ impl LocalStore for Local {
     type Apply = Later<Result<(), StoreError>>;
     type Upload = Uploading;
 
-    fn get(&self, key: &[u8]) -> Lookup {
-        self.read(key, |value| value)
-    }
-
-    fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell> {
+    fn get_cell(&self, key: &[u8]) -> Lookup {
         // One version for all: no test of this store goes by it.
         let stamp = Stamp::new(Version { timestamp: 1, node: 0 });
         self.read(key, move |value| StoredCell { stamp, value: Some(value) })
@@ -204,7 +202,7 @@ impl LocalStore for Local {
         Box::pin(ready(Uploading { value: Vec::new(), fails }.unless_it_fails()))
     }
 
-    fn range(&self, start: Bytes, end: Option<Bytes>, format: RecordFormat) -> Box<dyn Pieces> {
+    fn range(&self, (start, end): (Bytes, Option<Bytes>), _: u64, format: RecordFormat) -> Box<dyn Pieces> {
         let entities = self.0.entities.lock();
         let is_before_end = |key: &[u8]| end.as_deref().is_none_or(|end| key < end);
         let records = entities.range(start.to_vec()..).take_while(|(key, _)| is_before_end(key));

@@ -139,8 +139,13 @@ pub(crate) async fn take_large<S: Store>(
     stamp: Stamp,
 ) -> Result<(), Refusal> {
     let refused = |error: StoreError| replica::refusal(&error);
-    // Replaced since it was listed: what replaced it is listed another time.
     let Some(mut pieces) = open_remote(link, key, stamp.version).await.map_err(refused)? else {
+        let expired_before_ms = replica.cluster.versions.expired_before_ms();
+        if expired_before_ms.is_some_and(|before_ms| stamp.is_expired(before_ms)) {
+            // It has lost its bytes by now, and is to be here all the same: it may hide something older.
+            return replica::apply(replica, (key, stamp, None), Origin::Exchange)?.await;
+        }
+        // Replaced since it was listed: what replaced it is listed another time.
         return Ok(());
     };
     let mut upload = replica.store.upload().await.map_err(refused)?;

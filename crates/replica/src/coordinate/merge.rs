@@ -26,7 +26,7 @@ pub(crate) async fn merge<S: Store>(
     range: KeyRange,
     format: RecordFormat,
 ) -> Result<Box<dyn Pieces>, Error> {
-    let Context { replicas, waited_ms } = context;
+    let Context { replicas, waited_ms, .. } = context;
     let KeyRange { start, end, .. } = range;
     let cluster = Arc::clone(&replica.cluster);
     let request = Request::OpenCells { start: start.clone(), end: end.clone().unwrap_or_default() };
@@ -38,7 +38,9 @@ pub(crate) async fn merge<S: Store>(
     let cells = if is_hidden { nothing() } else { replica.store.cells(start, end, put_record) };
     let sources = vec![Source::new(own, cells)];
     let absent = Vec::new();
-    let mut merged = Merged { replica, sources, absent, replicas, format, large: None };
+    // One time for all nodes and keys: that of this node, whatever the clocks of the others show.
+    let live_at_ms = cluster.versions.expiry_time_ms();
+    let mut merged = Merged { replica, sources, absent, replicas, live_at_ms, format, large: None };
     let mut starting = merged.open_all(&request, others).await;
     let left_ms = cluster.limits.quorum_timeout_ms.saturating_sub(waited_ms);
     let until_ms = merged.replica.core.now_ms() + left_ms;
@@ -124,6 +126,8 @@ struct Merged<S: Store> {
     /// Who takes no part, and why.
     absent: Vec<(NodeId, String)>,
     replicas: Replicas,
+    /// What has expired by then is left out.
+    live_at_ms: u64,
     format: RecordFormat,
     /// A large value that is being passed on.
     large: Option<Box<dyn Pieces>>,
@@ -244,7 +248,8 @@ impl<S: Store> Merged<S> {
     }
 
     async fn write(&mut self, node: NodeId, record: Record, out: &mut Vec<u8>) -> Result<(), StoreError> {
-        let Record { key, cell: Cell { stamp, value } } = record;
+        let Record { key, cell } = record;
+        let Cell { stamp, value } = cell.as_of_ms(|| self.live_at_ms);
         match value {
             None => {}
             Some(Value::Inline(value)) => {

@@ -1,10 +1,11 @@
+use std::cell::OnceCell;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::{Failure, NodeId, Origin, QuorumError};
-use ladoga_model::{Replicas, Stamp, Version};
+use ladoga_model::{Cell, Replicas, Stamp, Ttl, Version};
 use ladoga_service::{Context, Error};
 use tokio::task::JoinSet;
 
@@ -23,6 +24,10 @@ pub(super) struct Plan<S: Store> {
     pub(super) replicas: Replicas,
     /// How much of its time the request has spent in waiting for this node to be ready.
     waited_ms: u64,
+    /// How long the value that is written is to live.
+    ttl: Option<Ttl>,
+    /// When it expires, once that is decided: however often its write gets another version.
+    expires_at_ms: OnceCell<u64>,
 }
 
 /// Once a timestamp may be given out: no restart, on whichever clock, gives it out again.
@@ -47,6 +52,10 @@ impl Admission for AloneInCluster {
         Stamp { copies: u8::from(cluster.nodes.len() > 1), ..stamp }
     }
 
+    fn time_ms(&self) -> u64 {
+        self.0.versions.expiry_time_ms()
+    }
+
     async fn admit(&self, stamp: Stamp) -> Result<Admitted, Error> {
         may_be_given(&self.0, stamp).await?;
         let admitted = self.0.stability().admit(stamp.version, Origin::Client);
@@ -61,6 +70,8 @@ impl<S: Store> Clone for Plan<S> {
             key: self.key.clone(),
             replicas: self.replicas,
             waited_ms: self.waited_ms,
+            ttl: self.ttl,
+            expires_at_ms: self.expires_at_ms.clone(),
         }
     }
 }
@@ -68,11 +79,17 @@ impl<S: Store> Clone for Plan<S> {
 impl<S: Store> Plan<S> {
     /// The plan for a request; `None` where this node alone has to answer.
     pub(super) fn of(replica: &Rc<OwnReplica<S>>, context: &Context, key: &[u8]) -> Option<Plan<S>> {
-        let &Context { replicas, waited_ms } = context;
         let is_needed = Plan::is_needed(replica, context, key);
-        let plan =
-            || Plan { replica: Rc::clone(replica), key: Bytes::copy_from_slice(key), replicas, waited_ms };
-        is_needed.then(plan)
+        is_needed.then(|| Plan {
+            waited_ms: context.waited_ms,
+            ttl: context.ttl,
+            ..Plan::new(replica, Bytes::copy_from_slice(key), context.replicas)
+        })
+    }
+
+    fn new(replica: &Rc<OwnReplica<S>>, key: Bytes, replicas: Replicas) -> Plan<S> {
+        let (replica, expires_at_ms) = (Rc::clone(replica), OnceCell::new());
+        Plan { replica, key, replicas, waited_ms: 0, ttl: None, expires_at_ms }
     }
 
     /// Whether others have to answer a request, or this node cannot by itself.
@@ -88,7 +105,12 @@ impl<S: Store> Plan<S> {
         let nodes = replica.cluster.nodes.len() as u32;
         let from = if stamp.copies == 0 { nodes } else { u32::from(stamp.copies).min(nodes) };
         let replicas = Replicas { ack: from, from };
-        Plan { replica: Rc::clone(replica), key, replicas, waited_ms: 0 }
+        Plan::new(replica, key, replicas)
+    }
+
+    /// The same for a deletion, which does not expire.
+    pub(super) fn of_deletion(self) -> Plan<S> {
+        Plan { ttl: None, ..self }
     }
 
     pub(super) fn cluster(&self) -> &Arc<Cluster> {
@@ -196,6 +218,24 @@ impl<S: Store> Plan<S> {
         let stamp = Stamp::new(Version { timestamp, node: cluster.own.0 });
         let is_everywhere = self.replicas.from as usize == cluster.nodes.len() || has(Bug::ForgetCopies);
         may_be_given(cluster, stamp).await?;
-        Ok(Stamp { copies: if is_everywhere { 0 } else { self.replicas.from as u8 }, ..stamp })
+        let copies = if is_everywhere { 0 } else { self.replicas.from as u8 };
+        Ok(Stamp { copies, expires_at_ms: self.expires_at_ms(), ..stamp })
+    }
+
+    /// When the value that is written expires; 0 if it never does.
+    fn expires_at_ms(&self) -> u64 {
+        let versions = &self.cluster().versions;
+        let ends_ms = |ttl: Ttl| ttl.ends_ms(versions.expiry_time_ms());
+        *self.expires_at_ms.get_or_init(|| self.ttl.map_or(0, ends_ms))
+    }
+
+    /// A cell that was read, without its value if that has expired. This node decides that, by the time of the cluster, and no
+    /// replica by its own.
+    pub(super) async fn as_of_now<B, L>(&self, cell: Cell<B, L>) -> Result<Cell<B, L>, Error> {
+        let versions = &self.cluster().versions;
+        if cell.stamp.expires_at_ms != 0 && self.replicas.ack > 1 && versions.is_unverified() {
+            self.hear_clocks().await?;
+        }
+        Ok(cell.as_of_ms(|| versions.expiry_time_ms()))
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use ladoga_model::Cell;
 use ladoga_service::{
     Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, Pieces, RecordFormat, Scope, StoreError,
-    Upload, Value,
+    StoredCell, Upload,
 };
 
 use super::fetch::open_found;
@@ -64,7 +64,8 @@ impl<S: Store> KeyValue for Replicated<S> {
         &self,
         context: &Context,
         key: &[u8],
-    ) -> Lookup<Value, Error, impl Future<Output = Result<Option<Value>, Error>> + use<S> + 'static> {
+    ) -> Lookup<StoredCell, Error, impl Future<Output = Result<Option<StoredCell>, Error>> + use<S> + 'static>
+    {
         let by = match Plan::of(&self.replica, context, key) {
             Some(plan) => By::Plan(plan),
             None => match self.own.get(context, key) {
@@ -123,7 +124,7 @@ impl<S: Store> KeyValue for Replicated<S> {
         async move {
             match by {
                 By::Alone(written) => written.await,
-                By::Plan(plan) => write(plan, None).await,
+                By::Plan(plan) => write(plan.of_deletion(), None).await,
             }
         }
     }
@@ -174,7 +175,7 @@ impl<S: Store> KeyValue for Replicated<S> {
         format: RecordFormat,
     ) -> impl Future<Output = Result<Box<dyn Pieces>, Error>> + use<S> + 'static {
         let by = match range.scope {
-            Scope::Cluster => By::Plan(merge(Rc::clone(&self.replica), *context, range, format)),
+            Scope::Cluster => By::Plan(merge(Rc::clone(&self.replica), context.clone(), range, format)),
             Scope::Node => By::Alone(self.own.range(context, range, format)),
         };
         async move {
@@ -194,19 +195,23 @@ impl<S: Store> KeyValue for Replicated<S> {
     }
 }
 
-/// Reads a value from the nodes of its key.
-async fn get<S: Store>(plan: Plan<S>) -> Result<Option<Value>, Error> {
+/// Reads the newest cell from the nodes of its key.
+async fn get<S: Store>(plan: Plan<S>) -> Result<Option<StoredCell>, Error> {
     for _ in 0..OPENS_MAX {
-        let cell = read(&plan).await?;
-        let version = cell.as_ref().map(|cell| cell.stamp.version);
-        let Some(Cell { stamp, value: Some(found) }) = cell else {
-            note_version(version);
+        let Some(cell) = read(&plan).await? else {
+            note_version(None);
             return Ok(None);
         };
-        if let Some(value) = open_found(&plan, stamp.version, found).await? {
-            note_version(version);
-            return Ok(Some(value));
-        }
+        let Cell { stamp, value } = plan.as_of_now(cell).await?;
+        let value = match value {
+            None => None,
+            Some(found) => match open_found(&plan, stamp.version, found).await? {
+                None => continue,
+                opened => opened,
+            },
+        };
+        note_version(Some(stamp.version));
+        return Ok(Some(Cell { stamp, value }));
     }
     Err(Error::Contended("the value is replaced faster than it can be read"))
 }

@@ -7,6 +7,9 @@ use ladoga_model::ClockError;
 use super::cluster_time::ClusterTime;
 use ladoga_local::VersionClock;
 
+/// How long after its expiry a value keeps its bytes: as far as clocks may be apart, and longer than any request lives.
+const EXPIRY_MARGIN_MS: u64 = 60_000;
+
 /// The hybrid clock of a node of a cluster: it goes by what time it is by a majority of the nodes.
 pub(crate) struct ClusterClock {
     versions: VersionClock,
@@ -59,6 +62,20 @@ impl ClusterClock {
     /// What time it is: the wall clock, as far as a majority of the nodes agrees with it.
     pub(crate) fn time_ms(&self) -> u64 {
         self.time.time_ms(self.wall_ms(), self.monotonic_ms())
+    }
+
+    /// What time it is for values that expire. The same, but for a node that has just started and has not heard what time it
+    /// is: the newest version that it has may be of yesterday, and what has expired since would be back. So it goes by its wall
+    /// clock then, if that is later.
+    pub(crate) fn expiry_time_ms(&self) -> u64 {
+        let time_ms = self.time_ms();
+        if self.is_unverified() { time_ms.max(self.wall_ms()) } else { time_ms }
+    }
+
+    /// The time before which what has expired has expired by the clocks of all nodes, however far a minority of them is off;
+    /// none while that is not known.
+    pub(crate) fn expired_before_ms(&self) -> Option<u64> {
+        (!self.is_unverified()).then(|| self.time_ms().saturating_sub(EXPIRY_MARGIN_MS))
     }
 
     /// What the wall clock shows, as it is; to be told to peers.
@@ -146,6 +163,23 @@ mod tests {
         assert_eq!(HybridClock::wall_ms(versions.next_for_all().expect("it is taken")), now_ms + 20 + 50);
         assert_eq!(versions.correction_ms(), Some(86_400_000 - 50));
         assert_eq!(versions.offset_ms(NodeId(1)), Some(-86_400_000));
+    }
+
+    #[test]
+    fn what_has_expired_is_known_by_the_time_of_the_majority_and_lost_long_after() {
+        let (clock, versions) = of_three();
+        // It was down since yesterday, and nobody has said anything yet.
+        let now_ms = clock.wall_ms();
+        versions.starts_after(HybridClock::at_wall_ms(now_ms - 86_400_000));
+        assert_eq!((versions.expiry_time_ms(), versions.expired_before_ms()), (now_ms, None));
+        clock.jump_wall_ms(30_000);
+        says(&versions, 1, now_ms);
+        says(&versions, 2, now_ms);
+        // A bound of 100 ms has a margin of 50.
+        assert_eq!(versions.expiry_time_ms(), now_ms + 50);
+        assert_eq!(versions.expired_before_ms(), Some(now_ms + 50 - EXPIRY_MARGIN_MS));
+        clock.jump_wall_ms(-60_000);
+        assert!(versions.expiry_time_ms() >= now_ms - 50);
     }
 
     #[test]

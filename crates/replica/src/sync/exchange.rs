@@ -53,6 +53,9 @@ pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
         if dropped_before > 0 {
             replica.shared.drop_tombstones_before(dropped_before);
         }
+        if let Some(expired_before_ms) = cluster.versions.expired_before_ms() {
+            replica.shared.drop_values_expired_before_ms(expired_before_ms);
+        }
         let now_ms = replica.core.now_ms();
         let may_fill = filled_at_ms.is_none_or(|then_ms| now_ms >= then_ms + FILL_EVERY_MS);
         if may_fill && stability.tree.is_to_be_filled() {

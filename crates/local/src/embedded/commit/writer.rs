@@ -99,7 +99,7 @@ fn changes<E>(
             Some(mark) => Some(*mark),
             None => newest(key)?,
         };
-        let new = CellMark { stamp, is_tombstone };
+        let new = CellMark { stamp, is_tombstone: is_tombstone && stamp.expires_at_ms == 0 };
         if old.is_none_or(|old| old.stamp.version < stamp.version) {
             written.insert(key_hash, new);
             changes.push(CellChange { key_hash, old, new });

@@ -103,7 +103,7 @@ impl<'a> Cluster<'a> {
 
     /// Cells that this node got by comparing trees, since it started.
     pub(crate) fn repaired(&self, index: usize) -> Outcome<u64> {
-        Ok(self.document(index)?["repair"]["applied_total"].as_u64().unwrap_or(0))
+        Ok(self.document(index)?["repair"]["copied_cells_total"].as_u64().unwrap_or(0))
     }
 
     pub(crate) fn stop(self) -> Outcome {

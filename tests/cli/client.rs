@@ -24,6 +24,20 @@ fn a_value_is_put_read_and_deleted() {
 }
 
 #[test]
+fn a_value_is_put_for_a_while() {
+    let node = Node::start();
+    run(&node, &["put", "lake", "deep", "--ttl", "1h"]).expect_success();
+    assert!(node.connect().get("lake").header("ladoga-expires").is_some());
+    run(&node, &["put", "lake", "deep"]).expect_success();
+    assert_eq!(node.connect().get("lake").header("ladoga-expires"), None);
+    for ttl in ["0s", "60", "-5s", "soon", ""] {
+        run(&node, &["put", "lake", "dry", "--ttl", ttl])
+            .expect_failure(2, &["--ttl", "60s, 5m, 12h or 30d"]);
+    }
+    assert_eq!(node.connect().value("lake").as_deref(), Some(&b"deep"[..]));
+}
+
+#[test]
 fn a_key_that_is_not_there_is_a_failure() {
     let node = Node::start();
     let missing = run(&node, &["get", "absent"]).expect_failure(1, &["absent"]);

@@ -1,6 +1,7 @@
 //! The HTTP API, as a client sees it: every row of its table, and what clients do that no table foresees.
 //!
 //! - `entity`: values by key
+//! - `expiry`: values that live for a while
 //! - `keys`: which bytes a key may have, and how they are written
 //! - `values`: how long a value may be
 //! - `ranges`: many records, in order, chunk by chunk
@@ -22,6 +23,7 @@ mod support;
 
 mod connections;
 mod entity;
+mod expiry;
 mod headers;
 mod keys;
 mod lengths;

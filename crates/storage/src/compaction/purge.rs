@@ -18,7 +18,7 @@ pub(crate) fn may_drop(record: &Record<'_>, hides: bool, drop_before: u64) -> bo
 
 /// What is left of a value that had expired by `expired_before_ms`: the same cell, without its bytes. It goes as a tombstone
 /// does; until then it is what every replica says of the key.
-pub(crate) fn without_expired_value<'a>(record: Record<'a>, expired_before_ms: u64) -> Record<'a> {
+pub(crate) fn without_expired_value(record: Record<'_>, expired_before_ms: u64) -> Record<'_> {
     if record.kind != Kind::Tombstone && record.stamp.is_expired(expired_before_ms) {
         return Record { kind: Kind::Tombstone, value: b"", ..record };
     }

@@ -1,0 +1,135 @@
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::support::{Launch, Node, WallClocks, assert_refusal, entity, value, wait_until};
+
+fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as u64
+}
+
+/// The target of a write whose value is to live for so long.
+fn living(key: &str, ttl: &str) -> String {
+    format!("{}&ttl={ttl}", entity(key))
+}
+
+#[test]
+fn a_value_with_a_ttl_says_when_it_expires_and_is_gone_then() {
+    let node = Node::start();
+    let mut connection = node.connect();
+    // In memory, and in a file of its own.
+    for (key, bytes) in [("small", 100), ("large", 400_000)] {
+        let bytes = value(7, bytes);
+        connection.put(key, b"before");
+        let earliest = now_ms() + 2_000;
+        let created = connection.request("PUT", &living(key, "2000ms"), Some(&bytes));
+        let latest = now_ms() + 2_000;
+        assert_eq!((created.status, &created.body[..]), (201, &b""[..]), "{}", created.text());
+        let read = connection.get(key);
+        if read.status == 200 {
+            assert!(read.body == bytes);
+            let expires: u64 = read.header("ladoga-expires").expect("it expires").parse().expect("a number");
+            assert!((earliest..=latest).contains(&expires), "{earliest} {expires} {latest}");
+            connection.send_request("HEAD", &entity(key), None);
+            let head = connection.response_to_head();
+            assert!(head.status == 404 || head.header("ladoga-expires") == read.header("ladoga-expires"));
+        }
+        wait_until("its end", || node.connect().get(key).status == 404);
+        assert!(now_ms() >= earliest);
+        let text = "GET of what has expired";
+        assert_refusal(&connection.get(key), 404, text);
+        connection.send_request("HEAD", &entity(key), None);
+        assert_eq!(connection.response_to_head().status, 404);
+    }
+    assert_eq!(connection.request("GET", "/v0/entities?start=a", None).records(), []);
+}
+
+#[test]
+fn a_value_without_a_ttl_takes_the_place_of_one_with_it_and_stays() {
+    let node = Node::start();
+    let mut connection = node.connect();
+    let short = connection.request("PUT", &living("key", "300ms"), Some(b"short"));
+    assert_eq!(short.status, 201);
+    connection.put("key", b"long");
+    connection.request("PUT", &living("other", "300ms"), Some(b"short"));
+    wait_until("the end of the other", || node.connect().get("other").status == 404);
+    let read = connection.get("key");
+    assert_eq!((read.status, &read.body[..], read.header("ladoga-expires")), (200, &b"long"[..], None));
+    // And the other way round.
+    assert_eq!(connection.request("PUT", &living("key", "300ms"), Some(b"short")).status, 201);
+    wait_until("its end", || node.connect().get("key").status == 404);
+}
+
+#[test]
+fn what_is_no_ttl_is_refused_and_nothing_is_written() {
+    let node = Node::start();
+    let mut connection = node.connect();
+    for ttl in [
+        "",
+        "0",
+        "0s",
+        "60",
+        "-1s",
+        "+1s",
+        "1.5s",
+        "1S",
+        "1w",
+        "s",
+        "1m30s",
+        "36501d",
+        "99999999999999999999s",
+        "%31",
+    ] {
+        let refused = connection.request("PUT", &living("key", ttl), Some(b"value"));
+        assert_refusal(&refused, 400, ttl);
+        assert!(refused.text().contains("expected a whole number and a unit"), "{}", refused.text());
+    }
+    for method in ["GET", "DELETE"] {
+        let refused = connection.request(method, &living("key", "60s"), None);
+        assert_refusal(&refused, 400, method);
+        assert!(refused.text().contains("only for PUT"), "{}", refused.text());
+    }
+    let twice = connection.request("PUT", &living("key", "60s&ttl=61s"), Some(b"value"));
+    assert_refusal(&twice, 400, "twice");
+    assert_eq!(connection.value("key"), None);
+    for ttl in ["1ms", "36500d"] {
+        assert_eq!(connection.request("PUT", &living("key", ttl), Some(b"value")).status, 201, "{ttl}");
+    }
+}
+
+#[test]
+fn what_expired_while_the_node_was_down_is_not_back_when_it_is() {
+    let mut node = Node::start();
+    let mut connection = node.connect();
+    for n in 0..50 {
+        assert_eq!(connection.request("PUT", &living(&format!("a{n}"), "400ms"), Some(b"value")).status, 201);
+        assert_eq!(connection.request("PUT", &living(&format!("b{n}"), "1h"), Some(b"value")).status, 201);
+    }
+    let expires = connection.get("b7").header("ladoga-expires").map(str::to_owned);
+    assert!(expires.is_some());
+    node.stop();
+    let end = now_ms() + 400;
+    wait_until("their end", || now_ms() > end);
+    node.start_again();
+    let records = node.connect().request("GET", "/v0/entities?start=a", None).records();
+    assert_eq!(records.len(), 50);
+    assert!(records.iter().all(|(key, _)| key.starts_with(b"b")));
+    assert_eq!(node.connect().get("b7").header("ladoga-expires").map(str::to_owned), expires);
+    assert_refusal(&node.connect().get("a7"), 404, "GET of what has expired");
+}
+
+/// Nothing is lost while the clock is wrong: compactions wait for longer than that.
+#[test]
+fn a_clock_that_was_half_a_minute_ahead_for_a_while_loses_nothing() {
+    let Some(clocks) = WallClocks::new() else { return };
+    let node = clocks.place(Launch::new(), 0).start();
+    let mut connection = node.connect();
+    for n in 0..20 {
+        let created = connection.request("PUT", &living(&format!("key{n}"), "25s"), Some(b"value"));
+        assert_eq!(created.status, 201);
+    }
+    clocks.set_ahead(0, 30);
+    assert_refusal(&connection.get("key7"), 404, "GET by a clock that is ahead");
+    clocks.set_ahead(0, 0);
+    for n in 0..20 {
+        assert_eq!(connection.value(format!("key{n}")).as_deref(), Some(&b"value"[..]));
+    }
+}

@@ -265,7 +265,7 @@ fn a_value_that_expires_is_compared_as_long_as_it_lives_and_left_out_once_all_ha
     }
     one.write(hash, cell);
     let end = cell.deleted_at().expect("it expires");
-    assert!(end >= 70 * MINUTE && end < 110 * MINUTE);
+    assert!((70 * MINUTE..110 * MINUTE).contains(&end));
     // Everybody had everything before: so did who has lost its disk since, and is to have it again.
     for before in [11 * MINUTE, 69 * MINUTE, end] {
         one.drop_before(before);
@@ -298,7 +298,7 @@ fn values_that_expire_take_few_windows_of_those_that_are_ahead_and_few_of_those_
     let mut cells: BTreeMap<u64, CellMark> = BTreeMap::new();
     for minute in 1..400_u64 {
         for n in 0..200 {
-            let key = (minute * 200 + n) * 7_919 % partitions << 48;
+            let key = ((minute * 200 + n) * 7_919 % partitions) << 48;
             let lives = [10, 60, 1_440][(n % 3) as usize];
             let cell = expiring(minute * MINUTE + n, lives, 0);
             tree.replaced(key, cells.insert(key, cell), cell);

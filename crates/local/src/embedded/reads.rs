@@ -203,7 +203,11 @@ impl Reads {
         self.counters.waiting.fetch_sub(1, Ordering::Relaxed);
         self.counters.reads.fetch_add(1, Ordering::Relaxed);
         // A panic is this read's own: the loop's other reads have nobody else to go on with them.
-        let resumed = catch_unwind(AssertUnwindSafe(|| read.resume(bytes)));
+        let resumed = catch_unwind(AssertUnwindSafe(|| {
+            #[cfg(test)]
+            tests::panic_if_due();
+            read.resume(bytes)
+        }));
         match resumed.map(|resumed| resumed.map_err(|error| read_error(&error))) {
             Ok(Ok(Progress::Done(cell))) => answer.set(Answer::Here(Ok(cell))),
             Ok(Ok(Progress::Paused(read))) => self.queue(Reader { read, answer }),

@@ -1,11 +1,9 @@
+use std::cell::Cell;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
-use std::thread::{self, ThreadId};
 
-use ladoga_env::{Clock, Env, sim};
+use ladoga_env::{Env, sim};
 use ladoga_model::{Stamp, Version};
 use ladoga_storage::{Durability, Options, WriteBatch};
-use parking_lot::Mutex;
 use tokio::runtime::{Builder, LocalOptions};
 
 use super::*;
@@ -16,27 +14,16 @@ const KEYS: u64 = 1_000;
 /// How long anything may take before the test calls it lost.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// A clock that panics when it is asked on a certain thread.
-struct Panics {
-    clock: Arc<dyn Clock>,
-    is_armed: AtomicBool,
-    on: Mutex<Option<ThreadId>>,
+thread_local! {
+    /// How many reads go on before one of them panics.
+    static PANICS_AFTER: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-impl Clock for Panics {
-    fn wall_ms(&self) -> u64 {
-        let is_there = *self.on.lock() == Some(thread::current().id());
-        assert!(!is_there || !self.is_armed.load(Ordering::Acquire), "on purpose");
-        self.clock.wall_ms()
-    }
-
-    fn monotonic_ns(&self) -> u64 {
-        self.clock.monotonic_ns()
-    }
-
-    fn sleep(&self, duration: Duration) {
-        self.clock.sleep(duration);
-    }
+/// Called where a read goes on.
+pub(super) fn panic_if_due() {
+    let left = PANICS_AFTER.take();
+    assert!(left != Some(0), "on purpose");
+    PANICS_AFTER.set(left.map(|left| left - 1));
 }
 
 fn open(env: &Env) -> Arc<Embedded> {
@@ -48,15 +35,13 @@ fn key(n: u64) -> [u8; 8] {
     n.to_be_bytes()
 }
 
-/// A store whose cells are in a table that nobody has read. The one in the middle will expire, and the clock is asked
-/// whether it has.
+/// A store whose cells are in a table that nobody has read.
 fn filled(env: &Env) -> Arc<Embedded> {
     let store = open(env);
     for n in 0..KEYS {
         let mut batch = WriteBatch::new();
-        let expires_at_ms = if n == KEYS / 2 { u64::MAX } else { 0 };
         let version = Version { timestamp: n + 1, node: 0 };
-        batch.put(&key(n), Stamp { expires_at_ms, ..Stamp::new(version) }, &[7; 1_000]);
+        batch.put(&key(n), Stamp::new(version), &[7; 1_000]);
         store.engine.write_group(&[batch]).expect("room");
     }
     store.close().expect("a store that closes");
@@ -79,12 +64,6 @@ async fn has(found: Later<Result<Option<StoredCell>, StoreError>>) -> bool {
 #[test]
 fn a_panic_fails_the_read_that_it_comes_of_and_no_other() {
     let (env, _disk, _) = sim::env(1);
-    let panics = Arc::new(Panics {
-        clock: Arc::clone(&env.clock),
-        is_armed: AtomicBool::new(false),
-        on: Mutex::new(None),
-    });
-    let env = Env { clock: Arc::clone(&panics) as Arc<dyn Clock>, ..env };
     let store = filled(&env);
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {
@@ -92,14 +71,17 @@ fn a_panic_fails_the_read_that_it_comes_of_and_no_other() {
         assert!(local.reads.is_some(), "a loop without a ring");
         // Brings the index into memory.
         assert!(has(begin(&local, 0)).await);
-        *panics.on.lock() = Some(thread::current().id());
-        panics.is_armed.store(true, Ordering::Release);
+        PANICS_AFTER.set(Some(1));
         let reads = [KEYS / 4, KEYS / 2, KEYS * 3 / 4].map(|n| begin(&local, n));
-        let [before, fails, after] = reads;
-        let failed = tokio::time::timeout(DEADLINE, fails).await.expect("a read that comes to an end");
-        assert_eq!(failed.err(), Some(panicked()));
-        assert!(has(before).await && has(after).await);
-        panics.is_armed.store(false, Ordering::Release);
+        let mut failed = Vec::new();
+        for read in reads {
+            match tokio::time::timeout(DEADLINE, read).await.expect("a read that comes to an end") {
+                Ok(found) => assert!(found.is_some()),
+                Err(error) => failed.push(error),
+            }
+        }
+        assert_eq!(failed, [panicked()]);
+        assert_eq!(PANICS_AFTER.get(), None, "it went off");
         assert!(has(begin(&local, KEYS / 8)).await, "the ring goes on");
     });
     store.close().expect("a store that closes");

@@ -121,16 +121,20 @@ impl Fill<'_> {
     fn write_batch(&self, stream: &mut (impl Read + Write), keys: &[u64]) -> io::Result<Vec<u64>> {
         let mut bytes = Vec::new();
         keys.iter().for_each(|key| self.renderer.put(*key, &mut bytes));
-        stream.write_all(&bytes)?;
+        stream.write_all(&bytes).map_err(in_words)?;
         let (mut parser, mut buffer) = (ResponseParser::new(false), vec![0; RECEIVE_BYTES]);
         let (mut refused, mut waiting) = (Vec::new(), keys.iter());
         while waiting.len() > 0 {
+            if self.stop.load(Ordering::Relaxed) {
+                refused.extend(waiting);
+                break;
+            }
             let length = match stream.read(&mut buffer) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(0) => return Err(in_words(io::ErrorKind::UnexpectedEof.into())),
                 Ok(length) => length,
                 // A process that was stopped goes on.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
+                Err(error) => return Err(in_words(error)),
             };
             let mut at = 0;
             while at < length {
@@ -149,6 +153,19 @@ impl Fill<'_> {
             }
         }
         Ok(refused)
+    }
+}
+
+/// What went wrong with a connection, with TLS or without.
+fn in_words(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            io::Error::other("the server closed the connection before it answered")
+        }
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            io::Error::other(format!("the server did not answer within {} s", ANSWER_TIMEOUT.as_secs()))
+        }
+        _ => error,
     }
 }
 

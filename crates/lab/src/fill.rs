@@ -250,9 +250,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_process_that_was_stopped_goes_on() {
-        let shared = Fill {
+    fn fill(stop: &AtomicBool) -> Fill<'_> {
+        Fill {
             address: SocketAddr::from(([127, 0, 0, 1], 1)),
             tls: None,
             renderer: Renderer::new("host", &[], Some(10)),
@@ -260,10 +259,23 @@ mod tests {
             batch: 2,
             next: AtomicU64::new(0),
             done: AtomicU64::new(0),
-            stop: &AtomicBool::new(false),
-        };
-        let refused = shared.write_batch(&mut Stopped(Vec::new()), &[0, 1]).expect("two answers");
+            stop,
+        }
+    }
+
+    #[test]
+    fn a_process_that_was_stopped_goes_on() {
+        let stop = AtomicBool::new(false);
+        let refused = fill(&stop).write_batch(&mut Stopped(Vec::new()), &[0, 1]).expect("two answers");
         assert!(refused.is_empty());
+    }
+
+    /// A server that sends a byte now and then kept it going for as long as it liked.
+    #[test]
+    fn an_interruption_waits_for_no_answer() {
+        let stop = AtomicBool::new(true);
+        let left = fill(&stop).write_batch(&mut Stopped(Vec::new()), &[0, 1]).expect("no error");
+        assert_eq!(left, [0, 1]);
     }
 
     #[test]

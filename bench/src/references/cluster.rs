@@ -141,11 +141,11 @@ impl<'a> Cluster<'a> {
 /// Whether a node sees all others, has all its data, and takes requests.
 fn is_complete(document: &Value) -> bool {
     let nodes = document["nodes"].as_array().map_or(&[][..], Vec::as_slice);
-    let settled = &document["settled"];
+    let state = &document["replica_state"];
     nodes.len() == NODES
         && nodes.iter().all(|node| node["state"] == "up" || node["state"] == "self")
-        && settled["whole"] == true
-        && settled["may_coordinate"] == true
+        && state["complete"] == true
+        && state["may_coordinate"] == true
 }
 
 fn hints_waiting(document: &Value) -> u64 {

@@ -9,8 +9,9 @@
 //! - `merge`: the entities of all nodes
 //! - `obstacles`: why a request would not be served now
 //! - `starting`: what it takes to wait for nodes that are starting
-//! - `trouble`: why a replica did not answer, in the words of `ladoga_cluster`
+//! - `failures`: why a replica did not answer, in the words of `ladoga_cluster`
 
+mod failures;
 mod fetch;
 mod merge;
 mod obstacles;
@@ -20,7 +21,6 @@ mod replicated;
 mod spread;
 mod starting;
 mod target;
-mod trouble;
 mod write;
 
 pub(crate) use fetch::take_large;

@@ -83,16 +83,16 @@ impl Histories {
     /// A client is told.
     pub(crate) fn ends(&mut self, us: u64, request: &Request, answer: &Result<Answer, Error>) {
         let ended = self.moment(us);
-        if is_checked(request.replicas)
-            && let Ok(answer) = answer
-        {
-            self.check_version(request, answer);
-        }
-        let Some(History(operations)) = self.keys.get_mut(&request.key) else { return };
+        let History(operations) = self.keys.entry(request.key.clone()).or_default();
         let is_full = operations.len() == OPERATIONS_MAX;
         if !is_full && let Ok(index) = operations.binary_search_by_key(&request.number, |known| known.number)
         {
             operations[index].ended = Some((ended, answer.as_ref().map(output_of).map_err(Error::clone)));
+        }
+        if is_checked(request.replicas)
+            && let Ok(answer) = answer
+        {
+            self.check_version(request, answer);
         }
     }
 

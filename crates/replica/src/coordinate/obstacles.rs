@@ -34,9 +34,9 @@ pub(super) fn obstacles_of(cluster: &Cluster) -> Vec<String> {
 fn missing(cluster: &Cluster, peer: &PeerView) -> Option<String> {
     let stability = cluster.stability();
     let is_own = peer.id == cluster.own;
-    let trouble = if is_own { None } else { peer.trouble() };
-    let why = match trouble {
-        Some(trouble) => trouble,
+    let unreachable = if is_own { None } else { peer.unreachable_reason() };
+    let why = match unreachable {
+        Some(reason) => reason,
         None if !is_own && peer.connections.load(Ordering::Relaxed) == 0 => "is not connected".to_owned(),
         None if stability.has_all_of(peer.id, cluster.own) => return None,
         None => "has not yet copied what it may have lost".to_owned(),

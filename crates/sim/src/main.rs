@@ -18,7 +18,7 @@ depends on the time of day, so that each long run sees others. Seeds run on all 
 no order, which every other seed shows until a write takes effect once (docs/decisions/0048).
 A seed that fails is printed with the line that repeats it. --bug plants one, which has to be found: ack-without-writing,
 drop-tombstones-by-time, vouch-while-rebuilding, ignore-newer-versions, forget-copies, trust-own-clock,
-acknowledge-stale-large, ignore-regressions.
+acknowledge-stale-large, ignore-regressions, restamp-after-exposure.
 The exit code is 1 if a seed failed.
 ";
 
@@ -34,7 +34,7 @@ struct Arguments {
 }
 
 /// What `--bug` takes.
-const BUGS: [(&str, Bug); 8] = [
+const BUGS: [(&str, Bug); 9] = [
     ("ack-without-writing", Bug::AckWithoutWriting),
     ("drop-tombstones-by-time", Bug::DropTombstonesByTime),
     ("vouch-while-rebuilding", Bug::VouchWhileRebuilding),
@@ -43,6 +43,7 @@ const BUGS: [(&str, Bug); 8] = [
     ("trust-own-clock", Bug::TrustOwnClock),
     ("acknowledge-stale-large", Bug::AcknowledgeStaleLarge),
     ("ignore-regressions", Bug::IgnoreRegressions),
+    ("restamp-after-exposure", Bug::RestampAfterExposure),
 ];
 
 fn bug_of(name: &str) -> Result<Bug, String> {

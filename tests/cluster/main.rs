@@ -35,6 +35,7 @@ mod membership;
 mod networks;
 mod outages;
 mod pipelines;
+mod probes;
 mod protocol;
 mod ranges;
 mod recovery;

@@ -5,7 +5,7 @@
 
 mod cells;
 
-pub use cells::{CellChange, CellFormat, CellObserver};
+pub use cells::{CellChange, CellFormat, CellObserver, SupersededCell};
 pub use ladoga_service::{
     Distribution, LargeValue, Later, Lookup, Metric, MetricKind, MetricValue, Piece, Pieces, RecordFormat,
     StoreError, StoredCell, Upload, Value,

@@ -7,7 +7,7 @@ use ladoga_storage::{Cached, Cell, Engine, Error, ReadTier, Snapshot, WriteBatch
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::store::{CellChange, CellObserver};
+use crate::store::{CellChange, CellObserver, SupersededCell};
 
 /// Writes groups to the engine, one after the other, and tells who observes what they replaced.
 pub(super) struct GroupWriter {
@@ -44,12 +44,13 @@ impl GroupWriter {
     pub(super) fn write(&self, batches: &[WriteBatch]) -> Result<(), Error> {
         in_turn(&mut self.turn.lock(), || {
             let Some(observer) = self.observer.get() else { return self.engine.write_group(batches) };
-            let Ok(changes) = changes(batches, |key| Ok::<_, Infallible>(newest(self.engine.get_cell(key))));
+            let Ok(outcome) =
+                GroupOutcome::of(batches, |key| Ok::<_, Infallible>(newest(self.engine.get_cell(key))));
             let written = self.engine.write_group(batches);
             match &written {
-                Ok(()) => observer.replaced(&changes),
+                Ok(()) => outcome.tell(&**observer),
                 // What is too large for the engine is written in parts, of which those before the one that failed are stored.
-                Err(_) => observer.replaced(&self.stored_of(batches, &changes)),
+                Err(_) => observer.replaced(&self.stored_of(batches, &outcome.changes)),
             }
             written
         })
@@ -77,10 +78,11 @@ impl GroupWriter {
         let Some(mut turn) = self.turn.try_lock() else { return Ok(false) };
         in_turn(&mut turn, || {
             let Some(observer) = self.observer.get() else { return self.engine.try_write_group(batches) };
-            let Ok(changes) = changes(batches, |key| self.newest_in_memory(key)) else { return Ok(false) };
+            let outcome = GroupOutcome::of(batches, |key| self.newest_in_memory(key));
+            let Ok(outcome) = outcome else { return Ok(false) };
             let is_written = self.engine.try_write_group(batches)?;
             if is_written {
-                observer.replaced(&changes);
+                outcome.tell(&**observer);
             }
             Ok(is_written)
         })
@@ -106,26 +108,50 @@ fn in_turn<T>(is_broken: &mut bool, write: impl FnOnce() -> Result<T, Error>) ->
     outcome
 }
 
-/// What batches are going to replace, where `newest` says what is the newest of a key.
-fn changes<E>(
-    batches: &[WriteBatch],
-    newest: impl Fn(&[u8]) -> Result<Option<CellMark>, E>,
-) -> Result<Vec<CellChange>, E> {
-    let mut written: HashMap<u64, CellMark> = HashMap::new();
-    let mut changes = Vec::new();
-    for (key, stamp, is_tombstone) in batches.iter().flat_map(WriteBatch::cells) {
-        let key_hash = xxh3_64(key);
-        let old = match written.get(&key_hash) {
-            Some(mark) => Some(*mark),
-            None => newest(key)?,
-        };
-        let new = CellMark { stamp, is_tombstone: is_tombstone && stamp.expires_at_ms == 0 };
-        if old.is_none_or(|old| old.stamp.version < stamp.version) {
-            written.insert(key_hash, new);
-            changes.push(CellChange { key_hash, old, new });
+/// What becomes of the cells of a group.
+#[derive(Default)]
+struct GroupOutcome {
+    changes: Vec<CellChange>,
+    superseded: Vec<SupersededCell>,
+}
+
+impl GroupOutcome {
+    /// What batches are going to replace, where `newest` says what is the newest of a key.
+    fn of<E>(
+        batches: &[WriteBatch],
+        newest: impl Fn(&[u8]) -> Result<Option<CellMark>, E>,
+    ) -> Result<GroupOutcome, E> {
+        let mut written: HashMap<u64, CellMark> = HashMap::new();
+        let mut outcome = GroupOutcome::default();
+        for (key, stamp, is_tombstone) in batches.iter().flat_map(WriteBatch::cells) {
+            let key_hash = xxh3_64(key);
+            let old = match written.get(&key_hash) {
+                Some(mark) => Some(*mark),
+                None => newest(key)?,
+            };
+            let is_tombstone = is_tombstone && stamp.expires_at_ms == 0;
+            let (new, version) = (CellMark { stamp, is_tombstone }, stamp.version);
+            match old.map(|old| old.stamp.version) {
+                Some(newest) if newest > version => {
+                    outcome.superseded.push(SupersededCell { key_hash, version, newest });
+                }
+                // It is there already.
+                Some(known) if known == version => {}
+                _ => {
+                    written.insert(key_hash, new);
+                    outcome.changes.push(CellChange { key_hash, old, new });
+                }
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn tell(&self, observer: &dyn CellObserver) {
+        observer.replaced(&self.changes);
+        if !self.superseded.is_empty() {
+            observer.superseded(&self.superseded);
         }
     }
-    Ok(changes)
 }
 
 /// What was found as the newest of a key. What is damaged counts as none: to refuse the write would leave the key damaged
@@ -150,13 +176,17 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Watcher(Mutex<Vec<CellChange>>);
+    struct Watcher(Mutex<Vec<CellChange>>, Mutex<Vec<SupersededCell>>);
 
     impl CellObserver for Watcher {
         fn begins(&self) {}
 
         fn replaced(&self, changes: &[CellChange]) {
             self.0.lock().extend_from_slice(changes);
+        }
+
+        fn superseded(&self, cells: &[SupersededCell]) {
+            self.1.lock().extend_from_slice(cells);
         }
 
         fn scan_completed(&self) {}
@@ -191,9 +221,13 @@ mod tests {
         assert!(watcher.0.lock().is_empty(), "nothing was done");
         writer.write(&put(3)).expect("a write");
         assert_eq!(writer.try_write(&put(4)).ok(), Some(true));
+        assert!(watcher.1.lock().is_empty(), "nothing newer was there");
         assert_eq!(writer.try_write(&put(2)).ok(), Some(true), "an older one replaces nothing");
+        assert_eq!(writer.try_write(&put(4)).ok(), Some(true), "what is there already does not either");
         let told: Vec<_> = watcher.0.lock().iter().map(|change| (change.old, change.new)).collect();
         assert_eq!(told, [(Some(mark(1)), mark(3)), (Some(mark(3)), mark(4))]);
+        let [version, newest] = [2, 4].map(|timestamp| mark(timestamp).stamp.version);
+        assert_eq!(*watcher.1.lock(), [SupersededCell { key_hash: xxh3_64(b"key"), version, newest }]);
     }
 
     /// The tree of a node lacked what a group had stored before the disk was full: each comparison with a peer found it to differ,

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use ladoga_model::{Replicas, Version};
+use ladoga_replica::simulated::given_up;
 use ladoga_service::Error;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -44,6 +45,7 @@ impl Shared {
         answer: Result<Answer, Error>,
     ) {
         self.clients.borrow_mut().ended(number);
+        self.checker.lock().given_up(given_up());
         let mut summary = self.summary.borrow_mut();
         let answer = match answer {
             Ok(answer) => answer,

@@ -20,5 +20,5 @@ pub(crate) use profile::ProfileTarget;
 pub(crate) use refusal::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX, Refusal};
 pub(crate) use response::{Answer, OCTETS};
 pub(crate) use route::operation;
-pub(crate) use target::{EntityTarget, RangeTarget};
+pub(crate) use target::{EntityTarget, RangeTarget, is_verbose};
 pub(crate) use wire::{CHUNKED_RECORDS, LAST_CHUNK, PLAIN_RECORDS};

@@ -25,6 +25,10 @@ pub enum Operation {
     Range,
     /// The node was asked whether it serves.
     Status,
+    /// The node was asked whether it lives.
+    Live,
+    /// The node was asked whether it would serve a request now.
+    Ready,
     /// The node was asked for its cluster.
     Cluster,
     /// Another node connected.
@@ -38,13 +42,15 @@ pub enum Operation {
 }
 
 /// Each operation, and what it is called.
-const OPERATIONS: [(Operation, &str); 11] = [
+const OPERATIONS: [(Operation, &str); 13] = [
     (Operation::Get, "get"),
     (Operation::Head, "head"),
     (Operation::Put, "put"),
     (Operation::Delete, "delete"),
     (Operation::Range, "range"),
     (Operation::Status, "status"),
+    (Operation::Live, "livez"),
+    (Operation::Ready, "readyz"),
     (Operation::Cluster, "cluster"),
     (Operation::Peer, "peer"),
     (Operation::Repair, "repair"),

@@ -156,5 +156,5 @@ pub(crate) async fn take_large<S: Store>(
     let applied =
         replica.store.apply([(&key[..], Cell { stamp, value: Some(model::Value::Large(finished)) })]).await;
     drop(admitted);
-    applied.map_err(refused)
+    applied.map(drop).map_err(refused)
 }

@@ -2,7 +2,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use ladoga_cluster::{Failure, Origin};
-use ladoga_model::{Cell, Value};
+use ladoga_model::{Cell, Value, Version};
 use ladoga_service::Error;
 
 use super::plan::Plan;
@@ -49,8 +49,8 @@ impl<S: Store> Spread<S> {
         }
     }
 
-    /// Stores the value on all replicas, and waits for as many as the request asked for.
-    pub(super) async fn commit(self) -> Result<(), Error> {
+    /// Stores the value on all replicas, and waits for as many as the request asked for. Answers its version.
+    pub(super) async fn commit(self) -> Result<Version, Error> {
         let Spread { plan, targets } = self;
         // Sending it again with a newer version would take the whole value; so the newest one is asked for before.
         let (newest, is_quorum) = newest_version(&plan).await;
@@ -75,7 +75,7 @@ impl<S: Store> Spread<S> {
             // What is newer came since it was asked for: at the same time, so that this write may have been before it.
             (Outcome::Acknowledged, _) | (Outcome::Stale(_), true) => {
                 note_version(Some(stamp.version));
-                Ok(())
+                Ok(stamp.version)
             }
             (Outcome::Failed(error), _) => Err(too_few(&plan, &error, true)),
             (Outcome::Stale(_), false) => Err(Error::Overtaken),

@@ -79,7 +79,7 @@ impl<S: Store> Target<S> {
                 let cell = Cell { stamp, value: Some(Value::Large(finished)) };
                 let applied = plan.replica.store.apply([(&plan.key[..], cell)]).await;
                 drop(admitted);
-                applied.map(|()| None).map_err(|error| refused(&error))
+                applied.map(|_| None).map_err(|error| refused(&error))
             }
             Target::Remote(mut upload) => {
                 let key = plan.key.clone();

@@ -15,8 +15,8 @@ use crate::wire::{Answer, Request};
 use ladoga_local::store::Store;
 use ladoga_runtime::OneShot;
 
-/// Writes a cell to the nodes of its key. `None` deletes.
-pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Result<(), Error> {
+/// Writes a cell to the nodes of its key, and answers its version. `None` deletes.
+pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Result<Version, Error> {
     for _ in 0..RESTAMPS_MAX {
         let stamp = plan.stamp().await?;
         let writing = Writing::new(&plan, Cell { stamp, value: value.clone().map(Value::Inline) });
@@ -24,7 +24,7 @@ pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Resu
         match writing.decision.take().await {
             Outcome::Acknowledged => {
                 note_version(Some(stamp.version));
-                return Ok(());
+                return Ok(stamp.version);
             }
             Outcome::Failed(error) => return Err(too_few(&plan, &error, true)),
             Outcome::Stale(newest) => plan.observe(newest)?,

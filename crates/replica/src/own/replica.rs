@@ -15,6 +15,8 @@ pub(crate) fn refusal(error: &StoreError) -> Refusal {
         StoreError::NoRoom { .. } => Refusal::NoRoom,
         StoreError::Failed { .. } => Refusal::StoreFailed,
         StoreError::Unreadable { .. } => Refusal::Unreadable,
+        // No gate of a cluster fences anything off yet.
+        StoreError::Fenced(_) => Refusal::StoreFailed,
     }
 }
 
@@ -67,7 +69,7 @@ pub(crate) fn apply<S: Store>(
     Ok(async move {
         let applied = applied.await;
         drop(admitted);
-        applied.map_err(|error| refusal(&error))
+        applied.map(drop).map_err(|error| refusal(&error))
     })
 }
 

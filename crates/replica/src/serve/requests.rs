@@ -150,8 +150,8 @@ async fn answers<S: Store>(
     answers
 }
 
-fn done(applied: Result<(), StoreError>) -> Answer {
-    applied.map_or_else(|error| Answer::Refused(refusal(&error)), |()| Answer::Done)
+fn done(applied: Result<Option<Version>, StoreError>) -> Answer {
+    applied.map_or_else(|error| Answer::Refused(refusal(&error)), |_| Answer::Done)
 }
 
 pub(super) fn open_value<S: Store>(session: &Rc<Session<S>>, asked: Asked<S>, key: &[u8], version: Version) {

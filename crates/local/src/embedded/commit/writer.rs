@@ -7,14 +7,43 @@ use ladoga_storage::{Cached, Cell, Engine, Error, ReadTier, Snapshot, WriteBatch
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::store::{CellChange, CellObserver};
+use super::super::read_error;
+use super::batches::batch_bytes_max;
+use super::passing::{self, Passed};
+use super::update::{Decided, NewestCells, Update, Verdict};
+use crate::store::{CellChange, CellGate, CellObserver, NewestCell, StoreError};
 
-/// Writes groups to the engine, one after the other, and tells who observes what they replaced.
+/// Writes groups to the engine, one after the other, and tells who observes what they replaced. In the same turn, cells pass
+/// the gate and updates are decided, so that nothing comes between.
 pub(super) struct GroupWriter {
     engine: Arc<Engine>,
     observer: OnceLock<Arc<dyn CellObserver>>,
+    gate: OnceLock<Arc<dyn CellGate>>,
+    batch_bytes_max: usize,
     /// Held for a group, so that what is the newest when it begins is what it replaces. Whether one did not come to its end.
     turn: Mutex<bool>,
+}
+
+/// What is to be written at once.
+#[derive(Default)]
+pub(super) struct WriteGroup {
+    /// First the puts, then the deletes, which a full disk still takes.
+    pub(super) batches: Vec<WriteBatch>,
+    /// Where the deletes begin.
+    pub(super) puts: usize,
+    /// Decided after all of them.
+    pub(super) updates: Vec<Update>,
+}
+
+/// What became of it.
+pub(super) struct WrittenGroup {
+    pub(super) outcome: Result<(), Error>,
+    /// Of the deletes, and of updates that depend on nothing else in the group.
+    pub(super) of_deletes: Result<(), Error>,
+    /// Cells that did not pass as they came.
+    pub(super) passed: Vec<Passed>,
+    /// Of each update.
+    pub(super) verdicts: Vec<Verdict>,
 }
 
 /// The disk has to be asked.
@@ -22,12 +51,23 @@ struct NeedsDisk;
 
 impl GroupWriter {
     pub(super) fn new(engine: Arc<Engine>) -> GroupWriter {
-        GroupWriter { engine, observer: OnceLock::new(), turn: Mutex::default() }
+        GroupWriter {
+            batch_bytes_max: batch_bytes_max(engine.group_bytes_max()),
+            engine,
+            observer: OnceLock::new(),
+            gate: OnceLock::new(),
+            turn: Mutex::default(),
+        }
     }
 
     /// Has everything that is written from now on told to an observer.
     pub(super) fn observe(&self, observer: Arc<dyn CellObserver>) {
         assert!(self.observer.set(observer).is_ok(), "there is one observer");
+    }
+
+    /// Has everything that is written from now on pass a gate.
+    pub(super) fn gate(&self, gate: Arc<dyn CellGate>) {
+        assert!(self.gate.set(gate).is_ok(), "there is one gate");
     }
 
     /// Has the observer begin anew; answers the moment before which it is told of nothing. `None` where there is no
@@ -40,21 +80,51 @@ impl GroupWriter {
         in_turn(&mut self.turn.lock(), || Ok(self.observer.get().map(begin))).ok().flatten()
     }
 
-    /// Writes batches as one group.
-    pub(super) fn write(&self, batches: &[WriteBatch]) -> Result<(), Error> {
+    /// Writes a group. May wait for the disk.
+    pub(super) fn write(&self, group: WriteGroup) -> Result<WrittenGroup, Error> {
         in_turn(&mut self.turn.lock(), || {
-            let Some(observer) = self.observer.get() else { return self.engine.write_group(batches) };
-            let Ok(changes) = changes(batches, |key| Ok::<_, Infallible>(newest(self.engine.get_cell(key))));
-            self.engine.write_group(batches)?;
-            observer.replaced(&changes);
-            Ok(())
+            let WriteGroup { mut batches, puts, updates } = group;
+            let passed = self.gate.get().map_or_else(Vec::new, |gate| passing::pass(&**gate, &mut batches));
+            let Decided { free, bound, verdicts } = self.decide(updates, &batches);
+            batches.extend(free);
+            let deletes_end = batches.len();
+            batches.extend(bound);
+            let outcome = self.write_told(&batches);
+            let of_deletes = match &outcome {
+                // A disk that has no room for a group may have some for its deletes alone.
+                Err(error) if error.is_disk_full() => self.write_told(&batches[puts..deletes_end]),
+                outcome => outcome.clone(),
+            };
+            Ok(WrittenGroup { outcome, of_deletes, passed, verdicts })
         })
     }
 
-    /// The same, where it takes no waiting: for the disk, for space in memory, or for somebody else's group. False, with
-    /// nothing done, where it does.
+    /// Decides updates that follow these writes.
+    fn decide(&self, updates: Vec<Update>, batches: &[WriteBatch]) -> Decided {
+        if updates.is_empty() {
+            return Decided::default();
+        }
+        let find = |key: &[u8]| Ok::<_, Infallible>(newest_cell(self.engine.get_cell(key)));
+        let Ok(mut newest) = NewestCells::look_up(&updates, find);
+        newest.take_note_of(batches);
+        newest.decide(updates, self.batch_bytes_max)
+    }
+
+    fn write_told(&self, batches: &[WriteBatch]) -> Result<(), Error> {
+        let Some(observer) = self.observer.get() else { return self.engine.write_group(batches) };
+        let Ok(changes) = changes(batches, |key| Ok::<_, Infallible>(newest(self.engine.get_cell(key))));
+        self.engine.write_group(batches)?;
+        observer.replaced(&changes);
+        Ok(())
+    }
+
+    /// Writes batches as one group, where it takes no waiting: for the disk, for space in memory, or for somebody else's group.
+    /// False, with nothing done, where it does, or where not all of it passes the gate as it is.
     pub(super) fn try_write(&self, batches: &[WriteBatch]) -> Result<bool, Error> {
         let Some(mut turn) = self.turn.try_lock() else { return Ok(false) };
+        if self.gate.get().is_some_and(|gate| !passing::is_open(&**gate, batches)) {
+            return Ok(false);
+        }
         in_turn(&mut turn, || {
             let Some(observer) = self.observer.get() else { return self.engine.try_write_group(batches) };
             let Ok(changes) = changes(batches, |key| self.newest_in_memory(key)) else { return Ok(false) };
@@ -63,6 +133,41 @@ impl GroupWriter {
                 observer.replaced(&changes);
             }
             Ok(is_written)
+        })
+    }
+
+    /// Decides updates and writes what they come to, where that takes no waiting: then none are left, and it answers their
+    /// verdicts. All are left, and nothing is done, where it does.
+    pub(super) fn try_update(&self, updates: &mut Vec<Update>) -> Result<Option<Vec<Verdict>>, Error> {
+        let Some(mut turn) = self.turn.try_lock() else { return Ok(None) };
+        in_turn(&mut turn, || {
+            let find = |key: &[u8]| match self.engine.get_cell_cached(key, ReadTier::Memory) {
+                Ok(Cached::NeedsDisk(_)) => Err(NeedsDisk),
+                Ok(Cached::Found(cell)) => Ok(newest_cell(Ok(Some(cell)))),
+                Ok(Cached::Absent) => Ok(Ok(None)),
+                Err(error) => Ok(newest_cell(Err(error))),
+            };
+            let Ok(mut newest) = NewestCells::look_up(updates, find) else { return Ok(None) };
+            let room = (updates.len(), updates.iter().map(Update::cell_bytes_max).sum());
+            let (mut verdicts, mut changed) = (Vec::new(), Vec::new());
+            let made = self.engine.try_write_made(room, || {
+                let Decided { mut free, bound, verdicts: decided } =
+                    newest.decide(std::mem::take(updates), self.batch_bytes_max);
+                free.extend(bound);
+                verdicts = decided;
+                if self.observer.get().is_some() {
+                    let Ok(changes) = changes(&free, |key| Ok::<_, Infallible>(newest.before(key)));
+                    changed = changes;
+                }
+                free
+            });
+            if made?.is_none() {
+                return Ok(None);
+            }
+            if let Some(observer) = self.observer.get() {
+                observer.replaced(&changed);
+            }
+            Ok(Some(verdicts))
         })
     }
 
@@ -93,14 +198,14 @@ fn changes<E>(
 ) -> Result<Vec<CellChange>, E> {
     let mut written: HashMap<u64, CellMark> = HashMap::new();
     let mut changes = Vec::new();
-    for (key, stamp, is_tombstone) in batches.iter().flat_map(WriteBatch::cells) {
+    for (key, cell) in batches.iter().flat_map(WriteBatch::cells) {
         let key_hash = xxh3_64(key);
         let old = match written.get(&key_hash) {
             Some(mark) => Some(*mark),
             None => newest(key)?,
         };
-        let new = CellMark { stamp, is_tombstone };
-        if old.is_none_or(|old| old.stamp.version < stamp.version) {
+        let new = cell.mark();
+        if old.is_none_or(|old| old.stamp.version < new.stamp.version) {
             written.insert(key_hash, new);
             changes.push(CellChange { key_hash, old, new });
         }
@@ -117,6 +222,12 @@ fn newest(found: Result<Option<Cell>, Error>) -> Option<CellMark> {
         None
     });
     cell.map(|cell| cell.mark())
+}
+
+/// What was found as the newest of a key, as an update goes by it.
+fn newest_cell(found: Result<Option<Cell>, Error>) -> Result<Option<NewestCell>, StoreError> {
+    let cell = found.map_err(|error| read_error(&error))?;
+    Ok(cell.map(|cell| cell.map_large(|blob| blob.len())))
 }
 
 #[cfg(test)]
@@ -169,7 +280,8 @@ mod tests {
         writer.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>);
         assert_eq!(writer.try_write(&put(2)).ok(), Some(false), "memory does not know what it replaces");
         assert!(watcher.0.lock().is_empty(), "nothing was done");
-        writer.write(&put(3)).expect("a write");
+        let group = WriteGroup { batches: put(3).into(), puts: 1, updates: Vec::new() };
+        assert_eq!(writer.write(group).expect("a turn").outcome.ok(), Some(()));
         assert_eq!(writer.try_write(&put(4)).ok(), Some(true));
         assert_eq!(writer.try_write(&put(2)).ok(), Some(true), "an older one replaces nothing");
         let told: Vec<_> = watcher.0.lock().iter().map(|change| (change.old, change.new)).collect();

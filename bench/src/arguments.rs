@@ -27,7 +27,7 @@ ladoga-bench COMPARISON [--records N] [--seconds S] [--rounds R] [--memory SIZE]
                  compared on the same data
   --before FILE  of turns: the node of before; LADOGA_BIN names that of after, or it is built
   --before-bench FILE
-                 of turns: this program as it was built with the engine of before, for p4, p5 and lookup
+                 of turns: this program as it was built with the code of before, for p4, p5, lookup, p14 and p15
   --comparisons NAME,…
                  of turns: which comparisons, instead of all
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::command::bench;
 use crate::scripts::{FOREVER, run};
 use crate::server::{Manner, Server};
-use crate::support::Directory;
+use crate::support::{Directory, skip_without};
 
 /// Ends the run of every thread after its first answer.
 const ONE_ANSWER: &str = "function response() wrk.thread:stop() end\n";
@@ -110,8 +110,7 @@ fn modules_in_c_are_loaded() {
     fs::write(path("native.c"), code).expect("a file");
     let words = ["-shared", "-fPIC", "-o", &path("native.so"), &path("native.c")];
     let Ok(compiled) = Command::new("cc").args(words).status() else {
-        println!("skipped: there is no compiler of C");
-        return;
+        return skip_without("cc", "there is no compiler of C");
     };
     assert!(compiled.success(), "the module is compiled");
     let script = format!(

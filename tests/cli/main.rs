@@ -4,6 +4,7 @@
 //! - `settings`: wrong ones are named before anything is opened
 //! - `precedence`: a flag wins over the environment, which wins over the file
 //! - `client`: `get`, `put`, `delete`, `range`, `status`
+//! - `repair`: `ladoga repair`, against a server that says what a test wants
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
 #[path = "../support/mod.rs"]
@@ -13,4 +14,5 @@ mod support;
 mod client;
 mod help;
 mod precedence;
+mod repair;
 mod settings;

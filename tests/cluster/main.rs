@@ -9,7 +9,8 @@
 //! - `history`: what concurrent clients see of one key
 //! - `ranges`: the entities of all nodes
 //! - `starting`: the first requests of a cluster; `waiting`: those that come before they can be answered
-//! - `recovery`: nodes that lost their disk; `identity`: nodes with a directory that is older, or another's
+//! - `recovery`: nodes that lost their disk; `restored`: nodes with an older state of their directory
+//! - `identity`: nodes with a directory of another, or one that was copied or moved; `directories`: how that is done
 //! - `values`: values that do not fit into memory; `streams`: what becomes of those that break off
 //! - `clocks`: nodes whose wall clocks are wrong
 //! - `membership`: nodes that were started with different lists
@@ -23,6 +24,7 @@ mod support;
 
 mod clocks;
 mod cluster;
+mod directories;
 mod greedy;
 mod hints;
 mod history;
@@ -35,6 +37,7 @@ mod protocol;
 mod ranges;
 mod recovery;
 mod replicas;
+mod restored;
 mod starting;
 mod streams;
 mod values;

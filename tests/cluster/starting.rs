@@ -10,7 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, launches, target};
-use crate::support::{Launch, Node, Response, assert_refusal, entity, range, wait_for, wait_until};
+use crate::support::{
+    Launch, Node, Response, assert_refusal, entity, range, skip_without, wait_for, wait_until,
+};
 
 /// Starts nodes one after another, each waited for until it says that it serves.
 fn start(launches: Vec<Launch>) -> Cluster {
@@ -218,8 +220,7 @@ fn first_requests_succeed_where_clocks_differ() {
     // What it sets for a program, since the program would outlive it where it is killed itself.
     let library = Command::new("faketime").args(["-f", AHEAD, "printenv", "LD_PRELOAD"]).output();
     let Some(library) = library.ok().filter(|output| output.status.success()) else {
-        eprintln!("skipped: there is no faketime here");
-        return;
+        return skip_without("faketime", "the program faketime is not there");
     };
     let library = String::from_utf8(library.stdout).expect("a path");
     for first_is_ahead in [false, true] {

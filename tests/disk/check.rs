@@ -3,7 +3,7 @@ use std::process::Command;
 
 use crate::filled::{Flipped, check, expect_found, files, filled};
 use crate::small_disk::SmallDisk;
-use crate::support::{Directory, Ladoga, Launch, Node, Random, files_below, ladoga_in};
+use crate::support::{Directory, Ladoga, Launch, Node, Random, files_below, ladoga_in, skip};
 
 /// Bits that are flipped in each file.
 const FLIPS: u64 = 24;
@@ -23,7 +23,7 @@ fn nothing_is_found_where_nothing_is_wrong() {
 fn what_can_only_be_read_can_be_checked() {
     let disk = match SmallDisk::new(32) {
         Ok(disk) => disk,
-        Err(reason) => return eprintln!("skipped: no small disk can be mounted here: {reason}"),
+        Err(reason) => return skip(&format!("no small disk can be mounted: {reason}")),
     };
     let data = disk.path().join("data");
     let mut node = Launch::new().flag("--memory", "16MiB").wrapper(disk.wrapper()).data(&data).start();

@@ -2,7 +2,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::small_disk::SmallDisk;
-use crate::support::{Launch, Node, assert_refusal, entity, range, value, wait_until};
+use crate::support::{Launch, Node, assert_refusal, entity, range, skip, value, wait_until};
 
 const DISK_MEGABYTES: u32 = 96;
 const BALLAST_BYTES: usize = 40 << 20;
@@ -14,12 +14,12 @@ struct Setup {
     _disk: SmallDisk,
 }
 
-/// `None`, and a reason on the standard error, where small disks cannot be had.
+/// `None`, and the reason is told, if small disks cannot be had: the test is to be skipped.
 fn setup() -> Option<Setup> {
     let disk = match SmallDisk::new(DISK_MEGABYTES) {
         Ok(disk) => disk,
         Err(reason) => {
-            eprintln!("skipped: no small disk can be mounted here: {reason}");
+            skip(&format!("no small disk can be mounted: {reason}"));
             return None;
         }
     };

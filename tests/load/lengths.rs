@@ -1,6 +1,6 @@
 use std::thread;
 
-use crate::support::{Launch, Node, entity, range};
+use crate::support::{Launch, Node, entity, range, skip};
 
 const MIB: u64 = 1 << 20;
 /// What a process may have resident beside its budget, for code, stacks and the allocator's own bookkeeping: less than half of
@@ -155,8 +155,7 @@ fn records_of_every_length_fit_into_64_mib() {
 #[test]
 fn records_of_every_length_fit_into_256_mib() {
     if std::env::var_os("LADOGA_TEST_LENGTHS").is_none() {
-        eprintln!("skipped: LADOGA_TEST_LENGTHS is not set");
-        return;
+        return skip("takes long, and LADOGA_TEST_LENGTHS is not set");
     }
     check(256, &LENGTHS);
 }

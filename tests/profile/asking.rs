@@ -1,6 +1,6 @@
 use std::net::{SocketAddr, UdpSocket};
 
-use crate::support::{Connection, Launch, Node, assert_refusal, wait_until};
+use crate::support::{Connection, Launch, Node, assert_refusal, skip, wait_until};
 
 /// Longer than any test runs.
 const FOREVER: &str = "seconds=600";
@@ -15,7 +15,7 @@ pub(crate) fn kinds(node: &Node) -> Vec<&'static str> {
     let response = node.connect().request("GET", "/debug/profile/lock?seconds=1&format=folded", None);
     if response.status == 501 {
         assert_refusal(&response, 501, "lock");
-        eprintln!("skipped for lock profiles: {}", response.text());
+        skip(&format!("no lock profiles: {}", response.text()));
         return vec!["cpu", "alloc"];
     }
     assert_eq!(response.status, 200, "{}", response.text());
@@ -100,8 +100,7 @@ pub(crate) fn other_address(port: u16) -> Option<SocketAddr> {
 fn who_is_not_on_the_loopback_is_refused() {
     let node = Launch::new().on_all_addresses().start();
     let Some(address) = other_address(node.address().port()) else {
-        eprintln!("skipped: this machine has no address but the loopback");
-        return;
+        return skip("this machine has no address but the loopback");
     };
     let mut connection = Connection::open(address);
     for target in ["/debug/profile/cpu?seconds=1", "/debug/profile/lock?seconds=x"] {

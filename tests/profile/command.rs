@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::asking::{begin, kinds, other_address};
 use crate::load::Load;
-use crate::support::{Directory, Ladoga, Launch, Node, Outcome, Port, files_below, wait_until};
+use crate::support::{Directory, Ladoga, Launch, Node, Outcome, Port, files_below, skip, wait_until};
 
 fn run(url: &str, directory: &Directory, arguments: &[&str]) -> Outcome {
     Ladoga::new(["profile", "--url", url].iter().chain(arguments)).current_dir(directory.path()).run()
@@ -162,7 +162,7 @@ fn what_does_not_work_says_why_and_leaves_nothing() {
             let url = format!("http://{address}");
             run(&url, &directory, &["-o", "a.svg"]).expect_failure(1, &["loopback"]);
         }
-        None => eprintln!("skipped in part: this machine has no address but the loopback"),
+        None => skip("this machine has no address but the loopback: what others are refused"),
     }
 
     fs::create_dir(directory.path().join("folder.svg")).expect("a folder");

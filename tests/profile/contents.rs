@@ -4,7 +4,7 @@ use quick_xml::events::Event;
 use crate::asking::kinds;
 use crate::load::Load;
 use crate::pprof::Pprof;
-use crate::support::{Connection, Launch, Node, Response, assert_refusal, wait_for};
+use crate::support::{Connection, Launch, Node, Response, assert_refusal, skip, wait_for};
 
 fn profile(connection: &mut Connection, target: &str) -> Response {
     let response = connection.request("GET", &format!("/debug/profile/{target}"), None);
@@ -103,8 +103,7 @@ fn without_rights_the_node_samples_itself() {
     let wrapper = ["unshare", "--user", "--map-root-user"];
     let can = std::process::Command::new(wrapper[0]).args(&wrapper[1..]).arg("true").status();
     if !can.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: no user namespace can be made here");
-        return;
+        return skip("no user namespace can be made");
     }
     let node = Launch::new().wrapper(&wrapper.map(str::to_owned)).start();
     let _load = Load::on(&node);

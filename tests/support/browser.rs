@@ -7,7 +7,7 @@ use std::{env, fs, thread};
 
 use serde_json::{Value, json};
 
-use super::{DEADLINE, Directory, wait_until};
+use super::{DEADLINE, Directory, skip_without, wait_until};
 
 /// What the browser is called by those who package it.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -38,11 +38,11 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Starts one; where this machine has none, says so and gives `None`, and the test is to be skipped.
+    /// Starts one. `None`, and the reason is told, if this machine has none: the test is to be skipped.
     pub(crate) fn start() -> Option<Browser> {
         let is_there = |name: &&str| Command::new(name).arg("--version").output().is_ok();
         let Some(name) = NAMES.into_iter().find(is_there) else {
-            eprintln!("skipped: no browser here, expected one of {NAMES:?}");
+            skip_without("chromium", &format!("no browser, expected one of {NAMES:?}"));
             return None;
         };
         let profile = Directory::new();

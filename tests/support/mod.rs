@@ -14,6 +14,7 @@
 //! - `metrics`: the Prometheus text format
 //! - `browser`: a real browser without a screen, for pages that people look at
 //! - `random`: values that compress badly and can be made again
+//! - `skip`: tests that cannot run on this machine
 
 mod browser;
 mod command;
@@ -26,6 +27,7 @@ mod pipeline;
 mod port;
 mod random;
 mod response;
+mod skip;
 mod target;
 mod wait;
 mod wall_clock;
@@ -44,6 +46,7 @@ pub(crate) use pipeline::{
 pub(crate) use port::Port;
 pub(crate) use random::{Random, value};
 pub(crate) use response::{Response, assert_refusal};
+pub(crate) use skip::{skip, skip_without};
 pub(crate) use target::{entity, percent_encoded, range};
 pub(crate) use wait::{DEADLINE, wait_for, wait_until};
 pub(crate) use wall_clock::WallClocks;

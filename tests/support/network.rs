@@ -3,7 +3,7 @@ use std::fs;
 use std::net::Ipv4Addr;
 use std::process::{Command, Output};
 
-use super::{Launch, Node};
+use super::{Launch, Node, skip};
 
 /// Set for a test that is in a network of its own.
 const INSIDE: &str = "LADOGA_TEST_INSIDE";
@@ -37,8 +37,7 @@ pub(crate) fn in_a_network_of_its_own(name: &str, test: impl FnOnce()) {
         Err(error) => Some(format!("unshare: {error}")),
     };
     if let Some(reason) = reason {
-        eprintln!("skipped: no networks of one's own here (unshare, ip, nsenter): {reason}");
-        return;
+        return skip(&format!("no networks of one's own (unshare, ip, nsenter): {reason}"));
     }
     let program = env::current_exe().expect("the test has a file");
     let mut command = apart(&format!("{PREPARE} && exec \"$0\" \"$@\""), &program.to_string_lossy());

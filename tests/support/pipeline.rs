@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::{Connection, Response, assert_refusal, entity};
 
-/// Requests of a pipeline that does nothing for so long have been read as far as they were sent, as a rule. What a
-/// test asserts does not depend on it.
+/// Requests of a pipeline that does nothing for so long have been read as far as they were sent, as a rule. No answer shows
+/// whether they have, since the request that was cut has none yet. What a test asserts does not depend on it.
 const PAUSE: Duration = Duration::from_millis(15);
 /// So many connections are at work at a time: what they ask for is under the bounds of a node with little memory.
 const AT_A_TIME: usize = 20;

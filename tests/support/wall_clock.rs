@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Directory, Launch};
+use super::{Directory, Launch, skip_without};
 
 /// Where the library lies: Debian's, and others'.
 const LIBRARIES: &str = "/usr/lib";
@@ -15,14 +15,13 @@ pub(crate) struct WallClocks {
 }
 
 impl WallClocks {
-    /// Where this machine has no `libfaketime`, says so and gives `None`, and the test is to be skipped.
+    /// `None`, and the reason is told, if this machine has no `libfaketime`: the test is to be skipped.
     pub(crate) fn new() -> Option<WallClocks> {
         let below =
             fs::read_dir(LIBRARIES).into_iter().flatten().flatten().map(|entry| entry.path().join(NAME));
         let Some(library) = below.chain([Path::new(LIBRARIES).join(NAME)]).find(|path| path.exists()) else {
-            eprintln!(
-                "skipped: no libfaketime here (Debian's package faketime), expected {LIBRARIES}/*/{NAME}"
-            );
+            let reason = format!("no libfaketime (Debian's package faketime), expected {LIBRARIES}/*/{NAME}");
+            skip_without("faketime", &reason);
             return None;
         };
         Some(WallClocks { library, directory: Directory::new() })

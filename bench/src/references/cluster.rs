@@ -103,7 +103,7 @@ impl<'a> Cluster<'a> {
 
     /// Cells that this node got by comparing trees, since it started.
     pub(crate) fn repaired(&self, index: usize) -> Outcome<u64> {
-        Ok(self.document(index)?["repair"]["applied_total"].as_u64().unwrap_or(0))
+        Ok(self.document(index)?["repair"]["copied_cells_total"].as_u64().unwrap_or(0))
     }
 
     pub(crate) fn stop(self) -> Outcome {
@@ -141,11 +141,11 @@ impl<'a> Cluster<'a> {
 /// Whether a node sees all others, has all its data, and takes requests.
 fn is_complete(document: &Value) -> bool {
     let nodes = document["nodes"].as_array().map_or(&[][..], Vec::as_slice);
-    let settled = &document["settled"];
+    let state = &document["replica_state"];
     nodes.len() == NODES
         && nodes.iter().all(|node| node["state"] == "up" || node["state"] == "self")
-        && settled["whole"] == true
-        && settled["may_coordinate"] == true
+        && state["complete"] == true
+        && state["may_coordinate"] == true
 }
 
 fn hints_waiting(document: &Value) -> u64 {

@@ -1,5 +1,9 @@
 //! The search beside others: every order there is, and Porcupine (a module of Go), which is skipped if Go cannot be had.
 
+#[path = "../../../tests/support/skip.rs"]
+#[expect(clippy::disallowed_methods, reason = "a list of its own, beside what is tested")]
+mod skip;
+
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -106,12 +110,10 @@ fn porcupine_says_the_same() {
     match built {
         Ok(built) if built.status.success() => {}
         Ok(built) => {
-            return eprintln!(
-                "skipped: Porcupine cannot be built: {}",
-                String::from_utf8_lossy(&built.stderr)
-            );
+            let reason = String::from_utf8_lossy(&built.stderr);
+            return skip::skip(&format!("Porcupine cannot be built: {reason}"));
         }
-        Err(error) => return eprintln!("skipped: there is no Go: {error}"),
+        Err(error) => return skip::skip_without("go", &format!("there is no Go: {error}")),
     }
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);

@@ -1,5 +1,9 @@
 //! A busy function is found by its name, whoever takes the samples.
 
+#[path = "../../../tests/support/skip.rs"]
+#[expect(dead_code, clippy::disallowed_methods, reason = "a list of its own, beside what is tested")]
+mod skip;
+
 use std::hint::black_box;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -72,7 +76,7 @@ fn the_kernel_finds_it() {
             let notes = &profile.0.notes;
             assert!(notes.iter().any(|note| note.contains("kernel")), "{notes:?}");
         }
-        Err(ProfileError::Unavailable { reason, .. }) => eprintln!("skipped: {reason}"),
+        Err(ProfileError::Unavailable { reason, .. }) => skip::skip(&reason),
         Err(error) => panic!("{error}"),
     }
 }

@@ -1,5 +1,9 @@
 //! Time spent waiting for a lock is found at its call site.
 
+#[path = "../../../tests/support/skip.rs"]
+#[expect(dead_code, clippy::disallowed_methods, reason = "a list of its own, beside what is tested")]
+mod skip;
+
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -8,7 +12,7 @@ use ladoga_profiler::{Kind, Mechanism, Options, Profile, ProfileError, Profiler}
 
 /// Tests of one file share the process, and a process has one lock profile at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-/// How long the lock is held each time.
+/// How long the lock is held each time. Real time: what the profiler says of it is what is tested.
 const HELD: Duration = Duration::from_millis(100);
 /// A thread is found within a tenth of a second, or later where the core is busy; much more than that are held.
 const TIMES: usize = 12;
@@ -60,7 +64,7 @@ fn the_kernel_finds_every_wait() {
     drop(guard);
     let profile = match profile {
         Ok(profile) => profile,
-        Err(ProfileError::Unavailable { reason, .. }) => return eprintln!("skipped: {reason}"),
+        Err(ProfileError::Unavailable { reason, .. }) => return skip::skip(&reason),
         Err(error) => panic!("{error}"),
     };
     let found = profile.weight_of("waits_for_the_lock");

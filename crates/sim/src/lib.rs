@@ -20,6 +20,7 @@ mod world;
 
 use std::cell::RefCell;
 use std::fmt;
+use std::ops::AddAssign;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
@@ -55,6 +56,22 @@ pub struct Summary {
     pub large_stored: u64,
     /// A hash of everything that happened.
     pub trace: u64,
+}
+
+/// What happened in several runs.
+impl AddAssign for Summary {
+    fn add_assign(&mut self, run: Summary) {
+        self.succeeded += run.succeeded;
+        self.failed += run.failed;
+        self.faults += run.faults;
+        self.messages += run.messages;
+        self.clocks_wrong += run.clocks_wrong;
+        self.disks_lost += run.disks_lost;
+        self.backups_restored += run.backups_restored;
+        self.tombstones_dropped += run.tombstones_dropped;
+        self.large_stored += run.large_stored;
+        self.trace = self.trace.rotate_left(1) ^ run.trace;
+    }
 }
 
 /// A run that broke a promise.

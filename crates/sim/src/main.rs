@@ -178,7 +178,7 @@ impl Done {
     fn add(&mut self, seed: u64, bug: Option<Bug>, ran: Result<Summary, Failure>) {
         self.seeds += 1;
         match ran {
-            Ok(summary) => add(&mut self.total, summary),
+            Ok(summary) => self.total += summary,
             Err(failure) => {
                 self.failed += 1;
                 self.first_failed = Some(self.first_failed.map_or(seed, |first| first.min(seed)));
@@ -202,16 +202,4 @@ impl Done {
             total.messages
         )
     }
-}
-
-fn add(total: &mut Summary, summary: Summary) {
-    total.succeeded += summary.succeeded;
-    total.failed += summary.failed;
-    total.faults += summary.faults;
-    total.messages += summary.messages;
-    total.disks_lost += summary.disks_lost;
-    total.backups_restored += summary.backups_restored;
-    total.clocks_wrong += summary.clocks_wrong;
-    total.tombstones_dropped += summary.tombstones_dropped;
-    total.large_stored += summary.large_stored;
 }

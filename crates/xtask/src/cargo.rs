@@ -36,7 +36,7 @@ pub(crate) fn has_subcommand(workspace: &Workspace, name: &str) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-fn target_dir(workspace: &Workspace) -> PathBuf {
+pub(crate) fn target_dir(workspace: &Workspace) -> PathBuf {
     let chosen = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| OsString::from("target"));
     workspace.root().join(chosen) // An absolute path replaces the root.
 }

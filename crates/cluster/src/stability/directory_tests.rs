@@ -22,6 +22,19 @@ fn in_session(count: usize) -> Cluster {
     cluster
 }
 
+/// Each of three nodes learns from the others that it lacks something, and pulls it.
+#[track_caller]
+fn assert_become_whole_by_each_other(cluster: &mut Cluster) {
+    cluster.talk();
+    cluster.talk();
+    assert!(cluster.nodes.iter().all(|node| !node.is_whole() && node.may_coordinate()));
+    for node in 0..3 {
+        assert_eq!(cluster.pull(node), Some(u64::MAX));
+    }
+    cluster.talk();
+    assert!(cluster.nodes.iter().all(StabilityTracker::is_whole));
+}
+
 #[test]
 fn an_older_state_is_known_by_what_peers_remember() {
     let mut cluster = in_session(3);
@@ -148,14 +161,7 @@ fn nodes_that_all_lost_something_become_whole_by_each_other() {
     for node in 0..3 {
         cluster.nodes[node] = open(&cluster.nodes[node], 20 + node as u64, 90, false);
     }
-    cluster.talk();
-    cluster.talk();
-    assert!(cluster.nodes.iter().all(|node| !node.is_whole() && node.may_coordinate()));
-    for node in 0..3 {
-        assert_eq!(cluster.pull(node), Some(u64::MAX));
-    }
-    cluster.talk();
-    assert!(cluster.nodes.iter().all(StabilityTracker::is_whole));
+    assert_become_whole_by_each_other(&mut cluster);
 }
 
 #[test]
@@ -246,14 +252,7 @@ fn nodes_that_are_all_older_than_what_the_others_met_become_whole_by_each_other(
         }
         cluster.nodes[node] = open(&cluster.nodes[node], 20 + node as u64, 90, false);
     }
-    cluster.talk();
-    cluster.talk();
-    assert!(cluster.nodes.iter().all(|node| !node.is_whole() && node.may_coordinate()));
-    for node in 0..3 {
-        assert_eq!(cluster.pull(node), Some(u64::MAX));
-    }
-    cluster.talk();
-    assert!(cluster.nodes.iter().all(StabilityTracker::is_whole));
+    assert_become_whole_by_each_other(&mut cluster);
 }
 
 /// Whichever of the two random numbers is the greater one.

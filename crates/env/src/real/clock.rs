@@ -49,6 +49,11 @@ fn now() -> Instant {
 }
 
 #[cfg(test)]
+#[path = "../../../../tests/support/skip.rs"]
+#[expect(dead_code, clippy::disallowed_methods, reason = "a list of its own, beside what is tested")]
+mod skip;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -75,7 +80,7 @@ mod tests {
         });
         let (policy, is_permitted) = lowered.join().expect("no panic");
         if !is_permitted {
-            return eprintln!("skipped: the system refuses SCHED_IDLE");
+            return skip::skip("the system refuses SCHED_IDLE");
         }
         assert_eq!(policy.as_deref(), Some("5"), "SCHED_IDLE");
     }

@@ -28,26 +28,37 @@ pub(crate) fn status(arguments: &NodeArguments) -> Result<(), Failure> {
 /// Has a node take over what the others have and it lacks, and shows how far it is.
 pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
     let url = parse_url(&arguments.url)?;
+    let session = |report: &Value| report["replica_state"]["session"].as_str().map(str::to_owned);
+    let began_in = report(&url)?.as_ref().and_then(session);
     let response = ask(&url, "POST", "/v0/repair")?;
     if response.status != 202 {
         return Err(Failure::Failed(response.line()));
     }
-    let number: u64 = response.line().trim().parse().unwrap_or(u64::MAX);
+    let line = response.line();
+    let number: u64 = line.trim().parse().map_err(|_| {
+        Failure::Failed(format!("{url} answered the request to repair with '{line}', expected a number"))
+    })?;
     let mut last = String::new();
     loop {
         let Some(report) = report(&url)? else {
             return Err(Failure::Failed(format!("{url} is not part of a cluster")));
         };
+        if began_in.is_some() && session(&report) != began_in {
+            // It forgot the request, and counts from 0 again.
+            return Err(Failure::Failed(format!(
+                "{url} was restarted during the repair: repeat the command"
+            )));
+        }
         let repair = &report["repair"];
         let line = progress(repair);
         if line != last {
             writeln!(stdout(), "{line}")?;
             last = line;
         }
-        if repair["repaired"].as_u64().is_some_and(|repaired| repaired >= number) {
-            return match repair["trouble"].as_str() {
+        if repair["completed"].as_u64().is_some_and(|completed| completed >= number) {
+            return match repair["error"].as_str() {
                 None => Ok(writeln!(stdout(), "{url}: has all data of the other nodes")?),
-                Some(trouble) => Err(Failure::Failed(format!("the repair is not complete: {trouble}"))),
+                Some(error) => Err(Failure::Failed(format!("the repair is not complete: {error}"))),
             };
         }
         thread::sleep(LOOK_EVERY);
@@ -89,13 +100,13 @@ fn table(report: &Value) -> String {
         let waits_for = state["waits_for"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let waits_for = waits_for.collect::<Vec<_>>().join(" and ");
         text.extend(["  it waits for ", &waits_for, "\n"]);
-    } else if state["complete"] == false && state["lost_data"] == false && state["old_cells"] != true {
+    } else if state["complete"] == false && state["lost_data"] == false && state["old_data_hidden"] != true {
         text.push_str(
             "  this node has a new data directory: before it serves, a majority of the nodes must confirm that it had none \
              before\n",
         );
     } else if state["complete"] == false {
-        let why = if state["old_cells"] == true {
+        let why = if state["old_data_hidden"] == true {
             "its data directory lacks acknowledged writes"
         } else {
             "it lost its data"
@@ -127,7 +138,7 @@ fn what_to_do(waits_for: &Value) -> String {
 
 fn node_line(node: &Value) -> String {
     let text = |name: &str| node[name].as_str().unwrap_or_default();
-    let trouble = if text("trouble").is_empty() { String::new() } else { format!(": {}", text("trouble")) };
+    let error = if text("error").is_empty() { String::new() } else { format!(": {}", text("error")) };
     let clock = node["clock_offset_ms"]
         .as_i64()
         .map(|offset_ms| format!(", clock {offset_ms:+} ms"))
@@ -137,17 +148,17 @@ fn node_line(node: &Value) -> String {
         count => format!(", {count} hints waiting"),
     };
     let whole = if node["complete"] == false { ", rebuilding: its answers do not count yet" } else { "" };
-    format!("  {}  {}{trouble}{clock}{hints}{whole}\n", text("url"), text("state"))
+    format!("  {}  {}{error}{clock}{hints}{whole}\n", text("url"), text("state"))
 }
 
 fn progress(repair: &Value) -> String {
     let number = |name: &str| repair[name].as_u64().unwrap_or_default();
     format!(
-        "{} partitions differ, {} keys compared, {} taken over ({} since the node was started)",
-        number("partitions"),
-        number("compared"),
-        number("applied"),
-        number("applied_total"),
+        "{} partitions differ, {} keys compared, {} cells copied ({} since the node was started)",
+        number("differing_partitions"),
+        number("compared_keys"),
+        number("copied_cells"),
+        number("copied_cells_total"),
     )
 }
 
@@ -160,19 +171,21 @@ mod tests {
         let report = serde_json::json!({
             "nodes": [
                 { "url": "http://a", "state": "self" },
-                { "url": "http://b", "state": "unreachable", "trouble": "gone", "clock_offset_ms": -3, "hints_waiting": 7 },
+                { "url": "http://b", "state": "unreachable", "error": "gone", "clock_offset_ms": -3, "hints_waiting": 7 },
             ],
             "replica_state": { "complete": false, "lost_data": true },
-            "repair": { "partitions": 5, "compared": 6, "applied": 2, "applied_total": 9 },
+            "repair": {
+                "differing_partitions": 5, "compared_keys": 6, "copied_cells": 2, "copied_cells_total": 9,
+            },
         });
         let text = table(&report);
         assert!(text.contains("  http://a  self\n"), "{text}");
         assert!(text.contains("http://b  unreachable: gone, clock -3 ms, 7 hints waiting\n"), "{text}");
         assert!(
-            text.contains("rebuilt") && text.contains("5 partitions differ, 6 keys compared, 2 taken"),
+            text.contains("rebuilt") && text.contains("5 partitions differ, 6 keys compared, 2 cells copied"),
             "{text}"
         );
-        assert!(!text.contains("cannot be whole"), "{text}");
+        assert!(!text.contains("cannot be rebuilt"), "{text}");
     }
 
     #[test]
@@ -181,7 +194,7 @@ mod tests {
             "nodes": [
                 { "url": "http://a", "state": "self" },
                 { "url": "http://b", "state": "up", "complete": false },
-                { "url": "http://c", "state": "unreachable", "trouble": "gone", "complete": null },
+                { "url": "http://c", "state": "unreachable", "error": "gone", "complete": null },
             ],
             "replica_state": {
                 "complete": false, "lost_data": true, "may_coordinate": false, "waits_for": ["http://c"],

@@ -113,7 +113,7 @@ impl Cluster {
             Metric::counter(
                 "ladoga_repair_cells_total",
                 "Cells that anti-entropy has copied from peers.",
-                self.exchange.applied_total.load(Ordering::Relaxed),
+                self.exchange.copied_cells_total.load(Ordering::Relaxed),
             ),
             Metric::gauge(
                 "ladoga_repair_cells_per_second_limit",

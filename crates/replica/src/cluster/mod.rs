@@ -199,10 +199,10 @@ impl Cluster {
     /// Takes note of a greeting. Answers why the two nodes are not of one cluster, where they are not.
     pub(crate) fn greeted(&self, theirs: &Hello) -> Result<Arc<PeerView>, String> {
         if let Some(difference) = self.hello().difference(theirs) {
-            // It may be one of ours with another list: then the trouble is shown beside its name.
+            // It may be one of ours with another list: then the reason is shown beside its name.
             let url = theirs.url();
             match self.peers.iter().find(|peer| peer.url == url && peer.id != self.own) {
-                Some(peer) => peer.record_trouble(&difference, true),
+                Some(peer) => peer.record_unreachable(&difference, true),
                 None => tracing::warn!("refused a peer that says it is {url}: {difference}"),
             }
             return Err(difference);

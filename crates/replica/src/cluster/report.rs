@@ -50,7 +50,7 @@ fn stability(cluster: &Cluster) -> Value {
         "lost_data": stability.has_lost_data(),
         "session": session(statement.session),
         "unverified": stability.is_unverified(),
-        "old_cells": stability.hides_cells(),
+        "old_data_hidden": stability.hides_cells(),
         "may_coordinate": stability.may_coordinate(),
         "write_floor_ms": HybridClock::wall_ms(statement.write_floor),
         "synced_before_ms": HybridClock::wall_ms(statement.synced_before),
@@ -66,8 +66,9 @@ fn session(session: u64) -> String {
 /// The peers without which this node does not become whole, and which it does not hear.
 fn waits_for(cluster: &Cluster, stability: &Stability) -> Vec<String> {
     let others = cluster.peers.iter().filter(|peer| peer.id != cluster.own && !stability.has_all());
-    let is_missing =
-        |peer: &&Arc<PeerView>| stability.heard_whole(peer.id).is_none() || peer.trouble().is_some();
+    let is_missing = |peer: &&Arc<PeerView>| {
+        stability.heard_whole(peer.id).is_none() || peer.unreachable_reason().is_some()
+    };
     others.filter(is_missing).map(|peer| peer.url.clone()).collect()
 }
 
@@ -75,22 +76,22 @@ fn repair(cluster: &Cluster) -> Value {
     let view = &cluster.exchange;
     let figure = |of: &std::sync::atomic::AtomicU64| of.load(Ordering::Relaxed);
     let rate = cluster.pace.rate();
-    let (tail_us, base_us) = cluster.pace.tails_us();
+    let (p99_us, baseline_us) = cluster.pace.tails_us();
     json!({
         "cells_per_second_max": rate.cells_per_second,
         "bytes_per_second_max": rate.bytes_per_second,
-        "foreground_tail_us": tail_us,
-        "foreground_base_us": base_us,
-        "wanted": figure(&view.wanted),
-        "repaired": figure(&view.repaired),
-        "trouble": *view.trouble.lock(),
+        "client_p99_us": p99_us,
+        "client_p99_baseline_us": baseline_us,
+        "requested": figure(&view.requested),
+        "completed": figure(&view.completed),
+        "error": *view.error.lock(),
         "passes": figure(&view.passes),
         "failures": figure(&view.failures),
         "peers_left": figure(&view.peers_left),
-        "partitions": figure(&view.partitions),
-        "compared": figure(&view.compared),
-        "applied": figure(&view.applied),
-        "applied_total": figure(&view.applied_total),
+        "differing_partitions": figure(&view.differing_partitions),
+        "compared_keys": figure(&view.compared_keys),
+        "copied_cells": figure(&view.copied_cells),
+        "copied_cells_total": figure(&view.copied_cells_total),
     })
 }
 
@@ -100,8 +101,8 @@ fn node(cluster: &Cluster, peer: &PeerView) -> Value {
     }
     let figure = |of: &std::sync::atomic::AtomicU64| of.load(Ordering::Relaxed);
     let connections = figure(&peer.connections);
-    let trouble = peer.trouble();
-    let state = match (&trouble, connections) {
+    let error = peer.unreachable_reason();
+    let state = match (&error, connections) {
         (Some(_), _) => "unreachable",
         (None, 0) => "unknown",
         (None, _) => "up",
@@ -109,7 +110,7 @@ fn node(cluster: &Cluster, peer: &PeerView) -> Value {
     json!({
         "url": peer.url,
         "state": state,
-        "trouble": trouble,
+        "error": error,
         "complete": cluster.stability.get().and_then(|stability| stability.heard_whole(peer.id)),
         "session": cluster.stability.get().map(|stability| session(stability.remembered_session(peer.id))),
         "connections": connections,

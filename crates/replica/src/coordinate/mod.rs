@@ -8,8 +8,9 @@
 //! - `target`: such a value on its way to one node; `fetch`: on its way from one
 //! - `merge`: the entities of all nodes
 //! - `starting`: what it takes to wait for nodes that are starting
-//! - `trouble`: why a replica did not answer, in the words of `ladoga_cluster`
+//! - `failures`: why a replica did not answer, in the words of `ladoga_cluster`
 
+mod failures;
 mod fetch;
 mod merge;
 mod plan;
@@ -18,7 +19,6 @@ mod replicated;
 mod spread;
 mod starting;
 mod target;
-mod trouble;
 mod write;
 
 pub(crate) use fetch::take_large;

@@ -187,7 +187,8 @@ impl<S: Store> Plan<S> {
         if !cluster.versions.is_unverified() || self.replicas.ack as usize <= cluster.nodes.len() / 2 {
             return Ok(());
         }
-        let missing = others().filter_map(|peer| Some(format!("{} {}", peer.url, peer.trouble()?)));
+        let missing =
+            others().filter_map(|peer| Some(format!("{} {}", peer.url, peer.unreachable_reason()?)));
         Err(Error::TimeUnknown { replicas: self.replicas, missing: missing.collect() })
     }
 

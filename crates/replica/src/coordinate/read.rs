@@ -9,10 +9,10 @@ use ladoga_cluster::{
 use ladoga_model::{Stamp, Value, Version};
 use ladoga_service::Error;
 
+use super::failures::{failure, too_few};
 use super::fetch::{HeldCell, HeldValue, copy_large};
 use super::plan::Plan;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
-use super::trouble::{failure, too_few};
 use crate::bounds::{CopyName, CopyReader, CopyRequest, CopyRequests};
 use crate::link::{Expires, PeerError, Place, Waiter};
 use crate::own::{OwnReplica, replica};

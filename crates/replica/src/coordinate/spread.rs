@@ -5,10 +5,10 @@ use ladoga_cluster::{Failure, Origin};
 use ladoga_model::{Cell, Value, Version};
 use ladoga_service::Error;
 
+use super::failures::too_few;
 use super::plan::Plan;
 use super::read::newest_version;
 use super::target::Target;
-use super::trouble::too_few;
 use super::write::{Outcome, Writing};
 use crate::planted::{Bug, has, note_version};
 use ladoga_local::store::Store;

@@ -55,7 +55,7 @@ fn is_in_vain(cluster: &Cluster) -> bool {
     let stability = cluster.stability();
     let is_missing = |peer: NodeId| stability.heard_whole(peer).is_none();
     let mut others = cluster.peers.iter().filter(|peer| peer.id != cluster.own);
-    stability.has_lost_data() && others.any(|peer| is_missing(peer.id) && peer.trouble().is_some())
+    stability.has_lost_data() && others.any(|peer| is_missing(peer.id) && peer.unreachable_reason().is_some())
 }
 
 /// Names those who have not said whether this node lost anything.
@@ -63,7 +63,7 @@ fn not_heard(cluster: &Cluster) -> Error {
     let stability = cluster.stability();
     let others = cluster.peers.iter().filter(|peer| peer.id != cluster.own);
     let missing = others.filter(|peer| stability.heard_whole(peer.id).is_none()).map(|peer| {
-        let why = peer.trouble().unwrap_or_else(|| "has not answered".to_owned());
+        let why = peer.unreachable_reason().unwrap_or_else(|| "has not answered".to_owned());
         format!("{} {why}", peer.url)
     });
     Error::Starting { is_copy: stability.hides_cells(), missing: missing.collect() }

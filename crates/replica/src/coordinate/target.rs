@@ -2,9 +2,9 @@ use bytes::Bytes;
 use ladoga_cluster::{Failure, Origin, Refusal};
 use ladoga_model::{Cell, Stamp, Value, Version};
 
+use super::failures::unexpected;
 use super::plan::Plan;
 use super::starting::until_asked_again;
-use super::trouble::unexpected;
 use crate::link::{PeerError, RemoteStream};
 use crate::own::replica;
 use crate::wire::{Answer, Request};

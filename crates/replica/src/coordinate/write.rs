@@ -6,9 +6,9 @@ use ladoga_cluster::{Failure, Origin, QuorumError, RESTAMPS_MAX, Refusal, WriteC
 use ladoga_model::{Cell, Value, Version};
 use ladoga_service::Error;
 
+use super::failures::{failure, too_few};
 use super::plan::Plan;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
-use super::trouble::{failure, too_few};
 use crate::link::{Expires, PeerError, Place, Waiter};
 use crate::planted::{Bug, has, note_version};
 use crate::wire::{Answer, Request};

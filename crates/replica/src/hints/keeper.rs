@@ -188,7 +188,7 @@ struct Peer {
     log: HintLog,
     waits: Waits,
     /// Whether the last hint could not be written.
-    record_trouble: bool,
+    has_failed: bool,
 }
 
 impl Peer {
@@ -201,21 +201,21 @@ impl Peer {
             let timestamp = timestamp_of(&mut record);
             queue.recovered(Hint { number, bytes, timestamp, kept_at_ms });
         })?;
-        Ok(Peer { view: Arc::clone(view), queue, log, waits: Waits::default(), record_trouble: false })
+        Ok(Peer { view: Arc::clone(view), queue, log, waits: Waits::default(), has_failed: false })
     }
 
     /// Writes a hint, not durably yet. Answers whether it worked out; said when that changes, not for each hint.
     fn append(&mut self, now_ms: u64, record: &[u8]) -> bool {
         let appended = self.log.append(now_ms, record);
-        let was_in_trouble = std::mem::replace(&mut self.record_trouble, appended.is_err());
+        let had_failed = std::mem::replace(&mut self.has_failed, appended.is_err());
         match appended {
-            Err(error) if !was_in_trouble => {
+            Err(error) if !had_failed => {
                 tracing::warn!("cannot store hints for {}: {error}", self.view.url);
             }
-            Ok(_) if was_in_trouble => tracing::warn!("storing hints for {} works again", self.view.url),
+            Ok(_) if had_failed => tracing::warn!("storing hints for {} works again", self.view.url),
             _ => {}
         }
-        !self.record_trouble
+        !self.has_failed
     }
 
     /// Whether hints were read that wait to be sent.

@@ -26,15 +26,14 @@ pub(crate) struct PeerView {
     /// The oldest timestamp among them.
     pub(crate) hints_oldest: AtomicU64,
     has_greeted: AtomicBool,
-    trouble: Mutex<Option<Trouble>>,
+    unreachable: Mutex<Option<Unreachable>>,
 }
 
-/// What keeps this node from speaking with a peer.
+/// Why this node cannot speak with a peer.
 #[derive(Debug)]
-struct Trouble {
-    line: String,
-    /// Whether it is in the log.
-    is_told: bool,
+struct Unreachable {
+    reason: String,
+    is_logged: bool,
 }
 
 impl PeerView {
@@ -55,32 +54,31 @@ impl PeerView {
             hints_dropped: AtomicU64::new(0),
             hints_oldest: AtomicU64::new(u64::MAX),
             has_greeted: AtomicBool::new(false),
-            trouble: Mutex::default(),
+            unreachable: Mutex::default(),
         }
     }
 
-    /// Takes note of what keeps this node from speaking with the peer; logged when it begins and when it changes, where
-    /// somebody is `to_be_told`.
-    pub(crate) fn record_trouble(&self, line: &str, to_be_told: bool) {
-        let mut trouble = self.trouble.lock();
-        let was_told = trouble.as_ref().is_some_and(|known| known.is_told && known.line == line);
-        if to_be_told && !was_told {
-            tracing::warn!("the peer {}: {line}", self.url);
+    /// Records why this node cannot speak with the peer. If it is `to_be_logged`, that is done once for each reason.
+    pub(crate) fn record_unreachable(&self, reason: &str, to_be_logged: bool) {
+        let mut unreachable = self.unreachable.lock();
+        let was_logged = unreachable.as_ref().is_some_and(|known| known.is_logged && known.reason == reason);
+        if to_be_logged && !was_logged {
+            tracing::warn!("the peer {}: {reason}", self.url);
         }
-        *trouble = Some(Trouble { line: line.to_owned(), is_told: to_be_told || was_told });
+        *unreachable = Some(Unreachable { reason: reason.to_owned(), is_logged: to_be_logged || was_logged });
     }
 
     /// The peer and this node have greeted each other.
     pub(crate) fn mark_greeted(&self) {
         self.has_greeted.store(true, Ordering::Relaxed);
-        if self.trouble.lock().take().is_some_and(|trouble| trouble.is_told) {
+        if self.unreachable.lock().take().is_some_and(|known| known.is_logged) {
             tracing::warn!("the peer {} is reachable again", self.url);
         }
     }
 
-    /// What keeps this node from speaking with the peer, as far as it knows.
-    pub(crate) fn trouble(&self) -> Option<String> {
-        self.trouble.lock().as_ref().map(|trouble| trouble.line.clone())
+    /// Why this node cannot speak with the peer, as far as it knows.
+    pub(crate) fn unreachable_reason(&self) -> Option<String> {
+        self.unreachable.lock().as_ref().map(|known| known.reason.clone())
     }
 
     /// Whether it ever greeted this node.

@@ -59,10 +59,10 @@ pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
             filled_at_ms = Some(now_ms);
             replica.shared.tell_again();
         }
-        let wanted = cluster.exchange.wanted.load(Ordering::Acquire);
-        if wanted > cluster.exchange.repaired.load(Ordering::Acquire) {
+        let requested = cluster.exchange.requested.load(Ordering::Acquire);
+        if requested > cluster.exchange.completed.load(Ordering::Acquire) {
             repair(&replica, &stability).await;
-            cluster.exchange.repaired.store(wanted, Ordering::Release);
+            cluster.exchange.completed.store(requested, Ordering::Release);
         }
         let Some(pass) = stability.pass() else { continue };
         make(&replica, &stability, &pass).await;
@@ -72,14 +72,14 @@ pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
 /// Pulls everything from every peer, because somebody asked for it.
 async fn repair<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability>) {
     let cluster = &replica.cluster;
-    let mut trouble = Vec::new();
+    let mut errors = Vec::new();
     for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {
         let puller = Puller { replica, stability, link: replica.peers.link(peer.id) };
         if let Err(why) = puller.pull(peer.id, u64::MAX).await {
-            trouble.push(format!("{}: {why}", peer.url));
+            errors.push(format!("{}: {why}", peer.url));
         }
     }
-    *cluster.exchange.trouble.lock() = (!trouble.is_empty()).then(|| trouble.join("; "));
+    *cluster.exchange.error.lock() = (!errors.is_empty()).then(|| errors.join("; "));
 }
 
 async fn make<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability>, pass: &SyncRound) {
@@ -165,10 +165,10 @@ impl<S: Store> Puller<'_, S> {
 
     fn note(&self, progress: PullProgress, applied_before: &mut u64) {
         let view = &self.replica.cluster.exchange;
-        view.partitions.store(progress.partitions as u64, Ordering::Relaxed);
-        view.compared.store(progress.compared, Ordering::Relaxed);
-        view.applied.store(progress.applied, Ordering::Relaxed);
-        view.applied_total.fetch_add(progress.applied - *applied_before, Ordering::Relaxed);
+        view.differing_partitions.store(progress.partitions as u64, Ordering::Relaxed);
+        view.compared_keys.store(progress.compared, Ordering::Relaxed);
+        view.copied_cells.store(progress.applied, Ordering::Relaxed);
+        view.copied_cells_total.fetch_add(progress.applied - *applied_before, Ordering::Relaxed);
         *applied_before = progress.applied;
     }
 

@@ -151,8 +151,7 @@ fn at_once(engine: &Engine, jobs: &[Job<'_>]) {
 #[test]
 fn one_batch_that_is_too_large_fails_alone() {
     let machine = Machine::new(1, options(Durability::Always));
-    let env = Env { disk: WatchedDisk::slow(machine.env().disk), ..machine.env() };
-    let engine = Engine::open(env, &machine.dir, options(Durability::Always)).unwrap();
+    let engine = machine.open().unwrap();
     let too_large = |engine: &Engine, round: u64| {
         let mut batch = WriteBatch::new();
         for n in 0..100 {
@@ -179,9 +178,8 @@ fn one_batch_that_is_too_large_fails_alone() {
 #[test]
 fn deletes_go_on_beside_puts_that_a_full_disk_refuses() {
     let options = Options { reserve_bytes: Some(1 << 20), ..options(Durability::Always) };
-    let machine = Machine::new(1, options.clone());
-    let env = Env { disk: WatchedDisk::slow(machine.env().disk), ..machine.env() };
-    let engine = Engine::open(env, &machine.dir, options).unwrap();
+    let machine = Machine::new(1, options);
+    let engine = machine.open().unwrap();
     write(&engine, &[Write::put(key(1, 1), 1, 50)]).unwrap();
     machine.disk.set_capacity(1 << 20);
     while engine.write_state() == WriteState::Open {

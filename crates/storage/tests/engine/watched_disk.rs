@@ -29,7 +29,8 @@ impl WatchedDisk {
         Arc::new(WatchedDisk(disk, Arc::new(watch)))
     }
 
-    /// One whose syncs take a while, for real: others have time to queue up behind one.
+    /// One whose syncs take a while, for real: a writer is faster than the flushes, which sync. They cannot wait for the
+    /// writer to have got ahead instead, since it waits in turn for a segment that the background syncs.
     pub(crate) fn slow(disk: Arc<dyn Disk>) -> Arc<dyn Disk> {
         WatchedDisk::watched(disk, |touch| {
             if touch == Touch::Sync {

@@ -113,9 +113,29 @@ impl GroupWriter {
     fn write_told(&self, batches: &[WriteBatch]) -> Result<(), Error> {
         let Some(observer) = self.observer.get() else { return self.engine.write_group(batches) };
         let Ok(changes) = changes(batches, |key| Ok::<_, Infallible>(newest(self.engine.get_cell(key))));
-        self.engine.write_group(batches)?;
-        observer.replaced(&changes);
-        Ok(())
+        let written = self.engine.write_group(batches);
+        match &written {
+            Ok(()) => observer.replaced(&changes),
+            // What is too large for the engine is written in parts, of which those before the one that failed are stored.
+            Err(_) => observer.replaced(&self.stored_of(batches, &changes)),
+        }
+        written
+    }
+
+    /// What is newer in the engine than before these batches, of which a part may be stored: one change a key at most.
+    fn stored_of(&self, batches: &[WriteBatch], changes: &[CellChange]) -> Vec<CellChange> {
+        let mut before: HashMap<u64, Option<CellMark>> = HashMap::new();
+        for change in changes {
+            before.entry(change.key_hash).or_insert(change.old);
+        }
+        let stored = batches.iter().flat_map(WriteBatch::cells).filter_map(|(key, ..)| {
+            let key_hash = xxh3_64(key);
+            let old = before.remove(&key_hash)?;
+            let new = newest(self.engine.get_cell(key))?;
+            let is_newer = old.is_none_or(|old| old.stamp.version < new.stamp.version);
+            is_newer.then_some(CellChange { key_hash, old, new })
+        });
+        stored.collect()
     }
 
     /// Writes batches as one group, where it takes no waiting: for the disk, for space in memory, or for somebody else's group.
@@ -286,6 +306,55 @@ mod tests {
         assert_eq!(writer.try_write(&put(2)).ok(), Some(true), "an older one replaces nothing");
         let told: Vec<_> = watcher.0.lock().iter().map(|change| (change.old, change.new)).collect();
         assert_eq!(told, [(Some(mark(1)), mark(3)), (Some(mark(3)), mark(4))]);
+    }
+
+    /// The tree of a node lacked what a group had stored before the disk was full: each comparison with a peer found it to differ,
+    /// until the node was restarted.
+    #[test]
+    fn what_a_group_stored_before_it_failed_is_told() {
+        let (env, disk, _clock) = sim::env(1);
+        let options = Options {
+            background: Background::Manual,
+            memtable_bytes: Some(64 << 10),
+            reserve_bytes: Some(0),
+            ..Options::new(16 << 20, Durability::Always)
+        };
+        let engine = Arc::new(Engine::open(env, Path::new("/data"), options).expect("a store"));
+        let writer = GroupWriter::new(Arc::clone(&engine));
+        let watcher = Arc::<Watcher>::default();
+        writer.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>);
+        let batch = |key: &[u8], timestamps: &[u64]| {
+            let mut batch = WriteBatch::new();
+            for &timestamp in timestamps {
+                batch.put(key, mark(timestamp).stamp, &[7; 14 << 10]);
+            }
+            batch
+        };
+        let write = |batches: Vec<WriteBatch>| {
+            let group = WriteGroup { puts: batches.len(), batches, updates: Vec::new() };
+            writer.write(group).expect("a turn").outcome
+        };
+        write(vec![batch(b"front", &[2])]).expect("a write");
+        let group =
+            vec![batch(b"front", &[3]), batch(b"older", &[1]), batch(b"front", &[4]), batch(b"back", &[5])];
+        let used = disk.paths().into_iter().map(|path| disk.file_len(path).expect("a file")).sum::<u64>();
+        disk.set_capacity(used);
+        let error = write(group).expect_err("a full disk");
+        assert!(error.is_disk_full(), "{error}");
+        let stored = |key| engine.get_cell(key).expect("a read").map(|cell| cell.mark());
+        assert_eq!(
+            (stored(b"front"), stored(b"older"), stored(b"back")),
+            (Some(mark(3)), Some(mark(1)), None)
+        );
+        let mut told: HashMap<u64, CellMark> = HashMap::new();
+        for change in watcher.0.lock().iter() {
+            assert_eq!(
+                told.insert(change.key_hash, change.new),
+                change.old,
+                "each takes the place of the last"
+            );
+        }
+        assert_eq!(told, HashMap::from([(xxh3_64(b"front"), mark(3)), (xxh3_64(b"older"), mark(1))]));
     }
 
     #[test]

@@ -1,0 +1,65 @@
+//! The tests, and those of them that this machine cannot run: a test that nobody ran must not look like one that passed.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use crate::workspace::Workspace;
+use crate::{Outcome, TaskResult, cargo};
+
+/// Programs for want of which tests are skipped (`skip_without` in `tests/support/skip.rs`). Where one is installed, a test
+/// that does not find it fails.
+const TOOLS: [&str; 4] = ["cc", "chromium", "faketime", "go"];
+
+/// All of them, whatever fails: where that takes a machine that nobody can look into, one failure is not to hide others.
+pub(crate) fn task(workspace: &Workspace) -> TaskResult {
+    let list = cargo::target_dir(workspace).join("skipped-tests.txt");
+    match std::fs::remove_file(&list) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            return Err(format!("{}: cannot be removed: {error}", list.display()));
+        }
+        _ => {}
+    }
+    let mut command = cargo::command(workspace, &["test", "--workspace", "--no-fail-fast"]);
+    let installed: Vec<&str> = TOOLS.into_iter().filter(|tool| is_installed(tool)).collect();
+    cargo::run(command.env("LADOGA_SKIPPED_TESTS", &list).env("LADOGA_TEST_TOOLS", installed.join(" ")))?;
+    outcome(&list)
+}
+
+/// What a run that passed comes to, by the list of those that were skipped.
+fn outcome(list: &Path) -> TaskResult {
+    let text = match std::fs::read_to_string(list) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Outcome::Passed),
+        Err(error) => return Err(format!("{}: cannot be read: {error}", list.display())),
+    };
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines.dedup();
+    Ok(Outcome::PassedInPart(format!("{} tests\n    {}", lines.len(), lines.join("\n    "))))
+}
+
+fn is_installed(tool: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(tool).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_that_were_skipped_are_named_once_each() {
+        let list = std::env::temp_dir().join(format!("ladoga-skipped-{}", std::process::id()));
+        assert_eq!(outcome(&list), Ok(Outcome::Passed), "no list");
+        std::fs::write(&list, "b: no Go\na: no browser\nb: no Go\n").expect("a file");
+        let found = outcome(&list);
+        std::fs::remove_file(&list).expect("a file to remove");
+        let expected = "2 tests\n    a: no browser\n    b: no Go";
+        assert_eq!(found, Ok(Outcome::PassedInPart(expected.to_owned())));
+    }
+
+    #[test]
+    fn a_program_is_looked_for_on_the_path() {
+        assert!(is_installed("sh") && !is_installed("no-such-program"));
+    }
+}

@@ -1,14 +1,18 @@
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
+use std::iter;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::crypto::ring;
-use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::{self, SingleCertAndKey};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::command::{Ran, bench};
@@ -21,6 +25,8 @@ struct SecureServer {
     /// What signs for it: itself.
     certificate: String,
     handshakes: Arc<AtomicU64>,
+    /// Whether it answers no request any more, and closes the connection.
+    breaks_off: Arc<AtomicBool>,
 }
 
 impl SecureServer {
@@ -28,23 +34,35 @@ impl SecureServer {
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed([name.to_owned()]).expect("a certificate");
         let key = PrivateKeyDer::try_from(signing_key.serialize_der()).expect("a key");
+        Self::start_with(cert.der().clone(), &key, cert.pem())
+    }
+
+    fn start_with(
+        certificate: CertificateDer<'static>,
+        key: &PrivateKeyDer<'static>,
+        authority: String,
+    ) -> Self {
+        let key = ring::sign::any_supported_type(key).expect("a key");
+        let certified = sign::CertifiedKey::new(vec![certificate], key);
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("versions that the provider knows")
             .with_no_client_auth()
-            .with_single_cert(vec![cert.der().clone()], key)
-            .expect("a key that fits");
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let (address, handshakes) = (listener.local_addr().expect("an address"), Arc::default());
-        let (config, counted) = (Arc::new(config), Arc::clone(&handshakes));
+        let address = listener.local_addr().expect("an address");
+        let (handshakes, breaks_off) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
+        let config = Arc::new(config);
+        let (counted, may_break_off) = (Arc::clone(&handshakes), Arc::clone(&breaks_off));
         // The threads end with the process: what they wait for ends with the client.
         thread::spawn(move || {
             for socket in listener.incoming().flatten() {
                 let (config, counted) = (Arc::clone(&config), Arc::clone(&counted));
-                thread::spawn(move || serve(socket, config, &counted));
+                let breaks_off = Arc::clone(&may_break_off);
+                thread::spawn(move || serve(socket, config, &counted, &breaks_off));
             }
         });
-        Self { address, certificate: cert.pem(), handshakes }
+        Self { address, certificate: authority, handshakes, breaks_off }
     }
 
     fn url(&self, path: &str) -> String {
@@ -63,7 +81,12 @@ impl SecureServer {
     }
 }
 
-fn serve(mut socket: TcpStream, config: Arc<ServerConfig>, handshakes: &AtomicU64) -> Option<()> {
+fn serve(
+    mut socket: TcpStream,
+    config: Arc<ServerConfig>,
+    handshakes: &AtomicU64,
+    breaks_off: &AtomicBool,
+) -> Option<()> {
     socket.set_nodelay(true).ok()?;
     let mut session = ServerConnection::new(config).ok()?;
     while session.is_handshaking() {
@@ -73,6 +96,9 @@ fn serve(mut socket: TcpStream, config: Arc<ServerConfig>, handshakes: &AtomicU6
     let (mut stream, mut buffered) = (StreamOwned::new(session, socket), Vec::new());
     loop {
         let request = read_request(&mut stream, &mut buffered)?;
+        if breaks_off.load(Ordering::SeqCst) {
+            return None;
+        }
         let path = request.split(' ').nth(1).unwrap_or_default();
         let bytes = path.trim_start_matches('/').parse().unwrap_or(0);
         let close = if path == "/close" { "Connection: close\r\n" } else { "" };
@@ -96,6 +122,18 @@ fn a_server_that_signed_its_own_certificate_is_measured_as_by_wrk() {
     assert!(ran.err.contains("any certificate is accepted, as by wrk"), "{}", ran.err);
     // One a connection, and one to see whether the server is there, which it may not see to its end.
     assert!((4..=5).contains(&server.handshakes()), "{} handshakes", server.handshakes());
+}
+
+/// `openssl x509 -req` made them for decades, and wrk takes them.
+#[test]
+fn a_certificate_of_version_1_is_accepted() {
+    let pem = include_bytes!("certificates/version1.pem");
+    let certificate = CertificateDer::from_pem_slice(pem).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_slice(pem).expect("a key");
+    let server = SecureServer::start_with(certificate, &key, String::new());
+    let ran = bench(&format!("-t1 -c1 -d1s {}", server.url("/10")));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(!ran.out.contains("Socket errors"), "{}", ran.out);
 }
 
 #[test]
@@ -158,6 +196,32 @@ fn a_store_is_filled_over_tls() {
     assert!(ran.err.contains("filled with 500 of 500 keys"), "{}", ran.err);
 }
 
+/// Some close their connections without a word of TLS; what rustls says of that helps nobody.
+#[test]
+fn a_server_that_breaks_off_a_fill_is_told_as_such() {
+    let server = SecureServer::start("localhost");
+    let ran = bench(&format!("-t1 -c1 -d1s --workload get --keys 5 --fill {}", server.url("/")));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    server.breaks_off.store(true, Ordering::SeqCst);
+    let ran = bench(&format!("-t1 -c1 -d1s --workload get --keys 5 --fill {}", server.url("/")));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("the server closed the connection before it answered"), "{}", ran.err);
+}
+
+/// The server's own signature does not fit the key of its certificate: no word of authorities, which nobody asked for.
+#[test]
+fn a_signature_by_another_key_is_told_as_such() {
+    let [one, other] = ["one", "other"].map(|name| {
+        let CertifiedKey { cert, signing_key } =
+            generate_simple_self_signed([name.to_owned()]).expect("a certificate");
+        (cert.der().clone(), PrivateKeyDer::try_from(signing_key.serialize_der()).expect("a key"))
+    });
+    let server = SecureServer::start_with(one.0, &other.1, String::new());
+    let ran = bench(&format!("-t1 -c1 -d1s {}", server.url("/")));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("signature does not fit its certificate"), "{}", ran.err);
+}
+
 /// `ladoga bench` with the certificate of one server as the authority, against another.
 fn bench_trusting(trusted: &SecureServer, server: &SecureServer) -> Ran {
     let directory = Directory::new();
@@ -200,6 +264,33 @@ fn a_file_without_certificates_is_named() {
     let ran = bench("-t1 -c1 -d1s --verify http://127.0.0.1:1");
     assert_eq!(ran.code, 2, "{ran:?}");
     assert!(ran.err.contains("only https:// has them"), "{}", ran.err);
+}
+
+/// Each read was answered in time, so the command waited for an hour.
+#[test]
+fn a_handshake_that_comes_byte_by_byte_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("https://{}", listener.local_addr().expect("an address"));
+    thread::spawn(move || {
+        for mut socket in listener.incoming().flatten() {
+            thread::spawn(move || {
+                socket.set_read_timeout(Some(Duration::from_millis(100))).expect("a timeout");
+                // The head of a record of 16 KiB, and its bytes one at a time, for as long as anybody is there.
+                for byte in [22, 3, 3, 64, 0].into_iter().chain(iter::repeat(2)) {
+                    let is_gone = match socket.read(&mut [0]) {
+                        Ok(count) => count == 0,
+                        Err(error) => error.kind() != ErrorKind::WouldBlock,
+                    };
+                    if is_gone || socket.write_all(&[byte]).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    let ran = bench(&format!("-t1 -c1 -d1s {url}"));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("the server did not answer the TLS handshake in time"), "{}", ran.err);
 }
 
 #[test]

@@ -43,6 +43,7 @@ fn what_is_more_than_noise_is_told_and_drawn() {
     diff(&directory, &["before.html", "same.html", "-o", "diff.svg"])
         .expect_failure(2, &["diff.svg", ".html"]);
     diff(&directory, &["before.html"]).expect_failure(2, &["AFTER"]);
+    diff(&directory, &["before.html", "/dev/zero"]).expect_failure(2, &["/dev/zero", "more than 512 MiB"]);
 
     let Some(mut browser) = Browser::start() else { return };
     for (name, is_noise) in [("same-diff.html", true), ("diff.html", false)] {

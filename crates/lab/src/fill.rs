@@ -121,16 +121,20 @@ impl Fill<'_> {
     fn write_batch(&self, stream: &mut (impl Read + Write), keys: &[u64]) -> io::Result<Vec<u64>> {
         let mut bytes = Vec::new();
         keys.iter().for_each(|key| self.renderer.put(*key, &mut bytes));
-        stream.write_all(&bytes)?;
+        stream.write_all(&bytes).map_err(in_words)?;
         let (mut parser, mut buffer) = (ResponseParser::new(false), vec![0; RECEIVE_BYTES]);
         let (mut refused, mut waiting) = (Vec::new(), keys.iter());
         while waiting.len() > 0 {
+            if self.stop.load(Ordering::Relaxed) {
+                refused.extend(waiting);
+                break;
+            }
             let length = match stream.read(&mut buffer) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(0) => return Err(in_words(io::ErrorKind::UnexpectedEof.into())),
                 Ok(length) => length,
                 // A process that was stopped goes on.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
+                Err(error) => return Err(in_words(error)),
             };
             let mut at = 0;
             while at < length {
@@ -149,6 +153,19 @@ impl Fill<'_> {
             }
         }
         Ok(refused)
+    }
+}
+
+/// What went wrong with a connection, with TLS or without.
+fn in_words(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            io::Error::other("the server closed the connection before it answered")
+        }
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            io::Error::other(format!("the server did not answer within {} s", ANSWER_TIMEOUT.as_secs()))
+        }
+        _ => error,
     }
 }
 
@@ -233,9 +250,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_process_that_was_stopped_goes_on() {
-        let shared = Fill {
+    fn fill(stop: &AtomicBool) -> Fill<'_> {
+        Fill {
             address: SocketAddr::from(([127, 0, 0, 1], 1)),
             tls: None,
             renderer: Renderer::new("host", &[], Some(10)),
@@ -243,10 +259,23 @@ mod tests {
             batch: 2,
             next: AtomicU64::new(0),
             done: AtomicU64::new(0),
-            stop: &AtomicBool::new(false),
-        };
-        let refused = shared.write_batch(&mut Stopped(Vec::new()), &[0, 1]).expect("two answers");
+            stop,
+        }
+    }
+
+    #[test]
+    fn a_process_that_was_stopped_goes_on() {
+        let stop = AtomicBool::new(false);
+        let refused = fill(&stop).write_batch(&mut Stopped(Vec::new()), &[0, 1]).expect("two answers");
         assert!(refused.is_empty());
+    }
+
+    /// A server that sends a byte now and then kept it going for as long as it liked.
+    #[test]
+    fn an_interruption_waits_for_no_answer() {
+        let stop = AtomicBool::new(true);
+        let left = fill(&stop).write_batch(&mut Stopped(Vec::new()), &[0, 1]).expect("no error");
+        assert_eq!(left, [0, 1]);
     }
 
     #[test]

@@ -151,7 +151,7 @@ pub(crate) fn connect(
     socket.set_nodelay(true)?;
     socket.set_read_timeout(Some(timeout))?;
     socket.set_write_timeout(Some(timeout))?;
-    let stream = open_stream(socket.try_clone()?, tls)?;
+    let stream = open_stream(socket.try_clone()?, timeout, tls)?;
     Ok((socket, stream))
 }
 

@@ -80,7 +80,7 @@ Rarely needed settings, as environment variables or in the file only:
   LADOGA_PEER_TIMEOUT_MS           time after which a silent peer counts as failed [default: 1000]
   LADOGA_PEER_CONNECT_TIMEOUT_MS   time in which a connection to a peer must be established [default: 1000]
   LADOGA_QUORUM_TIMEOUT_MS         time that a request waits for its replicas [default: 5000]
-  LADOGA_CLOCK_AHEAD_MS_MAX        how far a version may be ahead of this machine's clock [default: 60000]
+  LADOGA_CLOCK_AHEAD_MS_MAX        how far a version may be ahead of the time of a majority of the nodes [default: 60000]
   LADOGA_DISK_READS                how blocks are read: auto (io_uring if available, else threads) or pool (threads) [default: auto]
   LADOGA_LOG                       log level: off, error, warn, info, debug or trace, or a list such as
                                    warn,ladoga_storage=debug [default: warn]";

@@ -32,7 +32,8 @@ fn media_range(range: &str) -> Option<(Exposition, f64)> {
             _ => {}
         }
     }
-    Some((format, quality))
+    // One that is no quality says nothing.
+    (0.0..=1.0).contains(&quality).then_some((format, quality))
 }
 
 #[cfg(test)]
@@ -68,6 +69,9 @@ mod tests {
             "application/openmetrics-text;version=2.0.0",
             "application/openmetrics-text;q=0",
             "application/openmetrics-text;q=much",
+            "application/openmetrics-text;q=NaN",
+            "application/openmetrics-text;q=1e400",
+            "application/openmetrics-text;q=2, text/plain;q=0.1",
             "",
         ] {
             assert_eq!(preferred(&[accept]), Exposition::Text, "{accept}");

@@ -6,14 +6,16 @@
 mod trust;
 mod words;
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
+use crate::clock::Clock;
 use crate::error::{LabError, Outcome};
 
 pub(crate) use trust::Trust;
@@ -41,14 +43,43 @@ impl TlsClient {
         ClientConnection::new(Arc::clone(&self.config), self.name.clone())
     }
 
-    /// Makes the handshake, waiting for the server as long as the socket does.
-    pub(crate) fn open(&self, mut socket: TcpStream) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
+    /// Makes the handshake within `timeout`, which is that of each read from then on.
+    fn open(
+        &self,
+        mut socket: TcpStream,
+        timeout: Duration,
+    ) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
+        let clock = Clock::start();
         let mut session = self.session().map_err(io::Error::other)?;
-        while session.is_handshaking() {
-            session.complete_io(&mut socket).map_err(words::of_handshake)?;
+        while session.is_handshaking() || session.wants_write() {
+            // In all: a server that sends a byte now and then answers each read in time.
+            let left = timeout.saturating_sub(Duration::from_nanos(clock.now_ns()));
+            if left.is_zero() {
+                return Err(words::of_handshake(ErrorKind::TimedOut.into()));
+            }
+            socket.set_read_timeout(Some(left))?;
+            match advance(&mut session, &mut socket) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                advanced => advanced.map_err(words::of_handshake)?,
+            }
         }
+        socket.set_read_timeout(Some(timeout))?;
         Ok(StreamOwned::new(session, socket))
     }
+}
+
+/// Writes what the handshake has to say, or else reads what the server says.
+fn advance(session: &mut ClientConnection, socket: &mut TcpStream) -> io::Result<()> {
+    if session.wants_write() {
+        return session.write_tls(socket).map(drop);
+    }
+    if session.read_tls(socket)? == 0 {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    session.process_new_packets().map(drop).map_err(|error| {
+        let _ = session.write_tls(socket); // The alert; the error is told in any case.
+        io::Error::new(ErrorKind::InvalidData, error)
+    })
 }
 
 /// A connection that is read and written by one thread that waits, with or without TLS.
@@ -56,10 +87,14 @@ pub(crate) trait Stream: Read + Write + Send {}
 
 impl<T: Read + Write + Send> Stream for T {}
 
-/// The connection itself if there is no TLS.
-pub(crate) fn open_stream(socket: TcpStream, tls: Option<&TlsClient>) -> io::Result<Box<dyn Stream>> {
+/// The connection itself if there is no TLS. A handshake takes at most `timeout`.
+pub(crate) fn open_stream(
+    socket: TcpStream,
+    timeout: Duration,
+    tls: Option<&TlsClient>,
+) -> io::Result<Box<dyn Stream>> {
     Ok(match tls {
-        Some(tls) => Box::new(tls.open(socket)?),
+        Some(tls) => Box::new(tls.open(socket, timeout)?),
         None => Box::new(socket),
     })
 }

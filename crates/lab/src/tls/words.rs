@@ -26,6 +26,11 @@ fn of_tls(error: &Error) -> String {
              Name the one that has with --ca FILE, or leave --verify out"
                 .to_owned()
         }
+        Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure) => {
+            "the server's signature does not fit its certificate, or its key is not supported: expected RSA of 2048 bits or \
+             more, ECDSA on P-256 or P-384, or Ed25519"
+                .to_owned()
+        }
         Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
             "the server's certificate has expired".to_owned()
         }

@@ -144,7 +144,7 @@ impl Difference {
 fn own_values(forest: &Forest, rounds: &[Vec<(usize, stacks::Weight)>]) -> Vec<u64> {
     let mut values = vec![0_u64; forest.len()];
     for (leaf, weight) in rounds.iter().flatten() {
-        values[*leaf] += weight.sum;
+        values[*leaf] = values[*leaf].saturating_add(weight.sum);
     }
     values
 }

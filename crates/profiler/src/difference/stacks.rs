@@ -13,6 +13,8 @@ const DATA_END: &str = "</script>";
 /// A profile is divided into so many parts at most, none of them shorter than this.
 const SLICES_MAX: u64 = 10;
 const SLICE_MS_MIN: u64 = 500;
+/// Ten times as many frames as a stack of a node has, with all that is inlined.
+const FRAMES_MAX: usize = 1024;
 
 /// What samples of one stack add up to.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -69,7 +71,7 @@ impl NamedStacks {
         let mut stacks: BTreeMap<Vec<String>, Weight> = BTreeMap::new();
         for (leaf, weight) in weights.iter().enumerate().filter(|(_, weight)| weight.sum > 0) {
             let all = stacks.entry(tree.stack(leaf).ok_or(BadProfile::Nonsense("`tree`"))?).or_default();
-            all.sum += weight.sum;
+            all.sum = all.sum.saturating_add(weight.sum);
             all.squares += weight.squares;
         }
         Ok(NamedStacks(stacks))
@@ -93,6 +95,9 @@ impl Recorded {
         }
         let sums = numbers(&data["values"]).ok_or(BadProfile::Nonsense("`values`"))?;
         let squares = numbers(&data["squares"]).ok_or(BadProfile::Nonsense("`squares`"))?;
+        if sums.len() != tree.parents.len() || squares.len() != sums.len() {
+            return Err(BadProfile::Nonsense("one of `values` and `squares` for each node of `tree`"));
+        }
         let weight = |(sum, squares): (f64, f64)| Weight { sum: sum as u64, squares };
         let weights: Vec<Weight> = sums.into_iter().zip(squares).map(weight).collect();
         Ok(Recorded { kind, stacks: NamedStacks::of_weights(&tree, &weights)?, slices: Vec::new() })
@@ -115,10 +120,11 @@ fn sliced(data: &Value, tree: &Tree<'_>, parts: u64) -> Result<Vec<NamedStacks>,
     let cells = data["cells"].as_u64().unwrap_or(1).max(1);
     let mut weights = vec![vec![Weight::default(); tree.parents.len()]; parts as usize];
     let mut cell = 0_u64;
-    for row in rows.chunks_exact(4) {
+    let (rows, []) = rows.as_chunks::<4>() else { return Err(bad()) };
+    for row in rows {
         let number = |at: usize| row[at].as_u64().ok_or_else(bad);
         cell = cell.saturating_add(number(0)?);
-        let part = (cell.min(cells - 1) * parts / cells) as usize;
+        let part = (u128::from(cell.min(cells - 1)) * u128::from(parts) / u128::from(cells)) as usize;
         let (leaf, sample) = (number(2)? as usize, number(3)?);
         let weight = weights[part].get_mut(leaf).ok_or_else(bad)?;
         weight.sum = weight.sum.saturating_add(sample);
@@ -146,10 +152,13 @@ impl<'a> Tree<'a> {
         })
     }
 
-    /// None where a number points to nothing, or in a circle.
+    /// None if a number points to nothing, or in a circle, or if there are more frames than a node sends.
     fn stack(&self, leaf: usize) -> Option<Vec<String>> {
         let (mut names, mut node) = (Vec::new(), leaf as i64);
         while node >= 0 {
+            if names.len() == FRAMES_MAX {
+                return None;
+            }
             let index = usize::try_from(node).ok()?;
             names.push((*self.names.get(*self.node_names.get(index)? as usize)?).to_owned());
             let parent = *self.parents.get(index)?;
@@ -170,6 +179,7 @@ impl<'a> Tree<'a> {
 mod tests {
     use serde_json::json;
 
+    use super::super::Difference;
     use super::*;
 
     fn data() -> Value {
@@ -202,6 +212,30 @@ mod tests {
     }
 
     #[test]
+    fn numbers_as_large_as_there_are_are_compared() {
+        let huge = u64::MAX;
+        let mut data = data();
+        data["cells"] = json!(huge);
+        data["cellMs"] = json!(1);
+        data["samples"] = json!([huge, 0, 2, huge, huge, 0, 5, huge, 1, 0, 2, 1]);
+        let recorded = Recorded::of_page(&page(&data)).unwrap();
+        assert_eq!(recorded.slices.len() as u64, SLICES_MAX);
+        let told = Difference::of_recorded(&recorded, &recorded);
+        assert_eq!(told.changes(), []);
+    }
+
+    #[test]
+    fn a_stack_without_end_is_refused() {
+        for (frames, is_read) in [(FRAMES_MAX, true), (FRAMES_MAX + 1, false)] {
+            let parents: Vec<i64> = (-1..frames as i64 - 1).collect();
+            let mut data = data();
+            data["tree"] = json!({ "names": ["f"], "parent": parents, "name": vec![0; frames] });
+            data["samples"] = json!([0, 0, frames - 1, 1]);
+            assert_eq!(NamedStacks::of_samples(&data).is_some(), is_read, "{frames}");
+        }
+    }
+
+    #[test]
     fn data_that_makes_no_sense_is_refused() {
         for (path, value) in
             [("parent", json!([-1, 5, 1])), ("name", json!([0, 1, 9])), ("parent", json!([0, 1, 2]))]
@@ -210,6 +244,15 @@ mod tests {
             bad["tree"][path] = value;
             assert_eq!(NamedStacks::of_samples(&bad), None);
         }
+        let mut cut = data();
+        cut["samples"].as_array_mut().unwrap().pop();
+        assert_eq!(NamedStacks::of_samples(&cut), None);
+        let mut short =
+            json!({ "kind": "cpu", "tree": data()["tree"], "values": [1, 2, 3], "squares": [1, 2, 3] });
+        assert!(matches!(Recorded::of_page(&page(&short)), Err(BadProfile::Nonsense(_))));
+        short["values"] = json!(vec![0; 6]);
+        short["squares"] = json!(vec![0; 6]);
+        assert!(Recorded::of_page(&page(&short)).is_ok());
         assert_eq!(NamedStacks::of_samples(&json!({})), None);
         assert_eq!(Recorded::of_page("hello").unwrap_err(), BadProfile::NoData);
         let mut bad = data();

@@ -33,7 +33,7 @@ struct Watched {
     event: PerfEvent,
     burst_started_ns: u64,
     /// Until when all waits have been handed over.
-    settled_ns: u64,
+    handed_over_ns: u64,
     /// Samples since the burst began.
     taken: u32,
     /// The wait that has begun: when, the stack, whether it only waits for a CPU.
@@ -59,7 +59,7 @@ impl Watched {
         Ok(Watched {
             event,
             burst_started_ns: now_ns,
-            settled_ns: now_ns,
+            handed_over_ns: now_ns,
             taken: 0,
             open: None,
             leaving: None,
@@ -103,17 +103,18 @@ impl Watched {
     }
 
     /// Hands over the waits; after a burst each stands for its part of the rest as well.
-    fn settle(&mut self, now_ns: u64, recorder: &mut Recorder) {
-        let watched_ns = self.finished.last().map_or(0, |last| last.at_ns.saturating_sub(self.settled_ns));
+    fn hand_over(&mut self, now_ns: u64, recorder: &mut Recorder) {
+        let watched_ns =
+            self.finished.last().map_or(0, |last| last.at_ns.saturating_sub(self.handed_over_ns));
         let scaled = self.is_exhausted() && watched_ns > 0;
-        let resting = now_ns.saturating_sub(self.settled_ns) as f64 / watched_ns.max(1) as f64;
+        let resting = now_ns.saturating_sub(self.handed_over_ns) as f64 / watched_ns.max(1) as f64;
         let factor = if scaled { resting.max(1.0) } else { 1.0 };
         for mut sample in self.finished.drain(..) {
             sample.weight = (sample.weight as f64 * factor) as u64;
             sample.count = factor.round() as u64;
             recorder.record(sample);
         }
-        self.settled_ns = now_ns;
+        self.handed_over_ns = now_ns;
     }
 }
 
@@ -131,9 +132,9 @@ impl Source for SwitchSource {
                 watched.take(*thread, record, recorder);
             }
             if !watched.is_exhausted() {
-                watched.settle(now_ns, recorder);
+                watched.hand_over(now_ns, recorder);
             } else if now_ns >= watched.rests_until_ns() {
-                watched.settle(now_ns, recorder);
+                watched.hand_over(now_ns, recorder);
                 recorder
                     .note_once("threads that switch often were watched in bursts; their waits are scaled up");
                 (watched.taken, watched.open, watched.leaving) = (0, None, None);
@@ -172,7 +173,7 @@ impl Source for SwitchSource {
                 let weight = now_ns.saturating_sub(since_ns);
                 watched.finished.push(RawSample { thread: *thread, node, at_ns: now_ns, weight, count: 1 });
             }
-            watched.settle(now_ns, recorder);
+            watched.hand_over(now_ns, recorder);
             if let Err(error) = watched.event.disable() {
                 recorder.note_once(&format!("an event could not be stopped: {error}"));
             }

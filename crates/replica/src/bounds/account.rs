@@ -8,9 +8,9 @@ use super::budget::{REPAIR_BYTES, SESSION_LEASE_BYTES, SESSION_OWN_BYTES, Sessio
 impl SessionBudget {
     /// An account for one more connection.
     pub(crate) fn open(self: &Arc<Self>) -> SessionAccount {
-        let seat = Arc::<SessionEntry>::default();
+        let entry = Arc::<SessionEntry>::default();
         let mut shared = self.shared.lock();
-        shared.strangers.push_back(Arc::clone(&seat));
+        shared.strangers.push_back(Arc::clone(&entry));
         if shared.strangers.len() > self.strangers_max
             && let Some(oldest) = shared.strangers.pop_front()
         {
@@ -18,7 +18,7 @@ impl SessionBudget {
             oldest.wake();
         }
         drop(shared);
-        SessionAccount::new(Arc::clone(self), seat)
+        SessionAccount::new(Arc::clone(self), entry)
     }
 }
 
@@ -26,7 +26,7 @@ impl SessionBudget {
 #[derive(Debug)]
 pub(crate) struct SessionAccount {
     budget: Arc<SessionBudget>,
-    seat: Arc<SessionEntry>,
+    entry: Arc<SessionEntry>,
     has_greeted: Cell<bool>,
     taken_bytes: Cell<usize>,
     /// Whether it is in the queue, or its lease was granted and not taken note of.
@@ -40,10 +40,10 @@ pub(crate) struct SessionAccount {
 
 impl SessionAccount {
     /// An account that has taken nothing yet.
-    fn new(budget: Arc<SessionBudget>, seat: Arc<SessionEntry>) -> SessionAccount {
+    fn new(budget: Arc<SessionBudget>, entry: Arc<SessionEntry>) -> SessionAccount {
         SessionAccount {
             budget,
-            seat,
+            entry,
             has_greeted: Cell::new(false),
             taken_bytes: Cell::new(0),
             is_waiting: Cell::new(false),
@@ -126,7 +126,7 @@ impl SessionAccount {
 
     fn leave_the_strangers(&self) {
         let mut shared = self.budget.shared.lock();
-        shared.strangers.retain(|seat| !Arc::ptr_eq(seat, &self.seat));
+        shared.strangers.retain(|entry| !Arc::ptr_eq(entry, &self.entry));
     }
 
     /// Whether it has to make room for one that came later. Until it has greeted, `task` is woken where that comes to be.
@@ -134,8 +134,8 @@ impl SessionAccount {
         if self.has_greeted.get() {
             return false;
         }
-        *self.seat.task.lock() = Some(task.clone());
-        self.seat.has_to_go.load(Ordering::Acquire)
+        *self.entry.task.lock() = Some(task.clone());
+        self.entry.has_to_go.load(Ordering::Acquire)
     }
 
     pub(crate) fn is_waiting(&self) -> bool {
@@ -165,9 +165,9 @@ impl SessionAccount {
 
     fn lease(&self, task: &Waker) -> bool {
         if self.is_waiting.get() {
-            *self.seat.task.lock() = Some(task.clone());
+            *self.entry.task.lock() = Some(task.clone());
             // Looked at after the waker is there: who grants it finds it, or it is granted already.
-            let is_granted = self.seat.is_granted.swap(false, Ordering::AcqRel);
+            let is_granted = self.entry.is_granted.swap(false, Ordering::AcqRel);
             if is_granted {
                 self.is_waiting.set(false);
                 self.taken_bytes.set(SESSION_LEASE_BYTES);
@@ -180,8 +180,8 @@ impl SessionAccount {
             self.taken_bytes.set(SESSION_LEASE_BYTES);
             return true;
         }
-        *self.seat.task.lock() = Some(task.clone());
-        shared.waiting.push_back(Arc::clone(&self.seat));
+        *self.entry.task.lock() = Some(task.clone());
+        shared.waiting.push_back(Arc::clone(&self.entry));
         self.budget.is_contended.store(true, Ordering::Relaxed);
         self.is_waiting.set(true);
         false
@@ -222,8 +222,8 @@ impl Drop for SessionAccount {
         self.repair_ends();
         if self.is_waiting.get() {
             let mut shared = self.budget.shared.lock();
-            shared.waiting.retain(|seat| !Arc::ptr_eq(seat, &self.seat));
-            if self.seat.is_granted.load(Ordering::Acquire) {
+            shared.waiting.retain(|entry| !Arc::ptr_eq(entry, &self.entry));
+            if self.entry.is_granted.load(Ordering::Acquire) {
                 bytes += SESSION_LEASE_BYTES;
             }
         }

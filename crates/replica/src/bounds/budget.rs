@@ -108,11 +108,11 @@ impl SessionBudget {
     /// Gives those their leases who have waited the longest.
     fn grant(&self, shared: &mut SharedBytes) {
         while shared.free_bytes >= SESSION_LEASE_BYTES
-            && let Some(seat) = shared.waiting.pop_front()
+            && let Some(entry) = shared.waiting.pop_front()
         {
             shared.free_bytes -= SESSION_LEASE_BYTES;
-            seat.is_granted.store(true, Ordering::Release);
-            seat.wake();
+            entry.is_granted.store(true, Ordering::Release);
+            entry.wake();
         }
         self.is_contended.store(!shared.waiting.is_empty(), Ordering::Relaxed);
     }

@@ -1,5 +1,5 @@
-use std::fs;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use ladoga_profiler::{Difference, Format, Recorded};
@@ -8,6 +8,8 @@ use super::Part;
 use crate::arguments::DiffArguments;
 use crate::commands::Failure;
 
+/// No page of a profile is as large: four hours of samples are a tenth of it.
+const PAGE_BYTES_MAX: u64 = 512 << 20;
 /// More lines say no more.
 const CHANGES_MAX: usize = 20;
 
@@ -44,8 +46,18 @@ pub(super) fn diff(arguments: &DiffArguments) -> Result<(), Failure> {
 
 #[expect(clippy::disallowed_methods, reason = "a profile is no part of a store; its disk seam is not for it")]
 fn read(path: &Path) -> Result<Recorded, Failure> {
-    let page =
-        fs::read(path).map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
+    let mut page = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(PAGE_BYTES_MAX + 1).read_to_end(&mut page))
+        .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
+    if page.len() as u64 > PAGE_BYTES_MAX {
+        let reason = format!(
+            "{} is no profile to compare: it has more than {} MiB",
+            path.display(),
+            PAGE_BYTES_MAX >> 20
+        );
+        return Err(Failure::Usage(reason));
+    }
     Recorded::of_page(&String::from_utf8_lossy(&page))
         .map_err(|error| Failure::Usage(format!("{} is no profile to compare: {error}", path.display())))
 }

@@ -163,7 +163,7 @@ pub(crate) struct GetArguments {
     /// Key, 1 to 4096 bytes
     #[arg(value_name = "KEY")]
     pub(crate) key: OsString,
-    /// Print the ETag, which stands for this version of the value, instead of the value
+    /// Print the `ETag`, which stands for this version of the value, instead of the value
     #[arg(long)]
     pub(crate) etag: bool,
     #[command(flatten)]
@@ -175,7 +175,7 @@ pub(crate) struct DeleteArguments {
     /// Key, 1 to 4096 bytes
     #[arg(value_name = "KEY")]
     pub(crate) key: OsString,
-    /// Delete only if the value still has this ETag; * stands for any
+    /// Delete only if the value still has this `ETag`; * stands for any
     #[arg(long, value_name = "ETAG")]
     pub(crate) if_match: Option<String>,
     #[command(flatten)]
@@ -224,7 +224,7 @@ pub(crate) struct PutArguments {
     /// Value, up to 64 MiB [default: standard input]
     #[arg(value_name = "VALUE")]
     pub(crate) value: Option<OsString>,
-    /// Store only if the value still has this ETag, as `ladoga get --etag` prints it; * stands for any
+    /// Store only if the value still has this `ETag`, as `ladoga get --etag` prints it; * stands for any
     #[arg(long, value_name = "ETAG", conflicts_with = "if_absent")]
     pub(crate) if_match: Option<String>,
     /// Store only if the key does not exist

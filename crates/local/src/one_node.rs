@@ -60,8 +60,12 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         precondition: &Precondition,
         key: &[u8],
         value: Option<WrittenValue<S>>,
-    ) -> Result<Later<Result<Version, Error>>, Error> {
-        let (precondition, stamp) = (precondition.clone(), self.admission.stamp_of_update(key)?);
+    ) -> Later<Result<Version, Error>> {
+        let (precondition, stamp) = (precondition.clone(), self.admission.stamp_of_update(key));
+        let stamp = match stamp {
+            Ok(stamp) => stamp,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
         let value_bytes = value.as_ref().map_or(0, model::Value::inline_bytes);
         let updated = self.store.update(key, value_bytes, move |newest| {
             if let Err(error) = precondition.check(newest.map(|newest| newest.mark())) {
@@ -70,17 +74,16 @@ impl<S: Store, A: Admission> OneNode<S, A> {
             let stamp = stamp();
             (Some(Cell { stamp, value }), Ok(stamp.version))
         });
-        Ok(Box::pin(async move { updated.await? }))
+        Box::pin(async move { updated.await? })
     }
 
-    fn add(
-        &self,
-        precondition: &Precondition,
-        key: &[u8],
-        by: i64,
-    ) -> Result<Later<Result<(i64, Version), Error>>, Error> {
-        let (precondition, stamp) = (precondition.clone(), self.admission.stamp_of_update(key)?);
-        self.store.admit(WriteKind::Put, NUMBER_BYTES_MAX as u64)?;
+    fn add(&self, precondition: &Precondition, key: &[u8], by: i64) -> Later<Result<(i64, Version), Error>> {
+        let admitted = self.store.admit(WriteKind::Put, NUMBER_BYTES_MAX as u64).map_err(Error::from);
+        let stamp = match admitted.and_then(|()| self.admission.stamp_of_update(key)) {
+            Ok(stamp) => stamp,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
+        let precondition = precondition.clone();
         let updated = self.store.update(key, NUMBER_BYTES_MAX as u64, move |newest| {
             let sum = precondition
                 .check(newest.as_ref().map(Cell::mark))
@@ -93,21 +96,21 @@ impl<S: Store, A: Admission> OneNode<S, A> {
                 }
             }
         });
-        Ok(Box::pin(async move { updated.await? }))
+        Box::pin(async move { updated.await? })
     }
 }
 
 /// A write, with a precondition or without.
 enum OneWrite<W> {
     Plain(W),
-    Conditional(Result<Later<Result<Version, Error>>, Error>),
+    Conditional(Later<Result<Version, Error>>),
 }
 
 impl<W: Future<Output = Result<Version, Error>>> OneWrite<W> {
     async fn done(self) -> Result<Version, Error> {
         match self {
             OneWrite::Plain(written) => written.await,
-            OneWrite::Conditional(written) => written?.await,
+            OneWrite::Conditional(written) => written.await,
         }
     }
 }
@@ -190,8 +193,7 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         key: K,
         by: i64,
     ) -> impl Future<Output = Result<(i64, Version), Error>> + use<S, A, K> + 'static {
-        let added = self.add(&context.precondition, key.as_ref(), by);
-        async move { added?.await }
+        self.add(&context.precondition, key.as_ref(), by)
     }
 
     fn upload_bytes_min(&self) -> u64 {

@@ -102,6 +102,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 /// What a key has: its value, and the version of that or of its deletion.
 type State = (Option<Vec<u8>>, Version);
 
+/// What a step asks for is not so.
+#[derive(Debug)]
+struct MustFail;
+
 /// What may be under each key: one state, or two where the last write got no answer.
 #[derive(Default)]
 struct Expected(BTreeMap<u8, Vec<Option<State>>>);
@@ -125,8 +129,8 @@ impl Expected {
         }
     }
 
-    /// What the key has after a step that succeeds; `None` if it must not.
-    fn after(&self, step: &Step) -> Option<Option<Vec<u8>>> {
+    /// What the key has after a step, unless that must not succeed.
+    fn after(&self, step: &Step) -> Result<Option<Vec<u8>>, MustFail> {
         let value = self.state(step.key).and_then(|(value, _)| value);
         let is_true = match step.when {
             If::Nothing => true,
@@ -135,13 +139,13 @@ impl Expected {
             If::Absent => value.is_none(),
         };
         match (&step.act, is_true) {
-            (_, false) => None,
-            (Act::Put(byte), true) => Some(Some(byte.to_string().into_bytes())),
-            (Act::Delete, true) => Some(None),
+            (_, false) => Err(MustFail),
+            (Act::Put(byte), true) => Ok(Some(byte.to_string().into_bytes())),
+            (Act::Delete, true) => Ok(None),
             (Act::Increment(by), true) => {
                 let number =
                     value.map_or(0, |value| String::from_utf8(value).unwrap().parse::<i64>().unwrap());
-                Some(Some((number + i64::from(*by)).to_string().into_bytes()))
+                Ok(Some((number + i64::from(*by)).to_string().into_bytes()))
             }
         }
     }
@@ -165,17 +169,17 @@ async fn run(service: Service, disk: &SimDisk, steps: &[Step]) -> Expected {
         let context = context(expected.precondition(step));
         let (before, after) = (expected.state(step.key), expected.after(step));
         match (take(&service, step, &context).await, after) {
-            (Ok(version), Some(value)) => {
+            (Ok(version), Ok(value)) => {
                 assert!(before.is_none_or(|(_, before)| before < version));
                 let found = newest(&service, &[step.key]).await.expect("it is there");
                 assert_eq!(found.stamp.version, version, "{step:?}");
                 expected.0.insert(step.key, vec![Some((value, version))]);
             }
-            (Err(Error::PreconditionFailed { current }), None) => {
+            (Err(Error::PreconditionFailed { current }), Err(MustFail)) => {
                 assert_eq!(current, before.map(|(_, version)| version), "{step:?}");
             }
             (Err(Error::Store(StoreError::Failed { .. })), after) if !disk.is_powered() => {
-                let may_be = after.map(|value| Some((value, Version::MAX)));
+                let may_be = after.ok().map(|value| Some((value, Version::MAX)));
                 expected.0.insert(step.key, std::iter::once(before).chain(may_be).collect());
                 return expected;
             }

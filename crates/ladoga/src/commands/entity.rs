@@ -8,7 +8,7 @@ use super::{Failure, parse_url};
 use crate::arguments::{DeleteArguments, GetArguments, IncrementArguments, NodeArguments, PutArguments};
 use crate::client::{Request, Response, percent_encoded};
 
-/// Prints the value of a key, or its ETag.
+/// Prints the value of a key, or its `ETag`.
 pub(crate) fn get(arguments: &GetArguments) -> Result<(), Failure> {
     let GetArguments { key, etag, node } = arguments;
     let method = if *etag { "HEAD" } else { "GET" };
@@ -114,10 +114,8 @@ impl<'a> Ask<'a> {
 fn ask(ask: Ask<'_>, node: &NodeArguments) -> Result<Response, Failure> {
     let Ask { method, key, body, condition, by } = ask;
     let url = parse_url(&node.url)?;
-    let mut target = format!("/v0/entity?id={}", percent_encoded(key.as_bytes()));
-    if let Some(by) = by {
-        target.push_str(&format!("&increment={by}"));
-    }
+    let by = by.map_or_else(String::new, |by| format!("&increment={by}"));
+    let target = format!("/v0/entity?id={}{by}", percent_encoded(key.as_bytes()));
     let field = condition.as_ref().map(|(name, value)| (*name, value.as_str()));
     Ok(Request { method, target, field, body }.send(&url)?)
 }

@@ -353,7 +353,7 @@ fn once_a_promise_is_made_nothing_older_is_written_on_any_loop() {
                             fenced += 1;
                         }
                     }
-                })
+                });
             });
             on_a_loop(&store, async |local| {
                 for _ in 0..300 {

@@ -13,10 +13,9 @@ pub(crate) fn refusal(error: &StoreError) -> Refusal {
     match error {
         StoreError::OverCapacity { .. } => Refusal::OverCapacity,
         StoreError::NoRoom { .. } => Refusal::NoRoom,
-        StoreError::Failed { .. } => Refusal::StoreFailed,
-        StoreError::Unreadable { .. } => Refusal::Unreadable,
         // No gate of a cluster fences anything off yet.
-        StoreError::Fenced(_) => Refusal::StoreFailed,
+        StoreError::Failed { .. } | StoreError::Fenced(_) => Refusal::StoreFailed,
+        StoreError::Unreadable { .. } => Refusal::Unreadable,
     }
 }
 

@@ -3,6 +3,7 @@
 //! - `nodes`: who there is; `placement`: who holds what
 //! - `coverage`: which nodes can answer for all keys
 //! - `write`, `read`: one request, as its coordinator decides it
+//! - `proposal`: a conditional write, as its coordinator decides it; `fences`: what a replica has promised
 //! - `failure`: why a replica did not answer, and what the client is told
 //! - `hints`: what is kept for a peer that is away
 //! - `tree`: what two nodes both hold, as hashes; `leaves`, `tombstone_windows`, `window`: what it consists of
@@ -21,6 +22,7 @@ mod durable;
 #[cfg(test)]
 mod exhaustive;
 mod failure;
+mod fences;
 mod hints;
 mod incarnation;
 mod leaves;
@@ -30,6 +32,7 @@ mod origin;
 mod pace;
 mod peer_clocks;
 mod placement;
+mod proposal;
 mod pull;
 mod reach;
 mod read;
@@ -45,6 +48,7 @@ mod write;
 pub use coverage::covers;
 pub use durable::{DURABLE_BYTES_MAX, Durable};
 pub use failure::{Failure, QuorumError, Refusal};
+pub use fences::{FENCED_KEYS_MAX, Fences, NoPromise};
 pub use hints::{HINT_AGE_MS_MAX, HINT_BYTES_MAX, HINTS_IN_FLIGHT_MAX, Hint, HintQueue, HintStep};
 pub use incarnation::Incarnation;
 pub use merkle_diff::{MerkleDiff, PairLeaves, SCAN_LEAVES_MAX};
@@ -55,6 +59,7 @@ pub use pace::{
 };
 pub use peer_clocks::{CLOCK_MARGIN_MS, ClockReading, PeerClocks, TimeBounds};
 pub use placement::{PARTITIONS, Partition, Placement};
+pub use proposal::{AcceptAnswer, PrepareAnswer, ProposalCore, ProposalError, ProposalStep};
 pub use pull::{
     KeyVersion, LEAF_GROUPS_MAX, LIST_BYTES_MAX, LIST_KEYS_MAX, LIST_SCAN_MAX, Prune, PullFailure,
     PullProgress, PullRequest, PullResponse, PullStep, SyncSession,

@@ -10,9 +10,11 @@
 //! | [`portable`] | nothing that is true on one machine only |
 //! | [`links`] | relative links of the documents resolve |
 //! | [`names`] | no two types of one name in a crate |
+//! | [`documented`] | metrics and variables that the documents name exist |
 //! | [`walks`] | the files on the paths of a request are as the documents say, and few |
 
 mod arrows;
+mod documented;
 mod folders;
 mod lengths;
 mod lexer;
@@ -94,6 +96,7 @@ fn check(files: &[TextFile]) -> Vec<Finding> {
     findings.extend(links::check(files));
     findings.extend(names::check(files));
     findings.extend(walks::check(files));
+    findings.extend(documented::check(files));
     findings
 }
 
@@ -143,6 +146,7 @@ mod tests {
             TextFile::fixture("crates/model/src/twin.rs", "struct Twin;\nenum Twin {}\n"),
             TextFile::fixture("README.md", "[gone](docs/gone.md)"),
             TextFile::fixture("docs/architecture.md", "## A write (at most 1 files)\n"),
+            TextFile::fixture("docs/operations.md", "`ladoga_gone_total`"),
         ];
         let paths: Vec<String> = check(&files).into_iter().map(|finding| finding.path).collect();
         for file in &files {

@@ -1,0 +1,161 @@
+//! The promises of a replica: which versions of which keys it does not take.
+//!
+//! Keys are known by their hash. Two of one hash share their fences, which keeps more out than it has to, and lets a proposal
+//! fail that could have succeeded.
+
+use std::collections::HashMap;
+
+use ladoga_model::Version;
+
+/// For how many keys a replica holds promises. Each belongs to a proposal that is under way, or whose coordinator is gone.
+pub const FENCED_KEYS_MAX: usize = 65_536;
+
+/// How many promises it holds for one key. More than one means that coordinators outbid each other.
+const FENCES_PER_KEY_MAX: usize = 8;
+
+/// Why a replica does not promise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoPromise {
+    /// It has promised something that is not older.
+    Outbid(Version),
+    /// It holds as many promises as it can.
+    Full,
+}
+
+/// The promises of a replica.
+#[derive(Debug, Default)]
+pub struct Fences {
+    /// In ascending order.
+    by_key: HashMap<u64, Vec<Version>>,
+}
+
+impl Fences {
+    /// Promises that no cell of the key that is older than `ballot` is taken from now on. That was promised before holds on:
+    /// whoever was promised it may have had its cell accepted somewhere.
+    pub fn promise(&mut self, key_hash: u64, ballot: Version) -> Result<(), NoPromise> {
+        if self.by_key.len() >= FENCED_KEYS_MAX && !self.by_key.contains_key(&key_hash) {
+            return Err(NoPromise::Full);
+        }
+        let fences = self.by_key.entry(key_hash).or_default();
+        match fences.last() {
+            Some(&newest) if newest >= ballot => Err(NoPromise::Outbid(newest)),
+            _ if fences.len() >= FENCES_PER_KEY_MAX => Err(NoPromise::Full),
+            _ => {
+                fences.push(ballot);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the newest promise for the key is this one.
+    pub fn is_newest(&self, key_hash: u64, ballot: Version) -> bool {
+        self.newest(key_hash) == Some(ballot)
+    }
+
+    /// The newest promise for the key.
+    pub fn newest(&self, key_hash: u64) -> Option<Version> {
+        self.by_key.get(&key_hash)?.last().copied()
+    }
+
+    /// The promise that keeps a version of the key out.
+    pub fn refusing(&self, key_hash: u64, version: Version) -> Option<Version> {
+        self.newest(key_hash).filter(|newest| *newest > version)
+    }
+
+    /// The coordinator of a proposal gave up before it had a cell accepted: its promise is void. Answers whether there was one.
+    pub fn release(&mut self, key_hash: u64, ballot: Version) -> bool {
+        self.retain(key_hash, |fence| fence != ballot)
+    }
+
+    /// The key has a cell of this version: no promise up to it is needed. Answers whether there was one.
+    pub fn has_cell(&mut self, key_hash: u64, version: Version) -> bool {
+        self.retain(key_hash, |fence| fence > version)
+    }
+
+    /// Whatever is older than this timestamp has arrived everywhere: no promise for it is needed. Answers whether there was one.
+    pub fn void_before(&mut self, timestamp: u64) -> bool {
+        let before = self.len();
+        self.by_key.retain(|_, fences| {
+            fences.retain(|fence| fence.timestamp >= timestamp);
+            !fences.is_empty()
+        });
+        self.len() != before
+    }
+
+    /// All promises, as (hash of the key, version).
+    pub fn iter(&self) -> impl Iterator<Item = (u64, Version)> {
+        self.by_key.iter().flat_map(|(&hash, fences)| fences.iter().map(move |&fence| (hash, fence)))
+    }
+
+    /// How many promises there are.
+    pub fn len(&self) -> usize {
+        self.by_key.values().map(Vec::len).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    /// Whether something was removed.
+    fn retain(&mut self, key_hash: u64, is_kept: impl Fn(Version) -> bool) -> bool {
+        let Some(fences) = self.by_key.get_mut(&key_hash) else { return false };
+        let before = fences.len();
+        fences.retain(|&fence| is_kept(fence));
+        let is_changed = fences.len() != before;
+        if fences.is_empty() {
+            self.by_key.remove(&key_hash);
+        }
+        is_changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn version(timestamp: u64) -> Version {
+        Version { timestamp, node: 0 }
+    }
+
+    #[test]
+    fn a_promise_keeps_older_versions_out_until_there_is_a_cell_or_it_is_released() {
+        let mut fences = Fences::default();
+        assert_eq!(fences.promise(1, version(5)), Ok(()));
+        assert_eq!(fences.refusing(1, version(4)), Some(version(5)));
+        assert_eq!(fences.refusing(1, version(5)), None);
+        assert_eq!(fences.refusing(2, version(4)), None);
+        assert_eq!(fences.promise(1, version(5)), Err(NoPromise::Outbid(version(5))));
+        assert!(!fences.has_cell(1, version(4)) && fences.has_cell(1, version(5)));
+        assert!(fences.is_empty());
+    }
+
+    #[test]
+    fn an_older_promise_holds_on_when_a_newer_one_is_released() {
+        let mut fences = Fences::default();
+        fences.promise(1, version(5)).expect("the first");
+        fences.promise(1, version(7)).expect("a newer one");
+        assert!(!fences.is_newest(1, version(5)) && fences.is_newest(1, version(7)));
+        assert!(fences.release(1, version(7)) && !fences.release(1, version(7)));
+        assert_eq!(fences.refusing(1, version(4)), Some(version(5)));
+        assert!(fences.is_newest(1, version(5)));
+    }
+
+    #[test]
+    fn there_are_only_so_many_and_what_is_old_goes() {
+        let mut fences = Fences::default();
+        for timestamp in 1..=8 {
+            fences.promise(1, version(timestamp)).expect("room");
+        }
+        assert_eq!(fences.promise(1, version(9)), Err(NoPromise::Full));
+        assert!(fences.void_before(3) && !fences.void_before(3));
+        assert_eq!(fences.len(), 6);
+        assert_eq!(fences.promise(1, version(9)), Ok(()));
+        for hash in 2..=FENCED_KEYS_MAX as u64 {
+            fences.promise(hash, version(9)).expect("room");
+        }
+        assert_eq!(fences.promise(0, version(9)), Err(NoPromise::Full));
+        assert_eq!(fences.promise(1, version(10)), Ok(()));
+        assert_eq!(fences.iter().count(), fences.len());
+    }
+}

@@ -53,13 +53,13 @@ mod tests {
         Version { timestamp, node: 0 }
     }
 
-    fn mark(timestamp: u64, is_tombstone: bool) -> Option<CellMark> {
-        Some(CellMark { stamp: Stamp::new(version(timestamp)), is_tombstone })
+    fn mark(timestamp: u64, is_tombstone: bool) -> CellMark {
+        CellMark { stamp: Stamp::new(version(timestamp)), is_tombstone }
     }
 
     #[test]
     fn a_deletion_is_as_if_nothing_were_there() {
-        let states = [None, mark(7, true), mark(7, false), mark(8, false)];
+        let states = [None, Some(mark(7, true)), Some(mark(7, false)), Some(mark(8, false))];
         let cases = [
             (Precondition::None, [true, true, true, true]),
             (Precondition::IfMatch([version(7), version(9)].into()), [false, false, true, false]),
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(failed(None), Err(Error::PreconditionFailed { current: None }));
         for is_tombstone in [true, false] {
             let current = Some(version(7));
-            assert_eq!(failed(mark(7, is_tombstone)), Err(Error::PreconditionFailed { current }));
+            assert_eq!(failed(Some(mark(7, is_tombstone))), Err(Error::PreconditionFailed { current }));
         }
     }
 }

@@ -82,8 +82,8 @@ fn conditions(if_match: Option<Tags>, if_none_match: Option<Tags>) -> Conditions
     Conditions { if_match, if_none_match }
 }
 
-fn tags(version: Version) -> Option<Tags> {
-    Some(Tags::Versions(vec![version]))
+fn tags(version: Version) -> Tags {
+    Tags::Versions(vec![version])
 }
 
 #[test]
@@ -91,14 +91,14 @@ fn a_write_has_one_condition() {
     let a = version(1, 0);
     let of = |if_match, if_none_match| conditions(if_match, if_none_match).of_write();
     assert_eq!(of(None, None), Ok(Precondition::None));
-    assert_eq!(of(tags(a), None), Ok(Precondition::IfMatch([a].into())));
+    assert_eq!(of(Some(tags(a)), None), Ok(Precondition::IfMatch([a].into())));
     assert_eq!(of(Some(Tags::Any), None), Ok(Precondition::IfMatchAny));
     assert_eq!(of(None, Some(Tags::Any)), Ok(Precondition::IfNoneMatchAny));
-    for if_match in [tags(a), Some(Tags::Any)] {
+    for if_match in [Some(tags(a)), Some(Tags::Any)] {
         assert_eq!(of(if_match, Some(Tags::Any)), Ok(Precondition::Never));
     }
-    for if_match in [None, tags(a), Some(Tags::Any)] {
-        assert_eq!(of(if_match, tags(a)), Err(ConditionError::NoStar));
+    for if_match in [None, Some(tags(a)), Some(Tags::Any)] {
+        assert_eq!(of(if_match, Some(tags(a))), Err(ConditionError::NoStar));
     }
 }
 
@@ -109,13 +109,16 @@ fn a_read_looks_at_if_match_first() {
     let of = |if_match, if_none_match, found| conditions(if_match, if_none_match).of_read(found);
     assert_eq!([of(None, None, None), of(None, None, Some(a))], [Send, Send]);
     assert_eq!(
-        [of(None, tags(a), Some(a)), of(None, tags(a), Some(b)), of(None, tags(a), None)],
+        [of(None, Some(tags(a)), Some(a)), of(None, Some(tags(a)), Some(b)), of(None, Some(tags(a)), None)],
         [NotModified, Send, Send]
     );
     assert_eq!([of(None, Some(Tags::Any), Some(a)), of(None, Some(Tags::Any), None)], [NotModified, Send]);
     assert_eq!(
-        [of(tags(a), None, Some(a)), of(tags(a), None, Some(b)), of(tags(a), None, None)],
+        [of(Some(tags(a)), None, Some(a)), of(Some(tags(a)), None, Some(b)), of(Some(tags(a)), None, None)],
         [Send, Failed, Failed]
     );
-    assert_eq!([of(tags(b), tags(a), Some(a)), of(tags(a), tags(a), Some(a))], [Failed, NotModified]);
+    assert_eq!(
+        [of(Some(tags(b)), Some(tags(a)), Some(a)), of(Some(tags(a)), Some(tags(a)), Some(a))],
+        [Failed, NotModified]
+    );
 }

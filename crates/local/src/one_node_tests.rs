@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
 use ladoga_env::Env;
 use ladoga_env::sim::{self, PowerCut, SimDisk};
@@ -242,32 +244,49 @@ fn what_was_acknowledged_survives_a_power_cut_at_every_sync_and_what_was_refused
     runs.expect("no history that is none");
 }
 
+/// Says that it is over, also by a panic: or the others would go on for ever.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A write that had got its version and came to its commit behind an update was lost, though it had been acknowledged and the
 /// update had not seen it.
 #[test]
 fn a_plain_write_that_meets_an_update_on_the_way_is_not_lost() {
     const KEY: &[u8] = b"key";
     const ROUNDS: i64 = 400;
+    const ADDERS: usize = 2;
     const STEP: i64 = 1_000_000;
     for durability in [Durability::Always, Durability::Never] {
         let (env, _disk, _clock) = sim::env(1);
         let lone = Lone::open(&env, durability);
-        let (is_over, added) = (AtomicBool::new(false), AtomicU64::new(0));
+        let is_over = AtomicBool::new(false);
+        let (is_adding, when_adding) = channel();
         thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
+            for _ in 0..ADDERS {
+                let (lone, is_over, is_adding) = (&lone, &is_over, is_adding.clone());
+                scope.spawn(move || {
                     lone.on_a_loop(async |service| {
                         while !is_over.load(Ordering::Relaxed) {
                             let before = number(&service, KEY).await.unwrap_or(0);
                             let added_to = service.increment(&context(Precondition::None), KEY, 1).await;
                             let (sum, _) = added_to.expect("a number");
                             assert!(sum > before, "{sum} after {before}");
-                            added.fetch_add(1, Ordering::Relaxed);
+                            // Nobody listens once all are at it.
+                            let _ = is_adding.send(());
                         }
                     });
                 });
             }
+            let _ends = Ends(&is_over);
             lone.on_a_loop(async |service| {
+                for _ in 0..ADDERS {
+                    when_adding.recv_timeout(Duration::from_secs(90)).expect("one who adds");
+                }
                 for round in 1..=ROUNDS {
                     let value = Bytes::from((round * STEP).to_string());
                     let written = service.put(&context(Precondition::None), KEY, value, ()).await;
@@ -278,9 +297,7 @@ fn a_plain_write_that_meets_an_update_on_the_way_is_not_lost() {
                     assert_eq!(found / STEP, round, "{found}: the write is lost");
                 }
             });
-            is_over.store(true, Ordering::Relaxed);
         });
-        assert!(added.load(Ordering::Relaxed) > 0);
         lone.store.close().expect("a store that closes");
     }
 }

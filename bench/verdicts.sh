@@ -2,13 +2,14 @@
 # Do verdicts hold? Two nodes of one binary are measured in alternation, many times; then one of them is disturbed in a
 # known way. Prints one line a part: in how many of its comparisons there was any verdict, and in how many `worse`.
 #
-#   bench/verdicts.sh [--binary FILE] [--comparisons 100] [--planted 10] [--seconds 2] [--rate 1000] [--only PART]
+#   bench/verdicts.sh [--binary FILE] [--comparisons 100] [--planted 10] [--seconds 2] [--rate 1000]
+#                     [--workloads get,put-overwrite] [--only PART]
 #
 # Parts: identical, slower (5 % of the time taken away), stall (one second in six), errors (1 % of the keys are gone),
 # tail (p99.9 doubled at least). The machine must have nothing else to do: with the defaults this takes about five hours.
 set -euo pipefail
 
-binary=target/release/ladoga comparisons=100 planted=10 seconds=2 rate=1000 only=
+binary=target/release/ladoga comparisons=100 planted=10 seconds=2 rate=1000 only= workloads_all=get,put-overwrite
 while (($#)); do
   case $1 in
     --binary) binary=$2 ;;
@@ -16,6 +17,7 @@ while (($#)); do
     --planted) planted=$2 ;;
     --seconds) seconds=$2 ;;
     --rate) rate=$2 ;;
+    --workloads) workloads_all=$2 ;;
     --only) only=$2 ;;
     *) echo "unknown option $1" >&2; exit 2 ;;
   esac
@@ -70,7 +72,7 @@ delete_after_fill() {
 
 # One comparison; its verdicts are in $out/text.
 compare() {
-  local part=$1 round_seconds=$seconds workloads=get,put-overwrite one other
+  local part=$1 round_seconds=$seconds workloads=$workloads_all one other
   : >"$out/log"
   start_node one; one=$url
   start_node two; other=$url
@@ -80,9 +82,12 @@ compare() {
     tail) disturb "${nodes[0]}" 0.02 1 & disturber=$! ;;
     errors) workloads=get; delete_after_fill "$one" & disturber=$! ;;
   esac
-  "$binary" lab run --url "$one" --pid "${nodes[0]}" --peer "$other" --peer-pid "${nodes[1]}" --no-profile \
-    --workloads "$workloads" --rates "$rate,closed" --keys $keys -d "${round_seconds}s" -o "$out/report.html" \
-    >"$out/text" 2>"$out/log"
+  if ! "$binary" lab run --url "$one" --pid "${nodes[0]}" --peer "$other" --peer-pid "${nodes[1]}" --no-profile \
+    --workloads "$workloads" --rates "$rate,closed" --keys $keys -d "$(awk "BEGIN { print int(1000 * $round_seconds) }")ms" \
+    -o "$out/report.html" >"$out/text" 2>"$out/log"; then
+    cat "$out/text" "$out/log" >&2
+    return 1
+  fi
   end_nodes
 }
 

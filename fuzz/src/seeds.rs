@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use ladoga_env::Env;
 use ladoga_env::sim::{self, SimDisk};
 use ladoga_model::{Stamp, Version};
-use ladoga_node::peers::wire::{Answer, Origin, Request};
+use ladoga_node::peers::wire::{Answer, Had, Origin, Request};
 use ladoga_storage::{Background, Compression, Durability, Engine, Error, Options, WriteBatch};
 
 /// Files as the engine writes them.
@@ -33,8 +33,9 @@ pub fn peer_seeds() -> Vec<Vec<u8>> {
             stamp,
             value: Some(Bytes::from_static(b"value")),
             origin: Origin::Client,
+            is_again: true,
         },
-        Request::Write { key: key.clone(), stamp, value: None, origin: Origin::Repair },
+        Request::Write { key: key.clone(), stamp, value: None, origin: Origin::Repair, is_again: false },
         Request::OpenValue { key: key.clone(), version },
         Request::OpenCells { start: key.clone(), end: Bytes::new() },
         Request::Push { stream: 3, bytes: Bytes::from_static(b"piece") },
@@ -42,7 +43,8 @@ pub fn peer_seeds() -> Vec<Vec<u8>> {
     ];
     let answers = [
         Answer::Done,
-        Answer::Stale(version),
+        Answer::Superseded { newest: version, had: Had::Once },
+        Answer::Fenced(version),
         Answer::Opened(3),
         Answer::Piece(Bytes::from_static(b"piece")),
     ];

@@ -33,6 +33,7 @@ mod membership;
 mod networks;
 mod outages;
 mod pipelines;
+mod probes;
 mod protocol;
 mod ranges;
 mod recovery;

@@ -40,6 +40,10 @@ fn assert_tells(node: &Node, reason: &str) {
     assert_refusal(&response, 503, "the status of a node that takes no writes");
     assert!(response.text().contains(reason), "{response:?}");
     Ladoga::new(["status", "--url", &node.url()]).run().expect_failure(1, &[reason]);
+    let response = node.connect().request("GET", "/readyz", None);
+    assert_refusal(&response, 503, "whether a node is ready that takes no writes");
+    assert!(response.text().contains(reason), "{response:?}");
+    assert_eq!(node.connect().request("GET", "/livez", None).status, 200, "another start does not help");
     assert_eq!(node.metrics().sum("ladoga_write_state", &["failed"]), Some(1.0));
     let log = node.log();
     assert_eq!(log.matches("writes are refused from now on").count(), 1, "{log}");

@@ -67,7 +67,9 @@ fn a_full_disk(length: usize) {
     check(node, length, 0, taken);
     let mut connection = node.connect();
     assert_eq!(connection.request("HEAD", &entity(key(1)), None).status, 200);
-    assert_eq!(connection.request("GET", "/v0/status", None).status, 200, "it serves");
+    for path in ["/v0/status", "/livez", "/readyz"] {
+        assert_eq!(connection.request("GET", path, None).status, 200, "it serves: {path}");
+    }
     for index in 0..20 {
         connection.delete(key(index));
     }

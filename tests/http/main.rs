@@ -32,6 +32,7 @@ mod malformed;
 mod mixtures;
 mod node;
 mod pipelines;
+mod probes;
 mod ranges;
 mod refusals;
 mod replicas;

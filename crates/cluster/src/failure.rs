@@ -14,6 +14,12 @@ pub enum Failure {
     /// It did not answer in time; it may have done it.
     #[error("timed out")]
     TimedOut,
+    /// It has a newer version, and is not known to have had the one that was written.
+    #[error("has a newer version, which another write at the same time gave it")]
+    Superseded,
+    /// It promised to take nothing older than a conditional write that is under way.
+    #[error("waits for a conditional write of the key")]
+    Fenced,
     /// It answered that it does not.
     #[error("refused: {0}")]
     Refused(Refusal),

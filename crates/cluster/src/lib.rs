@@ -71,4 +71,4 @@ pub use stability::{RESERVE_MS, SETTLE_MS, StabilityTracker, SyncRound};
 pub use statement::{Acquaintance, Statement};
 pub use tree::MerkleTree;
 pub use window::WINDOW_MS;
-pub use write::{RESTAMPS_MAX, WriteCore, WriteStep};
+pub use write::{Had, RESTAMPS_MAX, WriteAnswer, WriteCore, WriteStep};

@@ -16,6 +16,7 @@ use ladoga_model::{Cell, Replicas, Stamp, Version};
 
 use crate::failure::{Failure, QuorumError, Refusal};
 use crate::set::ReplicaSet;
+use crate::write::{Had, WriteAnswer};
 
 /// How long a read waits for answers that may spare it a second phase: longer than a replica that is well takes.
 pub const READ_WAIT_MS: u64 = 20;
@@ -145,22 +146,38 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         self.advance(&mut step);
     }
 
-    /// A replica answered to the repair that wrote this version, or it is known that it will not.
+    /// A replica answered to the repair that wrote this version, or it is known that it will not. One that has something
+    /// newer, and is not known to have had this, is no witness of it: its newer cell is the newest now, and is read.
     pub fn repaired(
         &mut self,
         replica: usize,
         version: Version,
-        answer: Result<(), Failure>,
+        answer: Result<WriteAnswer, Failure>,
         mut step: impl FnMut(ReadStep<B, L>),
     ) {
         if self.over || version != self.repair || !self.repairing.remove(replica) {
             return;
         }
         match answer {
-            Ok(()) => self.repaired.insert(replica),
+            Ok(WriteAnswer::Applied | WriteAnswer::Superseded { had: Had::Once, .. }) => {
+                self.repaired.insert(replica);
+            }
+            // Nobody waits for what is newer yet; and it needs no repair.
+            Ok(WriteAnswer::Superseded { .. }) if self.decided => self.repaired.insert(replica),
+            Ok(WriteAnswer::Superseded { newest, had: Had::Never | Had::Unknown }) => {
+                self.has_newer(replica, newest);
+            }
+            Ok(WriteAnswer::Fenced { .. }) => self.failures.push((replica, Failure::Fenced)),
             Err(failure) => self.failures.push((replica, failure)),
         }
         self.advance(&mut step);
+    }
+
+    /// Whatever is of that version is asked for where it is the newest: a value, or that it is deleted.
+    fn has_newer(&mut self, replica: usize, newest: Version) {
+        if let ReplicaState::Answered(answer) = &mut self.states[replica] {
+            answer.cell = Some(SentCell::Digest(Stamp::new(newest)));
+        }
     }
 
     /// Answers that may spare a second phase were waited for long enough.
@@ -287,7 +304,8 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
     }
 
     /// How many replicas must have the newest cell: a majority, so that every later read with a quorum meets one of them, also
-    /// one that asks fewer of them, and also if a disk is lost meanwhile.
+    /// one that asks fewer of them, and also if a disk is lost meanwhile; and so that its writer knows that it may have been
+    /// seen: see [`crate::WriteCore`].
     fn holders_needed(&self, newest: &Cell<B, L>) -> usize {
         if !self.replicas.is_quorum() {
             return 1;

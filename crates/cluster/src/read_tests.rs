@@ -1,5 +1,7 @@
 //! Every combination of what up to five replicas have, in every order of their answers.
 
+use std::collections::HashSet;
+
 use ladoga_model::{Stamp, Value};
 
 use super::*;
@@ -32,6 +34,8 @@ enum Peers {
     Answer,
     Fail,
     Fade,
+    /// Every other replica has got something newer when it is repaired. Whether it had the repaired cell before.
+    Overtake(Had),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +52,7 @@ struct Setup {
 
 const OLD: Version = Version { timestamp: 1, node: 0 };
 const NEW: Version = Version { timestamp: 2, node: 0 };
+const NEWER: Version = Version { timestamp: 3, node: 0 };
 
 fn version_of(has: Has) -> Option<Version> {
     match has {
@@ -75,6 +80,8 @@ struct Run {
     core: ReadCore<u64, ()>,
     has: Vec<Has>,
     held: Vec<Option<Version>>,
+    /// Which replica is known to have had which version at some time.
+    had: HashSet<(usize, Version)>,
     answered: usize,
     vouching: usize,
     waits: bool,
@@ -86,12 +93,23 @@ type Decision = Result<Option<TestCell>, QuorumError>;
 
 impl Run {
     fn new(setup: Setup, has: &[Has]) -> Run {
-        let held = has.iter().map(|&has| version_of(has)).collect();
+        let held: Vec<_> = has.iter().map(|&has| version_of(has)).collect();
+        let had = held.iter().enumerate().filter_map(|(replica, held)| Some((replica, (*held)?))).collect();
         let mut core = ReadCore::new(setup.replicas);
         if setup.hurries {
             core.hurry(|step| panic!("{step:?}"));
         }
-        Run { setup, core, has: has.to_vec(), held, answered: 0, vouching: 0, waits: false, decision: None }
+        Run {
+            setup,
+            core,
+            has: has.to_vec(),
+            held,
+            had,
+            answered: 0,
+            vouching: 0,
+            waits: false,
+            decision: None,
+        }
     }
 
     fn answer(&mut self, replica: usize) {
@@ -123,7 +141,7 @@ impl Run {
                 }
                 ReadStep::Fetch(replica) => {
                     let answer = match self.setup.peers {
-                        Peers::Answer => {
+                        Peers::Answer | Peers::Overtake(_) => {
                             let version = self.held[replica].expect("only holders are asked");
                             let is_whole = self.has[replica].is_whole();
                             Ok(ReadAnswer { cell: Some(cell(version, self.setup, true)), is_whole })
@@ -135,11 +153,22 @@ impl Run {
                 }
                 ReadStep::Repair(replica, cell) => {
                     let version = cell.stamp.version;
-                    assert!(self.held[replica] < Some(version), "only stale replicas are repaired");
+                    let newer = self.held[replica].filter(|&held| held >= version);
+                    assert!(newer.is_none_or(|held| held == NEWER), "only stale replicas are repaired");
                     let answer = match self.setup.peers {
-                        Peers::Answer => {
-                            self.held[replica] = Some(version);
-                            Ok(())
+                        _ if newer.is_some() => {
+                            Ok(WriteAnswer::Superseded { newest: NEWER, had: Had::Unknown })
+                        }
+                        Peers::Overtake(had) if version < NEWER && replica % 2 == 1 => {
+                            self.has(replica, NEWER);
+                            if had == Had::Once {
+                                self.had.insert((replica, version));
+                            }
+                            Ok(WriteAnswer::Superseded { newest: NEWER, had })
+                        }
+                        Peers::Answer | Peers::Overtake(_) => {
+                            self.has(replica, version);
+                            Ok(WriteAnswer::Applied)
                         }
                         Peers::Fail => Err(Failure::Broken),
                         Peers::Fade => continue,
@@ -152,11 +181,16 @@ impl Run {
         }
     }
 
+    fn has(&mut self, replica: usize, version: Version) {
+        self.held[replica] = Some(version);
+        self.had.insert((replica, version));
+    }
+
     fn check_decision(&self, decision: &Decision) {
         let replicas = self.setup.replicas;
         let Ok(found) = decision else { return };
         assert!(self.vouching >= replicas.ack as usize, "too few answered");
-        let holders = |version| self.held.iter().filter(|&&held| held == Some(version)).count();
+        let holders = |version| self.had.iter().filter(|(_, had)| *had == version).count();
         if let Some(found) = found {
             assert_eq!(found.value, Some(Value::Inline(found.stamp.version.timestamp)));
             if self.setup.replicas.is_quorum() {
@@ -191,7 +225,7 @@ impl Run {
         assert!(self.core.is_finished() && self.core.is_decided());
         let (decision, _) = self.decision.as_ref().expect("it is decided");
         let enough = self.vouching >= self.setup.replicas.ack as usize;
-        if self.setup.peers == Peers::Answer {
+        if matches!(self.setup.peers, Peers::Answer | Peers::Overtake(_)) {
             assert_eq!(decision.is_ok(), enough, "{decision:?}");
             if enough {
                 self.check_all_repaired();
@@ -205,22 +239,24 @@ impl Run {
     /// Everyone who answered has the newest cell by now, but for those that are being rebuilt.
     fn check_all_repaired(&self) {
         let answered = |n: &usize| !matches!(self.has[*n], Has::Fails | Has::Silent | Has::OldNotWhole);
-        let newest = self.held.iter().max().expect("there is a replica");
+        let newest = self.has.iter().map(|&has| version_of(has)).max().expect("there is a replica");
         let stale: Vec<usize> =
-            (0..self.has.len()).filter(answered).filter(|&n| self.held[n] != *newest).collect();
-        assert_eq!(stale, [0_usize; 0], "not repaired");
+            (0..self.has.len()).filter(answered).filter(|&n| self.held[n] < newest).collect();
+        assert_eq!(stale, [0_usize; 0], "not repaired: {:?} {:?} {:?}", self.setup, self.has, self.held);
     }
 }
 
 fn each_setup(mut visit: impl FnMut(Setup)) {
     each_replicas(|replicas| {
-        for peers in [Peers::Answer, Peers::Fail, Peers::Fade] {
+        let overtaken = [Had::Never, Had::Once, Had::Unknown].map(Peers::Overtake);
+        for peers in [Peers::Answer, Peers::Fail, Peers::Fade].into_iter().chain(overtaken) {
             for (digests, deleted) in [(false, false), (true, false), (true, true)] {
                 // The largest clusters in the most usual form only: the number of runs is what it costs.
                 if replicas.from < 5 || (peers == Peers::Answer && digests && !deleted) {
                     visit(Setup { replicas, peers, digests, deleted, hurries: false });
                 }
-                if replicas.from < 5 {
+                let is_costly = matches!(peers, Peers::Overtake(_)) && replicas.from == 4;
+                if replicas.from < 5 && !is_costly {
                     visit(Setup { replicas, peers, digests, deleted, hurries: true });
                 }
             }
@@ -313,7 +349,7 @@ fn a_newer_answer_after_the_decision_repairs_the_others() {
     assert_eq!(steps_of(&mut core, 2, None), [ReadStep::Repair(2, value(2, 0))]);
     assert!(!core.is_finished());
     for replica in [0, 2] {
-        core.repaired(replica, NEW, Ok(()), |step| panic!("{step:?}"));
+        core.repaired(replica, NEW, Ok(WriteAnswer::Applied), |step| panic!("{step:?}"));
     }
     assert!(core.is_finished());
 }
@@ -368,4 +404,29 @@ fn a_node_that_is_being_rebuilt_is_repaired_only_where_the_read_depends_on_it() 
     assert_eq!(not_whole(&mut core, Some(value(1, 0))), []);
     let repairs = [ReadStep::Repair(1, value(2, 0)), ReadStep::Repair(2, value(2, 0))];
     assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), repairs, "else a later read may miss it");
+}
+
+/// A read that had written y to a majority, of which one had got z meanwhile, counted that one for y.
+#[test]
+fn a_replica_that_had_something_newer_when_it_was_repaired_is_no_witness() {
+    let read = |had| {
+        let mut core = ReadCore::new(Replicas { ack: 2, from: 3 });
+        core.hurry(|step| panic!("{step:?}"));
+        assert_eq!(steps_of(&mut core, 0, Some(value(2, 0))), []);
+        assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), [ReadStep::Repair(1, value(2, 0))]);
+        let mut steps = Vec::new();
+        let superseded = WriteAnswer::Superseded { newest: NEWER, had };
+        core.repaired(1, NEW, Ok(superseded), |step| steps.push(step));
+        (core, steps)
+    };
+    let (_, steps) = read(Had::Once);
+    assert_eq!(steps, [ReadStep::Decided(Ok(Some(value(2, 0))))]);
+    for had in [Had::Never, Had::Unknown] {
+        let (mut core, steps) = read(had);
+        assert_eq!(steps, [ReadStep::Fetch(1)], "what is newer is read");
+        assert_eq!(steps_of(&mut core, 1, Some(value(3, 0))), [ReadStep::Repair(0, value(3, 0))]);
+        let mut steps = Vec::new();
+        core.repaired(0, NEWER, Ok(WriteAnswer::Applied), |step| steps.push(step));
+        assert_eq!(steps, [ReadStep::Decided(Ok(Some(value(3, 0))))]);
+    }
 }

@@ -1,7 +1,7 @@
 //! A write, as its coordinator decides it.
 //!
 //! ```text
-//! calls := new (answered | deadline)*      all replicas are asked at once, before the first call
+//! calls := new (answered | ask_fenced_again | deadline)*      all replicas are asked at once, before the first call
 //! ```
 
 use crate::failure::{Failure, QuorumError};
@@ -9,8 +9,9 @@ use crate::set::ReplicaSet;
 use ladoga_model::Replicas;
 use ladoga_model::Version;
 
-/// How often a write takes a newer version because the one that it had was not the newest. Each time it has learned of
-/// the newest, so more than once takes another writer of the same key, and as many in a row as this.
+/// How often a write below a quorum takes a newer version because the one that it had was not the newest. Each time it has
+/// learned of the newest, so more than once takes another writer of the same key, and as many in a row as this. A write with a
+/// quorum takes one once at most.
 pub const RESTAMPS_MAX: u32 = 8;
 
 /// What the coordinator of a write has to do next.
@@ -18,12 +19,46 @@ pub const RESTAMPS_MAX: u32 = 8;
 pub enum WriteStep {
     /// Tell the client; comes exactly once, or in its place [`WriteStep::Stale`].
     Decided(Result<(), QuorumError>),
-    /// Enough replicas have it, but one of them had this version already, which is newer: acknowledged, the write would
-    /// have lost to one that came before it. Write it again, with a version after this one; at most [`RESTAMPS_MAX`]
-    /// times. Of this attempt nothing is kept: nobody needs its cell.
+    /// So many replicas had this version or an older one already, and never the one that is written, that no read with a
+    /// quorum has returned it or ever will: acknowledged, the write could be lost to one that ended before it began. Write it
+    /// again, with a version after this one: a write with a quorum by [`WriteCore::after_newest`]; one below by
+    /// [`WriteCore::new`], at most [`RESTAMPS_MAX`] times. Of this attempt nothing is kept: nobody needs its cell.
     Stale(Version),
+    /// Without the replicas that hold a promise newer than the write, it cannot be decided; this is their newest one. Call
+    /// [`WriteCore::ask_fenced_again`] a bit later, which is also when it comes the next time.
+    Fenced(Version),
     /// Keep the write for this replica, which has not got it: a hint.
     Hint(usize),
+}
+
+/// What a replica says to a cell that it was to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteAnswer {
+    /// It has the cell, or something newer that came later; and had nothing newer when it was asked.
+    Applied,
+    /// There was something newer already.
+    Superseded {
+        /// The newest version that it knows of.
+        newest: Version,
+        /// Whether it had the cell before.
+        had: Had,
+    },
+    /// It holds a durable promise that is newer than the cell. It has not taken it, and still may: from who repairs.
+    Fenced {
+        /// The promise.
+        fence: Version,
+    },
+}
+
+/// Whether a replica that has something newer had a cell before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Had {
+    /// No; and it never will, having something newer.
+    Never,
+    /// Yes: by a repair, or by the same request before.
+    Once,
+    /// It does not remember that far.
+    Unknown,
 }
 
 /// A write to the first `from` nodes of a key's preference list, of which `ack` must make it durable.
@@ -32,70 +67,157 @@ pub enum WriteStep {
 /// decided as soon as the answers to come can no longer change it. A write that was acknowledged leaves a hint for
 /// every replica that failed or did not answer in time. One that was not leaves none: whoever has it spreads it or not,
 /// and the client was told that both may be.
+///
+/// # A write takes effect once
+///
+/// A read with a quorum returns a cell only if a majority of the nodes had it, each at some time. So a version that a majority
+/// had may have been seen: the write took effect with it, whatever came after, and is acknowledged. One that too many never had
+/// for a majority, and never will, was not seen: the write may get a newer version. If neither is known, which takes another
+/// writer of the key and a replica that does not answer, the client is told that it may have happened.
+///
+/// # It is after all that ended before it began
+///
+/// What ended before is on a majority, and so on one of the replicas that had nothing newer than this, or of those by whose
+/// newest version the next one is given. So that one needs no replica that has nothing newer: what is newer than it is of a
+/// write that had not ended, and this one was before that.
 #[derive(Debug, Clone)]
 pub struct WriteCore {
     replicas: Replicas,
+    order: Order,
     waiting: ReplicaSet,
+    /// Have the cell or something newer.
     acked: ReplicaSet,
+    /// Had it, each at some time.
+    had: ReplicaSet,
+    /// Never had it, and never will.
+    never: ReplicaSet,
+    /// Would not take it for now.
+    fenced: ReplicaSet,
     failures: Vec<(usize, Failure)>,
     /// The newest version that a replica had already.
     newer: Option<Version>,
+    /// The newest promise of those that would not take it, and whether that was told.
+    fence: Version,
+    is_fence_told: bool,
     outcome: Option<bool>,
+}
+
+/// What is known of the version, compared with those of writes that ended before this one began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// Nothing; and the write takes effect once.
+    Unknown,
+    /// It is newer than each of them.
+    AfterAll,
+    /// Nothing; and nobody was promised that the write takes effect once.
+    Unpromised,
+}
+
+/// What becomes of a write, by the answers so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// Answers to come decide.
+    Open,
+    /// It has taken effect.
+    Acknowledged,
+    /// Nobody has seen it or will; something newer is in its way.
+    Unseen(Version),
+    /// Too few have it, or nobody knows whether it was seen.
+    Failed,
 }
 
 impl WriteCore {
     /// A write that all replicas have been asked for.
     pub const fn new(replicas: Replicas) -> WriteCore {
+        let order = if replicas.is_quorum() { Order::Unknown } else { Order::Unpromised };
+        WriteCore::with(replicas, order)
+    }
+
+    /// The same, with a version that was given since it began, after the newest one that so many replicas knew of that each
+    /// majority has one of them: those by which [`WriteStep::Stale`] came, or the quorum of a read.
+    pub const fn after_newest(replicas: Replicas) -> WriteCore {
+        WriteCore::with(replicas, Order::AfterAll)
+    }
+
+    /// The same, for which nobody was promised that it takes effect once: as all writes below a quorum.
+    pub const fn unpromised(replicas: Replicas) -> WriteCore {
+        WriteCore::with(replicas, Order::Unpromised)
+    }
+
+    const fn with(replicas: Replicas, order: Order) -> WriteCore {
+        let nobody = ReplicaSet::first(0);
         WriteCore {
             replicas,
+            order,
             waiting: ReplicaSet::first(replicas.from as usize),
-            acked: ReplicaSet::first(0),
+            acked: nobody,
+            had: nobody,
+            never: nobody,
+            fenced: nobody,
             failures: Vec::new(),
             newer: None,
+            fence: Version::ZERO,
+            is_fence_told: false,
             outcome: None,
         }
     }
 
-    /// A replica has it, and the version with which it had something newer already; or it is known that it will not.
+    /// A replica has it, or something newer, or would not take it; or it is known that it will not.
     pub fn answered(
         &mut self,
         replica: usize,
-        answer: Result<Option<Version>, Failure>,
+        answer: Result<WriteAnswer, Failure>,
         mut step: impl FnMut(WriteStep),
     ) {
         if !self.waiting.remove(replica) {
             return; // Again, or after the deadline: its hint is on its way.
         }
         match answer {
-            Ok(newer) => {
+            Ok(WriteAnswer::Applied) => {
                 self.acked.insert(replica);
-                self.newer = self.newer.max(newer);
+                self.had.insert(replica);
             }
-            Err(failure) => {
-                self.failures.push((replica, failure));
-                if self.outcome == Some(true) {
-                    step(WriteStep::Hint(replica));
+            Ok(WriteAnswer::Superseded { newest, had }) => {
+                self.acked.insert(replica);
+                match had {
+                    Had::Never => self.never.insert(replica),
+                    Had::Once => self.had.insert(replica),
+                    Had::Unknown => {}
                 }
+                self.newer = self.newer.max(Some(newest));
             }
+            Ok(WriteAnswer::Fenced { fence }) if self.outcome.is_none() => {
+                self.fenced.insert(replica);
+                self.fence = self.fence.max(fence);
+            }
+            Ok(WriteAnswer::Fenced { .. }) => self.failed(replica, Failure::Fenced, &mut step),
+            Err(failure) => self.failed(replica, failure, &mut step),
         }
         self.maybe_decide(&mut step);
     }
 
+    /// Those that would not take it are asked again: these.
+    pub fn ask_fenced_again(&mut self) -> impl Iterator<Item = usize> + use<> {
+        let fenced = std::mem::take(&mut self.fenced);
+        (self.fence, self.is_fence_told) = (Version::ZERO, false);
+        fenced.iter().for_each(|replica| self.waiting.insert(replica));
+        fenced.iter()
+    }
+
     /// Nothing is waited for any longer.
     pub fn deadline(&mut self, mut step: impl FnMut(WriteStep)) {
-        let late = std::mem::take(&mut self.waiting);
-        for replica in late.iter() {
-            self.failures.push((replica, Failure::TimedOut));
-            if self.outcome == Some(true) {
-                step(WriteStep::Hint(replica));
-            }
+        for replica in std::mem::take(&mut self.waiting).iter() {
+            self.failed(replica, Failure::TimedOut, &mut step);
+        }
+        for replica in std::mem::take(&mut self.fenced).iter() {
+            self.failed(replica, Failure::Fenced, &mut step);
         }
         self.maybe_decide(&mut step);
     }
 
     /// Whether there is nothing left to wait for.
     pub const fn is_finished(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.fenced.is_empty()
     }
 
     /// Whether the client has been told.
@@ -103,164 +225,89 @@ impl WriteCore {
         self.outcome.is_some()
     }
 
+    fn failed(&mut self, replica: usize, failure: Failure, step: &mut impl FnMut(WriteStep)) {
+        self.failures.push((replica, failure));
+        if self.outcome == Some(true) {
+            step(WriteStep::Hint(replica));
+        }
+    }
+
     fn maybe_decide(&mut self, step: &mut impl FnMut(WriteStep)) {
         if self.outcome.is_some() {
             return;
         }
-        let required = self.replicas.ack as usize;
-        if self.acked.len() >= required
-            && let Some(newer) = self.newer
-        {
-            self.outcome = Some(false);
-            step(WriteStep::Stale(newer));
-        } else if self.acked.len() >= required {
-            self.outcome = Some(true);
-            step(WriteStep::Decided(Ok(())));
-            for &(replica, _) in &self.failures {
-                step(WriteStep::Hint(replica));
+        match self.fate() {
+            Fate::Open => {}
+            Fate::Acknowledged => {
+                self.outcome = Some(true);
+                step(WriteStep::Decided(Ok(())));
+                // Those that would not take it may: they get it as those do that failed.
+                let fenced = std::mem::take(&mut self.fenced);
+                self.failures.extend(fenced.iter().map(|replica| (replica, Failure::Fenced)));
+                self.failures.iter().for_each(|&(replica, _)| step(WriteStep::Hint(replica)));
             }
-        } else if self.acked.len() + self.waiting.len() < required {
-            self.outcome = Some(false);
-            step(WriteStep::Decided(Err(QuorumError {
-                acked: self.acked.len(),
-                required,
-                asked: self.replicas.from as usize,
-                failures: self.failures.clone(),
-            })));
+            Fate::Unseen(newer) => {
+                self.outcome = Some(false);
+                self.fenced = ReplicaSet::default();
+                step(WriteStep::Stale(newer));
+            }
+            Fate::Failed if self.fenced.is_empty() => {
+                self.outcome = Some(false);
+                step(WriteStep::Decided(Err(self.error())));
+            }
+            // By those that are asked again.
+            Fate::Failed => {
+                if !std::mem::replace(&mut self.is_fence_told, true) {
+                    step(WriteStep::Fenced(self.fence));
+                }
+            }
         }
+    }
+
+    /// What the answers so far come to, where those that would not take it never do.
+    fn fate(&self) -> Fate {
+        let (ack, majority) = (self.replicas.ack as usize, self.replicas.majority());
+        let (acked, waiting) = (self.acked.len(), self.waiting.len());
+        let may_be_acked = acked + waiting >= ack;
+        match self.order {
+            Order::AfterAll if acked >= ack => Fate::Acknowledged,
+            Order::Unpromised if acked >= ack => self.newer.map_or(Fate::Acknowledged, Fate::Unseen),
+            Order::AfterAll | Order::Unpromised => {
+                if may_be_acked {
+                    Fate::Open
+                } else {
+                    Fate::Failed
+                }
+            }
+            Order::Unknown => {
+                let lacking = self.replicas.from as usize - majority;
+                if acked >= ack && self.had.len() >= majority {
+                    return Fate::Acknowledged;
+                }
+                if let Some(newer) = self.newer.filter(|_| self.never.len() > lacking) {
+                    return Fate::Unseen(newer);
+                }
+                let may_be_seen = may_be_acked && self.had.len() + waiting >= majority;
+                let may_be_unseen = waiting > 0 && self.never.len() + waiting > lacking;
+                if may_be_seen || may_be_unseen { Fate::Open } else { Fate::Failed }
+            }
+        }
+    }
+
+    /// Why too few replicas have it, or are known to have had it.
+    fn error(&self) -> QuorumError {
+        let (required, asked) = (self.replicas.ack as usize, self.replicas.from as usize);
+        let mut failures = self.failures.clone();
+        let mut acked = self.acked.len();
+        if acked + self.waiting.len() >= required {
+            let overtaken = self.acked.iter().filter(|&replica| !self.had.has(replica));
+            failures.extend(overtaken.map(|replica| (replica, Failure::Superseded)));
+            acked = self.had.len();
+        }
+        QuorumError { acked, required, asked, failures }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::exhaustive::{each_order, each_replicas};
-
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    enum Fate {
-        Acks,
-        /// Has it, and something newer.
-        Stale,
-        Fails,
-        /// Answers with success after the deadline.
-        Late,
-        Never,
-    }
-    const FATES: [Fate; 5] = [Fate::Acks, Fate::Stale, Fate::Fails, Fate::Late, Fate::Never];
-
-    /// One run: answers in this order, the deadline after all that are in time, then the late ones.
-    fn run(replicas: Replicas, order: &[usize], fates: &[Fate]) -> (Vec<WriteStep>, usize) {
-        let mut core = WriteCore::new(replicas);
-        let mut steps = Vec::new();
-        let mut answers_until_decided = 0;
-        for &replica in order {
-            let answer = match fates[replica] {
-                Fate::Acks => Ok(None),
-                Fate::Stale => Ok(Some(version_at(replica))),
-                Fate::Fails => Err(Failure::Unreachable),
-                Fate::Late | Fate::Never => continue,
-            };
-            if !core.is_decided() {
-                answers_until_decided += 1;
-            }
-            core.answered(replica, answer, |step| steps.push(step));
-            core.answered(replica, Ok(None), |step| steps.push(step)); // Twice changes nothing.
-        }
-        let finished = core.is_finished();
-        assert_eq!(finished, fates.iter().all(|fate| !matches!(fate, Fate::Late | Fate::Never)));
-        core.deadline(|step| steps.push(step));
-        assert!(core.is_finished() && core.is_decided());
-        let steps_in_time = steps.len();
-        for &replica in order.iter().filter(|&&replica| fates[replica] == Fate::Late) {
-            core.answered(replica, Ok(None), |step| steps.push(step));
-        }
-        assert_eq!(steps.len(), steps_in_time, "late answers change nothing");
-        (steps, answers_until_decided)
-    }
-
-    fn version_at(replica: usize) -> Version {
-        Version { timestamp: 100 - replica as u64, node: 0 }
-    }
-
-    /// How many answers there are up to that of the last replica that is needed.
-    fn answers_needed(ack: usize, order: &[usize], fates: &[Fate]) -> usize {
-        let mut acked = 0;
-        let answering = order.iter().filter(|&&n| matches!(fates[n], Fate::Acks | Fate::Stale | Fate::Fails));
-        let needed = answering.take_while(|&&n| {
-            let undecided = acked < ack;
-            acked += usize::from(fates[n] != Fate::Fails);
-            undecided
-        });
-        needed.count()
-    }
-
-    fn check(replicas: Replicas, order: &[usize], fates: &[Fate]) {
-        let (steps, answers) = run(replicas, order, fates);
-        let context = format!("{replicas:?} {order:?} {fates:?}: {steps:?}");
-        let has_it = |fate: Fate| matches!(fate, Fate::Acks | Fate::Stale);
-        let acks = fates.iter().filter(|&&fate| has_it(fate)).count();
-        let (ack, from) = (replicas.ack as usize, replicas.from as usize);
-        let decisions: Vec<_> = steps.iter().filter(|step| !matches!(step, WriteStep::Hint(_))).collect();
-        // Those by whose answers it is decided: as early as possible, with the one that was the last one needed.
-        let mut quorum = order.iter().copied().filter(|&n| has_it(fates[n]));
-        let newest = quorum.by_ref().take(ack).filter(|&n| fates[n] == Fate::Stale).map(version_at).max();
-        assert_eq!(decisions.len(), 1, "{context}");
-        let mut hints: Vec<usize> = steps
-            .iter()
-            .filter_map(|step| if let WriteStep::Hint(n) = step { Some(*n) } else { None })
-            .collect();
-        hints.sort_unstable();
-        match decisions[0] {
-            WriteStep::Decided(Ok(())) => {
-                assert!(acks >= ack, "{context}");
-                assert_eq!(newest, None, "{context}");
-                let missed: Vec<usize> = (0..from).filter(|&n| !has_it(fates[n])).collect();
-                assert_eq!(hints, missed, "{context}");
-                assert_eq!(answers, answers_needed(ack, order, fates), "{context}");
-            }
-            WriteStep::Stale(version) => {
-                assert!(acks >= ack && newest == Some(*version), "{newest:?} {context}");
-                assert_eq!(hints, [0_usize; 0], "{context}");
-                assert_eq!(answers, answers_needed(ack, order, fates), "{context}");
-            }
-            WriteStep::Decided(Err(error)) => {
-                assert!(acks < ack, "{context}");
-                assert_eq!(hints, [0_usize; 0], "{context}");
-                assert!(error.acked <= acks && error.required == ack && error.asked == from, "{context}");
-                assert!(error.failures.len() > from - ack, "every reason that made it impossible: {context}");
-            }
-            WriteStep::Hint(_) => unreachable!("it was filtered"),
-        }
-    }
-
-    #[test]
-    fn every_order_of_answers_failures_and_silence_up_to_five_replicas() {
-        let mut runs = 0_usize;
-        each_replicas(|replicas| {
-            let from = replicas.from as usize;
-            let combinations = FATES.len().pow(from as u32);
-            each_order(from, |order| {
-                for code in 0..combinations {
-                    let fate = |n: usize| FATES[code / FATES.len().pow(n as u32) % FATES.len()];
-                    let fates: Vec<Fate> = (0..from).map(fate).collect();
-                    check(replicas, order, &fates);
-                    runs += 1;
-                }
-            });
-        });
-        assert!(runs > 600_000, "{runs}");
-    }
-
-    #[test]
-    fn a_majority_that_cannot_be_is_known_at_once() {
-        let mut core = WriteCore::new(Replicas { ack: 2, from: 3 });
-        let mut steps = Vec::new();
-        core.answered(0, Err(Failure::Unreachable), |step| steps.push(step));
-        assert!(steps.is_empty());
-        core.answered(2, Err(Failure::Broken), |step| steps.push(step));
-        let failures = vec![(0, Failure::Unreachable), (2, Failure::Broken)];
-        let error = QuorumError { acked: 0, required: 2, asked: 3, failures };
-        assert_eq!(steps, [WriteStep::Decided(Err(error))]);
-        assert!(!core.is_finished());
-    }
-}
+#[path = "write_tests.rs"]
+mod tests;

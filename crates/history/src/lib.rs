@@ -10,4 +10,4 @@ mod register;
 mod search;
 
 pub use register::{Input, Operation, Output, Register};
-pub use search::{STEPS_MAX, Verdict, check};
+pub use search::{STEPS_MAX, Verdict, Violation, check};

@@ -1,7 +1,7 @@
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use crate::register::{Operation, Register, without_unseen};
+use crate::register::{Input, Operation, Register, without_unseen};
 
 /// After how many steps a search is given up.
 pub const STEPS_MAX: u64 = 20_000_000;
@@ -63,14 +63,20 @@ struct Search {
     events: Vec<Event>,
     /// Of each operation, where it begins and where it ends.
     places: Vec<(usize, Option<usize>)>,
+    /// Of each operation that nobody knows of, the one before it that nobody knows of either and that asks for the same.
+    twins: Vec<Option<usize>>,
     ordered: Vec<(usize, Register)>,
     holds: Register,
     /// How many operations that were answered are not ordered.
     left: usize,
     done: Box<[u64]>,
-    tried: HashSet<(Box<[u64]>, Register)>,
+    tried: HashSet<State>,
     deepest: Option<Violation>,
 }
+
+/// What the rest of the search depends on: which operations are ordered, what the key holds, and what it held before the last
+/// one if nobody knows of that.
+type State = (Box<[u64]>, Register, Option<Register>);
 
 impl Search {
     fn new(operations: Vec<Operation>) -> Search {
@@ -102,10 +108,13 @@ impl Search {
         let left = operations.iter().filter(|operation| operation.answer.is_some()).count();
         let done = vec![0; operations.len().div_ceil(64)].into();
         let (ordered, tried) = (Vec::new(), HashSet::new());
+        let begun = times.iter().filter(|&&(_, is_end, _)| !is_end).map(|&(.., operation)| operation);
+        let twins = twins(&operations, begun);
         Search {
             operations,
             events,
             places,
+            twins,
             ordered,
             holds: Register::default(),
             left,
@@ -145,8 +154,12 @@ impl Search {
     /// Has an operation come next, if it can and that was not tried.
     fn try_next(&mut self, operation: usize) -> bool {
         let Some(holds) = self.holds.after(&self.operations[operation]) else { return false };
+        if !self.may_matter(operation, holds) {
+            return false;
+        }
         self.done[operation / 64] ^= 1 << (operation % 64);
-        if !self.tried.insert((self.done.clone(), holds)) {
+        let before = self.operations[operation].answer.is_none().then_some(self.holds);
+        if !self.tried.insert((self.done.clone(), holds, before)) {
             self.done[operation / 64] ^= 1 << (operation % 64);
             return false;
         }
@@ -157,6 +170,30 @@ impl Search {
         self.take_out(begin);
         end.into_iter().for_each(|end| self.take_out(end));
         true
+    }
+
+    /// Whether an operation that can come next has to be tried there. If there is an order at all, there is one in which every
+    /// operation that nobody knows of is left out, or comes as late as it can: right before one that it makes possible, whose
+    /// answer could not have been given without it. And of several that ask for the same, the first comes first. Without
+    /// this, each of them doubles what is tried before a violation is sure.
+    fn may_matter(&self, operation: usize, holds: Register) -> bool {
+        let asked = &self.operations[operation];
+        let is_known = asked.answer.is_some();
+        if !is_known && (holds == self.holds || self.twins[operation].is_some_and(|twin| !self.is_done(twin)))
+        {
+            return false;
+        }
+        let last = self.ordered.last().filter(|&&(last, _)| self.operations[last].answer.is_none());
+        match last {
+            None => true,
+            Some((_, held)) if is_known => held.after(asked).is_none(),
+            // What the last one did must be of use to this one, which nobody knows of either.
+            Some(_) => matches!(asked.input, Input::CompareAndSet { .. } | Input::Increment),
+        }
+    }
+
+    fn is_done(&self, operation: usize) -> bool {
+        self.done[operation / 64] & (1 << (operation % 64)) != 0
     }
 
     /// Takes the last one back. Answers where to go on.
@@ -190,4 +227,14 @@ impl Search {
             self.deepest = Some(Violation { ordered, holds: self.holds.0, stuck: self.operations[stuck] });
         }
     }
+}
+
+/// See [`Search::twins`]; `begun` has the operations in the order in which they begin.
+fn twins(operations: &[Operation], begun: impl Iterator<Item = usize>) -> Vec<Option<usize>> {
+    let mut twins = vec![None; operations.len()];
+    let mut last_of = HashMap::new();
+    for index in begun.filter(|&index| operations[index].answer.is_none()) {
+        twins[index] = last_of.insert(operations[index].input, index);
+    }
+    twins
 }

@@ -106,3 +106,22 @@ fn hundreds_of_operations_and_a_dozen_that_nobody_knows_of_are_decided() {
     }
     assert!(matches!(check(&operations), Verdict::Linearizable | Verdict::Violation(_)));
 }
+
+/// Each that nobody knows of may come at any place, or at none: together they would be too much to try.
+#[test]
+fn a_violation_among_a_hundred_that_nobody_knows_of_is_sure() {
+    let asked = [Input::Delete, Input::Increment];
+    let mut operations: Vec<_> = (0..100).map(|n| unknown(n, asked[n as usize % asked.len()])).collect();
+    operations.extend([write(200, 201, 50), read(202, 203, 50), read(204, 205, 30)]);
+    assert!(holds(&operations), "deleted, and grown thirty times");
+    operations.extend([write(206, 207, 7), read(208, 209, 1_000)]);
+    assert!(!holds(&operations), "there are not so many that it can have grown by");
+}
+
+#[test]
+fn what_nobody_knows_of_explains_more_than_one_answer_but_happens_once() {
+    let late = unknown(0, Input::Write(1));
+    assert!(holds(&[late, write(1, 2, 2), read(3, 4, 1), read(5, 6, 1)]));
+    assert!(!holds(&[late, read(1, 2, 1), write(3, 4, 2), read(5, 6, 1)]), "x, y, x");
+    assert!(holds(&[late, late, read(1, 2, 1), write(3, 4, 2), read(5, 6, 1)]), "asked for twice");
+}

@@ -37,7 +37,7 @@ fn output(input: Input, chosen: u64) -> Output {
 
 /// Operations that overlap as they please. Half of them are told what a key that does one after the other would have said.
 fn histories(operations: usize) -> impl Strategy<Value = Vec<Operation>> {
-    let one = (inputs(), 0..20_u64, 1..8_u64, 0..5_u64, 0..6_u8);
+    let one = (inputs(), 0..20_u64, 1..8_u64, 0..5_u64, 0..4_u8);
     (prop::collection::vec(one, 1..=operations), any::<bool>()).prop_map(|(mut drawn, is_told_truly)| {
         drawn.sort_by_key(|&(_, invoked, ..)| invoked);
         let mut register = Register::default();

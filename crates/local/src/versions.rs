@@ -24,7 +24,12 @@ impl VersionClock {
 
     /// Whether a timestamp is after every one that was given or observed.
     pub fn is_after_all(&self, timestamp: u64) -> bool {
-        timestamp > self.last.load(Ordering::SeqCst)
+        timestamp > self.last()
+    }
+
+    /// The last timestamp that was given or observed.
+    pub fn last(&self) -> u64 {
+        self.last.load(Ordering::SeqCst)
     }
 
     /// The next timestamp.

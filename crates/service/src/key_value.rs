@@ -94,6 +94,11 @@ pub trait KeyValue: 'static {
     /// Why writes are refused until somebody looks after the node; none if they are not.
     fn failure(&self) -> Option<String>;
 
+    /// Why a request would not be served now, one reason each; none if it would. Asked again and again, so it has to be cheap.
+    fn obstacles(&self) -> Vec<String> {
+        self.failure().into_iter().collect()
+    }
+
     /// What the service and its store count.
     fn metrics(&self) -> Vec<Metric>;
 }

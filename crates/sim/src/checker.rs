@@ -248,6 +248,6 @@ impl Checker {
 }
 
 /// Whether a write and a read like this meet, even if one disk is lost meanwhile.
-fn is_checked(replicas: Replicas) -> bool {
+pub(crate) fn is_checked(replicas: Replicas) -> bool {
     replicas.is_quorum() && replicas.ack >= 2
 }

@@ -1,4 +1,6 @@
-//! Who asks what: a few keys, each with one or several writers and any number of readers; now and then, one key many times.
+//! Who asks what: a few keys, each with one or several writers and any number of readers; now and then, one key many times, or
+//! clients that contend for it: each asks again as soon as it is answered, so that much happens one after the other while a
+//! single write is under way.
 
 use ladoga_env::Rng;
 use ladoga_env::sim::SimRng;
@@ -13,6 +15,10 @@ const WRITERS_MAX: usize = 3;
 const CROWDS_EVERY: u64 = 10;
 const CROWD_MAX: u64 = 6;
 const CROWD_PAUSE_MS_MAX: u64 = 40;
+/// How many clients contend for a key, and how often each asks.
+const CONTENDERS_MIN: u64 = 3;
+const CONTENDERS_MAX: u64 = 5;
+const CONTENDER_REQUESTS_MAX: u64 = 8;
 
 /// What a client asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,11 +30,40 @@ pub(crate) enum Wish {
 
 pub(crate) struct KeyPlan {
     pub(crate) key: Key,
-    pub(crate) replicas: Replicas,
+    replicas: Replicas,
+    /// Whether some requests ask for one replica's answer, and some for that of all.
+    is_mixed: bool,
     /// How many write it at the same time.
     writers_max: usize,
     /// The writes that are under way.
     writing: Vec<u64>,
+}
+
+impl KeyPlan {
+    /// On how many nodes it lives.
+    pub(crate) const fn copies(&self) -> usize {
+        self.replicas.from as usize
+    }
+
+    /// How many nodes the next request asks for.
+    pub(crate) fn replicas(&self, rng: &SimRng) -> Replicas {
+        let Replicas { ack, from } = self.replicas;
+        let ack = match rng.below(6) {
+            _ if !self.is_mixed => ack,
+            0 => 1,
+            1 => from,
+            _ => ack,
+        };
+        Replicas { ack, from }
+    }
+}
+
+/// A client that asks again as soon as it is answered.
+struct Contender {
+    index: usize,
+    /// How often it is still going to ask.
+    left: u64,
+    under_way: Option<u64>,
 }
 
 pub(crate) struct Clients {
@@ -36,6 +71,7 @@ pub(crate) struct Clients {
     next: u64,
     /// The key that everybody asks for now, and how many requests more.
     crowd: (usize, u64),
+    contenders: Vec<Contender>,
 }
 
 impl Clients {
@@ -48,11 +84,13 @@ impl Clients {
             KeyPlan {
                 key: format!("key{n}").into_bytes(),
                 replicas: Replicas { ack, from },
+                is_mixed: n % 5 == 1,
                 writers_max: if n.is_multiple_of(3) { WRITERS_MAX } else { 1 },
                 writing: Vec::new(),
             }
         };
-        Clients { keys: (0..KEYS).map(plan).collect(), next: 0, crowd: (0, 0) }
+        let keys = (0..KEYS).map(plan).collect();
+        Clients { keys, next: 0, crowd: (0, 0), contenders: Vec::new() }
     }
 
     /// A small write of this key, unless as many as may be are under way.
@@ -67,7 +105,7 @@ impl Clients {
 
     /// How long it is until the next request. In a crowd, a write meets another one of which its node has not heard yet.
     pub(crate) fn pause_ms(&self, rng: &SimRng) -> u64 {
-        if self.crowd.1 > 0 { rng.below(CROWD_PAUSE_MS_MAX) } else { 20 + rng.below(1000) }
+        if self.crowd.1 > 0 { rng.below(CROWD_PAUSE_MS_MAX) } else { 20 + rng.below(1400) }
     }
 
     /// The number of the next request.
@@ -85,17 +123,22 @@ impl Clients {
             self.crowd = (rng.below(self.keys.len() as u64) as usize, requests);
         }
         let index = self.crowd.0;
+        // A large value takes several round trips: in a crowd, much happens meanwhile.
+        let one_is_large_of = if self.crowd.1 > 0 { 2 } else { 4 };
+        let (number, wish) = self.next_of(index, one_is_large_of, rng);
+        (index, number, wish)
+    }
+
+    fn next_of(&mut self, index: usize, one_is_large_of: u64, rng: &SimRng) -> (u64, Wish) {
         let number = self.next_number();
-        let plan = &self.keys[index];
+        let plan = &mut self.keys[index];
         let is_write = plan.writing.len() < plan.writers_max && rng.below(5) < 3;
         let wish = match rng.below(4) {
             _ if !is_write => Wish::Get,
             0 => Wish::Delete,
             _ => {
                 let mut value = number.to_le_bytes().to_vec();
-                // A large value takes several round trips: in a crowd, much happens meanwhile.
-                let is_large = rng.below(if self.crowd.1 > 0 { 2 } else { 4 }) == 0;
-                let bytes = if is_large {
+                let bytes = if rng.below(one_is_large_of) == 0 {
                     LARGE_BYTES_MIN + rng.below(4096) as usize
                 } else {
                     8 + rng.below(300) as usize
@@ -105,15 +148,51 @@ impl Clients {
             }
         };
         if is_write {
-            self.keys[index].writing.push(number);
+            plan.writing.push(number);
         }
-        (index, number, wish)
+        (number, wish)
     }
 
-    /// A write ended, whatever became of it.
+    /// From now on, several clients contend for a key that has several writers.
+    pub(crate) fn contend(&mut self, rng: &SimRng) {
+        let contended: Vec<usize> = (0..self.keys.len())
+            .filter(|&index| self.keys[index].writers_max > 1 && self.keys[index].copies() > 1)
+            .collect();
+        let index = contended[rng.below(contended.len() as u64) as usize];
+        let count = CONTENDERS_MIN + rng.below(CONTENDERS_MAX - CONTENDERS_MIN + 1);
+        let contender = |_| Contender { index, left: 1 + rng.below(CONTENDER_REQUESTS_MAX), under_way: None };
+        self.contenders = (0..count).map(contender).collect();
+    }
+
+    /// Whether a client that contends is to ask now.
+    pub(crate) fn is_one_free(&self) -> bool {
+        self.contenders.iter().any(|contender| contender.under_way.is_none())
+    }
+
+    /// What a client asks that contends and is to ask now: of which key, under which number, what.
+    pub(crate) fn next_of_contender(&mut self, rng: &SimRng) -> Option<(usize, u64, Wish)> {
+        self.contenders.retain(|contender| contender.left > 0 || contender.under_way.is_some());
+        let free = self.contenders.iter().position(|contender| contender.under_way.is_none())?;
+        let index = self.contenders[free].index;
+        let (number, wish) = self.next_of(index, 6, rng);
+        let contender = &mut self.contenders[free];
+        contender.left -= 1;
+        contender.under_way = Some(number);
+        Some((index, number, wish))
+    }
+
+    /// Nobody contends any more.
+    pub(crate) fn calm_down(&mut self) {
+        self.contenders.clear();
+    }
+
+    /// A request ended, whatever became of it.
     pub(crate) fn ended(&mut self, number: u64) {
         for plan in &mut self.keys {
             plan.writing.retain(|&writing| writing != number);
+        }
+        for contender in &mut self.contenders {
+            contender.under_way = contender.under_way.filter(|&under_way| under_way != number);
         }
     }
 }

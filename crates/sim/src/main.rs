@@ -6,18 +6,19 @@ use std::sync::{Mutex, PoisonError};
 
 use ladoga_env::Clock;
 use ladoga_env::real::RealClock;
-use ladoga_sim::{Bug, Failure, Summary, run_traced};
+use ladoga_sim::{Bug, Failure, Settings, Summary, run_with};
 
 const HELP: &str = "\
-cargo xtask sim [--seeds N] [--minutes N] [--first SEED] [--threads N] [--trace] [--bug NAME]
+cargo xtask sim [--seeds N] [--minutes N] [--first SEED] [--threads N] [--trace] [--histories] [--bug NAME]
 
 Runs a whole cluster in simulation, once for each of N seeds (default 100) from SEED on (default 0).
 --minutes runs as many seeds as there is time for, and tells how many: from SEED on, or, without --first, from one on that
 depends on the time of day, so that each long run sees others. Seeds run on all cores; --threads says on how many instead, and
---trace, which prints what happens in each, has them run on one.
+--trace, which prints what happens in each, has them run on one. --histories fails a seed if what clients were told of a key has
+no order, which every other seed shows until a write takes effect once (docs/decisions/0048).
 A seed that fails is printed with the line that repeats it. --bug plants one, which has to be found: ack-without-writing,
 drop-tombstones-by-time, vouch-while-rebuilding, ignore-newer-versions, forget-copies, trust-own-clock,
-acknowledge-stale-large, ignore-regressions.
+acknowledge-stale-large, ignore-regressions, restamp-after-exposure.
 The exit code is 1 if a seed failed.
 ";
 
@@ -28,11 +29,12 @@ struct Arguments {
     threads: Option<usize>,
     first: Option<u64>,
     traced: bool,
+    checks_histories: bool,
     bug: Option<Bug>,
 }
 
 /// What `--bug` takes.
-const BUGS: [(&str, Bug); 8] = [
+const BUGS: [(&str, Bug); 9] = [
     ("ack-without-writing", Bug::AckWithoutWriting),
     ("drop-tombstones-by-time", Bug::DropTombstonesByTime),
     ("vouch-while-rebuilding", Bug::VouchWhileRebuilding),
@@ -41,6 +43,7 @@ const BUGS: [(&str, Bug); 8] = [
     ("trust-own-clock", Bug::TrustOwnClock),
     ("acknowledge-stale-large", Bug::AcknowledgeStaleLarge),
     ("ignore-regressions", Bug::IgnoreRegressions),
+    ("restamp-after-exposure", Bug::RestampAfterExposure),
 ];
 
 fn bug_of(name: &str) -> Result<Bug, String> {
@@ -51,15 +54,23 @@ fn bug_of(name: &str) -> Result<Bug, String> {
 }
 
 /// The command that runs this seed again, and shows what happens.
-fn repeating(seed: u64, bug: Option<Bug>) -> String {
-    let found = BUGS.iter().find(|(_, known)| Some(*known) == bug);
+fn repeating(seed: u64, settings: Settings) -> String {
+    let found = BUGS.iter().find(|(_, known)| Some(*known) == settings.bug);
     let bug = found.map_or_else(String::new, |(name, _)| format!(" --bug {name}"));
-    format!("cargo xtask sim --first {seed} --seeds 1 --trace{bug}")
+    let histories = if settings.checks_histories { " --histories" } else { "" };
+    format!("cargo xtask sim --first {seed} --seeds 1 --trace{histories}{bug}")
 }
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
-    let mut parsed =
-        Arguments { seeds: None, minutes: None, threads: None, first: None, traced: false, bug: None };
+    let mut parsed = Arguments {
+        seeds: None,
+        minutes: None,
+        threads: None,
+        first: None,
+        traced: false,
+        checks_histories: false,
+        bug: None,
+    };
     while let Some(name) = arguments.next() {
         let mut text = || arguments.next().ok_or_else(|| format!("{name} needs a value"));
         let number =
@@ -70,6 +81,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Arguments
             "--threads" => parsed.threads = Some(number(text()?)?.max(1) as usize),
             "--first" => parsed.first = Some(number(text()?)?),
             "--trace" => parsed.traced = true,
+            "--histories" => parsed.checks_histories = true,
             "--bug" => parsed.bug = Some(bug_of(&text()?)?),
             "--help" | "-h" => return Ok(None),
             unknown => return Err(format!("unknown argument '{unknown}'")),
@@ -104,7 +116,7 @@ fn main() -> ExitCode {
     match done.first_failed {
         None => ExitCode::SUCCESS,
         Some(seed) => {
-            println!("the first that failed: {}", repeating(seed, arguments.bug));
+            println!("the first that failed: {}", repeating(seed, arguments.settings()));
             ExitCode::FAILURE
         }
     }
@@ -114,6 +126,11 @@ impl Arguments {
     fn threads(&self) -> usize {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         if self.traced { 1 } else { self.threads.unwrap_or_else(all) }
+    }
+
+    fn settings(&self) -> Settings {
+        let Arguments { bug, traced, checks_histories, .. } = *self;
+        Settings { bug, is_traced: traced, checks_histories }
     }
 
     fn seeds(&self) -> u64 {
@@ -164,9 +181,9 @@ impl Runs {
                 return;
             }
             let seed = self.first + number;
-            let ran = run_traced(seed, arguments.bug, arguments.traced);
+            let ran = run_with(seed, arguments.settings());
             let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-            done.add(seed, arguments.bug, ran);
+            done.add(seed, arguments.settings(), ran);
             if done.seeds.is_multiple_of(100) {
                 println!("{}", done.line());
             }
@@ -175,14 +192,14 @@ impl Runs {
 }
 
 impl Done {
-    fn add(&mut self, seed: u64, bug: Option<Bug>, ran: Result<Summary, Failure>) {
+    fn add(&mut self, seed: u64, settings: Settings, ran: Result<Summary, Failure>) {
         self.seeds += 1;
         match ran {
             Ok(summary) => self.total += summary,
             Err(failure) => {
                 self.failed += 1;
                 self.first_failed = Some(self.first_failed.map_or(seed, |first| first.min(seed)));
-                println!("{failure}\n  {}", repeating(seed, bug));
+                println!("{failure}\n  {}", repeating(seed, settings));
             }
         }
     }

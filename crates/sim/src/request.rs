@@ -9,6 +9,15 @@ use crate::checker::Key;
 use crate::clients::Wish;
 use crate::store::bytes_of;
 
+/// What a client asks, and of which node.
+pub(crate) struct Request {
+    pub(crate) number: u64,
+    pub(crate) node: usize,
+    pub(crate) key: Key,
+    pub(crate) wish: Wish,
+    pub(crate) replicas: Replicas,
+}
+
 /// What a client is told.
 pub(crate) enum Answer {
     /// It is written, under this version; none if one node alone has to have it.
@@ -18,18 +27,15 @@ pub(crate) enum Answer {
 }
 
 /// Asks, and waits for the answer.
-pub(crate) async fn ask(
-    service: &impl KeyValue,
-    key: Key,
-    wish: Wish,
-    replicas: Replicas,
-) -> Result<Answer, Error> {
+pub(crate) async fn ask(service: &impl KeyValue, request: &Request) -> Result<Answer, Error> {
+    let Request { key, wish, replicas, .. } = request;
+    let (key, replicas) = (key.clone(), *replicas);
     let waited_ms = match service.until_ready() {
         Some(ready) => ready.await?,
         None => 0,
     };
     let context = Context { waited_ms, ..Context::new(replicas) };
-    match wish {
+    match wish.clone() {
         Wish::Get => {
             let found = match service.get(&context, &key) {
                 Lookup::Now(found) => found?,

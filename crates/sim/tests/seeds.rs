@@ -1,6 +1,6 @@
 //! As many seeds as an ordinary test may take; `cargo xtask sim --seeds N` runs any number.
 
-use ladoga_sim::{Bug, Summary, run};
+use ladoga_sim::{Bug, Settings, Summary, run, run_with};
 
 const SEEDS: u64 = 24;
 /// Seeds in which a planted bug has to be found: at least five times as many as it takes by the rate at which it is.
@@ -57,6 +57,16 @@ fn seed_1_a_coordinator_kept_a_hint_for_itself() {
 #[test]
 fn seed_1001_hints_that_came_together_were_too_large_for_a_batch() {
     kept(1001);
+}
+
+/// A write that a read had spread met a newer version, and was written again under one newer than that: between the two, readers
+/// see what it overwrites now. To be turned round when that is mended (decision 0048).
+#[test]
+fn seed_2_a_write_takes_effect_twice() {
+    let settings = Settings { checks_histories: true, ..Settings::default() };
+    let found = run_with(2, settings).expect_err("a write takes effect twice");
+    assert!(found.reason.contains("a version that was given up was seen"), "{found}");
+    kept(2);
 }
 
 /// Looks for a seed in which a promise is broken in one of these ways, and none is without the bug.

@@ -227,6 +227,11 @@ impl StabilityTracker {
         version.timestamp >= self.next.write_floor
     }
 
+    /// While this node is not whole, and when it becomes so: what it lost is older than this, once all peers were heard.
+    pub const fn lost_before(&self) -> Option<u64> {
+        self.lost_before
+    }
+
     /// What this node says about itself, where its clock of versions is at `clock`, and its wall clock at `wall_ms`.
     pub fn statement(&self, clock: u64, wall_ms: u64) -> Statement {
         let Durable { incarnation, write_floor, synced_before, reserved_before, .. } = self.persisted;

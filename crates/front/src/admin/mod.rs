@@ -1,6 +1,7 @@
 //! What operators and other nodes ask a node for, beside its data.
 //!
 //! - `status`: whether the node serves, and `/metrics`
+//! - `probes`: whether it lives, and whether it would serve a request now
 //! - `metrics`: what the event loops count
 //! - `exposition`: how `/metrics` writes what the node, its store and its cluster count
 //! - `accept`: which of its formats a request prefers
@@ -11,6 +12,7 @@ mod accept;
 mod cluster;
 mod exposition;
 mod metrics;
+mod probes;
 mod profile;
 mod profiling;
 mod status;
@@ -19,5 +21,6 @@ use exposition::Exposition;
 use metrics::loop_metrics;
 
 pub(crate) use cluster::{admit_peer, cluster, repair};
+pub(crate) use probes::{live, ready};
 pub(crate) use profile::profile;
 pub(crate) use status::{metrics, status};

@@ -36,6 +36,8 @@ impl<K: KeyValue> Call<'_, K> {
             Operation::Put | Operation::Delete | Operation::Increment => self.write(operation, request),
             Operation::Range => range::range(self, &request),
             Operation::Status => admin::status(door).map(Reply::now),
+            Operation::Live => Ok(Reply::now(admin::live())),
+            Operation::Ready => admin::ready(door, &request.uri).map(Reply::now),
             Operation::Cluster => admin::cluster(door).map(Reply::now),
             Operation::Peer => admin::admit_peer(door, &request).map(|()| Reply::Now(Outcome::Peer)),
             Operation::Repair => admin::repair(door).map(Reply::now),

@@ -25,5 +25,5 @@ pub(crate) use profile::ProfileTarget;
 pub(crate) use refusal::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX, Refusal};
 pub(crate) use response::{Answer, OCTETS, TEXT};
 pub(crate) use route::operation;
-pub(crate) use target::{EntityTarget, RangeTarget, increment};
+pub(crate) use target::{EntityTarget, RangeTarget, increment, is_verbose};
 pub(crate) use wire::{CHUNKED_RECORDS, LAST_CHUNK, PLAIN_RECORDS};

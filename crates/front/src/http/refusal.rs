@@ -15,11 +15,12 @@ pub(crate) const HEADERS_BYTES_MAX: usize = 16 << 10;
 /// The longest request line: a key of 4,096 bytes takes three times as much where each is percent-encoded.
 pub(crate) const REQUEST_LINE_BYTES_MAX: usize = 16 << 10;
 
-/// An answer that says no: a status, and one line that says what was wrong and what was expected.
+/// An answer that says no: a status, and one line that says what was wrong and what was expected; several only for who asks for
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     status: StatusCode,
-    /// One line, with its end.
+    /// With the end of its last line.
     text: Bytes,
     allow: Option<&'static str>,
     /// The version of the newest cell, if there is one.
@@ -48,7 +49,7 @@ impl Refusal {
     /// `400`: there is no such path.
     pub(crate) fn unknown_path(path: &str) -> Refusal {
         let path = Quote::of(path.as_bytes());
-        let expected = "/v0/entity, /v0/entities, /v0/status, /v0/cluster, /v0/repair, /metrics or /debug/profile/{cpu,alloc,lock}";
+        let expected = "/v0/entity, /v0/entities, /v0/status, /v0/cluster, /v0/repair, /livez, /readyz, /metrics or /debug/profile/{cpu,alloc,lock}";
         Refusal::bad_request(format_args!("the path {path} does not exist; expected {expected}"))
     }
 
@@ -140,6 +141,12 @@ impl Refusal {
     /// `503`: not now, for the reason given.
     pub(crate) fn unavailable(reason: impl Display) -> Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, one_line(reason.to_string()))
+    }
+
+    /// The same with several reasons, one a line.
+    pub(crate) fn unavailable_for(reasons: impl IntoIterator<Item = String>) -> Refusal {
+        let lines: Vec<String> = reasons.into_iter().map(one_line).collect();
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, lines.join("\n"))
     }
 
     /// `503`: a bound is reached.

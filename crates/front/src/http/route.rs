@@ -22,6 +22,8 @@ pub(crate) fn operation(method: &Method, path: &str) -> Result<Operation, Refusa
         "/v0/repair" if *method == Method::POST => Ok(Operation::Repair),
         "/v0/repair" => Err(Refusal::method_not_allowed(method, "POST")),
         "/metrics" => only_get(method, Operation::Metrics),
+        "/livez" => get_or_head(method, Operation::Live),
+        "/readyz" => get_or_head(method, Operation::Ready),
         _ if profiled_kind(path).is_some() => only_get(method, Operation::Profile),
         _ => Err(Refusal::unknown_path(path)),
     }
@@ -29,6 +31,13 @@ pub(crate) fn operation(method: &Method, path: &str) -> Result<Operation, Refusa
 
 fn only_get(method: &Method, operation: Operation) -> Result<Operation, Refusal> {
     if *method == Method::GET { Ok(operation) } else { Err(Refusal::method_not_allowed(method, "GET")) }
+}
+
+fn get_or_head(method: &Method, operation: Operation) -> Result<Operation, Refusal> {
+    match *method {
+        Method::GET | Method::HEAD => Ok(operation),
+        _ => Err(Refusal::method_not_allowed(method, "GET, HEAD")),
+    }
 }
 
 #[cfg(test)]
@@ -46,6 +55,11 @@ mod tests {
         assert_eq!(operation(&Method::GET, "/v0/entities").ok(), Some(Operation::Range));
         assert_eq!(operation(&Method::GET, "/v0/status").ok(), Some(Operation::Status));
         assert_eq!(operation(&Method::GET, "/metrics").ok(), Some(Operation::Metrics));
+        for (path, probe) in [("/livez", Operation::Live), ("/readyz", Operation::Ready)] {
+            assert_eq!(operation(&Method::GET, path).ok(), Some(probe));
+            assert_eq!(operation(&Method::HEAD, path).ok(), Some(probe));
+            assert_eq!(operation(&Method::PUT, path).expect_err("no such method").allow(), Some("GET, HEAD"));
+        }
         assert_eq!(operation(&Method::POST, "/v0/repair").ok(), Some(Operation::Repair));
         assert_eq!(operation(&Method::GET, "/v0/repair").expect_err("no such method").allow(), Some("POST"));
         for kind in ["cpu", "alloc", "lock"] {

@@ -143,6 +143,12 @@ fn key<'q>(name: &'static str, value: Option<Cow<'q, [u8]>>) -> Result<Cow<'q, [
     Ok(value)
 }
 
+/// Whether a query has `verbose` in it, with any value or none.
+pub(crate) fn is_verbose(uri: &Uri) -> Result<bool, QueryError> {
+    let [verbose] = parameters(uri.query().unwrap_or(""), ["verbose"])?;
+    Ok(verbose.is_some())
+}
+
 /// What is wrong with a query.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum QueryError {

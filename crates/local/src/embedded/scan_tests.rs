@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, LocalOptions};
 
 use super::*;
 use crate::embedded::Embedded;
-use crate::store::{LocalStore, Store};
+use crate::store::{LocalStore, Store, SupersededCell};
 use ladoga_runtime::Supervisor;
 
 /// More cells than are told of at once.
@@ -45,6 +45,8 @@ impl CellObserver for Watcher {
         *told = Told { begun: told.begun + 1, ..Told::default() };
         self.changed.notify_all();
     }
+
+    fn superseded(&self, _: &[SupersededCell]) {}
 
     fn replaced(&self, changes: &[CellChange]) {
         let is_scan = thread::current().name() == Some("scan");

@@ -1,4 +1,4 @@
-use ladoga_model::{Cell, CellMark};
+use ladoga_model::{Cell, CellMark, Version};
 
 /// How a cell of a range is written: of a large value there is its length.
 pub type CellFormat = fn(out: &mut Vec<u8>, key: &[u8], cell: Cell<&[u8], u64>);
@@ -14,9 +14,20 @@ pub struct CellChange {
     pub new: CellMark,
 }
 
-/// Who wants to know of every cell that is written.
+/// A cell that was written when there was a newer one already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SupersededCell {
+    /// The xxh3 of its key.
+    pub key_hash: u64,
+    /// Its version.
+    pub version: Version,
+    /// The newest one of the key.
+    pub newest: Version,
+}
+
+/// Who wants to know of every cell that is written. It is told while the next one has to wait, and before who wrote it.
 ///
-/// Protocol: `(begins replaced* is_whole?)*`, and `replaced` at any time after the first `begins`.
+/// Protocol: `(begins replaced* scan_completed?)*`, and `replaced` and `superseded` at any time after the first `begins`.
 pub trait CellObserver: Send + Sync {
     /// What was told before is void: every cell that is there at this moment is told of, as one that took the place of
     /// none, and every cell that is written from now on.
@@ -24,6 +35,9 @@ pub trait CellObserver: Send + Sync {
 
     /// These took the place of others.
     fn replaced(&self, changes: &[CellChange]);
+
+    /// These did not: there was something newer.
+    fn superseded(&self, cells: &[SupersededCell]);
 
     /// Every cell that was there in the beginning has been told of.
     fn scan_completed(&self);

@@ -6,7 +6,7 @@
 mod cells;
 mod gate;
 
-pub use cells::{CellChange, CellFormat, CellObserver};
+pub use cells::{CellChange, CellFormat, CellObserver, SupersededCell};
 pub use gate::{CellGate, Passage};
 pub use ladoga_service::{
     Distribution, FencedCell, LargeValue, Later, Lookup, Metric, MetricKind, MetricValue, Piece, Pieces,

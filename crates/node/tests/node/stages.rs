@@ -19,8 +19,14 @@ fn a_node_that_opens_says_so_until_it_serves() {
     assert_eq!(client.put("k", b"value").status, 503);
     assert_eq!(client.get("/v0/entity").status, 400, "what is wrong is wrong in every stage");
     assert_eq!(client.get("/metrics").status, 200);
+    assert_eq!(client.get("/livez").status, 200);
+    for target in ["/readyz", "/readyz?verbose"] {
+        let answer = client.get(target);
+        assert!(answer.status == 503 && answer.text().contains("opening"), "{target}: {answer:?}");
+    }
     running.node.open(running.store.clone());
     assert_eq!(client.get("/v0/status").status, 200);
+    assert_eq!(client.get("/readyz").text(), "ready\n");
     assert_eq!(client.put("k", b"value").status, 201);
 }
 
@@ -32,6 +38,11 @@ fn a_store_that_failed_is_told_in_the_status_and_reads_go_on() {
     let mut client = running.connect();
     let answer = client.get("/v0/status");
     assert_eq!((answer.status, answer.text()), (503, "the disk is gone\n"));
+    for target in ["/readyz", "/readyz?verbose"] {
+        let answer = client.get(target);
+        assert_eq!((answer.status, answer.text()), (503, "the disk is gone\n"), "{target}");
+    }
+    assert_eq!(client.get("/livez").status, 200, "another start does not help");
     assert_eq!(client.get("/v0/entity?id=k").text(), "value");
 }
 
@@ -54,6 +65,9 @@ fn a_request_in_flight_is_answered_before_the_node_stops() {
     let refused = crate::client::Client::connect(address).get("/v0/status");
     assert_eq!(refused.status, 503);
     assert!(refused.text().contains("draining") && refused.closes(), "{refused:?}");
+    let refused = crate::client::Client::connect(address).get("/readyz");
+    assert!(refused.status == 503 && refused.text().contains("draining"), "{refused:?}");
+    assert_eq!(crate::client::Client::connect(address).get("/livez").status, 200);
     store.release();
     assert_eq!(in_flight.answer().status, 201);
     assert_eq!(in_flight.rest(), (Vec::new(), true));

@@ -14,7 +14,8 @@ fn read(origin: Origin) -> Request {
 
 fn write(timestamp: u64, origin: Origin) -> Request {
     let stamp = Stamp::new(Version { timestamp, node: 0 });
-    Request::Write { key: Bytes::from_static(b"key"), stamp, value: Some(Bytes::new()), origin }
+    let (key, value) = (Bytes::from_static(b"key"), Some(Bytes::new()));
+    Request::Write { key, stamp, value, origin, is_again: false }
 }
 
 /// It vouched for what it has, or said that it is being rebuilt, without knowing either.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use ladoga_cluster::{Failure, NodeId, Refusal};
+use ladoga_cluster::{Failure, NodeId, Refusal, WriteAnswer};
 use ladoga_model::Version;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
@@ -63,8 +63,8 @@ pub(crate) trait CopyReader {
     /// Whether a client waits for it.
     fn awaits(&self) -> bool;
 
-    /// It is made, of this version to the replica at `place`, or will not be.
-    fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<(), Failure>);
+    /// It is made, of this version to the replica at `place`, which says this; or will not be.
+    fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<WriteAnswer, Failure>);
 }
 
 /// Which value goes where.
@@ -145,7 +145,7 @@ pub(crate) struct Copying {
     name: CopyName,
     readers: Rc<Readers>,
     turn: Option<OwnedSemaphorePermit>,
-    outcome: Result<(), Failure>,
+    outcome: Result<WriteAnswer, Failure>,
 }
 
 impl Copying {
@@ -190,7 +190,7 @@ impl Copying {
     }
 
     /// It is made, or will not be.
-    pub(crate) fn ends(mut self, outcome: Result<(), Failure>) {
+    pub(crate) fn ends(mut self, outcome: Result<WriteAnswer, Failure>) {
         self.outcome = outcome;
     }
 }
@@ -221,7 +221,7 @@ impl CopyRequests {
     }
 
     /// One less.
-    pub(crate) fn ends(&self, outcome: Result<(), Failure>) {
+    pub(crate) fn ends(&self, outcome: Result<WriteAnswer, Failure>) {
         self.left.set(self.left.get() - 1);
         self.has_failed.set(self.has_failed.get() || outcome.is_err());
         self.ended.notify_one();

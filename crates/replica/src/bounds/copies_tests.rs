@@ -6,7 +6,7 @@ use super::*;
 #[derive(Default)]
 struct Client {
     awaits: Cell<bool>,
-    heard: RefCell<Vec<(usize, Result<(), Failure>)>>,
+    heard: RefCell<Vec<(usize, Result<WriteAnswer, Failure>)>>,
 }
 
 impl Client {
@@ -23,7 +23,7 @@ impl CopyReader for Client {
         self.awaits.get()
     }
 
-    fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<(), Failure>) {
+    fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<WriteAnswer, Failure>) {
         assert_eq!(version, VERSION, "of what was copied, not of what is newest");
         self.heard.borrow_mut().push((place, outcome));
     }
@@ -56,7 +56,9 @@ impl Node {
 }
 
 const KEYS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
-const REFUSED: Result<(), Failure> = Err(Failure::Refused(Refusal::OverCapacity));
+const OVER_CAPACITY: Failure = Failure::Refused(Refusal::OverCapacity);
+const REFUSED: Result<WriteAnswer, Failure> = Err(OVER_CAPACITY);
+const MADE: Result<WriteAnswer, Failure> = Ok(WriteAnswer::Applied);
 
 fn now<T>(future: impl Future<Output = T>) -> Poll<T> {
     pin!(future).poll(&mut Context::from_waker(Waker::noop()))
@@ -79,7 +81,7 @@ fn copies_that_nobody_waits_for_have_so_many_turns() {
         let mut begin = pin!(late[0].begin());
         assert_eq!(now(begin.as_mut()), Poll::Pending);
         assert_eq!(node.turns.figures(), [LARGE_COPIES_MAX, 1, 0]);
-        copies.pop().expect("a copy").ends(Ok(()));
+        copies.pop().expect("a copy").ends(MADE);
         assert_eq!(begin.await, Ok(()));
         assert_eq!(node.turns.figures(), [LARGE_COPIES_MAX, 0, 0]);
     });
@@ -95,7 +97,7 @@ fn only_so_many_wait_for_a_turn() {
         let (mut last, mut refused) = (node.copy("a", &nobody), node.copy("b", &nobody));
         let mut waits = pin!(last.begin());
         assert_eq!(now(waits.as_mut()), Poll::Pending);
-        assert_eq!(now(refused.begin()), Poll::Ready(REFUSED));
+        assert_eq!(now(refused.begin()), Poll::Ready(Err(OVER_CAPACITY)));
         assert_eq!((node.waiting(), node.turns.figures()[2]), (LARGE_COPIES_WAITING_MAX, 1));
     });
 }
@@ -113,7 +115,7 @@ fn a_copy_that_a_client_waits_for_needs_no_turn_and_is_not_paced_until_it_does_n
             assert_eq!(now(copy.piece(&node.pace, 1 << 30)), Poll::Ready(Ok(())));
         }
         client.awaits.set(false);
-        assert_eq!(now(copy.piece(&node.pace, 1)), Poll::Ready(REFUSED), "all turns are taken");
+        assert_eq!(now(copy.piece(&node.pace, 1)), Poll::Ready(Err(OVER_CAPACITY)), "all turns are taken");
         drop(all);
         assert_eq!(now(copy.piece(&node.pace, 1 << 30)), Poll::Ready(Ok(())), "it has one now");
         assert_eq!(now(copy.piece(&node.pace, 1)), Poll::Pending, "the piece before is not paid for");
@@ -138,11 +140,11 @@ fn the_same_copy_is_made_once_and_a_client_that_joins_it_hurries_it() {
         assert!(matches!(node.wish("a", &client, 2), CopyRequest::Joined));
         assert_eq!(begin.await, Ok(()));
         assert_eq!(now(copy.piece(&node.pace, 1 << 30)), Poll::Ready(Ok(())));
-        copy.ends(Ok(()));
-        assert_eq!(*client.heard.borrow(), [(2, Ok(()))]);
-        assert_eq!(*nobody.heard.borrow(), [(1, Ok(()))]);
+        copy.ends(MADE);
+        assert_eq!(*client.heard.borrow(), [(2, MADE)]);
+        assert_eq!(*nobody.heard.borrow(), [(1, MADE)]);
         // Then another may be made.
-        node.copy("a", &nobody).ends(Ok(()));
+        node.copy("a", &nobody).ends(MADE);
     });
 }
 
@@ -153,7 +155,7 @@ fn who_wished_for_copies_hears_of_the_last() {
         assert!(wishes.are_granted().await, "there were none");
         wishes.begins();
         wishes.begins();
-        wishes.ends(Ok(()));
+        wishes.ends(MADE);
         let mut granted = pin!(wishes.are_granted());
         assert_eq!(now(granted.as_mut()), Poll::Pending);
         wishes.ends(REFUSED);

@@ -119,6 +119,7 @@ impl Cluster {
             Arc::new(Stability::new(self.own, nodes, &self.placement, tree_bytes_max, found, opening));
         let stability_writer =
             StabilityWriter::start(env, (dir, kept), &stability, &self.versions, &self.peers, supervisor)?;
+        stability.past.forget(self.versions.last());
         let is_first = self.hints.set(hints).is_ok()
             && self.stability_writer.set(stability_writer).is_ok()
             && self.stability.set(Arc::clone(&stability)).is_ok();

@@ -1,7 +1,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use ladoga_cluster::{Failure, Origin, Refusal};
+use ladoga_cluster::{Failure, Origin, Refusal, WriteAnswer};
 use ladoga_model::{self as model, Cell, Stamp, Version};
 use ladoga_runtime::{Address, Gate};
 
@@ -104,7 +104,7 @@ pub(super) async fn copy_large<S: Store>(
     stamp: Stamp,
     (holder, to): (usize, usize),
     copying: &mut Copying,
-) -> Result<(), Failure> {
+) -> Result<WriteAnswer, Failure> {
     let refused = |error: StoreError| Failure::Refused(replica::refusal(&error));
     copying.begin().await?;
     // A place here, as for a client's value; peers look after theirs.
@@ -128,7 +128,7 @@ pub(super) async fn copy_large<S: Store>(
         pieces = rest;
     }
     drop((source, place));
-    target.finish(plan, stamp, Origin::Repair).await.map(|_| ())
+    target.finish(plan, stamp, Origin::Repair).await
 }
 
 /// Takes a large value over from a peer, through the memory of a piece.
@@ -152,9 +152,12 @@ pub(crate) async fn take_large<S: Store>(
         pieces = rest;
     }
     let finished = upload.finish().await.map_err(refused)?;
+    let arrival = replica::arrival(replica, key, stamp.version, Origin::Exchange);
     let admitted = replica::admit(replica, stamp, Some(bytes), Origin::Exchange)?;
     let applied =
         replica.store.apply([(&key[..], Cell { stamp, value: Some(model::Value::Large(finished)) })]).await;
     drop(admitted);
-    applied.map(drop).map_err(refused)
+    applied.map_err(refused)?;
+    arrival.answer(replica, key).await;
+    Ok(())
 }

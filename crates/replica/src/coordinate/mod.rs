@@ -7,12 +7,14 @@
 //! - `spread`: a value that does not fit into memory, to many nodes at once
 //! - `target`: such a value on its way to one node; `fetch`: on its way from one
 //! - `merge`: the entities of all nodes
+//! - `obstacles`: why a request would not be served now
 //! - `starting`: what it takes to wait for nodes that are starting
 //! - `failures`: why a replica did not answer, in the words of `ladoga_cluster`
 
 mod failures;
 mod fetch;
 mod merge;
+mod obstacles;
 mod plan;
 mod read;
 mod replicated;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ladoga_cluster::{Failure, NodeId, Origin, QuorumError};
+use ladoga_cluster::{Failure, NodeId, Origin, QuorumError, WriteAnswer};
 use ladoga_model::{Replicas, Stamp, Version};
 use ladoga_service::{Context, Error};
 use tokio::task::JoinSet;
@@ -163,7 +163,7 @@ impl<S: Store> Plan<S> {
         &self,
         (stamp, value): (Stamp, Option<&[u8]>),
         origin: Origin,
-        then: impl FnOnce(Result<(), Failure>) + 'static,
+        then: impl FnOnce(Result<WriteAnswer, Failure>) + 'static,
     ) {
         match replica::apply(&self.replica, (&self.key, stamp, value), origin) {
             Ok(applied) => {

@@ -5,11 +5,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use ladoga_cluster::{
     Failure, Origin, QuorumError, READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep, Refusal, SentCell,
+    WriteAnswer,
 };
 use ladoga_model::{Stamp, Value, Version};
 use ladoga_service::Error;
 
-use super::failures::{failure, too_few};
+use super::failures::{failure, too_few, unexpected};
 use super::fetch::{HeldCell, HeldValue, copy_large};
 use super::plan::Plan;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
@@ -159,7 +160,7 @@ impl<S: Store> Reading<S> {
         REPAIR_SLOTS + index * FETCH_SLOTS + place
     }
 
-    fn repaired(self: &Rc<Self>, place: usize, version: Version, answer: Result<(), Failure>) {
+    fn repaired(self: &Rc<Self>, place: usize, version: Version, answer: Result<WriteAnswer, Failure>) {
         self.step(|core, step| core.repaired(place, version, answer, step));
     }
 
@@ -215,7 +216,8 @@ impl<S: Store> Reading<S> {
             return self.repaired(place, stamp.version, Err(Failure::Refused(refusal)));
         }
         if plan.node(place) != plan.cluster().own {
-            let request = Request::Write { key: plan.key.clone(), stamp, value, origin: Origin::Repair };
+            let (key, origin) = (plan.key.clone(), Origin::Repair);
+            let request = Request::Write { key, stamp, value, origin, is_again: false };
             return self.send(&request, place, self.repair_slot(place, stamp.version));
         }
         let reading = Rc::clone(self);
@@ -299,14 +301,14 @@ impl<S: Store> Waiter for Reading<S> {
                 let answer = with_holder(answer, place);
                 self.step(|core, step| core.answered(place, Ok(answer), step));
             }
-            // That something is newer yet does not make the repair void.
-            Ok(Answer::Done | Answer::Stale(_)) if slot >= REPAIR_SLOTS => {
-                self.repaired(place, self.repair_of(slot), Ok(()));
-            }
             Ok(Answer::Refused(Refusal::Starting)) if slot < FETCH_SLOTS => {
                 self.ask_once_it_has_started(place);
             }
             Ok(Answer::Refused(refusal)) => self.failed(slot, Failure::Refused(refusal)),
+            Ok(answer) if slot >= REPAIR_SLOTS => {
+                let said = answer.into_write_answer().map_err(|other| unexpected(Ok(other)));
+                self.repaired(place, self.repair_of(slot), said);
+            }
             Ok(_) => self.failed(slot, Failure::Broken),
             Err(error) if error.is_of_the_connection() && slot < FETCH_SLOTS && self.may_ask_again(place) => {
                 let request = self.request(false);
@@ -322,7 +324,7 @@ impl<S: Store> CopyReader for Reading<S> {
         !self.state.borrow().core.is_decided()
     }
 
-    fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<(), Failure>) {
+    fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<WriteAnswer, Failure>) {
         self.wishes.ends(outcome);
         self.repaired(place, version, outcome);
     }

@@ -11,6 +11,7 @@ use ladoga_service::{
 
 use super::fetch::open_found;
 use super::merge::merge;
+use super::obstacles::obstacles_of;
 use super::plan::{AloneInCluster, NO_UPDATES, Plan};
 use super::read::read;
 use super::spread::{Spread, spread};
@@ -211,6 +212,12 @@ impl<S: Store> KeyValue for Replicated<S> {
 
     fn failure(&self) -> Option<String> {
         self.own.failure()
+    }
+
+    fn obstacles(&self) -> Vec<String> {
+        let mut obstacles = self.own.obstacles();
+        obstacles.extend(obstacles_of(&self.replica.cluster));
+        obstacles
     }
 
     fn metrics(&self) -> Vec<Metric> {

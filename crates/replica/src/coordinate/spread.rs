@@ -1,7 +1,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use ladoga_cluster::{Failure, Origin};
+use ladoga_cluster::{Failure, Origin, WriteCore};
 use ladoga_model::{Cell, Value, Version};
 use ladoga_service::Error;
 
@@ -58,7 +58,13 @@ impl<S: Store> Spread<S> {
             plan.observe(newest)?;
         }
         let stamp = plan.stamp().await?;
-        let writing = Writing::new(&plan, Cell { stamp, value: Some(Value::Large(())) });
+        let core = if is_quorum || has(Bug::AcknowledgeStaleLarge) {
+            // What is newer came since it was asked for: at the same time, so that this write may have been before it.
+            WriteCore::after_newest(plan.replicas)
+        } else {
+            WriteCore::new(plan.replicas)
+        };
+        let writing = Writing::new(&plan, core, Cell { stamp, value: Some(Value::Large(())) });
         for (place, target) in targets.into_iter().enumerate() {
             match target {
                 Ok(target) => {
@@ -71,14 +77,13 @@ impl<S: Store> Spread<S> {
                 Err(failure) => writing.replica_answered(place, Err(failure)),
             }
         }
-        match (writing.decision.take().await, is_quorum || has(Bug::AcknowledgeStaleLarge)) {
-            // What is newer came since it was asked for: at the same time, so that this write may have been before it.
-            (Outcome::Acknowledged, _) | (Outcome::Stale(_), true) => {
+        match writing.decision.take().await {
+            Outcome::Acknowledged => {
                 note_version(Some(stamp.version));
                 Ok(stamp.version)
             }
-            (Outcome::Failed(error), _) => Err(too_few(&plan, &error, true)),
-            (Outcome::Stale(_), false) => Err(Error::Overtaken),
+            Outcome::Failed(error) => Err(too_few(&plan, &error, true)),
+            Outcome::Stale(_) => Err(Error::Overtaken),
         }
     }
 }

@@ -59,7 +59,7 @@ fn is_in_vain(cluster: &Cluster) -> bool {
 }
 
 /// Names those who have not said whether this node lost anything.
-fn not_heard(cluster: &Cluster) -> Error {
+pub(super) fn not_heard(cluster: &Cluster) -> Error {
     let stability = cluster.stability();
     let others = cluster.peers.iter().filter(|peer| peer.id != cluster.own);
     let missing = others.filter(|peer| stability.heard_whole(peer.id).is_none()).map(|peer| {

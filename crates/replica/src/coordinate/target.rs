@@ -1,6 +1,6 @@
 use bytes::Bytes;
-use ladoga_cluster::{Failure, Origin, Refusal};
-use ladoga_model::{Cell, Stamp, Value, Version};
+use ladoga_cluster::{Failure, Origin, Refusal, WriteAnswer};
+use ladoga_model::{Cell, Stamp, Value};
 
 use super::failures::unexpected;
 use super::plan::Plan;
@@ -63,23 +63,25 @@ impl<S: Store> Target<S> {
         }
     }
 
-    /// Makes it durable, and stores it. Answers the version that the replica had already, if that one is newer.
+    /// Makes it durable, and stores it. Answers what the replica says to that.
     pub(super) async fn finish(
         self,
         plan: &Plan<S>,
         stamp: Stamp,
         origin: Origin,
-    ) -> Result<Option<Version>, Failure> {
+    ) -> Result<WriteAnswer, Failure> {
         match self {
             Target::Local(upload) => {
                 let finished = upload.finish().await.map_err(|error| refused(&error))?;
                 let bytes = plan.replica.store.upload_bytes_min();
+                let arrival = replica::arrival(&plan.replica, &plan.key, stamp.version, origin);
                 let admitted = replica::admit(&plan.replica, stamp, Some(bytes), origin);
                 let admitted = admitted.map_err(Failure::Refused)?;
                 let cell = Cell { stamp, value: Some(Value::Large(finished)) };
                 let applied = plan.replica.store.apply([(&plan.key[..], cell)]).await;
                 drop(admitted);
-                applied.map(|_| None).map_err(|error| refused(&error))
+                applied.map_err(|error| refused(&error))?;
+                Ok(arrival.answer(&plan.replica, &plan.key).await)
             }
             Target::Remote(mut upload) => {
                 let key = plan.key.clone();
@@ -88,11 +90,10 @@ impl<S: Store> Target<S> {
                 if !matches!(answer, Err(PeerError::Full { .. })) {
                     upload.mark_closed();
                 }
-                match answer {
-                    Ok(Answer::Done) => Ok(None),
-                    Ok(Answer::Stale(newer)) => Ok(Some(newer)),
-                    answer => Err(unexpected(answer)),
-                }
+                answer.map_or_else(
+                    |error| Err(unexpected(Err(error))),
+                    |answer| answer.into_write_answer().map_err(|other| unexpected(Ok(other))),
+                )
             }
         }
     }

@@ -1,12 +1,15 @@
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
-use ladoga_cluster::{Failure, Origin, QuorumError, RESTAMPS_MAX, Refusal, WriteCore, WriteStep};
-use ladoga_model::{Cell, Value, Version};
+use ladoga_cluster::{
+    Failure, Origin, QuorumError, RESTAMPS_MAX, Refusal, WriteAnswer, WriteCore, WriteStep,
+};
+use ladoga_model::{Cell, Replicas, Value, Version};
 use ladoga_service::Error;
 
-use super::failures::{failure, too_few};
+use super::failures::{failure, too_few, unexpected};
 use super::plan::Plan;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
 use crate::link::{Expires, PeerError, Place, Waiter};
@@ -15,11 +18,16 @@ use crate::wire::{Answer, Request};
 use ladoga_local::store::Store;
 use ladoga_runtime::OneShot;
 
+/// When replicas that promised to take nothing older than a conditional write are asked again: about as long as that takes.
+const FENCED_WAIT_MS: u64 = 10;
+
 /// Writes a cell to the nodes of its key, and answers its version. `None` deletes.
 pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Result<Version, Error> {
+    let mut core = first_attempt(plan.replicas);
     for _ in 0..RESTAMPS_MAX {
         let stamp = plan.stamp().await?;
-        let writing = Writing::new(&plan, Cell { stamp, value: value.clone().map(Value::Inline) });
+        let cell = Cell { stamp, value: value.clone().map(Value::Inline) };
+        let writing = Writing::new(&plan, core.clone(), cell);
         writing.begin();
         match writing.decision.take().await {
             Outcome::Acknowledged => {
@@ -29,8 +37,15 @@ pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Resu
             Outcome::Failed(error) => return Err(too_few(&plan, &error, true)),
             Outcome::Stale(newest) => plan.observe(newest)?,
         }
+        if plan.replicas.is_quorum() {
+            core = WriteCore::after_newest(plan.replicas);
+        }
     }
     Err(Error::Contended("other writes of this key were newer each time"))
+}
+
+fn first_attempt(replicas: Replicas) -> WriteCore {
+    if has(Bug::RestampAfterExposure) { WriteCore::unpromised(replicas) } else { WriteCore::new(replicas) }
 }
 
 impl<S: Store> Plan<S> {
@@ -46,7 +61,7 @@ impl<S: Store> Plan<S> {
 pub(super) enum Outcome {
     Acknowledged,
     Failed(QuorumError),
-    /// A replica that acknowledged had something newer.
+    /// Something newer is in the way, and nobody has seen the write.
     Stale(Version),
 }
 
@@ -72,8 +87,8 @@ struct WritingState {
 }
 
 impl<S: Store> Writing<S> {
-    pub(super) fn new(plan: &Plan<S>, cell: WrittenCell) -> Rc<Writing<S>> {
-        let state = RefCell::new(WritingState { core: WriteCore::new(plan.replicas), asked_again: 0 });
+    pub(super) fn new(plan: &Plan<S>, core: WriteCore, cell: WrittenCell) -> Rc<Writing<S>> {
+        let state = RefCell::new(WritingState { core, asked_again: 0 });
         Rc::new_cyclic(|writing: &Weak<Writing<S>>| Writing {
             plan: plan.clone(),
             cell,
@@ -87,23 +102,24 @@ impl<S: Store> Writing<S> {
 
     /// Asks all replicas to take a value in memory, or a deletion.
     fn begin(self: &Rc<Self>) {
-        let request = self.request();
+        let request = self.request(false);
         for (place, &node) in self.plan.nodes().iter().enumerate() {
             if node != self.plan.cluster().own {
                 self.send(&request, place);
             }
         }
         if let Some(place) = self.plan.own_place() {
-            let writing = Rc::clone(self);
-            self.plan.apply(
-                (self.cell.stamp, self.inline().map(|value| &value[..])),
-                Origin::Client,
-                move |applied| {
-                    // What is here, the clock knows: nothing here is newer than what it gave out.
-                    writing.replica_answered(place, applied.map(|()| None));
-                },
-            );
+            self.apply(place);
         }
+    }
+
+    /// Asks this node, without a network.
+    fn apply(self: &Rc<Self>, place: usize) {
+        let writing = Rc::clone(self);
+        let value = self.inline().map(|value| &value[..]);
+        self.plan.apply((self.cell.stamp, value), Origin::Client, move |said| {
+            writing.replica_answered(place, said);
+        });
     }
 
     /// The value, if it is in memory; none for a deletion.
@@ -114,9 +130,9 @@ impl<S: Store> Writing<S> {
         }
     }
 
-    fn request(&self) -> Request {
+    fn request(&self, is_again: bool) -> Request {
         let (key, stamp) = (self.plan.key.clone(), self.cell.stamp);
-        Request::Write { key, stamp, value: self.inline().cloned(), origin: Origin::Client }
+        Request::Write { key, stamp, value: self.inline().cloned(), origin: Origin::Client, is_again }
     }
 
     fn send(self: &Rc<Self>, request: &Request, place: usize) {
@@ -126,18 +142,24 @@ impl<S: Store> Writing<S> {
         }
     }
 
-    /// A replica has it, and perhaps had something newer; or it is known that it will not.
-    pub(super) fn replica_answered(&self, place: usize, answer: Result<Option<Version>, Failure>) {
-        if answer.is_ok() {
+    /// A replica says this to the write; or it is known that it will not.
+    pub(super) fn replica_answered(self: &Rc<Self>, place: usize, answer: Result<WriteAnswer, Failure>) {
+        if let Ok(WriteAnswer::Applied | WriteAnswer::Superseded { .. }) = answer {
             let node = self.plan.node(place);
             self.plan.cluster().stability().acknowledged(node, self.cell.stamp.version.timestamp);
         }
-        let answer = answer.map(|newer| newer.filter(|_| !has(Bug::IgnoreNewerVersions)));
+        let is_large = matches!(self.cell.value, Some(Value::Large(())));
+        let answer = answer.and_then(|said| match said {
+            WriteAnswer::Superseded { .. } if has(Bug::IgnoreNewerVersions) => Ok(WriteAnswer::Applied),
+            // Its pieces are gone: it cannot be sent again.
+            WriteAnswer::Fenced { .. } if is_large => Err(Failure::Fenced),
+            said => Ok(said),
+        });
         self.step(|core, step| core.answered(place, answer, step));
     }
 
     /// Lets the machine take a step, and does what it says.
-    fn step(&self, act: impl FnOnce(&mut WriteCore, &mut dyn FnMut(WriteStep))) {
+    fn step(self: &Rc<Self>, act: impl FnOnce(&mut WriteCore, &mut dyn FnMut(WriteStep))) {
         let mut hints = Vec::new();
         let mut take = |step| match step {
             WriteStep::Decided(Ok(())) => {
@@ -146,6 +168,7 @@ impl<S: Store> Writing<S> {
             }
             WriteStep::Decided(Err(error)) => self.decision.set(Outcome::Failed(error)),
             WriteStep::Stale(newest) => self.decision.set(Outcome::Stale(newest)),
+            WriteStep::Fenced(_) => self.ask_fenced_later(),
             WriteStep::Hint(place) => hints.push(place),
         };
         let mut state = self.state.borrow_mut();
@@ -172,11 +195,8 @@ impl<S: Store> Writing<S> {
 impl<S: Store> Waiter for Writing<S> {
     fn answered(self: Rc<Self>, place: usize, answer: Result<Answer, PeerError>) {
         let answer = match answer {
-            Ok(Answer::Done) => Ok(None),
-            Ok(Answer::Stale(newer)) => Ok(Some(newer)),
             Ok(Answer::Refused(Refusal::Starting)) => return self.ask_once_it_has_started(place),
-            Ok(Answer::Refused(refusal)) => Err(Failure::Refused(refusal)),
-            Ok(_) => Err(Failure::Broken),
+            Ok(answer) => answer.into_write_answer().map_err(|other| unexpected(Ok(other))),
             Err(error) if error.is_of_the_connection() && self.may_ask_again(place) => {
                 return self.ask(place);
             }
@@ -187,9 +207,24 @@ impl<S: Store> Waiter for Writing<S> {
 }
 
 impl<S: Store> Writing<S> {
-    /// Asks a replica again.
+    /// Asks a replica again. One that broke off before may have it.
     fn ask(self: &Rc<Self>, place: usize) {
-        self.send(&self.request(), place);
+        if self.plan.own_place() == Some(place) {
+            return self.apply(place);
+        }
+        let is_again = self.state.borrow().asked_again & (1 << place) != 0;
+        self.send(&self.request(is_again), place);
+    }
+
+    /// Asks those that promised not to take it once more, a bit later.
+    fn ask_fenced_later(self: &Rc<Self>) {
+        let writing = Rc::downgrade(self);
+        tokio::task::spawn_local(async move {
+            tokio::time::sleep(Duration::from_millis(FENCED_WAIT_MS)).await;
+            let Some(writing) = writing.upgrade() else { return };
+            let fenced = writing.state.borrow_mut().core.ask_fenced_again();
+            fenced.for_each(|place| writing.ask(place));
+        });
     }
 
     /// Asks a replica that is starting again, for as long as somebody waits for it.

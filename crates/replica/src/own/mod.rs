@@ -1,10 +1,13 @@
 //! This node as one of the replicas, on one event loop.
 //!
-//! - `replica`: what it does for itself and for peers alike; `hear`: asks a peer how far it is
+//! - `replica`: what it does for itself and for peers alike; `arrival`: what it says to a cell that it was to write
+//! - `hear`: asks a peer how far it is
 
+mod arrival;
 mod hear;
 pub(crate) mod replica;
 
+pub(crate) use arrival::Arrival;
 pub(crate) use hear::hear;
 
 use std::rc::Rc;

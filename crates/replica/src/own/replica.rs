@@ -1,11 +1,13 @@
 //! What a node does as one of the replicas of a key, for itself and for peers alike.
 
+use std::rc::Rc;
+
 use bytes::Bytes;
-use ladoga_cluster::{NodeId, Origin, ReadAnswer, Refusal, SentCell, Statement};
+use ladoga_cluster::{NodeId, Origin, ReadAnswer, Refusal, SentCell, Statement, WriteAnswer};
 use ladoga_local::store::{LargeValue, LocalStore, Pieces, Store, StoreError, StoredCell, WriteKind};
 use ladoga_model::{Cell, Stamp, Value, Version};
 
-use super::OwnReplica;
+use super::{Arrival, OwnReplica};
 use crate::stability::{Admitted, Stability};
 
 /// What an error of the store is to a peer.
@@ -56,20 +58,39 @@ pub(crate) fn admit<S: Store>(
     replica.cluster.stability().admit(stamp.version, origin)
 }
 
-/// Makes a cell durable here, as this node's part of what it coordinates: admitted at once, and done when it is awaited.
+/// Makes a cell durable here, as this node's part of what it coordinates or of what it takes over: admitted at once, and done
+/// when it is awaited.
 pub(crate) fn apply<S: Store>(
-    replica: &OwnReplica<S>,
-    (key, stamp, value): (&[u8], Stamp, Option<&[u8]>),
+    replica: &Rc<OwnReplica<S>>,
+    (key, stamp, value): (&Bytes, Stamp, Option<&[u8]>),
     origin: Origin,
-) -> Result<impl Future<Output = Result<(), Refusal>> + use<S>, Refusal> {
+) -> Result<impl Future<Output = Result<WriteAnswer, Refusal>> + use<S>, Refusal> {
     let bytes = value.map(|value| value.len() as u64);
+    let arrival = arrival(replica, key, stamp.version, origin);
     let admitted = admit(replica, stamp, bytes, origin)?;
-    let applied = replica.store.apply([(key, Cell { stamp, value: value.map(Value::Inline) })]);
+    let applied = replica.store.apply([(&key[..], Cell { stamp, value: value.map(Value::Inline) })]);
+    let (replica, key) = (Rc::clone(replica), key.clone());
     Ok(async move {
         let applied = applied.await;
         drop(admitted);
-        applied.map(drop).map_err(|error| refusal(&error))
+        applied.map_err(|error| refusal(&error))?;
+        Ok(arrival.answer(&replica, &key).await)
     })
+}
+
+/// A cell that this node writes to itself, as the coordinator or as who repairs.
+pub(crate) fn arrival<S: Store>(
+    replica: &OwnReplica<S>,
+    key: &[u8],
+    version: Version,
+    origin: Origin,
+) -> Arrival {
+    match origin {
+        Origin::Client => Arrival::stamped_here(version),
+        Origin::Hint | Origin::Repair | Origin::Exchange => {
+            Arrival::of(replica, key, version, (origin, false))
+        }
+    }
 }
 
 /// A peer said this about itself, in the answer to a question of this moment; none where it was not asked.
@@ -82,13 +103,6 @@ pub(crate) fn heard<S: Store>(
     if stability.heard(&replica.cluster.versions, peer, statement, asked_at_ms).is_err() {
         replica.core.metrics.clock_ahead();
     }
-}
-
-/// The newest version of a key, if it is over `version`.
-pub(crate) async fn newer<S: LocalStore>(store: &S, key: &[u8], version: Version) -> Option<Version> {
-    let found = store.get_cell(key).wait().await;
-    // What cannot be read is not known to be newer; the read that needs it says so.
-    found.ok().flatten().map(|cell| cell.stamp.version).filter(|newest| *newest > version)
 }
 
 /// Takes note that this node has made writes durable, of which this is the newest.

@@ -62,9 +62,9 @@ impl<S: Store> Session<S> {
                 let served = (origin == Origin::Client).then(|| self.served());
                 requests::read(self, (asked, served), &key, (digest, origin));
             }
-            Request::Write { key, stamp, value, origin } => {
+            Request::Write { key, stamp, value, origin, is_again } => {
                 let served = (origin == Origin::Client).then(|| self.served());
-                writes.add(self, (asked, served), (key, stamp, value), origin);
+                writes.add(self, (asked, served), (key, stamp, value), (origin, is_again));
             }
             Request::Statement(_) | Request::Groups(_) | Request::Leaves { .. } => {
                 self.compare(asked, request);

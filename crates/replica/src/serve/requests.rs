@@ -11,8 +11,8 @@ use ladoga_runtime::{LoopContext, Taken};
 use super::asked::Asked;
 use super::opened::Uploading;
 use super::session::Session;
-use crate::own::OwnReplica;
-use crate::own::replica::{acknowledged, admit, large_value_of, newer, read_answer, refusal};
+use crate::own::replica::{acknowledged, admit, large_value_of, read_answer, refusal};
+use crate::own::{Arrival, OwnReplica};
 use crate::planted::{Bug, strikes};
 use crate::stability::Admitted;
 use crate::wire::Answer;
@@ -77,8 +77,7 @@ struct Write<S: Store> {
     key: Bytes,
     stamp: Stamp,
     value: Option<Bytes>,
-    /// Whether nothing that this node has can be newer.
-    is_newest: bool,
+    arrival: Arrival,
     /// Until it is applied, or has failed.
     admitted: Admitted,
 }
@@ -96,10 +95,10 @@ impl<S: Store> Writes<S> {
         session: &Rc<Session<S>>,
         (asked, served): (Asked<S>, Option<Served>),
         (key, stamp, value): (Bytes, Stamp, Option<Bytes>),
-        origin: Origin,
+        (origin, is_again): (Origin, bool),
     ) {
         let replica = &session.replica;
-        let is_newest = replica.cluster.versions.is_after_all(stamp.version.timestamp);
+        let arrival = Arrival::of(replica, &key, stamp.version, (origin, is_again));
         let bytes = value.as_ref().map(|value| value.len() as u64);
         let admitted = match admit(replica, stamp, bytes, origin) {
             Ok(admitted) => admitted,
@@ -108,7 +107,7 @@ impl<S: Store> Writes<S> {
         if strikes(Bug::AckWithoutWriting) {
             return session.answer(asked.number, &Answer::Done);
         }
-        let write = Write { asked, served, key, stamp, value, is_newest, admitted };
+        let write = Write { asked, served, key, stamp, value, arrival, admitted };
         // A full disk takes deletions, as long as nothing shares their fate.
         if write.value.is_some() { self.values.push(write) } else { self.tombstones.push(write) }
     }
@@ -133,25 +132,24 @@ async fn answers<S: Store>(
     group: Vec<Write<S>>,
     applied: <S::Local as LocalStore>::Apply,
 ) -> Vec<(Asked<S>, Answer)> {
-    let done = done(applied.await);
-    if done == Answer::Done {
+    let applied = applied.await.map_err(|error| refusal(&error));
+    if applied.is_ok() {
         acknowledged(&replica, group.iter().map(|write| write.stamp.version).max());
     }
     let mut answers = Vec::with_capacity(group.len());
-    for Write { asked, served, key, stamp, is_newest, admitted, .. } in group {
+    for Write { asked, served, key, arrival, admitted, .. } in group {
         drop(admitted);
-        if let Some(served) = served.filter(|_| done == Answer::Done) {
-            served.ends();
-        }
-        let is_certain = is_newest || done != Answer::Done;
-        let newer = if is_certain { None } else { newer(&*replica.store, &key, stamp.version).await };
-        answers.push((asked, newer.map_or_else(|| done.clone(), Answer::Stale)));
+        answers.push(match applied {
+            Ok(_) => {
+                if let Some(served) = served {
+                    served.ends();
+                }
+                (asked, Answer::of_write(arrival.answer(&replica, &key).await))
+            }
+            Err(refusal) => (asked, Answer::Refused(refusal)),
+        });
     }
     answers
-}
-
-fn done(applied: Result<Option<Version>, StoreError>) -> Answer {
-    applied.map_or_else(|error| Answer::Refused(refusal(&error)), |_| Answer::Done)
 }
 
 pub(super) fn open_value<S: Store>(session: &Rc<Session<S>>, asked: Asked<S>, key: &[u8], version: Version) {
@@ -245,8 +243,8 @@ pub(super) fn finish_upload<S: Store>(
         return session.answer(asked.number, &Answer::Gone);
     };
     permit.rests();
-    let is_newest = session.replica.cluster.versions.is_after_all(stamp.version.timestamp);
     let replica = Rc::clone(&session.replica);
+    let arrival = Arrival::of(&replica, &key, stamp.version, (origin, false));
     let finished = upload.finish();
     session.answer_later(asked, async move {
         let finished = match finished.await {
@@ -259,12 +257,12 @@ pub(super) fn finish_upload<S: Store>(
             Err(refusal) => return Answer::Refused(refusal),
         };
         let cell = Cell { stamp, value: Some(Value::Large(finished)) };
-        let done = done(replica.store.apply([(&key[..], cell)]).await);
+        let applied = replica.store.apply([(&key[..], cell)]).await;
         drop(admitted);
-        if done == Answer::Done {
-            acknowledged(&replica, Some(stamp.version));
+        if let Err(error) = applied {
+            return Answer::Refused(refusal(&error));
         }
-        let newer = if is_newest { None } else { newer(&*replica.store, &key, stamp.version).await };
-        newer.filter(|_| done == Answer::Done).map_or(done, Answer::Stale)
+        acknowledged(&replica, Some(stamp.version));
+        Answer::of_write(arrival.answer(&replica, &key).await)
     });
 }

@@ -32,6 +32,11 @@ impl ClusterClock {
         self.versions.is_after_all(timestamp)
     }
 
+    /// The last timestamp that was given or observed.
+    pub(crate) fn last(&self) -> u64 {
+        self.versions.last()
+    }
+
     /// Takes note of a timestamp, unless it is too far ahead of what time it is.
     pub(crate) fn observe(&self, timestamp: u64) -> Result<(), ClockError> {
         self.time.check_ahead(timestamp, self.wall_ms(), self.monotonic_ms())?;

@@ -2,6 +2,7 @@
 //!
 //! - `cluster_clock`, `cluster_time`: what time it is
 //! - `state`: what nodes say to each other about time; `writer`: the thread that keeps it on disk
+//! - `past`: what this node had of what met something newer
 //! - `compared`: the tree over what is here, for peers that compare it with theirs
 //! - `latest`: a value that changes; `outlook`: what requests may have to wait for
 
@@ -10,9 +11,11 @@ mod cluster_time;
 mod compared;
 mod latest;
 mod outlook;
+mod past;
 mod state;
 mod writer;
 
 pub(crate) use cluster_clock::ClusterClock;
+pub(crate) use past::Met;
 pub(crate) use state::{Admitted, Stability};
 pub(crate) use writer::StabilityWriter;

@@ -15,8 +15,9 @@ use super::cluster_clock::ClusterClock;
 use super::compared::ComparedTree;
 use super::latest::Latest;
 use super::outlook::Outlook;
+use super::past::Past;
 use crate::planted::{Bug, has};
-use ladoga_local::store::{CellChange, CellObserver};
+use ladoga_local::store::{CellChange, CellObserver, SupersededCell};
 
 /// How long a write waits at most until its timestamp is reserved: as long as a sync of a slow disk takes.
 const RESERVE_WAIT_MS: u64 = 2_000;
@@ -25,6 +26,8 @@ const RESERVE_WAIT_MS: u64 = 2_000;
 pub(crate) struct Stability {
     state: Mutex<StabilityState>,
     pub(crate) tree: ComparedTree,
+    /// What this node had.
+    pub(crate) past: Past,
     /// Whether this node has all that it acknowledged: as in the state, without its lock.
     is_whole: AtomicBool,
     /// Whether it may coordinate requests: the same.
@@ -95,6 +98,7 @@ impl Stability {
         Stability {
             state: Mutex::new(state),
             tree: ComparedTree::new(tree),
+            past: Past::new(),
             is_whole: AtomicBool::new(is_whole),
             may_coordinate: AtomicBool::new(may_coordinate),
             hides_cells: AtomicBool::new(hides_cells),
@@ -340,7 +344,12 @@ impl Stability {
     fn change<T>(&self, change: impl FnOnce(&mut StabilityState) -> T) -> T {
         let mut state = self.state.lock();
         self.take_over_acknowledged(&mut state);
+        let was_whole = state.tracker.is_whole();
         let changed = change(&mut state);
+        if state.tracker.is_whole() && !was_whole {
+            // What it had before it lost its data is not newer than that.
+            self.past.forget(state.tracker.lost_before().unwrap_or(0));
+        }
         let outlook = state.outlook();
         self.hides_cells.store(state.tracker.hides_cells(), Ordering::Release);
         self.is_whole.store(state.tracker.is_whole(), Ordering::Release);
@@ -366,6 +375,10 @@ impl CellObserver for Stability {
 
     fn replaced(&self, changes: &[CellChange]) {
         self.tree.replaced(changes);
+    }
+
+    fn superseded(&self, cells: &[SupersededCell]) {
+        self.past.met_newer(cells);
     }
 
     fn scan_completed(&self) {

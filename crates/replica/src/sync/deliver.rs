@@ -51,12 +51,11 @@ async fn deliver_one<S: Store>(replica: Rc<OwnReplica<S>>, delivery: Delivery) {
         }
         None => None,
     };
-    let arrived =
-        match replica.peers.link(peer).ask(&Request::Write { key, stamp, value, origin: Origin::Hint }).await
-        {
-            Ok(Answer::Done | Answer::Stale(_) | Answer::Refused(Refusal::TooOld { .. })) => true,
-            Ok(_) | Err(_) => false,
-        };
+    let request = Request::Write { key, stamp, value, origin: Origin::Hint, is_again: false };
+    let arrived = match replica.peers.link(peer).ask(&request).await {
+        Ok(Answer::Done | Answer::Superseded { .. } | Answer::Refused(Refusal::TooOld { .. })) => true,
+        Ok(_) | Err(_) => false,
+    };
     note_outcome(hints, peer, number, arrived);
 }
 

@@ -228,7 +228,8 @@ async fn write<S: Store>(
         Some(Value::Inline(value)) => Some(value),
         None => None,
     };
-    replica::apply(replica, (key, stamp, value.as_deref()), Origin::Exchange)?.await
+    // That something newer is here is as good.
+    replica::apply(replica, (key, stamp, value.as_deref()), Origin::Exchange)?.await.map(|_| ())
 }
 
 /// The answer of a peer, in the words of the machine; `None` if it is none to a pull.

@@ -1,3 +1,5 @@
+use std::rc::Rc;
+
 use bytes::Bytes;
 use ladoga_cluster::{NodeId, Origin, Partition, Prune, Refusal};
 use ladoga_model::{Stamp, Version};
@@ -9,7 +11,7 @@ use ladoga_local::store::{LocalStore, Store};
 
 /// Deletes here what a peer should hold and does not have: see [`Prune`].
 pub(super) async fn prune<S: Store>(
-    replica: &OwnReplica<S>,
+    replica: &Rc<OwnReplica<S>>,
     peer: NodeId,
     prune: &Prune<Bytes>,
 ) -> Result<(), Refusal> {
@@ -29,7 +31,7 @@ pub(super) async fn prune<S: Store>(
             // Newer than the value, and than nothing else.
             let stamp = Stamp::new(Version { node: u16::MAX, ..cell.stamp.version });
             match replica::apply(replica, (&key, stamp, None), Origin::Exchange) {
-                Ok(applied) => applied.await?,
+                Ok(applied) => drop(applied.await?),
                 Err(Refusal::TooOld { .. }) => {}
                 Err(refusal) => return Err(refusal),
             }

@@ -1,5 +1,5 @@
 use bytes::{BufMut, Bytes, BytesMut};
-use ladoga_cluster::{KeyVersion, ReadAnswer, Refusal, Statement};
+use ladoga_cluster::{Had, KeyVersion, ReadAnswer, Refusal, Statement, WriteAnswer};
 use ladoga_model::{CellMark, Version};
 
 use super::frame::{Frame, FrameError, put_frame};
@@ -7,7 +7,7 @@ use super::hello::Hello;
 use super::message::{
     put_line, put_refusal, put_sent_cell, put_short, put_stamp, put_version, refusal, sent_cell,
 };
-use super::parts::{optional_key, put_optional_key, put_statement, statement};
+use super::parts::{had, had_byte, optional_key, put_optional_key, put_statement, statement};
 use super::reader::Reader;
 
 /// What the other node says.
@@ -27,8 +27,15 @@ pub enum Answer {
     Piece(Bytes),
     /// There are no more.
     End,
-    /// It is done, but there was a newer version before.
-    Stale(Version),
+    /// It is done, but there was something newer already.
+    Superseded {
+        /// The newest version.
+        newest: Version,
+        /// Whether it had the cell before.
+        had: Had,
+    },
+    /// It is not done: there is a promise to take nothing that is older than this.
+    Fenced(Version),
     /// It is still at it.
     Alive,
     /// The number of a stream.
@@ -72,7 +79,10 @@ impl Answer {
             Answer::Refused(refusal) => put_frame(out, number, 69, |out| put_refusal(out, refusal)),
             Answer::Piece(bytes) => put_frame(out, number, 70, |out| out.put_slice(bytes)),
             Answer::End => put_frame(out, number, 71, |_| {}),
-            Answer::Stale(version) => put_frame(out, number, 72, |out| put_version(out, *version)),
+            Answer::Superseded { newest, had } => put_frame(out, number, 72, |out| {
+                put_version(out, *newest);
+                out.put_u8(had_byte(*had));
+            }),
             Answer::Alive => put_frame(out, number, 73, |_| {}),
             Answer::Opened(stream) => put_frame(out, number, 74, |out| out.put_u32_le(*stream)),
             Answer::Gone => put_frame(out, number, 75, |_| {}),
@@ -93,6 +103,26 @@ impl Answer {
                 }
                 put_optional_key(out, next.as_ref());
             }),
+            Answer::Fenced(fence) => put_frame(out, number, 80, |out| put_version(out, *fence)),
+        }
+    }
+
+    /// What a replica says to a write.
+    pub(crate) fn of_write(answer: WriteAnswer) -> Answer {
+        match answer {
+            WriteAnswer::Applied => Answer::Done,
+            WriteAnswer::Superseded { newest, had } => Answer::Superseded { newest, had },
+            WriteAnswer::Fenced { fence } => Answer::Fenced(fence),
+        }
+    }
+
+    /// What a replica said to a write; otherwise the answer, which is of no use for that.
+    pub(crate) fn into_write_answer(self) -> Result<WriteAnswer, Answer> {
+        match self {
+            Answer::Done => Ok(WriteAnswer::Applied),
+            Answer::Superseded { newest, had } => Ok(WriteAnswer::Superseded { newest, had }),
+            Answer::Fenced(fence) => Ok(WriteAnswer::Fenced { fence }),
+            other => Err(other),
         }
     }
 
@@ -111,7 +141,7 @@ impl Answer {
             69 => Answer::Refused(refusal(&mut reader)?),
             70 => return Ok(Answer::Piece(reader.rest())),
             71 => Answer::End,
-            72 => Answer::Stale(reader.version()?),
+            72 => Answer::Superseded { newest: reader.version()?, had: had(&mut reader)? },
             73 => Answer::Alive,
             74 => Answer::Opened(reader.u32()?),
             75 => Answer::Gone,
@@ -128,6 +158,7 @@ impl Answer {
                 let entries = (0..count).map(entry).collect::<Result<_, FrameError>>()?;
                 Answer::List { entries, next: optional_key(&mut reader)? }
             }
+            80 => Answer::Fenced(reader.version()?),
             _ => return Err(reader.wrong("there is no such answer")),
         };
         reader.end()?;

@@ -1,5 +1,5 @@
 use bytes::{BufMut, Bytes, BytesMut};
-use ladoga_cluster::{Acquaintance, AsOf, Incarnation, Memory, NODES_MAX, Origin, Reach, Statement};
+use ladoga_cluster::{Acquaintance, AsOf, Had, Incarnation, Memory, NODES_MAX, Origin, Reach, Statement};
 
 use super::frame::FrameError;
 use super::message::put_short;
@@ -11,6 +11,23 @@ pub(super) const fn origin_byte(origin: Origin) -> u8 {
         Origin::Hint => 2,
         Origin::Repair => 3,
         Origin::Exchange => 4,
+    }
+}
+
+pub(super) const fn had_byte(had: Had) -> u8 {
+    match had {
+        Had::Never => 1,
+        Had::Once => 2,
+        Had::Unknown => 3,
+    }
+}
+
+pub(super) fn had(reader: &mut Reader) -> Result<Had, FrameError> {
+    match reader.u8()? {
+        1 => Ok(Had::Never),
+        2 => Ok(Had::Once),
+        3 => Ok(Had::Unknown),
+        _ => Err(reader.wrong("nothing else can be known of what it had")),
     }
 }
 

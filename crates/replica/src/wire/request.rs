@@ -34,6 +34,8 @@ pub enum Request {
         value: Option<Bytes>,
         /// Where it is from.
         origin: Origin,
+        /// Whether it may have been asked before.
+        is_again: bool,
     },
     /// To stream a large value, if it still has this version.
     OpenValue {
@@ -111,8 +113,9 @@ impl Request {
                 out.put_u8(origin_byte(*origin));
                 put_short(out, key);
             }),
-            Request::Write { key, stamp, value, origin } => put_frame(out, number, 3, |out| {
+            Request::Write { key, stamp, value, origin, is_again } => put_frame(out, number, 3, |out| {
                 out.put_u8(origin_byte(*origin));
+                out.put_u8(u8::from(*is_again));
                 put_stamp(out, *stamp);
                 out.put_u8(if value.is_some() { 1 } else { 2 });
                 put_short(out, key);
@@ -205,7 +208,7 @@ impl Request {
     }
 
     fn write(mut reader: Reader) -> Result<Request, FrameError> {
-        let origin = origin(&mut reader)?;
+        let (origin, is_again) = (origin(&mut reader)?, reader.bool()?);
         let stamp = reader.stamp()?;
         let what = reader.u8()?;
         let key = reader.key()?;
@@ -217,6 +220,6 @@ impl Request {
             }
             _ => return Err(reader.wrong("there is no such cell")),
         };
-        Ok(Request::Write { key, stamp, value, origin })
+        Ok(Request::Write { key, stamp, value, origin, is_again })
     }
 }

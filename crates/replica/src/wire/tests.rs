@@ -1,6 +1,6 @@
 use bytes::{Bytes, BytesMut};
 use ladoga_cluster::{
-    Acquaintance, AsOf, Incarnation, KeyVersion, Memory, NodeList, Origin, Partition, Reach, ReadAnswer,
+    Acquaintance, AsOf, Had, Incarnation, KeyVersion, Memory, NodeList, Origin, Partition, Reach, ReadAnswer,
     Refusal, SentCell, Statement,
 };
 use ladoga_model::{Cell, CellMark, ClockError, Stamp, Value, Version};
@@ -82,8 +82,9 @@ fn request() -> impl Strategy<Value = Request> {
             digest,
             origin
         }),
-        (bytes(1..40), stamp(), proptest::option::of(bytes(0..99)))
-            .prop_map(|(key, stamp, value)| Request::Write { key, stamp, value, origin: Origin::Hint }),
+        (bytes(1..40), stamp(), proptest::option::of(bytes(0..99)), origin(), any::<bool>()).prop_map(
+            |(key, stamp, value, origin, is_again)| Request::Write { key, stamp, value, origin, is_again }
+        ),
         (bytes(1..40), version()).prop_map(|(key, version)| Request::OpenValue { key, version }),
         (bytes(0..40), bytes(0..40)).prop_map(|(start, end)| Request::OpenCells { start, end }),
         any::<u32>().prop_map(|stream| Request::Next { stream }),
@@ -136,7 +137,9 @@ fn answer() -> impl Strategy<Value = Answer> {
         refusal.prop_map(Answer::Refused),
         bytes(0..99).prop_map(Answer::Piece),
         Just(Answer::End),
-        version().prop_map(Answer::Stale),
+        (version(), prop_oneof![Just(Had::Never), Just(Had::Once), Just(Had::Unknown)])
+            .prop_map(|(newest, had)| Answer::Superseded { newest, had }),
+        version().prop_map(Answer::Fenced),
         Just(Answer::Alive),
         any::<u32>().prop_map(Answer::Opened),
         Just(Answer::Gone),

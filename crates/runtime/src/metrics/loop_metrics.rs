@@ -27,6 +27,10 @@ pub enum Operation {
     Range,
     /// The node was asked whether it serves.
     Status,
+    /// The node was asked whether it lives.
+    Live,
+    /// The node was asked whether it would serve a request now.
+    Ready,
     /// The node was asked for its cluster.
     Cluster,
     /// Another node connected.
@@ -40,7 +44,7 @@ pub enum Operation {
 }
 
 /// Each operation, and what it is called.
-const OPERATIONS: [(Operation, &str); 12] = [
+const OPERATIONS: [(Operation, &str); 14] = [
     (Operation::Get, "get"),
     (Operation::Head, "head"),
     (Operation::Put, "put"),
@@ -48,6 +52,8 @@ const OPERATIONS: [(Operation, &str); 12] = [
     (Operation::Increment, "increment"),
     (Operation::Range, "range"),
     (Operation::Status, "status"),
+    (Operation::Live, "livez"),
+    (Operation::Ready, "readyz"),
     (Operation::Cluster, "cluster"),
     (Operation::Peer, "peer"),
     (Operation::Repair, "repair"),

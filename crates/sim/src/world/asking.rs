@@ -6,11 +6,16 @@ use ladoga_env::Rng;
 
 use super::{Event, World};
 use crate::clients::Wish;
+use crate::faults::Trouble;
 use crate::machine::REQUEST_MS;
-use crate::request;
+use crate::request::{self, Request};
 
 /// How long a client waits: longer than a coordinator that is alive takes, with all its attempts.
 const CLIENT_MS: u64 = 10 * REQUEST_MS;
+/// How often clients contend for a key, on average, and how long packets take meanwhile, for a while.
+const CONTENTION_EVERY_MS: u64 = 18_000;
+const CONTENTION_DELAYS_MS: [u64; 4] = [0, 20, 100, 300];
+const CONTENTION_MS: u64 = 2_000;
 
 impl World {
     /// Somebody asks some node for something.
@@ -25,11 +30,43 @@ impl World {
         self.ask(node, index, number, wish);
     }
 
-    /// Somebody looks at everything there is, where something has just gone wrong.
-    pub(super) fn look_around(&mut self, node: usize) {
+    /// Several clients contend for a key, while messages take long, as often as not, or a connection breaks.
+    pub(super) fn contention(&mut self) {
         if self.is_calm {
             return;
         }
+        self.plan(CONTENTION_EVERY_MS / 2 + self.rng.below(CONTENTION_EVERY_MS), Event::Contention);
+        if self.slow_until_us < self.now_us() {
+            let delay_ms = CONTENTION_DELAYS_MS[self.rng.below(CONTENTION_DELAYS_MS.len() as u64) as usize];
+            self.befall(Trouble::Slow { delay_ms, ms: CONTENTION_MS });
+        }
+        if self.rng.below(3) == 0 {
+            let node = self.rng.below(self.machines.len() as u64) as usize;
+            let after_ms = self.rng.below(CONTENTION_MS / 2);
+            self.plan(after_ms, Event::Befall(Trouble::Kill { node, down_ms: 1 + self.rng.below(50) }));
+        }
+        self.shared.clients.borrow_mut().contend(&self.rng);
+    }
+
+    /// Those that contend ask again as soon as they are answered.
+    pub(super) fn let_contenders_ask(&mut self) {
+        loop {
+            let next = self.shared.clients.borrow_mut().next_of_contender(&self.rng);
+            let Some((index, number, wish)) = next else { return };
+            let node = self.rng.below(self.machines.len() as u64) as usize;
+            self.ask(node, index, number, wish);
+        }
+    }
+
+    /// Somebody looks at everything there is, where something has just gone wrong.
+    pub(super) fn look_around(&mut self, node: usize) {
+        if !self.is_calm {
+            self.look_at_all(node);
+        }
+    }
+
+    /// Somebody reads everything there is.
+    pub(super) fn look_at_all(&mut self, node: usize) {
         let keys = self.shared.clients.borrow().keys.len();
         for index in 0..keys {
             let number = self.shared.clients.borrow_mut().next_number();
@@ -54,7 +91,7 @@ impl World {
     fn ask(&mut self, node: usize, index: usize, number: u64, wish: Wish) {
         let (key, replicas) = {
             let clients = self.shared.clients.borrow();
-            (clients.keys[index].key.clone(), clients.keys[index].replicas)
+            (clients.keys[index].key.clone(), clients.keys[index].replicas(&self.rng))
         };
         let floor = self.shared.checker.lock().floor(&key);
         self.shared.trace(|| {
@@ -67,9 +104,11 @@ impl World {
             return self.shared.clients.borrow_mut().ended(number);
         };
         let (service, shared) = (Rc::clone(process.node.service()), Rc::clone(&self.shared));
+        let request = Request { number, node, key, wish, replicas };
+        shared.histories.borrow_mut().begins(shared.now_us(), &request);
         process.tasks.spawn_local(async move {
-            let answer = request::ask(&*service, key.clone(), wish.clone(), replicas).await;
-            shared.ended(number, (&key, &wish, replicas), floor, answer);
+            let answer = request::ask(&*service, &request).await;
+            shared.ended(&request, floor, answer);
         });
     }
 }

@@ -3,18 +3,22 @@
 use std::collections::BTreeMap;
 
 use ladoga_cluster::{NodeId, Partition};
+use ladoga_env::Rng;
 
 use super::{Event, World};
+use crate::machine::REQUEST_MS;
 
 impl World {
     /// Whether all replicas are the same, every hint is delivered, and everything is stable.
     pub(super) fn compare(&mut self) {
         self.differences = self.difference().unwrap_or_default();
-        if self.differences.is_empty() {
-            self.is_done = true;
-        } else {
-            self.plan(5000, Event::Compare);
+        if !self.differences.is_empty() {
+            return self.plan(5000, Event::Compare);
         }
+        // What clients are told in the end, each key's history has to explain as well.
+        let node = self.rng.below(self.machines.len() as u64) as usize;
+        self.look_at_all(node);
+        self.plan(2 * REQUEST_MS, Event::End);
     }
 
     fn difference(&mut self) -> Option<String> {
@@ -45,7 +49,7 @@ impl World {
         self.shared.summary.borrow_mut().tombstones_dropped = tombstones;
         for plan in &clients.keys {
             let list = self.common.placement.preference_list(Partition::of(&plan.key));
-            let nodes = &list[..plan.replicas.from as usize];
+            let nodes = &list[..plan.copies()];
             let live = |node: &NodeId| all[node.index()].get(&plan.key).filter(|cell| !cell.is_tombstone);
             let first = live(&nodes[0]);
             if let Some(other) = nodes.iter().find(|node| live(node) != first) {

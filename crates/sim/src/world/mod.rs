@@ -20,15 +20,15 @@ use std::time::Duration;
 use ladoga_cluster::NodeList;
 use ladoga_env::Rng;
 use ladoga_env::sim::{SimNet, SimRng};
-use ladoga_replica::simulated::{Bug, plant};
+use ladoga_replica::simulated::plant;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-use crate::Summary;
 use crate::checker::Checker;
 use crate::clients::Clients;
 use crate::faults::Trouble;
 use crate::machine::{Common, Machine, placement_of};
+use crate::{Settings, Summary};
 use shared::Shared;
 
 /// How many nodes there are. Three is what most clusters have, and where two that are left are a majority.
@@ -55,7 +55,9 @@ enum Event {
     ClientGivesUp { number: u64 },
     Background { node: usize, session: u64, ticks: u64 },
     Trouble,
+    Contention,
     Compare,
+    End,
 }
 
 pub(crate) struct World {
@@ -81,20 +83,20 @@ pub(crate) struct World {
 }
 
 /// Runs one seed.
-pub(crate) fn run(seed: u64, bug: Option<Bug>, traced: bool) -> Result<Summary, String> {
-    plant(bug);
+pub(crate) fn run(seed: u64, settings: Settings) -> Result<Summary, String> {
+    plant(settings.bug);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .map_err(|error| error.to_string())?;
-    let ran = runtime.block_on(async { World::new(seed, traced).run().await });
+    let ran = runtime.block_on(async { World::new(seed, settings).run().await });
     plant(None);
     ran
 }
 
 impl World {
-    fn new(seed: u64, traced: bool) -> World {
+    fn new(seed: u64, settings: Settings) -> World {
         let rng = SimRng::new(seed);
         let nodes = NODES[rng.below(NODES.len() as u64) as usize];
         let net = SimNet::new(rng.next_u64());
@@ -103,15 +105,16 @@ impl World {
         let clients = Clients::new(nodes, &rng);
         let checker = Arc::new(Mutex::new(Checker::new(nodes)));
         for plan in &clients.keys {
-            checker.lock().expects_copies(&plan.key, plan.replicas.from as usize);
+            checker.lock().expects_copies(&plan.key, plan.copies());
         }
         let list = NodeList::first((0..nodes).map(|node| format!("http://node-{node}"))).expect("a list");
         let shared = Shared {
             clients: RefCell::new(clients),
             summary: RefCell::default(),
             checker: Arc::clone(&checker),
+            histories: RefCell::default(),
             trace: RefCell::new(seed),
-            traced,
+            settings,
             began: Instant::now(),
         };
         let mut world = World {
@@ -137,6 +140,7 @@ impl World {
         }
         world.plan(5000, Event::Client);
         world.plan(6000, Event::Trouble);
+        world.plan(7000, Event::Contention);
         if seed % 8 >= 5 || seed % 8 == 3 {
             world.plan(world.clock_rng.below(60_000), Event::ClockGoesWrong);
         }
@@ -144,7 +148,7 @@ impl World {
     }
 
     fn now_us(&self) -> u64 {
-        self.shared.began.elapsed().as_micros() as u64
+        self.shared.now_us()
     }
 
     fn plan(&mut self, after_ms: u64, event: Event) {
@@ -161,6 +165,7 @@ impl World {
             if let Some(violation) = self.violation() {
                 return Err(format!("after {} ms: {violation}", self.now_us() / 1000));
             }
+            self.let_contenders_ask();
             if at <= Instant::now()
                 && let Some((_, event)) = self.events.pop_first()
             {
@@ -171,10 +176,17 @@ impl World {
                 return Err(format!("the replicas do not converge: {}", self.differences));
             }
         }
+        if let Some(disorder) = self.disorder() {
+            return Err(disorder);
+        }
         let large_stored = self.shared.checker.lock().large_stored();
         let (messages, trace) = (self.net.packets(), *self.shared.trace.borrow());
         let summary = *self.shared.summary.borrow();
         Ok(Summary { messages, large_stored, trace, ..summary })
+    }
+
+    fn disorder(&self) -> Option<String> {
+        if self.shared.settings.checks_histories { self.shared.histories.borrow().disorder() } else { None }
     }
 
     /// For who looks why it does not come together.
@@ -186,7 +198,7 @@ impl World {
         }
     }
 
-    /// Lets all processes run until this time, or until one of them has lost its power.
+    /// Lets all processes run until this time, or until one of them has lost its power, or a client that contends is answered.
     async fn run_machines_until(&mut self, at: Instant) {
         let mut until = pin!(sleep_until(at));
         // What happened between two turns may have taken the power of any.
@@ -200,7 +212,8 @@ impl World {
                 is_one_dead |= (has_run || is_first) && has_died(machine);
             }
             is_first = false;
-            if is_one_dead || self.shared.checker.lock().violation().is_some() {
+            let is_one_free = self.shared.clients.borrow().is_one_free();
+            if is_one_dead || is_one_free || self.shared.checker.lock().violation().is_some() {
                 return Poll::Ready(());
             }
             until.as_mut().poll(context)
@@ -220,7 +233,14 @@ impl World {
         let panicked =
             |machine: &Machine| machine.process.as_ref().and_then(|process| process.node.panicked());
         let violation = self.shared.checker.lock().violation().map(str::to_owned);
-        violation.or_else(|| self.machines.iter().find_map(panicked)).or_else(crate::taken_panic)
+        let seen_twice = || {
+            let histories = self.shared.histories.borrow();
+            histories.violation().filter(|_| self.shared.settings.checks_histories).map(str::to_owned)
+        };
+        violation
+            .or_else(|| self.machines.iter().find_map(panicked))
+            .or_else(crate::taken_panic)
+            .or_else(seen_twice)
     }
 
     fn happen(&mut self, event: Event) {
@@ -239,7 +259,9 @@ impl World {
             Event::ClientGivesUp { number } => self.shared.clients.borrow_mut().ended(number),
             Event::Background { node, session, ticks } => self.background(node, session, ticks),
             Event::Trouble => self.trouble(),
+            Event::Contention => self.contention(),
             Event::Compare => self.compare(),
+            Event::End => self.is_done = true,
         }
     }
 

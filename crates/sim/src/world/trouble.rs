@@ -175,6 +175,7 @@ impl World {
     fn calm_down(&mut self) {
         self.shared.trace(|| "it calms down".to_owned());
         self.is_calm = true;
+        self.shared.clients.borrow_mut().calm_down();
         let (nodes, now_us) = (self.machines.len(), self.now_us());
         self.cut_until_us = vec![vec![0; nodes]; nodes];
         (self.lossy_until_us, self.slow_until_us) = (0, 0);

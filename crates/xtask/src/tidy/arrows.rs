@@ -60,7 +60,7 @@ const CRATES: [CrateRule; 18] = [
     CrateRule {
         folder: "sim",
         package: "ladoga-sim",
-        may_use: &["replica", "local", "service", "runtime", "storage", "cluster", "env", "model"],
+        may_use: &["replica", "local", "service", "runtime", "storage", "cluster", "env", "model", "history"],
     },
     CrateRule { folder: "xtask", package: "xtask", may_use: &[] },
 ];

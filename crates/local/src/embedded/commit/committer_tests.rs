@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, LocalOptions};
 
 use super::*;
 use crate::embedded::Embedded;
-use crate::store::{CellChange, CellObserver, LocalStore, Store, StoreError, WriteKind};
+use crate::store::{CellChange, CellObserver, LocalStore, Store, StoreError, SupersededCell, WriteKind};
 use ladoga_runtime::Supervisor;
 
 /// Longer than anything takes that does not hang.
@@ -30,6 +30,8 @@ impl CellObserver for Panics {
     fn replaced(&self, _: &[CellChange]) {
         assert!(thread::current().name() == Some("scan"), "on purpose");
     }
+
+    fn superseded(&self, _: &[SupersededCell]) {}
 
     fn scan_completed(&self) {
         self.whole.send(()).expect("a test that waits");

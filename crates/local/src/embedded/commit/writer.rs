@@ -11,7 +11,7 @@ use super::super::read_error;
 use super::batches::batch_bytes_max;
 use super::passing::{self, Passed};
 use super::update::{Decided, NewestCells, Update, Verdict};
-use crate::store::{CellChange, CellGate, CellObserver, NewestCell, StoreError};
+use crate::store::{CellChange, CellGate, CellObserver, NewestCell, StoreError, SupersededCell};
 
 /// Writes groups to the engine, one after the other, and tells who observes what they replaced. In the same turn, cells pass
 /// the gate and updates are decided, so that nothing comes between.
@@ -112,12 +112,13 @@ impl GroupWriter {
 
     fn write_told(&self, batches: &[WriteBatch]) -> Result<(), Error> {
         let Some(observer) = self.observer.get() else { return self.engine.write_group(batches) };
-        let Ok(changes) = changes(batches, |key| Ok::<_, Infallible>(newest(self.engine.get_cell(key))));
+        let Ok(outcome) =
+            GroupOutcome::of(batches, |key| Ok::<_, Infallible>(newest(self.engine.get_cell(key))));
         let written = self.engine.write_group(batches);
         match &written {
-            Ok(()) => observer.replaced(&changes),
+            Ok(()) => outcome.tell(&**observer),
             // What is too large for the engine is written in parts, of which those before the one that failed are stored.
-            Err(_) => observer.replaced(&self.stored_of(batches, &changes)),
+            Err(_) => observer.replaced(&self.stored_of(batches, &outcome.changes)),
         }
         written
     }
@@ -147,10 +148,11 @@ impl GroupWriter {
         }
         in_turn(&mut turn, || {
             let Some(observer) = self.observer.get() else { return self.engine.try_write_group(batches) };
-            let Ok(changes) = changes(batches, |key| self.newest_in_memory(key)) else { return Ok(false) };
+            let outcome = GroupOutcome::of(batches, |key| self.newest_in_memory(key));
+            let Ok(outcome) = outcome else { return Ok(false) };
             let is_written = self.engine.try_write_group(batches)?;
             if is_written {
-                observer.replaced(&changes);
+                outcome.tell(&**observer);
             }
             Ok(is_written)
         })
@@ -169,15 +171,15 @@ impl GroupWriter {
             };
             let Ok(mut newest) = NewestCells::look_up(updates, find) else { return Ok(None) };
             let room = (updates.len(), updates.iter().map(Update::cell_bytes_max).sum());
-            let (mut verdicts, mut changed) = (Vec::new(), Vec::new());
+            let (mut verdicts, mut outcome) = (Vec::new(), GroupOutcome::default());
             let made = self.engine.try_write_made(room, || {
                 let Decided { mut free, bound, verdicts: decided } =
                     newest.decide(std::mem::take(updates), self.batch_bytes_max);
                 free.extend(bound);
                 verdicts = decided;
                 if self.observer.get().is_some() {
-                    let Ok(changes) = changes(&free, |key| Ok::<_, Infallible>(newest.before(key)));
-                    changed = changes;
+                    let Ok(made) = GroupOutcome::of(&free, |key| Ok::<_, Infallible>(newest.before(key)));
+                    outcome = made;
                 }
                 free
             });
@@ -185,7 +187,7 @@ impl GroupWriter {
                 return Ok(None);
             }
             if let Some(observer) = self.observer.get() {
-                observer.replaced(&changed);
+                outcome.tell(&**observer);
             }
             Ok(Some(verdicts))
         })
@@ -211,26 +213,49 @@ fn in_turn<T>(is_broken: &mut bool, write: impl FnOnce() -> Result<T, Error>) ->
     outcome
 }
 
-/// What batches are going to replace, where `newest` says what is the newest of a key.
-fn changes<E>(
-    batches: &[WriteBatch],
-    newest: impl Fn(&[u8]) -> Result<Option<CellMark>, E>,
-) -> Result<Vec<CellChange>, E> {
-    let mut written: HashMap<u64, CellMark> = HashMap::new();
-    let mut changes = Vec::new();
-    for (key, cell) in batches.iter().flat_map(WriteBatch::cells) {
-        let key_hash = xxh3_64(key);
-        let old = match written.get(&key_hash) {
-            Some(mark) => Some(*mark),
-            None => newest(key)?,
-        };
-        let new = cell.mark();
-        if old.is_none_or(|old| old.stamp.version < new.stamp.version) {
-            written.insert(key_hash, new);
-            changes.push(CellChange { key_hash, old, new });
+/// What becomes of the cells of a group.
+#[derive(Default)]
+struct GroupOutcome {
+    changes: Vec<CellChange>,
+    superseded: Vec<SupersededCell>,
+}
+
+impl GroupOutcome {
+    /// What batches are going to replace, where `newest` says what is the newest of a key.
+    fn of<E>(
+        batches: &[WriteBatch],
+        newest: impl Fn(&[u8]) -> Result<Option<CellMark>, E>,
+    ) -> Result<GroupOutcome, E> {
+        let mut written: HashMap<u64, CellMark> = HashMap::new();
+        let mut outcome = GroupOutcome::default();
+        for (key, cell) in batches.iter().flat_map(WriteBatch::cells) {
+            let key_hash = xxh3_64(key);
+            let old = match written.get(&key_hash) {
+                Some(mark) => Some(*mark),
+                None => newest(key)?,
+            };
+            let (new, version) = (cell.mark(), cell.stamp.version);
+            match old.map(|old| old.stamp.version) {
+                Some(newest) if newest > version => {
+                    outcome.superseded.push(SupersededCell { key_hash, version, newest });
+                }
+                // It is there already.
+                Some(known) if known == version => {}
+                _ => {
+                    written.insert(key_hash, new);
+                    outcome.changes.push(CellChange { key_hash, old, new });
+                }
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn tell(&self, observer: &dyn CellObserver) {
+        observer.replaced(&self.changes);
+        if !self.superseded.is_empty() {
+            observer.superseded(&self.superseded);
         }
     }
-    Ok(changes)
 }
 
 /// What was found as the newest of a key. What is damaged counts as none: to refuse the write would leave the key damaged
@@ -251,120 +276,5 @@ fn newest_cell(found: Result<Option<Cell>, Error>) -> Result<Option<NewestCell>,
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use ladoga_env::sim;
-    use ladoga_model::{Stamp, Version};
-    use ladoga_storage::{Background, Durability, Options};
-
-    use super::*;
-
-    #[derive(Default)]
-    struct Watcher(Mutex<Vec<CellChange>>);
-
-    impl CellObserver for Watcher {
-        fn begins(&self) {}
-
-        fn replaced(&self, changes: &[CellChange]) {
-            self.0.lock().extend_from_slice(changes);
-        }
-
-        fn scan_completed(&self) {}
-    }
-
-    fn mark(timestamp: u64) -> CellMark {
-        CellMark { stamp: Stamp::new(Version { timestamp, node: 0 }), is_tombstone: false }
-    }
-
-    fn put(timestamp: u64) -> [WriteBatch; 1] {
-        let mut batch = WriteBatch::new();
-        batch.put(b"key", mark(timestamp).stamp, b"value");
-        [batch]
-    }
-
-    #[test]
-    fn what_is_replaced_is_looked_up_on_the_disk_only_by_who_may_wait() {
-        let (env, disk, _clock) = sim::env(1);
-        let options =
-            Options { background: Background::Manual, ..Options::new(16 << 20, Durability::EverySecond) };
-        let open =
-            || Arc::new(Engine::open(env.clone(), Path::new("/data"), options.clone()).expect("a store"));
-        let engine = open();
-        engine.write_group(&put(1)).expect("a write");
-        engine.close().expect("what was written is in a table");
-        drop(engine);
-        disk.set_cached(false);
-        let writer = GroupWriter::new(open());
-        let watcher = Arc::<Watcher>::default();
-        writer.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>);
-        assert_eq!(writer.try_write(&put(2)).ok(), Some(false), "memory does not know what it replaces");
-        assert!(watcher.0.lock().is_empty(), "nothing was done");
-        let group = WriteGroup { batches: put(3).into(), puts: 1, updates: Vec::new() };
-        assert_eq!(writer.write(group).expect("a turn").outcome.ok(), Some(()));
-        assert_eq!(writer.try_write(&put(4)).ok(), Some(true));
-        assert_eq!(writer.try_write(&put(2)).ok(), Some(true), "an older one replaces nothing");
-        let told: Vec<_> = watcher.0.lock().iter().map(|change| (change.old, change.new)).collect();
-        assert_eq!(told, [(Some(mark(1)), mark(3)), (Some(mark(3)), mark(4))]);
-    }
-
-    /// The tree of a node lacked what a group had stored before the disk was full: each comparison with a peer found it to differ,
-    /// until the node was restarted.
-    #[test]
-    fn what_a_group_stored_before_it_failed_is_told() {
-        let (env, disk, _clock) = sim::env(1);
-        let options = Options {
-            background: Background::Manual,
-            memtable_bytes: Some(64 << 10),
-            reserve_bytes: Some(0),
-            ..Options::new(16 << 20, Durability::Always)
-        };
-        let engine = Arc::new(Engine::open(env, Path::new("/data"), options).expect("a store"));
-        let writer = GroupWriter::new(Arc::clone(&engine));
-        let watcher = Arc::<Watcher>::default();
-        writer.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>);
-        let batch = |key: &[u8], timestamps: &[u64]| {
-            let mut batch = WriteBatch::new();
-            for &timestamp in timestamps {
-                batch.put(key, mark(timestamp).stamp, &[7; 14 << 10]);
-            }
-            batch
-        };
-        let write = |batches: Vec<WriteBatch>| {
-            let group = WriteGroup { puts: batches.len(), batches, updates: Vec::new() };
-            writer.write(group).expect("a turn").outcome
-        };
-        write(vec![batch(b"front", &[2])]).expect("a write");
-        let group =
-            vec![batch(b"front", &[3]), batch(b"older", &[1]), batch(b"front", &[4]), batch(b"back", &[5])];
-        let used = disk.paths().into_iter().map(|path| disk.file_len(path).expect("a file")).sum::<u64>();
-        disk.set_capacity(used);
-        let error = write(group).expect_err("a full disk");
-        assert!(error.is_disk_full(), "{error}");
-        let stored = |key| engine.get_cell(key).expect("a read").map(|cell| cell.mark());
-        assert_eq!(
-            (stored(b"front"), stored(b"older"), stored(b"back")),
-            (Some(mark(3)), Some(mark(1)), None)
-        );
-        let mut told: HashMap<u64, CellMark> = HashMap::new();
-        for change in watcher.0.lock().iter() {
-            assert_eq!(
-                told.insert(change.key_hash, change.new),
-                change.old,
-                "each takes the place of the last"
-            );
-        }
-        assert_eq!(told, HashMap::from([(xxh3_64(b"front"), mark(3)), (xxh3_64(b"older"), mark(1))]));
-    }
-
-    #[test]
-    fn one_group_is_written_at_a_time() {
-        let (env, _disk, _clock) = sim::env(1);
-        let engine = Engine::open(env, Path::new("/data"), Options::new(16 << 20, Durability::EverySecond));
-        let writer = GroupWriter::new(Arc::new(engine.expect("a store")));
-        let turn = writer.turn.lock();
-        assert_eq!(writer.try_write(&put(1)).ok(), Some(false));
-        drop(turn);
-        assert_eq!(writer.try_write(&put(1)).ok(), Some(true));
-    }
-}
+#[path = "writer_tests.rs"]
+mod tests;

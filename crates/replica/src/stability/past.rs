@@ -1,0 +1,216 @@
+//! What a replica remembers of versions that it does not have any more, so that it can say of a write that met something newer
+//! whether it ever had it: a read may have returned the write only if it did.
+//!
+//! A version comes by its client's write, or by who repairs: a read, a hint, an exchange. The latter are remembered from before
+//! they are written on, in a ring of a fixed size. What the store tells of as having met something newer is remembered in
+//! another one, until whoever wrote it asks. A write that meets nothing newer costs neither a lock nor memory.
+//!
+//! # Why `Never` is right
+//!
+//! The store tells under the lock of the commit what was newer than a cell when it was committed, before anybody hears that
+//! the commit is over. If somebody who repairs had written the same version, and it was the newest at some time, that was in a
+//! commit before: so it came into the ring before that one, and before the question; it is found there, or has fallen out, and then
+//! is not newer than the newest one that did. A client's write that may have come before says so. So whoever finds nothing
+//! knows that there is one commit of the version, its own, and that met something newer.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ladoga_cluster::Had;
+use ladoga_local::store::SupersededCell;
+use ladoga_model::Version;
+use parking_lot::Mutex;
+
+/// How many versions each ring has: those of seconds, at the highest pace of repair of what is recent. What is older than the
+/// newest one that fell out costs nothing, and is most of what an exchange brings.
+const VERSIONS_MAX: usize = 8_192;
+
+/// A version of a key, by the hash of the key.
+type KeyVersion = (u64, Version);
+
+/// What a replica remembers.
+pub(crate) struct Past {
+    /// The newest timestamp that met something newer: what is after it did not.
+    met_up_to: AtomicU64,
+    /// Versions that met something newer, with that.
+    met: Mutex<Ring<Version>>,
+    /// Versions that came by who repairs, and whether they met nothing newer, as far as that is known.
+    came: Mutex<Ring<bool>>,
+}
+
+/// What a version met when it was committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Met {
+    /// Nothing newer.
+    Nothing,
+    /// This.
+    Newer(Version),
+    /// Too much was met since.
+    Forgotten,
+}
+
+/// The latest of them, and the newest version that fell out.
+struct Ring<T> {
+    versions: HashMap<KeyVersion, T>,
+    order: VecDeque<KeyVersion>,
+    forgotten: Version,
+}
+
+impl<T> Default for Ring<T> {
+    fn default() -> Ring<T> {
+        Ring { versions: HashMap::new(), order: VecDeque::new(), forgotten: Version::ZERO }
+    }
+}
+
+impl<T> Ring<T> {
+    /// The place of a version; `None` if everything of its time is forgotten anyway.
+    fn enter(&mut self, version: KeyVersion, new: T) -> Option<&mut T> {
+        if version.1 <= self.forgotten {
+            return None;
+        }
+        if !self.versions.contains_key(&version) {
+            self.order.push_back(version);
+        }
+        if self.order.len() > VERSIONS_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.versions.remove(&oldest);
+            self.forgotten = oldest.1.max(self.forgotten);
+        }
+        Some(self.versions.entry(version).or_insert(new))
+    }
+}
+
+impl Past {
+    /// Of a node that never had anything.
+    pub(super) fn new() -> Past {
+        Past { met_up_to: AtomicU64::new(0), met: Mutex::default(), came: Mutex::default() }
+    }
+
+    /// Nothing is known of what has this timestamp or an older one: it may have been had in a life before.
+    pub(crate) fn forget(&self, timestamp: u64) {
+        let came = &mut *self.came.lock();
+        came.forgotten = up_to(timestamp).max(came.forgotten);
+    }
+
+    /// Somebody who repairs is about to write this version. Comes before it is committed.
+    pub(crate) fn comes(&self, key_hash: u64, version: Version) {
+        self.came.lock().enter((key_hash, version), false);
+    }
+
+    /// It met nothing newer.
+    pub(crate) fn was_newest(&self, key_hash: u64, version: Version) {
+        if let Some(was_newest) = self.came.lock().versions.get_mut(&(key_hash, version)) {
+            *was_newest = true;
+        }
+    }
+
+    /// These met something newer when they were committed.
+    pub(super) fn met_newer(&self, cells: &[SupersededCell]) {
+        let mut met = self.met.lock();
+        for &SupersededCell { key_hash, version, newest } in cells {
+            if let Some(known) = met.enter((key_hash, version), newest) {
+                *known = newest.max(*known);
+            }
+            self.met_up_to.fetch_max(version.timestamp, Ordering::Release);
+        }
+    }
+
+    /// Whether a version may have met something newer: asked once it is committed, by whoever has not hashed the key yet.
+    pub(crate) fn may_have_met_newer(&self, version: Version) -> bool {
+        version.timestamp <= self.met_up_to.load(Ordering::Acquire)
+    }
+
+    /// What a version met. Asked once it is committed.
+    pub(crate) fn met(&self, key_hash: u64, version: Version) -> Met {
+        let met = self.met.lock();
+        match met.versions.get(&(key_hash, version)) {
+            Some(newest) => Met::Newer(*newest),
+            None if version <= met.forgotten => Met::Forgotten,
+            None => Met::Nothing,
+        }
+    }
+
+    /// Whether a version that met something newer was here before; asked for who wrote it once.
+    pub(crate) fn had(&self, key_hash: u64, version: Version) -> Had {
+        let came = self.came.lock();
+        match came.versions.get(&(key_hash, version)) {
+            Some(true) => Had::Once,
+            // It may be that commit which met something newer, or the other one.
+            Some(false) => Had::Unknown,
+            None if version <= came.forgotten => Had::Unknown,
+            None => Had::Never,
+        }
+    }
+}
+
+/// After all versions with this timestamp.
+const fn up_to(timestamp: u64) -> Version {
+    Version { timestamp, node: u16::MAX }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: u64 = 7;
+
+    fn version(timestamp: u64) -> Version {
+        Version { timestamp, node: 1 }
+    }
+
+    fn meets(past: &Past, timestamp: u64, newest: u64) {
+        let (version, newest) = (version(timestamp), version(newest));
+        past.met_newer(&[SupersededCell { key_hash: KEY, version, newest }]);
+    }
+
+    #[test]
+    fn what_came_by_repair_is_known_and_what_did_not_was_never_here() {
+        let past = Past::new();
+        past.forget(10);
+        assert_eq!(past.had(KEY, version(11)), Had::Never);
+        past.comes(KEY, version(11));
+        assert_eq!(past.had(KEY, version(11)), Had::Unknown, "it may be written now, or not");
+        past.was_newest(KEY, version(11));
+        past.comes(KEY, version(11));
+        assert_eq!(past.had(KEY, version(11)), Had::Once, "whatever comes again");
+        assert_eq!(past.had(KEY + 1, version(11)), Had::Never, "another key");
+        assert_eq!(past.had(KEY, version(10)), Had::Unknown, "of the life before");
+        past.forget(12);
+        assert_eq!(past.had(KEY, version(11)), Had::Once);
+        assert_eq!(
+            [version(12), version(13)].map(|version| past.had(KEY, version)),
+            [Had::Unknown, Had::Never]
+        );
+    }
+
+    #[test]
+    fn what_fell_out_is_unknown_with_all_that_is_older() {
+        let past = Past::new();
+        let last = VERSIONS_MAX as u64 + 1;
+        // The newest one first, so that it is the first to fall out.
+        past.comes(KEY, version(last));
+        (1..=last).for_each(|timestamp| past.comes(KEY + 1, version(timestamp)));
+        assert_eq!(past.had(KEY, version(last)), Had::Unknown);
+        assert_eq!(past.had(KEY, version(1)), Had::Unknown);
+        assert_eq!(past.had(KEY, version(last + 1)), Had::Never);
+        assert!(past.came.lock().versions.len() <= VERSIONS_MAX);
+        assert!(past.came.lock().order.len() <= VERSIONS_MAX);
+    }
+
+    #[test]
+    fn what_was_met_is_known_until_too_much_was() {
+        let past = Past::new();
+        assert!(!past.may_have_met_newer(version(1)));
+        meets(&past, 5, 9);
+        assert!(past.may_have_met_newer(version(5)) && !past.may_have_met_newer(version(6)));
+        assert_eq!(past.met(KEY, version(5)), Met::Newer(version(9)));
+        assert_eq!(past.met(KEY, version(4)), Met::Nothing);
+        meets(&past, 5, 8);
+        assert_eq!(past.met(KEY, version(5)), Met::Newer(version(9)), "the newest of them");
+        (10..10 + VERSIONS_MAX as u64).for_each(|timestamp| meets(&past, timestamp, timestamp + 1));
+        assert_eq!(past.met(KEY, version(5)), Met::Forgotten);
+        assert_eq!(past.met(KEY, version(4)), Met::Forgotten);
+        assert_eq!(past.met(KEY, version(6)), Met::Nothing);
+    }
+}

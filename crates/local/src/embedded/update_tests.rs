@@ -11,7 +11,9 @@ use tokio::runtime::{Builder, LocalOptions};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::*;
-use crate::store::{CellChange, FencedCell, LocalStore, NewCell, NewestCell, Passage, Upload, WriteKind};
+use crate::store::{
+    CellChange, FencedCell, LocalStore, NewCell, NewestCell, Passage, SupersededCell, Upload, WriteKind,
+};
 
 const KEY: &[u8] = b"key";
 const DURABILITIES: [Durability; 2] = [Durability::Always, Durability::Never];
@@ -246,6 +248,8 @@ impl CellObserver for Told {
     fn replaced(&self, changes: &[CellChange]) {
         self.0.lock().extend(changes.iter().map(|change| (change.old, change.new)));
     }
+
+    fn superseded(&self, _: &[SupersededCell]) {}
 
     fn scan_completed(&self) {}
 }

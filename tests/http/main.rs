@@ -1,6 +1,7 @@
 //! The HTTP API, as a client sees it: every row of its table, and what clients do that no table foresees.
 //!
 //! - `entity`: values by key
+//! - `conditional`: versions as `ETag`s, `If-Match`, `If-None-Match`; `increments`: numbers that are added to
 //! - `expiry`: values that live for a while
 //! - `keys`: which bytes a key may have, and how they are written
 //! - `values`: how long a value may be
@@ -21,10 +22,12 @@
 #[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
 mod support;
 
+mod conditional;
 mod connections;
 mod entity;
 mod expiry;
 mod headers;
+mod increments;
 mod keys;
 mod lengths;
 mod malformed;

@@ -1,5 +1,7 @@
 use ladoga_model::{Replicas, Ttl};
 
+use crate::Precondition;
+
 /// What a request says beside its key, in the words of no protocol. What later requests may say gets its field here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
@@ -7,13 +9,15 @@ pub struct Context {
     pub replicas: Replicas,
     /// How much of its time the request has spent waiting until the service was ready.
     pub waited_ms: u64,
-    /// How long the value that is written is to live; for ever, if nothing is said.
+    /// What has to be true for a write to happen.
+    pub precondition: Precondition,
+    /// How long the value that is put is to live; for ever, if nothing is said.
     pub ttl: Option<Ttl>,
 }
 
 impl Context {
     /// Of a request that says nothing else.
     pub const fn new(replicas: Replicas) -> Context {
-        Context { replicas, waited_ms: 0, ttl: None }
+        Context { replicas, waited_ms: 0, precondition: Precondition::None, ttl: None }
     }
 }

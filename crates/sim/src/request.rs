@@ -48,7 +48,9 @@ pub(crate) async fn ask(service: &impl KeyValue, request: &Request) -> Result<An
             };
             return Ok(Answer::Read(version, value));
         }
-        Wish::Delete => service.delete(&context, key).await?,
+        Wish::Delete => {
+            service.delete(&context, key).await?;
+        }
         Wish::Put(value) if crate::is_large(&value) => {
             service.admit_put(&context, &key, value.len() as u64)?;
             let upload = service.upload(&context, &key).await?;

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use ladoga_model::Replicas;
-use ladoga_service::{Context, Error, KeyValue, Later};
+use ladoga_service::{Context, Error, KeyValue, Later, Precondition};
 
 use crate::connection::{Link, Streamed};
 use crate::door::Door;
@@ -40,9 +40,9 @@ impl<'c, K: KeyValue> Call<'c, K> {
         Context { waited_ms: self.waited_ms, ..Context::new(replicas) }
     }
 
-    /// The same for a request about one entity.
-    pub(super) fn context_of(&self, target: &EntityTarget) -> Context {
-        Context { ttl: target.ttl(), ..self.context(target.replicas()) }
+    /// The same of a write.
+    pub(super) fn write_context(&self, target: &EntityTarget, precondition: Precondition) -> Context {
+        Context { precondition, ttl: target.ttl(), ..self.context(target.replicas()) }
     }
 
     /// The service, unless the node does not serve.

@@ -1,10 +1,14 @@
 use bytes::Bytes;
 use ladoga_http1::StatusCode;
+use ladoga_model::Version;
 
 use super::body::Body;
+use super::etag::ETag;
 
 /// Of values, which are any bytes.
 pub(crate) const OCTETS: &str = "application/octet-stream";
+/// Of lines for people, and of numbers.
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 /// How long a client that was refused for lack of capacity should stay away.
 const RETRY_AFTER_SECONDS: &str = "1";
 
@@ -16,6 +20,8 @@ pub(crate) struct Answer {
     pub(crate) allow: Option<&'static str>,
     /// What a profile holds: only nodes say so.
     pub(crate) profile: Option<Box<str>>,
+    /// The version of the cell that it is about.
+    pub(crate) etag: Option<ETag>,
     /// When the value expires, in milliseconds since 1970, if it does.
     pub(crate) expires: Option<Box<str>>,
     pub(crate) body: Body,
@@ -25,7 +31,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// As many header fields as there may be.
-    pub(crate) const FIELDS_MAX: usize = 5;
+    pub(crate) const FIELDS_MAX: usize = 6;
 
     /// `200` with a value.
     pub(crate) fn value(value: Bytes) -> Answer {
@@ -45,20 +51,18 @@ impl Answer {
 
     /// `202` with text.
     pub(crate) fn accepted(text: String) -> Answer {
-        Answer { status: StatusCode::ACCEPTED, ..Answer::content("text/plain; charset=utf-8", text) }
+        Answer { status: StatusCode::ACCEPTED, ..Answer::content(TEXT, text) }
     }
 
     /// A status that says it all.
     pub(crate) fn empty(status: StatusCode) -> Answer {
-        Answer {
-            status,
-            content_type: None,
-            allow: None,
-            profile: None,
-            expires: None,
-            body: Body::Empty,
-            is_last: false,
-        }
+        let (content_type, allow, profile, etag, expires) = (None, None, None, None, None);
+        Answer { status, content_type, allow, profile, etag, expires, body: Body::Empty, is_last: false }
+    }
+
+    /// The same about a cell of this version.
+    pub(crate) fn with_version(self, version: Version) -> Answer {
+        Answer { etag: Some(ETag::from(version)), ..self }
     }
 
     /// The header fields, in `room`.
@@ -72,6 +76,7 @@ impl Answer {
             ("allow", self.allow),
             ("retry-after", retry_after),
             ("ladoga-profile", self.profile.as_deref()),
+            ("etag", self.etag.as_ref().map(ETag::as_str)),
             ("ladoga-expires", self.expires.as_deref()),
         ];
         let mut count = 0;

@@ -61,7 +61,16 @@ impl Admission for AloneInCluster {
         let admitted = self.0.stability().admit(stamp.version, Origin::Client);
         admitted.map_err(|refusal| Error::NotVouched { reason: refusal.to_string() })
     }
+
+    fn stamp_of_update(&self, _: &[u8]) -> Result<impl FnOnce() -> Stamp + Send + 'static, Error> {
+        Err::<fn() -> Stamp, _>(NO_UPDATES)
+    }
 }
+
+/// Why a node of a cluster takes no conditional writes, of none of its keys: another node could decide about the same key.
+pub(super) const NO_UPDATES: Error = Error::NotImplemented(
+    "a cluster does not take conditional writes yet: send no If-Match, If-None-Match or increment, or use a node on its own",
+);
 
 impl<S: Store> Clone for Plan<S> {
     fn clone(&self) -> Plan<S> {

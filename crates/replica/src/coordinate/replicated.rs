@@ -1,9 +1,9 @@
-use std::future::Future;
+use std::future::{Future, ready};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_model::Cell;
+use ladoga_model::{Cell, Version};
 use ladoga_service::{
     Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, Pieces, RecordFormat, Scope, StoreError,
     StoredCell, Upload,
@@ -12,7 +12,7 @@ use ladoga_service::{
 use super::fetch::open_found;
 use super::merge::merge;
 use super::obstacles::obstacles_of;
-use super::plan::{AloneInCluster, Plan};
+use super::plan::{AloneInCluster, NO_UPDATES, Plan};
 use super::read::read;
 use super::spread::{Spread, spread};
 use super::starting::until_it_may_coordinate;
@@ -96,12 +96,14 @@ impl<S: Store> KeyValue for Replicated<S> {
         key: K,
         value: Bytes,
         room: R,
-    ) -> impl Future<Output = Result<(), Error>> + use<S, K, R> + 'static {
+    ) -> impl Future<Output = Result<Version, Error>> + use<S, K, R> + 'static {
+        let refused = refuse_conditions(context);
         let by = match Plan::of(&self.replica, context, key.as_ref()) {
             Some(plan) => By::Plan((plan, value, room)),
             None => By::Alone(self.own.put(context, key, value, room)),
         };
         async move {
+            refused?;
             match by {
                 By::Alone(written) => written.await,
                 By::Plan((plan, value, room)) => {
@@ -117,17 +119,36 @@ impl<S: Store> KeyValue for Replicated<S> {
         &self,
         context: &Context,
         key: K,
-    ) -> impl Future<Output = Result<(), Error>> + use<S, K> + 'static {
+    ) -> impl Future<Output = Result<Version, Error>> + use<S, K> + 'static {
+        let refused = refuse_conditions(context);
         let by = match Plan::of(&self.replica, context, key.as_ref()) {
             Some(plan) => By::Plan(plan),
             None => By::Alone(self.own.delete(context, key)),
         };
         async move {
+            refused?;
             match by {
                 By::Alone(written) => written.await,
                 By::Plan(plan) => write(plan.of_deletion(), None).await,
             }
         }
+    }
+
+    fn admit_conditional(
+        &self,
+        context: &Context,
+        _: &[u8],
+    ) -> impl Future<Output = Result<(), Error>> + use<S> + 'static {
+        ready(refuse_conditions(context))
+    }
+
+    fn increment<K: AsRef<[u8]> + 'static>(
+        &self,
+        _: &Context,
+        _: K,
+        _: i64,
+    ) -> impl Future<Output = Result<(i64, Version), Error>> + use<S, K> + 'static {
+        ready(Err(NO_UPDATES))
     }
 
     fn upload_bytes_min(&self) -> u64 {
@@ -156,12 +177,14 @@ impl<S: Store> KeyValue for Replicated<S> {
         context: &Context,
         key: K,
         value: FinishedUpload<S>,
-    ) -> impl Future<Output = Result<(), Error>> + use<S, K> + 'static {
+    ) -> impl Future<Output = Result<Version, Error>> + use<S, K> + 'static {
+        let refused = refuse_conditions(context);
         let by = match value.0 {
             By::Plan(spread) => By::Plan(spread),
             By::Alone(value) => By::Alone(self.own.put_uploaded(context, key, value)),
         };
         async move {
+            refused?;
             match by {
                 By::Alone(written) => written.await,
                 By::Plan(spread) => spread.commit().await,
@@ -200,6 +223,11 @@ impl<S: Store> KeyValue for Replicated<S> {
     fn metrics(&self) -> Vec<Metric> {
         self.own.metrics()
     }
+}
+
+/// A conditional write that only one node decided would be wrong.
+fn refuse_conditions(context: &Context) -> Result<(), Error> {
+    if context.precondition.is_none() { Ok(()) } else { Err(NO_UPDATES) }
 }
 
 /// Reads the newest cell from the nodes of its key.

@@ -1,6 +1,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::support::{Launch, Node, WallClocks, assert_refusal, entity, value, wait_until};
+use crate::support::{
+    Connection, Launch, Node, Response, WallClocks, assert_refusal, entity, value, wait_until,
+};
 
 fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as u64
@@ -132,4 +134,36 @@ fn a_clock_that_was_half_a_minute_ahead_for_a_while_loses_nothing() {
     for n in 0..20 {
         assert_eq!(connection.value(format!("key{n}")).as_deref(), Some(&b"value"[..]));
     }
+}
+
+/// A request with a condition and a value.
+fn put_if(connection: &mut Connection, key: &str, ttl: &str, condition: &str) -> Response {
+    let head =
+        format!("PUT {} HTTP/1.1\r\nHost: h\r\n{condition}\r\nContent-Length: 1\r\n\r\n1", living(key, ttl));
+    connection.send(head.as_bytes());
+    connection.response()
+}
+
+#[test]
+fn what_has_expired_is_nothing_to_a_condition_and_a_sum_lives_as_long_as_its_number() {
+    let node = Node::start();
+    let mut connection = node.connect();
+    let first = put_if(&mut connection, "key", "1500ms", "If-None-Match: *");
+    assert_eq!(first.status, 201, "{}", first.text());
+    let etag = first.header("etag").expect("a version").to_owned();
+    let number = connection.request("PUT", &living("number", "1h"), Some(b"41"));
+    assert_eq!(number.status, 201);
+    let expires = connection.get("number").header("ladoga-expires").map(str::to_owned);
+    let sum = connection.request("POST", &format!("{}&increment=1", entity("number")), None);
+    assert_eq!((sum.status, sum.text()), (200, "42"));
+    assert!(expires.is_some());
+    assert_eq!(connection.get("number").header("ladoga-expires").map(str::to_owned), expires);
+    wait_until("its end", || node.connect().get("key").status == 404);
+    let gone = connection.get("key");
+    assert_eq!(gone.header("etag"), Some(&etag[..]), "a deletion with the version of its write");
+    let refused = put_if(&mut connection, "key", "1h", &format!("If-Match: {etag}"));
+    assert_refusal(&refused, 412, "If-Match of what has expired");
+    let counted = connection.request("POST", &format!("{}&increment=5", entity("key")), None);
+    assert_eq!((counted.status, counted.text()), (200, "5"), "what has expired counts as 0");
+    assert_eq!(connection.get("key").header("ladoga-expires"), None);
 }

@@ -108,6 +108,7 @@ fn writes(count: u32, value_bytes: usize) -> Vec<u8> {
             stamp: Stamp::new(version),
             value: Some(value.clone()),
             origin: Origin::Client,
+            is_again: false,
         };
         write.put(&mut out, number);
     }

@@ -34,7 +34,7 @@ pub enum Bug {
 
 #[cfg(feature = "simulation")]
 mod simulation {
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
 
     use super::{Bug, Version};
 
@@ -42,12 +42,14 @@ mod simulation {
         static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
         static COUNT: Cell<u64> = const { Cell::new(0) };
         static LAST_VERSION: Cell<Option<Version>> = const { Cell::new(None) };
+        static GIVEN_UP: RefCell<Vec<Version>> = const { RefCell::new(Vec::new()) };
     }
 
     /// Plants a bug in all nodes of this thread, or none.
     pub fn plant(bug: Option<Bug>) {
         PLANTED.set(bug);
         COUNT.set(0);
+        GIVEN_UP.take();
     }
 
     /// Whether this bug is planted.
@@ -69,6 +71,16 @@ mod simulation {
         LAST_VERSION.set(version);
     }
 
+    /// A write is written again: with a quorum, nobody has seen this version of it or will.
+    pub(super) fn note_given_up(version: Version) {
+        GIVEN_UP.with_borrow_mut(|given_up| given_up.push(version));
+    }
+
+    /// The versions that were given up on this thread since this was asked the last time.
+    pub fn given_up() -> Vec<Version> {
+        GIVEN_UP.take()
+    }
+
     /// The version that the last answer on this thread was about: of a value, of a deletion, or none.
     pub fn last_version() -> Option<Version> {
         LAST_VERSION.take()
@@ -88,10 +100,12 @@ mod simulation {
     }
 
     pub(super) const fn note_version(_: Option<Version>) {}
+
+    pub(super) const fn note_given_up(_: Version) {}
 }
 
 #[cfg(feature = "simulation")]
-pub use simulation::{last_version, plant};
+pub use simulation::{given_up, last_version, plant};
 
 /// Whether this bug is planted.
 #[inline]
@@ -109,4 +123,10 @@ pub(crate) fn strikes(bug: Bug) -> bool {
 #[inline]
 pub(crate) fn note_version(version: Option<Version>) {
     simulation::note_version(version);
+}
+
+/// A write with a quorum is written again, and its version until now was not seen.
+#[inline]
+pub(crate) fn note_given_up(version: Version) {
+    simulation::note_given_up(version);
 }

@@ -4,7 +4,7 @@
 //! That is sufficient for linearizability with the order of versions as the order of effects, whatever becomes of
 //! writes of which the client knows nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use ladoga_model::{Cell, Replicas, Value, Version};
@@ -49,6 +49,9 @@ pub(crate) struct Checker {
     large_stored: u64,
     /// On how many nodes a key is to live, where that is known by key.
     copies: BTreeMap<Key, usize>,
+    /// Versions that a read with a quorum gave, and those whose writes were written again.
+    read: BTreeSet<Version>,
+    given_up: BTreeSet<Version>,
     now_ms: u64,
     violation: Option<String>,
 }
@@ -97,6 +100,21 @@ impl Checker {
         self.versions.insert(version, written);
     }
 
+    /// These writes were written again under another version: nobody may see the ones that they had, before or after.
+    pub(crate) fn given_up(&mut self, versions: Vec<Version>) {
+        for version in versions {
+            self.given_up.insert(version);
+            self.check_seen(version);
+        }
+    }
+
+    fn check_seen(&mut self, version: Version) {
+        let is_seen_twice = self.read.contains(&version) && self.given_up.contains(&version);
+        self.check(!is_seen_twice, || {
+            format!("{version:?} was read, and written again under another version")
+        });
+    }
+
     /// A client is told that its write succeeded, under this version.
     pub(crate) fn told_written(
         &mut self,
@@ -137,6 +155,8 @@ impl Checker {
             _ if !is_checked(replicas) => {}
             None => self.read_nothing(key, floor),
             Some(version) => {
+                self.read.insert(version);
+                self.check_seen(version);
                 self.check(version >= floor, || {
                     let key = key.escape_ascii();
                     format!("{key}: a read gave {version:?}, but {floor:?} was known before it began")

@@ -122,3 +122,9 @@ fn a_node_that_does_not_care_for_what_its_peers_remember_is_found() {
     let ways = ["was known before it began", "given out twice", "do not converge"];
     assert_is_found(Bug::IgnoreRegressions, &ways);
 }
+
+/// A coordinator did so: a read had the first version spread, another write took its place, and then the first came again.
+#[test]
+fn a_write_that_was_seen_and_is_written_again_is_found() {
+    assert_is_found(Bug::RestampAfterExposure, &["written again under another version"]);
+}

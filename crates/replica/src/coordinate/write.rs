@@ -13,7 +13,7 @@ use super::failures::{failure, too_few, unexpected};
 use super::plan::Plan;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
 use crate::link::{Expires, PeerError, Place, Waiter};
-use crate::planted::{Bug, has, note_version};
+use crate::planted::{Bug, has, note_given_up, note_version};
 use crate::wire::{Answer, Request};
 use ladoga_local::store::Store;
 use ladoga_runtime::OneShot;
@@ -38,6 +38,7 @@ pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Resu
             Outcome::Stale(newest) => plan.observe(newest)?,
         }
         if plan.replicas.is_quorum() {
+            note_given_up(stamp.version);
             core = WriteCore::after_newest(plan.replicas);
         }
     }

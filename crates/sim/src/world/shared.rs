@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use ladoga_model::Version;
+use ladoga_replica::simulated::given_up;
 use ladoga_service::Error;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -46,6 +47,7 @@ impl Shared {
     pub(super) fn ended(&self, request: &Request, floor: Version, answer: Result<Answer, Error>) {
         let Request { number, key, wish, replicas, .. } = request;
         self.clients.borrow_mut().ended(*number);
+        self.checker.lock().given_up(given_up());
         self.histories.borrow_mut().ends(self.now_us(), request, &answer);
         let mut summary = self.summary.borrow_mut();
         let answer = match answer {

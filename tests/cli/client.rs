@@ -179,3 +179,46 @@ fn a_large_value_passes_through_the_client() {
     ask(&node, &["put", "larger"]).input(&over).run().expect_reason(&["67108864"]);
     assert_eq!(node.connect().value("larger"), None);
 }
+
+#[test]
+fn the_etag_is_printed_and_compared() {
+    let node = Node::start();
+    run(&node, &["put", "lake", "deep", "--if-absent"]).expect_success();
+    run(&node, &["put", "lake", "other", "--if-absent"]).expect_failure(1, &["lake", "ETag"]);
+    let printed = run(&node, &["get", "lake", "--etag"]).expect_success().text().to_owned();
+    let etag = printed.strip_suffix('\n').expect("a line");
+    assert_eq!(node.connect().get("lake").header("etag"), Some(etag));
+    run(&node, &["put", "lake", "deeper", "--if-match", etag]).expect_success();
+    let stale = run(&node, &["put", "lake", "dry", "--if-match", etag]).expect_failure(1, &["lake"]);
+    assert_eq!(stale.stderr.lines().count(), 1, "{stale:?}");
+    run(&node, &["delete", "lake", "--if-match", etag]).expect_failure(1, &["lake"]);
+    assert_eq!(node.connect().value("lake").as_deref(), Some(&b"deeper"[..]));
+    let printed = run(&node, &["get", "lake", "--etag"]).expect_success().text().to_owned();
+    // Without its quotes, as a shell may leave it.
+    run(&node, &["delete", "lake", "--if-match", printed.trim().trim_matches('"')]).expect_success();
+    run(&node, &["delete", "lake", "--if-match", "*"]).expect_failure(1, &["lake"]);
+    run(&node, &["get", "lake", "--etag"]).expect_failure(1, &["lake"]);
+}
+
+#[test]
+fn an_etag_that_is_none_is_a_usage_error() {
+    let node = Node::start();
+    for etag in ["", "a b", "\"a\", \"b\""] {
+        run(&node, &["put", "k", "v", "--if-match", etag]).expect_failure(2, &["--if-match"]);
+        run(&node, &["delete", "k", "--if-match", etag]).expect_failure(2, &["--if-match"]);
+    }
+    run(&node, &["put", "k", "v", "--if-absent", "--if-match", "*"]).expect_failure(2, &["--if-absent"]);
+    assert_eq!(node.connect().value("k"), None);
+}
+
+#[test]
+fn a_number_is_added_to() {
+    let node = Node::start();
+    let print = |arguments: &[&str]| run(&node, arguments).expect_success().text().to_owned();
+    assert_eq!(print(&["increment", "visits"]), "1\n");
+    assert_eq!(print(&["increment", "visits", "41"]), "42\n");
+    assert_eq!(print(&["increment", "visits", "-50"]), "-8\n");
+    node.connect().put("word", b"deep");
+    run(&node, &["increment", "word"]).expect_failure(1, &["deep"]);
+    run(&node, &["increment", "visits", "much"]).expect_failure(2, &["much"]);
+}

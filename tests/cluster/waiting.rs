@@ -127,7 +127,8 @@ fn what_is_wrong_with_a_request_is_told_before_the_node_is_ready() {
     for target in ["/v0/entity?id=k&ack=0", "/v0/entity?id=k&ack=4", "/v0/entity", "/v0/entity?id="] {
         assert_refusal(&ask("GET", target), 400, target);
     }
-    assert_refusal(&ask("POST", &entity("k")), 405, "POST of an entity");
+    assert_refusal(&ask("PATCH", &entity("k")), 405, "PATCH of an entity");
+    assert_refusal(&ask("POST", &entity("k")), 400, "POST of an entity that says nothing");
     let mut connection = node.connect();
     connection.send(format!("PUT {} HTTP/1.1\r\nHost: l\r\nContent-Length: 99999999\r\n\r\n", entity("k")));
     assert_refusal(&connection.response(), 413, "a value that is too large");

@@ -135,7 +135,7 @@ fn a_client_that_expects_to_be_told_hears_of_a_refusal_first() {
         ("PUT /v0/entity?id=".to_owned(), length, 400),
         ("PUT /v0/entity?id=k&replicas=2/3".to_owned(), length, 400),
         ("PUT /nothing".to_owned(), length, 400),
-        ("POST /v0/entity?id=k".to_owned(), length, 405),
+        ("POST /v0/entity?id=k".to_owned(), length, 400),
         ("PUT /v0/status".to_owned(), length, 405),
     ];
     for (start, length, status) in requests {

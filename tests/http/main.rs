@@ -1,6 +1,7 @@
 //! The HTTP API, as a client sees it: every row of its table, and what clients do that no table foresees.
 //!
 //! - `entity`: values by key
+//! - `conditional`: versions as `ETag`s, `If-Match`, `If-None-Match`; `increments`: numbers that are added to
 //! - `keys`: which bytes a key may have, and how they are written
 //! - `values`: how long a value may be
 //! - `ranges`: many records, in order, chunk by chunk
@@ -20,9 +21,11 @@
 #[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
 mod support;
 
+mod conditional;
 mod connections;
 mod entity;
 mod headers;
+mod increments;
 mod keys;
 mod lengths;
 mod malformed;

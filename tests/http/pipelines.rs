@@ -115,7 +115,7 @@ fn requests_behind_answers_in_memory_may_be_cut_anywhere() {
     for (what, exchange) in [
         ("404", refused("GET /v0/entity?id=absent", 404)),
         ("400", refused("GET /v0/entity", 400)),
-        ("405", Exchange::with_body("POST /v0/entity?id=k", b"", Expected::Refused(405))),
+        ("405", Exchange::with_body("PATCH /v0/entity?id=k", b"", Expected::Refused(405))),
         ("a put refused", Exchange::with_body("PUT /v0/entity?id=", &body, Expected::RefusedWithBody(400))),
         ("HEAD", Exchange::plain("HEAD /v0/entity?id=large", Expected::Head(LARGE_BYTES))),
         ("status", Exchange::plain("GET /v0/status", Expected::Something)),

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use crate::connection::{Core, Link, NoRequest, StreamError, Streamed, write_all, write_stream};
 use crate::door::Door;
 use crate::handlers::{self, Outcome, Reply};
-use crate::http::{Answer, Refusal};
+use crate::http::{Answer, ETag, Refusal};
 
 /// A body up to this length is copied behind its head; a longer one goes out from where it is.
 const COPIED_BYTES_MAX: usize = 16 << 10;
@@ -181,7 +181,9 @@ async fn write_answer(core: &Core, link: &Link, answer: Answer) -> io::Result<()
 
 /// Writes an answer that is not in memory. Behind a body that nobody wanted it is the last.
 async fn stream(core: &Core, link: &Link, streamed: Streamed) -> Result<(), StreamError> {
-    let fields = &[("content-type", streamed.content_type)];
+    let etag = streamed.etag;
+    let fields = [("content-type", streamed.content_type), ("etag", etag.as_ref().map_or("", ETag::as_str))];
+    let fields = if etag.is_some() { &fields[..] } else { &fields[..1] };
     let length = streamed.bytes.map_or(ReplyLength::Unknown, ReplyLength::Known);
     begin(core, link, &ReplyHead { status: StatusCode::OK, fields, length, date: &core.date() }, false);
     write_stream(link, streamed).await

@@ -30,12 +30,15 @@ pub(crate) enum Command {
     Serve(ServeFlags),
     /// Print the value of a key
     #[command(after_help = GET_HELP)]
-    Get(KeyArguments),
+    Get(GetArguments),
     /// Store a value under a key
     Put(PutArguments),
     /// Delete a key
     #[command(after_help = DELETE_HELP)]
-    Delete(KeyArguments),
+    Delete(DeleteArguments),
+    /// Add to the number under a key
+    #[command(after_help = INCREMENT_HELP)]
+    Increment(IncrementArguments),
     /// Print all keys and values of a range
     Range(RangeArguments),
     /// Show whether a node serves requests
@@ -144,20 +147,59 @@ The value is printed as it is, without a newline at the end.
 Examples:
   ladoga get lake
   ladoga get photo > photo.jpg
+  ladoga put lake 'deeper' --if-match \"$(ladoga get lake --etag)\"
   ladoga get $'a key with a\\ttab' --url http://127.0.0.1:9000
 
 Exit codes: 0 if the value was printed; 1 if the key does not exist or the node cannot answer; 2 if the command line is wrong.";
 
 const DELETE_HELP: &str = "\
-It is no error if the key does not exist.
+It is no error if the key does not exist, unless --if-match is given.
 
-Exit codes: 0 if the key is deleted; 1 if the node did not confirm that; 2 if the command line is wrong.";
+Exit codes: 0 if the key is deleted; 1 if the node did not confirm that, or the key has another ETag; 2 if the command line is
+wrong.";
 
 #[derive(Debug, Args)]
-pub(crate) struct KeyArguments {
+pub(crate) struct GetArguments {
     /// Key, 1 to 4096 bytes
     #[arg(value_name = "KEY")]
     pub(crate) key: OsString,
+    /// Print the `ETag`, which stands for this version of the value, instead of the value
+    #[arg(long)]
+    pub(crate) etag: bool,
+    #[command(flatten)]
+    pub(crate) node: NodeArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArguments {
+    /// Key, 1 to 4096 bytes
+    #[arg(value_name = "KEY")]
+    pub(crate) key: OsString,
+    /// Delete only if the value still has this `ETag`; * stands for any
+    #[arg(long, value_name = "ETAG")]
+    pub(crate) if_match: Option<String>,
+    #[command(flatten)]
+    pub(crate) node: NodeArguments,
+}
+
+const INCREMENT_HELP: &str = "\
+Prints the new number. A key that does not exist counts as 0. The value must be a 64-bit integer in decimal digits.
+
+Examples:
+  ladoga increment visits
+  ladoga increment stock -3
+
+Exit codes: 0 if the sum is stored and printed; 1 if it is not stored, or this is unknown because the node did not answer; 2 if
+the command line is wrong.";
+
+#[derive(Debug, Args)]
+pub(crate) struct IncrementArguments {
+    /// Key, 1 to 4096 bytes
+    #[arg(value_name = "KEY")]
+    pub(crate) key: OsString,
+    /// Number to add
+    #[arg(value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
+    pub(crate) by: i64,
     #[command(flatten)]
     pub(crate) node: NodeArguments,
 }
@@ -167,6 +209,8 @@ Examples:
   ladoga put lake 'deep and cold'
   ladoga put photo < photo.jpg
   ladoga put nothing ''
+  ladoga put lock \"$(hostname)\" --if-absent
+  ladoga put lake 'deeper' --if-match \"$(ladoga get lake --etag)\"
 
 Exit codes: 0 if the value is stored, as durably as --fsync of the node says; 1 if it is not stored, or this is unknown because
 the node did not answer; 2 if the command line is wrong.";
@@ -180,6 +224,12 @@ pub(crate) struct PutArguments {
     /// Value, up to 64 MiB [default: standard input]
     #[arg(value_name = "VALUE")]
     pub(crate) value: Option<OsString>,
+    /// Store only if the value still has this `ETag`, as `ladoga get --etag` prints it; * stands for any
+    #[arg(long, value_name = "ETAG", conflicts_with = "if_absent")]
+    pub(crate) if_match: Option<String>,
+    /// Store only if the key does not exist
+    #[arg(long)]
+    pub(crate) if_absent: bool,
     #[command(flatten)]
     pub(crate) node: NodeArguments,
 }

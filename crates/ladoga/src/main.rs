@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Command::Get(arguments) => commands::get(&arguments),
         Command::Put(arguments) => commands::put(&arguments),
         Command::Delete(arguments) => commands::delete(&arguments),
+        Command::Increment(arguments) => commands::increment(&arguments),
         Command::Range(arguments) => commands::range(&arguments),
         Command::Status(node) => commands::status(&node),
         Command::Repair(node) => commands::repair(&node),

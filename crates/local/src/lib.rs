@@ -3,13 +3,16 @@
 //! - `store`: the narrow interface to a store: point read, apply versioned cells, stream a range, statistics
 //! - `embedded`: the engine behind it
 //! - `one_node`: the service of a node that answers alone; the one local write; how a node admits its own writes
-//! - `versions`: the hybrid clock that they get their versions from
+//! - `versions`: the hybrid clock that they get their versions from; `lone_versions`: how they and decisions inside the commit
+//!   come in one order
 #![forbid(unsafe_code)]
 
 pub mod embedded;
+mod lone_versions;
 mod one_node;
 pub mod store;
 mod versions;
 
+pub use lone_versions::LoneVersions;
 pub use one_node::{Admission, OneNode};
 pub use versions::VersionClock;

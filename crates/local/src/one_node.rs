@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ladoga_model::{self as model, Cell, Stamp, Version};
 use ladoga_service::{
-    Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, Pieces, RecordFormat, Upload, Value,
+    Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, NUMBER_BYTES_MAX, Pieces, Precondition,
+    RecordFormat, StoredCell, Upload, incremented,
 };
 
 use crate::store::{LocalStore, Store, WriteKind};
-use crate::versions::VersionClock;
 
 /// The service of one node: what it answers, and acknowledges, by itself.
 pub struct OneNode<S: Store, A> {
@@ -34,7 +34,7 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         key: K,
         value: Option<WrittenValue<S>>,
         room: R,
-    ) -> impl Future<Output = Result<(), Error>> + use<S, A, K, R> + 'static {
+    ) -> impl Future<Output = Result<Version, Error>> + use<S, A, K, R> + 'static {
         let (store, admission) = (Rc::clone(&self.store), self.admission.clone());
         async move {
             let stamp = admission.stamp();
@@ -50,7 +50,67 @@ impl<S: Store, A: Admission> OneNode<S, A> {
             drop(room);
             let applied = applied.await;
             drop(admitted);
-            Ok(applied?)
+            Ok(applied?.unwrap_or(stamp.version))
+        }
+    }
+
+    /// The same if it has a precondition: it gets its version when that is found true, inside the commit.
+    fn write_if(
+        &self,
+        precondition: &Precondition,
+        key: &[u8],
+        value: Option<WrittenValue<S>>,
+    ) -> Later<Result<Version, Error>> {
+        let (precondition, stamp) = (precondition.clone(), self.admission.stamp_of_update(key));
+        let stamp = match stamp {
+            Ok(stamp) => stamp,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
+        let value_bytes = value.as_ref().map_or(0, model::Value::inline_bytes);
+        let updated = self.store.update(key, value_bytes, move |newest| {
+            if let Err(error) = precondition.check(newest.map(|newest| newest.mark())) {
+                return (None, Err(error));
+            }
+            let stamp = stamp();
+            (Some(Cell { stamp, value }), Ok(stamp.version))
+        });
+        Box::pin(async move { updated.await? })
+    }
+
+    fn add(&self, precondition: &Precondition, key: &[u8], by: i64) -> Later<Result<(i64, Version), Error>> {
+        let admitted = self.store.admit(WriteKind::Put, NUMBER_BYTES_MAX as u64).map_err(Error::from);
+        let stamp = match admitted.and_then(|()| self.admission.stamp_of_update(key)) {
+            Ok(stamp) => stamp,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
+        let precondition = precondition.clone();
+        let updated = self.store.update(key, NUMBER_BYTES_MAX as u64, move |newest| {
+            let sum = precondition
+                .check(newest.as_ref().map(Cell::mark))
+                .and_then(|()| incremented(newest.as_ref().and_then(|newest| newest.value.as_ref()), by));
+            match sum {
+                Err(error) => (None, Err(error)),
+                Ok(sum) => {
+                    let (stamp, text) = (stamp(), Bytes::from(sum.to_string()));
+                    (Some(Cell { stamp, value: Some(model::Value::Inline(text)) }), Ok((sum, stamp.version)))
+                }
+            }
+        });
+        Box::pin(async move { updated.await? })
+    }
+}
+
+/// A write, with a precondition or without.
+enum OneWrite<W> {
+    Plain(W),
+    Conditional(Later<Result<Version, Error>>),
+}
+
+impl<W: Future<Output = Result<Version, Error>>> OneWrite<W> {
+    async fn done(self) -> Result<Version, Error> {
+        match self {
+            OneWrite::Plain(written) => written.await,
+            OneWrite::Conditional(written) => written.await,
         }
     }
 }
@@ -66,8 +126,12 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         &self,
         _: &Context,
         key: &[u8],
-    ) -> Lookup<Value, Error, impl Future<Output = Result<Option<Value>, Error>> + use<S, A> + 'static> {
-        match self.store.get(key) {
+    ) -> Lookup<
+        StoredCell,
+        Error,
+        impl Future<Output = Result<Option<StoredCell>, Error>> + use<S, A> + 'static,
+    > {
+        match self.store.get_cell(key) {
             Lookup::Now(found) => Lookup::Now(found.map_err(Error::from)),
             Lookup::Later(found) => Lookup::Later(async move { Ok(found.await?) }),
         }
@@ -77,27 +141,59 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         Ok(self.store.admit(WriteKind::Put, value_bytes)?)
     }
 
+    fn admit_conditional(
+        &self,
+        context: &Context,
+        key: &[u8],
+    ) -> impl Future<Output = Result<(), Error>> + use<S, A> + 'static {
+        let (precondition, found) = (context.precondition.clone(), self.store.get_cell(key));
+        async move { precondition.check(found.wait().await?.map(|newest| newest.mark())) }
+    }
+
     fn put<K: AsRef<[u8]> + 'static, R: 'static>(
         &self,
-        _: &Context,
+        context: &Context,
         key: K,
         value: Bytes,
         room: R,
-    ) -> impl Future<Output = Result<(), Error>> + use<S, A, K, R> + 'static {
-        self.write(key, Some(model::Value::Inline(value)), room)
+    ) -> impl Future<Output = Result<Version, Error>> + use<S, A, K, R> + 'static {
+        let value = Some(model::Value::Inline(value));
+        let (written, held) = if context.precondition.is_none() {
+            (OneWrite::Plain(self.write(key, value, room)), None)
+        } else {
+            // The value itself is what is queued.
+            (OneWrite::Conditional(self.write_if(&context.precondition, key.as_ref(), value)), Some(room))
+        };
+        async move {
+            let written = written.done().await;
+            drop(held);
+            written
+        }
     }
 
     fn delete<K: AsRef<[u8]> + 'static>(
         &self,
-        _: &Context,
+        context: &Context,
         key: K,
-    ) -> impl Future<Output = Result<(), Error>> + use<S, A, K> + 'static {
+    ) -> impl Future<Output = Result<Version, Error>> + use<S, A, K> + 'static {
         let admitted = self.store.admit(WriteKind::Delete, 0);
-        let written = self.write(key, None, ());
-        async move {
-            admitted?;
-            written.await
-        }
+        let written = admitted.map(|()| {
+            if context.precondition.is_none() {
+                OneWrite::Plain(self.write(key, None, ()))
+            } else {
+                OneWrite::Conditional(self.write_if(&context.precondition, key.as_ref(), None))
+            }
+        });
+        async move { written?.done().await }
+    }
+
+    fn increment<K: AsRef<[u8]> + 'static>(
+        &self,
+        context: &Context,
+        key: K,
+        by: i64,
+    ) -> impl Future<Output = Result<(i64, Version), Error>> + use<S, A, K> + 'static {
+        self.add(&context.precondition, key.as_ref(), by)
     }
 
     fn upload_bytes_min(&self) -> u64 {
@@ -115,11 +211,17 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
 
     fn put_uploaded<K: AsRef<[u8]> + 'static>(
         &self,
-        _: &Context,
+        context: &Context,
         key: K,
         value: <Self::Upload as Upload>::Finished,
-    ) -> impl Future<Output = Result<(), Error>> + use<S, A, K> + 'static {
-        self.write(key, Some(model::Value::Large(value)), ())
+    ) -> impl Future<Output = Result<Version, Error>> + use<S, A, K> + 'static {
+        let value = Some(model::Value::Large(value));
+        let written = if context.precondition.is_none() {
+            OneWrite::Plain(self.write(key, value, ()))
+        } else {
+            OneWrite::Conditional(self.write_if(&context.precondition, key.as_ref(), value))
+        };
+        async move { written.done().await }
     }
 
     fn range(
@@ -152,17 +254,12 @@ pub trait Admission: Clone + 'static {
 
     /// Waits until a write with this stamp may be applied.
     fn admit(&self, stamp: Stamp) -> impl Future<Output = Result<Self::Admitted, Error>>;
+
+    /// What gives its version to an update of this key when it is decided, inside the commit: one that is newer than
+    /// all that were given before.
+    fn stamp_of_update(&self, key: &[u8]) -> Result<impl FnOnce() -> Stamp + Send + 'static, Error>;
 }
 
-/// Nothing keeps a node on its own from a write.
-impl Admission for Arc<VersionClock> {
-    type Admitted = ();
-
-    fn stamp(&self) -> Stamp {
-        Stamp::new(Version { timestamp: self.next(), node: 0 })
-    }
-
-    async fn admit(&self, _: Stamp) -> Result<(), Error> {
-        Ok(())
-    }
-}
+#[cfg(test)]
+#[path = "one_node_tests.rs"]
+mod tests;

@@ -37,6 +37,15 @@ impl<B, L> Value<B, L> {
             Value::Large(large) => Value::Large(map(large)),
         }
     }
+
+    /// The same with a value in memory held otherwise.
+    #[inline]
+    pub fn map_inline<C>(self, map: impl FnOnce(B) -> C) -> Value<C, L> {
+        match self {
+            Value::Inline(bytes) => Value::Inline(map(bytes)),
+            Value::Large(large) => Value::Large(large),
+        }
+    }
 }
 
 impl<B: AsRef<[u8]>, L> Value<B, L> {
@@ -64,6 +73,12 @@ impl<B, L> Cell<B, L> {
     #[inline]
     pub fn map_large<M>(self, map: impl FnOnce(L) -> M) -> Cell<B, M> {
         Cell { stamp: self.stamp, value: self.value.map(|value| value.map_large(map)) }
+    }
+
+    /// The same with a value in memory held otherwise.
+    #[inline]
+    pub fn map_inline<C>(self, map: impl FnOnce(B) -> C) -> Cell<C, L> {
+        Cell { stamp: self.stamp, value: self.value.map(|value| value.map_inline(map)) }
     }
 }
 

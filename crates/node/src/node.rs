@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use ladoga_env::{Clock, Env, Net};
 use ladoga_front::{ClusterDoor, Core, Door, Link, Opening};
-use ladoga_local::store::Store;
-use ladoga_local::{OneNode, VersionClock};
+use ladoga_local::store::{CellGate, Store};
+use ladoga_local::{LoneVersions, OneNode, VersionClock};
 use ladoga_replica::{
     Bounds, Cluster, MembershipFile, OwnReplica, PeerSocket, Replicated, UPGRADE, serve, start,
 };
@@ -62,7 +62,7 @@ struct Shared<S> {
 /// By what a node gives its writes their versions: it is on its own, or of a cluster.
 #[derive(Clone)]
 enum Membership {
-    Alone(Arc<VersionClock>),
+    Alone(Arc<LoneVersions>),
     Cluster(Arc<Cluster>),
 }
 
@@ -82,7 +82,7 @@ impl<S: Store> Node<S> {
         let Config { listen, event_loops, membership, limits, peer_limits } = config;
         let supervisor = Supervisor::default();
         let membership = match membership {
-            None => Membership::Alone(Arc::new(VersionClock::new(Arc::clone(&clock)))),
+            None => Membership::Alone(Arc::new(LoneVersions::new(VersionClock::new(Arc::clone(&clock))))),
             Some(of) => {
                 Membership::Cluster(Arc::new(Cluster::new(&of, peer_limits, Arc::clone(&clock), net)))
             }
@@ -128,7 +128,10 @@ impl<S: Store> Node<S> {
     /// When one was opened before.
     pub fn open(&self, store: Arc<S>) {
         match &self.membership {
-            Membership::Alone(versions) => versions.continue_after(store.last_timestamp()),
+            Membership::Alone(versions) => {
+                versions.clock().continue_after(store.last_timestamp());
+                store.gate(Arc::clone(versions) as Arc<dyn CellGate>);
+            }
             Membership::Cluster(cluster) => cluster.starts_after(store.last_timestamp()),
         }
         let is_first = self.shared.store.set(store).is_ok();
@@ -183,9 +186,9 @@ impl<S: Store> Shared<S> {
     /// The way in to a node on its own, for one event loop.
     fn door_of_one(
         self: &Arc<Self>,
-        versions: &Arc<VersionClock>,
+        versions: &Arc<LoneVersions>,
         context: &Rc<LoopContext>,
-    ) -> Door<OneNode<S, Arc<VersionClock>>> {
+    ) -> Door<OneNode<S, Arc<LoneVersions>>> {
         let (shared, supervisor, versions) =
             (Arc::clone(self), context.supervisor.clone(), Arc::clone(versions));
         let opening = Opening::new(move || {

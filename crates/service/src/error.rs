@@ -1,6 +1,6 @@
 use std::fmt;
 
-use ladoga_model::{ClockError, Replicas};
+use ladoga_model::{ClockError, Replicas, Version};
 
 use crate::StoreError;
 
@@ -13,6 +13,29 @@ pub enum Error {
     /// Other requests for the same key were faster each time.
     #[error("{0}")]
     Contended(&'static str),
+    /// What a write depends on is not so. Nothing was written.
+    #[error("the precondition is not met by what is stored under the key; nothing was written")]
+    PreconditionFailed {
+        /// The version of the newest cell, also of a deletion; none if there never was one, or nothing is left of it.
+        current: Option<Version>,
+    },
+    /// A value that is to be added to is no number. Nothing was written.
+    #[error("the value is {found}, expected a 64-bit integer in decimal digits; nothing was written")]
+    NotANumber {
+        /// What it is.
+        found: String,
+    },
+    /// A sum is no 64-bit integer. Nothing was written.
+    #[error("{number} plus {by} does not fit into 64 bits; nothing was written")]
+    Overflow {
+        /// What is there.
+        number: i64,
+        /// What was to be added.
+        by: i64,
+    },
+    /// The service does not do this.
+    #[error("{0}")]
+    NotImplemented(&'static str),
     /// Too few replicas answered.
     #[error(transparent)]
     TooFewReplicas(Box<TooFewReplicas>),
@@ -145,7 +168,10 @@ mod tests {
     }
 
     #[test]
-    fn an_error_costs_an_answer_that_is_none_no_more_than_a_value() {
-        assert!(size_of::<Result<Option<crate::Value>, Error>>() <= 48);
+    fn an_error_costs_an_answer_that_is_none_no_more_than_a_cell() {
+        assert_eq!(
+            size_of::<Result<Option<crate::StoredCell>, Error>>(),
+            size_of::<Option<crate::StoredCell>>()
+        );
     }
 }

@@ -1,13 +1,15 @@
 use std::future::Future;
 
 use bytes::Bytes;
+use ladoga_model::Version;
 
-use crate::{Context, Error, Later, Lookup, Metric, Pieces, RecordFormat, Upload, Value};
+use crate::{Context, Error, Later, Lookup, Metric, Pieces, RecordFormat, StoredCell, Upload};
 
 /// The service, as one event loop reaches it. Nothing here blocks the thread.
 ///
 /// Protocol of a write: `admit_put put`, or for a value from `upload_bytes_min` on
-/// `admit_put upload Upload::write* Upload::finish put_uploaded`, or `delete`.
+/// `admit_put upload Upload::write* Upload::finish put_uploaded`, or `delete`, or `increment`. With a precondition,
+/// `admit_conditional` follows `admit_put`.
 pub trait KeyValue: 'static {
     /// A large value on its way in.
     type Upload: Upload;
@@ -16,17 +18,29 @@ pub trait KeyValue: 'static {
     /// if it can now. Requests wait for it, except for ranges of one node.
     fn until_ready(&self) -> Option<Later<Result<u64, Error>>>;
 
-    /// The value of a key: at once if memory can tell.
+    /// The newest cell of a key, a deletion as far as one is known of: at once if memory can tell.
     fn get(
         &self,
         context: &Context,
         key: &[u8],
-    ) -> Lookup<Value, Error, impl Future<Output = Result<Option<Value>, Error>> + use<Self> + 'static>;
+    ) -> Lookup<
+        StoredCell,
+        Error,
+        impl Future<Output = Result<Option<StoredCell>, Error>> + use<Self> + 'static,
+    >;
 
     /// Whether a value of so many bytes would be taken now. Asked before the value is read.
     fn admit_put(&self, context: &Context, key: &[u8], value_bytes: u64) -> Result<(), Error>;
 
-    /// Stores a value that fits into memory. `room` is what the value takes of memory; it is dropped as soon as the
+    /// Whether the precondition of a write is true now. Asked before its value is read, so that one that is refused need not be
+    /// sent; what counts is whether it is true when it is written.
+    fn admit_conditional(
+        &self,
+        context: &Context,
+        key: &[u8],
+    ) -> impl Future<Output = Result<(), Error>> + use<Self> + 'static;
+
+    /// Stores a value that fits into memory; answers its version. `room` is what the value takes of memory; it is dropped as soon as the
     /// value is not needed any more.
     fn put<K: AsRef<[u8]> + 'static, R: 'static>(
         &self,
@@ -34,14 +48,22 @@ pub trait KeyValue: 'static {
         key: K,
         value: Bytes,
         room: R,
-    ) -> impl Future<Output = Result<(), Error>> + use<Self, K, R> + 'static;
+    ) -> impl Future<Output = Result<Version, Error>> + use<Self, K, R> + 'static;
 
-    /// Deletes a key.
+    /// Deletes a key; answers the version of the deletion.
     fn delete<K: AsRef<[u8]> + 'static>(
         &self,
         context: &Context,
         key: K,
-    ) -> impl Future<Output = Result<(), Error>> + use<Self, K> + 'static;
+    ) -> impl Future<Output = Result<Version, Error>> + use<Self, K> + 'static;
+
+    /// Adds to the number under a key: see [`incremented`](crate::incremented). Answers the sum and its version.
+    fn increment<K: AsRef<[u8]> + 'static>(
+        &self,
+        context: &Context,
+        key: K,
+        by: i64,
+    ) -> impl Future<Output = Result<(i64, Version), Error>> + use<Self, K> + 'static;
 
     /// The length from which on a value has to go through [`upload`](KeyValue::upload).
     fn upload_bytes_min(&self) -> u64;
@@ -53,13 +75,13 @@ pub trait KeyValue: 'static {
         key: &[u8],
     ) -> impl Future<Output = Result<Self::Upload, Error>> + use<Self> + 'static;
 
-    /// Stores a value that was uploaded.
+    /// Stores a value that was uploaded; answers its version.
     fn put_uploaded<K: AsRef<[u8]> + 'static>(
         &self,
         context: &Context,
         key: K,
         value: <Self::Upload as Upload>::Finished,
-    ) -> impl Future<Output = Result<(), Error>> + use<Self, K> + 'static;
+    ) -> impl Future<Output = Result<Version, Error>> + use<Self, K> + 'static;
 
     /// The entities of a range, sorted by key, in this format.
     fn range(

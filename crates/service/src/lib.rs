@@ -1,7 +1,7 @@
 //! What the product does, without sockets and without storage.
 //!
 //! - `key_value`: the operations; a node on its own and a cluster are two implementations of them
-//! - `context`: what a request says beside its key
+//! - `context`: what a request says beside its key; `precondition`: on what a write depends; `counter`: values that are numbers
 //! - `error`: why the service does not do what it is asked; each protocol maps it in one place
 //! - `store_error`: the part of that which a store says
 //! - `value`: a value in memory, or to be read piece by piece; `upload`: the same on its way in; `pieces`: the pieces
@@ -12,19 +12,23 @@
 #![forbid(unsafe_code)]
 
 mod context;
+mod counter;
 mod error;
 mod key_value;
 mod metric;
 mod pieces;
+mod precondition;
 mod store_error;
 mod upload;
 mod value;
 
 pub use context::Context;
+pub use counter::{NUMBER_BYTES_MAX, incremented, parse_number};
 pub use error::{Error, TooFewReplicas};
 pub use key_value::{KeyRange, KeyValue, Scope};
 pub use metric::{Distribution, Metric, MetricKind, MetricValue, Series};
 pub use pieces::{Later, NoPieces, Piece, Pieces, RecordFormat};
-pub use store_error::StoreError;
+pub use precondition::Precondition;
+pub use store_error::{FencedCell, StoreError};
 pub use upload::Upload;
-pub use value::{LargeValue, Lookup, Value};
+pub use value::{LargeValue, Lookup, StoredCell, Value};

@@ -1,3 +1,5 @@
+use ladoga_model::Version;
+
 /// What a store can answer instead of doing what it is asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
@@ -25,4 +27,16 @@ pub enum StoreError {
         /// Which file, where in it, what was expected and found.
         reason: String,
     },
+    /// Some of the cells are older than what was promised about their keys: those are not written, all others are.
+    #[error("{} of the cells are older than what was promised to a conditional write", .0.len())]
+    Fenced(Vec<FencedCell>),
+}
+
+/// A cell that was not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FencedCell {
+    /// Which of the cells that were to be written together.
+    pub cell: usize,
+    /// The version of the promise.
+    pub fence: Version,
 }

@@ -7,6 +7,9 @@ use crate::{Later, Pieces, StoreError};
 /// A stored value, as a client gets it.
 pub type Value = ladoga_model::Value<Bytes, LargeValue>;
 
+/// The newest cell of a key, as it is read: a value, or a deletion.
+pub type StoredCell = ladoga_model::Cell<Bytes, LargeValue>;
+
 /// A value that is read piece by piece.
 pub struct LargeValue {
     /// Its length.
@@ -16,7 +19,7 @@ pub struct LargeValue {
 }
 
 /// The answer to a point read, or a future that makes it.
-pub enum Lookup<T = Value, E = StoreError, F = Later<Result<Option<T>, E>>> {
+pub enum Lookup<T = StoredCell, E = StoreError, F = Later<Result<Option<T>, E>>> {
     /// The answer, from memory.
     Now(Result<Option<T>, E>),
     /// The answer takes a disk or a network.

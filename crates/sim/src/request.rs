@@ -34,7 +34,7 @@ pub(crate) async fn ask(service: &impl KeyValue, request: &Request) -> Result<An
         Some(ready) => ready.await?,
         None => 0,
     };
-    let context = Context { replicas, waited_ms };
+    let context = Context { waited_ms, ..Context::new(replicas) };
     match wish.clone() {
         Wish::Get => {
             let found = match service.get(&context, &key) {
@@ -42,13 +42,15 @@ pub(crate) async fn ask(service: &impl KeyValue, request: &Request) -> Result<An
                 Lookup::Later(found) => found.await?,
             };
             let version = last_version();
-            let value = match found {
+            let value = match found.and_then(|cell| cell.value) {
                 Some(value) => Some(bytes_of(value).await?),
                 None => None,
             };
             return Ok(Answer::Read(version, value));
         }
-        Wish::Delete => service.delete(&context, key).await?,
+        Wish::Delete => {
+            service.delete(&context, key).await?;
+        }
         Wish::Put(value) if crate::is_large(&value) => {
             service.admit_put(&context, &key, value.len() as u64)?;
             let upload = service.upload(&context, &key).await?;

@@ -9,8 +9,10 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use ladoga_cluster::{NodeId, Partition, Placement};
 use ladoga_local::embedded::{Applied, Embedded, EmbeddedUpload, Local};
-use ladoga_local::store::{CellFormat, CellObserver, LocalStore, Store, StoredCell, WriteKind};
-use ladoga_model::{self as model, Cell, Stamp};
+use ladoga_local::store::{
+    CellFormat, CellGate, CellObserver, LocalStore, NewCell, NewestCell, Store, WriteKind,
+};
+use ladoga_model::{self as model, Cell, Stamp, Version};
 use ladoga_runtime::Supervisor;
 use ladoga_service::{Later, Lookup, Metric, Pieces, RecordFormat, StoreError, Upload, Value};
 use parking_lot::Mutex;
@@ -79,6 +81,10 @@ impl Store for Watched {
         self.inner.observe(observer)
     }
 
+    fn gate(&self, gate: Arc<dyn CellGate>) {
+        self.inner.gate(gate);
+    }
+
     fn tell_again(&self) {
         self.inner.tell_again();
     }
@@ -100,12 +106,19 @@ pub(crate) struct WatchedApply {
 }
 
 impl Future for WatchedApply {
-    type Output = Result<(), StoreError>;
+    type Output = Result<Option<Version>, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let polled = Pin::new(&mut self.applied).poll(context);
-        if let Poll::Ready(Ok(())) = &polled {
-            self.watcher.mark_durable(&self.cells);
+        match &polled {
+            Poll::Ready(Ok(_)) => self.watcher.mark_durable(&self.cells),
+            Poll::Ready(Err(StoreError::Fenced(fenced))) => {
+                let is_written = |number: usize| fenced.iter().all(|fenced| fenced.cell != number);
+                let cells = self.cells.iter().enumerate().filter(|(number, _)| is_written(*number));
+                let written: Vec<_> = cells.map(|(_, cell)| cell.clone()).collect();
+                self.watcher.mark_durable(&written);
+            }
+            Poll::Ready(Err(_)) | Poll::Pending => {}
         }
         polled
     }
@@ -125,11 +138,7 @@ impl LocalStore for WatchedLocal {
     type Apply = WatchedApply;
     type Upload = WatchedUpload;
 
-    fn get(&self, key: &[u8]) -> Lookup {
-        self.inner.get(key)
-    }
-
-    fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell> {
+    fn get_cell(&self, key: &[u8]) -> Lookup {
         self.inner.get_cell(key)
     }
 
@@ -165,6 +174,41 @@ impl LocalStore for WatchedLocal {
         self.watcher.begins(&seen);
         let applied = self.inner.apply(passed);
         WatchedApply { applied, cells: seen, watcher: self.watcher.clone() }
+    }
+
+    fn update<R: Send + 'static>(
+        &self,
+        key: &[u8],
+        value_bytes_max: u64,
+        decide: impl FnOnce(Option<NewestCell>) -> (Option<NewCell<WatchedLocal>>, R) + Send + 'static,
+    ) -> Later<Result<R, StoreError>> {
+        let watcher = self.watcher.clone();
+        let of_key = key.to_vec();
+        let updated = self.inner.update(key, value_bytes_max, move |newest| {
+            let (cell, decided) = decide(newest);
+            let mut seen = None;
+            let cell = cell.map(|Cell { stamp, value }| {
+                let (bytes, value) = match value {
+                    Some(model::Value::Inline(bytes)) => {
+                        (Some(bytes.to_vec()), Some(model::Value::Inline(bytes)))
+                    }
+                    Some(model::Value::Large(Finished { inner, bytes })) => {
+                        (Some(bytes), Some(model::Value::Large(inner)))
+                    }
+                    None => (None, None),
+                };
+                seen = Some(written(&of_key, stamp, bytes.as_deref()));
+                Cell { stamp, value }
+            });
+            watcher.begins(seen.as_slice());
+            (cell, (decided, seen))
+        });
+        let watcher = self.watcher.clone();
+        Box::pin(async move {
+            let (decided, seen) = updated.await?;
+            watcher.mark_durable(seen.as_slice());
+            Ok(decided)
+        })
     }
 
     fn upload_bytes_min(&self) -> u64 {

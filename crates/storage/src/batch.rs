@@ -1,25 +1,50 @@
-use ladoga_model::{Stamp, Version, check_key};
+use ladoga_model::{self as model, Stamp, Version, check_key};
 
 use crate::blob::{BlobRef, FinishedBlob};
 use crate::coding::Reader;
-use crate::record::{INLINE_BYTES_MAX, Kind, Record};
+use crate::record::{BlobPointer, INLINE_BYTES_MAX, Kind, Record};
 
 /// Cells that become durable and visible together, or not at all.
 ///
 /// Encoded as it is built, on the thread that builds it, so that the thread which commits only copies.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct WriteBatch {
     bytes: Vec<u8>,
     puts: usize,
     records: usize,
+    /// The lowest timestamp of its cells; `u64::MAX` while it has none.
+    oldest: u64,
     /// Keeps the files from being removed until a memtable refers to them.
     blobs: Vec<BlobRef>,
+}
+
+/// What becomes of a cell of a batch that is looked at once more before it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It stays as it is.
+    Stays,
+    /// It stays, with this version.
+    Renewed(Version),
+    /// It is left out.
+    Goes,
+}
+
+impl Default for WriteBatch {
+    fn default() -> WriteBatch {
+        WriteBatch { bytes: Vec::new(), puts: 0, records: 0, oldest: u64::MAX, blobs: Vec::new() }
+    }
 }
 
 impl WriteBatch {
     /// A batch of nothing.
     pub fn new() -> WriteBatch {
         WriteBatch::default()
+    }
+
+    /// The most bytes that one cell takes, with a value of so many bytes in memory, or one that was written to a blob file.
+    pub const fn cell_bytes_max(key_bytes: usize, value_bytes: usize) -> usize {
+        let value_bytes = if value_bytes < BlobPointer::BYTES { BlobPointer::BYTES } else { value_bytes };
+        Record::OVERHEAD_BYTES_MAX + key_bytes + value_bytes
     }
 
     /// Stores `value` under `key`. Values of [`crate::BLOB_BYTES_MIN`] and more go through
@@ -53,6 +78,29 @@ impl WriteBatch {
         }
         record.encode(&mut self.bytes);
         self.records += 1;
+        self.oldest = self.oldest.min(record.stamp.version.timestamp);
+    }
+
+    /// Gives each cell the fate that `fate_of` says, by its number in the order in which they were added.
+    pub fn rewrite(&mut self, mut fate_of: impl FnMut(usize) -> Fate) {
+        let before = std::mem::take(self);
+        let mut blobs = before.blobs.into_iter();
+        for (number, record) in records(&before.bytes).flatten().enumerate() {
+            let blob = if record.kind == Kind::Blob { blobs.next() } else { None };
+            let stamp = match fate_of(number) {
+                Fate::Stays => record.stamp,
+                Fate::Renewed(version) => Stamp { version, ..record.stamp },
+                Fate::Goes => continue,
+            };
+            self.push(Record { stamp, ..record });
+            self.puts += usize::from(record.kind != Kind::Tombstone);
+            self.blobs.extend(blob);
+        }
+    }
+
+    /// The lowest timestamp of its cells; `u64::MAX` if it has none.
+    pub const fn oldest(&self) -> u64 {
+        self.oldest
     }
 
     /// How many bytes it takes in the log.
@@ -75,11 +123,16 @@ impl WriteBatch {
         self.records == 0
     }
 
-    /// Its cells, in the order in which they were added: key, stamp, and whether it is a deletion.
-    pub fn cells(&self) -> impl Iterator<Item = (&[u8], Stamp, bool)> {
-        records(&self.bytes)
-            .flatten()
-            .map(|record| (record.key, record.stamp, record.kind == Kind::Tombstone))
+    /// Its cells with their keys, in the order in which they were added; of a large value there is its length.
+    pub fn cells(&self) -> impl Iterator<Item = (&[u8], model::Cell<&[u8], u64>)> {
+        records(&self.bytes).flatten().map(|record| {
+            let value = match record.kind {
+                Kind::Value => Some(model::Value::Inline(record.value)),
+                Kind::Blob => Some(model::Value::Large(record.blob_bytes())),
+                Kind::Tombstone => None,
+            };
+            (record.key, model::Cell { stamp: record.stamp, value })
+        })
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -104,4 +157,47 @@ pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Option<Record<'_>>> 
         broken = record.is_none();
         Some(record)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp(timestamp: u64) -> Stamp {
+        Stamp { expires_at_ms: timestamp % 2, ..Stamp::new(Version { timestamp, node: 3 }) }
+    }
+
+    fn batch() -> WriteBatch {
+        let mut batch = WriteBatch::new();
+        batch.put(b"a", stamp(7), b"value");
+        batch.delete(b"b", stamp(5));
+        batch.put(b"c", stamp(6), b"");
+        batch
+    }
+
+    #[test]
+    fn a_cell_stays_gets_another_version_or_goes() {
+        let mut batch = batch();
+        assert_eq!((batch.oldest(), batch.len()), (5, 3));
+        let renewed = Version { timestamp: 9, node: 0 };
+        batch.rewrite(|number| [Fate::Stays, Fate::Renewed(renewed), Fate::Goes][number]);
+        let expected = [
+            (&b"a"[..], model::Cell { stamp: stamp(7), value: Some(model::Value::Inline(&b"value"[..])) }),
+            (b"b", model::Cell::tombstone(Stamp { version: renewed, ..stamp(5) })),
+        ];
+        assert_eq!(batch.cells().collect::<Vec<_>>(), expected);
+        assert_eq!((batch.oldest(), batch.len(), batch.puts), (7, 2, 1));
+        batch.rewrite(|_| Fate::Goes);
+        assert!(batch.is_empty() && !batch.has_puts() && batch.oldest() == u64::MAX);
+    }
+
+    #[test]
+    fn no_cell_takes_more_than_it_may() {
+        for value in [0, 1, 19, 20, 21, 1_000] {
+            let mut batch = WriteBatch::new();
+            let stamp = Stamp { version: Version::MAX, expires_at_ms: u64::MAX, copies: u8::MAX };
+            batch.put(b"key", stamp, &vec![7; value]);
+            assert!(batch.encoded_bytes() <= WriteBatch::cell_bytes_max(3, value), "{value}");
+        }
+    }
 }

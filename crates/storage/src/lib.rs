@@ -40,7 +40,7 @@ mod table;
 mod value;
 mod wal;
 
-pub use batch::WriteBatch;
+pub use batch::{Fate, WriteBatch};
 pub use blob::{BLOB_PIECE_BYTES, Blob, BlobWriter, FinishedBlob};
 pub use check::{CheckProgress, CheckReport, check};
 pub use engine::{Cached, Engine, PendingRead, Progress, Range, ReadTier, Snapshot};

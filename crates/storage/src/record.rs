@@ -60,11 +60,14 @@ pub(crate) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
+    /// What it takes at most beside key and value.
+    pub(crate) const OVERHEAD_BYTES_MAX: usize = HEADER_BYTES + 8 + 1;
+
     /// Appends the record.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         debug_assert!(check_key(self.key).is_ok() && self.value.len() <= INLINE_BYTES_MAX);
         let Stamp { expires_at_ms, copies, .. } = self.stamp;
-        out.reserve(HEADER_BYTES + 8 + 1 + self.key.len() + self.value.len());
+        out.reserve(Self::OVERHEAD_BYTES_MAX + self.key.len() + self.value.len());
         let flags = if expires_at_ms == 0 { 0 } else { EXPIRES } | if copies == 0 { 0 } else { COPIES };
         out.push(self.kind as u8 | flags);
         out.extend_from_slice(&(self.key.len() as u16).to_le_bytes());

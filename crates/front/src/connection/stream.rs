@@ -6,11 +6,14 @@ use ladoga_runtime::{Displaced, Permit};
 use ladoga_service::{Piece, StoreError};
 
 use super::link::Link;
+use crate::http::ETag;
 
 /// An answer that is too large for memory.
 pub(crate) struct Streamed {
     /// What it is.
     pub(crate) content_type: &'static str,
+    /// The version of what it is, if it is one cell.
+    pub(crate) etag: Option<ETag>,
     /// How long it is, if that is known.
     pub(crate) bytes: Option<u64>,
     /// The body, as far as it has been read: what fails up to here is a refusal, and later breaks the connection.

@@ -4,11 +4,11 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use ladoga_model::Replicas;
-use ladoga_service::{Context, Error, KeyValue, Later};
+use ladoga_service::{Context, Error, KeyValue, Later, Precondition};
 
 use crate::connection::{Link, Streamed};
 use crate::door::Door;
-use crate::http::{Answer, Refusal};
+use crate::http::{Answer, EntityTarget, Refusal};
 
 /// A request, and where it came from.
 pub(super) struct Call<'c, K: KeyValue> {
@@ -37,7 +37,12 @@ impl<'c, K: KeyValue> Call<'c, K> {
 
     /// What the request says, in the words of the service.
     pub(super) fn context(&self, replicas: Replicas) -> Context {
-        Context { replicas, waited_ms: self.waited_ms }
+        Context { waited_ms: self.waited_ms, ..Context::new(replicas) }
+    }
+
+    /// The same of a write.
+    pub(super) fn write_context(&self, target: &EntityTarget, precondition: Precondition) -> Context {
+        Context { precondition, ..self.context(target.replicas()) }
     }
 
     /// The service, unless the node does not serve.

@@ -1,66 +1,103 @@
 use std::rc::Rc;
 
 use ladoga_http1::StatusCode;
+use ladoga_model::Cell;
 use ladoga_runtime::Operation;
-use ladoga_service::{KeyValue, LargeValue, Lookup, Pieces, Value};
+use ladoga_service::{KeyValue, LargeValue, Lookup, Pieces, Precondition, StoredCell, Value};
 
 use super::call::{Call, Outcome, Reply};
 use crate::connection::Streamed;
-use crate::http::{Answer, EntityTarget, OCTETS, Refusal};
+use crate::http::{Answer, Conditions, ETag, EntityTarget, OCTETS, ReadVerdict, Refusal, TEXT};
 
 /// `GET` and `HEAD` of an entity: answered at once if memory can tell.
 pub(super) fn get<K: KeyValue>(
     call: &Call<'_, K>,
     operation: Operation,
     target: &EntityTarget,
+    conditions: Conditions,
 ) -> Result<Reply, Refusal> {
     match call.service()?.get(&call.context(target.replicas()), target.key()) {
-        Lookup::Now(found) => with_value(call, operation, found?),
+        Lookup::Now(found) => with_cell(call, (operation, &conditions), found?),
         Lookup::Later(found) => {
             let (door, link) = (Rc::clone(call.door), Rc::clone(call.link));
             Ok(Reply::later(async move {
                 let call = Call { door: &door, link: &link, waited_ms: 0 };
-                Ok(with_value(&call, operation, found.await?)?.outcome().await)
+                Ok(with_cell(&call, (operation, &conditions), found.await?)?.outcome().await)
             }))
         }
     }
 }
 
-fn with_value<K: KeyValue>(
+fn with_cell<K: KeyValue>(
     call: &Call<'_, K>,
-    operation: Operation,
-    found: Option<Value>,
+    (operation, conditions): (Operation, &Conditions),
+    found: Option<StoredCell>,
 ) -> Result<Reply, Refusal> {
-    let value = found.ok_or_else(Refusal::not_found)?;
-    match (value, operation) {
-        (Value::Inline(value), Operation::Head) => Ok(Reply::now(Answer::value_withheld(value.len() as u64))),
-        (Value::Inline(value), _) => Ok(Reply::now(Answer::value(value))),
-        (Value::Large(LargeValue { bytes, .. }), Operation::Head) => {
-            Ok(Reply::now(Answer::value_withheld(bytes)))
+    let version = found.as_ref().map(|cell| cell.stamp.version);
+    let of_value = version.filter(|_| found.as_ref().is_some_and(|cell| cell.value.is_some()));
+    match conditions.of_read(of_value) {
+        ReadVerdict::Send => {}
+        ReadVerdict::Failed => {
+            let reason = "If-Match is not met by what is stored under the key";
+            return Err(Refusal::precondition_failed(reason, version));
         }
-        (Value::Large(LargeValue { bytes, pieces }), _) => large_value(call, bytes, pieces),
+        ReadVerdict::NotModified => {
+            let answer = Answer::empty(StatusCode::NOT_MODIFIED);
+            return Ok(Reply::now(Answer { etag: of_value.map(ETag::from), ..answer }));
+        }
     }
+    let Some(Cell { stamp, value: Some(value) }) = found else { return Err(Refusal::not_found(version)) };
+    let etag = Some(ETag::from(stamp.version));
+    let answer = match (value, operation) {
+        (Value::Inline(value), Operation::Head) => Answer::value_withheld(value.len() as u64),
+        (Value::Inline(value), _) => Answer::value(value),
+        (Value::Large(LargeValue { bytes, .. }), Operation::Head) => Answer::value_withheld(bytes),
+        (Value::Large(LargeValue { bytes, pieces }), _) => {
+            return large_value(call, (bytes, pieces), etag);
+        }
+    };
+    Ok(Reply::now(Answer { etag, ..answer }))
 }
 
 /// Streams a value, once its first piece is read: what is wrong with that one can still be said.
 fn large_value<K: KeyValue>(
     call: &Call<'_, K>,
-    bytes: u64,
-    pieces: Box<dyn Pieces>,
+    (bytes, pieces): (u64, Box<dyn Pieces>),
+    etag: Option<ETag>,
 ) -> Result<Reply, Refusal> {
     let permit = call.door.streams.enter(call.link.address(), 1)?;
     Ok(Reply::later(async move {
         permit.granted().await;
         let first = pieces.next().await?;
-        Ok(Outcome::Stream(Streamed { content_type: OCTETS, bytes: Some(bytes), first, end: b"", permit }))
+        let bytes = Some(bytes);
+        Ok(Outcome::Stream(Streamed { content_type: OCTETS, etag, bytes, first, end: b"", permit }))
     }))
 }
 
 /// `DELETE` of an entity.
-pub(super) fn delete<K: KeyValue>(call: &Call<'_, K>, target: EntityTarget) -> Result<Reply, Refusal> {
-    let deleted = call.service()?.delete(&call.context(target.replicas()), target);
+pub(super) fn delete<K: KeyValue>(
+    call: &Call<'_, K>,
+    target: EntityTarget,
+    precondition: Precondition,
+) -> Result<Reply, Refusal> {
+    let context = call.write_context(&target, precondition);
+    let deleted = call.service()?.delete(&context, target);
     Ok(Reply::later(async move {
-        deleted.await?;
-        Ok(Outcome::Answer(Answer::empty(StatusCode::ACCEPTED)))
+        let version = deleted.await?;
+        Ok(Outcome::Answer(Answer::empty(StatusCode::ACCEPTED).with_version(version)))
+    }))
+}
+
+/// `POST` of an entity: adds to a number.
+pub(super) fn increment<K: KeyValue>(
+    call: &Call<'_, K>,
+    (target, by): (EntityTarget, i64),
+    precondition: Precondition,
+) -> Result<Reply, Refusal> {
+    let context = call.write_context(&target, precondition);
+    let added = call.service()?.increment(&context, target, by);
+    Ok(Reply::later(async move {
+        let (sum, version) = added.await?;
+        Ok(Outcome::Answer(Answer::content(TEXT, sum.to_string()).with_version(version)))
     }))
 }

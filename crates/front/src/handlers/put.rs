@@ -3,7 +3,7 @@ use std::rc::Rc;
 use ladoga_http1::StatusCode;
 use ladoga_http1::server::BodyLength;
 use ladoga_model::VALUE_BYTES_MAX;
-use ladoga_service::KeyValue;
+use ladoga_service::{KeyValue, Precondition};
 
 use super::call::{Call, Outcome, Reply};
 use super::upload::upload;
@@ -13,19 +13,22 @@ use crate::http::{Answer, EntityTarget, Refusal};
 /// `PUT` of an entity. What this node can refuse by itself is refused before the value is read.
 pub(super) fn put<K: KeyValue>(
     call: &Call<'_, K>,
-    target: EntityTarget,
-    bytes: u64,
+    (target, bytes): (EntityTarget, u64),
+    precondition: Precondition,
 ) -> Result<Reply, Refusal> {
     let service = Rc::clone(admit(call, &target, bytes)?);
+    let context = call.write_context(&target, precondition);
     if bytes >= service.upload_bytes_min() {
-        return upload(call, service, target, bytes).map_err(Refusal::and_close);
+        return upload(call, service, (context, target), bytes).map_err(Refusal::and_close);
     }
-    let context = call.context(target.replicas());
     let (core, link) = (Rc::clone(&call.door.core), Rc::clone(call.link));
     Ok(Reply::later(async move {
+        if !context.precondition.is_none() {
+            service.admit_conditional(&context, target.key()).await?;
+        }
         let (value, room) = read_value(&core, &link, bytes).await?;
-        service.put(&context, target, value, room).await?;
-        Ok(Outcome::Answer(Answer::empty(StatusCode::CREATED)))
+        let version = service.put(&context, target, value, room).await?;
+        Ok(Outcome::Answer(Answer::empty(StatusCode::CREATED).with_version(version)))
     }))
 }
 

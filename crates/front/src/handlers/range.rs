@@ -28,6 +28,6 @@ fn stream<K: KeyValue>(call: &Call<'_, K>, target: RangeTarget, is_chunked: bool
         permit.granted().await;
         let pieces = service.range(&context, target.range, format).await?;
         let first = pieces.next().await?;
-        Ok(Outcome::Stream(Streamed { content_type: OCTETS, bytes: None, first, end, permit }))
+        Ok(Outcome::Stream(Streamed { content_type: OCTETS, etag: None, bytes: None, first, end, permit }))
     }))
 }

@@ -1,6 +1,7 @@
 use std::rc::Rc;
 
 use ladoga_http1::server::Request;
+use ladoga_model::Replicas;
 use ladoga_runtime::Operation;
 use ladoga_service::KeyValue;
 
@@ -9,7 +10,7 @@ use super::{entity, put, range};
 use crate::admin;
 use crate::connection::Link;
 use crate::door::Door;
-use crate::http::{EntityTarget, Refusal, operation};
+use crate::http::{ConditionError, Conditions, EntityTarget, Refusal, increment, operation};
 
 /// Serves a request.
 pub(crate) fn handle<K: KeyValue>(
@@ -31,9 +32,8 @@ impl<K: KeyValue> Call<'_, K> {
     fn reply(&self, operation: Operation, request: Request) -> Result<Reply, Refusal> {
         let door = self.door;
         match operation {
-            Operation::Get | Operation::Head | Operation::Put | Operation::Delete => {
-                self.entity(operation, request)
-            }
+            Operation::Get | Operation::Head => self.read(operation, request),
+            Operation::Put | Operation::Delete | Operation::Increment => self.write(operation, request),
             Operation::Range => range::range(self, &request),
             Operation::Status => admin::status(door).map(Reply::now),
             Operation::Live => Ok(Reply::now(admin::live())),
@@ -49,14 +49,29 @@ impl<K: KeyValue> Call<'_, K> {
         }
     }
 
-    /// A request for one entity. What is wrong with it is told before anything is waited for.
-    fn entity(&self, operation: Operation, request: Request) -> Result<Reply, Refusal> {
+    /// A read of one entity. What is wrong with it is told before anything is waited for.
+    fn read(&self, operation: Operation, request: Request) -> Result<Reply, Refusal> {
+        let conditions = Conditions::of(&request).map_err(Refusal::bad_request)?;
         let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
+        self.once_it_is_ready(move |call| entity::get(call, operation, &target, conditions))
+    }
+
+    /// The same for a write.
+    fn write(&self, operation: Operation, request: Request) -> Result<Reply, Refusal> {
+        let conditions = Conditions::of(&request).map_err(Refusal::bad_request)?;
+        let precondition = conditions.of_write().map_err(Refusal::bad_request)?;
+        let is_increment = operation == Operation::Increment;
+        let by = if is_increment { increment(&request.uri).map_err(Refusal::bad_request)? } else { 0 };
+        let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
+        let Replicas { ack, from } = target.replicas();
+        if (is_increment || !precondition.is_none()) && !target.replicas().is_quorum() {
+            return Err(Refusal::bad_request(ConditionError::NoMajority { ack, from }));
+        }
         let bytes = if operation == Operation::Put { put::value_bytes(request.body)? } else { 0 };
         self.once_it_is_ready(move |call| match operation {
-            Operation::Put => put::put(call, target, bytes),
-            Operation::Delete => entity::delete(call, target),
-            _ => entity::get(call, operation, &target),
+            Operation::Put => put::put(call, (target, bytes), precondition),
+            Operation::Increment => entity::increment(call, (target, by), precondition),
+            _ => entity::delete(call, target, precondition),
         })
     }
 }

@@ -3,7 +3,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use ladoga_http1::StatusCode;
 use ladoga_runtime::{Permit, Taken};
-use ladoga_service::{Error, KeyValue, Later, StoreError, Upload};
+use ladoga_service::{Context, Error, KeyValue, Later, StoreError, Upload};
 
 use super::call::{Call, Outcome, Reply};
 use super::value::{check_complete, next_piece_unless_displaced};
@@ -14,21 +14,28 @@ use crate::http::{Answer, EntityTarget, Refusal};
 pub(super) fn upload<K: KeyValue>(
     call: &Call<'_, K>,
     service: Rc<K>,
-    target: EntityTarget,
+    (context, target): (Context, EntityTarget),
     bytes: u64,
 ) -> Result<Reply, Refusal> {
     let permit = call.door.uploads.enter(call.link.address(), 1)?;
-    let context = call.context(target.replicas());
     let (core, link) = (Rc::clone(&call.door.core), Rc::clone(call.link));
     Ok(Reply::later(async move {
+        if !context.precondition.is_none() {
+            service.admit_conditional(&context, target.key()).await.map_err(refused)?;
+        }
         permit.granted().await;
         let arriving = Arriving { core: &core, link: &link, permit: &permit };
         let upload = service.upload(&context, target.key()).await;
         let finished = receive(arriving, upload, bytes).await?;
         drop(permit);
-        service.put_uploaded(&context, target, finished).await?;
-        Ok(Outcome::Answer(Answer::empty(StatusCode::CREATED)))
+        let version = service.put_uploaded(&context, target, finished).await?;
+        Ok(Outcome::Answer(Answer::empty(StatusCode::CREATED).with_version(version)))
     }))
+}
+
+/// What is refused before the value is read: it is not read at all, so nothing can follow it.
+fn refused(error: Error) -> Refusal {
+    Refusal::from(error).and_close()
 }
 
 /// A large value on its way in.

@@ -3,17 +3,17 @@ use std::fmt::Display;
 use bytes::Bytes;
 use ladoga_http1::server::{ReplyHead, ReplyLength};
 use ladoga_http1::{Method, StatusCode};
-use ladoga_model::{Quote, VALUE_BYTES_MAX};
+use ladoga_model::{Quote, VALUE_BYTES_MAX, Version};
 use ladoga_runtime::OverCapacity;
 use ladoga_service::{Error, StoreError};
 
-use super::response::Answer;
+use super::etag::ETag;
+use super::response::{Answer, TEXT};
 
 /// The head of a request may have this many bytes of headers.
 pub(crate) const HEADERS_BYTES_MAX: usize = 16 << 10;
 /// The longest request line: a key of 4,096 bytes takes three times as much where each is percent-encoded.
 pub(crate) const REQUEST_LINE_BYTES_MAX: usize = 16 << 10;
-const TEXT: &str = "text/plain; charset=utf-8";
 
 /// An answer that says no: a status, and one line that says what was wrong and what was expected; several only for who asks for
 /// them.
@@ -23,19 +23,22 @@ pub(crate) struct Refusal {
     /// With the end of its last line.
     text: Bytes,
     allow: Option<&'static str>,
+    /// The version of the newest cell, if there is one.
+    version: Option<Version>,
     closes: bool,
 }
 
 impl Refusal {
     fn new(status: StatusCode, mut line: String) -> Refusal {
         line.push('\n');
-        Refusal { status, text: Bytes::from(line), allow: None, closes: false }
+        Refusal { status, text: Bytes::from(line), allow: None, version: None, closes: false }
     }
 
     /// One that is always the same, and costs nothing to make.
     fn fixed(status: StatusCode, text: &'static str) -> Refusal {
         debug_assert!(text.ends_with('\n'));
-        Refusal { status, text: Bytes::from_static(text.as_bytes()), allow: None, closes: false }
+        let text = Bytes::from_static(text.as_bytes());
+        Refusal { status, text, allow: None, version: None, closes: false }
     }
 
     /// `400`: the request is none, for the reason given.
@@ -55,9 +58,9 @@ impl Refusal {
         Refusal::new(StatusCode::FORBIDDEN, reason.to_string())
     }
 
-    /// `404`: there is no value under the key.
-    pub(crate) fn not_found() -> Refusal {
-        Refusal::fixed(StatusCode::NOT_FOUND, "there is no value under this key\n")
+    /// `404`: there is no value under the key; with the version of its deletion, if that is known.
+    pub(crate) fn not_found(version: Option<Version>) -> Refusal {
+        Refusal { version, ..Refusal::fixed(StatusCode::NOT_FOUND, "there is no value under this key\n") }
     }
 
     /// `405`: the path exists, with other methods.
@@ -89,6 +92,11 @@ impl Refusal {
     pub(crate) fn length_required() -> Refusal {
         let text = "the request has no Content-Length; expected the length of the value in bytes\n";
         Refusal::fixed(StatusCode::LENGTH_REQUIRED, text).and_close()
+    }
+
+    /// `412`: a condition is not met by the newest cell, which has this version.
+    pub(crate) fn precondition_failed(reason: impl Display, version: Option<Version>) -> Refusal {
+        Refusal { version, ..Refusal::new(StatusCode::PRECONDITION_FAILED, reason.to_string()) }
     }
 
     /// `413`: a value over its limit.
@@ -188,8 +196,9 @@ impl Refusal {
 
 impl From<Refusal> for Answer {
     fn from(refusal: Refusal) -> Answer {
-        let Refusal { status, text, allow, closes } = refusal;
-        Answer { status, allow, is_last: closes, ..Answer::content(TEXT, text) }
+        let Refusal { status, text, allow, version, closes } = refusal;
+        let etag = version.map(ETag::from);
+        Answer { status, allow, etag, is_last: closes, ..Answer::content(TEXT, text) }
     }
 }
 
@@ -199,6 +208,9 @@ impl From<Error> for Refusal {
         match error {
             Error::Store(error) => Refusal::from(error),
             Error::Contended(what) => Refusal::over_capacity(what),
+            Error::PreconditionFailed { current } => Refusal::precondition_failed(error, current),
+            Error::NotANumber { .. } | Error::Overflow { .. } => Refusal::conflict(error),
+            Error::NotImplemented(_) => Refusal::not_implemented(error),
             Error::TooFewReplicas(_)
             | Error::RangeIncomplete { .. }
             | Error::Overtaken
@@ -221,6 +233,9 @@ impl From<StoreError> for Refusal {
             StoreError::NoRoom { reason } => Refusal::no_room(reason),
             StoreError::Failed { reason } => Refusal::unavailable(reason),
             StoreError::Unreadable { reason } => Refusal::unreadable(reason),
+            StoreError::Fenced(_) => {
+                Refusal::over_capacity("the key is being changed by a conditional request")
+            }
         }
     }
 }

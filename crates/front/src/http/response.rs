@@ -1,10 +1,14 @@
 use bytes::Bytes;
 use ladoga_http1::StatusCode;
+use ladoga_model::Version;
 
 use super::body::Body;
+use super::etag::ETag;
 
 /// Of values, which are any bytes.
 pub(crate) const OCTETS: &str = "application/octet-stream";
+/// Of lines for people, and of numbers.
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 /// How long a client that was refused for lack of capacity should stay away.
 const RETRY_AFTER_SECONDS: &str = "1";
 
@@ -16,6 +20,8 @@ pub(crate) struct Answer {
     pub(crate) allow: Option<&'static str>,
     /// What a profile holds: only nodes say so.
     pub(crate) profile: Option<Box<str>>,
+    /// The version of the cell that it is about.
+    pub(crate) etag: Option<ETag>,
     pub(crate) body: Body,
     /// Whether the connection ends with it.
     pub(crate) is_last: bool,
@@ -23,7 +29,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// As many header fields as there may be.
-    pub(crate) const FIELDS_MAX: usize = 4;
+    pub(crate) const FIELDS_MAX: usize = 5;
 
     /// `200` with a value.
     pub(crate) fn value(value: Bytes) -> Answer {
@@ -43,12 +49,18 @@ impl Answer {
 
     /// `202` with text.
     pub(crate) fn accepted(text: String) -> Answer {
-        Answer { status: StatusCode::ACCEPTED, ..Answer::content("text/plain; charset=utf-8", text) }
+        Answer { status: StatusCode::ACCEPTED, ..Answer::content(TEXT, text) }
     }
 
     /// A status that says it all.
     pub(crate) fn empty(status: StatusCode) -> Answer {
-        Answer { status, content_type: None, allow: None, profile: None, body: Body::Empty, is_last: false }
+        let (content_type, allow, profile, etag) = (None, None, None, None);
+        Answer { status, content_type, allow, profile, etag, body: Body::Empty, is_last: false }
+    }
+
+    /// The same about a cell of this version.
+    pub(crate) fn with_version(self, version: Version) -> Answer {
+        Answer { etag: Some(ETag::from(version)), ..self }
     }
 
     /// The header fields, in `room`.
@@ -62,6 +74,7 @@ impl Answer {
             ("allow", self.allow),
             ("retry-after", retry_after),
             ("ladoga-profile", self.profile.as_deref()),
+            ("etag", self.etag.as_ref().map(ETag::as_str)),
         ];
         let mut count = 0;
         for (name, value) in fields {

@@ -12,7 +12,8 @@ pub(crate) fn operation(method: &Method, path: &str) -> Result<Operation, Refusa
             Method::PUT => Ok(Operation::Put),
             Method::HEAD => Ok(Operation::Head),
             Method::DELETE => Ok(Operation::Delete),
-            _ => Err(Refusal::method_not_allowed(method, "GET, HEAD, PUT, DELETE")),
+            Method::POST => Ok(Operation::Increment),
+            _ => Err(Refusal::method_not_allowed(method, "GET, HEAD, PUT, DELETE, POST")),
         },
         "/v0/entities" => only_get(method, Operation::Range),
         "/v0/status" => only_get(method, Operation::Status),
@@ -50,6 +51,7 @@ mod tests {
         assert_eq!(operation(&Method::HEAD, "/v0/entity").ok(), Some(Operation::Head));
         assert_eq!(operation(&Method::PUT, "/v0/entity").ok(), Some(Operation::Put));
         assert_eq!(operation(&Method::DELETE, "/v0/entity").ok(), Some(Operation::Delete));
+        assert_eq!(operation(&Method::POST, "/v0/entity").ok(), Some(Operation::Increment));
         assert_eq!(operation(&Method::GET, "/v0/entities").ok(), Some(Operation::Range));
         assert_eq!(operation(&Method::GET, "/v0/status").ok(), Some(Operation::Status));
         assert_eq!(operation(&Method::GET, "/metrics").ok(), Some(Operation::Metrics));
@@ -68,9 +70,9 @@ mod tests {
 
     #[test]
     fn another_method_is_told_which_ones_there_are() {
-        let refusal = operation(&Method::POST, "/v0/entity").expect_err("no such method");
+        let refusal = operation(&Method::PATCH, "/v0/entity").expect_err("no such method");
         assert_eq!(refusal.status(), StatusCode::METHOD_NOT_ALLOWED);
-        assert_eq!(refusal.allow(), Some("GET, HEAD, PUT, DELETE"));
+        assert_eq!(refusal.allow(), Some("GET, HEAD, PUT, DELETE, POST"));
         for path in
             ["/v0/entities", "/v0/status", "/v0/cluster", "/v0/peer", "/metrics", "/debug/profile/cpu"]
         {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use ladoga_http1::Uri;
 use ladoga_model::{KEY_BYTES_MAX, KeyError, Quote, Replicas, ReplicasError, check_key};
-use ladoga_service::{KeyRange, Scope};
+use ladoga_service::{KeyRange, Scope, parse_number};
 
 /// Why a request does not say which entities it is about.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,6 +26,15 @@ pub(crate) enum TargetError {
     /// A scope that is none.
     #[error("scope is {found}, expected node or cluster")]
     Scope {
+        /// What it is.
+        found: Quote,
+    },
+    /// A `POST` that does not say what to do.
+    #[error("the parameter increment is missing, expected a 64-bit integer")]
+    NothingToDo,
+    /// What is to be added is no number.
+    #[error("increment is {found}, expected a 64-bit integer in decimal digits, such as 1 or -5")]
+    Increment {
         /// What it is.
         found: Quote,
     },
@@ -92,6 +101,13 @@ impl EntityTarget {
     pub(crate) fn replicas(&self) -> Replicas {
         self.replicas
     }
+}
+
+/// What is to be added to a number, by the query of `uri`.
+pub(crate) fn increment(uri: &Uri) -> Result<i64, TargetError> {
+    let [by] = parameters(uri.query().unwrap_or(""), ["increment"])?;
+    let by = by.ok_or(TargetError::NothingToDo)?;
+    parse_number(&by).ok_or_else(|| TargetError::Increment { found: Quote::of(&by) })
 }
 
 /// Which entities a range request is about.
@@ -238,6 +254,26 @@ mod tests {
         assert_eq!(long, Err("id: the key has 4097 bytes, expected 1 to 4096".into()));
         assert_eq!(entity(&format!("?id={}", "%00".repeat(KEY_BYTES_MAX))), Ok(vec![0; KEY_BYTES_MAX]));
         assert!(entity("?id=k&replicas=2/3").is_err());
+    }
+
+    #[test]
+    fn an_increment_is_a_number() {
+        let of = |query: &str| {
+            let uri = format!("/v0/entity{query}").parse::<Uri>().expect("a URI");
+            increment(&uri).map_err(|error| error.to_string())
+        };
+        assert_eq!(of("?id=k&increment=1"), Ok(1));
+        assert_eq!(of("?increment=-9223372036854775808&id=k"), Ok(i64::MIN));
+        assert_eq!(of("?id=k&increment=%2d5"), Ok(-5));
+        for query in [
+            "?id=k&increment=",
+            "?id=k&increment=+1",
+            "?id=k&increment=1.5",
+            "?id=k&increment=9223372036854775808",
+        ] {
+            assert!(of(query).is_err_and(|error| error.contains("64-bit integer")), "{query}");
+        }
+        assert!(of("?id=k").is_err() && of("?id=k&increment=1&increment=1").is_err());
     }
 
     #[test]

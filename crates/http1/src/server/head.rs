@@ -72,6 +72,8 @@ pub struct Request {
     pub keeps_alive: bool,
     /// Whether the client sends the body only once it is told to.
     pub expects_continue: bool,
+    /// Whether there is an `If-Match` or an `If-None-Match`.
+    pub may_be_conditional: bool,
     /// The head, as it came, and where the header fields begin.
     head: Bytes,
     line_bytes: usize,
@@ -126,9 +128,19 @@ pub(crate) fn take_request(
     *looked_bytes = 0;
     let bytes = input.split_to(head.bytes).freeze();
     let uri = Uri::from_maybe_shared(bytes.slice(head.target)).map_err(|_| BadRequest::Target)?;
-    let Facts { version, body, keeps_alive, expects_continue } = head.facts;
+    let Facts { version, body, keeps_alive, expects_continue, may_be_conditional } = head.facts;
     let (method, line_bytes) = (head.method, head.line_bytes);
-    Ok(Some(Request { method, uri, version, body, keeps_alive, expects_continue, head: bytes, line_bytes }))
+    Ok(Some(Request {
+        method,
+        uri,
+        version,
+        body,
+        keeps_alive,
+        expects_continue,
+        may_be_conditional,
+        head: bytes,
+        line_bytes,
+    }))
 }
 
 /// Whether anything of a head has arrived. RFC 9112, 2.2: empty lines before it are no part of it. The last one stays if nothing
@@ -205,6 +217,7 @@ struct Facts {
     body: BodyLength,
     keeps_alive: bool,
     expects_continue: bool,
+    may_be_conditional: bool,
 }
 
 impl Facts {
@@ -212,6 +225,7 @@ impl Facts {
         let is_new = version == Version::HTTP_11;
         let (mut hosts, mut is_host_valid, mut length, mut codings) = (0, true, None, 0);
         let (mut says_close, mut says_keep_alive, mut expects_continue) = (false, false, false);
+        let mut may_be_conditional = false;
         for field in fields {
             let (name, value) = (field.name, field.value);
             // The length first: few fields have one of these.
@@ -224,6 +238,8 @@ impl Facts {
                     // RFC 9110, 10.1.1: HTTP/1.0 does not have it.
                     expects_continue |= is_new && value.eq_ignore_ascii_case(b"100-continue");
                 }
+                8 if name.eq_ignore_ascii_case("if-match") => may_be_conditional = true,
+                13 if name.eq_ignore_ascii_case("if-none-match") => may_be_conditional = true,
                 10 if name.eq_ignore_ascii_case("connection") => {
                     for option in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
                         says_close |= option.eq_ignore_ascii_case(b"close");
@@ -254,7 +270,7 @@ impl Facts {
             (Some(_), _) => return Err(BadRequest::TwoLengths),
         };
         let keeps_alive = !says_close && (is_new || says_keep_alive);
-        Ok(Facts { version, body, keeps_alive, expects_continue })
+        Ok(Facts { version, body, keeps_alive, expects_continue, may_be_conditional })
     }
 }
 

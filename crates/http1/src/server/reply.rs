@@ -65,8 +65,8 @@ impl ReplyHead<'_> {
             extend(out, &[name, ": ", value, "\r\n"]);
         }
         match self.length {
-            // RFC 9110, 8.6: there is nothing that could have a length.
-            _ if self.status == StatusCode::NO_CONTENT => {}
+            // RFC 9110, 8.6: there is nothing that could have a length, or it would be that of what is not sent.
+            _ if self.status == StatusCode::NO_CONTENT || self.status == StatusCode::NOT_MODIFIED => {}
             ReplyLength::Known(bytes) => {
                 out.extend_from_slice(b"content-length: ");
                 extend_decimal(out, bytes);
@@ -120,10 +120,10 @@ mod tests {
         let chunked = written(StatusCode::IM_A_TEAPOT, ReplyLength::Unknown, Persistence::Close);
         let expected = "HTTP/1.1 418 I'm a teapot\r\nallow: GET\r\ntransfer-encoding: chunked\r\nconnection: close\r\ndate: now\r\n\r\n";
         assert_eq!(chunked, expected);
-        assert!(
-            !written(StatusCode::NO_CONTENT, ReplyLength::Known(0), Persistence::Unsaid)
-                .contains("content-length")
-        );
+        for status in [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED] {
+            let head = written(status, ReplyLength::Known(0), Persistence::Unsaid);
+            assert!(!head.contains("content-length"), "{head}");
+        }
         assert!(
             written(StatusCode::OK, ReplyLength::Known(0), Persistence::KeepAlive)
                 .contains(": keep-alive\r\n")

@@ -8,6 +8,8 @@ pub(crate) struct Request<'r> {
     pub(crate) method: &'static str,
     /// Path and query.
     pub(crate) target: String,
+    /// One more header field, by its lower-case name.
+    pub(crate) field: Option<(&'static str, &'r str)>,
     pub(crate) body: Option<&'r [u8]>,
 }
 
@@ -17,7 +19,8 @@ impl Request<'_> {
         let unreachable = |error| ClientError::Unreachable { url: url.clone(), error };
         let stream = TcpStream::connect((url.host.as_str(), url.port)).map_err(unreachable)?;
         let sent = self.write(&stream, url);
-        match (Response::read_head(url, Box::new(BufReader::new(stream))), sent) {
+        let reader = Box::new(BufReader::new(stream));
+        match (Response::read_head(url, reader, self.method == "HEAD"), sent) {
             // A node that refuses a value does not read it to its end, but says why.
             (Ok(response), _) => Ok(response),
             (Err(_), Err(error)) => Err(ClientError::Broken { url: url.clone(), error }),
@@ -26,10 +29,12 @@ impl Request<'_> {
     }
 
     fn write(&self, mut stream: &TcpStream, url: &Url) -> std::io::Result<()> {
-        let Request { method, target, body } = self;
+        let Request { method, target, field, body } = self;
+        let field = field.map_or_else(String::new, |(name, value)| format!("{name}: {value}\r\n"));
         let length = body.map_or_else(String::new, |body| format!("content-length: {}\r\n", body.len()));
         let host = url.authority();
-        let head = format!("{method} {target} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{length}\r\n");
+        let head =
+            format!("{method} {target} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{field}{length}\r\n");
         stream.write_all(head.as_bytes())?;
         match stream.write_all(body.unwrap_or_default()) {
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),

@@ -16,9 +16,13 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    pub(super) fn read_head(url: &Url, stream: Box<dyn BufRead>) -> Result<Response, ClientError> {
+    pub(super) fn read_head(
+        url: &Url,
+        stream: Box<dyn BufRead>,
+        is_to_head: bool,
+    ) -> Result<Response, ClientError> {
         let mut answers = Answers::new(stream);
-        match answers.head(Asked::Ordinary) {
+        match answers.head(if is_to_head { Asked::Head } else { Asked::Ordinary }) {
             Ok(head) => Ok(Response { status: head.status, head, url: url.clone(), answers }),
             Err(error) if error.kind() == ErrorKind::InvalidData => {
                 Err(ClientError::NotHttp { url: url.clone(), reason: error.to_string() })
@@ -77,7 +81,7 @@ mod tests {
 
     fn response(bytes: &'static str) -> Result<Response, ClientError> {
         let url = Url::parse("http://h").expect("a URL");
-        Response::read_head(&url, Box::new(bytes.as_bytes()))
+        Response::read_head(&url, Box::new(bytes.as_bytes()), false)
     }
 
     #[test]

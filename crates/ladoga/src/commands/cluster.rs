@@ -67,7 +67,7 @@ pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
 
 fn ask(url: &Url, method: &'static str, target: &str) -> Result<Response, ClientError> {
     let body: Option<&[u8]> = (method == "POST").then_some(&[]);
-    Request { method, target: target.to_owned(), body }.send(url)
+    Request { method, target: target.to_owned(), field: None, body }.send(url)
 }
 
 /// What a node of a cluster says about it; `None` of one on its own.

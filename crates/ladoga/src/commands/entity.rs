@@ -5,15 +5,18 @@ use std::os::unix::ffi::OsStrExt;
 use ladoga_model::VALUE_BYTES_MAX;
 
 use super::{Failure, parse_url};
-use crate::arguments::{KeyArguments, NodeArguments, PutArguments};
+use crate::arguments::{DeleteArguments, GetArguments, IncrementArguments, NodeArguments, PutArguments};
 use crate::client::{Request, Response, percent_encoded};
 
-/// Prints the value of a key.
-pub(crate) fn get(arguments: &KeyArguments) -> Result<(), Failure> {
-    let response = ask("GET", &arguments.key, None, &arguments.node)?;
+/// Prints the value of a key, or its `ETag`.
+pub(crate) fn get(arguments: &GetArguments) -> Result<(), Failure> {
+    let GetArguments { key, etag, node } = arguments;
+    let method = if *etag { "HEAD" } else { "GET" };
+    let response = ask(Ask { method, ..Ask::new(key) }, node)?;
     match response.status {
+        200 if *etag => print_etag(&response),
         200 => print_value(response),
-        404 => Err(Failure::Failed(format!("the key '{}' does not exist", arguments.key.display()))),
+        404 => Err(Failure::Failed(format!("the key '{}' does not exist", key.display()))),
         _ => Err(Failure::Failed(response.line())),
     }
 }
@@ -28,14 +31,26 @@ fn print_value(response: Response) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
+/// With its quotes, as other clients need it in `If-Match`.
+fn print_etag(response: &Response) -> Result<(), Failure> {
+    let Some(etag) = response.header("etag") else {
+        return Err(Failure::Failed("the node answered without an ETag".to_owned()));
+    };
+    Ok(writeln!(stdout().lock(), "{etag}")?)
+}
+
 /// Stores a value.
 pub(crate) fn put(arguments: &PutArguments) -> Result<(), Failure> {
+    let condition = match &arguments.if_match {
+        Some(etag) => Some(("if-match", entity_tag(etag)?)),
+        None => arguments.if_absent.then(|| ("if-none-match", "*".to_owned())),
+    };
     let value = match &arguments.value {
         Some(value) => value.as_bytes().to_vec(),
         None => read_value()?,
     };
-    let response = ask("PUT", &arguments.key, Some(&value), &arguments.node)?;
-    expect(201, response)
+    let put = Ask { method: "PUT", body: Some(&value), condition, ..Ask::new(&arguments.key) };
+    expect(201, ask(put, &arguments.node)?, &arguments.key)
 }
 
 fn read_value() -> Result<Vec<u8>, Failure> {
@@ -49,22 +64,90 @@ fn read_value() -> Result<Vec<u8>, Failure> {
 }
 
 /// Removes a key.
-pub(crate) fn delete(arguments: &KeyArguments) -> Result<(), Failure> {
-    let response = ask("DELETE", &arguments.key, None, &arguments.node)?;
-    expect(202, response)
+pub(crate) fn delete(arguments: &DeleteArguments) -> Result<(), Failure> {
+    let etag = arguments.if_match.as_deref().map(entity_tag).transpose()?;
+    let condition = etag.map(|etag| ("if-match", etag));
+    let delete = Ask { method: "DELETE", condition, ..Ask::new(&arguments.key) };
+    expect(202, ask(delete, &arguments.node)?, &arguments.key)
 }
 
-fn ask(
+/// Adds to a number, and prints the sum.
+pub(crate) fn increment(arguments: &IncrementArguments) -> Result<(), Failure> {
+    let by = Some(arguments.by);
+    let response = ask(Ask { method: "POST", by, ..Ask::new(&arguments.key) }, &arguments.node)?;
+    if response.status != 200 {
+        return Err(Failure::Failed(response.line()));
+    }
+    let sum = response.line();
+    Ok(writeln!(stdout().lock(), "{sum}")?)
+}
+
+/// An entity tag as it was typed, with its quotes or without.
+fn entity_tag(typed: &str) -> Result<String, Failure> {
+    let bare = typed.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(typed);
+    let is_opaque = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'*';
+    match bare {
+        "*" => Ok("*".to_owned()),
+        _ if !bare.is_empty() && bare.bytes().all(is_opaque) => Ok(format!("\"{bare}\"")),
+        _ => Err(Failure::Usage(format!(
+            "--if-match is '{typed}', expected an ETag as `ladoga get --etag` prints it, or *"
+        ))),
+    }
+}
+
+/// What is asked of an entity.
+struct Ask<'a> {
     method: &'static str,
-    key: &OsStr,
-    body: Option<&[u8]>,
-    node: &NodeArguments,
-) -> Result<Response, Failure> {
-    let url = parse_url(&node.url)?;
-    let target = format!("/v0/entity?id={}", percent_encoded(key.as_bytes()));
-    Ok(Request { method, target, body }.send(&url)?)
+    key: &'a OsStr,
+    body: Option<&'a [u8]>,
+    condition: Option<(&'static str, String)>,
+    /// What is to be added.
+    by: Option<i64>,
 }
 
-fn expect(status: u16, response: Response) -> Result<(), Failure> {
-    if response.status == status { Ok(()) } else { Err(Failure::Failed(response.line())) }
+impl<'a> Ask<'a> {
+    fn new(key: &'a OsStr) -> Ask<'a> {
+        Ask { method: "GET", key, body: None, condition: None, by: None }
+    }
+}
+
+fn ask(ask: Ask<'_>, node: &NodeArguments) -> Result<Response, Failure> {
+    let Ask { method, key, body, condition, by } = ask;
+    let url = parse_url(&node.url)?;
+    let by = by.map_or_else(String::new, |by| format!("&increment={by}"));
+    let target = format!("/v0/entity?id={}{by}", percent_encoded(key.as_bytes()));
+    let field = condition.as_ref().map(|(name, value)| (*name, value.as_str()));
+    Ok(Request { method, target, field, body }.send(&url)?)
+}
+
+fn expect(status: u16, response: Response, key: &OsStr) -> Result<(), Failure> {
+    if response.status == status {
+        return Ok(());
+    }
+    if response.status == 412 {
+        let now = response.header("etag").map_or_else(
+            || "it does not exist".to_owned(),
+            |etag| format!("the ETag of its newest version is {etag}"),
+        );
+        let reason =
+            format!("the key '{}' is not as expected, and nothing was changed; {now}", key.display());
+        return Err(Failure::Failed(reason));
+    }
+    Err(Failure::Failed(response.line()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_etag_may_be_typed_with_its_quotes_or_without() {
+        let tag = |typed| entity_tag(typed).ok();
+        assert_eq!(tag("\"0019-0000\"").as_deref(), Some("\"0019-0000\""));
+        assert_eq!(tag("0019-0000").as_deref(), Some("\"0019-0000\""));
+        assert_eq!([tag("*"), tag("\"*\"")], [Some("*".to_owned()), Some("*".to_owned())]);
+        for typed in ["", "\"", "\"\"", "a b", "a\nb", "a\"b", "a*", "\"a\", \"b\""] {
+            assert!(matches!(entity_tag(typed), Err(Failure::Usage(_))), "{typed:?}");
+        }
+    }
 }

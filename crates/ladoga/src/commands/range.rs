@@ -11,7 +11,7 @@ pub(crate) fn range(arguments: &RangeArguments) -> Result<(), Failure> {
     let end = arguments.end.as_ref().map(|end| format!("&end={}", percent_encoded(end.as_bytes())));
     let start = percent_encoded(arguments.start.as_bytes());
     let target = format!("/v0/entities?start={start}{}", end.unwrap_or_default());
-    let mut response = Request { method: "GET", target, body: None }.send(&url)?;
+    let mut response = Request { method: "GET", target, field: None, body: None }.send(&url)?;
     if response.status != 200 {
         return Err(Failure::Failed(response.line()));
     }

@@ -1,13 +1,16 @@
+use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use ladoga_model::Cell;
 use ladoga_storage::{BLOB_BYTES_MIN, Cached, Engine, FinishedBlob, PendingRead, ReadTier, WriteState};
+use parking_lot::Mutex;
 
 use super::cells::CellReader;
-use super::commit::{Applied, CommitShared, CommitTrigger, Inbox, InlineCommitter, Waiters, WriteQueue};
-
+use super::commit::{
+    Applied, CommitShared, CommitTrigger, Inbox, InlineCommitter, Update, Waiters, WriteQueue,
+};
 use super::pieces::RangePieces;
 use super::pool::DiskHandle;
 use super::range::RecordReader;
@@ -16,7 +19,7 @@ use super::reads::Reads;
 use super::upload::EmbeddedUpload;
 use super::{Embedded, poison_reason, read_error, write_error};
 use crate::store::{
-    CellFormat, Later, LocalStore, Lookup, Pieces, RecordFormat, StoreError, StoredCell, WriteKind,
+    CellFormat, Later, LocalStore, Lookup, NewCell, NewestCell, Pieces, RecordFormat, StoreError, WriteKind,
 };
 use ladoga_runtime::Supervisor;
 
@@ -24,12 +27,39 @@ use ladoga_runtime::Supervisor;
 pub struct Local {
     engine: Arc<Engine>,
     queue: Arc<CommitShared>,
-    write_queue: Arc<WriteQueue>,
-    waiters: Rc<Waiters>,
-    commit_trigger: Rc<CommitTrigger>,
+    queued: Queued,
     disk: DiskHandle,
     /// Where this loop has a ring to read blocks by.
     pub(super) reads: Option<Rc<Reads>>,
+}
+
+/// What is queued on this loop, and who waits for it.
+#[derive(Clone)]
+struct Queued {
+    write_queue: Arc<WriteQueue>,
+    waiters: Rc<Waiters>,
+    commit_trigger: Rc<CommitTrigger>,
+}
+
+impl Queued {
+    fn push<'c>(
+        &self,
+        kind: WriteKind,
+        cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], FinishedBlob>)>,
+    ) -> Applied {
+        self.wait_for(|waiter| self.write_queue.push(kind, cells, waiter))
+    }
+
+    fn push_update(&self, update: Update) -> Applied {
+        self.wait_for(|waiter| self.write_queue.push_update(update, waiter))
+    }
+
+    fn wait_for(&self, push: impl FnOnce(u32)) -> Applied {
+        let waiter = self.waiters.enter();
+        push(waiter);
+        self.commit_trigger.notify();
+        Applied::waiting(Rc::clone(&self.waiters), waiter)
+    }
 }
 
 impl Local {
@@ -56,9 +86,7 @@ impl Local {
             reads: store.start_reads(&disk, supervisor),
             engine: Arc::clone(&store.engine),
             queue: store.queue.shared(),
-            write_queue,
-            waiters,
-            commit_trigger,
+            queued: Queued { write_queue, waiters, commit_trigger },
             disk,
         }
     }
@@ -91,20 +119,7 @@ impl LocalStore for Local {
     type Apply = Applied;
     type Upload = EmbeddedUpload;
 
-    fn get(&self, key: &[u8]) -> Lookup {
-        match self.engine.get_cached(key, self.tier()) {
-            Ok(Cached::Found(value)) => {
-                Lookup::Now(Ok(Some(value.map_large(|blob| large_value(blob, &self.disk)))))
-            }
-            Ok(Cached::Absent) => Lookup::Now(Ok(None)),
-            Ok(Cached::NeedsDisk(read)) => {
-                self.later(read, |cell, disk| cell.map_large(|blob| large_value(blob, disk)).value)
-            }
-            Err(error) => Lookup::Now(Err(read_error(&error))),
-        }
-    }
-
-    fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell> {
+    fn get_cell(&self, key: &[u8]) -> Lookup {
         match self.engine.get_cell_cached(key, self.tier()) {
             Ok(Cached::Found(cell)) => {
                 Lookup::Now(Ok(Some(cell.map_large(|blob| large_value(blob, &self.disk)))))
@@ -138,10 +153,42 @@ impl LocalStore for Local {
             Some((_, Cell { value: None, .. })) if is_one => WriteKind::Delete,
             _ => WriteKind::Put,
         };
-        let waiter = self.waiters.enter();
-        self.write_queue.push(kind, cells, waiter);
-        self.commit_trigger.notify();
-        Applied::waiting(Rc::clone(&self.waiters), waiter)
+        self.queued.push(kind, cells)
+    }
+
+    fn update<R: Send + 'static>(
+        &self,
+        key: &[u8],
+        value_bytes_max: u64,
+        decide: impl FnOnce(Option<NewestCell>) -> (Option<NewCell<Local>>, R) + Send + 'static,
+    ) -> Later<Result<R, StoreError>> {
+        let answer = Arc::<Mutex<Option<R>>>::default();
+        let answered = Arc::clone(&answer);
+        let update = Update::new(key, value_bytes_max, move |newest| {
+            let (cell, decided) = decide(newest);
+            *answered.lock() = Some(decided);
+            cell
+        });
+        let take = move || answer.lock().take().expect("what is written was decided");
+        match self.engine.get_cell_cached(key, self.tier()) {
+            // Read before it is queued, so that nothing waits for the disk where groups are written: memory has it then.
+            Ok(Cached::NeedsDisk(read)) => {
+                let (found, queued) = (self.later(read, |_, _| Some(())), self.queued.clone());
+                Box::pin(async move {
+                    found.wait().await?;
+                    queued.push_update(update).await?;
+                    Ok(take())
+                })
+            }
+            Ok(Cached::Found(_) | Cached::Absent) => {
+                let written = self.queued.push_update(update);
+                Box::pin(async move {
+                    written.await?;
+                    Ok(take())
+                })
+            }
+            Err(error) => Box::pin(ready(Err(read_error(&error)))),
+        }
     }
 
     fn upload_bytes_min(&self) -> u64 {

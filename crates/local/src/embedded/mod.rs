@@ -32,7 +32,7 @@ use std::sync::Arc;
 use ladoga_env::{Clock, Env, Workers};
 use ladoga_storage::{Engine, Error, Options, WriteState};
 
-use crate::store::{CellObserver, Metric, Store, StoreError};
+use crate::store::{CellGate, CellObserver, Metric, Store, StoreError};
 use commit::CommitQueue;
 use engine_metrics::engine_metrics;
 use ladoga_runtime::Supervisor;
@@ -183,6 +183,10 @@ impl Store for Embedded {
         self.scan.start(self.queue.shared(), observer, &*self.workers)
     }
 
+    fn gate(&self, gate: Arc<dyn CellGate>) {
+        self.queue.gate(gate);
+    }
+
     fn tell_again(&self) {
         self.scan.again();
     }
@@ -234,6 +238,9 @@ fn write_error(error: &Error) -> StoreError {
     let reason = error.to_string();
     if error.is_disk_full() { StoreError::NoRoom { reason } } else { StoreError::Failed { reason } }
 }
+
+#[cfg(test)]
+mod update_tests;
 
 #[cfg(test)]
 mod tests {

@@ -4,11 +4,13 @@
 //! What every write goes through is an associated type, and compiled into the caller; the rest is boxed.
 
 mod cells;
+mod gate;
 
 pub use cells::{CellChange, CellFormat, CellObserver, SupersededCell};
+pub use gate::{CellGate, Passage};
 pub use ladoga_service::{
-    Distribution, LargeValue, Later, Lookup, Metric, MetricKind, MetricValue, Piece, Pieces, RecordFormat,
-    StoreError, Upload, Value,
+    Distribution, FencedCell, LargeValue, Later, Lookup, Metric, MetricKind, MetricValue, Piece, Pieces,
+    RecordFormat, StoreError, StoredCell, Upload, Value,
 };
 
 use std::future::Future;
@@ -16,7 +18,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_model::Cell;
+use ladoga_model::{Cell, Version};
 use ladoga_runtime::Supervisor;
 
 /// A store, shared by the event loops.
@@ -42,6 +44,9 @@ pub trait Store: Send + Sync + 'static {
     /// has no thread for it.
     fn observe(&self, observer: Arc<dyn CellObserver>) -> io::Result<()>;
 
+    /// Has every cell pass this gate from now on. Called at most once, before anything is written.
+    fn gate(&self, gate: Arc<dyn CellGate>);
+
     /// Tells the observer of every cell again, as at the beginning.
     fn tell_again(&self);
 
@@ -55,25 +60,39 @@ pub trait Store: Send + Sync + 'static {
 /// A store, as one event loop reaches it. Nothing here blocks the thread.
 pub trait LocalStore: 'static {
     /// An [`apply`](LocalStore::apply) under way. Dropping it does not undo it.
-    type Apply: Future<Output = Result<(), StoreError>> + 'static;
+    type Apply: Future<Output = Result<Option<Version>, StoreError>> + 'static;
     /// A large value on its way in.
-    type Upload: Upload;
-
-    /// The value of a key: at once where memory can tell.
-    fn get(&self, key: &[u8]) -> Lookup;
+    type Upload: Upload<Finished: Send>;
 
     /// The newest cell of a key, deletions included: at once where memory can tell.
-    fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell>;
+    fn get_cell(&self, key: &[u8]) -> Lookup;
 
     /// Whether a write with this many bytes of value would be taken now. Asked before the value is read.
     fn admit(&self, kind: WriteKind, value_bytes: u64) -> Result<(), StoreError>;
 
     /// Makes the cells durable and visible under their keys, however many they are. Where it fails, each of them may be so or
-    /// not. A value in memory is shorter than what has to be uploaded.
+    /// not, unless it is [`Fenced`](StoreError::Fenced). A value in memory is shorter than what has to be uploaded. Answers the
+    /// version of the last cell to which the gate gave another one.
     fn apply<'c>(
         &self,
         cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], <Self::Upload as Upload>::Finished>)>,
     ) -> Self::Apply;
+
+    /// Decides about a key by its newest cell, and writes the cell that is decided on, if it is one: nothing is written to the
+    /// key in between. It must be newer than what it replaces, and its value in memory have at most so many bytes.
+    ///
+    /// Updates of a key that are committed together see each other, and what else is written with them. What is decided
+    /// is answered once the cell, and what it was decided by, are durable; where that fails, the cell may be there or not. Where
+    /// the newest cell cannot be read, nothing is decided. Dropped, it may happen or not.
+    ///
+    /// `decide` runs where groups are written, maybe on another thread and with a lock held: it must be quick, and must not
+    /// wait.
+    fn update<R: Send + 'static>(
+        &self,
+        key: &[u8],
+        value_bytes_max: u64,
+        decide: impl FnOnce(Option<NewestCell>) -> (Option<NewCell<Self>>, R) + Send + 'static,
+    ) -> Later<Result<R, StoreError>>;
 
     /// The length from which on a value has to go through [`upload`](LocalStore::upload).
     fn upload_bytes_min(&self) -> u64;
@@ -89,8 +108,11 @@ pub trait LocalStore: 'static {
     fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces>;
 }
 
-/// The newest cell of a key, as it is read.
-pub type StoredCell = Cell<Bytes, LargeValue>;
+/// The newest cell of a key, as an update goes by it: of a large value there is its length.
+pub type NewestCell = Cell<Bytes, u64>;
+
+/// What an update may put in its place.
+pub type NewCell<S> = Cell<Bytes, <<S as LocalStore>::Upload as Upload>::Finished>;
 
 /// What a write does to a key: what there may be no room for, and what makes some.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

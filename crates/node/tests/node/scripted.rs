@@ -8,8 +8,8 @@ use ladoga_env::Clock;
 use ladoga_env::real::{RealClock, RealNet};
 use ladoga_model::{self as model, Cell, Stamp, Version};
 use ladoga_node::store::{
-    CellFormat, CellObserver, LargeValue, Later, LocalStore, Lookup, Metric, Piece, Pieces, RecordFormat,
-    Store, StoreError, StoredCell, Upload, Value, WriteKind,
+    CellFormat, CellGate, CellObserver, LargeValue, Later, LocalStore, Lookup, Metric, NewCell, NewestCell,
+    Piece, Pieces, RecordFormat, Store, StoreError, StoredCell, Upload, Value, WriteKind,
 };
 use ladoga_node::{Config, Limits, Node, Supervisor};
 use parking_lot::Mutex;
@@ -19,6 +19,9 @@ use crate::client::Client;
 
 /// Values from this length on are uploaded.
 pub(crate) const LARGE_BYTES: u64 = 10_000;
+
+/// One version for all: no test of this store goes by it.
+const STAMP: Stamp = Stamp::new(Version { timestamp: 1, node: 0 });
 
 /// A map in memory that answers as a script says.
 #[derive(Default)]
@@ -128,6 +131,8 @@ impl Store for Scripted {
         Ok(())
     }
 
+    fn gate(&self, _: Arc<dyn CellGate>) {}
+
     fn tell_again(&self) {}
 
     fn drop_tombstones_before(&self, _: u64) {}
@@ -156,17 +161,11 @@ impl Local {
 }
 
 impl LocalStore for Local {
-    type Apply = Later<Result<(), StoreError>>;
+    type Apply = Later<Result<Option<Version>, StoreError>>;
     type Upload = Uploading;
 
-    fn get(&self, key: &[u8]) -> Lookup {
-        self.read(key, |value| value)
-    }
-
-    fn get_cell(&self, key: &[u8]) -> Lookup<StoredCell> {
-        // One version for all: no test of this store goes by it.
-        let stamp = Stamp::new(Version { timestamp: 1, node: 0 });
-        self.read(key, move |value| StoredCell { stamp, value: Some(value) })
+    fn get_cell(&self, key: &[u8]) -> Lookup {
+        self.read(key, move |value| StoredCell { stamp: STAMP, value: Some(value) })
     }
 
     fn cells(&self, _: Bytes, _: Option<Bytes>, _: CellFormat) -> Box<dyn Pieces> {
@@ -191,7 +190,31 @@ impl LocalStore for Local {
         let (outcome, released) = (self.0.script().apply.map_or(Ok(()), Err), self.0.when_released());
         Box::pin(async move {
             released.await;
-            outcome
+            outcome.map(|()| None)
+        })
+    }
+
+    fn update<R: Send + 'static>(
+        &self,
+        key: &[u8],
+        _: u64,
+        decide: impl FnOnce(Option<NewestCell>) -> (Option<NewCell<Local>>, R) + Send + 'static,
+    ) -> Later<Result<R, StoreError>> {
+        let found = self.0.entities.lock().get(key).map(|value| Bytes::copy_from_slice(value));
+        let newest = found.map(|value| Cell { stamp: STAMP, value: Some(model::Value::Inline(value)) });
+        let (cell, decided) = decide(newest);
+        let applied = cell.map(|cell| {
+            let value = cell.value.as_ref().map(|value| match value {
+                model::Value::Inline(bytes) => model::Value::Inline(&bytes[..]),
+                model::Value::Large(bytes) => model::Value::Inline(&bytes[..]),
+            });
+            self.apply([(key, Cell { stamp: cell.stamp, value })])
+        });
+        Box::pin(async move {
+            if let Some(applied) = applied {
+                applied.await?;
+            }
+            Ok(decided)
         })
     }
 

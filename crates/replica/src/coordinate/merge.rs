@@ -26,7 +26,7 @@ pub(crate) async fn merge<S: Store>(
     range: KeyRange,
     format: RecordFormat,
 ) -> Result<Box<dyn Pieces>, Error> {
-    let Context { replicas, waited_ms } = context;
+    let Context { replicas, waited_ms, .. } = context;
     let KeyRange { start, end, .. } = range;
     let cluster = Arc::clone(&replica.cluster);
     let request = Request::OpenCells { start: start.clone(), end: end.clone().unwrap_or_default() };

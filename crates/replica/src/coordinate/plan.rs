@@ -52,7 +52,16 @@ impl Admission for AloneInCluster {
         let admitted = self.0.stability().admit(stamp.version, Origin::Client);
         admitted.map_err(|refusal| Error::NotVouched { reason: refusal.to_string() })
     }
+
+    fn stamp_of_update(&self, _: &[u8]) -> Result<impl FnOnce() -> Stamp + Send + 'static, Error> {
+        Err::<fn() -> Stamp, _>(NO_UPDATES)
+    }
 }
+
+/// Why a node of a cluster takes no conditional writes, of none of its keys: another node could decide about the same key.
+pub(super) const NO_UPDATES: Error = Error::NotImplemented(
+    "a cluster does not take conditional writes yet: send no If-Match, If-None-Match or increment, or use a node on its own",
+);
 
 impl<S: Store> Clone for Plan<S> {
     fn clone(&self) -> Plan<S> {
@@ -68,7 +77,7 @@ impl<S: Store> Clone for Plan<S> {
 impl<S: Store> Plan<S> {
     /// The plan for a request; `None` where this node alone has to answer.
     pub(super) fn of(replica: &Rc<OwnReplica<S>>, context: &Context, key: &[u8]) -> Option<Plan<S>> {
-        let &Context { replicas, waited_ms } = context;
+        let &Context { replicas, waited_ms, .. } = context;
         let is_needed = Plan::is_needed(replica, context, key);
         let plan =
             || Plan { replica: Rc::clone(replica), key: Bytes::copy_from_slice(key), replicas, waited_ms };

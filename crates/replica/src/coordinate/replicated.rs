@@ -1,18 +1,18 @@
-use std::future::Future;
+use std::future::{Future, ready};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_model::Cell;
+use ladoga_model::{Cell, Version};
 use ladoga_service::{
     Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, Pieces, RecordFormat, Scope, StoreError,
-    Upload, Value,
+    StoredCell, Upload,
 };
 
 use super::fetch::open_found;
 use super::merge::merge;
 use super::obstacles::obstacles_of;
-use super::plan::{AloneInCluster, Plan};
+use super::plan::{AloneInCluster, NO_UPDATES, Plan};
 use super::read::read;
 use super::spread::{Spread, spread};
 use super::starting::until_it_may_coordinate;
@@ -65,7 +65,8 @@ impl<S: Store> KeyValue for Replicated<S> {
         &self,
         context: &Context,
         key: &[u8],
-    ) -> Lookup<Value, Error, impl Future<Output = Result<Option<Value>, Error>> + use<S> + 'static> {
+    ) -> Lookup<StoredCell, Error, impl Future<Output = Result<Option<StoredCell>, Error>> + use<S> + 'static>
+    {
         let by = match Plan::of(&self.replica, context, key) {
             Some(plan) => By::Plan(plan),
             None => match self.own.get(context, key) {
@@ -95,12 +96,14 @@ impl<S: Store> KeyValue for Replicated<S> {
         key: K,
         value: Bytes,
         room: R,
-    ) -> impl Future<Output = Result<(), Error>> + use<S, K, R> + 'static {
+    ) -> impl Future<Output = Result<Version, Error>> + use<S, K, R> + 'static {
+        let refused = refuse_conditions(context);
         let by = match Plan::of(&self.replica, context, key.as_ref()) {
             Some(plan) => By::Plan((plan, value, room)),
             None => By::Alone(self.own.put(context, key, value, room)),
         };
         async move {
+            refused?;
             match by {
                 By::Alone(written) => written.await,
                 By::Plan((plan, value, room)) => {
@@ -116,17 +119,36 @@ impl<S: Store> KeyValue for Replicated<S> {
         &self,
         context: &Context,
         key: K,
-    ) -> impl Future<Output = Result<(), Error>> + use<S, K> + 'static {
+    ) -> impl Future<Output = Result<Version, Error>> + use<S, K> + 'static {
+        let refused = refuse_conditions(context);
         let by = match Plan::of(&self.replica, context, key.as_ref()) {
             Some(plan) => By::Plan(plan),
             None => By::Alone(self.own.delete(context, key)),
         };
         async move {
+            refused?;
             match by {
                 By::Alone(written) => written.await,
                 By::Plan(plan) => write(plan, None).await,
             }
         }
+    }
+
+    fn admit_conditional(
+        &self,
+        context: &Context,
+        _: &[u8],
+    ) -> impl Future<Output = Result<(), Error>> + use<S> + 'static {
+        ready(refuse_conditions(context))
+    }
+
+    fn increment<K: AsRef<[u8]> + 'static>(
+        &self,
+        _: &Context,
+        _: K,
+        _: i64,
+    ) -> impl Future<Output = Result<(i64, Version), Error>> + use<S, K> + 'static {
+        ready(Err(NO_UPDATES))
     }
 
     fn upload_bytes_min(&self) -> u64 {
@@ -155,12 +177,14 @@ impl<S: Store> KeyValue for Replicated<S> {
         context: &Context,
         key: K,
         value: FinishedUpload<S>,
-    ) -> impl Future<Output = Result<(), Error>> + use<S, K> + 'static {
+    ) -> impl Future<Output = Result<Version, Error>> + use<S, K> + 'static {
+        let refused = refuse_conditions(context);
         let by = match value.0 {
             By::Plan(spread) => By::Plan(spread),
             By::Alone(value) => By::Alone(self.own.put_uploaded(context, key, value)),
         };
         async move {
+            refused?;
             match by {
                 By::Alone(written) => written.await,
                 By::Plan(spread) => spread.commit().await,
@@ -175,7 +199,7 @@ impl<S: Store> KeyValue for Replicated<S> {
         format: RecordFormat,
     ) -> impl Future<Output = Result<Box<dyn Pieces>, Error>> + use<S> + 'static {
         let by = match range.scope {
-            Scope::Cluster => By::Plan(merge(Rc::clone(&self.replica), *context, range, format)),
+            Scope::Cluster => By::Plan(merge(Rc::clone(&self.replica), context.clone(), range, format)),
             Scope::Node => By::Alone(self.own.range(context, range, format)),
         };
         async move {
@@ -201,19 +225,27 @@ impl<S: Store> KeyValue for Replicated<S> {
     }
 }
 
-/// Reads a value from the nodes of its key.
-async fn get<S: Store>(plan: Plan<S>) -> Result<Option<Value>, Error> {
+/// A conditional write that only one node decided would be wrong.
+fn refuse_conditions(context: &Context) -> Result<(), Error> {
+    if context.precondition.is_none() { Ok(()) } else { Err(NO_UPDATES) }
+}
+
+/// Reads the newest cell from the nodes of its key.
+async fn get<S: Store>(plan: Plan<S>) -> Result<Option<StoredCell>, Error> {
     for _ in 0..OPENS_MAX {
-        let cell = read(&plan).await?;
-        let version = cell.as_ref().map(|cell| cell.stamp.version);
-        let Some(Cell { stamp, value: Some(found) }) = cell else {
-            note_version(version);
+        let Some(Cell { stamp, value }) = read(&plan).await? else {
+            note_version(None);
             return Ok(None);
         };
-        if let Some(value) = open_found(&plan, stamp.version, found).await? {
-            note_version(version);
-            return Ok(Some(value));
-        }
+        let value = match value {
+            None => None,
+            Some(found) => match open_found(&plan, stamp.version, found).await? {
+                None => continue,
+                opened => opened,
+            },
+        };
+        note_version(Some(stamp.version));
+        return Ok(Some(Cell { stamp, value }));
     }
     Err(Error::Contended("the value is replaced faster than it can be read"))
 }

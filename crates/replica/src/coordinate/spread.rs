@@ -2,7 +2,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use ladoga_cluster::{Failure, Origin, WriteCore};
-use ladoga_model::{Cell, Value};
+use ladoga_model::{Cell, Value, Version};
 use ladoga_service::Error;
 
 use super::failures::too_few;
@@ -49,8 +49,8 @@ impl<S: Store> Spread<S> {
         }
     }
 
-    /// Stores the value on all replicas, and waits for as many as the request asked for.
-    pub(super) async fn commit(self) -> Result<(), Error> {
+    /// Stores the value on all replicas, and waits for as many as the request asked for. Answers its version.
+    pub(super) async fn commit(self) -> Result<Version, Error> {
         let Spread { plan, targets } = self;
         // Sending it again with a newer version would take the whole value; so the newest one is asked for before.
         let (newest, is_quorum) = newest_version(&plan).await;
@@ -80,7 +80,7 @@ impl<S: Store> Spread<S> {
         match writing.decision.take().await {
             Outcome::Acknowledged => {
                 note_version(Some(stamp.version));
-                Ok(())
+                Ok(stamp.version)
             }
             Outcome::Failed(error) => Err(too_few(&plan, &error, true)),
             Outcome::Stale(_) => Err(Error::Overtaken),

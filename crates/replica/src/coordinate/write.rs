@@ -21,8 +21,8 @@ use ladoga_runtime::OneShot;
 /// When replicas that promised to take nothing older than a conditional write are asked again: about as long as that takes.
 const FENCED_WAIT_MS: u64 = 10;
 
-/// Writes a cell to the nodes of its key. `None` deletes.
-pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Result<(), Error> {
+/// Writes a cell to the nodes of its key, and answers its version. `None` deletes.
+pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Result<Version, Error> {
     let mut core = first_attempt(plan.replicas);
     for _ in 0..RESTAMPS_MAX {
         let stamp = plan.stamp().await?;
@@ -32,7 +32,7 @@ pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Resu
         match writing.decision.take().await {
             Outcome::Acknowledged => {
                 note_version(Some(stamp.version));
-                return Ok(());
+                return Ok(stamp.version);
             }
             Outcome::Failed(error) => return Err(too_few(&plan, &error, true)),
             Outcome::Stale(newest) => plan.observe(newest)?,

@@ -15,7 +15,8 @@ pub(crate) fn refusal(error: &StoreError) -> Refusal {
     match error {
         StoreError::OverCapacity { .. } => Refusal::OverCapacity,
         StoreError::NoRoom { .. } => Refusal::NoRoom,
-        StoreError::Failed { .. } => Refusal::StoreFailed,
+        // No gate of a cluster fences anything off yet.
+        StoreError::Failed { .. } | StoreError::Fenced(_) => Refusal::StoreFailed,
         StoreError::Unreadable { .. } => Refusal::Unreadable,
     }
 }

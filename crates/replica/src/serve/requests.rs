@@ -140,7 +140,7 @@ async fn answers<S: Store>(
     for Write { asked, served, key, arrival, admitted, .. } in group {
         drop(admitted);
         answers.push(match applied {
-            Ok(()) => {
+            Ok(_) => {
                 if let Some(served) = served {
                     served.ends();
                 }

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::histogram::{Histogram, HistogramSum, add};
 
 /// The statuses that a node answers with.
-const STATUSES: [u16; 19] =
-    [101, 200, 201, 202, 400, 403, 404, 405, 408, 409, 411, 413, 426, 431, 500, 501, 503, 504, 507];
+const STATUSES: [u16; 21] =
+    [101, 200, 201, 202, 304, 400, 403, 404, 405, 408, 409, 411, 412, 413, 426, 431, 500, 501, 503, 504, 507];
 
 /// Those of them that a client may have wished for.
-const SUCCESSES: [u16; 4] = [200, 201, 202, 404];
+const SUCCESSES: [u16; 6] = [200, 201, 202, 304, 404, 412];
 
 /// What a request asks for; each is counted apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,6 +21,8 @@ pub enum Operation {
     Put,
     /// A value was deleted.
     Delete,
+    /// A number was added to.
+    Increment,
     /// A range was read.
     Range,
     /// The node was asked whether it serves.
@@ -42,11 +44,12 @@ pub enum Operation {
 }
 
 /// Each operation, and what it is called.
-const OPERATIONS: [(Operation, &str); 13] = [
+const OPERATIONS: [(Operation, &str); 14] = [
     (Operation::Get, "get"),
     (Operation::Head, "head"),
     (Operation::Put, "put"),
     (Operation::Delete, "delete"),
+    (Operation::Increment, "increment"),
     (Operation::Range, "range"),
     (Operation::Status, "status"),
     (Operation::Live, "livez"),

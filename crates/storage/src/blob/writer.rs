@@ -93,6 +93,11 @@ impl BlobWriter {
 }
 
 impl FinishedBlob {
+    /// The length of the value.
+    pub const fn value_bytes(&self) -> u64 {
+        self.pointer.len
+    }
+
     pub(crate) const fn pointer(&self) -> BlobPointer {
         self.pointer
     }

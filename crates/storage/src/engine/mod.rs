@@ -135,6 +135,19 @@ impl Engine {
         self.inner.try_write_group(batches)
     }
 
+    /// The same with batches that are made once nothing is in the way, of at most so many records and bytes: what they are made
+    /// from is given up only if they are written. They are answered. `None`, with nothing made, where something is.
+    ///
+    /// # Panics
+    /// Where more is made. The store is poisoned then, as by a panic of `make`.
+    pub fn try_write_made<B: AsRef<[WriteBatch]>>(
+        &self,
+        room: (usize, usize),
+        make: impl FnOnce() -> B,
+    ) -> Result<Option<B>, Error> {
+        self.inner.try_write_made(room, make)
+    }
+
     /// Whether each group is synced before its write is answered, so that every write waits for the disk.
     pub fn syncs_each_group(&self) -> bool {
         self.inner.syncs_each_group()

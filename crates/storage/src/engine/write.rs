@@ -100,23 +100,39 @@ impl Inner {
         if records == 0 {
             return Ok(true);
         }
+        Ok(self.try_write_made((records, bytes), || batches)?.is_some())
+    }
+
+    /// The same with batches that are made once nothing is in the way: they have at most so many records and bytes.
+    pub(super) fn try_write_made<B: AsRef<[WriteBatch]>>(
+        &self,
+        (records_max, bytes_max): (usize, usize),
+        make: impl FnOnce() -> B,
+    ) -> Result<Option<B>, Error> {
         if self.syncs_each_group() {
-            return Ok(false);
+            return Ok(None);
         }
-        let Some(mut writer) = self.writes.writer.try_lock() else { return Ok(false) };
-        let owed = writer.owed + self.delay(bytes);
+        let Some(mut writer) = self.writes.writer.try_lock() else { return Ok(None) };
+        let owed = writer.owed + self.delay(bytes_max);
         if owed >= PAUSE_MIN {
-            return Ok(false);
+            return Ok(None);
         }
         let is_open = self.health.state() == WriteState::Open && !self.closed.load(Ordering::Relaxed);
-        if !is_open || self.is_to_rotate(&writer, records, bytes) {
-            return Ok(false);
+        if !is_open || self.is_to_rotate(&writer, records_max, bytes_max) {
+            return Ok(None);
         }
         writer.owed = owed;
         self.or_poison(|| {
-            let sequence = self.append_to_log(&mut writer, batches)?;
-            self.apply(&mut writer, sequence, batches);
-            Ok(true)
+            let made = make();
+            let batches = made.as_ref();
+            let records: usize = batches.iter().map(WriteBatch::len).sum();
+            let bytes: usize = batches.iter().map(WriteBatch::encoded_bytes).sum();
+            assert!(records <= records_max && bytes <= bytes_max, "no more is made than there is room for");
+            if records > 0 {
+                let sequence = self.append_to_log(&mut writer, batches)?;
+                self.apply(&mut writer, sequence, batches);
+            }
+            Ok(Some(made))
         })
     }
 

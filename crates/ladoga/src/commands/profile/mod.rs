@@ -137,7 +137,7 @@ fn targets(kinds: &[Kind], format: Format, arguments: &ProfileArguments) -> Resu
 }
 
 fn ask(url: &Url, kind: Kind, target: String) -> Result<Taken, Failure> {
-    let response = Request { method: "GET", target, body: None }.send(url)?;
+    let response = Request { method: "GET", target, field: None, body: None }.send(url)?;
     let status = response.status;
     if status != OK && REFUSALS.contains(&status) {
         return Err(Failure::Failed(response.line()));

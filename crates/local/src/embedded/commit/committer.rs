@@ -2,14 +2,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use ladoga_env::{Clock, Turn, Worker};
-use ladoga_storage::{Error, WriteBatch};
+use ladoga_storage::WriteBatch;
 
 use super::super::write_error;
-use super::inbox::CommitResult;
+use super::inbox::{CommitResult, Outcome, WaitingWrite};
 use super::shared::{CommitShared, panicked};
 use super::unit_cost::{Cost, UnitCost};
-use super::write_queue::{PendingWrites, WriteQueue};
-use crate::store::StoreError;
+use super::write_queue::{Pending, WriteQueue};
+use super::writer::{WriteGroup, WrittenGroup};
+use super::{passing, update};
 
 /// The worker that writes to the log what event loops do not: takes all that is queued, writes it as one group with one
 /// sync, says what became of it, and begins again. What arrives meanwhile is the next group, so groups grow as the disk is slow.
@@ -17,19 +18,18 @@ pub(super) struct Committer {
     shared: Arc<CommitShared>,
     clock: Arc<dyn Clock>,
     write_queues: Vec<Arc<WriteQueue>>,
-    group: Group,
+    group: SharedGroup,
     unit_cost: UnitCost,
     has_panicked: bool,
 }
 
-/// What is written at once: first the puts, then the deletes, which a full disk still takes.
+/// What is written at once, and who waits for it.
 #[derive(Default)]
-struct Group {
-    batches: Vec<WriteBatch>,
-    /// Where the deletes begin.
-    puts: usize,
+struct SharedGroup {
+    group: WriteGroup,
     put_shares: Vec<Share>,
     delete_shares: Vec<Share>,
+    update_shares: Vec<Share>,
     load: Cost,
     entries: u64,
 }
@@ -37,7 +37,7 @@ struct Group {
 /// A write queue's part of a group.
 struct Share {
     write_queue: usize,
-    waiters: Vec<u32>,
+    waiting: Vec<WaitingWrite>,
     load: Cost,
 }
 
@@ -47,7 +47,7 @@ impl Committer {
             shared,
             clock,
             write_queues: Vec::new(),
-            group: Group::default(),
+            group: SharedGroup::default(),
             unit_cost: UnitCost::new(),
             has_panicked: false,
         }
@@ -55,7 +55,7 @@ impl Committer {
 
     fn commit_next(&mut self) -> Turn {
         self.collect();
-        if self.group.batches.is_empty() {
+        if self.group.is_empty() {
             return self.wait();
         }
         self.commit();
@@ -64,12 +64,12 @@ impl Committer {
 
     /// Begins with the group that it was at.
     fn refuse_next(&mut self) -> Turn {
-        let refused = Err(panicked());
-        let Group { put_shares, delete_shares, .. } = std::mem::take(&mut self.group);
-        self.deliver(put_shares, &refused);
-        self.deliver(delete_shares, &refused);
+        let SharedGroup { put_shares, delete_shares, update_shares, .. } = std::mem::take(&mut self.group);
+        for share in [put_shares, delete_shares, update_shares].into_iter().flatten() {
+            self.deliver(share, Err(panicked()), Vec::new());
+        }
         self.collect();
-        if self.group.batches.is_empty() { self.wait() } else { Turn::Again }
+        if self.group.is_empty() { self.wait() } else { Turn::Again }
     }
 
     /// Takes what all write queues have.
@@ -79,37 +79,64 @@ impl Committer {
         }
         let mut deletes = Vec::new();
         for (index, write_queue) in self.write_queues.iter().enumerate() {
-            let pending = write_queue.take();
-            self.group.add(index, pending.puts, pending.deletes, &mut deletes);
+            self.group.add(index, write_queue.take(), &mut deletes);
         }
-        self.group.puts = self.group.batches.len();
-        self.group.batches.append(&mut deletes);
+        let WriteGroup { batches, puts, .. } = &mut self.group.group;
+        *puts = batches.len();
+        batches.append(&mut deletes);
     }
 
     fn commit(&mut self) {
         let started_ns = self.clock.monotonic_ns();
-        let outcome = self.shared.writer().write(&self.group.batches);
+        // Who waits stays where a panic leaves it.
+        let group = std::mem::take(&mut self.group.group);
+        let written = self.shared.writer().write(group);
         self.unit_cost.observe(self.group.load.units, self.clock.monotonic_ns().saturating_sub(started_ns));
         self.shared.count_group(self.group.entries);
         self.shared.set_unit_ns(self.unit_cost.unit_ns());
-        let of_deletes = self.outcome_of_deletes(&outcome, &self.group.batches[self.group.puts..]);
-        let group = std::mem::take(&mut self.group);
-        self.deliver(group.put_shares, &outcome.map_err(|error| write_error(&error)));
-        self.deliver(group.delete_shares, &of_deletes.map_err(|error| write_error(&error)));
-    }
-
-    /// A disk that has no room for a group may have some for its deletes alone.
-    fn outcome_of_deletes(&self, outcome: &Result<(), Error>, deletes: &[WriteBatch]) -> Result<(), Error> {
-        match outcome {
-            Err(error) if error.is_disk_full() && !deletes.is_empty() => self.shared.writer().write(deletes),
-            outcome => outcome.clone(),
+        let shares = std::mem::take(&mut self.group);
+        match written {
+            Ok(written) => self.deliver_all(shares, &written),
+            Err(error) => {
+                let SharedGroup { put_shares, delete_shares, update_shares, .. } = shares;
+                for share in [put_shares, delete_shares, update_shares].into_iter().flatten() {
+                    self.deliver(share, Err(write_error(&error)), Vec::new());
+                }
+            }
         }
     }
 
-    fn deliver(&self, shares: Vec<Share>, outcome: &Result<(), StoreError>) {
-        for Share { write_queue, waiters, load } in shares {
-            self.write_queues[write_queue].deliver(CommitResult { waiters, load, outcome: outcome.clone() });
+    fn deliver_all(&self, shares: SharedGroup, written: &WrittenGroup) {
+        let WrittenGroup { outcome, of_deletes, passed, verdicts } = written;
+        let [outcome, of_deletes] = [outcome, of_deletes].map(|outcome| match outcome {
+            Ok(()) => Ok(None),
+            Err(error) => Err(write_error(error)),
+        });
+        let mut first_cell = 0;
+        let plain = shares.put_shares.into_iter().map(|share| (share, &outcome));
+        for (share, outcome) in
+            plain.chain(shares.delete_shares.into_iter().map(|share| (share, &of_deletes)))
+        {
+            let mut exceptions = Vec::new();
+            if !passed.is_empty() {
+                exceptions = passing::exceptions(&share.waiting, &mut first_cell, passed);
+            }
+            if outcome.is_err() {
+                exceptions.clear();
+            }
+            self.deliver(share, outcome.clone(), exceptions);
         }
+        let mut verdicts = verdicts.iter();
+        for share in shares.update_shares {
+            let of_share = verdicts.by_ref().take(share.waiting.len());
+            let exceptions = update::exceptions(&share.waiting, of_share, &outcome, &of_deletes);
+            self.deliver(share, outcome.clone(), exceptions);
+        }
+    }
+
+    fn deliver(&self, share: Share, outcome: Outcome, exceptions: Vec<(u32, Outcome)>) {
+        let Share { write_queue, waiting, load } = share;
+        self.write_queues[write_queue].deliver(CommitResult { waiting, load, outcome, exceptions });
     }
 
     /// There is nothing to commit.
@@ -144,30 +171,35 @@ impl Worker for Committer {
     }
 }
 
-impl Group {
-    fn add(
-        &mut self,
-        write_queue: usize,
-        mut puts: PendingWrites,
-        mut deletes: PendingWrites,
-        delete_batches: &mut Vec<WriteBatch>,
-    ) {
+impl SharedGroup {
+    fn is_empty(&self) -> bool {
+        self.group.batches.is_empty() && self.group.updates.is_empty()
+    }
+
+    /// Adds what a write queue had, but for the batches of its deletes.
+    fn add(&mut self, write_queue: usize, pending: Pending, deletes: &mut Vec<WriteBatch>) {
+        let Pending { puts, deletes: mut of_deletes, mut updates } = pending;
         if !puts.is_empty() {
-            self.batches.append(&mut puts.batches);
-            let share = self.share(write_queue, puts);
+            self.group.batches.extend(puts.batches);
+            let share = self.share(write_queue, puts.waiting, puts.load);
             self.put_shares.push(share);
         }
-        if !deletes.is_empty() {
-            delete_batches.append(&mut deletes.batches);
-            let share = self.share(write_queue, deletes);
+        if !of_deletes.is_empty() {
+            deletes.append(&mut of_deletes.batches);
+            let share = self.share(write_queue, of_deletes.waiting, of_deletes.load);
             self.delete_shares.push(share);
+        }
+        if !updates.updates.is_empty() {
+            self.group.updates.append(&mut updates.updates);
+            let share = self.share(write_queue, updates.waiting, updates.load);
+            self.update_shares.push(share);
         }
     }
 
-    fn share(&mut self, write_queue: usize, part: PendingWrites) -> Share {
-        self.load = self.load + part.load;
-        self.entries += part.waiters.len() as u64;
-        Share { write_queue, waiters: part.waiters, load: part.load }
+    fn share(&mut self, write_queue: usize, waiting: Vec<WaitingWrite>, load: Cost) -> Share {
+        self.load = self.load + load;
+        self.entries += waiting.len() as u64;
+        Share { write_queue, waiting, load }
     }
 }
 

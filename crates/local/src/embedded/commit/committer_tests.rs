@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, LocalOptions};
 
 use super::*;
 use crate::embedded::Embedded;
-use crate::store::{CellChange, CellObserver, LocalStore, Store, SupersededCell, WriteKind};
+use crate::store::{CellChange, CellObserver, LocalStore, Store, StoreError, SupersededCell, WriteKind};
 use ladoga_runtime::Supervisor;
 
 /// Longer than anything takes that does not hang.
@@ -74,7 +74,7 @@ fn what_is_applied_at_once_is_stored_however_much_it_is() {
             let stamp = Stamp::new(Version { timestamp: 1, node: 0 });
             let cells = keys.map(|key| (key, Cell { stamp, value: Some(Value::Inline(&value[..])) }));
             let applied = tokio::time::timeout(DEADLINE, local.apply(cells)).await.expect("an answer");
-            assert_eq!(applied, Ok(()));
+            assert_eq!(applied, Ok(None));
             for key in keys {
                 let found = local.get_cell(key).wait().await.expect("it can be read").expect("it is there");
                 assert!(matches!(found.value, Some(Value::Inline(stored)) if stored == value));

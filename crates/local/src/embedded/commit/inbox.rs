@@ -2,16 +2,32 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
+use ladoga_model::Version;
 use parking_lot::Mutex;
 
 use super::unit_cost::Cost;
 use crate::store::StoreError;
 
+/// What became of a write; the version that it was given in place of its own, if it was.
+pub(in super::super) type Outcome = Result<Option<Version>, StoreError>;
+
+/// Who waits for a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) struct WaitingWrite {
+    /// The place where the outcome is waited for.
+    pub(super) waiter: u32,
+    /// How many cells it has; none if they are not decided yet.
+    pub(super) cells: u32,
+}
+
 /// What became of writes.
 pub(in super::super) struct CommitResult {
-    pub(super) waiters: Vec<u32>,
+    pub(super) waiting: Vec<WaitingWrite>,
     pub(super) load: Cost,
-    pub(super) outcome: Result<(), StoreError>,
+    /// Of all but the exceptions.
+    pub(super) outcome: Outcome,
+    /// In the order in which they wait.
+    pub(super) exceptions: Vec<(u32, Outcome)>,
 }
 
 /// What other threads have for an event loop.

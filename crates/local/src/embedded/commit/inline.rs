@@ -8,9 +8,11 @@ use std::task::{Poll, Waker};
 use ladoga_env::Clock;
 
 use super::super::write_error;
-use super::inbox::CommitResult;
+use super::inbox::{CommitResult, Outcome, WaitingWrite};
 use super::shared::{CommitShared, panicked};
-use super::write_queue::{Pending, PendingWrites, Waiters, WriteQueue};
+use super::unit_cost::Cost;
+use super::update;
+use super::write_queue::{Pending, PendingUpdates, PendingWrites, Waiters, WriteQueue};
 use crate::store::WriteKind;
 
 /// What a loop commits itself at most: more takes it longer than it takes to wake another thread.
@@ -81,8 +83,9 @@ impl InlineCommitter {
         else {
             return self.queue.pushed();
         };
-        let Pending { puts, deletes } = self.write_queue.take();
-        if !(self.commit_part(WriteKind::Put, puts) & self.commit_part(WriteKind::Delete, deletes)) {
+        let Pending { puts, deletes, updates } = self.write_queue.take();
+        let is_done = self.commit_part(WriteKind::Put, puts) & self.commit_part(WriteKind::Delete, deletes);
+        if !(is_done & self.commit_updates(updates)) {
             self.queue.pushed();
         }
         let ended_ns = self.clock.monotonic_ns();
@@ -109,10 +112,43 @@ impl InlineCommitter {
                 Err(panicked())
             }
         };
-        self.queue.count_inline_group(part.waiters.len() as u64);
-        self.waiters
-            .receive(&self.write_queue, CommitResult { waiters: part.waiters, load: part.load, outcome });
+        self.tell((part.waiting, part.load), outcome.map(|()| None), Vec::new());
         true
+    }
+
+    /// The same for updates.
+    fn commit_updates(&self, mut part: PendingUpdates) -> bool {
+        if part.updates.is_empty() {
+            return true;
+        }
+        let writer = self.queue.writer();
+        let (outcome, verdicts) =
+            match catch_unwind(AssertUnwindSafe(|| writer.try_update(&mut part.updates))) {
+                Ok(Ok(Some(verdicts))) => (Ok(None), verdicts),
+                Ok(Ok(None)) => {
+                    self.write_queue.put_back_updates(part);
+                    return false;
+                }
+                Ok(Err(error)) => (Err(write_error(&error)), Vec::new()),
+                Err(_) => {
+                    self.queue.mark_panicked();
+                    (Err(panicked()), Vec::new())
+                }
+            };
+        let exceptions = update::exceptions(&part.waiting, verdicts.iter(), &outcome, &outcome);
+        self.tell((part.waiting, part.load), outcome, exceptions);
+        true
+    }
+
+    /// Says what became of a group.
+    fn tell(
+        &self,
+        (waiting, load): (Vec<WaitingWrite>, Cost),
+        outcome: Outcome,
+        exceptions: Vec<(u32, Outcome)>,
+    ) {
+        self.queue.count_inline_group(waiting.len() as u64);
+        self.waiters.receive(&self.write_queue, CommitResult { waiting, load, outcome, exceptions });
     }
 }
 

@@ -8,7 +8,7 @@ use super::committer::Committer;
 use super::inbox::Inbox;
 use super::shared::CommitShared;
 use super::write_queue::WriteQueue;
-use crate::store::{CellObserver, Metric, StoreError};
+use crate::store::{CellGate, CellObserver, Metric, StoreError};
 
 /// The queue of writes, with the worker that commits them.
 pub(in super::super) struct CommitQueue {
@@ -42,6 +42,11 @@ impl CommitQueue {
     /// Has everything that is committed from now on told to an observer.
     pub(in super::super) fn observe(&self, observer: Arc<dyn CellObserver>) {
         self.shared.writer().observe(observer);
+    }
+
+    /// Has everything that is committed from now on pass a gate.
+    pub(in super::super) fn gate(&self, gate: Arc<dyn CellGate>) {
+        self.shared.writer().gate(gate);
     }
 
     /// Commits what is queued, and ends the committer. Answers whether all was well with it.

@@ -6,22 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use ladoga_model::{Cell, Value};
+use ladoga_model::Cell;
 use ladoga_storage::{FinishedBlob, WriteBatch};
 use parking_lot::Mutex;
 use slab::Slab;
 
-use super::inbox::{CommitResult, Inbox};
+use super::batches::{add_cell, batch_bytes_max, open_batch};
+use super::inbox::{CommitResult, Inbox, Outcome, WaitingWrite};
 use super::unit_cost::Cost;
-use crate::store::{StoreError, WriteKind};
-
-/// What is encoded into one batch, before another one begins: a group may be cut between batches where it is too large for
-/// the engine, but never within one.
-const BATCH_BYTES_MAX: usize = 64 << 10;
-const BATCH_CELLS_MAX: usize = 256;
-/// The share of the largest group that a batch may be before the cell that fills it: with the largest cell behind it, it
-/// still fits.
-const BATCH_GROUP_SHARE: usize = 8;
+use super::update::Update;
+use crate::store::WriteKind;
 
 /// The writes of one event loop that are not committed yet.
 pub(in super::super) struct WriteQueue {
@@ -38,6 +32,7 @@ pub(in super::super) struct WriteQueue {
 pub(super) struct Pending {
     pub(super) puts: PendingWrites,
     pub(super) deletes: PendingWrites,
+    pub(super) updates: PendingUpdates,
 }
 
 /// Writes that share their fate.
@@ -45,7 +40,7 @@ pub(super) struct Pending {
 pub(super) struct PendingWrites {
     pub(super) batches: Vec<WriteBatch>,
     /// Who waits for them.
-    pub(super) waiters: Vec<u32>,
+    pub(super) waiting: Vec<WaitingWrite>,
     pub(super) load: Cost,
 }
 
@@ -53,15 +48,15 @@ impl PendingWrites {
     pub(super) fn is_empty(&self) -> bool {
         self.batches.is_empty()
     }
+}
 
-    fn batch(&mut self, bytes_max: usize) -> &mut WriteBatch {
-        let is_full =
-            |batch: &WriteBatch| batch.encoded_bytes() >= bytes_max || batch.len() >= BATCH_CELLS_MAX;
-        if self.batches.last().is_none_or(is_full) {
-            self.batches.push(WriteBatch::new());
-        }
-        self.batches.last_mut().expect("there is one now")
-    }
+/// Decisions that are still to be taken.
+#[derive(Default)]
+pub(super) struct PendingUpdates {
+    pub(super) updates: Vec<Update>,
+    /// Who waits for each of them.
+    pub(super) waiting: Vec<WaitingWrite>,
+    pub(super) load: Cost,
 }
 
 impl WriteQueue {
@@ -70,7 +65,7 @@ impl WriteQueue {
         WriteQueue {
             pending: Mutex::default(),
             inbox,
-            batch_bytes_max: BATCH_BYTES_MAX.min(group_bytes_max / BATCH_GROUP_SHARE),
+            batch_bytes_max: batch_bytes_max(group_bytes_max),
             queued_units: AtomicU64::new(0),
             queued_bytes: AtomicU64::new(0),
         }
@@ -90,21 +85,27 @@ impl WriteQueue {
             WriteKind::Delete => &mut pending.deletes,
         };
         // Where there are no cells, who waits is answered with an empty one.
-        part.batch(self.batch_bytes_max);
-        let mut bytes = 0;
-        for (key, Cell { stamp, value }) in cells {
-            let batch = part.batch(self.batch_bytes_max);
-            let bytes_before = batch.encoded_bytes();
-            match value {
-                Some(Value::Inline(value)) => batch.put(key, stamp, value),
-                Some(Value::Large(blob)) => batch.put_blob(key, stamp, blob),
-                None => batch.delete(key, stamp),
-            }
-            bytes += batch.encoded_bytes() - bytes_before;
+        open_batch(&mut part.batches, self.batch_bytes_max);
+        let (mut bytes, mut count) = (0, 0);
+        for (key, cell) in cells {
+            bytes += add_cell(open_batch(&mut part.batches, self.batch_bytes_max), key, cell);
+            count += 1;
         }
         let load = Cost::of_entry(bytes as u64);
         part.load = part.load + load;
-        part.waiters.push(waiter);
+        part.waiting.push(WaitingWrite { waiter, cells: count });
+        drop(pending);
+        self.set_queued(self.queued() + load);
+    }
+
+    /// Remembers a decision that is to be taken, and who waits for it. On the event loop.
+    pub(in super::super) fn push_update(&self, update: Update, waiter: u32) {
+        let load = Cost::of_entry(update.cell_bytes_max() as u64);
+        let mut pending = self.pending.lock();
+        let part = &mut pending.updates;
+        part.updates.push(update);
+        part.waiting.push(WaitingWrite { waiter, cells: 0 });
+        part.load = part.load + load;
         drop(pending);
         self.set_queued(self.queued() + load);
     }
@@ -125,10 +126,17 @@ impl WriteQueue {
         *place = part;
     }
 
+    /// The same for updates.
+    pub(super) fn put_back_updates(&self, part: PendingUpdates) {
+        let mut pending = self.pending.lock();
+        assert!(pending.updates.updates.is_empty(), "nothing is pushed between taking and giving back");
+        pending.updates = part;
+    }
+
     /// Whether there is nothing to take.
     pub(super) fn is_empty(&self) -> bool {
         let pending = self.pending.lock();
-        pending.puts.is_empty() && pending.deletes.is_empty()
+        pending.puts.is_empty() && pending.deletes.is_empty() && pending.updates.updates.is_empty()
     }
 
     /// Says what became of writes. On the committer.
@@ -165,7 +173,7 @@ enum Waiter {
     /// For what is not decided yet.
     Waiting(Option<Waker>),
     /// For what is decided, and not seen yet.
-    Decided(Result<(), StoreError>),
+    Decided(Outcome),
     /// For nothing: the connection is gone.
     Gone,
 }
@@ -180,9 +188,12 @@ impl Waiters {
     pub(in super::super) fn receive(&self, write_queue: &WriteQueue, result: CommitResult) {
         write_queue.leave(result.load);
         let mut slots = self.slots.borrow_mut();
-        for index in result.waiters {
-            let index = index as usize;
-            match std::mem::replace(&mut slots[index], Waiter::Decided(result.outcome.clone())) {
+        let mut exceptions = result.exceptions.into_iter().peekable();
+        for WaitingWrite { waiter, .. } in result.waiting {
+            let exception = exceptions.next_if(|(of, _)| *of == waiter);
+            let outcome = exception.map_or_else(|| result.outcome.clone(), |(_, outcome)| outcome);
+            let index = waiter as usize;
+            match std::mem::replace(&mut slots[index], Waiter::Decided(outcome)) {
                 Waiter::Waiting(Some(waker)) => waker.wake(),
                 Waiter::Waiting(None) => {}
                 Waiter::Gone => drop(slots.remove(index)),
@@ -207,7 +218,7 @@ impl Applied {
 }
 
 impl Future for Applied {
-    type Output = Result<(), StoreError>;
+    type Output = Outcome;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let State::Waiting { waiters, index } = &self.0 else { return Poll::Pending };
@@ -245,14 +256,15 @@ impl Drop for Applied {
 
 #[cfg(test)]
 mod tests {
-    use ladoga_model::{KEY_BYTES_MAX, Stamp, Version};
+    use ladoga_model::{KEY_BYTES_MAX, Stamp, Value, Version};
     use ladoga_storage::BLOB_BYTES_MIN;
 
-    use super::super::unit_cost::Cost;
     use super::*;
+    use crate::store::StoreError;
 
-    fn result(waiters: Vec<u32>, outcome: Result<(), StoreError>) -> CommitResult {
-        CommitResult { waiters, load: Cost::default(), outcome }
+    fn result(waiters: &[u32], outcome: Outcome, exceptions: Vec<(u32, Outcome)>) -> CommitResult {
+        let waiting = waiters.iter().map(|&waiter| WaitingWrite { waiter, cells: 1 }).collect();
+        CommitResult { waiting, load: Cost::default(), outcome, exceptions }
     }
 
     #[test]
@@ -267,12 +279,13 @@ mod tests {
             sizes.map(|bytes| (&key[..], Cell { stamp, value: Some(Value::Inline(&largest[..bytes])) }));
         write_queue.push(WriteKind::Put, cells, 3);
         write_queue.push(WriteKind::Delete, [], 4);
-        let Pending { puts, deletes } = write_queue.take();
+        let Pending { puts, deletes, .. } = write_queue.take();
         let encoded: Vec<usize> = puts.batches.iter().map(WriteBatch::encoded_bytes).collect();
         assert!(encoded.iter().all(|&bytes| bytes <= GROUP_BYTES_MAX), "{encoded:?}");
         assert_eq!(puts.batches.iter().map(WriteBatch::len).sum::<usize>(), sizes.len());
-        assert_eq!((puts.waiters, puts.load.bytes), (vec![3], encoded.iter().sum::<usize>() as u64));
-        assert_eq!((deletes.waiters, deletes.batches.len()), (vec![4], 1));
+        let waiting = |waiter, cells| vec![WaitingWrite { waiter, cells }];
+        assert_eq!((puts.waiting, puts.load.bytes), (waiting(3, 7), encoded.iter().sum::<usize>() as u64));
+        assert_eq!((deletes.waiting, deletes.batches.len()), (waiting(4, 0), 1));
     }
 
     #[test]
@@ -280,16 +293,22 @@ mod tests {
         let waiters = Rc::new(Waiters::default());
         let write_queue = WriteQueue::new(Arc::default(), 512 << 10);
         let mut seats: Vec<_> =
-            (0..4).map(|_| Applied::waiting(Rc::clone(&waiters), waiters.enter())).collect();
+            (0..6).map(|_| Applied::waiting(Rc::clone(&waiters), waiters.enter())).collect();
         let mut context = Context::from_waker(Waker::noop());
         let gone = seats.remove(3);
         drop(gone);
         assert!(Pin::new(&mut seats[0]).poll(&mut context).is_pending());
         let full = StoreError::NoRoom { reason: "full".into() };
-        waiters.receive(&write_queue, result(vec![0, 3], Ok(())));
-        waiters.receive(&write_queue, result(vec![1, 2], Err(full.clone())));
-        assert_eq!(Pin::new(&mut seats[0]).poll(&mut context), Poll::Ready(Ok(())));
+        let renewed = Some(Version { timestamp: 7, node: 0 });
+        waiters.receive(
+            &write_queue,
+            result(&[0, 3, 4, 5], Ok(None), vec![(3, Err(full.clone())), (4, Ok(renewed))]),
+        );
+        waiters.receive(&write_queue, result(&[1, 2], Err(full.clone()), Vec::new()));
+        assert_eq!(Pin::new(&mut seats[0]).poll(&mut context), Poll::Ready(Ok(None)));
         assert_eq!(Pin::new(&mut seats[1]).poll(&mut context), Poll::Ready(Err(full)));
+        assert_eq!(Pin::new(&mut seats[3]).poll(&mut context), Poll::Ready(Ok(renewed)));
+        assert_eq!(Pin::new(&mut seats[4]).poll(&mut context), Poll::Ready(Ok(None)));
         drop(seats);
         assert!(waiters.slots.borrow().is_empty());
     }

@@ -7,14 +7,43 @@ use ladoga_storage::{Cached, Cell, Engine, Error, ReadTier, Snapshot, WriteBatch
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::store::{CellChange, CellObserver, SupersededCell};
+use super::super::read_error;
+use super::batches::batch_bytes_max;
+use super::passing::{self, Passed};
+use super::update::{Decided, NewestCells, Update, Verdict};
+use crate::store::{CellChange, CellGate, CellObserver, NewestCell, StoreError, SupersededCell};
 
-/// Writes groups to the engine, one after the other, and tells who observes what they replaced.
+/// Writes groups to the engine, one after the other, and tells who observes what they replaced. In the same turn, cells pass
+/// the gate and updates are decided, so that nothing comes between.
 pub(super) struct GroupWriter {
     engine: Arc<Engine>,
     observer: OnceLock<Arc<dyn CellObserver>>,
+    gate: OnceLock<Arc<dyn CellGate>>,
+    batch_bytes_max: usize,
     /// Held for a group, so that what is the newest when it begins is what it replaces. Whether one did not come to its end.
     turn: Mutex<bool>,
+}
+
+/// What is to be written at once.
+#[derive(Default)]
+pub(super) struct WriteGroup {
+    /// First the puts, then the deletes, which a full disk still takes.
+    pub(super) batches: Vec<WriteBatch>,
+    /// Where the deletes begin.
+    pub(super) puts: usize,
+    /// Decided after all of them.
+    pub(super) updates: Vec<Update>,
+}
+
+/// What became of it.
+pub(super) struct WrittenGroup {
+    pub(super) outcome: Result<(), Error>,
+    /// Of the deletes, and of updates that depend on nothing else in the group.
+    pub(super) of_deletes: Result<(), Error>,
+    /// Cells that did not pass as they came.
+    pub(super) passed: Vec<Passed>,
+    /// Of each update.
+    pub(super) verdicts: Vec<Verdict>,
 }
 
 /// The disk has to be asked.
@@ -22,12 +51,23 @@ struct NeedsDisk;
 
 impl GroupWriter {
     pub(super) fn new(engine: Arc<Engine>) -> GroupWriter {
-        GroupWriter { engine, observer: OnceLock::new(), turn: Mutex::default() }
+        GroupWriter {
+            batch_bytes_max: batch_bytes_max(engine.group_bytes_max()),
+            engine,
+            observer: OnceLock::new(),
+            gate: OnceLock::new(),
+            turn: Mutex::default(),
+        }
     }
 
     /// Has everything that is written from now on told to an observer.
     pub(super) fn observe(&self, observer: Arc<dyn CellObserver>) {
         assert!(self.observer.set(observer).is_ok(), "there is one observer");
+    }
+
+    /// Has everything that is written from now on pass a gate.
+    pub(super) fn gate(&self, gate: Arc<dyn CellGate>) {
+        assert!(self.gate.set(gate).is_ok(), "there is one gate");
     }
 
     /// Has the observer begin anew; answers the moment before which it is told of nothing. `None` where there is no
@@ -40,20 +80,47 @@ impl GroupWriter {
         in_turn(&mut self.turn.lock(), || Ok(self.observer.get().map(begin))).ok().flatten()
     }
 
-    /// Writes batches as one group.
-    pub(super) fn write(&self, batches: &[WriteBatch]) -> Result<(), Error> {
+    /// Writes a group. May wait for the disk.
+    pub(super) fn write(&self, group: WriteGroup) -> Result<WrittenGroup, Error> {
         in_turn(&mut self.turn.lock(), || {
-            let Some(observer) = self.observer.get() else { return self.engine.write_group(batches) };
-            let Ok(outcome) =
-                GroupOutcome::of(batches, |key| Ok::<_, Infallible>(newest(self.engine.get_cell(key))));
-            let written = self.engine.write_group(batches);
-            match &written {
-                Ok(()) => outcome.tell(&**observer),
-                // What is too large for the engine is written in parts, of which those before the one that failed are stored.
-                Err(_) => observer.replaced(&self.stored_of(batches, &outcome.changes)),
-            }
-            written
+            let WriteGroup { mut batches, puts, updates } = group;
+            let passed = self.gate.get().map_or_else(Vec::new, |gate| passing::pass(&**gate, &mut batches));
+            let Decided { free, bound, verdicts } = self.decide(updates, &batches);
+            batches.extend(free);
+            let deletes_end = batches.len();
+            batches.extend(bound);
+            let outcome = self.write_told(&batches);
+            let of_deletes = match &outcome {
+                // A disk that has no room for a group may have some for its deletes alone.
+                Err(error) if error.is_disk_full() => self.write_told(&batches[puts..deletes_end]),
+                outcome => outcome.clone(),
+            };
+            Ok(WrittenGroup { outcome, of_deletes, passed, verdicts })
         })
+    }
+
+    /// Decides updates that follow these writes.
+    fn decide(&self, updates: Vec<Update>, batches: &[WriteBatch]) -> Decided {
+        if updates.is_empty() {
+            return Decided::default();
+        }
+        let find = |key: &[u8]| Ok::<_, Infallible>(newest_cell(self.engine.get_cell(key)));
+        let Ok(mut newest) = NewestCells::look_up(&updates, find);
+        newest.take_note_of(batches);
+        newest.decide(updates, self.batch_bytes_max)
+    }
+
+    fn write_told(&self, batches: &[WriteBatch]) -> Result<(), Error> {
+        let Some(observer) = self.observer.get() else { return self.engine.write_group(batches) };
+        let Ok(outcome) =
+            GroupOutcome::of(batches, |key| Ok::<_, Infallible>(newest(self.engine.get_cell(key))));
+        let written = self.engine.write_group(batches);
+        match &written {
+            Ok(()) => outcome.tell(&**observer),
+            // What is too large for the engine is written in parts, of which those before the one that failed are stored.
+            Err(_) => observer.replaced(&self.stored_of(batches, &outcome.changes)),
+        }
+        written
     }
 
     /// What is newer in the engine than before these batches, of which a part may be stored: one change a key at most.
@@ -72,10 +139,13 @@ impl GroupWriter {
         stored.collect()
     }
 
-    /// The same, where it takes no waiting: for the disk, for space in memory, or for somebody else's group. False, with
-    /// nothing done, where it does.
+    /// Writes batches as one group, where it takes no waiting: for the disk, for space in memory, or for somebody else's group.
+    /// False, with nothing done, where it does, or where not all of it passes the gate as it is.
     pub(super) fn try_write(&self, batches: &[WriteBatch]) -> Result<bool, Error> {
         let Some(mut turn) = self.turn.try_lock() else { return Ok(false) };
+        if self.gate.get().is_some_and(|gate| !passing::is_open(&**gate, batches)) {
+            return Ok(false);
+        }
         in_turn(&mut turn, || {
             let Some(observer) = self.observer.get() else { return self.engine.try_write_group(batches) };
             let outcome = GroupOutcome::of(batches, |key| self.newest_in_memory(key));
@@ -85,6 +155,41 @@ impl GroupWriter {
                 outcome.tell(&**observer);
             }
             Ok(is_written)
+        })
+    }
+
+    /// Decides updates and writes what they come to, where that takes no waiting: then none are left, and it answers their
+    /// verdicts. All are left, and nothing is done, where it does.
+    pub(super) fn try_update(&self, updates: &mut Vec<Update>) -> Result<Option<Vec<Verdict>>, Error> {
+        let Some(mut turn) = self.turn.try_lock() else { return Ok(None) };
+        in_turn(&mut turn, || {
+            let find = |key: &[u8]| match self.engine.get_cell_cached(key, ReadTier::Memory) {
+                Ok(Cached::NeedsDisk(_)) => Err(NeedsDisk),
+                Ok(Cached::Found(cell)) => Ok(newest_cell(Ok(Some(cell)))),
+                Ok(Cached::Absent) => Ok(Ok(None)),
+                Err(error) => Ok(newest_cell(Err(error))),
+            };
+            let Ok(mut newest) = NewestCells::look_up(updates, find) else { return Ok(None) };
+            let room = (updates.len(), updates.iter().map(Update::cell_bytes_max).sum());
+            let (mut verdicts, mut outcome) = (Vec::new(), GroupOutcome::default());
+            let made = self.engine.try_write_made(room, || {
+                let Decided { mut free, bound, verdicts: decided } =
+                    newest.decide(std::mem::take(updates), self.batch_bytes_max);
+                free.extend(bound);
+                verdicts = decided;
+                if self.observer.get().is_some() {
+                    let Ok(made) = GroupOutcome::of(&free, |key| Ok::<_, Infallible>(newest.before(key)));
+                    outcome = made;
+                }
+                free
+            });
+            if made?.is_none() {
+                return Ok(None);
+            }
+            if let Some(observer) = self.observer.get() {
+                outcome.tell(&**observer);
+            }
+            Ok(Some(verdicts))
         })
     }
 
@@ -123,13 +228,13 @@ impl GroupOutcome {
     ) -> Result<GroupOutcome, E> {
         let mut written: HashMap<u64, CellMark> = HashMap::new();
         let mut outcome = GroupOutcome::default();
-        for (key, stamp, is_tombstone) in batches.iter().flat_map(WriteBatch::cells) {
+        for (key, cell) in batches.iter().flat_map(WriteBatch::cells) {
             let key_hash = xxh3_64(key);
             let old = match written.get(&key_hash) {
                 Some(mark) => Some(*mark),
                 None => newest(key)?,
             };
-            let (new, version) = (CellMark { stamp, is_tombstone }, stamp.version);
+            let (new, version) = (cell.mark(), cell.stamp.version);
             match old.map(|old| old.stamp.version) {
                 Some(newest) if newest > version => {
                     outcome.superseded.push(SupersededCell { key_hash, version, newest });
@@ -164,124 +269,12 @@ fn newest(found: Result<Option<Cell>, Error>) -> Option<CellMark> {
     cell.map(|cell| cell.mark())
 }
 
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use ladoga_env::sim;
-    use ladoga_model::{Stamp, Version};
-    use ladoga_storage::{Background, Durability, Options};
-
-    use super::*;
-
-    #[derive(Default)]
-    struct Watcher(Mutex<Vec<CellChange>>, Mutex<Vec<SupersededCell>>);
-
-    impl CellObserver for Watcher {
-        fn begins(&self) {}
-
-        fn replaced(&self, changes: &[CellChange]) {
-            self.0.lock().extend_from_slice(changes);
-        }
-
-        fn superseded(&self, cells: &[SupersededCell]) {
-            self.1.lock().extend_from_slice(cells);
-        }
-
-        fn scan_completed(&self) {}
-    }
-
-    fn mark(timestamp: u64) -> CellMark {
-        CellMark { stamp: Stamp::new(Version { timestamp, node: 0 }), is_tombstone: false }
-    }
-
-    fn put(timestamp: u64) -> [WriteBatch; 1] {
-        let mut batch = WriteBatch::new();
-        batch.put(b"key", mark(timestamp).stamp, b"value");
-        [batch]
-    }
-
-    #[test]
-    fn what_is_replaced_is_looked_up_on_the_disk_only_by_who_may_wait() {
-        let (env, disk, _clock) = sim::env(1);
-        let options =
-            Options { background: Background::Manual, ..Options::new(16 << 20, Durability::EverySecond) };
-        let open =
-            || Arc::new(Engine::open(env.clone(), Path::new("/data"), options.clone()).expect("a store"));
-        let engine = open();
-        engine.write_group(&put(1)).expect("a write");
-        engine.close().expect("what was written is in a table");
-        drop(engine);
-        disk.set_cached(false);
-        let writer = GroupWriter::new(open());
-        let watcher = Arc::<Watcher>::default();
-        writer.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>);
-        assert_eq!(writer.try_write(&put(2)).ok(), Some(false), "memory does not know what it replaces");
-        assert!(watcher.0.lock().is_empty(), "nothing was done");
-        writer.write(&put(3)).expect("a write");
-        assert_eq!(writer.try_write(&put(4)).ok(), Some(true));
-        assert!(watcher.1.lock().is_empty(), "nothing newer was there");
-        assert_eq!(writer.try_write(&put(2)).ok(), Some(true), "an older one replaces nothing");
-        assert_eq!(writer.try_write(&put(4)).ok(), Some(true), "what is there already does not either");
-        let told: Vec<_> = watcher.0.lock().iter().map(|change| (change.old, change.new)).collect();
-        assert_eq!(told, [(Some(mark(1)), mark(3)), (Some(mark(3)), mark(4))]);
-        let [version, newest] = [2, 4].map(|timestamp| mark(timestamp).stamp.version);
-        assert_eq!(*watcher.1.lock(), [SupersededCell { key_hash: xxh3_64(b"key"), version, newest }]);
-    }
-
-    /// The tree of a node lacked what a group had stored before the disk was full: each comparison with a peer found it to differ,
-    /// until the node was restarted.
-    #[test]
-    fn what_a_group_stored_before_it_failed_is_told() {
-        let (env, disk, _clock) = sim::env(1);
-        let options = Options {
-            background: Background::Manual,
-            memtable_bytes: Some(64 << 10),
-            reserve_bytes: Some(0),
-            ..Options::new(16 << 20, Durability::Always)
-        };
-        let engine = Arc::new(Engine::open(env, Path::new("/data"), options).expect("a store"));
-        let writer = GroupWriter::new(Arc::clone(&engine));
-        let watcher = Arc::<Watcher>::default();
-        writer.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>);
-        let batch = |key: &[u8], timestamps: &[u64]| {
-            let mut batch = WriteBatch::new();
-            for &timestamp in timestamps {
-                batch.put(key, mark(timestamp).stamp, &[7; 14 << 10]);
-            }
-            batch
-        };
-        writer.write(&[batch(b"front", &[2])]).expect("a write");
-        let group =
-            [batch(b"front", &[3]), batch(b"older", &[1]), batch(b"front", &[4]), batch(b"back", &[5])];
-        let used = disk.paths().into_iter().map(|path| disk.file_len(path).expect("a file")).sum::<u64>();
-        disk.set_capacity(used);
-        let error = writer.write(&group).expect_err("a full disk");
-        assert!(error.is_disk_full(), "{error}");
-        let stored = |key| engine.get_cell(key).expect("a read").map(|cell| cell.mark());
-        assert_eq!(
-            (stored(b"front"), stored(b"older"), stored(b"back")),
-            (Some(mark(3)), Some(mark(1)), None)
-        );
-        let mut told: HashMap<u64, CellMark> = HashMap::new();
-        for change in watcher.0.lock().iter() {
-            assert_eq!(
-                told.insert(change.key_hash, change.new),
-                change.old,
-                "each takes the place of the last"
-            );
-        }
-        assert_eq!(told, HashMap::from([(xxh3_64(b"front"), mark(3)), (xxh3_64(b"older"), mark(1))]));
-    }
-
-    #[test]
-    fn one_group_is_written_at_a_time() {
-        let (env, _disk, _clock) = sim::env(1);
-        let engine = Engine::open(env, Path::new("/data"), Options::new(16 << 20, Durability::EverySecond));
-        let writer = GroupWriter::new(Arc::new(engine.expect("a store")));
-        let turn = writer.turn.lock();
-        assert_eq!(writer.try_write(&put(1)).ok(), Some(false));
-        drop(turn);
-        assert_eq!(writer.try_write(&put(1)).ok(), Some(true));
-    }
+/// What was found as the newest of a key, as an update goes by it.
+fn newest_cell(found: Result<Option<Cell>, Error>) -> Result<Option<NewestCell>, StoreError> {
+    let cell = found.map_err(|error| read_error(&error))?;
+    Ok(cell.map(|cell| cell.map_large(|blob| blob.len())))
 }
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

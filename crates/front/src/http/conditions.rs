@@ -1,0 +1,182 @@
+use std::sync::Arc;
+
+use ladoga_http1::server::Request;
+use ladoga_model::{Quote, Version};
+use ladoga_service::Precondition;
+
+use super::etag::ETag;
+
+const IF_MATCH: &str = "If-Match";
+const IF_NONE_MATCH: &str = "If-None-Match";
+/// How many entity tags a request may list.
+const TAGS_MAX: usize = 64;
+
+/// What is wrong with the conditions of a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ConditionError {
+    /// It is no list of entity tags.
+    #[error(
+        "{name} is {found}, expected * or a list of entity tags such as \"0019abcdef012345-0000\", with their quotes"
+    )]
+    NoTags {
+        /// Which one.
+        name: &'static str,
+        /// What it is.
+        found: Quote,
+    },
+    /// It is a long one.
+    #[error("{name} has more than {TAGS_MAX} entity tags")]
+    TooManyTags {
+        /// Which one.
+        name: &'static str,
+    },
+    /// Of a write.
+    #[error("If-None-Match of a write is a list of entity tags, expected *")]
+    NoStar,
+    /// Of a write that a majority does not agree on.
+    #[error(
+        "ack is {ack} and from is {from}, expected ack over half of from: a conditional request needs a majority"
+    )]
+    NoMajority {
+        /// How many have to answer.
+        ack: u32,
+        /// How many there are.
+        from: u32,
+    },
+}
+
+/// One of the two header fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Tags {
+    /// `*`
+    Any,
+    /// The versions that it lists; a weak tag, or one that this node never gives, is that of none.
+    Versions(Vec<Version>),
+}
+
+impl Tags {
+    /// Reads a header field, which may come in several lines; `None` where it is not there.
+    fn of(request: &Request, name: &'static str) -> Result<Option<Tags>, ConditionError> {
+        let mut lines = request.fields(name);
+        let Some(first) = lines.next() else { return Ok(None) };
+        let Some(second) = lines.next() else {
+            return if first == b"*" {
+                Ok(Some(Tags::Any))
+            } else {
+                Tags::list(name, [first].into_iter()).map(Some)
+            };
+        };
+        Tags::list(name, [first, second].into_iter().chain(lines)).map(Some)
+    }
+
+    fn list<'r>(name: &'static str, lines: impl Iterator<Item = &'r [u8]>) -> Result<Tags, ConditionError> {
+        let (mut versions, mut count) = (Vec::new(), 0);
+        for line in lines {
+            let mut rest = line;
+            while let Some((tag, behind)) =
+                next_tag(rest).map_err(|()| ConditionError::NoTags { name, found: Quote::of(line) })?
+            {
+                count += 1;
+                if count > TAGS_MAX {
+                    return Err(ConditionError::TooManyTags { name });
+                }
+                versions.extend(tag);
+                rest = behind;
+            }
+        }
+        // RFC 9110, 5.6.1: a list may have empty elements, but not only those.
+        let found = || Quote::of(b"");
+        if count == 0 {
+            Err(ConditionError::NoTags { name, found: found() })
+        } else {
+            Ok(Tags::Versions(versions))
+        }
+    }
+
+    /// Whether it is true of what a key has; `None` is that it has nothing.
+    fn matches(&self, version: Option<Version>) -> bool {
+        match self {
+            Tags::Any => version.is_some(),
+            Tags::Versions(versions) => version.is_some_and(|version| versions.contains(&version)),
+        }
+    }
+}
+
+/// What is left of a list, and before it a tag with its version, if it is one that may match.
+type NextTag<'r> = Option<(Option<Version>, &'r [u8])>;
+
+/// The next tag of a list, with the comma behind it.
+fn next_tag(list: &[u8]) -> Result<NextTag<'_>, ()> {
+    let is_between = |byte: &u8| matches!(byte, b' ' | b'\t' | b',');
+    let start = list.iter().position(|byte| !is_between(byte));
+    let Some(list) = start.map(|start| &list[start..]) else { return Ok(None) };
+    let (is_weak, quoted) = list.strip_prefix(b"W/").map_or((false, list), |quoted| (true, quoted));
+    let opaque = quoted.strip_prefix(b"\"").ok_or(())?;
+    let end = opaque.iter().position(|&byte| byte == b'"').ok_or(())?;
+    let (opaque, behind) = (&opaque[..end], &opaque[end + 1..]);
+    // RFC 9110, 8.8.3.
+    if !opaque.iter().all(|&byte| byte == 0x21 || (0x23..=0x7e).contains(&byte) || byte >= 0x80) {
+        return Err(());
+    }
+    let behind = behind.trim_ascii_start();
+    if !matches!(behind.first(), None | Some(b',')) {
+        return Err(());
+    }
+    Ok(Some((if is_weak { None } else { ETag::parse(opaque) }, behind)))
+}
+
+/// The conditions of a request. Most have none, and cost nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Conditions {
+    if_match: Option<Tags>,
+    if_none_match: Option<Tags>,
+}
+
+/// What becomes of a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadVerdict {
+    /// The value is sent.
+    Send,
+    /// `304`
+    NotModified,
+    /// `412`
+    Failed,
+}
+
+impl Conditions {
+    pub(crate) fn of(request: &Request) -> Result<Conditions, ConditionError> {
+        if !request.may_be_conditional {
+            return Ok(Conditions::default());
+        }
+        let if_match = Tags::of(request, IF_MATCH)?;
+        Ok(Conditions { if_match, if_none_match: Tags::of(request, IF_NONE_MATCH)? })
+    }
+
+    /// As a write has them.
+    pub(crate) fn of_write(self) -> Result<Precondition, ConditionError> {
+        let Conditions { if_match, if_none_match } = self;
+        match (if_match, if_none_match) {
+            (_, Some(Tags::Versions(_))) => Err(ConditionError::NoStar),
+            (None, None) => Ok(Precondition::None),
+            (None, Some(Tags::Any)) => Ok(Precondition::IfNoneMatchAny),
+            (Some(Tags::Any), None) => Ok(Precondition::IfMatchAny),
+            (Some(Tags::Versions(versions)), None) => Ok(Precondition::IfMatch(Arc::from(versions))),
+            (Some(_), Some(Tags::Any)) => Ok(Precondition::Never),
+        }
+    }
+
+    /// What becomes of a read of a value with this version, in the order of RFC 9110, 13.2.2; `None` is that there is no value.
+    pub(crate) fn of_read(&self, version: Option<Version>) -> ReadVerdict {
+        if self.if_match.as_ref().is_some_and(|tags| !tags.matches(version)) {
+            ReadVerdict::Failed
+        } else if self.if_none_match.as_ref().is_some_and(|tags| tags.matches(version)) {
+            ReadVerdict::NotModified
+        } else {
+            ReadVerdict::Send
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "conditions_tests.rs"]
+mod tests;

@@ -1,0 +1,145 @@
+use ladoga_storage::{Fate, WriteBatch};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::inbox::{Outcome, WaitingWrite};
+use crate::store::{CellGate, FencedCell, Passage, StoreError};
+
+/// A cell that did not pass as it came: its number in its group, and what became of it.
+pub(super) type Passed = (usize, Passage);
+
+/// Whether all cells pass as they are, with one look for each batch.
+pub(super) fn is_open(gate: &dyn CellGate, batches: &[WriteBatch]) -> bool {
+    batches.iter().all(|batch| gate.is_open_to(batch.oldest()))
+}
+
+/// Has the cells of a group pass. Answers those that did not as they came.
+pub(super) fn pass(gate: &dyn CellGate, batches: &mut [WriteBatch]) -> Vec<Passed> {
+    let mut passed = Vec::new();
+    let mut first_cell = 0;
+    for batch in batches {
+        let (cells, first_passed) = (batch.len(), passed.len());
+        if !gate.is_open_to(batch.oldest()) {
+            let passages = batch.cells().map(|(key, cell)| gate.pass(xxh3_64(key), cell.stamp.version));
+            let others = passages.enumerate().filter(|(_, passage)| *passage != Passage::Open);
+            passed.extend(others.map(|(cell, passage)| (first_cell + cell, passage)));
+        }
+        let mut of_batch = passed[first_passed..].iter().peekable();
+        if of_batch.peek().is_some() {
+            batch.rewrite(|cell| {
+                match of_batch
+                    .next_if(|(number, _)| *number == first_cell + cell)
+                    .map(|(_, passage)| *passage)
+                {
+                    None | Some(Passage::Open) => Fate::Stays,
+                    Some(Passage::Renewed(version)) => Fate::Renewed(version),
+                    Some(Passage::Fenced(_)) => Fate::Goes,
+                }
+            });
+        }
+        first_cell += cells;
+    }
+    passed
+}
+
+/// What those are told whose cells did not pass as they came, where all else was written: `waiting` wait for as many cells of
+/// a group as they have, from `first_cell` on.
+pub(super) fn exceptions(
+    waiting: &[WaitingWrite],
+    first_cell: &mut usize,
+    passed: &[Passed],
+) -> Vec<(u32, Outcome)> {
+    let mut exceptions = Vec::new();
+    let behind = *first_cell;
+    let mut passed = passed.iter().skip_while(|(cell, _)| *cell < behind).peekable();
+    for WaitingWrite { waiter, cells } in waiting {
+        let (first, end) = (*first_cell, *first_cell + *cells as usize);
+        *first_cell = end;
+        let (mut renewed, mut fenced) = (None, Vec::new());
+        while let Some((cell, passage)) = passed.next_if(|(cell, _)| *cell < end) {
+            match *passage {
+                Passage::Open => {}
+                Passage::Renewed(version) => renewed = Some(version),
+                Passage::Fenced(fence) => fenced.push(FencedCell { cell: cell - first, fence }),
+            }
+        }
+        if !fenced.is_empty() {
+            exceptions.push((*waiter, Err(StoreError::Fenced(fenced))));
+        } else if renewed.is_some() {
+            exceptions.push((*waiter, Ok(renewed)));
+        }
+    }
+    exceptions
+}
+
+#[cfg(test)]
+mod tests {
+    use ladoga_model::{Stamp, Version};
+
+    use super::*;
+
+    fn version(timestamp: u64) -> Version {
+        Version { timestamp, node: 0 }
+    }
+
+    /// Fences cells before 10, and renews those before 20.
+    struct Gate;
+
+    impl CellGate for Gate {
+        fn is_open_to(&self, timestamp: u64) -> bool {
+            timestamp >= 20
+        }
+
+        fn pass(&self, _: u64, cell: Version) -> Passage {
+            match cell.timestamp {
+                0..10 => Passage::Fenced(version(10)),
+                10..20 => Passage::Renewed(version(cell.timestamp + 100)),
+                _ => Passage::Open,
+            }
+        }
+    }
+
+    fn batch(timestamps: &[u64]) -> WriteBatch {
+        let mut batch = WriteBatch::new();
+        timestamps.iter().for_each(|&timestamp| batch.put(b"key", Stamp::new(version(timestamp)), b""));
+        batch
+    }
+
+    fn timestamps(batch: &WriteBatch) -> Vec<u64> {
+        batch.cells().map(|(_, cell)| cell.stamp.version.timestamp).collect()
+    }
+
+    #[test]
+    fn each_who_waits_is_told_of_its_own_cells() {
+        let mut batches = [batch(&[20, 5, 21]), batch(&[30, 31]), batch(&[9, 12, 40, 8])];
+        assert!(!is_open(&Gate, &batches) && is_open(&Gate, &batches[1..2]));
+        let passed = pass(&Gate, &mut batches);
+        assert_eq!(batches.each_ref().map(timestamps), [vec![20, 21], vec![30, 31], vec![112, 40]]);
+        let waiting = [(1, 1), (2, 3), (3, 0), (4, 1), (5, 2), (6, 1), (7, 1)];
+        let waiting = waiting.map(|(waiter, cells)| WaitingWrite { waiter, cells });
+        let fenced = |cells: &[usize]| {
+            Err(StoreError::Fenced(
+                cells.iter().map(|&cell| FencedCell { cell, fence: version(10) }).collect(),
+            ))
+        };
+        let expected = [(2, fenced(&[0])), (5, fenced(&[0])), (7, fenced(&[0]))];
+        let mut first_cell = 0;
+        assert_eq!(exceptions(&waiting, &mut first_cell, &passed), expected);
+        assert_eq!(first_cell, 9);
+        // In two shares, as of two event loops.
+        let mut first_cell = 0;
+        let of_first = exceptions(&waiting[..3], &mut first_cell, &passed);
+        let of_second = exceptions(&waiting[3..], &mut first_cell, &passed);
+        assert_eq!([of_first, of_second].concat(), expected);
+        let whole = [WaitingWrite { waiter: 1, cells: 9 }];
+        assert_eq!(exceptions(&whole, &mut 0, &passed), [(1, fenced(&[1, 5, 8]))]);
+    }
+
+    #[test]
+    fn who_got_another_version_is_told_which() {
+        let mut batches = [batch(&[15, 25])];
+        let passed = pass(&Gate, &mut batches);
+        let waiting = [WaitingWrite { waiter: 3, cells: 1 }, WaitingWrite { waiter: 4, cells: 1 }];
+        assert_eq!(exceptions(&waiting, &mut 0, &passed), [(3, Ok(Some(version(115))))]);
+        assert_eq!(timestamps(&batches[0]), [115, 25]);
+    }
+}

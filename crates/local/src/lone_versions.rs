@@ -1,0 +1,110 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ladoga_model::{Stamp, Version};
+use ladoga_service::Error;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::one_node::Admission;
+use crate::store::{CellGate, Passage};
+use crate::versions::VersionClock;
+
+/// How many fences there are. Two keys that share one cost each other a version now and then, and nothing else.
+const FENCES: usize = 4 << 10;
+
+/// The versions of a node on its own.
+///
+/// A write gets its version before it is queued, an update when it is decided. So a write may come to its commit behind an
+/// update with a newer version, which did not see it: it would be lost, though nothing says that it was before the update.
+/// Therefore an update leaves its version as a fence, and what comes to a fence with an older one gets a version anew. Nobody
+/// has seen that write yet, and it has not been answered: it happens now.
+pub struct LoneVersions {
+    clock: VersionClock,
+    /// By the hash of a key, the timestamp of the newest update; never lowered, so that no write is missed however long it
+    /// takes. Written and read in the turn of the commit alone.
+    fences: Box<[AtomicU64]>,
+    /// The highest of them.
+    newest: AtomicU64,
+}
+
+impl LoneVersions {
+    /// By this clock.
+    pub fn new(clock: VersionClock) -> LoneVersions {
+        let fences = (0..FENCES).map(|_| AtomicU64::new(0)).collect();
+        LoneVersions { clock, fences, newest: AtomicU64::new(0) }
+    }
+
+    /// The clock.
+    pub const fn clock(&self) -> &VersionClock {
+        &self.clock
+    }
+
+    fn next(&self) -> Version {
+        Version { timestamp: self.clock.next(), node: 0 }
+    }
+
+    fn fence(&self, key_hash: u64) -> &AtomicU64 {
+        &self.fences[key_hash as usize % FENCES]
+    }
+
+    /// The version of an update that is decided now, and fences off all that were given before.
+    fn next_with_fence(&self, key_hash: u64) -> Version {
+        let version = self.next();
+        self.fence(key_hash).fetch_max(version.timestamp, Ordering::Relaxed);
+        self.newest.fetch_max(version.timestamp, Ordering::Relaxed);
+        version
+    }
+}
+
+impl CellGate for LoneVersions {
+    fn is_open_to(&self, timestamp: u64) -> bool {
+        timestamp > self.newest.load(Ordering::Relaxed)
+    }
+
+    fn pass(&self, key_hash: u64, version: Version) -> Passage {
+        if version.timestamp > self.fence(key_hash).load(Ordering::Relaxed) {
+            return Passage::Open;
+        }
+        Passage::Renewed(self.next())
+    }
+}
+
+/// Nothing keeps a node on its own from a write.
+impl Admission for Arc<LoneVersions> {
+    type Admitted = ();
+
+    fn stamp(&self) -> Stamp {
+        Stamp::new(self.next())
+    }
+
+    async fn admit(&self, _: Stamp) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn stamp_of_update(&self, key: &[u8]) -> Result<impl FnOnce() -> Stamp + Send + 'static, Error> {
+        let (versions, key_hash) = (Arc::clone(self), xxh3_64(key));
+        Ok(move || Stamp::new(versions.next_with_fence(key_hash)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ladoga_env::sim::SimClock;
+
+    #[test]
+    fn what_was_given_before_an_update_gets_a_version_anew() {
+        let versions = Arc::new(LoneVersions::new(VersionClock::new(Arc::new(SimClock::new()))));
+        let before = versions.stamp().version;
+        assert!(versions.is_open_to(before.timestamp), "there was no update yet");
+        let decide = versions.stamp_of_update(b"key").expect("it takes updates");
+        let update = decide().version;
+        let after = versions.stamp().version;
+        assert!(!versions.is_open_to(before.timestamp) && versions.is_open_to(after.timestamp));
+        let hash = xxh3_64(b"key");
+        let Passage::Renewed(renewed) = versions.pass(hash, before) else { panic!("it is older") };
+        assert!(renewed > after && after > update && update > before);
+        assert_eq!(versions.pass(hash, after), Passage::Open);
+        assert_eq!(versions.pass(xxh3_64(b"another key"), before), Passage::Open);
+    }
+}

@@ -99,8 +99,8 @@ pub struct Settings {
     pub bug: Option<Bug>,
     /// Whether what happens is printed.
     pub is_traced: bool,
-    /// Whether a run fails where what clients were told has no order. Not unless it is asked for: as long as a write can take
-    /// effect twice (decision 0048), every other seed would.
+    /// Whether a run fails where what clients were told has no order. Not unless it is asked for, until the seeds of CI have
+    /// been seen to pass.
     pub checks_histories: bool,
 }
 

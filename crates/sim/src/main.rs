@@ -15,7 +15,7 @@ Runs a whole cluster in simulation, once for each of N seeds (default 100) from 
 --minutes runs as many seeds as there is time for, and tells how many: from SEED on, or, without --first, from one on that
 depends on the time of day, so that each long run sees others. Seeds run on all cores; --threads says on how many instead, and
 --trace, which prints what happens in each, has them run on one. --histories fails a seed if what clients were told of a key has
-no order, which every other seed shows until a write takes effect once (docs/decisions/0048).
+no order.
 A seed that fails is printed with the line that repeats it. --bug plants one, which has to be found: ack-without-writing,
 drop-tombstones-by-time, vouch-while-rebuilding, ignore-newer-versions, forget-copies, trust-own-clock,
 acknowledge-stale-large, ignore-regressions, restamp-after-exposure.

@@ -60,13 +60,13 @@ fn seed_1001_hints_that_came_together_were_too_large_for_a_batch() {
 }
 
 /// A write that a read had spread met a newer version, and was written again under one newer than that: between the two, readers
-/// see what it overwrites now. To be turned round when that is mended (decision 0048).
+/// saw what it overwrites now (decision 0048). Every other seed showed it.
 #[test]
-fn seed_2_a_write_takes_effect_twice() {
+fn seed_2_a_write_took_effect_twice() {
     let settings = Settings { checks_histories: true, ..Settings::default() };
-    let found = run_with(2, settings).expect_err("a write takes effect twice");
-    assert!(found.reason.contains("a version that was given up was seen"), "{found}");
-    kept(2);
+    for seed in 0..8 {
+        run_with(seed, settings).unwrap_or_else(|failure| panic!("{failure}"));
+    }
 }
 
 /// Looks for a seed in which a promise is broken in one of these ways, and none is without the bug.

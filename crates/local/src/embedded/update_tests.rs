@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -240,18 +241,24 @@ fn a_large_value_may_take_the_place_of_another_and_goes_away_if_it_does_not() {
 
 /// Told of what took the place of what.
 #[derive(Default)]
-struct Told(Mutex<Vec<(Option<CellMark>, CellMark)>>);
+struct Told {
+    changes: Mutex<Vec<(Option<CellMark>, CellMark)>>,
+    /// Whether it has been told of what was there before.
+    has_all: OnceLock<()>,
+}
 
 impl CellObserver for Told {
     fn begins(&self) {}
 
     fn replaced(&self, changes: &[CellChange]) {
-        self.0.lock().extend(changes.iter().map(|change| (change.old, change.new)));
+        self.changes.lock().extend(changes.iter().map(|change| (change.old, change.new)));
     }
 
     fn superseded(&self, _: &[SupersededCell]) {}
 
-    fn scan_completed(&self) {}
+    fn scan_completed(&self) {
+        let _ = self.has_all.set(());
+    }
 }
 
 #[test]
@@ -260,6 +267,7 @@ fn who_observes_is_told_of_updates() {
         let (store, _disk) = open(durability);
         let told = Arc::<Told>::default();
         store.observe(Arc::clone(&told) as Arc<dyn CellObserver>).expect("a thread");
+        told.has_all.wait();
         on_a_loop(&store, async |local| {
             let plain = apply(&local, KEY, 5, 1);
             let updates = [local.update(KEY, 8, add_one), local.update(KEY, 8, add_one)];
@@ -269,7 +277,7 @@ fn who_observes_is_told_of_updates() {
             }
         });
         let mark = |timestamp| CellMark { stamp: Stamp::new(version(timestamp)), is_tombstone: false };
-        let mut told = std::mem::take(&mut *told.0.lock());
+        let mut told = std::mem::take(&mut *told.changes.lock());
         told.sort_by_key(|(_, new)| new.stamp.version);
         let expected = [(None, mark(5)), (Some(mark(5)), mark(6)), (Some(mark(6)), mark(7))];
         assert_eq!(told, expected, "{durability:?}");

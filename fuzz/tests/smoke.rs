@@ -68,7 +68,7 @@ fn smoke(name: &str, target: fn(&[u8]), seeds: &[Vec<u8>]) {
     }
 }
 
-/// Where the engine writes its files in another way than it did, seeds may be left that say nothing.
+/// If the engine writes its files in another way than it did, seeds may be left that say nothing.
 #[test]
 fn the_files_of_the_engine_are_seeds() {
     let seeds = seeds().unwrap_or_else(|error| panic!("the engine writes its files: {error}"));

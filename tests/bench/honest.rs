@@ -42,7 +42,7 @@ fn an_open_loop_keeps_its_rate() {
     });
 }
 
-/// Latency counts from the schedule: where a server freezes for an eighth of a run, an eighth of the requests waited,
+/// Latency counts from the schedule: if a server freezes for an eighth of a run, an eighth of the requests waited,
 /// evenly from the whole freeze down to nothing. The 99th percentile is near 0.92 of the freeze and the 90th near 0.2 of
 /// it, as in a freeze of one second in a run of eight. What else holds up the machine only adds to that, so runs are made
 /// until nothing did.

@@ -20,7 +20,7 @@ struct Run {
 /// How it ended, and what it wrote.
 struct Ended {
     ran: Ran,
-    /// None where there is no file.
+    /// None if there is no file.
     json: Option<serde_json::Value>,
 }
 

@@ -3,7 +3,7 @@ use crate::support::{WallClocks, assert_refusal, wait_until};
 
 const DAY: i64 = 86_400;
 
-/// Nodes with a wall clock each; `None` where there is nothing to set clocks with.
+/// Nodes with a wall clock each; `None` if there is nothing to set clocks with.
 fn cluster_of(nodes: usize) -> Option<(WallClocks, Cluster)> {
     let clocks = WallClocks::new()?;
     let launches = launches_at(nodes, |launch, node| clocks.place(launch, node));

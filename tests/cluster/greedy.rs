@@ -34,7 +34,7 @@ fn start() -> Cluster {
 struct Greedy(TcpStream);
 
 impl Greedy {
-    /// Asks for the upgrade; `None` where that is refused.
+    /// Asks for the upgrade; `None` if that is refused.
     fn upgrade(address: SocketAddr) -> Option<Greedy> {
         let mut stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
@@ -60,7 +60,7 @@ impl Greedy {
         let mut out = BytesMut::new();
         Request::Hello(hello).put(&mut out, 0);
         greedy.0.write_all(&out).expect("a node that reads");
-        // Where there are too many, one that was upgraded may still be closed.
+        // If there are too many, one that was upgraded may still be closed.
         matches!(greedy.answer()?, (0, Answer::Hello(_))).then_some(greedy)
     }
 
@@ -142,7 +142,7 @@ fn check_memory(cluster: &Cluster, when: &str) {
 fn check_service(cluster: &Cluster) {
     for (node, length) in [(0, 10), (1, 10), (0, 100_000), (1, 100_000)] {
         let value = vec![b'o'; length];
-        // Some are refused: where a flood of writes is more than the disk takes, and where connections that do not read are all
+        // Some are refused: if a flood of writes is more than the disk takes, and if connections that do not read are all
         // that there may be, until they are given up.
         wait_until("a write and a read that are served", || {
             let written = cluster.request(node, "PUT", "other", "2/2", Some(&value));

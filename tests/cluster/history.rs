@@ -53,7 +53,7 @@ fn the_checker_finds_what_is_wrong() {
     assert_eq!(check(&lost, &[operation(31, 32, 1), operation(33, 34, 2)]), Ok(()));
 }
 
-/// One request to one node; `None` where it was not answered, or answered that it could not be.
+/// One request to one node; `None` if it was not answered, or answered that it could not be.
 fn ask(address: SocketAddr, method: &str, key: &str, body: Option<&[u8]>) -> Option<(u16, Vec<u8>)> {
     let mut connection = Connection::try_open(address).ok()?;
     let response = connection.try_request(method, &target(key, "2/3"), body).ok()?;

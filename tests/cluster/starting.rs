@@ -217,7 +217,7 @@ const AHEAD: &str = "+25s";
 
 #[test]
 fn first_requests_succeed_where_clocks_differ() {
-    // What it sets for a program, since the program would outlive it where it is killed itself.
+    // What it sets for a program, since the program would outlive it if it is killed itself.
     let library = Command::new("faketime").args(["-f", AHEAD, "printenv", "LD_PRELOAD"]).output();
     let Some(library) = library.ok().filter(|output| output.status.success()) else {
         return skip_without("faketime", "the program faketime is not there");

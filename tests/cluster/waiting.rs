@@ -100,7 +100,7 @@ fn a_value_that_waited_in_vain_is_not_taken_for_a_request() {
         let mut connection = node.connect();
         let request = format!("DELETE {} HTTP/1.1\r\nHost: l\r\n\r\n", entity("key"));
         let value = request.repeat(bytes / request.len() + 1);
-        // Where the node closes early, not all of it is taken.
+        // If the node closes early, not all of it is taken.
         let head =
             format!("PUT {} HTTP/1.1\r\nHost: l\r\nContent-Length: {}\r\n\r\n", entity("key"), value.len());
         connection.send(head);

@@ -128,7 +128,7 @@ fn a_log_that_is_not_there_is_found_and_not_begun_anew() {
     fs::rename(&moved, &wal).expect("a directory to move back");
     node.start_again();
     check_all(&node, RECORDS);
-    // Where all is in tables, too.
+    // If all is in tables, too.
     node.stop();
     let segments = files(&node, "wal");
     segments.iter().for_each(|segment| fs::remove_file(segment).expect("a segment to remove"));

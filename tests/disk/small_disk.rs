@@ -15,7 +15,7 @@ pub(crate) struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// Why there is none, where the system does not permit it.
+    /// Why there is none, if the system does not permit it.
     pub(crate) fn new(megabytes: u32) -> Result<SmallDisk, String> {
         let options = [&["--mount"][..], &["--user", "--map-root-user", "--mount"]];
         let mut reasons = Vec::new();
@@ -59,7 +59,7 @@ impl SmallDisk {
         &self.enter
     }
 
-    /// Where it is mounted, for those who see it.
+    /// If it is mounted, for those who see it.
     pub(crate) fn path(&self) -> &Path {
         self.mounted.path()
     }

@@ -153,7 +153,7 @@ fn targets_in_other_forms_are_understood_or_refused() {
     assert_refusal(&connection.response(), 400, "CONNECT");
 }
 
-/// Every answer that `bytes` hold; what is none panics. An answer that is cut off is not looked at: where the node
+/// Every answer that `bytes` hold; what is none panics. An answer that is cut off is not looked at: if the node
 /// closes a connection that still sends, the end may be lost.
 fn answers(mut bytes: &[u8]) -> Vec<Response> {
     let mut answers = Vec::new();

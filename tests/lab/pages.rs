@@ -1,4 +1,4 @@
-//! The reports in a real browser. Where none is installed, this is skipped with a printed reason.
+//! The reports in a real browser. If none is installed, this is skipped with a printed reason.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -42,7 +42,7 @@ fn large_values_over_capacity_are_refused_before_they_are_sent_and_the_others_ar
 
     let mut arrived = Vec::new();
     for (number, connection) in admitted.iter_mut().enumerate() {
-        // Where it took long to announce all of them, the first ones gave way to the last ones.
+        // If it took long to announce all of them, the first ones gave way to the last ones.
         let _ = connection.try_send(value(number as u64, BYTES));
         match connection.try_response() {
             Ok(response) if response.status == 201 => arrived.push(number),

@@ -86,7 +86,7 @@ fn a_lock_profile_names_what_is_waited_for() {
     let sync: &[&str] = &["committer", "ladoga_storage::wal", "[waits: disk]"];
     let text = until_named(&node, "lock?seconds=1&format=folded", &[sync]);
     let stacks = folded(&text);
-    // Threads that wait for work; where they wait for the disk, or for a lock, they are told.
+    // Threads that wait for work; if they wait for the disk, or for a lock, they are told.
     for idle in [
         &["io-", "[waits: condition]"][..],
         &["committer", "[waits: condition]"],

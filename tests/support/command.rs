@@ -52,7 +52,7 @@ pub(crate) struct Ladoga {
 /// How a run ended.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// The exit code; `None` where a signal ended it.
+    /// The exit code; `None` if a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: String,

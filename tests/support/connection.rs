@@ -39,7 +39,7 @@ impl Connection {
         Ok(Connection { stream: BufReader::new(stream) })
     }
 
-    /// Sends these bytes, in one write where the socket takes them.
+    /// Sends these bytes, in one write if the socket takes them.
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.try_send(bytes).expect("a node that reads");
     }
@@ -89,7 +89,7 @@ impl Connection {
         self.try_request(method, target, body).expect("an answer")
     }
 
-    /// As [`Connection::request`]; an error where the node went away before it had answered.
+    /// As [`Connection::request`]; an error if the node went away before it had answered.
     pub(crate) fn try_request(
         &mut self,
         method: &str,
@@ -104,7 +104,7 @@ impl Connection {
         self.request("GET", &entity(key), None)
     }
 
-    /// The value of a key; `None` where there is none.
+    /// The value of a key; `None` if there is none.
     pub(crate) fn value(&mut self, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
         let response = self.get(key);
         match response.status {
@@ -146,7 +146,7 @@ impl Connection {
             .expect("a connection");
     }
 
-    /// Has sending fail where the node takes nothing for so long.
+    /// Has sending fail if the node takes nothing for so long.
     pub(crate) fn limit_sending_to(&self, patience: Duration) {
         self.stream.get_ref().set_write_timeout(Some(patience)).expect("a connection");
     }

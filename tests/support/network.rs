@@ -24,7 +24,7 @@ pub(crate) struct Network {
     nodes: usize,
 }
 
-/// Runs `test`, whose full name is `name`, in a network of its own, in another process. Where that is not permitted, says
+/// Runs `test`, whose full name is `name`, in a network of its own, in another process. If that is not permitted, says
 /// so, and the test is skipped.
 pub(crate) fn in_a_network_of_its_own(name: &str, test: impl FnOnce()) {
     if env::var_os(INSIDE).is_some() {

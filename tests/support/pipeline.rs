@@ -25,7 +25,7 @@ pub(crate) enum Expected {
     Something,
     /// This status, and nothing more.
     Empty(u16),
-    /// `100`, where the node says it, and then this status and nothing more.
+    /// `100`, if the node says it, and then this status and nothing more.
     Continued(u16),
     /// This refusal; the connection goes on.
     Refused(u16),
@@ -167,7 +167,7 @@ pub(crate) fn cuts_at_boundaries() -> Vec<Vec<usize>> {
     places.flat_map(|place| [vec![place], vec![10, place]]).collect()
 }
 
-/// A request that nobody sent: where it is served, a byte of a value was taken for a request.
+/// A request that nobody sent: if it is served, a byte of a value was taken for a request.
 pub(crate) const SMUGGLED: &str = "DELETE /v0/entity?id=victim HTTP/1.1\r\nHost: h\r\n\r\n";
 
 /// A value of this length that consists of requests, and is no other's.

@@ -8,7 +8,7 @@ pub(crate) struct Response {
     /// Names in lower case, in the order in which they came.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
-    /// The body as it was cut, where it came in chunks.
+    /// The body as it was cut, if it came in chunks.
     pub(crate) chunks: Option<Vec<Vec<u8>>>,
 }
 

@@ -134,7 +134,7 @@ enum Pick {
     Last,
 }
 
-/// False where `db_bench` is not installed.
+/// False if `db_bench` is not installed.
 fn rocksdb_run(
     contest: &mut Contest,
     folder: &Path,

@@ -5,7 +5,7 @@
 //!
 //! While a node is away, nothing is known of what everybody has, and deletions of ever more time are kept apart, each
 //! window as large as all leaves. So the oldest windows are joined into spans: what is of one span can be left out as a
-//! whole only. Where it turns out that a span has deletions on both sides of a time as of which nodes compare, the tree
+//! whole only. If it turns out that a span has deletions on both sides of a time as of which nodes compare, the tree
 //! is filled anew, with that time as a boundary; see [`crate::MerkleTree::cuts`]. Windows that are ahead are not joined before
 //! their time is over, as long as they are not too many: a time as of which nodes compare would come to lie in each span.
 
@@ -48,7 +48,7 @@ impl DeletionWindows {
         self.join();
     }
 
-    /// The start of the span that a window is in; its own where there is none.
+    /// The start of the span that a window is in; its own if there is none.
     pub(crate) fn start_of(&self, window: u64) -> u64 {
         self.around(window).map_or(window, |(start, _)| start)
     }

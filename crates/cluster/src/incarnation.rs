@@ -11,14 +11,14 @@ const RANDOM_BITS: u32 = 40;
 /// incarnation := generation 24 bits (the upper ones), random 40 bits; 0 is none
 /// ```
 ///
-/// The generation is above that of every incarnation of the node that is known where it is given. So a node whose volume
+/// The generation is above that of every incarnation of the node that is known when it is given. So a node whose volume
 /// was rolled back learns it from any peer that has met a later one. Two that differ in the random bits only were given
 /// without knowledge of each other: neither is the later one, and the node takes a third.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Incarnation(pub u64);
 
 impl Incarnation {
-    /// Where there is none yet.
+    /// If there is none yet.
     pub const NONE: Incarnation = Incarnation(0);
 
     /// For a directory of which nobody knows another one.

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A node may write between two steps. Each leaf is of one moment, and those of a partition that was looked at before the
-//! write are as if it had come later: a write can be in the way of what is compared only where it is older than the
+//! write are as if it had come later: a write can be in the way of what is compared only if it is older than the
 //! slice, which only repairs are, and what they bring is compared again in the next pass.
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -49,7 +49,7 @@ impl MerkleDiff {
         MerkleDiff { peer, slice, pair, groups, at: 0, done: 0, hash_of_empty: hash(&EMPTY) }
     }
 
-    /// Looks at [`SCAN_LEAVES_MAX`] leaves or fewer. Answers whether there are more; `None` where it is too late for the
+    /// Looks at [`SCAN_LEAVES_MAX`] leaves or fewer. Answers whether there are more; `None` if it is too late for the
     /// slice, or it has tombstones that are left out of the tree.
     pub fn step(&mut self, tree: &MerkleTree) -> Option<bool> {
         if !tree.has(self.slice) {
@@ -82,7 +82,7 @@ impl MerkleDiff {
     /// All of them.
     ///
     /// # Panics
-    /// Where the last step said that there are more.
+    /// If the last step said that there are more.
     pub fn finish(self) -> PairLeaves {
         assert_eq!(self.at, self.groups.len(), "there are more to look at");
         self.pair
@@ -90,7 +90,7 @@ impl MerkleDiff {
 }
 
 impl MerkleTree {
-    /// The leaves over the cells that both this node and `peer` hold, all at once: see [`MerkleDiff`]. `None` where it is
+    /// The leaves over the cells that both this node and `peer` hold, all at once: see [`MerkleDiff`]. `None` if it is
     /// too late for this slice, or the slice has tombstones that are left out here.
     pub fn pair(&self, peer: NodeId, slice: AsOf) -> Option<PairLeaves> {
         let mut scan = MerkleDiff::of_all(peer, slice);
@@ -127,14 +127,14 @@ impl PairLeaves {
         self.leaves[usize::from(group)].as_deref().unwrap_or(&EMPTY)
     }
 
-    /// Which groups differ from a peer's hashes; `None` where these are not as many as there are groups.
+    /// Which groups differ from a peer's hashes; `None` if these are not as many as there are groups.
     pub fn differing_groups(&self, theirs: &[u64]) -> Option<Vec<u8>> {
         let pairs = (0..=u8::MAX).zip(self.hashes.iter().zip(theirs));
         let differing = pairs.filter(|(_, (ours, theirs))| ours != theirs).map(|(group, _)| group);
         (theirs.len() == self.hashes.len()).then(|| differing.collect())
     }
 
-    /// Which partitions of these groups differ from a peer's leaves; `None` where these are too few or too many.
+    /// Which partitions of these groups differ from a peer's leaves; `None` if these are too few or too many.
     pub fn differing_partitions(&self, groups: &[u8], theirs: &[u64]) -> Option<Vec<Partition>> {
         if theirs.len() != groups.len() * GROUP {
             return None;

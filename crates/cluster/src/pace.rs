@@ -6,14 +6,14 @@
 //!
 //! A repair begins at the lowest rate, unless nobody is there. The tail of the foreground while it is repaired is compared
 //! with what it is while hardly anything is: as long as it is not longer, the rate rises by a little from interval to
-//! interval; where it is, the rate is halved (Chiu and Jain: "Analysis of the Increase and Decrease Algorithms", 1989). What
+//! interval; if it is, the rate is halved (Chiu and Jain: "Analysis of the Increase and Decrease Algorithms", 1989). What
 //! the tail is without repair changes with the load, so it is looked at again and again, for a moment in which the rate is
 //! the lowest. That one is never undercut: a repair that clients could stop would leave them with one copy less for as long
 //! as they are busy.
 
 /// How long an interval is.
 pub const PACE_INTERVAL_MS: u64 = 250;
-/// Cells that are taken over in a second where nobody minds.
+/// Cells that are taken over in a second if nobody minds.
 pub const PACE_CELLS_PER_SECOND_MAX: u64 = 40_000;
 /// Their bytes.
 pub const PACE_BYTES_PER_SECOND_MAX: u64 = 128 << 20;

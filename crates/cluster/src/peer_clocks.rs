@@ -9,7 +9,7 @@
 //! - counts no further behind than the next one: a majority without it shows at least that.
 //!
 //! Between the two it counts as it is. For both, those count that were heard lately: what a node showed that is away by now
-//! may have been wrong. Where these are too few, the time that was agreed on last runs on by the monotonic clock, and the
+//! may have been wrong. If these are too few, the time that was agreed on last runs on by the monotonic clock, and the
 //! wall clock counts no further ahead than that; after a start, until enough were heard, the newest version that is here does
 //! the same.
 //!
@@ -35,7 +35,7 @@ const WALL_MS_MAX: u64 = HybridClock::wall_ms(u64::MAX);
 pub struct ClockReading {
     /// What its wall clock shows, in milliseconds since 1970.
     pub wall_ms: u64,
-    /// The timestamp that its clock of versions is at; 0 where it does not say.
+    /// The timestamp that its clock of versions is at; 0 if it does not say.
     pub version_clock: u64,
 }
 
@@ -76,7 +76,7 @@ pub struct TimeBounds {
     pub latest_ms: i64,
     /// The wall clock of this node counts for what it takes, since too few peers were heard to know better.
     pub is_unverified: bool,
-    /// Versions are taken as if it was this late, where it is earlier.
+    /// Versions are taken as if it was this late, if it is earlier.
     pub reached_ms: u64,
     /// Versions up to this time are taken in any case: a majority without this node is there.
     pub majority_ms: u64,
@@ -117,8 +117,8 @@ impl TimeBounds {
         HybridClock::wall_ms(timestamp).saturating_sub(time_ms)
     }
 
-    /// By how much the wall clock is ahead of what counts, or behind it where that is negative; 0 where it counts as it
-    /// is. None where too few peers were heard to know.
+    /// By how much the wall clock is ahead of what counts, or behind it if that is negative; 0 if it counts as it
+    /// is. None if too few peers were heard to know.
     pub fn correction_ms(&self, wall_ms: u64, monotonic_ms: u64) -> Option<i64> {
         let time_ms = self.time_ms(wall_ms, monotonic_ms);
         (!self.is_unverified).then(|| wall_ms.cast_signed().saturating_sub(time_ms.cast_signed()))
@@ -144,7 +144,7 @@ impl PeerClocks {
         self.floor_ms = self.floor_ms.max(HybridClock::wall_ms(timestamp));
     }
 
-    /// A peer says what its clocks show. `round_trip_ms` is how long the answer that says so took; none where nobody knows
+    /// A peer says what its clocks show. `round_trip_ms` is how long the answer that says so took; none if nobody knows
     /// when it was sent.
     pub fn heard(
         &mut self,

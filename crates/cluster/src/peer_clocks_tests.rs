@@ -10,7 +10,7 @@ fn at(ms: u64) -> u64 {
     HybridClock::at_wall_ms(ms)
 }
 
-/// Node 0 of so many, after it has heard these wall clocks, none where a peer is silent; all at `STARTED_MS`.
+/// Node 0 of so many, after it has heard these wall clocks, none if a peer is silent; all at `STARTED_MS`.
 fn heard(nodes: usize, walls: &[Option<u64>]) -> PeerClocks {
     let mut clocks = PeerClocks::new(NodeId(0), nodes, AHEAD_MS_MAX, STARTED_MS);
     for (peer, wall_ms) in walls.iter().enumerate() {
@@ -59,7 +59,7 @@ fn a_clock_that_is_right_counts_as_it_is_whatever_a_minority_shows() {
 fn a_clock_that_is_behind_a_majority_counts_as_theirs() {
     let three = heard(3, &[Some(NOW_MS), Some(NOW_MS + 40_000)]);
     assert_eq!(time_ms(&three, 0, 0), NOW_MS - CLOCK_MARGIN_MS);
-    // One of two may be the one that is wrong, and so may both of the others where only they are half of all.
+    // One of two may be the one that is wrong, and so may both of the others if only they are half of all.
     assert_eq!(time_ms(&heard(2, &[Some(NOW_MS + DAY_MS)]), NOW_MS, 0), NOW_MS);
     let half = heard(4, &[Some(NOW_MS + DAY_MS), Some(NOW_MS + DAY_MS), Some(NOW_MS)]);
     assert_eq!(time_ms(&half, NOW_MS, 0), NOW_MS);

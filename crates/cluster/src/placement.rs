@@ -94,7 +94,7 @@ impl Placement {
     /// The nodes of a key that lives on `from` of them.
     ///
     /// # Panics
-    /// Where there are fewer nodes: what a request asks for is checked before.
+    /// If there are fewer nodes: what a request asks for is checked before.
     #[inline]
     pub fn replicas(&self, key: &[u8], from: usize) -> &[NodeId] {
         &self.preference_list(Partition::of(key))[..from]
@@ -109,7 +109,7 @@ impl Placement {
     /// Where in the preference list of a partition a node stands.
     ///
     /// # Panics
-    /// Where there is no such node.
+    /// If there is no such node.
     pub fn position(&self, partition: Partition, node: NodeId) -> usize {
         let list = self.preference_list(partition);
         list.iter().position(|&other| other == node).expect("every list has every node")

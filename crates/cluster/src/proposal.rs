@@ -14,7 +14,7 @@
 //!
 //! A replica accepts only while the ballot is its newest promise, and what it has is what it had when it promised. So no
 //! version between the newest cell that the coordinator knew of and the ballot was ever on one of those that accepted, and none
-//! was on a majority. Where a coordinator is gone, another one outbids it, and has a cell of its own accepted: what the first one
+//! was on a majority. If a coordinator is gone, another one outbids it, and has a cell of its own accepted: what the first one
 //! left on a minority is older than that, and stays there.
 
 use ladoga_model::{Replicas, Version};
@@ -193,7 +193,7 @@ impl<B: Clone, L: Clone> ProposalCore<B, L> {
         self.advance(&mut step);
     }
 
-    /// Everything stays as it is. After [`ProposalStep::Promised`], and not where another proposal of the same request may
+    /// Everything stays as it is. After [`ProposalStep::Promised`], and not if another proposal of the same request may
     /// have left its cell somewhere.
     pub fn release(&mut self, mut step: impl FnMut(ProposalStep<B, L>)) {
         assert_eq!(self.phase, Phase::Promised, "follows a majority of promises, once");

@@ -5,7 +5,7 @@ use ladoga_model::{Cell, Stamp, Value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Prepare {
-    /// Promises, and has a cell of this version, or none where it is 0.
+    /// Promises, and has a cell of this version, or none if it is 0.
     Promises(u64),
     Outbid,
     Refuses,

@@ -29,7 +29,7 @@ impl Reach {
 /// What a node remembers of another one's data directory, of one incarnation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
-    /// The session that was heard last; 0 where none was.
+    /// The session that was heard last; 0 if none was.
     pub session: u64,
     /// How far it is in that session.
     pub now: Reach,
@@ -60,7 +60,7 @@ impl Memory {
 pub struct Opening {
     /// A random number that no other process has; 0 has no past to compare with.
     pub session: u64,
-    /// For the incarnation to go on with where the directory turns out to be older than what its node acknowledged.
+    /// For the incarnation to go on with if the directory turns out to be older than what its node acknowledged.
     pub random: u64,
     /// The newest timestamp in the store.
     pub written: u64,
@@ -73,7 +73,7 @@ pub struct Opening {
 pub struct Regression {
     /// The peer that knows.
     pub peer: crate::NodeId,
-    /// How far the directory was, as that peer remembers. It is no further than `found` where the peer has met a later
+    /// How far the directory was, as that peer remembers. It is no further than `found` if the peer has met a later
     /// directory, of which it remembers less.
     pub known: Reach,
     /// How far it is.

@@ -7,8 +7,8 @@
 //! The answers that a quorum needs may disagree: a write reached some of them and failed, or is on its way. To answer
 //! with its value while too few replicas have it would let a later read miss it, and the value would come and go. So such
 //! a read first writes the newest cell to those that lack it (the second phase of Attiya, Bar-Noy, Dolev: "Sharing
-//! Memory Robustly in Message-Passing Systems", 1995). Where the answers agree, which is nearly always, there is no
-//! second phase; and a read below a quorum promises nothing that would need one. Where the answers that are still to come
+//! Memory Robustly in Message-Passing Systems", 1995). If the answers agree, which is nearly always, there is no
+//! second phase; and a read below a quorum promises nothing that would need one. If the answers that are still to come
 //! can show that enough replicas have the newest cell, they are waited for, for a moment: a replica that missed writes
 //! while it was down would else be written to by each read that it happens to answer before the others do.
 
@@ -65,7 +65,7 @@ pub enum ReadStep<B, L> {
     Fetch(usize),
     /// Write this cell to this replica; the answer goes to [`ReadCore::repaired`].
     Repair(usize, Cell<B, L>),
-    /// Call [`ReadCore::hurry`] in [`READ_WAIT_MS`], where it is not decided by then. Comes once at most.
+    /// Call [`ReadCore::hurry`] in [`READ_WAIT_MS`], if it is not decided by then. Comes once at most.
     Wait,
 }
 
@@ -173,7 +173,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         self.advance(&mut step);
     }
 
-    /// Whatever is of that version is asked for where it is the newest: a value, or that it is deleted.
+    /// Whatever is of that version is asked for if it is the newest: a value, or that it is deleted.
     fn has_newer(&mut self, replica: usize, newest: Version) {
         if let ReplicaState::Answered(answer) = &mut self.states[replica] {
             answer.cell = Some(SentCell::Digest(Stamp::new(newest)));
@@ -219,7 +219,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         self.decided
     }
 
-    /// The newest version of all answers so far, also where it is that of a deletion.
+    /// The newest version of all answers so far, also if it is that of a deletion.
     pub fn newest_version(&self) -> Option<Version> {
         self.cells().filter_map(|(_, cell)| cell).map(|cell| cell.stamp().version).max()
     }
@@ -271,7 +271,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         })
     }
 
-    /// The newest cell of all answers, with its value where one of them has it.
+    /// The newest cell of all answers, with its value if one of them has it.
     fn newest(&self) -> Option<SentCell<B, L>> {
         let cells = self.cells().filter_map(|(_, cell)| cell);
         cells.max_by_key(|cell| (cell.stamp().version, matches!(cell, SentCell::Whole(_)))).cloned()
@@ -326,7 +326,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
     }
 
     /// Writes the newest cell to those that lack it. One that is being rebuilt lacks nearly all: it takes that over by
-    /// itself, at the pace of the foreground, and is left alone where later reads do not depend on it.
+    /// itself, at the pace of the foreground, and is left alone if later reads do not depend on it.
     fn repair_stale(&mut self, newest: &Cell<B, L>, is_held: bool, step: &mut impl FnMut(ReadStep<B, L>)) {
         if self.repair != newest.stamp.version {
             self.repair = newest.stamp.version;

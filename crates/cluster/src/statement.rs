@@ -6,7 +6,7 @@ use crate::reach::{Memory, Reach};
 /// What a node knows of another one's data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Acquaintance {
-    /// Its incarnation; none where it has never been met.
+    /// Its incarnation; none if it has never been met.
     pub incarnation: Incarnation,
     /// Whether it had another one before: the data of that one are lost.
     pub is_replacement: bool,

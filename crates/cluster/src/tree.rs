@@ -143,7 +143,7 @@ impl MerkleTree {
         cell.belongs_on(self.placement.position(partition, self.me))
     }
 
-    /// Leaves out what was deleted before this timestamp: every node has it. Where that is not told from later deletions,
+    /// Leaves out what was deleted before this timestamp: every node has it. If that is not told from later deletions,
     /// those of that span stay.
     pub fn drop_before(&mut self, timestamp: u64) {
         let before = self.deletions.start_of(window_start(timestamp));
@@ -233,7 +233,7 @@ impl MerkleTree {
         list.iter().rposition(|&node| node == self.me || node == peer).unwrap_or(0)
     }
 
-    /// Folds windows, where one has begun: more than are kept apart, or than there is memory for.
+    /// Folds windows, if one has begun: more than are kept apart, or than there is memory for.
     fn fold(&mut self) {
         let is_too_much = |tree: &MerkleTree| {
             let windows = tree.windows.len();

@@ -339,11 +339,11 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
     proptest::collection::vec(prop_oneof![8 => write, 1 => (0..2_usize).prop_map(Action::DropOn)], 1..120)
 }
 
-/// Before which tombstones are dropped where nobody misses any.
+/// Before which tombstones are dropped if nobody misses any.
 const DROPPED_MINUTE: u64 = 20;
 
 proptest! {
-    /// Whatever the order of arrival and of drops, trees are equal where the cells are, and differ where they do.
+    /// Whatever the order of arrival and of drops, trees are equal if the cells are, and differ if they do.
     #[test]
     fn trees_are_equal_where_the_cells_are(actions in actions()) {
         let placement = placement(2);

@@ -43,7 +43,7 @@ pub trait Disk: Send + Sync {
     /// Bytes that can still be written in the file system that holds `dir`.
     fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
 
-    /// Takes the lock file `path` (created where absent) for as long as the answer lives.
+    /// Takes the lock file `path` (created if absent) for as long as the answer lives.
     /// `WouldBlock` when somebody else has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
 
@@ -55,12 +55,12 @@ pub trait Disk: Send + Sync {
     }
 }
 
-/// What a file system knows a file by. A copy has another number, or, where that is used again, was born later.
+/// What a file system knows a file by. A copy has another number, or, if that is used again, was born later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FileIdentity {
     /// The number of its inode.
     pub number: u64,
-    /// When it came to be, in nanoseconds since 1970; 0 where the file system does not keep that.
+    /// When it came to be, in nanoseconds since 1970; 0 if the file system does not keep that.
     pub born_ns: u64,
 }
 
@@ -69,17 +69,17 @@ pub trait Lock: Send + Sync {}
 
 /// An open file. All methods may be called from any thread; closing happens on drop.
 pub trait File: Send + Sync {
-    /// Fills `buffer` from `offset` on; `UnexpectedEof` where the file ends before that.
+    /// Fills `buffer` from `offset` on; `UnexpectedEof` if the file ends before that.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// As [`File::read_exact_at`], but answers `false` at once where that would have to wait for the disk.
+    /// As [`File::read_exact_at`], but answers `false` at once if that would have to wait for the disk.
     fn try_read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool>;
 
-    /// Writes all of `buffer` at `offset`, growing the file where needed.
+    /// Writes all of `buffer` at `offset`, growing the file if needed.
     fn write_all_at(&self, buffer: &[u8], offset: u64) -> io::Result<()>;
 
     /// Reserves room for the bytes up to `len` (and makes the file that long), so that later writes below
-    /// `len` do not fail for want of room. New bytes read as zero. `StorageFull` where there is none,
+    /// `len` do not fail for want of room. New bytes read as zero. `StorageFull` if there is none,
     /// and then the file is as before. (No other handle may be appending to the file meanwhile.)
     fn allocate(&self, len: u64) -> io::Result<()>;
 
@@ -95,13 +95,13 @@ pub trait File: Send + Sync {
     /// The length in bytes.
     fn len(&self) -> io::Result<u64>;
 
-    /// What tells the file from every copy of it, however exact; the default where the system does not say. It stays when
+    /// What tells the file from every copy of it, however exact; the default if the system does not say. It stays when
     /// the file is renamed, and when the machine starts again.
     fn identity(&self) -> io::Result<FileIdentity> {
         Ok(FileIdentity::default())
     }
 
-    /// What the system knows the file by, where it is one of the system.
+    /// What the system knows the file by, if it is one of the system.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -128,7 +128,7 @@ pub struct FilePart {
 pub struct EndedRead {
     /// What it was pushed with.
     pub token: u64,
-    /// All of its bytes; `UnexpectedEof` where the file ends before that.
+    /// All of its bytes; `UnexpectedEof` if the file ends before that.
     pub bytes: io::Result<Vec<u8>>,
 }
 
@@ -141,7 +141,7 @@ pub trait ReadRing {
     /// Takes a read for the next turn.
     ///
     /// # Panics
-    /// Where as many as the ring was made for have not ended.
+    /// If as many as the ring was made for have not ended.
     fn push(&mut self, token: u64, part: FilePart);
 
     /// Sends off what was pushed, and appends to `ended` what has ended, in any order. Does not wait. An error is of

@@ -286,7 +286,7 @@ fn when_overdue(overdue: Overdue, core: &Core) -> CloseReason {
     }
 }
 
-/// Says the last word. Where the client is still speaking, or may be, waits until it is done, though not for long.
+/// Says the last word. If the client is still speaking, or may be, waits until it is done, though not for long.
 async fn part(link: &Link, last: &[u8], is_interrupted: bool) {
     let mut may_be_speaking = link.begins_to_linger() || is_interrupted;
     let end = async {

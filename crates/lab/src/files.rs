@@ -28,7 +28,7 @@ pub(crate) fn digest(path: &Path) -> io::Result<String> {
     Ok(format!("{:016x}", xxhash_rust::xxh3::xxh3_64(&std::fs::read(path)?)))
 }
 
-/// Fails where [`replace`] is going to: asked before anything is measured. What is there stays as it is.
+/// Fails if [`replace`] is going to: asked before anything is measured. What is there stays as it is.
 #[expect(
     clippy::disallowed_methods,
     reason = "reports are no part of a store; its disk seam is not for them"

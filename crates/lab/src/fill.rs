@@ -89,7 +89,7 @@ impl Fill<'_> {
 
     fn write_until_done(&self, ended: &Sender<Outcome<()>>) {
         let result = self.write_all().map_err(LabError::system("fill the store"));
-        let _ = ended.send(result); // Nobody listens where another connection failed first.
+        let _ = ended.send(result); // Nobody listens if another connection failed first.
     }
 
     fn write_all(&self) -> io::Result<()> {

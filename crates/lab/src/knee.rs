@@ -36,7 +36,7 @@ struct Search {
 }
 
 impl Search {
-    /// The rate to try next; none where the knee is known well enough.
+    /// The rate to try next; none if the knee is known well enough.
     fn next(&self) -> Option<u64> {
         match (self.held, self.broke) {
             (None, None) => Some(RATE_FIRST),
@@ -59,9 +59,9 @@ impl Search {
 struct Step {
     rate: u64,
     answered_per_s: f64,
-    /// p50, p99, p99.9 and the largest, in microseconds; none where nothing was answered.
+    /// p50, p99, p99.9 and the largest, in microseconds; none if nothing was answered.
     latency: Option<[f64; 4]>,
-    /// Why the rate did not hold; nothing where it did.
+    /// Why the rate did not hold; nothing if it did.
     reasons: Vec<String>,
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn find(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCod
     Ok(if search.held.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// One run; none where it was interrupted.
+/// One run; none if it was interrupted.
 fn try_rate(options: &Options, slo: &Slo, rate: u64, stop: &Arc<AtomicBool>) -> Outcome<Option<Step>> {
     let mut live = Live::new(options.duration_ms);
     let outcome = built_in(options, Some(rate)).run(stop, &mut live, &mut || io::Result::Ok(()))?;

@@ -73,7 +73,7 @@ impl Lane {
         self.next_due_ns
     }
 
-    /// When the next connection that `can_send` becomes due; none where none of them can. One that cannot is looked at
+    /// When the next connection that `can_send` becomes due; none if none of them can. One that cannot is looked at
     /// again when it can, whatever is due by then, so nobody has to wake up for it. Looks at a bounded number of
     /// connections: at worst somebody wakes up for nothing.
     pub(crate) fn next_due_where(&self, can_send: impl Fn(usize) -> bool) -> Option<u64> {

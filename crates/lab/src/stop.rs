@@ -79,7 +79,7 @@ impl Interruption {
         Ok(interruption)
     }
 
-    /// The exit code where something was broken off: as shells have it.
+    /// The exit code if something was broken off: as shells have it.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(code_of(self.signal.load(Ordering::Relaxed)))
     }

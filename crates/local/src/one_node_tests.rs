@@ -108,7 +108,7 @@ type State = (Option<Vec<u8>>, Version);
 #[derive(Debug)]
 struct MustFail;
 
-/// What may be under each key: one state, or two where the last write got no answer.
+/// What may be under each key: one state, or two if the last write got no answer.
 #[derive(Default)]
 struct Expected(BTreeMap<u8, Vec<Option<State>>>);
 

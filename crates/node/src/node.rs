@@ -111,7 +111,7 @@ impl<S: Store> Node<S> {
     /// Takes its place in the cluster, with what the data directory says about that.
     ///
     /// # Panics
-    /// Where it is of none.
+    /// If it is of none.
     pub fn join(&self, env: &Env, dir: &Path, kept: &MembershipFile, store: &S) -> io::Result<()> {
         let Membership::Cluster(cluster) = &self.membership else {
             panic!("it was started as a node of a cluster")

@@ -4,9 +4,9 @@
 //! Profiler::start(kind, options) -> Session -> finish() -> Profile -> render(Format) -> bytes
 //! ```
 //!
-//! - [`Kind::Cpu`]: samples of all threads from the kernel (`perf_event_open`), or from per-thread CPU timers where the
+//! - [`Kind::Cpu`]: samples of all threads from the kernel (`perf_event_open`), or from per-thread CPU timers if the
 //!   kernel refuses.
-//! - [`Kind::Alloc`]: one sample per so many bytes, where [`ProfilingAllocator`] is the global allocator.
+//! - [`Kind::Alloc`]: one sample per so many bytes, if [`ProfilingAllocator`] is the global allocator.
 //! - [`Kind::Lock`]: time off the CPU by call site, from the kernel's context switches.
 //!
 //! One profile of a kind at a time. While none runs, nothing of this costs more than one relaxed load per allocation.

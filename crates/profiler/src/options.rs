@@ -31,7 +31,7 @@ impl FromStr for Kind {
 /// Who takes the samples of a CPU or lock profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mechanism {
-    /// The kernel's performance events where it permits them, else the process itself.
+    /// The kernel's performance events if it permits them, else the process itself.
     #[default]
     Auto,
     /// `perf_event_open`, or nothing.

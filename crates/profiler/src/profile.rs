@@ -17,7 +17,7 @@ pub struct Profile {
     pub started_unix_ns: u64,
     /// How long it ran.
     pub duration_ns: u64,
-    /// The weight between two samples: nanoseconds of CPU or bytes; 1 where every event is a sample.
+    /// The weight between two samples: nanoseconds of CPU or bytes; 1 if every event is a sample.
     pub period: u64,
     /// The threads that were seen.
     pub threads: Vec<Thread>,
@@ -36,7 +36,7 @@ pub struct Profile {
 pub struct Thread {
     /// The kernel's number.
     pub id: u32,
-    /// Its name, or its number where it had ended before it could be asked.
+    /// Its name, or its number if it had ended before it could be asked.
     pub name: String,
 }
 
@@ -72,7 +72,7 @@ pub struct StackId(pub(crate) u32);
 pub struct Frame {
     /// The function, demangled.
     pub function: Arc<str>,
-    /// Its source file, where the debug information says.
+    /// Its source file, if the debug information says.
     pub file: Option<Arc<str>>,
     /// The line in it, or 0.
     pub line: u32,

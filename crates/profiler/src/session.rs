@@ -51,7 +51,7 @@ impl std::fmt::Debug for Session {
 impl Claim {
     /// Begins a profile of all threads.
     ///
-    /// Errors: `BadOption`, `Unavailable` where this process cannot be profiled that way, `System`.
+    /// Errors: `BadOption`, `Unavailable` if this process cannot be profiled that way, `System`.
     pub fn start(self, options: Options) -> Result<Session, ProfileError> {
         options.check()?;
         let source: Box<dyn Source> = match self.0 {

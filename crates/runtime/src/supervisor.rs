@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use ladoga_env::{Turn, Worker, WorkerHandle, Workers};
 use tokio::sync::watch;
 
-/// Tasks and threads that a node cannot do without: where one of them panics, the node is to end, for nobody would notice
+/// Tasks and threads that a node cannot do without: if one of them panics, the node is to end, for nobody would notice
 /// that, say, connections are no longer accepted on one of its event loops.
 ///
 /// A task that serves one connection or one request is none of them: its panic is that connection's own.
@@ -77,7 +77,7 @@ impl Supervisor {
         });
     }
 
-    /// The first panic, where there was one.
+    /// The first panic, if there was one.
     pub fn check(&self) -> Result<(), Panicked> {
         self.first.borrow().clone().map_or(Ok(()), Err)
     }

@@ -76,7 +76,7 @@ fn refuse_next<P: Protocol>(
 fn refuse_for_good<P: Protocol>(event_loop: &EventLoop<P>, socket: TcpStream) -> Option<OwnedFd> {
     refuse(event_loop, &socket, "the limit of open files and connections is reached (ulimit -n)");
     let socket = socket.into_std().ok()?;
-    // Where the client is gone, there is nobody to be told.
+    // If the client is gone, there is nobody to be told.
     let _ = socket.shutdown(Shutdown::Write);
     Some(OwnedFd::from(socket))
 }

@@ -30,7 +30,7 @@ impl ListenError {
 pub(super) fn listen(address: SocketAddr, count: usize) -> Result<Vec<TcpListener>, ListenError> {
     let failed = |error| ListenError { address, error };
     // Sockets that share an address do so with those of another process too, which then would get every other
-    // connection. This one does not share: it fails where somebody listens.
+    // connection. This one does not share: it fails if somebody listens.
     let alone = bind(address, false).map_err(failed)?;
     let address = alone.local_addr().map_err(failed)?.as_socket().unwrap_or(address);
     drop(alone);

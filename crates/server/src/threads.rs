@@ -136,7 +136,7 @@ impl Server {
     pub fn drain(&mut self) {
         self.stage.send_replace(Stage::Draining);
         for _ in 0..self.threads.len() {
-            // None where an event loop panicked: then there is nothing to wait for.
+            // None if an event loop panicked: then there is nothing to wait for.
             let _ = self.drained.blocking_recv();
         }
     }
@@ -160,7 +160,7 @@ impl Drop for Server {
 type Listeners = Vec<Vec<std::net::TcpListener>>;
 
 /// The addresses as they are, and for each event loop a listener on each. A name may stand for addresses that this
-/// machine does not have, as `localhost` does where there is no IPv6: one that it has is enough.
+/// machine does not have, as `localhost` does if there is no IPv6: one that it has is enough.
 fn listen_on_all(config: &ServerConfig) -> Result<(Vec<SocketAddr>, Listeners), ListenError> {
     let mut by_loop: Listeners = (0..config.event_loops).map(|_| Vec::new()).collect();
     let mut addresses = Vec::new();

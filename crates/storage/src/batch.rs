@@ -51,7 +51,7 @@ impl WriteBatch {
     /// [`WriteBatch::put_blob`].
     ///
     /// # Panics
-    /// Where the key is none, or the value too long: callers check what users give them.
+    /// If the key is none, or the value too long: callers check what users give them.
     pub fn put(&mut self, key: &[u8], stamp: Stamp, value: &[u8]) {
         assert!(value.len() <= INLINE_BYTES_MAX, "large values go to blob files");
         self.push(Record { key, stamp, kind: Kind::Value, value });
@@ -144,7 +144,7 @@ impl WriteBatch {
     }
 }
 
-/// The records of encoded batches, one after another; ends early, with `None` as its last item, where the bytes are
+/// The records of encoded batches, one after another; ends early, with `None` as its last item, if the bytes are
 /// no record.
 pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Option<Record<'_>>> {
     let mut reader = Reader::new(bytes);

@@ -106,7 +106,7 @@ fn at_offset(offset: Option<u64>) -> String {
     offset.map_or_else(String::new, |offset| format!(" at offset {offset}"))
 }
 
-/// The system's words where it gave a number: it tells more apart than there are kinds.
+/// The system's words if it gave a number: it tells more apart than there are kinds.
 fn in_words(kind: io::ErrorKind, code: Option<i32>) -> String {
     code.map_or_else(|| kind.to_string(), |code| io::Error::from_raw_os_error(code).to_string())
 }
@@ -120,7 +120,7 @@ impl From<ReplaceError> for Error {
 impl Error {
     /// An error of the disk, with what was tried and where.
     pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
-        // The path is copied only where there is an error.
+        // The path is copied only if there is an error.
         move |error| Error::failed(operation, path.into(), None, &error)
     }
 

@@ -79,7 +79,7 @@ impl LogId {
 pub(crate) struct Header {
     pub log: LogId,
     pub first_sequence: u64,
-    /// The length of its file, where that is known from the beginning; `None` in formats 1 and 2.
+    /// The length of its file, if that is known from the beginning; `None` in formats 1 and 2.
     pub file_bytes: Option<u64>,
 }
 
@@ -116,7 +116,7 @@ impl Header {
         out
     }
 
-    /// The header at the beginning of a log. `None` where there is none of this kind; an error where it is one of a newer
+    /// The header at the beginning of a log. `None` if there is none of this kind; an error if it is one of a newer
     /// format.
     pub(crate) fn read(kind: LogKind, bytes: &mut LogBytes) -> Result<Option<Header>, Error> {
         let path = bytes.path().clone();
@@ -175,7 +175,7 @@ pub(crate) struct Frame<'a> {
     pub payload: &'a [u8],
 }
 
-/// Reads the frame at the beginning of `bytes`; `None` where there is none of this log.
+/// Reads the frame at the beginning of `bytes`; `None` if there is none of this log.
 fn decode_frame(log: LogId, bytes: &[u8]) -> Option<Frame<'_>> {
     let mut reader = Reader::new(bytes);
     if reader.u32()? != log.magic() {
@@ -192,7 +192,7 @@ fn decode_frame(log: LogId, bytes: &[u8]) -> Option<Frame<'_>> {
     (log.checksum(covered) == crc).then_some(Frame { sequence, durable, payload })
 }
 
-/// Reads the frame at `offset`; `None` where there is none of this log.
+/// Reads the frame at `offset`; `None` if there is none of this log.
 fn frame_at(bytes: &mut LogBytes, log: LogId, offset: u64) -> Result<Option<Frame<'_>>, Error> {
     let header = bytes.ahead(offset, FRAME_HEADER_BYTES)?;
     if header.len() < FRAME_HEADER_BYTES || u32_at(header, 0) != log.magic() {

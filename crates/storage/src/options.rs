@@ -164,7 +164,7 @@ impl Budget {
         let memtable_default = (memory / 8 / (SEALED_MAX as u64 + 1)).clamp(1 << 20, 64 << 20) as usize;
         let memtable_bytes = options.memtable_bytes.unwrap_or(memtable_default).next_multiple_of(4096);
         let table_bytes = options.table_bytes.unwrap_or((memtable_bytes as u64).clamp(2 << 20, 32 << 20));
-        // Five eighths for caches; less where so little memory is left beside memtables that cannot be smaller.
+        // Five eighths for caches; less if so little memory is left beside memtables that cannot be smaller.
         let memtables_bytes = 2 * memtable_bytes as u64 * (SEALED_MAX as u64 + 1);
         let caches_bytes = (memory / 8 * 5).min((memory / 8 * 7).saturating_sub(memtables_bytes));
         Budget {

@@ -127,7 +127,7 @@ impl PrefixTree {
     }
 
     /// The indexes of the numbers that are equal to `head`; the first is how many are below it. Before the last wait for
-    /// the memory, `near` is given an index at most [`GROUP`] before that; not where there is only one.
+    /// the memory, `near` is given an index at most [`GROUP`] before that; not if there is only one.
     #[inline]
     pub(crate) fn equal(&self, head: u64, near: impl Fn(usize)) -> Range<usize> {
         let first = self.below_in(head, near);

@@ -132,7 +132,7 @@ impl RecordCache {
     }
 
     /// Takes note of records that are about to be in a table, by their hashes. Each takes the place of an older cell, or one
-    /// that is free where it is newer than all that tables have; and drives nobody out.
+    /// that is free if it is newer than all that tables have; and drives nobody out.
     pub(crate) fn flushed(&self, flushed: &[(u64, Record<'_>)], newest_of_tables: Version) {
         // Each is in two places of the memory: the processor fetches those of all of them at once.
         flushed.iter().for_each(|(hash, _)| self.prefetch(*hash));

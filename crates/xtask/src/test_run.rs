@@ -6,11 +6,11 @@ use std::path::Path;
 use crate::workspace::Workspace;
 use crate::{Outcome, TaskResult, cargo};
 
-/// Programs for want of which tests are skipped (`skip_without` in `tests/support/skip.rs`). Where one is installed, a test
+/// Programs for want of which tests are skipped (`skip_without` in `tests/support/skip.rs`). If one is installed, a test
 /// that does not find it fails.
 const TOOLS: [&str; 4] = ["cc", "chromium", "faketime", "go"];
 
-/// All of them, whatever fails: where that takes a machine that nobody can look into, one failure is not to hide others.
+/// All of them, whatever fails: if that takes a machine that nobody can look into, one failure is not to hide others.
 pub(crate) fn task(workspace: &Workspace) -> TaskResult {
     let list = cargo::target_dir(workspace).join("skipped-tests.txt");
     match std::fs::remove_file(&list) {

@@ -67,7 +67,7 @@ impl StabilityTracker {
             incarnation: met.next(self.opening.random),
             is_whole: false,
             has_old_cells: self.next.has_old_cells || had_all || self.opening.written > 0,
-            // Where a sync was left to the system, what was pulled is not there for certain.
+            // If a sync was left to the system, what was pulled is not there for certain.
             synced_before: 0,
             // What was given out is not given out again.
             reserved_before: self.next.reserved_before.max(known.reserved),

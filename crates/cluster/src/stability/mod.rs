@@ -35,7 +35,7 @@ pub const SETTLE_MS: u64 = 60_000;
 /// How far ahead of its clock a node durably reserves timestamps, so that it never gives out one twice, even if its
 /// clock jumps back while it is down.
 pub const RESERVE_MS: u64 = 10_000;
-/// The same where its clock is that far ahead of the time already. It is after each restart, since it begins after all
+/// The same if its clock is that far ahead of the time already. It is after each restart, since it begins after all
 /// that it had reserved: restarts in a row must not add up to a clock that the others refuse.
 const RESERVE_AHEAD_MS: u64 = 1_000;
 
@@ -72,7 +72,7 @@ pub struct StabilityTracker {
 }
 
 impl StabilityTracker {
-    /// A node that found this on its disk; `None` where the directory is new, with the incarnation to give it.
+    /// A node that found this on its disk; `None` if the directory is new, with the incarnation to give it.
     pub fn new(me: NodeId, nodes: usize, found: Result<Durable, Incarnation>) -> StabilityTracker {
         let persisted = match &found {
             Ok(durable) => durable.clone(),
@@ -190,7 +190,7 @@ impl StabilityTracker {
         self.heard[peer.index()].as_ref().is_some_and(|statement| statement.is_whole)
     }
 
-    /// The same, where it said anything in the life of this process.
+    /// The same, if it said anything in the life of this process.
     pub fn heard_whole(&self, peer: NodeId) -> Option<bool> {
         self.heard[peer.index()].as_ref().map(|statement| statement.is_whole)
     }
@@ -210,7 +210,7 @@ impl StabilityTracker {
     }
 
     /// What a client's write that this node takes may be older than, for all that it knows: a timestamp, where the
-    /// version is not after it. It refuses where it cannot say yet.
+    /// version is not after it. It refuses if it cannot say yet.
     ///
     /// A replica that takes a write vouches that it has nothing newer. One that lost its data could have had; but what it
     /// had, a peer gave out or has seen, so it is not after the clocks of all peers when it came back.

@@ -8,7 +8,7 @@ use crate::nodes::NodeId;
 pub struct SyncRound {
     /// Counts the passes, so that what is late is known.
     pub number: u64,
-    /// Cells before this; `u64::MAX` where everything was lost.
+    /// Cells before this; `u64::MAX` if everything was lost.
     pub before: u64,
     /// Peers that are still to be pulled from.
     pub peers: Vec<NodeId>,
@@ -44,7 +44,7 @@ impl StabilityTracker {
         }
     }
 
-    /// Values before this timestamp that a peer should hold and does not have were deleted; 0 where that is not to be
+    /// Values before this timestamp that a peer should hold and does not have were deleted; 0 if that is not to be
     /// looked for. Only a node whose own cells may be of another time has to.
     pub fn prune_before(&self, peer: NodeId) -> u64 {
         let knows = |peer: NodeId| self.heard[peer.index()].as_ref().filter(|statement| statement.is_whole);
@@ -65,7 +65,7 @@ impl StabilityTracker {
         heard.min().unwrap_or(u64::MAX).min(self.persisted.synced_before)
     }
 
-    /// Up to when all nodes have closed, where that is news.
+    /// Up to when all nodes have closed, if that is news.
     fn common_closed(&self) -> Option<u64> {
         let mut common = self.persisted.write_floor;
         for peer in self.peers() {

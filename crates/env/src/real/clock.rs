@@ -37,7 +37,7 @@ impl Clock for RealClock {
     fn lower_thread_priority(&self, priority: Priority) {
         match priority {
             Priority::Lower => super::syscall::lower_thread_priority(5),
-            // Where that is refused, it goes behind others at least.
+            // If that is refused, it goes behind others at least.
             Priority::Lowest => _ = super::syscall::run_thread_when_idle(),
         }
     }

@@ -17,12 +17,12 @@ pub struct RealDisk {
 }
 
 impl RealDisk {
-    /// The disk, with read rings where the system permits them.
+    /// The disk, with read rings if the system permits them.
     pub fn new() -> Self {
         Self { has_rings: true }
     }
 
-    /// The disk, without read rings even where there could be some.
+    /// The disk, without read rings even if there could be some.
     pub fn without_rings() -> Self {
         Self { has_rings: false }
     }
@@ -134,7 +134,7 @@ fn expect_file(path: &Path) -> io::Result<()> {
     if kind.is_file() {
         return Ok(());
     }
-    // As the system calls it where a place in one is asked for.
+    // As the system calls it if a place in one is asked for.
     Err(io::Error::from_raw_os_error(if kind.is_dir() { libc::EISDIR } else { libc::ESPIPE }))
 }
 
@@ -152,7 +152,7 @@ fn sync_parent(dir: &Path) -> io::Result<()> {
     parent(dir).map_or(Ok(()), |parent| fs::File::open(parent)?.sync_all())
 }
 
-/// The directory that holds `path`; the current one where the path does not say, none above the root.
+/// The directory that holds `path`; the current one if the path does not say, none above the root.
 fn parent(path: &Path) -> Option<&Path> {
     match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Some(Path::new(".")),

@@ -36,7 +36,7 @@ impl RealFile {
         }
     }
 
-    /// What `posix_fallocate` does where the file system cannot reserve.
+    /// What `posix_fallocate` does if the file system cannot reserve.
     fn fill_with_zeros(&self, before: u64, len: u64) -> io::Result<()> {
         static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
         let mut end = before;

@@ -26,7 +26,7 @@ use std::io;
 use std::sync::Arc;
 
 /// The environment of a running process, for which a file that would grow too long (`ulimit -f`) is an error from now on
-/// and no longer the end. Fails only where the system has no random seed to give.
+/// and no longer the end. Fails only if the system has no random seed to give.
 pub fn env() -> io::Result<Env> {
     syscall::ignore_file_size_signal();
     Ok(Env {

@@ -27,7 +27,7 @@ struct Read {
 }
 
 impl RealRing {
-    /// Fails where the system has no `io_uring` (before Linux 6.0 none that will do), or does not permit it.
+    /// Fails if the system has no `io_uring` (before Linux 6.0 none that will do), or does not permit it.
     pub(super) fn new(reads_max: usize) -> io::Result<RealRing> {
         let entries = u32::try_from(reads_max).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
         // One thread uses it, and a read that ends does not interrupt that: it is told at the thread's next system call,
@@ -82,7 +82,7 @@ impl RealRing {
         self.ring.completion().next()
     }
 
-    /// What a read has come to, of which the kernel has told; `None` where the rest of it is queued.
+    /// What a read has come to, of which the kernel has told; `None` if the rest of it is queued.
     fn advance(&mut self, index: usize, result: i32) -> Option<io::Result<()>> {
         let read = &mut self.reads[index];
         match result {
@@ -185,7 +185,7 @@ mod tests {
         ended
     }
 
-    /// Nothing is tested where the system has no rings: there the node does not use them either.
+    /// Nothing is tested if the system has no rings: there the node does not use them either.
     fn ring(reads_max: usize) -> Option<RealRing> {
         RealRing::new(reads_max).inspect_err(|error| eprintln!("no ring, so nothing is tested: {error}")).ok()
     }

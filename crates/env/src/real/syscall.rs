@@ -1,4 +1,4 @@
-//! System calls without a safe name in `std`: by rustix where it has them. Each function is one call and its error.
+//! System calls without a safe name in `std`: by rustix if it has them. Each function is one call and its error.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
@@ -59,12 +59,12 @@ pub(super) fn file_offset(offset: u64) -> io::Result<i64> {
 /// Gives the calling thread a smaller share of the processor: `nice` goes from 0 to 19, each a fifth less than the one
 /// before. Linux keeps this value by thread, not by process.
 pub(super) fn lower_thread_priority(nice: i32) {
-    // Where the system refuses, the thread goes on with the share that it has.
+    // If the system refuses, the thread goes on with the share that it has.
     let _ = rustix::process::setpriority_process(None, nice);
 }
 
 /// Has the calling thread run where nobody else wants to, and counted as nobody: one that wakes up is put on its core as on
-/// one that is idle. At nice 19, which is what is left where the system refuses the policy, it is not; those that wait for
+/// one that is idle. At nice 19, which is what is left if the system refuses the policy, it is not; those that wait for
 /// each other then share the other cores. Answers whether the system took it.
 pub(super) fn run_thread_when_idle() -> bool {
     lower_thread_priority(19);

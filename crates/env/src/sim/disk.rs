@@ -23,7 +23,7 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct SimDisk {
     state: Arc<Mutex<DiskState>>,
-    /// Where set, the handle dies with what ends this generation.
+    /// If set, the handle dies with what ends this generation.
     generation: Option<u64>,
 }
 
@@ -137,7 +137,7 @@ impl SimDisk {
         Ok(state.inode(state.find(path.as_ref())?).current().to_vec())
     }
 
-    /// The bytes of a file as [`PowerCut::LoseAll`] would leave them; `NotFound` where it would leave no file.
+    /// The bytes of a file as [`PowerCut::LoseAll`] would leave them; `NotFound` if it would leave no file.
     pub fn read_durable(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let state = self.state.lock();
         Ok(state.inode(state.find_durable(path.as_ref())?).durable().to_vec())
@@ -163,7 +163,7 @@ impl SimDisk {
     /// Puts a file there, durably, with these bytes: as somebody does who restores a backup.
     ///
     /// # Panics
-    /// Where there is one already, or no power.
+    /// If there is one already, or no power.
     pub fn plant(&self, path: impl AsRef<Path>, bytes: &[u8]) {
         let path = path.as_ref();
         let dir = path.parent().unwrap_or_else(|| Path::new("/"));

@@ -39,7 +39,7 @@ impl Names {
         Self { dirs: BTreeMap::from([(PathBuf::from("/"), Directory::default())]), journal: Vec::new() }
     }
 
-    /// The place a path means. `NotFound` where its directory does not exist.
+    /// The place a path means. `NotFound` if its directory does not exist.
     pub(super) fn place(&self, path: &Path) -> io::Result<Place> {
         let path = absolute(path);
         if self.dirs.contains_key(&path) {
@@ -77,7 +77,7 @@ impl Names {
         Ok(names)
     }
 
-    /// `AlreadyExists` where a file has the name of the directory or of one above it.
+    /// `AlreadyExists` if a file has the name of the directory or of one above it.
     pub(super) fn create_dir_all(&mut self, dir: &Path) -> io::Result<()> {
         let dir = absolute(dir);
         let mut missing = Vec::new();

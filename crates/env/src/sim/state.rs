@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// The size of a disk where no capacity is set: too big for any test to fill, too small for nonsense to fit.
+/// The size of a disk if no capacity is set: too big for any test to fill, too small for nonsense to fit.
 const CAPACITY_BYTES_UNSET: u64 = 1 << 40;
 
 /// All of a simulated disk. Each operation is: `begin` it (power, latency, faults), do it, `finish` it (the power may

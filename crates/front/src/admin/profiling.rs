@@ -50,7 +50,7 @@ impl Profiling {
         let (report, rendered) = oneshot::channel();
         let thread = thread::Builder::new().name(format!("profile-{}", target.kind));
         let body = move || {
-            // Nobody is told where nobody waits any more.
+            // Nobody is told if nobody waits any more.
             if let Some(outcome) = take(claim, &target, &cancelled).transpose() {
                 let _ = report.send(outcome);
             }

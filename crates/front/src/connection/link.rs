@@ -29,7 +29,7 @@ pub struct Link {
     address: Cell<Option<Address>>,
     /// Whether the node was draining when it came: then it is told so, instead of being closed.
     is_late: bool,
-    /// Who made it end, where somebody did.
+    /// Who made it end, if somebody did.
     verdict: Cell<Option<Overdue>>,
     /// The task that drives it.
     task: RefCell<Option<Waker>>,
@@ -119,7 +119,7 @@ impl Link {
         self.http().linger(self.now_ms())
     }
 
-    /// Whom to wake where the connection has to end.
+    /// Whom to wake when the connection has to end.
     pub fn driven_by(&self, waker: &Waker) {
         let mut task = self.task.borrow_mut();
         if !task.as_ref().is_some_and(|known| known.will_wake(waker)) {

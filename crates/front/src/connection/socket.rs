@@ -121,7 +121,7 @@ impl Socket {
 
     /// Makes dropping it tell the other side that something is missing.
     pub(super) fn abort_on_drop(&self) {
-        // Nothing to be done where it fails: then the connection is gone already.
+        // Nothing to be done if it fails: then the connection is gone already.
         let _ = socket2::SockRef::from(&self.0).set_linger(Some(Duration::ZERO));
     }
 

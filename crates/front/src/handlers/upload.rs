@@ -52,7 +52,7 @@ impl Arriving<'_> {
     }
 }
 
-/// Writes the body as it arrives. Where that fails, what is left of the body is not read, so nothing can follow it.
+/// Writes the body as it arrives. If that fails, what is left of the body is not read, so nothing can follow it.
 async fn receive<U: Upload>(
     arriving: Arriving<'_>,
     upload: Result<U, Error>,

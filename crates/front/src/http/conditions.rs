@@ -55,7 +55,7 @@ pub(crate) enum Tags {
 }
 
 impl Tags {
-    /// Reads a header field, which may come in several lines; `None` where it is not there.
+    /// Reads a header field, which may come in several lines; `None` if it is not there.
     fn of(request: &Request, name: &'static str) -> Result<Option<Tags>, ConditionError> {
         let mut lines = request.fields(name);
         let Some(first) = lines.next() else { return Ok(None) };

@@ -12,7 +12,7 @@ use super::response::{Answer, TEXT};
 
 /// The head of a request may have this many bytes of headers.
 pub(crate) const HEADERS_BYTES_MAX: usize = 16 << 10;
-/// The longest request line: a key of 4,096 bytes takes three times as much where each is percent-encoded.
+/// The longest request line: a key of 4,096 bytes takes three times as much if each is percent-encoded.
 pub(crate) const REQUEST_LINE_BYTES_MAX: usize = 16 << 10;
 
 /// An answer that says no: a status, and one line that says what was wrong and what was expected; several only for who asks for

@@ -54,7 +54,7 @@ pub(crate) enum TargetError {
     TtlOfNothing,
 }
 
-/// The key of a request: a part of its URI where nothing had to be decoded.
+/// The key of a request: a part of its URI if nothing had to be decoded.
 #[derive(Debug, Clone)]
 enum Key {
     InUri { uri: Uri, range: Range<u32> },
@@ -117,7 +117,7 @@ impl EntityTarget {
         self.ttl
     }
 
-    /// Refuses a time to live where no value is written.
+    /// Refuses a time to live if no value is written.
     pub(crate) fn check_ttl(&self, is_put: bool) -> Result<(), TargetError> {
         if self.ttl.is_some() && !is_put { Err(TargetError::TtlOfNothing) } else { Ok(()) }
     }
@@ -135,7 +135,7 @@ pub(crate) fn increment(uri: &Uri) -> Result<i64, TargetError> {
 pub(crate) struct RangeTarget {
     /// From where on, up to where, and whose.
     pub(crate) range: KeyRange,
-    /// How many nodes the entities live on, and how many of these have to answer, where it is those of all nodes.
+    /// How many nodes the entities live on, and how many of these have to answer, if it is those of all nodes.
     pub(crate) replicas: Replicas,
 }
 

@@ -183,7 +183,7 @@ impl<'a> Conductor<'a> {
         title
     }
 
-    /// Starts a node where there is none, and fills the store.
+    /// Starts a node if there is none, and fills the store.
     fn prepare(&mut self, stage: &Stage, server: usize) -> Outcome<()> {
         let is_own = server == 0 && self.options.url.is_none();
         if is_own && self.servers[server].store != Some(stage.store) {

@@ -32,8 +32,8 @@ use options::LabCommand;
 
 /// Runs `ladoga lab`. Prints results on standard output; how it gets on, and what went wrong, on standard error.
 ///
-/// Exit codes: 0; 1 where a run could not be made; 2 where the command line is wrong, or a file is no report; 3 where all
-/// requests of a run failed; 128 and the number of the signal where it was interrupted.
+/// Exit codes: 0; 1 if a run could not be made; 2 if the command line is wrong, or a file is no report; 3 if all
+/// requests of a run failed; 128 and the number of the signal if it was interrupted.
 pub fn lab(options: &LabOptions) -> ExitCode {
     let result = match &options.command {
         LabCommand::Run(options) => options.check().and_then(|()| conduct::run(options)),

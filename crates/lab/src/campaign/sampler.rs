@@ -1,4 +1,4 @@
-//! What the server's process does while a run goes on: `/proc` where the process is known, `/metrics` where it has them.
+//! What the server's process does while a run goes on: `/proc` if the process is known, `/metrics` if it has them.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -108,7 +108,7 @@ impl<'a> Taker<'a> {
         }
     }
 
-    /// Every figure without labels; none where there are no metrics.
+    /// Every figure without labels; none if there are no metrics.
     fn metrics(&self) -> HashMap<String, f64> {
         let never = AtomicBool::new(false);
         match client::get(self.target, "/metrics", SCRAPE_DEADLINE, &never) {

@@ -21,7 +21,7 @@ const START_MAX: Duration = Duration::from_mins(1);
 const STOP_MAX: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 const STATUS_DEADLINE: Duration = Duration::from_secs(2);
-/// A process is quiet where it uses less than this share of a core over such a window.
+/// A process is quiet if it uses less than this share of a core over such a window.
 const QUIET_CORES: f64 = 0.05;
 const QUIET_WINDOW: Duration = Duration::from_millis(500);
 const QUIET_MAX: Duration = Duration::from_secs(30);
@@ -144,7 +144,7 @@ fn free_address() -> std::io::Result<String> {
     TcpListener::bind("127.0.0.1:0")?.local_addr().map(|address| address.to_string())
 }
 
-/// Waits until what a fill or a run has left to do in the background is done; false where it never ends.
+/// Waits until what a fill or a run has left to do in the background is done; false if it never ends.
 pub(super) fn wait_until_quiet(pid: u32, stop: &AtomicBool) -> bool {
     let clock = Clock::start();
     let mut before = cpu_us(pid);

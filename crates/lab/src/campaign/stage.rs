@@ -85,7 +85,7 @@ fn of_workload(options: &RunOptions, workload: Name, rate: Rate) -> Stage {
     }
 }
 
-/// Reads and deletes mean nothing where nothing is there.
+/// Reads and deletes mean nothing if nothing is there.
 fn needs_keys(workload: Name) -> bool {
     !matches!(workload, Name::Status | Name::Put | Name::PutOverwrite | Name::PutGet)
 }

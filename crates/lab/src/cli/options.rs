@@ -139,7 +139,7 @@ impl Options {
         Ok(())
     }
 
-    /// How many keys the workload has; none where there is no workload or no end of them.
+    /// How many keys the workload has; none if there is no workload or no end of them.
     pub(crate) fn keys_to_fill(&self) -> Option<u64> {
         self.workload.and_then(|name| self.knobs.keys.or(name.default_keys()))
     }

@@ -36,7 +36,7 @@ pub(crate) struct Target {
     pub(crate) trust: Trust,
     /// Without brackets.
     pub(crate) host: String,
-    /// None where the address names none.
+    /// None if the address names none.
     pub(crate) port: Option<u16>,
     /// With the query, at least `/`.
     pub(crate) path: String,

@@ -55,7 +55,7 @@ pub(super) struct Side {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Change {
     pub(super) by: f64,
-    /// None where there are too few rounds for one.
+    /// None if there are too few rounds for one.
     pub(super) interval: Option<(f64, f64)>,
 }
 
@@ -141,7 +141,7 @@ fn holm(probabilities: &[Option<f64>]) -> Vec<Option<f64>> {
 }
 
 impl Rounds {
-    /// None where there is nothing to compare.
+    /// None if there is nothing to compare.
     fn blocks(&self, design: Design) -> Option<Vec<Block>> {
         let is_zero = |values: &[f64]| values.iter().all(|value| *value == 0.0);
         if self.before.is_empty() || self.after.is_empty() || is_zero(&self.before) && is_zero(&self.after) {

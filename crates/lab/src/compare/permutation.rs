@@ -170,7 +170,7 @@ pub(super) fn shift(blocks: &[Block]) -> f64 {
     }
 }
 
-/// Every shift that the test does not refuse at the level; none where so few rounds refuse nothing.
+/// Every shift that the test does not refuse at the level; none if so few rounds refuse nothing.
 pub(super) fn interval(blocks: &[Block], level: f64) -> Option<(f64, f64)> {
     let at = differences(blocks);
     // Between two neighbouring differences the probability is the same.

@@ -26,7 +26,7 @@ impl Pacer {
         Self { margin_ns: margin_ns_max / 2, margin_ns_max }
     }
 
-    /// How long to sleep where something is due in `until_ns`; zero for not at all.
+    /// How long to sleep if something is due in `until_ns`; zero for not at all.
     pub(crate) fn sleep_ns(&self, until_ns: u64) -> u64 {
         until_ns.saturating_sub(self.margin_ns)
     }

@@ -197,7 +197,7 @@ fn serve(
     let (worker, afterwards) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
-            let _ = events.send(Event::Done(Err(error))); // Nobody listens where another thread failed too.
+            let _ = events.send(Event::Done(Err(error))); // Nobody listens if another thread failed too.
             return;
         }
     };

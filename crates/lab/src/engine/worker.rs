@@ -67,7 +67,7 @@ impl Worker {
         recorder: Recorder,
         (clock, stop): (Clock, Arc<AtomicBool>),
     ) -> Outcome<Self> {
-        // The kernel may delay a sleep by 50 µs to save power, which a schedule cannot afford. Where the wish is
+        // The kernel may delay a sleep by 50 µs to save power, which a schedule cannot afford. If the wish is
         // refused, the lateness tells.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let poller = epoll::create(epoll::CreateFlags::CLOEXEC)

@@ -41,7 +41,7 @@ pub(crate) struct ComparedRun {
 pub(crate) struct ComparedProfile {
     pub(crate) kind: String,
     pub(crate) question: &'static str,
-    /// A reason where there is none.
+    /// A reason if there is none.
     pub(crate) flame: Result<ComparedFlame, String>,
 }
 

@@ -18,7 +18,7 @@ const NAMES: [&str; 4] = ["p50", "p99", "p99.9", "max"];
 pub(crate) struct CurvePoint {
     pub(crate) rate: f64,
     pub(crate) answered_per_s: f64,
-    /// p50, p99, p99.9 and the largest, in microseconds; none where nothing was answered.
+    /// p50, p99, p99.9 and the largest, in microseconds; none if nothing was answered.
     pub(crate) latency: Option<[f64; 4]>,
     /// `holds`, or which bounds broke.
     pub(crate) verdict: String,

@@ -33,7 +33,7 @@ pub(super) fn groups(report: &Report) -> Vec<Group<'_>> {
     groups
 }
 
-/// How a stage is called, and whose it is where there are several servers.
+/// How a stage is called, and whose it is if there are several servers.
 pub(super) fn title(report: &Report, run: &Run) -> String {
     if report.subjects.len() > 1 { format!("{}, {}", run.stage, run.subject) } else { run.stage.clone() }
 }
@@ -67,7 +67,7 @@ impl Group<'_> {
         order[(order.len() - 1) / 2]
     }
 
-    /// The part of the wanted rate that the median of the rounds reached, where that is less than nearly all of it.
+    /// The part of the wanted rate that the median of the rounds reached, if that is less than nearly all of it.
     pub(super) fn missed_rate(&self) -> Option<f64> {
         let share = self.spread(|run| run.rate.map(|rate| run.per_second / rate))?.median;
         (share < RATE_REACHED).then_some(share)

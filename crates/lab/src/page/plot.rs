@@ -69,7 +69,7 @@ impl Scale {
 }
 
 impl Scale {
-    /// Where less than two powers of ten are in sight.
+    /// If less than two powers of ten are in sight.
     fn ticks_between_tens(&self) -> Vec<f64> {
         let is_seen = |tick: &f64| (self.from - 1e-9..=self.to + 1e-9).contains(&tick.log10());
         let decades = self.from.floor() as i32..=self.to.floor() as i32;
@@ -82,7 +82,7 @@ pub(super) struct Line {
     pub(super) name: String,
     /// One of the style's colours, from 0.
     pub(super) colour: usize,
-    /// A hole where there is no value.
+    /// A hole if there is no value.
     pub(super) points: Vec<(f64, Option<f64>)>,
 }
 

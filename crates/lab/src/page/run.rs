@@ -69,7 +69,7 @@ fn answers(run: &Run) -> String {
     counted("answer", &run.answers, |answer| if answer.is_good() { "good" } else { "bad" })
 }
 
-/// Requests by their method, where there are several, for the same reason.
+/// Requests by their method, if there are several, for the same reason.
 fn methods(run: &Run) -> String {
     if run.methods.len() < 2 { String::new() } else { counted("request", &run.methods, |_| "") }
 }

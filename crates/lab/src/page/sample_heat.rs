@@ -16,7 +16,7 @@ const SECONDS_FINE: f64 = 120.0;
 const PART_MS: f64 = 20.0;
 const PART_MS_LONG: f64 = 100.0;
 
-/// Empty where the samples make no sense, which the flame graph tells.
+/// Empty if the samples make no sense, which the flame graph tells.
 pub(super) fn draw(run: &Run, number: usize, offset_ms: f64, data: &Value) -> String {
     let part_ms = if run.elapsed_s > SECONDS_FINE { PART_MS_LONG } else { PART_MS };
     let Some(cells) = cells(data, offset_ms, part_ms, run.elapsed_s) else { return String::new() };

@@ -157,7 +157,7 @@ pub(super) fn rounds(group: &Group<'_>) -> String {
     out
 }
 
-/// How a run is called: its stage, and its round where there are several.
+/// How a run is called: its stage, and its round if there are several.
 fn title_of_run(report: &Report, run: &Run) -> String {
     let title = title(report, run);
     let has_rounds = report.runs.iter().any(|other| other.round > 1);

@@ -1,6 +1,6 @@
 //! What a report holds. It stands in the report's page as JSON, from where `ladoga lab compare` reads it back.
 //!
-//! Times are in microseconds where nothing else is said; a run's own times are in seconds since its start.
+//! Times are in microseconds if nothing else is said; a run's own times are in seconds since its start.
 
 mod heat;
 mod machine;

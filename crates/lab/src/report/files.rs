@@ -83,7 +83,7 @@ const fn limit_name(limit: Limit) -> &'static str {
     }
 }
 
-/// Null instead of percentiles where there are none.
+/// Null instead of percentiles if there are none.
 fn latency_json(latencies: &Histogram<u64>) -> Value {
     if latencies.is_empty() {
         return json!({ "count": 0 });

@@ -32,7 +32,7 @@ impl StealMeter {
         Self { begin: read() }
     }
 
-    /// As a share of all CPUs' time; none where the system does not say.
+    /// As a share of all CPUs' time; none if the system does not say.
     pub(crate) fn share(&self) -> Option<f64> {
         let (begin, end) = (self.begin?, read()?);
         let all = end.all.checked_sub(begin.all).filter(|all| *all > 0)?;
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_thread_that_works_uses_cpu() {
         let before = thread_cpu_ns();
-        // It ends only where the clock goes on.
+        // It ends only if the clock goes on.
         while thread_cpu_ns() < before + 1000 {
             std::hint::spin_loop();
         }

@@ -78,7 +78,7 @@ impl Seconds {
         Self { threads, open: BTreeMap::new(), second: Interval::new() }
     }
 
-    /// Adds a thread's interval; what is over where this was the last thread that it waited for.
+    /// Adds a thread's interval; what is over if this was the last thread that it waited for.
     pub(crate) fn add(&mut self, interval: &Interval) -> Vec<Over> {
         let (delivered, merged) = self.open.entry(interval.number).or_insert_with(|| (0, Interval::new()));
         *delivered += 1;

@@ -110,7 +110,7 @@ impl Recorder {
         }
     }
 
-    /// An answer arrived. Its latency is written down apart, where it is wanted.
+    /// An answer arrived. Its latency is written down apart, if it is wanted.
     pub(crate) fn answered(&mut self, status: u16, now_ns: u64) {
         let is_in_time = self.counted_ns.contains(&now_ns);
         let outcome = self.outcome();
@@ -198,7 +198,7 @@ impl Recorder {
 
     fn hand_over(&mut self) {
         let Some(over) = self.held.pop_front() else { return };
-        // Nobody listens any more only where the run is being given up.
+        // Nobody listens any more only if the run is being given up.
         let _ = self.full.send(over);
     }
 

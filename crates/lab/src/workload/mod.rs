@@ -1,6 +1,6 @@
 //! Built-in workloads: requests against the store's own HTTP API, made without a script.
 //!
-//! | name | requests | keys where none are given |
+//! | name | requests | keys if none are given |
 //! | --- | --- | --- |
 //! | `status` | the node's state | |
 //! | `put` | new keys, one after the other; with `--keys` it starts over after so many | no end |
@@ -62,7 +62,7 @@ const KEYS_ALL: u64 = 1_000_000;
 const KEYS_FEW: u64 = 1_000;
 
 impl Name {
-    /// How many keys there are where the person does not say; none for no end.
+    /// How many keys there are if the person does not say; none for no end.
     pub(crate) const fn default_keys(self) -> Option<u64> {
         match self {
             Self::Put => None,
@@ -119,7 +119,7 @@ impl Workload {
         self
     }
 
-    /// The number of the next key that was not written; 0 where the workload writes no new ones.
+    /// The number of the next key that was not written; 0 if the workload writes no new ones.
     pub(crate) fn key_after(&self) -> u64 {
         let writes_new = matches!(self.name, Name::Put | Name::YcsbD | Name::YcsbE);
         if writes_new { self.next_key.load(Ordering::Relaxed) } else { 0 }

@@ -11,7 +11,7 @@ use crate::client::{ClientError, Request, Response, Url};
 /// How often a repair is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Says whether a node serves, and where it is of a cluster, how that is as seen from it.
+/// Says whether a node serves, and if it is of a cluster, how that is as seen from it.
 pub(crate) fn status(arguments: &NodeArguments) -> Result<(), Failure> {
     let url = parse_url(&arguments.url)?;
     let response = ask(&url, "GET", "/v0/status")?;
@@ -87,7 +87,7 @@ fn report(url: &Url) -> Result<Option<Value>, Failure> {
         .map_err(|error| Failure::Failed(format!("{url} sent a cluster status that cannot be read: {error}")))
 }
 
-/// A line for each node, and where this one is being rebuilt, how far that is.
+/// A line for each node, and if this one is being rebuilt, how far that is.
 fn table(report: &Value) -> String {
     let nodes = report["nodes"].as_array().into_iter().flatten();
     let mut text: String = nodes.map(node_line).collect();

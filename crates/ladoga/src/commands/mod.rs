@@ -52,7 +52,7 @@ impl Failure {
     }
 }
 
-/// Writes a line to standard error. Where that is closed or full, the exit code says it: `eprintln!` would panic.
+/// Writes a line to standard error. If that is closed or full, the exit code says it: `eprintln!` would panic.
 fn complain(line: fmt::Arguments<'_>) {
     _ = writeln!(stderr(), "{line}");
 }

@@ -111,7 +111,7 @@ fn config(env: &Env, settings: &Settings) -> Config {
     }
 }
 
-/// What a limit of descriptors leaves to connections: half, where it is low.
+/// What a limit of descriptors leaves to connections: half, if it is low.
 fn descriptors_for_connections(descriptors: u64, tables: u64) -> u64 {
     let left = descriptors.saturating_sub(tables);
     left.saturating_sub(DESCRIPTORS_RESERVED).max(left / 2)
@@ -195,7 +195,7 @@ fn on_a_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<oneshot::Receiver<T>, Failure> {
     let (done, when_done) = oneshot::channel();
-    // Where nobody waits any more, the process is about to end.
+    // If nobody waits any more, the process is about to end.
     let work = move || drop(done.send(work()));
     thread::Builder::new().name(name.to_owned()).spawn(work)?;
     Ok(when_done)

@@ -1,5 +1,5 @@
 //! What a node is run with: found by `sources`, understood by `parse` and `cluster`, with what the `machine` is like
-//! where nothing is said.
+//! if nothing is said.
 
 mod cluster;
 mod machine;

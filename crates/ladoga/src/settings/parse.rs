@@ -73,7 +73,7 @@ pub(super) fn durability(text: &str) -> Result<Durability, String> {
 /// How blocks are read that memory does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiskReads {
-    /// By `io_uring` where the system permits it, otherwise by threads.
+    /// By `io_uring` if the system permits it, otherwise by threads.
     Auto,
     /// By threads that wait.
     Pool,

@@ -171,7 +171,7 @@ impl LocalStore for Local {
         });
         let take = move || answer.lock().take().expect("what is written was decided");
         match self.engine.get_cell_cached(key, self.tier()) {
-            // Read before it is queued, so that nothing waits for the disk where groups are written: memory has it then.
+            // Read before it is queued, so that nothing waits for the disk when groups are written: memory has it then.
             Ok(Cached::NeedsDisk(read)) => {
                 let (found, queued) = (self.later(read, |_, _| Some(())), self.queued.clone());
                 Box::pin(async move {

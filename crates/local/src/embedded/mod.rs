@@ -67,7 +67,7 @@ pub struct Embedded {
     scan: Scan,
     workers: Arc<dyn Workers>,
     disk: Arc<dyn ladoga_env::Disk>,
-    /// Why no event loop has a ring to read by, where that is so.
+    /// Why no event loop has a ring to read by, if that is so.
     no_rings: Option<String>,
     read_counters: Arc<ReadCounters>,
 }
@@ -90,7 +90,7 @@ impl Embedded {
         let memory_bytes = options.memory_bytes;
         let (clock, disk) = (Arc::clone(&env.clock), Arc::clone(&env.disk));
         let workers = Arc::clone(&env.workers);
-        // Tried once, for all event loops: where one may have a ring, all may.
+        // Tried once, for all event loops: if one may have a ring, all may.
         let no_rings = disk.read_ring(RING_READS_MAX).err().map(|error| error.to_string());
         let engine = Arc::new(Engine::open(env, dir, options)?);
         let queue = CommitQueue::start(Arc::clone(&engine), Arc::clone(&clock), memory_bytes, &*workers)?;
@@ -107,7 +107,7 @@ impl Embedded {
         })
     }
 
-    /// Why blocks are not read by `io_uring` but by threads that wait, where that is so.
+    /// Why blocks are not read by `io_uring` but by threads that wait, if that is so.
     pub fn no_rings(&self) -> Option<&str> {
         self.no_rings.as_deref()
     }
@@ -135,7 +135,7 @@ impl Embedded {
         cells
     }
 
-    /// A ring for the calling event loop, where there is one to be had.
+    /// A ring for the calling event loop, if there is one to be had.
     fn start_reads(&self, disk: &pool::DiskHandle, supervisor: &Supervisor) -> Option<Rc<Reads>> {
         if self.no_rings.is_some() {
             return None;

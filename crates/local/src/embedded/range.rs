@@ -31,7 +31,7 @@ impl RecordReader {
         RecordReader { format, value: None }
     }
 
-    /// Reads a record, as far as its value where that is large; `false` where there is none.
+    /// Reads a record, as far as its value if that is large; `false` if there is none.
     fn read_record(&mut self, range: &mut Range, out: &mut Vec<u8>) -> Result<bool, Error> {
         let Some((key, value)) = range.next()? else { return Ok(false) };
         match value {

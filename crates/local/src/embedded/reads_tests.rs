@@ -19,7 +19,7 @@ thread_local! {
     static PANICS_AFTER: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// Called where a read goes on.
+/// Called when a read goes on.
 pub(super) fn panic_if_due() {
     let left = PANICS_AFTER.take();
     assert!(left != Some(0), "on purpose");

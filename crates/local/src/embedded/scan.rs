@@ -16,7 +16,7 @@ const CHANGES_MAX: usize = 1_024;
 /// After how long a scan that did not work out is tried again; twice as long after each, up to the second.
 const RETRY_MS_MIN: u64 = 1_000;
 const RETRY_MS_MAX: u64 = 60_000;
-/// The same where a block is damaged.
+/// The same if a block is damaged.
 const RETRY_DAMAGED_MS_MAX: u64 = 3_600_000;
 
 /// A worker that tells an observer of every cell that is there, whenever that is wished for.

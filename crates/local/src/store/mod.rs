@@ -33,7 +33,7 @@ pub trait Store: Send + Sync + 'static {
     /// The newest timestamp of any version in the store when it was opened.
     fn last_timestamp(&self) -> u64;
 
-    /// Why it does not take writes until somebody looks after it, where it does not.
+    /// Why it does not take writes until somebody looks after it, if it does not.
     fn failure(&self) -> Option<String>;
 
     /// What it says about itself.
@@ -67,7 +67,7 @@ pub trait LocalStore: 'static {
     /// A large value on its way in.
     type Upload: Upload<Finished: Send>;
 
-    /// The newest cell of a key, deletions included: at once where memory can tell.
+    /// The newest cell of a key, deletions included: at once if memory can tell.
     fn get_cell(&self, key: &[u8]) -> Lookup;
 
     /// Whether a write with this many bytes of value would be taken now. Asked before the value is read.

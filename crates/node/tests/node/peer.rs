@@ -79,7 +79,7 @@ impl Peer {
         }
     }
 
-    /// The next request that is waited for, where one comes soon.
+    /// The next request that is waited for, if one comes soon.
     pub(crate) fn asked_soon<T>(&self, mut is_it: impl FnMut(&Request) -> Option<T>) -> Option<(u32, T)> {
         const SOON: Duration = Duration::from_millis(20);
         while let Ok((number, request)) = self.asked.recv_timeout(SOON) {
@@ -136,7 +136,7 @@ fn listen(
         let answer = match request {
             Request::Hello(_) => Answer::Hello(Box::new(hello(id, &list, statement()))),
             _ if said.is_mute.load(Ordering::SeqCst) => {
-                // Where the test is over, nobody listens.
+                // If the test is over, nobody listens.
                 let _ = send.send((frame.request, request));
                 continue;
             }
@@ -216,7 +216,7 @@ impl Frames {
         }
     }
 
-    /// The next one; none where the node has closed the connection.
+    /// The next one; none if the node has closed the connection.
     fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = take_frame(&mut self.input).expect("a frame") {

@@ -2,7 +2,7 @@ use ladoga_node::store::StoreError;
 
 use crate::scripted::{LARGE_BYTES, Running, Script};
 
-/// The longest value that is read away where it is refused.
+/// The longest value that is read away if it is refused.
 const REFUSED_BODY_BYTES_MAX: usize = 64 << 10;
 const ATTEMPTS: usize = 1_000;
 

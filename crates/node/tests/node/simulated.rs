@@ -135,7 +135,7 @@ fn what_memory_does_not_have_comes_from_the_disk() {
             metrics.lines().find(|line| line.starts_with("ladoga_io_uring_event_loops ")).expect("a figure");
         assert_eq!(rings != "ladoga_io_uring_event_loops 0", has_rings, "{rings}");
         assert_eq!(!metrics.contains("ladoga_io_uring_reads_total 0\n"), has_rings, "{metrics}");
-        // Large values, and what the pool reads where there is no ring.
+        // Large values, and what the pool reads if there is no ring.
         assert!(!metrics.contains("ladoga_io_jobs_total 0\n"), "{metrics}");
         assert_eq!(node.stop(), Ok(()));
     }

@@ -22,7 +22,7 @@ pub(super) struct KernelSource {
 }
 
 impl KernelSource {
-    /// Fails where the process may not look at all of a core (`CAP_PERFMON`).
+    /// Fails if the process may not look at all of a core (`CAP_PERFMON`).
     pub(super) fn start(period_ns: u64) -> io::Result<Self> {
         let open = |core| PerfEvent::open(EventKind::CpuClock { period_ns }, Target::Core(core));
         let cores = files::online_cores().into_iter().map(open).collect::<io::Result<Vec<_>>>()?;

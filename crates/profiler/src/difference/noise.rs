@@ -1,7 +1,7 @@
 //! How far a frame's share may move if nothing has changed.
 //!
 //! A frame is told by how far its mean share moved, divided by the spread of its rounds and by what chance does to so
-//! many samples (as in SAM, Tusher, Tibshirani and Chu 2001). How large that gets where nothing has changed, for the
+//! many samples (as in SAM, Tusher, Tibshirani and Chu 2001). How large that gets when nothing has changed, for the
 //! most striking of all frames, is found by exchanging the names of the two sides between the rounds (Westfall and Young
 //! 1993). So all frames together are wrong no more often than `LEVEL`.
 

@@ -52,7 +52,7 @@ pub enum BadProfile {
 }
 
 impl NamedStacks {
-    /// Of the data of a heat map; none where it is not what a node writes.
+    /// Of the data of a heat map; none if it is not what a node writes.
     pub fn of_samples(data: &Value) -> Option<NamedStacks> {
         let tree = Tree::of(data)?;
         sliced(data, &tree, 1).ok()?.pop()

@@ -1,4 +1,4 @@
-//! One CPU timer per thread that sends it `SIGPROF`, for where the kernel's events are refused.
+//! One CPU timer per thread that sends it `SIGPROF`, for when the kernel's events are refused.
 //!
 //! The handler allocates nothing, takes no lock, leaves `errno` alone and reads the stack through a system call that
 //! cannot fault. It stays installed for good: a signal that was on its way when the profile ended would otherwise end the

@@ -6,7 +6,7 @@ pub(super) fn is_of_the_standard_library(file: &str) -> bool {
     file.contains("/rustc/") || file.starts_with("library/")
 }
 
-/// The path of the module that the file is, as in `hyper::proto::h1::dispatch`; none where the file lies in no crate's
+/// The path of the module that the file is, as in `hyper::proto::h1::dispatch`; none if the file lies in no crate's
 /// `src`.
 pub(super) fn module_of(file: &str) -> Option<String> {
     let (before, within) = file.strip_suffix(".rs")?.rsplit_once("src/")?;

@@ -46,7 +46,7 @@ pub(crate) fn kernel_symbols() -> String {
     std::fs::read("/proc/kallsyms").map_or_else(|_| String::new(), |bytes| lossy(&bytes))
 }
 
-/// The first bytes of a file; fewer where it is shorter, none where it cannot be read.
+/// The first bytes of a file; fewer if it is shorter, none if it cannot be read.
 pub(crate) fn head_of(path: &Path, bytes_max: u64) -> Vec<u8> {
     let mut head = Vec::new();
     if let Ok(file) = std::fs::File::open(path) {

@@ -197,7 +197,7 @@ impl Cluster {
         }
     }
 
-    /// Takes note of a greeting. Answers why the two nodes are not of one cluster, where they are not.
+    /// Takes note of a greeting. Answers why the two nodes are not of one cluster, if they are not.
     pub(crate) fn greeted(&self, theirs: &Hello) -> Result<Arc<PeerView>, String> {
         if let Some(difference) = self.hello().difference(theirs) {
             // It may be one of ours with another list: then the reason is shown beside its name.

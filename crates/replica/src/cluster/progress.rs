@@ -20,7 +20,7 @@ pub(crate) struct RepairProgress {
     pub(crate) completed: AtomicU64,
     /// What the last repair on demand could not repair.
     pub(crate) error: Mutex<Option<String>>,
-    /// Peers that the pass under way has still to pull from; 0 where there is none.
+    /// Peers that the pass under way has still to pull from; 0 if there is none.
     pub(crate) peers_left: AtomicU64,
 }
 

@@ -27,7 +27,7 @@ impl PeerLink {
         self.ask_for(request, |answer| answer)
     }
 
-    /// The same for what an answer amounts to. It is dropped where nobody waits for it any more.
+    /// The same for what an answer amounts to. It is dropped if nobody waits for it any more.
     pub(crate) fn ask_for<T: 'static, F: Fn(Result<Answer, PeerError>) -> T + 'static>(
         self: &Rc<Self>,
         request: &Request,

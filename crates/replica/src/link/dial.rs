@@ -15,7 +15,7 @@ const DIALS_MAX: usize = 10;
 
 /// Connects to a peer at its addresses, by the first attempt that comes about or is refused.
 ///
-/// Where the first packet of an attempt is lost, the system sends it again after a second, three, seven, and so on,
+/// If the first packet of an attempt is lost, the system sends it again after a second, three, seven, and so on,
 /// whatever has become of the network meanwhile. Requests that come once it works again wait for the same connection: so
 /// it is tried afresh beside.
 pub(crate) async fn dial(net: &dyn Net, addresses: &[SocketAddr]) -> io::Result<Box<dyn Stream>> {

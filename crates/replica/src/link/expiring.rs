@@ -21,7 +21,7 @@ pub(crate) struct Expiring {
 struct Places {
     /// The number of the oldest.
     first: u64,
-    /// When each ends; `None` where it is over.
+    /// When each ends; `None` if it is over.
     entries: VecDeque<(u64, Option<Weak<dyn Expires>>)>,
 }
 

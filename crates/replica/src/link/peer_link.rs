@@ -47,7 +47,7 @@ pub(crate) enum Phase {
 
 /// The connection of one event loop to one peer: made when it is needed, for all requests of the loop.
 ///
-/// No back-off: a request that finds no connection begins to make one, and those that come meanwhile join it. Where it
+/// No back-off: a request that finds no connection begins to make one, and those that come meanwhile join it. If it
 /// fails, the first ones fail with it, and for those that joined one more is made.
 pub(crate) struct PeerLink {
     pub(crate) view: Arc<PeerView>,
@@ -236,7 +236,7 @@ impl PeerLink {
         failed
     }
 
-    /// Hands an answer to who waits for it; `false` where nobody does.
+    /// Hands an answer to who waits for it; `false` if nobody does.
     pub(crate) fn answered(&self, number: u32, answer: Answer) -> bool {
         let mut pending = self.pending.borrow_mut();
         let Some(Pending { waiter, slot, bytes, .. }) = pending.try_remove(number as usize) else {

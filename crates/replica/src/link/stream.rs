@@ -17,7 +17,7 @@ pub(crate) struct RemoteStream {
 }
 
 impl PeerLink {
-    /// Opens a stream or an upload. Where it is none, the answer was another one.
+    /// Opens a stream or an upload. If it is none, the answer was another one.
     pub(crate) fn open(
         self: &Rc<Self>,
         request: &Request,

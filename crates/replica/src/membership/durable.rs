@@ -10,7 +10,7 @@ use ladoga_env::{Disk, OpenMode, Replacement};
 
 const NAME: &str = "replica-state";
 
-/// Reads what is there; `None` where there is nothing.
+/// Reads what is there; `None` if there is nothing.
 pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Durable>> {
     let path = dir.join(NAME);
     let file = match disk.open(&path, OpenMode::Read) {

@@ -116,7 +116,7 @@ impl MembershipFile {
         }
     }
 
-    /// Checks again, now that the directory is this process's, and keeps the list where there was none.
+    /// Checks again, now that the directory is this process's, and keeps the list if there was none.
     pub fn keep(
         env: &Env,
         dir: &Path,

@@ -171,7 +171,7 @@ impl Permit {
 }
 
 impl Permit {
-    /// Whether it comes to giving way before it is given back: for those who keep it where it cannot be asked.
+    /// Whether it comes to giving way before it is given back: for those who keep it if it cannot be asked.
     pub fn watch(&self) -> impl Future<Output = Result<(), Displaced>> + use<> {
         let (gate, number) = (self.gate.clone(), self.number);
         let arrival = gate.inside.lock().share.arrival(number);

@@ -104,7 +104,7 @@ impl FairShare {
     /// A holder wants `amount` more. Answers who has to give way for that.
     ///
     /// # Panics
-    /// Where it is promised something that it has not got yet.
+    /// If it is promised something that it has not got yet.
     pub(super) fn grow(&mut self, holder: usize, amount: u64) -> Result<Vec<usize>, Full> {
         let Holder { address, promised, is_displaced, .. } = self.holders[holder];
         assert_eq!(promised, 0, "one wish at a time");

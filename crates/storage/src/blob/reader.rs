@@ -43,7 +43,7 @@ impl Blob {
     /// May wait for the disk.
     ///
     /// # Panics
-    /// Where `offset` is not a multiple of [`BLOB_PIECE_BYTES`] below the length.
+    /// If `offset` is not a multiple of [`BLOB_PIECE_BYTES`] below the length.
     pub fn read_piece(&self, offset: u64) -> Result<Bytes, Error> {
         assert!(offset.is_multiple_of(BLOB_PIECE_BYTES as u64) && offset < self.pointer.len);
         let file = self.file()?;

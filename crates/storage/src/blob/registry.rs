@@ -64,7 +64,7 @@ impl BlobRegistry {
         &self.health
     }
 
-    /// Takes note of how much room there is on the disk. `None` where the system does not say.
+    /// Takes note of how much room there is on the disk. `None` if the system does not say.
     pub(crate) fn observe_space(&self) -> Option<u64> {
         let found = self.disk.free_bytes(&self.dir).map_err(Error::io("measure", &self.dir));
         let warn = |error: &Error| {
@@ -91,7 +91,7 @@ impl BlobRegistry {
     pub(crate) fn sync_names(&self) -> Result<(), Error> {
         let dir = paths::blobs_dir(&self.dir);
         if let Err(error) = self.disk.sync_dir(&dir).map_err(Error::io("sync directory", dir)) {
-            // None was tried where the directory could not be opened.
+            // None was tried if the directory could not be opened.
             if error.is_out_of_descriptors() {
                 return Err(error);
             }

@@ -18,7 +18,7 @@ pub(crate) struct TableView {
     pub tombstones: u64,
     pub oldest: Version,
     pub newest: Version,
-    /// All that it deletes was deleted so long ago that it may go where nothing is below it.
+    /// All that it deletes was deleted so long ago that it may go if nothing is below it.
     pub droppable: bool,
     /// Bytes of values that expired so long ago that they may go; 0 if they are less than half of its values.
     pub expired_bytes: u64,
@@ -140,7 +140,7 @@ fn overlapping<'a>(tables: &'a [TableView], with: &TableView) -> impl Iterator<I
     tables[start..].iter().take_while(move |table| table.smallest <= largest)
 }
 
-/// `None` where there is nothing to take, or a damaged table is in the way.
+/// `None` if there is nothing to take, or a damaged table is in the way.
 fn choice(level: usize, upper: &[&TableView], below: &[TableView]) -> Option<Choice> {
     let smallest = upper.iter().map(|table| &table.smallest).min()?.clone();
     let largest = upper.iter().map(|table| &table.largest).max()?.clone();

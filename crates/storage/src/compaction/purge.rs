@@ -10,7 +10,7 @@ use crate::record::{Kind, Record};
 use crate::table::{Access, TableGet};
 
 /// Whether the newest cell of a key may go. A tombstone hides older cells, and so does a value that expired: it may go
-/// where nothing is left that it hides, and nothing can come. `drop_before`: no write older than this comes any
+/// if nothing is left that it hides, and nothing can come. `drop_before`: no write older than this comes any
 /// more, and all that was deleted before it is deleted on every replica.
 pub(crate) fn may_drop(record: &Record<'_>, hides: bool, drop_before: u64) -> bool {
     !hides && record.mark().deleted_at().is_some_and(|deleted_at| deleted_at < drop_before)
@@ -47,7 +47,7 @@ impl Surroundings<'_> {
             let meta = table.meta();
             meta.newest > version && meta.covers(key) && !self.inputs.contains(&meta.number)
         });
-        // Where the other one cannot be read, the record stays.
+        // If the other one cannot be read, the record stays.
         others.any(|table| {
             let found = table.get(key_hash(key), key, Access::Once);
             matches!(found, Ok(TableGet::Found { stamp, .. }) if stamp.version > version)

@@ -49,7 +49,7 @@ pub(crate) struct BackgroundWork {
 /// The two threads that compact, never both at a time. A thread's priority can only be lowered, so there is one for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// Lets everybody go first. Where others keep all cores busy, that is nearly to stand still.
+    /// Lets everybody go first. If others keep all cores busy, that is nearly to stand still.
     Patient,
     /// Does not, and goes on with what the other one has begun.
     Hurried,
@@ -158,7 +158,7 @@ impl BackgroundWork {
         self.flushes_put_off.load(Ordering::Acquire)
     }
 
-    /// Why a flush has to wait, where more of them do than `seen`.
+    /// Why a flush has to wait, if more of them do than `seen`.
     pub(super) fn put_off_since(&self, seen: u64) -> Option<Error> {
         if self.flushes_put_off() == seen { None } else { self.put_off_for.lock().clone() }
     }

@@ -23,7 +23,7 @@ struct Work {
     inputs: Inputs,
     /// What its outputs may have.
     room_bytes: u64,
-    /// Where it is to leave out what newer tables hide: up to which version those reach.
+    /// If it is to leave out what newer tables hide: up to which version those reach.
     trims_up_to: Option<Version>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Compaction {
 
 impl Inner {
     /// Goes on with the compaction that was begun, or does the most urgent one, to its end or until `is_to_pause`; `false`
-    /// where none is due.
+    /// if none is due.
     pub(super) fn compact_one(&self, is_to_pause: &dyn Fn() -> bool) -> Result<bool, Error> {
         let mut unfinished = self.upkeep.unfinished.lock();
         self.check_writable()?;
@@ -66,7 +66,7 @@ impl Inner {
         Ok(true)
     }
 
-    /// The most urgent compaction that the disk has room for, with its tables. On a full disk, or where there is room for none,
+    /// The most urgent compaction that the disk has room for, with its tables. On a full disk, or if there is room for none,
     /// a table is trimmed first.
     fn choose(&self) -> Option<Work> {
         let levels = self.current_levels();
@@ -77,7 +77,7 @@ impl Inner {
             let inputs = inputs.map(|(level, table)| (level, table.clone())).collect();
             Some(Work { choice, inputs, room_bytes, trims_up_to })
         };
-        // Where the system does not say, it is tried.
+        // If the system does not say, it is tried.
         let free_bytes = self.observe_space().unwrap_or(u64::MAX);
         let within =
             |room_bytes| pick(&views, PickConfig { level_1_bytes: self.budget.level_1_bytes, room_bytes });
@@ -95,7 +95,7 @@ impl Inner {
         work(urgent?, free_bytes.saturating_sub(self.budget.reserve_bytes / 2), None)
     }
 
-    /// What comes of an error in a compaction: where it says which of the tables is damaged, that is left alone from now on.
+    /// What comes of an error in a compaction: if it says which of the tables is damaged, that is left alone from now on.
     fn leave_damaged(&self, inputs: &[(usize, Arc<Table>)], error: Error) -> Result<bool, Error> {
         match self.background.damage.mark(inputs, &error) {
             Some((level, table)) => self.set_aside(*level, table).map(|()| true),
@@ -103,7 +103,7 @@ impl Inner {
         }
     }
 
-    /// Takes a damaged table out of the way: in level 0, where tables may overlap, no compaction needs it. Where it is,
+    /// Takes a damaged table out of the way: in level 0, if tables may overlap, no compaction needs it. If it is,
     /// it would keep everything above from coming down.
     fn set_aside(&self, level: usize, table: &Arc<Table>) -> Result<(), Error> {
         if level == 0 {

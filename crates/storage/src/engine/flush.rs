@@ -16,7 +16,7 @@ use crate::table::{Table, TableMeta};
 const CACHED_AT_ONCE: usize = 32;
 
 impl Inner {
-    /// Writes the oldest sealed memtable to level 0; `false` where none waits.
+    /// Writes the oldest sealed memtable to level 0; `false` if none waits.
     pub(super) fn flush_one(&self) -> Result<bool, Error> {
         self.check_writable()?;
         let Some(memtable) = self.reads.view.load().sealed.last().cloned() else { return Ok(false) };
@@ -78,7 +78,7 @@ impl Inner {
         let dir = paths::tables_dir(&self.dir);
         let synced = self.env.disk.sync_dir(&dir).map_err(Error::io("sync directory", dir));
         // It was for the names of another thread's tables as well, whose own sync would now say that all is well. But none was
-        // tried where the directory could not be opened.
+        // tried if the directory could not be opened.
         synced.map_err(|error| if error.is_out_of_descriptors() { error } else { self.poison(&error) })
     }
 

@@ -94,7 +94,7 @@ pub(crate) struct Inner {
 }
 
 impl Engine {
-    /// Opens the store in `dir`, creating it where there is none.
+    /// Opens the store in `dir`, creating it if there is none.
     pub fn open(env: Env, dir: &Path, options: Options) -> Result<Engine, Error> {
         Engine::open_with(env, dir, options, &threads::spawn)
     }
@@ -129,17 +129,17 @@ impl Engine {
         self.inner.write_group(batches)
     }
 
-    /// As [`Engine::write_group`], but only where that takes no waiting: not for a sync, a flush, another writer, or the
-    /// pace of the background. False, with nothing done, where it does: then somebody who may wait has to write it.
+    /// As [`Engine::write_group`], but only if that takes no waiting: not for a sync, a flush, another writer, or the
+    /// pace of the background. False, with nothing done, if it does: then somebody who may wait has to write it.
     pub fn try_write_group(&self, batches: &[WriteBatch]) -> Result<bool, Error> {
         self.inner.try_write_group(batches)
     }
 
     /// The same with batches that are made once nothing is in the way, of at most so many records and bytes: what they are made
-    /// from is given up only if they are written. They are answered. `None`, with nothing made, where something is.
+    /// from is given up only if they are written. They are answered. `None`, with nothing made, if something is.
     ///
     /// # Panics
-    /// Where more is made. The store is poisoned then, as by a panic of `make`.
+    /// If more is made. The store is poisoned then, as by a panic of `make`.
     pub fn try_write_made<B: AsRef<[WriteBatch]>>(
         &self,
         room: (usize, usize),
@@ -163,7 +163,7 @@ impl Engine {
         self.inner.health.state()
     }
 
-    /// Why no writes are taken any more, where that is so.
+    /// Why no writes are taken any more, if that is so.
     pub fn poison_reason(&self) -> Option<String> {
         self.inner.health.reason()
     }
@@ -173,7 +173,7 @@ impl Engine {
         self.inner.last_timestamp
     }
 
-    /// Groups of writes that a power cut took, counted when the store was opened; always 0 where every write is synced.
+    /// Groups of writes that a power cut took, counted when the store was opened; always 0 if every write is synced.
     pub fn lost_groups(&self) -> u64 {
         self.inner.lost_groups
     }
@@ -211,7 +211,7 @@ impl Engine {
         BlobWriter::create(&self.inner.shared.blobs, self.inner.new_file_number())
     }
 
-    /// Does one step of background work; `false` where there is none. For [`crate::Background::Manual`].
+    /// Does one step of background work; `false` if there is none. For [`crate::Background::Manual`].
     pub fn step(&self) -> Result<bool, Error> {
         self.check_open()?;
         self.inner.step()
@@ -268,7 +268,7 @@ impl Inner {
         self.upkeep.expired_before_ms.load(Ordering::Relaxed).max(self.aged_ms().unwrap_or(0))
     }
 
-    /// The time so long ago that nothing which is older comes any more, where the wall clock decides that.
+    /// The time so long ago that nothing which is older comes any more, if the wall clock decides that.
     fn aged_ms(&self) -> Option<u64> {
         let age_ms = self.options.tombstone_age_ms_min?;
         Some(self.env.clock.wall_ms().saturating_sub(age_ms))

@@ -153,7 +153,7 @@ fn check_sums(dir: &Path, recovered: &Recovered) -> Result<(), Error> {
     }
 }
 
-/// Finds every table. One that is missing says that the manifest is not what it was, even where its frames are sound: a
+/// Finds every table. One that is missing says that the manifest is not what it was, even if its frames are sound: a
 /// decayed last frame looks like one that was torn. To go on would remove, as orphans, the tables that it named.
 fn find_tables(disk: &dyn Disk, dir: &Path, recovered: &Recovered) -> Result<(), Error> {
     let tables_dir = paths::tables_dir(dir);
@@ -302,7 +302,7 @@ impl Inner {
             while self.flush_one()? {}
             Ok(())
         };
-        // The threads are gone, and sealing would wait for one of them where as many memtables wait as there may be.
+        // The threads are gone, and sealing would wait for one of them if as many memtables wait as there may be.
         let flushed = flush().and_then(|()| self.seal()).and_then(|()| flush());
         self.collect_retired();
         self.shared.blobs.freeze();

@@ -65,7 +65,7 @@ impl PendingRead {
         Box::new(PendingRead { inner, levels, key: key.into(), start, search, needed })
     }
 
-    /// The bytes that it needs. `None` where one read is not enough, because a table's index is not in memory: then
+    /// The bytes that it needs. `None` if one read is not enough, because a table's index is not in memory: then
     /// only [`PendingRead::finish`] helps.
     pub fn needs(&self) -> Option<FilePart> {
         match &self.needed.lack {
@@ -77,7 +77,7 @@ impl PendingRead {
     /// Goes on with the bytes that it [needs](PendingRead::needs), or with why they could not be read. Does not wait.
     ///
     /// # Panics
-    /// Where it needs more than one read.
+    /// If it needs more than one read.
     pub fn resume(mut self: Box<Self>, bytes: io::Result<Vec<u8>>) -> Result<Progress, Error> {
         let MissingBlock::Block(part) = &self.needed.lack else { panic!("one read is not enough") };
         let table = &self.needed.table;

@@ -1,4 +1,4 @@
-//! What becomes of the log when a store is opened: memtables, as they were; or tables, where it is more than memory has
+//! What becomes of the log when a store is opened: memtables, as they were; or tables, if it is more than memory has
 //! room for, because the store was written with a larger budget.
 
 use std::collections::BTreeMap;

@@ -90,7 +90,7 @@ impl Inner {
         }
     }
 
-    /// Keeps the memory of a memtable for the next one, where that stays inside of what memtables may take: a writer
+    /// Keeps the memory of a memtable for the next one, if that stays inside of what memtables may take: a writer
     /// takes the spare one before it has one more.
     fn keep_or_free(&self, memtable: Arc<Memtable>) {
         if self.writes.spare.lock().is_some() || self.has_too_many_sealed() {

@@ -77,7 +77,7 @@ impl Search {
         candidates
     }
 
-    /// Takes what a table answers where that is better than what is known.
+    /// Takes what a table answers if that is better than what is known.
     #[inline]
     pub(super) fn take(&mut self, table: &Table, answer: TableGet) {
         let TableGet::Found { stamp, kind, value } = answer else { return };

@@ -53,9 +53,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Lets a segment whose records are in tables be the next one, where none is ready; removes it otherwise.
+    /// Lets a segment whose records are in tables be the next one, if none is ready; removes it otherwise.
     pub(super) fn retire_segment(&self, number: u64) {
-        // Or else, where nobody syncs the log, all segments that there ever were would stay open, and keep their room.
+        // Or else, if nobody syncs the log, all segments that there ever were would stay open, and keep their room.
         self.writes.unsynced.lock().remove(&number);
         let mut next = self.writes.next_segment.lock();
         if next.ready.is_none() {

@@ -12,7 +12,7 @@ use crate::value::Cell;
 /// The store at one moment: every batch that was written before, whole; nothing that came after.
 ///
 /// Keeps the memtables and tables of that moment; a range lets go of the memtables as they are flushed, all but the one
-/// that was written to at that moment. Where memtables that only snapshots keep take more than their share of the memory
+/// that was written to at that moment. If memtables that only snapshots keep take more than their share of the memory
 /// budget, the oldest snapshot is given up: its reads answer [`Error::SnapshotTooOld`].
 #[derive(Clone)]
 pub struct Snapshot {
@@ -58,7 +58,7 @@ impl Snapshot {
         Snapshot { inner, view, sequence, lease }
     }
 
-    /// Lets go of memtables that are in tables by now; `true` where there were any, and sources made before should be
+    /// Lets go of memtables that are in tables by now; `true` if there were any, and sources made before should be
     /// made anew.
     pub(crate) fn refresh(&mut self) -> bool {
         let Some(view) = self.view.without_flushed(self.sequence) else { return false };
@@ -81,7 +81,7 @@ impl Snapshot {
         self.view.find(key, self.sequence)?.into_cell()
     }
 
-    /// The records with `start <= key`, and `key < end` where there is an end, in the order of their keys.
+    /// The records with `start <= key`, and `key < end` if there is an end, in the order of their keys.
     pub fn range(&self, start: &[u8], end: Option<&[u8]>) -> Range {
         Range::new(self.clone(), start, end)
     }

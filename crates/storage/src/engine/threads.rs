@@ -38,7 +38,7 @@ pub(super) fn spawn(name: &'static str, work: Box<dyn FnOnce() + Send>) -> io::R
     std::thread::Builder::new().name(name.to_owned()).spawn(work)
 }
 
-/// Starts the threads. Where the system has no room for one, those before it are in `threads`, to be stopped.
+/// Starts the threads. If the system has no room for one, those before it are in `threads`, to be stopped.
 pub(super) fn start(inner: &Arc<Inner>, threads: &mut Threads, spawn: &Spawn) -> Result<(), Error> {
     if inner.background.is_manual() {
         return Ok(());

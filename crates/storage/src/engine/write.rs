@@ -93,7 +93,7 @@ impl Inner {
         })
     }
 
-    /// As [`Inner::write_group`], where that takes no waiting. False, with nothing done, where it does.
+    /// As [`Inner::write_group`], if that takes no waiting. False, with nothing done, if it does.
     pub(super) fn try_write_group(&self, batches: &[WriteBatch]) -> Result<bool, Error> {
         let records = batches.iter().map(WriteBatch::len).sum();
         let bytes = batches.iter().map(WriteBatch::encoded_bytes).sum();
@@ -285,7 +285,7 @@ impl Inner {
         self.reads.view.load().sealed.len() >= SEALED_MAX
     }
 
-    /// Waits until a sealed memtable is flushed, where there are as many as there may be.
+    /// Waits until a sealed memtable is flushed, if there are as many as there may be.
     fn wait_for_flush(&self, writer: &mut MutexGuard<'_, Writer>) -> Result<(), Error> {
         if !self.has_too_many_sealed() {
             return Ok(());

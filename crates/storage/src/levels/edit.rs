@@ -60,7 +60,7 @@ impl Edit {
         out
     }
 
-    /// `None` where the bytes are no edit.
+    /// `None` if the bytes are no edit.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Edit> {
         let mut reader = Reader::new(bytes);
         let mut edit = Edit::default();

@@ -35,7 +35,7 @@ impl Fences {
     #[inline]
     pub(super) fn find<'a>(&self, tables: &'a [Arc<Table>], key: &[u8]) -> Option<&'a Arc<Table>> {
         let head = head_u64(key.strip_prefix(&*self.shared)?);
-        // Where the heads are equal, the keys themselves decide.
+        // If the heads are equal, the keys themselves decide.
         let equal = self.largest.equal(head, |near| prefetch_from(tables, near));
         let index = equal.start + tables[equal].partition_point(|table| *table.meta().largest < *key);
         let table = tables.get(index)?;

@@ -91,7 +91,7 @@ impl Manifest {
             .begin(everything)
             .and_then(|()| disk.sync_dir(dir).map_err(Error::io("sync directory", dir)));
         if let Err(error) = written {
-            // Where the disk is full, what is left of each attempt would add up.
+            // If the disk is full, what is left of each attempt would add up.
             _ = disk.remove(&manifest.path);
             return Err(error);
         }
@@ -141,7 +141,7 @@ impl Manifest {
         Ok(current)
     }
 
-    /// Makes room for an edit. Fails without harm where the disk is full.
+    /// Makes room for an edit. Fails without harm if the disk is full.
     pub(crate) fn reserve(&mut self, edit: &Edit) -> Result<(), Error> {
         let needed = self.offset + edit.encode().len() as u64 + 64;
         if needed > self.allocated {

@@ -38,7 +38,7 @@ pub(crate) struct Place {
 }
 
 impl Levels {
-    /// Puts tables into levels; `None` where tables of one level above 0 share a key, so that reads would miss what
+    /// Puts tables into levels; `None` if tables of one level above 0 share a key, so that reads would miss what
     /// lies in one of them.
     pub(crate) fn checked(mut levels: [Vec<Arc<Table>>; LEVELS]) -> Option<Levels> {
         levels[0].sort_by_key(|table| std::cmp::Reverse(table.meta().number));

@@ -187,7 +187,7 @@ impl Spare {
         Spare { arena: Arena::new(capacity), buckets: zeroed_words(buckets) }
     }
 
-    /// The memory of a memtable, for the next one; `None` where somebody else has that still.
+    /// The memory of a memtable, for the next one; `None` if somebody else has that still.
     pub(crate) fn of(memtable: Arc<Memtable>) -> Option<Spare> {
         let Memtable { mut arena, mut buckets, .. } = Arc::into_inner(memtable)?;
         arena.clear();

@@ -44,7 +44,7 @@ impl<'a> KeyNode<'a> {
         KeyNode { arena, offset }
     }
 
-    /// Writes a node, not yet reachable by readers; `None` where there is no room.
+    /// Writes a node, not yet reachable by readers; `None` if there is no room.
     pub(super) fn create(
         arena: &'a Arena,
         next: u32,
@@ -137,7 +137,7 @@ pub(super) struct ValueNode<'a> {
 }
 
 impl<'a> ValueNode<'a> {
-    /// Writes a node, not yet reachable by readers; `None` where there is no room.
+    /// Writes a node, not yet reachable by readers; `None` if there is no room.
     pub(super) fn create(arena: &'a Arena, older: u32, sequence: u64, record: &Record<'_>) -> Option<u32> {
         let offset = arena.allocate(VALUE_HEADER + record.value.len())?;
         let mut header = [0; VALUE_HEADER];

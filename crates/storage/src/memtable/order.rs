@@ -62,7 +62,7 @@ fn key(arena: &Arena, offset: u32) -> &[u8] {
 }
 
 /// Sorts by the eight bytes behind the keys' common prefix, which fit into registers, and looks at the keys
-/// themselves only where those are equal.
+/// themselves only if those are equal.
 fn sort(arena: &Arena, offsets: &[u32]) -> Run {
     let first = key(arena, offsets[0]);
     let shared = offsets

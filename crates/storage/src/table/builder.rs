@@ -71,7 +71,7 @@ impl TableBuilder {
     /// Adds a record.
     ///
     /// # Panics
-    /// Where its key is not behind the last one: a table that is out of order would lose keys.
+    /// If its key is not behind the last one: a table that is out of order would lose keys.
     pub(crate) fn add(&mut self, record: &Record<'_>) -> Result<(), Error> {
         assert!(self.last_key.as_slice() < record.key, "records come in the order of their keys");
         if self.ends_block_before(record) {

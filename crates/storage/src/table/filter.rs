@@ -63,7 +63,7 @@ pub(crate) struct Filter {
 struct Line([u8; LINE_BYTES]);
 
 impl Filter {
-    /// `None` where the bytes are no filter.
+    /// `None` if the bytes are no filter.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Filter> {
         let (&probes, bits) = bytes.split_last()?;
         let (lines, rest) = bits.as_chunks::<LINE_BYTES>();

@@ -71,7 +71,7 @@ struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// `None` where the bytes are no index.
+    /// `None` if the bytes are no index.
     fn begin(bytes: &'a [u8], format: IndexFormat) -> Option<Entries<'a>> {
         let mut reader = Reader::new(bytes);
         let left = reader.u32()?;
@@ -109,7 +109,7 @@ impl<'a> Entries<'a> {
 
 /// Which block of a table holds a key.
 ///
-/// The search runs over 64-bit numbers: the eight bytes behind what all separators share. Only where those are equal
+/// The search runs over 64-bit numbers: the eight bytes behind what all separators share. Only if those are equal
 /// are the separators themselves compared.
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -122,7 +122,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// `None` where the bytes are no index.
+    /// `None` if the bytes are no index.
     pub(crate) fn parse(bytes: &[u8], format: IndexFormat) -> Option<Index> {
         let mut entries = Entries::begin(bytes, format)?;
         let mut offsets = Vec::with_capacity(entries.left as usize + 1);

@@ -27,7 +27,7 @@ pub(crate) struct TableMeta {
     pub smallest: Arc<[u8]>,
     pub largest: Arc<[u8]>,
     pub blobs: Vec<u64>,
-    /// What of it expires. Behind the meta, where there is any.
+    /// What of it expires. Behind the meta, if there is any.
     pub expiries: Expiries,
 }
 

@@ -140,7 +140,7 @@ impl Table {
         prefetch(self);
     }
 
-    /// Has the processor fetch what [`Table::get`] looks at first; of the index only where that is likely to be needed.
+    /// Has the processor fetch what [`Table::get`] looks at first; of the index only if that is likely to be needed.
     #[inline]
     pub(crate) fn prefetch_lines(&self, hash: u64, index: bool) {
         if let Some(resident) = self.pinned.get() {
@@ -205,7 +205,7 @@ impl Table {
         }
     }
 
-    /// The index and the filter; `None` where that takes the disk and may not.
+    /// The index and the filter; `None` if that takes the disk and may not.
     pub(crate) fn resident(self: &Arc<Self>, access: Access) -> Result<Option<Loaded>, Error> {
         if self.pinned.get().is_some() {
             return Ok(Some(Loaded::Pinned(self.clone())));
@@ -273,7 +273,7 @@ impl Table {
         decode_stored(&self.path, self.meta.number, offset, stored).map_err(|error| self.counted(error))
     }
 
-    /// A data block, from the cache or the file; `None` where it takes the disk and may not.
+    /// A data block, from the cache or the file; `None` if it takes the disk and may not.
     pub(crate) fn block(&self, offset: u64, size: u64, access: Access) -> Result<Option<Block>, Error> {
         let key = (self.meta.number, offset);
         if let Some(block) = self.shared.cache.block(key) {

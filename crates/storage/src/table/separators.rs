@@ -86,7 +86,7 @@ impl Separators {
         self.entry(self.wholes[group].at as usize).1
     }
 
-    /// The first index of `among` whose separator is over `key`; its end where there is none.
+    /// The first index of `among` whose separator is over `key`; its end if there is none.
     ///
     /// Those before `among` are known to be at most `key`, and those behind it to be over it.
     pub(super) fn at_most(&self, key: &[u8], among: Range<usize>) -> usize {
@@ -117,7 +117,7 @@ impl Separators {
             match shared.cmp(&matched) {
                 // It goes on as the one before, which fell behind `key` already.
                 Ordering::Greater => {}
-                // It leaves the one before, upwards, where that still was as `key`.
+                // It leaves the one before, upwards, if that still was as `key`.
                 Ordering::Less => return index,
                 Ordering::Equal => {
                     if *rest > key[matched..] {

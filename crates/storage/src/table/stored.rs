@@ -43,7 +43,7 @@ pub(super) struct Stored {
     pub payload_bytes: usize,
 }
 
-/// Appends a block as it stands in the file at `offset`, up to the end of its page where little is missing.
+/// Appends a block as it stands in the file at `offset`, up to the end of its page if little is missing.
 ///
 /// What is longer than `packed_max` when it is compressed stays plain.
 pub(super) fn encode_stored(
@@ -154,7 +154,7 @@ pub(crate) fn decode_stored(
     Ok(Unpacked { bytes: Bytes::from(raw), held_bytes })
 }
 
-/// How much of what precedes the trailer is payload; `None` where there is more padding than bytes.
+/// How much of what precedes the trailer is payload; `None` if there is more padding than bytes.
 fn payload_bytes(stored: &[u8], tag: u8) -> Option<usize> {
     if tag & PADDED == 0 {
         return Some(stored.len());

@@ -48,13 +48,13 @@ pub(crate) struct Replayed {
     pub next_sequence: u64,
     /// The number that the next segment gets.
     pub next_number: u64,
-    /// The first segment with a group; where there is none, the next one. Nobody needs what is before it.
+    /// The first segment with a group; if there is none, the next one. Nobody needs what is before it.
     pub first_number: u64,
     /// Segments of the log from there on, and where the groups of each end.
     pub segments: Vec<(u64, u64)>,
     /// Segments behind the end of the log, to be removed before the next one is made.
     pub behind: Vec<u64>,
-    /// Groups that are there, and are lost with one before them; only where not every group is synced.
+    /// Groups that are there, and are lost with one before them; only if not every group is synced.
     pub lost_groups: u64,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct LogStart {
     pub first_wal: u64,
     /// The sequence of its first group.
     pub first_sequence: u64,
-    /// The store's secret; `None` where it was made before there was one.
+    /// The store's secret; `None` if it was made before there was one.
     pub secret: Option<u64>,
     /// Whether the first segment was made.
     pub is_there: bool,
@@ -73,7 +73,7 @@ pub(crate) struct LogStart {
 
 /// Gives every group of the log to `apply`, in order.
 ///
-/// A group that is missing is a torn tail where nothing says that it had been on disk: the log ends there. Otherwise
+/// A group that is missing is a torn tail if nothing says that it had been on disk: the log ends there. Otherwise
 /// it is corruption.
 pub(crate) fn replay(
     disk: &dyn Disk,
@@ -151,7 +151,7 @@ fn check_length(bytes: &LogBytes, expected: Option<u64>) -> Result<(), Error> {
 }
 
 /// That a segment which does not go on with the log can be what a crash leaves: one whose header never got to the disk. It
-/// has its length by then, unless it is the last; and where it was used before, that was for a segment which is gone.
+/// has its length by then, unless it is the last; and if it was used before, that was for a segment which is gone.
 fn check_unbegun(
     bytes: &LogBytes,
     found: Option<Header>,
@@ -256,7 +256,7 @@ fn lost_in(
 /// Makes what was replayed durable: it is about to be shown to readers, and a crash before it was synced must not take
 /// it back.
 ///
-/// Written again and not only synced: where a sync failed before, the system has the pages, believes that they are on
+/// Written again and not only synced: if a sync failed before, the system has the pages, believes that they are on
 /// disk, and would sync nothing.
 pub(crate) fn make_durable(disk: &dyn Disk, dir: &Path, log: &Replayed) -> Result<(), Error> {
     for &(number, end) in &log.segments {

@@ -13,8 +13,8 @@ const PAGE_BYTES: u64 = 4096;
 
 /// One segment of the log.
 ///
-/// Where a write ends on a page that it begins, it writes zeros to the end of the page: the system would else read the page
-/// first, which may have lain there for long where a segment is used again, and the writer would wait for the disk.
+/// If a write ends on a page that it begins, it writes zeros to the end of the page: the system would else read the page
+/// first, which may have lain there for long if a segment is used again, and the writer would wait for the disk.
 ///
 /// Protocol: `(create | recycle) begin (append | sync)*`.
 pub(crate) struct WalWriter {
@@ -43,7 +43,7 @@ impl WalWriter {
             disk.sync_dir(&wal_dir).map_err(Error::io("sync directory", wal_dir))
         })();
         if let Err(error) = prepared {
-            // Where the disk is full, it would stand in the way of what makes room.
+            // If the disk is full, it would stand in the way of what makes room.
             drop(file);
             _ = disk.remove(&path);
             return Err(error);
@@ -62,7 +62,7 @@ impl WalWriter {
     /// the new one's, as frames are checked with their log's number. A sync of bytes that were written once before
     /// changes nothing but them, while the first write of allocated room goes through the file system's journal as well.
     ///
-    /// `None` where the old one is not of full size.
+    /// `None` if the old one is not of full size.
     pub(crate) fn recycle(
         disk: &dyn Disk,
         dir: &Path,

@@ -128,7 +128,7 @@ enum End {
     PowerWhileReopened(u64, PowerCut),
 }
 
-/// Runs the workload with one fault; `false` where it ended before the fault.
+/// Runs the workload with one fault; `false` if it ended before the fault.
 fn run_with(n: u64, fault: Fault, durability: Durability, end: End, context: &str) -> bool {
     let machine = Machine::new(n, tiny_options(durability));
     machine.disk.fail_operation(n, fault);

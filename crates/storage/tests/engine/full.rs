@@ -110,7 +110,7 @@ fn puts_come_back_by_themselves_once_there_is_room() {
 
 #[test]
 fn deleting_makes_room_for_puts() {
-    // A memtable that is to be flushed early does not insist on it where the disk has no room for the next one.
+    // A memtable that is to be flushed early does not insist on it if the disk has no room for the next one.
     for flush_early_percent in [0, 25] {
         deleting_makes_room(Options { flush_early_percent, ..options() });
     }
@@ -133,7 +133,7 @@ fn deletes_make_room_where_no_compaction_has_any() {
         for n in 0..count / 2 {
             filled.delete(n);
             if n % 10 == 0 {
-                // Fails where what it does has no room, and goes on once there is some.
+                // Fails if what it does has no room, and goes on once there is some.
                 _ = filled.engine.step();
             }
         }
@@ -178,7 +178,7 @@ fn deleting_makes_room(options: Options) {
         filled.delete(n);
         if n % 10 == 0 {
             filled.engine.drop_tombstones_before(filled.timestamp);
-            // Fails where even a flush has no room, and goes on once there is some.
+            // Fails if even a flush has no room, and goes on once there is some.
             _ = filled.engine.step();
         }
     }

@@ -92,7 +92,7 @@ fn open() -> (Machine, Engine, Granting) {
     (machine, engine, Granting(processor))
 }
 
-/// Waits for what the background is to do; where that stands still, it never does.
+/// Waits for what the background is to do; if that stands still, it never does.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let started = ladoga_env::real::env().unwrap().clock;
     let begun_ns = started.monotonic_ns();

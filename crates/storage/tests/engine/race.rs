@@ -97,7 +97,7 @@ fn two_threads_sync_the_log() {
             answer.send(other.sync()).unwrap();
         });
         begins.recv().unwrap();
-        // Time to be told so, where nobody keeps it from that.
+        // Time to be told so, if nobody keeps it from that.
         (0..1000).for_each(|_| std::thread::yield_now());
     }));
     assert!(engine.sync().is_err());

@@ -39,7 +39,7 @@ fn what_is_overwritten_does_not_stay() {
     assert!(used < live * 8, "{used} bytes of tables for {live} live: {:?}", engine.statistics().levels);
 }
 
-/// Where nobody syncs the log, all segments that there ever were stayed open, and their room on the disk was not free.
+/// If nobody syncs the log, all segments that there ever were stayed open, and their room on the disk was not free.
 #[test]
 fn segments_whose_records_are_in_tables_are_let_go_without_a_sync() {
     let (machine, engine) = open();

@@ -76,7 +76,7 @@ fn arrows_by_folder<'a>(modules: &'a Crate<'a>) -> BTreeMap<Vec<&'a str>, Arrows
     folders
 }
 
-/// The folder in which two modules part, and the rooms there that they are in. None where one is inside the other.
+/// The folder in which two modules part, and the rooms there that they are in. None if one is inside the other.
 fn rooms<'a>(from: &'a Module<'a>, to: &'a Module<'a>) -> Option<(Vec<&'a str>, &'a str, &'a str)> {
     let common = from.path.iter().zip(&to.path).take_while(|(a, b)| a == b).count();
     Some((from.path[..common].to_vec(), from.path.get(common)?, to.path.get(common)?))

@@ -19,7 +19,7 @@ pub(super) struct Dependency {
     pub(super) kind: Kind,
     /// The name that this manifest gives it.
     pub(super) alias: String,
-    /// The package behind it, where it is said with `package = "…"`.
+    /// The package behind it, if it is said with `package = "…"`.
     pub(super) package: Option<String>,
 }
 

@@ -86,7 +86,7 @@ impl SimNet {
         self.state.lock().power_on(host);
     }
 
-    /// Has the resolver answer, or not, where a name is asked for from now on. What is not answered never is.
+    /// Has the resolver answer, or not, when a name is asked for from now on. What is not answered never is.
     pub fn set_resolver(&self, answers: bool) {
         self.state.lock().resolver_answers = answers;
     }

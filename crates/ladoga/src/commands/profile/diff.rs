@@ -13,7 +13,7 @@ const PAGE_BYTES_MAX: u64 = 512 << 20;
 /// More lines say no more.
 const CHANGES_MAX: usize = 20;
 
-/// Says what two profiles of a kind differ by, and draws it where that is wanted.
+/// Says what two profiles of a kind differ by, and draws it if that is wanted.
 pub(super) fn diff(arguments: &DiffArguments) -> Result<(), Failure> {
     let paths = [&arguments.before, &arguments.after];
     if let Some(path) = &arguments.output {

@@ -1,7 +1,7 @@
 use ladoga_model::{Cell, Value};
 use ladoga_storage::{FinishedBlob, WriteBatch};
 
-/// What is encoded into one batch, before another one begins: a group may be cut between batches where it is too large for
+/// What is encoded into one batch, before another one begins: a group may be cut between batches if it is too large for
 /// the engine, but never within one.
 const BATCH_BYTES_MAX: usize = 64 << 10;
 const BATCH_CELLS_MAX: usize = 256;

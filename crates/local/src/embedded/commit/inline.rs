@@ -19,12 +19,12 @@ use crate::store::WriteKind;
 const INLINE_BYTES_MAX: u64 = 64 << 10;
 /// A commit that took longer than this waited for something after all.
 const INLINE_NS_MAX: u64 = 1_000_000;
-/// For how long the committer does it then, at least and at most: twice as long where the next one comes soon after. Mostly
+/// For how long the committer does it then, at least and at most: twice as long if the next one comes soon after. Mostly
 /// the processor was taken away meanwhile, which says nothing of the next commit; but a disk that is behind stays so.
 const INLINE_PAUSE_NS_MIN: u64 = 50_000_000;
 const INLINE_PAUSE_NS_MAX: u64 = 1_600_000_000;
 
-/// Commits what a few turns of an event loop brought, on the loop itself, where the engine does that without waiting: no
+/// Commits what a few turns of an event loop brought, on the loop itself, if the engine does that without waiting: no
 /// sync comes before the answer, and neither a flush nor another writer is in the way. What would have to wait goes to
 /// the committer.
 pub(in super::super) struct InlineCommitter {
@@ -32,7 +32,7 @@ pub(in super::super) struct InlineCommitter {
     queue: Arc<CommitShared>,
     write_queue: Arc<WriteQueue>,
     waiters: Rc<Waiters>,
-    /// Since the system may make a write wait where the engine would not, as when too many pages are dirty.
+    /// Since the system may make a write wait if the engine would not, as when too many pages are dirty.
     paused: Cell<Pause>,
 }
 
@@ -157,7 +157,7 @@ const NOTIFICATIONS_MAX: u32 = 64;
 
 /// Starts one commit for all that an event loop does while it is busy.
 ///
-/// The first write to notify it wakes a task of the loop, which commits what the turn of the loop brought; where that wakes
+/// The first write to notify it wakes a task of the loop, which commits what the turn of the loop brought; if that wakes
 /// the committer thread, once a turn brought no more. So a hundred connections that have a write each cost that thread
 /// one wake-up, not a hundred; and a single one waits for one look at the sockets.
 #[derive(Default)]
@@ -178,7 +178,7 @@ impl CommitTrigger {
         }
     }
 
-    /// Commits, for as long as the event loop runs, with what `begin` says: at once where that is something, and otherwise
+    /// Commits, for as long as the event loop runs, with what `begin` says: at once if that is something, and otherwise
     /// after a turn without notifications.
     async fn run<T>(self: Rc<Self>, begin: impl Fn() -> Option<T>, commit: impl Fn(Option<T>)) {
         loop {

@@ -1,5 +1,5 @@
 //! Writes on their way to the log. Each event loop has a `write_queue`, into which it encodes its writes, and in which they are
-//! waited for. Once it has done what its turn brought, it commits them itself (`inline`) where that takes no waiting. Where it
+//! waited for. Once it has done what its turn brought, it commits them itself (`inline`) if that takes no waiting. If it
 //! does, one `committer` empties all write queues into one group, writes it with one sync, and delivers the result to each loop. Both write by the `writer`, one group at a
 //! time: `passing` has cells pass a gate, `update` decides what is decided by what is there, `batches` encodes it.
 //! `unit_cost` estimates how long the queue takes, and refuses what would wait for too long. The `inbox` is how

@@ -100,7 +100,7 @@ pub(super) const fn admit(queued: Cost, unit_ns: u64, queue_bytes_max: u64) -> R
 /// What a unit costs: the slope of the time that groups take over their size, as a moving regression.
 ///
 /// The time that a group takes whatever its size, as for the sync, is left out on purpose: refusing a write does not
-/// save it. Where all groups are of one size, size and time say nothing about each other, and the default holds.
+/// save it. If all groups are of one size, size and time say nothing about each other, and the default holds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UnitCost {
     units: f64,

@@ -84,7 +84,7 @@ impl WriteQueue {
             WriteKind::Put => &mut pending.puts,
             WriteKind::Delete => &mut pending.deletes,
         };
-        // Where there are no cells, who waits is answered with an empty one.
+        // If there are no cells, who waits is answered with an empty one.
         open_batch(&mut part.batches, self.batch_bytes_max);
         let (mut bytes, mut count) = (0, 0);
         for (key, cell) in cells {

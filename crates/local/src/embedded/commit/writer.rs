@@ -70,7 +70,7 @@ impl GroupWriter {
         assert!(self.gate.set(gate).is_ok(), "there is one gate");
     }
 
-    /// Has the observer begin anew; answers the moment before which it is told of nothing. `None` where there is no
+    /// Has the observer begin anew; answers the moment before which it is told of nothing. `None` if there is no
     /// observer, or a write panicked.
     pub(super) fn begin_to_tell(&self) -> Option<Snapshot> {
         let begin = |observer: &Arc<dyn CellObserver>| {
@@ -139,8 +139,8 @@ impl GroupWriter {
         stored.collect()
     }
 
-    /// Writes batches as one group, where it takes no waiting: for the disk, for space in memory, or for somebody else's group.
-    /// False, with nothing done, where it does, or where not all of it passes the gate as it is.
+    /// Writes batches as one group, if it takes no waiting: for the disk, for space in memory, or for somebody else's group.
+    /// False, with nothing done, if it does, or if not all of it passes the gate as it is.
     pub(super) fn try_write(&self, batches: &[WriteBatch]) -> Result<bool, Error> {
         let Some(mut turn) = self.turn.try_lock() else { return Ok(false) };
         if self.gate.get().is_some_and(|gate| !passing::is_open(&**gate, batches)) {
@@ -158,8 +158,8 @@ impl GroupWriter {
         })
     }
 
-    /// Decides updates and writes what they come to, where that takes no waiting: then none are left, and it answers their
-    /// verdicts. All are left, and nothing is done, where it does.
+    /// Decides updates and writes what they come to, if that takes no waiting: then none are left, and it answers their
+    /// verdicts. All are left, and nothing is done, if it does.
     pub(super) fn try_update(&self, updates: &mut Vec<Update>) -> Result<Option<Vec<Verdict>>, Error> {
         let Some(mut turn) = self.turn.try_lock() else { return Ok(None) };
         in_turn(&mut turn, || {
@@ -203,7 +203,7 @@ impl GroupWriter {
     }
 }
 
-/// Fails where a write before it panicked: nobody knows what of that is in the log, and what in memory.
+/// Fails if a write before it panicked: nobody knows what of that is in the log, and what in memory.
 fn in_turn<T>(is_broken: &mut bool, write: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     if std::mem::replace(is_broken, true) {
         return Err(Error::Poisoned { reason: "a write panicked".to_owned() });

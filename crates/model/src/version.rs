@@ -26,8 +26,8 @@ pub struct Stamp {
     pub version: Version,
     /// Milliseconds since 1970 from which on the cell reads as absent; 0 means never.
     pub expires_at_ms: u64,
-    /// How many nodes it is for: so many from the front of its key's preference list; 0 means all of them. Repairs
-    /// need to know, or a write to one node would end on every node.
+    /// The number of nodes that it is for, counted from the front of its key's preference list; 0 means all of them. Repair
+    /// needs it: otherwise a write to one node would be copied to every node.
     pub copies: u8,
 }
 
@@ -62,8 +62,8 @@ impl Stamp {
     }
 }
 
-/// The shortest grain of time by which expiries are told apart where what is deleted is compared and dropped. Replicas compare
-/// what they agree on to have ended, so this, like the rule that makes longer ones of it, is never to be changed.
+/// The shortest grain of time by which replicas tell expiries apart when they compare and drop what is deleted. Replicas must
+/// agree on what has expired, so this, like the rule that makes longer grains of it, must never change.
 const EXPIRY_GRAIN_MS: u64 = 30_000;
 /// The latest time that a timestamp has room for.
 const WALL_MS_MAX: u64 = HybridClock::wall_ms(u64::MAX);

@@ -21,8 +21,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 /// refuse, another one would take for a connection that it serves.
 static ACCEPTING: Mutex<()> = Mutex::new(());
 
-/// Accepts connections. The system spreads them over the listeners by chance, which for a handful of connections
-/// may mean all on one; so each goes on to the loop that has the fewest.
+/// Accepts connections. The system spreads them over the listeners by chance, so a handful of connections may all end on one
+/// loop; therefore each connection is handed to the loop that has the fewest.
 pub(super) async fn accept<P: Protocol>(event_loop: Rc<EventLoop<P>>, listener: TcpListener) {
     let (mut spare, mut is_told) = (spare(), false);
     loop {
@@ -57,7 +57,8 @@ pub(super) async fn accept<P: Protocol>(event_loop: Rc<EventLoop<P>>, listener: 
     }
 }
 
-/// Refuses a connection that there is no descriptor for, where one waits, with the one that was kept for that.
+/// Refuses one waiting connection when the process is out of descriptors. It closes the spare descriptor to have one for
+/// accepting.
 fn refuse_next<P: Protocol>(
     event_loop: &EventLoop<P>,
     listener: &TcpListener,
@@ -72,11 +73,11 @@ fn refuse_next<P: Protocol>(
     }
 }
 
-/// Refuses a connection, and keeps what it had for the next one: closed, somebody else might take it.
+/// Refuses a connection, and keeps its descriptor as the new spare: if it was closed, another thread might take it.
 fn refuse_for_good<P: Protocol>(event_loop: &EventLoop<P>, socket: TcpStream) -> Option<OwnedFd> {
     refuse(event_loop, &socket, "the limit of open files and connections is reached (ulimit -n)");
     let socket = socket.into_std().ok()?;
-    // If the client is gone, there is nobody to be told.
+    // If the client is gone, there is nobody to answer.
     let _ = socket.shutdown(Shutdown::Write);
     Some(OwnedFd::from(socket))
 }

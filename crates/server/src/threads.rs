@@ -24,7 +24,7 @@ pub enum StartError {
     /// It cannot listen.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The system has no more threads, or descriptors.
+    /// The system has no more threads or descriptors.
     #[error("cannot start an event loop: {0}")]
     EventLoop(#[from] io::Error),
 }
@@ -132,7 +132,7 @@ impl Server {
         &self.addresses
     }
 
-    /// Ends the requests in flight. Requests that come from now on are told so.
+    /// Ends the requests in flight. Requests that come from now on are answered that the node is stopping.
     pub fn drain(&mut self) {
         self.stage.send_replace(Stage::Draining);
         for _ in 0..self.threads.len() {
@@ -145,7 +145,7 @@ impl Server {
     pub fn stop(&mut self) {
         self.stage.send_replace(Stage::Stopped);
         for thread in self.threads.drain(..) {
-            // Whether it panicked, the node was told.
+            // If the loop panicked, the supervisor has reported it.
             let _ = thread.join();
         }
     }
@@ -159,8 +159,8 @@ impl Drop for Server {
 
 type Listeners = Vec<Vec<std::net::TcpListener>>;
 
-/// The addresses as they are, and for each event loop a listener on each. A name may stand for addresses that this
-/// machine does not have, as `localhost` does if there is no IPv6: one that it has is enough.
+/// For each event loop, a listener on each of the addresses. A name may stand for addresses that this machine does not have,
+/// like `localhost` on a machine without IPv6: one that can be bound is enough.
 fn listen_on_all(config: &ServerConfig) -> Result<(Vec<SocketAddr>, Listeners), ListenError> {
     let mut by_loop: Listeners = (0..config.event_loops).map(|_| Vec::new()).collect();
     let mut addresses = Vec::new();
@@ -185,7 +185,8 @@ fn listen_on_all(config: &ServerConfig) -> Result<(Vec<SocketAddr>, Listeners), 
     }
 }
 
-/// Serves until the node is to stop, and the requests in flight have ended or had their time. Who comes after that is told.
+/// Serves until the node is to stop, and the requests in flight have ended or timed out. Requests that come later are answered
+/// that the node is stopping.
 async fn run<P: Protocol>(event_loop: Rc<EventLoop<P>>, intake: Intake) {
     let mut stage = intake.stage;
     let supervisor = &event_loop.context.supervisor;
@@ -199,7 +200,7 @@ async fn run<P: Protocol>(event_loop: Rc<EventLoop<P>>, intake: Intake) {
     let drain_timeout = Duration::from_millis(event_loop.shared.limits.drain_timeout_ms);
     event_loop.connections.drain(drain_timeout).await;
     let _ = intake.drained.send(()).await;
-    // Whoever waits for all loops notices by that where one is no more.
+    // Closing the channel tells `drain` that this loop is done.
     drop(intake.drained);
     let _ = stage.wait_for(|stage| *stage == Stage::Stopped).await;
 }

@@ -18,7 +18,7 @@ pub struct WriteBatch {
     blobs: Vec<BlobRef>,
 }
 
-/// What becomes of a cell of a batch that is looked at once more before it is written.
+/// What happens to a cell of a batch that is checked again before it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It stays as it is.
@@ -41,7 +41,7 @@ impl WriteBatch {
         WriteBatch::default()
     }
 
-    /// The most bytes that one cell takes, with a value of so many bytes in memory, or one that was written to a blob file.
+    /// The most bytes that one cell takes, with a value of so many bytes in memory or a value in a blob file.
     pub const fn cell_bytes_max(key_bytes: usize, value_bytes: usize) -> usize {
         let value_bytes = if value_bytes < BlobPointer::BYTES { BlobPointer::BYTES } else { value_bytes };
         Record::OVERHEAD_BYTES_MAX + key_bytes + value_bytes
@@ -81,7 +81,7 @@ impl WriteBatch {
         self.oldest = self.oldest.min(record.stamp.version.timestamp);
     }
 
-    /// Gives each cell the fate that `fate_of` says, by its number in the order in which they were added.
+    /// Rewrites the cells: `fate_of` is called with each cell's number, in the order in which they were added.
     pub fn rewrite(&mut self, mut fate_of: impl FnMut(usize) -> Fate) {
         let before = std::mem::take(self);
         let mut blobs = before.blobs.into_iter();

@@ -91,7 +91,7 @@ impl<'a> Record<'a> {
         HEADER_BYTES + expiry + copies + self.key.len() + self.value.len()
     }
 
-    /// Takes one record off the front; `None` if the bytes are none.
+    /// Takes one record off the front; `None` if the bytes are no record.
     #[inline]
     pub(crate) fn decode(reader: &mut Reader<'a>) -> Option<Record<'a>> {
         let byte = reader.u8()?;
@@ -114,7 +114,7 @@ impl<'a> Record<'a> {
         shaped.then_some(Record { key, stamp: Stamp { version, expires_at_ms, copies }, kind, value })
     }
 
-    /// What is known of it without its value.
+    /// Everything about it but its value.
     pub(crate) fn mark(&self) -> CellMark {
         let is_tombstone = self.kind == Kind::Tombstone && self.stamp.expires_at_ms == 0;
         CellMark { stamp: self.stamp, is_tombstone }

@@ -11,9 +11,9 @@ use tokio::net::TcpStream;
 
 /// A connection's socket.
 ///
-/// It is read and written by system calls of our own instead of tokio's, which go through the C library: there they are
-/// points of cancellation, for which it pays with each call, and it needs the frame pointer, so that a profile cannot
-/// tell who called. Two thirds of what a request costs are these two calls.
+/// It is read and written by system calls of our own instead of tokio's, which go through the C library. There they are
+/// cancellation points, which costs something with each call, and without frame pointers, so that a profile cannot show the
+/// caller. These two calls are two thirds of the cost of a request.
 pub(super) struct Socket(TcpStream);
 
 impl Socket {
@@ -21,7 +21,7 @@ impl Socket {
         Socket(stream)
     }
 
-    /// Has the system look whether a peer at the other end is still there.
+    /// Turns on TCP keep-alive, by which the system finds out that a peer is gone.
     pub(super) fn keep_alive(&self) -> io::Result<()> {
         ladoga_env::real::keep_alive(&self.0, &KEEP_ALIVE)
     }
@@ -65,7 +65,7 @@ impl Socket {
         }
     }
 
-    /// As [`Socket::poll_read`]; what was read stays to be read.
+    /// As [`Socket::poll_read`], but leaves the bytes in the socket.
     pub(super) fn poll_peek(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.0.poll_read_ready(context))?;
@@ -121,11 +121,11 @@ impl Socket {
 
     /// Makes dropping it tell the other side that something is missing.
     pub(super) fn abort_on_drop(&self) {
-        // Nothing to be done if it fails: then the connection is gone already.
+        // If this fails, the connection is gone already.
         let _ = socket2::SockRef::from(&self.0).set_linger(Some(Duration::ZERO));
     }
 
-    /// Where the other side is; `None` where it is gone.
+    /// The address of the other side; `None` if it is gone.
     pub(super) fn peer_ip(&self) -> Option<IpAddr> {
         self.0.peer_addr().ok().map(|peer| peer.ip())
     }

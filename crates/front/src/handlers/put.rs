@@ -46,7 +46,7 @@ fn admit<'c, K: KeyValue>(
     Ok(service)
 }
 
-/// The length of the value that a request comes with, if it may be.
+/// The length of the value that the request announces.
 pub(super) fn value_bytes(body: BodyLength) -> Result<u64, Refusal> {
     match body {
         BodyLength::Unsaid | BodyLength::Chunked => Err(Refusal::length_required()),

@@ -112,12 +112,12 @@ impl EntityTarget {
         self.replicas
     }
 
-    /// How long the value is to live, if that is said.
+    /// The time to live of the value, if the request gives one.
     pub(crate) fn ttl(&self) -> Option<Ttl> {
         self.ttl
     }
 
-    /// Refuses a time to live if no value is written.
+    /// Refuses a time to live on a request that writes no value.
     pub(crate) fn check_ttl(&self, is_put: bool) -> Result<(), TargetError> {
         if self.ttl.is_some() && !is_put { Err(TargetError::TtlOfNothing) } else { Ok(()) }
     }
@@ -133,9 +133,9 @@ pub(crate) fn increment(uri: &Uri) -> Result<i64, TargetError> {
 /// Which entities a range request is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RangeTarget {
-    /// From where on, up to where, and whose.
+    /// The first key, the key before which to stop, and whether of this node or of the cluster.
     pub(crate) range: KeyRange,
-    /// How many nodes the entities live on, and how many of these have to answer, if it is those of all nodes.
+    /// How many nodes hold an entity, and how many of these have to answer, for a range over the whole cluster.
     pub(crate) replicas: Replicas,
 }
 
@@ -186,9 +186,10 @@ pub(crate) enum QueryError {
     },
 }
 
-/// The values of the parameters `names`, in their order; those of other names are left out.
+/// The values of the parameters `names`, in their order; other parameters are ignored.
 ///
-/// Decoded as RFC 3986 has it: a plus is a plus. The whole query has to be well-formed, whoever reads it.
+/// Decoded according to RFC 3986: a plus is a plus. The whole query has to be well-formed, including the parameters that are
+/// ignored.
 pub(crate) fn parameters<'q, const N: usize>(
     query: &'q str,
     names: [&'static str; N],

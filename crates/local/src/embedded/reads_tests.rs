@@ -35,7 +35,7 @@ fn key(n: u64) -> [u8; 8] {
     n.to_be_bytes()
 }
 
-/// A store whose cells are in a table that nobody has read.
+/// A store whose cells are in a table of which nothing is cached.
 fn filled(env: &Env) -> Arc<Embedded> {
     let store = open(env);
     for n in 0..KEYS {

@@ -63,7 +63,7 @@ const OPERATIONS: [(Operation, &str); 14] = [
 /// How requests are called that ask for none of them.
 const NO_OPERATION: &str = "none";
 
-/// What somebody slow had taken, and had to give back to others.
+/// What a slow client held and had to give back to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
     /// Room in memory for a value.
@@ -149,7 +149,7 @@ impl LoopMetrics {
         add(&self.cut_off, 1);
     }
 
-    /// Somebody slow gave way to others.
+    /// A slow client gave way to others.
     pub fn displaced(&self, taken: Taken) {
         add(&self.displaced[taken as usize], 1);
     }

@@ -58,7 +58,7 @@ impl Snapshot {
         Snapshot { inner, view, sequence, lease }
     }
 
-    /// Lets go of memtables that are in tables by now; `true` if there were any, and sources made before should be
+    /// Releases memtables that have been flushed to tables; `true` if there were any, and sources that were made before must be
     /// made anew.
     pub(crate) fn refresh(&mut self) -> bool {
         let Some(view) = self.view.without_flushed(self.sequence) else { return false };
@@ -75,7 +75,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// The newest cell of `key` at that moment, deletions and what has expired included. May wait for the disk.
+    /// The newest cell of `key` at that moment, deletions and expired values included. May wait for the disk.
     pub fn get_cell(&self, key: &[u8]) -> Result<Option<Cell>, Error> {
         self.check()?;
         self.view.find(key, self.sequence)?.into_cell()
@@ -104,7 +104,7 @@ impl Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        // Somebody else keeps what the view holds, so that nothing is freed or removed on the caller's thread.
+        // The background takes over what the view holds, so that nothing is freed or removed on the caller's thread.
         if self.inner.has_retired() {
             self.inner.background.wake();
         }

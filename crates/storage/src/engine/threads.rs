@@ -25,7 +25,7 @@ pub(super) struct Threads {
 impl Threads {
     pub(super) fn join(&mut self) {
         for handle in self.handles.drain(..) {
-            // Whether it panicked, the store was told.
+            // If it panicked, the store is poisoned already.
             let _ = handle.join();
         }
     }
@@ -104,7 +104,8 @@ fn sync_loop(inner: &Inner) {
 }
 
 impl Inner {
-    /// Nobody writes after a panic: a write would wait for flushes that do not come, or be answered and never synced.
+    /// Poisons the store after a panic: otherwise a write would wait for flushes that do not come, or be answered and never
+    /// synced.
     fn work(&self, thread: &'static str, work: fn(&Inner)) {
         if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
             self.poison(&Error::Panicked { thread });

@@ -60,7 +60,7 @@ impl BlockBuilder {
     }
 }
 
-/// A data block in memory. Its bytes have passed their checksum; what they say is checked where it is used.
+/// A data block in memory. Its bytes have passed their checksum; their structure is checked when it is used.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
     bytes: Bytes,
@@ -95,7 +95,7 @@ impl Block {
         Record::decode(&mut Reader::new(self.bytes.get(offset..self.tags_at)?))
     }
 
-    /// The record of `key`, by its hash. `Err` if the block does not hold what it should.
+    /// The record of `key`, by its hash. `Err` if the block is malformed.
     #[inline]
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Result<Option<Record<'_>>, BrokenBlock> {
         let tags = &self.bytes[self.tags_at..self.tags_at + self.count];
@@ -127,7 +127,7 @@ impl Block {
         self.bytes.slice_ref(part)
     }
 
-    /// Checks every record: order, tags, that nothing lies between. For offline verification.
+    /// Checks every record: order, tags, no gaps. For offline verification.
     pub(crate) fn verify(&self) -> Result<(), BrokenBlock> {
         let mut end = 0;
         let mut previous: &[u8] = b"";

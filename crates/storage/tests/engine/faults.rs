@@ -1,4 +1,5 @@
-//! Every operation fails once, of every kind: nothing that was acknowledged is lost, nothing panics, and what fails says so.
+//! Every operation fails once, with every kind of error: nothing that was acknowledged is lost, nothing panics, and the failure
+//! is reported.
 
 use ladoga_env::sim::{Fault, Operation, PowerCut};
 use ladoga_storage::{Durability, Engine, Error, WriteState};

@@ -1,16 +1,16 @@
-//! A read, as its coordinator decides it.
+//! A read, decided by its coordinator.
 //!
 //! ```text
 //! calls := new (answered | repaired | hurry | deadline)*   all replicas are asked at once, before the first call
 //! ```
 //!
-//! The answers that a quorum needs may disagree: a write reached some of them and failed, or is on its way. To answer
-//! with its value while too few replicas have it would let a later read miss it, and the value would come and go. So such
-//! a read first writes the newest cell to those that lack it (the second phase of Attiya, Bar-Noy, Dolev: "Sharing
-//! Memory Robustly in Message-Passing Systems", 1995). If the answers agree, which is nearly always, there is no
-//! second phase; and a read below a quorum promises nothing that would need one. If the answers that are still to come
-//! can show that enough replicas have the newest cell, they are waited for, for a moment: a replica that missed writes
-//! while it was down would else be written to by each read that it happens to answer before the others do.
+//! The answers that a quorum needs may disagree: a write reached some replicas and failed, or is in flight. If the read
+//! returned its value while too few replicas have it, a later read could miss it, and the value would come and go. So such a
+//! read first writes the newest cell to the replicas that lack it (the second phase of Attiya, Bar-Noy, Dolev: "Sharing Memory
+//! Robustly in Message-Passing Systems", 1995). If the answers agree, which is nearly always, there is no second phase; and a
+//! read below a quorum promises nothing that would need one. If the answers that are still to come can show that enough
+//! replicas have the newest cell, the read waits for them a moment: otherwise a replica that missed writes while it was down
+//! would be written to by each read for which it happens to be among the first to answer.
 
 use ladoga_model::{Cell, Replicas, Stamp, Version};
 
@@ -26,7 +26,7 @@ pub const READ_WAIT_MS: u64 = 20;
 pub enum SentCell<B, L> {
     /// The cell.
     Whole(Cell<B, L>),
-    /// That it has a value, which was not sent: its version stands for it, since no two writes share one.
+    /// It has a value, which was not sent: the version stands for it, since no two writes share a version.
     Digest(Stamp),
 }
 
@@ -40,7 +40,7 @@ impl<B, L> SentCell<B, L> {
     }
 }
 
-/// What a replica says to a read.
+/// A replica's answer to a read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadAnswer<B, L> {
     /// The newest cell that it has.
@@ -65,7 +65,7 @@ pub enum ReadStep<B, L> {
     Fetch(usize),
     /// Write this cell to this replica; the answer goes to [`ReadCore::repaired`].
     Repair(usize, Cell<B, L>),
-    /// Call [`ReadCore::hurry`] in [`READ_WAIT_MS`], if it is not decided by then. Comes once at most.
+    /// Call [`ReadCore::hurry`] in [`READ_WAIT_MS`], if it is not decided before. Comes once at most.
     Wait,
 }
 
@@ -78,9 +78,9 @@ enum ReplicaState<B, L> {
 
 /// A read of the first `from` nodes of a key's preference list, of which `ack` must answer.
 ///
-/// Replicas are named by their places in the list. The read is decided as soon as the answers to come can no longer
-/// change it; it goes on afterwards, to repair those that turn out to be stale. A replica that said which version it
-/// has, and cannot give its value when asked, is treated as if it had not answered.
+/// Replicas are named by their positions in the list. The read is decided as soon as the answers to come can no longer change
+/// it; it goes on afterwards, to repair replicas that turn out to be stale. A replica that reported a version but cannot give
+/// its value counts as if it had not answered.
 #[derive(Debug, Clone)]
 pub struct ReadCore<B, L> {
     replicas: Replicas,
@@ -146,8 +146,8 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         self.advance(&mut step);
     }
 
-    /// A replica answered to the repair that wrote this version, or it is known that it will not. One that has something
-    /// newer, and is not known to have had this, is no witness of it: its newer cell is the newest now, and is read.
+    /// A replica answered to the repair that wrote this version, or it is known that it will not. If it has something newer,
+    /// and is not known to have had this version, it does not count as a holder: its newer cell is the newest now, and is read.
     pub fn repaired(
         &mut self,
         replica: usize,
@@ -162,7 +162,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             Ok(WriteAnswer::Applied | WriteAnswer::Superseded { had: Had::Once, .. }) => {
                 self.repaired.insert(replica);
             }
-            // Nobody waits for what is newer yet; and it needs no repair.
+            // The client has its answer already, and the newer cell needs no repair.
             Ok(WriteAnswer::Superseded { .. }) if self.decided => self.repaired.insert(replica),
             Ok(WriteAnswer::Superseded { newest, had: Had::Never | Had::Unknown }) => {
                 self.has_newer(replica, newest);
@@ -173,7 +173,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         self.advance(&mut step);
     }
 
-    /// Whatever is of that version is asked for if it is the newest: a value, or that it is deleted.
+    /// A replica has this version, which may be the newest: then its value is asked for, or the fact that it is deleted.
     fn has_newer(&mut self, replica: usize, newest: Version) {
         if let ReplicaState::Answered(answer) = &mut self.states[replica] {
             answer.cell = Some(SentCell::Digest(Stamp::new(newest)));
@@ -198,7 +198,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             }
         }
         if !self.decided {
-            // Without those that did not give their value; nobody is asked for another.
+            // Replicas that did not give their value are left out, and no other is asked.
             self.advance(&mut |next| {
                 if let ReadStep::Decided(_) = next {
                     step(next);
@@ -214,7 +214,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         self.over || (self.fetching.is_empty() && self.repairing.is_empty() && self.waiting() == 0)
     }
 
-    /// Whether the client has been told.
+    /// Whether the client has been answered.
     pub const fn is_decided(&self) -> bool {
         self.decided
     }
@@ -303,9 +303,9 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         holders
     }
 
-    /// How many replicas must have the newest cell: a majority, so that every later read with a quorum meets one of them, also
-    /// one that asks fewer of them, and also if a disk is lost meanwhile; and so that its writer knows that it may have been
-    /// seen: see [`crate::WriteCore`].
+    /// How many replicas must have the newest cell: a majority. Then every later read with a quorum reaches one of them, also
+    /// one that asks fewer replicas, and also if a disk is lost in between; and the writer of the cell knows that it may have
+    /// been seen: see [`crate::WriteCore`].
     fn holders_needed(&self, newest: &Cell<B, L>) -> usize {
         if !self.replicas.is_quorum() {
             return 1;
@@ -325,8 +325,8 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         }
     }
 
-    /// Writes the newest cell to those that lack it. One that is being rebuilt lacks nearly all: it takes that over by
-    /// itself, at the pace of the foreground, and is left alone if later reads do not depend on it.
+    /// Writes the newest cell to the replicas that lack it. A replica that is being rebuilt lacks nearly everything: it pulls
+    /// that by itself, at the pace of repair, and is left alone if later reads do not depend on it.
     fn repair_stale(&mut self, newest: &Cell<B, L>, is_held: bool, step: &mut impl FnMut(ReadStep<B, L>)) {
         if self.repair != newest.stamp.version {
             self.repair = newest.stamp.version;

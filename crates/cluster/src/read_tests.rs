@@ -367,8 +367,8 @@ fn what_answers_late_or_twice_changes_nothing() {
     assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), []);
 }
 
-/// A large value was written after a deletion that it was not told of: it was older, acknowledged, and lost. (Found by the
-/// simulation, seed 26.)
+/// A large value was written after a deletion of which its coordinator was not told: its version was older, and it was
+/// acknowledged and lost. (Found by the simulation, seed 26.)
 #[test]
 fn the_newest_version_is_told_where_it_is_a_deletion() {
     let mut core = ReadCore::new(Replicas { ack: 2, from: 3 });
@@ -406,7 +406,7 @@ fn a_node_that_is_being_rebuilt_is_repaired_only_where_the_read_depends_on_it() 
     assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), repairs, "else a later read may miss it");
 }
 
-/// A read that had written y to a majority, of which one had got z meanwhile, counted that one for y.
+/// A read that had written y to a majority counted a replica that had got z in between as one that has y.
 #[test]
 fn a_replica_that_had_something_newer_when_it_was_repaired_is_no_witness() {
     let read = |had| {

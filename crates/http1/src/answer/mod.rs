@@ -26,9 +26,9 @@ pub const INTERIM_MAX: u32 = 16;
 /// What the request was, as far as its answer is read differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
-    /// The answer has a body if its head says so.
+    /// The answer has a body if its head announces one.
     Ordinary,
-    /// `HEAD`: the answer has no body, whatever its head says.
+    /// `HEAD`: the answer has no body, whatever its head announces.
     Head,
     /// Another protocol (`Upgrade`): `101` ends the last answer, and the bytes after it are not HTTP.
     Upgrade,
@@ -52,13 +52,13 @@ pub enum Malformed {
     /// Another one than `chunked`, or beside a content-length.
     #[error("the answer has a transfer-encoding other than a single `chunked`")]
     TransferEncoding,
-    /// Nobody asked for another protocol.
+    /// An upgrade to another protocol, which the request did not ask for.
     #[error("the answer changes the protocol, which nobody asked for")]
     Upgrade,
     /// More than [`INTERIM_MAX`].
     #[error("more than {INTERIM_MAX} interim answers came before the one that counts")]
     Interim,
-    /// The line with its size, or what stands after its bytes.
+    /// The line with its size, or the line end after its bytes.
     #[error("a chunk of the answer is malformed")]
     Chunk,
 }

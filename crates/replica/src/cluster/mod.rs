@@ -1,6 +1,6 @@
 //! The cluster as this node sees it: shared by all its event loops.
 //!
-//! - `report`: what `/v0/cluster` says; `metrics`: what `/metrics` does; `progress`: how far repair is
+//! - `report`: the answer of `/v0/cluster`; `metrics`: its part of `/metrics`; `progress`: how far repair is
 
 mod metrics;
 mod progress;
@@ -127,8 +127,8 @@ impl Cluster {
         Ok(stability)
     }
 
-    /// Makes a copy of another node's directory this node's: only its cells are of use, as a beginning. Nobody is told
-    /// anything before all of it is on disk, so that it can be done again.
+    /// Makes a copy of another node's directory this node's own: only its cells are of use, as a beginning. Nothing is reported
+    /// to peers before all of it is on disk, so that it can be done again.
     fn take_from(&self, node: NodeId, env: &Env, dir: &Path, kept: &MembershipFile) -> io::Result<Durable> {
         let disk = &*env.disk;
         tracing::warn!(
@@ -166,7 +166,7 @@ impl Cluster {
         self.exchange.request_repair()
     }
 
-    /// The stability of this node, once there is a store.
+    /// The stability state of this node, once there is a store.
     pub(crate) fn stability(&self) -> &Arc<Stability> {
         self.stability.get().expect("a node joins before it serves")
     }
@@ -181,7 +181,7 @@ impl Cluster {
         }
     }
 
-    /// What this node says first.
+    /// The first message of this node on a connection.
     pub(crate) fn hello(&self) -> Hello {
         let wall_ms = self.versions.wall_ms();
         Hello {
@@ -197,7 +197,7 @@ impl Cluster {
         }
     }
 
-    /// Takes note of a greeting. Answers why the two nodes are not of one cluster, if they are not.
+    /// Handles a greeting. Fails with the reason if the two nodes are not of one cluster.
     pub(crate) fn greeted(&self, theirs: &Hello) -> Result<Arc<PeerView>, String> {
         if let Some(difference) = self.hello().difference(theirs) {
             // It may be one of ours with another list: then the reason is shown beside its name.

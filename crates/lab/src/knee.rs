@@ -23,7 +23,7 @@ use crate::{files, stats};
 const SLO_DEFAULT: &str = "p99<10ms,errors<0.1%";
 const RATE_FIRST: u64 = 1_000;
 const RATE_MAX: u64 = 100_000_000;
-/// The search ends where the bounds are so close to each other.
+/// The search ends once the bounds are so close to each other.
 const PRECISION: f64 = 0.05;
 /// A run that answers less than this part of its rate did not hold the rate.
 const KEPT_SHARE: f64 = 0.98;
@@ -61,7 +61,7 @@ struct Step {
     answered_per_s: f64,
     /// p50, p99, p99.9 and the largest, in microseconds; none if nothing was answered.
     latency: Option<[f64; 4]>,
-    /// Why the rate did not hold; nothing if it did.
+    /// Why the rate did not hold; empty if it did.
     reasons: Vec<String>,
 }
 

@@ -18,13 +18,13 @@ use crate::{FRAME_POINTERS, ProfileError};
 
 /// Mean bytes between samples; 0 while no profile runs.
 static INTERVAL_BYTES: AtomicU64 = AtomicU64::new(0);
-/// Rings are kept for good: an allocator may still hold one when its profile has ended.
+/// Rings are never freed: an allocator may still use one after its profile has ended.
 static RING: OnceLock<Ring> = OnceLock::new();
 /// Set by the first allocation that is counted: whether the allocator is installed at all.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
-/// 20,000 a second, at a microsecond each: 2 % of one core, where one core can allocate 10 GB/s.
+/// 20,000 a second, at a microsecond each: 2 % of one core, while one core can allocate 10 GB/s.
 const SAMPLES_PER_DRAIN_MAX: u64 = 400;
 
 thread_local! {

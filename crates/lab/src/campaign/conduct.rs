@@ -76,7 +76,7 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NO_GOOD_ANSWER) })
 }
 
-/// A server with what is known of its store.
+/// A server, and what is known of its store.
 struct Server {
     name: &'static str,
     /// None for a node of our own that is not started yet.
@@ -86,7 +86,7 @@ struct Server {
     /// Which store it has, and how many keys are in there for sure.
     store: Option<u32>,
     filled: u64,
-    /// The number of the next key that nobody has written.
+    /// The number of the first key that has not been written.
     next_key: u64,
 }
 

@@ -71,7 +71,7 @@ impl OwnNode {
         self.child.id()
     }
 
-    /// Whether its directory is in memory, where a sync costs nothing.
+    /// Whether its directory is in memory, so that a sync costs nothing.
     pub(super) fn is_in_memory(&self) -> bool {
         const TMPFS_MAGIC: i64 = 0x0102_1994;
         rustix::fs::statfs(self.scratch.path())
@@ -122,7 +122,7 @@ impl OwnNode {
 
 impl Drop for OwnNode {
     fn drop(&mut self) {
-        // One that has ended by itself is waited for all the same, and nothing of it stays behind.
+        // A process that has ended by itself has to be waited for too, or it stays behind as a zombie.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -144,7 +144,7 @@ fn free_address() -> std::io::Result<String> {
     TcpListener::bind("127.0.0.1:0")?.local_addr().map(|address| address.to_string())
 }
 
-/// Waits until what a fill or a run has left to do in the background is done; false if it never ends.
+/// Waits until the background work that a fill or a run left is done; false if it never ends.
 pub(super) fn wait_until_quiet(pid: u32, stop: &AtomicBool) -> bool {
     let clock = Clock::start();
     let mut before = cpu_us(pid);

@@ -29,7 +29,7 @@ Exit codes: 0 if everything worked; 1 if the SLO was missed, no request was answ
 checked before the run); 2 if the command line or the script is wrong; 130 after Ctrl-C or 143 after SIGTERM, if something had to
 be aborted: a script, a server that does not answer, a name that is being resolved. Ctrl-C ends everything within a second.";
 
-/// What `ladoga bench` can be told.
+/// The command line of `ladoga bench`.
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person gives or not")]
 #[expect(clippy::doc_markdown, reason = "clap prints these lines as they are")]
@@ -139,7 +139,7 @@ impl Options {
         Ok(())
     }
 
-    /// How many keys the workload has; none if there is no workload or no end of them.
+    /// How many keys the workload has; none if there is no workload, or no end of them.
     pub(crate) fn keys_to_fill(&self) -> Option<u64> {
         self.workload.and_then(|name| self.knobs.keys.or(name.default_keys()))
     }

@@ -43,7 +43,7 @@ pub(super) enum Design {
     Alternating,
 }
 
-/// The median of one side, and the interval in which it lies.
+/// The median of one side, and its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Side {
     pub(super) median: f64,
@@ -93,7 +93,7 @@ impl Told {
     }
 }
 
-/// What is told of each figure. All of them are one family: the more there are, the surer each has to be.
+/// The verdict on each figure. All of them are one family: the more there are, the more certain each has to be.
 pub(super) fn tell(figures: &[Rounds], design: Design) -> Vec<Told> {
     let all_blocks: Vec<Option<Vec<Block>>> = figures.iter().map(|figure| figure.blocks(design)).collect();
     let family = all_blocks.iter().flatten().count();

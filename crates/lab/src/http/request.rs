@@ -18,7 +18,7 @@ impl Heads {
     }
 }
 
-/// What a request does, as figures are told apart by it.
+/// The kind of a request, by which figures are split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "they say what they are")]
 pub enum Method {

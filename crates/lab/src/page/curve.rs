@@ -24,7 +24,7 @@ pub(crate) struct CurvePoint {
     pub(crate) verdict: String,
 }
 
-/// What was searched, and what was found.
+/// The search and its result.
 pub(crate) struct Curve {
     pub(crate) title: String,
     pub(crate) command: String,
@@ -36,7 +36,7 @@ pub(crate) struct Curve {
     pub(crate) points: Vec<CurvePoint>,
 }
 
-/// The whole file; `data` is what a program would read of it.
+/// The whole file; `data` is its content for programs.
 pub(crate) fn render_curve(curve: &Curve, data: &Value) -> String {
     let rows = [
         ("measured", date(curve.started_unix_s)),

@@ -16,7 +16,7 @@ const SECONDS_FINE: f64 = 120.0;
 const PART_MS: f64 = 20.0;
 const PART_MS_LONG: f64 = 100.0;
 
-/// Empty if the samples make no sense, which the flame graph tells.
+/// Empty if the samples are malformed, which the flame graph reports.
 pub(super) fn draw(run: &Run, number: usize, offset_ms: f64, data: &Value) -> String {
     let part_ms = if run.elapsed_s > SECONDS_FINE { PART_MS_LONG } else { PART_MS };
     let Some(cells) = cells(data, offset_ms, part_ms, run.elapsed_s) else { return String::new() };
@@ -58,7 +58,7 @@ fn cells(data: &Value, offset_ms: f64, part_ms: f64, seconds: f64) -> Option<Vec
     for row in rows.chunks_exact(4) {
         cell = cell.saturating_add(row[0].as_u64()?);
         let at_ms = offset_ms + (cell as f64 + 0.5) * cell_ms;
-        // What was sampled before the run began, or after it ended, is none of it.
+        // Samples from before or after the run are left out.
         if at_ms >= 0.0
             && let Some(weight) = cells.get_mut((at_ms / part_ms) as usize)
         {

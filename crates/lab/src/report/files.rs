@@ -117,8 +117,8 @@ fn second_json(second: &Second) -> Value {
     })
 }
 
-/// An `HdrHistogram` interval log, in nanoseconds, one line a second. Lines are collected while the run goes on, and
-/// written when it is over: a disk must not disturb what is measured.
+/// An `HdrHistogram` interval log, in nanoseconds, one line a second. Lines are collected during the run, and written after it:
+/// a disk must not disturb the measurement.
 #[derive(Default)]
 pub(crate) struct HdrLog {
     lines: Vec<(u64, Histogram<u64>)>,

@@ -55,7 +55,7 @@ pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Writ
     Ok(())
 }
 
-/// Answers by class, if there are any but good ones.
+/// Answers by class, if there are any but successful ones.
 fn print_classes(outcome: &RunOutcome, out: &mut dyn Write) -> io::Result<()> {
     let found = outcome.latencies.classes();
     if found.iter().all(|class| *class == Class::Success) {

@@ -37,7 +37,7 @@ impl Samples {
         (squares / (self.sorted.len() - 1) as f64).sqrt()
     }
 
-    /// How many percent lie within one standard deviation of the mean.
+    /// The percentage within one standard deviation of the mean.
     pub(crate) fn within_stdev(&self) -> f64 {
         if self.sorted.is_empty() {
             return 0.0;

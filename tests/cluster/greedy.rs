@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 const MEMORY: u64 = 64 * MIB;
 /// What a process may have resident beside its budget, for code, stacks and the allocator's own bookkeeping.
 const OVERHEAD: u64 = 12 * MIB;
-/// What may stay of what connections took, in caches and with the allocator.
+/// Memory of the connections that may stay in use, in caches and in the allocator.
 const KEPT: u64 = 24 * MIB;
 /// After so long, a node that reads nothing is taken not to read.
 const STALLED: Duration = Duration::from_millis(200);
@@ -30,7 +30,7 @@ fn start() -> Cluster {
     Cluster::launch(launches.map(|launch| launch.env("LADOGA_PEER_TIMEOUT_MS", "3000")).collect())
 }
 
-/// A connection to the first node that says it is the second.
+/// A connection to the first node that pretends to be the second.
 struct Greedy(TcpStream);
 
 impl Greedy {
@@ -154,7 +154,7 @@ fn check_service(cluster: &Cluster) {
     }
 }
 
-/// The memory that such connections took is given back once they are gone.
+/// The memory of such connections is freed once they are gone.
 fn check_that_it_goes_back(cluster: &Cluster, before: u64) {
     let sessions = || cluster.nodes[0].metrics().sum("ladoga_peer_inbound_buffer_bytes", &[]);
     wait_until("the end of the connections", || sessions().is_some_and(|bytes| bytes < 1.0));

@@ -98,7 +98,7 @@ fn a_quorum_is_linearizable_while_nodes_are_killed_and_frozen() {
     const KEYS: [&str; 2] = ["first", "another"];
     let mut cluster = Cluster::start(3);
     let addresses: Vec<_> = cluster.nodes.iter().map(Node::address).collect();
-    // Who coordinates is not frozen or killed in the middle of its answer, so that nobody waits for it.
+    // The coordinators are not frozen or killed in the middle of an answer, so that no client waits for one.
     let coordinators = &addresses[..2];
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {

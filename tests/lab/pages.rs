@@ -102,7 +102,7 @@ fn values_are_told(page: &mut Page<'_>) {
 
 fn keys_choose_and_a_search_lights_up(page: &mut Page<'_>) {
     page.focus(".heatmap");
-    // Keys go on from where the pointer was, unless all was let go.
+    // Keys go on from the place of the pointer, unless the selection was cleared.
     page.press("Escape");
     page.press("ArrowRight");
     let one = page.text(".range");

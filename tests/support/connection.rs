@@ -21,7 +21,7 @@ impl Connection {
         Connection::over(TcpStream::connect_timeout(&address, DEADLINE)?)
     }
 
-    /// As somebody else: the loopback has more addresses than one.
+    /// From another address: the loopback has more than one.
     pub(crate) fn open_from(source: Ipv4Addr, address: SocketAddr) -> Connection {
         let connect = || {
             let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
@@ -74,7 +74,7 @@ impl Connection {
         Response::read(&mut self.stream, true).expect("an answer")
     }
 
-    /// Reads an answer up to where its body begins: for those who read the body piece by piece, or never.
+    /// Reads an answer up to the beginning of its body, for tests that read the body piece by piece, or never.
     pub(crate) fn response_head(&mut self) -> Response {
         Response::read_head(&mut self.stream).expect("the head of an answer")
     }
@@ -140,7 +140,7 @@ impl Connection {
         (Connection { stream: BufReader::new(sender) }, self)
     }
 
-    /// Has the system keep no more than about so many bytes that were not read yet.
+    /// Makes the system keep no more than about so many unread bytes.
     pub(crate) fn limit_receiving_to(&self, bytes: usize) {
         rustix::net::sockopt::set_socket_recv_buffer_size(self.stream.get_ref(), bytes)
             .expect("a connection");

@@ -51,8 +51,8 @@ struct Setup {
 }
 
 const OLD: Version = Version { timestamp: 1, node: 0 };
-const NEW: Version = Version { timestamp: 2, node: 0 };
-const NEWER: Version = Version { timestamp: 3, node: 0 };
+pub(super) const NEW: Version = Version { timestamp: 2, node: 0 };
+pub(super) const NEWER: Version = Version { timestamp: 3, node: 0 };
 
 fn version_of(has: Has) -> Option<Version> {
     match has {
@@ -63,8 +63,8 @@ fn version_of(has: Has) -> Option<Version> {
 }
 
 /// A value is the timestamp of its version; none is large.
-type TestCell = Cell<u64, ()>;
-type TestStep = ReadStep<u64, ()>;
+pub(super) type TestCell = Cell<u64, ()>;
+pub(super) type TestStep = ReadStep<u64, ()>;
 
 fn cell(version: Version, setup: Setup, sent: bool) -> SentCell<u64, ()> {
     let stamp = Stamp::new(version);
@@ -284,14 +284,14 @@ fn every_order_of_every_answer_up_to_five_replicas() {
     assert!(runs > 1_000_000, "{runs}");
 }
 
-fn steps_of(core: &mut ReadCore<u64, ()>, replica: usize, cell: Option<TestCell>) -> Vec<TestStep> {
+pub(super) fn steps_of(core: &mut ReadCore<u64, ()>, replica: usize, cell: Option<TestCell>) -> Vec<TestStep> {
     let mut steps = Vec::new();
     let cell = cell.map(SentCell::Whole);
     core.answered(replica, Ok(ReadAnswer { cell, is_whole: true }), |step| steps.push(step));
     steps
 }
 
-fn value(timestamp: u64, copies: u8) -> TestCell {
+pub(super) fn value(timestamp: u64, copies: u8) -> TestCell {
     let stamp = Stamp { copies, ..Stamp::new(Version { timestamp, node: 0 }) };
     Cell { stamp, value: Some(Value::Inline(timestamp)) }
 }
@@ -306,32 +306,6 @@ fn a_write_to_one_node_is_never_copied_to_another() {
     assert!(core.is_finished());
 }
 
-/// A replica that came back wrote as much for reads that it answered first as for hints, in the second in which clients
-/// had most to read from it.
-#[test]
-fn a_stale_replica_that_answers_first_costs_a_quorum_read_no_second_phase() {
-    let first_two = || {
-        let mut core = ReadCore::new(Replicas { ack: 2, from: 3 });
-        assert_eq!(steps_of(&mut core, 0, Some(value(2, 0))), []);
-        assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), [ReadStep::Wait]);
-        core
-    };
-    let mut core = first_two();
-    let decided = ReadStep::Decided(Ok(Some(value(2, 0))));
-    let behind = [ReadStep::Repair(1, value(2, 0)), decided];
-    assert_eq!(steps_of(&mut core, 2, Some(value(2, 0))), behind, "nobody waits for the repair");
-    core.hurry(|step| panic!("{step:?}"));
-
-    let mut core = first_two();
-    let repairs = [ReadStep::Repair(1, value(2, 0)), ReadStep::Repair(2, value(2, 0))];
-    assert_eq!(steps_of(&mut core, 2, None), repairs, "no answer can spare it any more");
-
-    let mut core = first_two();
-    let mut steps = Vec::new();
-    core.hurry(|step| steps.push(step));
-    assert_eq!(steps, [ReadStep::Repair(1, value(2, 0))], "the third may be frozen");
-}
-
 #[test]
 fn a_deletion_reaches_every_replica_whatever_it_was_for() {
     let mut core = ReadCore::new(Replicas { ack: 1, from: 2 });
@@ -339,19 +313,6 @@ fn a_deletion_reaches_every_replica_whatever_it_was_for() {
     let tombstone = TestCell::tombstone(stamp);
     assert_eq!(steps_of(&mut core, 0, Some(tombstone)), [ReadStep::Decided(Ok(None))]);
     assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), [ReadStep::Repair(1, tombstone)]);
-}
-
-#[test]
-fn a_newer_answer_after_the_decision_repairs_the_others() {
-    let mut core = ReadCore::new(Replicas { ack: 1, from: 3 });
-    assert_eq!(steps_of(&mut core, 0, Some(value(1, 0))), [ReadStep::Decided(Ok(Some(value(1, 0))))]);
-    assert_eq!(steps_of(&mut core, 1, Some(value(2, 0))), [ReadStep::Repair(0, value(2, 0))]);
-    assert_eq!(steps_of(&mut core, 2, None), [ReadStep::Repair(2, value(2, 0))]);
-    assert!(!core.is_finished());
-    for replica in [0, 2] {
-        core.repaired(replica, NEW, Ok(WriteAnswer::Applied), |step| panic!("{step:?}"));
-    }
-    assert!(core.is_finished());
 }
 
 #[test]
@@ -381,52 +342,4 @@ fn the_newest_version_is_told_where_it_is_a_deletion() {
     }
     assert_eq!(decided, [ReadStep::Decided(Ok(None))]);
     assert_eq!(core.newest_version(), Some(stamp.version));
-}
-
-/// Every read of a key that it did not have yet wrote it to a node that was being rebuilt, beside the rebuild, which goes at
-/// the pace of the foreground: clients saw it in every percentile.
-#[test]
-fn a_node_that_is_being_rebuilt_is_repaired_only_where_the_read_depends_on_it() {
-    let not_whole = |core: &mut ReadCore<u64, ()>, cell: Option<TestCell>| {
-        let mut steps = Vec::new();
-        let cell = cell.map(SentCell::Whole);
-        core.answered(2, Ok(ReadAnswer { cell, is_whole: false }), |step| steps.push(step));
-        steps
-    };
-    let mut core = ReadCore::new(Replicas { ack: 2, from: 3 });
-    assert_eq!(steps_of(&mut core, 0, Some(value(2, 0))), []);
-    assert_eq!(not_whole(&mut core, None), []);
-    assert_eq!(steps_of(&mut core, 1, Some(value(2, 0))), [ReadStep::Decided(Ok(Some(value(2, 0))))]);
-    assert!(core.is_finished());
-
-    let mut core = ReadCore::new(Replicas { ack: 2, from: 3 });
-    assert_eq!(steps_of(&mut core, 0, Some(value(2, 0))), []);
-    assert_eq!(not_whole(&mut core, Some(value(1, 0))), []);
-    let repairs = [ReadStep::Repair(1, value(2, 0)), ReadStep::Repair(2, value(2, 0))];
-    assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), repairs, "else a later read may miss it");
-}
-
-/// A read that had written y to a majority counted a replica that had got z in between as one that has y.
-#[test]
-fn a_replica_that_had_something_newer_when_it_was_repaired_is_no_witness() {
-    let read = |had| {
-        let mut core = ReadCore::new(Replicas { ack: 2, from: 3 });
-        core.hurry(|step| panic!("{step:?}"));
-        assert_eq!(steps_of(&mut core, 0, Some(value(2, 0))), []);
-        assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), [ReadStep::Repair(1, value(2, 0))]);
-        let mut steps = Vec::new();
-        let superseded = WriteAnswer::Superseded { newest: NEWER, had };
-        core.repaired(1, NEW, Ok(superseded), |step| steps.push(step));
-        (core, steps)
-    };
-    let (_, steps) = read(Had::Once);
-    assert_eq!(steps, [ReadStep::Decided(Ok(Some(value(2, 0))))]);
-    for had in [Had::Never, Had::Unknown] {
-        let (mut core, steps) = read(had);
-        assert_eq!(steps, [ReadStep::Fetch(1)], "what is newer is read");
-        assert_eq!(steps_of(&mut core, 1, Some(value(3, 0))), [ReadStep::Repair(0, value(3, 0))]);
-        let mut steps = Vec::new();
-        core.repaired(0, NEWER, Ok(WriteAnswer::Applied), |step| steps.push(step));
-        assert_eq!(steps, [ReadStep::Decided(Ok(Some(value(3, 0))))]);
-    }
 }

@@ -137,7 +137,7 @@ impl Source for AllocSource {
                 .note_once("built without frame pointers: stacks were unwound by tables, which costs more");
         }
         recorder.note_once(
-            "growth by realloc counts, memory that is freed does not: this is no picture of the heap",
+            "growth by realloc counts, freed memory does not: this does not show what is in the heap",
         );
         let before = recorder.samples.len() as u64 + recorder.dropped;
         drain_ring(RING.get(), recorder);
@@ -145,7 +145,7 @@ impl Source for AllocSource {
         // Each sample knows the interval that it was drawn with, so the interval may change as it goes.
         if taken > SAMPLES_PER_DRAIN_MAX {
             INTERVAL_BYTES.store(INTERVAL_BYTES.load(Ordering::Relaxed).saturating_mul(2), Ordering::Relaxed);
-            recorder.note_once("so much was allocated that the interval between samples was raised");
+            recorder.note_once("the interval between samples was raised, because too much was allocated");
         }
     }
 

@@ -105,7 +105,7 @@ impl Disk for RealDisk {
         match file.try_lock() {
             Ok(()) => Ok(Box::new(RealLock { _file: file })),
             Err(TryLockError::WouldBlock) => {
-                let message = format!("{} is locked by somebody else", path.display());
+                let message = format!("{} is locked by another process", path.display());
                 Err(io::Error::new(io::ErrorKind::WouldBlock, message))
             }
             Err(TryLockError::Error(error)) => Err(error),

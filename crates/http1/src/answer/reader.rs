@@ -15,7 +15,7 @@ pub struct Answer {
 pub enum Event<'a> {
     /// More bytes are needed.
     More,
-    /// The head of an interim answer (100 to 199): the one that counts follows.
+    /// The head of an interim answer (100 to 199): the final one follows.
     Interim(Head<&'a [u8]>),
     /// The head of the answer.
     Head(Head<&'a [u8]>),

@@ -17,7 +17,7 @@ pub enum BadBody {
     #[error("invalid or too many chunk extensions or trailers")]
     Extra,
     /// A chunk is longer than its size.
-    #[error("a chunk does not end where its size says")]
+    #[error("a chunk is longer or shorter than its size")]
     End,
 }
 

@@ -85,9 +85,9 @@ fn about(report: &Report) -> String {
     );
     row(
         "over time",
-        "a latency stands where its request was due; requests a second and errors stand where they ended",
+        "a latency is drawn at the time at which its request was due; requests a second and errors at the time at which they ended",
     );
-    row("heat map", "darker means more requests, by their logarithm: a single slow one is seen");
+    row("heat map", "darker means more requests, on a logarithmic scale, so that a single slow one is visible");
     row(
         "load generator",
         &format!(

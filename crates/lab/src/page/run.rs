@@ -38,7 +38,7 @@ pub(super) fn section(run: &Run, number: usize, cores: usize) -> String {
 fn remarks(run: &Run, cores: usize) -> String {
     let mut remarks = run.notes.clone();
     if run.is_interrupted {
-        remarks.push("Interrupted: this is what was measured up to then.".to_owned());
+        remarks.push("Interrupted: these are the results up to then.".to_owned());
     }
     if run.connect_errors > 0 {
         remarks.push(format!("{} connections failed.", count(run.connect_errors as f64)));

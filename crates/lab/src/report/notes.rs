@@ -15,7 +15,7 @@ pub(crate) struct Asked {
 
 pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Write) -> io::Result<()> {
     if outcome.is_interrupted {
-        writeln!(out, "note: interrupted; this is what was measured up to then")?;
+        writeln!(out, "note: interrupted; these are the results up to then")?;
     }
     if outcome.threads_given_up > 0 {
         let threads = outcome.threads_given_up;

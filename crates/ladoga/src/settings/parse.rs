@@ -46,7 +46,7 @@ pub(super) fn listen(text: &str) -> Result<(HostAndPort, Vec<SocketAddr>), Strin
     let parsed = host_and_port(text)?;
     let addresses = (parsed.host.as_str(), parsed.port).to_socket_addrs();
     let mut addresses: Vec<_> =
-        addresses.map_err(|error| format!("{} of a host that is known: {error}", expected()))?.collect();
+        addresses.map_err(|error| format!("{}, with a host that can be resolved: {error}", expected()))?.collect();
     addresses.sort();
     addresses.dedup();
     if addresses.is_empty() { Err(expected()) } else { Ok((parsed, addresses)) }
@@ -95,7 +95,7 @@ pub(super) fn memory(text: &str) -> Result<u64, String> {
 
 pub(crate) fn alloc_interval(text: &str) -> Result<u64, String> {
     let bounds = ALLOC_INTERVAL_BYTES_MIN..=ALLOC_INTERVAL_BYTES_MAX;
-    let expected = || format!("'{text}' is none of 1KiB to 1GiB, expected a size such as 16KiB");
+    let expected = || format!("'{text}' is not a size from 1KiB to 1GiB, expected one such as 16KiB");
     size(text).filter(|bytes| bounds.contains(bytes)).ok_or_else(expected)
 }
 

@@ -58,7 +58,7 @@ impl Source for KernelSource {
                     }
                     Record::Lost(count) => {
                         recorder.dropped += count;
-                        recorder.note_once("what was lost may have been another process's");
+                        recorder.note_once("lost samples may have been those of another process");
                     }
                     Record::Sample { .. } | Record::Switch { .. } => {}
                 }

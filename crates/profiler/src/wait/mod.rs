@@ -19,7 +19,7 @@ use crate::source::Source;
 pub(crate) fn source(options: &Options) -> Result<Box<dyn Source>, ProfileError> {
     let unavailable = |reason| ProfileError::Unavailable { kind: Kind::Lock, reason };
     if options.mechanism == Mechanism::InProcess {
-        return Err(unavailable("only the kernel sees who waits".to_owned()));
+        return Err(unavailable("only the kernel sees which threads wait".to_owned()));
     }
     let source = kernel::SwitchSource::start().map_err(|error| {
         unavailable(format!(

@@ -204,7 +204,7 @@ impl Cluster {
             let url = theirs.url();
             match self.peers.iter().find(|peer| peer.url == url && peer.id != self.own) {
                 Some(peer) => peer.record_unreachable(&difference, true),
-                None => tracing::warn!("refused a peer that says it is {url}: {difference}"),
+                None => tracing::warn!("refused a peer that claims to be {url}: {difference}"),
             }
             return Err(difference);
         }

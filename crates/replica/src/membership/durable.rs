@@ -23,7 +23,7 @@ pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Durable>> {
     let bytes = file.len()?;
     let damaged = || {
         let what = format!(
-            "{} is damaged: a file of {bytes} bytes that says what it is was expected",
+            "{} is damaged: expected a valid replica state, found {bytes} bytes with a wrong header or checksum",
             path.display()
         );
         io::Error::new(io::ErrorKind::InvalidData, what)

@@ -98,7 +98,7 @@ impl Gate {
     }
 
     fn refused(&self, address: Address, Full: Full) -> OverCapacity {
-        tracing::debug!(%address, bound = self.bound, "refused, and nobody had to give way");
+        tracing::debug!(%address, bound = self.bound, "refused: no client has to give way");
         OverCapacity { bound: self.bound }
     }
 }

@@ -231,7 +231,7 @@ pub(crate) fn replay(path: &Path, number: u64, bytes: Vec<u8>) -> Result<Recover
         let edit = Edit::decode(frame.payload);
         let edit = edit.ok_or_else(|| corrupt(offset, "manifest edit", "an edit", "bytes that are none"))?;
         if !recovered.apply(edit) {
-            return Err(corrupt(offset, "manifest edit", "a change of what is there", "one of what is not"));
+            return Err(corrupt(offset, "manifest edit", "one that fits those before", "an unknown table removed or a known one added"));
         }
     }
     // An edit is durable before the next is written, so only the last can be torn.
@@ -241,7 +241,7 @@ pub(crate) fn replay(path: &Path, number: u64, bytes: Vec<u8>) -> Result<Recover
         return Err(missing_frame(&mut bytes, header.log, offset, expected));
     }
     if recovered.first_sequence == 0 {
-        return Err(corrupt(0, "manifest edits", "one that says where the log begins", "none"));
+        return Err(corrupt(0, "manifest edits", "one with the beginning of the log", "none"));
     }
     Ok(recovered)
 }

@@ -147,8 +147,8 @@ fn ask(url: &Url, kind: Kind, target: String) -> Result<Taken, Failure> {
         .and_then(|said| said.strip_prefix(kind.name())?.strip_prefix("; samples=")?.parse().ok());
     let (OK, Some(samples)) = (status, samples) else {
         return Err(Failure::Failed(format!(
-            "{url} is no Ladoga node: it answered GET /debug/profile/{kind} with {status}, and with nothing that says it is a \
-             profile; --url names the node"
+            "{url} is no Ladoga node: it answered GET /debug/profile/{kind} with {status}, without the \
+             header {PROFILE_HEADER}. Give the URL of a node by --url"
         )));
     };
     let mut bytes = Vec::new();

@@ -1,13 +1,14 @@
-//! What clients asked of every key and were told, and whether that could have happened one operation after the other.
+//! What clients asked of every key and their answers, and whether those could have come one operation after the other.
 //!
-//! Checked is what a majority promises (see `is_checked`). The rest promises less, and is taken for that:
+//! Only the promises of a majority are checked (see `is_checked`). The rest promises less, and is treated accordingly:
 //! - A read below a majority is left out. What it spreads must not show in the others all the same.
-//! - A write below a majority is one that nobody knows of, whatever its client was told: it may be seen at any time after it
-//!   began, or be lost. But it takes effect once, as any other.
-//! - The requests of a key go to the same number of nodes, all of them: majorities of different numbers need not meet.
+//! - The outcome of a write below a majority counts as unknown, whatever its client was told: it may be seen at any time after
+//!   it began, or be lost. But it takes effect once, like any other.
+//! - The requests of a key go to the same number of nodes, all of them: majorities of different numbers need not overlap.
 //!
-//! And each write that is seen has one version, for whoever sees it: one that was given up for another is seen by nobody. That
-//! is checked for values, which name their write. A deletion has no name; that it takes effect once is seen by the order alone.
+//! And each write that is seen has one version, for every reader: a version that was given up for another must never be seen.
+//! That is checked for values, which name their write. A deletion has no name; that it takes effect once is checked by the
+//! order alone.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,8 +21,8 @@ use crate::checker::{Key, is_checked};
 use crate::clients::Wish;
 use crate::request::{Answer, Request};
 
-/// What is kept of a key. What begins later is left out, and what had not ended by then is what nobody knows of: so all that
-/// can have been seen is there.
+/// The number of operations that are kept of a key. Later ones are left out, and those that had not ended by then count as
+/// unknown: so everything that can have been seen is there.
 const OPERATIONS_MAX: usize = 500;
 /// How much of a history is shown, up to what cannot be explained.
 const LINES_MAX: usize = 60;
@@ -38,7 +39,7 @@ pub(crate) struct Histories {
     keys: BTreeMap<Key, History>,
     /// How many things began or ended.
     events: u64,
-    /// Of each write that was seen or acknowledged, by its number, its version, and the request that was told of it.
+    /// For each write that was seen or acknowledged, by its number: its version, and the request that was answered with it.
     versions: BTreeMap<u64, (Version, u64)>,
     violation: Option<String>,
 }
@@ -47,7 +48,7 @@ pub(crate) struct Histories {
 #[derive(Debug, Default)]
 struct History(Vec<Recorded>);
 
-/// A request, and what became of it.
+/// A request, and its outcome.
 #[derive(Debug)]
 struct Recorded {
     number: u64,
@@ -80,7 +81,7 @@ impl Histories {
         }
     }
 
-    /// A client is told.
+    /// A client gets an answer.
     pub(crate) fn ends(&mut self, us: u64, request: &Request, answer: &Result<Answer, Error>) {
         let ended = self.moment(us);
         let History(operations) = self.keys.entry(request.key.clone()).or_default();
@@ -115,7 +116,7 @@ impl Histories {
         }
     }
 
-    /// The first key of which what clients were told has no order.
+    /// The first key whose answers have no valid order.
     pub(crate) fn disorder(&self) -> Option<String> {
         self.keys.iter().find_map(|(key, history)| history.disorder(key))
     }

@@ -1,10 +1,10 @@
-//! A whole cluster on one thread, from one seed: real storage engines on simulated disks, a simulated network, clocks
-//! that jump, and every fault that a cluster has to survive. What must never happen is checked as it would happen.
+//! A whole cluster on one thread, from one seed: real storage engines on simulated disks, a simulated network, clocks that
+//! jump, and every fault that a cluster has to survive. Every promise is checked at the moment at which it could break.
 //!
-//! - `world`: what happens when; `faults`: what goes wrong; `clients`: who asks what
+//! - `world`: the sequence of events; `faults`: what goes wrong; `clients`: the requests
 //! - `machine`: a disk, a clock and a process that dies and comes back: the shipping `replica`, `local` and `storage`
-//! - `request`: one request, as it asks the node that coordinates it; `store`: what becomes durable, told to the checker
-//! - `checker`: what must never happen, by the versions; `histories`: whether what clients were told has an order, by the values
+//! - `request`: one request, at the node that coordinates it; `store`: reports what becomes durable to the checker
+//! - `checker`: what must never happen, by versions; `histories`: whether the clients' answers have an order, by values
 //!
 //! A process is a set of tasks: not to run it is to freeze it, to drop it is to kill it. The same seed gives the same run, to
 //! the last byte.
@@ -39,7 +39,7 @@ fn is_large(value: &[u8]) -> bool {
 pub struct Summary {
     /// Requests that succeeded.
     pub succeeded: u64,
-    /// Requests that failed, or of which nobody knows.
+    /// Requests that failed, or whose outcome is unknown.
     pub failed: u64,
     /// Faults that struck.
     pub faults: u64,
@@ -99,8 +99,8 @@ pub struct Settings {
     pub bug: Option<Bug>,
     /// Whether what happens is printed.
     pub is_traced: bool,
-    /// Whether a run fails where what clients were told has no order. Not unless it is asked for, until the seeds of CI have
-    /// been seen to pass.
+    /// Whether a run fails if the clients' answers have no valid order. Only on demand, until the seeds of CI have been seen to
+    /// pass.
     pub checks_histories: bool,
 }
 
@@ -126,7 +126,7 @@ thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// The first panic on this thread since it was asked for last: a task that panics ends, and nobody else is told.
+/// The first panic on this thread since the last call: a task that panics ends, and nothing else reports it.
 fn taken_panic() -> Option<String> {
     PANIC.with_borrow_mut(Option::take)
 }

@@ -63,7 +63,7 @@ impl<S: Store> Target<S> {
         }
     }
 
-    /// Makes it durable, and stores it. Answers what the replica says to that.
+    /// Stores the uploaded value, durably. Answers the replica's answer.
     pub(super) async fn finish(
         self,
         plan: &Plan<S>,
@@ -86,7 +86,8 @@ impl<S: Store> Target<S> {
             Target::Remote(mut upload) => {
                 let key = plan.key.clone();
                 let answer = upload.ask(|stream| Request::Finish { stream, stamp, key, origin }).await;
-                // Whatever it answers, it has closed it; but not what it was not told for lack of room.
+                // Whatever it answered, it has closed the upload; but not if the request was never sent because the queue was
+                // full.
                 if !matches!(answer, Err(PeerError::Full { .. })) {
                     upload.mark_closed();
                 }

@@ -40,7 +40,7 @@ impl Arrival {
         Arrival { version, origin: Origin::Client, is_again: false, was_newest: true }
     }
 
-    /// It is durable. What the replica says to that.
+    /// The cell is durable. Answers what the replica replies.
     pub(crate) async fn answer<S: Store>(self, replica: &OwnReplica<S>, key: &[u8]) -> WriteAnswer {
         let Arrival { version, origin, is_again, was_newest } = self;
         let past = &replica.cluster.stability().past;
@@ -72,6 +72,6 @@ impl Arrival {
 /// The newest version of a key, if it is over `version`.
 async fn newer<S: LocalStore>(store: &S, key: &[u8], version: Version) -> Option<Version> {
     let found = store.get_cell(key).wait().await;
-    // What cannot be read is not known to be newer; the read that needs it says so.
+    // If it cannot be read, it is not known to be newer; the read that needs it will report the error.
     found.ok().flatten().map(|cell| cell.stamp.version).filter(|newest| *newest > version)
 }

@@ -1,17 +1,17 @@
-//! What a replica remembers of versions that it does not have any more, so that it can say of a write that met something newer
+//! What a replica remembers of versions that it no longer has, so that it can tell, of a write that met something newer,
 //! whether it ever had it: a read may have returned the write only if it did.
 //!
-//! A version comes by its client's write, or by who repairs: a read, a hint, an exchange. The latter are remembered from before
-//! they are written on, in a ring of a fixed size. What the store tells of as having met something newer is remembered in
-//! another one, until whoever wrote it asks. A write that meets nothing newer costs neither a lock nor memory.
+//! A version arrives with its client's write, or by repair: a read, a hint, an exchange. Versions that arrive by repair are
+//! recorded before they are written, in a ring of a fixed size. Versions that met something newer in the store are recorded in
+//! another ring, until their writer asks. A write that meets nothing newer costs neither a lock nor memory.
 //!
 //! # Why `Never` is right
 //!
-//! The store tells under the lock of the commit what was newer than a cell when it was committed, before anybody hears that
-//! the commit is over. If somebody who repairs had written the same version, and it was the newest at some time, that was in a
-//! commit before: so it came into the ring before that one, and before the question; it is found there, or has fallen out, and then
-//! is not newer than the newest one that did. A client's write that may have come before says so. So whoever finds nothing
-//! knows that there is one commit of the version, its own, and that met something newer.
+//! The store reports, under the lock of the commit, what was newer than a cell when it was committed, before the writer is
+//! notified that the commit has ended. If a repair had written the same version, and that had been the newest at some time,
+//! that was in an earlier commit: so it entered the ring before that commit, and before the question. It is found there, or it
+//! has fallen out, and then it is not newer than the newest one that did. A client's write that may have arrived before is
+//! marked as such. So if nothing is found, there is one commit of the version, the writer's own, and that met something newer.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,8 +21,8 @@ use ladoga_local::store::SupersededCell;
 use ladoga_model::Version;
 use parking_lot::Mutex;
 
-/// How many versions each ring has: those of seconds, at the highest pace of repair of what is recent. What is older than the
-/// newest one that fell out costs nothing, and is most of what an exchange brings.
+/// How many versions each ring has: those of some seconds, at the highest pace of repair of recent cells. Versions older than
+/// the newest one that fell out cost nothing, and are most of what an exchange brings.
 const VERSIONS_MAX: usize = 8_192;
 
 /// A version of a key, by the hash of the key.
@@ -30,7 +30,7 @@ type KeyVersion = (u64, Version);
 
 /// What a replica remembers.
 pub(crate) struct Past {
-    /// The newest timestamp that met something newer: what is after it did not.
+    /// The newest timestamp that met something newer: later ones met nothing.
     met_up_to: AtomicU64,
     /// Versions that met something newer, with that.
     met: Mutex<Ring<Version>>,
@@ -87,13 +87,13 @@ impl Past {
         Past { met_up_to: AtomicU64::new(0), met: Mutex::default(), came: Mutex::default() }
     }
 
-    /// Nothing is known of what has this timestamp or an older one: it may have been had in a life before.
+    /// Nothing is known of versions with this timestamp or an older one: an earlier process may have had them.
     pub(crate) fn forget(&self, timestamp: u64) {
         let came = &mut *self.came.lock();
         came.forgotten = up_to(timestamp).max(came.forgotten);
     }
 
-    /// Somebody who repairs is about to write this version. Comes before it is committed.
+    /// A repair is about to write this version. Called before it is committed.
     pub(crate) fn comes(&self, key_hash: u64, version: Version) {
         self.came.lock().enter((key_hash, version), false);
     }
@@ -116,7 +116,7 @@ impl Past {
         }
     }
 
-    /// Whether a version may have met something newer: asked once it is committed, by whoever has not hashed the key yet.
+    /// Whether a version may have met something newer. Asked once it is committed, before the key is hashed.
     pub(crate) fn may_have_met_newer(&self, version: Version) -> bool {
         version.timestamp <= self.met_up_to.load(Ordering::Acquire)
     }

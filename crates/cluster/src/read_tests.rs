@@ -284,7 +284,11 @@ fn every_order_of_every_answer_up_to_five_replicas() {
     assert!(runs > 1_000_000, "{runs}");
 }
 
-pub(super) fn steps_of(core: &mut ReadCore<u64, ()>, replica: usize, cell: Option<TestCell>) -> Vec<TestStep> {
+pub(super) fn steps_of(
+    core: &mut ReadCore<u64, ()>,
+    replica: usize,
+    cell: Option<TestCell>,
+) -> Vec<TestStep> {
     let mut steps = Vec::new();
     let cell = cell.map(SentCell::Whole);
     core.answered(replica, Ok(ReadAnswer { cell, is_whole: true }), |step| steps.push(step));

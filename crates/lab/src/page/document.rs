@@ -87,7 +87,10 @@ fn about(report: &Report) -> String {
         "over time",
         "a latency is drawn at the time at which its request was due; requests a second and errors at the time at which they ended",
     );
-    row("heat map", "darker means more requests, on a logarithmic scale, so that a single slow one is visible");
+    row(
+        "heat map",
+        "darker means more requests, on a logarithmic scale, so that a single slow one is visible",
+    );
     row(
         "load generator",
         &format!(

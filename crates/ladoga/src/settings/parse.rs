@@ -45,8 +45,9 @@ pub(super) fn listen(text: &str) -> Result<(HostAndPort, Vec<SocketAddr>), Strin
     let expected = || LISTEN_EXPECTED.to_owned();
     let parsed = host_and_port(text)?;
     let addresses = (parsed.host.as_str(), parsed.port).to_socket_addrs();
-    let mut addresses: Vec<_> =
-        addresses.map_err(|error| format!("{}, with a host that can be resolved: {error}", expected()))?.collect();
+    let mut addresses: Vec<_> = addresses
+        .map_err(|error| format!("{}, with a host that can be resolved: {error}", expected()))?
+        .collect();
     addresses.sort();
     addresses.dedup();
     if addresses.is_empty() { Err(expected()) } else { Ok((parsed, addresses)) }

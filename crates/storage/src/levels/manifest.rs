@@ -231,7 +231,12 @@ pub(crate) fn replay(path: &Path, number: u64, bytes: Vec<u8>) -> Result<Recover
         let edit = Edit::decode(frame.payload);
         let edit = edit.ok_or_else(|| corrupt(offset, "manifest edit", "an edit", "bytes that are none"))?;
         if !recovered.apply(edit) {
-            return Err(corrupt(offset, "manifest edit", "one that fits those before", "an unknown table removed or a known one added"));
+            return Err(corrupt(
+                offset,
+                "manifest edit",
+                "one that fits those before",
+                "an unknown table removed or a known one added",
+            ));
         }
     }
     // An edit is durable before the next is written, so only the last can be torn.

@@ -54,6 +54,10 @@ impl<B, L> ReadAnswer<B, L> {
     const fn is_digest(&self) -> bool {
         matches!(self.cell, Some(SentCell::Digest(_)))
     }
+
+    fn version(&self) -> Option<Version> {
+        self.cell.as_ref().map(|cell| cell.stamp().version)
+    }
 }
 
 /// What the coordinator of a read has to do next.
@@ -134,7 +138,9 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             return; // Again, or after the deadline.
         }
         self.states[replica] = match answer {
-            Ok(answer) if fetched && answer.is_digest() => self.failed(replica, Failure::Broken),
+            Ok(answer) if fetched && (answer.is_digest() || answer.version() < self.version_of(replica)) => {
+                self.failed(replica, Failure::Broken)
+            }
             Ok(answer) => {
                 if !answer.is_whole {
                     self.failures.push((replica, Failure::Refused(Refusal::Rebuilding)));
@@ -275,6 +281,14 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
     fn newest(&self) -> Option<SentCell<B, L>> {
         let cells = self.cells().filter_map(|(_, cell)| cell);
         cells.max_by_key(|cell| (cell.stamp().version, matches!(cell, SentCell::Whole(_)))).cloned()
+    }
+
+    /// The version that this replica said last that it has.
+    fn version_of(&self, replica: usize) -> Option<Version> {
+        match &self.states[replica] {
+            ReplicaState::Answered(answer) => answer.version(),
+            ReplicaState::Waiting | ReplicaState::Failed => None,
+        }
     }
 
     /// How many answers count.

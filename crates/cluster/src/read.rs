@@ -394,7 +394,3 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
 #[cfg(test)]
 #[path = "read_tests.rs"]
 mod tests;
-
-#[cfg(test)]
-#[path = "read_repair_tests.rs"]
-mod repair_tests;

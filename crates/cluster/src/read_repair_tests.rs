@@ -1,6 +1,5 @@
 //! Which replicas a read repairs, and what it learns from that.
 
-use super::tests::{NEW, NEWER, TestCell, steps_of, value};
 use super::*;
 
 /// A replica that came back wrote as much for reads that it answered first as for hints, in the second in which clients

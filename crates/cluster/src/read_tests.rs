@@ -7,6 +7,9 @@ use ladoga_model::{Stamp, Value};
 use super::*;
 use crate::exhaustive::{each_order, each_replicas};
 
+#[path = "read_repair_tests.rs"]
+mod repairs;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Has {
     Nothing,
@@ -51,8 +54,8 @@ struct Setup {
 }
 
 const OLD: Version = Version { timestamp: 1, node: 0 };
-pub(super) const NEW: Version = Version { timestamp: 2, node: 0 };
-pub(super) const NEWER: Version = Version { timestamp: 3, node: 0 };
+const NEW: Version = Version { timestamp: 2, node: 0 };
+const NEWER: Version = Version { timestamp: 3, node: 0 };
 
 fn version_of(has: Has) -> Option<Version> {
     match has {
@@ -63,8 +66,8 @@ fn version_of(has: Has) -> Option<Version> {
 }
 
 /// A value is the timestamp of its version; none is large.
-pub(super) type TestCell = Cell<u64, ()>;
-pub(super) type TestStep = ReadStep<u64, ()>;
+type TestCell = Cell<u64, ()>;
+type TestStep = ReadStep<u64, ()>;
 
 fn cell(version: Version, setup: Setup, sent: bool) -> SentCell<u64, ()> {
     let stamp = Stamp::new(version);
@@ -284,18 +287,14 @@ fn every_order_of_every_answer_up_to_five_replicas() {
     assert!(runs > 1_000_000, "{runs}");
 }
 
-pub(super) fn steps_of(
-    core: &mut ReadCore<u64, ()>,
-    replica: usize,
-    cell: Option<TestCell>,
-) -> Vec<TestStep> {
+fn steps_of(core: &mut ReadCore<u64, ()>, replica: usize, cell: Option<TestCell>) -> Vec<TestStep> {
     let mut steps = Vec::new();
     let cell = cell.map(SentCell::Whole);
     core.answered(replica, Ok(ReadAnswer { cell, is_whole: true }), |step| steps.push(step));
     steps
 }
 
-pub(super) fn value(timestamp: u64, copies: u8) -> TestCell {
+fn value(timestamp: u64, copies: u8) -> TestCell {
     let stamp = Stamp { copies, ..Stamp::new(Version { timestamp, node: 0 }) };
     Cell { stamp, value: Some(Value::Inline(timestamp)) }
 }

@@ -11,8 +11,8 @@
 //! - `starting`: the first requests of a cluster; `waiting`: requests that come before they can be answered
 //! - `recovery`: nodes that lost their disk; `restored`: nodes with an older state of their directory
 //! - `identity`: nodes with a directory of another, or one that was copied or moved; `directories`: how that is done
-//! - `values`: values that do not fit into memory; `streams`: streams that break off
-//! - `expiry`: values that expire
+//! - `values`: values that do not fit into memory; `streams`: what becomes of those that break off
+//! - `expiry`: values that live for a while
 //! - `clocks`: nodes whose wall clocks are wrong
 //! - `membership`: nodes that were started with different lists
 //! - `pipelines`: requests behind ranges of the whole cluster, cut anywhere

@@ -73,7 +73,7 @@ pub struct TimeBounds {
     pub earliest_ms: i64,
     /// The latest that it can be, counted from the monotonic clock.
     pub latest_ms: i64,
-    /// The wall clock of this node counts unchecked, because too few peers were heard.
+    /// The wall clock of this node counts for what it takes, since too few peers were heard to know better.
     pub is_unverified: bool,
     /// Versions are judged as if it was at least this late.
     pub reached_ms: u64,

@@ -40,7 +40,7 @@ impl<B, L> SentCell<B, L> {
     }
 }
 
-/// A replica's answer to a read.
+/// What a replica says to a read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadAnswer<B, L> {
     /// The newest cell that it has.
@@ -82,9 +82,9 @@ enum ReplicaState<B, L> {
 
 /// A read of the first `from` nodes of a key's preference list, of which `ack` must answer.
 ///
-/// Replicas are named by their positions in the list. The read is decided as soon as the answers to come can no longer change
-/// it; it goes on afterwards, to repair replicas that turn out to be stale. A replica that reported a version but cannot give
-/// its value counts as if it had not answered.
+/// Replicas are named by their places in the list. The read is decided as soon as the answers to come can no longer
+/// change it; it goes on afterwards, to repair those that turn out to be stale. A replica that said which version it
+/// has, and cannot give its value when asked, is treated as if it had not answered.
 #[derive(Debug, Clone)]
 pub struct ReadCore<B, L> {
     replicas: Replicas,
@@ -317,9 +317,9 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         holders
     }
 
-    /// How many replicas must have the newest cell: a majority. Then every later read with a quorum reaches one of them, also
-    /// one that asks fewer replicas, and also if a disk is lost in between; and the writer of the cell knows that it may have
-    /// been seen: see [`crate::WriteCore`].
+    /// How many replicas must have the newest cell: a majority, so that every later read with a quorum meets one of them, also
+    /// one that asks fewer of them, and also if a disk is lost meanwhile; and so that its writer knows that it may have been
+    /// seen: see [`crate::WriteCore`].
     fn holders_needed(&self, newest: &Cell<B, L>) -> usize {
         if !self.replicas.is_quorum() {
             return 1;

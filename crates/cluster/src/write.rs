@@ -78,9 +78,9 @@ pub enum Had {
 ///
 /// # It is after all that ended before it began
 ///
-/// A write that ended before is on a majority. So it is on one of the replicas that had nothing newer than this one, or on one
-/// of those whose newest version the next attempt's version is after. The next attempt therefore needs no replica without
-/// something newer: whatever is newer belongs to a write that had not ended, and this one may be ordered before that.
+/// What ended before is on a majority, and so on one of the replicas that had nothing newer than this, or of those by whose
+/// newest version the next one is given. So that one needs no replica that has nothing newer: what is newer than it is of a
+/// write that had not ended, and this one was before that.
 #[derive(Debug, Clone)]
 pub struct WriteCore {
     replicas: Replicas,

@@ -153,7 +153,7 @@ fn described(options: &Options) -> serde_json::Value {
     })
 }
 
-/// A report of this run alone. It has no figures of the server's process: those are the business of `ladoga lab run`.
+/// A report of this run alone. What the server does meanwhile is for `ladoga lab run` to ask.
 fn report_of(options: &Options, outcome: &stats::RunOutcome, heat: Heat) -> Report {
     let url = &options.target.url;
     let described = Described {

@@ -17,7 +17,7 @@ impl Clock {
     }
 }
 
-/// The time of day, for files; schedules never use it.
+/// The time of day, for what is written into files; schedules never use it.
 #[expect(clippy::disallowed_methods, reason = "the one place of the lab that reads the clock")]
 pub(crate) fn wall() -> std::time::SystemTime {
     std::time::SystemTime::now()

@@ -1,7 +1,7 @@
 use crate::Stamp;
 
-/// A value, as far as its holder has it: `B` is bytes in memory, in whatever type; `L` stands for a value that is not held in
-/// memory.
+/// A value, as far as whoever holds it goes: `B` is bytes in memory, however they are held; `L` is whatever stands for a
+/// value that is not to be held in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value<B, L> {
     /// All of it.

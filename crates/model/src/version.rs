@@ -26,8 +26,8 @@ pub struct Stamp {
     pub version: Version,
     /// Milliseconds since 1970 from which on the cell reads as absent; 0 means never.
     pub expires_at_ms: u64,
-    /// The number of nodes that it is for, counted from the front of its key's preference list; 0 means all of them. Repair
-    /// needs it: otherwise a write to one node would be copied to every node.
+    /// How many nodes it is for: so many from the front of its key's preference list; 0 means all of them. Repairs
+    /// need to know, or a write to one node would end on every node.
     pub copies: u8,
 }
 

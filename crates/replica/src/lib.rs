@@ -4,7 +4,7 @@
 //! - `membership`: the list of nodes
 //! - `stability`: up to which time writes have arrived everywhere, and the time that counts
 //! - `hints`: writes that are kept for peers that are away
-//! - `bounds`: what peers and repair may take of a node's memory and time
+//! - `bounds`: what peers and repair may take of a node
 //! - `cluster`: all of that, as the event loops of a node share it
 //! - `link`: the connections that this node makes to others
 //! - `own`: this node as one of the replicas, on one event loop

@@ -2,7 +2,7 @@
 //!
 //! - [`SimulatedNode`]: the parts of a node, put together as `node` does, and what a checker may look at
 //! - [`Bug`]: bugs that are planted, to see that they are found; [`last_version`]: the version that an answer was about
-//! - [`given_up`]: versions that no client may have read, because their writes were written again
+//! - [`given_up`]: versions under which nobody may have read anything, since their writes were written again
 
 use std::cell::RefCell;
 use std::io;

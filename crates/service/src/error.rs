@@ -53,7 +53,7 @@ pub enum Error {
          happened"
     )]
     Overtaken,
-    /// This node was started and has not heard the time from a majority.
+    /// This node was started and has not heard what time it is from a majority.
     #[error(
         "0 of {} replicas were asked, {} are needed: this node has just started and cannot learn the time from a majority \
          of the nodes: {}; nothing was read or written",

@@ -1,10 +1,9 @@
 //! What the product does, without sockets and without storage.
 //!
 //! - `key_value`: the operations; a node on its own and a cluster are two implementations of them
-//! - `context`: what a request asks for beside its key; `precondition`: the condition of a write; `counter`: values that are
-//!   numbers
-//! - `error`: why the service refuses or fails; each protocol maps it in one place
-//! - `store_error`: the errors that come from a store
+//! - `context`: what a request says beside its key; `precondition`: on what a write depends; `counter`: values that are numbers
+//! - `error`: why the service does not do what it is asked; each protocol maps it in one place
+//! - `store_error`: the part of that which a store says
 //! - `value`: a value in memory, or to be read piece by piece; `upload`: the same on its way in; `pieces`: the pieces
 //! - `metric`: what a service and its store count, for `/metrics`
 //!

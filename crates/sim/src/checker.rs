@@ -21,9 +21,9 @@ fn value_of(cell: &CheckedCell) -> Option<&Vec<u8>> {
     })
 }
 
-/// By how much versions may be given out in another order than that of time: two right clocks are up to 60 s apart, and that of
-/// a restarted node may be half a minute ahead of what it shows, or the node was down for 40 s and has not heard of the others
-/// yet.
+/// By how much versions may be given out in another order than that of time: two clocks that are right are 60 s apart, and
+/// that of a node that was restarted is up to half a minute ahead of what it shows, or was down for 40 s and has not heard
+/// of the others yet.
 const APART_MS_MAX: u64 = 120_000;
 
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ struct Written {
     at_ms: u64,
     value: Option<Vec<u8>>,
     copies: usize,
-    /// Whether only a disk that is lost ever had it. Then its version may be given out again, without a sign.
+    /// Whether only a disk that is lost ever had it. Then its version can be given out again, and nobody can tell.
     is_orphan: bool,
 }
 

@@ -186,7 +186,7 @@ impl Clients {
         self.contenders.clear();
     }
 
-    /// A request ended, with whatever outcome.
+    /// A request ended, whatever became of it.
     pub(crate) fn ended(&mut self, number: u64) {
         for plan in &mut self.keys {
             plan.writing.retain(|&writing| writing != number);

@@ -2,9 +2,9 @@
 //!
 //! Only the promises of a majority are checked (see `is_checked`). The rest promises less, and is treated accordingly:
 //! - A read below a majority is left out. What it spreads must not show in the others all the same.
-//! - The outcome of a write below a majority counts as unknown, whatever its client was told: it may be seen at any time after
-//!   it began, or be lost. But it takes effect once, like any other.
-//! - The requests of a key go to the same number of nodes, all of them: majorities of different numbers need not overlap.
+//! - A write below a majority is one that nobody knows of, whatever its client was told: it may be seen at any time after it
+//!   began, or be lost. But it takes effect once, as any other.
+//! - The requests of a key go to the same number of nodes, all of them: majorities of different numbers need not meet.
 //!
 //! And each write that is seen has one version, for every reader: a version that was given up for another must never be seen.
 //! That is checked for values, which name their write. A deletion has no name; that it takes effect once is checked by the
@@ -81,7 +81,7 @@ impl Histories {
         }
     }
 
-    /// A client gets an answer.
+    /// A client is told.
     pub(crate) fn ends(&mut self, us: u64, request: &Request, answer: &Result<Answer, Error>) {
         let ended = self.moment(us);
         let History(operations) = self.keys.entry(request.key.clone()).or_default();
@@ -116,7 +116,7 @@ impl Histories {
         }
     }
 
-    /// The first key whose answers have no valid order.
+    /// The first key of which what clients were told has no order.
     pub(crate) fn disorder(&self) -> Option<String> {
         self.keys.iter().find_map(|(key, history)| history.disorder(key))
     }

@@ -3,8 +3,8 @@
 //!
 //! - `world`: the sequence of events; `faults`: what goes wrong; `clients`: the requests
 //! - `machine`: a disk, a clock and a process that dies and comes back: the shipping `replica`, `local` and `storage`
-//! - `request`: one request, at the node that coordinates it; `store`: reports what becomes durable to the checker
-//! - `checker`: what must never happen, by versions; `histories`: whether the clients' answers have an order, by values
+//! - `request`: one request, as it asks the node that coordinates it; `store`: what becomes durable, told to the checker
+//! - `checker`: what must never happen, by the versions; `histories`: whether what clients were told has an order, by the values
 //!
 //! A process is a set of tasks: not to run it is to freeze it, to drop it is to kill it. The same seed gives the same run, to
 //! the last byte.
@@ -99,8 +99,8 @@ pub struct Settings {
     pub bug: Option<Bug>,
     /// Whether what happens is printed.
     pub is_traced: bool,
-    /// Whether a run fails if the clients' answers have no valid order. Only on demand, until the seeds of CI have been seen to
-    /// pass.
+    /// Whether a run fails where what clients were told has no order. Not unless it is asked for, until the seeds of CI have
+    /// been seen to pass.
     pub checks_histories: bool,
 }
 

@@ -76,7 +76,7 @@ impl StabilityTracker {
         self.pass = None;
     }
 
-    /// What the peers reported to know of this node.
+    /// What the peers said that they know of this node.
     fn known(&self) -> impl Iterator<Item = Acquaintance> {
         let about_me =
             |statement: &Statement| statement.met.get(self.me.index()).copied().unwrap_or_default();

@@ -74,7 +74,7 @@ impl StabilityTracker {
         (common > self.persisted.synced_before).then_some(common)
     }
 
-    /// What a node that lost its data has to pull, once all peers are there.
+    /// What a node that lost its data has to pull, once everybody is there.
     fn whole_again(&self) -> Option<u64> {
         self.has_heard_all().then_some(u64::MAX)
     }

@@ -214,8 +214,8 @@ fn a_lost_disk_makes_a_node_pull_everything_before_it_counts() {
     assert!(cluster.nodes[1].is_whole());
 }
 
-/// It acknowledged a write, lost it, and acknowledged an older one; no replica that was asked knew of the newer one. (Found by
-/// the simulation, seed 153.)
+/// It acknowledged a write, lost it, and acknowledged an older one, of which nobody who was asked knew that it was. (Found
+/// by the simulation, seed 153.)
 #[test]
 fn a_lost_disk_makes_a_node_doubt_whether_a_write_is_the_newest() {
     let mut cluster = Cluster::new(3);

@@ -76,8 +76,8 @@ fn assert_linearizable(name: &str, scenarios: impl IntoIterator<Item = Scenario>
     println!("{name}: {states} states");
 }
 
-/// A write took effect twice: a reader had seen its first version, another write replaced it, and the coordinator of the first,
-/// told that something newer was there, wrote it again. (Decision 0048.)
+/// A write took effect twice: a reader had the version spread that came first, another write took its place, and the
+/// coordinator of the first, told that something newer was there, wrote it again. (Decision 0048.)
 #[test]
 fn a_write_that_was_seen_is_not_written_again() {
     let asks: [&[Ask]; 2] = [&[W(1)], &[R, W(2), R]];
@@ -101,7 +101,7 @@ fn a_deletion_that_was_seen_is_not_written_again() {
     assert_linearizable("deletions and digests", with_digests.into_iter().chain([deleting]));
 }
 
-/// A replica answers that it never had a write, though it had it before it was restarted.
+/// A replica says that it never had a write, and had it before it was restarted.
 #[test]
 fn a_replica_that_forgot_does_not_deny() {
     let asks: [&[Ask]; 2] = [&[W(1)], &[R, W(2), R]];
@@ -117,7 +117,7 @@ fn a_lost_disk_neither_vouches_nor_denies() {
     assert_linearizable("a lost disk", [scenario(&asks, &[0, 0], faults)]);
 }
 
-/// Something newer arrives between the look at what is stored and the commit.
+/// Something newer comes between the look at what is there and the commit.
 #[test]
 fn a_write_that_was_the_newest_when_it_came_counts_for_one_that_was_there() {
     let asks: [&[Ask]; 2] = [&[W(1)], &[R, W(2), R]];
@@ -133,7 +133,7 @@ fn a_write_that_is_sent_twice_takes_effect_once() {
     assert_linearizable("a lost answer", CLOCKS.map(|clocks| scenario(&asks, &clocks, faults)));
 }
 
-/// Clients are told that the outcome is unknown, and go on.
+/// Clients are told that nobody knows, and go on.
 #[test]
 fn a_write_that_took_too_long_may_have_happened_once() {
     let asks: [&[Ask]; 2] = [&[W(1)], &[W(2), R]];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ladoga_cluster::{Failure, Had, ReadAnswer, Refusal, SentCell, WriteAnswer};
 use ladoga_model::{Cell, Stamp, Value, Version};
 
-/// A cell: of a deletion if there is no value.
+/// A cell: of a deletion, where there is no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Held {
     pub(crate) version: Version,

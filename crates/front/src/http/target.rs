@@ -112,7 +112,7 @@ impl EntityTarget {
         self.replicas
     }
 
-    /// The time to live of the value, if the request gives one.
+    /// How long the value is to live, if that is said.
     pub(crate) fn ttl(&self) -> Option<Ttl> {
         self.ttl
     }

@@ -144,7 +144,7 @@ fn free_address() -> std::io::Result<String> {
     TcpListener::bind("127.0.0.1:0")?.local_addr().map(|address| address.to_string())
 }
 
-/// Waits until the background work that a fill or a run left is done; false if it never ends.
+/// Waits until what a fill or a run has left to do in the background is done; false where it never ends.
 pub(super) fn wait_until_quiet(pid: u32, stop: &AtomicBool) -> bool {
     let clock = Clock::start();
     let mut before = cpu_us(pid);

@@ -9,7 +9,7 @@ use crate::files;
 use crate::page::{self, ComparedPage, ComparedProfile, ComparedRow, ComparedRun, percent};
 use crate::record::{OWN, Report, Run};
 
-/// Compares two reports: prints what changed, and writes a page if one is wanted.
+/// Compares two reports: prints what changed, and writes a page where one is wanted.
 pub(crate) fn compare(paths: [&PathBuf; 2], page_path: Option<&Path>) -> Outcome<()> {
     page_path.map_or(Ok(()), files::check_writable)?;
     let [before, after] = [page::read_report(paths[0])?, page::read_report(paths[1])?];
@@ -64,7 +64,7 @@ fn compare_reports(before: &Report, after: &Report, names: [String; 2]) -> Compa
     }
 }
 
-/// The two servers of a report that were measured in alternation; none if there is one server, or no round of both.
+/// The two servers of a report that were measured in alternation; none where there is one server, or no round of both.
 pub(crate) fn compare_servers(report: &Report) -> Option<ComparedPage> {
     let other = report.subjects.iter().find(|subject| subject.name != OWN)?;
     let own = report.subjects.iter().find(|subject| subject.name == OWN)?;

@@ -172,7 +172,7 @@ pub(crate) struct SecondRow {
     pub(crate) second: u64,
     pub(crate) completed: u64,
     pub(crate) errors: u64,
-    /// p50, p99, p99.9 and the largest of the requests that were due in it; none if there were none.
+    /// p50, p99, p99.9 and the largest of what was due in it; none if nothing was.
     pub(crate) latency: Option<[f64; 4]>,
 }
 

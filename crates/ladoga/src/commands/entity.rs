@@ -104,7 +104,7 @@ struct Ask<'a> {
     condition: Option<(&'static str, String)>,
     /// What is to be added.
     by: Option<i64>,
-    /// The time to live of what is stored.
+    /// How long what is stored is to live.
     ttl: Option<Ttl>,
 }
 

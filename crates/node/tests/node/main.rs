@@ -11,7 +11,7 @@
 //! - `simulated`: the engine on a disk that fills up or fails
 //! - `cluster`: a node whose peers are played by the test; `peer`: one of those
 //! - `starting`: nodes that do not know yet whether they lost anything
-//! - `coordinator`: answers of peers that come late, or not at all; `replica`: requests of peers
+//! - `coordinator`: what becomes of answers that come late, or not at all; `replica`: what a peer may ask for
 
 mod bounds;
 mod client;

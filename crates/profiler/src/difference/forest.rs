@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::stacks::{NamedStacks, Weight};
 
-/// The stacks of all rounds in one tree. A caller comes before its callees.
+/// The stacks of all rounds in one tree. A caller stands before its callees.
 #[derive(Debug, Default)]
 pub(super) struct Forest {
     names: Vec<String>,

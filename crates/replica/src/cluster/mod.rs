@@ -1,6 +1,6 @@
 //! The cluster as this node sees it: shared by all its event loops.
 //!
-//! - `report`: the answer of `/v0/cluster`; `metrics`: its part of `/metrics`; `progress`: how far repair is
+//! - `report`: what `/v0/cluster` says; `metrics`: what `/metrics` does; `progress`: how far repair is
 
 mod metrics;
 mod progress;

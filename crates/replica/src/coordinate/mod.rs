@@ -3,7 +3,7 @@
 //! - `replicated`: the service of a node of a cluster
 //! - `plan`: which nodes have to answer
 //! - `write`: a value that fits into memory, or a deletion
-//! - `read`: a cell, and the repair of its replicas
+//! - `read`: a cell, and what it takes to keep its replicas alike
 //! - `spread`: a value that does not fit into memory, to many nodes at once
 //! - `target`: uploads such a value to one node; `fetch`: reads it from one
 //! - `merge`: the entities of all nodes

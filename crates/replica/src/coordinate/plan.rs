@@ -86,7 +86,7 @@ impl<S: Store> Clone for Plan<S> {
 }
 
 impl<S: Store> Plan<S> {
-    /// The plan for a request; `None` if this node alone has to answer.
+    /// The plan for a request; `None` where this node alone has to answer.
     pub(super) fn of(replica: &Rc<OwnReplica<S>>, context: &Context, key: &[u8]) -> Option<Plan<S>> {
         let is_needed = Plan::is_needed(replica, context, key);
         is_needed.then(|| Plan {
@@ -105,7 +105,7 @@ impl<S: Store> Plan<S> {
     pub(super) fn is_needed(replica: &OwnReplica<S>, context: &Context, key: &[u8]) -> bool {
         let cluster = &replica.cluster;
         let is_alone = context.replicas.from == 1 && cluster.placement.replicas(key, 1)[0] == cluster.own;
-        // Cells that may be older than what was acknowledged are no answer by themselves.
+        // What is here and may be older than what was acknowledged is no answer by itself.
         !is_alone || cluster.stability().hides_cells()
     }
 
@@ -131,7 +131,7 @@ impl<S: Store> Plan<S> {
         self.cluster().limits.quorum_timeout_ms.saturating_sub(self.waited_ms)
     }
 
-    /// Lets a part of the request end at its time-out, unless it ends before.
+    /// Has a part of the request end in time, unless it is over before.
     pub(super) fn expire_later(&self, part: Weak<dyn Expires>) -> Place {
         if self.waited_ms > 0 {
             // Before those that began at the same time.

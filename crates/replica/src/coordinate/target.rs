@@ -86,8 +86,7 @@ impl<S: Store> Target<S> {
             Target::Remote(mut upload) => {
                 let key = plan.key.clone();
                 let answer = upload.ask(|stream| Request::Finish { stream, stamp, key, origin }).await;
-                // Whatever it answered, it has closed the upload; but not if the request was never sent because the queue was
-                // full.
+                // Whatever it answers, it has closed it; but not what it was not told for lack of room.
                 if !matches!(answer, Err(PeerError::Full { .. })) {
                     upload.mark_closed();
                 }

@@ -228,7 +228,7 @@ impl<S: Store> Writing<S> {
         });
     }
 
-    /// Asks a replica that is starting again, as long as the write waits for it.
+    /// Asks a replica that is starting again, for as long as somebody waits for it.
     fn ask_once_it_has_started(self: &Rc<Self>, place: usize) {
         if self.state.borrow().core.is_decided() {
             return self.replica_answered(place, Err(IS_STARTING));

@@ -40,7 +40,7 @@ impl Arrival {
         Arrival { version, origin: Origin::Client, is_again: false, was_newest: true }
     }
 
-    /// The cell is durable. Answers what the replica replies.
+    /// It is durable. What the replica says to that.
     pub(crate) async fn answer<S: Store>(self, replica: &OwnReplica<S>, key: &[u8]) -> WriteAnswer {
         let Arrival { version, origin, is_again, was_newest } = self;
         let past = &replica.cluster.stability().past;

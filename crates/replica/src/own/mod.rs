@@ -1,7 +1,7 @@
 //! This node as one of the replicas, on one event loop.
 //!
-//! - `replica`: what it does for itself and for peers alike; `arrival`: its answer to a cell that it writes
-//! - `hear`: asks a peer for its statement
+//! - `replica`: what it does for itself and for peers alike; `arrival`: what it says to a cell that it was to write
+//! - `hear`: asks a peer how far it is
 
 mod arrival;
 mod hear;
@@ -25,7 +25,8 @@ use crate::cluster::Cluster;
 use crate::link::Peers;
 use crate::wire::put_record;
 
-/// This node as one of the replicas, on one event loop: the state by which it serves its own clients and its peers.
+/// This node as one of the replicas, on one event loop: what is asked of it, by its own clients and by peers, is done
+/// with these.
 pub struct OwnReplica<S: Store> {
     pub(crate) core: Rc<LoopContext>,
     pub(crate) cluster: Arc<Cluster>,

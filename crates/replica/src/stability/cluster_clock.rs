@@ -69,9 +69,9 @@ impl ClusterClock {
         self.time.time_ms(self.wall_ms(), self.monotonic_ms())
     }
 
-    /// The time for values that expire. It is the same, except on a node that has just started and has not heard the time: the
-    /// newest version in its store may be of yesterday, and values that have expired since would reappear. So it then goes by
-    /// its wall clock, if that is later.
+    /// What time it is for values that expire. The same, but for a node that has just started and has not heard what time it
+    /// is: the newest version that it has may be of yesterday, and what has expired since would be back. So it goes by its wall
+    /// clock then, if that is later.
     pub(crate) fn expiry_time_ms(&self) -> u64 {
         let time_ms = self.time_ms();
         if self.is_unverified() { time_ms.max(self.wall_ms()) } else { time_ms }

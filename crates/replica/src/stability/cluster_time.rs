@@ -62,7 +62,7 @@ impl ClusterTime {
         if has(Bug::TrustOwnClock) { wall_ms } else { self.bounds().time_ms(wall_ms, monotonic_ms) }
     }
 
-    /// Whether too few peers were heard to know the time of a majority.
+    /// Whether too few peers were heard to know what time it is by a majority.
     pub(crate) fn is_unverified(&self) -> bool {
         self.is_unverified.load(Ordering::Acquire)
     }

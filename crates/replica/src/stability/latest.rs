@@ -27,7 +27,7 @@ impl<T: Copy + PartialEq> Latest<T> {
         self.state.lock().value
     }
 
-    /// Changes it, and wakes the waiting tasks if it is different.
+    /// Changes it, and wakes who waits if it is another one by that.
     pub(super) fn change(&self, change: impl FnOnce(&mut T)) {
         let mut state = self.state.lock();
         let before = state.value;

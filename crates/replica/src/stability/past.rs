@@ -7,11 +7,11 @@
 //!
 //! # Why `Never` is right
 //!
-//! The store reports, under the lock of the commit, what was newer than a cell when it was committed, before the writer is
-//! notified that the commit has ended. If a repair had written the same version, and that had been the newest at some time,
-//! that was in an earlier commit: so it entered the ring before that commit, and before the question. It is found there, or it
-//! has fallen out, and then it is not newer than the newest one that did. A client's write that may have arrived before is
-//! marked as such. So if nothing is found, there is one commit of the version, the writer's own, and that met something newer.
+//! The store tells under the lock of the commit what was newer than a cell when it was committed, before anybody hears that
+//! the commit is over. If somebody who repairs had written the same version, and it was the newest at some time, that was in a
+//! commit before: so it came into the ring before that one, and before the question; it is found there, or has fallen out, and then
+//! is not newer than the newest one that did. A client's write that may have come before says so. So whoever finds nothing
+//! knows that there is one commit of the version, its own, and that met something newer.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -211,8 +211,8 @@ impl Stability {
     pub(crate) fn admit(&self, version: Version, origin: Origin) -> Result<Admitted, Refusal> {
         let state = self.state.lock();
         state.tracker.admit(version, origin)?;
-        // A replica that takes a client's write vouches that it has nothing newer. One that lost its data cannot, for versions
-        // that may be older than what it lost.
+        // Who takes a client's write vouches that it has nothing newer; one that lost its data cannot, of what may be
+        // older than what it lost.
         if origin == Origin::Client
             && !has(Bug::VouchWhileRebuilding)
             && state.tracker.doubt(version)?.is_some()

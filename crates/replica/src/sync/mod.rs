@@ -2,8 +2,8 @@
 //!
 //! - `exchange`: anti-entropy; `prune`: cells that were deleted while an older directory was not in use
 //! - `deliver`: hints, to their peers
-//! - `statements`: what nodes report to each other about themselves
-//! - `follow`: keeps repair at a pace that clients do not notice
+//! - `statements`: what nodes say to each other about themselves
+//! - `follow`: has repair go at a pace that clients do not notice
 
 mod deliver;
 mod exchange;

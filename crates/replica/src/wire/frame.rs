@@ -10,7 +10,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// The version of the protocol: what `Upgrade` names, and what `hello` repeats. Never reused for another grammar.
 pub const PROTOCOL_VERSION: u16 = 4;
-/// The longest frame: a value that is not large, its key, and the fields around them.
+/// The longest frame: a value that is not large, its key, and what stands around them.
 pub const FRAME_BYTES_MAX: usize = 320 << 10;
 
 /// The longest value that is sent in one frame; longer ones are streamed.

@@ -22,7 +22,7 @@ pub use frame::{FRAME_BYTES_MAX, Frame, FrameError, PROTOCOL_VERSION, take_frame
 pub use hello::Hello;
 pub use ladoga_cluster::{AsOf, Had, Origin, Statement};
 pub use message::PeerCell;
-pub use request::Request;
+pub use request::{Base, Request};
 
 pub(crate) use frame::frame_bytes;
 pub(crate) use record::{Record, put_mark, put_record, take_record};

@@ -1,8 +1,10 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use ladoga_cluster::{Acquaintance, AsOf, Had, Incarnation, Memory, NODES_MAX, Origin, Reach, Statement};
+use ladoga_model::Version;
 
 use super::frame::FrameError;
-use super::message::put_short;
+use super::message::{put_short, put_version};
+use super::request::Base;
 use super::reader::Reader;
 
 pub(super) const fn origin_byte(origin: Origin) -> u8 {
@@ -39,6 +41,20 @@ pub(super) fn origin(reader: &mut Reader) -> Result<Origin, FrameError> {
         4 => Ok(Origin::Exchange),
         _ => Err(reader.wrong("there is no such origin")),
     }
+}
+
+pub(super) fn put_base(out: &mut BytesMut, base: Base) {
+    put_version(out, base.had.unwrap_or(Version::ZERO));
+    put_version(out, base.newest.unwrap_or(Version::ZERO));
+}
+
+pub(super) fn base(reader: &mut Reader) -> Result<Base, FrameError> {
+    let mut version = || Ok(Some(reader.version()?).filter(|version| *version != Version::ZERO));
+    let base = Base { had: version()?, newest: version()? };
+    if base.had > base.newest {
+        return Err(reader.wrong("a cell is built on nothing older than what was there"));
+    }
+    Ok(base)
 }
 
 pub(super) fn put_slice(out: &mut BytesMut, slice: AsOf) {

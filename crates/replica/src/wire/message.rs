@@ -15,9 +15,10 @@
 //!          | 79 list { n u16, (key, stamp, tombstone u8) × n, [next key] } | 80 fenced { version }
 //!          | 81 outbid { version }
 //! origin  := 1 client | 2 hint | 3 repair | 4 exchange
-//! had     := 1 never | 2 once | 3 unknown
+//! had     := 1 never | 2 once | 3 unknown | 4 skipped
 //! slice   := before u64, dropped_before u64
-//! base    := version, version                 what the replica had, and what the cell is built on; 0 for nothing
+//! base    := version, version, n u16, incarnation u64 × n        what the replica had, what the cell was decided on (0 for nothing),
+//!                                                                whom of the key's replicas the coordinator had met
 //! statement := incarnation u64, write_floor u64, synced_before u64, whole u8, clock u64, n u16,
 //!              (incarnation u64, replacement u8) × n, wall_ms u64
 //! what    := 1 value: its bytes | 2 tombstone | 3 large value: its length u64 | 4 digest of a value

@@ -1,5 +1,5 @@
 use bytes::{BufMut, Bytes, BytesMut};
-use ladoga_cluster::{AsOf, LEAF_GROUPS_MAX, Origin, Partition, Statement};
+use ladoga_cluster::{AsOf, Incarnation, LEAF_GROUPS_MAX, Origin, Partition, Statement};
 use ladoga_model::{Stamp, Version};
 
 use super::frame::{Frame, FrameError, put_frame};
@@ -12,12 +12,15 @@ use super::parts::{
 use super::reader::Reader;
 
 /// What the cell of a conditional write takes the place of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Base {
     /// What the replica had when it promised.
     pub had: Option<Version>,
-    /// What the cell is built on: the newest version that a majority of promises showed. Not older.
+    /// What the cell was decided on: the newest version that a majority of promises showed. Not older.
     pub newest: Option<Version>,
+    /// The incarnations of the key's replicas as the coordinator knew them when it began, by their places. Who lost its disk
+    /// since then has promised nothing.
+    pub met: Vec<Incarnation>,
 }
 
 /// What one node asks of another.
@@ -206,7 +209,7 @@ impl Request {
             }),
             Request::Accept { key, stamp, base, value } => put_frame(out, number, 16, |out| {
                 put_stamp(out, *stamp);
-                put_base(out, *base);
+                put_base(out, base);
                 out.put_u8(if value.is_some() { 1 } else { 2 });
                 put_short(out, key);
                 out.put_slice(value.as_deref().unwrap_or_default());
@@ -214,7 +217,7 @@ impl Request {
             Request::AcceptUpload { stream, stamp, base, key } => put_frame(out, number, 17, |out| {
                 out.put_u32_le(*stream);
                 put_stamp(out, *stamp);
-                put_base(out, *base);
+                put_base(out, base);
                 put_short(out, key);
             }),
             Request::Release { key, ballot } => put_frame(out, number, 18, |out| {

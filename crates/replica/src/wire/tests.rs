@@ -27,7 +27,12 @@ fn stamp() -> impl Strategy<Value = Stamp> {
 
 fn base() -> impl Strategy<Value = Base> {
     let version = || proptest::option::of(version());
-    (version(), version()).prop_map(|(one, other)| Base { had: one.min(other), newest: one.max(other) })
+    let met = proptest::collection::vec(any::<u64>().prop_map(Incarnation), 0..4);
+    (version(), version(), met).prop_map(|(one, other, met)| Base {
+        had: one.min(other),
+        newest: one.max(other),
+        met,
+    })
 }
 
 fn statement() -> impl Strategy<Value = Statement> {
@@ -148,7 +153,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         refusal.prop_map(Answer::Refused),
         bytes(0..99).prop_map(Answer::Piece),
         Just(Answer::End),
-        (version(), prop_oneof![Just(Had::Never), Just(Had::Once), Just(Had::Unknown)])
+        (version(), prop_oneof![Just(Had::Never), Just(Had::Skipped), Just(Had::Once), Just(Had::Unknown)])
             .prop_map(|(newest, had)| Answer::Superseded { newest, had }),
         version().prop_map(Answer::Fenced),
         version().prop_map(Answer::Outbid),

@@ -52,12 +52,12 @@ struct Queue {
 pub(crate) struct Turn {
     // Handed on before the place goes: whoever comes then finds the queue that the next one has the turn of, or none.
     _turn: OwnedSemaphorePermit,
-    _place: Place,
+    _place: QueuePlace,
 }
 
 /// A place in a queue.
 #[derive(Debug)]
-struct Place {
+struct QueuePlace {
     turns: Arc<Turns>,
     key_hash: u64,
 }
@@ -73,7 +73,7 @@ impl Turns {
         }
     }
 
-    fn enter(self: &Arc<Self>, key_hash: u64) -> Result<(Arc<Semaphore>, Place), NoTurn> {
+    fn enter(self: &Arc<Self>, key_hash: u64) -> Result<(Arc<Semaphore>, QueuePlace), NoTurn> {
         let mut keys = self.keys.lock();
         if keys.requests >= REQUESTS_MAX {
             return Err(NoTurn::Full);
@@ -88,11 +88,11 @@ impl Turns {
         queue.requests += 1;
         let turn = Arc::clone(&queue.turn);
         keys.requests += 1;
-        Ok((turn, Place { turns: Arc::clone(self), key_hash }))
+        Ok((turn, QueuePlace { turns: Arc::clone(self), key_hash }))
     }
 }
 
-impl Drop for Place {
+impl Drop for QueuePlace {
     fn drop(&mut self) {
         let mut keys = self.turns.keys.lock();
         keys.requests -= 1;

@@ -157,6 +157,7 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         &self,
         context: &Context,
         key: &[u8],
+        _: u64,
     ) -> impl Future<Output = Result<(), Error>> + use<S, A> + 'static {
         let (precondition, found) = (context.precondition.clone(), self.store.get_cell(key));
         let now_ms = self.admission.time_ms();

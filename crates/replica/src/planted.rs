@@ -30,6 +30,14 @@ pub enum Bug {
     RestampAfterExposure,
     /// A node with an older state of its disk does not care that its peers remember a newer one.
     IgnoreRegressions,
+    /// What a node has promised to conditional writes is gone when it starts again.
+    ForgottenFence,
+    /// A promise is void after a while, whatever became of its cell.
+    FenceTimesOut,
+    /// A repair and a hint are written although a promise is newer.
+    RepairThroughFence,
+    /// A node that lost its disk promises before it is whole.
+    PromiseByLostDisk,
 }
 
 #[cfg(feature = "simulation")]
@@ -43,6 +51,7 @@ mod simulation {
         static COUNT: Cell<u64> = const { Cell::new(0) };
         static LAST_VERSION: Cell<Option<Version>> = const { Cell::new(None) };
         static GIVEN_UP: RefCell<Vec<Version>> = const { RefCell::new(Vec::new()) };
+        static LET_THROUGH: RefCell<Vec<(u64, Version)>> = const { RefCell::new(Vec::new()) };
     }
 
     /// Plants a bug in all nodes of this thread, or none.
@@ -50,6 +59,7 @@ mod simulation {
         PLANTED.set(bug);
         COUNT.set(0);
         GIVEN_UP.take();
+        LET_THROUGH.take();
     }
 
     /// Whether this bug is planted.
@@ -64,6 +74,16 @@ mod simulation {
         }
         COUNT.set(COUNT.get() + 1);
         COUNT.get().is_multiple_of(7)
+    }
+
+    /// This version of a key is a repair or a hint.
+    pub(super) fn let_through(key_hash: u64, version: Version) {
+        LET_THROUGH.with_borrow_mut(|versions| versions.push((key_hash, version)));
+    }
+
+    /// Whether it is one.
+    pub(super) fn is_let_through(key_hash: u64, version: Version) -> bool {
+        LET_THROUGH.with_borrow(|versions| versions.contains(&(key_hash, version)))
     }
 
     /// The answer that is about to be given is about this version.
@@ -99,6 +119,12 @@ mod simulation {
         false
     }
 
+    pub(super) const fn let_through(_: u64, _: Version) {}
+
+    pub(super) const fn is_let_through(_: u64, _: Version) -> bool {
+        false
+    }
+
     pub(super) const fn note_version(_: Option<Version>) {}
 
     pub(super) const fn note_given_up(_: Version) {}
@@ -117,6 +143,18 @@ pub(crate) fn has(bug: Bug) -> bool {
 #[inline]
 pub(crate) fn strikes(bug: Bug) -> bool {
     simulation::strikes(bug)
+}
+
+/// This version of a key, by its hash, is a repair or a hint: a promise does not keep it out, if that bug is planted.
+#[inline]
+pub(crate) fn let_through(key_hash: u64, version: Version) {
+    simulation::let_through(key_hash, version);
+}
+
+/// Whether that is so of a version.
+#[inline]
+pub(crate) fn is_let_through(key_hash: u64, version: Version) -> bool {
+    simulation::is_let_through(key_hash, version)
 }
 
 /// The answer that is given now is about this version.

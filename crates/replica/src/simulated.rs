@@ -67,8 +67,9 @@ impl<S: Store> SimulatedNode<S> {
         let cluster = Arc::new(cluster);
         let last_timestamp = store.last_timestamp();
         cluster.versions.starts_after(last_timestamp);
-        let stability = cluster.join(env, dir, kept, last_timestamp, &supervisor)?;
-        store.observe(stability)?;
+        let observer = cluster.join(env, dir, kept, last_timestamp, &supervisor)?;
+        store.gate(cluster.gate());
+        store.observe(observer)?;
         let core = LoopContext::new(Arc::clone(&clock), Arc::clone(&metrics.loops[0]), supervisor.clone());
         let core = Rc::new(core);
         let gate = || Gate::new(64, 5_000, "as many as possible", Arc::clone(&clock));
@@ -110,6 +111,11 @@ impl<S: Store> SimulatedNode<S> {
             session: stability.statement(0, 0).session,
             clock: HybridClock::at_wall_ms(wall_ms).max(stability.clock_floor()),
         }
+    }
+
+    /// How many promises to conditional writes it holds.
+    pub fn fences(&self) -> usize {
+        self.cluster.fences().count()
     }
 
     /// The session of a peer that it would remember after a restart.

@@ -53,6 +53,12 @@ pub enum Error {
          happened"
     )]
     Overtaken,
+    /// Other requests of the key came in between, and it is not known whether this one took effect.
+    #[error(
+        "other requests changed the key at the same time, and nobody knows whether this one was among those that took effect; \
+         the write may have happened"
+    )]
+    Undecided,
     /// This node was started and has not heard what time it is from a majority.
     #[error(
         "0 of {} replicas were asked, {} are needed: this node has just started and cannot learn the time from a majority \

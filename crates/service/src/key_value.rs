@@ -33,12 +33,14 @@ pub trait KeyValue: 'static {
     /// Whether a value of so many bytes would be taken now. Asked before the value is read.
     fn admit_put(&self, context: &Context, key: &[u8], value_bytes: u64) -> Result<(), Error>;
 
-    /// Whether the precondition of a write is true now. Asked before its value is read, so that one that is refused need not be
-    /// sent; what counts is whether it is true when it is written.
+    /// Whether the precondition of a write is true now, as far as that is worth finding out for a value of so many bytes. Asked
+    /// before the value is read, so that one that is refused need not be sent; what counts is whether it is true when it is
+    /// written.
     fn admit_conditional(
         &self,
         context: &Context,
         key: &[u8],
+        value_bytes: u64,
     ) -> impl Future<Output = Result<(), Error>> + use<Self> + 'static;
 
     /// Stores a value that fits into memory; answers its version. `room` is what the value takes of memory; it is dropped as soon as the

@@ -214,6 +214,7 @@ impl From<Error> for Refusal {
             Error::TooFewReplicas(_)
             | Error::RangeIncomplete { .. }
             | Error::Overtaken
+            | Error::Undecided
             | Error::TimeUnknown { .. }
             | Error::Starting { .. } => Refusal::too_few_replicas(error.to_string()),
             Error::NotVouched { .. }

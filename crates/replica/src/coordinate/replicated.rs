@@ -3,7 +3,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_model::{Cell, Version};
+use ladoga_model::{Cell, Stamp, Ttl, Version};
 use ladoga_service::{
     Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, Pieces, RecordFormat, Scope, StoreError,
     StoredCell, Upload,
@@ -18,7 +18,7 @@ use super::spread::{Spread, spread};
 use super::starting::until_it_may_coordinate;
 use super::write::write;
 use crate::own::OwnReplica;
-use crate::planted::note_version;
+use crate::planted::{note_time, note_version, noted_time};
 use ladoga_local::OneNode;
 use ladoga_local::store::{LocalStore, Store};
 
@@ -151,6 +151,15 @@ impl<S: Store> KeyValue for Replicated<S> {
         ready(Err(NO_UPDATES))
     }
 
+    fn expire<K: AsRef<[u8]> + 'static>(
+        &self,
+        _: &Context,
+        _: K,
+        _: Option<Ttl>,
+    ) -> impl Future<Output = Result<Stamp, Error>> + use<S, K> + 'static {
+        ready(Err(NO_UPDATES))
+    }
+
     fn upload_bytes_min(&self) -> u64 {
         self.own.upload_bytes_min()
     }
@@ -235,9 +244,11 @@ async fn get<S: Store>(plan: Plan<S>) -> Result<Option<StoredCell>, Error> {
     for _ in 0..OPENS_MAX {
         let Some(cell) = read(&plan).await? else {
             note_version(None);
+            note_time(None);
             return Ok(None);
         };
         let Cell { stamp, value } = plan.as_of_now(cell).await?;
+        let time_ms = noted_time();
         let value = match value {
             None => None,
             Some(found) => match open_found(&plan, stamp.version, found).await? {
@@ -246,6 +257,7 @@ async fn get<S: Store>(plan: Plan<S>) -> Result<Option<StoredCell>, Error> {
             },
         };
         note_version(Some(stamp.version));
+        note_time(time_ms);
         return Ok(Some(Cell { stamp, value }));
     }
     Err(Error::Contended("the value is replaced faster than it can be read"))

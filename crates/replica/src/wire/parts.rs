@@ -19,6 +19,7 @@ pub(super) const fn had_byte(had: Had) -> u8 {
         Had::Never => 1,
         Had::Once => 2,
         Had::Unknown => 3,
+        Had::Skipped => 4,
     }
 }
 
@@ -27,6 +28,7 @@ pub(super) fn had(reader: &mut Reader) -> Result<Had, FrameError> {
         1 => Ok(Had::Never),
         2 => Ok(Had::Once),
         3 => Ok(Had::Unknown),
+        4 => Ok(Had::Skipped),
         _ => Err(reader.wrong("nothing else can be known of what it had")),
     }
 }

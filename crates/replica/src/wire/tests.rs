@@ -137,7 +137,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         refusal.prop_map(Answer::Refused),
         bytes(0..99).prop_map(Answer::Piece),
         Just(Answer::End),
-        (version(), prop_oneof![Just(Had::Never), Just(Had::Once), Just(Had::Unknown)])
+        (version(), prop_oneof![Just(Had::Never), Just(Had::Once), Just(Had::Unknown), Just(Had::Skipped)])
             .prop_map(|(newest, had)| Answer::Superseded { newest, had }),
         version().prop_map(Answer::Fenced),
         Just(Answer::Alive),

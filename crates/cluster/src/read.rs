@@ -22,7 +22,7 @@ use crate::write::{Had, WriteAnswer};
 pub const READ_WAIT_MS: u64 = 20;
 
 /// A replica's newest cell of a key, as far as it was sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SentCell<B, L> {
     /// The cell.
     Whole(Cell<B, L>),
@@ -41,7 +41,7 @@ impl<B, L> SentCell<B, L> {
 }
 
 /// What a replica says to a read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ReadAnswer<B, L> {
     /// The newest cell that it has.
     pub cell: Option<SentCell<B, L>>,
@@ -63,7 +63,7 @@ impl<B, L> ReadAnswer<B, L> {
 /// What the coordinator of a read has to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadStep<B, L> {
-    /// Tell the client: the newest cell if it is a value. Comes exactly once.
+    /// Tell the client: the newest cell, which may be a deletion. Comes exactly once.
     Decided(Result<Option<Cell<B, L>>, QuorumError>),
     /// Ask this replica for its value; the answer goes to [`ReadCore::answered`].
     Fetch(usize),
@@ -73,7 +73,7 @@ pub enum ReadStep<B, L> {
     Wait,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 enum ReplicaState<B, L> {
     Waiting,
     Answered(ReadAnswer<B, L>),
@@ -85,7 +85,7 @@ enum ReplicaState<B, L> {
 /// Replicas are named by their places in the list. The read is decided as soon as the answers to come can no longer
 /// change it; it goes on afterwards, to repair those that turn out to be stale. A replica that said which version it
 /// has, and cannot give its value when asked, is treated as if it had not answered.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct ReadCore<B, L> {
     replicas: Replicas,
     states: Vec<ReplicaState<B, L>>,
@@ -102,7 +102,7 @@ pub struct ReadCore<B, L> {
 }
 
 /// Whether answers are waited for that may spare a second phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Patience {
     Unasked,
     Waits,
@@ -170,7 +170,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             }
             // The client has its answer already, and the newer cell needs no repair.
             Ok(WriteAnswer::Superseded { .. }) if self.decided => self.repaired.insert(replica),
-            Ok(WriteAnswer::Superseded { newest, had: Had::Never | Had::Unknown }) => {
+            Ok(WriteAnswer::Superseded { newest, had: Had::Never | Had::Skipped | Had::Unknown }) => {
                 self.has_newer(replica, newest);
             }
             Ok(WriteAnswer::Fenced { .. }) => self.failures.push((replica, Failure::Fenced)),
@@ -255,7 +255,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         }
         self.repair_stale(&newest, holders >= needed, step);
         if holders >= needed {
-            self.decide(newest.value.is_some().then_some(newest), step);
+            self.decide(Some(newest), step);
         } else if holders + self.waiting() + self.repairing.len() < needed {
             self.maybe_fail(step);
         }

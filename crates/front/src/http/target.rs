@@ -54,7 +54,7 @@ pub(crate) enum TargetError {
     /// It is no time to live.
     #[error(transparent)]
     Ttl(#[from] TtlError),
-    /// The same where for ever would be one.
+    /// The same if a time to live of `none` is permitted.
     #[error("{0}, or none")]
     Life(TtlError),
     /// Nothing is written that could expire.

@@ -100,7 +100,7 @@ impl<S: Store> Plan<S> {
         self.cluster().versions.time_ms().saturating_sub(given_ms)
     }
 
-    /// The plan for a request; `None` where this node alone has to answer.
+    /// The plan for a request; `None` if this node alone has to answer.
     pub(super) fn of(replica: &Rc<OwnReplica<S>>, context: &Context, key: &[u8]) -> Option<Plan<S>> {
         Plan::is_needed(replica, context, key).then(|| Plan::of_conditional(replica, context, key))
     }

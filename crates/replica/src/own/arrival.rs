@@ -45,7 +45,7 @@ impl Arrival {
         Arrival { version, origin: Origin::Client, is_again: false, was_newest: true }
     }
 
-    /// What the replica says, where it was the cell with this number of those that were applied together.
+    /// The replica's answer, if it was the cell with this number of those that were applied together.
     pub(crate) async fn outcome<S: Store>(
         self,
         replica: &OwnReplica<S>,

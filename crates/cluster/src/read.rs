@@ -95,6 +95,8 @@ pub struct ReadCore<B, L> {
     repair: Version,
     repairing: ReplicaSet,
     repaired: ReplicaSet,
+    /// Replicas that did not take a repair. They are not asked to take another one.
+    unrepaired: ReplicaSet,
     failures: Vec<(usize, Failure)>,
     patience: Patience,
     decided: bool,
@@ -119,6 +121,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             repair: Version::ZERO,
             repairing: ReplicaSet::default(),
             repaired: ReplicaSet::default(),
+            unrepaired: ReplicaSet::default(),
             failures: Vec::new(),
             patience: Patience::Unasked,
             decided: false,
@@ -173,10 +176,15 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             Ok(WriteAnswer::Superseded { newest, had: Had::Never | Had::Skipped | Had::Unknown }) => {
                 self.has_newer(replica, newest);
             }
-            Ok(WriteAnswer::Fenced { .. }) => self.failures.push((replica, Failure::Fenced)),
-            Err(failure) => self.failures.push((replica, failure)),
+            Ok(WriteAnswer::Fenced { .. }) => self.repair_failed(replica, Failure::Fenced),
+            Err(failure) => self.repair_failed(replica, failure),
         }
         self.advance(&mut step);
+    }
+
+    fn repair_failed(&mut self, replica: usize, failure: Failure) {
+        self.unrepaired.insert(replica);
+        self.failures.push((replica, failure));
     }
 
     /// Whatever is of that version is asked for where it is the newest: a value, or that it is deleted.
@@ -352,7 +360,8 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             .map(|(replica, _)| replica)
             .collect();
         for replica in stale {
-            let is_tried = self.repairing.has(replica) || self.repaired.has(replica);
+            let tried = [&self.repairing, &self.repaired, &self.unrepaired];
+            let is_tried = tried.iter().any(|replicas| replicas.has(replica));
             let is_left_alone = is_held && !self.is_whole(replica);
             if !is_tried && !is_left_alone && !self.has_failed(replica) && newest.mark().belongs_on(replica) {
                 self.repairing.insert(replica);

@@ -291,7 +291,8 @@ impl WriteCore {
                     return Fate::Acknowledged;
                 }
                 let is_open = may_be_acked && counted + waiting >= majority;
-                let unseen = if is_after_all && self.passed_over.is_empty() { Fate::Failed } else { self.unseen() };
+                let unseen =
+                    if is_after_all && self.passed_over.is_empty() { Fate::Failed } else { self.unseen() };
                 match unseen {
                     Fate::Failed if is_open => Fate::Open,
                     unseen => unseen,

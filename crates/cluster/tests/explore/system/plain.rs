@@ -59,7 +59,9 @@ impl System {
                 self.step_read(scenario, request, |core, step| core.repaired(to, held.version, said, step));
             }
             From::Client | From::ClientAgain => {
-                self.step_write(scenario, (request, held.version), |core, step| core.answered(to, said, step));
+                self.step_write(scenario, (request, held.version), |core, step| {
+                    core.answered(to, said, step)
+                });
             }
             From::Hint => {}
         }

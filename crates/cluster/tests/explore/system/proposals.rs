@@ -1,6 +1,4 @@
-use ladoga_cluster::{
-    Failure, PrepareAnswer, ProposalCore, ProposalError, ProposalStep, Refusal, SentCell,
-};
+use ladoga_cluster::{Failure, PrepareAnswer, ProposalCore, ProposalError, ProposalStep, Refusal, SentCell};
 use ladoga_history::{Input, Output, Register};
 use ladoga_model::Version;
 
@@ -59,7 +57,8 @@ impl System {
         let said = if is_answered { said } else { Err(Failure::Broken) };
         let release = Message::Release { to, ballot };
         let known = &self.requests[request];
-        let is_waited_for = matches!(&known.machine, Machine::Proposal { ballot: other, .. } if *other == ballot);
+        let is_waited_for =
+            matches!(&known.machine, Machine::Proposal { ballot: other, .. } if *other == ballot);
         if is_waited_for {
             self.step_proposal(scenario, (request, ballot), |core, step| core.prepared(to, said, step));
         } else if !known.is_gone && is_answered && told.is_some() {
@@ -99,7 +98,8 @@ impl System {
         (request, ballot): (usize, Version),
         act: impl FnOnce(&mut ProposalCore<u64, ()>, &mut dyn FnMut(ProposalStep<u64, ()>)),
     ) {
-        let Machine::Proposal { core, ballot: current, cell, .. } = &mut self.requests[request].machine else {
+        let Machine::Proposal { core, ballot: current, cell, .. } = &mut self.requests[request].machine
+        else {
             return;
         };
         if *current != ballot {
@@ -130,7 +130,8 @@ impl System {
     }
 
     fn ask_to_accept(&mut self, request: usize, to: usize, had: Option<Version>) {
-        let Machine::Proposal { lost, cell: Some((held, newest, _)), .. } = self.requests[request].machine else {
+        let Machine::Proposal { lost, cell: Some((held, newest, _)), .. } = self.requests[request].machine
+        else {
             unreachable!("there is something to accept");
         };
         self.messages.push(Message::Accept { request, to, held, base: Base { had, newest }, lost });

@@ -256,8 +256,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             Some(SentCell::Digest(stamp)) => return self.fetch(stamp, step),
             Some(SentCell::Whole(cell)) => cell,
         };
-        let holders = self.holders(newest.stamp).len();
-        let needed = self.holders_needed(&newest);
+        let (holders, needed) = self.witnesses(&newest);
         if holders < needed && holders + self.waiting() >= needed && self.waits(step) {
             return;
         }
@@ -325,15 +324,29 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         holders
     }
 
-    /// How many replicas must have the newest cell: a majority, so that every later read with a quorum meets one of them, also
-    /// one that asks fewer of them, and also if a disk is lost meanwhile; and so that its writer knows that it may have been
-    /// seen: see [`crate::WriteCore`].
-    fn holders_needed(&self, newest: &Cell<B, L>) -> usize {
-        if !self.replicas.is_quorum() {
-            return 1;
+    /// How many replicas count that have the newest cell, and how many must: a majority, so that every later read with a quorum
+    /// meets one of them, also one that asks fewer of them, and also if a disk is lost meanwhile; and so that its writer knows
+    /// that it may have been seen: see [`crate::WriteCore`].
+    fn witnesses(&self, newest: &Cell<B, L>) -> (usize, usize) {
+        let holders = self.holders(newest.stamp);
+        if self.takes_a_majority(newest) {
+            return (
+                holders.iter().filter(|&replica| self.is_whole(replica)).count(),
+                self.replicas.majority(),
+            );
         }
-        let may_hold = (0..self.states.len()).filter(|&replica| newest.mark().belongs_on(replica)).count();
-        self.replicas.majority().min(may_hold).max(1)
+        let needed = if self.replicas.is_quorum() { self.may_hold(newest).max(1) } else { 1 };
+        (holders.len(), needed)
+    }
+
+    /// Whether a majority has to have this cell. Then one that is being rebuilt does not count: it has lost its promises, and what
+    /// it is given meanwhile may be what it had promised not to take.
+    fn takes_a_majority(&self, newest: &Cell<B, L>) -> bool {
+        self.replicas.is_quorum() && self.may_hold(newest) >= self.replicas.majority()
+    }
+
+    fn may_hold(&self, newest: &Cell<B, L>) -> usize {
+        (0..self.states.len()).filter(|&replica| newest.mark().belongs_on(replica)).count()
     }
 
     /// Asks one replica after another for the newest value, until one gives it.
@@ -354,6 +367,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             self.repair = newest.stamp.version;
             (self.repairing, self.repaired) = (ReplicaSet::default(), ReplicaSet::default());
         }
+        let is_left_alone = is_held || self.takes_a_majority(newest);
         let stale: Vec<usize> = self
             .cells()
             .filter(|(_, cell)| cell.is_none_or(|cell| cell.stamp().version < newest.stamp.version))
@@ -362,7 +376,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         for replica in stale {
             let tried = [&self.repairing, &self.repaired, &self.unrepaired];
             let is_tried = tried.iter().any(|replicas| replicas.has(replica));
-            let is_left_alone = is_held && !self.is_whole(replica);
+            let is_left_alone = is_left_alone && !self.is_whole(replica);
             if !is_tried && !is_left_alone && !self.has_failed(replica) && newest.mark().belongs_on(replica) {
                 self.repairing.insert(replica);
                 step(ReadStep::Repair(replica, newest.clone()));

@@ -22,7 +22,7 @@ use crate::write::{Had, WriteAnswer};
 pub const READ_WAIT_MS: u64 = 20;
 
 /// A replica's newest cell of a key, as far as it was sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SentCell<B, L> {
     /// The cell.
     Whole(Cell<B, L>),
@@ -41,7 +41,7 @@ impl<B, L> SentCell<B, L> {
 }
 
 /// What a replica says to a read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ReadAnswer<B, L> {
     /// The newest cell that it has.
     pub cell: Option<SentCell<B, L>>,
@@ -53,6 +53,10 @@ pub struct ReadAnswer<B, L> {
 impl<B, L> ReadAnswer<B, L> {
     const fn is_digest(&self) -> bool {
         matches!(self.cell, Some(SentCell::Digest(_)))
+    }
+
+    fn version(&self) -> Option<Version> {
+        self.cell.as_ref().map(|cell| cell.stamp().version)
     }
 }
 
@@ -69,7 +73,7 @@ pub enum ReadStep<B, L> {
     Wait,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 enum ReplicaState<B, L> {
     Waiting,
     Answered(ReadAnswer<B, L>),
@@ -81,7 +85,7 @@ enum ReplicaState<B, L> {
 /// Replicas are named by their places in the list. The read is decided as soon as the answers to come can no longer
 /// change it; it goes on afterwards, to repair those that turn out to be stale. A replica that said which version it
 /// has, and cannot give its value when asked, is treated as if it had not answered.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct ReadCore<B, L> {
     replicas: Replicas,
     states: Vec<ReplicaState<B, L>>,
@@ -98,7 +102,7 @@ pub struct ReadCore<B, L> {
 }
 
 /// Whether answers are waited for that may spare a second phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Patience {
     Unasked,
     Waits,
@@ -134,7 +138,9 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             return; // Again, or after the deadline.
         }
         self.states[replica] = match answer {
-            Ok(answer) if fetched && answer.is_digest() => self.failed(replica, Failure::Broken),
+            Ok(answer) if fetched && (answer.is_digest() || answer.version() < self.version_of(replica)) => {
+                self.failed(replica, Failure::Broken)
+            }
             Ok(answer) => {
                 if !answer.is_whole {
                     self.failures.push((replica, Failure::Refused(Refusal::Rebuilding)));
@@ -275,6 +281,14 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
     fn newest(&self) -> Option<SentCell<B, L>> {
         let cells = self.cells().filter_map(|(_, cell)| cell);
         cells.max_by_key(|cell| (cell.stamp().version, matches!(cell, SentCell::Whole(_)))).cloned()
+    }
+
+    /// The version that this replica said last that it has.
+    fn version_of(&self, replica: usize) -> Option<Version> {
+        match &self.states[replica] {
+            ReplicaState::Answered(answer) => answer.version(),
+            ReplicaState::Waiting | ReplicaState::Failed => None,
+        }
     }
 
     /// How many answers count.

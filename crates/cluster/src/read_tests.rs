@@ -432,3 +432,25 @@ fn a_replica_that_had_something_newer_when_it_was_repaired_is_no_witness() {
         assert_eq!(steps, [ReadStep::Decided(Ok(Some(value(3, 0))))]);
     }
 }
+
+/// One that lost its disk hides what it has, and refuses what is older all the same: it was repaired and asked in turn, for ever.
+#[test]
+fn a_replica_that_does_not_show_what_it_says_it_has_is_not_asked_again() {
+    let mut core = ReadCore::new(Replicas { ack: 2, from: 3 });
+    core.hurry(|step| panic!("{step:?}"));
+    assert_eq!(steps_of(&mut core, 0, Some(value(2, 0))), []);
+    let mut steps = Vec::new();
+    core.answered(2, Ok(ReadAnswer { cell: None, is_whole: false }), |step| steps.push(step));
+    assert_eq!(steps, [], "it does not count");
+    let repairs = [ReadStep::Repair(1, value(2, 0)), ReadStep::Repair(2, value(2, 0))];
+    assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), repairs);
+    let mut steps = Vec::new();
+    let superseded = WriteAnswer::Superseded { newest: NEWER, had: Had::Unknown };
+    core.repaired(2, NEW, Ok(superseded), |step| steps.push(step));
+    assert_eq!(steps, [ReadStep::Fetch(2)]);
+    core.answered(2, Ok(ReadAnswer { cell: None, is_whole: false }), |step| panic!("{step:?}"));
+    let mut steps = Vec::new();
+    core.repaired(1, NEW, Ok(WriteAnswer::Applied), |step| steps.push(step));
+    assert_eq!(steps, [ReadStep::Decided(Ok(Some(value(2, 0))))]);
+    assert!(core.is_finished());
+}

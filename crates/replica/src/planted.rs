@@ -38,6 +38,9 @@ pub enum Bug {
     RepairThroughFence,
     /// A node that lost its disk promises before it is whole.
     PromiseByLostDisk,
+    /// What expires is not compared: a node that lacks it does not find out.
+    #[cfg(feature = "simulation")]
+    ExpiryNotInTrees,
 }
 
 #[cfg(feature = "simulation")]
@@ -50,6 +53,7 @@ mod simulation {
         static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
         static COUNT: Cell<u64> = const { Cell::new(0) };
         static LAST_VERSION: Cell<Option<Version>> = const { Cell::new(None) };
+        static LAST_TIME_MS: Cell<Option<u64>> = const { Cell::new(None) };
         static GIVEN_UP: RefCell<Vec<Version>> = const { RefCell::new(Vec::new()) };
         static LET_THROUGH: RefCell<Vec<(u64, Version)>> = const { RefCell::new(Vec::new()) };
     }
@@ -91,6 +95,22 @@ mod simulation {
         LAST_VERSION.set(version);
     }
 
+    /// The answer that is about to be given is as of this time, by which it is decided what has expired; none if that did not
+    /// matter, or nobody but this node says so.
+    pub(super) fn note_time(time_ms: Option<u64>) {
+        LAST_TIME_MS.set(time_ms);
+    }
+
+    /// What was noted.
+    pub(super) fn noted_time() -> Option<u64> {
+        LAST_TIME_MS.get()
+    }
+
+    /// The time that the last answer on this thread was as of.
+    pub fn last_time_ms() -> Option<u64> {
+        LAST_TIME_MS.take()
+    }
+
     /// A write is written again: with a quorum, nobody has seen this version of it or will.
     pub(super) fn note_given_up(version: Version) {
         GIVEN_UP.with_borrow_mut(|given_up| given_up.push(version));
@@ -127,11 +147,17 @@ mod simulation {
 
     pub(super) const fn note_version(_: Option<Version>) {}
 
+    pub(super) const fn note_time(_: Option<u64>) {}
+
+    pub(super) const fn noted_time() -> Option<u64> {
+        None
+    }
+
     pub(super) const fn note_given_up(_: Version) {}
 }
 
 #[cfg(feature = "simulation")]
-pub use simulation::{given_up, last_version, plant};
+pub use simulation::{given_up, last_time_ms, last_version, plant};
 
 /// Whether this bug is planted.
 #[inline]
@@ -161,6 +187,18 @@ pub(crate) fn is_let_through(key_hash: u64, version: Version) -> bool {
 #[inline]
 pub(crate) fn note_version(version: Option<Version>) {
     simulation::note_version(version);
+}
+
+/// What has expired is decided by this time; none if that does not matter, or too few peers were heard.
+#[inline]
+pub(crate) fn note_time(time_ms: Option<u64>) {
+    simulation::note_time(time_ms);
+}
+
+/// The time that was noted last.
+#[inline]
+pub(crate) fn noted_time() -> Option<u64> {
+    simulation::noted_time()
 }
 
 /// A write with a quorum is written again, and its version until now was not seen.

@@ -2,6 +2,7 @@
 //!
 //! - [`SimulatedNode`]: what a node consists of, put together as `node` does, and what a checker may look at
 //! - [`Bug`]: bugs that are planted, to see that they are found; [`last_version`]: the version that an answer was about
+//! - [`last_time_ms`]: the time by which an answer was decided, if it is about what expires
 //! - [`given_up`]: versions under which nobody may have read anything, since their writes were written again
 
 use std::cell::RefCell;
@@ -27,7 +28,7 @@ use crate::{
     Bounds, Cluster, Membership, MembershipFile, OwnReplica, PeerLimits, PeerSocket, Replicated, serve,
 };
 
-pub use crate::planted::{Bug, given_up, last_version, plant};
+pub use crate::planted::{Bug, given_up, last_time_ms, last_version, plant};
 
 /// A running node.
 pub struct SimulatedNode<S: Store> {

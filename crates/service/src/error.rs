@@ -19,6 +19,12 @@ pub enum Error {
         /// The version of the newest cell, also of a deletion; none if there never was one, or nothing is left of it.
         current: Option<Version>,
     },
+    /// There is no value that could get another expiry. Nothing was written.
+    #[error("there is no value under this key")]
+    NotFound {
+        /// The version of its deletion; none if there never was one, or nothing is left of it.
+        current: Option<Version>,
+    },
     /// A value that is to be added to is no number. Nothing was written.
     #[error("the value is {found}, expected a 64-bit integer in decimal digits; nothing was written")]
     NotANumber {

@@ -1,14 +1,14 @@
 use std::future::Future;
 
 use bytes::Bytes;
-use ladoga_model::Version;
+use ladoga_model::{Stamp, Ttl, Version};
 
 use crate::{Context, Error, Later, Lookup, Metric, Pieces, RecordFormat, StoredCell, Upload};
 
 /// The service, as one event loop reaches it. Nothing here blocks the thread.
 ///
 /// Protocol of a write: `admit_put put`, or for a value from `upload_bytes_min` on
-/// `admit_put upload Upload::write* Upload::finish put_uploaded`, or `delete`, or `increment`. With a precondition,
+/// `admit_put upload Upload::write* Upload::finish put_uploaded`, or `delete`, or `increment`, or `expire`. With a precondition,
 /// `admit_conditional` follows `admit_put`.
 pub trait KeyValue: 'static {
     /// A large value on its way in.
@@ -67,6 +67,15 @@ pub trait KeyValue: 'static {
         key: K,
         by: i64,
     ) -> impl Future<Output = Result<(i64, Version), Error>> + use<Self, K> + 'static;
+
+    /// Changes when the value under a key expires: after this time, counted from now, or never. The value stays as it is. Answers its
+    /// new version and expiry; fails with [`Error::NotFound`] if there is no value.
+    fn expire<K: AsRef<[u8]> + 'static>(
+        &self,
+        context: &Context,
+        key: K,
+        ttl: Option<Ttl>,
+    ) -> impl Future<Output = Result<Stamp, Error>> + use<Self, K> + 'static;
 
     /// The length from which on a value has to go through [`upload`](KeyValue::upload).
     fn upload_bytes_min(&self) -> u64;

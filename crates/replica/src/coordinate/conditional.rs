@@ -1,8 +1,8 @@
 //! Requests that depend on what is there, as pure functions of the newest cell.
 
 use bytes::Bytes;
-use ladoga_model::{CellMark, Version};
-use ladoga_service::{Error, Precondition, incremented};
+use ladoga_model::{Stamp, Version};
+use ladoga_service::{Error, Precondition, Sum, may_expire, may_write, sum};
 
 use super::change::{Decision, NewCell, NewValue, change, seen};
 use super::fenced::read;
@@ -11,10 +11,13 @@ use super::plan::Plan;
 use super::spread::Spread;
 use ladoga_local::store::Store;
 
+/// Cells are decided about as they were when they were read: what had expired by the time of the cluster has no value any more.
+const SEEN_MS: u64 = 0;
+
 /// Whether what a request depends on is so, by a read with as many replicas as it asks for.
 pub(super) async fn admit<S: Store>(plan: Plan<S>, precondition: Precondition) -> Result<(), Error> {
     let newest = seen(&plan, read(&plan).await?).await?;
-    precondition.check(newest.as_ref().map(mark))
+    may_write(&precondition, newest.as_ref(), SEEN_MS)
 }
 
 /// Stores a value, or deletes if there is none, if what the request depends on is so. Answers the new version.
@@ -44,32 +47,32 @@ pub(super) async fn increment<S: Store>(
     precondition: Precondition,
     by: i64,
 ) -> Result<(i64, Version), Error> {
-    let decide = |newest: Option<&HeldCell>| {
-        let live = newest.filter(|newest| newest.value.is_some());
-        let sum = precondition
-            .check(newest.map(mark))
-            .and_then(|()| incremented(live.and_then(|live| live.value.as_ref()), by));
-        match sum {
-            Err(error) => Decision::Leave(Err(error)),
-            Ok(sum) => {
-                let value = NewValue::Inline(Bytes::from(sum.to_string()));
-                // The number is another one, and lives for no longer.
-                let expires_at_ms = Some(live.map_or(0, |live| live.stamp.expires_at_ms));
-                Decision::Replace(NewCell { value, expires_at_ms }, sum)
-            }
+    let decide = |newest: Option<&HeldCell>| match sum(&precondition, newest, by, SEEN_MS) {
+        Ok(Sum { number, expires_at_ms }) => {
+            let value = NewValue::Inline(Bytes::from(number.to_string()));
+            Decision::Replace(NewCell { value, expires_at_ms: Some(expires_at_ms) }, number)
         }
+        Err(error) => Decision::Leave(Err(error)),
     };
     change(plan, Vec::new(), None, decide).await
 }
 
+/// Has a value expire at another time, or never, as the plan says. Answers its new version and expiry.
+pub(super) async fn expire<S: Store>(plan: Plan<S>, precondition: Precondition) -> Result<Stamp, Error> {
+    let expires_at_ms = plan.fixed_expiry_ms().await?;
+    let decide = |newest: Option<&HeldCell>| match may_expire(&precondition, newest, SEEN_MS) {
+        Ok(()) => {
+            Decision::Replace(NewCell { value: NewValue::Same, expires_at_ms: Some(expires_at_ms) }, ())
+        }
+        Err(error) => Decision::Leave(Err(error)),
+    };
+    let changed = change(plan, Vec::new(), None, decide).await;
+    changed.map(|((), version)| Stamp { expires_at_ms, ..Stamp::new(version) })
+}
+
 fn replace_if(precondition: &Precondition, newest: Option<&HeldCell>, value: NewValue) -> Decision<()> {
-    match precondition.check(newest.map(mark)) {
+    match may_write(precondition, newest, SEEN_MS) {
         Ok(()) => Decision::Replace(NewCell { value, expires_at_ms: None }, ()),
         Err(error) => Decision::Leave(Err(error)),
     }
-}
-
-/// What a client sees of a cell; what has expired has no value any more.
-fn mark(cell: &HeldCell) -> CellMark {
-    CellMark { stamp: cell.stamp, is_tombstone: cell.value.is_none() }
 }

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use crate::cluster::Cluster;
 use crate::link::{Expires, PeerLink, Place};
 use crate::own::{OwnReplica, hear, replica};
-use crate::planted::{Bug, has};
+use crate::planted::{Bug, has, note_time};
 use crate::stability::Admitted;
 use ladoga_local::Admission;
 use ladoga_local::store::Store;
@@ -49,7 +49,7 @@ impl Admission for AloneInCluster {
     fn stamp(&self) -> Stamp {
         let cluster = &self.0;
         let stamp = Stamp::new(Version { timestamp: cluster.versions.next(), node: cluster.own.0 });
-        Stamp { copies: u8::from(cluster.nodes.len() > 1), ..stamp }
+        Stamp { copies: 1, ..stamp }
     }
 
     fn time_ms(&self) -> u64 {
@@ -260,10 +260,19 @@ impl<S: Store> Plan<S> {
             Error::ClockAhead(error)
         })?;
         let stamp = Stamp::new(Version { timestamp, node: cluster.own.0 });
-        let is_everywhere = self.replicas.from as usize == cluster.nodes.len() || has(Bug::ForgetCopies);
         may_be_given(cluster, stamp).await?;
-        let copies = if is_everywhere { 0 } else { self.replicas.from as u8 };
+        // The number also if it is that of all nodes: those that join later are not among them. A list has 64 at most.
+        let copies =
+            if has(Bug::ForgetCopies) { cluster.nodes.len() as u8 } else { self.replicas.from as u8 };
         Ok(Stamp { copies, expires_at_ms: self.expires_at_ms(), ..stamp })
+    }
+
+    /// When the value that is written expires, once the time of the cluster is known. It stays the same for the request, whichever version it gets.
+    pub(super) async fn fixed_expiry_ms(&self) -> Result<u64, Error> {
+        if self.ttl.is_some() && self.replicas.ack > 1 && self.cluster().versions.is_unverified() {
+            self.hear_clocks().await?;
+        }
+        Ok(self.expires_at_ms())
     }
 
     /// When the value that is written expires; 0 if it never does.
@@ -277,9 +286,15 @@ impl<S: Store> Plan<S> {
     /// replica by its own.
     pub(super) async fn as_of_now<B, L>(&self, cell: Cell<B, L>) -> Result<Cell<B, L>, Error> {
         let versions = &self.cluster().versions;
-        if cell.stamp.expires_at_ms != 0 && self.replicas.ack > 1 && versions.is_unverified() {
+        note_time(None);
+        if cell.stamp.expires_at_ms == 0 {
+            return Ok(cell);
+        }
+        if self.replicas.ack > 1 && versions.is_unverified() {
             self.hear_clocks().await?;
         }
-        Ok(cell.as_of_ms(|| versions.expiry_time_ms()))
+        let time_ms = versions.expiry_time_ms();
+        note_time((!versions.is_unverified()).then_some(time_ms));
+        Ok(cell.as_of_ms(|| time_ms))
     }
 }

@@ -184,15 +184,20 @@ impl<S: Store> Reading<S> {
         });
         for step in to_do {
             match step {
-                ReadStep::Fetch(place) => {
-                    let request = self.request(false);
-                    self.send(&request, place, FETCH_SLOTS + place);
-                }
+                ReadStep::Fetch(place) => self.fetch(place),
                 ReadStep::Repair(place, cell) => self.repair(place, cell),
                 ReadStep::Wait => self.hurry_later(),
                 ReadStep::Decided(_) => unreachable!("taken out before"),
             }
         }
+    }
+
+    /// Asks a replica for its newest value: this node, too, if a repair of its cell met something newer here.
+    fn fetch(self: &Rc<Self>, place: usize) {
+        if self.plan.own_place() == Some(place) {
+            return self.look_up(place);
+        }
+        self.send(&self.request(false), place, FETCH_SLOTS + place);
     }
 
     fn hurry_later(self: &Rc<Self>) {

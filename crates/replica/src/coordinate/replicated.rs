@@ -3,13 +3,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_model::{Cell, Version};
+use ladoga_model::{Cell, Stamp, Ttl, Version};
 use ladoga_service::{
     Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, Pieces, Precondition, RecordFormat, Scope,
     StoreError, StoredCell, Upload,
 };
 
-use super::conditional::{admit, increment, write_if, write_uploaded_if};
+use super::conditional::{admit, expire, increment, write_if, write_uploaded_if};
 use super::fenced::read;
 use super::fetch::open_found;
 use super::merge::merge;
@@ -19,7 +19,7 @@ use super::spread::{Spread, spread};
 use super::starting::until_it_may_coordinate;
 use super::write::write;
 use crate::own::OwnReplica;
-use crate::planted::note_version;
+use crate::planted::{note_time, note_version, noted_time};
 use ladoga_local::OneNode;
 use ladoga_local::store::{LocalStore, Store};
 
@@ -163,6 +163,17 @@ impl<S: Store> KeyValue for Replicated<S> {
         increment(plan, context.precondition.clone(), by)
     }
 
+    fn expire<K: AsRef<[u8]> + 'static>(
+        &self,
+        context: &Context,
+        key: K,
+        ttl: Option<Ttl>,
+    ) -> impl Future<Output = Result<Stamp, Error>> + use<S, K> + 'static {
+        let context = Context { ttl, ..context.clone() };
+        let plan = Plan::of_conditional(&self.replica, &context, key.as_ref());
+        expire(plan, context.precondition)
+    }
+
     fn upload_bytes_min(&self) -> u64 {
         self.own.upload_bytes_min()
     }
@@ -255,9 +266,12 @@ async fn get<S: Store>(plan: Plan<S>) -> Result<Option<StoredCell>, Error> {
     for _ in 0..OPENS_MAX {
         let Some(cell) = read(&plan).await? else {
             note_version(None);
+            note_time(None);
             return Ok(None);
         };
+        let is_deletion = cell.value.is_none();
         let Cell { stamp, value } = plan.as_of_now(cell).await?;
+        let time_ms = noted_time();
         let value = match value {
             None => None,
             Some(found) => match open_found(&plan, stamp.version, found).await? {
@@ -265,7 +279,8 @@ async fn get<S: Store>(plan: Plan<S>) -> Result<Option<StoredCell>, Error> {
                 opened => opened,
             },
         };
-        note_version(value.is_some().then_some(stamp.version));
+        note_version((!is_deletion).then_some(stamp.version));
+        note_time(time_ms);
         return Ok(Some(Cell { stamp, value }));
     }
     Err(Error::Contended("the value is replaced faster than it can be read"))

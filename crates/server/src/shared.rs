@@ -21,14 +21,15 @@ pub(super) enum Stage {
 pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) metrics: Arc<Metrics>,
-    /// By which a loop gives a connection to another.
-    pub(super) hand_overs: Vec<mpsc::UnboundedSender<std::net::TcpStream>>,
+    /// By which a loop gives a connection to another, and says by which entrance it came.
+    pub(super) hand_overs: Vec<mpsc::UnboundedSender<(std::net::TcpStream, usize)>>,
 }
 
 /// Where an event loop gets its connections from, and until when.
 pub(super) struct Intake {
-    pub(super) listeners: Vec<TcpListener>,
-    pub(super) handed_over: mpsc::UnboundedReceiver<std::net::TcpStream>,
+    /// Each with the entrance that it is one of.
+    pub(super) listeners: Vec<(TcpListener, usize)>,
+    pub(super) handed_over: mpsc::UnboundedReceiver<(std::net::TcpStream, usize)>,
     pub(super) stage: watch::Receiver<Stage>,
     /// To say that no request is in flight any more.
     pub(super) drained: mpsc::Sender<()>,

@@ -218,7 +218,7 @@ impl<B: Clone, L: Clone> ProposalCore<B, L> {
             }
             Err(failure) => {
                 self.failures.push((replica, failure));
-                if !matches!(failure, Failure::Refused(_)) {
+                if failure.may_have_done_it() {
                     self.may_have_accepted.insert(replica);
                 }
                 self.lacks(replica, &mut step);

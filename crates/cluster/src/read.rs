@@ -63,7 +63,7 @@ impl<B, L> ReadAnswer<B, L> {
 /// What the coordinator of a read has to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadStep<B, L> {
-    /// Tell the client: the newest cell if it is a value. Comes exactly once.
+    /// Tell the client: the newest cell, which may be a deletion. Comes exactly once.
     Decided(Result<Option<Cell<B, L>>, QuorumError>),
     /// Ask this replica for its value; the answer goes to [`ReadCore::answered`].
     Fetch(usize),
@@ -170,7 +170,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             }
             // Nobody waits for what is newer yet; and it needs no repair.
             Ok(WriteAnswer::Superseded { .. }) if self.decided => self.repaired.insert(replica),
-            Ok(WriteAnswer::Superseded { newest, had: Had::Never | Had::Unknown }) => {
+            Ok(WriteAnswer::Superseded { newest, had: Had::Never | Had::Skipped | Had::Unknown }) => {
                 self.has_newer(replica, newest);
             }
             Ok(WriteAnswer::Fenced { .. }) => self.failures.push((replica, Failure::Fenced)),
@@ -255,7 +255,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         }
         self.repair_stale(&newest, holders >= needed, step);
         if holders >= needed {
-            self.decide(newest.value.is_some().then_some(newest), step);
+            self.decide(Some(newest), step);
         } else if holders + self.waiting() + self.repairing.len() < needed {
             self.maybe_fail(step);
         }

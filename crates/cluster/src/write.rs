@@ -1,7 +1,7 @@
 //! A write, as its coordinator decides it.
 //!
 //! ```text
-//! calls := new (answered | ask_fenced_again | deadline)*      all replicas are asked at once, before the first call
+//! calls := new (answered | ask_fenced_again | deadline)* give_up?      all replicas are asked at once, before the first call
 //! ```
 
 use crate::failure::{Failure, QuorumError};
@@ -53,11 +53,13 @@ pub enum WriteAnswer {
 /// Whether a replica that has something newer had a cell before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Had {
-    /// No; and it never will, having something newer.
+    /// No; and it never will, having something newer. It had that before it promised anything newer than the cell.
     Never,
-    /// Yes: by a repair, or by the same request before.
+    /// No; and it never will: a conditional write that it accepted, and that was not decided on the cell, went over it.
+    Skipped,
+    /// Yes: by a repair, by the same request before, or as what a conditional write that it accepted was decided on.
     Once,
-    /// It does not remember that far.
+    /// It does not remember that far; or it promised something newer that may have been decided on the cell.
     Unknown,
 }
 
@@ -180,7 +182,7 @@ impl WriteCore {
             Ok(WriteAnswer::Superseded { newest, had }) => {
                 self.acked.insert(replica);
                 match had {
-                    Had::Never => self.never.insert(replica),
+                    Had::Never | Had::Skipped => self.never.insert(replica),
                     Had::Once => self.had.insert(replica),
                     Had::Unknown => {}
                 }
@@ -202,6 +204,20 @@ impl WriteCore {
         (self.fence, self.is_fence_told) = (Version::ZERO, false);
         fenced.iter().for_each(|replica| self.waiting.insert(replica));
         fenced.iter()
+    }
+
+    /// Whether a replica may have the cell. If none has it, none will: it comes from those that have it, or from who is writing it.
+    pub fn may_be_somewhere(&self) -> bool {
+        let has_it = self.acked.iter().any(|replica| !self.never.has(replica));
+        let mut failures = self.failures.iter();
+        has_it || !self.waiting.is_empty() || failures.any(|(_, failure)| failure.may_have_done_it())
+    }
+
+    /// Something else decides in place of this write, before it was decided: nobody is asked again, and nothing is kept of it.
+    pub fn give_up(&mut self) {
+        assert!(self.outcome.is_none(), "it is decided once");
+        self.outcome = Some(false);
+        self.fenced = ReplicaSet::default();
     }
 
     /// Nothing is waited for any longer.

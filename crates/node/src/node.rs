@@ -126,8 +126,9 @@ impl<S: Store> Node<S> {
         };
         let last_timestamp = store.last_timestamp();
         cluster.starts_after(last_timestamp);
-        let stability = cluster.join(env, dir, kept, last_timestamp, &self.supervisor)?;
-        store.observe(stability)
+        let observer = cluster.join(env, dir, kept, last_timestamp, &self.supervisor)?;
+        store.gate(cluster.gate());
+        store.observe(observer)
     }
 
     /// Serves from this store.

@@ -47,8 +47,12 @@ impl Cluster {
         self.talk();
     }
 
-    /// Makes the pass that a node wants, from all peers that are up.
+    /// Makes the pass that a node wants, from all peers that are up. One that lost its data waits until they say that they know.
     fn pull(&mut self, node: usize) -> Option<u64> {
+        if !self.nodes[node].has_all() {
+            self.talk();
+            self.talk();
+        }
         let pass = self.nodes[node].pass()?.clone();
         for peer in pass.peers.iter().filter(|peer| self.up[peer.index()]) {
             self.nodes[node].pulled(pass.number, *peer);

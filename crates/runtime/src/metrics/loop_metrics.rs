@@ -23,6 +23,8 @@ pub enum Operation {
     Delete,
     /// A number was added to.
     Increment,
+    /// A value got another expiry.
+    Expire,
     /// A range was read.
     Range,
     /// The node was asked whether it serves.
@@ -44,12 +46,13 @@ pub enum Operation {
 }
 
 /// Each operation, and what it is called.
-const OPERATIONS: [(Operation, &str); 14] = [
+const OPERATIONS: [(Operation, &str); 15] = [
     (Operation::Get, "get"),
     (Operation::Head, "head"),
     (Operation::Put, "put"),
     (Operation::Delete, "delete"),
     (Operation::Increment, "increment"),
+    (Operation::Expire, "expire"),
     (Operation::Range, "range"),
     (Operation::Status, "status"),
     (Operation::Live, "livez"),

@@ -56,7 +56,11 @@ impl<K: KeyValue> Protocol for Entrances<K> {
     }
 
     fn refusal(&self, bound: &str, entrance: usize) -> Vec<u8> {
-        if entrance == Entrances::<K>::RESP { resp::refusal(bound) } else { serve::refusal(&self.http.core, bound) }
+        if entrance == Entrances::<K>::RESP {
+            resp::refusal(bound)
+        } else {
+            serve::refusal(&self.http.core, bound)
+        }
     }
 
     fn time_passes(&self) {

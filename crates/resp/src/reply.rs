@@ -19,6 +19,8 @@ pub enum Reply {
     Simple(&'static str),
     /// Why not: a word in capital letters, and a sentence.
     Error(String),
+    /// The same with words that a client has sent, whatever bytes they are.
+    RawError(Vec<u8>),
     /// A number.
     Integer(i64),
     /// A value.
@@ -60,30 +62,29 @@ impl Reply {
 
     /// Whether it says why not.
     pub const fn is_error(&self) -> bool {
-        matches!(self, Reply::Error(_))
+        matches!(self, Reply::Error(_) | Reply::RawError(_))
     }
 
     /// Writes it.
     pub fn write(&self, out: &mut Vec<u8>, dialect: Dialect) {
         match self {
             Reply::Simple(word) => write_line(out, b'+', word.as_bytes()),
-            Reply::Error(text) => write_error(out, text),
+            Reply::Error(text) => write_error(out, text.as_bytes()),
+            Reply::RawError(text) => write_error(out, text),
             Reply::Integer(number) => write_head(out, b':', *number),
             Reply::Bulk(bytes) => write_bulk(out, bytes),
-            Reply::Text(text) => write_bulk(out, text.as_bytes()),
             Reply::Verbatim(text) if dialect == Dialect::Resp3 => {
                 write_head(out, b'=', text.len() as i64 + 4);
                 out.extend_from_slice(b"txt:");
                 out.extend_from_slice(text.as_bytes());
                 out.extend_from_slice(b"\r\n");
             }
-            Reply::Verbatim(text) => write_bulk(out, text.as_bytes()),
+            Reply::Text(text) | Reply::Verbatim(text) => write_bulk(out, text.as_bytes()),
             Reply::Null | Reply::NullArray if dialect == Dialect::Resp3 => out.extend_from_slice(b"_\r\n"),
             Reply::Null => out.extend_from_slice(b"$-1\r\n"),
             Reply::NullArray => out.extend_from_slice(b"*-1\r\n"),
-            Reply::Array(items) => write_all(out, b'*', items, dialect),
             Reply::Set(items) if dialect == Dialect::Resp3 => write_all(out, b'~', items, dialect),
-            Reply::Set(items) => write_all(out, b'*', items, dialect),
+            Reply::Array(items) | Reply::Set(items) => write_all(out, b'*', items, dialect),
             Reply::Map(pairs) => {
                 match dialect {
                     Dialect::Resp2 => write_head(out, b'*', 2 * pairs.len() as i64),
@@ -133,10 +134,11 @@ fn write_line(out: &mut Vec<u8>, kind: u8, line: &[u8]) {
 }
 
 /// An error is one line, whatever a client put into the words that it repeats.
-fn write_error(out: &mut Vec<u8>, text: &str) {
-    let text = text.trim_matches(['\r', '\n']);
+fn write_error(out: &mut Vec<u8>, text: &[u8]) {
+    let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    let text = &text[..text.iter().rposition(|byte| !is_end(byte)).map_or(0, |last| last + 1)];
     out.push(b'-');
-    out.extend(text.bytes().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
+    out.extend(text.iter().map(|byte| if is_end(byte) { b' ' } else { *byte }));
     out.extend_from_slice(b"\r\n");
 }
 

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::event_loop::EventLoop;
 use super::protocol::Protocol;
+use super::shared::HandedOver;
 
 /// How long no connection is accepted after the system had no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
@@ -102,7 +103,7 @@ fn refuse<P: Protocol>(event_loop: &EventLoop<P>, (socket, entrance): (&TcpStrea
 /// Serves the connections that other loops accepted.
 pub(super) async fn receive<P: Protocol>(
     event_loop: Rc<EventLoop<P>>,
-    mut handed_over: mpsc::UnboundedReceiver<(std::net::TcpStream, usize)>,
+    mut handed_over: mpsc::UnboundedReceiver<HandedOver>,
 ) {
     while let Some((socket, entrance)) = handed_over.recv().await {
         match TcpStream::from_std(socket) {

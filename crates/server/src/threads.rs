@@ -15,7 +15,7 @@ use super::event_loop::EventLoop;
 use super::limits::Limits;
 use super::listener::{ListenError, listen};
 use super::protocol::Protocol;
-use super::shared::{Intake, Shared, Stage};
+use super::shared::{HandedOver, Intake, Shared, Stage};
 use super::sweeper::sweep;
 
 /// Why a server does not start.
@@ -99,7 +99,7 @@ impl Server {
         event_loop: impl FnOnce() -> Rc<EventLoop<P>> + Send + 'static,
         (listeners, handed_over, drained): (
             Vec<(std::net::TcpListener, usize)>,
-            mpsc::UnboundedReceiver<(std::net::TcpStream, usize)>,
+            mpsc::UnboundedReceiver<HandedOver>,
             mpsc::Sender<()>,
         ),
     ) -> io::Result<()> {
@@ -112,9 +112,9 @@ impl Server {
                     Err(error) => return drop(report.send(Err(error))),
                 };
             runtime.block_on(async {
-                let listeners = listeners.into_iter().map(|(listener, entrance)| {
-                    Ok((tokio::net::TcpListener::from_std(listener)?, entrance))
-                });
+                let listeners = listeners
+                    .into_iter()
+                    .map(|(listener, entrance)| Ok((tokio::net::TcpListener::from_std(listener)?, entrance)));
                 match listeners.collect::<io::Result<_>>() {
                     Ok(listeners) => {
                         let _ = report.send(Ok(()));

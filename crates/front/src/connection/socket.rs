@@ -130,7 +130,8 @@ impl Socket {
 
     /// Where the two sides are, the other one first, as text; empty where they are gone.
     pub(crate) fn ends(&self) -> (String, String) {
-        let text = |address: io::Result<SocketAddr>| address.map(|address| address.to_string()).unwrap_or_default();
+        let text =
+            |address: io::Result<SocketAddr>| address.map(|address| address.to_string()).unwrap_or_default();
         (text(self.0.peer_addr()), text(self.0.local_addr()))
     }
 

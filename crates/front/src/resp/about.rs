@@ -19,21 +19,29 @@ impl<K: KeyValue> Conversation<'_, K> {
         command: &Command,
         request: Request,
     ) -> Result<Served, Parting> {
-        let served = match command.verb {
+        match command.verb {
             Verb::Multi | Verb::Exec | Verb::Discard | Verb::Watch | Verb::Unwatch => {
-                return self.serve_transaction(command.verb, &request).await;
+                self.serve_transaction(command.verb, &request).await
             }
-            Verb::Hello => self.hello(&request),
-            Verb::Auth => auth(&request).map(|()| Served::OK),
-            Verb::Client => self.client(&request),
+            verb => Ok(self.tell_session(verb, &request)),
+        }
+    }
+
+    /// The same for one that can stand in a transaction.
+    pub(super) fn tell_session(&mut self, verb: Verb, request: &Request) -> Served {
+        Served::of(match verb {
+            Verb::Hello => self.hello(request),
+            Verb::Auth => auth(request).map(|()| Served::OK),
+            Verb::Client => self.client(request),
             Verb::Reset => {
                 self.session.reset();
                 Ok(Reply::Simple("RESET").into())
             }
-            Verb::LadogaReplicas => self.replicas(&request),
+            Verb::LadogaReplicas => self.replicas(request),
+            // By `EXEC`, nothing is watched any more.
+            Verb::Unwatch => Ok(Served::OK),
             _ => Ok(Served::Last(Reply::OK)),
-        };
-        Ok(Served::of(served))
+        })
     }
 
     /// `HELLO [2|3 [AUTH NAME PASSWORD] [SETNAME NAME]]`.
@@ -60,7 +68,9 @@ impl<K: KeyValue> Conversation<'_, K> {
                 at += 2;
             } else {
                 let option = String::from_utf8_lossy(option);
-                return Err(Failed::Told(Reply::error(format_args!("Syntax error in HELLO option '{option}'"))));
+                return Err(Failed::Told(Reply::error(format_args!(
+                    "Syntax error in HELLO option '{option}'"
+                ))));
             }
         }
         self.session.dialect = dialect;

@@ -162,12 +162,12 @@ impl SetOptions {
 pub(super) enum GetExOption {
     Nothing,
     Persist,
-    /// It ends then, in milliseconds since 1970.
-    Until(i64),
+    /// It ends as this argument says, which is looked at if there is a value.
+    Until(Unit, usize),
 }
 
 impl GetExOption {
-    pub(super) fn parse(request: &Request, now_ms: u64) -> Result<GetExOption, Failed> {
+    pub(super) fn parse(request: &Request) -> Result<GetExOption, Failed> {
         let (mut persists, mut expiry, mut at) = (false, None, 2);
         while let Some(option) = request.get(at) {
             if is(option, "PERSIST") && expiry.is_none() {
@@ -184,14 +184,11 @@ impl GetExOption {
             }
             at += 1;
         }
-        let Some((unit, number)) = expiry else {
-            return Ok(if persists { GetExOption::Persist } else { GetExOption::Nothing });
-        };
-        let number = integer(&request[number])?;
-        if number <= 0 {
-            return Err(Failed::expire_time("getex"));
-        }
-        unit.moment_ms(number, now_ms, "getex").map(GetExOption::Until)
+        Ok(match expiry {
+            Some((unit, number)) => GetExOption::Until(unit, number),
+            None if persists => GetExOption::Persist,
+            None => GetExOption::Nothing,
+        })
     }
 }
 

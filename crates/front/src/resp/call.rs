@@ -4,9 +4,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use ladoga_model::{Replicas, Ttl, VALUE_BYTES_MAX, Version, check_key};
 use ladoga_runtime::{Address, OverCapacity, Permit};
-use ladoga_service::{
-    Context, Error, KeyValue, LargeValue, Lookup, Precondition, StoredCell, Upload, Value,
-};
+use ladoga_service::{Context, Error, KeyValue, LargeValue, Lookup, Precondition, StoredCell, Upload, Value};
 
 use super::door::RespDoor;
 use super::failed::Failed;
@@ -25,8 +23,24 @@ pub(super) struct StoreCall<K> {
     watched: Option<Rc<RefCell<Vec<Watched>>>>,
 }
 
-/// A key that is watched, and the version that there was; none if there was no value.
-pub(super) type Watched = (Bytes, Option<Version>);
+/// A key that is watched, and what it was like then.
+pub(super) type Watched = (Bytes, Seen);
+
+/// What a key is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Also of a deletion, as far as one is known of.
+    pub(super) version: Option<Version>,
+    pub(super) is_there: bool,
+}
+
+impl Seen {
+    /// Whether nobody has written the key since then. A deletion may be forgotten meanwhile.
+    pub(super) fn is_as(self, before: Seen) -> bool {
+        let is_forgotten = !self.is_there && self.version.is_none();
+        self.is_there == before.is_there && (self.version == before.version || is_forgotten)
+    }
+}
 
 impl<K> Clone for StoreCall<K> {
     fn clone(&self) -> StoreCall<K> {
@@ -57,6 +71,8 @@ pub(super) struct Found {
 pub(super) enum Change {
     Nothing,
     Put(Bytes, Life),
+    /// It stays as it is, for so long.
+    Expire(Life),
     Delete,
 }
 
@@ -67,6 +83,17 @@ pub(super) enum Life {
     /// As long as the one before it.
     Kept,
     For(Ttl),
+}
+
+impl Life {
+    /// The time to live of a value that takes the place of one that expires then; 0 if that never does.
+    pub(super) fn ttl(self, before_ms: u64) -> Option<Ttl> {
+        match self {
+            Life::Forever => None,
+            Life::For(ttl) => Some(ttl),
+            Life::Kept => Ttl::until_ms(before_ms),
+        }
+    }
 }
 
 impl<K: KeyValue> StoreCall<K> {
@@ -104,7 +131,8 @@ impl<K: KeyValue> StoreCall<K> {
 
     fn watched_version(&self, key: &[u8]) -> Option<Option<Version>> {
         let watched = self.watched.as_ref()?.borrow();
-        watched.iter().find(|(known, _)| known == key).map(|(_, version)| *version)
+        let (_, seen) = watched.iter().find(|(known, _)| known == key)?;
+        Some(seen.version.filter(|_| seen.is_there))
     }
 
     /// What a write came to. If it happened, its key is watched no more: from now on, it is ours.
@@ -139,7 +167,9 @@ impl<K: KeyValue> StoreCall<K> {
     /// What is under a key, with its value if that is wanted.
     pub(super) async fn find(&self, key: &[u8], with_value: bool) -> Result<Option<Found>, Failed> {
         let cell = self.look_up(key).wait().await?;
-        let Some((stamp, value)) = cell.and_then(|cell| Some((cell.stamp, cell.value?))) else { return Ok(None) };
+        let Some((stamp, value)) = cell.and_then(|cell| Some((cell.stamp, cell.value?))) else {
+            return Ok(None);
+        };
         let (bytes, value, room) = match value {
             Value::Inline(value) => (value.len() as u64, value, None),
             Value::Large(LargeValue { bytes, .. }) if !with_value => (bytes, Bytes::new(), None),
@@ -247,7 +277,7 @@ impl<K: KeyValue> StoreCall<K> {
             let (change, answer) = decide(found.as_ref())?;
             match self.apply(key.clone(), found.as_ref(), change).await {
                 Ok(()) => return Ok(answer),
-                Err(Failed::Service(Error::PreconditionFailed { .. })) => {}
+                Err(Failed::Service(Error::PreconditionFailed { .. } | Error::NotFound { .. })) => {}
                 Err(failed) => return Err(failed),
             }
         }
@@ -261,12 +291,14 @@ impl<K: KeyValue> StoreCall<K> {
             Change::Delete if found.is_none() => Ok(()),
             Change::Delete => self.delete(key, precondition).await.map(drop),
             Change::Put(value, life) => {
-                let ttl = match life {
-                    Life::Forever => None,
-                    Life::For(ttl) => Some(ttl),
-                    Life::Kept => found.and_then(|found| Ttl::until_ms(found.expires_at_ms)),
-                };
-                self.put(key, value, precondition, ttl).await.map(drop)
+                let before_ms = found.map_or(0, |found| found.expires_at_ms);
+                self.put(key, value, precondition, life.ttl(before_ms)).await.map(drop)
+            }
+            Change::Expire(life) => {
+                let ttl = life.ttl(found.map_or(0, |found| found.expires_at_ms));
+                let context = self.write_context(&key, precondition, None);
+                let written = self.service.expire(&context, key.clone(), ttl).await;
+                self.written(&key, written).map(drop)
             }
         }
     }

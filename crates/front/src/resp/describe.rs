@@ -41,8 +41,10 @@ pub(super) fn command(request: &Request) -> CommandResult {
 
 /// The keys of a request that stands behind `COMMAND GETKEYS`.
 fn keys(request: &Request) -> CommandResult {
-    let Some(name) = request.get(2) else { return Err(wrong_arguments("command", "getkeys")) };
-    let command = find(name).ok_or_else(|| Failed::err("Invalid command specified"))?;
+    if request.len() < 4 {
+        return Err(wrong_arguments("command", "getkeys"));
+    }
+    let command = find(&request[2]).ok_or_else(|| Failed::err("Invalid command specified"))?;
     let arguments = request.len() - 2;
     if !command.takes(arguments) {
         return Err(Failed::err("Invalid number of arguments specified for command"));

@@ -44,20 +44,21 @@ pub(super) fn command(request: &Request) -> Result<&'static Command, Reply> {
 
 /// What Redis says to a command that it does not know; as there, text ends with a zero.
 fn unknown(request: &Request) -> Reply {
-    let text = |bytes: &[u8], bytes_max: usize| {
+    fn text(bytes: &[u8], bytes_max: usize) -> &[u8] {
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-        String::from_utf8_lossy(&bytes[..end.min(bytes_max)]).into_owned()
-    };
-    let mut arguments = String::new();
+        &bytes[..end.min(bytes_max)]
+    }
+    let mut arguments = Vec::new();
     for argument in request.from(1) {
         if arguments.len() >= REPEATED_BYTES_MAX {
             break;
         }
         let argument = text(argument, REPEATED_BYTES_MAX - arguments.len());
-        arguments.push_str(&format!("'{argument}' "));
+        arguments.extend([b"'", argument, b"' "].concat());
     }
     let name = text(&request[0], REPEATED_BYTES_MAX);
-    Reply::error(format_args!("unknown command '{name}', with args beginning with: {arguments}"))
+    let words = [b"ERR unknown command '", name, b"', with args beginning with: ", &arguments];
+    Reply::RawError(words.concat())
 }
 
 /// With which others a request may be served side by side.

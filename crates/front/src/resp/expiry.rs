@@ -4,7 +4,7 @@ use ladoga_resp::{Reply, Request};
 use ladoga_service::KeyValue;
 
 use super::arguments::{GetExOption, Unit, integer, is};
-use super::call::{Change, Found, Life, StoreCall};
+use super::call::{Change, Life, StoreCall};
 use super::failed::Failed;
 use super::served::{CommandResult, Served};
 use super::table::Verb;
@@ -72,9 +72,9 @@ pub(super) async fn expire<K: KeyValue>(
     let when = When::parse(&request)?;
     let now_ms = call.door.now_ms();
     let end_ms = unit.moment_ms(integer(&request[2])?, now_ms, command)?;
-    call.update(request.bytes(1), true, |found| match found {
+    call.update(request.bytes(1), false, |found| match found {
         Some(found) if when.allows(found.expires_at_ms, end_ms) => {
-            Ok((ending(found, end_ms, now_ms, command)?, Served::flag(true)))
+            Ok((ending(end_ms, now_ms, command)?, Served::flag(true)))
         }
         _ => Ok((Change::Nothing, Served::flag(false))),
     })
@@ -82,19 +82,17 @@ pub(super) async fn expire<K: KeyValue>(
 }
 
 /// The same value with another end; nothing, if that is past.
-fn ending(found: &Found, end_ms: i64, now_ms: u64, command: &str) -> Result<Change, Failed> {
+fn ending(end_ms: i64, now_ms: u64, command: &str) -> Result<Change, Failed> {
     if end_ms <= now_ms as i64 {
         return Ok(Change::Delete);
     }
     let ttl = Ttl::until_ms(end_ms as u64).ok_or_else(|| Failed::expire_time(command))?;
-    Ok(Change::Put(found.value.clone(), Life::For(ttl)))
+    Ok(Change::Expire(Life::For(ttl)))
 }
 
 pub(super) async fn persist<K: KeyValue>(call: StoreCall<K>, key: Bytes) -> CommandResult {
-    call.update(key, true, |found| match found {
-        Some(found) if found.expires_at_ms != 0 => {
-            Ok((Change::Put(found.value.clone(), Life::Forever), Served::flag(true)))
-        }
+    call.update(key, false, |found| match found {
+        Some(found) if found.expires_at_ms != 0 => Ok((Change::Expire(Life::Forever), Served::flag(true))),
         _ => Ok((Change::Nothing, Served::flag(false))),
     })
     .await
@@ -102,14 +100,18 @@ pub(super) async fn persist<K: KeyValue>(call: StoreCall<K>, key: Bytes) -> Comm
 
 pub(super) async fn getex<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
     let now_ms = call.door.now_ms();
-    let option = GetExOption::parse(&request, now_ms)?;
+    let option = GetExOption::parse(&request)?;
     call.update(request.bytes(1), true, |found| {
         let Some(found) = found else { return Ok((Change::Nothing, Served::NULL)) };
         let change = match option {
-            GetExOption::Until(end_ms) => ending(found, end_ms, now_ms, "getex")?,
-            GetExOption::Persist if found.expires_at_ms != 0 => {
-                Change::Put(found.value.clone(), Life::Forever)
+            GetExOption::Until(unit, number) => {
+                let number = integer(&request[number])?;
+                if number <= 0 {
+                    return Err(Failed::expire_time("getex"));
+                }
+                ending(unit.moment_ms(number, now_ms, "getex")?, now_ms, "getex")?
             }
+            GetExOption::Persist if found.expires_at_ms != 0 => Change::Expire(Life::Forever),
             GetExOption::Persist | GetExOption::Nothing => Change::Nothing,
         };
         Ok((change, Served::value(Some(found.value.clone()))))
@@ -146,6 +148,8 @@ mod tests {
         assert!(later.allows(50, 51) && !later.allows(50, 50) && !earlier.allows(50, 50));
         let not_yet = When { not_yet: true, ..When::default() };
         let already = When { already: true, ..When::default() };
-        assert!(not_yet.allows(0, 1) && !not_yet.allows(1, 2) && already.allows(1, 2) && !already.allows(0, 1));
+        assert!(
+            not_yet.allows(0, 1) && !not_yet.allows(1, 2) && already.allows(1, 2) && !already.allows(0, 1)
+        );
     }
 }

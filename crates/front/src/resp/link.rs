@@ -363,7 +363,8 @@ mod tests {
 
     #[test]
     fn an_idle_connection_may_wait_and_a_request_may_not() {
-        let limits = Limits { request_timeout_ms: 100, body_bytes_per_second_min: 1_000, ..Limits::default() };
+        let limits =
+            Limits { request_timeout_ms: 100, body_bytes_per_second_min: 1_000, ..Limits::default() };
         let mut waits = Waits { request: Some((0, false)), ..Waits::default() };
         assert_eq!(waits.ending(u64::MAX / 2, &limits), None);
         waits.received(1, 1_000);

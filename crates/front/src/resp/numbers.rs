@@ -19,9 +19,7 @@ pub(super) fn amount(verb: Verb, request: &Request) -> Result<i64, Failed> {
         Verb::Incr => Ok(1),
         Verb::Decr => Ok(-1),
         Verb::IncrBy => integer(&request[2]),
-        _ => {
-            integer(&request[2])?.checked_neg().ok_or_else(|| Failed::err("decrement would overflow"))
-        }
+        _ => integer(&request[2])?.checked_neg().ok_or_else(|| Failed::err("decrement would overflow")),
     }
 }
 
@@ -79,7 +77,8 @@ fn exact(text: &str) -> Option<i128> {
         None => (digits, 0),
     };
     let (whole, behind) = digits.split_once('.').unwrap_or((digits, ""));
-    if whole.len() + behind.len() > EXACT_DIGITS_MAX || !whole.bytes().chain(behind.bytes()).all(|b| b.is_ascii_digit())
+    if whole.len() + behind.len() > EXACT_DIGITS_MAX
+        || !whole.bytes().chain(behind.bytes()).all(|b| b.is_ascii_digit())
     {
         return None;
     }
@@ -93,7 +92,8 @@ fn exact(text: &str) -> Option<i128> {
 fn decimal(units: i128) -> String {
     let one = 10_i128.pow(DECIMALS as u32);
     let sign = if units < 0 { "-" } else { "" };
-    let (whole, behind) = (units.unsigned_abs() / one.unsigned_abs(), units.unsigned_abs() % one.unsigned_abs());
+    let (whole, behind) =
+        (units.unsigned_abs() / one.unsigned_abs(), units.unsigned_abs() % one.unsigned_abs());
     format!("{sign}{whole}.{behind:0DECIMALS$}")
 }
 

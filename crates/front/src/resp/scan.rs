@@ -144,7 +144,8 @@ impl<'r> ScanOptions<'r> {
 /// `SCAN`: in the order of the keys, so each that is there all the time is answered exactly once.
 pub(super) async fn scan<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
     let invalid = || Failed::err("invalid cursor");
-    let cursor: u64 = str::from_utf8(&request[1]).ok().and_then(|text| text.parse().ok()).ok_or_else(invalid)?;
+    let cursor: u64 =
+        str::from_utf8(&request[1]).ok().and_then(|text| text.parse().ok()).ok_or_else(invalid)?;
     let options = ScanOptions::parse(&request)?;
     let after = match cursor {
         0 => None,

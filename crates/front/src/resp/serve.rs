@@ -50,7 +50,8 @@ impl From<io::Error> for Parting {
 /// What a connection is told that is not served.
 pub(crate) fn refusal(bound: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
-    Reply::error(format_args!("max number of clients reached: {bound}")).write(&mut bytes, Default::default());
+    Reply::error(format_args!("max number of clients reached: {bound}"))
+        .write(&mut bytes, Default::default());
     bytes
 }
 
@@ -152,7 +153,8 @@ impl<K: KeyValue> Conversation<'_, K> {
         };
         let measured = Measured { kind: command.kind, started_ns };
         if self.session.transaction.takes(command) {
-            let reply = self.session.transaction.queue(command, request, &self.door.door, self.link.address());
+            let reply =
+                self.session.transaction.queue(command, request, &self.door.door, self.link.address());
             return self.reply_alone(reply.into(), CommandKind::Other, started_ns).await;
         }
         if command.is_of_session {
@@ -176,7 +178,9 @@ impl<K: KeyValue> Conversation<'_, K> {
         let call = match self.call().await? {
             Ok(call) => call,
             Err(failed) => {
-                return self.reply_alone(failed.into_reply().into(), measured.kind, measured.started_ns).await;
+                return self
+                    .reply_alone(failed.into_reply().into(), measured.kind, measured.started_ns)
+                    .await;
             }
         };
         match dispatch::begin(&call, command, request) {

@@ -18,9 +18,7 @@ pub(super) fn unknown_subcommand(command: &str, found: &[u8]) -> Failed {
 
 pub(super) fn wrong_arguments(command: &str, subcommand: &str) -> Failed {
     let (command, subcommand) = (command.to_lowercase(), subcommand.to_lowercase());
-    Failed::Told(Reply::error(format_args!(
-        "wrong number of arguments for '{command}|{subcommand}' command"
-    )))
+    Failed::Told(Reply::error(format_args!("wrong number of arguments for '{command}|{subcommand}' command")))
 }
 
 pub(super) fn ping(request: &Request) -> CommandResult {
@@ -40,7 +38,8 @@ pub(super) fn time<K>(call: &StoreCall<K>) -> CommandResult {
 /// `WAIT`: a write is answered once enough nodes have it, so there is nothing to be waited for.
 pub(super) fn wait<K>(call: &StoreCall<K>, request: &Request) -> CommandResult {
     integer(&request[1])?;
-    let timeout = integer(&request[2]).map_err(|_| Failed::err("timeout is not an integer or out of range"))?;
+    let timeout =
+        integer(&request[2]).map_err(|_| Failed::err("timeout is not an integer or out of range"))?;
     if timeout < 0 {
         return Err(Failed::err("timeout is negative"));
     }
@@ -93,7 +92,9 @@ pub(super) fn config(request: &Request) -> CommandResult {
     }
     if is(of, "SET") && request.len() >= 4 {
         let name = String::from_utf8_lossy(&request[2]);
-        let words = format_args!("CONFIG SET failed (possibly related to argument '{name}') - can't set immutable config");
+        let words = format_args!(
+            "CONFIG SET failed (possibly related to argument '{name}') - can't set immutable config"
+        );
         return Err(Failed::Told(Reply::error(words)));
     }
     if !is(of, "GET") {
@@ -102,9 +103,8 @@ pub(super) fn config(request: &Request) -> CommandResult {
     if request.len() < 3 {
         return Err(wrong_arguments("config", "get"));
     }
-    let is_wanted = |name: &str| {
-        request.from(2).any(|pattern| matches(&pattern.to_ascii_lowercase(), name.as_bytes()))
-    };
+    let is_wanted =
+        |name: &str| request.from(2).any(|pattern| matches(&pattern.to_ascii_lowercase(), name.as_bytes()));
     let wanted = SETTINGS.into_iter().filter(|(name, _)| is_wanted(name));
     Ok(Reply::Map(wanted.map(|(name, value)| (Reply::text(name), Reply::text(value))).collect()).into())
 }
@@ -129,11 +129,18 @@ pub(super) fn info<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Comma
                 ("ladoga_transactions", transactions.to_owned()),
             ],
         ),
-        ("Clients", vec![("connected_clients", connections.to_string()), ("blocked_clients", "0".to_owned())]),
+        (
+            "Clients",
+            vec![("connected_clients", connections.to_string()), ("blocked_clients", "0".to_owned())],
+        ),
         ("Memory", vec![("maxmemory", "0".to_owned()), ("maxmemory_policy", "noeviction".to_owned())]),
         (
             "Persistence",
-            vec![("loading", "0".to_owned()), ("aof_enabled", "1".to_owned()), ("rdb_changes_since_last_save", "0".to_owned())],
+            vec![
+                ("loading", "0".to_owned()),
+                ("aof_enabled", "1".to_owned()),
+                ("rdb_changes_since_last_save", "0".to_owned()),
+            ],
         ),
         ("Stats", vec![("total_commands_processed", commands.to_string())]),
         ("Replication", vec![("role", "master".to_owned()), ("connected_slaves", "0".to_owned())]),

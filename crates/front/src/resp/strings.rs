@@ -100,10 +100,7 @@ pub(super) async fn set<K: KeyValue>(call: StoreCall<K>, request: Request) -> Co
 }
 
 /// What a write with a condition is answered.
-fn written<T>(
-    written: Result<T, Failed>,
-    (done, not_done): (Served, Served),
-) -> CommandResult {
+fn written<T>(written: Result<T, Failed>, (done, not_done): (Served, Served)) -> CommandResult {
     match written {
         Ok(_) => Ok(done),
         Err(Failed::Service(Error::PreconditionFailed { .. })) => Ok(not_done),

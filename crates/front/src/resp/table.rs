@@ -101,11 +101,27 @@ const NAME_BYTES_MAX: usize = 16;
 pub(super) const COMMANDS: [Command; 71] = [
     new("acl", Verb::Acl, -2, &["noscript", "loading", "stale"], (0, 0, 0), CommandKind::Other, false),
     new("append", Verb::Append, 3, &["write", "denyoom", "fast"], (1, 1, 1), CommandKind::Write, false),
-    new("auth", Verb::Auth, -2, &["noscript", "loading", "stale", "fast", "no_auth"], (0, 0, 0), CommandKind::Other, true),
+    new(
+        "auth",
+        Verb::Auth,
+        -2,
+        &["noscript", "loading", "stale", "fast", "no_auth"],
+        (0, 0, 0),
+        CommandKind::Other,
+        true,
+    ),
     new("client", Verb::Client, -2, &["noscript", "loading", "stale"], (0, 0, 0), CommandKind::Other, true),
     new("cluster", Verb::Cluster, -2, &["loading", "stale"], (0, 0, 0), CommandKind::Other, false),
     new("command", Verb::Command, -1, &["loading", "stale"], (0, 0, 0), CommandKind::Other, false),
-    new("config", Verb::Config, -2, &["admin", "noscript", "loading", "stale"], (0, 0, 0), CommandKind::Other, false),
+    new(
+        "config",
+        Verb::Config,
+        -2,
+        &["admin", "noscript", "loading", "stale"],
+        (0, 0, 0),
+        CommandKind::Other,
+        false,
+    ),
     new("copy", Verb::Copy, -3, &["write", "denyoom"], (1, 2, 1), CommandKind::Write, false),
     new("dbsize", Verb::DbSize, 1, &["readonly", "fast"], (0, 0, 0), CommandKind::Range, false),
     new("decr", Verb::Decr, 2, &["write", "denyoom", "fast"], (1, 1, 1), CommandKind::Write, false),
@@ -113,7 +129,15 @@ pub(super) const COMMANDS: [Command; 71] = [
     new("del", Verb::Del, -2, &["write"], (1, -1, 1), CommandKind::Write, false),
     new("delex", Verb::DelEx, -2, &["write", "fast"], (1, 1, 1), CommandKind::Write, false),
     new("digest", Verb::Digest, 2, &["readonly", "fast"], (1, 1, 1), CommandKind::Read, false),
-    new("discard", Verb::Discard, 1, &["noscript", "loading", "stale", "fast"], (0, 0, 0), CommandKind::Other, true),
+    new(
+        "discard",
+        Verb::Discard,
+        1,
+        &["noscript", "loading", "stale", "fast"],
+        (0, 0, 0),
+        CommandKind::Other,
+        true,
+    ),
     new("echo", Verb::Echo, 2, &["loading", "stale", "fast"], (0, 0, 0), CommandKind::Other, false),
     new("exec", Verb::Exec, 1, &["noscript", "loading", "stale"], (0, 0, 0), CommandKind::Other, true),
     new("exists", Verb::Exists, -2, &["readonly", "fast"], (1, -1, 1), CommandKind::Read, false),
@@ -125,21 +149,61 @@ pub(super) const COMMANDS: [Command; 71] = [
     new("getex", Verb::GetEx, -2, &["write", "fast"], (1, 1, 1), CommandKind::Write, false),
     new("getrange", Verb::GetRange, 4, &["readonly"], (1, 1, 1), CommandKind::Read, false),
     new("getset", Verb::GetSet, 3, &["write", "denyoom", "fast"], (1, 1, 1), CommandKind::Write, false),
-    new("hello", Verb::Hello, -1, &["noscript", "loading", "stale", "fast", "no_auth"], (0, 0, 0), CommandKind::Other, true),
+    new(
+        "hello",
+        Verb::Hello,
+        -1,
+        &["noscript", "loading", "stale", "fast", "no_auth"],
+        (0, 0, 0),
+        CommandKind::Other,
+        true,
+    ),
     new("incr", Verb::Incr, 2, &["write", "denyoom", "fast"], (1, 1, 1), CommandKind::Write, false),
     new("incrby", Verb::IncrBy, 3, &["write", "denyoom", "fast"], (1, 1, 1), CommandKind::Write, false),
-    new("incrbyfloat", Verb::IncrByFloat, 3, &["write", "denyoom", "fast"], (1, 1, 1), CommandKind::Write, false),
+    new(
+        "incrbyfloat",
+        Verb::IncrByFloat,
+        3,
+        &["write", "denyoom", "fast"],
+        (1, 1, 1),
+        CommandKind::Write,
+        false,
+    ),
     new("info", Verb::Info, -1, &["loading", "stale"], (0, 0, 0), CommandKind::Other, false),
     new("keys", Verb::Keys, 2, &["readonly"], (0, 0, 0), CommandKind::Range, false),
-    new("ladoga.replicas", Verb::LadogaReplicas, -1, &["loading", "stale", "fast"], (0, 0, 0), CommandKind::Other, true),
-    new("latency", Verb::Latency, -2, &["admin", "noscript", "loading", "stale"], (0, 0, 0), CommandKind::Other, false),
+    new(
+        "ladoga.replicas",
+        Verb::LadogaReplicas,
+        -1,
+        &["loading", "stale", "fast"],
+        (0, 0, 0),
+        CommandKind::Other,
+        true,
+    ),
+    new(
+        "latency",
+        Verb::Latency,
+        -2,
+        &["admin", "noscript", "loading", "stale"],
+        (0, 0, 0),
+        CommandKind::Other,
+        false,
+    ),
     new("lolwut", Verb::Lolwut, -1, &["readonly", "fast"], (0, 0, 0), CommandKind::Other, false),
     new("memory", Verb::Memory, -2, &["readonly"], (0, 0, 0), CommandKind::Read, false),
     new("mget", Verb::MGet, -2, &["readonly", "fast"], (1, -1, 1), CommandKind::Read, false),
     new("module", Verb::Module, -2, &["admin", "noscript"], (0, 0, 0), CommandKind::Other, false),
     new("mset", Verb::MSet, -3, &["write", "denyoom"], (1, -1, 2), CommandKind::Write, false),
     new("msetnx", Verb::MSetNx, -3, &["write", "denyoom"], (1, -1, 2), CommandKind::Write, false),
-    new("multi", Verb::Multi, 1, &["noscript", "loading", "stale", "fast"], (0, 0, 0), CommandKind::Other, true),
+    new(
+        "multi",
+        Verb::Multi,
+        1,
+        &["noscript", "loading", "stale", "fast"],
+        (0, 0, 0),
+        CommandKind::Other,
+        true,
+    ),
     new("object", Verb::Object, -2, &["readonly"], (2, 2, 1), CommandKind::Read, false),
     new("persist", Verb::Persist, 2, &["write", "fast"], (1, 1, 1), CommandKind::Write, false),
     new("pexpire", Verb::PExpire, -3, &["write", "fast"], (1, 1, 1), CommandKind::Write, false),
@@ -148,11 +212,27 @@ pub(super) const COMMANDS: [Command; 71] = [
     new("ping", Verb::Ping, -1, &["fast"], (0, 0, 0), CommandKind::Other, false),
     new("psetex", Verb::PSetEx, 4, &["write", "denyoom"], (1, 1, 1), CommandKind::Write, false),
     new("pttl", Verb::PTtl, 2, &["readonly", "fast"], (1, 1, 1), CommandKind::Read, false),
-    new("quit", Verb::Quit, -1, &["noscript", "loading", "stale", "fast", "no_auth"], (0, 0, 0), CommandKind::Other, true),
+    new(
+        "quit",
+        Verb::Quit,
+        -1,
+        &["noscript", "loading", "stale", "fast", "no_auth"],
+        (0, 0, 0),
+        CommandKind::Other,
+        true,
+    ),
     new("randomkey", Verb::RandomKey, 1, &["readonly"], (0, 0, 0), CommandKind::Range, false),
     new("rename", Verb::Rename, 3, &["write"], (1, 2, 1), CommandKind::Write, false),
     new("renamenx", Verb::RenameNx, 3, &["write", "fast"], (1, 2, 1), CommandKind::Write, false),
-    new("reset", Verb::Reset, 1, &["noscript", "loading", "stale", "fast", "no_auth"], (0, 0, 0), CommandKind::Other, true),
+    new(
+        "reset",
+        Verb::Reset,
+        1,
+        &["noscript", "loading", "stale", "fast", "no_auth"],
+        (0, 0, 0),
+        CommandKind::Other,
+        true,
+    ),
     new("scan", Verb::Scan, -2, &["readonly"], (0, 0, 0), CommandKind::Range, false),
     new("select", Verb::Select, 2, &["loading", "stale", "fast"], (0, 0, 0), CommandKind::Other, false),
     new("set", Verb::Set, -3, &["write", "denyoom"], (1, 1, 1), CommandKind::Write, false),
@@ -167,9 +247,25 @@ pub(super) const COMMANDS: [Command; 71] = [
     new("ttl", Verb::Ttl, 2, &["readonly", "fast"], (1, 1, 1), CommandKind::Read, false),
     new("type", Verb::Type, 2, &["readonly", "fast"], (1, 1, 1), CommandKind::Read, false),
     new("unlink", Verb::Unlink, -2, &["write", "fast"], (1, -1, 1), CommandKind::Write, false),
-    new("unwatch", Verb::Unwatch, 1, &["noscript", "loading", "stale", "fast"], (0, 0, 0), CommandKind::Other, true),
+    new(
+        "unwatch",
+        Verb::Unwatch,
+        1,
+        &["noscript", "loading", "stale", "fast"],
+        (0, 0, 0),
+        CommandKind::Other,
+        true,
+    ),
     new("wait", Verb::Wait, 3, &["noscript"], (0, 0, 0), CommandKind::Other, false),
-    new("watch", Verb::Watch, -2, &["noscript", "loading", "stale", "fast"], (1, -1, 1), CommandKind::Other, true),
+    new(
+        "watch",
+        Verb::Watch,
+        -2,
+        &["noscript", "loading", "stale", "fast"],
+        (1, -1, 1),
+        CommandKind::Other,
+        true,
+    ),
 ];
 
 const fn new(
@@ -211,7 +307,10 @@ impl Command {
         let (first, last, step) = self.keys;
         let last = if last < 0 { arguments as i64 + last } else { last };
         let has_keys = first > 0;
-        (first..=last).step_by(step.max(1) as usize).filter(move |_| has_keys).map(|position| position as usize)
+        (first..=last)
+            .step_by(step.max(1) as usize)
+            .filter(move |_| has_keys)
+            .map(|position| position as usize)
     }
 }
 
@@ -233,8 +332,9 @@ mod tests {
 
     #[test]
     fn keys_are_where_the_table_says() {
-        let positions =
-            |name: &str, arguments| find(name.as_bytes()).map(|command| command.key_positions(arguments).collect());
+        let positions = |name: &str, arguments| {
+            find(name.as_bytes()).map(|command| command.key_positions(arguments).collect())
+        };
         assert_eq!(positions("mset", 5), Some(vec![1, 3]));
         assert_eq!(positions("get", 2), Some(vec![1]));
         assert_eq!(positions("del", 4), Some(vec![1, 2, 3]));

@@ -1,12 +1,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use ladoga_model::Version;
 use ladoga_resp::{Reply, Request, write_array_head};
 use ladoga_runtime::{Address, Permit};
 use ladoga_service::KeyValue;
 
-use super::call::{StoreCall, Watched};
+use super::call::{Seen, StoreCall, Watched};
 use super::dispatch::{self, Begun};
 use super::failed::Failed;
 use super::serve::{Conversation, Parting};
@@ -34,8 +33,10 @@ pub(super) struct Transaction {
 impl Transaction {
     /// Whether a command is queued now, and not served.
     pub(super) fn takes(&self, command: &Command) -> bool {
-        let is_its_own =
-            matches!(command.verb, Verb::Exec | Verb::Discard | Verb::Multi | Verb::Watch | Verb::Quit | Verb::Reset);
+        let is_its_own = matches!(
+            command.verb,
+            Verb::Exec | Verb::Discard | Verb::Multi | Verb::Watch | Verb::Quit | Verb::Reset
+        );
         self.queued.is_some() && !is_its_own
     }
 
@@ -133,13 +134,15 @@ impl<K: KeyValue> Conversation<'_, K> {
                 continue;
             }
             if self.session.transaction.watched.len() == WATCHED_KEYS_MAX {
-                return Ok(Reply::error(format_args!("at most {WATCHED_KEYS_MAX} keys can be watched")).into());
+                return Ok(
+                    Reply::error(format_args!("at most {WATCHED_KEYS_MAX} keys can be watched")).into()
+                );
             }
-            match version(&call, &key).await {
+            match seen(&call, &key).await {
                 // By itself, so that it does not keep what arrived around it.
-                Ok(version) => {
+                Ok(seen) => {
                     let key = bytes::Bytes::copy_from_slice(&key);
-                    self.session.transaction.watched.push((key, version));
+                    self.session.transaction.watched.push((key, seen));
                 }
                 Err(failed) => return Ok(failed.into_reply().into()),
             }
@@ -161,8 +164,8 @@ impl<K: KeyValue> Conversation<'_, K> {
             Err(failed) => return Ok(failed.into_reply().into()),
         };
         for (key, known) in &watched {
-            match version(&call, key).await {
-                Ok(found) if found == *known => {}
+            match seen(&call, key).await {
+                Ok(found) if found.is_as(*known) => {}
                 Ok(_) => return Ok(Reply::NullArray.into()),
                 Err(failed) => return Ok(failed.into_reply().into()),
             }
@@ -178,15 +181,18 @@ impl<K: KeyValue> Conversation<'_, K> {
         queued: Vec<(&'static Command, Request)>,
         watched: Vec<Watched>,
     ) -> Result<Served, Parting> {
-        let call =
-            if watched.is_empty() { call } else { call.watching(Rc::new(RefCell::new(watched))) };
+        let call = if watched.is_empty() { call } else { call.watching(Rc::new(RefCell::new(watched))) };
         self.link.flush().await?;
         write_array_head(&mut self.link.buffers().output, queued.len());
         let (head_bytes, mut has_written) = (self.link.buffers().output.len(), false);
         for (command, request) in queued {
-            let served = match dispatch::begin(&call, command, request) {
-                Begun::Served(served) => served,
-                Begun::Serving(serving) => serving.await,
+            let served = if command.is_of_session {
+                self.tell_session(command.verb, &request)
+            } else {
+                match dispatch::begin(&call, command, request) {
+                    Begun::Served(served) => served,
+                    Begun::Serving(serving) => serving.await,
+                }
             };
             let is_unsent = self.link.buffers().unsent().len() >= head_bytes;
             if matches!(served, Served::WatchedKeyChanged) && !has_written && is_unsent {
@@ -201,8 +207,9 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 }
 
-/// The version that a key has; none if there is no value.
-async fn version<K: KeyValue>(call: &StoreCall<K>, key: &[u8]) -> Result<Option<Version>, Failed> {
+/// What a key is like.
+async fn seen<K: KeyValue>(call: &StoreCall<K>, key: &[u8]) -> Result<Seen, Failed> {
     let cell = call.look_up(key).wait().await?;
-    Ok(cell.filter(|cell| cell.value.is_some()).map(|cell| cell.stamp.version))
+    let is_there = cell.as_ref().is_some_and(|cell| cell.value.is_some());
+    Ok(Seen { version: cell.map(|cell| cell.stamp.version), is_there })
 }

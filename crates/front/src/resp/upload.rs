@@ -1,5 +1,4 @@
 use bytes::Bytes;
-use ladoga_model::Ttl;
 use ladoga_resp::{Piece, Reply, Request, Step};
 use ladoga_runtime::{CommandKind, Permit};
 use ladoga_service::{Error, KeyValue, Later, Precondition, StoreError, Upload};
@@ -29,7 +28,8 @@ impl<K: KeyValue> Conversation<'_, K> {
         call.check_write(&key, bytes).map_err(refused)?;
         call.service.admit_put(&call.context(), &key, bytes).map_err(|error| refused(error.into()))?;
         let permit = call.upload_permit().await.map_err(|full| refused(full.into()))?;
-        let upload = call.service.upload(&call.context(), &key).await.map_err(|error| refused(error.into()))?;
+        let upload =
+            call.service.upload(&call.context(), &key).await.map_err(|error| refused(error.into()))?;
         let finished = self.receive_value(upload, &permit).await?;
         let request = self.receive_rest().await?;
         drop(permit);
@@ -56,11 +56,7 @@ impl<K: KeyValue> Conversation<'_, K> {
     }
 
     /// Writes the value as it arrives: while one piece is written, the next one is read, and no third.
-    async fn receive_value(
-        &mut self,
-        upload: K::Upload,
-        permit: &Permit,
-    ) -> Result<Finished<K>, Parting> {
+    async fn receive_value(&mut self, upload: K::Upload, permit: &Permit) -> Result<Finished<K>, Parting> {
         {
             let buffers = &mut *self.link.buffers();
             buffers.parser.stream(&mut buffers.input);
@@ -165,11 +161,7 @@ async fn set_uploaded_by_value<K: KeyValue>(
     let before = found.as_ref().map(|found| found.value.clone());
     let is_true = condition.is_true_of(before.as_deref(), request);
     if is_true {
-        let ttl = match life {
-            Life::Forever => None,
-            Life::For(ttl) => Some(ttl),
-            Life::Kept => found.as_ref().and_then(|found| Ttl::until_ms(found.expires_at_ms)),
-        };
+        let ttl = life.ttl(found.as_ref().map_or(0, |found| found.expires_at_ms));
         let precondition = match &found {
             Some(found) => Precondition::IfMatch([found.version].into()),
             None => Precondition::IfNoneMatchAny,

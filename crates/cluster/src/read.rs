@@ -95,6 +95,8 @@ pub struct ReadCore<B, L> {
     repair: Version,
     repairing: ReplicaSet,
     repaired: ReplicaSet,
+    /// Replicas that did not take a repair. They are not asked to take another one.
+    unrepaired: ReplicaSet,
     failures: Vec<(usize, Failure)>,
     patience: Patience,
     decided: bool,
@@ -119,6 +121,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             repair: Version::ZERO,
             repairing: ReplicaSet::default(),
             repaired: ReplicaSet::default(),
+            unrepaired: ReplicaSet::default(),
             failures: Vec::new(),
             patience: Patience::Unasked,
             decided: false,
@@ -173,13 +176,18 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             Ok(WriteAnswer::Superseded { newest, had: Had::Never | Had::Skipped | Had::Unknown }) => {
                 self.has_newer(replica, newest);
             }
-            Ok(WriteAnswer::Fenced { .. }) => self.failures.push((replica, Failure::Fenced)),
-            Err(failure) => self.failures.push((replica, failure)),
+            Ok(WriteAnswer::Fenced { .. }) => self.repair_failed(replica, Failure::Fenced),
+            Err(failure) => self.repair_failed(replica, failure),
         }
         self.advance(&mut step);
     }
 
-    /// A replica has this version, which may be the newest: then its value is asked for, or the fact that it is deleted.
+    fn repair_failed(&mut self, replica: usize, failure: Failure) {
+        self.unrepaired.insert(replica);
+        self.failures.push((replica, failure));
+    }
+
+    /// Whatever is of that version is asked for where it is the newest: a value, or that it is deleted.
     fn has_newer(&mut self, replica: usize, newest: Version) {
         if let ReplicaState::Answered(answer) = &mut self.states[replica] {
             answer.cell = Some(SentCell::Digest(Stamp::new(newest)));
@@ -248,8 +256,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             Some(SentCell::Digest(stamp)) => return self.fetch(stamp, step),
             Some(SentCell::Whole(cell)) => cell,
         };
-        let holders = self.holders(newest.stamp).len();
-        let needed = self.holders_needed(&newest);
+        let (holders, needed) = self.witnesses(&newest);
         if holders < needed && holders + self.waiting() >= needed && self.waits(step) {
             return;
         }
@@ -317,15 +324,29 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         holders
     }
 
-    /// How many replicas must have the newest cell: a majority, so that every later read with a quorum meets one of them, also
-    /// one that asks fewer of them, and also if a disk is lost meanwhile; and so that its writer knows that it may have been
-    /// seen: see [`crate::WriteCore`].
-    fn holders_needed(&self, newest: &Cell<B, L>) -> usize {
-        if !self.replicas.is_quorum() {
-            return 1;
+    /// How many replicas count that have the newest cell, and how many must: a majority, so that every later read with a quorum
+    /// meets one of them, also one that asks fewer of them, and also if a disk is lost meanwhile; and so that its writer knows
+    /// that it may have been seen: see [`crate::WriteCore`].
+    fn witnesses(&self, newest: &Cell<B, L>) -> (usize, usize) {
+        let holders = self.holders(newest.stamp);
+        if self.takes_a_majority(newest) {
+            return (
+                holders.iter().filter(|&replica| self.is_whole(replica)).count(),
+                self.replicas.majority(),
+            );
         }
-        let may_hold = (0..self.states.len()).filter(|&replica| newest.mark().belongs_on(replica)).count();
-        self.replicas.majority().min(may_hold).max(1)
+        let needed = if self.replicas.is_quorum() { self.may_hold(newest).max(1) } else { 1 };
+        (holders.len(), needed)
+    }
+
+    /// Whether a majority has to have this cell. Then one that is being rebuilt does not count: it has lost its promises, and what
+    /// it is given meanwhile may be what it had promised not to take.
+    fn takes_a_majority(&self, newest: &Cell<B, L>) -> bool {
+        self.replicas.is_quorum() && self.may_hold(newest) >= self.replicas.majority()
+    }
+
+    fn may_hold(&self, newest: &Cell<B, L>) -> usize {
+        (0..self.states.len()).filter(|&replica| newest.mark().belongs_on(replica)).count()
     }
 
     /// Asks one replica after another for the newest value, until one gives it.
@@ -346,14 +367,16 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             self.repair = newest.stamp.version;
             (self.repairing, self.repaired) = (ReplicaSet::default(), ReplicaSet::default());
         }
+        let is_left_alone = is_held || self.takes_a_majority(newest);
         let stale: Vec<usize> = self
             .cells()
             .filter(|(_, cell)| cell.is_none_or(|cell| cell.stamp().version < newest.stamp.version))
             .map(|(replica, _)| replica)
             .collect();
         for replica in stale {
-            let is_tried = self.repairing.has(replica) || self.repaired.has(replica);
-            let is_left_alone = is_held && !self.is_whole(replica);
+            let tried = [&self.repairing, &self.repaired, &self.unrepaired];
+            let is_tried = tried.iter().any(|replicas| replicas.has(replica));
+            let is_left_alone = is_left_alone && !self.is_whole(replica);
             if !is_tried && !is_left_alone && !self.has_failed(replica) && newest.mark().belongs_on(replica) {
                 self.repairing.insert(replica);
                 step(ReadStep::Repair(replica, newest.clone()));

@@ -193,7 +193,9 @@ impl Run {
         let replicas = self.setup.replicas;
         let Ok(found) = decision else { return };
         assert!(self.vouching >= replicas.ack as usize, "too few answered");
-        let holders = |version| self.had.iter().filter(|(_, had)| *had == version).count();
+        let counts =
+            |(replica, had): &&(usize, Version), version| *had == version && self.has[*replica].is_whole();
+        let holders = |version| self.had.iter().filter(|had| counts(had, version)).count();
         if let Some(found) = found {
             let is_deletion = self.setup.deleted && found.stamp.version == NEW;
             let value = (!is_deletion).then_some(Value::Inline(found.stamp.version.timestamp));

@@ -280,8 +280,10 @@ impl Replica {
     pub(crate) fn lose_disk(&mut self, lost_before: u64, others: Vec<usize>) {
         let clock = lost_before.max(self.clock);
         let rebuilding = Some((lost_before, others));
-        // Nothing is held that far back: what is not whole and knows no better says so.
-        *self = Replica { clock, promised: up_to(clock), rebuilding, bug: self.bug, ..Replica::default() };
+        // Whatever it is given meanwhile, it may have promised before not to take it: it says that it does not know.
+        let forgotten = if self.bug == Some(Bug::RemembersRebuilding) { 0 } else { lost_before };
+        let promised = up_to(lost_before);
+        *self = Replica { clock, promised, forgotten, rebuilding, bug: self.bug, ..Replica::default() };
     }
 
     /// From whom it still has to take over all that they have.

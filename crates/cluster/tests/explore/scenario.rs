@@ -44,6 +44,8 @@ pub(crate) enum Bug {
     ForgetsDecidedOn,
     /// Only those that accepted a conditional write do.
     RemembersIfAccepted,
+    /// A replica that is whole again says that it had what it was given while it was being rebuilt.
+    RemembersRebuilding,
     /// A cell is accepted by the promise of a disk that is lost.
     AcceptsForLostPromise,
 }

@@ -35,6 +35,7 @@ pub(crate) struct SettingError {
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) listen: Vec<SocketAddr>,
+    pub(crate) resp: Vec<SocketAddr>,
     pub(crate) data: PathBuf,
     pub(crate) durability: Durability,
     pub(crate) memory_bytes: u64,
@@ -57,6 +58,7 @@ impl Settings {
     fn from_sources(sources: &Sources) -> Result<Settings, SettingError> {
         let listen = sources.get("listen", parse::listen)?;
         let (host_and_port, listen) = listen.unwrap_or_else(parse::default_listen);
+        let resp = sources.get("resp", parse::listen)?.map(|(_, resp)| resp).unwrap_or_default();
         let data = sources.get("data", parse::directory)?.unwrap_or_else(|| PathBuf::from("./ladoga-data"));
         let durability = sources.get("fsync", parse::durability)?.unwrap_or(Durability::Always);
         let memory = Memory::available();
@@ -74,6 +76,7 @@ impl Settings {
         sources.check_overridden(check_form)?;
         Ok(Settings {
             listen,
+            resp,
             data,
             durability,
             memory_bytes,
@@ -91,7 +94,7 @@ impl Settings {
 /// Checks the form of a setting, as far as that is possible without the others.
 fn check_form(name: &str, text: &str) -> Result<(), String> {
     match name {
-        "listen" => parse::host_and_port(text).map(drop),
+        "listen" | "resp" => parse::host_and_port(text).map(drop),
         "data" => parse::directory(text).map(drop),
         "cluster" => cluster::urls(text).map(drop),
         "advertise" => cluster::url(text).map(drop),
@@ -179,6 +182,7 @@ mod tests {
         assert!(error.starts_with("memory in ladoga.toml is 'banana', expected at least 16MiB"), "{error}");
         for (name, good, wrong) in [
             ("listen", "127.0.0.1:80", "80"),
+            ("resp", "127.0.0.1:6379", "6379"),
             ("data", "here", ""),
             ("cluster", "http://a:1,http://b:1", "a,b"),
             ("advertise", "http://a:1", "a"),

@@ -52,7 +52,8 @@ pub(crate) fn render(report: &Report, compared: Option<&ComparedPage>) -> String
         body.push_str(&stage::draw(group, number, is_open, report.machine.cores));
     }
     body.push_str(&about(report));
-    page(&report.title, &body, &embedded::script_json(report), SCRIPT)
+    let scripts = if compared.is_some() { [SCRIPT, compared::SCRIPT].concat() } else { SCRIPT.to_owned() };
+    page(&report.title, &body, &embedded::script_json(report), &scripts)
 }
 
 /// Where it comes from: when, of what, by which command.
@@ -87,7 +88,10 @@ fn about(report: &Report) -> String {
         "over time",
         "a latency stands where its request was due; requests a second and errors stand where they ended",
     );
-    row("heat map", "darker means more requests, by their logarithm: a single slow one is seen");
+    row(
+        "heat map",
+        "the stronger a colour, the more requests, by their logarithm: a single slow one is seen",
+    );
     row(
         "load generator",
         &format!(
@@ -97,7 +101,8 @@ fn about(report: &Report) -> String {
     );
     row(
         "keys",
-        "Tab goes from chart to chart, arrows read values, Shift and arrows choose a range, Escape lets it go",
+        "Tab goes from chart to chart, arrows read values, Shift and arrows choose a range, Escape lets it go; in the heat map of a \
+         long run + and - change the scale, Page Up and Page Down go along it",
     );
     out.push_str("</dl>\n</section>\n");
     out

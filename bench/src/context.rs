@@ -57,7 +57,7 @@ impl Context {
     ) -> Outcome<Settings<'a>> {
         let memory = self.memory.clone().unwrap_or_else(|| memory.to_owned());
         let (binary, threads) = (self.binary()?, self.threads);
-        Ok(Settings { binary, folder, fsync, memory, threads, address: None, cluster: &[] })
+        Ok(Settings { binary, folder, fsync, memory, threads, address: None, resp: None, cluster: &[] })
     }
 
     /// Whether a part of a comparison is to be run.

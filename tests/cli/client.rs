@@ -38,6 +38,27 @@ fn a_value_is_put_for_a_while() {
 }
 
 #[test]
+fn the_expiry_of_a_value_is_changed() {
+    let node = Node::start();
+    run(&node, &["put", "lake", "deep"]).expect_success();
+    let expires = || node.connect().get("lake").header("ladoga-expires").map(str::to_owned);
+    let changed = run(&node, &["expire", "lake", "1h"]).expect_success();
+    assert_eq!(changed.stdout, b"", "scripts like it quiet");
+    assert!(expires().is_some());
+    let etag = run(&node, &["get", "lake", "--etag"]).expect_success().text().to_owned();
+    run(&node, &["expire", "lake", "none", "--if-match", etag.trim()]).expect_success();
+    assert_eq!(expires(), None);
+    run(&node, &["expire", "lake", "1h", "--if-match", etag.trim()]).expect_failure(1, &["lake", "ETag"]);
+    run(&node, &["expire", "sea", "1h"]).expect_failure(1, &["sea", "does not exist"]);
+    run(&node, &["expire", "sea", "1h", "--if-match", "*"]).expect_failure(1, &["sea", "does not exist"]);
+    for life in ["0s", "60", "-5s", "soon", "", "NONE"] {
+        run(&node, &["expire", "lake", life]).expect_failure(2, &["or none"]);
+    }
+    assert_eq!(expires(), None);
+    assert_eq!(node.connect().value("lake").as_deref(), Some(&b"deep"[..]));
+}
+
+#[test]
 fn a_key_that_is_not_there_is_a_failure() {
     let node = Node::start();
     let missing = run(&node, &["get", "absent"]).expect_failure(1, &["absent"]);

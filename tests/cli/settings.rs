@@ -6,9 +6,10 @@ use crate::support::{Directory, Ladoga, Port};
 /// Settings that have a variable and a line in the file, and no flag.
 const WITHOUT_FLAG: [&str; 2] = ["log", "disk_reads"];
 /// A setting, a value that it cannot have, and a word that the reason has to have beside them.
-const WRONG: [(&str, &str, &str); 34] = [
+const WRONG: [(&str, &str, &str); 35] = [
     ("listen", "nonsense", "HOST:PORT"),
     ("listen", "127.0.0.1", "HOST:PORT"),
+    ("resp", "6379", "HOST:PORT"),
     ("listen", "127.0.0.1:", "HOST:PORT"),
     ("listen", "127.0.0.1:65536", "HOST:PORT"),
     ("listen", "127.0.0.1:http", "HOST:PORT"),

@@ -13,6 +13,7 @@
 //! - `identity`: nodes with a directory of another, or one that was copied or moved; `directories`: how that is done
 //! - `values`: values that do not fit into memory; `streams`: what becomes of those that break off
 //! - `expiry`: values that live for a while
+//! - `conditional`: writes that depend on what is there
 //! - `clocks`: nodes whose wall clocks are wrong
 //! - `membership`: nodes that were started with different lists
 //! - `pipelines`: requests behind ranges of the whole cluster, cut anywhere
@@ -25,6 +26,7 @@ mod support;
 
 mod clocks;
 mod cluster;
+mod conditional;
 mod directories;
 mod expiry;
 mod greedy;

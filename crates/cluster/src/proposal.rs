@@ -83,7 +83,7 @@ pub enum ProposalError {
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Phase {
     /// The ballot is on its way.
     Preparing,
@@ -99,7 +99,7 @@ enum Phase {
 /// make it durable.
 ///
 /// Replicas are named by their places in the list. Answers may come in any order, twice, late, or never.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct ProposalCore<B, L> {
     replicas: Replicas,
     phase: Phase,
@@ -218,7 +218,7 @@ impl<B: Clone, L: Clone> ProposalCore<B, L> {
             }
             Err(failure) => {
                 self.failures.push((replica, failure));
-                if !matches!(failure, Failure::Refused(_)) {
+                if failure.may_have_done_it() {
                     self.may_have_accepted.insert(replica);
                 }
                 self.lacks(replica, &mut step);

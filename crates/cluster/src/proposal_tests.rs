@@ -241,3 +241,27 @@ fn one_that_promises_late_is_asked_if_it_has_nothing_that_the_decision_does_not_
         assert_eq!(steps, [expected]);
     }
 }
+
+#[test]
+fn one_that_cannot_be_reached_to_accept_has_nothing() {
+    for (failure, may_have_it) in [
+        (Failure::Unreachable, false),
+        (Failure::Refused(Refusal::NoRoom), false),
+        (Failure::Refused(Refusal::StoreFailed), true),
+        (Failure::Broken, true),
+    ] {
+        let mut core = ProposalCore::<u64, ()>::new(Replicas { ack: 1, from: 1 });
+        let mut steps = Vec::new();
+        core.prepared(0, Ok(PrepareAnswer::Promised(None)), |step| steps.push(step));
+        core.accept(|step| steps.push(step));
+        core.accepted(0, Err(failure), |step| steps.push(step));
+        let decided = steps.iter().find_map(|step| match step {
+            ProposalStep::Decided(Err(ProposalError::TooFew { may_have_happened, .. })) => {
+                Some(*may_have_happened)
+            }
+            _ => None,
+        });
+        assert_eq!(decided, Some(may_have_it), "{failure:?}");
+        assert_eq!(steps.contains(&ProposalStep::Release(0)), !may_have_it, "{failure:?}");
+    }
+}

@@ -122,17 +122,28 @@ impl MerkleTree {
     /// snapshot.
     pub fn replaced(&mut self, key_hash: u64, old: Option<CellMark>, new: CellMark) {
         debug_assert!(old.is_none_or(|old| old.stamp.version < new.stamp.version));
-        let window = window_start(new.stamp.version.timestamp);
-        let (old, new) = (old.map(|old| self.toggle_of(key_hash, old)), self.toggle_of(key_hash, new));
+        self.toggle(key_hash, (old, Some(new)), new.stamp.version.timestamp);
+    }
+
+    /// The same without what expires: the bug that the simulation plants.
+    #[cfg(feature = "simulation")]
+    pub fn replaced_without_expiring(&mut self, key_hash: u64, old: Option<CellMark>, new: CellMark) {
+        let lasting = |mark: &CellMark| mark.stamp.expires_at_ms == 0;
+        self.toggle(key_hash, (old.filter(lasting), Some(new).filter(lasting)), new.stamp.version.timestamp);
+    }
+
+    fn toggle(&mut self, key_hash: u64, (old, new): (Option<CellMark>, Option<CellMark>), timestamp: u64) {
+        let window = window_start(timestamp);
+        let [old, new] = [old, new].map(|mark| mark.map(|mark| self.toggle_of(key_hash, mark)));
         if window < self.folded_before {
             let mut change = Change::of(self.nodes);
-            old.into_iter().chain([new]).for_each(|toggle| change.add(toggle, self.nodes));
+            old.into_iter().chain(new).for_each(|toggle| change.add(toggle, self.nodes));
             return self.fold_in(&change);
         }
         let windows = self.windows.len();
         let nodes = self.nodes;
         let change = self.windows.entry(window).or_insert_with(|| Change::of(nodes));
-        old.into_iter().chain([new]).for_each(|toggle| change.add(toggle, nodes));
+        old.into_iter().chain(new).for_each(|toggle| change.add(toggle, nodes));
         if self.windows.len() > windows {
             self.fold();
         }

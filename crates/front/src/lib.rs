@@ -6,14 +6,20 @@
 //! - `door`: what the requests of an event loop go by
 //! - `handlers`: parse, ask the service, answer
 //! - `serve`: a connection from its first request to its last word
+//! - `resp`: the same for the protocol of Redis
+//! - `entrances`: both, on one event loop
 #![forbid(unsafe_code)]
 
 mod admin;
 mod connection;
 mod door;
+mod entrances;
 mod handlers;
 mod http;
+mod resp;
 mod serve;
 
 pub use connection::{Core, Link};
 pub use door::{ClusterDoor, Door, Opening};
+pub use entrances::{Client, Entrances};
+pub use resp::{Cursors, RespDoor};

@@ -6,10 +6,9 @@ use std::task::Poll;
 
 use ladoga_http1::StatusCode;
 use ladoga_http1::server::{BadRequest, Overdue, ReplyHead, ReplyLength, Request};
-use ladoga_runtime::{Gate, Taken};
-use ladoga_server::{Connection, Protocol};
+use ladoga_runtime::Taken;
+use ladoga_server::Connection;
 use ladoga_service::KeyValue;
-use tokio::net::TcpStream;
 
 use crate::connection::{Core, Link, NoRequest, StreamError, Streamed, write_all, write_stream};
 use crate::door::Door;
@@ -41,29 +40,13 @@ enum CloseReason {
     Abort,
 }
 
-impl<K: KeyValue> Protocol for Door<K> {
-    type Connection = Link;
-
-    fn accept(&self, socket: TcpStream) -> Rc<Link> {
-        Rc::new(Link::new(socket, Rc::clone(&self.core)))
-    }
-
-    async fn serve(self: Rc<Self>, link: Rc<Link>) {
-        serve(self, link).await;
-    }
-
-    fn refusal(&self, bound: &str) -> Vec<u8> {
-        Refusal::over_capacity(bound).into_last_bytes(&self.core.date())
-    }
-
-    fn time_passes(&self) {
-        self.core.look_at_the_date();
-        [&self.core.bodies, &self.uploads, &self.streams].into_iter().for_each(Gate::look_at_the_clock);
-    }
+/// What a connection is told that is not served, because of this bound.
+pub(crate) fn refusal(core: &Core, bound: &str) -> Vec<u8> {
+    Refusal::over_capacity(bound).into_last_bytes(&core.date())
 }
 
 /// Serves a connection until it ends.
-async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) {
+pub(crate) async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) {
     let core = &door.core;
     let parting = match unless_overdue(&link, converse(&door, &link)).await {
         Ok(parting) => parting,

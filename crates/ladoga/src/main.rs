@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::Put(arguments) => commands::put(&arguments),
         Command::Delete(arguments) => commands::delete(&arguments),
         Command::Increment(arguments) => commands::increment(&arguments),
+        Command::Expire(arguments) => commands::expire(&arguments),
         Command::Range(arguments) => commands::range(&arguments),
         Command::Status(node) => commands::status(&node),
         Command::Repair(node) => commands::repair(&node),

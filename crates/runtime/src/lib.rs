@@ -21,6 +21,6 @@ mod supervisor;
 pub use gates::{Address, Displaced, Gate, OverCapacity, Permit};
 pub use keepalive::KEEP_ALIVE;
 pub use loop_context::{LoopContext, SCRATCH_BYTES};
-pub use metrics::{HistogramSum, LoopMetrics, Metrics, Operation, Sums, Tail, Taken};
+pub use metrics::{CommandKind, HistogramSum, LoopMetrics, Metrics, Operation, Sums, Tail, Taken};
 pub use one_shot::OneShot;
 pub use supervisor::{Panicked, Supervisor};

@@ -15,7 +15,7 @@ use super::event_loop::EventLoop;
 use super::limits::Limits;
 use super::listener::{ListenError, listen};
 use super::protocol::Protocol;
-use super::shared::{Intake, Shared, Stage};
+use super::shared::{HandedOver, Intake, Shared, Stage};
 use super::sweeper::sweep;
 
 /// Why a server does not start.
@@ -31,8 +31,8 @@ pub enum StartError {
 
 /// What a server is started with.
 pub struct ServerConfig {
-    /// Where clients connect; port 0 takes a free one.
-    pub listen: Vec<SocketAddr>,
+    /// Where clients connect, one list for each entrance; port 0 takes a free one.
+    pub listen: Vec<Vec<SocketAddr>>,
     /// How many event loops there are, at least 1.
     pub event_loops: usize,
     /// The bounds of its connections.
@@ -52,7 +52,7 @@ pub struct Server {
     stage: watch::Sender<Stage>,
     drained: mpsc::Receiver<()>,
     threads: Vec<JoinHandle<()>>,
-    addresses: Vec<SocketAddr>,
+    addresses: Vec<Vec<SocketAddr>>,
 }
 
 impl Server {
@@ -98,8 +98,8 @@ impl Server {
         supervisor: &Supervisor,
         event_loop: impl FnOnce() -> Rc<EventLoop<P>> + Send + 'static,
         (listeners, handed_over, drained): (
-            Vec<std::net::TcpListener>,
-            mpsc::UnboundedReceiver<std::net::TcpStream>,
+            Vec<(std::net::TcpListener, usize)>,
+            mpsc::UnboundedReceiver<HandedOver>,
             mpsc::Sender<()>,
         ),
     ) -> io::Result<()> {
@@ -112,7 +112,9 @@ impl Server {
                     Err(error) => return drop(report.send(Err(error))),
                 };
             runtime.block_on(async {
-                let listeners = listeners.into_iter().map(tokio::net::TcpListener::from_std);
+                let listeners = listeners
+                    .into_iter()
+                    .map(|(listener, entrance)| Ok((tokio::net::TcpListener::from_std(listener)?, entrance)));
                 match listeners.collect::<io::Result<_>>() {
                     Ok(listeners) => {
                         let _ = report.send(Ok(()));
@@ -127,8 +129,8 @@ impl Server {
         reported.recv().map_err(io::Error::other)?
     }
 
-    /// Where it listens.
-    pub fn addresses(&self) -> &[SocketAddr] {
+    /// Where it listens, by entrance.
+    pub fn addresses(&self) -> &[Vec<SocketAddr>] {
         &self.addresses
     }
 
@@ -157,16 +159,28 @@ impl Drop for Server {
     }
 }
 
-type Listeners = Vec<Vec<std::net::TcpListener>>;
+type Listeners = Vec<Vec<(std::net::TcpListener, usize)>>;
 
-/// The addresses as they are, and for each event loop a listener on each. A name may stand for addresses that this
-/// machine does not have, as `localhost` does where there is no IPv6: one that it has is enough.
-fn listen_on_all(config: &ServerConfig) -> Result<(Vec<SocketAddr>, Listeners), ListenError> {
+/// The addresses of each entrance as they are, and for each event loop a listener on each.
+fn listen_on_all(config: &ServerConfig) -> Result<(Vec<Vec<SocketAddr>>, Listeners), ListenError> {
     let mut by_loop: Listeners = (0..config.event_loops).map(|_| Vec::new()).collect();
     let mut addresses = Vec::new();
-    let mut missing = None;
-    for &wanted in &config.listen {
-        let listeners = match listen(wanted, config.event_loops) {
+    for (entrance, wanted) in config.listen.iter().enumerate() {
+        addresses.push(listen_at(entrance, wanted, &mut by_loop)?);
+    }
+    Ok((addresses, by_loop))
+}
+
+/// A name may stand for addresses that this machine does not have, as `localhost` does where there is no IPv6: one that it has is
+/// enough.
+fn listen_at(
+    entrance: usize,
+    wanted: &[SocketAddr],
+    by_loop: &mut Listeners,
+) -> Result<Vec<SocketAddr>, ListenError> {
+    let (mut addresses, mut missing) = (Vec::new(), None);
+    for &wanted in wanted {
+        let listeners = match listen(wanted, by_loop.len()) {
             Ok(listeners) => listeners,
             Err(error) if error.is_no_such_address() => {
                 missing = Some(error);
@@ -175,13 +189,13 @@ fn listen_on_all(config: &ServerConfig) -> Result<(Vec<SocketAddr>, Listeners), 
             Err(error) => return Err(error),
         };
         addresses.push(listeners[0].local_addr().map_err(|error| ListenError { address: wanted, error })?);
-        for (listener, own) in listeners.into_iter().zip(&mut by_loop) {
-            own.push(listener);
+        for (listener, own) in listeners.into_iter().zip(&mut *by_loop) {
+            own.push((listener, entrance));
         }
     }
     match missing {
         Some(error) if addresses.is_empty() => Err(error),
-        _ => Ok((addresses, by_loop)),
+        _ => Ok(addresses),
     }
 }
 

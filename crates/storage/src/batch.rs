@@ -125,10 +125,26 @@ impl WriteBatch {
 
     /// Its cells with their keys, in the order in which they were added; of a large value there is its length.
     pub fn cells(&self) -> impl Iterator<Item = (&[u8], model::Cell<&[u8], u64>)> {
-        records(&self.bytes).flatten().map(|record| {
+        self.cells_by(|pointer| pointer.len)
+    }
+
+    /// The same with what a large value is to be named by again.
+    pub fn cells_to_name_again(&self) -> impl Iterator<Item = (&[u8], model::Cell<&[u8], FinishedBlob>)> {
+        let mut blobs = self.blobs.iter();
+        self.cells_by(move |pointer| {
+            let blob = blobs.next().expect("each cell with a large value came with a reference to its file");
+            FinishedBlob::named(blob.clone(), pointer)
+        })
+    }
+
+    fn cells_by<L>(
+        &self,
+        mut large: impl FnMut(BlobPointer) -> L,
+    ) -> impl Iterator<Item = (&[u8], model::Cell<&[u8], L>)> {
+        records(&self.bytes).flatten().map(move |record| {
             let value = match record.kind {
                 Kind::Value => Some(model::Value::Inline(record.value)),
-                Kind::Blob => Some(model::Value::Large(record.blob_bytes())),
+                Kind::Blob => record.blob().map(|pointer| model::Value::Large(large(pointer))),
                 Kind::Tombstone => None,
             };
             (record.key, model::Cell { stamp: record.stamp, value })

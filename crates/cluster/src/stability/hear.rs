@@ -77,7 +77,7 @@ impl StabilityTracker {
     }
 
     /// What the peers said that they know of this node.
-    fn known(&self) -> impl Iterator<Item = Acquaintance> {
+    pub(super) fn known(&self) -> impl Iterator<Item = Acquaintance> {
         let about_me =
             |statement: &Statement| statement.met.get(self.me.index()).copied().unwrap_or_default();
         self.heard.iter().flatten().map(about_me)

@@ -259,6 +259,11 @@ impl StabilityTracker {
         self.next.met.iter().zip(on_disk).map(said).collect()
     }
 
+    /// The incarnation of a node, as this one has met it: this one's own, or a peer's.
+    pub fn incarnation_of(&self, node: NodeId) -> Incarnation {
+        if node == self.me { self.next.incarnation } else { self.next.met[node.index()].incarnation }
+    }
+
     /// The session of a peer that is remembered durably.
     pub fn remembered_session(&self, peer: NodeId) -> u64 {
         self.persisted.remembered.get(peer.index()).map_or(0, |memory| memory.session)

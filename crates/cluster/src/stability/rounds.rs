@@ -2,6 +2,7 @@
 
 use super::StabilityTracker;
 use crate::nodes::NodeId;
+use crate::statement::Acquaintance;
 
 /// Whom to pull from, and what.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,8 +75,10 @@ impl StabilityTracker {
         (common > self.persisted.synced_before).then_some(common)
     }
 
-    /// What a node that lost its data has to pull, once everybody is there.
+    /// What a node that lost its data has to pull, once everybody is there, and knows that it lost them: who counts on a
+    /// promise that it gave before is refused from then on, whatever it pulls.
     fn whole_again(&self) -> Option<u64> {
-        self.has_heard_all().then_some(u64::MAX)
+        let knows = |met: Acquaintance| met.incarnation == self.next.incarnation;
+        (self.has_heard_all() && self.known().all(knows)).then_some(u64::MAX)
     }
 }

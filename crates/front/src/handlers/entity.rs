@@ -1,7 +1,7 @@
 use std::rc::Rc;
 
 use ladoga_http1::StatusCode;
-use ladoga_model::{Cell, Stamp};
+use ladoga_model::{Cell, Stamp, Ttl};
 use ladoga_runtime::Operation;
 use ladoga_service::{KeyValue, LargeValue, Lookup, Pieces, Precondition, StoredCell, Value};
 
@@ -90,6 +90,21 @@ pub(super) fn delete<K: KeyValue>(
     Ok(Reply::later(async move {
         let version = deleted.await?;
         Ok(Outcome::Answer(Answer::empty(StatusCode::ACCEPTED).with_version(version)))
+    }))
+}
+
+/// `POST` of an entity with another time to live.
+pub(super) fn expire<K: KeyValue>(
+    call: &Call<'_, K>,
+    (target, ttl): (EntityTarget, Option<Ttl>),
+    precondition: Precondition,
+) -> Result<Reply, Refusal> {
+    let context = call.write_context(&target, precondition);
+    let changed = call.service()?.expire(&context, target, ttl);
+    Ok(Reply::later(async move {
+        let stamp = changed.await?;
+        let answer = Answer { expires: expiry(stamp), ..Answer::empty(StatusCode::OK) };
+        Ok(Outcome::Answer(answer.with_version(stamp.version)))
     }))
 }
 

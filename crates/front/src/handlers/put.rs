@@ -24,7 +24,7 @@ pub(super) fn put<K: KeyValue>(
     let (core, link) = (Rc::clone(&call.door.core), Rc::clone(call.link));
     Ok(Reply::later(async move {
         if !context.precondition.is_none() {
-            service.admit_conditional(&context, target.key()).await?;
+            service.admit_conditional(&context, target.key(), bytes).await?;
         }
         let (value, room) = read_value(&core, &link, bytes).await?;
         let version = service.put(&context, target, value, room).await?;

@@ -21,7 +21,7 @@ pub(super) fn upload<K: KeyValue>(
     let (core, link) = (Rc::clone(&call.door.core), Rc::clone(call.link));
     Ok(Reply::later(async move {
         if !context.precondition.is_none() {
-            service.admit_conditional(&context, target.key()).await.map_err(refused)?;
+            service.admit_conditional(&context, target.key(), bytes).await.map_err(refused)?;
         }
         permit.granted().await;
         let arriving = Arriving { core: &core, link: &link, permit: &permit };

@@ -209,11 +209,12 @@ impl From<Error> for Refusal {
             Error::Store(error) => Refusal::from(error),
             Error::Contended(what) => Refusal::over_capacity(what),
             Error::PreconditionFailed { current } => Refusal::precondition_failed(error, current),
+            Error::NotFound { current } => Refusal::not_found(current),
             Error::NotANumber { .. } | Error::Overflow { .. } => Refusal::conflict(error),
-            Error::NotImplemented(_) => Refusal::not_implemented(error),
             Error::TooFewReplicas(_)
             | Error::RangeIncomplete { .. }
             | Error::Overtaken
+            | Error::Undecided
             | Error::TimeUnknown { .. }
             | Error::Starting { .. } => Refusal::too_few_replicas(error.to_string()),
             Error::NotVouched { .. }

@@ -9,7 +9,7 @@ mod serve;
 
 pub(crate) use check::check;
 pub(crate) use cluster::{repair, status};
-pub(crate) use entity::{delete, get, increment, put};
+pub(crate) use entity::{delete, expire, get, increment, put};
 pub(crate) use profile::profile;
 pub(crate) use range::range;
 pub(crate) use serve::serve;

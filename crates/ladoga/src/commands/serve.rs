@@ -107,6 +107,7 @@ fn config(env: &Env, settings: &Settings) -> Config {
         limits,
         membership: settings.membership.clone(),
         peer_limits: settings.peer_limits.clone(),
+        resp: settings.resp.clone(),
         ..Config::alone(settings.listen.clone(), settings.threads)
     }
 }
@@ -172,7 +173,9 @@ fn stop(runtime: &Runtime, signals: &mut Signals, node: Node<Embedded>) -> Resul
 }
 
 fn announce(settings: &Settings, node: &Node<Embedded>, disk_reads: &str, open_ms: u64) {
-    let addresses: Vec<String> = node.addresses().iter().map(|address| format!("http://{address}")).collect();
+    let http = node.addresses().iter().map(|address| format!("http://{address}"));
+    let resp = node.resp_addresses().iter().map(|address| format!("redis://{address}"));
+    let addresses: Vec<String> = http.chain(resp).collect();
     let durability = match settings.durability {
         Durability::Always => "always",
         Durability::EverySecond => "everysec",

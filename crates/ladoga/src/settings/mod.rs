@@ -36,6 +36,7 @@ pub(crate) struct SettingError {
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) listen: Vec<SocketAddr>,
+    pub(crate) resp: Vec<SocketAddr>,
     pub(crate) data: PathBuf,
     pub(crate) durability: Durability,
     pub(crate) memory_bytes: u64,
@@ -58,6 +59,7 @@ impl Settings {
     fn from_sources(sources: &Sources) -> Result<Settings, SettingError> {
         let listen = sources.get("listen", parse::listen)?;
         let (host_and_port, listen) = listen.unwrap_or_else(parse::default_listen);
+        let resp = sources.get("resp", parse::listen)?.map(|(_, resp)| resp).unwrap_or_default();
         let data = sources.get("data", parse::directory)?.unwrap_or_else(|| PathBuf::from("./ladoga-data"));
         let durability = sources.get("fsync", parse::durability)?.unwrap_or(Durability::Always);
         let memory = Memory::available();
@@ -75,6 +77,7 @@ impl Settings {
         sources.check_overridden(check_form)?;
         Ok(Settings {
             listen,
+            resp,
             data,
             durability,
             memory_bytes,
@@ -92,7 +95,7 @@ impl Settings {
 /// Whether a setting could be, as far as that can be told from itself.
 fn check_form(name: &str, text: &str) -> Result<(), String> {
     match name {
-        "listen" => parse::host_and_port(text).map(drop),
+        "listen" | "resp" => parse::host_and_port(text).map(drop),
         "data" => parse::directory(text).map(drop),
         "cluster" => cluster::urls(text).map(drop),
         "advertise" => cluster::url(text).map(drop),
@@ -180,6 +183,7 @@ mod tests {
         assert!(error.starts_with("memory in ladoga.toml is 'banana', expected at least 16MiB"), "{error}");
         for (name, good, wrong) in [
             ("listen", "127.0.0.1:80", "80"),
+            ("resp", "127.0.0.1:6379", "6379"),
             ("data", "here", ""),
             ("cluster", "http://a:1,http://b:1", "a,b"),
             ("advertise", "http://a:1", "a"),

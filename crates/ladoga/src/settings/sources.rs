@@ -8,7 +8,7 @@ use super::SettingError;
 use crate::arguments::ServeFlags;
 
 /// Settings that have a flag, a variable and a key.
-const WITH_FLAG: [&str; 7] = ["listen", "data", "cluster", "advertise", "fsync", "memory", "threads"];
+const WITH_FLAG: [&str; 8] = ["listen", "resp", "data", "cluster", "advertise", "fsync", "memory", "threads"];
 /// Settings that have a variable and a key.
 const WITHOUT_FLAG: [&str; 10] = [
     "request_timeout_ms",
@@ -125,6 +125,7 @@ impl Written {
 fn flag(flags: &ServeFlags, name: &str) -> Option<String> {
     match name {
         "listen" => flags.listen.clone(),
+        "resp" => flags.resp.clone(),
         "data" => flags.data.as_ref().map(|data| data.to_string_lossy().into_owned()),
         "cluster" => flags.cluster.clone(),
         "advertise" => flags.advertise.clone(),

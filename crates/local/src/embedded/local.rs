@@ -3,13 +3,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_model::Cell;
+use ladoga_model::{Cell, Stamp};
 use ladoga_storage::{BLOB_BYTES_MIN, Cached, Engine, FinishedBlob, PendingRead, ReadTier, WriteState};
 use parking_lot::Mutex;
 
 use super::cells::CellReader;
 use super::commit::{
-    Applied, CommitShared, CommitTrigger, Inbox, InlineCommitter, Update, Waiters, WriteQueue,
+    Applied, CommitShared, CommitTrigger, Decision, Inbox, InlineCommitter, Update, Waiters, WriteQueue,
 };
 use super::pieces::RangePieces;
 use super::pool::DiskHandle;
@@ -167,7 +167,7 @@ impl LocalStore for Local {
         let update = Update::new(key, value_bytes_max, move |newest| {
             let (cell, decided) = decide(newest);
             *answered.lock() = Some(decided);
-            cell
+            cell.map_or(Decision::Keep, Decision::Write)
         });
         let take = move || answer.lock().take().expect("what is written was decided");
         match self.engine.get_cell_cached(key, self.tier()) {
@@ -191,6 +191,36 @@ impl LocalStore for Local {
         }
     }
 
+    fn restamp<R: Send + 'static>(
+        &self,
+        key: &[u8],
+        decide: impl FnOnce(Option<NewestCell>) -> (Option<Stamp>, R) + Send + 'static,
+    ) -> Later<Result<R, StoreError>> {
+        let (key, queued) = (Bytes::copy_from_slice(key), self.queued.clone());
+        let restamp = Arc::new(Restamp { decide: Mutex::new(Some(decide)), answer: Mutex::new(None) });
+        let first = match self.engine.get_cell_cached(&key, self.tier()) {
+            Ok(Cached::Found(cell)) => Ok(restamp.queue(&queued, &key, cell.inline_bytes())),
+            Ok(Cached::Absent) => Ok(restamp.queue(&queued, &key, 0)),
+            // Read before it is queued, as for an update.
+            Ok(Cached::NeedsDisk(read)) => Err(self.later(read, |cell, _| Some(cell.inline_bytes()))),
+            Err(error) => return Box::pin(ready(Err(read_error(&error)))),
+        };
+        Box::pin(async move {
+            let written = match first {
+                Ok(written) => written,
+                Err(found) => restamp.queue(&queued, &key, found.wait().await?.unwrap_or(0)),
+            };
+            written.await?;
+            let answer = restamp.answer.lock().take();
+            if let Some(answer) = answer {
+                return Ok(answer);
+            }
+            // Somebody has put a longer value there meanwhile. None is longer than this.
+            restamp.queue(&queued, &key, BLOB_BYTES_MIN).await?;
+            Ok(restamp.answer.lock().take().expect("what is written was decided"))
+        })
+    }
+
     fn upload_bytes_min(&self) -> u64 {
         BLOB_BYTES_MIN
     }
@@ -208,5 +238,35 @@ impl LocalStore for Local {
     fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces> {
         // All cells, whatever time it is.
         Box::new(RangePieces::new(CellReader(format), &self.engine, (start, end), 0, &self.disk))
+    }
+}
+
+/// A decision about the stamp of a cell, which is not taken if the value in memory is longer than there is room for.
+struct Restamp<D, R> {
+    decide: Mutex<Option<D>>,
+    answer: Mutex<Option<R>>,
+}
+
+impl<R, D> Restamp<D, R>
+where
+    R: Send + 'static,
+    D: FnOnce(Option<NewestCell>) -> (Option<Stamp>, R) + Send + 'static,
+{
+    /// Queues it, with room for a value of so many bytes.
+    fn queue(self: &Arc<Self>, queued: &Queued, key: &[u8], value_bytes_max: u64) -> Applied {
+        let restamp = Arc::clone(self);
+        queued.push_update(Update::new(key, value_bytes_max, move |newest| {
+            restamp.decide(newest, value_bytes_max)
+        }))
+    }
+
+    fn decide(&self, newest: Option<NewestCell>, value_bytes_max: u64) -> Decision {
+        if newest.as_ref().is_some_and(|newest| newest.inline_bytes() > value_bytes_max) {
+            return Decision::Keep;
+        }
+        let decide = self.decide.lock().take().expect("it is decided once");
+        let (stamp, answer) = decide(newest);
+        *self.answer.lock() = Some(answer);
+        stamp.map_or(Decision::Keep, Decision::Stamp)
     }
 }

@@ -245,6 +245,8 @@ fn write_error(error: &Error) -> StoreError {
 }
 
 #[cfg(test)]
+mod restamp_tests;
+#[cfg(test)]
 mod update_tests;
 
 #[cfg(test)]

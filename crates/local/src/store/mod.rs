@@ -18,7 +18,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_model::{Cell, Version};
+use ladoga_model::{Cell, Stamp, Version};
 use ladoga_runtime::Supervisor;
 
 /// A store, shared by the event loops.
@@ -95,6 +95,14 @@ pub trait LocalStore: 'static {
         key: &[u8],
         value_bytes_max: u64,
         decide: impl FnOnce(Option<NewestCell>) -> (Option<NewCell<Self>>, R) + Send + 'static,
+    ) -> Later<Result<R, StoreError>>;
+
+    /// The same for a cell that keeps its value, or its deletion, and gets another stamp, if `decide` says one: newer than what is
+    /// there. No byte of a large value is copied.
+    fn restamp<R: Send + 'static>(
+        &self,
+        key: &[u8],
+        decide: impl FnOnce(Option<NewestCell>) -> (Option<Stamp>, R) + Send + 'static,
     ) -> Later<Result<R, StoreError>>;
 
     /// The length from which on a value has to go through [`upload`](LocalStore::upload).

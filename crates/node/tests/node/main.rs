@@ -11,6 +11,7 @@
 //! - `simulated`: the engine on a disk that fills up or fails
 //! - `cluster`: a node whose peers the test is; `peer`: one of those
 //! - `starting`: nodes that do not know yet whether they lost anything
+//! - `promises`: what a replica says to conditional writes
 //! - `coordinator`: what becomes of answers that come late, or not at all; `replica`: what a peer may ask for
 
 mod bounds;
@@ -20,6 +21,7 @@ mod coordinator;
 mod panics;
 mod patience;
 mod peer;
+mod promises;
 mod refusals;
 mod replica;
 mod scripted;

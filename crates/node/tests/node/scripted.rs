@@ -220,6 +220,15 @@ impl LocalStore for Local {
         })
     }
 
+    fn restamp<R: Send + 'static>(
+        &self,
+        key: &[u8],
+        decide: impl FnOnce(Option<NewestCell>) -> (Option<Stamp>, R) + Send + 'static,
+    ) -> Later<Result<R, StoreError>> {
+        // All cells have one stamp.
+        self.update(key, 0, |newest| (None, decide(newest).1))
+    }
+
     fn upload_bytes_min(&self) -> u64 {
         LARGE_BYTES
     }

@@ -27,6 +27,7 @@ fn report(cluster: &Cluster) -> String {
         "clock": clock(cluster),
         "replica_state": stability(cluster),
         "repair": repair(cluster),
+        "promises": promises(cluster),
     });
     format!("{report:#}\n")
 }
@@ -93,6 +94,12 @@ fn repair(cluster: &Cluster) -> Value {
         "copied_cells": figure(&view.copied_cells),
         "copied_cells_total": figure(&view.copied_cells_total),
     })
+}
+
+/// What this node has promised to conditional writes.
+fn promises(cluster: &Cluster) -> Value {
+    let Some(fences) = cluster.joined_fences() else { return Value::Null };
+    json!({ "kept": fences.count(), "failed": fences.has_failed() })
 }
 
 fn node(cluster: &Cluster, peer: &PeerView) -> Value {

@@ -4,6 +4,9 @@
 //! - `plan`: who has to answer, and what they are asked for
 //! - `write`: a value that fits into memory, or a deletion
 //! - `read`: a cell, and what it takes to keep its replicas alike
+//! - `conditional`: what depends on what is there: a pure function of the newest cell
+//! - `change`: such a function, carried out; `propose`: one ballot of it
+//! - `fenced`: reads and writes that promises to one are in the way of
 //! - `spread`: a value that does not fit into memory, to many nodes at once
 //! - `target`: such a value on its way to one node; `fetch`: on its way from one
 //! - `merge`: the entities of all nodes
@@ -11,11 +14,15 @@
 //! - `starting`: what it takes to wait for nodes that are starting
 //! - `failures`: why a replica did not answer, in the words of `ladoga_cluster`
 
+mod change;
+mod conditional;
 mod failures;
+mod fenced;
 mod fetch;
 mod merge;
 mod obstacles;
 mod plan;
+mod propose;
 mod read;
 mod replicated;
 mod spread;
@@ -23,6 +30,7 @@ mod starting;
 mod target;
 mod write;
 
+pub(crate) use fenced::take_over;
 pub(crate) use fetch::take_large;
 pub(crate) use read::refresh;
 pub use replicated::Replicated;

@@ -26,10 +26,15 @@ use ladoga_runtime::OneShot;
 const FETCH_SLOTS: usize = 64;
 const REPAIR_SLOTS: usize = 128;
 
-/// Reads the newest cell of a key from its nodes.
-pub(crate) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCell>, Error> {
+/// Reads the newest cell of a key from its nodes, which may be a deletion.
+pub(super) async fn read_once<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCell>, Error> {
+    decision(plan).await.map_err(|error| too_few(plan, &error, false))
+}
+
+/// The same, with the reason in the words of the machine.
+pub(super) async fn decision<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCell>, QuorumError> {
     let reading = Reading::begin(plan, false);
-    reading.decision.take().await.map_err(|error| too_few(plan, &error, false))
+    reading.decision.take().await
 }
 
 /// The newest version of a key that its nodes tell of, also where it is that of a deletion; and whether as many of them did
@@ -179,15 +184,20 @@ impl<S: Store> Reading<S> {
         });
         for step in to_do {
             match step {
-                ReadStep::Fetch(place) => {
-                    let request = self.request(false);
-                    self.send(&request, place, FETCH_SLOTS + place);
-                }
+                ReadStep::Fetch(place) => self.fetch(place),
                 ReadStep::Repair(place, cell) => self.repair(place, cell),
                 ReadStep::Wait => self.hurry_later(),
                 ReadStep::Decided(_) => unreachable!("taken out before"),
             }
         }
+    }
+
+    /// Asks a replica for its newest value: this node, too, if a repair of its cell met something newer here.
+    fn fetch(self: &Rc<Self>, place: usize) {
+        if self.plan.own_place() == Some(place) {
+            return self.look_up(place);
+        }
+        self.send(&self.request(false), place, FETCH_SLOTS + place);
     }
 
     fn hurry_later(self: &Rc<Self>) {

@@ -38,8 +38,9 @@ impl Peers {
         peers
     }
 
-    /// The connection to a peer.
+    /// The connection to a peer. A node asks itself without one.
     pub(crate) fn link(&self, node: NodeId) -> &Rc<PeerLink> {
+        debug_assert_ne!(node, self.cluster.own, "a node has no connection to itself");
         &self.links[node.index()]
     }
 

@@ -202,7 +202,7 @@ impl MembershipFile {
 }
 
 /// What is wrong with the files that a node of a cluster keeps beside its store, one line each; changes nothing.
-pub fn check_files(disk: &dyn Disk, dir: &Path) -> Vec<String> {
+pub(crate) fn check_files(disk: &dyn Disk, dir: &Path) -> Vec<String> {
     let nodes = read(disk, &dir.join(NAME)).err().map(|error| error.to_string());
     let stability = durable::read(disk, dir).err().map(|error| error.to_string());
     nodes.into_iter().chain(stability).collect()

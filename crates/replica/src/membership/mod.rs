@@ -11,7 +11,8 @@ mod name;
 mod view;
 
 pub use limits::{Membership, PeerLimits};
-pub use membership_file::{MembershipError, MembershipFile, Provenance, check_files};
+pub use membership_file::{MembershipError, MembershipFile, Provenance};
 
+pub(crate) use membership_file::check_files;
 pub(crate) use name::PeerName;
 pub(crate) use view::PeerView;

@@ -7,7 +7,7 @@ use ladoga_cluster::{NodeId, Origin, ReadAnswer, Refusal, SentCell, Statement, W
 use ladoga_local::store::{LargeValue, LocalStore, Pieces, Store, StoreError, StoredCell, WriteKind};
 use ladoga_model::{Cell, Stamp, Value, Version};
 
-use super::{Arrival, OwnReplica};
+use super::{Arrival, FinishedUpload, OwnReplica};
 use crate::stability::{Admitted, Stability};
 
 /// What an error of the store is to a peer.
@@ -15,7 +15,7 @@ pub(crate) fn refusal(error: &StoreError) -> Refusal {
     match error {
         StoreError::OverCapacity { .. } => Refusal::OverCapacity,
         StoreError::NoRoom { .. } => Refusal::NoRoom,
-        // No gate of a cluster fences anything off yet.
+        // Which cells were kept out is looked at before: see `Arrival`.
         StoreError::Failed { .. } | StoreError::Fenced(_) => Refusal::StoreFailed,
         StoreError::Unreadable { .. } => Refusal::Unreadable,
     }
@@ -73,9 +73,23 @@ pub(crate) fn apply<S: Store>(
     Ok(async move {
         let applied = applied.await;
         drop(admitted);
-        applied.map_err(|error| refusal(&error))?;
-        Ok(arrival.answer(&replica, &key).await)
+        arrival.outcome(&replica, &key, (&applied, 0)).await
     })
+}
+
+/// The same for a large value that was uploaded here.
+pub(crate) async fn apply_upload<S: Store>(
+    replica: &OwnReplica<S>,
+    (key, stamp): (&Bytes, Stamp),
+    (upload, bytes): (FinishedUpload<S>, u64),
+    arrival: Arrival,
+    origin: Origin,
+) -> Result<WriteAnswer, Refusal> {
+    let admitted = admit(replica, stamp, Some(bytes), origin)?;
+    let cell = Cell { stamp, value: Some(Value::Large(upload)) };
+    let applied = replica.store.apply([(&key[..], cell)]).await;
+    drop(admitted);
+    arrival.outcome(replica, key, (&applied, 0)).await
 }
 
 /// A cell that this node writes to itself, as the coordinator or as who repairs.

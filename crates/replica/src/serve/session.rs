@@ -342,7 +342,9 @@ impl<S: Store> Session<S> {
 pub(super) fn cost(next: &Next) -> usize {
     let answer = match next.request {
         // How long it is becomes known once it is there.
-        Request::Read { .. } | Request::OpenValue { .. } | Request::Next { .. } => FRAME_BYTES_MAX,
+        Request::Read { .. } | Request::Prepare { .. } | Request::OpenValue { .. } | Request::Next { .. } => {
+            FRAME_BYTES_MAX
+        }
         _ => 0,
     };
     next.bytes + REQUEST_BYTES + answer

@@ -2,6 +2,9 @@ use ladoga_cluster::{AsOf, MerkleDiff, MerkleTree, NodeId, PairLeaves};
 use ladoga_local::store::CellChange;
 use parking_lot::Mutex;
 
+#[cfg(feature = "simulation")]
+use crate::planted::{Bug, has};
+
 /// The tree over what this node has, as peers compare it with theirs. It has a lock of its own: to compare trees takes
 /// longer than a write should wait for anything else.
 pub(crate) struct ComparedTree(Mutex<Filled>);
@@ -91,6 +94,11 @@ impl ComparedTree {
     pub(super) fn replaced(&self, changes: &[CellChange]) {
         let tree = &mut self.0.lock().tree;
         for CellChange { key_hash, old, new } in changes {
+            #[cfg(feature = "simulation")]
+            if has(Bug::ExpiryNotInTrees) {
+                tree.replaced_without_expiring(*key_hash, *old, *new);
+                continue;
+            }
             tree.replaced(*key_hash, *old, *new);
         }
     }

@@ -19,7 +19,7 @@ struct Counted<T> {
 }
 
 impl<T: Copy + PartialEq> Latest<T> {
-    pub(super) fn new(value: T) -> Latest<T> {
+    pub(crate) fn new(value: T) -> Latest<T> {
         Latest { state: Mutex::new(Counted { value, changes: 0 }), changed: Notify::new() }
     }
 
@@ -28,7 +28,7 @@ impl<T: Copy + PartialEq> Latest<T> {
     }
 
     /// Changes it, and wakes who waits if it is another one by that.
-    pub(super) fn change(&self, change: impl FnOnce(&mut T)) {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut T)) {
         let mut state = self.state.lock();
         let before = state.value;
         change(&mut state.value);

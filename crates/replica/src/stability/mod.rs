@@ -16,6 +16,7 @@ mod state;
 mod writer;
 
 pub(crate) use cluster_clock::ClusterClock;
-pub(crate) use past::Met;
+pub(crate) use latest::Latest;
+pub(crate) use past::{Met, Past};
 pub(crate) use state::{Admitted, Stability};
 pub(crate) use writer::StabilityWriter;

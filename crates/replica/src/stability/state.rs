@@ -152,6 +152,20 @@ impl Stability {
         self.state.lock().tracker.regression()
     }
 
+    /// The incarnations of nodes, as this one has met them.
+    pub(crate) fn incarnations(&self, nodes: &[NodeId]) -> Vec<Incarnation> {
+        let state = self.state.lock();
+        nodes.iter().map(|&node| state.tracker.incarnation_of(node)).collect()
+    }
+
+    /// Whether one of these nodes has lost its disk since somebody had met these incarnations of them, as this node knows. Whom
+    /// nobody had met has not promised anything to who asked.
+    pub(crate) fn has_met_later(&self, nodes: &[NodeId], met: &[Incarnation]) -> bool {
+        let state = self.state.lock();
+        let mut each = nodes.iter().zip(met).filter(|(_, met)| !met.is_none());
+        each.any(|(&node, &met)| state.tracker.incarnation_of(node).comes_after(met))
+    }
+
     /// The session of a peer that this node would remember after a restart.
     pub(crate) fn remembered_session(&self, peer: NodeId) -> u64 {
         self.state.lock().tracker.remembered_session(peer)
@@ -211,9 +225,9 @@ impl Stability {
     pub(crate) fn admit(&self, version: Version, origin: Origin) -> Result<Admitted, Refusal> {
         let state = self.state.lock();
         state.tracker.admit(version, origin)?;
-        // Who takes a client's write vouches that it has nothing newer; one that lost its data cannot, of what may be
-        // older than what it lost.
-        if origin == Origin::Client
+        // Who takes a client's write vouches that it has nothing newer, and who takes a repair, that it promised nothing newer:
+        // a read counts on it. One that lost its data cannot, of what may be older than what it lost.
+        if matches!(origin, Origin::Client | Origin::Repair)
             && !has(Bug::VouchWhileRebuilding)
             && state.tracker.doubt(version)?.is_some()
         {
@@ -329,7 +343,6 @@ impl Stability {
     }
 
     /// Tombstones before this may go.
-    #[cfg(feature = "simulation")]
     pub(crate) fn droppable_before(&self) -> u64 {
         self.state.lock().tracker.droppable_before()
     }

@@ -9,11 +9,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use ladoga_cluster::{
     NodeId, Origin, PullFailure, PullProgress, PullRequest, PullResponse, PullStep, Refusal, SentCell,
-    SyncRound, SyncSession,
+    SyncRound, SyncSession, WriteAnswer,
 };
 use ladoga_model::{Cell, HybridClock, Value, Version};
 use tokio::sync::mpsc;
 
+use super::fenced;
 use super::prune::prune;
 use crate::coordinate;
 use crate::link::PeerLink;
@@ -53,6 +54,13 @@ pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
         if dropped_before > 0 {
             replica.shared.drop_tombstones_before(dropped_before);
         }
+        // What is older has arrived everywhere, and is not taken any more: there is nothing left to keep out.
+        let mut void_before = stability.droppable_before();
+        if has(Bug::FenceTimesOut) {
+            let since_ms = cluster.versions.time_ms().saturating_sub(1_000);
+            void_before = void_before.max(HybridClock::at_wall_ms(since_ms));
+        }
+        cluster.fences().void_before(void_before);
         if let Some(expired_before_ms) = cluster.versions.expired_before_ms() {
             replica.shared.drop_values_expired_before_ms(expired_before_ms);
         }
@@ -226,13 +234,17 @@ async fn write<S: Store>(
     cell: PeerCell,
 ) -> Result<(), Refusal> {
     let Cell { stamp, value } = cell;
-    let value = match value {
-        Some(Value::Large(_)) => return coordinate::take_large(replica, link, key, stamp).await,
-        Some(Value::Inline(value)) => Some(value),
-        None => None,
+    let apply = |value: Option<&[u8]>| replica::apply(replica, (key, stamp, value), Origin::Exchange);
+    let said = match value {
+        Some(Value::Large(_)) => coordinate::take_large(replica, link, key, stamp).await?,
+        Some(Value::Inline(value)) => apply(Some(&value[..]))?.await?,
+        None => apply(None)?.await?,
     };
-    // That something newer is here is as good.
-    replica::apply(replica, (key, stamp, value.as_deref()), Origin::Exchange)?.await.map(|_| ())
+    match said {
+        // That something newer is here is as good.
+        WriteAnswer::Applied | WriteAnswer::Superseded { .. } => Ok(()),
+        WriteAnswer::Fenced { fence } => fenced::replace(replica, key, stamp.version, fence).await,
+    }
 }
 
 /// The answer of a peer, in the words of the machine; `None` if it is none to a pull.

@@ -2,11 +2,13 @@
 //!
 //! - `exchange`: anti-entropy; `prune`: what was deleted while an older directory was not in use
 //! - `deliver`: hints, to their peers
+//! - `fenced`: what promises of coordinators that are gone keep out
 //! - `statements`: what nodes say to each other about themselves
 //! - `follow`: has repair go at a pace that clients do not notice
 
 mod deliver;
 mod exchange;
+mod fenced;
 mod follow;
 mod prune;
 mod statements;

@@ -1,5 +1,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
-use ladoga_cluster::{Had, KeyVersion, ReadAnswer, Refusal, Statement, WriteAnswer};
+use ladoga_cluster::{
+    AcceptAnswer, Had, KeyVersion, PrepareAnswer, ReadAnswer, Refusal, Statement, WriteAnswer,
+};
 use ladoga_model::{CellMark, Version};
 
 use super::frame::{Frame, FrameError, put_frame};
@@ -36,6 +38,8 @@ pub enum Answer {
     },
     /// It is not done: there is a promise to take nothing that is older than this.
     Fenced(Version),
+    /// It is not done: something was promised, or is there, that is not older. The newest version that is known.
+    Outbid(Version),
     /// It is still at it.
     Alive,
     /// The number of a stream.
@@ -104,6 +108,7 @@ impl Answer {
                 put_optional_key(out, next.as_ref());
             }),
             Answer::Fenced(fence) => put_frame(out, number, 80, |out| put_version(out, *fence)),
+            Answer::Outbid(newest) => put_frame(out, number, 81, |out| put_version(out, *newest)),
         }
     }
 
@@ -123,6 +128,40 @@ impl Answer {
             Answer::Superseded { newest, had } => Ok(WriteAnswer::Superseded { newest, had }),
             Answer::Fenced(fence) => Ok(WriteAnswer::Fenced { fence }),
             other => Err(other),
+        }
+    }
+
+    /// What a replica says to a ballot; otherwise the answer, which is of no use for that.
+    pub(crate) fn into_prepare_answer(self) -> Result<PrepareAnswer<Bytes, u64>, Answer> {
+        match self {
+            Answer::Read(ReadAnswer { cell, is_whole: true }) => Ok(PrepareAnswer::Promised(cell)),
+            Answer::Outbid(newest) => Ok(PrepareAnswer::Outbid(newest)),
+            other => Err(other),
+        }
+    }
+
+    /// What a replica says to the cell of a ballot; otherwise the answer, which is of no use for that.
+    pub(crate) fn into_accept_answer(self) -> Result<AcceptAnswer, Answer> {
+        match self {
+            Answer::Done => Ok(AcceptAnswer::Accepted),
+            Answer::Outbid(newest) => Ok(AcceptAnswer::Outbid(newest)),
+            other => Err(other),
+        }
+    }
+
+    /// The same, as frames.
+    pub(crate) fn of_prepare(answer: PrepareAnswer<Bytes, u64>) -> Answer {
+        match answer {
+            PrepareAnswer::Promised(cell) => Answer::Read(ReadAnswer { cell, is_whole: true }),
+            PrepareAnswer::Outbid(newest) => Answer::Outbid(newest),
+        }
+    }
+
+    /// The same.
+    pub(crate) const fn of_accept(answer: AcceptAnswer) -> Answer {
+        match answer {
+            AcceptAnswer::Accepted => Answer::Done,
+            AcceptAnswer::Outbid(newest) => Answer::Outbid(newest),
         }
     }
 
@@ -159,6 +198,7 @@ impl Answer {
                 Answer::List { entries, next: optional_key(&mut reader)? }
             }
             80 => Answer::Fenced(reader.version()?),
+            81 => Answer::Outbid(reader.version()?),
             _ => return Err(reader.wrong("there is no such answer")),
         };
         reader.end()?;

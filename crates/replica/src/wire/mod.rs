@@ -20,9 +20,9 @@ mod tests;
 pub use answer::Answer;
 pub use frame::{FRAME_BYTES_MAX, Frame, FrameError, PROTOCOL_VERSION, take_frame};
 pub use hello::Hello;
-pub use ladoga_cluster::{AsOf, Had, Origin, Statement};
+pub use ladoga_cluster::{AsOf, Had, Incarnation, Origin, Statement};
 pub use message::PeerCell;
-pub use request::Request;
+pub use request::{Base, Request};
 
 pub(crate) use frame::frame_bytes;
 pub(crate) use record::{Record, put_mark, put_record, take_record};

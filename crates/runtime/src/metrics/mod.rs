@@ -9,7 +9,7 @@ mod loop_metrics;
 mod tail;
 
 pub use histogram::HistogramSum;
-pub use loop_metrics::{LoopMetrics, Operation, Sums, Taken};
+pub use loop_metrics::{CommandKind, LoopMetrics, Operation, Sums, Taken};
 pub use tail::Tail;
 
 use std::sync::Arc;

@@ -88,6 +88,20 @@ impl World {
         }
     }
 
+    /// Somebody deletes everything there is.
+    pub(super) fn delete_around(&mut self, node: usize) {
+        if self.is_calm {
+            return;
+        }
+        let keys = self.shared.clients.borrow().keys.len();
+        for index in 0..keys {
+            let deletion = self.shared.clients.borrow_mut().next_deletion(index);
+            if let Some((number, wish)) = deletion {
+                self.ask(node, index, number, wish);
+            }
+        }
+    }
+
     fn ask(&mut self, node: usize, index: usize, number: u64, wish: Wish) {
         let (key, replicas) = {
             let clients = self.shared.clients.borrow();
@@ -104,8 +118,8 @@ impl World {
             return self.shared.clients.borrow_mut().ended(number);
         };
         let (service, shared) = (Rc::clone(process.node.service()), Rc::clone(&self.shared));
-        let request = Request { number, node, key, wish, replicas };
-        shared.histories.borrow_mut().begins(shared.now_us(), &request);
+        let request = Request { number, began_us: shared.now_us(), node, key, wish, replicas };
+        shared.histories.borrow_mut().begins(&request);
         process.tasks.spawn_local(async move {
             let answer = request::ask(&*service, &request).await;
             shared.ended(&request, floor, answer);
@@ -117,6 +131,9 @@ fn brief(wish: &Wish) -> String {
     match wish {
         Wish::Get => "get".to_owned(),
         Wish::Delete => "delete".to_owned(),
-        Wish::Put(value) => format!("put {} bytes", value.len()),
+        Wish::Increment => "increment".to_owned(),
+        Wish::PutIf { value, expected } => format!("put {} bytes if {expected:?}", value.len()),
+        Wish::Put { value, ttl: None } => format!("put {} bytes", value.len()),
+        Wish::Put { value, ttl: Some(ttl) } => format!("put {} bytes for {} ms", value.len(), ttl.ms()),
     }
 }

@@ -18,8 +18,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use ladoga_cluster::NodeList;
-use ladoga_env::Rng;
-use ladoga_env::sim::{SimNet, SimRng};
+use ladoga_env::sim::{SimClock, SimNet, SimRng};
+use ladoga_env::{Clock, Rng};
 use ladoga_replica::simulated::plant;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
@@ -52,6 +52,7 @@ enum Event {
     Client,
     LookAround { node: usize },
     WriteAround { node: usize },
+    DeleteAround { node: usize },
     ClientGivesUp { number: u64 },
     Background { node: usize, session: u64, ticks: u64 },
     Trouble,
@@ -102,8 +103,8 @@ impl World {
         let net = SimNet::new(rng.next_u64());
         net.set_delay(Duration::from_micros(100), Duration::from_millis(5));
         let machines = (0..nodes).map(|index| Machine::new(index, &net, rng.next_u64())).collect();
-        let clients = Clients::new(nodes, &rng);
-        let checker = Arc::new(Mutex::new(Checker::new(nodes)));
+        let clients = Clients::new(nodes, &rng, (seed, settings.is_conditional));
+        let checker = Arc::new(Mutex::new(Checker::new(nodes, SimClock::new().wall_ms())));
         for plan in &clients.keys {
             checker.lock().expects_copies(&plan.key, plan.copies());
         }
@@ -179,14 +180,19 @@ impl World {
         if let Some(disorder) = self.disorder() {
             return Err(disorder);
         }
-        let large_stored = self.shared.checker.lock().large_stored();
+        let (large_stored, told_expired) = {
+            let checker = self.shared.checker.lock();
+            (checker.large_stored(), checker.told_expired())
+        };
         let (messages, trace) = (self.net.packets(), *self.shared.trace.borrow());
         let summary = *self.shared.summary.borrow();
-        Ok(Summary { messages, large_stored, trace, ..summary })
+        Ok(Summary { messages, large_stored, told_expired, trace, ..summary })
     }
 
     fn disorder(&self) -> Option<String> {
-        if self.shared.settings.checks_histories { self.shared.histories.borrow().disorder() } else { None }
+        let expiries = self.shared.checker.lock().expiries();
+        let histories = self.shared.histories.borrow();
+        if self.shared.settings.skips_histories { None } else { histories.disorder(&expiries) }
     }
 
     /// For who looks why it does not come together.
@@ -235,7 +241,7 @@ impl World {
         let violation = self.shared.checker.lock().violation().map(str::to_owned);
         let seen_twice = || {
             let histories = self.shared.histories.borrow();
-            histories.violation().filter(|_| self.shared.settings.checks_histories).map(str::to_owned)
+            histories.violation().filter(|_| !self.shared.settings.skips_histories).map(str::to_owned)
         };
         violation
             .or_else(|| self.machines.iter().find_map(panicked))
@@ -256,6 +262,7 @@ impl World {
             Event::Client => self.client(),
             Event::LookAround { node } => self.look_around(node),
             Event::WriteAround { node } => self.write_around(node),
+            Event::DeleteAround { node } => self.delete_around(node),
             Event::ClientGivesUp { number } => self.shared.clients.borrow_mut().ended(number),
             Event::Background { node, session, ticks } => self.background(node, session, ticks),
             Event::Trouble => self.trouble(),

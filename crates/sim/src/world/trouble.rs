@@ -10,6 +10,8 @@ use crate::machine::Machine;
 
 /// How long a node that lost its disk is alone with one that knows less than the rest.
 const ALONE_MS: u64 = 8_000;
+/// From when on a node is away for long.
+const LONG_MS: u64 = 20_000;
 
 impl World {
     fn hands(&self) -> Vec<Hands> {
@@ -62,6 +64,7 @@ impl World {
                     self.cut(node, other, ms);
                     self.cut(other, node, ms);
                 }
+                self.miss_deletions(node, ms);
                 // As soon as it is back, and does not know yet what it missed.
                 self.plan(ms + 20, Event::LookAround { node });
             }
@@ -77,6 +80,7 @@ impl World {
             }
             Trouble::Kill { node, down_ms } => {
                 self.machines[node].kill();
+                self.miss_deletions(node, down_ms);
                 self.plan(down_ms, Event::Start { node });
             }
             Trouble::PowerCut { node, down_ms } => {
@@ -125,6 +129,19 @@ impl World {
                 }
             }
             Trouble::LoseDisk { node, down_ms, loss } => self.lose_disk(node, down_ms, loss),
+        }
+    }
+
+    /// A node that is away for long misses that everything is deleted. Once it is back, somebody looks whether it brings anything
+    /// back: what reads are told that go to it and to one other node.
+    fn miss_deletions(&mut self, absent: usize, ms: u64) {
+        if ms < LONG_MS {
+            return;
+        }
+        let node = (absent + 1) % self.machines.len();
+        self.plan(ms / 4, Event::DeleteAround { node });
+        for after_ms in (500..4_000).step_by(500) {
+            self.plan(ms + after_ms, Event::LookAround { node: absent });
         }
     }
 

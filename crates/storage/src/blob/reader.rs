@@ -5,7 +5,7 @@ use bytes::Bytes;
 use ladoga_env::{File, OpenMode};
 use ladoga_model::Quote;
 
-use super::{BLOB_PIECE_BYTES, BlobRef, HEADER_BYTES, header, piece_crc, piece_offset};
+use super::{BLOB_PIECE_BYTES, BlobRef, FinishedBlob, HEADER_BYTES, header, piece_crc, piece_offset};
 use crate::coding::u32_at;
 use crate::error::Error;
 use crate::record::BlobPointer;
@@ -32,6 +32,11 @@ impl Blob {
     /// The length of the value in bytes.
     pub const fn len(&self) -> u64 {
         self.pointer.len
+    }
+
+    /// The same file, to be named by another cell as well: nothing is copied.
+    pub fn to_name_again(&self) -> FinishedBlob {
+        FinishedBlob::named(self.blob.clone(), self.pointer)
     }
 
     /// Whether the value has no bytes.

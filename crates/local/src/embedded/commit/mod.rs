@@ -21,6 +21,6 @@ pub(super) use inbox::Inbox;
 pub(super) use inline::{CommitTrigger, InlineCommitter};
 pub(super) use queue::CommitQueue;
 pub(super) use shared::CommitShared;
-pub(super) use update::Update;
+pub(super) use update::{Decision, Update};
 pub use write_queue::Applied;
 pub(super) use write_queue::{Waiters, WriteQueue};

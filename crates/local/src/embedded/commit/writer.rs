@@ -10,8 +10,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::super::read_error;
 use super::batches::batch_bytes_max;
 use super::passing::{self, Passed};
-use super::update::{Decided, NewestCells, Update, Verdict};
-use crate::store::{CellChange, CellGate, CellObserver, NewestCell, StoreError, SupersededCell};
+use super::update::{Decided, KnownCell, NewestCells, Update, Verdict};
+use crate::store::{CellChange, CellGate, CellObserver, StoreError, SupersededCell};
 
 /// Writes groups to the engine, one after the other, and tells who observes what they replaced. In the same turn, cells pass
 /// the gate and updates are decided, so that nothing comes between.
@@ -270,9 +270,9 @@ fn newest(found: Result<Option<Cell>, Error>) -> Option<CellMark> {
 }
 
 /// What was found as the newest of a key, as an update goes by it.
-fn newest_cell(found: Result<Option<Cell>, Error>) -> Result<Option<NewestCell>, StoreError> {
+fn newest_cell(found: Result<Option<Cell>, Error>) -> Result<Option<KnownCell>, StoreError> {
     let cell = found.map_err(|error| read_error(&error))?;
-    Ok(cell.map(|cell| cell.map_large(|blob| blob.len())))
+    Ok(cell.map(|cell| cell.map_large(|blob| blob.to_name_again())))
 }
 
 #[cfg(test)]

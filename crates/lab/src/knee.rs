@@ -5,13 +5,12 @@ use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::UNIX_EPOCH;
 
 use serde_json::{Value, json};
 
 use crate::campaign::command_line;
 use crate::cli::Options;
-use crate::clock::wall;
+use crate::clock::unix_ms;
 use crate::error::Outcome;
 use crate::load::built_in;
 use crate::page::{self, Curve, CurvePoint};
@@ -90,7 +89,7 @@ pub(crate) fn find(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCod
         Some(slo) => slo.clone(),
         None => Slo::parse(SLO_DEFAULT).map_err(crate::error::LabError::Usage)?,
     };
-    let started_unix_s = wall().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let started_unix_s = unix_ms() / 1000;
     println!("Searching the highest rate that holds {slo} @ {}", options.target.url);
     println!("{:>10}{:>12}{:>11}{:>11}{:>11}{:>11}  ", "rate", "answered/s", "p50", "p99", "p99.9", "max");
     let (mut search, mut steps) = (Search::default(), Vec::new());

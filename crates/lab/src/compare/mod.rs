@@ -14,7 +14,7 @@ mod permutation;
 mod profiles;
 mod settings;
 
-pub(crate) use command::{compare, compare_servers, print};
+pub(crate) use command::{Profiles, compare, compare_servers, print};
 
 /// With so many rounds a change of 5 % is found nine times in ten on a machine whose rounds differ by up to 4 % in the
 /// median latency and by 2.5 % in the CPU time, as the simulation in `judge_tests.rs` shows.

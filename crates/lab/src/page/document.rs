@@ -52,7 +52,8 @@ pub(crate) fn render(report: &Report, compared: Option<&ComparedPage>) -> String
         body.push_str(&stage::draw(group, number, is_open, report.machine.cores));
     }
     body.push_str(&about(report));
-    page(&report.title, &body, &embedded::script_json(report), SCRIPT)
+    let scripts = if compared.is_some() { [SCRIPT, compared::SCRIPT].concat() } else { SCRIPT.to_owned() };
+    page(&report.title, &body, &embedded::script_json(report), &scripts)
 }
 
 /// Its origin: time, server, command.
@@ -100,7 +101,8 @@ fn about(report: &Report) -> String {
     );
     row(
         "keys",
-        "Tab goes from chart to chart, arrows read values, Shift and arrows choose a range, Escape lets it go",
+        "Tab goes from chart to chart, arrows read values, Shift and arrows choose a range, Escape lets it go; in the heat map of a \
+         long run + and - change the scale, Page Up and Page Down go along it",
     );
     out.push_str("</dl>\n</section>\n");
     out

@@ -12,6 +12,8 @@ pub(crate) use of_outcome::{Described, run_of};
 
 use serde::{Deserialize, Serialize};
 
+use crate::stats::ERROR_KINDS;
+
 /// The name of the server that is ours.
 pub(crate) const OWN: &str = "ladoga";
 /// Changes when an older program could not read a report any more.
@@ -65,6 +67,9 @@ pub(crate) struct Run {
     pub(crate) subject: String,
     /// From 1.
     pub(crate) round: u32,
+    /// When the first request was due. Reports of older programs do not have it.
+    #[serde(default)]
+    pub(crate) started_unix_ms: Option<u64>,
     /// Requests a second; none in a closed loop.
     pub(crate) rate: Option<f64>,
     pub(crate) connections: u64,
@@ -172,6 +177,9 @@ pub(crate) struct SecondRow {
     pub(crate) second: u64,
     pub(crate) completed: u64,
     pub(crate) errors: u64,
+    /// By [`ERROR_KINDS`]. Reports of older programs do not have it.
+    #[serde(default)]
+    pub(crate) errors_by_kind: [u64; ERROR_KINDS.len()],
     /// p50, p99, p99.9 and the largest of what was due in it; none if nothing was.
     pub(crate) latency: Option<[f64; 4]>,
 }

@@ -63,6 +63,7 @@ mod tests {
             number: 2,
             completed: 1500,
             errors: 3,
+            errors_by_kind: [0, 3, 0],
             percentiles_ns: Some([1_000_000, 2_000_000, 3_000_000, 4_000_000]),
         };
         assert_eq!(line(&second, 10), "  1.50k/s  p50 1.00ms  p99 2.00ms  p99.9 3.00ms  errors 3  7 s left");

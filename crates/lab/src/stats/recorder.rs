@@ -3,7 +3,7 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::class::Class;
+use super::class::{Class, NO_ANSWER, error_kind};
 use super::interval::{INTERVAL_NS, INTERVALS_HELD, Interval};
 use super::thread_outcome::{Errors, ThreadOutcome};
 use crate::error::LabError;
@@ -118,9 +118,9 @@ impl Recorder {
             503 => outcome.in_time.busy += u64::from(is_in_time),
             _ => {}
         }
-        if status > 399 {
+        if let Some(kind) = error_kind(status) {
             outcome.errors.status += 1;
-            self.interval().errors += 1;
+            self.interval().errors[kind] += 1;
         }
     }
 
@@ -154,7 +154,7 @@ impl Recorder {
 
     /// A request that got no answer, after waiting so long.
     pub(crate) fn failed(&mut self, kind: (Class, Method), due_ns: u64, latencies_ns: (u64, u64)) {
-        self.interval().errors += 1;
+        self.interval().errors[NO_ANSWER] += 1;
         self.latency(kind, due_ns, latencies_ns);
     }
 

@@ -71,6 +71,11 @@ impl Name {
         }
     }
 
+    /// Whether it leaves the store as it was.
+    pub(crate) const fn is_reading(self) -> bool {
+        matches!(self, Self::Status | Self::Get | Self::GetHot | Self::Range | Self::YcsbC)
+    }
+
     /// YCSB's workloads have theirs; the others ask for all keys alike.
     pub(crate) const fn default_distribution(self) -> Distribution {
         match self {

@@ -10,7 +10,7 @@ use crate::{Profile, date};
 pub const FLAME_STYLE: &str = include_str!("../assets/flame.css");
 const STYLE: &str = include_str!("../assets/page.css");
 /// Functions that draw flame graphs and their differences on a canvas, and tell at the pointer what it is on, for any
-/// page: `ladogaFlame(tree, unit, element).show(values, before, noise)`.
+/// page: `ladogaFlame(tree, unit, element).show(values)`, and `.show(after, before, ladogaNoiseOfRounds(nodes, noise))`.
 pub const FLAME_SCRIPT: &str = concat!(
     include_str!("../assets/hover.js"),
     include_str!("../assets/noise.js"),

@@ -1,4 +1,4 @@
-//! The reports in a real browser. Where none is installed, this is skipped with a printed reason.
+//! The reports in a real browser. If none is installed, this is skipped with a printed reason.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -113,7 +113,7 @@ fn values_are_told(page: &mut Page<'_>) {
 
 fn keys_choose_and_a_search_lights_up(page: &mut Page<'_>) {
     page.focus(".heatmap");
-    // Keys go on from where the pointer was, unless all was let go.
+    // Keys go on from the place of the pointer, unless the selection was cleared.
     page.press("Escape");
     page.press("ArrowRight");
     let one = page.text(".range");

@@ -30,10 +30,10 @@ use crate::{files, fill, page};
 const FAILED: u8 = 1;
 const NOT_ASKED: &str = "ladoga bench asks the server for nothing else; ladoga lab run does";
 
-/// Runs `ladoga bench`. Prints the result on standard output, and what went wrong on standard error.
+/// Runs `ladoga bench`. Prints the result on standard output, and errors on standard error.
 ///
-/// Exit codes: 0; 1 where the SLO was missed or nothing could be measured; 2 where the command line or the script is
-/// wrong; 130 where Ctrl-C broke off what did not end by itself, which takes less than a second.
+/// Exit codes: 0; 1 if the SLO was missed or nothing could be measured; 2 if the command line or the script is wrong; 130 if
+/// Ctrl-C interrupted a run that did not end by itself, which takes less than a second.
 pub fn bench(options: &Options) -> ExitCode {
     let checked = options.check().map_err(LabError::Usage);
     match checked.and_then(|()| run(&options.with_trust())) {

@@ -79,7 +79,7 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NO_GOOD_ANSWER) })
 }
 
-/// A server with what is known of its store.
+/// A server, and what is known of its store.
 struct Server {
     name: &'static str,
     /// None for a node of our own that is not started yet.
@@ -89,7 +89,7 @@ struct Server {
     /// Which store it has, and how many keys are in there for sure.
     store: Option<u32>,
     filled: u64,
-    /// The number of the next key that nobody has written.
+    /// The number of the first key that has not been written.
     next_key: u64,
     /// Whether anything was written since it was last seen quiet, as far as is known.
     has_written: bool,
@@ -188,7 +188,7 @@ impl<'a> Conductor<'a> {
         title
     }
 
-    /// Starts a node where there is none, and fills the store.
+    /// Starts a node if there is none, and fills the store.
     fn prepare(&mut self, stage: &Stage, server: usize) -> Outcome<()> {
         let is_own = server == 0 && self.options.url.is_none();
         if is_own && self.servers[server].store != Some(stage.store) {

@@ -21,7 +21,7 @@ const START_MAX: Duration = Duration::from_mins(1);
 const STOP_MAX: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 const STATUS_DEADLINE: Duration = Duration::from_secs(2);
-/// A process is quiet where it uses less than this share of a core over such a window.
+/// A process is quiet if it uses less than this share of a core over such a window.
 const QUIET_CORES: f64 = 0.05;
 const QUIET_WINDOW: Duration = Duration::from_millis(500);
 /// Where nothing was written since, there is nothing left to do, so a glance is enough.
@@ -73,7 +73,7 @@ impl OwnNode {
         self.child.id()
     }
 
-    /// Whether its directory is in memory, where a sync costs nothing.
+    /// Whether its directory is in memory, so that a sync costs nothing.
     pub(super) fn is_in_memory(&self) -> bool {
         const TMPFS_MAGIC: i64 = 0x0102_1994;
         rustix::fs::statfs(self.scratch.path())
@@ -124,7 +124,7 @@ impl OwnNode {
 
 impl Drop for OwnNode {
     fn drop(&mut self) {
-        // One that has ended by itself is waited for all the same, and nothing of it stays behind.
+        // A process that has ended by itself has to be waited for too, or it stays behind as a zombie.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

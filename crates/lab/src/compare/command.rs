@@ -94,7 +94,7 @@ pub(crate) fn compare_servers(report: &Report, profiles: Profiles) -> Option<Com
     })
 }
 
-/// How it is told, for a reader who wants to know.
+/// The method, for a reader who wants to know.
 fn method(figures: usize, design: Design) -> String {
     let blocks = match design {
         Design::Apart => "",

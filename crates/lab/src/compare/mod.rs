@@ -1,10 +1,10 @@
-//! What changed between two reports, or between two servers of one, and what is only noise.
+//! What changed between two reports, or between two servers of one report, and what is only noise.
 //!
-//! - `figures`: what is compared: figures of whole runs, by round
+//! - `figures`: the figures that are compared: those of whole runs, by round
 //! - `permutation`: the significance test
-//! - `profiles`: what profiles differ by
+//! - `profiles`: differences of profiles
 //! - `judge`: verdicts over all figures of a comparison
-//! - `settings`: what else is different, and what disturbed
+//! - `settings`: other differences, and disturbances
 //! - `command`: from reports to text and page
 
 mod command;

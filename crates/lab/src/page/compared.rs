@@ -41,7 +41,7 @@ pub(crate) struct ComparedRun {
 pub(crate) struct ComparedProfile {
     pub(crate) kind: String,
     pub(crate) question: &'static str,
-    /// A reason where there is none.
+    /// The reason, if there is none.
     pub(crate) flame: Result<ComparedFlame, String>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct ComparedProfile {
 pub(crate) struct ComparedFlame {
     /// As the script takes it.
     pub(crate) data: Value,
-    /// How noise was told.
+    /// How noise was estimated.
     pub(crate) basis: String,
     pub(crate) changes: Vec<Changed>,
     /// Frames that differ by more than noise, callers included, and all that are wide enough to be seen.
@@ -155,7 +155,7 @@ fn table(run: &ComparedRun, [before, after]: &[String; 2]) -> String {
     out
 }
 
-/// So many changes are told on top; the others stand with their stages.
+/// At most so many changes are listed on top; the others are listed with their stages.
 const CHANGES_MAX: usize = 6;
 
 /// What changed, before anything else.

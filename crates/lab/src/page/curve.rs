@@ -18,13 +18,13 @@ const NAMES: [&str; 4] = ["p50", "p99", "p99.9", "max"];
 pub(crate) struct CurvePoint {
     pub(crate) rate: f64,
     pub(crate) answered_per_s: f64,
-    /// p50, p99, p99.9 and the largest, in microseconds; none where nothing was answered.
+    /// p50, p99, p99.9 and the largest, in microseconds; none if nothing was answered.
     pub(crate) latency: Option<[f64; 4]>,
     /// `holds`, or which bounds broke.
     pub(crate) verdict: String,
 }
 
-/// What was searched, and what was found.
+/// The search and its result.
 pub(crate) struct Curve {
     pub(crate) title: String,
     pub(crate) command: String,
@@ -36,7 +36,7 @@ pub(crate) struct Curve {
     pub(crate) points: Vec<CurvePoint>,
 }
 
-/// The whole file; `data` is what a program would read of it.
+/// The whole file; `data` is its content for programs.
 pub(crate) fn render_curve(curve: &Curve, data: &Value) -> String {
     let rows = [
         ("measured", date(curve.started_unix_s)),

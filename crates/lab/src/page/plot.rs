@@ -1,5 +1,4 @@
-//! Axes and lines. All charts of a run have the same width and the same margins, so that their times stand below each
-//! other.
+//! Axes and lines. All charts of a run have the same width and the same margins, so that equal times are below each other.
 
 use std::fmt::Write as _;
 
@@ -77,7 +76,7 @@ impl Scale {
 }
 
 impl Scale {
-    /// Where less than two powers of ten are in sight.
+    /// For an axis that shows less than two powers of ten.
     fn ticks_between_tens(&self) -> Vec<f64> {
         let is_seen = |tick: &f64| (self.from - 1e-9..=self.to + 1e-9).contains(&tick.log10());
         let decades = self.from.floor() as i32..=self.to.floor() as i32;
@@ -90,11 +89,11 @@ pub(super) struct Line {
     pub(super) name: String,
     /// One of the style's colours, from 0.
     pub(super) colour: usize,
-    /// A hole where there is no value.
+    /// A gap if there is no value.
     pub(super) points: Vec<(f64, Option<f64>)>,
 }
 
-/// With the digits that can be told apart in a chart: pages stay small.
+/// With no more digits than a chart shows, so that pages stay small.
 fn short(number: f64) -> f64 {
     if number == 0.0 || !number.is_finite() {
         return 0.0;
@@ -127,7 +126,7 @@ pub(super) fn time_scale(seconds: f64) -> Scale {
     Scale { is_time: true, ..Scale::linear((0.0, seconds), (LEFT, WIDTH - RIGHT)) }
 }
 
-/// Where the numbers of an axis upwards stand.
+/// The ends of a vertical axis.
 pub(super) const fn upwards(height: f64) -> (f64, f64) {
     (height - BOTTOM, TOP)
 }

@@ -13,7 +13,7 @@ pub(super) enum Quantity {
     Plain,
     /// A share of all, from 0 to 1.
     Share,
-    /// One in so many, which is how the axis of percentiles is drawn.
+    /// One in so many: the scale of the axis of percentiles.
     Rarity,
 }
 

@@ -41,7 +41,7 @@ pub(super) fn section(run: &Run, number: usize, cores: usize) -> String {
 fn remarks(run: &Run, cores: usize) -> String {
     let mut remarks = run.notes.clone();
     if run.is_interrupted {
-        remarks.push("Interrupted: this is what was measured up to then.".to_owned());
+        remarks.push("Interrupted: these are the results up to then.".to_owned());
     }
     if run.connect_errors > 0 {
         remarks.push(format!("{} connections failed.", count(run.connect_errors as f64)));
@@ -72,7 +72,7 @@ fn answers(run: &Run) -> String {
     counted("answer", &run.answers, |answer| if answer.is_good() { "good" } else { "bad" })
 }
 
-/// Requests by their method, where there are several, for the same reason.
+/// Requests by their method, if there are several, for the same reason.
 fn methods(run: &Run) -> String {
     if run.methods.len() < 2 { String::new() } else { counted("request", &run.methods, |_| "") }
 }

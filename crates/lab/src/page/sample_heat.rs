@@ -53,7 +53,7 @@ fn grain(seconds: f64) -> Grain {
     GRAINS.into_iter().find(|grain| seconds <= grain.run_s_max).unwrap_or(coarsest)
 }
 
-/// Empty where the samples make no sense, which the flame graph tells.
+/// Empty if the samples are malformed, which the flame graph reports.
 pub(super) fn draw(run: &Run, number: usize, offset_ms: f64, data: &Value) -> String {
     let Grain { column_ms, part_ms, unit_ms, unit, .. } = grain(run.elapsed_s);
     let Some(cells) = cells(data, offset_ms, (column_ms, part_ms), run.elapsed_s) else {
@@ -97,7 +97,7 @@ fn cells(data: &Value, offset_ms: f64, (column_ms, part_ms): (f64, f64), seconds
     for row in rows.chunks_exact(4) {
         cell = cell.saturating_add(row[0].as_u64()?);
         let at_ms = offset_ms + (cell as f64 + 0.5) * cell_ms;
-        // What was sampled before the run began, or after it ended, is none of it.
+        // Samples from before or after the run are left out.
         if at_ms >= 0.0
             && let Some(weight) = cells.get_mut((at_ms / part_ms) as usize)
         {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Watcher;
 use crate::stats::{INTERVAL_NS, Second};
 
-/// Buckets of latency: so many to a factor of ten, from one microsecond on.
+/// Buckets of latency: so many for each factor of ten, from one microsecond on.
 const BUCKETS_A_DECADE: f64 = 8.0;
 const BUCKETS: usize = 64;
 /// A longer run has wider columns instead of more of them.
@@ -33,7 +33,7 @@ pub(crate) struct FineHeat {
     pub(crate) columns: Vec<Cells>,
 }
 
-/// Where a bucket begins.
+/// The lower end of a bucket.
 pub(crate) fn bucket_low_us(bucket: usize) -> f64 {
     10_f64.powf(bucket as f64 / BUCKETS_A_DECADE)
 }

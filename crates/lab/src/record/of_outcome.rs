@@ -128,7 +128,7 @@ fn latency_of(latencies: &Histogram<u64>) -> Option<Latency> {
     })
 }
 
-/// At percentiles that lie closer together the closer they are to 100, as far as there are requests for them.
+/// At percentiles that are closer together the closer they are to 100, as far as there are requests for them.
 fn spectrum_of(latencies: &Histogram<u64>) -> Vec<(f64, f64)> {
     const POINTS_A_DECADE: u32 = 10;
     if latencies.is_empty() {

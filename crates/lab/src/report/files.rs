@@ -83,7 +83,7 @@ const fn limit_name(limit: Limit) -> &'static str {
     }
 }
 
-/// Null instead of percentiles where there are none.
+/// Null instead of percentiles if there are none.
 fn latency_json(latencies: &Histogram<u64>) -> Value {
     if latencies.is_empty() {
         return json!({ "count": 0 });
@@ -124,8 +124,8 @@ fn second_json(second: &Second) -> Value {
     })
 }
 
-/// An `HdrHistogram` interval log, in nanoseconds, one line a second. Lines are collected while the run goes on, and
-/// written when it is over: a disk must not disturb what is measured.
+/// An `HdrHistogram` interval log, in nanoseconds, one line a second. Lines are collected during the run, and written after it:
+/// a disk must not disturb the measurement.
 #[derive(Default)]
 pub(crate) struct HdrLog {
     lines: Vec<(u64, Histogram<u64>)>,

@@ -11,7 +11,7 @@ use crate::files;
 
 const PRELUDE: &str = include_str!("prelude.lua");
 
-/// A script with what the command line says about it; every state is made from it.
+/// A script and its part of the command line; every Lua state is made from it.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
     path: PathBuf,

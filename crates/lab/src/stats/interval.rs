@@ -9,8 +9,8 @@ use super::latencies::{add, ns_histogram};
 pub(crate) const INTERVAL_NS: u64 = 100_000_000;
 /// How many of them are a row of the time series.
 const INTERVALS_A_SECOND: u64 = 10;
-/// An interval is held for so many more of them until what was due in it has ended: a second that stood still shows
-/// where it was, not after it. What waits even longer is counted in the oldest interval that is held.
+/// An interval is held for so many more intervals, until the requests that were due in it have ended: so a standstill shows
+/// when it was, not later. Requests that wait even longer are counted in the oldest interval that is held.
 pub(crate) const INTERVALS_HELD: usize = 30;
 pub(crate) const SECOND_NS: u64 = INTERVAL_NS * INTERVALS_A_SECOND;
 
@@ -85,7 +85,7 @@ impl Seconds {
         Self { threads, open: BTreeMap::new(), second: Interval::new() }
     }
 
-    /// Adds a thread's interval; what is over where this was the last thread that it waited for.
+    /// Adds a thread's interval; returns the intervals that this completes.
     pub(crate) fn add(&mut self, interval: &Interval) -> Vec<Over> {
         let (delivered, merged) = self.open.entry(interval.number).or_insert_with(|| (0, Interval::new()));
         *delivered += 1;
@@ -96,7 +96,7 @@ impl Seconds {
         if *delivered < self.threads {
             return Vec::new();
         }
-        // Threads deliver in order, so what is whole first is also what comes first.
+        // Threads deliver in order, so intervals are completed in order.
         let whole = self.open.remove(&interval.number);
         whole.map(|(_, merged)| self.close(merged)).unwrap_or_default()
     }

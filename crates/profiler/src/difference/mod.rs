@@ -34,7 +34,7 @@ use noise::Sides;
 pub struct Changed {
     /// The function.
     pub name: String,
-    /// Its share of everything, and of what it calls, before.
+    /// Its share of all samples, including its callees, before.
     pub before: f64,
     /// The same after.
     pub after: f64,
@@ -47,7 +47,7 @@ impl fmt::Display for Changed {
     }
 }
 
-/// Both sides in one tree, and what is noise for each frame.
+/// Both sides in one tree, and the noise of each frame.
 #[derive(Debug)]
 pub struct Difference {
     forest: Forest,
@@ -60,7 +60,7 @@ pub struct Difference {
     basis: Basis,
 }
 
-/// A callee with so much of its caller's change explains it.
+/// A callee with this part of its caller's change explains it.
 const EXPLAINED: f64 = 0.8;
 
 impl Difference {
@@ -70,7 +70,7 @@ impl Difference {
         Difference::new(before, after, Basis::of_rounds(counts))
     }
 
-    /// Of two profiles, whose noise has to be told from their own samples.
+    /// Compares two profiles without rounds: noise is estimated from their own samples.
     pub fn of_recorded(before: &Recorded, after: &Recorded) -> Difference {
         let slices = [&before.slices, &after.slices];
         let counts = slices.map(|side| side.iter().filter(|slice| !slice.is_empty()).count());
@@ -95,7 +95,7 @@ impl Difference {
         Difference { forest, leaves, sides, deviations: [from_base, reversed], noise, basis }
     }
 
-    /// How noise was told.
+    /// How noise was estimated.
     pub fn basis(&self) -> &Basis {
         &self.basis
     }

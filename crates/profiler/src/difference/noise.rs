@@ -1,9 +1,9 @@
 //! How far a frame's share may move if nothing has changed.
 //!
-//! A frame is told by how far its mean share moved, divided by the spread of its rounds and by what chance does to so
-//! many samples (as in SAM, Tusher, Tibshirani and Chu 2001). How large that gets where nothing has changed, for the
-//! most striking of all frames, is found by exchanging the names of the two sides between the rounds (Westfall and Young
-//! 1993). So all frames together are wrong no more often than `LEVEL`.
+//! The test statistic of a frame is how far its mean share moved, divided by the spread of its rounds and by the sampling error
+//! of so many samples (as in SAM, Tusher, Tibshirani and Chu 2001). How large the statistic of the most striking frame gets if
+//! nothing has changed is found by exchanging the names of the two sides between the rounds (Westfall and Young 1993). So all
+//! frames together are wrong no more often than `LEVEL`.
 
 use std::fmt;
 
@@ -25,16 +25,16 @@ const DEVIATIONS: f64 = 4.5;
 /// Larger than any change.
 const NEVER: f64 = 2.0;
 
-/// How noise was told.
+/// How noise was estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
-    /// By what so many rounds of each side differ by among themselves.
+    /// From the differences among so many rounds of each side.
     Rounds([usize; 2]),
     /// By what the parts of one profile of each side differ by.
     Slices([usize; 2]),
     /// By the number of samples alone.
     Sampling,
-    /// Not at all: there are too few rounds, so nothing is told.
+    /// Not at all: there are too few rounds, so there is no verdict.
     TooFew {
         /// On each side.
         rounds: [usize; 2],

@@ -95,6 +95,8 @@ pub struct ReadCore<B, L> {
     repair: Version,
     repairing: ReplicaSet,
     repaired: ReplicaSet,
+    /// Replicas that would not take a repair, or did not answer it.
+    unrepairable: ReplicaSet,
     failures: Vec<(usize, Failure)>,
     patience: Patience,
     decided: bool,
@@ -119,6 +121,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             repair: Version::ZERO,
             repairing: ReplicaSet::default(),
             repaired: ReplicaSet::default(),
+            unrepairable: ReplicaSet::default(),
             failures: Vec::new(),
             patience: Patience::Unasked,
             decided: false,
@@ -174,7 +177,10 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
                 self.has_newer(replica, newest);
             }
             Ok(WriteAnswer::Fenced { .. }) => self.failures.push((replica, Failure::Fenced)),
-            Err(failure) => self.failures.push((replica, failure)),
+            Err(failure) => {
+                self.unrepairable.insert(replica);
+                self.failures.push((replica, failure));
+            }
         }
         self.advance(&mut step);
     }
@@ -352,7 +358,8 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             .map(|(replica, _)| replica)
             .collect();
         for replica in stale {
-            let is_tried = self.repairing.has(replica) || self.repaired.has(replica);
+            let is_tried =
+                [self.repairing, self.repaired, self.unrepairable].iter().any(|set| set.has(replica));
             let is_left_alone = is_held && !self.is_whole(replica);
             if !is_tried && !is_left_alone && !self.has_failed(replica) && newest.mark().belongs_on(replica) {
                 self.repairing.insert(replica);

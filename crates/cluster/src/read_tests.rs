@@ -454,3 +454,23 @@ fn a_replica_that_does_not_show_what_it_says_it_has_is_not_asked_again() {
     assert_eq!(steps, [ReadStep::Decided(Ok(Some(value(2, 0))))]);
     assert!(core.is_finished());
 }
+
+/// One that is being rebuilt may refuse a repair, too. It was asked again at once, and if that was the coordinator's own part, until its
+/// stack was full.
+#[test]
+fn a_replica_that_refuses_a_repair_is_not_asked_again() {
+    let mut core = ReadCore::new(Replicas { ack: 2, from: 3 });
+    core.hurry(|step| panic!("{step:?}"));
+    assert_eq!(steps_of(&mut core, 0, Some(value(2, 0))), []);
+    let mut steps = Vec::new();
+    core.answered(2, Ok(ReadAnswer { cell: None, is_whole: false }), |step| steps.push(step));
+    assert_eq!(steps, [], "it does not count");
+    let repairs = [ReadStep::Repair(1, value(2, 0)), ReadStep::Repair(2, value(2, 0))];
+    assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), repairs);
+    let refuses = Err(Failure::Refused(Refusal::Rebuilding));
+    core.repaired(2, NEW, refuses, |step| panic!("{step:?}"));
+    let mut steps = Vec::new();
+    core.repaired(1, NEW, Ok(WriteAnswer::Applied), |step| steps.push(step));
+    assert_eq!(steps, [ReadStep::Decided(Ok(Some(value(2, 0))))]);
+    assert!(core.is_finished());
+}

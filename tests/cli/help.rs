@@ -28,7 +28,7 @@ fn help_names_every_command() {
 #[test]
 fn help_of_serve_names_every_setting() {
     let help = Ladoga::new(["serve", "--help"]).run().expect_success();
-    for flag in ["listen", "data", "cluster", "advertise", "fsync", "memory", "threads", "config"] {
+    for flag in ["listen", "resp", "data", "cluster", "advertise", "fsync", "memory", "threads", "config"] {
         assert!(help.text().contains(&format!("--{flag}")), "--{flag} is missing: {}", help.text());
     }
     for word in ["always", "everysec", "never", "127.0.0.1:8080", "ladoga-data", "LADOGA_"] {

@@ -96,6 +96,9 @@ pub(crate) struct ServeFlags {
     /// Address for clients and peers to connect to [default: 127.0.0.1:8080]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<String>,
+    /// Address for clients of Redis to connect to, which need no other change [default: none]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) resp: Option<String>,
     /// Data directory; created if it does not exist [default: ./ladoga-data]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,

@@ -1,7 +1,19 @@
 use crate::support::Ladoga;
 
-const COMMANDS: [&str; 10] =
-    ["serve", "get", "put", "delete", "range", "status", "bench", "profile", "lab", "check"];
+const COMMANDS: [&str; 12] = [
+    "serve",
+    "get",
+    "put",
+    "delete",
+    "increment",
+    "expire",
+    "range",
+    "status",
+    "bench",
+    "profile",
+    "lab",
+    "check",
+];
 
 #[test]
 fn help_names_every_command() {
@@ -16,7 +28,7 @@ fn help_names_every_command() {
 #[test]
 fn help_of_serve_names_every_setting() {
     let help = Ladoga::new(["serve", "--help"]).run().expect_success();
-    for flag in ["listen", "data", "cluster", "advertise", "fsync", "memory", "threads", "config"] {
+    for flag in ["listen", "resp", "data", "cluster", "advertise", "fsync", "memory", "threads", "config"] {
         assert!(help.text().contains(&format!("--{flag}")), "--{flag} is missing: {}", help.text());
     }
     for word in ["always", "everysec", "never", "127.0.0.1:8080", "ladoga-data", "LADOGA_"] {
@@ -26,13 +38,25 @@ fn help_of_serve_names_every_setting() {
 
 #[test]
 fn help_of_the_client_names_its_url() {
-    for command in ["get", "put", "delete", "range", "status", "profile"] {
+    for command in ["get", "put", "delete", "increment", "expire", "range", "status", "profile"] {
         let help = Ladoga::new([command, "--help"]).run().expect_success();
         for word in ["--url", "http://127.0.0.1:8080"] {
             assert!(help.text().contains(word), "{command}: {word} is missing: {}", help.text());
         }
     }
-    for command in ["get", "put", "delete", "range", "status", "repair", "check", "profile", "serve"] {
+    for command in [
+        "get",
+        "put",
+        "delete",
+        "increment",
+        "expire",
+        "range",
+        "status",
+        "repair",
+        "check",
+        "profile",
+        "serve",
+    ] {
         let help = Ladoga::new([command, "--help"]).run().expect_success();
         assert!(help.text().contains("Exit codes: 0 "), "{command}: {}", help.text());
     }

@@ -1,4 +1,4 @@
-//! Every combination of what up to five replicas say to a write, in every order of their answers.
+//! Every combination of what up to five replicas answer to a write, in every order of their answers.
 
 use super::*;
 use crate::exhaustive::{each_order, each_replicas};
@@ -49,7 +49,7 @@ fn version_at(replica: usize) -> Version {
     Version { timestamp: 100 - replica as u64, node: 0 }
 }
 
-/// What the answers of these replicas come to, if they decide.
+/// The outcome of these replicas' answers, if they decide.
 fn decided(core: &WriteCore, answered: &[(usize, Says)]) -> Option<WriteStep> {
     let Replicas { ack, from } = core.replicas;
     let majority = core.replicas.majority();
@@ -261,7 +261,7 @@ fn a_majority_that_cannot_be_is_known_at_once() {
     assert!(!core.is_finished());
 }
 
-/// One has it, one never had it, and nobody knows of the third.
+/// One has it, one never had it, and the third is unknown.
 #[test]
 fn nobody_knows_whether_it_was_seen() {
     let mut core = WriteCore::new(Replicas { ack: 2, from: 3 });
@@ -274,6 +274,35 @@ fn nobody_knows_whether_it_was_seen() {
     let failures = vec![(2, Failure::Unreachable), (1, Failure::Superseded)];
     let error = QuorumError { acked: 1, required: 2, asked: 3, failures };
     assert_eq!(steps, [WriteStep::Decided(Err(error))]);
+}
+
+/// A write that gives way to two rounds has to say whether its first version is to be looked for.
+#[test]
+fn a_write_that_nobody_took_is_nowhere() {
+    let fenced = || Ok(WriteAnswer::Fenced { fence: Version { timestamp: 9, node: 1 } });
+    let never = || Ok(WriteAnswer::Superseded { newest: Version { timestamp: 8, node: 1 }, had: Had::Never });
+    let unknown =
+        || Ok(WriteAnswer::Superseded { newest: Version { timestamp: 8, node: 1 }, had: Had::Unknown });
+    let is_somewhere = |answers: Vec<Result<WriteAnswer, Failure>>| {
+        let mut core = WriteCore::new(Replicas { ack: 2, from: 3 });
+        let mut steps = Vec::new();
+        for (replica, answer) in answers.into_iter().enumerate() {
+            core.answered(replica, answer, |step| steps.push(step));
+        }
+        let is_somewhere = core.may_be_somewhere();
+        if !core.is_decided() {
+            core.give_up();
+            assert!(core.is_decided() && core.ask_fenced_again().next().is_none());
+        }
+        is_somewhere
+    };
+    assert!(!is_somewhere(vec![fenced(), fenced(), fenced()]));
+    assert!(!is_somewhere(vec![fenced(), never(), Err(Failure::Unreachable)]));
+    assert!(!is_somewhere(vec![fenced(), fenced(), Err(Failure::Refused(crate::Refusal::NoRoom))]));
+    assert!(is_somewhere(vec![fenced(), fenced()]), "one has not answered");
+    for may_have_it in [Ok(WriteAnswer::Applied), unknown(), Err(Failure::Broken), Err(Failure::TimedOut)] {
+        assert!(is_somewhere(vec![fenced(), fenced(), may_have_it.clone()]), "{may_have_it:?}");
+    }
 }
 
 /// A conditional write that was decided without it went over it, so it cannot have come right before that: see

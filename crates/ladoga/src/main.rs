@@ -1,11 +1,11 @@
 //! A persistent key-value store that speaks plain HTTP.
 //!
-//! - `allocator`: where memory comes from, and when it goes back
-//! - `arguments`: what can be typed
+//! - `allocator`: the allocator, and when it returns memory to the system
+//! - `arguments`: the command line
 //! - `settings`: flags, environment and file, validated
-//! - `commands`: what is done
+//! - `commands`: what each command does
 //! - `client`: HTTP, as far as the client needs it
-//! - `logging`: what is told while a node runs
+//! - `logging`: what a node logs
 
 mod allocator;
 mod arguments;
@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::Put(arguments) => commands::put(&arguments),
         Command::Delete(arguments) => commands::delete(&arguments),
         Command::Increment(arguments) => commands::increment(&arguments),
+        Command::Expire(arguments) => commands::expire(&arguments),
         Command::Range(arguments) => commands::range(&arguments),
         Command::Status(node) => commands::status(&node),
         Command::Repair(node) => commands::repair(&node),

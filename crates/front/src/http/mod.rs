@@ -3,6 +3,7 @@
 //! - `route`: which operation a method and a path ask for
 //! - `profile`: which profile is asked for
 //! - `target`: which key and which replicas an operation is about; parameters of the query, strictly percent-decoded
+//! - `change`: what a `POST` does to what is there, and how long values live
 //! - `conditions`: `If-Match` and `If-None-Match`; `etag`: versions as they have them
 //! - `refusal`: answers that say no, each with one line of text
 //! - `body`: the bodies of answers
@@ -10,6 +11,7 @@
 //! - `wire`: how ranges are written
 
 mod body;
+mod change;
 mod conditions;
 mod etag;
 mod profile;
@@ -19,11 +21,12 @@ mod route;
 mod target;
 mod wire;
 
+pub(crate) use change::{Change, change};
 pub(crate) use conditions::{ConditionError, Conditions, ReadVerdict};
 pub(crate) use etag::ETag;
 pub(crate) use profile::ProfileTarget;
 pub(crate) use refusal::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX, Refusal};
 pub(crate) use response::{Answer, OCTETS, TEXT};
 pub(crate) use route::operation;
-pub(crate) use target::{EntityTarget, RangeTarget, increment, is_verbose};
+pub(crate) use target::{EntityTarget, RangeTarget, is_verbose};
 pub(crate) use wire::{CHUNKED_RECORDS, LAST_CHUNK, PLAIN_RECORDS};

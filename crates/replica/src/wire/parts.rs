@@ -1,9 +1,11 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use ladoga_cluster::{Acquaintance, AsOf, Had, Incarnation, Memory, NODES_MAX, Origin, Reach, Statement};
+use ladoga_model::Version;
 
 use super::frame::FrameError;
-use super::message::put_short;
+use super::message::{put_short, put_version};
 use super::reader::Reader;
+use super::request::Base;
 
 pub(super) const fn origin_byte(origin: Origin) -> u8 {
     match origin {
@@ -41,6 +43,23 @@ pub(super) fn origin(reader: &mut Reader) -> Result<Origin, FrameError> {
         4 => Ok(Origin::Exchange),
         _ => Err(reader.wrong("there is no such origin")),
     }
+}
+
+pub(super) fn put_base(out: &mut BytesMut, base: &Base) {
+    put_version(out, base.had.unwrap_or(Version::ZERO));
+    put_version(out, base.newest.unwrap_or(Version::ZERO));
+    out.put_u16_le(base.met.len() as u16);
+    base.met.iter().for_each(|incarnation| out.put_u64_le(incarnation.0));
+}
+
+pub(super) fn base(reader: &mut Reader) -> Result<Base, FrameError> {
+    let mut version = || Ok(Some(reader.version()?).filter(|version| *version != Version::ZERO));
+    let (had, newest) = (version()?, version()?);
+    if had > newest {
+        return Err(reader.wrong("a cell is decided on nothing older than what was there"));
+    }
+    let met = (0..count_of_nodes(reader)?).map(|_| reader.u64().map(Incarnation));
+    Ok(Base { had, newest, met: met.collect::<Result<_, _>>()? })
 }
 
 pub(super) fn put_slice(out: &mut BytesMut, slice: AsOf) {

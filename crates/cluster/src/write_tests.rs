@@ -301,7 +301,7 @@ fn a_write_that_nobody_took_is_nowhere() {
     assert!(!is_somewhere(vec![fenced(), fenced(), Err(Failure::Refused(crate::Refusal::NoRoom))]));
     assert!(is_somewhere(vec![fenced(), fenced()]), "one has not answered");
     for may_have_it in [Ok(WriteAnswer::Applied), unknown(), Err(Failure::Broken), Err(Failure::TimedOut)] {
-        assert!(is_somewhere(vec![fenced(), fenced(), may_have_it.clone()]), "{may_have_it:?}");
+        assert!(is_somewhere(vec![fenced(), fenced(), may_have_it]), "{may_have_it:?}");
     }
 }
 

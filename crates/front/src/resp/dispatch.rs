@@ -62,7 +62,7 @@ fn unknown(request: &Request) -> Reply {
 }
 
 /// With which others a request may be served side by side.
-pub(super) fn wave(command: &Command, request: &Request) -> Wave {
+pub(super) fn wave(command: &Command, request: &Request, nodes: u32) -> Wave {
     match command.verb {
         _ if request.memory_bytes() > WAVE_BYTES_MAX => Wave::Alone,
         Verb::Get
@@ -82,6 +82,7 @@ pub(super) fn wave(command: &Command, request: &Request) -> Wave {
         | Verb::Memory => Wave::Reads,
         Verb::Set if sets_without_looking(request) => Wave::Writes,
         Verb::SetEx | Verb::PSetEx | Verb::MSet => Wave::Writes,
+        Verb::Incr | Verb::Decr | Verb::IncrBy | Verb::DecrBy if nodes == 1 => Wave::Updates,
         Verb::Ping | Verb::Echo | Verb::Time | Verb::Select => Wave::Any,
         _ => Wave::Alone,
     }

@@ -19,6 +19,9 @@ pub(super) enum Wave {
     Reads,
     /// It writes without looking: with others that do.
     Writes,
+    /// It is decided when it is written, by a node on its own: with others that are, which it decides in their order. Plain writes may
+    /// come before or behind them.
+    Updates,
     /// It asks for nothing that is stored: with all others.
     Any,
     /// It is served alone.

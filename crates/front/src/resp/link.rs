@@ -165,7 +165,7 @@ impl RespLink {
             Poll::Ready(Ok(count)) => {
                 buffers.sent(count.min(ahead));
                 let own = count.saturating_sub(ahead);
-                buffers.waits.taken(count as u64, own == bytes.len());
+                buffers.waits.taken(count as u64, count == ahead + bytes.len());
                 Poll::Ready(Ok(own))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
@@ -205,19 +205,29 @@ impl RespLink {
         }
     }
 
-    /// The last reply is written. What the client still sends is read away for a while: a reset would take the reply away from it.
-    pub(super) async fn linger(&self, bytes_max: usize) -> io::Result<()> {
+    /// The last reply is about to be sent. It has its own time, whatever made it the last. Answers whether the client was in the middle
+    /// of something.
+    pub(super) fn begins_to_linger(&self) -> bool {
         self.ending.set(None);
-        self.buffers().lingers(self.core.now_ms());
+        self.buffers().lingers(self.core.now_ms())
+    }
+
+    /// Sends the last reply. A client that may still be speaking is listened to for a while: a reset would take the reply away
+    /// from it.
+    pub(super) async fn linger(&self, mut may_be_speaking: bool, bytes_max: usize) -> io::Result<()> {
         self.flush().await?;
         self.socket.shut_down()?;
         let mut discarded = 0;
         while discarded < bytes_max {
-            let read = poll_fn(|context| self.socket.poll_read(context, &mut self.core.scratch()));
+            let read = poll_fn(|context| match self.socket.poll_read(context, &mut self.core.scratch()) {
+                Poll::Pending if !may_be_speaking => Poll::Ready(Ok(0)),
+                read => read,
+            });
             match read.await? {
                 0 => break,
                 count => discarded += count,
             }
+            may_be_speaking = true;
         }
         Ok(())
     }
@@ -303,9 +313,12 @@ impl Buffers {
         }
     }
 
-    fn lingers(&mut self, now_ms: u64) {
+    /// Nothing that arrives counts any more. Answers whether the client was in the middle of something.
+    fn lingers(&mut self, now_ms: u64) -> bool {
+        let is_speaking = self.parser.is_within_request() || !self.input.is_empty();
         self.input = BytesMut::new();
         self.waits = Waits { lingering: Some(now_ms), ..Waits::default() };
+        is_speaking
     }
 
     /// Gives memory back on a connection that has not been used since the given time.

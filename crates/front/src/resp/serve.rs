@@ -77,14 +77,16 @@ pub(crate) async fn serve<K: KeyValue>(door: &Rc<RespDoor<K>>, link: &Rc<RespLin
         }
     };
     let dialect = conversation.session.dialect;
+    let is_interrupted = matches!(parting, Parting::Say(_));
     match parting {
         Parting::Drop => return,
         Parting::Abort => return link.abort_on_drop(),
         Parting::Say(reply) => reply.write(&mut link.buffers().output, dialect),
         Parting::Over => {}
     }
+    let may_be_speaking = link.begins_to_linger() || is_interrupted;
     // However that ends, the connection does.
-    let _ = link.unless_ended(link.linger(LINGER_BYTES_MAX)).await;
+    let _ = link.unless_ended(link.linger(may_be_speaking, LINGER_BYTES_MAX)).await;
 }
 
 /// A connection while it is served.
@@ -171,7 +173,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         request: Request,
         measured: Measured,
     ) -> Result<(), Parting> {
-        let wave = dispatch::wave(command, &request);
+        let wave = dispatch::wave(command, &request, self.door.door.nodes);
         while !self.in_flight.admits(wave) {
             self.answer_first().await?;
         }

@@ -152,9 +152,13 @@ impl<K: KeyValue> Conversation<'_, K> {
 
     /// Serves what is queued, in order. Others may come in between; a key that is watched is written only if it is as it was.
     async fn exec(&mut self) -> Result<Served, Parting> {
+        if !self.session.transaction.is_open() {
+            // What is watched stays so.
+            return Ok(Reply::error("EXEC without MULTI").into());
+        }
         let Transaction { queued, is_spoiled, watched, room, .. } =
             std::mem::take(&mut self.session.transaction);
-        let Some(queued) = queued else { return Ok(Reply::error("EXEC without MULTI").into()) };
+        let queued = queued.unwrap_or_default();
         if is_spoiled {
             let words = "EXECABORT Transaction discarded because of previous errors.";
             return Ok(Reply::Error(words.to_owned()).into());

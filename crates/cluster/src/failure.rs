@@ -3,7 +3,7 @@ use std::fmt;
 use ladoga_model::ClockError;
 
 /// Why a replica did not do what it was asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Failure {
     /// There is no connection to it, and none could be made.
     #[error("unreachable")]
@@ -38,7 +38,7 @@ impl Failure {
 }
 
 /// Why a replica refuses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Refusal {
     /// A bound is reached.
     #[error("over capacity")]

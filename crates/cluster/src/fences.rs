@@ -23,7 +23,7 @@ pub enum NoPromise {
 }
 
 /// The promises of a replica.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Fences {
     /// In ascending order.
     by_key: HashMap<u64, Vec<Version>>,

@@ -62,6 +62,8 @@ pub struct PeerClocks {
     floor_ms: u64,
     /// The time that was agreed on last, minus the monotonic clock.
     agreed_offset_ms: Option<i64>,
+    /// What more clocks had reached than may be wrong, that of this node among them, minus the monotonic clock.
+    passed_offset_ms: Option<i64>,
     /// The latest time by a majority so far.
     reached_ms: u64,
 }
@@ -74,6 +76,9 @@ pub struct TimeBounds {
     pub earliest_ms: i64,
     /// The latest that it can be, counted from the monotonic clock.
     pub latest_ms: i64,
+    /// More clocks had reached this than may be wrong, or a majority had versions of then; counted from the monotonic clock. What
+    /// had expired by then does not come back while only some are heard, which are behind: a majority may have one that is wrong.
+    pub passed_ms: i64,
     /// The wall clock of this node counts for what it takes, since too few peers were heard to know better.
     pub is_unverified: bool,
     /// Versions are taken as if it was this late, where it is earlier.
@@ -85,8 +90,13 @@ pub struct TimeBounds {
 impl TimeBounds {
     /// What time it is, as this node stamps: the wall clock as far as a majority agrees with it.
     pub fn time_ms(&self, wall_ms: u64, monotonic_ms: u64) -> u64 {
-        let at = |offset_ms: i64| offset_ms.saturating_add_unsigned(monotonic_ms).max(0).cast_unsigned();
-        wall_ms.max(at(self.earliest_ms)).min(at(self.latest_ms)).min(WALL_MS_MAX)
+        let (earliest_ms, latest_ms) = (at(self.earliest_ms, monotonic_ms), at(self.latest_ms, monotonic_ms));
+        wall_ms.max(earliest_ms).min(latest_ms).min(WALL_MS_MAX)
+    }
+
+    /// What time it is for values that expire: the same, but not before what has passed.
+    pub fn expiry_time_ms(&self, wall_ms: u64, monotonic_ms: u64) -> u64 {
+        self.time_ms(wall_ms, monotonic_ms).max(at(self.passed_ms, monotonic_ms)).min(WALL_MS_MAX)
     }
 
     /// Whether a version is not too far ahead to be taken, whoever gave it out, this node included.
@@ -135,6 +145,7 @@ impl PeerClocks {
             started_ms: monotonic_ms,
             floor_ms: 0,
             agreed_offset_ms: None,
+            passed_offset_ms: None,
             reached_ms: 0,
         }
     }
@@ -176,9 +187,21 @@ impl PeerClocks {
         }
         let time_ms = bounds.time_ms(wall_ms, monotonic_ms);
         self.reached_ms = self.reached_ms.max(time_ms);
+        self.note_passed(wall_ms, monotonic_ms);
         if self.lately(monotonic_ms).len() >= self.needed() {
             self.agreed_offset_ms = Some(time_ms.cast_signed() - monotonic_ms.cast_signed());
         }
+    }
+
+    /// Takes note of what more clocks show than may be wrong. If not all are heard, those that are may be the ones that are
+    /// behind, and it stays what it was.
+    fn note_passed(&mut self, wall_ms: u64, monotonic_ms: u64) {
+        let own_ms = wall_ms.min(WALL_MS_MAX).cast_signed() - monotonic_ms.cast_signed();
+        let lately = self.lately(monotonic_ms);
+        let is_each_heard = lately.len() + 1 == self.heard.len();
+        let shown = latest_first(lately.into_iter().chain([own_ms]));
+        let known = self.passed_offset_ms.filter(|_| !is_each_heard);
+        self.passed_offset_ms = shown.get((self.heard.len() - 1) / 2).copied().max(known);
     }
 
     /// What time it is by all that was heard; to be asked for again now and then, since it grows old.
@@ -200,10 +223,15 @@ impl PeerClocks {
             lately.get(needed).map_or(i64::MIN, |offset_ms| offset_ms - margin_ms).min(latest_ms);
         // As far as a majority was there, too: one node that was far ahead once is not right for that.
         let shared_ms = needed.checked_sub(1).and_then(|last| versions.get(last).copied());
+        // The newest version that was here is as late as it was then, or was reserved for soon after.
+        let shared_floor_ms = shared_ms.map(|shared_ms| shared_ms.min(self.floor_ms).cast_signed());
+        let before_start_ms = shared_floor_ms.map(|floor_ms| floor_ms - self.started_ms.cast_signed());
+        let passed_ms = before_start_ms.max(self.passed_offset_ms).unwrap_or(i64::MIN);
         let floor_ms = self.floor_ms.min(shared_ms.unwrap_or(u64::MAX));
         TimeBounds {
             earliest_ms,
             latest_ms,
+            passed_ms,
             is_unverified,
             reached_ms: self.reached_ms.max(floor_ms),
             majority_ms: versions.get(needed).copied().unwrap_or(0),
@@ -226,6 +254,11 @@ impl PeerClocks {
         let heard = self.heard[peer.index()].as_ref()?;
         Some(heard.offset_ms.saturating_add_unsigned(monotonic_ms).saturating_sub(wall_ms.cast_signed()))
     }
+}
+
+/// The time at a moment of the monotonic clock that it is counted from.
+fn at(offset_ms: i64, monotonic_ms: u64) -> u64 {
+    offset_ms.saturating_add_unsigned(monotonic_ms).max(0).cast_unsigned()
 }
 
 fn latest_first<T: Ord>(times: impl Iterator<Item = T>) -> Vec<T> {

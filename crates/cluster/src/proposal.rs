@@ -83,7 +83,7 @@ pub enum ProposalError {
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Phase {
     /// The ballot is on its way.
     Preparing,
@@ -99,7 +99,7 @@ enum Phase {
 /// make it durable.
 ///
 /// Replicas are named by their places in the list. Answers may come in any order, twice, late, or never.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct ProposalCore<B, L> {
     replicas: Replicas,
     phase: Phase,

@@ -190,7 +190,9 @@ impl Run {
         let replicas = self.setup.replicas;
         let Ok(found) = decision else { return };
         assert!(self.vouching >= replicas.ack as usize, "too few answered");
-        let holders = |version| self.had.iter().filter(|(_, had)| *had == version).count();
+        let counts =
+            |(replica, had): &&(usize, Version), version| *had == version && self.has[*replica].is_whole();
+        let holders = |version| self.had.iter().filter(|had| counts(had, version)).count();
         if let Some(found) = found {
             let is_deletion = self.setup.deleted && found.stamp.version == NEW;
             let value = (!is_deletion).then_some(Value::Inline(found.stamp.version.timestamp));
@@ -404,8 +406,23 @@ fn a_node_that_is_being_rebuilt_is_repaired_only_where_the_read_depends_on_it() 
     let mut core = ReadCore::new(Replicas { ack: 2, from: 3 });
     assert_eq!(steps_of(&mut core, 0, Some(value(2, 0))), []);
     assert_eq!(not_whole(&mut core, Some(value(1, 0))), []);
-    let repairs = [ReadStep::Repair(1, value(2, 0)), ReadStep::Repair(2, value(2, 0))];
+    let repairs = [ReadStep::Repair(1, value(2, 0))];
     assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), repairs, "else a later read may miss it");
+}
+
+/// It has lost its promises: what it is given meanwhile may be what it had promised not to take.
+#[test]
+fn a_node_that_is_being_rebuilt_is_no_witness() {
+    let mut core = ReadCore::new(Replicas { ack: 2, from: 3 });
+    core.hurry(|step| panic!("{step:?}"));
+    assert_eq!(steps_of(&mut core, 0, Some(value(2, 0))), []);
+    let mut steps = Vec::new();
+    let cell = Some(SentCell::Whole(value(2, 0)));
+    core.answered(2, Ok(ReadAnswer { cell, is_whole: false }), |step| steps.push(step));
+    assert_eq!(steps, []);
+    assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), [ReadStep::Repair(1, value(2, 0))]);
+    core.repaired(1, NEW, Ok(WriteAnswer::Applied), |step| steps.push(step));
+    assert_eq!(steps, [ReadStep::Decided(Ok(Some(value(2, 0))))]);
 }
 
 /// A read that had written y to a majority, of which one had got z meanwhile, counted that one for y.
@@ -453,4 +470,19 @@ fn a_replica_that_does_not_show_what_it_says_it_has_is_not_asked_again() {
     core.repaired(1, NEW, Ok(WriteAnswer::Applied), |step| steps.push(step));
     assert_eq!(steps, [ReadStep::Decided(Ok(Some(value(2, 0))))]);
     assert!(core.is_finished());
+}
+
+/// One that is being rebuilt refuses repairs, which is no other failure than the one that its answer showed: it was asked for ever.
+#[test]
+fn a_replica_that_refuses_a_repair_is_not_asked_again() {
+    let mut core = ReadCore::new(Replicas { ack: 2, from: 3 });
+    core.hurry(|step| panic!("{step:?}"));
+    assert_eq!(steps_of(&mut core, 0, Some(value(2, 0))), []);
+    core.answered(2, Ok(ReadAnswer { cell: None, is_whole: false }), |step| panic!("{step:?}"));
+    let repairs = [ReadStep::Repair(1, value(2, 0)), ReadStep::Repair(2, value(2, 0))];
+    assert_eq!(steps_of(&mut core, 1, Some(value(1, 0))), repairs);
+    core.repaired(2, NEW, Err(Failure::Refused(Refusal::Rebuilding)), |step| panic!("{step:?}"));
+    let mut steps = Vec::new();
+    core.repaired(1, NEW, Ok(WriteAnswer::Applied), |step| steps.push(step));
+    assert_eq!(steps, [ReadStep::Decided(Ok(Some(value(2, 0))))]);
 }

@@ -11,7 +11,7 @@ use ladoga_model::Version;
 
 /// How often a write below a quorum takes a newer version because the one that it had was not the newest. Each time it has
 /// learned of the newest, so more than once takes another writer of the same key, and as many in a row as this. A write with a
-/// quorum takes one once at most.
+/// quorum takes one more than once only if conditional writes went over it.
 pub const RESTAMPS_MAX: u32 = 8;
 
 /// What the coordinator of a write has to do next.
@@ -81,14 +81,18 @@ pub enum Had {
 ///
 /// What ended before is on a majority, and so on one of the replicas that had nothing newer than this, or of those by whose
 /// newest version the next one is given. So that one needs no replica that has nothing newer: what is newer than it is of a
-/// write that had not ended, and this one was before that.
-#[derive(Debug, Clone)]
+/// write that had not ended, and this one was before that. Unless that is a conditional write: this one cannot have been right
+/// before it, if it was decided without this one. So of those that have something newer only those count that had it, or
+/// had something newer before they promised anything newer: each majority of promises shows one of them what came before.
+#[derive(Debug, Clone, Hash)]
 pub struct WriteCore {
     replicas: Replicas,
     order: Order,
     waiting: ReplicaSet,
     /// Have the cell or something newer.
     acked: ReplicaSet,
+    /// Of those, whoever may have something conditional that was decided without it.
+    passed_over: ReplicaSet,
     /// Had it, each at some time.
     had: ReplicaSet,
     /// Never had it, and never will.
@@ -105,7 +109,7 @@ pub struct WriteCore {
 }
 
 /// What is known of the version, compared with those of writes that ended before this one began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Order {
     /// Nothing; and the write takes effect once.
     Unknown,
@@ -153,6 +157,7 @@ impl WriteCore {
             order,
             waiting: ReplicaSet::first(replicas.from as usize),
             acked: nobody,
+            passed_over: nobody,
             had: nobody,
             never: nobody,
             fenced: nobody,
@@ -182,9 +187,13 @@ impl WriteCore {
             Ok(WriteAnswer::Superseded { newest, had }) => {
                 self.acked.insert(replica);
                 match had {
-                    Had::Never | Had::Skipped => self.never.insert(replica),
+                    Had::Never => self.never.insert(replica),
+                    Had::Skipped => {
+                        self.never.insert(replica);
+                        self.passed_over.insert(replica);
+                    }
                     Had::Once => self.had.insert(replica),
-                    Had::Unknown => {}
+                    Had::Unknown => self.passed_over.insert(replica),
                 }
                 self.newer = self.newer.max(Some(newest));
             }
@@ -286,27 +295,34 @@ impl WriteCore {
         let (acked, waiting) = (self.acked.len(), self.waiting.len());
         let may_be_acked = acked + waiting >= ack;
         match self.order {
-            Order::AfterAll if acked >= ack => Fate::Acknowledged,
             Order::Unpromised if acked >= ack => self.newer.map_or(Fate::Acknowledged, Fate::Unseen),
-            Order::AfterAll | Order::Unpromised => {
-                if may_be_acked {
-                    Fate::Open
-                } else {
-                    Fate::Failed
-                }
-            }
-            Order::Unknown => {
-                let lacking = self.replicas.from as usize - majority;
-                if acked >= ack && self.had.len() >= majority {
+            Order::Unpromised if may_be_acked => Fate::Open,
+            Order::Unpromised => Fate::Failed,
+            Order::AfterAll | Order::Unknown => {
+                let is_after_all = self.order == Order::AfterAll;
+                let counted = if is_after_all { acked - self.passed_over.len() } else { self.had.len() };
+                if acked >= ack && counted >= majority {
                     return Fate::Acknowledged;
                 }
-                if let Some(newer) = self.newer.filter(|_| self.never.len() > lacking) {
-                    return Fate::Unseen(newer);
+                let is_open = may_be_acked && counted + waiting >= majority;
+                let unseen =
+                    if is_after_all && self.passed_over.is_empty() { Fate::Failed } else { self.unseen() };
+                match unseen {
+                    Fate::Failed if is_open => Fate::Open,
+                    unseen => unseen,
                 }
-                let may_be_seen = may_be_acked && self.had.len() + waiting >= majority;
-                let may_be_unseen = waiting > 0 && self.never.len() + waiting > lacking;
-                if may_be_seen || may_be_unseen { Fate::Open } else { Fate::Failed }
             }
+        }
+    }
+
+    /// Whether nobody can have seen it, or that may still turn out.
+    fn unseen(&self) -> Fate {
+        let lacking = self.replicas.from as usize - self.replicas.majority();
+        let waiting = self.waiting.len();
+        match self.newer {
+            Some(newer) if self.never.len() > lacking => Fate::Unseen(newer),
+            _ if waiting > 0 && self.never.len() + waiting > lacking => Fate::Open,
+            _ => Fate::Failed,
         }
     }
 

@@ -5,8 +5,8 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use ladoga_env::{Clock, Env};
 use ladoga_env::sim::{self, PowerCut, SimDisk};
+use ladoga_env::{Clock, Env};
 use ladoga_model::Replicas;
 use ladoga_runtime::Supervisor;
 use ladoga_service::StoreError;

@@ -2,7 +2,7 @@ use crate::Stamp;
 
 /// A value, as far as whoever holds it goes: `B` is bytes in memory, however they are held; `L` is whatever stands for a
 /// value that is not to be held in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Value<B, L> {
     /// All of it.
     Inline(B),
@@ -11,7 +11,7 @@ pub enum Value<B, L> {
 }
 
 /// One version of a key: what a replica stores, sends and merges.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cell<B, L> {
     /// Its version, expiry, and for how many nodes it is.
     pub stamp: Stamp,

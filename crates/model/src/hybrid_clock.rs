@@ -4,7 +4,7 @@ use std::fmt;
 const COUNTER_BITS: u32 = 16;
 
 /// A timestamp that is further ahead of this machine's clock than the bound allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClockError {
     /// How far ahead it is.
     pub ahead_ms: u64,

@@ -1,7 +1,7 @@
 use crate::Quote;
 
 /// How many replicas a key has, and how many of them must answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Replicas {
     /// How many must answer.
     pub ack: u32,

@@ -39,9 +39,6 @@ pub enum Error {
         /// What was to be added.
         by: i64,
     },
-    /// The service does not do this.
-    #[error("{0}")]
-    NotImplemented(&'static str),
     /// Too few replicas answered.
     #[error(transparent)]
     TooFewReplicas(Box<TooFewReplicas>),

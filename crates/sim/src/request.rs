@@ -108,7 +108,7 @@ async fn put_if(
     key: Key,
     value: Vec<u8>,
 ) -> Result<Version, Error> {
-    service.admit_conditional(context, &key).await?;
+    service.admit_conditional(context, &key, value.len() as u64).await?;
     if !crate::is_large(&value) {
         return service.put(context, key, Bytes::from(value), ()).await;
     }

@@ -211,7 +211,6 @@ impl From<Error> for Refusal {
             Error::PreconditionFailed { current } => Refusal::precondition_failed(error, current),
             Error::NotFound { current } => Refusal::not_found(current),
             Error::NotANumber { .. } | Error::Overflow { .. } => Refusal::conflict(error),
-            Error::NotImplemented(_) => Refusal::not_implemented(error),
             Error::TooFewReplicas(_)
             | Error::RangeIncomplete { .. }
             | Error::Overtaken

@@ -113,7 +113,7 @@ impl Cluster {
             |name, help, figure: &AtomicU64| Metric::counter(name, help, figure.load(Ordering::Relaxed));
         vec![
             Metric::gauge(
-                "ladoga_promises",
+                "ladoga_promises_held",
                 "Promises to conditional writes that this node keeps: it takes no older cell of the key.",
                 fences.count() as u64,
             ),

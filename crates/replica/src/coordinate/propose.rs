@@ -251,9 +251,9 @@ impl<S: Store> Proposing<S> {
     fn failed(self: &Rc<Self>, slot: usize, failure: Failure) {
         let place = slot % ACCEPT_SLOTS;
         if slot < ACCEPT_SLOTS {
-            self.prepared(place, Err(failure))
+            self.prepared(place, Err(failure));
         } else {
-            self.accepted(place, Err(failure))
+            self.accepted(place, Err(failure));
         }
     }
 

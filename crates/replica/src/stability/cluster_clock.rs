@@ -69,12 +69,14 @@ impl ClusterClock {
         self.time.time_ms(self.wall_ms(), self.monotonic_ms())
     }
 
-    /// What time it is for values that expire. The same, but for a node that has just started and has not heard what time it
-    /// is: the newest version that it has may be of yesterday, and what has expired since would be back. So it goes by its wall
-    /// clock then, if that is later.
+    /// What time it is for values that expire. The same, but what had expired does not come back: a wall clock that is set back
+    /// counts no further back than it was, also while too few are heard to know better. And a node that has just started
+    /// and has not heard what time it is goes by its wall clock, if that is later: the newest version that it has may be of
+    /// yesterday.
     pub(crate) fn expiry_time_ms(&self) -> u64 {
-        let time_ms = self.time_ms();
-        if self.is_unverified() { time_ms.max(self.wall_ms()) } else { time_ms }
+        let wall_ms = self.wall_ms();
+        let time_ms = self.time.expiry_time_ms(wall_ms, self.monotonic_ms());
+        if self.is_unverified() { time_ms.max(wall_ms) } else { time_ms }
     }
 
     /// The time before which what has expired has expired by the clocks of all nodes, however far a minority of them is off;
@@ -185,6 +187,43 @@ mod tests {
         assert_eq!(versions.expired_before_ms(), Some(now_ms + 50 - EXPIRY_MARGIN_MS));
         clock.jump_wall_ms(-60_000);
         assert!(versions.expiry_time_ms() >= now_ms - 50);
+    }
+
+    /// It did: a node that heard one of two went by its own clock, or by the other one, if that was behind.
+    #[test]
+    fn a_clock_that_is_set_back_brings_nothing_back_while_a_bare_majority_is_heard() {
+        let (clock, versions) = of_three();
+        let now_ms = clock.wall_ms();
+        says(&versions, 1, now_ms);
+        says(&versions, 2, now_ms);
+        versions.look();
+        clock.jump_wall_ms(-86_400_000);
+        clock.advance(std::time::Duration::from_secs(20));
+        says(&versions, 1, now_ms + 20_000);
+        versions.look();
+        assert_eq!(versions.expiry_time_ms(), now_ms + 20_000);
+        // And if the other one is behind.
+        clock.jump_wall_ms(86_400_000);
+        says(&versions, 1, now_ms - 86_400_000);
+        versions.look();
+        assert_eq!(versions.expiry_time_ms(), now_ms + 20_000);
+        // Once all say that it is earlier, it is.
+        clock.jump_wall_ms(-600_000);
+        says(&versions, 1, now_ms + 20_000 - 600_000);
+        says(&versions, 2, now_ms + 20_000 - 600_000);
+        versions.look();
+        assert_eq!(versions.expiry_time_ms(), now_ms + 20_000 - 600_000);
+
+        // The same in a process that has just started, by what was here before.
+        let (clock, versions) = of_three();
+        let now_ms = clock.wall_ms();
+        versions.starts_after(HybridClock::at_wall_ms(now_ms - 3_000));
+        clock.jump_wall_ms(-86_400_000);
+        says(&versions, 1, now_ms);
+        assert_eq!(versions.expiry_time_ms(), now_ms - 3_000);
+        // Which may be of a clock that was wrong: as far as the other one has versions of then, too.
+        versions.starts_after(HybridClock::at_wall_ms(now_ms + 86_400_000));
+        assert_eq!(versions.expiry_time_ms(), now_ms);
     }
 
     #[test]

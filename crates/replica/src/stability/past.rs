@@ -124,6 +124,8 @@ impl Past {
     pub(crate) fn forget(&self, timestamp: u64) {
         let came = &mut *self.came.lock();
         came.forgotten = up_to(timestamp).max(came.forgotten);
+        // What it was given while it was being rebuilt, it may have promised before not to take.
+        came.versions.retain(|(_, version), _| version.timestamp > timestamp);
     }
 
     /// Somebody who repairs is about to write this version. Comes before it is committed.
@@ -247,10 +249,12 @@ mod tests {
         assert_eq!(past.had(KEY, version(11)), Had::Once, "whatever comes again");
         assert_eq!(past.had(KEY + 1, version(11)), Had::Never, "another key");
         assert_eq!(past.had(KEY, version(10)), Had::Unknown, "of the life before");
+        past.comes(KEY, version(13));
+        past.was_newest(KEY, version(13));
         past.forget(12);
-        assert_eq!(past.had(KEY, version(11)), Had::Once);
+        assert_eq!(past.had(KEY, version(13)), Had::Once);
         assert_eq!(
-            [version(12), version(13)].map(|version| past.had(KEY, version)),
+            [version(11), version(14)].map(|version| past.had(KEY, version)),
             [Had::Unknown, Had::Never]
         );
     }

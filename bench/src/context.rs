@@ -70,7 +70,7 @@ impl Context {
         self.store.as_deref()
     }
 
-    /// Empties the page cache, and notes where that was not done. It slows the whole machine down for a while, so the
+    /// Empties the page cache, and notes if that was not done. It slows the whole machine down for a while, so the
     /// smoke leaves it.
     pub(crate) fn drop_page_cache(&self, contest: &mut Contest) {
         if self.scale.smoke || !drop_page_cache() {

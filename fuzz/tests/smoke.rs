@@ -49,7 +49,7 @@ fn change(bytes: &mut Vec<u8>, below: &dyn Fn(usize) -> usize) {
         3 => bytes.insert(at, below(256) as u8),
         4 => drop(bytes.remove(at)),
         _ => {
-            // A piece of it somewhere else.
+            // A piece of it at another place.
             let length = below(bytes.len() - at).min(64);
             let to = below(bytes.len() - length + 1);
             bytes.copy_within(at..at + length, to);
@@ -69,7 +69,7 @@ fn smoke(name: &str, target: fn(&[u8]), seeds: &[Vec<u8>]) {
     }
 }
 
-/// Where the engine writes its files in another way than it did, seeds may be left that say nothing.
+/// If the engine's file formats have changed, the stored seeds may be of no use.
 #[test]
 fn the_files_of_the_engine_are_seeds() {
     let seeds = seeds().unwrap_or_else(|error| panic!("the engine writes its files: {error}"));

@@ -85,7 +85,7 @@ fn a_value_may_come_from_the_standard_input() {
     for bytes in [b"text\n".to_vec(), b"\n\n".to_vec(), Vec::new(), all, value(1, 2 << 20)] {
         ask(&node, &["put", "key"]).input(&bytes).run().expect_success();
         assert!(node.connect().value("key").as_ref() == Some(&bytes), "{} bytes were changed", bytes.len());
-        // Not a byte more or less where it is read by another program.
+        // Not a byte more or less if it is read by another program.
         let read = run(&node, &["get", "key"]).expect_success();
         assert!(read.stdout == bytes, "{} bytes were printed as {}", bytes.len(), read.stdout.len());
     }

@@ -155,7 +155,7 @@ fn a_data_directory_is_created_where_it_is_absent() {
 fn sizes_have_units() {
     for memory in ["16MiB", "512MiB", "4GiB", "65536KiB"] {
         let ladoga = Ladoga::new(["serve", "--memory", memory, "--threads", "0"]);
-        // The memory is fine where only the threads are named.
+        // The memory is fine if only the threads are named.
         let outcome = ladoga.run().expect_failure(2, &["threads"]);
         assert!(!outcome.stderr.contains("memory"), "{memory} is a size: {outcome:?}");
     }

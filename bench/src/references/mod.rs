@@ -1,4 +1,4 @@
-//! The programs that stand on either side of a comparison: how each is started, driven and read.
+//! The programs on either side of a comparison: how each is started, driven and read.
 //!
 //! | module | is |
 //! | --- | --- |

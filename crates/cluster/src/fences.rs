@@ -30,8 +30,8 @@ pub struct Fences {
 }
 
 impl Fences {
-    /// Promises that no cell of the key that is older than `ballot` is taken from now on. That was promised before holds on:
-    /// whoever was promised it may have had its cell accepted somewhere.
+    /// Promises that no cell of the key that is older than `ballot` is taken from now on. Earlier promises stay in force: a
+    /// coordinator that got one may have had its cell accepted somewhere.
     pub fn promise(&mut self, key_hash: u64, ballot: Version) -> Result<(), NoPromise> {
         if self.by_key.len() >= FENCED_KEYS_MAX && !self.by_key.contains_key(&key_hash) {
             return Err(NoPromise::Full);

@@ -5,7 +5,7 @@ use ladoga_model::{Cell, Stamp, Value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Prepare {
-    /// Promises, and has a cell of this version, or none where it is 0.
+    /// Promises, and has a cell of this version, or none if it is 0.
     Promises(u64),
     Outbid,
     Refuses,
@@ -185,8 +185,8 @@ fn check(replicas: Replicas, order: &[usize], fates: &[(Prepare, Accept)], accep
         }
         None => assert!(!accepts && seen.asked.is_empty(), "{context}"),
     }
-    // Who may hold a promise is told that it is void, once, unless the cell may be somewhere; and nobody who was asked to accept
-    // if so.
+    // Every replica that may hold a promise is told once that it is void, unless the cell may be somewhere; and then no replica
+    // is told that was asked to accept.
     for (replica, (prepare, _)) in fates.iter().enumerate() {
         let released = seen.released.iter().filter(|&&other| other == replica).count();
         let is_asked = seen.asked.iter().any(|&(other, _)| other == replica);

@@ -1,16 +1,16 @@
-//! A read, as its coordinator decides it.
+//! A read, decided by its coordinator.
 //!
 //! ```text
 //! calls := new (answered | repaired | hurry | deadline)*   all replicas are asked at once, before the first call
 //! ```
 //!
-//! The answers that a quorum needs may disagree: a write reached some of them and failed, or is on its way. To answer
-//! with its value while too few replicas have it would let a later read miss it, and the value would come and go. So such
-//! a read first writes the newest cell to those that lack it (the second phase of Attiya, Bar-Noy, Dolev: "Sharing
-//! Memory Robustly in Message-Passing Systems", 1995). Where the answers agree, which is nearly always, there is no
-//! second phase; and a read below a quorum promises nothing that would need one. Where the answers that are still to come
-//! can show that enough replicas have the newest cell, they are waited for, for a moment: a replica that missed writes
-//! while it was down would else be written to by each read that it happens to answer before the others do.
+//! The answers that a quorum needs may disagree: a write reached some replicas and failed, or is in flight. If the read
+//! returned its value while too few replicas have it, a later read could miss it, and the value would come and go. So such a
+//! read first writes the newest cell to the replicas that lack it (the second phase of Attiya, Bar-Noy, Dolev: "Sharing Memory
+//! Robustly in Message-Passing Systems", 1995). If the answers agree, which is nearly always, there is no second phase; and a
+//! read below a quorum promises nothing that would need one. If the answers that are still to come can show that enough
+//! replicas have the newest cell, the read waits for them a moment: otherwise a replica that missed writes while it was down
+//! would be written to by each read for which it happens to be among the first to answer.
 
 use ladoga_model::{Cell, Replicas, Stamp, Version};
 
@@ -26,7 +26,7 @@ pub const READ_WAIT_MS: u64 = 20;
 pub enum SentCell<B, L> {
     /// The cell.
     Whole(Cell<B, L>),
-    /// That it has a value, which was not sent: its version stands for it, since no two writes share one.
+    /// It has a value, which was not sent: the version stands for it, since no two writes share a version.
     Digest(Stamp),
 }
 
@@ -69,7 +69,7 @@ pub enum ReadStep<B, L> {
     Fetch(usize),
     /// Write this cell to this replica; the answer goes to [`ReadCore::repaired`].
     Repair(usize, Cell<B, L>),
-    /// Call [`ReadCore::hurry`] in [`READ_WAIT_MS`], where it is not decided by then. Comes once at most.
+    /// Call [`ReadCore::hurry`] in [`READ_WAIT_MS`], if it is not decided before. Comes once at most.
     Wait,
 }
 
@@ -155,8 +155,8 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         self.advance(&mut step);
     }
 
-    /// A replica answered to the repair that wrote this version, or it is known that it will not. One that has something
-    /// newer, and is not known to have had this, is no witness of it: its newer cell is the newest now, and is read.
+    /// A replica answered to the repair that wrote this version, or it is known that it will not. If it has something newer,
+    /// and is not known to have had this version, it does not count as a holder: its newer cell is the newest now, and is read.
     pub fn repaired(
         &mut self,
         replica: usize,
@@ -171,7 +171,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             Ok(WriteAnswer::Applied | WriteAnswer::Superseded { had: Had::Once, .. }) => {
                 self.repaired.insert(replica);
             }
-            // Nobody waits for what is newer yet; and it needs no repair.
+            // The client has its answer already, and the newer cell needs no repair.
             Ok(WriteAnswer::Superseded { .. }) if self.decided => self.repaired.insert(replica),
             Ok(WriteAnswer::Superseded { newest, had: Had::Never | Had::Skipped | Had::Unknown }) => {
                 self.has_newer(replica, newest);
@@ -212,7 +212,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             }
         }
         if !self.decided {
-            // Without those that did not give their value; nobody is asked for another.
+            // Replicas that did not give their value are left out, and no other is asked.
             self.advance(&mut |next| {
                 if let ReadStep::Decided(_) = next {
                     step(next);
@@ -228,12 +228,12 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         self.over || (self.fetching.is_empty() && self.repairing.is_empty() && self.waiting() == 0)
     }
 
-    /// Whether the client has been told.
+    /// Whether the client has been answered.
     pub const fn is_decided(&self) -> bool {
         self.decided
     }
 
-    /// The newest version of all answers so far, also where it is that of a deletion.
+    /// The newest version of all answers so far, also if it is that of a deletion.
     pub fn newest_version(&self) -> Option<Version> {
         self.cells().filter_map(|(_, cell)| cell).map(|cell| cell.stamp().version).max()
     }
@@ -284,7 +284,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         })
     }
 
-    /// The newest cell of all answers, with its value where one of them has it.
+    /// The newest cell of all answers, with its value if one of them has it.
     fn newest(&self) -> Option<SentCell<B, L>> {
         let cells = self.cells().filter_map(|(_, cell)| cell);
         cells.max_by_key(|cell| (cell.stamp().version, matches!(cell, SentCell::Whole(_)))).cloned()
@@ -360,8 +360,8 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         }
     }
 
-    /// Writes the newest cell to those that lack it. One that is being rebuilt lacks nearly all: it takes that over by
-    /// itself, at the pace of the foreground, and is left alone where later reads do not depend on it.
+    /// Writes the newest cell to the replicas that lack it. A replica that is being rebuilt lacks nearly everything: it pulls
+    /// that by itself, at the pace of repair, and is left alone if later reads do not depend on it.
     fn repair_stale(&mut self, newest: &Cell<B, L>, is_held: bool, step: &mut impl FnMut(ReadStep<B, L>)) {
         if self.repair != newest.stamp.version {
             self.repair = newest.stamp.version;

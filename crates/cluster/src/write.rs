@@ -19,10 +19,10 @@ pub const RESTAMPS_MAX: u32 = 8;
 pub enum WriteStep {
     /// Tell the client; comes exactly once, or in its place [`WriteStep::Stale`].
     Decided(Result<(), QuorumError>),
-    /// So many replicas had this version or an older one already, and never the one that is written, that no read with a
-    /// quorum has returned it or ever will: acknowledged, the write could be lost to one that ended before it began. Write it
+    /// So many replicas had this version or an older one already, and never the one that is written, that no read with a quorum
+    /// has returned it or ever will: if it was acknowledged, it could be lost to a write that ended before it began. Write it
     /// again, with a version after this one: a write with a quorum by [`WriteCore::after_newest`]; one below by
-    /// [`WriteCore::new`], at most [`RESTAMPS_MAX`] times. Of this attempt nothing is kept: nobody needs its cell.
+    /// [`WriteCore::new`], at most [`RESTAMPS_MAX`] times. Nothing of this attempt has to be kept, neither hints nor its cell.
     Stale(Version),
     /// Without the replicas that hold a promise newer than the write, it cannot be decided; this is their newest one. Call
     /// [`WriteCore::ask_fenced_again`] a bit later, which is also when it comes the next time.
@@ -31,7 +31,7 @@ pub enum WriteStep {
     Hint(usize),
 }
 
-/// What a replica says to a cell that it was to write.
+/// A replica's answer to a cell that it was to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteAnswer {
     /// It has the cell, or something newer that came later; and had nothing newer when it was asked.
@@ -65,17 +65,18 @@ pub enum Had {
 
 /// A write to the first `from` nodes of a key's preference list, of which `ack` must make it durable.
 ///
-/// Replicas are named by their places in the list. Answers may come in any order, twice, late, or never; the write is
-/// decided as soon as the answers to come can no longer change it. A write that was acknowledged leaves a hint for
-/// every replica that failed or did not answer in time. One that was not leaves none: whoever has it spreads it or not,
-/// and the client was told that both may be.
+/// Replicas are named by their positions in the list. Answers may come in any order, twice, late, or never; the write is
+/// decided as soon as the answers to come can no longer change it. A write that was acknowledged leaves a hint for every
+/// replica that failed or did not answer in time. A write that was not leaves none: it may spread from the replicas that have
+/// it or not, and the client was told that both may happen.
 ///
 /// # A write takes effect once
 ///
 /// A read with a quorum returns a cell only if a majority of the nodes had it, each at some time. So a version that a majority
-/// had may have been seen: the write took effect with it, whatever came after, and is acknowledged. One that too many never had
-/// for a majority, and never will, was not seen: the write may get a newer version. If neither is known, which takes another
-/// writer of the key and a replica that does not answer, the client is told that it may have happened.
+/// had may have been seen: the write took effect with it, whatever came after, and is acknowledged. A version that too many
+/// replicas never had for a majority, and never will have, was not seen: the write may get a newer version. If neither is
+/// known, which takes another writer of the key and a replica that does not answer, the client is told that the write may have
+/// happened.
 ///
 /// # It is after all that ended before it began
 ///
@@ -102,7 +103,7 @@ pub struct WriteCore {
     failures: Vec<(usize, Failure)>,
     /// The newest version that a replica had already.
     newer: Option<Version>,
-    /// The newest promise of those that would not take it, and whether that was told.
+    /// The newest promise of the replicas that would not take it, and whether it was passed on.
     fence: Version,
     is_fence_told: bool,
     outcome: Option<bool>,
@@ -115,20 +116,20 @@ enum Order {
     Unknown,
     /// It is newer than each of them.
     AfterAll,
-    /// Nothing; and nobody was promised that the write takes effect once.
+    /// Nothing; and it may take effect more than once.
     Unpromised,
 }
 
-/// What becomes of a write, by the answers so far.
+/// The outcome, by the answers so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// Answers to come decide.
     Open,
     /// It has taken effect.
     Acknowledged,
-    /// Nobody has seen it or will; something newer is in its way.
+    /// No client has seen it or will; something newer is in its way.
     Unseen(Version),
-    /// Too few have it, or nobody knows whether it was seen.
+    /// Too few have it, or it is unknown whether it was seen.
     Failed,
 }
 
@@ -139,13 +140,13 @@ impl WriteCore {
         WriteCore::with(replicas, order)
     }
 
-    /// The same, with a version that was given since it began, after the newest one that so many replicas knew of that each
-    /// majority has one of them: those by which [`WriteStep::Stale`] came, or the quorum of a read.
+    /// The same, with a version that was given since it began, after the newest one of so many replicas that each majority has
+    /// one of them: the replicas by which [`WriteStep::Stale`] came, or the quorum of a read.
     pub const fn after_newest(replicas: Replicas) -> WriteCore {
         WriteCore::with(replicas, Order::AfterAll)
     }
 
-    /// The same, for which nobody was promised that it takes effect once: as all writes below a quorum.
+    /// The same for a write that may take effect more than once, as all writes below a quorum.
     pub const fn unpromised(replicas: Replicas) -> WriteCore {
         WriteCore::with(replicas, Order::Unpromised)
     }
@@ -245,7 +246,7 @@ impl WriteCore {
         self.waiting.is_empty() && self.fenced.is_empty()
     }
 
-    /// Whether the client has been told.
+    /// Whether the client has been answered.
     pub const fn is_decided(&self) -> bool {
         self.outcome.is_some()
     }
@@ -289,7 +290,7 @@ impl WriteCore {
         }
     }
 
-    /// What the answers so far come to, where those that would not take it never do.
+    /// The outcome by the answers so far, if the replicas that would not take it never do.
     fn fate(&self) -> Fate {
         let (ack, majority) = (self.replicas.ack as usize, self.replicas.majority());
         let (acked, waiting) = (self.acked.len(), self.waiting.len());

@@ -1,4 +1,4 @@
-//! Every combination of what up to five replicas say to a write, in every order of their answers.
+//! Every combination of what up to five replicas answer to a write, in every order of their answers.
 
 use super::*;
 use crate::exhaustive::{each_order, each_replicas};
@@ -49,7 +49,7 @@ fn version_at(replica: usize) -> Version {
     Version { timestamp: 100 - replica as u64, node: 0 }
 }
 
-/// What the answers of these replicas come to, if they decide.
+/// The outcome of these replicas' answers, if they decide.
 fn decided(core: &WriteCore, answered: &[(usize, Says)]) -> Option<WriteStep> {
     let Replicas { ack, from } = core.replicas;
     let majority = core.replicas.majority();
@@ -257,7 +257,7 @@ fn a_majority_that_cannot_be_is_known_at_once() {
     assert!(!core.is_finished());
 }
 
-/// One has it, one never had it, and nobody knows of the third.
+/// One has it, one never had it, and the third is unknown.
 #[test]
 fn nobody_knows_whether_it_was_seen() {
     let mut core = WriteCore::new(Replicas { ack: 2, from: 3 });

@@ -1,4 +1,4 @@
-//! Histories of which everybody knows what they are.
+//! Histories whose verdicts are known.
 
 use ladoga_history::{Input, Operation, Output, Verdict, check};
 
@@ -70,7 +70,7 @@ fn a_conditional_write_sees_what_is_there() {
     assert!(!holds(&[set(0, 9, None, 1, DONE), set(1, 8, None, 2, DONE)]), "both created it");
     assert!(holds(&[set(0, 9, None, 1, DONE), set(1, 8, None, 2, Output::Refused)]));
     assert!(!holds(&[set(0, 1, None, 1, Output::Refused)]), "there was nothing in its way");
-    // Something that nobody knows of may be what was in its way: so it must not be left out.
+    // An operation with an unknown outcome may have caused the refusal: so it must not be left out.
     assert!(holds(&[unknown(0, Input::Write(5)), set(1, 2, None, 1, Output::Refused)]));
 }
 
@@ -107,7 +107,7 @@ fn hundreds_of_operations_and_a_dozen_that_nobody_knows_of_are_decided() {
     assert!(matches!(check(&operations), Verdict::Linearizable | Verdict::Violation(_)));
 }
 
-/// Each that nobody knows of may come at any place, or at none: together they would be too much to try.
+/// Each operation with an unknown outcome may come at any place, or at none: together they would be too many to try.
 #[test]
 fn a_violation_among_a_hundred_that_nobody_knows_of_is_sure() {
     let asked = [Input::Delete, Input::Increment];

@@ -1,11 +1,11 @@
 //! A persistent key-value store that speaks plain HTTP.
 //!
-//! - `allocator`: where memory comes from, and when it goes back
-//! - `arguments`: what can be typed
+//! - `allocator`: the allocator, and when it returns memory to the system
+//! - `arguments`: the command line
 //! - `settings`: flags, environment and file, validated
-//! - `commands`: what is done
+//! - `commands`: what each command does
 //! - `client`: HTTP, as far as the client needs it
-//! - `logging`: what is told while a node runs
+//! - `logging`: what a node logs
 
 mod allocator;
 mod arguments;

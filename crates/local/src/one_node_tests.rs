@@ -119,7 +119,7 @@ enum MustFail {
     NotFound,
 }
 
-/// What may be under each key: one state, or two where the last write got no answer.
+/// What may be under each key: one state, or two if the last write got no answer.
 #[derive(Default)]
 struct Expected(BTreeMap<u8, Vec<Option<State>>>);
 

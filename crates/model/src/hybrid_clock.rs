@@ -64,7 +64,7 @@ impl HybridClock {
         if ahead_ms > ahead_ms_max { Err(ClockError { ahead_ms, ahead_ms_max }) } else { Ok(()) }
     }
 
-    /// Takes note of another node's timestamp, unless it is further ahead than `ahead_ms_max`.
+    /// Moves on to another node's timestamp, unless it is further ahead than `ahead_ms_max`.
     pub const fn observe(
         &mut self,
         timestamp: u64,

@@ -36,7 +36,7 @@ impl fmt::Display for TtlError {
 impl std::error::Error for TtlError {}
 
 impl Ttl {
-    /// Of so many milliseconds, if they are in bounds.
+    /// A time to live of so many milliseconds, if that is within bounds.
     pub const fn of_ms(ms: u64) -> Option<Ttl> {
         if ms >= 1 && ms <= TTL_MS_MAX { Some(Ttl { ms, is_moment: false }) } else { None }
     }

@@ -63,8 +63,8 @@ impl Stamp {
     }
 }
 
-/// The shortest grain of time by which expiries are told apart where what is deleted is compared and dropped. Replicas compare
-/// what they agree on to have ended, so this, like the rule that makes longer ones of it, is never to be changed.
+/// The shortest grain of time by which replicas tell expiries apart when they compare and drop what is deleted. Replicas must
+/// agree on what has expired, so this, like the rule that makes longer grains of it, must never change.
 const EXPIRY_GRAIN_MS: u64 = 30_000;
 /// The latest time that a timestamp has room for.
 const WALL_MS_MAX: u64 = HybridClock::wall_ms(u64::MAX);

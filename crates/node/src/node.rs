@@ -21,7 +21,7 @@ use crate::config::Config;
 /// Why a node did not stop as it should.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StopError {
-    /// Something that a node cannot do without was no more. Everything else has ended in order.
+    /// A part that a node cannot do without has panicked. Everything else has ended in order.
     #[error("{0}; the node stopped, and all acknowledged writes are on disk")]
     Panicked(Panicked),
     /// The store could not make everything durable.
@@ -30,14 +30,14 @@ pub enum StopError {
     /// Both.
     #[error("{panicked}; the node stopped and cannot close the data directory: {error}")]
     PanickedAndClose {
-        /// Where it began.
+        /// When it began.
         panicked: Panicked,
-        /// What the store says.
+        /// The store's error.
         error: StoreError,
     },
 }
 
-/// For how long a client that sends is waited for before its rate is looked at.
+/// How long a client that sends is waited for before its rate is judged.
 const UPLOAD_WINDOW_MS: u64 = 2_000;
 /// The same for one that reads. The buffers of the sockets hide for longer what it does: what it took shows once a third of
 /// them is free.
@@ -119,7 +119,7 @@ impl<S: Store> Node<S> {
     /// Takes its place in the cluster, with what the data directory says about that.
     ///
     /// # Panics
-    /// Where it is of none.
+    /// If the node is of no cluster.
     pub fn join(&self, env: &Env, dir: &Path, kept: &MembershipFile, store: &S) -> io::Result<()> {
         let Membership::Cluster(cluster) = &self.membership else {
             panic!("it was started as a node of a cluster")
@@ -153,7 +153,8 @@ impl<S: Store> Node<S> {
         self.supervisor.panicked()
     }
 
-    /// Ends the requests in flight, makes everything durable, and stops. Requests that come meanwhile are told so.
+    /// Ends the requests in flight, makes everything durable, and stops. Requests that come meanwhile are answered that the
+    /// node is stopping.
     pub fn stop(mut self) -> Result<(), StopError> {
         self.server.drain();
         if let Membership::Cluster(cluster) = &self.membership {
@@ -210,7 +211,7 @@ impl<S: Store> Shared<S> {
         self.entrances(index, self.door(context, Rc::new(opening), 1, None))
     }
 
-    /// The way in to a node of a cluster, for one event loop. One of the loops does what is to be done once for all of them.
+    /// The way in to a node of a cluster, for one event loop. One of the loops also starts what is needed once for all of them.
     fn door_of_many(
         self: &Arc<Self>,
         cluster: &Arc<Cluster>,

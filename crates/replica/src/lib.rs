@@ -1,8 +1,8 @@
 //! Many nodes with the same keys, and the service of one of them.
 //!
 //! - `wire`: frames, requests, answers
-//! - `membership`: who the nodes are
-//! - `stability`: up to which time writes have arrived everywhere, and what time it is
+//! - `membership`: the list of nodes
+//! - `stability`: up to which time writes have arrived everywhere, and the time that counts
 //! - `hints`: writes that are kept for peers that are away
 //! - `fences`: what this node has promised to conditional writes
 //! - `bounds`: what peers and repair may take of a node
@@ -11,7 +11,7 @@
 //! - `own`: this node as one of the replicas, on one event loop
 //! - `serve`: the connections that other nodes make to this one
 //! - `coordinate`: a request that several nodes have to answer; the service of a node of a cluster
-//! - `sync`: what brings nodes that missed something up to date
+//! - `sync`: repair of nodes that missed something
 //!
 //! `planted` has the bugs that the simulation plants, `simulated` a node for it.
 //!

@@ -26,7 +26,7 @@ pub enum Bug {
     TrustOwnClock,
     /// A large value is written without knowing what is newest, and acknowledged although a replica has something newer.
     AcknowledgeStaleLarge,
-    /// A write is given a newer version where it was not the newest, also if it was seen.
+    /// A write is given a newer version if it was not the newest, also if it was seen.
     RestampAfterExposure,
     /// A node with an older state of its disk does not care that its peers remember a newer one.
     IgnoreRegressions,

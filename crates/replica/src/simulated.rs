@@ -1,6 +1,6 @@
 //! For the simulation: a node of a cluster without HTTP, on one event loop that is not a thread.
 //!
-//! - [`SimulatedNode`]: what a node consists of, put together as `node` does, and what a checker may look at
+//! - [`SimulatedNode`]: the parts of a node, put together as `node` does, and what a checker may look at
 //! - [`Bug`]: bugs that are planted, to see that they are found; [`last_version`]: the version that an answer was about
 //! - [`last_time_ms`]: the time by which an answer was decided, if it is about what expires
 //! - [`given_up`]: versions under which nobody may have read anything, since their writes were written again
@@ -124,7 +124,7 @@ impl<S: Store> SimulatedNode<S> {
         self.cluster.stability().remembered_session(peer)
     }
 
-    /// What `/v0/cluster` says.
+    /// The answer of `/v0/cluster`.
     pub fn report(&self) -> String {
         self.cluster.report()
     }
@@ -135,8 +135,8 @@ impl<S: Store> SimulatedNode<S> {
     }
 }
 
-/// Who waits for a peer holds the node, which holds the connection, which holds who waits. A process that ends takes all of it
-/// along; here, thousands of nodes begin and end in one.
+/// A waiting task holds the node, which holds the connection, which holds the waiting task. A process that ends frees all of
+/// that; here, thousands of nodes begin and end in one process, so the cycle is broken by hand.
 impl<S: Store> Drop for SimulatedNode<S> {
     fn drop(&mut self) {
         self.service.replica().peers.forget_requests();

@@ -62,7 +62,8 @@ pub(super) async fn accept<P: Protocol>(
     }
 }
 
-/// Refuses a connection that there is no descriptor for, where one waits, with the one that was kept for that.
+/// Refuses one waiting connection when the process is out of descriptors. It closes the spare descriptor to have one for
+/// accepting.
 fn refuse_next<P: Protocol>(
     event_loop: &EventLoop<P>,
     (listener, entrance): (&TcpListener, usize),
@@ -84,7 +85,7 @@ fn refuse_for_good<P: Protocol>(
 ) -> Option<OwnedFd> {
     refuse(event_loop, (&socket, entrance), "the limit of open files and connections is reached (ulimit -n)");
     let socket = socket.into_std().ok()?;
-    // Where the client is gone, there is nobody to be told.
+    // If the client is gone, there is nobody to answer.
     let _ = socket.shutdown(Shutdown::Write);
     Some(OwnedFd::from(socket))
 }

@@ -23,7 +23,7 @@ pub trait Protocol: 'static {
 
 /// A connection, as its event loop looks after it.
 pub trait Connection: 'static {
-    /// Ends it if it let somebody wait for too long.
+    /// Ends the connection if it has timed out.
     fn sweep(&self, now_ms: u64);
 
     /// The node is to stop: its requests in flight end, and then it does.
@@ -32,6 +32,6 @@ pub trait Connection: 'static {
     /// Ends it, whatever is under way.
     fn cut_off(&self);
 
-    /// Whether it came when the node was draining already, so that nobody waits for it.
+    /// Whether it was accepted while the node was draining: then it is answered, but the node does not wait for it.
     fn is_late(&self) -> bool;
 }

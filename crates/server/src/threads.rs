@@ -24,7 +24,7 @@ pub enum StartError {
     /// It cannot listen.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The system has no more threads, or descriptors.
+    /// The system has no more threads or descriptors.
     #[error("cannot start an event loop: {0}")]
     EventLoop(#[from] io::Error),
 }
@@ -134,11 +134,11 @@ impl Server {
         &self.addresses
     }
 
-    /// Ends the requests in flight. Requests that come from now on are told so.
+    /// Ends the requests in flight. Requests that come from now on are answered that the node is stopping.
     pub fn drain(&mut self) {
         self.stage.send_replace(Stage::Draining);
         for _ in 0..self.threads.len() {
-            // None where an event loop panicked: then there is nothing to wait for.
+            // None if an event loop panicked: then there is nothing to wait for.
             let _ = self.drained.blocking_recv();
         }
     }
@@ -147,7 +147,7 @@ impl Server {
     pub fn stop(&mut self) {
         self.stage.send_replace(Stage::Stopped);
         for thread in self.threads.drain(..) {
-            // Whether it panicked, the node was told.
+            // If the loop panicked, the supervisor has reported it.
             let _ = thread.join();
         }
     }
@@ -199,7 +199,8 @@ fn listen_at(
     }
 }
 
-/// Serves until the node is to stop, and the requests in flight have ended or had their time. Who comes after that is told.
+/// Serves until the node is to stop, and the requests in flight have ended or timed out. Requests that come later are answered
+/// that the node is stopping.
 async fn run<P: Protocol>(event_loop: Rc<EventLoop<P>>, intake: Intake) {
     let mut stage = intake.stage;
     let supervisor = &event_loop.context.supervisor;
@@ -213,7 +214,7 @@ async fn run<P: Protocol>(event_loop: Rc<EventLoop<P>>, intake: Intake) {
     let drain_timeout = Duration::from_millis(event_loop.shared.limits.drain_timeout_ms);
     event_loop.connections.drain(drain_timeout).await;
     let _ = intake.drained.send(()).await;
-    // Whoever waits for all loops notices by that where one is no more.
+    // Closing the channel tells `drain` that this loop is done.
     drop(intake.drained);
     let _ = stage.wait_for(|stage| *stage == Stage::Stopped).await;
 }

@@ -71,7 +71,7 @@ pub enum Error {
     TimeUnknown {
         /// How many replicas had to answer.
         replicas: Replicas,
-        /// Each node that cannot be heard, and why.
+        /// Each node that cannot be reached, and why.
         missing: Vec<String>,
     },
     /// This node does not know yet whether it lost anything that it acknowledged.
@@ -79,7 +79,7 @@ pub enum Error {
     Starting {
         /// Whether its data directory is a copy or a backup; else it is new.
         is_copy: bool,
-        /// Each node that has not said, and why; none if what they said is not on disk yet.
+        /// Each node that has not answered, and why; none if their answers are not on disk yet.
         missing: Vec<String>,
     },
     /// This node cannot vouch for its part of the answer.

@@ -103,7 +103,7 @@ pub trait KeyValue: 'static {
         format: RecordFormat,
     ) -> impl Future<Output = Result<Box<dyn Pieces>, Error>> + use<Self> + 'static;
 
-    /// Why writes are refused until somebody looks after the node; none if they are not.
+    /// Why writes are refused until an operator intervenes; none if they are not.
     fn failure(&self) -> Option<String>;
 
     /// Why a request would not be served now, one reason each; none if it would. Asked again and again, so it has to be cheap.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use crate::StoreError;
 
-/// Something that is not there yet. The work for it goes on whether or not this is polled.
+/// A result that is not there yet. The work for it goes on whether or not this is polled.
 pub type Later<T> = Pin<Box<dyn Future<Output = T>>>;
 
 /// Bytes that are read one piece at a time, so that they need not fit into memory.
@@ -31,8 +31,8 @@ impl Pieces for NoPieces {
 /// How a record of a range is written: `begin` value `end`.
 #[derive(Clone, Copy)]
 pub struct RecordFormat {
-    /// Writes what comes before a value of this many bytes under this key.
+    /// Writes the bytes before a value of this many bytes under this key.
     pub begin: fn(out: &mut Vec<u8>, key: &[u8], value_bytes: u64),
-    /// Writes what comes after it.
+    /// Writes the bytes after it.
     pub end: fn(out: &mut Vec<u8>),
 }

@@ -45,7 +45,7 @@ pub(crate) struct Checker {
     floors: BTreeMap<Key, Version>,
     /// Values in files of their own that a node made durable.
     large_stored: u64,
-    /// On how many nodes a key is to live, where that is known by key.
+    /// On how many nodes a key is to live, if that is fixed for the key.
     copies: BTreeMap<Key, usize>,
     /// Versions that a read with a quorum gave, and those whose writes were written again.
     read: BTreeSet<Version>,
@@ -113,7 +113,7 @@ impl Checker {
         self.copies.insert(key.clone(), copies);
     }
 
-    /// A node is about to make a cell durable. Whoever does so first says what was written under its version.
+    /// A node is about to make a cell durable. The first node to do so determines what was written under its version.
     pub(crate) fn seen(&mut self, key: &Key, cell: &CheckedCell) {
         let value = value_of(cell);
         let (version, expires_at_ms) = (cell.stamp.version, cell.stamp.expires_at_ms);
@@ -139,7 +139,7 @@ impl Checker {
         self.versions.get(&version)?.value.clone()
     }
 
-    /// These writes were written again under another version: nobody may see the ones that they had, before or after.
+    /// These writes were written again under another version: no client may see the versions that they had, before or after.
     pub(crate) fn given_up(&mut self, versions: Vec<Version>) {
         for version in versions {
             self.given_up.insert(version);
@@ -154,7 +154,7 @@ impl Checker {
         });
     }
 
-    /// A client is told that its write succeeded, under this version.
+    /// A client's write succeeded, under this version.
     pub(crate) fn told_written(
         &mut self,
         key: &Key,
@@ -176,7 +176,7 @@ impl Checker {
         self.acknowledged(key, replicas, version, floor);
     }
 
-    /// A client is told what a key holds, and of which version that is.
+    /// A client read what a key holds, and its version.
     pub(crate) fn told_read(
         &mut self,
         key: &Key,
@@ -323,7 +323,7 @@ impl Checker {
         }
     }
 
-    /// No node may have something that was written long before what was acknowledged now, and that would win all the same.
+    /// No node may have something that was written long before what was acknowledged now, and would win all the same.
     fn check_order(&mut self, key: &Key, version: Version) {
         let Some(newest) = self.durable.iter().filter_map(|held| held.get(key)).max().copied() else {
             return;
@@ -339,7 +339,7 @@ impl Checker {
         });
     }
 
-    /// Nothing may be read where nothing was known, or where something was deleted since.
+    /// Nothing may be read only if nothing was known, or if it was deleted since.
     fn read_nothing(&mut self, key: &Key, floor: Version) {
         if floor == Version::ZERO {
             return;
@@ -364,7 +364,7 @@ impl Checker {
     }
 }
 
-/// Whether a write and a read like this meet, even if one disk is lost meanwhile.
+/// Whether a write and a read like this share a replica, even if one disk is lost in between.
 pub(crate) fn is_checked(replicas: Replicas) -> bool {
     replicas.is_quorum() && replicas.ack >= 2
 }

@@ -1,6 +1,6 @@
-//! Who asks what: a few keys, each with one or several writers and any number of readers; now and then, one key many times, or
-//! clients that contend for it: each asks again as soon as it is answered, so that much happens one after the other while a
-//! single write is under way.
+//! The clients: a few keys, each with one or several writers and any number of readers. From time to time, many requests for
+//! one key, or clients that contend for it: each asks again as soon as it is answered, so that much happens in sequence while a
+//! single write is in flight.
 
 use ladoga_env::Rng;
 use ladoga_env::sim::SimRng;
@@ -63,7 +63,7 @@ pub(crate) struct KeyPlan {
     /// What a client saw last, and which request wrote it.
     last_seen: Option<(Version, u64)>,
     replicas: Replicas,
-    /// Whether some requests ask for one replica's answer, and some for that of all.
+    /// Whether some requests need one replica's answer, and some the answers of all.
     is_mixed: bool,
     /// How many write it at the same time.
     writers_max: usize,
@@ -110,7 +110,7 @@ struct Contender {
 pub(crate) struct Clients {
     pub(crate) keys: Vec<KeyPlan>,
     next: u64,
-    /// The key that everybody asks for now, and how many requests more.
+    /// The key that all clients ask for now, and how many requests are left of that.
     crowd: (usize, u64),
     contenders: Vec<Contender>,
     /// Of how long values live, apart: what else happens in a seed stays the same.
@@ -181,7 +181,7 @@ impl Clients {
         })
     }
 
-    /// How long it is until the next request. In a crowd, a write meets another one of which its node has not heard yet.
+    /// The pause before the next request. In a crowd, a write meets another one of which its node has not heard yet.
     pub(crate) fn pause_ms(&self, rng: &SimRng) -> u64 {
         if self.crowd.1 > 0 { rng.below(CROWD_PAUSE_MS_MAX) } else { 20 + rng.below(1400) }
     }
@@ -201,7 +201,7 @@ impl Clients {
             self.crowd = (rng.below(self.keys.len() as u64) as usize, requests);
         }
         let index = self.crowd.0;
-        // A large value takes several round trips: in a crowd, much happens meanwhile.
+        // A large value takes several round trips: in a crowd, much happens during that time.
         let one_is_large_of = if self.crowd.1 > 0 { 2 } else { 4 };
         let (number, wish) = self.next_of(index, one_is_large_of, rng);
         (index, number, wish)
@@ -259,7 +259,7 @@ impl Clients {
         Some((index, number, wish))
     }
 
-    /// Nobody contends any more.
+    /// Ends the contention.
     pub(crate) fn calm_down(&mut self) {
         self.contenders.clear();
     }

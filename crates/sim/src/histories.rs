@@ -1,6 +1,6 @@
-//! What clients asked of every key and were told, and whether that could have happened one operation after the other.
+//! What clients asked of every key and their answers, and whether those could have come one operation after the other.
 //!
-//! Checked is what a majority promises (see `is_checked`). The rest promises less, and is taken for that:
+//! Only the promises of a majority are checked (see `is_checked`). The rest promises less, and is treated accordingly:
 //! - A read below a majority is left out. What it spreads must not show in the others all the same.
 //! - A write below a majority is one that nobody knows of, whatever its client was told: it may be seen at any time after it
 //!   began, or be lost. But it takes effect once, as any other.
@@ -10,8 +10,9 @@
 //!   another one, which has not come to that time, still tells the value, this is left out. Whether each goes by its time is
 //!   checked by the `checker`.
 //!
-//! And each write that is seen has one version, for whoever sees it: one that was given up for another is seen by nobody. That
-//! is checked for values, which name their write. A deletion has no name; that it takes effect once is seen by the order alone.
+//! And each write that is seen has one version, for every reader: a version that was given up for another must never be seen.
+//! That is checked for values, which name their write. A deletion has no name; that it takes effect once is checked by the
+//! order alone.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,8 +27,8 @@ use crate::request::{Answer, Found, Request};
 use crate::tally::Tally;
 use crate::values::{count_of, is_counter, is_plain, number_of};
 
-/// What is kept of a key. What begins later is left out, and what had not ended by then is what nobody knows of: so all that
-/// can have been seen is there.
+/// The number of operations that are kept of a key. Later ones are left out, and those that had not ended by then count as
+/// unknown: so everything that can have been seen is there.
 const OPERATIONS_MAX: usize = 500;
 /// How much of a history is shown, up to what cannot be explained.
 const LINES_MAX: usize = 60;
@@ -51,7 +52,7 @@ pub(crate) struct Histories {
     keys: BTreeMap<Key, History>,
     /// How many things began or ended.
     events: u64,
-    /// Of each write that was seen or acknowledged, by its number, its version, and the request that was told of it.
+    /// For each write that was seen or acknowledged, by its number: its version, and the request that was answered with it.
     versions: BTreeMap<u64, (Version, u64)>,
     counters: BTreeMap<Key, Tally>,
     violation: Option<String>,
@@ -61,7 +62,7 @@ pub(crate) struct Histories {
 #[derive(Debug, Default)]
 struct History(Vec<Recorded>);
 
-/// A request, and what became of it.
+/// A request, and its outcome.
 #[derive(Debug)]
 struct Recorded {
     number: u64,

@@ -1,7 +1,7 @@
-//! A whole cluster on one thread, from one seed: real storage engines on simulated disks, a simulated network, clocks
-//! that jump, and every fault that a cluster has to survive. What must never happen is checked as it would happen.
+//! A whole cluster on one thread, from one seed: real storage engines on simulated disks, a simulated network, clocks that
+//! jump, and every fault that a cluster has to survive. Every promise is checked at the moment at which it could break.
 //!
-//! - `world`: what happens when; `faults`: what goes wrong; `clients`: who asks what
+//! - `world`: the sequence of events; `faults`: what goes wrong; `clients`: the requests
 //! - `machine`: a disk, a clock and a process that dies and comes back: the shipping `replica`, `local` and `storage`
 //! - `request`: one request, as it asks the node that coordinates it; `store`: what becomes durable, told to the checker
 //! - `values`: what keys and values say
@@ -44,7 +44,7 @@ fn is_large(value: &[u8]) -> bool {
 pub struct Summary {
     /// Requests that succeeded.
     pub succeeded: u64,
-    /// Requests that failed, or of which nobody knows.
+    /// Requests that failed, or whose outcome is unknown.
     pub failed: u64,
     /// Faults that struck.
     pub faults: u64,
@@ -135,7 +135,7 @@ thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// The first panic on this thread since it was asked for last: a task that panics ends, and nobody else is told.
+/// The first panic on this thread since the last call: a task that panics ends, and nothing else reports it.
 fn taken_panic() -> Option<String> {
     PANIC.with_borrow_mut(Option::take)
 }

@@ -176,7 +176,7 @@ impl Runs {
         Runs { clock, began_ns, first, next: AtomicU64::new(0), done: Mutex::default() }
     }
 
-    /// Runs seeds until there are no more, or no time.
+    /// Runs seeds until there are no more, or the time is over.
     fn work(&self, arguments: &Arguments) {
         let is_time_up = || {
             let passed_s = (self.clock.monotonic_ns() - self.began_ns) / 1_000_000_000;

@@ -19,7 +19,7 @@ pub(crate) struct Request {
     pub(crate) replicas: Replicas,
 }
 
-/// What a client is told.
+/// An answer to a client.
 pub(crate) enum Answer {
     /// It is written, under this version; none if one node alone has to have it.
     Written(Option<Version>),

@@ -1,4 +1,4 @@
-//! The store of a node, watched: everything that becomes durable in it is told to the checker.
+//! The store of a node, watched: everything that becomes durable in it is reported to the checker.
 
 use std::future::Future;
 use std::io;

@@ -95,8 +95,8 @@ fn a_coordinator_that_ignores_newer_versions_is_found() {
     assert_is_found(Bug::IgnoreNewerVersions, &["was known before it began"]);
 }
 
-/// The node did so: what the others had refused as too far ahead was kept by a node whose clock was wrong, spread when its
-/// time had come, and won over what had been acknowledged meanwhile; and nothing was stable until then. In most seeds only
+/// Once the node did so: a node whose clock was wrong kept what the others had refused as too far ahead, spread it when its
+/// time had come, and it won over what had been acknowledged in between; and nothing was stable until then. In most seeds only
 /// the latter shows, in the end.
 #[test]
 fn a_node_that_trusts_a_clock_that_is_wrong_is_found() {
@@ -108,7 +108,7 @@ fn copies_on_nodes_that_a_cell_is_not_for_are_found() {
     assert_is_found(Bug::ForgetCopies, &["which is for"]);
 }
 
-/// The node did so if too few replicas could say what was newest: it wrote all the same, and acknowledged although one of
+/// Once the node did so if too few replicas could tell what was newest: it wrote all the same, and acknowledged although one of
 /// them then had something newer, which had been acknowledged before.
 #[test]
 fn a_large_value_that_is_acknowledged_and_loses_is_found() {

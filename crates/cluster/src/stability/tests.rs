@@ -122,7 +122,7 @@ fn a_node_does_not_answer_before_it_knows_whether_it_lost_anything() {
     assert!(node.has_lost_data());
 }
 
-/// That it was here before is said although it is not on disk yet: it would be taken for new by then.
+/// A replaced directory is reported although that is not on disk yet: otherwise the new one would be taken for new before that.
 #[test]
 fn a_directory_that_was_replaced_is_told_at_once() {
     let mut cluster = Cluster::new(2);

@@ -13,7 +13,7 @@ use super::scenario::Bug;
 /// The hash of the key.
 const KEY: u64 = 0;
 
-/// A cell: of a deletion, where there is no value.
+/// A cell: of a deletion if there is no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Held {
     pub(crate) version: Version,
@@ -144,7 +144,7 @@ impl Replica {
         Ok(self.held.is_none_or(|known| known.version <= held.version))
     }
 
-    /// Makes it durable. What it says to that, where nothing newer was there when it was let in, or perhaps something was.
+    /// Makes it durable. Answers whether nothing newer was there when it was admitted, or perhaps something was.
     pub(crate) fn commit(&mut self, held: Held, from: From, was_newest: bool) -> WriteAnswer {
         let known = self.held.map(|known| known.version);
         if let Some(newest) = known.filter(|newest| *newest > held.version) {

@@ -38,7 +38,7 @@ pub(crate) enum Bug {
     AcceptsAnythingLate,
     /// A replica that promised something newer says that a write was the newest, since it was when it came.
     TrustsArrival,
-    /// A write is acknowledged where something conditional went over it.
+    /// A write is acknowledged although something conditional went over it.
     CountsPassedOver,
     /// Nobody remembers what a conditional write was decided on.
     ForgetsDecidedOn,
@@ -55,7 +55,7 @@ pub(crate) enum Bug {
 pub(crate) struct Faults {
     /// A request to a replica arrives, and its answer is lost with the connection.
     pub(crate) lost_answers: usize,
-    /// A write is let in where nothing newer is, and something newer comes before it is durable.
+    /// A write is admitted if nothing newer is there, and something newer arrives before it is durable.
     pub(crate) late_commits: usize,
     /// A client's request takes too long.
     pub(crate) deadlines: usize,

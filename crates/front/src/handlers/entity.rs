@@ -59,12 +59,12 @@ fn with_cell<K: KeyValue>(
     Ok(Reply::now(Answer { etag, expires, ..answer }))
 }
 
-/// When a value expires, as its answer says it; none if it never does.
+/// When a value expires, for a header field of the answer; none if it never does.
 fn expiry(stamp: Stamp) -> Option<Box<str>> {
     (stamp.expires_at_ms != 0).then(|| stamp.expires_at_ms.to_string().into())
 }
 
-/// Streams a value, once its first piece is read: what is wrong with that one can still be said.
+/// Streams a value, once its first piece is read: until then an error can still be answered with its own status.
 fn large_value<K: KeyValue>(
     call: &Call<'_, K>,
     (bytes, pieces): (u64, Box<dyn Pieces>),

@@ -60,7 +60,7 @@ impl<K: KeyValue> Call<'_, K> {
         }
     }
 
-    /// A read of one entity. What is wrong with it is told before anything is waited for.
+    /// A read of one entity. An invalid request is refused before anything is waited for.
     fn read(&self, operation: Operation, request: Request) -> Result<Reply, Refusal> {
         let conditions = Conditions::of(&request).map_err(Refusal::bad_request)?;
         let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;

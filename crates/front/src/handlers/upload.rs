@@ -52,7 +52,7 @@ impl Arriving<'_> {
     }
 }
 
-/// Writes the body as it arrives. Where that fails, what is left of the body is not read, so nothing can follow it.
+/// Writes the body as it arrives. If that fails, the rest of the body is not read, so this is the connection's last request.
 async fn receive<U: Upload>(
     arriving: Arriving<'_>,
     upload: Result<U, Error>,

@@ -54,7 +54,7 @@ pub(crate) enum TargetError {
     /// It is no time to live.
     #[error(transparent)]
     Ttl(#[from] TtlError),
-    /// The same where for ever would be one.
+    /// The same if a time to live of `none` is permitted.
     #[error("{0}, or none")]
     Life(TtlError),
     /// Nothing is written that could expire.
@@ -67,7 +67,7 @@ pub(crate) enum TargetError {
     PutForEver,
 }
 
-/// The key of a request: a part of its URI where nothing had to be decoded.
+/// The key of a request: a part of its URI if nothing had to be decoded.
 #[derive(Debug, Clone)]
 enum Key {
     InUri { uri: Uri, range: Range<u32> },
@@ -130,7 +130,7 @@ impl EntityTarget {
         self.life.and_then(Life::ttl)
     }
 
-    /// Refuses a time to live where no value is written.
+    /// Refuses a time to live on a request that writes no value.
     pub(crate) fn check_ttl(&self, is_put: bool) -> Result<(), TargetError> {
         match self.life {
             Some(_) if !is_put => Err(TargetError::TtlOfNothing),
@@ -143,9 +143,9 @@ impl EntityTarget {
 /// Which entities a range request is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RangeTarget {
-    /// From where on, up to where, and whose.
+    /// The first key, the key before which to stop, and whether of this node or of the cluster.
     pub(crate) range: KeyRange,
-    /// How many nodes the entities live on, and how many of these have to answer, where it is those of all nodes.
+    /// How many nodes hold an entity, and how many of these have to answer, for a range over the whole cluster.
     pub(crate) replicas: Replicas,
 }
 
@@ -196,9 +196,10 @@ pub(crate) enum QueryError {
     },
 }
 
-/// The values of the parameters `names`, in their order; those of other names are left out.
+/// The values of the parameters `names`, in their order; other parameters are ignored.
 ///
-/// Decoded as RFC 3986 has it: a plus is a plus. The whole query has to be well-formed, whoever reads it.
+/// Decoded according to RFC 3986: a plus is a plus. The whole query has to be well-formed, including the parameters that are
+/// ignored.
 pub(crate) fn parameters<'q, const N: usize>(
     query: &'q str,
     names: [&'static str; N],

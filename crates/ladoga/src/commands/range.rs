@@ -23,8 +23,8 @@ pub(crate) fn range(arguments: &RangeArguments) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// A record is a key, a newline, a value. A key that has a newline itself cannot be told from a value that has one; its
-/// first line is taken for it.
+/// A record is a key, a newline, a value. A key that contains a newline cannot be told from a value that does; its first line
+/// is taken for it.
 fn print(out: &mut impl Write, record: &[u8], raw: bool) -> std::io::Result<()> {
     let newline = record.iter().position(|&byte| byte == b'\n').unwrap_or(record.len());
     let (key, value) = (&record[..newline], record.get(newline + 1..).unwrap_or_default());

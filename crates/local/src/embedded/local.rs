@@ -33,7 +33,7 @@ pub struct Local {
     pub(super) reads: Option<Rc<Reads>>,
 }
 
-/// What is queued on this loop, and who waits for it.
+/// The writes that are queued on this loop, and who waits for them.
 #[derive(Clone)]
 struct Queued {
     write_queue: Arc<WriteQueue>,
@@ -91,13 +91,13 @@ impl Local {
         }
     }
 
-    /// How far a read goes on the event loop before somebody else reads for it.
+    /// How far a read goes on the event loop before it is left to the ring or the pool.
     fn tier(&self) -> ReadTier {
         // A ring finds what the page cache has as it is sent off, for all reads of a turn with one system call.
         if self.reads.is_some() { ReadTier::Memory } else { ReadTier::PageCache }
     }
 
-    /// What a read that memory cannot answer comes to, as `answer` has it.
+    /// The answer to a read that memory cannot answer, converted by `answer`.
     fn later<T: 'static>(
         &self,
         read: Box<PendingRead>,
@@ -147,7 +147,7 @@ impl LocalStore for Local {
         cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], FinishedBlob>)>,
     ) -> Applied {
         let mut cells = cells.into_iter().peekable();
-        // Several cells share their fate, and with it that of puts, which a full disk does not take.
+        // Several cells succeed or fail together, so they need the room that puts need, which a full disk does not give.
         let is_one = cells.size_hint() == (1, Some(1));
         let kind = match cells.peek() {
             Some((_, Cell { value: None, .. })) if is_one => WriteKind::Delete,
@@ -171,7 +171,8 @@ impl LocalStore for Local {
         });
         let take = move || answer.lock().take().expect("what is written was decided");
         match self.engine.get_cell_cached(key, self.tier()) {
-            // Read before it is queued, so that nothing waits for the disk where groups are written: memory has it then.
+            // The block is read before the update is queued, so that the group does not wait for the disk: the lookup then hits
+            // the cache.
             Ok(Cached::NeedsDisk(read)) => {
                 let (found, queued) = (self.later(read, |_, _| Some(())), self.queued.clone());
                 Box::pin(async move {

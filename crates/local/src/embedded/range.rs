@@ -6,7 +6,7 @@ use crate::store::RecordFormat;
 /// Reads the records of a range.
 pub(super) struct RecordReader {
     format: RecordFormat,
-    /// The large value that it is in, and as much of it as has been read.
+    /// The large value at which the range stands, and how many of its bytes have been read.
     value: Option<(Blob, u64)>,
 }
 
@@ -31,7 +31,7 @@ impl RecordReader {
         RecordReader { format, value: None }
     }
 
-    /// Reads a record, as far as its value where that is large; `false` where there is none.
+    /// Reads a record, without its value if that is large; `false` at the end of the range.
     fn read_record(&mut self, range: &mut Range, out: &mut Vec<u8>) -> Result<bool, Error> {
         let Some((key, value)) = range.next()? else { return Ok(false) };
         match value {

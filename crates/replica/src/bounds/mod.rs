@@ -1,7 +1,7 @@
 //! What peers and repair may take of a node.
 //!
-//! - `budget`: the memory of the connections that peers make; `account`: what one of them has of it
-//! - `pace`: how much of the node repair may take
+//! - `budget`: the memory of the connections that peers make; `account`: the share of one of them
+//! - `pace`: how fast repair may go
 //! - `copies`: how many large values are copied at a time
 //! - `turns`: conditional requests of one key, one after another
 

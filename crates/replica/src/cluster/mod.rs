@@ -150,8 +150,8 @@ impl Cluster {
         Arc::clone(self.fences()) as Arc<dyn CellGate>
     }
 
-    /// Makes a copy of another node's directory this node's: only its cells are of use, as a beginning. Nobody is told
-    /// anything before all of it is on disk, so that it can be done again.
+    /// Makes a copy of another node's directory this node's own: only its cells are of use, as a beginning. Nothing is reported
+    /// to peers before all of it is on disk, so that it can be done again.
     fn take_from(&self, node: NodeId, env: &Env, dir: &Path, kept: &MembershipFile) -> io::Result<Durable> {
         let disk = &*env.disk;
         tracing::warn!(
@@ -190,7 +190,7 @@ impl Cluster {
         self.exchange.request_repair()
     }
 
-    /// The stability of this node, once there is a store.
+    /// The stability state of this node, once there is a store.
     pub(crate) fn stability(&self) -> &Arc<Stability> {
         self.stability.get().expect("a node joins before it serves")
     }
@@ -218,7 +218,7 @@ impl Cluster {
         }
     }
 
-    /// What this node says first.
+    /// The first message of this node on a connection.
     pub(crate) fn hello(&self) -> Hello {
         let wall_ms = self.versions.wall_ms();
         Hello {
@@ -234,14 +234,14 @@ impl Cluster {
         }
     }
 
-    /// Takes note of a greeting. Answers why the two nodes are not of one cluster, where they are not.
+    /// Handles a greeting. Fails with the reason if the two nodes are not of one cluster.
     pub(crate) fn greeted(&self, theirs: &Hello) -> Result<Arc<PeerView>, String> {
         if let Some(difference) = self.hello().difference(theirs) {
             // It may be one of ours with another list: then the reason is shown beside its name.
             let url = theirs.url();
             match self.peers.iter().find(|peer| peer.url == url && peer.id != self.own) {
                 Some(peer) => peer.record_unreachable(&difference, true),
-                None => tracing::warn!("refused a peer that says it is {url}: {difference}"),
+                None => tracing::warn!("refused a peer that claims to be {url}: {difference}"),
             }
             return Err(difference);
         }

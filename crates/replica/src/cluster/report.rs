@@ -64,7 +64,7 @@ fn session(session: u64) -> String {
     format!("{session:016x}")
 }
 
-/// The peers without which this node does not become whole, and which it does not hear.
+/// The peers that this node needs to become whole, and cannot reach.
 fn waits_for(cluster: &Cluster, stability: &Stability) -> Vec<String> {
     let others = cluster.peers.iter().filter(|peer| peer.id != cluster.own && !stability.has_all());
     let is_missing = |peer: &&Arc<PeerView>| {

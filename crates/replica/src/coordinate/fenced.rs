@@ -23,8 +23,8 @@ pub(super) const FENCED_WAIT_MS: u64 = 10;
 /// its promises: what waits takes its place.
 pub(super) const FENCED_MS_MAX: u64 = 300;
 
-/// Reads the newest cell of a key from its nodes. Where promises to conditional writes are in the way of writing it to those that
-/// lack it, it is read again, until they have ended.
+/// Reads the newest cell of a key from its nodes. If promises to conditional writes are in the way of writing it to the nodes
+/// that lack it, it is read again, until they have ended.
 pub(super) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCell>, Error> {
     match decision(plan).await {
         Ok(newest) => Ok(newest),

@@ -32,7 +32,7 @@ impl HeldValue {
 /// A cell, as the coordinator of a read has it.
 pub(super) type HeldCell = Cell<Bytes, HeldValue>;
 
-/// Opens a value that was found with this version; `None` where it was replaced since then.
+/// Opens a value that was found with this version; `None` if it has been replaced.
 pub(crate) async fn open_found<S: Store>(
     plan: &Plan<S>,
     version: Version,
@@ -109,7 +109,7 @@ pub(super) async fn copy_large<S: Store>(
     copying.begin().await?;
     // A place here, as for a client's value; peers look after theirs.
     let (node, own) = (&plan.replica, plan.cluster().own);
-    // Nobody gives way to it.
+    // No other client gives way for it.
     let enter = |gate: &Gate| {
         gate.enter_if_room(Address::Own, 1).map_err(|_| Failure::Refused(Refusal::OverCapacity))
     };

@@ -17,7 +17,7 @@ use crate::stability::Admitted;
 use ladoga_local::Admission;
 use ladoga_local::store::Store;
 
-/// Who has to answer a request: what its coordinator goes by.
+/// Which nodes have to answer a request.
 pub(super) struct Plan<S: Store> {
     pub(super) replica: Rc<OwnReplica<S>>,
     pub(super) key: Bytes,
@@ -100,7 +100,7 @@ impl<S: Store> Plan<S> {
         self.cluster().versions.time_ms().saturating_sub(given_ms)
     }
 
-    /// The plan for a request; `None` where this node alone has to answer.
+    /// The plan for a request; `None` if this node alone has to answer.
     pub(super) fn of(replica: &Rc<OwnReplica<S>>, context: &Context, key: &[u8]) -> Option<Plan<S>> {
         Plan::is_needed(replica, context, key).then(|| Plan::of_conditional(replica, context, key))
     }
@@ -148,7 +148,7 @@ impl<S: Store> Plan<S> {
         &self.replica.cluster
     }
 
-    /// The time that the request has left.
+    /// The time that is left for the request.
     pub(super) fn left_ms(&self) -> u64 {
         self.cluster().limits.quorum_timeout_ms.saturating_sub(self.waited_ms)
     }
@@ -180,8 +180,8 @@ impl<S: Store> Plan<S> {
         self.replica.peers.expire_later(part)
     }
 
-    /// Whether this node vouched for its part, and has learned meanwhile that it must not: its directory is older than what
-    /// it acknowledged. That can be in the first moment of its life only, when it hears the first peer.
+    /// Whether this node vouched for its part, and has learned in between that it must not, because its directory is older than
+    /// what it acknowledged. That can happen only in the first moment of a process, when it hears the first peer.
     pub(super) fn taken_back(&self, has_vouched: bool) -> Option<QuorumError> {
         if !has_vouched || self.cluster().stability().has_all() {
             return None;
@@ -214,7 +214,7 @@ impl<S: Store> Plan<S> {
         self.replica.peers.link(self.node(replica))
     }
 
-    /// Writes a cell to this node, without a network. `then` hears what became of it, now or later.
+    /// Writes a cell to this node, without a network. `then` is called with the outcome, now or later.
     pub(super) fn apply(
         &self,
         (stamp, value): (Stamp, Option<&[u8]>),
@@ -229,9 +229,9 @@ impl<S: Store> Plan<S> {
         }
     }
 
-    /// After a start: asks all peers what their clocks show, until a majority has said so. A version that is given out before
-    /// may be as old as the newest one here, and a write of before, which too few had, could win over it. Where a majority
-    /// has to take the write, one that cannot be heard is one that does not.
+    /// After a start: asks all peers for their clocks, until a majority has answered. A version that is given out before may be
+    /// as old as the newest one here, and an earlier write, which too few replicas had, could win over it. If a majority has to
+    /// take the write, a peer that cannot be reached would not take it either.
     async fn hear_clocks(&self) -> Result<(), Error> {
         let OwnReplica { cluster, peers, .. } = &*self.replica;
         let others = || cluster.peers.iter().filter(|peer| peer.id != cluster.own);
@@ -248,8 +248,8 @@ impl<S: Store> Plan<S> {
         Err(Error::TimeUnknown { replicas: self.replicas, missing: missing.collect() })
     }
 
-    /// The version of a write that happens now. None is given where a majority of the nodes would refuse it for its time:
-    /// those that do not could keep it until its time comes, and it would win over what was acknowledged meanwhile.
+    /// The version of a write that happens now. Fails if a majority of the nodes would refuse it as too far ahead: the others
+    /// could keep it until its time comes, and it would win over what was acknowledged in between.
     pub(super) async fn stamp(&self) -> Result<Stamp, Error> {
         let cluster = self.cluster();
         if self.replicas.ack > 1 && cluster.versions.is_unverified() {

@@ -23,7 +23,7 @@ use crate::planted::{note_time, note_version, noted_time};
 use ladoga_local::OneNode;
 use ladoga_local::store::{LocalStore, Store};
 
-/// How often a large value that was replaced before it could be opened is looked for again.
+/// How often a large value is looked up again, if it was replaced before it could be opened.
 const OPENS_MAX: usize = 3;
 /// The length of a value from which on it is asked for the precondition of its write before it is read: that takes a round trip,
 /// while a shorter one comes with its head, most likely.
@@ -35,7 +35,7 @@ pub struct Replicated<S: Store> {
     own: OneNode<S, AloneInCluster>,
 }
 
-/// Who has to answer: this node alone, or the nodes of a plan.
+/// Which nodes have to answer: this node alone, or those of a plan.
 enum By<A, P> {
     Alone(A),
     Plan(P),
@@ -49,7 +49,7 @@ impl<S: Store> Replicated<S> {
         Replicated { replica, own }
     }
 
-    /// What peers and background work use of it.
+    /// The replica, for peers and background work.
     pub fn replica(&self) -> &Rc<OwnReplica<S>> {
         &self.replica
     }

@@ -63,7 +63,7 @@ impl<S: Store> Target<S> {
         }
     }
 
-    /// Makes it durable, and stores it. Answers what the replica says to that.
+    /// Stores the uploaded value, durably. Answers the replica's answer.
     pub(super) async fn finish(
         self,
         plan: &Plan<S>,

@@ -57,7 +57,7 @@ fn first_attempt(replicas: Replicas) -> WriteCore {
 }
 
 impl<S: Store> Plan<S> {
-    /// Takes note of a version, so that the next one is after it.
+    /// Observes a version, so that the next one is after it.
     pub(super) fn observe(&self, newest: Version) -> Result<(), Error> {
         self.cluster().versions.observe(newest.timestamp).map_err(|error| {
             self.replica.core.metrics.clock_ahead();
@@ -69,7 +69,7 @@ impl<S: Store> Plan<S> {
 pub(super) enum Outcome {
     Acknowledged,
     Failed(QuorumError),
-    /// Something newer is in the way, and nobody has seen the write.
+    /// Something newer is in the way, and no client has seen the write.
     Stale(Version),
     /// A promise that is newer has been in the way for too long; and whether it is known that nobody has the write.
     Fenced {
@@ -157,7 +157,7 @@ impl<S: Store> Writing<S> {
         }
     }
 
-    /// A replica says this to the write; or it is known that it will not.
+    /// A replica's answer to the write; or it is known that there will be none.
     pub(super) fn replica_answered(self: &Rc<Self>, place: usize, answer: Result<WriteAnswer, Failure>) {
         if let Ok(WriteAnswer::Applied | WriteAnswer::Superseded { .. }) = answer {
             let node = self.plan.node(place);
@@ -173,7 +173,7 @@ impl<S: Store> Writing<S> {
         self.step(|core, step| core.answered(place, answer, step));
     }
 
-    /// Lets the machine take a step, and does what it says.
+    /// Lets the machine take a step, and executes its output.
     fn step(self: &Rc<Self>, act: impl FnOnce(&mut WriteCore, &mut dyn FnMut(WriteStep))) {
         let mut hints = Vec::new();
         let mut take = |step| match step {
@@ -189,7 +189,7 @@ impl<S: Store> Writing<S> {
         let mut state = self.state.borrow_mut();
         act(&mut state.core, &mut take);
         if state.core.is_decided() {
-            // Nobody waits for those that are starting any more: they get hints.
+            // Replicas that are starting are waited for no longer: they get hints.
             for place in self.starting.take_all() {
                 state.core.answered(place, Err(IS_STARTING), &mut take);
             }
@@ -270,7 +270,7 @@ impl<S: Store> Writing<S> {
         let (node, writing) = (self.plan.node(place), Rc::downgrade(self));
         tokio::task::spawn_local(async move {
             let is_asked = until_asked_again(&replica, node).await;
-            // Where it is decided, nobody waits.
+            // If the write is decided, nothing waits.
             let Some(writing) = writing.upgrade().filter(|writing| writing.starting.remove(place)) else {
                 return;
             };

@@ -25,7 +25,7 @@ const WRITE_MS: u64 = 1_000;
 /// at any time.
 pub(crate) struct FenceKeeper {
     state: Mutex<State>,
-    /// No promise is newer; 0 where there are none. So the gate needs one look at this, where nothing is promised.
+    /// No promise is newer; 0 if there are none. So the gate needs one look at this if nothing is promised.
     newest: AtomicU64,
     written: Latest<Written>,
     closes: AtomicBool,
@@ -126,8 +126,9 @@ impl FenceKeeper {
         log::remove(disk, dir)
     }
 
-    /// Promises that no cell of the key that is older is taken from now on; or again, where that is the newest promise. In the
-    /// turn in which groups are written. It is to be given once it is [durable](FenceKeeper::durable).
+    /// Promises that no cell of the key that is older is taken from now on; or promises it again, if that is the newest
+    /// promise. Called while groups are written. The promise may be given to the peer once it is
+    /// [durable](FenceKeeper::durable).
     pub(crate) fn promise(&self, key_hash: u64, ballot: Version) -> Result<Fence, NoPromise> {
         let mut state = self.state.lock();
         if !state.fences.is_newest(key_hash, ballot) {

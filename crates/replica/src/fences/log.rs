@@ -34,7 +34,7 @@ const RECORDS_PER_FENCE_MAX: u64 = 4;
 pub(super) struct FenceLog {
     disk: Arc<dyn Disk>,
     path: PathBuf,
-    /// `None` where it could not be written, so that nobody knows what is in it.
+    /// `None` if it could not be written, so that its content is unknown.
     file: Option<Arc<dyn File>>,
     /// Where the next record is written.
     end: u64,
@@ -50,15 +50,15 @@ impl FenceLog {
         let fences = read(&**disk, &path)?.unwrap_or_default();
         let mut log =
             FenceLog { disk: Arc::clone(disk), path, file: None, end: HEADER_BYTES, synced: HEADER_BYTES };
-        // A torn end must not stand before what is appended. Where there is no room, the node starts all the same: it
-        // keeps its promises, and gives none until they can be written.
+        // A torn end must not precede what is appended. If there is no room, the node starts all the same: it keeps its
+        // promises, and makes no new ones until they can be written.
         if let Err(error) = log.write_anew(fences.iter()) {
             tracing::warn!("cannot write {}: {error}", log.path.display());
         }
         Ok((log, fences))
     }
 
-    /// Whether it should be written as a whole, where so many promises stand: it has much that is not needed, or it failed.
+    /// Whether it should be rewritten as a whole, if so many promises stand: most of it is not needed, or writing it failed.
     pub(super) const fn is_to_be_written_anew(&self, fences: usize) -> bool {
         let records = (self.end - HEADER_BYTES) / RECORD_BYTES as u64;
         self.file.is_none() || records > RECORDS_MIN + RECORDS_PER_FENCE_MAX * fences as u64
@@ -127,7 +127,7 @@ pub(super) fn remove(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
     }
 }
 
-/// The promises that stand in a file; `None` where there is none.
+/// The promises in a file; `None` if there is none.
 fn read(disk: &dyn Disk, path: &Path) -> io::Result<Option<Fences>> {
     let file = match disk.open(path, OpenMode::Read) {
         Ok(file) => file,

@@ -4,8 +4,8 @@
 //!                                                                                          (never change these)
 //! ```
 //!
-//! `synced` says how long the file was when it was synced last, as far as was known when the record was written. So where a
-//! record is broken, one behind it tells whether it was whole before.
+//! `synced` is the length of the file at its last sync, as far as that was known when the record was written. So if a record is
+//! broken, a later one tells whether it was whole before.
 
 use ladoga_cluster::Fences;
 use ladoga_model::Version;

@@ -42,7 +42,7 @@ pub struct MembershipFile {
 pub enum Provenance {
     /// This node has written them.
     Own,
-    /// Somebody has copied them: to another place, to a backup and back, or only their bytes are the same.
+    /// They were copied to another place, or restored from a backup; or they only have the same bytes.
     Copied,
     /// They were those of another node.
     Foreign {
@@ -62,7 +62,7 @@ pub enum MembershipError {
         path = path.display()
     )]
     OtherNodes {
-        /// The file that says so.
+        /// The file with the list.
         path: PathBuf,
         /// How it differs.
         difference: Difference,
@@ -73,7 +73,7 @@ pub enum MembershipError {
         path = path.display()
     )]
     NoNodes {
-        /// The file that says so.
+        /// The file with the list.
         path: PathBuf,
         /// The nodes.
         nodes: String,
@@ -116,7 +116,7 @@ impl MembershipFile {
         }
     }
 
-    /// Checks again, now that the directory is this process's, and keeps the list where there was none.
+    /// Checks again, now that the directory is locked by this process, and writes the list if there was none.
     pub fn keep(
         env: &Env,
         dir: &Path,
@@ -139,7 +139,7 @@ impl MembershipFile {
         Ok(kept)
     }
 
-    /// Replaces what the directory says: from now on it is this node's.
+    /// Replaces the file in the directory: from now on the directory is this node's.
     pub(crate) fn write(&self, disk: &dyn Disk, dir: &Path) -> io::Result<()> {
         let replacement = Replacement::begin(disk, &dir.join(NAME))?;
         replacement.fill(self.to_text(replacement.file().identity()?).as_bytes())?;

@@ -1,8 +1,8 @@
-//! Who the nodes are.
+//! The nodes of the cluster.
 //!
-//! - `limits`: who there is, what they may cost
+//! - `limits`: what peers may cost
 //! - `membership_file`: the list of nodes in the data directory; `durable`: what a node remembers of the others there
-//! - `view`: what is known of each peer; `name`: where it is
+//! - `view`: what is known of each peer; `name`: its address
 
 pub(crate) mod durable;
 mod limits;

@@ -45,7 +45,7 @@ impl Arrival {
         Arrival { version, origin: Origin::Client, is_again: false, was_newest: true }
     }
 
-    /// What the replica says, where it was the cell with this number of those that were applied together.
+    /// The replica's answer, if it was the cell with this number of those that were applied together.
     pub(crate) async fn outcome<S: Store>(
         self,
         replica: &OwnReplica<S>,
@@ -114,6 +114,6 @@ fn had(past: &Past, key: &[u8], version: Version, is_again: bool) -> Had {
 /// The newest version of a key, if it is over `version`.
 async fn newer<S: LocalStore>(store: &S, key: &[u8], version: Version) -> Option<Version> {
     let found = store.get_cell(key).wait().await;
-    // What cannot be read is not known to be newer; the read that needs it says so.
+    // If it cannot be read, it is not known to be newer; the read that needs it will report the error.
     found.ok().flatten().map(|cell| cell.stamp.version).filter(|newest| *newest > version)
 }

@@ -54,7 +54,7 @@ pub struct OwnReplica<S: Store> {
     pub(crate) greeting_timeout_ms: u64,
 }
 
-/// The places for what is larger than memory, which peers share with clients; and their patience.
+/// The places for uploads and streams, which peers share with clients; and how long slow peers are waited for.
 pub struct Bounds {
     /// Answers that are too large for memory, by number.
     pub streams: Gate,

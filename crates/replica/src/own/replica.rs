@@ -21,7 +21,7 @@ pub(crate) fn refusal(error: &StoreError) -> Refusal {
     }
 }
 
-/// What a replica says of a cell; `is_whole` says whether it has all that it acknowledged.
+/// A replica's answer with a cell; `is_whole` is whether the replica has all that it acknowledged.
 pub(crate) fn read_answer(found: Option<StoredCell>, digest: bool, is_whole: bool) -> ReadAnswer<Bytes, u64> {
     let cell = found.map(|cell| {
         if digest && cell.value.is_some() {
@@ -58,8 +58,8 @@ pub(crate) fn admit<S: Store>(
     replica.cluster.stability().admit(stamp.version, origin)
 }
 
-/// Makes a cell durable here, as this node's part of what it coordinates or of what it takes over: admitted at once, and done
-/// when it is awaited.
+/// Makes a cell durable here, as this node's part of what it coordinates or pulls: admitted at once, and done when it is
+/// awaited.
 pub(crate) fn apply<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     (key, stamp, value): (&Bytes, Stamp, Option<&[u8]>),
@@ -107,7 +107,7 @@ pub(crate) fn arrival<S: Store>(
     }
 }
 
-/// A peer said this about itself, in the answer to a question of this moment; none where it was not asked.
+/// A peer's statement, in the answer to a question of this moment; none if there was no question.
 pub(crate) fn heard<S: Store>(
     replica: &OwnReplica<S>,
     stability: &Stability,
@@ -119,7 +119,7 @@ pub(crate) fn heard<S: Store>(
     }
 }
 
-/// Takes note that this node has made writes durable, of which this is the newest.
+/// Records the newest version of the writes that this node has made durable.
 pub(crate) fn acknowledged<S: Store>(replica: &OwnReplica<S>, newest: Option<Version>) {
     if let Some(newest) = newest {
         let cluster = &replica.cluster;

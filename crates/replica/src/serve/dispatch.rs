@@ -17,7 +17,7 @@ use crate::own::{promises, replica};
 use crate::wire::{Answer, Origin, Request};
 
 impl<S: Store> Session<S> {
-    /// Serves a request. An error says how the connection ends.
+    /// Serves a request. An error ends the connection in the way that it describes.
     pub(super) fn understand(
         self: &Rc<Self>,
         next: Next,

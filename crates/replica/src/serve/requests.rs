@@ -28,7 +28,7 @@ impl Served {
         Served { core: Rc::clone(core), began_ns }
     }
 
-    /// It is answered with what was asked for.
+    /// The request was answered with what it asked for.
     fn ends(self) {
         let duration_ns = self.core.clock.monotonic_ns().saturating_sub(self.began_ns);
         self.core.metrics.served_a_peer(duration_ns);
@@ -47,7 +47,7 @@ pub(super) fn read<S: Store>(
         Err(refusal) if served.is_some() => return session.answer(asked.number, &Answer::Refused(refusal)),
         vouches => vouches == Ok(true),
     };
-    // Anti-entropy sorts out what is old by itself.
+    // Anti-entropy handles outdated cells by itself.
     let is_hidden = origin != Origin::Exchange && stability.hides_cells();
     let answer = move |found: Result<Option<StoredCell>, StoreError>| match found {
         Ok(found) => {

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::planted::{Bug, has};
 
-/// From where on the log says that the wall clock is off the majority's, and from where on that it is not any more.
+/// How far off the majority's the wall clock must be to be logged, and to be logged again once it is not any more.
 const OFF_MS_MIN: u64 = 5_000;
 const BACK_MS_MAX: u64 = 2_000;
 
@@ -21,7 +21,7 @@ pub(crate) struct ClusterTime {
     is_unverified: AtomicBool,
     reached_ms: AtomicU64,
     majority_ms: AtomicU64,
-    /// Whether the log says that the wall clock is off.
+    /// Whether it was logged that the wall clock is off.
     is_off: AtomicBool,
 }
 
@@ -102,7 +102,7 @@ impl ClusterTime {
         self.peers.lock().offset_ms(peer, wall_ms, monotonic_ms)
     }
 
-    /// Time went by. The log says when the wall clock begins to be off, and when that is over.
+    /// Logs when the wall clock begins to be off, and when that ends.
     pub(crate) fn look(&self, wall_ms: u64, monotonic_ms: u64) {
         self.change(monotonic_ms, |peers| peers.tick(wall_ms, monotonic_ms));
         let Some(correction_ms) = self.correction_ms(wall_ms, monotonic_ms) else { return };
@@ -124,7 +124,7 @@ impl ClusterTime {
     }
 
     fn bounds(&self) -> TimeBounds {
-        // First: where enough was heard, what it comes to is seen as well.
+        // First: whoever sees that enough was heard must see the result as well.
         let is_unverified = self.is_unverified.load(Ordering::Acquire);
         TimeBounds {
             earliest_ms: self.earliest_ms.load(Ordering::Relaxed),

@@ -9,12 +9,13 @@ use crate::planted::{Bug, has};
 /// longer than a write should wait for anything else.
 pub(crate) struct ComparedTree(Mutex<Filled>);
 
-/// The tree, and how far it can be gone by.
+/// The tree, and how far it can be relied on.
 struct Filled {
     tree: MerkleTree,
     /// Whether every cell of the store is in it.
     is_whole: bool,
-    /// Where tombstones have to be told apart and are not, if there is such a time: as of then, the tree is to be filled anew.
+    /// A time as of which peers compare and that cuts a span of deletions: the tree has to be filled anew, with that time as a
+    /// boundary.
     cut_at: Option<u64>,
 }
 
@@ -47,7 +48,7 @@ impl ComparedTree {
         tree.dropped_before()
     }
 
-    /// It is to be filled anew, such that tombstones before this are told from later ones.
+    /// The tree has to be filled anew, so that tombstones from before this are kept apart from later ones.
     pub(crate) fn refill_from(&self, at: u64) {
         self.0.lock().cut_at = Some(at);
     }

@@ -1,10 +1,10 @@
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// A value, for whoever waits for it to change.
+/// A value, for tasks that wait for it to change.
 ///
-/// Tasks are woken in the order in which they began to wait. (`tokio::sync::watch` wakes them in an order that it dices, so
-/// that no simulation could be repeated.)
+/// Tasks are woken in the order in which they began to wait. (`tokio::sync::watch` wakes them in a random order, so that no
+/// simulation could be repeated.)
 #[derive(Debug, Default)]
 pub(crate) struct Latest<T> {
     state: Mutex<Counted<T>>,

@@ -1,9 +1,9 @@
-//! What a replica remembers of versions that it does not have any more, so that it can say of a write that met something newer
+//! What a replica remembers of versions that it no longer has, so that it can tell, of a write that met something newer,
 //! whether it ever had it: a read may have returned the write only if it did.
 //!
-//! A version comes by its client's write, or by who repairs: a read, a hint, an exchange. The latter are remembered from before
-//! they are written on, in a ring of a fixed size. What the store tells of as having met something newer is remembered in
-//! another one, until whoever wrote it asks. A write that meets nothing newer costs neither a lock nor memory.
+//! A version arrives with its client's write, or by repair: a read, a hint, an exchange. Versions that arrive by repair are
+//! recorded before they are written, in a ring of a fixed size. Versions that met something newer in the store are recorded in
+//! another ring, until their writer asks. A write that meets nothing newer costs neither a lock nor memory.
 //!
 //! # Why `Never` is right
 //!
@@ -32,8 +32,8 @@ use ladoga_local::store::SupersededCell;
 use ladoga_model::Version;
 use parking_lot::Mutex;
 
-/// How many versions each ring has: those of seconds, at the highest pace of repair of what is recent. What is older than the
-/// newest one that fell out costs nothing, and is most of what an exchange brings.
+/// How many versions each ring has: those of some seconds, at the highest pace of repair of recent cells. Versions older than
+/// the newest one that fell out cost nothing, and are most of what an exchange brings.
 const VERSIONS_MAX: usize = 8_192;
 /// How many cells that were accepted: it takes a plain write and a conditional one of a key at the same moment to ask for one.
 const ACCEPTED_MAX: usize = 1_024;
@@ -45,7 +45,7 @@ type KeyVersion = (u64, Version);
 
 /// What a replica remembers.
 pub(crate) struct Past {
-    /// The newest timestamp that met something newer: what is after it did not.
+    /// The newest timestamp that met something newer: later ones met nothing.
     met_up_to: AtomicU64,
     /// Versions that met something newer, with that.
     met: Mutex<Ring<Version>>,
@@ -120,7 +120,7 @@ impl Past {
         }
     }
 
-    /// Nothing is known of what has this timestamp or an older one: it may have been had in a life before.
+    /// Nothing is known of versions with this timestamp or an older one: an earlier process may have had them.
     pub(crate) fn forget(&self, timestamp: u64) {
         let came = &mut *self.came.lock();
         came.forgotten = up_to(timestamp).max(came.forgotten);
@@ -128,7 +128,7 @@ impl Past {
         came.versions.retain(|(_, version), _| version.timestamp > timestamp);
     }
 
-    /// Somebody who repairs is about to write this version. Comes before it is committed.
+    /// A repair is about to write this version. Called before it is committed.
     pub(crate) fn comes(&self, key_hash: u64, version: Version) {
         self.came.lock().enter((key_hash, version), false);
     }
@@ -151,7 +151,7 @@ impl Past {
         }
     }
 
-    /// Whether a version may have met something newer: asked once it is committed, by whoever has not hashed the key yet.
+    /// Whether a version may have met something newer. Asked once it is committed, before the key is hashed.
     pub(crate) fn may_have_met_newer(&self, version: Version) -> bool {
         version.timestamp <= self.met_up_to.load(Ordering::Acquire)
     }

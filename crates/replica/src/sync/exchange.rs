@@ -1,4 +1,4 @@
-//! Anti-entropy: what each peer has and this node lacks, as `ladoga_cluster` says, on one event loop of a node.
+//! Anti-entropy: pulls what each peer has and this node lacks, driven by `ladoga_cluster`, on one event loop of a node.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ use crate::stability::Stability;
 use crate::wire::{Answer, PeerCell, Request};
 use ladoga_local::store::{LocalStore, Store};
 
-/// How often it is looked what there is to be pulled.
+/// How often it checks what there is to pull.
 const LOOK_EVERY_MS: u64 = 500;
 /// How often the tree is filled anew at most, whatever peers ask to be compared: that reads the whole store.
 const FILL_EVERY_MS: u64 = 5 * 60_000;
@@ -80,7 +80,7 @@ pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
     }
 }
 
-/// Pulls everything from every peer, because somebody asked for it.
+/// Pulls everything from every peer, on demand.
 async fn repair<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability>) {
     let cluster = &replica.cluster;
     let mut errors = Vec::new();
@@ -200,7 +200,7 @@ impl<S: Store> Puller<'_, S> {
                 Ok(None) => Event::Lost("an answer to something else".to_owned()),
                 Err(error) => Event::Lost(error.to_string()),
             };
-            // Where the pull is over, nobody waits.
+            // If the pull has ended, nothing waits.
             let _ = send.send(event);
         });
     }

@@ -12,7 +12,7 @@ use super::message::{
 use super::parts::{had, had_byte, optional_key, put_optional_key, put_statement, statement};
 use super::reader::Reader;
 
-/// What the other node says.
+/// An answer of another node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Who it is.
@@ -27,7 +27,7 @@ pub enum Answer {
     Refused(Refusal),
     /// The next piece.
     Piece(Bytes),
-    /// There are no more.
+    /// The end of the stream.
     End,
     /// It is done, but there was something newer already.
     Superseded {
@@ -46,7 +46,7 @@ pub enum Answer {
     Opened(u32),
     /// What is to be streamed is not there any more.
     Gone,
-    /// What it says about itself.
+    /// Its statement.
     Statement(Box<Statement>),
     /// The upper hashes of its tree.
     Groups {
@@ -61,7 +61,7 @@ pub enum Answer {
     List {
         /// In the order of the keys.
         entries: Vec<KeyVersion<Bytes>>,
-        /// The key that was looked at last, where there are more.
+        /// The last key that was scanned, if there are more.
         next: Option<Bytes>,
     },
 }
@@ -112,7 +112,7 @@ impl Answer {
         }
     }
 
-    /// What a replica says to a write.
+    /// The answer of a replica to a write.
     pub(crate) fn of_write(answer: WriteAnswer) -> Answer {
         match answer {
             WriteAnswer::Applied => Answer::Done,
@@ -121,7 +121,7 @@ impl Answer {
         }
     }
 
-    /// What a replica said to a write; otherwise the answer, which is of no use for that.
+    /// A replica's answer to a write; otherwise the answer, which does not fit.
     pub(crate) fn into_write_answer(self) -> Result<WriteAnswer, Answer> {
         match self {
             Answer::Done => Ok(WriteAnswer::Applied),

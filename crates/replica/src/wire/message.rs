@@ -1,4 +1,4 @@
-//! What the bodies of frames say.
+//! The bodies of frames.
 //!
 //! ```text
 //! request := 1 hello | 2 read { digest u8, origin u8, key } | 3 write { origin u8, again u8, stamp, what u8, key, [bytes] }
@@ -31,7 +31,7 @@
 //! bytes   := all that is left
 //! ```
 //!
-//! `alive` answers no request: it says that answers are still to come.
+//! `alive` answers no request: it tells that answers are still to come.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use ladoga_cluster::{Refusal, SentCell};
@@ -40,7 +40,7 @@ use ladoga_model::{Cell, ClockError, Stamp, Value, Version};
 use super::frame::FrameError;
 use super::reader::Reader;
 
-/// A cell, as far as one frame says: a large value has its length, and is to be streamed.
+/// A cell in one frame: a large value has its length only, and is to be streamed.
 pub type PeerCell = Cell<Bytes, u64>;
 
 const LINE_BYTES_MAX: usize = 4 << 10;

@@ -1,10 +1,10 @@
-//! What nodes say to each other, as bytes.
+//! The messages of nodes to each other, as bytes.
 //!
 //! - `frame`: lengths, checksums, numbers of requests
-//! - `message`: the grammar; `request`, `answer`: what is said; `parts`: what several of them have
-//! - `hello`: the first of each
+//! - `message`: the grammar; `request`, `answer`: the messages; `parts`: what several of them have
+//! - `hello`: the first message on either side
 //! - `record`: the cells of a range
-//! - `reader`: bodies taken apart, nothing trusted
+//! - `reader`: decodes bodies, nothing trusted
 
 mod answer;
 mod frame;

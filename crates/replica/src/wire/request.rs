@@ -105,7 +105,7 @@ pub enum Request {
         /// Which ones.
         groups: Vec<u8>,
     },
-    /// The keys and versions in some partitions, or in all where none is named.
+    /// The keys and versions in some partitions, or in all if none is named.
     List {
         /// Over which cells.
         slice: AsOf,

@@ -190,7 +190,7 @@ impl LoopMetrics {
         add(&self.cut_off, 1);
     }
 
-    /// Somebody slow gave way to others.
+    /// A slow client gave way to others.
     pub fn displaced(&self, taken: Taken) {
         add(&self.displaced[taken as usize], 1);
     }

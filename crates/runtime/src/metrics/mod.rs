@@ -22,7 +22,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// For so many event loops.
+    /// Metrics for so many event loops.
     pub fn new(loops: usize) -> Metrics {
         Metrics { loops: (0..loops).map(|_| Arc::new(LoopMetrics::new())).collect() }
     }

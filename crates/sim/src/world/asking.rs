@@ -12,13 +12,13 @@ use crate::request::{self, Request};
 
 /// How long a client waits: longer than a coordinator that is alive takes, with all its attempts.
 const CLIENT_MS: u64 = 10 * REQUEST_MS;
-/// How often clients contend for a key, on average, and how long packets take meanwhile, for a while.
+/// How often clients contend for a key, on average, and how long packets take during that time.
 const CONTENTION_EVERY_MS: u64 = 18_000;
 const CONTENTION_DELAYS_MS: [u64; 4] = [0, 20, 100, 300];
 const CONTENTION_MS: u64 = 2_000;
 
 impl World {
-    /// Somebody asks some node for something.
+    /// A client sends a request to some node.
     pub(super) fn client(&mut self) {
         if self.is_calm {
             return;
@@ -58,14 +58,14 @@ impl World {
         }
     }
 
-    /// Somebody looks at everything there is, where something has just gone wrong.
+    /// A client reads everything after something has just gone wrong.
     pub(super) fn look_around(&mut self, node: usize) {
         if !self.is_calm {
             self.look_at_all(node);
         }
     }
 
-    /// Somebody reads everything there is.
+    /// A client reads everything.
     pub(super) fn look_at_all(&mut self, node: usize) {
         let keys = self.shared.clients.borrow().keys.len();
         for index in 0..keys {
@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    /// Somebody writes everything there is.
+    /// A client writes everything.
     pub(super) fn write_around(&mut self, node: usize) {
         if self.is_calm {
             return;

@@ -16,7 +16,7 @@ impl World {
         if !self.differences.is_empty() {
             return self.plan(5000, Event::Compare);
         }
-        // What clients are told in the end, each key's history has to explain as well.
+        // The last answers to clients have to fit each key's history as well.
         let node = self.rng.below(self.machines.len() as u64) as usize;
         self.look_at_all(node);
         self.plan(2 * REQUEST_MS, Event::End);

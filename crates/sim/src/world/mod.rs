@@ -1,7 +1,7 @@
-//! What happens when: one seed, on one thread, on paused time, which goes on when nobody has anything left to do.
+//! The sequence of events: one seed, on one thread, on paused time, which advances when nothing is left to do.
 //!
 //! - `shared`: what clients and the world share; `asking`: clients ask
-//! - `trouble`: what goes wrong, and how it ends; `converge`: whether all came together in the end
+//! - `trouble`: what goes wrong, and how it ends; `converge`: whether the nodes agree in the end
 
 mod asking;
 mod converge;
@@ -31,7 +31,7 @@ use crate::machine::{Common, Machine, placement_of};
 use crate::{Settings, Summary};
 use shared::Shared;
 
-/// How many nodes there are. Three is what most clusters have, and where two that are left are a majority.
+/// The numbers of nodes. Most clusters have three nodes, of which two are still a majority.
 const NODES: [usize; 4] = [3, 3, 4, 5];
 /// How long things go wrong.
 const TROUBLE_MS: u64 = 240_000;
@@ -254,7 +254,7 @@ impl World {
             Event::Start { node } => self.start(node),
             Event::Room { node } => self.machines[node].disk.set_capacity(None),
             Event::Befall(trouble) if !self.is_calm => self.befall(trouble),
-            // A process that stood still goes on by itself: it was only not looked at.
+            // A suspended process resumes by itself: it was only not polled.
             Event::Befall(_) | Event::Resume => {}
             Event::NetworkIsBetter => self.mend_network(),
             Event::ClockGoesWrong => self.clock_goes_wrong(),
@@ -293,7 +293,7 @@ impl World {
         }
     }
 
-    /// What the threads of the engine would do; and somebody looks after a node whose store takes no writes any more.
+    /// Does the work of the engine's threads; and restarts a node whose store refuses writes, as an operator would.
     fn background(&mut self, node: usize, session: u64, ticks: u64) {
         if self.machines[node].session != session {
             return;

@@ -1,4 +1,4 @@
-//! What clients and the world share: who asks, what is checked, the trace.
+//! What clients and the world share: the clients, the checks, the trace.
 
 use std::cell::RefCell;
 use std::sync::Arc;

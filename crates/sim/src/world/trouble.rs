@@ -148,7 +148,7 @@ impl World {
     fn lose_disk(&mut self, node: usize, down_ms: u64, loss: Loss) {
         self.disk_lost_at_us = Some(self.now_us());
         match loss {
-            // What nobody remembers, nobody can hold against it.
+            // What no peer remembers, no peer can hold against it.
             Loss::Older { age, is_copied, was_whole }
                 if self.machines[node].is_remembered_by(&self.machines) =>
             {
@@ -179,7 +179,7 @@ impl World {
         self.plan(ms, Event::ClockIsSet { node });
     }
 
-    /// Somebody sets it right.
+    /// An operator sets the clock right.
     pub(super) fn clock_is_set(&mut self, node: usize) {
         if !self.is_calm {
             let trouble = faults::right_clock(&self.clock_rng, node, &self.hands());
@@ -188,7 +188,7 @@ impl World {
         }
     }
 
-    /// Nothing goes wrong any more. Clocks stay as they are: nobody sets them.
+    /// Nothing goes wrong any more. Clocks stay as they are.
     fn calm_down(&mut self) {
         self.shared.trace(|| "it calms down".to_owned());
         self.is_calm = true;

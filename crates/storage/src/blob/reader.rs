@@ -44,11 +44,11 @@ impl Blob {
         self.pointer.len == 0
     }
 
-    /// Reads the piece that begins at `offset` of the value, checked: [`BLOB_PIECE_BYTES`], or what is left.
-    /// May wait for the disk.
+    /// Reads and checks the piece that begins at `offset` of the value: [`BLOB_PIECE_BYTES`], or fewer at the end. May wait for
+    /// the disk.
     ///
     /// # Panics
-    /// Where `offset` is not a multiple of [`BLOB_PIECE_BYTES`] below the length.
+    /// If `offset` is not a multiple of [`BLOB_PIECE_BYTES`] below the length.
     pub fn read_piece(&self, offset: u64) -> Result<Bytes, Error> {
         assert!(offset.is_multiple_of(BLOB_PIECE_BYTES as u64) && offset < self.pointer.len);
         let file = self.file()?;
@@ -83,7 +83,7 @@ impl Blob {
         Ok(())
     }
 
-    /// That nothing lies behind the last piece. What is missing, its read tells.
+    /// Checks that nothing follows the last piece. A missing piece is found when it is read.
     fn check_length(&self) -> Result<(), Error> {
         let pieces = self.pointer.len.div_ceil(BLOB_PIECE_BYTES as u64);
         let expected = HEADER_BYTES + self.pointer.len + 4 * pieces;

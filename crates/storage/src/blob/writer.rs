@@ -51,7 +51,7 @@ impl BlobWriter {
     /// Appends bytes of the value; may wait for the disk.
     ///
     /// # Panics
-    /// Where the value grows over the limit, which callers check.
+    /// If the value grows over the limit, which callers check.
     pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         self.len += bytes.len() as u64;
         assert!(self.len <= VALUE_BYTES_MAX, "callers bound the value");

@@ -31,7 +31,7 @@ pub(in super::super) enum Decision {
 pub(super) type KnownCell = Cell<Bytes, FinishedBlob>;
 
 impl Update {
-    /// One that comes to a value of at most so many bytes in memory.
+    /// An update whose value has at most so many bytes in memory.
     pub(in super::super) fn new(
         key: &[u8],
         value_bytes_max: u64,
@@ -50,7 +50,7 @@ impl Update {
     }
 }
 
-/// The newest cells of the keys that updates are about, as a group goes on.
+/// The newest cells of the keys that updates are about, kept up to date while the group is decided.
 pub(super) struct NewestCells(HashMap<Bytes, Known>);
 
 struct Known {
@@ -62,7 +62,7 @@ struct Known {
 }
 
 impl NewestCells {
-    /// Looks up what is there before the group.
+    /// Looks up what is stored before the group.
     pub(super) fn look_up<E>(
         updates: &[Update],
         find: impl Fn(&[u8]) -> Result<Result<Option<KnownCell>, StoreError>, E>,
@@ -78,7 +78,7 @@ impl NewestCells {
         Ok(NewestCells(cells))
     }
 
-    /// Takes note of what is written in the group before the updates.
+    /// Applies what the group writes before its updates.
     pub(super) fn take_note_of(&mut self, batches: &[WriteBatch]) {
         for (key, cell) in batches.iter().flat_map(WriteBatch::cells_to_name_again) {
             let Some(known) = self.0.get_mut(key) else { continue };
@@ -152,7 +152,7 @@ pub(super) struct Decided {
 /// What the answer to an update depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// On nothing else in its group: it was decided by what was there before, and needs no more room than a deletion.
+    /// On nothing else in its group: it was decided by what was stored before, and needs no more room than a deletion.
     Free,
     /// On its group.
     Bound,
@@ -160,8 +160,8 @@ pub(super) enum Verdict {
     Undecided(StoreError),
 }
 
-/// What those are told whose updates came to something else than their group: `outcome` is the group's, `of_deletes` that of
-/// what depends on nothing in it.
+/// The answers that differ from the outcome of the group: `outcome` is the group's, `of_deletes` the outcome of deletions and
+/// of what depends on nothing else in the group.
 pub(super) fn exceptions<'v>(
     waiting: &[WaitingWrite],
     verdicts: impl Iterator<Item = &'v Verdict>,

@@ -143,7 +143,7 @@ fn arguments_of(name: &str, random: &mut Random, arguments: &mut Vec<String>) {
         "rename" | "renamenx" | "copy" => arguments.extend([key(random), key(random)]),
         "echo" => arguments.push(one(random, &VALUES)),
         "select" => arguments.push(one(random, &["0", "1", "x"])),
-        "nosuch" => arguments.extend((0..keys).map(|_| one(random, &VALUES))),
+        "nosuch" => arguments.extend((0..=random.below(2)).map(|_| one(random, &VALUES))),
         "scan" => arguments.extend(words(&one(random, &["x", "0 COUNT 0", "0 COUNT", "0 FOO 1"]))),
         "keys" => arguments.push(one(random, &["a", "key*", "none*", "[b]x"])),
         _ => arguments.push(key(random)),

@@ -23,10 +23,9 @@ pub(crate) type CheckedCell = Cell<Vec<u8>, Infallible>;
 /// of the others yet.
 const APART_MS_MAX: u64 = 120_000;
 
-/// How far the time of the cluster may be ahead of that of the world, by which values expire: a clock that is right is half a
-/// minute off, a node goes by a majority's within a second, and one that was restarted by what it had reserved, ten seconds more
-/// (decision 0033). It is behind by as much as versions are.
-pub(crate) const AHEAD_MS_MAX: u64 = 42_000;
+/// How far the time of the cluster may be ahead of that of the world, by which values expire: as far as versions may be, and the
+/// margin of clocks (decision 0033). It is behind by as much as versions are.
+pub(crate) const AHEAD_MS_MAX: u64 = 62_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Checker {

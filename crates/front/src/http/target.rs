@@ -133,10 +133,9 @@ impl EntityTarget {
     /// Refuses a time to live on a request that writes no value.
     pub(crate) fn check_ttl(&self, is_put: bool) -> Result<(), TargetError> {
         match self.life {
-            None => Ok(()),
             Some(_) if !is_put => Err(TargetError::TtlOfNothing),
             Some(Life::Unlimited) => Err(TargetError::PutForEver),
-            Some(Life::Limited(_)) => Ok(()),
+            Some(Life::Limited(_)) | None => Ok(()),
         }
     }
 }

@@ -5,7 +5,18 @@ use ladoga_model::Version;
 use super::frame::FrameError;
 use super::message::{put_short, put_version};
 use super::reader::Reader;
-use super::request::Base;
+
+/// What the cell of a conditional write takes the place of.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Base {
+    /// What the replica had when it promised.
+    pub had: Option<Version>,
+    /// What the cell was decided on: the newest version that a majority of promises showed. Not older.
+    pub newest: Option<Version>,
+    /// The incarnations of the key's replicas as the coordinator knew them when it began, by their places. Who lost its disk
+    /// since then has promised nothing.
+    pub met: Vec<Incarnation>,
+}
 
 pub(super) const fn origin_byte(origin: Origin) -> u8 {
     match origin {

@@ -11,18 +11,6 @@ use super::parts::{
 };
 use super::reader::Reader;
 
-/// What the cell of a conditional write takes the place of.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Base {
-    /// What the replica had when it promised.
-    pub had: Option<Version>,
-    /// What the cell was decided on: the newest version that a majority of promises showed. Not older.
-    pub newest: Option<Version>,
-    /// The incarnations of the key's replicas as the coordinator knew them when it began, by their places. Who lost its disk
-    /// since then has promised nothing.
-    pub met: Vec<Incarnation>,
-}
-
 /// What one node asks of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {

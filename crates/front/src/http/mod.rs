@@ -3,7 +3,7 @@
 //! - `route`: which operation a method and a path ask for
 //! - `profile`: which profile is asked for
 //! - `target`: which key and which replicas an operation is about; parameters of the query, strictly percent-decoded
-//! - `change`: what a `POST` does to what is there, and how long values live
+//! - `change`: what a `POST` does to what is there, and `lifetime`: how long values live
 //! - `conditions`: `If-Match` and `If-None-Match`; `etag`: versions as they have them
 //! - `refusal`: answers that say no, each with one line of text
 //! - `body`: the bodies of answers
@@ -14,6 +14,7 @@ mod body;
 mod change;
 mod conditions;
 mod etag;
+mod lifetime;
 mod profile;
 mod refusal;
 mod response;
@@ -21,7 +22,7 @@ mod route;
 mod target;
 mod wire;
 
-pub(crate) use change::{Change, change};
+pub(crate) use change::{EntityChange, change};
 pub(crate) use conditions::{ConditionError, Conditions, ReadVerdict};
 pub(crate) use etag::ETag;
 pub(crate) use profile::ProfileTarget;

@@ -6,7 +6,7 @@ use ladoga_http1::Uri;
 use ladoga_model::{KEY_BYTES_MAX, KeyError, Quote, Replicas, ReplicasError, Ttl, TtlError, check_key};
 use ladoga_service::{KeyRange, Scope};
 
-use super::change::Life;
+use super::lifetime::Lifetime;
 
 /// Why a request does not say which entities it is about.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,7 +79,7 @@ enum Key {
 pub(crate) struct EntityTarget {
     key: Key,
     replicas: Replicas,
-    life: Option<Life>,
+    life: Option<Lifetime>,
 }
 
 impl EntityTarget {
@@ -89,7 +89,7 @@ impl EntityTarget {
         let [id, replicas, ack, from, ttl] = parameters(query, ["id", "replicas", "ack", "from", "ttl"])?;
         let id = key("id", id)?;
         let replicas = Replicas::parse(replicas.as_deref(), ack.as_deref(), from.as_deref(), nodes)?;
-        let life = ttl.map(|ttl| Life::parse(&ttl)).transpose()?;
+        let life = ttl.map(|ttl| Lifetime::parse(&ttl)).transpose()?;
         let key = match id {
             Cow::Owned(decoded) => Key::Decoded(decoded),
             Cow::Borrowed(slice) => {
@@ -127,15 +127,15 @@ impl EntityTarget {
 
     /// How long the value is to live that is written, if it ends.
     pub(crate) fn ttl(&self) -> Option<Ttl> {
-        self.life.and_then(Life::ttl)
+        self.life.and_then(Lifetime::ttl)
     }
 
     /// Refuses a time to live on a request that writes no value.
     pub(crate) fn check_ttl(&self, is_put: bool) -> Result<(), TargetError> {
         match self.life {
             Some(_) if !is_put => Err(TargetError::TtlOfNothing),
-            Some(Life::Unlimited) => Err(TargetError::PutForEver),
-            Some(Life::Limited(_)) | None => Ok(()),
+            Some(Lifetime::Unlimited) => Err(TargetError::PutForEver),
+            Some(Lifetime::Limited(_)) | None => Ok(()),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use ladoga_cluster::{NodeId, Origin, ReadAnswer, Refusal, SentCell, Statement, WriteAnswer};
-use ladoga_local::store::{LargeValue, LocalStore, Pieces, Store, StoreError, StoredCell, WriteKind};
+use ladoga_local::store::{LargeValue, LocalStore, Pieces, Store, StoredCell, WriteKind};
 use ladoga_model::{Cell, Stamp, Value, Version};
 
 use super::refusal::refusal;

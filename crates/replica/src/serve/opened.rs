@@ -7,7 +7,7 @@ use ladoga_runtime::{Permit, Taken};
 
 use super::asked::Asked;
 use super::session::Session;
-use crate::own::{refusal, replica};
+use crate::own::refusal;
 use crate::wire::Answer;
 use ladoga_local::store::{LocalStore, Pieces, Store};
 

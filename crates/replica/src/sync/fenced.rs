@@ -8,7 +8,7 @@ use ladoga_local::store::{LocalStore, Store};
 use ladoga_model::{HybridClock, Version};
 
 use crate::coordinate;
-use crate::own::{OwnReplica, refusal, replica};
+use crate::own::{OwnReplica, refusal};
 
 /// A promise kept out what this node was to take over, or a hint that it was to deliver. If its coordinator must be gone by
 /// now, this node takes its place: otherwise what was kept out would wait for ever. Answers whether that has worked out.

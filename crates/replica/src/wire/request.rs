@@ -6,8 +6,8 @@ use super::frame::{Frame, FrameError, put_frame};
 use super::hello::Hello;
 use super::message::{put_short, put_stamp, put_version};
 use super::parts::{
-    base, optional_key, origin, origin_byte, put_base, put_optional_key, put_slice, put_statement, slice,
-    statement,
+    Base, base, optional_key, origin, origin_byte, put_base, put_optional_key, put_slice, put_statement,
+    slice, statement,
 };
 use super::reader::Reader;
 

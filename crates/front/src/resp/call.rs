@@ -75,28 +75,28 @@ pub(super) struct Found {
 /// What becomes of a key.
 pub(super) enum Effect {
     Nothing,
-    Put(Bytes, Lifetime),
+    Put(Bytes, NewLifetime),
     /// It stays as it is, for so long.
-    Expire(Lifetime),
+    Expire(NewLifetime),
     Delete,
 }
 
 /// For how long a value lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lifetime {
+pub(super) enum NewLifetime {
     Forever,
     /// As long as the one before it.
     Kept,
     For(Ttl),
 }
 
-impl Lifetime {
+impl NewLifetime {
     /// The time to live of a value that takes the place of one that expires then; 0 if that never does.
     pub(super) fn ttl(self, before_ms: u64) -> Option<Ttl> {
         match self {
-            Lifetime::Forever => None,
-            Lifetime::For(ttl) => Some(ttl),
-            Lifetime::Kept => Ttl::until_ms(before_ms),
+            NewLifetime::Forever => None,
+            NewLifetime::For(ttl) => Some(ttl),
+            NewLifetime::Kept => Ttl::until_ms(before_ms),
         }
     }
 }

@@ -4,7 +4,7 @@ use ladoga_resp::{Reply, Request};
 use ladoga_service::KeyValue;
 
 use super::arguments::{GetExOption, Unit, integer, is};
-use super::call::{Effect, Lifetime, StoreCall};
+use super::call::{Effect, NewLifetime, StoreCall};
 use super::failed::Failed;
 use super::served::{CommandResult, Served};
 use super::table::Verb;
@@ -88,13 +88,13 @@ fn ending(end_ms: i64, now_ms: u64, command: &str) -> Result<Effect, Failed> {
         return Ok(Effect::Delete);
     }
     let ttl = Ttl::until_ms(end_ms as u64).ok_or_else(|| Failed::expire_time(command))?;
-    Ok(Effect::Expire(Lifetime::For(ttl)))
+    Ok(Effect::Expire(NewLifetime::For(ttl)))
 }
 
 pub(super) async fn persist<K: KeyValue>(call: StoreCall<K>, key: Bytes) -> CommandResult {
     call.update(key, false, |found| match found {
         Some(found) if found.expires_at_ms != 0 => {
-            Ok((Effect::Expire(Lifetime::Forever), Served::flag(true)))
+            Ok((Effect::Expire(NewLifetime::Forever), Served::flag(true)))
         }
         _ => Ok((Effect::Nothing, Served::flag(false))),
     })
@@ -114,7 +114,7 @@ pub(super) async fn getex<K: KeyValue>(call: StoreCall<K>, request: Request) -> 
                 }
                 ending(unit.moment_ms(number, now_ms, "getex")?, now_ms, "getex")?
             }
-            GetExOption::Persist if found.expires_at_ms != 0 => Effect::Expire(Lifetime::Forever),
+            GetExOption::Persist if found.expires_at_ms != 0 => Effect::Expire(NewLifetime::Forever),
             GetExOption::Persist | GetExOption::Nothing => Effect::Nothing,
         };
         Ok((change, Served::value(Some(found.value.clone()))))

@@ -3,7 +3,7 @@ use ladoga_resp::{Reply, Request, parse_integer};
 use ladoga_service::{Error, KeyValue, Precondition};
 
 use super::arguments::{integer, is};
-use super::call::{Effect, Found, Lifetime, StoreCall};
+use super::call::{Effect, Found, NewLifetime, StoreCall};
 use super::failed::Failed;
 use super::served::{CommandResult, Served};
 use super::strings::all;
@@ -104,7 +104,7 @@ async fn put_copy<K: KeyValue>(
     to: bytes::Bytes,
     only_if_absent: bool,
 ) -> Result<bool, Failed> {
-    let life = Ttl::until_ms(found.expires_at_ms).map_or(Lifetime::Forever, Lifetime::For);
+    let life = Ttl::until_ms(found.expires_at_ms).map_or(NewLifetime::Forever, NewLifetime::For);
     call.update(to, false, |there| {
         Ok(match there {
             Some(_) if only_if_absent => (Effect::Nothing, false),

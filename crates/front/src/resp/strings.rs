@@ -8,7 +8,7 @@ use ladoga_resp::{Reply, Request};
 use ladoga_service::{Error, KeyValue, LargeValue, Lookup, Precondition, StoredCell, Value};
 
 use super::arguments::{Condition, SetOptions, condition_of_delete, digest, integer};
-use super::call::{Effect, Found, Lifetime, StoreCall, check_write};
+use super::call::{Effect, Found, NewLifetime, StoreCall, check_write};
 use super::failed::Failed;
 use super::in_flight::{Begun, later};
 use super::served::{CommandResult, LargeReply, Served, length};
@@ -89,7 +89,7 @@ pub(super) async fn set<K: KeyValue>(call: StoreCall<K>, request: Request) -> Co
     let options = SetOptions::parse(&request, 3)?;
     let (key, value) = (request.bytes(1), request.bytes(2));
     let precondition = match (&options, call.is_in_transaction()) {
-        (SetOptions { gets: true, .. } | SetOptions { life: Lifetime::Kept, .. }, _) => None,
+        (SetOptions { gets: true, .. } | SetOptions { life: NewLifetime::Kept, .. }, _) => None,
         (SetOptions { condition: Condition::None, .. }, _) => Some(Precondition::None),
         (SetOptions { condition: Condition::Absent, .. }, false) => Some(Precondition::IfNoneMatchAny),
         (SetOptions { condition: Condition::Present, .. }, false) => Some(Precondition::IfMatchAny),
@@ -98,7 +98,7 @@ pub(super) async fn set<K: KeyValue>(call: StoreCall<K>, request: Request) -> Co
     let Some(precondition) = precondition else {
         return set_by_value(&call, &request, options).await;
     };
-    let ttl = if let Lifetime::For(ttl) = options.life { Some(ttl) } else { None };
+    let ttl = if let NewLifetime::For(ttl) = options.life { Some(ttl) } else { None };
     written(call.put(key, value, precondition, ttl).await, (Served::OK, Served::NULL))
 }
 
@@ -137,7 +137,7 @@ pub(super) async fn setnx<K: KeyValue>(call: StoreCall<K>, request: Request) -> 
     if call.is_in_transaction() {
         let decide = |found: Option<&Found>| match found {
             Some(_) => (Effect::Nothing, Served::flag(false)),
-            None => (Effect::Put(value.clone(), Lifetime::Forever), Served::flag(true)),
+            None => (Effect::Put(value.clone(), NewLifetime::Forever), Served::flag(true)),
         };
         return call.update(key, false, |found| Ok(decide(found))).await;
     }
@@ -200,7 +200,7 @@ pub(super) async fn getset<K: KeyValue>(call: StoreCall<K>, request: Request) ->
     let value = request.bytes(2);
     call.update(request.bytes(1), true, |found| {
         let before = found.map(|found| found.value.clone());
-        Ok((Effect::Put(value.clone(), Lifetime::Forever), Served::value(before)))
+        Ok((Effect::Put(value.clone(), NewLifetime::Forever), Served::value(before)))
     })
     .await
 }
@@ -231,14 +231,14 @@ pub(super) async fn append<K: KeyValue>(call: StoreCall<K>, request: Request) ->
     call.update(request.bytes(1), true, |found| {
         let Some(found) = found else {
             let value = request.bytes(2);
-            return Ok((Effect::Put(value.clone(), Lifetime::Forever), Served::integer(value.len())));
+            return Ok((Effect::Put(value.clone(), NewLifetime::Forever), Served::integer(value.len())));
         };
         if found.bytes + request[2].len() as u64 > VALUE_BYTES_MAX {
             return Err(Failed::value_too_large());
         }
         let value = Bytes::from([&found.value[..], &request[2]].concat());
         let bytes = value.len();
-        Ok((Effect::Put(value, Lifetime::Kept), Served::integer(bytes)))
+        Ok((Effect::Put(value, NewLifetime::Kept), Served::integer(bytes)))
     })
     .await
 }
@@ -257,7 +257,7 @@ pub(super) async fn setrange<K: KeyValue>(call: StoreCall<K>, request: Request) 
         value[..before.len()].copy_from_slice(&before);
         value[offset as usize..end].copy_from_slice(&new);
         let bytes = value.len();
-        Ok((Effect::Put(value.freeze(), Lifetime::Kept), Served::integer(bytes)))
+        Ok((Effect::Put(value.freeze(), NewLifetime::Kept), Served::integer(bytes)))
     })
     .await
 }

@@ -1,5 +1,5 @@
 use bytes::{BufMut, Bytes, BytesMut};
-use ladoga_cluster::{AsOf, Incarnation, LEAF_GROUPS_MAX, Origin, Partition, Statement};
+use ladoga_cluster::{AsOf, LEAF_GROUPS_MAX, Origin, Partition, Statement};
 use ladoga_model::{Stamp, Version};
 
 use super::frame::{Frame, FrameError, put_frame};

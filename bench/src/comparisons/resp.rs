@@ -67,7 +67,9 @@ fn compare(context: &Context, fsync: &'static str) -> Outcome {
     }
     node.stop()?;
     drop(redis);
-    ["node", "redis"].into_iter().for_each(|name| context.scratch.remove(name));
+    for name in ["node", "redis"] {
+        context.scratch.remove(name);
+    }
     contests.iter().try_for_each(|contest| context.results.publish(contest))
 }
 

@@ -43,7 +43,8 @@ fn compare(context: &Context, fsync: &'static str) -> Outcome {
     let mut contests: Vec<Contest> = LOADS
         .iter()
         .map(|(id, test, pipeline)| {
-            let title = format!("{test}, {pipeline} at a time, 64 connections, {VALUE_BYTES} B, fsync {fsync}");
+            let title =
+                format!("{test}, {pipeline} at a time, 64 connections, {VALUE_BYTES} B, fsync {fsync}");
             Contest::new(id, title, &FIGURES)
         })
         .collect();

@@ -1,7 +1,7 @@
 //! A persistent key-value store that speaks plain HTTP.
 //!
 //! - `allocator`: where memory comes from, and when it goes back
-//! - `arguments`: what can be typed
+//! - `arguments`: what can be typed; `range_arguments`: for a range; `node_arguments`: where a node is
 //! - `settings`: flags, environment and file, validated
 //! - `commands`: what is done
 //! - `client`: HTTP, as far as the client needs it
@@ -12,6 +12,8 @@ mod arguments;
 mod client;
 mod commands;
 mod logging;
+mod node_arguments;
+mod range_arguments;
 mod settings;
 
 use std::process::ExitCode;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Command::Delete(arguments) => commands::delete(&arguments),
         Command::Increment(arguments) => commands::increment(&arguments),
         Command::Range(arguments) => commands::range(&arguments),
+        Command::Count(arguments) => commands::count(&arguments),
         Command::Status(node) => commands::status(&node),
         Command::Repair(node) => commands::repair(&node),
         Command::Bench(arguments) => return ladoga_lab::bench(&arguments),

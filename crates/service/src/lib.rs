@@ -4,7 +4,8 @@
 //! - `context`: what a request says beside its key; `precondition`: on what a write depends; `counter`: values that are numbers
 //! - `error`: why the service does not do what it is asked; each protocol maps it in one place
 //! - `store_error`: the part of that which a store says
-//! - `value`: a value in memory, or to be read piece by piece; `upload`: the same on its way in; `pieces`: the pieces
+//! - `value`: a value in memory, or to be read piece by piece; `upload`: the same on its way in; `pieces`: the pieces, and how records are
+//!   written into them
 //! - `metric`: what a service and its store count, for `/metrics`
 //!
 //! A request is served in these steps: a protocol parses it, calls one function of [`KeyValue`], and answers. Nothing
@@ -25,7 +26,7 @@ mod value;
 pub use context::Context;
 pub use counter::{NUMBER_BYTES_MAX, incremented, parse_number};
 pub use error::{Error, TooFewReplicas};
-pub use key_value::{KeyRange, KeyValue, Scope};
+pub use key_value::{KeyRange, KeySpan, KeyValue, Scope};
 pub use metric::{Distribution, Metric, MetricKind, MetricValue, Series};
 pub use pieces::{Later, NoPieces, Piece, Pieces, RecordFormat};
 pub use precondition::Precondition;

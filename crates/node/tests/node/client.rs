@@ -1,6 +1,6 @@
 use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ladoga_http1::answer::{Answers, Asked};
 
@@ -74,10 +74,17 @@ impl Client {
     }
 
     pub(crate) fn answer(&mut self) -> Answer {
+        self.timed_answer().1
+    }
+
+    /// An answer, and how long its head took.
+    pub(crate) fn timed_answer(&mut self) -> (Duration, Answer) {
+        let began = Instant::now();
         let head = self.answers.head(Asked::Ordinary).expect("a head");
+        let until_head = began.elapsed();
         let mut body = Vec::new();
         self.answers.read_body(&mut body).expect("a whole body");
-        Answer { status: head.status, head: in_lower_case(&head.bytes), body }
+        (until_head, Answer { status: head.status, head: in_lower_case(&head.bytes), body })
     }
 
     /// The head of an answer, even of an interim one. Its body is left where it is.

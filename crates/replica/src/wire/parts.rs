@@ -41,6 +41,26 @@ pub(super) fn origin(reader: &mut Reader) -> Result<Origin, FrameError> {
     }
 }
 
+const REVERSE: u8 = 1;
+const NO_VALUES: u8 = 2;
+
+/// What is not as it is without a word is said.
+pub(super) fn put_cells_flags(out: &mut BytesMut, is_reverse: bool, has_values: bool) {
+    let flags = if is_reverse { REVERSE } else { 0 } | if has_values { 0 } else { NO_VALUES };
+    if flags != 0 {
+        out.put_u8(flags);
+    }
+}
+
+/// Whether the last key comes first, and whether values are wanted.
+pub(super) fn cells_flags(reader: &mut Reader) -> Result<(bool, bool), FrameError> {
+    let flags = if reader.is_empty() { 0 } else { reader.u8()? };
+    if flags & !(REVERSE | NO_VALUES) != 0 {
+        return Err(reader.wrong("there is no such order of cells"));
+    }
+    Ok((flags & REVERSE != 0, flags & NO_VALUES == 0))
+}
+
 pub(super) fn put_slice(out: &mut BytesMut, slice: AsOf) {
     out.put_u64_le(slice.before);
     out.put_u64_le(slice.dropped_before);

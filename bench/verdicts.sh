@@ -6,7 +6,11 @@
 #                     [--workloads get,put-overwrite] [--only PART]
 #
 # Parts: identical, slower (5 % of the time taken away), stall (one second in six), errors (1 % of the keys are gone),
-# tail (p99.9 doubled at least). The machine must have nothing else to do: with the defaults this takes about five hours.
+# tail (p99.9 doubled at least), profiles (identical, with CPU profiles: in how many comparisons any frame has a colour).
+# The machine must have nothing else to do: with the defaults this takes about five hours. The quickest sound comparison,
+# with the default number of rounds, of which a hundred take half an hour:
+#
+#   bench/verdicts.sh --only identical --seconds 0.3 --workloads get
 set -euo pipefail
 
 binary=target/release/ladoga comparisons=100 planted=10 seconds=2 rate=1000 only= workloads_all=get,put-overwrite
@@ -72,7 +76,7 @@ delete_after_fill() {
 
 # One comparison; its verdicts are in $out/text.
 compare() {
-  local part=$1 round_seconds=$seconds workloads=$workloads_all one other
+  local part=$1 round_seconds=$seconds workloads=$workloads_all profile=(--no-profile) one other
   : >"$out/log"
   start_node one; one=$url
   start_node two; other=$url
@@ -81,8 +85,9 @@ compare() {
     stall) round_seconds=6; disturb "${nodes[0]}" 1 6 & disturber=$! ;;
     tail) disturb "${nodes[0]}" 0.02 1 & disturber=$! ;;
     errors) workloads=get; delete_after_fill "$one" & disturber=$! ;;
+    profiles) profile=(--profile cpu) ;;
   esac
-  if ! "$binary" lab run --url "$one" --pid "${nodes[0]}" --peer "$other" --peer-pid "${nodes[1]}" --no-profile \
+  if ! "$binary" lab run --url "$one" --pid "${nodes[0]}" --peer "$other" --peer-pid "${nodes[1]}" "${profile[@]}" \
     --workloads "$workloads" --rates "$rate,closed" --keys $keys -d "$(awk "BEGIN { print int(1000 * $round_seconds) }")ms" \
     -o "$out/report.html" >"$out/text" 2>"$out/log"; then
     cat "$out/text" "$out/log" >&2
@@ -92,14 +97,16 @@ compare() {
 }
 
 measure() {
-  local part=$1 times=$2 any=0 worse=0
+  local part=$1 times=$2 any=0 worse=0 told='(better|worse) \(p' bad='worse \(p'
   [[ -z $only || $only == "$part" ]] || return 0
+  # Here a verdict is a colour.
+  [[ $part != profiles ]] || { told='profile: [1-9][0-9]* of' bad=$told; }
   for number in $(seq "$times"); do
     compare "$part"
-    if grep -qE '(better|worse) \(p' "$out/text"; then any=$((any + 1)); fi
-    if grep -qE 'worse \(p' "$out/text"; then worse=$((worse + 1)); fi
+    if grep -qE "$told" "$out/text"; then any=$((any + 1)); fi
+    if grep -qE "$bad" "$out/text"; then worse=$((worse + 1)); fi
     echo "$part: $number of $times comparisons, $any with any verdict, $worse worse" >&2
-    grep -E '(better|worse) \(p' "$out/text" | sed 's/^/    /' >&2 || true
+    grep -E "$told|profile: [0-9]+ of" "$out/text" | cut -c1-140 | sed 's/^/    /' >&2 || true
   done
   echo "| $part | $times | $any | $worse |"
 }
@@ -111,3 +118,4 @@ measure slower "$planted"
 measure stall "$planted"
 measure errors "$planted"
 measure tail "$planted"
+measure profiles "$planted"

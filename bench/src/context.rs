@@ -57,7 +57,7 @@ impl Context {
     ) -> Outcome<Settings<'a>> {
         let memory = self.memory.clone().unwrap_or_else(|| memory.to_owned());
         let (binary, threads) = (self.binary()?, self.threads);
-        Ok(Settings { binary, folder, fsync, memory, threads, address: None, cluster: &[] })
+        Ok(Settings { binary, folder, fsync, memory, threads, address: None, resp: None, cluster: &[] })
     }
 
     /// Whether a part of a comparison is to be run.
@@ -70,7 +70,7 @@ impl Context {
         self.store.as_deref()
     }
 
-    /// Empties the page cache, and notes where that was not done. It slows the whole machine down for a while, so the
+    /// Empties the page cache, and notes if that was not done. It slows the whole machine down for a while, so the
     /// smoke leaves it.
     pub(crate) fn drop_page_cache(&self, contest: &mut Contest) {
         if self.scale.smoke || !drop_page_cache() {

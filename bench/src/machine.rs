@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// One paragraph: cores, memory, kernel, file system, commit, and a warning where the machine is busy.
+/// One paragraph: cores, memory, kernel, file system, commit, and a warning if the machine is busy.
 pub(crate) fn describe(data: &Path, root: &Path) -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let mut text = format!(
@@ -53,7 +53,7 @@ impl CpuTime {
         Some(Self { busy: total - ticks.get(3)? - ticks.get(4)?, total })
     }
 
-    /// Which share of all cores was at work since then; NaN where that cannot be told.
+    /// Which share of all cores was at work since then; NaN if that cannot be told.
     pub(crate) fn busy_since(before: Option<&Self>) -> f64 {
         match (before, Self::now()) {
             (Some(before), Some(now)) => (now.busy - before.busy) as f64 / (now.total - before.total) as f64,

@@ -86,7 +86,7 @@ fn exit_code(outcome: Outcome<bool>) -> ExitCode {
     }
 }
 
-/// Runs one after the other; one that fails does not keep the others from running. False where one failed.
+/// Runs one after the other; one that fails does not keep the others from running. False if one failed.
 fn run(arguments: &Arguments, chosen: &[&Comparison]) -> Outcome<bool> {
     let smoke = arguments.comparison == "smoke";
     if cfg!(debug_assertions) && !smoke {
@@ -118,6 +118,6 @@ fn run(arguments: &Arguments, chosen: &[&Comparison]) -> Outcome<bool> {
 /// A thousand connections need more descriptors than a shell usually gives; servers inherit the limit.
 fn raise_file_limit() {
     let limit = rustix::process::getrlimit(Resource::Nofile);
-    // Where that is refused, the comparison that needs more says so.
+    // If the system refuses, a comparison that needs more reports it.
     let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }

@@ -42,7 +42,7 @@ impl Process {
         cpu_of(self.pid())
     }
 
-    /// Fails, with the end of its output, where the process has ended.
+    /// Fails, with the end of its output, if the process has ended.
     pub(crate) fn check_alive(&mut self) -> Outcome {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -51,7 +51,7 @@ impl Process {
         }
     }
 
-    /// Waits until `ready` says so; fails where the process ends first or the time is over.
+    /// Waits until `ready` says so; fails if the process ends first or the time is over.
     pub(crate) fn wait_until(&mut self, limit: Duration, ready: impl Fn() -> bool) -> Outcome<Duration> {
         let started = Instant::now();
         while !ready() {
@@ -111,7 +111,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only where the process has ended already.
+        // Both fail only if the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -54,7 +54,7 @@ fn remove_abandoned(parent: &Path) {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| name.strip_prefix("run-")?.parse::<u32>().ok());
         if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            // Where that fails, it is tried again next time.
+            // If that fails, it is tried again next time.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -73,7 +73,7 @@ pub(crate) fn folder_bytes(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Writes everything to disk and drops the page cache; false where we may not.
+/// Writes everything to disk and drops the page cache; false if we may not.
 pub(crate) fn drop_page_cache() -> bool {
     Command::new("sync").status().is_ok_and(|status| status.success())
         && fs::write("/proc/sys/vm/drop_caches", "3").is_ok()

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Skipped for want of a program, or failed. The text is what a person reads, complete in itself.
+/// Skipped because a program is missing, or failed. The text is complete in itself, for a person to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stop {
     Skipped(String),

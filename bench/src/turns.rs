@@ -29,7 +29,7 @@ type Figure = (String, String, String, String);
 /// What was measured with each of the two, a value a turn.
 type Figures = BTreeMap<Figure, [Series; 2]>;
 
-/// Runs the turns and prints a table. False where a comparison failed.
+/// Runs the turns and prints a table. False if a comparison failed.
 pub(crate) fn run(arguments: &Arguments) -> Outcome<bool> {
     let builds = builds(arguments)?;
     let mut figures = Figures::new();

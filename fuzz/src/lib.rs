@@ -4,10 +4,12 @@
 
 mod answer;
 mod http1;
+mod resp;
 mod seeds;
 
 pub use answer::{answer, answer_seeds};
 pub use http1::{http1, http1_seeds};
 pub use ladoga_node::peers::wire::decode_all as peer;
 pub use ladoga_storage::fuzzing::{block, manifest, table_footer, wal};
+pub use resp::{resp, resp_seeds};
 pub use seeds::{Seeds, peer_seeds, seeds};

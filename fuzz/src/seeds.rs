@@ -5,7 +5,7 @@ use bytes::{Bytes, BytesMut};
 use ladoga_env::Env;
 use ladoga_env::sim::{self, SimDisk};
 use ladoga_model::{Stamp, Version};
-use ladoga_node::peers::wire::{Answer, Had, Origin, Request};
+use ladoga_node::peers::wire::{Answer, Base, Had, Incarnation, Origin, Request};
 use ladoga_storage::{Background, Compression, Durability, Engine, Error, Options, WriteBatch};
 
 /// Files as the engine writes them.
@@ -26,6 +26,7 @@ pub fn peer_seeds() -> Vec<Vec<u8>> {
     let key = Bytes::from_static(b"key");
     let version = Version { timestamp: 1 << 40, node: 1 };
     let stamp = Stamp { copies: 2, ..Stamp::new(version) };
+    let base = Base { had: None, newest: Some(version), met: vec![Incarnation::first(7)] };
     let requests = [
         Request::Read { key: key.clone(), digest: true, origin: Origin::Client },
         Request::Write {
@@ -39,12 +40,17 @@ pub fn peer_seeds() -> Vec<Vec<u8>> {
         Request::OpenValue { key: key.clone(), version },
         Request::OpenCells { start: key.clone(), end: Bytes::new() },
         Request::Push { stream: 3, bytes: Bytes::from_static(b"piece") },
-        Request::Finish { stream: 3, stamp, key, origin: Origin::Exchange },
+        Request::Finish { stream: 3, stamp, key: key.clone(), origin: Origin::Exchange },
+        Request::Prepare { key: key.clone(), ballot: version },
+        Request::Accept { key: key.clone(), stamp, base: base.clone(), value: Some(Bytes::from_static(b"value")) },
+        Request::AcceptUpload { stream: 3, stamp, base, key: key.clone() },
+        Request::Release { key, ballot: version },
     ];
     let answers = [
         Answer::Done,
         Answer::Superseded { newest: version, had: Had::Once },
         Answer::Fenced(version),
+        Answer::Outbid(version),
         Answer::Opened(3),
         Answer::Piece(Bytes::from_static(b"piece")),
     ];

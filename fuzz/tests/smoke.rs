@@ -3,7 +3,8 @@
 use ladoga_env::Rng;
 use ladoga_env::sim::SimRng;
 use ladoga_fuzz::{
-    answer, answer_seeds, block, http1, http1_seeds, manifest, peer, peer_seeds, seeds, table_footer, wal,
+    answer, answer_seeds, block, http1, http1_seeds, manifest, peer, peer_seeds, resp, resp_seeds, seeds,
+    table_footer, wal,
 };
 
 const ROUNDS: u64 = 30_000;
@@ -48,7 +49,7 @@ fn change(bytes: &mut Vec<u8>, below: &dyn Fn(usize) -> usize) {
         3 => bytes.insert(at, below(256) as u8),
         4 => drop(bytes.remove(at)),
         _ => {
-            // A piece of it somewhere else.
+            // A piece of it at another place.
             let length = below(bytes.len() - at).min(64);
             let to = below(bytes.len() - length + 1);
             bytes.copy_within(at..at + length, to);
@@ -68,7 +69,7 @@ fn smoke(name: &str, target: fn(&[u8]), seeds: &[Vec<u8>]) {
     }
 }
 
-/// Where the engine writes its files in another way than it did, seeds may be left that say nothing.
+/// If the engine's file formats have changed, the stored seeds may be of no use.
 #[test]
 fn the_files_of_the_engine_are_seeds() {
     let seeds = seeds().unwrap_or_else(|error| panic!("the engine writes its files: {error}"));
@@ -88,6 +89,7 @@ fn no_target_panics() {
     smoke("peer", peer, &peer_seeds());
     smoke("answer", answer, &answer_seeds());
     smoke("http1", http1, &http1_seeds());
+    smoke("resp", resp, &resp_seeds());
     smoke("block", block, &[seeds.blocks, seeds.tables.clone()].concat());
     let tails: Vec<Vec<u8>> = seeds.tables.iter().map(|table| table[table.len() - 600..].to_vec()).collect();
     smoke("table_footer", table_footer, &tails);

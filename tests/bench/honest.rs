@@ -13,8 +13,8 @@ fn report(file: &Path) -> Value {
     serde_json::from_slice(&fs::read(file).expect("a file")).expect("JSON")
 }
 
-/// What was due is answered, or told. Whether there was time for all of it is up to the machine, so runs are made until
-/// there was.
+/// Every request that was due is answered or reported. Whether there was time for all of them depends on the machine, so runs
+/// are made until there was.
 #[test]
 fn an_open_loop_keeps_its_rate() {
     const RATE: u64 = 100;
@@ -42,7 +42,7 @@ fn an_open_loop_keeps_its_rate() {
     });
 }
 
-/// Latency counts from the schedule: where a server freezes for an eighth of a run, an eighth of the requests waited,
+/// Latency counts from the schedule: if a server freezes for an eighth of a run, an eighth of the requests waited,
 /// evenly from the whole freeze down to nothing. The 99th percentile is near 0.92 of the freeze and the 90th near 0.2 of
 /// it, as in a freeze of one second in a run of eight. What else holds up the machine only adds to that, so runs are made
 /// until nothing did.
@@ -62,7 +62,7 @@ fn a_freeze_shows_in_full() {
         // Counted from when each request was sent, only the four that were on their way waited.
         let uncorrected = ran.out.rsplit("Uncorrected").next().expect("what comes after the last one");
         let p99_sent = of_freeze(percentile_ms(uncorrected, "99.000%"));
-        // It stands where it was, in the second half of the second second, and not where it was over.
+        // It is recorded when it was due, in the second half of the second second, and not when it ended.
         let max_of = |second: usize| {
             let max = &report(&json)["seconds"][second]["latency_us"]["max"];
             of_freeze(max.as_f64().expect("a latency") / 1000.0)
@@ -170,7 +170,7 @@ fn figures_are_those_of_each_status_and_method() {
     assert_eq!(report(&json)["answers"]["304"]["count"], report(&json)["requests"]);
 }
 
-/// It was told after all had been measured.
+/// This was reported only after everything had been measured.
 #[test]
 fn files_that_cannot_be_written_are_told_before_anything_is_measured() {
     let (server, directory) = (Server::start(Manner::Answer(200)), Directory::new());

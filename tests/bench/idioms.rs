@@ -124,6 +124,20 @@ fn modules_in_c_are_loaded() {
     assert_eq!((ran.code, ran.err.contains("--allow-native")), (2, true), "{ran:?}");
 }
 
+/// Debian's packages of modules are found as by its wrk, without variables of the environment.
+#[test]
+fn modules_of_the_system_are_looked_for() {
+    let script = "assert(package.path:find('/usr/share/lua/5.1/?.lua', 1, true), package.path)
+        assert(package.cpath:find('-linux-gnu/lua/5.1/?.so', 1, true), package.cpath)
+        wrk.path = '/found'";
+    for flags in ["", "--allow-native"] {
+        let flags = format!("{FOREVER} -t1 -c1 {flags}");
+        let (ran, server) = run("modules", &format!("{script}\n{ONE_ANSWER}"), &flags, "");
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(server.last_request().starts_with("GET /found "), "{}", server.last_request());
+    }
+}
+
 #[test]
 fn what_threads_collected_is_written_in_done() {
     let directory = Directory::new();

@@ -1,4 +1,4 @@
-//! One Ctrl-C ends it, whatever a script, a server, a connection or a file does, and prints what was measured.
+//! One Ctrl-C ends a run, whatever a script, a server, a connection or a file does, and prints the results so far.
 
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -20,12 +20,12 @@ struct Run {
 /// How it ended, and what it wrote.
 struct Ended {
     ran: Ran,
-    /// None where there is no file.
+    /// None if there is no file.
     json: Option<serde_json::Value>,
 }
 
 impl Run {
-    /// Runs a script, which marks where it is with `mark()`, and then never returns.
+    /// Runs a script that marks its progress with `mark()`, and then never returns.
     fn of_script(code: &str, flags: &str, server: &Server) -> Run {
         let directory = Directory::new();
         let (script, mark) = (directory.path().join("script.lua"), directory.path().join("mark"));
@@ -63,7 +63,7 @@ impl Run {
 }
 
 impl Ended {
-    /// It was broken off, and said what it had measured.
+    /// It was interrupted, and printed the results so far.
     #[track_caller]
     fn assert_measured(&self, what: &str, requests: u64) {
         let ran = &self.ran;
@@ -109,7 +109,7 @@ fn a_script_that_never_returns_within_the_run_leaves_what_was_measured() {
     let request = format!("{counting}function request() count() {get} end");
     let delay = format!("{counting}function delay() count() return 0 end");
     let response = format!("{counting}function response() count() end");
-    // It hangs in code that is compiled by then.
+    // It hangs in code that has been compiled before.
     let hot = "local n = 0
                function request()
                   n = n + 1
@@ -161,7 +161,7 @@ fn a_done_that_never_returns_is_broken_off_after_the_result() {
     assert!(ended.json.is_none());
 }
 
-/// An address at which a connection is never made: whoever listens has no room for one more.
+/// An address at which a connection is never made: the listener's queue is full.
 fn full() -> (rustix::fd::OwnedFd, SocketAddr, Vec<TcpStream>) {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
     rustix::net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");

@@ -1,10 +1,10 @@
 //! `ladoga bench` as a person runs it, against servers that behave well and badly.
 //!
-//! - `server`: behaves as badly as it is told to
+//! - `server`: behaves as badly as a test tells it to
 //! - `command`: runs the command, and reads its text
 //! - `honest`: what is printed is what happened
 //! - `text`: wrk's and wrk2's text, line for line
-//! - `hostile`: it never hangs, and says what went wrong
+//! - `hostile`: it never hangs, and reports what went wrong
 //! - `interrupted`: one Ctrl-C ends it, whatever hangs
 //! - `secure`: https
 //! - `scripts`: wrk's Lua interface

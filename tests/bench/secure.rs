@@ -196,7 +196,7 @@ fn a_store_is_filled_over_tls() {
     assert!(ran.err.contains("filled with 500 of 500 keys"), "{}", ran.err);
 }
 
-/// Some close their connections without a word of TLS; what rustls says of that helps nobody.
+/// Some servers close their connections without a TLS message; the error of rustls about that would not help.
 #[test]
 fn a_server_that_breaks_off_a_fill_is_told_as_such() {
     let server = SecureServer::start("localhost");
@@ -208,7 +208,8 @@ fn a_server_that_breaks_off_a_fill_is_told_as_such() {
     assert!(ran.err.contains("the server closed the connection before it answered"), "{}", ran.err);
 }
 
-/// The server's own signature does not fit the key of its certificate: no word of authorities, which nobody asked for.
+/// The server's own signature does not fit the key of its certificate: the error must not mention authorities, which were not
+/// checked.
 #[test]
 fn a_signature_by_another_key_is_told_as_such() {
     let [one, other] = ["one", "other"].map(|name| {

@@ -1,4 +1,4 @@
-//! A server of a few lines that behaves as badly as it is told to.
+//! A server of a few lines that behaves as badly as a test tells it to.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ pub(crate) enum Manner {
     Answer(u16),
     /// As `Answer(200)`, and closes after every answer.
     AnswerAndClose,
-    /// As `Answer(200)`, until this many requests have come; then nobody is answered for a time.
+    /// As `Answer(200)`, until this many requests have come; then no request is answered for a time.
     Freeze {
         at_request: u64,
         time: Duration,
@@ -23,7 +23,7 @@ pub(crate) enum Manner {
     Drip,
     /// Closes without having read: the peer sees a reset.
     Reset,
-    /// Reads the request and says that nothing will come.
+    /// Reads the request and closes its side of the connection.
     HalfClose,
     Silent,
     Malformed,

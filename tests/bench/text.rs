@@ -1,4 +1,4 @@
-//! The text is wrk's and wrk2's, line for line: the numbers of a run differ, what stands around them does not.
+//! The text is wrk's and wrk2's, line for line: the numbers differ from run to run, the text around them does not.
 
 use crate::command::bench;
 use crate::server::{Manner, Server};

@@ -38,6 +38,27 @@ fn a_value_is_put_for_a_while() {
 }
 
 #[test]
+fn the_expiry_of_a_value_is_changed() {
+    let node = Node::start();
+    run(&node, &["put", "lake", "deep"]).expect_success();
+    let expires = || node.connect().get("lake").header("ladoga-expires").map(str::to_owned);
+    let changed = run(&node, &["expire", "lake", "1h"]).expect_success();
+    assert_eq!(changed.stdout, b"", "scripts like it quiet");
+    assert!(expires().is_some());
+    let etag = run(&node, &["get", "lake", "--etag"]).expect_success().text().to_owned();
+    run(&node, &["expire", "lake", "none", "--if-match", etag.trim()]).expect_success();
+    assert_eq!(expires(), None);
+    run(&node, &["expire", "lake", "1h", "--if-match", etag.trim()]).expect_failure(1, &["lake", "ETag"]);
+    run(&node, &["expire", "sea", "1h"]).expect_failure(1, &["sea", "does not exist"]);
+    run(&node, &["expire", "sea", "1h", "--if-match", "*"]).expect_failure(1, &["sea", "does not exist"]);
+    for life in ["0s", "60", "-5s", "soon", "", "NONE"] {
+        run(&node, &["expire", "lake", life]).expect_failure(2, &["or none"]);
+    }
+    assert_eq!(expires(), None);
+    assert_eq!(node.connect().value("lake").as_deref(), Some(&b"deep"[..]));
+}
+
+#[test]
 fn a_key_that_is_not_there_is_a_failure() {
     let node = Node::start();
     let missing = run(&node, &["get", "absent"]).expect_failure(1, &["absent"]);
@@ -64,7 +85,7 @@ fn a_value_may_come_from_the_standard_input() {
     for bytes in [b"text\n".to_vec(), b"\n\n".to_vec(), Vec::new(), all, value(1, 2 << 20)] {
         ask(&node, &["put", "key"]).input(&bytes).run().expect_success();
         assert!(node.connect().value("key").as_ref() == Some(&bytes), "{} bytes were changed", bytes.len());
-        // Not a byte more or less where it is read by another program.
+        // Not a byte more or less if it is read by another program.
         let read = run(&node, &["get", "key"]).expect_success();
         assert!(read.stdout == bytes, "{} bytes were printed as {}", bytes.len(), read.stdout.len());
     }

@@ -1,7 +1,20 @@
 use crate::support::Ladoga;
 
-const COMMANDS: [&str; 11] =
-    ["serve", "get", "put", "delete", "range", "count", "status", "bench", "profile", "lab", "check"];
+const COMMANDS: [&str; 13] = [
+    "serve",
+    "get",
+    "put",
+    "delete",
+    "increment",
+    "expire",
+    "range",
+    "count",
+    "status",
+    "bench",
+    "profile",
+    "lab",
+    "check",
+];
 
 #[test]
 fn help_names_every_command() {
@@ -16,7 +29,7 @@ fn help_names_every_command() {
 #[test]
 fn help_of_serve_names_every_setting() {
     let help = Ladoga::new(["serve", "--help"]).run().expect_success();
-    for flag in ["listen", "data", "cluster", "advertise", "fsync", "memory", "threads", "config"] {
+    for flag in ["listen", "resp", "data", "cluster", "advertise", "fsync", "memory", "threads", "config"] {
         assert!(help.text().contains(&format!("--{flag}")), "--{flag} is missing: {}", help.text());
     }
     for word in ["always", "everysec", "never", "127.0.0.1:8080", "ladoga-data", "LADOGA_"] {
@@ -26,14 +39,26 @@ fn help_of_serve_names_every_setting() {
 
 #[test]
 fn help_of_the_client_names_its_url() {
-    for command in ["get", "put", "delete", "range", "count", "status", "profile"] {
+    for command in ["get", "put", "delete", "increment", "expire", "range", "count", "status", "profile"] {
         let help = Ladoga::new([command, "--help"]).run().expect_success();
         for word in ["--url", "http://127.0.0.1:8080"] {
             assert!(help.text().contains(word), "{command}: {word} is missing: {}", help.text());
         }
     }
-    for command in ["get", "put", "delete", "range", "count", "status", "repair", "check", "profile", "serve"]
-    {
+    for command in [
+        "get",
+        "put",
+        "delete",
+        "increment",
+        "expire",
+        "range",
+        "count",
+        "status",
+        "repair",
+        "check",
+        "profile",
+        "serve",
+    ] {
         let help = Ladoga::new([command, "--help"]).run().expect_success();
         assert!(help.text().contains("Exit codes: 0 "), "{command}: {}", help.text());
     }

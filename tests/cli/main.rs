@@ -1,10 +1,10 @@
-//! The commands that people type: what they print, what they refuse, and how they end.
+//! The commands that people type: their output, their refusals, and their exit codes.
 //!
-//! - `help`: what the binary says about itself
+//! - `help`: the binary's own help
 //! - `settings`: wrong ones are named before anything is opened
 //! - `precedence`: a flag wins over the environment, which wins over the file
 //! - `client`: `get`, `put`, `delete`, `range`, `status`; `ranges`: parts of a range, and how many keys it has
-//! - `repair`: `ladoga repair`, against a server that says what a test wants
+//! - `repair`: `ladoga repair`, against a server that answers as a test says
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
 #[path = "../support/mod.rs"]

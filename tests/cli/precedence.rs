@@ -23,7 +23,7 @@ impl File {
     }
 }
 
-/// What the line at the start says, which names where it listens, the directory, the durability and the memory.
+/// The node's first line, which names the address, the directory, the durability and the memory.
 fn start_line(node: &Node) -> String {
     let address = node.address().to_string();
     wait_for("a line that says where the node listens", || {
@@ -84,7 +84,7 @@ fn the_environment_wins_over_the_file() {
 
 #[test]
 fn a_flag_wins_over_the_environment_and_the_file() {
-    // The harness names where it listens, and the directory, by flags; the others must not matter then.
+    // The harness sets the address and the directory by flags; those of the file must not matter then.
     let file =
         File::new("listen = \"127.0.0.1:1\"\ndata = \"/nowhere\"\nfsync = \"never\"\nmemory = \"48MiB\"\n");
     let launch =

@@ -4,7 +4,7 @@ use std::thread;
 
 use crate::support::{Ladoga, Outcome};
 
-/// What a node answers of which nobody else has to be there.
+/// The report of a node whose repair needs no other node.
 fn report(session: &str, completed: u64) -> String {
     format!(
         r#"{{"nodes": [], "replica_state": {{"session": "{session}"}}, "repair": {{"completed": {completed}}}}}"#

@@ -6,9 +6,10 @@ use crate::support::{Directory, Ladoga, Port};
 /// Settings that have a variable and a line in the file, and no flag.
 const WITHOUT_FLAG: [&str; 2] = ["log", "disk_reads"];
 /// A setting, a value that it cannot have, and a word that the reason has to have beside them.
-const WRONG: [(&str, &str, &str); 34] = [
+const WRONG: [(&str, &str, &str); 35] = [
     ("listen", "nonsense", "HOST:PORT"),
     ("listen", "127.0.0.1", "HOST:PORT"),
+    ("resp", "6379", "HOST:PORT"),
     ("listen", "127.0.0.1:", "HOST:PORT"),
     ("listen", "127.0.0.1:65536", "HOST:PORT"),
     ("listen", "127.0.0.1:http", "HOST:PORT"),
@@ -154,7 +155,7 @@ fn a_data_directory_is_created_where_it_is_absent() {
 fn sizes_have_units() {
     for memory in ["16MiB", "512MiB", "4GiB", "65536KiB"] {
         let ladoga = Ladoga::new(["serve", "--memory", memory, "--threads", "0"]);
-        // The memory is fine where only the threads are named.
+        // The memory is fine if only the threads are named.
         let outcome = ladoga.run().expect_failure(2, &["threads"]);
         assert!(!outcome.stderr.contains("memory"), "{memory} is a size: {outcome:?}");
     }

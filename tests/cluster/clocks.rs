@@ -3,7 +3,7 @@ use crate::support::{WallClocks, assert_refusal, wait_until};
 
 const DAY: i64 = 86_400;
 
-/// Nodes with a wall clock each; `None` where there is nothing to set clocks with.
+/// Nodes with a wall clock each; `None` if there is nothing to set clocks with.
 fn cluster_of(nodes: usize) -> Option<(WallClocks, Cluster)> {
     let clocks = WallClocks::new()?;
     let launches = launches_at(nodes, |launch, node| clocks.place(launch, node));
@@ -68,7 +68,7 @@ fn a_clock_that_jumps_ahead_undoes_nothing_that_is_acknowledged_later() {
     }
 }
 
-/// (It had durably reserved timestamps of the day after, and nobody took its writes until that day.)
+/// (It had durably reserved timestamps of the day after, and no node took its writes until that day.)
 #[test]
 fn a_clock_that_was_a_day_ahead_for_a_while_is_forgotten_once_it_is_right() {
     let Some((clocks, mut cluster)) = cluster_of(3) else { return };
@@ -111,8 +111,8 @@ fn a_clock_that_was_a_day_ahead_for_a_while_is_forgotten_once_it_is_right() {
     wait_until("a clock that counts as it is", || ahead_seconds(&cluster, 0) == 0.0);
 }
 
-/// (Alone, it knows no other clock. What it wrote, acknowledged or not, won over what the others acknowledged later, and
-/// their clocks had to go on for a day until they took anything of it.)
+/// (Alone, it knows no other clock. What it wrote, acknowledged or not, won over what the others acknowledged later, once their
+/// clocks had gone on for a day and they took it.)
 #[test]
 fn a_node_that_starts_a_day_ahead_and_alone_writes_nothing_that_wins_later() {
     let Some((clocks, mut cluster)) = cluster_of(3) else { return };
@@ -139,7 +139,8 @@ fn a_node_that_starts_a_day_ahead_and_alone_writes_nothing_that_wins_later() {
         clocks.set_ahead(node, 30);
         cluster.nodes[node].start_again();
     }
-    // What was given out before is less than the first write of these, which have not heard of each other yet.
+    // Timestamps that were given out before are less than the first write of these nodes, which have not heard of each other
+    // yet.
     assert_eq!(put_all(&cluster, 1, 11, b"after"), 11);
     for seconds in [DAY, 30] {
         clocks.set_ahead(0, seconds);
@@ -169,7 +170,7 @@ fn clocks_that_are_all_set_back_refuse_nobody() {
         clocks.set_ahead(node, -180);
         write_through_each(&cluster);
     }
-    // And nobody remembers the time from before but by what is on the disks.
+    // And all that is known of the time before is on the disks.
     for node in 0..3 {
         cluster.nodes[node].crash();
         cluster.wait_until_all_answer();
@@ -198,8 +199,8 @@ fn a_node_whose_clock_falls_back_by_a_day_goes_by_the_others() {
     }
 }
 
-/// What a directory has is never stamped back: a node that wrote on its own with a clock a day ahead, and becomes one of
-/// several, cannot have its versions taken by the others before that day. It says so, and keeps nothing that they refuse.
+/// The versions of a directory never move back: if a node wrote on its own with a clock a day ahead, and becomes one of
+/// several, the others cannot take its versions before that day. It reports that, and keeps nothing that they refuse.
 #[test]
 fn a_directory_that_is_a_day_ahead_takes_no_writes_for_others_and_says_why() {
     let Some(clocks) = WallClocks::new() else { return };

@@ -89,7 +89,7 @@ impl Cluster {
         assert_eq!((response.status, response.text()), (202, ""), "DELETE {key} {replicas} through {node}");
     }
 
-    /// The value of a key; `None` where there is none.
+    /// The value of a key; `None` if there is none.
     #[track_caller]
     pub(crate) fn get(&self, node: usize, key: &str, replicas: &str) -> Option<Vec<u8>> {
         let response = self.request(node, "GET", key, replicas, None);
@@ -113,7 +113,7 @@ impl Cluster {
     }
 }
 
-/// The target of an entity of so many replicas; the default where none are named.
+/// The target of an entity of so many replicas; the default if none are named.
 pub(crate) fn target(key: &str, replicas: &str) -> String {
     if replicas.is_empty() { entity(key) } else { format!("{}&replicas={replicas}", entity(key)) }
 }

@@ -101,7 +101,7 @@ pub(crate) fn write_meanwhile(cluster: &Cluster, known: &mut Known, replicas: &s
     }
 }
 
-/// What a request may answer: what was acknowledged last, or that it cannot say.
+/// A request answers what was acknowledged last, or that the node cannot tell.
 #[track_caller]
 fn assert_not_wrong(response: &Response, key: &str, expected: Option<&Vec<u8>>) {
     match response.status {
@@ -148,7 +148,7 @@ pub(crate) fn quick(launches: Vec<Launch>) -> Vec<Launch> {
     launches.into_iter().map(|launch| launch.env("LADOGA_PEER_TIMEOUT_MS", "3000")).collect()
 }
 
-/// Waits until each node is whole, and each other one has on its disk that it has heard it.
+/// Waits until each node is whole, and each other node has recorded on its disk that it has met it.
 pub(crate) fn wait_until_all_have_spoken(cluster: &Cluster) {
     cluster.wait_until_all_answer();
     for node in 0..cluster.nodes.len() {

@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 const MEMORY: u64 = 64 * MIB;
 /// What a process may have resident beside its budget, for code, stacks and the allocator's own bookkeeping.
 const OVERHEAD: u64 = 12 * MIB;
-/// What may stay of what connections took, in caches and with the allocator.
+/// Memory of the connections that may stay in use, in caches and in the allocator.
 const KEPT: u64 = 24 * MIB;
 /// After so long, a node that reads nothing is taken not to read.
 const STALLED: Duration = Duration::from_millis(200);
@@ -30,11 +30,11 @@ fn start() -> Cluster {
     Cluster::launch(launches.map(|launch| launch.env("LADOGA_PEER_TIMEOUT_MS", "3000")).collect())
 }
 
-/// A connection to the first node that says it is the second.
+/// A connection to the first node that pretends to be the second.
 struct Greedy(TcpStream);
 
 impl Greedy {
-    /// Asks for the upgrade; `None` where that is refused.
+    /// Asks for the upgrade; `None` if that is refused.
     fn upgrade(address: SocketAddr) -> Option<Greedy> {
         let mut stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(DEADLINE)).expect("a socket");
@@ -60,7 +60,7 @@ impl Greedy {
         let mut out = BytesMut::new();
         Request::Hello(hello).put(&mut out, 0);
         greedy.0.write_all(&out).expect("a node that reads");
-        // Where there are too many, one that was upgraded may still be closed.
+        // If there are too many, one that was upgraded may still be closed.
         matches!(greedy.answer()?, (0, Answer::Hello(_))).then_some(greedy)
     }
 
@@ -142,7 +142,7 @@ fn check_memory(cluster: &Cluster, when: &str) {
 fn check_service(cluster: &Cluster) {
     for (node, length) in [(0, 10), (1, 10), (0, 100_000), (1, 100_000)] {
         let value = vec![b'o'; length];
-        // Some are refused: where a flood of writes is more than the disk takes, and where connections that do not read are all
+        // Some are refused: if a flood of writes is more than the disk takes, and if connections that do not read are all
         // that there may be, until they are given up.
         wait_until("a write and a read that are served", || {
             let written = cluster.request(node, "PUT", "other", "2/2", Some(&value));
@@ -154,7 +154,7 @@ fn check_service(cluster: &Cluster) {
     }
 }
 
-/// The memory that such connections took is given back once they are gone.
+/// The memory of such connections is freed once they are gone.
 fn check_that_it_goes_back(cluster: &Cluster, before: u64) {
     let sessions = || cluster.nodes[0].metrics().sum("ladoga_peer_inbound_buffer_bytes", &[]);
     wait_until("the end of the connections", || sessions().is_some_and(|bytes| bytes < 1.0));

@@ -29,7 +29,7 @@ fn what_a_node_missed_is_delivered_when_it_is_back_even_by_a_coordinator_that_wa
     wait_until("the hints", || waiting(&cluster) >= Some(211.0));
     cluster.nodes[0].restart();
     cluster.nodes[2].start_again();
-    // Nobody reads the keys, so nothing but the hints brings them.
+    // The keys are not read, so only the hints can bring them.
     wait_until("what was missed", || own(&cluster, 2).records() == expected);
     wait_until("no hints", || waiting(&cluster) == Some(0.0));
 }

@@ -53,7 +53,7 @@ fn the_checker_finds_what_is_wrong() {
     assert_eq!(check(&lost, &[operation(31, 32, 1), operation(33, 34, 2)]), Ok(()));
 }
 
-/// One request to one node; `None` where it was not answered, or answered that it could not be.
+/// One request to one node; `None` if it was not answered, or answered that it could not be.
 fn ask(address: SocketAddr, method: &str, key: &str, body: Option<&[u8]>) -> Option<(u16, Vec<u8>)> {
     let mut connection = Connection::try_open(address).ok()?;
     let response = connection.try_request(method, &target(key, "2/3"), body).ok()?;
@@ -98,7 +98,7 @@ fn a_quorum_is_linearizable_while_nodes_are_killed_and_frozen() {
     const KEYS: [&str; 2] = ["first", "another"];
     let mut cluster = Cluster::start(3);
     let addresses: Vec<_> = cluster.nodes.iter().map(Node::address).collect();
-    // Who coordinates is not frozen or killed in the middle of its answer, so that nobody waits for it.
+    // The coordinators are not frozen or killed in the middle of an answer, so that no client waits for one.
     let coordinators = &addresses[..2];
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -2,21 +2,22 @@
 //! killed, frozen and restarted.
 //!
 //! - `cluster`: nodes that are started together
-//! - `replicas`: who has a copy, and who has to answer
+//! - `replicas`: which nodes have a copy, and which have to answer
 //! - `outages`: nodes that are down, frozen or back
 //! - `networks`: networks that are cut, one way and both ways
-//! - `hints`: what is kept for nodes that are away
+//! - `hints`: writes that are kept for nodes that are away
 //! - `history`: what concurrent clients see of one key
 //! - `ranges`: the entities of all nodes
-//! - `starting`: the first requests of a cluster; `waiting`: those that come before they can be answered
+//! - `starting`: the first requests of a cluster; `waiting`: requests that come before they can be answered
 //! - `recovery`: nodes that lost their disk; `restored`: nodes with an older state of their directory
 //! - `identity`: nodes with a directory of another, or one that was copied or moved; `directories`: how that is done
 //! - `values`: values that do not fit into memory; `streams`: what becomes of those that break off
 //! - `expiry`: values that live for a while
+//! - `conditional`: writes that depend on what is there
 //! - `clocks`: nodes whose wall clocks are wrong
 //! - `membership`: nodes that were started with different lists
 //! - `pipelines`: requests behind ranges of the whole cluster, cut anywhere
-//! - `protocol`: bytes that are no protocol; `greedy`: peers that want more than there is
+//! - `protocol`: bytes that are no protocol; `greedy`: peers that want more than their share
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
 #[path = "../support/mod.rs"]
@@ -25,6 +26,7 @@ mod support;
 
 mod clocks;
 mod cluster;
+mod conditional;
 mod directories;
 mod expiry;
 mod greedy;

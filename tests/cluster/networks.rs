@@ -5,7 +5,7 @@ use crate::support::{
     Connection, Network, assert_refusal, in_a_network_of_its_own, retransmissions, wait_until,
 };
 
-/// Nodes in a network each, with so much patience for each other.
+/// Nodes in a network each, with this time-out for peers.
 fn cluster_of(nodes: usize, peer_timeout_ms: &str) -> (Network, Cluster) {
     cluster_with(nodes, &[("PEER", peer_timeout_ms), ("PEER_CONNECT", peer_timeout_ms)])
 }
@@ -47,7 +47,7 @@ fn a_minority_answers_504_and_the_majority_goes_on() {
                 cluster.put(n % 2, "key", "2/3", value.as_bytes());
                 assert_eq!(cluster.get((n + 1) % 2, "key", "2/3"), Some(value.into_bytes()));
             }
-            // It says so, and does not hang; and answers what one node can.
+            // It answers an error instead of hanging, and answers what one node can.
             let refused = cluster.request(2, "PUT", "key-of-2", "2/3", Some(b"lonely"));
             assert_refusal(&refused, 504, "PUT 2/3 in the minority");
             assert_refusal(&cluster.request(2, "GET", "key", "2/3", None), 504, "GET 2/3 in the minority");
@@ -83,7 +83,7 @@ fn a_network_that_is_cut_one_way_holds_up_only_who_needs_it() {
                 cluster.put(node, "key", "2/3", value.as_bytes());
                 assert_eq!(cluster.get((node + 1) % 3, "key", "2/3"), Some(value.into_bytes()));
             }
-            // Both ends of the cut lack each other; the third node lacks nobody.
+            // Both ends of the cut miss each other; the third node misses none.
             for node in [0, 2] {
                 let refused = cluster.request(node, "PUT", "key", "3/3", Some(b"all"));
                 assert_refusal(&refused, 504, "PUT 3/3 over a network that is cut one way");

@@ -24,7 +24,7 @@ fn too_few_replicas_are_told_with_how_many_and_why() {
 #[test]
 fn a_node_that_is_back_is_used_by_the_next_request() {
     let mut cluster = Cluster::start(3);
-    // So many that the clock would be out of bounds, were each restart to move it ahead by all that can be reserved.
+    // So many that the clock would be out of bounds if each restart moved it ahead by all that can be reserved.
     for round in 0..8 {
         cluster.nodes[2].kill();
         let refused = cluster.request(0, "PUT", "k", "3/3", Some(b"x"));
@@ -65,7 +65,7 @@ fn a_node_that_missed_writes_is_repaired_by_reads() {
     cluster.put(0, "value", "2/3", b"new");
     cluster.delete(1, "deleted", "2/3");
     cluster.nodes[2].start_again();
-    // The first read with all replicas sees the newest, whoever has it, and has it written to who has not.
+    // The first read with all replicas sees the newest version, whichever node has it, and writes it to the nodes that lack it.
     assert_eq!(cluster.get(2, "value", "3/3"), Some(b"new".to_vec()));
     assert_eq!(cluster.get(2, "deleted", "3/3"), None);
     // The answer does not wait for that, since every read of three that follows would see it as well.

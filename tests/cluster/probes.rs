@@ -1,5 +1,5 @@
-//! `/livez` says that the process turns, whoever else is there. `/readyz` says that a request would be served now: it is put to
-//! the test by one.
+//! `/livez` tells that the process runs, whatever the other nodes do. `/readyz` tells that a request would be served now: each
+//! time a request checks it.
 
 use crate::cluster::{Cluster, launches, launches_at};
 use crate::support::{

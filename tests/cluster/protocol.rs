@@ -45,7 +45,7 @@ fn bytes_that_are_no_protocol_end_their_own_connection_only() {
         let mut connection = upgraded(&cluster);
         let _ = connection.try_send(&input);
         connection.finish_sending();
-        // Whatever is said to it, the connection ends.
+        // Whatever is sent, the connection ends.
         connection.rest();
     }
     cluster.put(0, "k", "2/2", b"value");

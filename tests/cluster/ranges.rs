@@ -90,7 +90,7 @@ fn a_range_over_the_cluster_needs_as_many_nodes_as_a_read_of_each_key() {
     assert_refusal(&wrong, 400, "a scope that is none");
 }
 
-/// What a peer had said last counted, which was for half a second that it did not yet know whether it lost anything.
+/// A peer's last report counted, and for half a second that was from before it knew whether it had lost anything.
 #[test]
 fn new_nodes_count_for_a_range_as_soon_as_they_are_whole() {
     for _ in 0..5 {

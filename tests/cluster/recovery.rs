@@ -30,7 +30,7 @@ fn a_node_that_lost_its_disk_comes_back_whole_while_it_serves() {
         cluster.report(2)["replica_state"]["complete"] == true
     });
     assert!(own(&cluster, 2) == expected);
-    // What it may take is told, within its bounds.
+    // The rate of repair is reported, within its bounds.
     let repair = cluster.report(2)["repair"].clone();
     let cells_per_second = repair["cells_per_second_max"].as_u64().expect("a rate");
     assert!((4_000..=40_000).contains(&cells_per_second), "{repair}");
@@ -74,7 +74,7 @@ fn a_node_that_lost_its_disk_does_not_vouch_for_what_it_lacks() {
 fn a_repair_by_hand_takes_over_what_is_missing() {
     let mut cluster = Cluster::start(3);
     cluster.put(0, "key1", "3/3", b"value");
-    // Copies that nothing would bring: the coordinator that has the hints is gone for good.
+    // Copies that nothing else would bring: the coordinator that has the hints does not come back.
     cluster.nodes[2].kill();
     for n in 0..50 {
         cluster.put(0, &format!("key{n}"), "2/3", b"value");
@@ -103,7 +103,7 @@ fn a_node_that_lost_its_disk_is_whole_without_one_that_is_gone_once_the_list_say
     cluster.nodes[2].kill();
     fs::remove_dir_all(cluster.nodes[2].data()).expect("a data directory");
     cluster.nodes[2].start_again();
-    // What only it and the one that is gone had, nobody knows.
+    // Versions that only it and the missing node had are unknown.
     wait_until("a node that says what it takes over", || {
         cluster.report(2)["replica_state"]["complete"] == false
     });

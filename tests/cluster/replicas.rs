@@ -1,5 +1,5 @@
 use crate::cluster::Cluster;
-use crate::support::{assert_refusal, entity, wait_until};
+use crate::support::{assert_refusal, wait_until};
 
 #[test]
 fn any_node_coordinates_any_request() {
@@ -83,41 +83,5 @@ fn a_head_says_how_long_the_value_is() {
         assert_eq!((response.status, response.header("content-length")), (200, Some("5")));
         connection.send_request("HEAD", &crate::cluster::target("absent", "2/3"), None);
         assert_eq!(connection.response_to_head().status, 404);
-    }
-}
-
-/// Until nodes decide together, a node that decided alone would be wrong: also about a key that it has alone.
-#[test]
-fn conditional_writes_are_refused_and_nothing_is_written() {
-    let cluster = Cluster::start(3);
-    cluster.put(0, "k", "", b"5");
-    for node in 0..3 {
-        let mut connection = cluster.nodes[node].connect();
-        for replicas in ["", "&replicas=2/3", "&replicas=3/3", "&replicas=1/1"] {
-            let target = format!("{}{replicas}", entity("k"));
-            for (method, condition) in
-                [("PUT", "If-Match: *"), ("PUT", "If-None-Match: *"), ("DELETE", "If-Match: \"a\"")]
-            {
-                let (length, body) = if method == "PUT" { ("Content-Length: 1\r\n", "6") } else { ("", "") };
-                connection.send(format!(
-                    "{method} {target} HTTP/1.1\r\nHost: h\r\n{condition}\r\n{length}\r\n{body}"
-                ));
-                assert_refusal(&connection.response(), 501, &format!("{method} {target}, {condition}"));
-            }
-            let added = connection.request("POST", &format!("{target}&increment=1"), None);
-            assert_refusal(&added, 501, "an increment");
-        }
-        for replicas in ["1/2", "1/3"] {
-            let target = format!("{}&replicas={replicas}", entity("k"));
-            connection.send(format!("DELETE {target} HTTP/1.1\r\nHost: h\r\nIf-Match: *\r\n\r\n"));
-            assert_refusal(&connection.response(), 400, replicas);
-            let added = connection.request("POST", &format!("{target}&increment=1"), None);
-            assert_refusal(&added, 400, replicas);
-        }
-        let read = connection.get("k");
-        assert_eq!(read.text(), "5");
-        let condition = format!("If-None-Match: {}", read.header("etag").expect("an ETag"));
-        connection.send(format!("GET {} HTTP/1.1\r\nHost: h\r\n{condition}\r\n\r\n", entity("k")));
-        assert_eq!(connection.response().status, 304);
     }
 }

@@ -1,4 +1,4 @@
-//! Directories that are older states of a node's own. Whoever starts from one has lost what was acknowledged since, and
+//! Directories that were rolled back to an older state. A node that starts from one has lost what was acknowledged since, and
 //! must not vouch for it.
 
 use crate::cluster::{Cluster, launches};
@@ -25,7 +25,7 @@ fn an_older_state_does_not_vouch(how: Restore) {
     restore(&backup, cluster.nodes[2].data(), how);
     cluster.nodes[1].start_again();
     cluster.nodes[2].start_again();
-    // Of the two, none has what was acknowledged.
+    // Neither of the two has what was acknowledged.
     wait_until("nodes that have met", || {
         let response = cluster.request(1, "GET", "over0", "1/3", None);
         response.status < 500
@@ -58,7 +58,7 @@ fn a_node_that_was_restored_from_its_store_alone_does_not_vouch() {
     an_older_state_does_not_vouch(Restore::StoreOnly);
 }
 
-/// A snapshot of all files at one moment, of a node that goes on at once.
+/// A snapshot of all files at one moment, of a node that serves at once.
 #[test]
 fn a_node_that_was_restored_from_a_snapshot_reads_right_at_once() {
     for how in [Restore::Copied, Restore::InPlace] {
@@ -69,7 +69,7 @@ fn a_node_that_was_restored_from_a_snapshot_reads_right_at_once() {
         cluster.nodes[2].signal("STOP");
         copy(cluster.nodes[2].data(), &backup);
         cluster.nodes[2].signal("CONT");
-        // Some of it through the node itself.
+        // Some of the writes go through the node itself.
         write_meanwhile(&cluster, &mut known, "3/3", 0);
         for n in 0..OVERWRITTEN {
             let key = format!("over{n}");

@@ -1,7 +1,7 @@
-//! Nodes are started one after another, each waited for until it says that it serves: from then on, requests succeed.
+//! Nodes are started one after another, each waited for until it reports that it serves: from then on, requests succeed.
 //!
-//! None of these tests waits for anything else. `LADOGA_TEST_FRESH_CLUSTERS=100` has as many clusters of each size be
-//! started, and prints how long the nodes took.
+//! None of these tests waits for anything else. With `LADOGA_TEST_FRESH_CLUSTERS=100` they start as many clusters of each size,
+//! and print how long the nodes took.
 
 use std::env;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::support::{
     Launch, Node, Response, assert_refusal, entity, range, skip_without, wait_for, wait_until,
 };
 
-/// Starts nodes one after another, each waited for until it says that it serves.
+/// Starts nodes one after another, each waited for until it reports that it serves.
 fn start(launches: Vec<Launch>) -> Cluster {
     Cluster { nodes: launches.into_iter().map(Launch::start).collect() }
 }
@@ -58,7 +58,7 @@ fn assert_all_serve(cluster: &Cluster, round: usize) {
     });
 }
 
-/// Until when a node says that it is whole, from now on.
+/// Waits until a node reports that it is whole; answers how long that took.
 fn settles_within(cluster: &Cluster) -> Duration {
     let began = Instant::now();
     for node in 0..cluster.nodes.len() {
@@ -138,7 +138,7 @@ fn a_node_that_is_killed_again_and_again_while_it_starts_serves_in_the_end() {
         }
         cluster.nodes[2].wait_until_it_serves();
         if round > 0 {
-            // As soon as it says that it serves.
+            // As soon as it reports that it serves.
             cluster.nodes[2].crash();
         }
         assert_all_serve(&cluster, round);
@@ -192,7 +192,7 @@ fn a_node_that_comes_back_alone_answers_what_it_can_answer_alone() {
     assert_refusal(&cluster.request(0, "GET", "shared", "2/3", None), 504, "GET 2/3 on one of three");
 }
 
-/// Both are killed as soon as the first one knows; by then, that is on its disk.
+/// Both are killed as soon as the first one knows; at that time it is on its disk.
 #[test]
 fn a_node_that_was_stopped_as_soon_as_it_knew_enough_comes_back_alone() {
     let mut cluster = start(launches(2));
@@ -217,7 +217,7 @@ const AHEAD: &str = "+25s";
 
 #[test]
 fn first_requests_succeed_where_clocks_differ() {
-    // What it sets for a program, since the program would outlive it where it is killed itself.
+    // Only the variable that it sets: a node that it runs would outlive it if it is killed.
     let library = Command::new("faketime").args(["-f", AHEAD, "printenv", "LD_PRELOAD"]).output();
     let Some(library) = library.ok().filter(|output| output.status.success()) else {
         return skip_without("faketime", "the program faketime is not there");

@@ -22,7 +22,7 @@ fn keys_of_node_1(cluster: &Cluster) -> Vec<String> {
     .collect()
 }
 
-/// Begins to read a large value through node 0; `None` where it cannot be read yet.
+/// Begins to read a large value through node 0; `None` if it cannot be read yet.
 fn begin(cluster: &Cluster, key: &str) -> Option<Connection> {
     let mut connection = cluster.connect(0);
     connection.send_request("GET", &target(key, "1/1"), None);
@@ -75,7 +75,7 @@ fn clients_that_break_off_their_large_values_leave_nothing_behind_on_other_nodes
         connection.send(format!(
             "PUT /v0/entity?id={key}&replicas=3/3 HTTP/1.1\r\nHost: ladoga\r\nContent-Length: 1048576\r\n\r\n"
         ));
-        // (Where it is refused, the node may be quicker.)
+        // (If it is refused, the node may be quicker.)
         let _ = connection.try_send(value(n, 400_000));
     }
     wait_until("room for large values", || {

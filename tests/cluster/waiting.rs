@@ -100,7 +100,7 @@ fn a_value_that_waited_in_vain_is_not_taken_for_a_request() {
         let mut connection = node.connect();
         let request = format!("DELETE {} HTTP/1.1\r\nHost: l\r\n\r\n", entity("key"));
         let value = request.repeat(bytes / request.len() + 1);
-        // Where the node closes early, not all of it is taken.
+        // If the node closes early, not all of it is taken.
         let head =
             format!("PUT {} HTTP/1.1\r\nHost: l\r\nContent-Length: {}\r\n\r\n", entity("key"), value.len());
         connection.send(head);
@@ -149,9 +149,9 @@ fn who_does_not_answer_is_named_when_the_time_of_a_request_is_over() {
         assert_refusal(&response, 504, &format!("{method} {target}"));
         assert!(urls[1..].iter().all(|url| response.text().contains(url)), "{}", response.text());
     }
-    // Its own entities it has, whoever else is there.
+    // Its own entities are there without any other node.
     assert_eq!(node.connect().request("GET", &range("a", None), None).records(), []);
-    // It never heard from anybody, so it does not know more when it is started again.
+    // It never heard from another node, so it knows no more when it is started again.
     node.restart();
     let read = node.connect().request("GET", &entity("key"), None);
     assert_refusal(&read, 504, "GET of a node that was started again");

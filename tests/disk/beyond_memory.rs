@@ -30,7 +30,7 @@ fn filled(disk_reads: &str) -> Node {
     node
 }
 
-/// Has the system drop from its page cache what the tables have there.
+/// Makes the system drop the tables from its page cache.
 fn forget_tables(node: &Node) {
     for file in files(node, "tables") {
         let argument = format!("of={}", file.display());

@@ -81,7 +81,7 @@ fn expect_every_flip_found(directory: &str, files_max: usize) {
     assert!(!files.is_empty(), "there is nothing in {directory}");
     for file in files.iter().take(files_max) {
         let length = fs::metadata(file).expect("a file").len();
-        // The beginning and the end of a file are where its structure is.
+        // The structure of a file is at its beginning and at its end.
         let edges = [0, 1, 9, length - 1, length - 9, length - 40];
         for offset in edges.into_iter().chain((0..FLIPS).map(|_| random.below(length))) {
             let bit = (offset % 8) as u8;
@@ -116,7 +116,7 @@ fn a_flipped_bit_of_the_manifest_is_found() {
     assert!(files.len() >= 2, "{files:?}");
     for file in files {
         let content = fs::read(&file).expect("a file");
-        // Behind what was written there may be room for more.
+        // After the written part there may be reserved space.
         let used = content.iter().rposition(|&byte| byte != 0).expect("content") as u64 + 1;
         for offset in (0..FLIPS).map(|_| random.below(used)) {
             let flipped = Flipped::new(&file, offset as usize, (offset % 8) as u8);
@@ -170,7 +170,7 @@ fn a_large_value_that_is_too_long_is_found() {
     check(node.data()).expect_success();
 }
 
-/// Opening a pipe waits for whoever is to write into it.
+/// Opening a pipe would wait for a writer.
 #[test]
 fn what_is_no_file_is_told_and_not_waited_for() {
     let node = filled();

@@ -5,7 +5,7 @@ use crate::support::{
 };
 
 const LENGTH: usize = 8_000;
-/// Values that are tried: many times what is in memory, or ahead in the log.
+/// Values that are tried: many times what fits into memory, or into the segments of the log.
 const VALUES_MAX: u64 = 8_000;
 
 fn key(index: u64) -> String {
@@ -34,7 +34,7 @@ fn check(connection: &mut Connection, taken: u64) {
     assert!(records.len() as u64 >= taken, "{} of {taken} records", records.len());
 }
 
-/// Whoever asks learns that the node takes no writes, and why.
+/// Every request reports that the node takes no writes, and why.
 fn assert_tells(node: &Node, reason: &str) {
     let response = node.connect().request("GET", "/v0/status", None);
     assert_refusal(&response, 503, "the status of a node that takes no writes");
@@ -76,7 +76,7 @@ fn a_log_that_cannot_go_on_ends_the_writes_and_not_the_reads() {
     }
 }
 
-/// What it acknowledged meanwhile was in files without a name.
+/// What it acknowledged after that was in files without a name.
 #[test]
 fn a_node_whose_directory_was_removed_takes_no_writes_and_says_so() {
     let mut node = Launch::new().flag("--memory", "16MiB").start();

@@ -9,7 +9,7 @@ pub(crate) fn key(index: u64) -> String {
     format!("key{index:05}")
 }
 
-/// So random that each piece of it stands in one place of the disk only, as it is.
+/// Random, so that each piece of it is at one place of the disk only, and uncompressed.
 pub(crate) fn record(index: u64) -> Vec<u8> {
     value(index + 1, 4_000)
 }
@@ -37,7 +37,7 @@ pub(crate) fn filled() -> Node {
     node
 }
 
-/// Where a record stands: a file, and the offset of a byte in the middle of its value.
+/// The place of a record: a file, and the offset of a byte in the middle of its value.
 pub(crate) fn place_of(files: &[PathBuf], value: &[u8]) -> Option<(PathBuf, usize)> {
     let middle = value.len() / 2;
     let piece = &value[middle..middle + 16];
@@ -49,7 +49,7 @@ pub(crate) fn files(node: &Node, directory: &str) -> Vec<PathBuf> {
     files_below(&node.data().join(directory)).into_iter().map(|(path, _)| path).collect()
 }
 
-/// A record that stands in a table, and where.
+/// A record in a table, and its place.
 pub(crate) fn record_in_a_table(node: &Node) -> (u64, PathBuf, usize) {
     let tables = files(node, "tables");
     let middle = RECORDS / 2;
@@ -58,7 +58,7 @@ pub(crate) fn record_in_a_table(node: &Node) -> (u64, PathBuf, usize) {
     (index, file, offset)
 }
 
-/// Every record, read one by one: those that are not what was written, and what was answered instead.
+/// Reads every record; answers those that are not what was written, with the statuses.
 pub(crate) fn unreadable(connection: &mut Connection) -> Vec<(u64, u16)> {
     let check = |index| {
         let response = connection.get(key(index));
@@ -72,7 +72,7 @@ pub(crate) fn check(data: &Path) -> Outcome {
     Ladoga::new(["check".as_ref(), data.as_os_str()]).run()
 }
 
-/// `ladoga check` finds something in `file`, and says where in it.
+/// `ladoga check` finds a fault in `file`, and reports its place.
 #[track_caller]
 pub(crate) fn expect_found(outcome: &Outcome, file: &Path) {
     assert!(

@@ -33,7 +33,7 @@ fn a_corrupt_block_fails_its_own_reads_and_nothing_else() {
     assert!(node.log().contains(name), "it is not logged:\n{}", node.log());
     assert_eq!(connection.request("HEAD", &entity(key(index)), None).status, 500);
 
-    // A block holds a few records that stand next to each other.
+    // A block holds a few neighbouring records.
     let lost = unreadable(&mut connection);
     assert!(lost.iter().all(|(_, status)| *status == 500), "{lost:?}");
     assert!(lost.iter().any(|(lost, _)| *lost == index) && lost.len() < 40, "{lost:?}");

@@ -7,14 +7,14 @@ use crate::support::{Launch, Node, assert_refusal, entity, range, skip, value, w
 const DISK_MEGABYTES: u32 = 96;
 const BALLAST_BYTES: usize = 40 << 20;
 
-/// A node on a small disk, a part of which is taken by somebody else.
+/// A node on a small disk, a part of which other files take.
 struct Setup {
     node: Node,
     ballast: PathBuf,
     _disk: SmallDisk,
 }
 
-/// `None`, and the reason is told, if small disks cannot be had: the test is to be skipped.
+/// `None`, and the reason is reported, if small disks cannot be had: then the test is skipped.
 fn setup() -> Option<Setup> {
     let disk = match SmallDisk::new(DISK_MEGABYTES) {
         Ok(disk) => disk,
@@ -79,7 +79,7 @@ fn a_full_disk(length: usize) {
         assert_refusal(&refused, 507, "PUT without room");
     }
 
-    // A crash does not make it worse, and a node starts where it can hardly write.
+    // A crash does not make it worse, and a node starts although it can hardly write.
     drop(connection);
     node.crash();
     check(node, length, 20, taken);

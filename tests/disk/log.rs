@@ -31,7 +31,7 @@ fn killed() -> Node {
     node
 }
 
-/// Where the middle of a record stands in the log.
+/// The place of the middle of a record in the log.
 fn place(node: &Node, index: u64) -> (PathBuf, usize) {
     place_of(&files(node, "wal"), &record(index)).expect("a record in the log")
 }
@@ -67,7 +67,7 @@ fn damage_in_the_middle_of_the_log_is_found_and_not_passed_over() {
         Ladoga::new(["serve", "--listen", &address, "--data", data]).run().expect_reason(&[name, "offset"]);
         drop(flipped);
     }
-    // Nobody has thrown away what was only damaged for a while.
+    // A file that was damaged for a while only has not been discarded.
     node.start_again();
     check_all(&node, RECORDS);
 }
@@ -91,7 +91,7 @@ fn what_lies_behind_the_end_of_the_log_is_nothing() {
     assert_eq!(node.connect().value("after").as_deref(), Some(&b"value"[..]));
 }
 
-/// Neither is checked nor served, by a message that names `file`.
+/// Neither checked nor served, with a message that names `file`.
 fn expect_refused(node: &Node, file: &Path) {
     expect_found(&check(node.data()), file);
     let name = file.file_name().and_then(|name| name.to_str()).expect("a name");
@@ -100,7 +100,7 @@ fn expect_refused(node: &Node, file: &Path) {
     Ladoga::new(serve).run().expect_failure(1, &[name, "offset"]);
 }
 
-/// With its end went what says that more was on disk, so it looked like one that ends there.
+/// The cut took the frames that tell that more was on disk, so the log looked like one that ends there.
 #[test]
 fn a_log_that_was_cut_off_is_found_and_not_taken_for_one_that_ends_there() {
     let mut node = killed();
@@ -121,14 +121,14 @@ fn a_log_that_is_not_there_is_found_and_not_begun_anew() {
     let (first, _) = place(&node, 0);
     let (wal, moved) = (node.data().join("wal"), node.data().join("moved"));
     fs::rename(&wal, &moved).expect("a directory to move");
-    // As where the disk that it is on was not mounted.
+    // As if the disk of the log was not mounted.
     fs::create_dir(&wal).expect("an empty one");
     expect_refused(&node, &first);
     fs::remove_dir(&wal).expect("still empty");
     fs::rename(&moved, &wal).expect("a directory to move back");
     node.start_again();
     check_all(&node, RECORDS);
-    // Where all is in tables, too.
+    // The same if everything is in tables.
     node.stop();
     let segments = files(&node, "wal");
     segments.iter().for_each(|segment| fs::remove_file(segment).expect("a segment to remove"));

@@ -1,10 +1,10 @@
-//! Disks that are full, and disks that give back something else than they were given.
+//! Full disks, and disks that return other bytes than were written.
 //!
-//! - `check`: `ladoga check`, which finds it
-//! - `flipped`: nodes that read it
-//! - `log`: damage in the write-ahead log, and torn ends, which are none
-//! - `full`: no room, and then room again
-//! - `failing`: a disk that takes no more writes, room or not
+//! - `check`: `ladoga check`, which finds the damage
+//! - `flipped`: nodes that read damaged bytes
+//! - `log`: damage in the write-ahead log, and torn ends, which are no damage
+//! - `full`: no space, and then space again
+//! - `failing`: a disk that takes no more writes, with or without space
 //! - `filled`: the data directories that these tests damage
 //! - `beyond_memory`: more records than memory, read by `io_uring` and by threads
 //! - `small_disk`: the disk that they fill up

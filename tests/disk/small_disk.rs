@@ -4,10 +4,10 @@ use std::process::{Child, Command, Stdio};
 
 use crate::support::Directory;
 
-/// A disk of a few megabytes, which only processes that are run by [`SmallDisk::wrapper`] see mounted.
+/// A disk of a few megabytes, mounted only for processes that are run by [`SmallDisk::wrapper`].
 ///
-/// It lives in a mount namespace that a process holds open, which waits for the end of its input: so the disk goes
-/// away with the test however that ends.
+/// It is in a mount namespace that a process holds open, which waits for the end of its input: so the disk goes away with the
+/// test however that ends.
 pub(crate) struct SmallDisk {
     holder: Child,
     enter: Vec<String>,
@@ -15,7 +15,7 @@ pub(crate) struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// Why there is none, where the system does not permit it.
+    /// Why there is none, if the system does not permit it.
     pub(crate) fn new(megabytes: u32) -> Result<SmallDisk, String> {
         let options = [&["--mount"][..], &["--user", "--map-root-user", "--mount"]];
         let mut reasons = Vec::new();
@@ -54,17 +54,17 @@ impl SmallDisk {
         Ok(SmallDisk { holder, enter, mounted })
     }
 
-    /// What runs a program where the disk is mounted.
+    /// The command that runs a program with the disk mounted.
     pub(crate) fn wrapper(&self) -> &[String] {
         &self.enter
     }
 
-    /// Where it is mounted, for those who see it.
+    /// Its mount point, for programs inside.
     pub(crate) fn path(&self) -> &Path {
         self.mounted.path()
     }
 
-    /// The same, as everybody else sees it.
+    /// The same directory, from outside.
     pub(crate) fn path_from_outside(&self) -> PathBuf {
         let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
         root.join(self.path().strip_prefix("/").expect("an absolute path"))

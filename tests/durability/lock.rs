@@ -43,7 +43,7 @@ fn a_second_node_on_a_port_is_refused_by_name() {
     }
 }
 
-/// It was told that `--cluster` was wrong, with the exit code of a wrong setting.
+/// The error used to be that `--cluster` was wrong, with the exit code of a wrong setting.
 #[test]
 fn a_file_in_the_place_of_the_directory_is_told() {
     let directory = Directory::new();

@@ -12,7 +12,7 @@ const PIPELINE_MAX: u64 = 8;
 /// What becomes of a key: the seed and the length of its value, or no value.
 type Write = Option<(u64, usize)>;
 
-/// A writer of keys that nobody else writes, and what it knows of them.
+/// A writer of keys that no other writer uses, and what it knows of them.
 pub(crate) struct Writer {
     name: String,
     random: Random,
@@ -68,8 +68,8 @@ impl Writer {
         (key, Some((self.random.next(), length as usize)))
     }
 
-    /// Compares what the node has with what it may have: what was acknowledged, or, of what was in flight, all or
-    /// nothing. What it has is what it has to keep from now on.
+    /// Compares what the node has with what it may have: what was acknowledged, and of what was in flight, all or nothing. What
+    /// it has now it must keep from now on.
     pub(crate) fn verify(&mut self, connection: &mut Connection) {
         let in_flight: Vec<_> = self.in_flight.drain(..).collect();
         for (key, _) in &in_flight {

@@ -188,7 +188,7 @@ fn a_client_that_expects_to_be_told_hears_of_its_condition_first() {
     }
 }
 
-/// It was true when the request came, and is no more when its value has arrived.
+/// The condition holds when the request comes, and no longer when its value has arrived.
 #[test]
 fn what_counts_is_whether_it_is_true_when_it_is_written() {
     let node = Node::start();

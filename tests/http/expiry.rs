@@ -167,3 +167,127 @@ fn what_has_expired_is_nothing_to_a_condition_and_a_sum_lives_as_long_as_its_num
     assert_eq!((counted.status, counted.text()), (200, "5"), "what has expired counts as 0");
     assert_eq!(connection.get("key").header("ladoga-expires"), None);
 }
+
+fn expire(connection: &mut Connection, key: &str, ttl: &str) -> Response {
+    connection.request("POST", &living(key, ttl), None)
+}
+
+fn expires_ms(answer: &Response) -> Option<u64> {
+    answer.header("ladoga-expires").map(|expires| expires.parse().expect("a number"))
+}
+
+#[test]
+fn the_expiry_of_a_value_is_changed_and_the_value_stays() {
+    let node = Node::start();
+    let mut connection = node.connect();
+    // In memory, and in a file of its own.
+    for (key, bytes) in [("small", 100), ("large", 400_000)] {
+        let bytes = value(7, bytes);
+        let first = connection.request("PUT", &entity(key), Some(&bytes));
+        let mut etags = vec![first.header("etag").expect("a version").to_owned()];
+        for (ttl, ms) in [("1h", Some(3_600_000)), ("30d", Some(30 * 86_400_000)), ("none", None)] {
+            let earliest = now_ms();
+            let changed = expire(&mut connection, key, ttl);
+            let latest = now_ms();
+            assert_eq!((changed.status, &changed.body[..]), (200, &b""[..]), "{}", changed.text());
+            let expires = expires_ms(&changed);
+            match ms {
+                Some(ms) => assert!(
+                    expires.is_some_and(|at| (earliest + ms..=latest + ms).contains(&at)),
+                    "{expires:?}"
+                ),
+                None => assert_eq!(expires, None),
+            }
+            let read = connection.get(key);
+            assert!(read.status == 200 && read.body == bytes, "{key} {ttl}");
+            assert_eq!(expires_ms(&read), expires);
+            assert_eq!(read.header("etag"), changed.header("etag"));
+            etags.push(changed.header("etag").expect("a version").to_owned());
+        }
+        etags.dedup();
+        assert_eq!(etags.len(), 4, "each is a version: {etags:?}");
+        assert_eq!(expire(&mut connection, key, "300ms").status, 200);
+        wait_until("its end", || node.connect().get(key).status == 404);
+        assert_refusal(&expire(&mut connection, key, "1h"), 404, "what has expired stays so");
+    }
+    assert_eq!(connection.request("GET", "/v0/entities?start=a", None).records(), []);
+}
+
+#[test]
+fn the_expiry_of_nothing_is_not_changed() {
+    let node = Node::start();
+    let mut connection = node.connect();
+    let absent = expire(&mut connection, "key", "1h");
+    assert_refusal(&absent, 404, "a key that never was");
+    assert_eq!(absent.header("etag"), None);
+    connection.put("key", b"value");
+    let deleted = connection.request("DELETE", &entity("key"), None);
+    let gone = expire(&mut connection, "key", "none");
+    assert_refusal(&gone, 404, "a key that was deleted");
+    assert_eq!(gone.header("etag"), deleted.header("etag"));
+    // What is not there, no condition is about.
+    connection.send(format!("POST {} HTTP/1.1\r\nHost: h\r\nIf-Match: *\r\n\r\n", living("key", "1h")));
+    assert_refusal(&connection.response(), 404, "with a condition");
+    assert_eq!(connection.value("key"), None);
+}
+
+#[test]
+fn a_change_of_expiry_may_have_a_condition() {
+    let node = Node::start();
+    let mut connection = node.connect();
+    let first = connection.request("PUT", &entity("key"), Some(b"value"));
+    let etag = first.header("etag").expect("a version").to_owned();
+    let mut expire_if = |condition: &str| {
+        connection.send(format!("POST {} HTTP/1.1\r\nHost: h\r\n{condition}\r\n\r\n", living("key", "1h")));
+        connection.response()
+    };
+    assert_refusal(&expire_if("If-None-Match: *"), 412, "there is a value");
+    let changed = expire_if(&format!("If-Match: {etag}"));
+    assert_eq!(changed.status, 200, "{}", changed.text());
+    let refused = expire_if(&format!("If-Match: {etag}"));
+    assert_refusal(&refused, 412, "it has changed");
+    assert_eq!(refused.header("etag"), changed.header("etag"));
+    assert_eq!(expire_if("If-Match: *").status, 200);
+}
+
+#[test]
+fn what_is_no_change_of_expiry_is_refused_and_nothing_changes() {
+    let node = Node::start();
+    let mut connection = node.connect();
+    connection.request("PUT", &living("key", "1h"), Some(b"5"));
+    let before = connection.get("key");
+    for ttl in ["", "0s", "60", "-1s", "None", "never", "1h&ttl=2h", "1h&increment=1", "none&increment=1"] {
+        assert_refusal(&expire(&mut connection, "key", ttl), 400, ttl);
+    }
+    assert!(expire(&mut connection, "key", "soon").text().contains("or none"));
+    assert_refusal(&connection.request("POST", "/v0/entity?ttl=1h", None), 400, "no key");
+    let forever = connection.request("PUT", &living("key", "none"), Some(b"6"));
+    assert_refusal(&forever, 400, "a PUT without a ttl never expires");
+    let after = connection.get("key");
+    assert_eq!((after.text(), expires_ms(&after)), ("5", expires_ms(&before)));
+    assert_eq!(after.header("etag"), before.header("etag"));
+}
+
+#[test]
+fn a_changed_expiry_is_there_after_a_crash_and_copies_no_large_value() {
+    let mut node = Launch::patient().start();
+    let mut connection = node.connect();
+    let bytes = value(9, 8 << 20);
+    assert_eq!(connection.request("PUT", &living("large", "1h"), Some(&bytes)).status, 201);
+    let blobs = |node: &Node| {
+        let files = std::fs::read_dir(node.data().join("blobs")).expect("a folder");
+        files.map(|file| file.expect("a file").file_name()).collect::<Vec<_>>()
+    };
+    let before = blobs(&node);
+    let mut changed = None;
+    for _ in 0..20 {
+        changed = Some(expire(&mut connection, "large", "2h"));
+    }
+    let expires = changed.as_ref().and_then(expires_ms);
+    assert!(expires.is_some());
+    node.crash();
+    let read = node.connect().get("large");
+    assert!(read.body == bytes);
+    assert_eq!(expires_ms(&read), expires);
+    assert_eq!(blobs(&node), before, "the same file");
+}

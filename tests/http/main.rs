@@ -1,19 +1,19 @@
-//! The HTTP API, as a client sees it: every row of its table, and what clients do that no table foresees.
+//! The HTTP API, as a client sees it: every row of its table, and what clients do beyond it.
 //!
 //! - `entity`: values by key
-//! - `conditional`: versions as `ETag`s, `If-Match`, `If-None-Match`; `increments`: numbers that are added to
-//! - `expiry`: values that live for a while
+//! - `conditional`: versions as `ETag`s, `If-Match`, `If-None-Match`; `increments`: increments of numbers
+//! - `expiry`: values that expire
 //! - `keys`: which bytes a key may have, and how they are written
 //! - `values`: how long a value may be
 //! - `ranges`: many records, in order, chunk by chunk; `range_options`: which of them, in which order, and as what
-//! - `replicas`: the parameters that say how many copies
-//! - `refusals`: requests that are understood and not granted
+//! - `replicas`: the parameters for the number of copies
+//! - `refusals`: well-formed requests that are refused
 //! - `lengths`: bodies without a length, with a wrong one, with one too many
 //! - `headers`: headers that are too large, and `Expect`
-//! - `malformed`: what is no request at all
+//! - `malformed`: bytes that are no request
 //! - `connections`: pipelines, single bytes, requests that break off
 //! - `pipelines`: requests behind every kind of answer, cut anywhere; `mixtures`: all kinds, cut at random
-//! - `smuggling`: what follows a request and is none
+//! - `smuggling`: bytes behind a request that are no request
 //! - `timeouts`: requests that do not arrive
 //! - `node`: the status and the metrics
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]

@@ -153,8 +153,8 @@ fn targets_in_other_forms_are_understood_or_refused() {
     assert_refusal(&connection.response(), 400, "CONNECT");
 }
 
-/// Every answer that `bytes` hold; what is none panics. An answer that is cut off is not looked at: where the node
-/// closes a connection that still sends, the end may be lost.
+/// Every answer in `bytes`; anything else panics. An answer that is cut off is ignored: if the node closes a connection on
+/// which the client still sends, the end may be lost.
 fn answers(mut bytes: &[u8]) -> Vec<Response> {
     let mut answers = Vec::new();
     while !bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! Requests of all kinds in one pipeline, cut at random: what a model says is what is answered.
+//! Requests of all kinds in one pipeline, cut at random: the answers are those of a model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use crate::support::{
     exchange_cut, expect_answers, range, value_of_requests,
 };
 
-/// A node and what it has, all of it values that consist of requests.
+/// A node, and its values, all of which consist of requests.
 struct Served {
     node: Node,
     /// Streamed from memory.
@@ -61,7 +61,7 @@ impl Served {
         Exchange::plain(&format!("GET {target}"), Expected::Records(Arc::clone(&self.records)))
     }
 
-    /// Two of these, and then what reads small values: cut in the first bytes, and where a read ends.
+    /// Two of these, and then reads of small values: cut in the first bytes, and at the ends of reads.
     fn cut_behind(&self, what: &str, two: [Exchange; 2]) {
         let mut short = two.to_vec();
         short.extend((0..20).map(|n| self.padded(n)));

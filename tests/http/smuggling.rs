@@ -1,5 +1,5 @@
-//! Requests that two readers could take apart differently, behind others and cut anywhere: what is behind them is no
-//! request, whatever it looks like.
+//! Requests that two readers could parse differently, behind others and cut anywhere: what follows them is no request, whatever
+//! it looks like.
 
 use std::sync::Arc;
 use std::thread;
@@ -65,7 +65,7 @@ fn heads_that_were_read_ahead_have_their_limits() {
     let node = node();
     let inline = inline(&node);
     let address = node.address();
-    // It has not ended where its limit is; what a client sends then is not waited for.
+    // The head is still incomplete at its limit; what the client sends then is not waited for.
     let endless = format!("GET /v0/status HTTP/1.1\r\nX-Long: {}", "v".repeat(16_500));
     let endless = Exchange { request: endless.into_bytes(), expected: Expected::Closed(&[431]) };
     let line = Exchange {
@@ -90,7 +90,7 @@ fn many_headers_are_fine_behind_streamed_values() {
     let node = node();
     let inline = inline(&node);
     let mut pipeline = vec![inline.clone(), with_headers(200), inline.clone(), inline, with_headers(500)];
-    // So much behind the head that together they would be over its limit.
+    // So much follows the head that together they would be over its limit.
     pipeline.extend((0..500).map(|_| with_headers(0)));
     exchange_cut(node.address(), &pipeline, &cuts_from(0)[..20], "many headers");
     // The same on a connection that reads much at once, because much came.
@@ -140,7 +140,7 @@ fn a_body_nobody_asked_for_is_no_request_behind_streamed_values() {
                 expect_inline(&mut reader, &inline);
                 let _ = sender.try_send(&request[cut..]);
                 let _ = sender.try_send(last);
-                // The connection goes on behind the whole body, or ends.
+                // The connection goes on after the whole body, or ends.
                 let Ok(answer) = reader.try_response() else { continue };
                 assert!([200, 202, 404].contains(&answer.status), "{what}, cut at {cut}: {answer:?}");
                 if let Ok(last) = reader.try_response() {
@@ -187,7 +187,7 @@ fn a_last_answer_arrives_though_much_was_sent_behind_it() {
     assert_unharmed(&node, "what is behind the last answer");
 }
 
-/// What a client is still sending must not take the answer away from it, which a reset would.
+/// A client that is still sending must get the answer, which a reset would discard.
 #[test]
 fn a_last_answer_arrives_though_its_client_goes_on_to_send() {
     const PIECE_BYTES: usize = 64 << 10;
@@ -201,7 +201,7 @@ fn a_last_answer_arrives_though_its_client_goes_on_to_send() {
     connection.send(format!("{last}{SMUGGLED}"));
     assert_eq!(connection.response_head().status, 200);
     for (index, expected) in value.chunks(PIECE_BYTES).enumerate() {
-        // By then the node has handed over the last byte to its system, and this is all that it hears.
+        // By now the node has handed its last byte to the system; these bytes are all that it still gets.
         if index >= PIECES - 8 {
             let _ = connection.try_send("D");
         }

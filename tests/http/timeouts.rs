@@ -27,7 +27,7 @@ fn a_body_that_does_not_arrive_is_answered_and_closed() {
         let mut connection = node.connect();
         connection
             .send(format!("PUT {} HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n", entity("k")));
-        // (Where this takes long, the node may have given up before everything is out.)
+        // (If this takes long, the node may have given up before everything is out.)
         let _ = connection.try_send(vec![b'v'; sent]);
         let response = connection.response();
         assert_refusal(&response, 408, &format!("{sent} of {length} bytes"));
@@ -71,7 +71,7 @@ fn a_connection_that_is_not_used_is_closed_without_a_word() {
     let node = Launch::new().env("LADOGA_IDLE_TIMEOUT_MS", "1000").start();
     let mut unused = node.connect();
     unused.expect_closed();
-    // (Where the test is held up for as long, it is closed before it is used, or between the two requests.)
+    // (If the test is held up for as long, it is closed before it is used, or between the two requests.)
     let mut used = wait_for("a connection that is used", || {
         let mut connection = node.connect();
         let put = connection.try_request("PUT", &entity("k"), Some(b"value")).ok()?;

@@ -1,12 +1,12 @@
-//! The reports in a real browser. Where none is installed, this is skipped with a printed reason.
+//! The reports in a real browser. If none is installed, this is skipped with a printed reason.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::data_of;
-use crate::support::{Browser, Directory, Ladoga, Page};
+use crate::support::{Browser, Directory, Ladoga, Node, Page};
 
 const CELL_MS: u64 = 20;
 const BEGIN: &str = "<script id=\"report\" type=\"application/json\">";
@@ -22,30 +22,41 @@ fn report(directory: &Directory) -> PathBuf {
 
 /// The report with samples that are known: the first half of each run in `early`, the second in `late`.
 fn with_known_samples(report: &Path) -> PathBuf {
+    with_data(report, "known.html", |data| {
+        for run in data["runs"].as_array_mut().expect("runs") {
+            know_samples(run, CELL_MS);
+        }
+    })
+}
+
+/// One sample in so many milliseconds.
+fn know_samples(run: &mut Value, every_ms: u64) {
+    let found = &mut run["profiles"][0]["found"]["Samples"];
+    assert!(found.is_object(), "the node was profiled: {found}");
+    // A run may last for longer than it should.
+    let half = (run["elapsed_s"].as_f64().expect("a time") * 1000.0) as u64 / every_ms / 2;
+    let step = every_ms / CELL_MS;
+    let rows: Vec<u64> = (0..2 * half)
+        .flat_map(|sample| [step * u64::from(sample > 0), 0, if sample < half { 2 } else { 3 }, 10_000_000])
+        .collect();
+    let found = &mut run["profiles"][0]["found"]["Samples"];
+    found["offset_ms"] = json!(0.0);
+    found["data"] = json!({
+        "unit": "nanoseconds", "cellMs": CELL_MS, "cells": 2 * half * step, "threads": ["loop"],
+        "tree": { "names": ["loop", "main", "early", "late"], "parent": [-1, 0, 1, 1], "name": [0, 1, 2, 3] },
+        "samples": rows,
+    });
+}
+
+/// The page of a report, with other data in it.
+fn with_data(report: &Path, name: &str, change: impl FnOnce(&mut Value)) -> PathBuf {
     let mut data = data_of(report);
-    for run in data["runs"].as_array_mut().expect("runs") {
-        assert!(
-            run["profiles"][0]["found"]["Samples"].is_object(),
-            "the node was profiled: {}",
-            run["profiles"]
-        );
-        // A run may last for longer than it should.
-        let half = (run["elapsed_s"].as_f64().expect("a time") * 1000.0) as u64 / CELL_MS / 2;
-        let rows: Vec<u64> = (0..2 * half)
-            .flat_map(|cell| [u64::from(cell > 0), 0, if cell < half { 2 } else { 3 }, 10_000_000])
-            .collect();
-        run["profiles"][0]["found"]["Samples"]["offset_ms"] = json!(0.0);
-        run["profiles"][0]["found"]["Samples"]["data"] = json!({
-            "unit": "nanoseconds", "cellMs": CELL_MS, "cells": 2 * half, "threads": ["loop"],
-            "tree": { "names": ["loop", "main", "early", "late"], "parent": [-1, 0, 1, 1], "name": [0, 1, 2, 3] },
-            "samples": rows,
-        });
-    }
+    change(&mut data);
     let page = fs::read_to_string(report).expect("a report");
     let (head, rest) = page.split_once(BEGIN).expect("the data");
     let (_, tail) = rest.split_once("</script>").expect("its end");
     let data = data.to_string().replace('<', "\\u003c");
-    let path = report.with_file_name("known.html");
+    let path = report.with_file_name(name);
     fs::write(&path, format!("{head}{BEGIN}{data}</script>{tail}")).expect("a page");
     path
 }
@@ -102,7 +113,7 @@ fn values_are_told(page: &mut Page<'_>) {
 
 fn keys_choose_and_a_search_lights_up(page: &mut Page<'_>) {
     page.focus(".heatmap");
-    // Keys go on from where the pointer was, unless all was let go.
+    // Keys go on from the place of the pointer, unless the selection was cleared.
     page.press("Escape");
     page.press("ArrowRight");
     let one = page.text(".range");
@@ -213,6 +224,94 @@ fn a_report_is_drawn_and_a_selection_opens_its_flame_graph() {
         phone.text(".range")
     );
     assert_eq!(phone.complaints(), [""; 0]);
+}
+
+#[test]
+fn a_run_of_hours_is_seen_in_several_scales() {
+    const SECONDS: usize = 7_200;
+    let Some(mut browser) = Browser::start() else { return };
+    let directory = Directory::new();
+    // As if the first run had lasted for two hours, with one request a second.
+    let file = with_data(&report(&directory), "hours.html", |data| {
+        let run = &mut data["runs"][0];
+        let bucket = run["heat"]["columns"][0][0][0].clone();
+        run["elapsed_s"] = json!(SECONDS);
+        run["heat"] = json!({
+            "column_ms": 36_000, "columns": vec![json!([[bucket, 36]]); 200],
+            "fine": { "column_ms": 1_000, "columns": vec![json!([[bucket, 1]]); SECONDS] },
+        });
+        know_samples(run, 1_000);
+    });
+    let mut page = browser.open(&file, 1400, 900);
+    let scales = page.evaluate("[...document.querySelector('.scales select').options].map(o => o.text)");
+    assert_eq!(scales, json!(["Scale: whole run", "Scale: 1 h", "Scale: 10 min", "Scale: 1 min"]));
+    let cells = |page: &mut Page<'_>, map: &str| {
+        let script = format!(
+            "[...document.querySelectorAll('{map}[data-run=\"0\"] .heat')].reduce((n, e) => n + e.getAttribute('d').split('z').length - 1, 0)"
+        );
+        page.evaluate(&script).as_u64().expect("a number")
+    };
+    const REQUESTS: &str = ".heatmap:not(.samples)";
+    let whole = cells(&mut page, REQUESTS);
+    page.drag(".pick", (0.503, 0.5), (0.503, 0.5));
+    page.focus(".heatmap");
+    for (shown, requests, samples) in [
+        ("30:18 to 1:30:18, a column is 18 s", 200, 3_600),
+        ("55:18 to 1:05:18, a column is 3 s", 200, 600),
+        ("59:48 to 1:00:48, a column is 1 s", 60, 60),
+    ] {
+        page.press("+");
+        let words = page.text(".scales span").replace(".0 ", " ").replace(".0,", ",");
+        assert_eq!(words, shown);
+        assert_eq!(
+            (cells(&mut page, REQUESTS), cells(&mut page, ".samples")),
+            (requests, samples),
+            "{shown}"
+        );
+    }
+    page.screenshot("report-hours-minute");
+    page.drag(".pick", (0.005, 0.5), (0.995, 0.5));
+    let words = page.text(".range");
+    assert!(words.starts_with("59:48.0 to 1:00:48.0: 60 requests"), "{words}");
+    let shares = ["early", "late"]
+        .map(|name| frame(&mut page, "ladogaReport.frames(0)", name).map(|(share, _)| share));
+    assert_eq!(shares, [Some(0.2), Some(0.8)], "the first twelve seconds are of the first half");
+    page.click(".scales button:last-of-type");
+    assert!(page.text(".scales span").starts_with("1:00:18"), "{}", page.text(".scales span"));
+    page.focus(".heatmap");
+    for _ in 0..3 {
+        page.press("-");
+    }
+    page.screenshot("report-hours");
+    assert_eq!(cells(&mut page, REQUESTS), whole, "the whole run is as it was");
+    assert_eq!(page.complaints(), [""; 0]);
+}
+
+#[test]
+fn what_the_profiles_of_two_servers_differ_by_is_in_their_report() {
+    let Some(mut browser) = Browser::start() else { return };
+    let (directory, one, other) = (Directory::new(), Node::start(), Node::start());
+    let file = directory.path().join("both.html");
+    let words = format!(
+        "lab run -d 1s -c1 --keys 50 --workloads get --rates 300 --rounds 5 --url {} --pid {} --peer {} --peer-pid {} -o",
+        one.url(),
+        one.pid(),
+        other.url(),
+        other.pid()
+    );
+    let words = words.split_whitespace().map(str::to_owned).chain([file.display().to_string()]);
+    let outcome = Ladoga::new(words).run().expect_success();
+    assert!(outcome.text().contains(" frames differ by more than noise"), "{}", outcome.text());
+    let mut page = browser.open(&file, 1400, 900);
+    page.click("#compared ~ details summary");
+    page.wait_until("ladogaComparison.frames(0).length > 5");
+    let frames = page.evaluate("ladogaComparison.frames(0)");
+    let frames = frames.as_array().expect("frames");
+    assert!(frames.iter().all(|frame| frame["isNoise"].is_boolean()), "each is told: {frames:?}");
+    let words = page.text(".difference");
+    assert!(words.contains("frames have a colour") && words.contains("5 and 5 rounds"), "{words}");
+    page.screenshot("report-both");
+    assert_eq!(page.complaints(), [""; 0]);
 }
 
 #[test]

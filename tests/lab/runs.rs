@@ -6,7 +6,7 @@ use crate::data_of;
 use crate::server::{Manner, Server};
 use crate::support::{Directory, Ladoga, Node, Outcome, wait_until};
 
-/// Small enough for a machine that does something else meanwhile.
+/// Small enough for a machine that is busy with something else.
 const SMALL: &str = "-d 1s -c2 --keys 500 --memory 64MiB --no-profile";
 
 fn lab_run(words: &str, report: &Path, directory: &Directory) -> Ladoga {

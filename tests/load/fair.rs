@@ -19,7 +19,7 @@ const TRICKLE_EVERY: Duration = Duration::from_millis(100);
 const TRICKLE_BYTES: usize = 1_750;
 
 const DISPLACED: &str = "ladoga_slow_clients_evicted_total";
-/// Where others come from: the last one from where those come from, too, who are greedy.
+/// The addresses of others; the last one is also one of the greedy clients'.
 const OTHERS: [Ipv4Addr; 3] =
     [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 77), Ipv4Addr::new(127, 0, 1, 1)];
 
@@ -38,7 +38,7 @@ fn connections(node: &Node, count: usize, addresses: usize) -> Vec<Connection> {
     (0..count).map(|number| Connection::open_from(source(number), node.address())).collect()
 }
 
-/// Values that memory takes go in and out, at once and for everybody.
+/// Values that fit into memory go in and out, at once and for every client.
 fn check_small_values(node: &Node, bytes: usize) {
     for source in OTHERS {
         let mut connection = Connection::open_from(source, node.address());
@@ -137,7 +137,7 @@ fn check_values_that_stop_half_way(addresses: usize) {
             until_there_is_room(&node, source, "PUT", &entity(format!("whole{index}")), Some(&body));
         }
     }
-    // There was room for some; the others were told.
+    // There was room for some; the others were refused.
     let mut told = 0;
     for connection in &mut stopped {
         if connection.try_send(value(2, 50_000)).is_err() {
@@ -158,7 +158,7 @@ fn check_values_that_stop_half_way(addresses: usize) {
     assert!(told > 0, "nobody was told");
 }
 
-/// Clients that send large values as slowly as they may, and begin anew when they are sent away, as long as `act` takes.
+/// Clients that send large values as slowly as they may, and begin again when they are refused, until `act` returns.
 fn while_uploads_trickle(node: &Node, addresses: usize, act: impl FnOnce()) {
     struct End<'e>(&'e AtomicBool);
     impl Drop for End<'_> {

@@ -1,10 +1,10 @@
-//! Many clients at a time, and clients that nobody would wish for.
+//! Many clients at a time, and badly behaved clients.
 //!
 //! - `writers`: clients that write at once, and see what they wrote
 //! - `connections`: more connections than threads
 //! - `descriptors`: no file can be opened, and no connection
-//! - `overload`: more than there is room for
-//! - `fair`: clients that take room from others, and give little for it
+//! - `overload`: more requests than there is room for
+//! - `fair`: clients that take room from others, and make little use of it
 //! - `lengths`: keys and values of every length, within the budget
 //! - `slow`: clients that stop reading, or stop sending
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]

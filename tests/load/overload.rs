@@ -4,12 +4,12 @@ use crate::support::{Connection, Launch, Node, Response, assert_refusal, entity,
 const ATTEMPTS: usize = 2_000;
 const BYTES: usize = 1 << 20;
 
-/// One whose bounds are reached sooner than somebody is found slow.
+/// A node whose bounds are reached before a client is found slow.
 fn small_node() -> Node {
     Launch::patient().flag("--memory", "16MiB").start()
 }
 
-/// Announces a PUT and waits for the word to go on, or for another.
+/// Announces a PUT and waits for `100 Continue`, or for another answer.
 fn announce_put(node: &Node, key: &str, bytes: usize) -> (Connection, Response) {
     let mut connection = node.connect();
     connection.send(format!(
@@ -42,7 +42,7 @@ fn large_values_over_capacity_are_refused_before_they_are_sent_and_the_others_ar
 
     let mut arrived = Vec::new();
     for (number, connection) in admitted.iter_mut().enumerate() {
-        // Where it took long to announce all of them, the first ones gave way to the last ones.
+        // If it took long to announce all of them, the first ones gave way to the last ones.
         let _ = connection.try_send(value(number as u64, BYTES));
         match connection.try_response() {
             Ok(response) if response.status == 201 => arrived.push(number),

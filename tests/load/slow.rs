@@ -43,7 +43,7 @@ fn readers_that_stop_reading_cost_little_and_hold_up_nobody() {
     }
     check_service(&node);
     check_memory(&node, "with 16 readers of 96 MB that stopped");
-    // One of them goes on, and has missed nothing.
+    // One of them reads on, and has missed nothing.
     let reader = &mut stalled[5];
     for index in 1..6_000_u64 {
         let (key, found) = reader.next_record().expect("a stream").expect("a record");
@@ -67,7 +67,7 @@ fn a_reader_that_pauses_gets_its_snapshot_however_much_is_written_meanwhile() {
     reader.send_request("GET", &range("key", None), None);
     assert_eq!(reader.response_head().status, 200);
     assert!(reader.next_record().expect("a stream").is_some());
-    // All of it once more: many memtables.
+    // All of it again: many memtables.
     for index in 0..4_000_u64 {
         writer.put(format!("key{index:04}"), &value(index + 10_000, 8_000));
     }

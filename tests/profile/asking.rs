@@ -10,7 +10,7 @@ pub(crate) fn is_taken(node: &Node, kind: &str) -> bool {
     node.thread_names().iter().any(|name| *name == format!("profile-{kind}"))
 }
 
-/// The kinds of profiles that this system lets a node take: who waits is known to the kernel alone, and it may not tell.
+/// The kinds of profiles that this system lets a node take: waits are known to the kernel alone, which may refuse.
 pub(crate) fn kinds(node: &Node) -> Vec<&'static str> {
     let response = node.connect().request("GET", "/debug/profile/lock?seconds=1&format=folded", None);
     if response.status == 501 {
@@ -81,7 +81,7 @@ fn one_of_a_kind_is_taken_at_a_time() {
         assert_refusal(&response, 409, kind);
         assert!(response.text().contains(kind), "{}", response.text());
     }
-    // Nobody else waits for them.
+    // Other requests do not wait for them.
     connection.put("k", b"value");
     assert_eq!(connection.value("k").as_deref(), Some(&b"value"[..]));
     drop(held);

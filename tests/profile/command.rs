@@ -82,7 +82,7 @@ fn kinds_are_taken_at_the_same_time_each_in_its_file() {
         assert!(page.contains(says), "{says}");
     }
     assert_eq!(files_below(directory.path()).len(), 2, "something was left behind");
-    // So little is allocated in a second, and so rarely looked at.
+    // So little is allocated in a second, and sampled so rarely.
     let thin = ["--kind", "alloc", "--alloc-interval", "1GiB", "--seconds", "1", "-o", "thin.html"];
     let done = run(&node.url(), &directory, &thin).expect_success();
     assert!(

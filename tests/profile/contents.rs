@@ -86,7 +86,7 @@ fn a_lock_profile_names_what_is_waited_for() {
     let sync: &[&str] = &["committer", "ladoga_storage::wal", "[waits: disk]"];
     let text = until_named(&node, "lock?seconds=1&format=folded", &[sync]);
     let stacks = folded(&text);
-    // Threads that wait for work; where they wait for the disk, or for a lock, they are told.
+    // Threads that wait for work do not count; waits for the disk, or for a lock, do.
     for idle in [
         &["io-", "[waits: condition]"][..],
         &["committer", "[waits: condition]"],
@@ -120,7 +120,7 @@ fn without_rights_the_node_samples_itself() {
 fn every_format_can_be_read_back() {
     let node = Node::start();
     let _load = Load::on(&node);
-    // One connection takes them all, so every answer is as long as it says.
+    // One connection takes them all, so every answer has the length that it announces.
     let mut connection = node.connect();
 
     let svg = until(&mut connection, "cpu?seconds=1&format=svg", |svg| {

@@ -3,16 +3,42 @@ use std::fs;
 use serde_json::json;
 
 use crate::load::Load;
-use crate::support::{Browser, Directory, Ladoga, Node, Outcome, files_below};
+use crate::support::{Browser, Directory, Ladoga, Node, Outcome, Page, files_below};
 
-/// A heat map's page of ten seconds, in which a function of ours takes so many of a hundred samples.
-fn page(kind: &str, planted: u64, thread: &str) -> String {
+/// What a program of ten seconds did.
+struct Profiled {
+    kind: &'static str,
+    /// So many of a hundred samples are in a function of ours, below which they are in `early` or `late`.
+    planted: u64,
+    /// Whether a little more of them is in `early`, by chance.
+    is_shaken: bool,
+    thread: &'static str,
+}
+
+/// The page of its heat map. `late` has a second caller, which is too rare to be seen.
+fn page(profiled: &Profiled) -> String {
+    let Profiled { kind, planted, is_shaken, thread } = *profiled;
+    let [steady, early, late, rare] = [1, 3, 4, 7];
     let rows: Vec<u64> = (0..1_000)
-        .flat_map(|at| [u64::from(at % 2 == 0 && at > 0), 0, 1 + u64::from(at % 100 < planted), 2_000_000])
+        .flat_map(|at| {
+            let early_share = 5 + u64::from(is_shaken && at / 100 % 3 == 0);
+            let leaf = match at % 100 {
+                place if place < early_share => early,
+                place if place < planted => late,
+                _ => steady,
+            };
+            let step = u64::from(at % 2 == 0 && at > 0);
+            let seldom = if at % 100 == 0 { vec![0, 0, rare, 20_000] } else { Vec::new() };
+            [vec![step, 0, leaf, 2_000_000], seldom].concat()
+        })
         .collect();
     let data = json!({
         "kind": kind, "unit": "nanoseconds", "cellMs": 20, "cells": 500, "threads": [thread],
-        "tree": { "names": [thread, "steady", "planted"], "parent": [-1, 0, 0], "name": [0, 1, 2] },
+        "tree": {
+            "names": [thread, "steady", "planted", "early", "late", "rare"],
+            "parent": [-1, 0, 0, 2, 2, 0, 5, 6],
+            "name": [0, 1, 2, 3, 4, 5, 2, 4],
+        },
         "samples": rows,
     });
     format!("<script id=\"data\" type=\"application/json\">{data}</script>")
@@ -25,18 +51,19 @@ fn diff(directory: &Directory, arguments: &[&str]) -> Outcome {
 #[test]
 fn what_is_more_than_noise_is_told_and_drawn() {
     let directory = Directory::new();
-    for (name, kind, planted, thread) in [
-        ("before.html", "cpu", 10, "loop-0"),
-        ("same.html", "cpu", 10, "loop-1"),
-        ("slower.html", "cpu", 25, "loop-1"),
-        ("memory.html", "alloc", 25, "loop-1"),
+    for (name, kind, planted, is_shaken, thread) in [
+        ("before.html", "cpu", 10, true, "loop-0"),
+        ("same.html", "cpu", 10, false, "loop-1"),
+        ("slower.html", "cpu", 25, false, "loop-1"),
+        ("memory.html", "alloc", 25, false, "loop-1"),
     ] {
-        fs::write(directory.path().join(name), page(kind, planted, thread)).expect("a profile");
+        let profiled = Profiled { kind, planted, is_shaken, thread };
+        fs::write(directory.path().join(name), page(&profiled)).expect("a profile");
     }
     let same = diff(&directory, &["before.html", "same.html", "-o", "same-diff.html"]).expect_success();
     assert!(same.text().starts_with("no frame differs by more than noise\n"), "{same:?}");
     let slower = diff(&directory, &["before.html", "slower.html", "-o", "diff.html"]).expect_success();
-    assert!(slower.text().contains("+15.0 points   10.0 % to  25.0 %  planted"), "{slower:?}");
+    assert!(slower.text().contains("+15.4 points    4.6 % to  20.0 %  late"), "{slower:?}");
     assert!(slower.text().contains("diff.html"), "{slower:?}");
     diff(&directory, &["before.html", "memory.html"]).expect_failure(2, &["memory.html", "two of a kind"]);
     diff(&directory, &["before.html", "absent.html"]).expect_failure(2, &["absent.html"]);
@@ -48,12 +75,35 @@ fn what_is_more_than_noise_is_told_and_drawn() {
     let Some(mut browser) = Browser::start() else { return };
     for (name, is_noise) in [("same-diff.html", true), ("diff.html", false)] {
         let mut page = browser.open(&directory.path().join(name), 1280, 900);
-        let frames = page.evaluate("ladogaProfile.flame.frames()");
-        let frames = frames.as_array().expect("frames");
-        let planted = frames.iter().find(|frame| frame["name"] == "planted").expect("it is drawn");
-        assert_eq!(planted["isNoise"], is_noise, "{name}: {planted}");
-        assert!(frames.iter().any(|frame| frame["name"] == "loop"), "threads of a role are one: {frames:?}");
+        // From the base and reversed; then only the stacks with a match, which are a tenth of all.
+        for (view, search) in [("", ""), ("reverse", ""), ("", "planted"), ("reverse", "planted")] {
+            view_as(&mut page, view, search);
+            let frames = page.evaluate("ladogaProfile.flame.frames()");
+            let frames = frames.as_array().expect("frames");
+            let late = frames.iter().find(|frame| frame["name"] == "late").expect("it is drawn");
+            assert_eq!(late["isNoise"], is_noise, "{name}, {view} {search}: {late}");
+            assert!(
+                frames.iter().any(|frame| frame["name"] == "loop"),
+                "threads of a role are one: {frames:?}"
+            );
+            let coloured = frames.iter().filter(|frame| frame["isNoise"] == false).count();
+            assert_eq!(coloured == 0, is_noise, "{name}, {view} {search}: {frames:?}");
+            view_as(&mut page, view, "");
+        }
         assert_eq!(page.complaints(), [""; 0]);
+    }
+}
+
+/// Presses the button of a view, or lets it go, and leaves out what does not match, if something is searched.
+fn view_as(page: &mut Page<'_>, view: &str, search: &str) {
+    // Without a search, nothing is left out.
+    page.write(".search", search);
+    if !search.is_empty() {
+        page.click("button.filter");
+    }
+    let is_reversed = page.evaluate("document.querySelector('button.reverse').ariaPressed === 'true'");
+    if is_reversed != (view == "reverse") {
+        page.click("button.reverse");
     }
 }
 

@@ -1,10 +1,10 @@
 //! Profiles of a running node, as people get them.
 //!
-//! - `asking`: who may ask for what
+//! - `asking`: requests for profiles
 //! - `command`: `ladoga profile`
 //! - `ending`: what ends a profile early
-//! - `contents`: what profiles of a node under load say, in every format
-//! - `load`: what a node is busy with meanwhile
+//! - `contents`: profiles of a node under load, in every format
+//! - `load`: the load meanwhile
 //! - `diff`: two profiles, compared
 //! - `pages`: flame graph and heat map in a real browser
 //! - `pprof`: the format of pprof, read back

@@ -9,7 +9,7 @@ use crate::support::{Browser, Directory, Node, Page, wait_for};
 /// Of a sheet with more than a heading.
 const SHEET_LENGTH_MIN: usize = 600;
 
-/// How much of the graph a function has, by a part of its name; none where it is not drawn.
+/// How much of the graph a function has, by a part of its name; none if it is not drawn.
 fn share(page: &mut Page<'_>, part: &str) -> Option<f64> {
     let frames = page.evaluate("ladogaProfile.flame.frames()");
     let has_part = |frame: &&Value| frame["name"].as_str().is_some_and(|name| name.contains(part));

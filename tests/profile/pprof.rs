@@ -74,7 +74,7 @@ fn fields(mut bytes: &[u8]) -> Vec<Field<'_>> {
     found
 }
 
-/// The value of a field that is a number, 0 where it is absent.
+/// The value of a field that is a number, 0 if it is absent.
 fn number(message: &[u8], field: u64) -> u64 {
     fields(message).iter().find(|found| found.0 == field).map_or(0, |found| found.1)
 }

@@ -11,8 +11,8 @@ use super::{DEADLINE, Directory, skip_without, wait_until};
 
 /// What the browser is called by those who package it.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
-/// A pipe in place of a port: nobody else can speak to it, and there is no WebSocket. The protocol wants it on the
-/// descriptors 3 and 4.
+/// A pipe in place of a port: no other process can reach it, and no WebSocket is needed. The protocol uses the descriptors 3
+/// and 4.
 const OVER_PIPES: &str = r#"exec "$0" --remote-debugging-pipe "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1"#;
 /// Without a screen, without a sandbox (which root may not have), and without asking anybody on the network for anything.
 const FLAGS: [&str; 8] = [
@@ -38,7 +38,7 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Starts one. `None`, and the reason is told, if this machine has none: the test is to be skipped.
+    /// Starts a browser. `None`, and the reason is reported, if this machine has none: then the test is skipped.
     pub(crate) fn start() -> Option<Browser> {
         let is_there = |name: &&str| Command::new(name).arg("--version").output().is_ok();
         let Some(name) = NAMES.into_iter().find(is_there) else {
@@ -150,8 +150,8 @@ impl Page<'_> {
         text.as_str().expect("an element with text").to_owned()
     }
 
-    /// Presses the mouse within an element, at these parts of its width and height from its left upper corner, moves it to
-    /// another point of it, and lets go. A click is a drag to where it began.
+    /// Presses the mouse within an element, at these parts of its width and height from its upper left corner, moves it to
+    /// another point of it, and releases it. A click is a drag to the point where it began.
     pub(crate) fn drag(&mut self, selector: &str, from: (f64, f64), to: (f64, f64)) {
         // Only what is within the window can be pressed.
         let script = format!(
@@ -176,7 +176,7 @@ impl Page<'_> {
 
     /// Moves the mouse to a point of an element, at these parts of its width and height, without pressing it.
     pub(crate) fn hover(&mut self, selector: &str, (x, y): (f64, f64)) {
-        // What scrolled hides the words at the pointer, and says so a frame later.
+        // Scrolling hides the tooltip, and the event arrives a frame later.
         self.evaluate(
             "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))",
         );
@@ -269,13 +269,13 @@ impl Page<'_> {
     /// Whatever went wrong since the page was opened: exceptions, errors and warnings in the console, and every request
     /// for anything but the file itself.
     pub(crate) fn complaints(&mut self) -> Vec<String> {
-        // Whatever has happened is told before the answer to this.
+        // All events come before the answer to this.
         self.evaluate("0");
         let events = self.browser.events.get(&self.session).map_or(&[][..], Vec::as_slice);
         events.iter().filter_map(complaint).collect()
     }
 
-    /// Keeps a picture of the page, all of it, for people to look at; answers where.
+    /// Keeps a screenshot of the whole page, for people to look at; answers its path.
     pub(crate) fn screenshot(&mut self, name: &str) -> PathBuf {
         let parameters = json!({ "format": "png", "captureBeyondViewport": true });
         let answer = self.call("Page.captureScreenshot", &parameters);

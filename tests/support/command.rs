@@ -12,7 +12,7 @@ use std::fs;
 /// The binary that is tested.
 const BINARY: &str = env!("CARGO_BIN_EXE_ladoga");
 
-/// A command that runs the binary, with none of the settings that whoever runs the tests may have.
+/// A command that runs the binary, without any settings from the environment of the person who runs the tests.
 pub(crate) fn ladoga() -> Command {
     without_settings(Command::new(BINARY))
 }
@@ -37,7 +37,7 @@ fn without_settings(mut command: Command) -> Command {
 /// The names of the threads of a process.
 pub(crate) fn thread_names(pid: u32) -> Vec<String> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("the threads of a process");
-    // One that ends meanwhile has no name any more.
+    // A thread that has ended has no name any more.
     let name = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("comm")).ok();
     threads.flatten().filter_map(name).map(|name| name.trim_end().to_owned()).collect()
 }
@@ -52,7 +52,7 @@ pub(crate) struct Ladoga {
 /// How a run ended.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// The exit code; `None` where a signal ended it.
+    /// The exit code; `None` if a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: String,
@@ -96,13 +96,13 @@ impl Ladoga {
         let mut child = Ended(self.command.spawn().expect("the binary starts"));
         let mut stdin = child.0.stdin.take().expect("a pipe was asked for");
         let input = self.input;
-        // Whoever does not read its input is allowed not to.
+        // The program need not read its input.
         let feeder = thread::spawn(move || drop(stdin.write_all(&input)));
         Running { what: format!("the end of {:?}", self.command), child, feeder, directory: self.directory }
     }
 }
 
-/// A run that goes on.
+/// A run in progress.
 pub(crate) struct Running {
     what: String,
     child: Ended,
@@ -163,14 +163,14 @@ impl Outcome {
         self
     }
 
-    /// It failed, with this code, and told why on its standard error, in words that name all of `named`.
+    /// It failed with this code, and its standard error gives the reason, with all words of `named`.
     #[track_caller]
     pub(crate) fn expect_failure(self, code: i32, named: &[&str]) -> Outcome {
         assert_eq!(self.code, Some(code), "it ended otherwise: {self:?}");
         self.expect_reason(named)
     }
 
-    /// It failed, and told why on its standard error, in words that name all of `named`.
+    /// It failed, and its standard error gives the reason, with all words of `named`.
     #[track_caller]
     pub(crate) fn expect_reason(self, named: &[&str]) -> Outcome {
         assert!(self.code.is_some_and(|code| code != 0), "it did not fail: {self:?}");

@@ -21,7 +21,7 @@ impl Connection {
         Connection::over(TcpStream::connect_timeout(&address, DEADLINE)?)
     }
 
-    /// As somebody else: the loopback has more addresses than one.
+    /// From another address: the loopback has more than one.
     pub(crate) fn open_from(source: Ipv4Addr, address: SocketAddr) -> Connection {
         let connect = || {
             let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
@@ -39,7 +39,7 @@ impl Connection {
         Ok(Connection { stream: BufReader::new(stream) })
     }
 
-    /// Sends these bytes, in one write where the socket takes them.
+    /// Sends these bytes, in one write if the socket takes them.
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.try_send(bytes).expect("a node that reads");
     }
@@ -74,7 +74,7 @@ impl Connection {
         Response::read(&mut self.stream, true).expect("an answer")
     }
 
-    /// Reads an answer up to where its body begins: for those who read the body piece by piece, or never.
+    /// Reads an answer up to the beginning of its body, for tests that read the body piece by piece, or never.
     pub(crate) fn response_head(&mut self) -> Response {
         Response::read_head(&mut self.stream).expect("the head of an answer")
     }
@@ -94,7 +94,7 @@ impl Connection {
         self.try_request(method, target, body).expect("an answer")
     }
 
-    /// As [`Connection::request`]; an error where the node went away before it had answered.
+    /// As [`Connection::request`]; an error if the node went away before it had answered.
     pub(crate) fn try_request(
         &mut self,
         method: &str,
@@ -109,7 +109,7 @@ impl Connection {
         self.request("GET", &entity(key), None)
     }
 
-    /// The value of a key; `None` where there is none.
+    /// The value of a key; `None` if there is none.
     pub(crate) fn value(&mut self, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
         let response = self.get(key);
         match response.status {
@@ -145,13 +145,13 @@ impl Connection {
         (Connection { stream: BufReader::new(sender) }, self)
     }
 
-    /// Has the system keep no more than about so many bytes that were not read yet.
+    /// Makes the system keep no more than about so many unread bytes.
     pub(crate) fn limit_receiving_to(&self, bytes: usize) {
         rustix::net::sockopt::set_socket_recv_buffer_size(self.stream.get_ref(), bytes)
             .expect("a connection");
     }
 
-    /// Has sending fail where the node takes nothing for so long.
+    /// Has sending fail if the node takes nothing for so long.
     pub(crate) fn limit_sending_to(&self, patience: Duration) {
         self.stream.get_ref().set_write_timeout(Some(patience)).expect("a connection");
     }

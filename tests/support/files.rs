@@ -22,7 +22,7 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What is left behind lies in the target directory and disturbs nobody.
+        // What is left behind is in the target directory and disturbs nothing.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -52,7 +52,7 @@ pub(crate) fn flip_bit(file: &Path, offset: usize, bit: u8) {
     fs::write(file, bytes).expect("a damaged file");
 }
 
-/// Where `needle` stands in a file.
+/// The place of `needle` in a file.
 pub(crate) fn find_bytes(file: &Path, needle: &[u8]) -> Option<usize> {
     let bytes = fs::read(file).expect("a file to search");
     let first = needle[0];

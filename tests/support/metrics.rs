@@ -2,12 +2,12 @@ use std::collections::HashMap;
 
 /// One scrape of `/metrics`.
 pub(crate) struct Metrics {
-    /// By name and labels, as they stand in the text.
+    /// By name and labels, as in the text.
     samples: HashMap<String, f64>,
 }
 
 impl Metrics {
-    /// Parses the Prometheus text format; what is not in it panics.
+    /// Parses the Prometheus text format; anything else panics.
     pub(crate) fn parse(text: &str) -> Metrics {
         assert!(text.ends_with('\n'), "the last line of the metrics does not end");
         let (mut typed, mut samples) = (HashMap::new(), HashMap::new());

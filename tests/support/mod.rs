@@ -1,9 +1,9 @@
-//! What black-box tests drive the binary with: processes, raw connections, files, conditions with a deadline.
+//! The tools by which black-box tests drive the binary: processes, raw connections, files, conditions with a deadline.
 //!
 //! - `wait`: conditions with a deadline; nothing here sleeps for a fixed time
-//! - `files`: directories that go away, bytes that flip
+//! - `files`: directories that are removed, bits that flip
 //! - `network`: nodes with a network each, which can be cut
-//! - `port`: ports that nobody else on this machine gets
+//! - `port`: ports that no other test on this machine gets
 //! - `wall_clock`: wall clocks of nodes, which a test sets
 //! - `node`: a `ladoga serve` that is started, stopped, killed and started again
 //! - `command`: any other run of the binary

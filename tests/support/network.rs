@@ -7,12 +7,12 @@ use super::{Launch, Node, skip};
 
 /// Set for a test that is in a network of its own.
 const INSIDE: &str = "LADOGA_TEST_INSIDE";
-/// What a test needs to be in a network of its own: names of networks that nobody else sees.
+/// Prepares a network of the test's own: names of networks that nothing else sees.
 const PREPARE: &str = "mount -t tmpfs ladoga-test /run && ip link set lo up";
 /// What it does there, at the least.
 const PROBE: &str = "ip netns add probe && ip link add one type veth peer name other netns probe \
                      && ip link add hub type bridge && nsenter --net=/run/netns/probe true";
-/// An address that nobody has: what is sent there is lost without a sign.
+/// An address without an owner: what is sent there is lost without a sign.
 const NOBODY: &str = "02:00:00:00:ff:ff";
 
 /// Nodes in a network each, joined by a bridge; the test is beside the bridge and reaches all of them, whatever is cut
@@ -24,8 +24,8 @@ pub(crate) struct Network {
     nodes: usize,
 }
 
-/// Runs `test`, whose full name is `name`, in a network of its own, in another process. Where that is not permitted, says
-/// so, and the test is skipped.
+/// Runs `test`, whose full name is `name`, in a network of its own, in another process. If that is not permitted, this is
+/// reported, and the test is skipped.
 pub(crate) fn in_a_network_of_its_own(name: &str, test: impl FnOnce()) {
     if env::var_os(INSIDE).is_some() {
         return test();
@@ -95,13 +95,13 @@ impl Network {
         Ipv4Addr::new(10, 0, 0, node as u8 + 1)
     }
 
-    /// Has a node run in its network.
+    /// Makes a node run in its network.
     pub(crate) fn place(launch: Launch, node: usize) -> Launch {
         let enter = ["nsenter".to_owned(), format!("--net=/run/netns/node{node}"), "--".to_owned()];
         launch.on_host(Network::host(node)).wrapper(&enter)
     }
 
-    /// Loses everything that one node sends to another, without a sign; the other way goes on.
+    /// Loses everything that one node sends to another, without a sign; the other direction works.
     pub(crate) fn cut(&self, from: usize, to: usize) {
         self.send_to(from, to, NOBODY);
     }

@@ -40,7 +40,7 @@ impl Launch {
         })
     }
 
-    /// Where it is going to be reached.
+    /// The address at which it is going to be reached.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address())
     }
@@ -75,7 +75,7 @@ impl Launch {
         self
     }
 
-    /// A data directory that somebody else looks after.
+    /// A data directory that the test itself looks after.
     pub(crate) fn data(mut self, path: &Path) -> Launch {
         self.data = Some(path.to_path_buf());
         self
@@ -165,7 +165,7 @@ impl Node {
         self.process = Some(command.spawn().expect("the binary starts"));
     }
 
-    /// Has it start with another flag from now on.
+    /// Starts it with other flags from now on.
     pub(crate) fn relaunch(&mut self, change: impl FnOnce(Launch) -> Launch) {
         let launch = std::mem::replace(&mut self.launch, Launch::new());
         self.launch = change(launch);

@@ -9,7 +9,7 @@ use super::{Connection, Response, assert_refusal, entity};
 /// Requests of a pipeline that does nothing for so long have been read as far as they were sent, as a rule. No answer shows
 /// whether they have, since the request that was cut has none yet. What a test asserts does not depend on it.
 const PAUSE: Duration = Duration::from_millis(15);
-/// So many connections are at work at a time: what they ask for is under the bounds of a node with little memory.
+/// So many connections at a time: their requests are under the bounds of a node with little memory.
 const AT_A_TIME: usize = 20;
 
 /// How a request has to be answered.
@@ -25,7 +25,7 @@ pub(crate) enum Expected {
     Something,
     /// This status, and nothing more.
     Empty(u16),
-    /// `100`, where the node says it, and then this status and nothing more.
+    /// `100`, if the node sends it, and then this status and nothing more.
     Continued(u16),
     /// This refusal; the connection goes on.
     Refused(u16),
@@ -117,7 +117,7 @@ pub(crate) fn expect_answers(mut connection: Connection, pipeline: &[Exchange], 
             return connection.expect_closed();
         }
     }
-    // That nothing more comes is told by the node, at its end.
+    // The node's end of the stream proves that nothing more comes.
     connection.finish_sending();
     connection.expect_closed();
 }
@@ -167,7 +167,7 @@ pub(crate) fn cuts_at_boundaries() -> Vec<Vec<usize>> {
     places.flat_map(|place| [vec![place], vec![10, place]]).collect()
 }
 
-/// A request that nobody sent: where it is served, a byte of a value was taken for a request.
+/// A request that no client sent: if it is served, a byte of a value was taken for a request.
 pub(crate) const SMUGGLED: &str = "DELETE /v0/entity?id=victim HTTP/1.1\r\nHost: h\r\n\r\n";
 
 /// A value of this length that consists of requests, and is no other's.

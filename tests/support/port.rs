@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const FIRST: u32 = 12_000;
 const COUNT: u32 = 20_000;
 
-/// A port that nobody else gets while this lives, though nobody listens on it yet.
+/// A port that no other test gets while this lives, although nothing listens on it yet.
 ///
 /// A node listens with `SO_REUSEPORT`, so binding would not tell two nodes apart. What claims a port for all tests of
 /// this machine is its number among the UDP ports, which the system takes back even from a test that was killed.

@@ -1,6 +1,6 @@
 use std::io::{self, BufRead, ErrorKind, Read};
 
-/// An answer, parsed as RFC 9112 has it and not a byte more leniently. It has a reader of its own, and not that of the
+/// An answer, parsed as RFC 9112 demands and not a byte more leniently. It has a reader of its own, and not that of the
 /// product: a test must not share the mistakes of what it tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Response {
@@ -8,7 +8,7 @@ pub(crate) struct Response {
     /// Names in lower case, in the order in which they came.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
-    /// The body as it was cut, where it came in chunks.
+    /// The body as it was cut, if it came in chunks.
     pub(crate) chunks: Option<Vec<Vec<u8>>>,
 }
 
@@ -36,7 +36,7 @@ impl Response {
         chunks.iter().map(|chunk| split_record(chunk)).collect()
     }
 
-    /// Reads an answer; `to_head` where it is one to HEAD, which has no body whatever its headers say.
+    /// Reads an answer; `to_head` if it is one to HEAD, which has no body whatever its headers announce.
     pub(crate) fn read(from: &mut impl BufRead, to_head: bool) -> io::Result<Response> {
         let mut response = Response::read_head(from)?;
         if to_head || response.status < 200 || response.status == 204 || response.status == 304 {
@@ -58,7 +58,7 @@ impl Response {
         Ok(response)
     }
 
-    /// Reads an answer up to where its body begins.
+    /// Reads an answer up to the beginning of its body.
     pub(crate) fn read_head(from: &mut impl BufRead) -> io::Result<Response> {
         let line = read_line(from)?;
         let rest = line.strip_prefix("HTTP/1.1 ").unwrap_or_else(|| panic!("no status line: {line:?}"));

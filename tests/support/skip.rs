@@ -5,10 +5,10 @@ use std::io::Write;
 
 /// The file that lists what was skipped, a line each.
 const LIST: &str = "LADOGA_SKIPPED_TESTS";
-/// Programs that are installed here, with spaces between: nothing may be skipped for want of them.
+/// Programs that are installed here, separated by spaces: no test may be skipped because one of them is missing.
 const INSTALLED: &str = "LADOGA_TEST_TOOLS";
 
-/// Tells that a test, or a part of it, does not run on this machine.
+/// Reports that a test, or a part of it, does not run on this machine.
 pub(crate) fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
     let Some(list) = std::env::var_os(LIST) else { return };

@@ -18,7 +18,7 @@ pub(crate) fn entity(key: impl AsRef<[u8]>) -> String {
     format!("/v0/entity?id={}", percent_encoded(key.as_ref()))
 }
 
-/// The target of the entities from `start` on, and before `end` where there is one.
+/// The target of the entities from `start` on, and before `end` if there is one.
 pub(crate) fn range(start: impl AsRef<[u8]>, end: Option<&[u8]>) -> String {
     let start = percent_encoded(start.as_ref());
     end.map_or_else(

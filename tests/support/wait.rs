@@ -1,7 +1,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long anything may take before a test calls it broken. No test asserts a time: this only ends what hangs.
+/// How long anything may take before a test fails. No test asserts a time: this only ends what hangs.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(90);
 const POLL: Duration = Duration::from_millis(3);
 

@@ -3,19 +3,19 @@ use std::path::{Path, PathBuf};
 
 use super::{Directory, Launch, skip_without};
 
-/// Where the library lies: Debian's, and others'.
+/// The directories of the library: Debian's, and others'.
 const LIBRARIES: &str = "/usr/lib";
 const NAME: &str = "faketime/libfaketimeMT.so.1";
 
-/// Wall clocks of nodes, one a node, that show the time of this machine until a test sets them. Between a node and the
-/// system stands `libfaketime`; monotonic clocks stay as they are.
+/// Wall clocks of nodes, one for each, that show the time of this machine until a test sets them. Between a node and the system
+/// is `libfaketime`; monotonic clocks stay as they are.
 pub(crate) struct WallClocks {
     library: PathBuf,
     directory: Directory,
 }
 
 impl WallClocks {
-    /// `None`, and the reason is told, if this machine has no `libfaketime`: the test is to be skipped.
+    /// `None`, and the reason is reported, if this machine has no `libfaketime`: then the test is skipped.
     pub(crate) fn new() -> Option<WallClocks> {
         let below =
             fs::read_dir(LIBRARIES).into_iter().flatten().flatten().map(|entry| entry.path().join(NAME));
@@ -27,7 +27,7 @@ impl WallClocks {
         Some(WallClocks { library, directory: Directory::new() })
     }
 
-    /// Has a launch go by the clock of this number.
+    /// Makes a launch use the clock of this number.
     pub(crate) fn place(&self, launch: Launch, clock: usize) -> Launch {
         self.set_ahead(clock, 0);
         launch

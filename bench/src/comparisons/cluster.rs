@@ -53,7 +53,7 @@ fn measure_cluster(context: &Context, cluster: &Cluster<'_>, contests: [&mut Con
     let closed = |contest: &mut Contest, name: &str, plan: &Plan| {
         measure(contest, name, &cluster.line(), plan, || cluster.cpu())
     };
-    // Records on one node each: where they are says which node is the right one.
+    // Each record is on one node only: which node has it tells which node is the right one.
     fill_replicas(here, &Dataset::new(VALUE_BYTES), records, "&replicas=1/1")?;
     cluster.settle()?;
     for (name, holder) in [("through the wrong node", 1), ("through the right node", 0)] {

@@ -1,5 +1,5 @@
-//! P15: latency through a cluster at half of what it can carry: beside one node on the same schedule, and while one of the
-//! three is frozen, gets back what it missed, or gets back everything after its disk was lost.
+//! P15: latency through a cluster at half of its capacity: compared with one node on the same schedule, and while one of the
+//! three is frozen, catches up with what it missed, or gets everything back after its disk was lost.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -165,7 +165,7 @@ fn compare_with_trouble(context: &Context, asked: Asked, trouble: Trouble) -> Ou
     context.results.publish(&contest)
 }
 
-/// A run, which share of the machine was at work in it, and which for neither the nodes nor the generator.
+/// A run, the share of the machine that was busy in it, and the share that neither the nodes nor the generator used.
 struct Watched {
     report: Measured,
     busy: f64,
@@ -184,12 +184,12 @@ fn measure_beside(plan: &Plan, cpu: impl Fn() -> Outcome<Duration>) -> Outcome<W
     let busy = CpuTime::busy_since(before.as_ref());
     let ours = cpu()?.saturating_sub(nodes_before) + report.generator_cpu;
     let others = busy - ours.as_secs_f64() / elapsed;
-    // `max` would make a zero of what is not known.
+    // `max` would turn an unknown share into zero.
     let others = if others < 0.0 { 0.0 } else { others };
     Ok(Watched { report, busy, others })
 }
 
-/// A cluster with data, and half of what it can carry of this, a second.
+/// A cluster with data, and half of its capacity for such requests, a second.
 fn filled(context: &Context, asked: Asked) -> Outcome<(Cluster<'_>, f64)> {
     let cluster = Cluster::start(context)?;
     fill(cluster.address(0), &Dataset::new(VALUE_BYTES), context.scale.records(RECORDS))?;

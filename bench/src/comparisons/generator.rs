@@ -71,7 +71,7 @@ fn closed_loop(
         line = format!("{line} -s bench/scripts/{script}");
     }
     command.arg(nginx.url());
-    // The CPU time of a process has that of the children that it has waited for in it.
+    // The CPU time of a process includes that of the children that it has waited for.
     let before = cpu_of(std::process::id())?;
     let text = output_of(&mut command)?;
     let cpu = cpu_of(std::process::id())?.saturating_sub(before);

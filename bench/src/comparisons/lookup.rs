@@ -1,5 +1,5 @@
-//! A part of P9: what it costs to find out which block of which table has to be read for a key, the engine alone. The
-//! reference is one access to main memory that nothing foretells: the ratio says how many of those a look-up waits for.
+//! A part of P9: the cost of finding out which block of which table has to be read for a key, for the engine alone. The
+//! reference is one unpredictable access to main memory: the ratio tells how many of those a look-up waits for.
 
 use std::hint::black_box;
 use std::path::Path;

@@ -3,6 +3,7 @@
 //! | module | compares |
 //! | --- | --- |
 //! | [`closed_loop`] | P1, P2, P3: throughput and CPU per request beside nginx and Redis |
+//! | [`resp`] | clients of Redis: `SET` and `GET` beside Redis, one by one and 16 at a time |
 //! | [`storage`] | P4, P5: the engine alone beside RocksDB and fjall |
 //! | [`tail`] | P6, P7: latency at a fixed rate beside nginx |
 //! | [`memory`] | P8: the resident set |
@@ -22,6 +23,7 @@ mod generator;
 mod lookup;
 mod memory;
 mod overload;
+mod resp;
 mod restart;
 mod storage;
 mod tail;
@@ -36,7 +38,7 @@ pub(crate) struct Comparison {
     pub(crate) run: fn(&Context) -> Outcome,
 }
 
-pub(crate) const ALL: [Comparison; 16] = [
+pub(crate) const ALL: [Comparison; 17] = [
     Comparison {
         name: "p1",
         claim: "GET of 1,000,000 records in memory: ≥ 0.95 × nginx, at no more CPU a request",
@@ -48,6 +50,11 @@ pub(crate) const ALL: [Comparison; 16] = [
         run: closed_loop::p2,
     },
     Comparison { name: "p3", claim: "PUT, always: ≥ 100,000/s and ≥ 2 × Redis", run: closed_loop::p3 },
+    Comparison {
+        name: "resp",
+        claim: "redis-benchmark SET and GET, 64 connections: -P 1 ≥ Redis, -P 16 ≥ 0.8 × Redis",
+        run: resp::resp,
+    },
     Comparison {
         name: "p4",
         claim: "storage get, hot: ≤ 1.5 µs, ≥ 3 × RocksDB and fjall, scales with threads",

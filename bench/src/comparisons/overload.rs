@@ -1,9 +1,9 @@
-//! P11: twice of what the node can do is offered, whether it keeps up or not. Goodput is what it answers well in the
-//! time of the run; the rest should be refused at once.
+//! P11: twice the node's capacity is offered, whether it keeps up or not. Goodput is the number of successful answers within
+//! the time of the run; the rest should be refused at once.
 //!
-//! On a small machine generator and node share the cores, and with small values a generator cannot offer twice of what
-//! the node takes: that is why large values are offered too, where the node has most of the work. The columns say what
-//! was really sent, and who used how much of the machine.
+//! On a small machine generator and node share the cores, and with small values a generator cannot offer twice of what the node
+//! takes. That is why large values are offered too: with them the node has most of the work. The columns tell what was really
+//! sent, and how much of the machine each side used.
 
 use crate::context::Context;
 use crate::load::{Measured, Method, Pace, Plan, run};

@@ -84,7 +84,7 @@ fn puts(context: &Context, engine: &Engine, records: u64, contests: &mut [Contes
     settle(context)
 }
 
-/// The work that an engine has left to its threads must not fall into the next measurement.
+/// The background work of an engine must not fall into the next measurement.
 fn settle(context: &Context) -> Outcome {
     wait_until_quiet(std::process::id(), context.scale.settle())
 }
@@ -134,7 +134,7 @@ enum Pick {
     Last,
 }
 
-/// False where `db_bench` is not installed.
+/// False if `db_bench` is not installed.
 fn rocksdb_run(
     contest: &mut Contest,
     folder: &Path,

@@ -78,7 +78,7 @@ pub(crate) fn p7(context: &Context) -> Outcome {
             records,
             ..Plan::new(address, P7_CONNECTIONS, pace, duration)
         };
-        // No settling: the compaction that the fill has left behind is what this is about.
+        // No pause here: the compaction that the fill has left behind is what is measured.
         let capacity = run(&mixed(node.address, Pace::Closed, context.scale.run(5)))?;
         let rate = (capacity.per_second(capacity.good_in_time) / 2.0).max(100.0);
         contest.note(format!(

@@ -67,7 +67,7 @@ impl<'a> Cluster<'a> {
         self.nodes[index].take().map_or(Ok(()), Node::kill)
     }
 
-    /// Takes away what a killed node had.
+    /// Removes the data of a killed node.
     pub(crate) fn erase(&self, index: usize) -> Outcome {
         let data = self.node_folder(index).join("data");
         std::fs::remove_dir_all(&data).or_fail(|| format!("cannot remove {}", data.display()))

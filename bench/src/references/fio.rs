@@ -57,7 +57,7 @@ pub(crate) fn read_at_random(file: &Path, bytes: u64, reads: u64, through: Throu
     Ok(Read { per_second, line })
 }
 
-/// Warnings may stand before the JSON.
+/// Warnings may precede the JSON.
 fn parse(text: &str) -> Option<f64> {
     let json: serde_json::Value = serde_json::from_str(&text[text.find('{')?..]).ok()?;
     let read = &json["jobs"][0]["read"];

@@ -1,4 +1,4 @@
-//! The programs that stand on either side of a comparison: how each is started, driven and read.
+//! The programs on either side of a comparison: how each is started, driven and read.
 //!
 //! | module | is |
 //! | --- | --- |
@@ -21,7 +21,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use crate::stop::{OrFail, Outcome};
 
 /// An address of this machine on which nobody listens.
-fn free_address() -> Outcome<SocketAddr> {
+pub(crate) fn free_address() -> Outcome<SocketAddr> {
     free_addresses::<1>().map(|[address]| address)
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) threads: Option<usize>,
     /// Where it listens; `None`: on a port that is free.
     pub(crate) address: Option<SocketAddr>,
+    /// Where it listens for clients of Redis, if it does.
+    pub(crate) resp: Option<SocketAddr>,
     /// All nodes of its cluster, itself among them; empty: it is alone.
     pub(crate) cluster: &'a [SocketAddr],
 }
@@ -47,12 +49,15 @@ impl Node {
         if let Some(threads) = settings.threads {
             command.args(["--threads", &threads.to_string()]);
         }
+        if let Some(resp) = settings.resp {
+            command.args(["--resp", &resp.to_string()]);
+        }
         if !settings.cluster.is_empty() {
             let urls: Vec<String> = settings.cluster.iter().map(|node| format!("http://{node}")).collect();
             command.args(["--cluster", &urls.join(",")]);
         }
         let mut line = line_of(&command, settings.folder);
-        for address in settings.cluster.iter().chain([&address]) {
+        for address in settings.cluster.iter().chain([&address]).chain(&settings.resp) {
             line = line.replace(&address.to_string(), "127.0.0.1:PORT");
         }
         let mut process = Process::spawn(&mut command, line, settings.folder.join("node.log"))?;

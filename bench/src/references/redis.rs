@@ -17,7 +17,7 @@ const CLIENTS: usize = super::wrk::CONNECTIONS;
 #[derive(Debug)]
 pub(crate) struct Redis {
     pub(crate) process: Process,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 /// What `redis-benchmark` counted.
@@ -76,8 +76,28 @@ impl Redis {
         records: u64,
         requests: u64,
     ) -> Outcome<Counted> {
-        let port = self.address.port().to_string();
-        let options = format!("-t {test} -c {CLIENTS} -d {value_bytes} -r {records} -n {requests} --csv");
+        Load { test, value_bytes, records, pipeline: 1 }.run(self.address, requests)
+    }
+}
+
+/// What `redis-benchmark` asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load<'t> {
+    pub(crate) test: &'t str,
+    pub(crate) value_bytes: usize,
+    pub(crate) records: u64,
+    /// How many requests a client sends before it waits for replies.
+    pub(crate) pipeline: u32,
+}
+
+impl Load<'_> {
+    /// So many of them, to whatever speaks the protocol there.
+    pub(crate) fn run(&self, address: SocketAddr, requests: u64) -> Outcome<Counted> {
+        let Load { test, value_bytes, records, pipeline } = self;
+        let port = address.port().to_string();
+        let options = format!(
+            "-t {test} -c {CLIENTS} -d {value_bytes} -r {records} -P {pipeline} -n {requests} --csv"
+        );
         let mut command = Command::new(find_program("redis-benchmark")?);
         command.args(["-h", "127.0.0.1", "-p", &port]).args(options.split(' '));
         let text = output_of(&mut command)?;

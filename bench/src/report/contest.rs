@@ -60,7 +60,7 @@ impl Contest {
         self
     }
 
-    /// The row with this name, added where there is none.
+    /// The row with this name, added if there is none.
     pub(crate) fn subject(&mut self, name: &str) -> Subject {
         if let Some(index) = self.rows.iter().position(|row| row.name == name) {
             return Subject(index);

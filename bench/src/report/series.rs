@@ -41,7 +41,7 @@ impl Series {
         Series(ratios.filter(|ratio| ratio.is_finite()).collect())
     }
 
-    /// `median (min..max)`, and the median alone where there was one round.
+    /// `median (min..max)`, and the median alone if there was one round.
     pub(crate) fn text(&self, decimals: usize) -> String {
         let (Some(median), Some(min), Some(max)) = (self.median(), self.min(), self.max()) else {
             return "–".to_owned();

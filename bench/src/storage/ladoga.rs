@@ -10,7 +10,7 @@ use ladoga_storage::{Durability, Engine, Error, Options, WriteBatch};
 use super::{Store, Sync};
 use crate::stop::{OrFail, Outcome};
 
-/// A write that waits for the committer, and where its answer goes.
+/// A write that waits for the committer, and the channel for its answer.
 type Queued = (WriteBatch, SyncSender<Result<(), Error>>);
 
 /// Writes as a node does: at once if that takes no waiting, and otherwise by a thread that commits together what came
@@ -56,7 +56,7 @@ fn commit(engine: &Engine, queued: &Receiver<Queued>) {
         let (batches, told): (Vec<_>, Vec<_>) = group.into_iter().unzip();
         let written = engine.write_group(&batches);
         for told in told {
-            // Whoever waits no more has failed by itself.
+            // If the receiver is gone, its thread has failed by itself.
             let _ = told.send(written.clone());
         }
         next = next.or_else(|| queued.recv().ok());

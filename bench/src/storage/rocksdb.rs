@@ -20,7 +20,7 @@ pub(crate) struct Run {
     /// In the order of the benchmarks; those that measure nothing are left out.
     pub(crate) lines: Vec<Line>,
     pub(crate) command: String,
-    /// What it says against its own figures.
+    /// Its own warning about its figures.
     pub(crate) warning: Option<String>,
 }
 
@@ -62,8 +62,8 @@ impl Run {
     }
 }
 
-/// Lines such as `readrandom   :       1.789 micros/op 558503 ops/sec 0.036 seconds 20000 operations;   61.8 MB/s
-/// (20000 of 20000 found)`; progress may stand before them on the same line.
+/// Lines such as `readrandom   :       1.789 micros/op 558503 ops/sec 0.036 seconds 20000 operations;   61.8 MB/s (20000 of
+/// 20000 found)`; progress may precede them on the same line.
 fn parse(text: &str) -> Vec<Line> {
     text.split(['\n', '\r']).filter_map(parse_line).collect()
 }

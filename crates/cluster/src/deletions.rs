@@ -1,13 +1,14 @@
-//! What of a tree is deleted, or will be, by the time of that: so that what everybody has can be left out.
+//! The deletions and expiries in a Merkle tree, kept by time: so that those which every node has can be left out.
 //!
-//! A tombstone is of the time of its version, and a value that expires of the end of its time, which may be far ahead. Values
-//! that are to live for as long as each other end in few windows (see [`ladoga_model::Stamp::ends_at`]), so few are ahead.
+//! A tombstone is filed under the time of its version, and a value that expires under the end of its time, which may be far
+//! ahead. Values with the same time to live end in few windows (see [`ladoga_model::Stamp::ends_at`]), so few windows are
+//! ahead.
 //!
-//! While a node is away, nothing is known of what everybody has, and deletions of ever more time are kept apart, each
-//! window as large as all leaves. So the oldest windows are joined into spans: what is of one span can be left out as a
-//! whole only. Where it turns out that a span has deletions on both sides of a time as of which nodes compare, the tree
-//! is filled anew, with that time as a boundary; see [`crate::MerkleTree::cuts`]. Windows that are ahead are not joined before
-//! their time is over, as long as they are not too many: a time as of which nodes compare would come to lie in each span.
+//! While a node is away, it is unknown what every node has. Then deletions of an ever longer time have to be kept apart, and
+//! each window takes as much memory as all leaves. So the oldest windows are joined into spans, and a span can only be left out
+//! as a whole. If a span turns out to have deletions on both sides of the time as of which nodes compare, the tree is filled
+//! anew, with that time as a boundary; see [`crate::MerkleTree::cuts`]. Windows that are ahead are not joined before their time
+//! is over, unless they are too many: otherwise each span would soon be cut by such a time.
 
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
@@ -15,9 +16,9 @@ use std::ops::RangeBounds;
 use crate::leaves::LeavesByClass;
 use crate::window::next_window;
 
-/// Windows that are kept apart of those that are over: all windows of some minutes, and what was before.
+/// Windows of the past that are kept apart: all windows of some minutes, and one span for what was before.
 const SPANS_MAX: usize = 8;
-/// Of those that are ahead: of values with a handful of lengths of life.
+/// Windows of the future that are kept apart: enough for values with a handful of times to live.
 const AHEAD_MAX: usize = 32;
 
 #[derive(Debug, Clone)]
@@ -30,7 +31,7 @@ struct Span {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeletionWindows {
     spans: BTreeMap<u64, Span>,
-    /// Windows before this are over.
+    /// Windows before this are in the past.
     over_before: u64,
     /// No span has times on both sides of this.
     boundary: u64,
@@ -42,13 +43,13 @@ impl DeletionWindows {
         DeletionWindows { boundary, ..DeletionWindows::default() }
     }
 
-    /// Windows before this are over from now on.
+    /// From now on, windows before this are in the past.
     pub(crate) fn over_before(&mut self, timestamp: u64) {
         self.over_before = self.over_before.max(timestamp);
         self.join();
     }
 
-    /// The start of the span that a window is in; its own where there is none.
+    /// The start of the span that a window is in; its own start if it is in none.
     pub(crate) fn start_of(&self, window: u64) -> u64 {
         self.around(window).map_or(window, |(start, _)| start)
     }
@@ -70,7 +71,7 @@ impl DeletionWindows {
         }
     }
 
-    /// Takes out what is before a time that no span cuts.
+    /// Takes out the spans before a time that cuts none.
     pub(crate) fn take_before(&mut self, timestamp: u64) -> impl Iterator<Item = LeavesByClass> + use<> {
         assert!(!self.cuts(timestamp), "a span goes as a whole");
         let kept = self.spans.split_off(&timestamp);

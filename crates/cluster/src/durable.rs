@@ -18,7 +18,7 @@ const MAGIC: &[u8; 7] = b"LADOGAC";
 const FORMAT: u8 = 2;
 const MET_BYTES: usize = 9;
 const MEMORY_BYTES: usize = 40;
-/// The most that [`Durable::encode`] comes to.
+/// The longest encoding of [`Durable`].
 pub const DURABLE_BYTES_MAX: usize = 64 + (MET_BYTES + MEMORY_BYTES) * NODES_MAX;
 
 /// What a node must not forget; kept by the driver in one small file, replaced as a whole.
@@ -36,15 +36,15 @@ pub struct Durable {
     pub reserved_before: u64,
     /// As in [`crate::Statement`].
     pub met: Vec<Acquaintance>,
-    /// While it is not whole: whether it holds cells of a time before it was rebuilt. They may have been deleted since,
-    /// and nobody may know of the deletion any more.
+    /// While it is not whole: whether it has cells from before it was rebuilt. They may have been deleted since, and possibly
+    /// no node knows of the deletion any more.
     pub has_old_cells: bool,
     /// As in [`crate::Statement`], a few seconds old.
     pub remembered: Vec<Memory>,
 }
 
 impl Durable {
-    /// What a node goes on with whose directory is a copy of another node's: nothing but the cells.
+    /// The state of a node whose directory is a copy of another node's: everything is new but the cells.
     pub fn of_a_copy(incarnation: Incarnation, copied: Option<Durable>) -> Durable {
         let reserved_before = copied.map_or(0, |copied| copied.reserved_before);
         Durable { incarnation, reserved_before, has_old_cells: true, ..Durable::default() }

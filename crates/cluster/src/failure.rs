@@ -3,7 +3,7 @@ use std::fmt;
 use ladoga_model::ClockError;
 
 /// Why a replica did not do what it was asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Failure {
     /// There is no connection to it, and none could be made.
     #[error("unreachable")]
@@ -25,8 +25,20 @@ pub enum Failure {
     Refused(Refusal),
 }
 
+impl Failure {
+    /// Whether the replica may have done what it was asked. Who cannot be reached was not asked; and who refuses has not done it,
+    /// unless its disk failed while it was at it.
+    pub const fn may_have_done_it(self) -> bool {
+        match self {
+            Failure::Broken | Failure::TimedOut | Failure::Superseded => true,
+            Failure::Unreachable | Failure::Fenced => false,
+            Failure::Refused(refusal) => matches!(refusal, Refusal::StoreFailed),
+        }
+    }
+}
+
 /// Why a replica refuses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Refusal {
     /// A bound is reached.
     #[error("over capacity")]

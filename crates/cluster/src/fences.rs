@@ -1,7 +1,7 @@
 //! The promises of a replica: which versions of which keys it does not take.
 //!
-//! Keys are known by their hash. Two of one hash share their fences, which keeps more out than it has to, and lets a proposal
-//! fail that could have succeeded.
+//! Keys are known by their hash, as everywhere between nodes. Two of one hash share their fences: a proposal for one may fail
+//! because of the other, and a cell of one ends the promises for the other. By chance, no two keys of a store have one hash.
 
 use std::collections::HashMap;
 
@@ -23,15 +23,15 @@ pub enum NoPromise {
 }
 
 /// The promises of a replica.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Fences {
     /// In ascending order.
     by_key: HashMap<u64, Vec<Version>>,
 }
 
 impl Fences {
-    /// Promises that no cell of the key that is older than `ballot` is taken from now on. That was promised before holds on:
-    /// whoever was promised it may have had its cell accepted somewhere.
+    /// Promises that no cell of the key that is older than `ballot` is taken from now on. Earlier promises stay in force: a
+    /// coordinator that got one may have had its cell accepted somewhere.
     pub fn promise(&mut self, key_hash: u64, ballot: Version) -> Result<(), NoPromise> {
         if self.by_key.len() >= FENCED_KEYS_MAX && !self.by_key.contains_key(&key_hash) {
             return Err(NoPromise::Full);
@@ -43,6 +43,18 @@ impl Fences {
             _ => {
                 fences.push(ballot);
                 Ok(())
+            }
+        }
+    }
+
+    /// Takes over a promise that was given before: in whichever order, and however many there are. Answers whether it is new.
+    pub fn learn(&mut self, key_hash: u64, fence: Version) -> bool {
+        let fences = self.by_key.entry(key_hash).or_default();
+        match fences.binary_search(&fence) {
+            Ok(_) => false,
+            Err(place) => {
+                fences.insert(place, fence);
+                true
             }
         }
     }
@@ -139,6 +151,15 @@ mod tests {
         assert!(fences.release(1, version(7)) && !fences.release(1, version(7)));
         assert_eq!(fences.refusing(1, version(4)), Some(version(5)));
         assert!(fences.is_newest(1, version(5)));
+    }
+
+    #[test]
+    fn promises_of_before_are_taken_over_in_any_order() {
+        let mut fences = Fences::default();
+        assert!(fences.learn(1, version(7)) && fences.learn(1, version(5)) && !fences.learn(1, version(7)));
+        assert!(fences.is_newest(1, version(7)));
+        assert!(fences.release(1, version(7)));
+        assert_eq!(fences.refusing(1, version(4)), Some(version(5)));
     }
 
     #[test]

@@ -104,13 +104,13 @@ impl HintQueue {
         self.deliver(&mut step);
     }
 
-    /// The peer can be spoken to.
+    /// The peer is connected.
     pub fn peer_is_up(&mut self, mut step: impl FnMut(HintStep)) {
         self.is_up = true;
         self.deliver(&mut step);
     }
 
-    /// The peer cannot be spoken to, or did not take a hint: what was on its way is sent again when it is back.
+    /// The connection to the peer is lost, or it refused a hint: hints in flight are sent again when it is back.
     pub const fn peer_is_down(&mut self) {
         self.is_up = false;
         self.in_flight = 0;

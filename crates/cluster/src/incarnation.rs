@@ -4,31 +4,31 @@ use std::fmt;
 
 const RANDOM_BITS: u32 = 40;
 
-/// Names a data directory of a node. A directory that is new, copied or older than what its node acknowledged takes an
-/// incarnation of its own.
+/// Names a data directory of a node. A directory gets an incarnation of its own if it is new, copied, or older than what its
+/// node acknowledged.
 ///
 /// ```text
 /// incarnation := generation 24 bits (the upper ones), random 40 bits; 0 is none
 /// ```
 ///
-/// The generation is above that of every incarnation of the node that is known where it is given. So a node whose volume
-/// was rolled back learns it from any peer that has met a later one. Two that differ in the random bits only were given
-/// without knowledge of each other: neither is the later one, and the node takes a third.
+/// A new generation is above that of every incarnation of the node that is known where it is given out. A node whose volume was
+/// rolled back learns of the later incarnation from any peer that has met it. If two incarnations differ in the random bits
+/// only, they were given out without knowledge of each other: neither is the later one, and the node takes a third.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Incarnation(pub u64);
 
 impl Incarnation {
-    /// Where there is none yet.
+    /// If there is none yet.
     pub const NONE: Incarnation = Incarnation(0);
 
-    /// For a directory of which nobody knows another one.
+    /// For a node that had no directory before, as far as is known.
     #[must_use]
     pub const fn first(random: u64) -> Incarnation {
         Incarnation::NONE.next(random)
     }
 
-    /// For a directory that comes after the one with this incarnation. The generation stays where it is the last that there
-    /// is, which takes more lost disks than a node lives to see.
+    /// For a directory that replaces the one with this incarnation. The last generation is followed by itself; reaching it
+    /// takes more lost disks than a node lives to see.
     #[must_use]
     pub const fn next(self, random: u64) -> Incarnation {
         let generation = self.generation() + 1;

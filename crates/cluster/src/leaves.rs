@@ -13,7 +13,7 @@ const FEW_BYTES: usize = 20;
 pub(crate) struct LeavesByClass(Vec<Leaves>);
 
 impl LeavesByClass {
-    /// None, for cells that are for up to so many nodes.
+    /// Empty leaves, for cells that are for up to so many nodes.
     pub(crate) fn of(nodes: usize) -> LeavesByClass {
         LeavesByClass(vec![Leaves::default(); nodes])
     }

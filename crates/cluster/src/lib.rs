@@ -1,20 +1,20 @@
 //! The cluster, as pure state machines: `(now, event) -> outputs`. No async, no I/O, no clocks, no threads.
 //!
-//! - `nodes`: who there is; `placement`: who holds what
+//! - `nodes`: the list of nodes; `placement`: which nodes hold which keys
 //! - `coverage`: which nodes can answer for all keys
-//! - `write`, `read`: one request, as its coordinator decides it
-//! - `proposal`: a conditional write, as its coordinator decides it; `fences`: what a replica has promised
-//! - `failure`: why a replica did not answer, and what the client is told
-//! - `hints`: what is kept for a peer that is away
-//! - `tree`: what two nodes both hold, as hashes; `leaves`, `deletions`, `window`: what it consists of
-//! - `slice`: as of which time two nodes compare; `merkle_diff`: the hashes of that, put together in small steps; `pull`: how one
-//!   gets from the other what it lacks
-//! - `pace`: how fast all of that may go beside clients
-//! - `peer_clocks`: what time it is by a majority of the nodes
-//! - `reach`: how far a data directory was, and whether it is an older state
-//! - `incarnation`: which data directory of a node is the last one; `statement`: what nodes say of that
+//! - `write`, `read`: one request, decided by its coordinator
+//! - `proposal`: a conditional write, decided by its coordinator; `fences`: what a replica has promised
+//! - `failure`: why a replica did not answer, and the error for the client
+//! - `hints`: writes that are kept for a peer that is away
+//! - `tree`: the cells that two nodes both hold, as hashes; `leaves`, `deletions`, `window`: its parts
+//! - `slice`: the time as of which two nodes compare; `merkle_diff`: the hashes for that, computed in small steps; `pull`: how
+//!   a node gets from the other what it lacks
+//! - `pace`: how fast repair may go beside clients
+//! - `peer_clocks`: the time by a majority of the nodes
+//! - `reach`: how far a data directory was written, and whether it was rolled back
+//! - `incarnation`: which data directory of a node is the latest; `statement`: what nodes tell each other about that
 //! - `durable`: what a node must not forget
-//! - `stability`: who lost its data, what everybody has, which tombstones may go
+//! - `stability`: which node lost its data, what every node has, which tombstones may go
 #![forbid(unsafe_code)]
 
 mod coverage;

@@ -1,12 +1,12 @@
-//! The leaves that two nodes compare, put together in small steps.
+//! The leaves that two nodes compare, computed in small steps.
 //!
 //! ```text
 //! calls := of_all|of_groups step* finish       a step for as long as there is more, with anything else between two
 //! ```
 //!
-//! A node may write between two steps. Each leaf is of one moment, and those of a partition that was looked at before the
-//! write are as if it had come later: a write can be in the way of what is compared only where it is older than the
-//! slice, which only repairs are, and what they bring is compared again in the next pass.
+//! A node may write between two steps. Each leaf is consistent at one moment, and a later write looks to the leaves that were
+//! computed before it as if it had come after all steps. So a write can disturb the comparison only if it is older than the
+//! slice. Only repairs are, and what they bring is compared again in the next sync round.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -28,7 +28,7 @@ pub struct MerkleDiff {
     peer: NodeId,
     slice: AsOf,
     pair: PairLeaves,
-    /// The groups that are to be looked at, and which of them is.
+    /// The groups to compute, and the index of the next one.
     groups: Vec<u8>,
     at: usize,
     /// How many of its partitions have been.
@@ -49,8 +49,8 @@ impl MerkleDiff {
         MerkleDiff { peer, slice, pair, groups, at: 0, done: 0, hash_of_empty: hash(&EMPTY) }
     }
 
-    /// Looks at [`SCAN_LEAVES_MAX`] leaves or fewer. Answers whether there are more; `None` where it is too late for the
-    /// slice, or it has tombstones that are left out of the tree.
+    /// Computes [`SCAN_LEAVES_MAX`] leaves or fewer. Answers whether there are more; `None` if it is too late for the slice, or
+    /// the slice has tombstones that are left out of the tree.
     pub fn step(&mut self, tree: &MerkleTree) -> Option<bool> {
         if !tree.has(self.slice) {
             return None;
@@ -69,7 +69,7 @@ impl MerkleDiff {
             left -= count;
             self.done += count;
             if self.done == GROUP {
-                // What was added and taken away again leaves zeros.
+                // A cell that was added and removed again leaves zeros.
                 drop(leaves.take_if(|leaves| **leaves == EMPTY));
                 self.pair.hashes[usize::from(group)] =
                     leaves.as_deref().map_or(self.hash_of_empty, |leaves| hash(leaves));
@@ -79,10 +79,10 @@ impl MerkleDiff {
         Some(self.at < self.groups.len())
     }
 
-    /// All of them.
+    /// All leaves.
     ///
     /// # Panics
-    /// Where the last step said that there are more.
+    /// If the last step answered that there are more.
     pub fn finish(self) -> PairLeaves {
         assert_eq!(self.at, self.groups.len(), "there are more to look at");
         self.pair
@@ -90,8 +90,8 @@ impl MerkleDiff {
 }
 
 impl MerkleTree {
-    /// The leaves over the cells that both this node and `peer` hold, all at once: see [`MerkleDiff`]. `None` where it is
-    /// too late for this slice, or the slice has tombstones that are left out here.
+    /// The leaves over the cells that both this node and `peer` hold, all at once: see [`MerkleDiff`]. `None` if it is too late
+    /// for this slice, or the slice has tombstones that are left out here.
     pub fn pair(&self, peer: NodeId, slice: AsOf) -> Option<PairLeaves> {
         let mut scan = MerkleDiff::of_all(peer, slice);
         while scan.step(self)? {}
@@ -127,14 +127,14 @@ impl PairLeaves {
         self.leaves[usize::from(group)].as_deref().unwrap_or(&EMPTY)
     }
 
-    /// Which groups differ from a peer's hashes; `None` where these are not as many as there are groups.
+    /// Which groups differ from a peer's hashes; `None` if these are not one for each group.
     pub fn differing_groups(&self, theirs: &[u64]) -> Option<Vec<u8>> {
         let pairs = (0..=u8::MAX).zip(self.hashes.iter().zip(theirs));
         let differing = pairs.filter(|(_, (ours, theirs))| ours != theirs).map(|(group, _)| group);
         (theirs.len() == self.hashes.len()).then(|| differing.collect())
     }
 
-    /// Which partitions of these groups differ from a peer's leaves; `None` where these are too few or too many.
+    /// Which partitions of these groups differ from a peer's leaves; `None` if these are not as many as there are.
     pub fn differing_partitions(&self, groups: &[u8], theirs: &[u64]) -> Option<Vec<Partition>> {
         if theirs.len() != groups.len() * GROUP {
             return None;

@@ -63,7 +63,7 @@ impl NodeList {
         NodeList::at(1, nodes)
     }
 
-    /// The list of an epoch. A node's id is its place, so it must stay where it is from one epoch to the next.
+    /// The list of an epoch. A node's id is its index, so it must keep its place from one epoch to the next.
     pub fn at(epoch: u64, nodes: Vec<Node>) -> Result<NodeList, NodesError> {
         if nodes.is_empty() || nodes.len() > NODES_MAX {
             return Err(NodesError::Count { nodes: nodes.len() });
@@ -101,7 +101,7 @@ impl NodeList {
     /// The name of a node.
     ///
     /// # Panics
-    /// Where there is no such node: ids come from this list.
+    /// If there is no such node: ids come from this list.
     pub fn name(&self, id: NodeId) -> &str {
         &self.nodes[id.index()].name
     }
@@ -111,7 +111,7 @@ impl NodeList {
         self.fingerprint
     }
 
-    /// How another list differs from this one, in a line for those who started the nodes; `None` where it does not.
+    /// How another list differs from this one, in a line for the operator; `None` if it does not.
     pub fn difference(&self, theirs: &NodeList) -> Option<Difference> {
         let missing = |from: &NodeList, of: &NodeList| -> Vec<String> {
             of.nodes

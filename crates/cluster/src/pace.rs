@@ -1,19 +1,20 @@
-//! How fast a node repairs itself: as fast as its clients do not notice.
+//! How fast a node repairs itself: as fast as possible without clients noticing.
 //!
 //! ```text
 //! calls := new (observe)*        one at the end of each interval of INTERVAL_MS
 //! ```
 //!
-//! A repair begins at the lowest rate, unless nobody is there. The tail of the foreground while it is repaired is compared
-//! with what it is while hardly anything is: as long as it is not longer, the rate rises by a little from interval to
-//! interval; where it is, the rate is halved (Chiu and Jain: "Analysis of the Increase and Decrease Algorithms", 1989). What
-//! the tail is without repair changes with the load, so it is looked at again and again, for a moment in which the rate is
-//! the lowest. That one is never undercut: a repair that clients could stop would leave them with one copy less for as long
+//! A repair begins at the lowest rate, or at a higher one if there are no clients. The clients' tail latency during the repair
+//! is compared with a base line, the tail while hardly anything is repaired. As long as it is not longer, the rate rises by a
+//! little from interval to interval; otherwise the rate is halved (Chiu and Jain: "Analysis of the Increase and Decrease
+//! Algorithms", 1989). The base line changes with the load, so it is measured again from time to time, for a moment at the
+//! lowest rate. The rate never falls below the lowest: if clients could stop a repair, they would have one copy less for as
+//! long as they are busy.
 //! as they are busy.
 
 /// How long an interval is.
 pub const PACE_INTERVAL_MS: u64 = 250;
-/// Cells that are taken over in a second where nobody minds.
+/// The highest rate, in cells a second, which is reached if clients do not notice.
 pub const PACE_CELLS_PER_SECOND_MAX: u64 = 40_000;
 /// Their bytes.
 pub const PACE_BYTES_PER_SECOND_MAX: u64 = 128 << 20;
@@ -27,22 +28,22 @@ const LEVEL_MIN: u64 = 100;
 /// are uncertain, so that too much is noticed late.
 const LEVEL_STEP: u64 = 10;
 
-/// Requests by which a tail can be told.
+/// Requests that it takes to measure a tail.
 const REQUESTS_MIN: u64 = 50;
-/// For how many intervals it is waited for as many.
+/// For at most this many intervals it waits for that many requests.
 const INTERVALS_MAX: u32 = 8;
 /// By how much a tail may be longer than the base line: a fifth, and as much as it varies by itself.
 const TOLERANCE_PERCENT: u64 = 20;
 const TOLERANCE_US: u64 = 200;
-/// How often the base line is looked at while there is repair, in observations; and for how many.
+/// During a repair, the base line is measured once in so many observations; and for how many.
 const PROBE_EVERY: u32 = 32;
-/// The first still has what was under way before.
+/// The first of those still sees requests from before.
 const PROBE_LASTS: u32 = 2;
-/// After so many observations in a row in which nothing was repaired, a repair is over.
+/// After so many observations in a row without repairs, a repair is over.
 const IDLE_OBSERVATIONS: u32 = 8;
-/// The weight of what was seen last in the base line, as a divisor.
+/// The weight of the last measurement in the base line, as a divisor.
 const BASE_WEIGHT: u64 = 4;
-/// The same for what is seen as a repair begins.
+/// The same at the beginning of a repair.
 const NEW_BASE_WEIGHT: u64 = 2;
 
 /// What clients saw of the node since the last observation that was used.
@@ -63,7 +64,7 @@ pub struct PaceRate {
     pub bytes_per_second: u64,
 }
 
-/// Follows the foreground's tail, and says how much repair may take.
+/// Follows the clients' tail latency, and decides how fast repair may go.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     level: u64,
@@ -101,12 +102,12 @@ impl Pacer {
         }
     }
 
-    /// An interval is over, in which something was repaired or not. Answers whether the observation was used: one that
-    /// has too few requests goes on for another interval.
+    /// An interval has ended, in which something was repaired or not. Answers whether the observation was used: an interval
+    /// with too few requests is continued.
     pub fn observe(&mut self, repaired: bool, seen: Foreground) -> bool {
         self.waited += 1;
         if seen.requests == 0 && self.waited < INTERVALS_MAX {
-            // Nobody is there who could be disturbed.
+            // There are no clients that could be disturbed.
             self.level = (self.level * 2).min(LEVEL_MAX);
             (self.probing, self.until_probe) = (0, PROBE_EVERY);
             return false;
@@ -152,7 +153,7 @@ impl Pacer {
         if self.probing > 0 {
             self.probing -= 1;
             if self.probing == 0 {
-                // What is repaired may be in the way by itself: a node that lost its disk answers nobody.
+                // The repair itself may be what clients wait for: a node that lost its disk answers no reads.
                 self.learn(tail_us, if self.is_new { NEW_BASE_WEIGHT } else { BASE_WEIGHT });
                 (self.is_new, self.until_probe) = (false, PROBE_EVERY);
             }

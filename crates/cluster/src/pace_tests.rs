@@ -26,7 +26,7 @@ fn where_nobody_is_there_repair_soon_has_all() {
         pacer.observe(true, Foreground::default());
     }
     assert_eq!(pacer.rate().cells_per_second, PACE_CELLS_PER_SECOND_MAX);
-    // Somebody comes, and nobody knows yet what is normal for him.
+    // A client comes, and its base line is not known yet.
     pacer.observe(true, busy(9000));
     assert_eq!(pacer.rate().cells_per_second, LOWEST);
     let rates = beside(&mut pacer, 80, |_| 1000);
@@ -104,7 +104,7 @@ fn the_rate_settles_where_the_tail_begins_to_move() {
 fn a_tail_that_repair_is_not_to_blame_for_does_not_hold_it_up_for_ever() {
     let mut pacer = Pacer::new();
     beside(&mut pacer, 60, |_| 2000);
-    // The load has grown, for good.
+    // The load has grown, and stays.
     let rates = beside(&mut pacer, 400, |_| 20_000);
     assert_eq!(rates[20], LOWEST);
     assert!(rates[300..].contains(&PACE_CELLS_PER_SECOND_MAX), "{rates:?}");

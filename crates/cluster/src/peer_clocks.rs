@@ -1,21 +1,20 @@
-//! What the clocks of the other nodes show, and so what time it is by a majority of all nodes.
+//! The clocks of the other nodes, and from them the time by a majority of all nodes.
 //!
-//! Every node says what its wall clock shows, as it is, however wrong. What was heard runs on by the monotonic clock of
-//! this node, so a wall clock that jumps is known to be wrong at the next look at it, before anybody says anything.
+//! Every node reports its wall clock unchanged, however wrong it is. A reported clock is extrapolated by the monotonic clock of
+//! this node, so if a wall clock jumps, that is noticed at the next look, before any node reports it.
 //!
 //! With `n` nodes, a majority is `n / 2` peers and this node. So the wall clock of this node
 //!
 //! - counts no further ahead than the `n / 2`-th latest peer: a majority shows no more than that with it;
 //! - counts no further behind than the next one: a majority without it shows at least that.
 //!
-//! Between the two it counts as it is. For both, those count that were heard lately: what a node showed that is away by now
-//! may have been wrong. Where these are too few, the time that was agreed on last runs on by the monotonic clock, and the
-//! wall clock counts no further ahead than that; after a start, until enough were heard, the newest version that is here does
-//! the same.
+//! Between the two it counts as it is. Both bounds use recent reports only: what a node reported before it went away may have
+//! been wrong. If there are too few recent reports, the time that was agreed on last is extrapolated by the monotonic clock,
+//! and the wall clock counts no further ahead than that. After a start, until enough nodes have reported, the newest version in
+//! the store serves as that time.
 //!
-//! As long as a majority of the clocks is right, the time that comes of it lies between clocks that are right, on every
-//! node. Nothing that is computed here is said to others: one wrong clock cannot
-//! move the others' step by step.
+//! As long as a majority of the clocks is right, the resulting time lies between clocks that are right, on every node. Computed
+//! times are never reported to others: so one wrong clock cannot move the others' step by step.
 
 use ladoga_model::{ClockError, HybridClock};
 
@@ -25,17 +24,17 @@ use crate::nodes::NodeId;
 pub const CLOCK_MARGIN_MS: u64 = 1_000;
 /// An answer that took longer does not say well enough what the clock of its sender shows.
 const ROUND_TRIP_MS_MAX: u64 = 1_000;
-/// For how long what was heard counts as heard lately: ten times as long as nodes are silent.
+/// How long a report counts as recent: ten times the interval of reports.
 const LATELY_MS: u64 = 5_000;
 /// The latest time that a timestamp has room for.
 const WALL_MS_MAX: u64 = HybridClock::wall_ms(u64::MAX);
 
-/// What a node says of its clocks.
+/// What a node reports about its clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockReading {
     /// What its wall clock shows, in milliseconds since 1970.
     pub wall_ms: u64,
-    /// The timestamp that its clock of versions is at; 0 where it does not say.
+    /// The timestamp of its version clock; 0 if it does not report one.
     pub version_clock: u64,
 }
 
@@ -43,7 +42,7 @@ pub struct ClockReading {
 struct Heard {
     /// Its wall clock minus the monotonic clock of this node.
     offset_ms: i64,
-    /// When that was heard, by the monotonic clock.
+    /// When it was heard, by the monotonic clock.
     at_ms: u64,
     /// Whether it is not known how long that was under way.
     is_rough: bool,
@@ -62,21 +61,26 @@ pub struct PeerClocks {
     floor_ms: u64,
     /// The time that was agreed on last, minus the monotonic clock.
     agreed_offset_ms: Option<i64>,
+    /// What more clocks had reached than may be wrong, that of this node among them, minus the monotonic clock.
+    passed_offset_ms: Option<i64>,
     /// The latest time by a majority so far.
     reached_ms: u64,
 }
 
-/// What time it is, and which versions are taken, until something is heard. Plain numbers, so that a driver can keep them
-/// where all its threads see them; each is of use on its own.
+/// The time, and which versions are acceptable, until the next report. Plain numbers, so that a driver can keep them in atomics
+/// for all its threads; each is of use on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeBounds {
     /// The earliest that it can be, counted from the monotonic clock.
     pub earliest_ms: i64,
     /// The latest that it can be, counted from the monotonic clock.
     pub latest_ms: i64,
+    /// More clocks had reached this than may be wrong, or a majority had versions of then; counted from the monotonic clock. What
+    /// had expired by then does not come back while only some are heard, which are behind: a majority may have one that is wrong.
+    pub passed_ms: i64,
     /// The wall clock of this node counts for what it takes, since too few peers were heard to know better.
     pub is_unverified: bool,
-    /// Versions are taken as if it was this late, where it is earlier.
+    /// Versions are judged as if it was at least this late.
     pub reached_ms: u64,
     /// Versions up to this time are taken in any case: a majority without this node is there.
     pub majority_ms: u64,
@@ -85,11 +89,16 @@ pub struct TimeBounds {
 impl TimeBounds {
     /// What time it is, as this node stamps: the wall clock as far as a majority agrees with it.
     pub fn time_ms(&self, wall_ms: u64, monotonic_ms: u64) -> u64 {
-        let at = |offset_ms: i64| offset_ms.saturating_add_unsigned(monotonic_ms).max(0).cast_unsigned();
-        wall_ms.max(at(self.earliest_ms)).min(at(self.latest_ms)).min(WALL_MS_MAX)
+        let (earliest_ms, latest_ms) = (at(self.earliest_ms, monotonic_ms), at(self.latest_ms, monotonic_ms));
+        wall_ms.max(earliest_ms).min(latest_ms).min(WALL_MS_MAX)
     }
 
-    /// Whether a version is not too far ahead to be taken, whoever gave it out, this node included.
+    /// What time it is for values that expire: the same, but not before what has passed.
+    pub fn expiry_time_ms(&self, wall_ms: u64, monotonic_ms: u64) -> u64 {
+        self.time_ms(wall_ms, monotonic_ms).max(at(self.passed_ms, monotonic_ms)).min(WALL_MS_MAX)
+    }
+
+    /// Whether a version is not too far ahead to be accepted, whichever node gave it out, including this one.
     pub fn check_ahead(
         &self,
         timestamp: u64,
@@ -117,8 +126,8 @@ impl TimeBounds {
         HybridClock::wall_ms(timestamp).saturating_sub(time_ms)
     }
 
-    /// By how much the wall clock is ahead of what counts, or behind it where that is negative; 0 where it counts as it
-    /// is. None where too few peers were heard to know.
+    /// By how much the wall clock is ahead of the time that counts; negative if it is behind, 0 if it counts as it is. None if
+    /// too few peers were heard to know.
     pub fn correction_ms(&self, wall_ms: u64, monotonic_ms: u64) -> Option<i64> {
         let time_ms = self.time_ms(wall_ms, monotonic_ms);
         (!self.is_unverified).then(|| wall_ms.cast_signed().saturating_sub(time_ms.cast_signed()))
@@ -126,7 +135,7 @@ impl TimeBounds {
 }
 
 impl PeerClocks {
-    /// Of a node among so many, whose process starts now; a version may be `ahead_ms_max` ahead.
+    /// For a node of a cluster of so many, whose process starts now; a version may be `ahead_ms_max` ahead.
     pub fn new(me: NodeId, nodes: usize, ahead_ms_max: u64, monotonic_ms: u64) -> PeerClocks {
         PeerClocks {
             me,
@@ -135,6 +144,7 @@ impl PeerClocks {
             started_ms: monotonic_ms,
             floor_ms: 0,
             agreed_offset_ms: None,
+            passed_offset_ms: None,
             reached_ms: 0,
         }
     }
@@ -144,8 +154,7 @@ impl PeerClocks {
         self.floor_ms = self.floor_ms.max(HybridClock::wall_ms(timestamp));
     }
 
-    /// A peer says what its clocks show. `round_trip_ms` is how long the answer that says so took; none where nobody knows
-    /// when it was sent.
+    /// A peer reports its clocks. `round_trip_ms` is how long its answer took; none if it is unknown when the request was sent.
     pub fn heard(
         &mut self,
         peer: NodeId,
@@ -176,9 +185,21 @@ impl PeerClocks {
         }
         let time_ms = bounds.time_ms(wall_ms, monotonic_ms);
         self.reached_ms = self.reached_ms.max(time_ms);
+        self.note_passed(wall_ms, monotonic_ms);
         if self.lately(monotonic_ms).len() >= self.needed() {
             self.agreed_offset_ms = Some(time_ms.cast_signed() - monotonic_ms.cast_signed());
         }
+    }
+
+    /// Takes note of what more clocks show than may be wrong. If not all are heard, those that are may be the ones that are
+    /// behind, and it stays what it was.
+    fn note_passed(&mut self, wall_ms: u64, monotonic_ms: u64) {
+        let own_ms = wall_ms.min(WALL_MS_MAX).cast_signed() - monotonic_ms.cast_signed();
+        let lately = self.lately(monotonic_ms);
+        let is_each_heard = lately.len() + 1 == self.heard.len();
+        let shown = latest_first(lately.into_iter().chain([own_ms]));
+        let known = self.passed_offset_ms.filter(|_| !is_each_heard);
+        self.passed_offset_ms = shown.get((self.heard.len() - 1) / 2).copied().max(known);
     }
 
     /// What time it is by all that was heard; to be asked for again now and then, since it grows old.
@@ -190,7 +211,7 @@ impl PeerClocks {
         let is_agreed = lately.len() >= needed;
         let is_unverified = !is_agreed && self.agreed_offset_ms.is_none();
         let latest_ms = match (needed, self.agreed_offset_ms) {
-            // Alone, there is nobody to ask.
+            // A node on its own has no peers to ask.
             (0, _) => i64::MAX,
             (_, _) if is_agreed => lately[needed - 1] + margin_ms,
             (_, Some(offset_ms)) => offset_ms + margin_ms,
@@ -200,10 +221,15 @@ impl PeerClocks {
             lately.get(needed).map_or(i64::MIN, |offset_ms| offset_ms - margin_ms).min(latest_ms);
         // As far as a majority was there, too: one node that was far ahead once is not right for that.
         let shared_ms = needed.checked_sub(1).and_then(|last| versions.get(last).copied());
+        // The newest version that was here is as late as it was then, or was reserved for soon after.
+        let shared_floor_ms = shared_ms.map(|shared_ms| shared_ms.min(self.floor_ms).cast_signed());
+        let before_start_ms = shared_floor_ms.map(|floor_ms| floor_ms - self.started_ms.cast_signed());
+        let passed_ms = before_start_ms.max(self.passed_offset_ms).unwrap_or(i64::MIN);
         let floor_ms = self.floor_ms.min(shared_ms.unwrap_or(u64::MAX));
         TimeBounds {
             earliest_ms,
             latest_ms,
+            passed_ms,
             is_unverified,
             reached_ms: self.reached_ms.max(floor_ms),
             majority_ms: versions.get(needed).copied().unwrap_or(0),
@@ -215,17 +241,22 @@ impl PeerClocks {
         self.heard.len() / 2
     }
 
-    /// The clocks that were heard lately, minus the monotonic clock; the latest time first.
+    /// The clocks that were reported recently, minus the monotonic clock; the latest time first.
     fn lately(&self, monotonic_ms: u64) -> Vec<i64> {
         let is_recent = |heard: &&Heard| heard.at_ms + LATELY_MS >= monotonic_ms;
         latest_first(self.heard.iter().flatten().filter(is_recent).map(|heard| heard.offset_ms))
     }
 
-    /// The wall clock of a peer minus that of this node, as of what was heard last.
+    /// The wall clock of a peer minus that of this node, from its last report.
     pub fn offset_ms(&self, peer: NodeId, wall_ms: u64, monotonic_ms: u64) -> Option<i64> {
         let heard = self.heard[peer.index()].as_ref()?;
         Some(heard.offset_ms.saturating_add_unsigned(monotonic_ms).saturating_sub(wall_ms.cast_signed()))
     }
+}
+
+/// The time at a moment of the monotonic clock that it is counted from.
+fn at(offset_ms: i64, monotonic_ms: u64) -> u64 {
+    offset_ms.saturating_add_unsigned(monotonic_ms).max(0).cast_unsigned()
 }
 
 fn latest_first<T: Ord>(times: impl Iterator<Item = T>) -> Vec<T> {

@@ -3,14 +3,14 @@ use super::*;
 const DAY_MS: u64 = 86_400_000;
 const NOW_MS: u64 = 1_700_000_000_000;
 const AHEAD_MS_MAX: u64 = 60_000;
-/// Not where the wall clock is.
+/// On another scale than the wall clock.
 const STARTED_MS: u64 = 5_000;
 
 fn at(ms: u64) -> u64 {
     HybridClock::at_wall_ms(ms)
 }
 
-/// Node 0 of so many, after it has heard these wall clocks, none where a peer is silent; all at `STARTED_MS`.
+/// Node 0 of so many, after it has heard these wall clocks (none for a silent peer), all at `STARTED_MS`.
 fn heard(nodes: usize, walls: &[Option<u64>]) -> PeerClocks {
     let mut clocks = PeerClocks::new(NodeId(0), nodes, AHEAD_MS_MAX, STARTED_MS);
     for (peer, wall_ms) in walls.iter().enumerate() {
@@ -59,7 +59,7 @@ fn a_clock_that_is_right_counts_as_it_is_whatever_a_minority_shows() {
 fn a_clock_that_is_behind_a_majority_counts_as_theirs() {
     let three = heard(3, &[Some(NOW_MS), Some(NOW_MS + 40_000)]);
     assert_eq!(time_ms(&three, 0, 0), NOW_MS - CLOCK_MARGIN_MS);
-    // One of two may be the one that is wrong, and so may both of the others where only they are half of all.
+    // One of two nodes may be the wrong one; and so may both of the others if they are only half of all.
     assert_eq!(time_ms(&heard(2, &[Some(NOW_MS + DAY_MS)]), NOW_MS, 0), NOW_MS);
     let half = heard(4, &[Some(NOW_MS + DAY_MS), Some(NOW_MS + DAY_MS), Some(NOW_MS)]);
     assert_eq!(time_ms(&half, NOW_MS, 0), NOW_MS);
@@ -67,7 +67,7 @@ fn a_clock_that_is_behind_a_majority_counts_as_theirs() {
 
 #[test]
 fn a_node_that_is_cut_off_goes_on_by_what_was_agreed_on() {
-    // Its peers' clocks were right and wrong; that of this node was right, and is a day ahead by now.
+    // Its peers' clocks were right and wrong; that of this node was right, and is a day ahead now.
     let mut clocks = heard(3, &[Some(NOW_MS), Some(NOW_MS + 600_000)]);
     clocks.tick(NOW_MS + 10, STARTED_MS);
     for passed_ms in [LATELY_MS + 1, 3 * DAY_MS] {
@@ -104,7 +104,7 @@ fn before_enough_was_heard_only_as_much_time_has_passed_as_is_certain() {
         assert_eq!(time_ms(&clocks, NOW_MS + DAY_MS, 70), NOW_MS + 70);
         assert_eq!(time_ms(&clocks, NOW_MS + 30, 70), NOW_MS + 30, "nor is it later than the clock shows");
         assert_eq!(clocks.bounds(STARTED_MS).correction_ms(NOW_MS + DAY_MS, STARTED_MS), None);
-        // What others stamp is judged by the wall clock meanwhile: they may know better.
+        // Until it knows better, it accepts others' timestamps up to its own wall clock: they may know better.
         assert!(takes(&clocks, NOW_MS + DAY_MS, NOW_MS + DAY_MS));
     }
     let mut clocks = heard(5, &[Some(NOW_MS), Some(NOW_MS)]);
@@ -160,7 +160,7 @@ fn nodes_whose_clocks_are_all_set_back_take_what_the_others_write() {
         assert!(takes(&clocks, version_ms, back_ms));
     }
     assert_eq!(time_ms(&clocks, back_ms, 0), back_ms);
-    // The same after a restart, which knows only what was here and what the others have.
+    // The same after a restart, which knows only its own store and what the others report.
     for walls in [vec![], vec![Some(back_ms)], vec![Some(back_ms); 2]] {
         let mut clocks = heard(3, &[]);
         clocks.starts_after(at(version_ms));
@@ -180,7 +180,7 @@ fn nodes_whose_clocks_are_all_set_back_take_what_the_others_write() {
 #[test]
 fn one_node_that_was_far_ahead_moves_nobody() {
     let far_ms = NOW_MS + DAY_MS;
-    // Others do not take its versions, however often it says how far they are.
+    // Others do not accept its versions, however often it reports them.
     let mut clocks = heard(3, &[Some(NOW_MS), Some(NOW_MS)]);
     for _ in 0..1000 {
         says(&mut clocks, 1, far_ms, far_ms, Some(0));

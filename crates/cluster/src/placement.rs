@@ -6,7 +6,7 @@
 //! preference list        = all nodes, the highest score first
 //! ```
 //!
-//! None of this may change: it says where the data is. Source of the score: Wang and Ravishankar's rendezvous hashing,
+//! None of this may change: it determines where the data is. Source of the score: Wang and Ravishankar's rendezvous hashing,
 //! with the weights of Schindelhauer and Schomaker, "Weighted Distributed Hash Tables", 2005.
 
 use std::cmp::Ordering;
@@ -94,7 +94,7 @@ impl Placement {
     /// The nodes of a key that lives on `from` of them.
     ///
     /// # Panics
-    /// Where there are fewer nodes: what a request asks for is checked before.
+    /// If there are fewer nodes: requests are checked before.
     #[inline]
     pub fn replicas(&self, key: &[u8], from: usize) -> &[NodeId] {
         &self.preference_list(Partition::of(key))[..from]
@@ -106,10 +106,10 @@ impl Placement {
         cell.belongs_on(last)
     }
 
-    /// Where in the preference list of a partition a node stands.
+    /// The position of a node in the preference list of a partition.
     ///
     /// # Panics
-    /// Where there is no such node.
+    /// If there is no such node.
     pub fn position(&self, partition: Partition, node: NodeId) -> usize {
         let list = self.preference_list(partition);
         list.iter().position(|&other| other == node).expect("every list has every node")
@@ -125,8 +125,8 @@ fn score(seed: u64, weight: f64, partition: Partition) -> f64 {
     weight / -natural_logarithm(uniform)
 }
 
-/// `ln` of a number over 0 and under 1. The one of the system's library may round differently elsewhere, and two nodes
-/// that disagree in the last bit would disagree about where a key lives.
+/// `ln` of a number over 0 and under 1. The system's library may round differently on another machine, and two nodes that
+/// disagree in the last bit would disagree about where a key lives.
 fn natural_logarithm(x: f64) -> f64 {
     let bits = x.to_bits();
     let mut exponent = ((bits >> 52) & 0x7ff) as i64 - 1023;

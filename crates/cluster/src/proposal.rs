@@ -1,4 +1,4 @@
-//! A conditional write, as its coordinator decides it: two rounds on the replicas of the key.
+//! A conditional write, decided by its coordinator: two rounds on the replicas of the key.
 //!
 //! ```text
 //! calls := new (prepared | deadline)* [(accept | release) (prepared | accepted | deadline)*]
@@ -6,16 +6,15 @@
 //! ```
 //!
 //! The protocol is `CASPaxos` (Rystsov: "`CASPaxos`: Replicated State Machines without logs", 2018) on the registers that plain
-//! writes use; its ballot is the version that the new cell gets. A replica that *promises* a ballot takes no older cell of
-//! the key any more, whichever way it comes. It keeps a *fence*, durably, until it has a cell that is not older, or until the
-//! coordinator says that it gave up. So whatever lies between the newest cell that a majority of promises shows and the
-//! ballot is on a minority and stays there: no read with a quorum has returned it or will, and no plain write of it is
-//! acknowledged.
+//! writes use; its ballot is the version that the new cell gets. A replica that *promises* a ballot takes no older cell of the
+//! key any more, by whichever path it arrives. It keeps a *fence*, durably, until it has a cell that is not older, or until the
+//! coordinator releases it. So every cell between the newest one that a majority of promises shows and the ballot is on a
+//! minority and stays there: no read with a quorum has returned it or will, and no plain write of it is acknowledged.
 //!
-//! A replica accepts only while the ballot is its newest promise, and what it has is what it had when it promised. So no
-//! version between the newest cell that the coordinator knew of and the ballot was ever on one of those that accepted, and none
-//! was on a majority. Where a coordinator is gone, another one outbids it, and has a cell of its own accepted: what the first one
-//! left on a minority is older than that, and stays there.
+//! A replica accepts only while the ballot is its newest promise, and its newest cell is still the one that it had when it
+//! promised. So no version between the newest cell that the coordinator knew of and the ballot was ever on one of the replicas
+//! that accepted, and none was on a majority. If a coordinator disappears, another one outbids it, and has a cell of its own
+//! accepted: what the first one left on a minority is older than that, and stays there.
 
 use ladoga_model::{Replicas, Version};
 
@@ -23,7 +22,7 @@ use crate::failure::{Failure, QuorumError};
 use crate::read::SentCell;
 use crate::set::ReplicaSet;
 
-/// What a replica says to a ballot.
+/// A replica's answer to a ballot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PrepareAnswer<B, L> {
     /// It promises, and this is its newest cell.
@@ -32,7 +31,7 @@ pub enum PrepareAnswer<B, L> {
     Outbid(Version),
 }
 
-/// What a replica says to the cell of a ballot.
+/// A replica's answer to the cell of a ballot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcceptAnswer {
     /// It has it.
@@ -58,7 +57,7 @@ pub enum ProposalStep<B, L> {
     Accept(usize, Option<Version>),
     /// Tell this replica that its promise, if it gave one, is void.
     Release(usize),
-    /// What became of it. Comes once at most, and not after [`ProposalCore::release`].
+    /// The outcome. Comes once at most, and not after [`ProposalCore::release`].
     Decided(Result<(), ProposalError>),
     /// Keep the cell for this replica, which has not got it: a hint.
     Hint(usize),
@@ -69,7 +68,7 @@ pub enum ProposalStep<B, L> {
 pub enum ProposalError {
     /// Something that is not older was promised, or is there.
     Outbid {
-        /// The newest version that a replica told of.
+        /// The newest version in any replica's answer.
         newest: Version,
         /// Whether a replica has taken the cell, or may have.
         may_have_happened: bool,
@@ -83,7 +82,7 @@ pub enum ProposalError {
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Phase {
     /// The ballot is on its way.
     Preparing,
@@ -99,7 +98,7 @@ enum Phase {
 /// make it durable.
 ///
 /// Replicas are named by their places in the list. Answers may come in any order, twice, late, or never.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct ProposalCore<B, L> {
     replicas: Replicas,
     phase: Phase,
@@ -193,8 +192,8 @@ impl<B: Clone, L: Clone> ProposalCore<B, L> {
         self.advance(&mut step);
     }
 
-    /// Everything stays as it is. After [`ProposalStep::Promised`], and not where another proposal of the same request may
-    /// have left its cell somewhere.
+    /// Gives up without a change. Called after [`ProposalStep::Promised`], unless another proposal of the same request may have
+    /// left its cell somewhere.
     pub fn release(&mut self, mut step: impl FnMut(ProposalStep<B, L>)) {
         assert_eq!(self.phase, Phase::Promised, "follows a majority of promises, once");
         self.give_up(&mut step);
@@ -218,7 +217,7 @@ impl<B: Clone, L: Clone> ProposalCore<B, L> {
             }
             Err(failure) => {
                 self.failures.push((replica, failure));
-                if !matches!(failure, Failure::Refused(_)) {
+                if failure.may_have_done_it() {
                     self.may_have_accepted.insert(replica);
                 }
                 self.lacks(replica, &mut step);
@@ -242,7 +241,7 @@ impl<B: Clone, L: Clone> ProposalCore<B, L> {
         self.preparing.is_empty() && self.accepting.is_empty()
     }
 
-    /// Whether it is known what became of it.
+    /// Whether the outcome is known.
     pub const fn is_decided(&self) -> bool {
         self.outcome.is_some()
     }

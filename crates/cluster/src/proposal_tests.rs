@@ -5,7 +5,7 @@ use ladoga_model::{Cell, Stamp, Value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Prepare {
-    /// Promises, and has a cell of this version, or none where it is 0.
+    /// Promises, and has a cell of this version, or none if it is 0.
     Promises(u64),
     Outbid,
     Refuses,
@@ -185,8 +185,8 @@ fn check(replicas: Replicas, order: &[usize], fates: &[(Prepare, Accept)], accep
         }
         None => assert!(!accepts && seen.asked.is_empty(), "{context}"),
     }
-    // Who may hold a promise is told that it is void, once, unless the cell may be somewhere; and nobody who was asked to accept
-    // if so.
+    // Every replica that may hold a promise is told once that it is void, unless the cell may be somewhere; and then no replica
+    // is told that was asked to accept.
     for (replica, (prepare, _)) in fates.iter().enumerate() {
         let released = seen.released.iter().filter(|&&other| other == replica).count();
         let is_asked = seen.asked.iter().any(|&(other, _)| other == replica);
@@ -239,5 +239,29 @@ fn one_that_promises_late_is_asked_if_it_has_nothing_that_the_decision_does_not_
         let base = sent(late).map(|cell| cell.stamp().version);
         let expected = if is_asked { ProposalStep::Accept(2, base) } else { ProposalStep::Release(2) };
         assert_eq!(steps, [expected]);
+    }
+}
+
+#[test]
+fn one_that_cannot_be_reached_to_accept_has_nothing() {
+    for (failure, may_have_it) in [
+        (Failure::Unreachable, false),
+        (Failure::Refused(Refusal::NoRoom), false),
+        (Failure::Refused(Refusal::StoreFailed), true),
+        (Failure::Broken, true),
+    ] {
+        let mut core = ProposalCore::<u64, ()>::new(Replicas { ack: 1, from: 1 });
+        let mut steps = Vec::new();
+        core.prepared(0, Ok(PrepareAnswer::Promised(None)), |step| steps.push(step));
+        core.accept(|step| steps.push(step));
+        core.accepted(0, Err(failure), |step| steps.push(step));
+        let decided = steps.iter().find_map(|step| match step {
+            ProposalStep::Decided(Err(ProposalError::TooFew { may_have_happened, .. })) => {
+                Some(*may_have_happened)
+            }
+            _ => None,
+        });
+        assert_eq!(decided, Some(may_have_it), "{failure:?}");
+        assert_eq!(steps.contains(&ProposalStep::Release(0)), !may_have_it, "{failure:?}");
     }
 }

@@ -1,7 +1,8 @@
-//! How far a data directory was, as the other nodes remember it: by that a node learns that its own is an older state.
+//! How far a data directory was written, as the other nodes remember it: so a node finds out that its directory was rolled
+//! back.
 //!
-//! Each process of a node is a *session*, with a random number. What a peer remembers of a session before the one that
-//! runs now had to be on the disk when that one began. If it was not, the directory is older than what its node said.
+//! Each process of a node is a *session*, with a random number. What a peer remembers of earlier sessions must have been on the
+//! disk when the current session began. If it was not, the directory is older than what its node acknowledged.
 
 /// How far the directory of a node was at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,7 +30,7 @@ impl Reach {
 /// What a node remembers of another one's data directory, of one incarnation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
-    /// The session that was heard last; 0 where none was.
+    /// The session that was heard last; 0 if none was.
     pub session: u64,
     /// How far it is in that session.
     pub now: Reach,
@@ -38,7 +39,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The node said in a session how far it is. Answers whether the session is another one than before.
+    /// The node reported how far it is. Answers whether this is another session than before.
     pub fn hear(&mut self, session: u64, reach: Reach) -> bool {
         let is_new = session != self.session;
         if is_new {
@@ -48,7 +49,7 @@ impl Memory {
         is_new
     }
 
-    /// How far the node was before this session of it began.
+    /// How far the node was before its current session.
     #[must_use]
     pub fn before(self, session: u64) -> Reach {
         if session == self.session { self.before } else { self.before.max(self.now) }
@@ -60,11 +61,11 @@ impl Memory {
 pub struct Opening {
     /// A random number that no other process has; 0 has no past to compare with.
     pub session: u64,
-    /// For the incarnation to go on with where the directory turns out to be older than what its node acknowledged.
+    /// The random part of the next incarnation, if the directory turns out to be older than what its node acknowledged.
     pub random: u64,
     /// The newest timestamp in the store.
     pub written: u64,
-    /// Whether the files are not those that the node wrote: somebody has copied them, or brought them back.
+    /// Whether the files were copied, or restored from a backup: then they may be older.
     pub is_unverified: bool,
 }
 
@@ -73,8 +74,8 @@ pub struct Opening {
 pub struct Regression {
     /// The peer that knows.
     pub peer: crate::NodeId,
-    /// How far the directory was, as that peer remembers. It is no further than `found` where the peer has met a later
-    /// directory, of which it remembers less.
+    /// How far the directory was, as that peer remembers. It is no further than `found` if the peer has met a later directory,
+    /// and so no longer remembers this one.
     pub known: Reach,
     /// How far it is.
     pub found: Reach,

@@ -1,16 +1,16 @@
-//! A read, as its coordinator decides it.
+//! A read, decided by its coordinator.
 //!
 //! ```text
 //! calls := new (answered | repaired | hurry | deadline)*   all replicas are asked at once, before the first call
 //! ```
 //!
-//! The answers that a quorum needs may disagree: a write reached some of them and failed, or is on its way. To answer
-//! with its value while too few replicas have it would let a later read miss it, and the value would come and go. So such
-//! a read first writes the newest cell to those that lack it (the second phase of Attiya, Bar-Noy, Dolev: "Sharing
-//! Memory Robustly in Message-Passing Systems", 1995). Where the answers agree, which is nearly always, there is no
-//! second phase; and a read below a quorum promises nothing that would need one. Where the answers that are still to come
-//! can show that enough replicas have the newest cell, they are waited for, for a moment: a replica that missed writes
-//! while it was down would else be written to by each read that it happens to answer before the others do.
+//! The answers that a quorum needs may disagree: a write reached some replicas and failed, or is in flight. If the read
+//! returned its value while too few replicas have it, a later read could miss it, and the value would come and go. So such a
+//! read first writes the newest cell to the replicas that lack it (the second phase of Attiya, Bar-Noy, Dolev: "Sharing Memory
+//! Robustly in Message-Passing Systems", 1995). If the answers agree, which is nearly always, there is no second phase; and a
+//! read below a quorum promises nothing that would need one. If the answers that are still to come can show that enough
+//! replicas have the newest cell, the read waits for them a moment: otherwise a replica that missed writes while it was down
+//! would be written to by each read for which it happens to be among the first to answer.
 
 use ladoga_model::{Cell, Replicas, Stamp, Version};
 
@@ -22,11 +22,11 @@ use crate::write::{Had, WriteAnswer};
 pub const READ_WAIT_MS: u64 = 20;
 
 /// A replica's newest cell of a key, as far as it was sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SentCell<B, L> {
     /// The cell.
     Whole(Cell<B, L>),
-    /// That it has a value, which was not sent: its version stands for it, since no two writes share one.
+    /// It has a value, which was not sent: the version stands for it, since no two writes share a version.
     Digest(Stamp),
 }
 
@@ -41,7 +41,7 @@ impl<B, L> SentCell<B, L> {
 }
 
 /// What a replica says to a read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ReadAnswer<B, L> {
     /// The newest cell that it has.
     pub cell: Option<SentCell<B, L>>,
@@ -63,17 +63,17 @@ impl<B, L> ReadAnswer<B, L> {
 /// What the coordinator of a read has to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadStep<B, L> {
-    /// Tell the client: the newest cell if it is a value. Comes exactly once.
+    /// Tell the client: the newest cell, which may be a deletion. Comes exactly once.
     Decided(Result<Option<Cell<B, L>>, QuorumError>),
     /// Ask this replica for its value; the answer goes to [`ReadCore::answered`].
     Fetch(usize),
     /// Write this cell to this replica; the answer goes to [`ReadCore::repaired`].
     Repair(usize, Cell<B, L>),
-    /// Call [`ReadCore::hurry`] in [`READ_WAIT_MS`], where it is not decided by then. Comes once at most.
+    /// Call [`ReadCore::hurry`] in [`READ_WAIT_MS`], if it is not decided before. Comes once at most.
     Wait,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 enum ReplicaState<B, L> {
     Waiting,
     Answered(ReadAnswer<B, L>),
@@ -85,7 +85,7 @@ enum ReplicaState<B, L> {
 /// Replicas are named by their places in the list. The read is decided as soon as the answers to come can no longer
 /// change it; it goes on afterwards, to repair those that turn out to be stale. A replica that said which version it
 /// has, and cannot give its value when asked, is treated as if it had not answered.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub struct ReadCore<B, L> {
     replicas: Replicas,
     states: Vec<ReplicaState<B, L>>,
@@ -95,6 +95,8 @@ pub struct ReadCore<B, L> {
     repair: Version,
     repairing: ReplicaSet,
     repaired: ReplicaSet,
+    /// Replicas that did not take a repair. They are not asked to take another one.
+    unrepaired: ReplicaSet,
     failures: Vec<(usize, Failure)>,
     patience: Patience,
     decided: bool,
@@ -102,7 +104,7 @@ pub struct ReadCore<B, L> {
 }
 
 /// Whether answers are waited for that may spare a second phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Patience {
     Unasked,
     Waits,
@@ -119,6 +121,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             repair: Version::ZERO,
             repairing: ReplicaSet::default(),
             repaired: ReplicaSet::default(),
+            unrepaired: ReplicaSet::default(),
             failures: Vec::new(),
             patience: Patience::Unasked,
             decided: false,
@@ -152,8 +155,8 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         self.advance(&mut step);
     }
 
-    /// A replica answered to the repair that wrote this version, or it is known that it will not. One that has something
-    /// newer, and is not known to have had this, is no witness of it: its newer cell is the newest now, and is read.
+    /// A replica answered to the repair that wrote this version, or it is known that it will not. If it has something newer,
+    /// and is not known to have had this version, it does not count as a holder: its newer cell is the newest now, and is read.
     pub fn repaired(
         &mut self,
         replica: usize,
@@ -168,15 +171,20 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             Ok(WriteAnswer::Applied | WriteAnswer::Superseded { had: Had::Once, .. }) => {
                 self.repaired.insert(replica);
             }
-            // Nobody waits for what is newer yet; and it needs no repair.
+            // The client has its answer already, and the newer cell needs no repair.
             Ok(WriteAnswer::Superseded { .. }) if self.decided => self.repaired.insert(replica),
-            Ok(WriteAnswer::Superseded { newest, had: Had::Never | Had::Unknown }) => {
+            Ok(WriteAnswer::Superseded { newest, had: Had::Never | Had::Skipped | Had::Unknown }) => {
                 self.has_newer(replica, newest);
             }
-            Ok(WriteAnswer::Fenced { .. }) => self.failures.push((replica, Failure::Fenced)),
-            Err(failure) => self.failures.push((replica, failure)),
+            Ok(WriteAnswer::Fenced { .. }) => self.repair_failed(replica, Failure::Fenced),
+            Err(failure) => self.repair_failed(replica, failure),
         }
         self.advance(&mut step);
+    }
+
+    fn repair_failed(&mut self, replica: usize, failure: Failure) {
+        self.unrepaired.insert(replica);
+        self.failures.push((replica, failure));
     }
 
     /// Whatever is of that version is asked for where it is the newest: a value, or that it is deleted.
@@ -204,7 +212,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             }
         }
         if !self.decided {
-            // Without those that did not give their value; nobody is asked for another.
+            // Replicas that did not give their value are left out, and no other is asked.
             self.advance(&mut |next| {
                 if let ReadStep::Decided(_) = next {
                     step(next);
@@ -220,12 +228,12 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         self.over || (self.fetching.is_empty() && self.repairing.is_empty() && self.waiting() == 0)
     }
 
-    /// Whether the client has been told.
+    /// Whether the client has been answered.
     pub const fn is_decided(&self) -> bool {
         self.decided
     }
 
-    /// The newest version of all answers so far, also where it is that of a deletion.
+    /// The newest version of all answers so far, also if it is that of a deletion.
     pub fn newest_version(&self) -> Option<Version> {
         self.cells().filter_map(|(_, cell)| cell).map(|cell| cell.stamp().version).max()
     }
@@ -248,14 +256,13 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             Some(SentCell::Digest(stamp)) => return self.fetch(stamp, step),
             Some(SentCell::Whole(cell)) => cell,
         };
-        let holders = self.holders(newest.stamp).len();
-        let needed = self.holders_needed(&newest);
+        let (holders, needed) = self.witnesses(&newest);
         if holders < needed && holders + self.waiting() >= needed && self.waits(step) {
             return;
         }
         self.repair_stale(&newest, holders >= needed, step);
         if holders >= needed {
-            self.decide(newest.value.is_some().then_some(newest), step);
+            self.decide(Some(newest), step);
         } else if holders + self.waiting() + self.repairing.len() < needed {
             self.maybe_fail(step);
         }
@@ -277,7 +284,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         })
     }
 
-    /// The newest cell of all answers, with its value where one of them has it.
+    /// The newest cell of all answers, with its value if one of them has it.
     fn newest(&self) -> Option<SentCell<B, L>> {
         let cells = self.cells().filter_map(|(_, cell)| cell);
         cells.max_by_key(|cell| (cell.stamp().version, matches!(cell, SentCell::Whole(_)))).cloned()
@@ -317,15 +324,29 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         holders
     }
 
-    /// How many replicas must have the newest cell: a majority, so that every later read with a quorum meets one of them, also
-    /// one that asks fewer of them, and also if a disk is lost meanwhile; and so that its writer knows that it may have been
-    /// seen: see [`crate::WriteCore`].
-    fn holders_needed(&self, newest: &Cell<B, L>) -> usize {
-        if !self.replicas.is_quorum() {
-            return 1;
+    /// How many replicas count that have the newest cell, and how many must: a majority, so that every later read with a quorum
+    /// meets one of them, also one that asks fewer of them, and also if a disk is lost meanwhile; and so that its writer knows
+    /// that it may have been seen: see [`crate::WriteCore`].
+    fn witnesses(&self, newest: &Cell<B, L>) -> (usize, usize) {
+        let holders = self.holders(newest.stamp);
+        if self.takes_a_majority(newest) {
+            return (
+                holders.iter().filter(|&replica| self.is_whole(replica)).count(),
+                self.replicas.majority(),
+            );
         }
-        let may_hold = (0..self.states.len()).filter(|&replica| newest.mark().belongs_on(replica)).count();
-        self.replicas.majority().min(may_hold).max(1)
+        let needed = if self.replicas.is_quorum() { self.may_hold(newest).max(1) } else { 1 };
+        (holders.len(), needed)
+    }
+
+    /// Whether a majority has to have this cell. Then one that is being rebuilt does not count: it has lost its promises, and what
+    /// it is given meanwhile may be what it had promised not to take.
+    fn takes_a_majority(&self, newest: &Cell<B, L>) -> bool {
+        self.replicas.is_quorum() && self.may_hold(newest) >= self.replicas.majority()
+    }
+
+    fn may_hold(&self, newest: &Cell<B, L>) -> usize {
+        (0..self.states.len()).filter(|&replica| newest.mark().belongs_on(replica)).count()
     }
 
     /// Asks one replica after another for the newest value, until one gives it.
@@ -339,21 +360,23 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
         }
     }
 
-    /// Writes the newest cell to those that lack it. One that is being rebuilt lacks nearly all: it takes that over by
-    /// itself, at the pace of the foreground, and is left alone where later reads do not depend on it.
+    /// Writes the newest cell to the replicas that lack it. A replica that is being rebuilt lacks nearly everything: it pulls
+    /// that by itself, at the pace of repair, and is left alone if later reads do not depend on it.
     fn repair_stale(&mut self, newest: &Cell<B, L>, is_held: bool, step: &mut impl FnMut(ReadStep<B, L>)) {
         if self.repair != newest.stamp.version {
             self.repair = newest.stamp.version;
             (self.repairing, self.repaired) = (ReplicaSet::default(), ReplicaSet::default());
         }
+        let is_left_alone = is_held || self.takes_a_majority(newest);
         let stale: Vec<usize> = self
             .cells()
             .filter(|(_, cell)| cell.is_none_or(|cell| cell.stamp().version < newest.stamp.version))
             .map(|(replica, _)| replica)
             .collect();
         for replica in stale {
-            let is_tried = self.repairing.has(replica) || self.repaired.has(replica);
-            let is_left_alone = is_held && !self.is_whole(replica);
+            let tried = [&self.repairing, &self.repaired, &self.unrepaired];
+            let is_tried = tried.iter().any(|replicas| replicas.has(replica));
+            let is_left_alone = is_left_alone && !self.is_whole(replica);
             if !is_tried && !is_left_alone && !self.has_failed(replica) && newest.mark().belongs_on(replica) {
                 self.repairing.insert(replica);
                 step(ReadStep::Repair(replica, newest.clone()));

@@ -1,7 +1,7 @@
 use crate::nodes::NODES_MAX;
 
 /// Some of the replicas of a key, by their places in its preference list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub(crate) struct ReplicaSet(u64);
 
 const _: () = assert!(NODES_MAX <= u64::BITS as usize);

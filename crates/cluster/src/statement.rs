@@ -6,13 +6,13 @@ use crate::reach::{Memory, Reach};
 /// What a node knows of another one's data directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Acquaintance {
-    /// Its incarnation; none where it has never been met.
+    /// Its incarnation; none if it has never been met.
     pub incarnation: Incarnation,
     /// Whether it had another one before: the data of that one are lost.
     pub is_replacement: bool,
 }
 
-/// What a node says about itself.
+/// What a node reports about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Statement {
     /// Names the data directory; none before it is on disk.
@@ -27,7 +27,7 @@ pub struct Statement {
     pub clock: u64,
     /// Whom it has met, by node.
     pub met: Vec<Acquaintance>,
-    /// Names the process that says so, at random; never 0.
+    /// A random number for the process that reports; never 0.
     pub session: u64,
     /// How far it is in this session.
     pub reach: Reach,

@@ -5,12 +5,12 @@
 //! leaf       = xor of the hashes of a partition's newest cells        group = xxh3 of 256 leaves
 //! ```
 //!
-//! Replicas apply the same writes at different moments, so trees over everything would never be equal while anybody
-//! writes. They are compared as of a timestamp in the past instead: what a write changes is kept by the window of time
-//! that its version is in, and a window is folded into the rest long after its end. Tombstones that everybody has are left
-//! out, because each node drops them when it likes; for that, those that are in the leaves are also kept by window. So are
-//! values that expire, by the window in which they end: the hash of a cell is the same before and after its time is over,
-//! and whether or not a replica has its bytes still.
+//! Replicas apply the same writes at different moments, so trees over everything would never be equal while clients write. They
+//! are compared as of a timestamp in the past instead: what a write changes is kept by the window of time that its version is
+//! in, and a window is folded into the rest long after its end. Tombstones that every node has are left out, because each node
+//! drops them when it likes; for that, the tombstones in the leaves are also kept by window. So are values that expire, by the
+//! window in which they end: the hash of a cell is the same before and after its time is over, and whether or not a replica
+//! still has its bytes.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -117,22 +117,32 @@ impl MerkleTree {
         }
     }
 
-    /// A cell took the place of another, or of none. Called once for each cell that is written and is the newest of its
-    /// key then, in any order of keys; and for each cell of a snapshot, where the calls for writes begin with that
-    /// snapshot.
+    /// A cell replaced another, or none. Called once for each cell that is written and is then the newest of its key, in any
+    /// order of keys; and for each cell of a snapshot, if the calls for writes begin with that snapshot.
     pub fn replaced(&mut self, key_hash: u64, old: Option<CellMark>, new: CellMark) {
         debug_assert!(old.is_none_or(|old| old.stamp.version < new.stamp.version));
-        let window = window_start(new.stamp.version.timestamp);
-        let (old, new) = (old.map(|old| self.toggle_of(key_hash, old)), self.toggle_of(key_hash, new));
+        self.toggle(key_hash, (old, Some(new)), new.stamp.version.timestamp);
+    }
+
+    /// The same without what expires: the bug that the simulation plants.
+    #[cfg(feature = "simulation")]
+    pub fn replaced_without_expiring(&mut self, key_hash: u64, old: Option<CellMark>, new: CellMark) {
+        let lasting = |mark: &CellMark| mark.stamp.expires_at_ms == 0;
+        self.toggle(key_hash, (old.filter(lasting), Some(new).filter(lasting)), new.stamp.version.timestamp);
+    }
+
+    fn toggle(&mut self, key_hash: u64, (old, new): (Option<CellMark>, Option<CellMark>), timestamp: u64) {
+        let window = window_start(timestamp);
+        let [old, new] = [old, new].map(|mark| mark.map(|mark| self.toggle_of(key_hash, mark)));
         if window < self.folded_before {
             let mut change = Change::of(self.nodes);
-            old.into_iter().chain([new]).for_each(|toggle| change.add(toggle, self.nodes));
+            old.into_iter().chain(new).for_each(|toggle| change.add(toggle, self.nodes));
             return self.fold_in(&change);
         }
         let windows = self.windows.len();
         let nodes = self.nodes;
         let change = self.windows.entry(window).or_insert_with(|| Change::of(nodes));
-        old.into_iter().chain([new]).for_each(|toggle| change.add(toggle, nodes));
+        old.into_iter().chain(new).for_each(|toggle| change.add(toggle, nodes));
         if self.windows.len() > windows {
             self.fold();
         }
@@ -143,8 +153,8 @@ impl MerkleTree {
         cell.belongs_on(self.placement.position(partition, self.me))
     }
 
-    /// Leaves out what was deleted before this timestamp: every node has it. Where that is not told from later deletions,
-    /// those of that span stay.
+    /// Leaves out what was deleted before this timestamp, because every node has it. If a span has such deletions and later
+    /// ones, all of its deletions stay.
     pub fn drop_before(&mut self, timestamp: u64) {
         let before = self.deletions.start_of(window_start(timestamp));
         self.dropped_before = self.dropped_before.max(before);
@@ -158,8 +168,8 @@ impl MerkleTree {
         self.dropped_before
     }
 
-    /// Whether deletions before this timestamp are not told from later ones. To compare without them, the tree has to be
-    /// filled anew: see [`MerkleTree::emptied`].
+    /// Whether a span has deletions from before this timestamp and later ones. To compare without the earlier ones, the tree
+    /// has to be filled anew: see [`MerkleTree::emptied`].
     pub fn cuts(&self, timestamp: u64) -> bool {
         self.deletions.cuts(timestamp)
     }
@@ -175,8 +185,8 @@ impl MerkleTree {
         self.folded_before
     }
 
-    /// Whether a slice can be compared: it is not too late, and it has no deletions that are left out, or lacks some that
-    /// are not told from others.
+    /// Whether a slice can be compared: it is not too late, it needs no deletions that are left out here, and the deletions
+    /// that it leaves out can be separated from the others.
     pub(crate) fn has(&self, slice: AsOf) -> bool {
         let is_in_time = slice.before >= self.folded_before;
         is_in_time && slice.dropped_before >= self.dropped_before && !self.cuts(slice.dropped_before)
@@ -233,7 +243,7 @@ impl MerkleTree {
         list.iter().rposition(|&node| node == self.me || node == peer).unwrap_or(0)
     }
 
-    /// Folds windows, where one has begun: more than are kept apart, or than there is memory for.
+    /// Folds the oldest windows while there are more than are kept apart, or than there is memory for.
     fn fold(&mut self) {
         let is_too_much = |tree: &MerkleTree| {
             let windows = tree.windows.len();

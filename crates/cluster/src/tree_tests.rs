@@ -234,7 +234,7 @@ fn deletions_that_are_not_told_apart_are_after_the_tree_is_filled_anew() {
     for minute in 1..60 {
         one.write(minute << 50, mark(minute * MINUTE, true, 0));
     }
-    // The other has what was deleted from then on.
+    // The other tree has what was deleted from then on.
     for minute in 20..60 {
         other.write(minute << 50, mark(minute * MINUTE, true, 0));
     }
@@ -266,7 +266,7 @@ fn a_value_that_expires_is_compared_as_long_as_it_lives_and_left_out_once_all_ha
     one.write(hash, cell);
     let end = cell.deleted_at().expect("it expires");
     assert!((70 * MINUTE..110 * MINUTE).contains(&end));
-    // Everybody had everything before: so did who has lost its disk since, and is to have it again.
+    // Everyone had everything from before: so did the node that has lost its disk since, and is to get it again.
     for before in [11 * MINUTE, 69 * MINUTE, end] {
         one.drop_before(before);
         let slice = AsOf { before: u64::MAX, dropped_before: one.tree.dropped_before() };
@@ -276,7 +276,7 @@ fn a_value_that_expires_is_compared_as_long_as_it_lives_and_left_out_once_all_ha
     assert_eq!(one.cells.len(), 1, "a compaction may have dropped it by now");
     let slice = AsOf { before: u64::MAX, dropped_before: one.tree.dropped_before() };
     assert_eq!(differing(&one, &other, slice), []);
-    // Who has dropped it and who has not replace it by the same.
+    // Nodes that have dropped it and nodes that have not replace it by the same.
     other.write(hash, cell);
     other.drop_before(end + MINUTE);
     other.cells.remove(&hash);
@@ -324,7 +324,7 @@ enum Action {
 enum Kind {
     Value,
     Tombstone,
-    /// After so many minutes.
+    /// So many minutes after its write.
     Expiring(u64),
 }
 
@@ -339,11 +339,11 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
     proptest::collection::vec(prop_oneof![8 => write, 1 => (0..2_usize).prop_map(Action::DropOn)], 1..120)
 }
 
-/// Before which tombstones are dropped where nobody misses any.
+/// Tombstones from before this minute are dropped, if no node misses any.
 const DROPPED_MINUTE: u64 = 20;
 
 proptest! {
-    /// Whatever the order of arrival and of drops, trees are equal where the cells are, and differ where they do.
+    /// Whatever the order of arrivals and drops, trees are equal if the cells are, and differ if they do.
     #[test]
     fn trees_are_equal_where_the_cells_are(actions in actions()) {
         let placement = placement(2);

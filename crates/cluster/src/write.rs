@@ -1,7 +1,7 @@
 //! A write, as its coordinator decides it.
 //!
 //! ```text
-//! calls := new (answered | ask_fenced_again | deadline)*      all replicas are asked at once, before the first call
+//! calls := new (answered | ask_fenced_again | deadline)* give_up?      all replicas are asked at once, before the first call
 //! ```
 
 use crate::failure::{Failure, QuorumError};
@@ -11,7 +11,7 @@ use ladoga_model::Version;
 
 /// How often a write below a quorum takes a newer version because the one that it had was not the newest. Each time it has
 /// learned of the newest, so more than once takes another writer of the same key, and as many in a row as this. A write with a
-/// quorum takes one once at most.
+/// quorum takes one more than once only if conditional writes went over it.
 pub const RESTAMPS_MAX: u32 = 8;
 
 /// What the coordinator of a write has to do next.
@@ -19,10 +19,10 @@ pub const RESTAMPS_MAX: u32 = 8;
 pub enum WriteStep {
     /// Tell the client; comes exactly once, or in its place [`WriteStep::Stale`].
     Decided(Result<(), QuorumError>),
-    /// So many replicas had this version or an older one already, and never the one that is written, that no read with a
-    /// quorum has returned it or ever will: acknowledged, the write could be lost to one that ended before it began. Write it
+    /// So many replicas had this version or an older one already, and never the one that is written, that no read with a quorum
+    /// has returned it or ever will: if it was acknowledged, it could be lost to a write that ended before it began. Write it
     /// again, with a version after this one: a write with a quorum by [`WriteCore::after_newest`]; one below by
-    /// [`WriteCore::new`], at most [`RESTAMPS_MAX`] times. Of this attempt nothing is kept: nobody needs its cell.
+    /// [`WriteCore::new`], at most [`RESTAMPS_MAX`] times. Nothing of this attempt has to be kept, neither hints nor its cell.
     Stale(Version),
     /// Without the replicas that hold a promise newer than the write, it cannot be decided; this is their newest one. Call
     /// [`WriteCore::ask_fenced_again`] a bit later, which is also when it comes the next time.
@@ -31,7 +31,7 @@ pub enum WriteStep {
     Hint(usize),
 }
 
-/// What a replica says to a cell that it was to write.
+/// A replica's answer to a cell that it was to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteAnswer {
     /// It has the cell, or something newer that came later; and had nothing newer when it was asked.
@@ -53,40 +53,47 @@ pub enum WriteAnswer {
 /// Whether a replica that has something newer had a cell before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Had {
-    /// No; and it never will, having something newer.
+    /// No; and it never will, having something newer. It had that before it promised anything newer than the cell.
     Never,
-    /// Yes: by a repair, or by the same request before.
+    /// No; and it never will: a conditional write that it accepted, and that was not decided on the cell, went over it.
+    Skipped,
+    /// Yes: by a repair, by the same request before, or as what a conditional write that it accepted was decided on.
     Once,
-    /// It does not remember that far.
+    /// It does not remember that far; or it promised something newer that may have been decided on the cell.
     Unknown,
 }
 
 /// A write to the first `from` nodes of a key's preference list, of which `ack` must make it durable.
 ///
-/// Replicas are named by their places in the list. Answers may come in any order, twice, late, or never; the write is
-/// decided as soon as the answers to come can no longer change it. A write that was acknowledged leaves a hint for
-/// every replica that failed or did not answer in time. One that was not leaves none: whoever has it spreads it or not,
-/// and the client was told that both may be.
+/// Replicas are named by their positions in the list. Answers may come in any order, twice, late, or never; the write is
+/// decided as soon as the answers to come can no longer change it. A write that was acknowledged leaves a hint for every
+/// replica that failed or did not answer in time. A write that was not leaves none: it may spread from the replicas that have
+/// it or not, and the client was told that both may happen.
 ///
 /// # A write takes effect once
 ///
 /// A read with a quorum returns a cell only if a majority of the nodes had it, each at some time. So a version that a majority
-/// had may have been seen: the write took effect with it, whatever came after, and is acknowledged. One that too many never had
-/// for a majority, and never will, was not seen: the write may get a newer version. If neither is known, which takes another
-/// writer of the key and a replica that does not answer, the client is told that it may have happened.
+/// had may have been seen: the write took effect with it, whatever came after, and is acknowledged. A version that too many
+/// replicas never had for a majority, and never will have, was not seen: the write may get a newer version. If neither is
+/// known, which takes another writer of the key and a replica that does not answer, the client is told that the write may have
+/// happened.
 ///
 /// # It is after all that ended before it began
 ///
 /// What ended before is on a majority, and so on one of the replicas that had nothing newer than this, or of those by whose
 /// newest version the next one is given. So that one needs no replica that has nothing newer: what is newer than it is of a
-/// write that had not ended, and this one was before that.
-#[derive(Debug, Clone)]
+/// write that had not ended, and this one was before that. Unless that is a conditional write: this one cannot have been right
+/// before it, if it was decided without this one. So of those that have something newer only those count that had it, or
+/// had something newer before they promised anything newer: each majority of promises shows one of them what came before.
+#[derive(Debug, Clone, Hash)]
 pub struct WriteCore {
     replicas: Replicas,
     order: Order,
     waiting: ReplicaSet,
     /// Have the cell or something newer.
     acked: ReplicaSet,
+    /// Of those, whoever may have something conditional that was decided without it.
+    passed_over: ReplicaSet,
     /// Had it, each at some time.
     had: ReplicaSet,
     /// Never had it, and never will.
@@ -96,33 +103,33 @@ pub struct WriteCore {
     failures: Vec<(usize, Failure)>,
     /// The newest version that a replica had already.
     newer: Option<Version>,
-    /// The newest promise of those that would not take it, and whether that was told.
+    /// The newest promise of the replicas that would not take it, and whether it was passed on.
     fence: Version,
     is_fence_told: bool,
     outcome: Option<bool>,
 }
 
 /// What is known of the version, compared with those of writes that ended before this one began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Order {
     /// Nothing; and the write takes effect once.
     Unknown,
     /// It is newer than each of them.
     AfterAll,
-    /// Nothing; and nobody was promised that the write takes effect once.
+    /// Nothing; and it may take effect more than once.
     Unpromised,
 }
 
-/// What becomes of a write, by the answers so far.
+/// The outcome, by the answers so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// Answers to come decide.
     Open,
     /// It has taken effect.
     Acknowledged,
-    /// Nobody has seen it or will; something newer is in its way.
+    /// No client has seen it or will; something newer is in its way.
     Unseen(Version),
-    /// Too few have it, or nobody knows whether it was seen.
+    /// Too few have it, or it is unknown whether it was seen.
     Failed,
 }
 
@@ -133,13 +140,13 @@ impl WriteCore {
         WriteCore::with(replicas, order)
     }
 
-    /// The same, with a version that was given since it began, after the newest one that so many replicas knew of that each
-    /// majority has one of them: those by which [`WriteStep::Stale`] came, or the quorum of a read.
+    /// The same, with a version that was given since it began, after the newest one of so many replicas that each majority has
+    /// one of them: the replicas by which [`WriteStep::Stale`] came, or the quorum of a read.
     pub const fn after_newest(replicas: Replicas) -> WriteCore {
         WriteCore::with(replicas, Order::AfterAll)
     }
 
-    /// The same, for which nobody was promised that it takes effect once: as all writes below a quorum.
+    /// The same for a write that may take effect more than once, as all writes below a quorum.
     pub const fn unpromised(replicas: Replicas) -> WriteCore {
         WriteCore::with(replicas, Order::Unpromised)
     }
@@ -151,6 +158,7 @@ impl WriteCore {
             order,
             waiting: ReplicaSet::first(replicas.from as usize),
             acked: nobody,
+            passed_over: nobody,
             had: nobody,
             never: nobody,
             fenced: nobody,
@@ -181,8 +189,12 @@ impl WriteCore {
                 self.acked.insert(replica);
                 match had {
                     Had::Never => self.never.insert(replica),
+                    Had::Skipped => {
+                        self.never.insert(replica);
+                        self.passed_over.insert(replica);
+                    }
                     Had::Once => self.had.insert(replica),
-                    Had::Unknown => {}
+                    Had::Unknown => self.passed_over.insert(replica),
                 }
                 self.newer = self.newer.max(Some(newest));
             }
@@ -204,6 +216,20 @@ impl WriteCore {
         fenced.iter()
     }
 
+    /// Whether a replica may have the cell. If none has it, none will: it comes from those that have it, or from who is writing it.
+    pub fn may_be_somewhere(&self) -> bool {
+        let has_it = self.acked.iter().any(|replica| !self.never.has(replica));
+        let mut failures = self.failures.iter();
+        has_it || !self.waiting.is_empty() || failures.any(|(_, failure)| failure.may_have_done_it())
+    }
+
+    /// Something else decides in place of this write, before it was decided: nobody is asked again, and nothing is kept of it.
+    pub fn give_up(&mut self) {
+        assert!(self.outcome.is_none(), "it is decided once");
+        self.outcome = Some(false);
+        self.fenced = ReplicaSet::default();
+    }
+
     /// Nothing is waited for any longer.
     pub fn deadline(&mut self, mut step: impl FnMut(WriteStep)) {
         for replica in std::mem::take(&mut self.waiting).iter() {
@@ -220,7 +246,7 @@ impl WriteCore {
         self.waiting.is_empty() && self.fenced.is_empty()
     }
 
-    /// Whether the client has been told.
+    /// Whether the client has been answered.
     pub const fn is_decided(&self) -> bool {
         self.outcome.is_some()
     }
@@ -264,33 +290,40 @@ impl WriteCore {
         }
     }
 
-    /// What the answers so far come to, where those that would not take it never do.
+    /// The outcome by the answers so far, if the replicas that would not take it never do.
     fn fate(&self) -> Fate {
         let (ack, majority) = (self.replicas.ack as usize, self.replicas.majority());
         let (acked, waiting) = (self.acked.len(), self.waiting.len());
         let may_be_acked = acked + waiting >= ack;
         match self.order {
-            Order::AfterAll if acked >= ack => Fate::Acknowledged,
             Order::Unpromised if acked >= ack => self.newer.map_or(Fate::Acknowledged, Fate::Unseen),
-            Order::AfterAll | Order::Unpromised => {
-                if may_be_acked {
-                    Fate::Open
-                } else {
-                    Fate::Failed
-                }
-            }
-            Order::Unknown => {
-                let lacking = self.replicas.from as usize - majority;
-                if acked >= ack && self.had.len() >= majority {
+            Order::Unpromised if may_be_acked => Fate::Open,
+            Order::Unpromised => Fate::Failed,
+            Order::AfterAll | Order::Unknown => {
+                let is_after_all = self.order == Order::AfterAll;
+                let counted = if is_after_all { acked - self.passed_over.len() } else { self.had.len() };
+                if acked >= ack && counted >= majority {
                     return Fate::Acknowledged;
                 }
-                if let Some(newer) = self.newer.filter(|_| self.never.len() > lacking) {
-                    return Fate::Unseen(newer);
+                let is_open = may_be_acked && counted + waiting >= majority;
+                let unseen =
+                    if is_after_all && self.passed_over.is_empty() { Fate::Failed } else { self.unseen() };
+                match unseen {
+                    Fate::Failed if is_open => Fate::Open,
+                    unseen => unseen,
                 }
-                let may_be_seen = may_be_acked && self.had.len() + waiting >= majority;
-                let may_be_unseen = waiting > 0 && self.never.len() + waiting > lacking;
-                if may_be_seen || may_be_unseen { Fate::Open } else { Fate::Failed }
             }
+        }
+    }
+
+    /// Whether nobody can have seen it, or that may still turn out.
+    fn unseen(&self) -> Fate {
+        let lacking = self.replicas.from as usize - self.replicas.majority();
+        let waiting = self.waiting.len();
+        match self.newer {
+            Some(newer) if self.never.len() > lacking => Fate::Unseen(newer),
+            _ if waiting > 0 && self.never.len() + waiting > lacking => Fate::Open,
+            _ => Fate::Failed,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Every combination of what up to five replicas say to a write, in every order of their answers.
+//! Every combination of what up to five replicas answer to a write, in every order of their answers.
 
 use super::*;
 use crate::exhaustive::{each_order, each_replicas};
@@ -12,17 +12,19 @@ enum Says {
     Silent,
     /// Has something newer, and had it.
     Once,
+    /// Has something newer, never had it, and something conditional went over it.
+    Skipped,
     /// Has something newer, and does not know.
     Unknown,
     /// Answers with success after the deadline.
     Late,
 }
-use Says::{Applied, Fails, Late, Never, Once, Silent, Unknown};
-const ALL: [Says; 7] = [Applied, Never, Fails, Silent, Once, Unknown, Late];
+use Says::{Applied, Fails, Late, Never, Once, Silent, Skipped, Unknown};
+const ALL: [Says; 8] = [Applied, Never, Fails, Silent, Once, Skipped, Unknown, Late];
 
 impl Says {
     fn has_newer(self) -> bool {
-        matches!(self, Never | Once | Unknown)
+        matches!(self, Never | Once | Skipped | Unknown)
     }
 
     fn is_acked(self) -> bool {
@@ -35,6 +37,7 @@ impl Says {
             Applied => Some(Ok(WriteAnswer::Applied)),
             Never => superseded(Had::Never),
             Once => superseded(Had::Once),
+            Skipped => superseded(Had::Skipped),
             Unknown => superseded(Had::Unknown),
             Fails => Some(Err(Failure::Unreachable)),
             Silent | Late => None,
@@ -46,21 +49,29 @@ fn version_at(replica: usize) -> Version {
     Version { timestamp: 100 - replica as u64, node: 0 }
 }
 
-/// What the answers of these replicas come to, if they decide.
+/// The outcome of these replicas' answers, if they decide.
 fn decided(core: &WriteCore, answered: &[(usize, Says)]) -> Option<WriteStep> {
     let Replicas { ack, from } = core.replicas;
     let majority = core.replicas.majority();
     let count = |is: fn(Says) -> bool| answered.iter().filter(|(_, says)| is(*says)).count();
     let newest = answered.iter().filter(|(_, says)| says.has_newer()).map(|(n, _)| version_at(*n)).max();
     let is_acked = count(Says::is_acked) >= ack as usize;
+    let was_none = from as usize - count(|says| matches!(says, Never | Skipped)) < majority;
     let acknowledged = Some(WriteStep::Decided(Ok(())));
     match core.order {
         Order::Unpromised if is_acked => newest.map(WriteStep::Stale).or(acknowledged),
-        Order::AfterAll if is_acked => acknowledged,
-        Order::Unpromised | Order::AfterAll => None,
+        Order::Unpromised => None,
+        Order::AfterAll => {
+            let is_in_order = count(|says| matches!(says, Applied | Once | Never)) >= majority;
+            let is_passed_over = count(|says| matches!(says, Skipped | Unknown)) > 0;
+            if is_acked && is_in_order {
+                acknowledged
+            } else {
+                newest.filter(|_| was_none && is_passed_over).map(WriteStep::Stale)
+            }
+        }
         Order::Unknown => {
             let was_majority = count(|says| matches!(says, Applied | Once)) >= majority;
-            let was_none = from as usize - count(|says| says == Never) < majority;
             assert!(!(was_majority && was_none), "one excludes the other");
             if is_acked && was_majority {
                 acknowledged
@@ -246,7 +257,7 @@ fn a_majority_that_cannot_be_is_known_at_once() {
     assert!(!core.is_finished());
 }
 
-/// One has it, one never had it, and nobody knows of the third.
+/// One has it, one never had it, and the third is unknown.
 #[test]
 fn nobody_knows_whether_it_was_seen() {
     let mut core = WriteCore::new(Replicas { ack: 2, from: 3 });
@@ -259,4 +270,59 @@ fn nobody_knows_whether_it_was_seen() {
     let failures = vec![(2, Failure::Unreachable), (1, Failure::Superseded)];
     let error = QuorumError { acked: 1, required: 2, asked: 3, failures };
     assert_eq!(steps, [WriteStep::Decided(Err(error))]);
+}
+
+/// A write that gives way to two rounds has to say whether its first version is to be looked for.
+#[test]
+fn a_write_that_nobody_took_is_nowhere() {
+    let fenced = || Ok(WriteAnswer::Fenced { fence: Version { timestamp: 9, node: 1 } });
+    let never = || Ok(WriteAnswer::Superseded { newest: Version { timestamp: 8, node: 1 }, had: Had::Never });
+    let unknown =
+        || Ok(WriteAnswer::Superseded { newest: Version { timestamp: 8, node: 1 }, had: Had::Unknown });
+    let is_somewhere = |answers: Vec<Result<WriteAnswer, Failure>>| {
+        let mut core = WriteCore::new(Replicas { ack: 2, from: 3 });
+        let mut steps = Vec::new();
+        for (replica, answer) in answers.into_iter().enumerate() {
+            core.answered(replica, answer, |step| steps.push(step));
+        }
+        let is_somewhere = core.may_be_somewhere();
+        if !core.is_decided() {
+            core.give_up();
+            assert!(core.is_decided() && core.ask_fenced_again().next().is_none());
+        }
+        is_somewhere
+    };
+    assert!(!is_somewhere(vec![fenced(), fenced(), fenced()]));
+    assert!(!is_somewhere(vec![fenced(), never(), Err(Failure::Unreachable)]));
+    assert!(!is_somewhere(vec![fenced(), fenced(), Err(Failure::Refused(crate::Refusal::NoRoom))]));
+    assert!(is_somewhere(vec![fenced(), fenced()]), "one has not answered");
+    for may_have_it in [Ok(WriteAnswer::Applied), unknown(), Err(Failure::Broken), Err(Failure::TimedOut)] {
+        assert!(is_somewhere(vec![fenced(), fenced(), may_have_it.clone()]), "{may_have_it:?}");
+    }
+}
+
+/// A conditional write that was decided without it went over it, so it cannot have come right before that: see
+/// `tests/explore`. It is written once more, or nobody knows.
+#[test]
+fn what_a_conditional_write_went_over_is_not_acknowledged_by_that() {
+    let mut core = WriteCore::after_newest(Replicas { ack: 2, from: 3 });
+    let mut steps = Vec::new();
+    let superseded = |had| Ok(WriteAnswer::Superseded { newest: version_at(1), had });
+    core.answered(0, Ok(WriteAnswer::Applied), |step| steps.push(step));
+    core.answered(1, superseded(Had::Skipped), |step| steps.push(step));
+    assert_eq!(steps, [], "the third decides");
+    for (had, expected) in [
+        (Had::Skipped, Some(WriteStep::Stale(version_at(1)))),
+        (Had::Never, Some(WriteStep::Decided(Ok(())))),
+        (Had::Once, Some(WriteStep::Decided(Ok(())))),
+        (Had::Unknown, None),
+    ] {
+        let (mut core, mut steps) = (core.clone(), Vec::new());
+        core.answered(2, superseded(had), |step| steps.push(step));
+        let decided = steps.into_iter().next().expect("it is decided");
+        match expected {
+            Some(expected) => assert_eq!(decided, expected, "{had:?}"),
+            None => assert!(matches!(decided, WriteStep::Decided(Err(_))), "{had:?}: {decided:?}"),
+        }
+    }
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 /// How far behind others a thread goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Priority {
-    /// Behind what somebody waits for, but not by much: others will soon wait for it.
+    /// Below the threads that requests wait for, but not by much: soon other requests will wait for this one.
     Lower,
     /// Behind everything.
     Lowest,

@@ -22,7 +22,7 @@ pub trait Disk: Send + Sync {
     /// Opens a file. `NotFound` and `AlreadyExists` mean what they say.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
 
-    /// The names (not paths) of what lies in a directory, sorted.
+    /// The names (not paths) of the entries of a directory, sorted.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
     /// Creates a directory and its missing parents, durably; one that exists is fine.
@@ -43,24 +43,23 @@ pub trait Disk: Send + Sync {
     /// Bytes that can still be written in the file system that holds `dir`.
     fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
 
-    /// Takes the lock file `path` (created where absent) for as long as the answer lives.
-    /// `WouldBlock` when somebody else has it.
+    /// Takes the lock file `path` (created if absent), for as long as the returned lock lives. `WouldBlock` if it is taken.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>>;
 
-    /// A ring for the calling thread, for at most `reads_max` reads at a time. Fails where there are none to be had:
-    /// then the disk is read by threads that wait.
+    /// A ring for the calling thread, for at most `reads_max` reads at a time. Fails if the system permits none: then threads
+    /// that wait have to read.
     fn read_ring(&self, reads_max: usize) -> io::Result<Box<dyn ReadRing>> {
         let _ = reads_max;
         Err(io::ErrorKind::Unsupported.into())
     }
 }
 
-/// What a file system knows a file by. A copy has another number, or, where that is used again, was born later.
+/// The identity of a file in its file system. A copy has another number; or, if the number is used again, a later birth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FileIdentity {
     /// The number of its inode.
     pub number: u64,
-    /// When it came to be, in nanoseconds since 1970; 0 where the file system does not keep that.
+    /// When it was created, in nanoseconds since 1970; 0 if the file system does not record that.
     pub born_ns: u64,
 }
 
@@ -69,18 +68,18 @@ pub trait Lock: Send + Sync {}
 
 /// An open file. All methods may be called from any thread; closing happens on drop.
 pub trait File: Send + Sync {
-    /// Fills `buffer` from `offset` on; `UnexpectedEof` where the file ends before that.
+    /// Fills `buffer` from `offset` on; `UnexpectedEof` if the file ends before that.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// As [`File::read_exact_at`], but answers `false` at once where that would have to wait for the disk.
+    /// As [`File::read_exact_at`], but answers `false` at once if that would have to wait for the disk.
     fn try_read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool>;
 
-    /// Writes all of `buffer` at `offset`, growing the file where needed.
+    /// Writes all of `buffer` at `offset`, growing the file if needed.
     fn write_all_at(&self, buffer: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Reserves room for the bytes up to `len` (and makes the file that long), so that later writes below
-    /// `len` do not fail for want of room. New bytes read as zero. `StorageFull` where there is none,
-    /// and then the file is as before. (No other handle may be appending to the file meanwhile.)
+    /// Reserves space for the bytes up to `len` (and makes the file that long), so that later writes below `len` do not fail
+    /// for lack of space. New bytes read as zero. `StorageFull` if there is not enough, and then the file is as before. (No
+    /// other handle may append to the file at the same time.)
     fn allocate(&self, len: u64) -> io::Result<()>;
 
     /// Cuts the file off at `len`.
@@ -95,13 +94,13 @@ pub trait File: Send + Sync {
     /// The length in bytes.
     fn len(&self) -> io::Result<u64>;
 
-    /// What tells the file from every copy of it, however exact; the default where the system does not say. It stays when
-    /// the file is renamed, and when the machine starts again.
+    /// What distinguishes the file from every copy of it; the default if the system does not tell. It survives renaming the
+    /// file and restarting the machine.
     fn identity(&self) -> io::Result<FileIdentity> {
         Ok(FileIdentity::default())
     }
 
-    /// What the system knows the file by, where it is one of the system.
+    /// The descriptor of the file, if it is one of the system.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
@@ -128,27 +127,26 @@ pub struct FilePart {
 pub struct EndedRead {
     /// What it was pushed with.
     pub token: u64,
-    /// All of its bytes; `UnexpectedEof` where the file ends before that.
+    /// All of its bytes; `UnexpectedEof` if the file ends before that.
     pub bytes: io::Result<Vec<u8>>,
 }
 
-/// Reads that are under way while whoever asked for them does something else. It belongs to one thread.
+/// Reads in flight while their thread does something else. It belongs to one thread.
 ///
-/// Protocol: `(push* turn)*`; after a push, and whenever [`ReadRing::descriptor`] becomes readable, a turn. A ring that
-/// is dropped waits for the reads under way, because the system still writes to their buffers; nobody learns how
-/// they ended.
+/// Protocol: `(push* turn)*`; after a push, and whenever [`ReadRing::descriptor`] becomes readable, a turn. Dropping a ring
+/// waits for the reads in flight, because the system still writes to their buffers; their results are lost.
 pub trait ReadRing {
     /// Takes a read for the next turn.
     ///
     /// # Panics
-    /// Where as many as the ring was made for have not ended.
+    /// If as many are in flight as the ring was made for.
     fn push(&mut self, token: u64, part: FilePart);
 
-    /// Sends off what was pushed, and appends to `ended` what has ended, in any order. Does not wait. An error is of
-    /// the system's refusal to take reads now: none is lost, a later turn tries again.
+    /// Submits what was pushed, and appends to `ended` what has ended, in any order. Does not wait. An error means that the
+    /// system takes no reads now: none is lost, and a later turn tries again.
     fn turn(&mut self, ended: &mut Vec<EndedRead>) -> io::Result<()>;
 
-    /// What becomes readable when a read has ended that no turn has told of. `None` where each ends in the turn that
-    /// sends it off.
+    /// A descriptor that becomes readable when a read has ended that no turn has returned. `None` if each read ends in the turn
+    /// that submits it.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 }

@@ -13,10 +13,10 @@ pub type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> +
 /// Who receives the addresses of a name.
 pub type Resolved = Box<dyn FnOnce(io::Result<Vec<SocketAddr>>) + Send>;
 
-/// The network, as one host reaches it. Its futures need a tokio runtime.
+/// The network of one host. Its futures need a tokio runtime.
 ///
-/// What may go wrong is what TCP permits: a dial is refused or never answered, a stream stalls, ends, is reset, or is dead
-/// without a word. Bytes of one stream arrive in order or not at all; two streams know nothing of each other.
+/// Its failures are those that TCP permits: a dial is refused or never answered; a stream stalls, ends, is reset, or is dead
+/// without a sign. Bytes of one stream arrive in order or not at all; streams are independent of each other.
 pub trait Net: Send + Sync {
     /// Connects to the first of these addresses that accepts. May take for ever.
     fn connect(&self, addresses: &[SocketAddr]) -> Connecting;
@@ -28,14 +28,14 @@ pub trait Net: Send + Sync {
     fn resolve(&self, host: &str, port: u16, resolved: Resolved) -> io::Result<()>;
 }
 
-/// When a connection counts as dead whose other end says nothing.
+/// When a silent connection counts as dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// After so much silence the system asks the other end whether it is there,
+    /// After so much silence the system probes the other end,
     pub asks_after: Duration,
     /// then so often,
     pub asks_every: Duration,
-    /// and after so long without an answer, or with bytes that nobody acknowledges, the connection is dead.
+    /// and after so long without an answer, or with unacknowledged bytes, the connection is dead.
     pub unheard_max: Duration,
 }
 
@@ -43,10 +43,10 @@ pub struct KeepAlive {
 ///
 /// One virtual call a read or a write, which are a system call each, for many requests.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {
-    /// Who is at the other end.
+    /// The address of the other end.
     fn peer_address(&self) -> io::Result<SocketAddr>;
 
-    /// Has the system end the connection once its other end is gone without a word.
+    /// Makes the system end the connection once its other end is gone without a sign.
     fn keep_alive(&self, keep_alive: &KeepAlive) -> io::Result<()>;
 }
 
@@ -55,6 +55,6 @@ pub trait Listener: Send {
     /// The address that it has.
     fn address(&self) -> io::Result<SocketAddr>;
 
-    /// The next connection, once there is one.
+    /// The next incoming connection.
     fn poll_accept(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Box<dyn Stream>>>;
 }

@@ -7,10 +7,10 @@ use crate::{Disk, File, OpenMode};
 /// A file that is replaced as a whole: after a crash it has its old bytes or the new ones.
 ///
 /// ```text
-/// calls := begin fill publish                  for whoever needs nothing in between: Replacement::of
+/// calls := begin fill publish                  if nothing happens in between: Replacement::of
 /// ```
 ///
-/// Up to `publish`, a failure is no harm: the file is as before. After one of `publish` nobody knows which bytes it has.
+/// Up to `publish`, a failure does no harm: the file is as before. After a failed `publish` it is unknown which bytes it has.
 pub struct Replacement {
     file: Arc<dyn File>,
     new: PathBuf,
@@ -48,7 +48,7 @@ impl Replacement {
         replacement.publish(disk)
     }
 
-    /// Creates the file that is to become `path`: beside it, with `.new` behind its name. One that a crash has left is
+    /// Creates the file that is to become `path`: beside it, with `.new` behind its name. If a crash has left one, it is
     /// removed.
     pub fn begin(disk: &dyn Disk, path: &Path) -> Result<Replacement, ReplaceError> {
         let new = Replacement::temporary(path);

@@ -2,9 +2,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Work that goes on beside the event loops, in turns that may wait for the disk and for nothing else.
+/// Work beside the event loops, in turns that may wait for the disk and for nothing else.
 pub trait Worker: Send {
-    /// Does what there is to do now, or a part of it.
+    /// Does the work that is due now, or a part of it.
     fn turn(&mut self) -> Turn;
 }
 
@@ -29,7 +29,7 @@ pub trait Workers: Send + Sync {
 
 /// A worker that was started.
 pub trait WorkerHandle: Send + Sync {
-    /// Has the worker take a turn, if it waits; if it is in a turn, it takes another one after that.
+    /// Lets the worker take a turn, if it waits; if it is in a turn, it takes another one after that.
     fn wake(&self);
 
     /// Waits until the worker has ended. Answers whether it did so without a panic; a second call answers `true`.

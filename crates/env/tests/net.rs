@@ -60,7 +60,7 @@ async fn write(stream: &mut dyn Stream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What is there to be read, at least one byte of it; nothing at the end.
+/// What can be read, at least one byte; nothing at the end.
 async fn read(stream: &mut dyn Stream) -> io::Result<Vec<u8>> {
     let mut bytes = [0; 4096];
     let mut buffer = ReadBuf::new(&mut bytes);

@@ -12,7 +12,7 @@ fn path() -> PathBuf {
     PathBuf::from("/data/file")
 }
 
-/// A disk with the old bytes, and with what a crash in an earlier attempt has left.
+/// A disk with the old bytes, and with the remains of an earlier attempt that crashed.
 fn prepared(seed: u64) -> (Env, SimDisk) {
     let (env, disk, _clock) = ladoga_env::sim::env(seed);
     env.disk.create_dir_all(Path::new("/data")).expect("a directory");

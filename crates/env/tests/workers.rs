@@ -12,7 +12,7 @@ use tokio::runtime::Builder;
 use tokio::task::LocalSet;
 use tokio::time::sleep;
 
-/// Takes what is there, one in a turn, until there are so many turns that it is to end.
+/// Takes one item in a turn, and ends after a number of turns.
 struct Taker {
     there: Arc<AtomicUsize>,
     taken: Arc<AtomicUsize>,
@@ -41,7 +41,7 @@ fn on_both<F: Future<Output = ()>>(test: impl Fn(Arc<dyn Workers>) -> F) {
     }
 }
 
-/// Waits until there are so many.
+/// Waits until the count is reached.
 async fn until(count: &AtomicUsize, expected: usize) {
     while count.load(Ordering::SeqCst) < expected {
         sleep(Duration::from_millis(1)).await;

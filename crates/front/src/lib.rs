@@ -1,19 +1,25 @@
 //! The ways in to the service. Each parses, calls one function of [`ladoga_service::KeyValue`], and answers.
 //!
-//! - `http`: what is HTTP about a request and its answer
+//! - `http`: the HTTP part of a request and its answer
 //! - `connection`: a connection to a client
-//! - `admin`: what operators and other nodes ask for: status, metrics, profiles, the cluster
-//! - `door`: what the requests of an event loop go by
+//! - `admin`: requests of operators and other nodes: status, metrics, profiles, the cluster
+//! - `door`: what the requests of an event loop share
 //! - `handlers`: parse, ask the service, answer
 //! - `serve`: a connection from its first request to its last word
+//! - `resp`: the same for the protocol of Redis
+//! - `entrances`: both, on one event loop
 #![forbid(unsafe_code)]
 
 mod admin;
 mod connection;
 mod door;
+mod entrances;
 mod handlers;
 mod http;
+mod resp;
 mod serve;
 
 pub use connection::{Core, Link};
 pub use door::{ClusterDoor, Door, Opening};
+pub use entrances::{Client, Entrances};
+pub use resp::{Cursors, RespDoor};

@@ -6,64 +6,47 @@ use std::task::Poll;
 
 use ladoga_http1::StatusCode;
 use ladoga_http1::server::{BadRequest, Overdue, ReplyHead, ReplyLength, Request};
-use ladoga_runtime::{Gate, Taken};
-use ladoga_server::{Connection, Protocol};
+use ladoga_runtime::Taken;
+use ladoga_server::Connection;
 use ladoga_service::KeyValue;
-use tokio::net::TcpStream;
 
 use crate::connection::{Core, Link, NoRequest, StreamError, Streamed, write_all, write_stream};
 use crate::door::Door;
 use crate::handlers::{self, Outcome, Reply};
 use crate::http::{Answer, ETag, Refusal};
 
-/// A body up to this length is copied behind its head; a longer one goes out from where it is.
+/// A body up to this length is copied behind its head; a longer one is written from its own buffer.
 const COPIED_BYTES_MAX: usize = 16 << 10;
 /// Answers that wait for others to be written with them.
 const ANSWERS_BYTES_MAX: usize = 64 << 10;
-/// A body of up to this size that nobody wanted and that has arrived is read away: that costs both sides less than another
-/// connection does.
+/// An unread body of up to this size that has arrived is read and discarded: that costs both sides less than another
+/// connection.
 const UNREAD_BODY_BYTES_MAX: u64 = 64 << 10;
-/// What a client may still send after its last answer: one that is sending a value does not listen before it is
-/// done, and a reset would take the answer away from it.
+/// How many bytes a client may still send after its last answer. A client that is sending a value reads no answer before it is
+/// done, and a reset would discard the answer.
 const LINGER_BYTES_MAX: usize = 128 << 20;
 /// Requests that are served before other connections have their turn, if all have arrived at once.
 const TURN_REQUESTS_MAX: u32 = 64;
 
 /// How a connection ends.
 enum CloseReason {
-    /// Everything is said.
+    /// Every request has been answered.
     Over,
-    /// With a last word of ours, while the client may still be speaking.
+    /// With this last answer, while the client may still be sending.
     Say(Refusal),
-    /// Without one: there is nobody who listens.
+    /// Without an answer: nobody would read it.
     Drop,
     /// So that the client notices that something is missing.
     Abort,
 }
 
-impl<K: KeyValue> Protocol for Door<K> {
-    type Connection = Link;
-
-    fn accept(&self, socket: TcpStream) -> Rc<Link> {
-        Rc::new(Link::new(socket, Rc::clone(&self.core)))
-    }
-
-    async fn serve(self: Rc<Self>, link: Rc<Link>) {
-        serve(self, link).await;
-    }
-
-    fn refusal(&self, bound: &str) -> Vec<u8> {
-        Refusal::over_capacity(bound).into_last_bytes(&self.core.date())
-    }
-
-    fn time_passes(&self) {
-        self.core.look_at_the_date();
-        [&self.core.bodies, &self.uploads, &self.streams].into_iter().for_each(Gate::look_at_the_clock);
-    }
+/// What a connection is told that is not served, because of this bound.
+pub(crate) fn refusal(core: &Core, bound: &str) -> Vec<u8> {
+    Refusal::over_capacity(bound).into_last_bytes(&core.date())
 }
 
 /// Serves a connection until it ends.
-async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) {
+pub(crate) async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) {
     let core = &door.core;
     let parting = match unless_overdue(&link, converse(&door, &link)).await {
         Ok(parting) => parting,
@@ -179,7 +162,7 @@ async fn write_answer(core: &Core, link: &Link, answer: Answer) -> io::Result<()
     Ok(())
 }
 
-/// Writes an answer that is not in memory. Behind a body that nobody wanted it is the last.
+/// Writes an answer that is not in memory. If the body of its request was left unread, it is the connection's last.
 async fn stream(core: &Core, link: &Link, streamed: Streamed) -> Result<(), StreamError> {
     let etag = streamed.etag;
     // What expires has a version, too.
@@ -212,8 +195,8 @@ fn after_stream_error(core: &Core, error: &StreamError) -> CloseReason {
     CloseReason::Abort
 }
 
-/// Throws away what has arrived of a body that nobody wanted, so that the connection can go on behind it. What has not arrived
-/// when the loop comes back from a look at the other connections is not waited for.
+/// Discards what has arrived of an unread body, so that the connection can go on with the next request. It goes on
+/// while turns of the loop bring more of it, and does not wait for what arrives later.
 async fn discard_unread(link: &Link) {
     if link.http().has_whole_body()
         || link.http().unread_bytes().is_none_or(|left| left > UNREAD_BODY_BYTES_MAX)
@@ -286,7 +269,7 @@ fn when_overdue(overdue: Overdue, core: &Core) -> CloseReason {
     }
 }
 
-/// Says the last word. Where the client is still speaking, or may be, waits until it is done, though not for long.
+/// Writes the last answer. If the client is still sending, or may be, it waits for the end of that, though not for long.
 async fn part(link: &Link, last: &[u8], is_interrupted: bool) {
     let mut may_be_speaking = link.begins_to_linger() || is_interrupted;
     let end = async {

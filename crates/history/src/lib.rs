@@ -1,9 +1,9 @@
-//! Whether what clients saw of one key could have happened one operation after the other.
+//! Checks whether what clients saw of one key could have happened one operation after the other (linearizability).
 //!
-//! - `register`: what clients ask of a key and are told, and what it does, one operation after the other
+//! - `register`: operations on a key and their answers, and what they do one after the other
 //! - `search`: looks for an order; the algorithm of Wing and Gong, with Lowe's memory of what was tried
 //!
-//! An operation of which nobody knows what became of it may have happened at any time after it began, or never.
+//! An operation with an unknown outcome may have happened at any time after it began, or never.
 #![forbid(unsafe_code)]
 
 mod register;

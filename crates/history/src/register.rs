@@ -20,7 +20,7 @@ pub enum Input {
     Increment,
 }
 
-/// What a client is told.
+/// An answer to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Output {
     /// It was done.
@@ -31,14 +31,14 @@ pub enum Output {
     Value(Option<u64>),
 }
 
-/// What a client asked, and what it was told.
+/// An operation of a client, and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
     /// When it was asked. Any clock that never goes back.
     pub invoked: u64,
     /// What was asked.
     pub input: Input,
-    /// When it was answered and with what; `None` if nobody knows what became of it.
+    /// When it was answered and with what; `None` if the outcome is unknown.
     pub answer: Option<(u64, Output)>,
 }
 
@@ -77,10 +77,10 @@ impl Register {
     }
 }
 
-/// Takes out writes of which nobody knows what became of them, and nobody saw anything: with them left out the others can
-/// be ordered if and only if they can be with them. Each that stays doubles what has to be tried.
+/// Removes writes with an unknown outcome whose values no client saw: without them the others can be ordered if and only if
+/// they can be with them. Each one that stays doubles what has to be tried.
 pub(crate) fn without_unseen(operations: &[Operation]) -> Vec<Operation> {
-    // A refusal or a number says only that the key held something else.
+    // A refusal or a number tells no more than that the key held something else.
     let is_opaque = operations.iter().any(|operation| {
         matches!(operation.input, Input::Increment) || matches!(operation.answer, Some((_, Output::Refused)))
     });

@@ -40,13 +40,13 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Whether there is an order of `operations`, all on one key that holds nothing at first, in which each is told what it was
-/// told, and comes after those that had been answered when it was asked.
+/// Whether there is an order of `operations`, all on one key that holds nothing at first, in which each gets the answer that it
+/// got, and comes after the operations that had been answered when it began.
 pub fn check(operations: &[Operation]) -> Verdict {
     Search::new(without_unseen(operations)).run()
 }
 
-/// The beginning or the end of an operation, in a list from which what has been ordered is taken out.
+/// The beginning or the end of an operation, in a list from which ordered operations are removed.
 #[derive(Debug, Clone, Copy)]
 struct Event {
     operation: usize,
@@ -61,9 +61,9 @@ const RIM: usize = 0;
 struct Search {
     operations: Vec<Operation>,
     events: Vec<Event>,
-    /// Of each operation, where it begins and where it ends.
+    /// For each operation, the places of its beginning and its end.
     places: Vec<(usize, Option<usize>)>,
-    /// Of each operation that nobody knows of, the one before it that nobody knows of either and that asks for the same.
+    /// For each operation with an unknown outcome, the one before it with the same input and an unknown outcome too.
     twins: Vec<Option<usize>>,
     ordered: Vec<(usize, Register)>,
     holds: Register,
@@ -75,7 +75,7 @@ struct Search {
 }
 
 /// What the rest of the search depends on: which operations are ordered, what the key holds, and what it held before the last
-/// one if nobody knows of that.
+/// operation if the outcome of that is unknown.
 type State = (Box<[u64]>, Register, Option<Register>);
 
 impl Search {
@@ -83,7 +83,7 @@ impl Search {
         let mut times: Vec<(u64, bool, usize)> = Vec::new();
         for (index, operation) in operations.iter().enumerate() {
             times.push((operation.invoked, false, index));
-            // Of two things at one time, nobody can tell which came first: the beginnings, so that they count as concurrent.
+            // Of two events at the same time, the beginnings come first, so that the operations count as concurrent.
             times.extend(operation.returned().map(|at| (at, true, index)));
         }
         times.sort_unstable();
@@ -172,10 +172,10 @@ impl Search {
         true
     }
 
-    /// Whether an operation that can come next has to be tried there. If there is an order at all, there is one in which every
-    /// operation that nobody knows of is left out, or comes as late as it can: right before one that it makes possible, whose
-    /// answer could not have been given without it. And of several that ask for the same, the first comes first. Without
-    /// this, each of them doubles what is tried before a violation is sure.
+    /// Whether an operation that can come next has to be tried now. If there is an order at all, there is one in which every
+    /// operation with an unknown outcome is left out, or comes as late as it can: right before an operation whose answer would
+    /// be impossible without it. And of several with the same input, the first comes first. Without this, each of them doubles
+    /// what is tried before a violation is certain.
     fn may_matter(&self, operation: usize, holds: Register) -> bool {
         let asked = &self.operations[operation];
         let is_known = asked.answer.is_some();
@@ -187,7 +187,7 @@ impl Search {
         match last {
             None => true,
             Some((_, held)) if is_known => held.after(asked).is_none(),
-            // What the last one did must be of use to this one, which nobody knows of either.
+            // The effect of the last operation must be of use to this one, whose outcome is unknown too.
             Some(_) => matches!(asked.input, Input::CompareAndSet { .. } | Input::Increment),
         }
     }
@@ -196,7 +196,7 @@ impl Search {
         self.done[operation / 64] & (1 << (operation % 64)) != 0
     }
 
-    /// Takes the last one back. Answers where to go on.
+    /// Takes the last one back. Answers the event with which to go on.
     fn step_back(&mut self) -> Option<usize> {
         let (operation, held) = self.ordered.pop()?;
         self.holds = held;

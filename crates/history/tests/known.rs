@@ -1,4 +1,4 @@
-//! Histories of which everybody knows what they are.
+//! Histories whose verdicts are known.
 
 use ladoga_history::{Input, Operation, Output, Verdict, check};
 
@@ -70,7 +70,7 @@ fn a_conditional_write_sees_what_is_there() {
     assert!(!holds(&[set(0, 9, None, 1, DONE), set(1, 8, None, 2, DONE)]), "both created it");
     assert!(holds(&[set(0, 9, None, 1, DONE), set(1, 8, None, 2, Output::Refused)]));
     assert!(!holds(&[set(0, 1, None, 1, Output::Refused)]), "there was nothing in its way");
-    // Something that nobody knows of may be what was in its way: so it must not be left out.
+    // An operation with an unknown outcome may have caused the refusal: so it must not be left out.
     assert!(holds(&[unknown(0, Input::Write(5)), set(1, 2, None, 1, Output::Refused)]));
 }
 
@@ -107,7 +107,7 @@ fn hundreds_of_operations_and_a_dozen_that_nobody_knows_of_are_decided() {
     assert!(matches!(check(&operations), Verdict::Linearizable | Verdict::Violation(_)));
 }
 
-/// Each that nobody knows of may come at any place, or at none: together they would be too much to try.
+/// Each operation with an unknown outcome may come at any place, or at none: together they would be too many to try.
 #[test]
 fn a_violation_among_a_hundred_that_nobody_knows_of_is_sure() {
     let asked = [Input::Delete, Input::Increment];
@@ -124,4 +124,40 @@ fn what_nobody_knows_of_explains_more_than_one_answer_but_happens_once() {
     assert!(holds(&[late, write(1, 2, 2), read(3, 4, 1), read(5, 6, 1)]));
     assert!(!holds(&[late, read(1, 2, 1), write(3, 4, 2), read(5, 6, 1)]), "x, y, x");
     assert!(holds(&[late, late, read(1, 2, 1), write(3, 4, 2), read(5, 6, 1)]), "asked for twice");
+}
+
+#[test]
+fn a_conditional_deletion_that_nobody_asked_for_happens_once_and_only_to_what_it_expects() {
+    let expires = unknown(10, Input::CompareAndSet { expected: Some(1), value: None });
+    let written = write(0, 1, 1);
+    assert!(holds(&[written, expires, read(11, 12, None), read(13, 14, None)]));
+    assert!(holds(&[written, expires, read(11, 12, 1), read(13, 14, None)]), "later");
+    assert!(holds(&[written, expires, read(11, 12, 1)]), "never");
+    assert!(holds(&[written, expires, read(9, 11, None)]), "at once");
+    assert!(!holds(&[written, expires, read(2, 9, None)]), "too early");
+    assert!(!holds(&[written, expires, read(11, 12, None), read(13, 14, 1)]), "it comes back");
+    assert!(!holds(&[written, expires, write(11, 12, 2), read(13, 14, None)]), "something else is there");
+    assert!(!holds(&[written, expires, read(11, 12, None), write(13, 14, 1), read(15, 16, None)]), "twice");
+}
+
+#[test]
+fn no_conditional_write_takes_the_place_of_what_its_client_had_not_seen() {
+    let set = |invoked, returned, expected, value| {
+        told(invoked, returned, Input::CompareAndSet { expected, value: Some(value) }, DONE)
+    };
+    let first = set(0, 1, None, 1);
+    assert!(holds(&[first, set(2, 9, Some(1), 2), set(3, 8, Some(2), 3), read(10, 11, 3)]));
+    assert!(!holds(&[first, set(2, 9, Some(1), 2), set(3, 8, Some(1), 3)]), "a lost update");
+    assert!(!holds(&[first, write(2, 3, 5), set(4, 5, Some(1), 2)]), "a plain write is overwritten unseen");
+    assert!(holds(&[first, write(2, 5, 5), set(4, 6, Some(1), 2), read(7, 8, 5)]), "or comes after it");
+    // What nobody knows of may have made way, and then it did so once.
+    let maybe = unknown(2, Input::CompareAndSet { expected: Some(1), value: Some(2) });
+    assert!(holds(&[first, maybe, set(3, 4, Some(2), 3)]));
+    assert!(!holds(&[first, maybe, set(3, 4, Some(2), 3), set(5, 6, Some(2), 4)]));
+    let refused = |invoked, expected| {
+        let input = Input::CompareAndSet { expected: Some(expected), value: Some(9) };
+        told(invoked, invoked + 1, input, Output::Refused)
+    };
+    assert!(holds(&[first, maybe, refused(3, 1), read(5, 6, 2)]));
+    assert!(!holds(&[first, maybe, refused(3, 1), read(5, 6, 1)]), "refused by what was not there");
 }

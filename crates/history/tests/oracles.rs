@@ -24,7 +24,7 @@ fn inputs() -> impl Strategy<Value = Input> {
     ]
 }
 
-/// What could have been said, right or wrong.
+/// A possible answer, right or wrong.
 fn output(input: Input, chosen: u64) -> Output {
     let value = (chosen < 4).then_some(chosen);
     match input {
@@ -35,7 +35,7 @@ fn output(input: Input, chosen: u64) -> Output {
     }
 }
 
-/// Operations that overlap as they please. Half of them are told what a key that does one after the other would have said.
+/// Operations that overlap at random. Half of them get the answers of a key that does one operation after the other.
 fn histories(operations: usize) -> impl Strategy<Value = Vec<Operation>> {
     let one = (inputs(), 0..20_u64, 1..8_u64, 0..5_u64, 0..4_u8);
     (prop::collection::vec(one, 1..=operations), any::<bool>()).prop_map(|(mut drawn, is_told_truly)| {
@@ -51,7 +51,7 @@ fn histories(operations: usize) -> impl Strategy<Value = Vec<Operation>> {
     })
 }
 
-/// Tries every order, with any of those left out that nobody knows of.
+/// Tries every order, with any of the operations with unknown outcomes left out.
 fn has_order(left: &[Operation], register: Register) -> bool {
     if left.iter().all(|operation| operation.answer.is_none()) {
         return true;

@@ -4,14 +4,14 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::UNIX_EPOCH;
 
+use clap::ValueEnum;
 use hdrhistogram::Histogram;
 use serde_json::json;
 
 use crate::campaign::command_line;
 use crate::cli::{Options, Scheme, Target};
-use crate::clock::wall;
+use crate::clock::unix_ms;
 use crate::engine::{Crew, Watcher};
 use crate::error::{LabError, Outcome};
 use crate::knee;
@@ -30,10 +30,10 @@ use crate::{files, fill, page};
 const FAILED: u8 = 1;
 const NOT_ASKED: &str = "ladoga bench asks the server for nothing else; ladoga lab run does";
 
-/// Runs `ladoga bench`. Prints the result on standard output, and what went wrong on standard error.
+/// Runs `ladoga bench`. Prints the result on standard output, and errors on standard error.
 ///
-/// Exit codes: 0; 1 where the SLO was missed or nothing could be measured; 2 where the command line or the script is
-/// wrong; 130 where Ctrl-C broke off what did not end by itself, which takes less than a second.
+/// Exit codes: 0; 1 if the SLO was missed or nothing could be measured; 2 if the command line or the script is wrong; 130 if
+/// Ctrl-C interrupted a run that did not end by itself, which takes less than a second.
 pub fn bench(options: &Options) -> ExitCode {
     let checked = options.check().map_err(LabError::Usage);
     match checked.and_then(|()| run(&options.with_trust())) {
@@ -75,7 +75,11 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
         connections: options.connections,
     };
     let mut watchers = BenchWatchers::new(options.duration_ms);
-    let mut announce = || report::print_header(header, &mut io::stdout());
+    let mut started_unix_ms = None;
+    let mut announce = || {
+        started_unix_ms = Some(unix_ms());
+        report::print_header(header, &mut io::stdout())
+    };
     let (outcome, host) = match &options.script {
         Some(path) => {
             let script = Script::read(
@@ -107,10 +111,10 @@ fn run_once(options: &Options, interruption: &Interruption) -> Outcome<ExitCode>
         report::write_json(path, &described(options), &outcome)?;
     }
     if let Some(path) = &options.hdr {
-        watchers.log.write(path)?;
+        watchers.log.write(path, started_unix_ms.unwrap_or_else(unix_ms))?;
     }
     if let Some(path) = &options.html {
-        let report = report_of(options, &outcome, watchers.heat.heat());
+        let report = report_of(options, &outcome, watchers.heat.heat(), started_unix_ms);
         files::replace(path, page::render(&report, None))?;
     }
     Ok(if outcome.threads_given_up > 0 { interruption.exit_code() } else { judge(options, &outcome) })
@@ -148,18 +152,24 @@ fn described(options: &Options) -> serde_json::Value {
         "duration_s": options.duration_ms as f64 / 1000.0,
         "timeout_s": options.timeout_ms as f64 / 1000.0,
         "script": options.script.as_ref().map(|path| path.display().to_string()),
-        "workload": options.workload.map(|name| format!("{name:?}")),
+        "workload": options.workload.and_then(|name| Some(name.to_possible_value()?.get_name().to_owned())),
         "command": std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>(),
     })
 }
 
 /// A report of this run alone. What the server does meanwhile is for `ladoga lab run` to ask.
-fn report_of(options: &Options, outcome: &stats::RunOutcome, heat: Heat) -> Report {
+fn report_of(
+    options: &Options,
+    outcome: &stats::RunOutcome,
+    heat: Heat,
+    started_unix_ms: Option<u64>,
+) -> Report {
     let url = &options.target.url;
     let described = Described {
         stage: format!("Load test of {url}"),
         subject: url.clone(),
         round: 1,
+        started_unix_ms,
         connections: options.connections,
         threads: options.threads,
         command: command_line(),
@@ -180,7 +190,7 @@ fn report_of(options: &Options, outcome: &stats::RunOutcome, heat: Heat) -> Repo
         format: FORMAT,
         title: format!("Load test of {url}"),
         command: command_line(),
-        started_unix_s: wall().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        started_unix_s: started_unix_ms.unwrap_or_else(unix_ms) / 1000,
         machine: Machine::read(),
         subjects: vec![Subject { name: "server".to_owned(), what: url.clone(), build: None }],
         runs: vec![run_of(outcome, described)],

@@ -52,7 +52,7 @@ impl LabError {
     }
 }
 
-/// The last lines of a log, where there are any.
+/// The last lines of a log, if there are any.
 fn tail(log: &str) -> String {
     const LINES_MAX: usize = 10;
     let lines: Vec<&str> = log.lines().rev().take(LINES_MAX).collect();

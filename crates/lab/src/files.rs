@@ -1,4 +1,4 @@
-//! The files that a person names on the command line, and what the system says about itself.
+//! The files on the command line, and files of the system.
 
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(crate) fn digest(path: &Path) -> io::Result<String> {
     Ok(format!("{:016x}", xxhash_rust::xxh3::xxh3_64(&std::fs::read(path)?)))
 }
 
-/// Fails where [`replace`] is going to: asked before anything is measured. What is there stays as it is.
+/// Fails if [`replace`] is going to. Checked before anything is measured; an existing file stays as it is.
 #[expect(
     clippy::disallowed_methods,
     reason = "reports are no part of a store; its disk seam is not for them"
@@ -67,7 +67,7 @@ fn unfinished(part: Option<PathBuf>) -> Option<PathBuf> {
     std::mem::replace(&mut *UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner), part)
 }
 
-/// Replaces a file as a whole: whoever reads it sees what it was or what it is now.
+/// Replaces a file as a whole: a reader sees the old file or the new one.
 #[expect(
     clippy::disallowed_methods,
     reason = "reports are no part of a store; its disk seam is not for them"
@@ -93,7 +93,7 @@ pub(crate) fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> Outcome<()> {
     replace().map_err(|source| LabError::Write { path: path.to_owned(), source })
 }
 
-/// What a path stands for that is to be written.
+/// What the path of an output file names.
 enum Place {
     File {
         /// Where it is, for a link the place that it leads to.

@@ -24,7 +24,7 @@ const BATCH_BYTES_MAX: u64 = 1 << 20;
 /// No answer comes as late as this from a server that lives.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 const RECEIVE_BYTES: usize = 64 * 1024;
-/// A server that refuses because it is over capacity is asked again after a pause, so many times.
+/// A server that is over capacity is asked again after a pause, at most so many times.
 const REFUSALS_MAX: u32 = 600;
 const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
@@ -59,7 +59,7 @@ struct Fill<'a> {
     renderer: Renderer,
     keys: u64,
     batch: u64,
-    /// The first key that nobody has taken.
+    /// The first key that no connection has taken.
     next: AtomicU64,
     /// Acknowledged.
     done: AtomicU64,
@@ -89,7 +89,7 @@ impl Fill<'_> {
 
     fn write_until_done(&self, ended: &Sender<Outcome<()>>) {
         let result = self.write_all().map_err(LabError::system("fill the store"));
-        let _ = ended.send(result); // Nobody listens where another connection failed first.
+        let _ = ended.send(result); // Nobody listens if another connection failed first.
     }
 
     fn write_all(&self) -> io::Result<()> {
@@ -169,7 +169,7 @@ fn in_words(error: io::Error) -> io::Error {
     }
 }
 
-/// What a person sees meanwhile, on standard error.
+/// The progress on standard error.
 struct FillProgress {
     clock: Clock,
     keys: u64,
@@ -226,7 +226,7 @@ fn line(done: u64, keys: u64, elapsed_ns: u64) -> String {
 mod tests {
     use super::*;
 
-    /// A server that takes every write, and whose answers wait until the process was stopped and goes on.
+    /// A server that takes every write, and whose answers wait until the process has been stopped and continued.
     struct Stopped(Vec<u8>);
 
     impl Write for Stopped {

@@ -48,8 +48,8 @@ pub struct Drive {
 /// Appends the next request. False if there are no more, which ends the run.
 pub type NextRequest = Box<dyn FnMut(&mut Vec<u8>) -> bool + Send>;
 
-/// Sends what `next` makes until the time is over or there is no more, and waits for the answers that are missing then.
-/// The error is what a person reads, complete in itself.
+/// Sends what `next` makes until the time is over or there is no more, and then waits for the missing answers. The error is
+/// complete in itself, for a person to read.
 pub fn run(drive: &Drive, next: NextRequest) -> Result<Measured, String> {
     let measured = measure(drive, next).map_err(|error| error.to_string())?;
     if measured.answered == 0 {
@@ -110,7 +110,7 @@ impl Requests for OwnRequests {
     }
 }
 
-/// Nobody looks at seconds.
+/// Nobody watches the seconds.
 struct Unwatched;
 
 impl Watcher for Unwatched {
@@ -149,7 +149,7 @@ impl Measured {
         }
     }
 
-    /// So many in the time that counts, a second.
+    /// A count of the measured time, per second.
     pub fn per_second(&self, count: u64) -> f64 {
         count as f64 / self.elapsed.as_secs_f64()
     }

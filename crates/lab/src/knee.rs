@@ -5,13 +5,12 @@ use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::UNIX_EPOCH;
 
 use serde_json::{Value, json};
 
 use crate::campaign::command_line;
 use crate::cli::Options;
-use crate::clock::wall;
+use crate::clock::unix_ms;
 use crate::error::Outcome;
 use crate::load::built_in;
 use crate::page::{self, Curve, CurvePoint};
@@ -23,7 +22,7 @@ use crate::{files, stats};
 const SLO_DEFAULT: &str = "p99<10ms,errors<0.1%";
 const RATE_FIRST: u64 = 1_000;
 const RATE_MAX: u64 = 100_000_000;
-/// The search ends where the bounds are so close to each other.
+/// The search ends once the bounds are so close to each other.
 const PRECISION: f64 = 0.05;
 /// A run that answers less than this part of its rate did not hold the rate.
 const KEPT_SHARE: f64 = 0.98;
@@ -36,7 +35,7 @@ struct Search {
 }
 
 impl Search {
-    /// The rate to try next; none where the knee is known well enough.
+    /// The rate to try next; none if the knee is known well enough.
     fn next(&self) -> Option<u64> {
         match (self.held, self.broke) {
             (None, None) => Some(RATE_FIRST),
@@ -59,9 +58,9 @@ impl Search {
 struct Step {
     rate: u64,
     answered_per_s: f64,
-    /// p50, p99, p99.9 and the largest, in microseconds; none where nothing was answered.
+    /// p50, p99, p99.9 and the largest, in microseconds; none if nothing was answered.
     latency: Option<[f64; 4]>,
-    /// Why the rate did not hold; nothing where it did.
+    /// Why the rate did not hold; empty if it did.
     reasons: Vec<String>,
 }
 
@@ -90,7 +89,7 @@ pub(crate) fn find(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCod
         Some(slo) => slo.clone(),
         None => Slo::parse(SLO_DEFAULT).map_err(crate::error::LabError::Usage)?,
     };
-    let started_unix_s = wall().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let started_unix_s = unix_ms() / 1000;
     println!("Searching the highest rate that holds {slo} @ {}", options.target.url);
     println!("{:>10}{:>12}{:>11}{:>11}{:>11}{:>11}  ", "rate", "answered/s", "p50", "p99", "p99.9", "max");
     let (mut search, mut steps) = (Search::default(), Vec::new());
@@ -127,7 +126,7 @@ pub(crate) fn find(options: &Options, stop: &Arc<AtomicBool>) -> Outcome<ExitCod
     Ok(if search.held.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// One run; none where it was interrupted.
+/// One run; none if it was interrupted.
 fn try_rate(options: &Options, slo: &Slo, rate: u64, stop: &Arc<AtomicBool>) -> Outcome<Option<Step>> {
     let mut live = Live::new(options.duration_ms);
     let outcome = built_in(options, Some(rate)).run(stop, &mut live, &mut || io::Result::Ok(()))?;

@@ -1,22 +1,22 @@
 //! The performance lab: a load generator that takes the command lines and the scripts of wrk and wrk2.
 //!
 //! - `bench`: the command, from its arguments to its exit code
-//! - `cli`: what a person types; `units`: numbers with units
+//! - `cli`: the command line; `units`: numbers with units
 //! - `load`: one run of the load generator
 //! - [`generator`]: the same for programs that make their own requests
 //! - `fill`: writes every key before it is read
 //! - `engine`: threads, sockets, event loops
 //! - `schedule`: when each request of an open loop is due
-//! - `http`: where a request ends, and what an answer was
+//! - `http`: the ends of requests, and the parts of answers
 //! - `script`: wrk's Lua interface
-//! - `tls`: servers that speak it
+//! - `tls`: connections over TLS
 //! - `workload`: built-in workloads
-//! - `stats`: what a run found
+//! - `stats`: results of a run
 //! - `slo`, `knee`: bounds, and the highest rate that holds them
-//! - `scratch`: a directory that is gone afterwards
+//! - `scratch`: a directory that is removed afterwards
 //! - `report`: text, JSON, histogram log, live view
 //! - `campaign`: `ladoga lab run`: a node of its own, run after run
-//! - `record`: what a report holds
+//! - `record`: the content of a report
 //! - `page`: the report as one HTML file
 //! - `compare`: what changed between two reports
 

@@ -23,7 +23,7 @@ pub(crate) fn closed_output(source: io::Error) -> LabError {
     LabError::System { what: "print the result", source }
 }
 
-/// What is to be sent where, and how.
+/// What to send, where, and how.
 pub(crate) struct Load<'a> {
     pub(crate) target: &'a Target,
     pub(crate) headers: &'a [(String, String)],

@@ -73,9 +73,9 @@ impl Lane {
         self.next_due_ns
     }
 
-    /// When the next connection that `can_send` becomes due; none where none of them can. One that cannot is looked at
-    /// again when it can, whatever is due by then, so nobody has to wake up for it. Looks at a bounded number of
-    /// connections: at worst somebody wakes up for nothing.
+    /// When the next connection that `can_send` becomes due; none if none of them can. A connection that cannot is looked at
+    /// again once it can, so no wake-up is needed for it. Looks at a bounded number of connections: at worst the caller wakes
+    /// up for nothing.
     pub(crate) fn next_due_where(&self, can_send: impl Fn(usize) -> bool) -> Option<u64> {
         let (mut connection, mut turn) = (self.next_connection, self.next_turn);
         for _ in 0..self.connections.min(LOOKED_AT_MAX) {

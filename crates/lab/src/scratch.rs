@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-/// What stands before the number of the process in the name of such a directory.
+/// The beginning of the name of such a directory; the number of the process follows.
 const PREFIX: &str = "ladoga-lab-run-";
 
 /// Gone with everything in it when this is dropped. If the process is killed before that, the next one removes it.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     path: PathBuf,
-    /// The directory itself, locked: one that nobody has locked was left behind.
+    /// The directory itself, locked: a directory without a lock was left behind.
     _lock: File,
 }
 
@@ -53,7 +53,7 @@ impl Drop for Scratch {
     }
 }
 
-/// One that cannot be opened or removed is somebody else's, who has to do it.
+/// A directory that cannot be opened or removed belongs to another user, who has to remove it.
 fn remove_if_left_behind(entry: &DirEntry) {
     if entry.file_name().to_string_lossy().starts_with(PREFIX)
         && let Ok(_lock) = locked(&entry.path(), FlockOperation::NonBlockingLockExclusive)

@@ -38,7 +38,7 @@ impl fmt::Display for JudgedBound {
 }
 
 impl Slo {
-    /// Says what is wrong.
+    /// The error is one line about what is wrong.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let bounds = text.split(',').map(str::trim).map(Bound::parse).collect::<Result<_, _>>()?;
         Ok(Self { bounds })
@@ -106,7 +106,7 @@ impl Bound {
             return self.judged("no answer at all".to_owned(), false);
         }
         let holds = if self.what == What::Rate { found > self.limit } else { found < self.limit };
-        // A run without any error holds `errors<0%` too: nobody means by it that it cannot be held.
+        // A run without any error holds `errors<0%` too: nobody means a bound that cannot be held.
         let holds = holds || (self.what == What::Errors && found == 0.0);
         self.judged(shown, holds)
     }

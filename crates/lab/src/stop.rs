@@ -11,15 +11,15 @@ use crate::error::{LabError, Outcome};
 use crate::files;
 
 const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
-/// What was told to stop has so many times this to end by itself, printing and writing included. It is counted in
-/// looks, so that time in which the whole process was held up is none of it.
+/// After the first Ctrl-C, the run has so many looks to end by itself, printing and writing included. Looks are counted instead
+/// of time, so that time in which the process was suspended does not count.
 const GRACE_LOOKS: u32 = 14;
 const LOOK: Duration = Duration::from_millis(50);
-/// How long the last words may take: standard error may be a pipe that nobody reads.
+/// How long printing the last message may take: standard error may be a pipe that nobody reads.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 const BROKEN_OFF: &str = "ladoga bench: interrupted; some operations did not finish and were aborted\n";
 
-/// Set by the first Ctrl-C, so that what was measured so far is printed; a second one ends the process.
+/// Set by the first Ctrl-C, so that the results so far are printed; a second one ends the process.
 pub(crate) fn stop_flag() -> Outcome<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in SIGNALS {
@@ -44,13 +44,13 @@ impl LastSignal {
         Ok(last)
     }
 
-    /// The exit code of what it interrupted: as shells have it.
+    /// The exit code of an interrupted command, as in a shell.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(code_of(self.0.load(Ordering::Relaxed) as i32))
     }
 }
 
-/// An end that comes within a second of the first Ctrl-C, whatever goes on meanwhile.
+/// Ends the process within a second of the first Ctrl-C, whatever it is doing.
 pub(crate) struct Interruption {
     /// Set by the first Ctrl-C.
     pub(crate) stop: Arc<AtomicBool>,
@@ -58,8 +58,8 @@ pub(crate) struct Interruption {
 }
 
 impl Interruption {
-    /// Has Ctrl-C set the flag, and end the process if that does not end by itself: a script may never return, nor need
-    /// a server, a name or a pipe ever answer, and none of them can be woken.
+    /// Makes Ctrl-C set the flag, and end the process if that does not end by itself: a script may never return, and a server,
+    /// a resolver or a pipe may never answer; none of them can be woken.
     pub(crate) fn prepare() -> Outcome<Interruption> {
         let interruption = Interruption { stop: stop_flag()?, signal: Arc::new(AtomicI32::new(SIGINT)) };
         let mut signals = Signals::new(SIGNALS).map_err(LabError::system("listen for Ctrl-C"))?;
@@ -79,7 +79,7 @@ impl Interruption {
         Ok(interruption)
     }
 
-    /// The exit code where something was broken off: as shells have it.
+    /// The exit code of an interrupted command, as in a shell.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(code_of(self.signal.load(Ordering::Relaxed)))
     }

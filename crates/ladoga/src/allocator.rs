@@ -20,7 +20,7 @@ const PURGE_DELAY_OPTION: c_int = 15;
 /// that wrote 94 MB in half a second left 76 to 85 MiB resident, of which 20 MiB were in use.
 const PURGE_DELAY_MS: c_long = 100;
 
-/// Has freed memory go back to the system soon, so that what is resident follows what is in use.
+/// Makes the allocator return freed memory to the system soon, so that resident memory follows what is in use.
 pub(crate) fn give_back_soon() {
     // SAFETY: takes plain numbers; the option exists, and setting it is allowed at any time.
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY_OPTION, PURGE_DELAY_MS) };

@@ -43,6 +43,9 @@ pub(crate) enum Command {
     /// Add to the number under a key
     #[command(after_help = INCREMENT_HELP)]
     Increment(IncrementArguments),
+    /// Change when the value under a key expires
+    #[command(after_help = EXPIRE_HELP)]
+    Expire(ExpireArguments),
     /// Print all keys and values of a range
     Range(RangeArguments),
     /// Count the keys of a range
@@ -98,6 +101,9 @@ pub(crate) struct ServeFlags {
     /// Address for clients and peers to connect to [default: 127.0.0.1:8080]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<String>,
+    /// Address for clients of Redis to connect to, which need no other change [default: none]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) resp: Option<String>,
     /// Data directory; created if it does not exist [default: ./ladoga-data]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
@@ -198,6 +204,47 @@ pub(crate) struct IncrementArguments {
     /// Number to add
     #[arg(value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) by: i64,
+    #[command(flatten)]
+    pub(crate) node: NodeArguments,
+}
+
+const EXPIRE_HELP: &str = "\
+The value stays as it is; its ETag changes.
+
+Examples:
+  ladoga expire session 30m
+  ladoga expire session none
+
+Exit codes: 0 if the value expires as asked; 1 if the key does not exist or has another ETag, or this is unknown because the node
+did not answer; 2 if the command line is wrong.";
+
+/// How long a value is to live from now on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Life {
+    /// So long.
+    Limited(Ttl),
+    /// For ever.
+    Unlimited,
+}
+
+fn parse_life(text: &str) -> Result<Life, String> {
+    if text == "none" {
+        return Ok(Life::Unlimited);
+    }
+    Ttl::parse(text.as_bytes()).map(Life::Limited).map_err(|error| format!("{error}, or none"))
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExpireArguments {
+    /// Key, 1 to 4096 bytes
+    #[arg(value_name = "KEY")]
+    pub(crate) key: OsString,
+    /// Time after which the value is gone, such as 1500ms, 60s, 5m, 12h or 30d, counted from now; none if it is to stay
+    #[arg(value_name = "DURATION", value_parser = parse_life, allow_hyphen_values = true)]
+    pub(crate) life: Life,
+    /// Change it only if the value still has this `ETag`; * stands for any
+    #[arg(long, value_name = "ETAG")]
+    pub(crate) if_match: Option<String>,
     #[command(flatten)]
     pub(crate) node: NodeArguments,
 }

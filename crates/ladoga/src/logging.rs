@@ -4,11 +4,11 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// What says something at its own start and end; everything else is quiet unless somebody has to act.
+/// The target of the lines at the start and end of the process. Everything else is quiet unless an operator has to act.
 pub(crate) const LIFE: &str = "ladoga::life";
 
-/// Begins to log to standard error: what `LADOGA_LOG` says, or else what somebody has to act upon, and the life of the
-/// process.
+/// Begins to log to standard error: what `LADOGA_LOG` selects, or else what an operator has to act upon, and the start and end
+/// of the process.
 pub(crate) fn start(wanted: Option<Targets>) {
     let targets = wanted.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
     let targets = targets.with_target(LIFE, LevelFilter::INFO);

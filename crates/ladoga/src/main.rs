@@ -1,11 +1,11 @@
 //! A persistent key-value store that speaks plain HTTP.
 //!
-//! - `allocator`: where memory comes from, and when it goes back
-//! - `arguments`: what can be typed; `range_arguments`: for a range; `node_arguments`: where a node is
+//! - `allocator`: the allocator, and when it returns memory to the system
+//! - `arguments`: the command line; `range_arguments`: of a range; `node_arguments`: the URL of a node
 //! - `settings`: flags, environment and file, validated
-//! - `commands`: what is done
+//! - `commands`: what each command does
 //! - `client`: HTTP, as far as the client needs it
-//! - `logging`: what is told while a node runs
+//! - `logging`: what a node logs
 
 mod allocator;
 mod arguments;
@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Put(arguments) => commands::put(&arguments),
         Command::Delete(arguments) => commands::delete(&arguments),
         Command::Increment(arguments) => commands::increment(&arguments),
+        Command::Expire(arguments) => commands::expire(&arguments),
         Command::Range(arguments) => commands::range(&arguments),
         Command::Count(arguments) => commands::count(&arguments),
         Command::Status(node) => commands::status(&node),

@@ -14,10 +14,10 @@ const FENCES: usize = 4 << 10;
 
 /// The versions of a node on its own.
 ///
-/// A write gets its version before it is queued, an update when it is decided. So a write may come to its commit behind an
-/// update with a newer version, which did not see it: it would be lost, though nothing says that it was before the update.
-/// Therefore an update leaves its version as a fence, and what comes to a fence with an older one gets a version anew. Nobody
-/// has seen that write yet, and it has not been answered: it happens now.
+/// A write gets its version before it is queued, an update when it is decided. So a write may be committed after an update that
+/// has a newer version but did not see it. The write would be lost, although nothing orders it before the update. Therefore an
+/// update leaves its version as a fence, and an older cell that comes to the fence gets a new version. Nobody has seen that
+/// write yet, and it has not been answered, so it may happen now.
 pub struct LoneVersions {
     clock: VersionClock,
     /// By the hash of a key, the timestamp of the newest update; never lowered, so that no write is missed however long it

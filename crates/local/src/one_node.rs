@@ -3,10 +3,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_model::{self as model, Cell, CellMark, Stamp, Ttl, Version};
+use ladoga_model::{self as model, Cell, Stamp, Ttl, Version};
 use ladoga_service::{
     Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, NUMBER_BYTES_MAX, Pieces, Precondition,
-    RecordFormat, StoredCell, Upload, incremented,
+    RecordFormat, StoredCell, Sum, Upload, may_expire, may_write, sum,
 };
 
 use crate::store::{LocalStore, Store, WriteKind};
@@ -71,7 +71,7 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         };
         let value_bytes = value.as_ref().map_or(0, model::Value::inline_bytes);
         let updated = self.store.update(key, value_bytes, move |newest| {
-            if let Err(error) = precondition.check(newest.map(|newest| seen(&newest, now_ms))) {
+            if let Err(error) = may_write(&precondition, newest.as_ref(), now_ms) {
                 return (None, Err(error));
             }
             let stamp = Stamp { expires_at_ms, ..stamp() };
@@ -88,22 +88,37 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         };
         let (precondition, now_ms) = (precondition.clone(), self.admission.time_ms());
         let updated = self.store.update(key, NUMBER_BYTES_MAX as u64, move |newest| {
-            let newest = newest.map(|newest| newest.as_of_ms(|| now_ms));
-            // The number is another one, and lives for no longer.
-            let lives = newest.as_ref().filter(|newest| newest.value.is_some());
-            let expires_at_ms = lives.map_or(0, |newest| newest.stamp.expires_at_ms);
-            let sum = precondition
-                .check(newest.as_ref().map(|newest| seen(newest, now_ms)))
-                .and_then(|()| incremented(newest.as_ref().and_then(|newest| newest.value.as_ref()), by));
-            match sum {
-                Err(error) => (None, Err(error)),
-                Ok(sum) => {
-                    let (stamp, text) = (Stamp { expires_at_ms, ..stamp() }, Bytes::from(sum.to_string()));
-                    (Some(Cell { stamp, value: Some(model::Value::Inline(text)) }), Ok((sum, stamp.version)))
-                }
-            }
+            let Sum { number, expires_at_ms } = match sum(&precondition, newest.as_ref(), by, now_ms) {
+                Ok(sum) => sum,
+                Err(error) => return (None, Err(error)),
+            };
+            let (stamp, text) = (Stamp { expires_at_ms, ..stamp() }, Bytes::from(number.to_string()));
+            (Some(Cell { stamp, value: Some(model::Value::Inline(text)) }), Ok((number, stamp.version)))
         });
         Box::pin(async move { updated.await? })
+    }
+
+    fn change_expiry(
+        &self,
+        precondition: &Precondition,
+        key: &[u8],
+        ttl: Option<Ttl>,
+    ) -> Later<Result<Stamp, Error>> {
+        let admitted = self.store.admit(WriteKind::Put, 0).map_err(Error::from);
+        let stamp = match admitted.and_then(|()| self.admission.stamp_of_update(key)) {
+            Ok(stamp) => stamp,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
+        let (precondition, now_ms) = (precondition.clone(), self.admission.time_ms());
+        let expires_at_ms = ttl.map_or(0, |ttl| ttl.ends_ms(now_ms));
+        let changed = self.store.restamp(key, move |newest| {
+            if let Err(error) = may_expire(&precondition, newest.as_ref(), now_ms) {
+                return (None, Err(error));
+            }
+            let stamp = Stamp { expires_at_ms, ..stamp() };
+            (Some(stamp), Ok(stamp))
+        });
+        Box::pin(async move { changed.await? })
     }
 }
 
@@ -157,10 +172,11 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         &self,
         context: &Context,
         key: &[u8],
+        _: u64,
     ) -> impl Future<Output = Result<(), Error>> + use<S, A> + 'static {
         let (precondition, found) = (context.precondition.clone(), self.store.get_cell(key));
         let now_ms = self.admission.time_ms();
-        async move { precondition.check(found.wait().await?.map(|newest| seen(&newest, now_ms))) }
+        async move { may_write(&precondition, found.wait().await?.as_ref(), now_ms) }
     }
 
     fn put<K: AsRef<[u8]> + 'static, R: 'static>(
@@ -216,6 +232,15 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         self.add(&context.precondition, key.as_ref(), by)
     }
 
+    fn expire<K: AsRef<[u8]> + 'static>(
+        &self,
+        context: &Context,
+        key: K,
+        ttl: Option<Ttl>,
+    ) -> impl Future<Output = Result<Stamp, Error>> + use<S, A, K> + 'static {
+        self.change_expiry(&context.precondition, key.as_ref(), ttl)
+    }
+
     fn upload_bytes_min(&self) -> u64 {
         self.store.upload_bytes_min()
     }
@@ -266,11 +291,6 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
 /// What was found, without its value if that has expired.
 fn as_of_now<A: Admission>(found: Option<StoredCell>, admission: &A) -> Option<StoredCell> {
     found.map(|cell| cell.as_of_ms(|| admission.time_ms()))
-}
-
-/// What a client sees of a cell at this time: a value that has expired is a deletion to it.
-const fn seen<B, L>(cell: &Cell<B, L>, now_ms: u64) -> CellMark {
-    CellMark { stamp: cell.stamp, is_tombstone: cell.is_absent(now_ms) }
 }
 
 /// How a node gives its own writes their versions, and lets them in.

@@ -5,8 +5,8 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use ladoga_env::Env;
 use ladoga_env::sim::{self, PowerCut, SimDisk};
+use ladoga_env::{Clock, Env};
 use ladoga_model::Replicas;
 use ladoga_runtime::Supervisor;
 use ladoga_service::StoreError;
@@ -71,6 +71,7 @@ enum Act {
     Put(u8),
     Delete,
     Increment(i8),
+    Expire(Option<Ttl>),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -92,8 +93,14 @@ struct Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let act =
-        prop_oneof![any::<u8>().prop_map(Act::Put), Just(Act::Delete), any::<i8>().prop_map(Act::Increment)];
+    // No time passes.
+    let ttl = proptest::option::of((1_u64..1 << 40).prop_map(|ms| Ttl::of_ms(ms).expect("in bounds")));
+    let act = prop_oneof![
+        any::<u8>().prop_map(Act::Put),
+        Just(Act::Delete),
+        any::<i8>().prop_map(Act::Increment),
+        ttl.prop_map(Act::Expire),
+    ];
     let when = prop_oneof![
         3 => Just(If::Nothing), 3 => Just(If::Current), 1 => Just(If::Stale), 2 => Just(If::Present), 2 => Just(If::Absent),
     ];
@@ -101,14 +108,18 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..24)
 }
 
-/// What a key has: its value, and the version of that or of its deletion.
-type State = (Option<Vec<u8>>, Version);
+/// What a key has: its value and how long that lives, and the version of that or of its deletion.
+type State = (Option<Living>, Version);
+type Living = (Vec<u8>, Option<Ttl>);
 
 /// What a step asks for is not so.
-#[derive(Debug)]
-struct MustFail;
+#[derive(Debug, PartialEq, Eq)]
+enum MustFail {
+    Precondition,
+    NotFound,
+}
 
-/// What may be under each key: one state, or two where the last write got no answer.
+/// What may be under each key: one state, or two if the last write got no answer.
 #[derive(Default)]
 struct Expected(BTreeMap<u8, Vec<Option<State>>>);
 
@@ -132,8 +143,11 @@ impl Expected {
     }
 
     /// What the key has after a step, unless that must not succeed.
-    fn after(&self, step: &Step) -> Result<Option<Vec<u8>>, MustFail> {
+    fn after(&self, step: &Step) -> Result<Option<Living>, MustFail> {
         let value = self.state(step.key).and_then(|(value, _)| value);
+        if value.is_none() && matches!(step.act, Act::Expire(_)) {
+            return Err(MustFail::NotFound);
+        }
         let is_true = match step.when {
             If::Nothing => true,
             If::Current | If::Present => value.is_some(),
@@ -141,14 +155,16 @@ impl Expected {
             If::Absent => value.is_none(),
         };
         match (&step.act, is_true) {
-            (_, false) => Err(MustFail),
-            (Act::Put(byte), true) => Ok(Some(byte.to_string().into_bytes())),
+            (_, false) => Err(MustFail::Precondition),
+            (Act::Put(byte), true) => Ok(Some((byte.to_string().into_bytes(), None))),
             (Act::Delete, true) => Ok(None),
             (Act::Increment(by), true) => {
-                let number =
-                    value.map_or(0, |value| String::from_utf8(value).unwrap().parse::<i64>().unwrap());
-                Ok(Some((number + i64::from(*by)).to_string().into_bytes()))
+                let (number, ttl) = value.map_or((0, None), |(value, ttl)| {
+                    (String::from_utf8(value).unwrap().parse::<i64>().unwrap(), ttl)
+                });
+                Ok(Some(((number + i64::from(*by)).to_string().into_bytes(), ttl)))
             }
+            (Act::Expire(ttl), true) => Ok(value.map(|(value, _)| (value, *ttl))),
         }
     }
 }
@@ -161,11 +177,23 @@ async fn take(service: &Service, step: &Step, context: &Context) -> Result<Versi
         Act::Increment(by) => {
             service.increment(context, key, i64::from(by)).await.map(|(_, version)| version)
         }
+        Act::Expire(ttl) => service.expire(context, key, ttl).await.map(|stamp| stamp.version),
+    }
+}
+
+/// Whether a cell is this value, or a deletion.
+fn is_of(cell: &StoredCell, living: Option<&Living>, now_ms: u64) -> bool {
+    match (&cell.value, living) {
+        (None, None) => true,
+        (Some(model::Value::Inline(found)), Some((bytes, ttl))) => {
+            found == bytes && cell.stamp.expires_at_ms == ttl.map_or(0, |ttl| ttl.ends_ms(now_ms))
+        }
+        _ => false,
     }
 }
 
 /// Takes the steps until one gets no answer because the power is off.
-async fn run(service: Service, disk: &SimDisk, steps: &[Step]) -> Expected {
+async fn run(service: Service, (disk, now_ms): (&SimDisk, u64), steps: &[Step]) -> Expected {
     let mut expected = Expected::default();
     for step in steps {
         let context = context(expected.precondition(step));
@@ -175,9 +203,11 @@ async fn run(service: Service, disk: &SimDisk, steps: &[Step]) -> Expected {
                 assert!(before.is_none_or(|(_, before)| before < version));
                 let found = newest(&service, &[step.key]).await.expect("it is there");
                 assert_eq!(found.stamp.version, version, "{step:?}");
+                assert!(is_of(&found, value.as_ref(), now_ms), "{step:?}: {:?}", found.stamp);
                 expected.0.insert(step.key, vec![Some((value, version))]);
             }
-            (Err(Error::PreconditionFailed { current }), Err(MustFail)) => {
+            (Err(Error::PreconditionFailed { current }), Err(MustFail::Precondition))
+            | (Err(Error::NotFound { current }), Err(MustFail::NotFound)) => {
                 assert_eq!(current, before.map(|(_, version)| version), "{step:?}");
             }
             (Err(Error::Store(StoreError::Failed { .. })), after) if !disk.is_powered() => {
@@ -194,10 +224,11 @@ async fn run(service: Service, disk: &SimDisk, steps: &[Step]) -> Expected {
 /// An acknowledged conditional write is there after a crash, and a refused one never; whatever got no answer is there whole, or
 /// not at all.
 fn assert_survives(steps: &[Step], sync: u64, policy: PowerCut, seed: u64) -> bool {
-    let (env, disk, _clock) = sim::env(seed);
+    let (env, disk, clock) = sim::env(seed);
     let lone = Lone::open(&env, Durability::Always);
     disk.cut_power_at_sync(sync, policy);
-    let expected = lone.on_a_loop(async |service| run(service, &disk, steps).await);
+    let now_ms = clock.wall_ms();
+    let expected = lone.on_a_loop(async |service| run(service, (&disk, now_ms), steps).await);
     let is_cut = !disk.is_powered();
     drop(lone);
     disk.clear_faults();
@@ -209,11 +240,8 @@ fn assert_survives(steps: &[Step], sync: u64, policy: PowerCut, seed: u64) -> bo
             let is_one = states.iter().any(|state| match (state, &found) {
                 (None, None) => true,
                 (Some((value, version)), Some(cell)) => {
-                    let bytes = cell.value.as_ref().map(|value| match value {
-                        model::Value::Inline(bytes) => bytes.to_vec(),
-                        model::Value::Large(_) => panic!("no value is large"),
-                    });
-                    bytes == *value && (*version == Version::MAX || *version == cell.stamp.version)
+                    is_of(cell, value.as_ref(), now_ms)
+                        && (*version == Version::MAX || *version == cell.stamp.version)
                 }
                 _ => false,
             });

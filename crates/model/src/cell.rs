@@ -2,7 +2,7 @@ use crate::Stamp;
 
 /// A value, as far as whoever holds it goes: `B` is bytes in memory, however they are held; `L` is whatever stands for a
 /// value that is not to be held in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Value<B, L> {
     /// All of it.
     Inline(B),
@@ -11,7 +11,7 @@ pub enum Value<B, L> {
 }
 
 /// One version of a key: what a replica stores, sends and merges.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cell<B, L> {
     /// Its version, expiry, and for how many nodes it is.
     pub stamp: Stamp,
@@ -24,8 +24,8 @@ pub struct Cell<B, L> {
 pub struct CellMark {
     /// Its version, expiry, and for how many nodes it is.
     pub stamp: Stamp,
-    /// Whether it is a deletion from the beginning. A value that expires is none, whether or not its time is over, and
-    /// whether or not its bytes are still there: so all replicas say the same of it at all times.
+    /// Whether it was written as a deletion. A value that expires is never a tombstone, whether or not its time is over and its
+    /// bytes are still there: so this is the same on all replicas at all times.
     pub is_tombstone: bool,
 }
 
@@ -65,7 +65,7 @@ impl<B, L> Cell<B, L> {
         Cell { stamp, value: None }
     }
 
-    /// What is to be known of it without its value.
+    /// Everything about it but its value.
     pub const fn mark(&self) -> CellMark {
         CellMark { stamp: self.stamp, is_tombstone: self.value.is_none() && self.stamp.expires_at_ms == 0 }
     }
@@ -113,9 +113,9 @@ impl CellMark {
         self.is_tombstone || self.stamp.copies == 0 || replica < self.stamp.copies as usize
     }
 
-    /// The timestamp from which on it counts as deleted; none for a value that never expires. Once every node has closed that,
-    /// and has everything that is older, the cell is compared no more and may be dropped: of a tombstone that is the time of
-    /// its version, of a value that expires the end of its time.
+    /// The timestamp from which on it counts as deleted: for a tombstone that of its version, for a value that expires its
+    /// expiry; none for a value that never expires. Once every node's write floor is past it, and every node has everything
+    /// that is older, the cell is no longer compared and may be dropped.
     pub const fn deleted_at(&self) -> Option<u64> {
         if self.is_tombstone { Some(self.stamp.version.timestamp) } else { self.stamp.ends_at() }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 const COUNTER_BITS: u32 = 16;
 
 /// A timestamp that is further ahead of this machine's clock than the bound allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClockError {
     /// How far ahead it is.
     pub ahead_ms: u64,
@@ -64,7 +64,7 @@ impl HybridClock {
         if ahead_ms > ahead_ms_max { Err(ClockError { ahead_ms, ahead_ms_max }) } else { Ok(()) }
     }
 
-    /// Takes note of another node's timestamp, unless it is further ahead than `ahead_ms_max`.
+    /// Moves on to another node's timestamp, unless it is further ahead than `ahead_ms_max`.
     pub const fn observe(
         &mut self,
         timestamp: u64,

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// How much of what a client sent is repeated in an error.
+/// How many bytes of what a client sent are quoted in an error.
 const QUOTE_BYTES_MAX: usize = 32;
 
 /// Bytes of a client, as an error repeats them: printable, on one line, not longer than a glance.

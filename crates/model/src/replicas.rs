@@ -1,7 +1,7 @@
 use crate::Quote;
 
 /// How many replicas a key has, and how many of them must answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Replicas {
     /// How many must answer.
     pub ack: u32,
@@ -28,10 +28,10 @@ pub enum ReplicasError {
         /// The size of the cluster.
         nodes: u32,
     },
-    /// The same is said in two ways.
+    /// Both forms of the parameter are given.
     #[error("replicas is given together with ack or from, expected one of the two forms")]
     BothForms,
-    /// Nobody would have to answer.
+    /// It asks for an acknowledgement by no node.
     #[error("ack is 0, expected 1 to from ({from})")]
     AckZero {
         /// The number of replicas.
@@ -56,7 +56,7 @@ pub enum ReplicasError {
 }
 
 impl Replicas {
-    /// All nodes, of which a majority must answer: what a request that says nothing gets.
+    /// All nodes, of which a majority must answer: the default.
     pub const fn majority_of(nodes: u32) -> Replicas {
         Replicas { ack: nodes / 2 + 1, from: nodes }
     }
@@ -66,7 +66,7 @@ impl Replicas {
         self.from as usize / 2 + 1
     }
 
-    /// Whether what is acknowledged by such a write is seen by every such read after it.
+    /// Whether a read with these numbers sees every write that was acknowledged with them.
     pub const fn is_quorum(self) -> bool {
         2 * self.ack > self.from
     }

@@ -5,11 +5,16 @@ use crate::Quote;
 /// The longest time that a value can be given: a hundred years.
 pub const TTL_MS_MAX: u64 = 36_500 * DAY_MS;
 const DAY_MS: u64 = 86_400_000;
+/// The latest moment at which a value can end: in the year 9999.
+const MOMENT_MS_MAX: u64 = 253_370_764_800_000;
 
-/// How long a value is to live, from the moment of its write: at least a millisecond, at most [`TTL_MS_MAX`].
+/// How long a value is to live: for at least a millisecond from the moment of its write on, at most [`TTL_MS_MAX`]; or until a moment
+/// that was said instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ttl {
     ms: u64,
+    /// Whether that is the moment, in milliseconds since 1970.
+    is_moment: bool,
 }
 
 /// Text that is no time to live.
@@ -31,9 +36,14 @@ impl fmt::Display for TtlError {
 impl std::error::Error for TtlError {}
 
 impl Ttl {
-    /// Of so many milliseconds, if they are in bounds.
+    /// A time to live of so many milliseconds, if that is within bounds.
     pub const fn of_ms(ms: u64) -> Option<Ttl> {
-        if ms >= 1 && ms <= TTL_MS_MAX { Some(Ttl { ms }) } else { None }
+        if ms >= 1 && ms <= TTL_MS_MAX { Some(Ttl { ms, is_moment: false }) } else { None }
+    }
+
+    /// Until this moment, in milliseconds since 1970, if timestamps have room for it. One that is past makes a value that has expired.
+    pub const fn until_ms(end_ms: u64) -> Option<Ttl> {
+        if end_ms >= 1 && end_ms <= MOMENT_MS_MAX { Some(Ttl { ms: end_ms, is_moment: true }) } else { None }
     }
 
     /// Reads a whole number and a unit: `ms`, `s`, `m`, `h` or `d`.
@@ -53,14 +63,14 @@ impl Ttl {
         ms.and_then(Ttl::of_ms).ok_or_else(|| TtlError { found: Quote::of(text) })
     }
 
-    /// In milliseconds.
+    /// In milliseconds; if a moment was said, that.
     pub const fn ms(self) -> u64 {
         self.ms
     }
 
     /// When a value ends that is written at this time, in milliseconds since 1970.
     pub const fn ends_ms(self, now_ms: u64) -> u64 {
-        now_ms.saturating_add(self.ms)
+        if self.is_moment { self.ms } else { now_ms.saturating_add(self.ms) }
     }
 }
 
@@ -117,6 +127,14 @@ mod tests {
             Ttl::parse(b"5").expect_err("no unit").to_string(),
             "ttl is '5', expected a whole number and a unit: 1500ms, 60s, 5m, 12h or 30d, from 1ms to 36500d"
         );
+    }
+
+    #[test]
+    fn a_moment_is_the_same_whenever_the_value_is_written() {
+        let until = Ttl::until_ms(5_000).expect("in bounds");
+        assert_eq!([0, 5_000, 9_000].map(|now_ms| until.ends_ms(now_ms)), [5_000; 3]);
+        assert_eq!(Ttl::until_ms(0), None);
+        assert_eq!(Ttl::until_ms(MOMENT_MS_MAX + 1), None);
     }
 
     #[test]

@@ -26,13 +26,14 @@ pub struct Stamp {
     pub version: Version,
     /// Milliseconds since 1970 from which on the cell reads as absent; 0 means never.
     pub expires_at_ms: u64,
-    /// How many nodes it is for: so many from the front of its key's preference list; 0 means all of them. Repairs
-    /// need to know, or a write to one node would end on every node.
+    /// How many nodes it is for: so many from the front of its key's preference list. Repairs need to know, or a write to one node
+    /// would end on every node. 0 is as many as there were in the list of nodes when it was written: so wrote a node on its own,
+    /// and those of a cluster until each write said its number.
     pub copies: u8,
 }
 
 impl Stamp {
-    /// A stamp without an expiry, for all nodes.
+    /// A stamp without an expiry, of a node on its own or of a deletion.
     pub const fn new(version: Version) -> Stamp {
         Stamp { version, expires_at_ms: 0, copies: 0 }
     }
@@ -62,8 +63,8 @@ impl Stamp {
     }
 }
 
-/// The shortest grain of time by which expiries are told apart where what is deleted is compared and dropped. Replicas compare
-/// what they agree on to have ended, so this, like the rule that makes longer ones of it, is never to be changed.
+/// The shortest grain of time by which replicas tell expiries apart when they compare and drop what is deleted. Replicas must
+/// agree on what has expired, so this, like the rule that makes longer grains of it, must never change.
 const EXPIRY_GRAIN_MS: u64 = 30_000;
 /// The latest time that a timestamp has room for.
 const WALL_MS_MAX: u64 = HybridClock::wall_ms(u64::MAX);

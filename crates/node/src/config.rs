@@ -9,6 +9,8 @@ use ladoga_server::Limits;
 pub struct Config {
     /// Where clients connect; port 0 takes a free one.
     pub listen: Vec<SocketAddr>,
+    /// Where clients of Redis connect, if they may.
+    pub resp: Vec<SocketAddr>,
     /// How many event loops there are, at least 1.
     pub event_loops: usize,
     /// The cluster that it is of, if any.
@@ -25,6 +27,7 @@ impl Config {
         assert!(event_loops > 0, "a node has an event loop");
         Config {
             listen,
+            resp: Vec::new(),
             event_loops,
             membership: None,
             limits: Limits::default(),

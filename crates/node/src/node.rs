@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use ladoga_env::{Clock, Env, Net};
-use ladoga_front::{ClusterDoor, Core, Door, Link, Opening};
+use ladoga_front::{ClusterDoor, Core, Cursors, Door, Entrances, Link, Opening, RespDoor};
 use ladoga_local::store::{CellGate, Store};
 use ladoga_local::{LoneVersions, OneNode, VersionClock};
 use ladoga_replica::{
@@ -21,7 +21,7 @@ use crate::config::Config;
 /// Why a node did not stop as it should.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StopError {
-    /// Something that a node cannot do without was no more. Everything else has ended in order.
+    /// A part that a node cannot do without has panicked. Everything else has ended in order.
     #[error("{0}; the node stopped, and all acknowledged writes are on disk")]
     Panicked(Panicked),
     /// The store could not make everything durable.
@@ -30,14 +30,14 @@ pub enum StopError {
     /// Both.
     #[error("{panicked}; the node stopped and cannot close the data directory: {error}")]
     PanickedAndClose {
-        /// Where it began.
+        /// When it began.
         panicked: Panicked,
-        /// What the store says.
+        /// The store's error.
         error: StoreError,
     },
 }
 
-/// For how long a client that sends is waited for before its rate is looked at.
+/// How long a client that sends is waited for before its rate is judged.
 const UPLOAD_WINDOW_MS: u64 = 2_000;
 /// The same for one that reads. The buffers of the sockets hide for longer what it does: what it took shows once a third of
 /// them is free.
@@ -53,6 +53,8 @@ struct Shared<S> {
     streams: Gate,
     /// Values that are, by number.
     uploads: Gate,
+    /// Where scans of clients of Redis are.
+    cursors: Arc<Cursors>,
     /// Empty until the store is open.
     store: OnceLock<Arc<S>>,
     /// Says that it is there.
@@ -79,7 +81,8 @@ pub struct Node<S: Store> {
 impl<S: Store> Node<S> {
     /// Listens. Until a store is opened, requests are answered with `503`.
     pub fn start(config: Config, clock: Arc<dyn Clock>, net: Arc<dyn Net>) -> Result<Node<S>, StartError> {
-        let Config { listen, event_loops, membership, limits, peer_limits } = config;
+        let Config { listen, resp, event_loops, membership, limits, peer_limits } = config;
+        let listen = vec![listen, resp];
         let supervisor = Supervisor::default();
         let membership = match membership {
             None => Membership::Alone(Arc::new(LoneVersions::new(VersionClock::new(Arc::clone(&clock))))),
@@ -94,7 +97,7 @@ impl<S: Store> Node<S> {
         let of_loops = Arc::clone(&shared);
         let server = match membership.clone() {
             Membership::Alone(versions) => {
-                Server::start(config, move |_, context| of_loops.door_of_one(&versions, context))
+                Server::start(config, move |index, context| of_loops.door_of_one(&versions, index, context))
             }
             Membership::Cluster(cluster) => {
                 Server::start(config, move |index, context| of_loops.door_of_many(&cluster, index, context))
@@ -103,23 +106,29 @@ impl<S: Store> Node<S> {
         Ok(Node { server, shared, membership, supervisor })
     }
 
-    /// Where it listens.
+    /// Where it listens for HTTP.
     pub fn addresses(&self) -> &[SocketAddr] {
-        self.server.addresses()
+        &self.server.addresses()[Entrances::<()>::HTTP]
+    }
+
+    /// Where it listens for clients of Redis.
+    pub fn resp_addresses(&self) -> &[SocketAddr] {
+        &self.server.addresses()[Entrances::<()>::RESP]
     }
 
     /// Takes its place in the cluster, with what the data directory says about that.
     ///
     /// # Panics
-    /// Where it is of none.
+    /// If the node is of no cluster.
     pub fn join(&self, env: &Env, dir: &Path, kept: &MembershipFile, store: &S) -> io::Result<()> {
         let Membership::Cluster(cluster) = &self.membership else {
             panic!("it was started as a node of a cluster")
         };
         let last_timestamp = store.last_timestamp();
         cluster.starts_after(last_timestamp);
-        let stability = cluster.join(env, dir, kept, last_timestamp, &self.supervisor)?;
-        store.observe(stability)
+        let observer = cluster.join(env, dir, kept, last_timestamp, &self.supervisor)?;
+        store.gate(cluster.gate());
+        store.observe(observer)
     }
 
     /// Serves from this store.
@@ -144,7 +153,8 @@ impl<S: Store> Node<S> {
         self.supervisor.panicked()
     }
 
-    /// Ends the requests in flight, makes everything durable, and stops. Requests that come meanwhile are told so.
+    /// Ends the requests in flight, makes everything durable, and stops. Requests that come meanwhile are answered that the
+    /// node is stopping.
     pub fn stop(mut self) -> Result<(), StopError> {
         self.server.drain();
         if let Membership::Cluster(cluster) = &self.membership {
@@ -174,6 +184,7 @@ impl<S: Store> Shared<S> {
                 UPLOAD_WINDOW_MS,
                 "the limit of large values being written is reached",
             ),
+            cursors: Arc::default(),
             metrics: Arc::new(Metrics::new(event_loops)),
             store: OnceLock::new(),
             opened: Notify::new(),
@@ -187,8 +198,9 @@ impl<S: Store> Shared<S> {
     fn door_of_one(
         self: &Arc<Self>,
         versions: &Arc<LoneVersions>,
+        index: usize,
         context: &Rc<LoopContext>,
-    ) -> Door<OneNode<S, Arc<LoneVersions>>> {
+    ) -> Entrances<OneNode<S, Arc<LoneVersions>>> {
         let (shared, supervisor, versions) =
             (Arc::clone(self), context.supervisor.clone(), Arc::clone(versions));
         let opening = Opening::new(move || {
@@ -196,16 +208,16 @@ impl<S: Store> Shared<S> {
             let local = Rc::new(store.attach(&supervisor));
             Some(OneNode::new(Arc::clone(store), local, Arc::clone(&versions)))
         });
-        self.door(context, Rc::new(opening), 1, None)
+        self.entrances(index, self.door(context, Rc::new(opening), 1, None))
     }
 
-    /// The way in to a node of a cluster, for one event loop. One of the loops does what is to be done once for all of them.
+    /// The way in to a node of a cluster, for one event loop. One of the loops also starts what is needed once for all of them.
     fn door_of_many(
         self: &Arc<Self>,
         cluster: &Arc<Cluster>,
         index: usize,
         context: &Rc<LoopContext>,
-    ) -> Door<Replicated<S>> {
+    ) -> Entrances<Replicated<S>> {
         let (shared, own_context, of) = (Arc::clone(self), Rc::clone(context), Arc::clone(cluster));
         let opening = Rc::new(Opening::new(move || {
             let store = shared.store.get()?;
@@ -222,7 +234,7 @@ impl<S: Store> Shared<S> {
             context.supervisor.spawn_local("open", async move { shared.when_open(&opening).await });
         }
         let door = OwnCluster { cluster: Arc::clone(cluster), opening: Rc::clone(&opening) };
-        self.door(context, opening, cluster.node_count(), Some(Rc::new(door)))
+        self.entrances(index, self.door(context, opening, cluster.node_count(), Some(Rc::new(door))))
     }
 
     async fn when_open(&self, opening: &Opening<Replicated<S>>) {
@@ -233,6 +245,13 @@ impl<S: Store> Shared<S> {
             }
             opened.await;
         }
+    }
+
+    /// All ways in that there are, for the event loop of this number.
+    fn entrances<K: KeyValue>(&self, index: usize, door: Door<K>) -> Entrances<K> {
+        let door = Rc::new(door);
+        let resp = RespDoor::new(Rc::clone(&door), Arc::clone(&self.cursors), index);
+        Entrances::new(door, resp)
     }
 
     fn door<K: KeyValue>(

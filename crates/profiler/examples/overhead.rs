@@ -73,7 +73,7 @@ fn time(work: fn()) -> (Duration, u64) {
 struct Slowdown {
     median: f64,
     quartiles: (f64, f64),
-    /// Of CPU time over all rounds: steadier than the clock where other programs run.
+    /// Of CPU time over all rounds: steadier than the clock while other programs run.
     cpu: f64,
 }
 

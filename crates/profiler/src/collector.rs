@@ -71,7 +71,7 @@ fn follow(source: &mut dyn Source, recorder: &mut Recorder) {
     recorder.left_out = OwnThread::all();
     let ids: Vec<u32> = files::thread_ids().into_iter().filter(|id| !recorder.is_left_out(*id)).collect();
     for id in &ids {
-        // Read again each time: a thread names itself when it already runs. Except where there are many.
+        // Read again each time, since a thread names itself only after it has started. Except if there are many threads.
         if (ids.len() <= RENAMED_THREADS_MAX || !recorder.thread_names.contains_key(id))
             && let Some(name) = files::thread_name(*id)
         {

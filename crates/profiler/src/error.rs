@@ -35,7 +35,7 @@ pub enum ProfileError {
     System {
         /// What was tried.
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The thread that collects samples ended early.
@@ -62,7 +62,7 @@ pub enum ProfileError {
     Render {
         /// What was being written.
         what: &'static str,
-        /// What its library said.
+        /// The library's reason.
         reason: String,
     },
 }

@@ -37,7 +37,7 @@ impl Kind {
         }
     }
 
-    /// What a reader should know of a profile with so few samples; none where there are enough.
+    /// A warning about a profile with so few samples; none if there are enough.
     pub fn warning(self, samples: usize) -> Option<String> {
         let remedy = match self {
             Kind::Cpu => "take it for longer, under load, or with a higher --hz",

@@ -1,15 +1,15 @@
-//! Profiles of the running process: where CPU time goes, who allocates, who waits; and what people look at them with.
+//! Profiles of the running process: which code uses CPU time, which allocates, which waits; and how people look at them.
 //!
 //! ```text
 //! Profiler::start(kind, options) -> Session -> finish() -> Profile -> render(Format) -> bytes
 //! ```
 //!
-//! - [`Kind::Cpu`]: samples of all threads from the kernel (`perf_event_open`), or from per-thread CPU timers where the
-//!   kernel refuses.
-//! - [`Kind::Alloc`]: one sample per so many bytes, where [`ProfilingAllocator`] is the global allocator.
+//! - [`Kind::Cpu`]: samples of all threads from the kernel (`perf_event_open`), or from per-thread CPU timers if the kernel
+//!   refuses.
+//! - [`Kind::Alloc`]: one sample per so many bytes, if [`ProfilingAllocator`] is the global allocator.
 //! - [`Kind::Lock`]: time off the CPU by call site, from the kernel's context switches.
 //!
-//! One profile of a kind at a time. While none runs, nothing of this costs more than one relaxed load per allocation.
+//! One profile of a kind at a time. While none runs, all of this costs one relaxed load per allocation.
 //! Linux only.
 
 mod collector;

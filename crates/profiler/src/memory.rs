@@ -18,13 +18,13 @@ use crate::{FRAME_POINTERS, ProfileError};
 
 /// Mean bytes between samples; 0 while no profile runs.
 static INTERVAL_BYTES: AtomicU64 = AtomicU64::new(0);
-/// Rings are kept for good: an allocator may still hold one when its profile has ended.
+/// Rings are never freed: an allocator may still use one after its profile has ended.
 static RING: OnceLock<Ring> = OnceLock::new();
 /// Set by the first allocation that is counted: whether the allocator is installed at all.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
-/// 20,000 a second, at a microsecond each: 2 % of one core, where one core can allocate 10 GB/s.
+/// 20,000 a second, at a microsecond each: 2 % of one core, while one core can allocate 10 GB/s.
 const SAMPLES_PER_DRAIN_MAX: u64 = 400;
 
 thread_local! {
@@ -137,7 +137,7 @@ impl Source for AllocSource {
                 .note_once("built without frame pointers: stacks were unwound by tables, which costs more");
         }
         recorder.note_once(
-            "growth by realloc counts, memory that is freed does not: this is no picture of the heap",
+            "growth by realloc counts, freed memory does not: this does not show what is in the heap",
         );
         let before = recorder.samples.len() as u64 + recorder.dropped;
         drain_ring(RING.get(), recorder);
@@ -145,7 +145,7 @@ impl Source for AllocSource {
         // Each sample knows the interval that it was drawn with, so the interval may change as it goes.
         if taken > SAMPLES_PER_DRAIN_MAX {
             INTERVAL_BYTES.store(INTERVAL_BYTES.load(Ordering::Relaxed).saturating_mul(2), Ordering::Relaxed);
-            recorder.note_once("so much was allocated that the interval between samples was raised");
+            recorder.note_once("the interval between samples was raised, because too much was allocated");
         }
     }
 

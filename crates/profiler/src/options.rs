@@ -31,12 +31,12 @@ impl FromStr for Kind {
 /// Who takes the samples of a CPU or lock profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mechanism {
-    /// The kernel's performance events where it permits them, else the process itself.
+    /// The kernel's performance events if it permits them, else CPU timers in the process.
     #[default]
     Auto,
     /// `perf_event_open`, or nothing.
     PerfEvents,
-    /// Inside the process: CPU timers that send `SIGPROF`. There is no such way to see who waits.
+    /// Inside the process: CPU timers that send `SIGPROF`. Waits cannot be seen that way.
     InProcess,
 }
 
@@ -87,7 +87,7 @@ impl Options {
         Ok(())
     }
 
-    /// CPU time that one sample stands for.
+    /// The CPU time of one sample.
     pub(crate) fn period_ns(&self) -> u64 {
         1_000_000_000 / u64::from(self.frequency_hz)
     }

@@ -17,7 +17,7 @@ pub struct Profile {
     pub started_unix_ns: u64,
     /// How long it ran.
     pub duration_ns: u64,
-    /// The weight between two samples: nanoseconds of CPU or bytes; 1 where every event is a sample.
+    /// The weight between two samples: nanoseconds of CPU or bytes; 1 if every event is a sample.
     pub period: u64,
     /// The threads that were seen.
     pub threads: Vec<Thread>,
@@ -27,7 +27,7 @@ pub struct Profile {
     pub samples: Vec<Sample>,
     /// Samples that found no room.
     pub dropped: u64,
-    /// What a reader should know: how it was taken, and what is missing.
+    /// Notes for the reader: how it was taken, and what is missing.
     pub notes: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ pub struct Profile {
 pub struct Thread {
     /// The kernel's number.
     pub id: u32,
-    /// Its name, or its number where it had ended before it could be asked.
+    /// Its name, or its number if it ended before its name was read.
     pub name: String,
 }
 
@@ -57,9 +57,9 @@ pub struct Sample {
     pub stack: StackId,
     /// Nanoseconds since the profile began. Of a wait: when it ended.
     pub at_ns: u64,
-    /// What it stands for, in [`Kind::unit`].
+    /// Its weight, in [`Kind::unit`].
     pub weight: u64,
-    /// How many events it stands for.
+    /// The number of events.
     pub count: u64,
 }
 
@@ -72,15 +72,15 @@ pub struct StackId(pub(crate) u32);
 pub struct Frame {
     /// The function, demangled.
     pub function: Arc<str>,
-    /// Its source file, where the debug information says.
+    /// Its source file, if the debug information has it.
     pub file: Option<Arc<str>>,
     /// The line in it, or 0.
     pub line: u32,
-    /// Where it runs.
+    /// The kind of its frame.
     pub kind: FrameKind,
 }
 
-/// Where a frame runs.
+/// The kinds of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FrameKind {
     /// A function with a frame of its own.
@@ -89,7 +89,7 @@ pub enum FrameKind {
     Inlined,
     /// The kernel.
     Kernel,
-    /// No function: something that the profiler says about the stack.
+    /// Not a function, but a note of the profiler about the stack.
     Note,
 }
 

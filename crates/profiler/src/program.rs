@@ -13,7 +13,7 @@ pub fn name_program(version: &'static str) {
     VERSION.get_or_init(|| version);
 }
 
-/// What [`name_program`] was told; `unknown` if it was not called.
+/// The version given to [`name_program`]; `unknown` if it was not called.
 pub fn program_version() -> &'static str {
     VERSION.get().copied().unwrap_or("unknown")
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// 64 MB of samples at most; what comes after is counted and dropped.
+/// 64 MB of samples at most; further samples are counted and dropped.
 pub(crate) const SAMPLES_MAX: usize = 2_000_000;
 /// 24 MB of stacks at most.
 pub(crate) const STACK_NODES_MAX: usize = 1_000_000;

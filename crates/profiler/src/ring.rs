@@ -83,7 +83,7 @@ impl Ring {
         slot.sequence.store(ticket + 1, Ordering::Release);
     }
 
-    /// Takes out what is there. One thread at a time may call this: the session of the ring's kind.
+    /// Takes out all events. One thread at a time may call this: the session of the ring's kind.
     pub(crate) fn drain(&self, mut take: impl FnMut(Event, &[u64])) {
         loop {
             let ticket = self.next_read.load(Ordering::Relaxed);

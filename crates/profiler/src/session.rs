@@ -51,7 +51,7 @@ impl std::fmt::Debug for Session {
 impl Claim {
     /// Begins a profile of all threads.
     ///
-    /// Errors: `BadOption`, `Unavailable` where this process cannot be profiled that way, `System`.
+    /// Errors: `BadOption`, `Unavailable` if this process cannot be profiled that way, `System`.
     pub fn start(self, options: Options) -> Result<Session, ProfileError> {
         options.check()?;
         let source: Box<dyn Source> = match self.0 {
@@ -86,8 +86,7 @@ impl Claim {
 }
 
 impl Profiler {
-    /// Makes sure that nobody else takes a profile of this kind. Costs next to nothing: `start` of what it gives is for a
-    /// thread that may wait.
+    /// Reserves this kind of profile. Costs next to nothing; the claim's `start` is for a thread that may wait.
     ///
     /// Errors: `Busy` while another of the kind runs.
     pub fn claim(kind: Kind) -> Result<Claim, ProfileError> {

@@ -1,4 +1,4 @@
-//! Allocations are attributed to who makes them, and add up to what was asked for.
+//! Allocations are attributed to their callers, and add up to what was asked for.
 
 use std::alloc::System;
 use std::hint::black_box;
@@ -37,8 +37,8 @@ fn bytes_are_found_where_they_were_asked_for() {
     for _ in 0..20 {
         allocates_small(20_000);
         allocates_large(10);
-        // Lets the collector keep up: this test asks for more than a program does. How far it has come cannot be asked; if it is
-        // late, samples are dropped, and `dropped` below says so.
+        // Lets the collector keep up: this test allocates more than a program does. Its progress cannot be read; if it is late,
+        // samples are dropped, and `dropped` below shows it.
         std::thread::sleep(Duration::from_millis(25));
     }
     let profile = session.finish().expect("a profile");

@@ -1,4 +1,4 @@
-//! A busy function is found by its name, whoever takes the samples.
+//! A busy function is found by its name, whichever way the samples are taken.
 
 #[path = "../../../tests/support/skip.rs"]
 #[expect(dead_code, clippy::disallowed_methods, reason = "a list of its own, beside what is tested")]

@@ -12,9 +12,9 @@ use ladoga_profiler::{Kind, Mechanism, Options, Profile, ProfileError, Profiler}
 
 /// Tests of one file share the process, and a process has one lock profile at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-/// How long the lock is held each time. Real time: what the profiler says of it is what is tested.
+/// How long the lock is held each time. In real time: what the profiler measures is what is tested.
 const HELD: Duration = Duration::from_millis(100);
-/// A thread is found within a tenth of a second, or later where the core is busy; much more than that are held.
+/// A thread is found within a tenth of a second, or later if the core is busy; the lock is held much longer than that in all.
 const TIMES: usize = 12;
 
 /// Answers how long it took, in nanoseconds.

@@ -1,16 +1,17 @@
 //! Many nodes with the same keys, and the service of one of them.
 //!
 //! - `wire`: frames, requests, answers
-//! - `membership`: who the nodes are
-//! - `stability`: up to which time writes have arrived everywhere, and what time it is
+//! - `membership`: the list of nodes
+//! - `stability`: up to which time writes have arrived everywhere, and the time that counts
 //! - `hints`: writes that are kept for peers that are away
+//! - `fences`: what this node has promised to conditional writes
 //! - `bounds`: what peers and repair may take of a node
 //! - `cluster`: all of that, as the event loops of a node share it
 //! - `link`: the connections that this node makes to others
 //! - `own`: this node as one of the replicas, on one event loop
 //! - `serve`: the connections that other nodes make to this one
 //! - `coordinate`: a request that several nodes have to answer; the service of a node of a cluster
-//! - `sync`: what brings nodes that missed something up to date
+//! - `sync`: repair of nodes that missed something
 //!
 //! `planted` has the bugs that the simulation plants, `simulated` a node for it.
 //!
@@ -21,6 +22,7 @@
 mod bounds;
 mod cluster;
 mod coordinate;
+mod fences;
 mod hints;
 mod link;
 mod membership;
@@ -35,9 +37,9 @@ pub mod wire;
 
 pub use ladoga_cluster::NodeList;
 
-pub use cluster::Cluster;
+pub use cluster::{Cluster, check_files};
 pub use coordinate::Replicated;
-pub use membership::{Membership, MembershipError, MembershipFile, PeerLimits, Provenance, check_files};
+pub use membership::{Membership, MembershipError, MembershipFile, PeerLimits, Provenance};
 pub use own::{Bounds, OwnReplica};
 pub use serve::{PeerSocket, serve};
 pub use sync::start;

@@ -26,10 +26,21 @@ pub enum Bug {
     TrustOwnClock,
     /// A large value is written without knowing what is newest, and acknowledged although a replica has something newer.
     AcknowledgeStaleLarge,
-    /// A write is given a newer version where it was not the newest, also if it was seen.
+    /// A write is given a newer version if it was not the newest, also if it was seen.
     RestampAfterExposure,
     /// A node with an older state of its disk does not care that its peers remember a newer one.
     IgnoreRegressions,
+    /// What a node has promised to conditional writes is gone when it starts again.
+    ForgottenFence,
+    /// A promise is void after a while, whatever became of its cell.
+    FenceTimesOut,
+    /// A repair and a hint are written although a promise is newer.
+    RepairThroughFence,
+    /// A node that lost its disk promises before it is whole.
+    PromiseByLostDisk,
+    /// What expires is not compared: a node that lacks it does not find out.
+    #[cfg(feature = "simulation")]
+    ExpiryNotInTrees,
 }
 
 #[cfg(feature = "simulation")]
@@ -42,7 +53,9 @@ mod simulation {
         static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
         static COUNT: Cell<u64> = const { Cell::new(0) };
         static LAST_VERSION: Cell<Option<Version>> = const { Cell::new(None) };
+        static LAST_TIME_MS: Cell<Option<u64>> = const { Cell::new(None) };
         static GIVEN_UP: RefCell<Vec<Version>> = const { RefCell::new(Vec::new()) };
+        static LET_THROUGH: RefCell<Vec<(u64, Version)>> = const { RefCell::new(Vec::new()) };
     }
 
     /// Plants a bug in all nodes of this thread, or none.
@@ -50,6 +63,7 @@ mod simulation {
         PLANTED.set(bug);
         COUNT.set(0);
         GIVEN_UP.take();
+        LET_THROUGH.take();
     }
 
     /// Whether this bug is planted.
@@ -66,9 +80,35 @@ mod simulation {
         COUNT.get().is_multiple_of(7)
     }
 
+    /// This version of a key is a repair or a hint.
+    pub(super) fn let_through(key_hash: u64, version: Version) {
+        LET_THROUGH.with_borrow_mut(|versions| versions.push((key_hash, version)));
+    }
+
+    /// Whether it is one.
+    pub(super) fn is_let_through(key_hash: u64, version: Version) -> bool {
+        LET_THROUGH.with_borrow(|versions| versions.contains(&(key_hash, version)))
+    }
+
     /// The answer that is about to be given is about this version.
     pub(super) fn note_version(version: Option<Version>) {
         LAST_VERSION.set(version);
+    }
+
+    /// The answer that is about to be given is as of this time, by which it is decided what has expired; none if that did not
+    /// matter, or nobody but this node says so.
+    pub(super) fn note_time(time_ms: Option<u64>) {
+        LAST_TIME_MS.set(time_ms);
+    }
+
+    /// What was noted.
+    pub(super) fn noted_time() -> Option<u64> {
+        LAST_TIME_MS.get()
+    }
+
+    /// The time that the last answer on this thread was as of.
+    pub fn last_time_ms() -> Option<u64> {
+        LAST_TIME_MS.take()
     }
 
     /// A write is written again: with a quorum, nobody has seen this version of it or will.
@@ -99,13 +139,25 @@ mod simulation {
         false
     }
 
+    pub(super) const fn let_through(_: u64, _: Version) {}
+
+    pub(super) const fn is_let_through(_: u64, _: Version) -> bool {
+        false
+    }
+
     pub(super) const fn note_version(_: Option<Version>) {}
+
+    pub(super) const fn note_time(_: Option<u64>) {}
+
+    pub(super) const fn noted_time() -> Option<u64> {
+        None
+    }
 
     pub(super) const fn note_given_up(_: Version) {}
 }
 
 #[cfg(feature = "simulation")]
-pub use simulation::{given_up, last_version, plant};
+pub use simulation::{given_up, last_time_ms, last_version, plant};
 
 /// Whether this bug is planted.
 #[inline]
@@ -119,10 +171,34 @@ pub(crate) fn strikes(bug: Bug) -> bool {
     simulation::strikes(bug)
 }
 
+/// This version of a key, by its hash, is a repair or a hint: a promise does not keep it out, if that bug is planted.
+#[inline]
+pub(crate) fn let_through(key_hash: u64, version: Version) {
+    simulation::let_through(key_hash, version);
+}
+
+/// Whether that is so of a version.
+#[inline]
+pub(crate) fn is_let_through(key_hash: u64, version: Version) -> bool {
+    simulation::is_let_through(key_hash, version)
+}
+
 /// The answer that is given now is about this version.
 #[inline]
 pub(crate) fn note_version(version: Option<Version>) {
     simulation::note_version(version);
+}
+
+/// What has expired is decided by this time; none if that does not matter, or too few peers were heard.
+#[inline]
+pub(crate) fn note_time(time_ms: Option<u64>) {
+    simulation::note_time(time_ms);
+}
+
+/// The time that was noted last.
+#[inline]
+pub(crate) fn noted_time() -> Option<u64> {
+    simulation::noted_time()
 }
 
 /// A write with a quorum is written again, and its version until now was not seen.

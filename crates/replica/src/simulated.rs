@@ -1,7 +1,8 @@
 //! For the simulation: a node of a cluster without HTTP, on one event loop that is not a thread.
 //!
-//! - [`SimulatedNode`]: what a node consists of, put together as `node` does, and what a checker may look at
+//! - [`SimulatedNode`]: the parts of a node, put together as `node` does, and what a checker may look at
 //! - [`Bug`]: bugs that are planted, to see that they are found; [`last_version`]: the version that an answer was about
+//! - [`last_time_ms`]: the time by which an answer was decided, if it is about what expires
 //! - [`given_up`]: versions under which nobody may have read anything, since their writes were written again
 
 use std::cell::RefCell;
@@ -27,7 +28,7 @@ use crate::{
     Bounds, Cluster, Membership, MembershipFile, OwnReplica, PeerLimits, PeerSocket, Replicated, serve,
 };
 
-pub use crate::planted::{Bug, given_up, last_version, plant};
+pub use crate::planted::{Bug, given_up, last_time_ms, last_version, plant};
 
 /// A running node.
 pub struct SimulatedNode<S: Store> {
@@ -67,8 +68,9 @@ impl<S: Store> SimulatedNode<S> {
         let cluster = Arc::new(cluster);
         let last_timestamp = store.last_timestamp();
         cluster.versions.starts_after(last_timestamp);
-        let stability = cluster.join(env, dir, kept, last_timestamp, &supervisor)?;
-        store.observe(stability)?;
+        let observer = cluster.join(env, dir, kept, last_timestamp, &supervisor)?;
+        store.gate(cluster.gate());
+        store.observe(observer)?;
         let core = LoopContext::new(Arc::clone(&clock), Arc::clone(&metrics.loops[0]), supervisor.clone());
         let core = Rc::new(core);
         let gate = || Gate::new(64, 5_000, "as many as possible", Arc::clone(&clock));
@@ -112,12 +114,17 @@ impl<S: Store> SimulatedNode<S> {
         }
     }
 
+    /// How many promises to conditional writes it holds.
+    pub fn fences(&self) -> usize {
+        self.cluster.fences().count()
+    }
+
     /// The session of a peer that it would remember after a restart.
     pub fn remembered_session(&self, peer: NodeId) -> u64 {
         self.cluster.stability().remembered_session(peer)
     }
 
-    /// What `/v0/cluster` says.
+    /// The answer of `/v0/cluster`.
     pub fn report(&self) -> String {
         self.cluster.report()
     }
@@ -128,8 +135,8 @@ impl<S: Store> SimulatedNode<S> {
     }
 }
 
-/// Who waits for a peer holds the node, which holds the connection, which holds who waits. A process that ends takes all of it
-/// along; here, thousands of nodes begin and end in one.
+/// A waiting task holds the node, which holds the connection, which holds the waiting task. A process that ends frees all of
+/// that; here, thousands of nodes begin and end in one process, so the cycle is broken by hand.
 impl<S: Store> Drop for SimulatedNode<S> {
     fn drop(&mut self) {
         self.service.replica().peers.forget_requests();

@@ -1,8 +1,8 @@
-//! What all parts of a running node share, whatever they do: stores, replication and connections alike.
+//! What all parts of a running node share: stores, replication and connections alike.
 //!
 //! - `supervisor`: tasks and threads that a node cannot do without
-//! - `loop_context`: the clock, the figures and the end of one event loop
-//! - `gates`: bounds that are shared fairly: who is let in, who gives way, who is refused
+//! - `loop_context`: clock, metrics and shutdown of one event loop
+//! - `gates`: bounds that are shared fairly: who is admitted, who gives way, who is refused
 //! - `keepalive`: when the connection of a peer counts as dead
 //! - `one_shot`: an answer for one task of an event loop
 //! - `metrics`: the figures of event loops, each written by its own thread
@@ -21,6 +21,6 @@ mod supervisor;
 pub use gates::{Address, Displaced, Gate, OverCapacity, Permit};
 pub use keepalive::KEEP_ALIVE;
 pub use loop_context::{LoopContext, SCRATCH_BYTES};
-pub use metrics::{HistogramSum, LoopMetrics, Metrics, Operation, Sums, Tail, Taken};
+pub use metrics::{CommandKind, HistogramSum, LoopMetrics, Metrics, Operation, Sums, Tail, Taken};
 pub use one_shot::OneShot;
 pub use supervisor::{Panicked, Supervisor};

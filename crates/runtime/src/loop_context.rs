@@ -21,12 +21,12 @@ pub struct LoopContext {
 /// What is read from a socket at once, at most.
 pub const SCRATCH_BYTES: usize = 64 << 10;
 
-/// So much of the time between two looks at the clock counts, where there was more.
+/// Time between two looks at the clock counts at most this long.
 const UNSEEN_MS_MAX: u64 = 500;
 
-/// For how long an event loop has been at work, as of its last look at the clock: what it lost because it was held up itself,
-/// with the process or the machine, was no time for what came meanwhile to be read. So it is not held against those who
-/// have said something, or may have.
+/// How long an event loop has been running, as of its last look at the clock. Time in which the loop itself was suspended, with
+/// the process or the machine, does not count: requests that arrived meanwhile were not read, and clients must not time out for
+/// that.
 #[derive(Debug)]
 struct LoopClock {
     now_ms: Cell<u64>,
@@ -52,7 +52,7 @@ impl LoopContext {
         LoopContext { clock, metrics, supervisor, age, is_draining: Cell::new(false), scratch }
     }
 
-    /// The time as of the last look, which timeouts are coarse enough for: time in which the loop was at work.
+    /// The time as of the last look, which is precise enough for timeouts. Only time in which the loop was running counts.
     pub fn now_ms(&self) -> u64 {
         self.age.now_ms.get()
     }
@@ -62,7 +62,7 @@ impl LoopContext {
         self.age.look(self.clock.monotonic_ns() / 1_000_000);
     }
 
-    /// A buffer for what is used at once.
+    /// A buffer for temporary use.
     pub fn scratch(&self) -> RefMut<'_, Vec<u8>> {
         self.scratch.borrow_mut()
     }

@@ -4,12 +4,11 @@ use std::task::{Context, Poll, Waker};
 
 /// One value, for the one task of this event loop that waits for it: `set` once, taken once, in either order.
 ///
-/// It takes no lock, and lies in whatever those two share. (What comes from another thread takes
-/// `tokio::sync::oneshot`.)
+/// It takes no lock, and lies in memory that both sides share. (Between threads, use `tokio::sync::oneshot`.)
 pub struct OneShot<T>(Cell<Shot<T>>);
 
 enum Shot<T> {
-    /// Who waits, once somebody does.
+    /// The task that waits, if one does already.
     Awaited(Option<Waker>),
     Set(T),
 }
@@ -21,7 +20,7 @@ impl<T> Default for OneShot<T> {
 }
 
 impl<T> OneShot<T> {
-    /// Hands the value to who waits for it, now or later.
+    /// Hands the value to the task that waits, now or later.
     pub fn set(&self, value: T) {
         if let Shot::Awaited(Some(waker)) = self.0.replace(Shot::Set(value)) {
             waker.wake();

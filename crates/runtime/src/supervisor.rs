@@ -9,10 +9,10 @@ use std::thread::{self, JoinHandle};
 use ladoga_env::{Turn, Worker, WorkerHandle, Workers};
 use tokio::sync::watch;
 
-/// Tasks and threads that a node cannot do without: where one of them panics, the node is to end, for nobody would notice
-/// that, say, connections are no longer accepted on one of its event loops.
+/// Tasks and threads that a node cannot do without. If one of them panics, the node shuts down: otherwise nobody would notice
+/// that, say, one of its event loops no longer accepts connections.
 ///
-/// A task that serves one connection or one request is none of them: its panic is that connection's own.
+/// A task that serves one connection or one request is not one of them: its panic ends that connection only.
 #[derive(Debug, Clone, Default)]
 pub struct Supervisor {
     first: Arc<watch::Sender<Option<Panicked>>>,
@@ -77,7 +77,7 @@ impl Supervisor {
         });
     }
 
-    /// The first panic, where there was one.
+    /// The first panic, if there was one.
     pub fn check(&self) -> Result<(), Panicked> {
         self.first.borrow().clone().map_or(Ok(()), Err)
     }

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::event_loop::EventLoop;
 use super::protocol::Protocol;
+use super::shared::HandedOver;
 
 /// How long no connection is accepted after the system had no room for one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
@@ -23,7 +24,10 @@ static ACCEPTING: Mutex<()> = Mutex::new(());
 
 /// Accepts connections. The system spreads them over the listeners by chance, which for a handful of connections
 /// may mean all on one; so each goes on to the loop that has the fewest.
-pub(super) async fn accept<P: Protocol>(event_loop: Rc<EventLoop<P>>, listener: TcpListener) {
+pub(super) async fn accept<P: Protocol>(
+    event_loop: Rc<EventLoop<P>>,
+    (listener, entrance): (TcpListener, usize),
+) {
     let (mut spare, mut is_told) = (spare(), false);
     loop {
         let accepted = poll_fn(|context| {
@@ -33,12 +37,12 @@ pub(super) async fn accept<P: Protocol>(event_loop: Rc<EventLoop<P>>, listener: 
         let error = match accepted.await {
             Ok((socket, _)) if spare.is_some() => {
                 is_told = false;
-                place(&event_loop, socket);
+                place(&event_loop, (socket, entrance));
                 continue;
             }
             // The next one could not even be refused.
             Ok((socket, _)) => {
-                spare = refuse_for_good(&event_loop, socket);
+                spare = refuse_for_good(&event_loop, (socket, entrance));
                 continue;
             }
             Err(error) => error,
@@ -47,9 +51,10 @@ pub(super) async fn accept<P: Protocol>(event_loop: Rc<EventLoop<P>>, listener: 
             tracing::warn!(%error, "cannot accept connections");
         }
         if is_out_of_descriptors(error.raw_os_error()) && spare.is_some() {
-            spare =
-                poll_fn(|context| Poll::Ready(refuse_next(&event_loop, &listener, spare.take(), context)))
-                    .await;
+            spare = poll_fn(|context| {
+                Poll::Ready(refuse_next(&event_loop, (&listener, entrance), spare.take(), context))
+            })
+            .await;
         } else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             spare = spare.or_else(self::spare);
@@ -57,26 +62,30 @@ pub(super) async fn accept<P: Protocol>(event_loop: Rc<EventLoop<P>>, listener: 
     }
 }
 
-/// Refuses a connection that there is no descriptor for, where one waits, with the one that was kept for that.
+/// Refuses one waiting connection when the process is out of descriptors. It closes the spare descriptor to have one for
+/// accepting.
 fn refuse_next<P: Protocol>(
     event_loop: &EventLoop<P>,
-    listener: &TcpListener,
+    (listener, entrance): (&TcpListener, usize),
     spare: Option<OwnedFd>,
     context: &mut Context<'_>,
 ) -> Option<OwnedFd> {
     let _accepting = ACCEPTING.lock();
     drop(spare);
     match listener.poll_accept(context) {
-        Poll::Ready(Ok((socket, _))) => refuse_for_good(event_loop, socket),
+        Poll::Ready(Ok((socket, _))) => refuse_for_good(event_loop, (socket, entrance)),
         Poll::Ready(Err(_)) | Poll::Pending => self::spare(),
     }
 }
 
 /// Refuses a connection, and keeps what it had for the next one: closed, somebody else might take it.
-fn refuse_for_good<P: Protocol>(event_loop: &EventLoop<P>, socket: TcpStream) -> Option<OwnedFd> {
-    refuse(event_loop, &socket, "the limit of open files and connections is reached (ulimit -n)");
+fn refuse_for_good<P: Protocol>(
+    event_loop: &EventLoop<P>,
+    (socket, entrance): (TcpStream, usize),
+) -> Option<OwnedFd> {
+    refuse(event_loop, (&socket, entrance), "the limit of open files and connections is reached (ulimit -n)");
     let socket = socket.into_std().ok()?;
-    // Where the client is gone, there is nobody to be told.
+    // If the client is gone, there is nobody to answer.
     let _ = socket.shutdown(Shutdown::Write);
     Some(OwnedFd::from(socket))
 }
@@ -86,20 +95,20 @@ fn spare() -> Option<OwnedFd> {
     Socket::new(Domain::UNIX, Type::DGRAM, None).ok().map(OwnedFd::from)
 }
 
-fn refuse<P: Protocol>(event_loop: &EventLoop<P>, socket: &TcpStream, bound: &str) {
+fn refuse<P: Protocol>(event_loop: &EventLoop<P>, (socket, entrance): (&TcpStream, usize), bound: &str) {
     event_loop.context.metrics.connection_refused();
     // A fresh socket has room for it; were there none, the client would notice the end all the same.
-    let _ = socket.try_write(&event_loop.protocol.refusal(bound));
+    let _ = socket.try_write(&event_loop.protocol.refusal(bound, entrance));
 }
 
 /// Serves the connections that other loops accepted.
 pub(super) async fn receive<P: Protocol>(
     event_loop: Rc<EventLoop<P>>,
-    mut handed_over: mpsc::UnboundedReceiver<std::net::TcpStream>,
+    mut handed_over: mpsc::UnboundedReceiver<HandedOver>,
 ) {
-    while let Some(socket) = handed_over.recv().await {
+    while let Some((socket, entrance)) = handed_over.recv().await {
         match TcpStream::from_std(socket) {
-            Ok(socket) => event_loop.serve(socket),
+            Ok(socket) => event_loop.serve(socket, entrance),
             Err(error) => {
                 event_loop.context.metrics.disconnected();
                 tracing::warn!(%error, "cannot serve a connection");
@@ -108,22 +117,23 @@ pub(super) async fn receive<P: Protocol>(
     }
 }
 
-fn place<P: Protocol>(event_loop: &Rc<EventLoop<P>>, socket: TcpStream) {
+fn place<P: Protocol>(event_loop: &Rc<EventLoop<P>>, (socket, entrance): (TcpStream, usize)) {
     let shared = &event_loop.shared;
     let counts = shared.metrics.loops.iter().map(|metrics| metrics.connections());
     if counts.clone().sum::<u64>() >= shared.limits.connections_max as u64 {
-        return refuse(event_loop, &socket, "the limit of connections is reached");
+        return refuse(event_loop, (&socket, entrance), "the limit of connections is reached");
     }
     let own = event_loop.context.metrics.connections();
     let (least_loaded, least) =
         counts.enumerate().min_by_key(|&(_, count)| count).expect("there is an event loop");
     if least >= own {
         event_loop.context.metrics.connected();
-        event_loop.serve(socket);
+        event_loop.serve(socket, entrance);
         return;
     }
     shared.metrics.loops[least_loaded].connected();
-    let sent = socket.into_std().map(|socket| shared.hand_overs[least_loaded].send(socket).is_ok());
+    let sent =
+        socket.into_std().map(|socket| shared.hand_overs[least_loaded].send((socket, entrance)).is_ok());
     if !matches!(sent, Ok(true)) {
         // That loop is draining, and so will this one in a moment.
         shared.metrics.loops[least_loaded].disconnected();

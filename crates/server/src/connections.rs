@@ -22,7 +22,7 @@ impl Connections {
         Connections { context, open: RefCell::default(), to_drain: Cell::new(0), is_drained: Notify::new() }
     }
 
-    /// Ends the connections on which somebody waits for too long.
+    /// Ends connections that have timed out.
     pub(super) fn sweep(&self) {
         let now_ms = self.context.now_ms();
         self.for_each(|connection| connection.sweep(now_ms));
@@ -33,7 +33,7 @@ impl Connections {
         Entry { index: self.open.borrow_mut().insert(connection), connections: Rc::clone(self) }
     }
 
-    /// Ends all connections: those with requests in flight once these are answered, or when their time is over.
+    /// Ends all connections: those with requests in flight once these are answered, or when the drain timeout is over.
     pub(super) async fn drain(&self, patience: Duration) {
         self.context.begin_to_drain();
         self.to_drain.set(self.open.borrow().len());

@@ -23,11 +23,11 @@ impl<P: Protocol> EventLoop<P> {
     }
 
     /// Serves a connection that was counted before.
-    pub(super) fn serve(&self, socket: TcpStream) {
+    pub(super) fn serve(&self, socket: TcpStream, entrance: usize) {
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(%error, "a connection was gone before it was served");
         }
-        let connection = self.protocol.accept(socket);
+        let connection = self.protocol.accept(socket, entrance);
         let entry = self.connections.enter(Rc::<P::Connection>::clone(&connection));
         let protocol = Rc::clone(&self.protocol);
         tokio::task::spawn_local(async move {

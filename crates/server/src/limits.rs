@@ -23,18 +23,18 @@ pub struct Limits {
 
 /// The memory that an answer larger than memory takes: the piece that is sent, and the one that is read ahead.
 const STREAM_BYTES: u64 = 1 << 20;
-/// The memory that a large value takes on its way in: a piece of its file, and what arrives meanwhile.
+/// The memory for a large value that is being uploaded: a piece of its file, and what arrives while that is written.
 const UPLOAD_BYTES: u64 = 1 << 19;
-/// The memory of a connection as a rule: what has arrived on it, what is to be sent, and what is known of it.
+/// The usual memory of a connection: receive buffer, send buffer and state.
 const CONNECTION_BYTES: u64 = 20 << 10;
 /// The share of the memory budget that connections may have.
 const CONNECTIONS_SHARE: u64 = 4;
-/// However little memory there is, so many are possible.
+/// At least this many are permitted, however little memory there is.
 const CONNECTIONS_MIN: u64 = 512;
 const CONNECTIONS_MAX: u64 = 16 << 10;
 /// The share of the memory budget that answers and values under way may have, each.
 const TRANSFER_SHARE: u64 = 8;
-/// However little memory there is, so many at a time are possible.
+/// At least this many at a time are permitted, however little memory there is.
 const TRANSFERS_MIN: u64 = 24;
 /// However much there is, more would only wait for the disk together.
 const STREAMS_MAX: u64 = 512;

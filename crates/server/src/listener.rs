@@ -29,8 +29,8 @@ impl ListenError {
 /// `count` listening sockets on one address, among which the system spreads the connections.
 pub(super) fn listen(address: SocketAddr, count: usize) -> Result<Vec<TcpListener>, ListenError> {
     let failed = |error| ListenError { address, error };
-    // Sockets that share an address do so with those of another process too, which then would get every other
-    // connection. This one does not share: it fails where somebody listens.
+    // With SO_REUSEPORT another process could share the address, and get every other connection. This socket is bound without
+    // it first: that fails if somebody listens already.
     let alone = bind(address, false).map_err(failed)?;
     let address = alone.local_addr().map_err(failed)?.as_socket().unwrap_or(address);
     drop(alone);

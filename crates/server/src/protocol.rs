@@ -8,14 +8,14 @@ pub trait Protocol: 'static {
     /// One connection.
     type Connection: Connection;
 
-    /// Takes a connection over.
-    fn accept(&self, socket: TcpStream) -> Rc<Self::Connection>;
+    /// Takes a connection over, which came by this entrance: the number of its list in [`crate::ServerConfig::listen`].
+    fn accept(&self, socket: TcpStream, entrance: usize) -> Rc<Self::Connection>;
 
     /// Serves a connection until it ends.
     fn serve(self: Rc<Self>, connection: Rc<Self::Connection>) -> impl Future<Output = ()>;
 
-    /// What a connection is told that is not served, because of this bound.
-    fn refusal(&self, bound: &str) -> Vec<u8>;
+    /// What a connection that came by this entrance is told if it is not served, because of this bound.
+    fn refusal(&self, bound: &str, entrance: usize) -> Vec<u8>;
 
     /// Time went by: called every few milliseconds to a quarter of a second.
     fn time_passes(&self);
@@ -23,7 +23,7 @@ pub trait Protocol: 'static {
 
 /// A connection, as its event loop looks after it.
 pub trait Connection: 'static {
-    /// Ends it if it let somebody wait for too long.
+    /// Ends the connection if it has timed out.
     fn sweep(&self, now_ms: u64);
 
     /// The node is to stop: its requests in flight end, and then it does.
@@ -32,6 +32,6 @@ pub trait Connection: 'static {
     /// Ends it, whatever is under way.
     fn cut_off(&self);
 
-    /// Whether it came when the node was draining already, so that nobody waits for it.
+    /// Whether it was accepted while the node was draining: then it is answered, but the node does not wait for it.
     fn is_late(&self) -> bool;
 }

@@ -17,18 +17,22 @@ pub(super) enum Stage {
     Stopped,
 }
 
+/// A connection on its way from one loop to another, and the entrance by which it came.
+pub(super) type HandedOver = (std::net::TcpStream, usize);
+
 /// What the event loops of a server share.
 pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) metrics: Arc<Metrics>,
     /// By which a loop gives a connection to another.
-    pub(super) hand_overs: Vec<mpsc::UnboundedSender<std::net::TcpStream>>,
+    pub(super) hand_overs: Vec<mpsc::UnboundedSender<HandedOver>>,
 }
 
 /// Where an event loop gets its connections from, and until when.
 pub(super) struct Intake {
-    pub(super) listeners: Vec<TcpListener>,
-    pub(super) handed_over: mpsc::UnboundedReceiver<std::net::TcpStream>,
+    /// Each with the entrance that it is one of.
+    pub(super) listeners: Vec<(TcpListener, usize)>,
+    pub(super) handed_over: mpsc::UnboundedReceiver<HandedOver>,
     pub(super) stage: watch::Receiver<Stage>,
     /// To say that no request is in flight any more.
     pub(super) drained: mpsc::Sender<()>,

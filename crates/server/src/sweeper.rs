@@ -7,7 +7,7 @@ use super::event_loop::EventLoop;
 use super::limits::Limits;
 use super::protocol::Protocol;
 
-/// How often connections are looked at, at least and at most.
+/// How often connections are checked for timeouts, at least and at most.
 const SWEEP_MS_MIN: u64 = 5;
 const SWEEP_MS_MAX: u64 = 250;
 
@@ -23,7 +23,7 @@ pub(super) async fn sweep<P: Protocol>(event_loop: Rc<EventLoop<P>>) {
     }
 }
 
-/// A quarter of the shortest timeout: so much later than promised it may strike.
+/// A quarter of the shortest timeout: a timeout may strike that much later than configured.
 fn sweep_ms(limits: &Limits) -> u64 {
     let shortest_ms = limits.request_timeout_ms.min(limits.answer_timeout_ms).min(limits.idle_timeout_ms);
     (shortest_ms / 4).clamp(SWEEP_MS_MIN, SWEEP_MS_MAX)

@@ -15,7 +15,7 @@ use super::event_loop::EventLoop;
 use super::limits::Limits;
 use super::listener::{ListenError, listen};
 use super::protocol::Protocol;
-use super::shared::{Intake, Shared, Stage};
+use super::shared::{HandedOver, Intake, Shared, Stage};
 use super::sweeper::sweep;
 
 /// Why a server does not start.
@@ -24,15 +24,15 @@ pub enum StartError {
     /// It cannot listen.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The system has no more threads, or descriptors.
+    /// The system has no more threads or descriptors.
     #[error("cannot start an event loop: {0}")]
     EventLoop(#[from] io::Error),
 }
 
 /// What a server is started with.
 pub struct ServerConfig {
-    /// Where clients connect; port 0 takes a free one.
-    pub listen: Vec<SocketAddr>,
+    /// Where clients connect, one list for each entrance; port 0 takes a free one.
+    pub listen: Vec<Vec<SocketAddr>>,
     /// How many event loops there are, at least 1.
     pub event_loops: usize,
     /// The bounds of its connections.
@@ -52,7 +52,7 @@ pub struct Server {
     stage: watch::Sender<Stage>,
     drained: mpsc::Receiver<()>,
     threads: Vec<JoinHandle<()>>,
-    addresses: Vec<SocketAddr>,
+    addresses: Vec<Vec<SocketAddr>>,
 }
 
 impl Server {
@@ -98,8 +98,8 @@ impl Server {
         supervisor: &Supervisor,
         event_loop: impl FnOnce() -> Rc<EventLoop<P>> + Send + 'static,
         (listeners, handed_over, drained): (
-            Vec<std::net::TcpListener>,
-            mpsc::UnboundedReceiver<std::net::TcpStream>,
+            Vec<(std::net::TcpListener, usize)>,
+            mpsc::UnboundedReceiver<HandedOver>,
             mpsc::Sender<()>,
         ),
     ) -> io::Result<()> {
@@ -112,7 +112,9 @@ impl Server {
                     Err(error) => return drop(report.send(Err(error))),
                 };
             runtime.block_on(async {
-                let listeners = listeners.into_iter().map(tokio::net::TcpListener::from_std);
+                let listeners = listeners
+                    .into_iter()
+                    .map(|(listener, entrance)| Ok((tokio::net::TcpListener::from_std(listener)?, entrance)));
                 match listeners.collect::<io::Result<_>>() {
                     Ok(listeners) => {
                         let _ = report.send(Ok(()));
@@ -127,16 +129,16 @@ impl Server {
         reported.recv().map_err(io::Error::other)?
     }
 
-    /// Where it listens.
-    pub fn addresses(&self) -> &[SocketAddr] {
+    /// Where it listens, by entrance.
+    pub fn addresses(&self) -> &[Vec<SocketAddr>] {
         &self.addresses
     }
 
-    /// Ends the requests in flight. Requests that come from now on are told so.
+    /// Ends the requests in flight. Requests that come from now on are answered that the node is stopping.
     pub fn drain(&mut self) {
         self.stage.send_replace(Stage::Draining);
         for _ in 0..self.threads.len() {
-            // None where an event loop panicked: then there is nothing to wait for.
+            // None if an event loop panicked: then there is nothing to wait for.
             let _ = self.drained.blocking_recv();
         }
     }
@@ -145,7 +147,7 @@ impl Server {
     pub fn stop(&mut self) {
         self.stage.send_replace(Stage::Stopped);
         for thread in self.threads.drain(..) {
-            // Whether it panicked, the node was told.
+            // If the loop panicked, the supervisor has reported it.
             let _ = thread.join();
         }
     }
@@ -157,16 +159,28 @@ impl Drop for Server {
     }
 }
 
-type Listeners = Vec<Vec<std::net::TcpListener>>;
+type Listeners = Vec<Vec<(std::net::TcpListener, usize)>>;
 
-/// The addresses as they are, and for each event loop a listener on each. A name may stand for addresses that this
-/// machine does not have, as `localhost` does where there is no IPv6: one that it has is enough.
-fn listen_on_all(config: &ServerConfig) -> Result<(Vec<SocketAddr>, Listeners), ListenError> {
+/// The addresses of each entrance as they are, and for each event loop a listener on each.
+fn listen_on_all(config: &ServerConfig) -> Result<(Vec<Vec<SocketAddr>>, Listeners), ListenError> {
     let mut by_loop: Listeners = (0..config.event_loops).map(|_| Vec::new()).collect();
     let mut addresses = Vec::new();
-    let mut missing = None;
-    for &wanted in &config.listen {
-        let listeners = match listen(wanted, config.event_loops) {
+    for (entrance, wanted) in config.listen.iter().enumerate() {
+        addresses.push(listen_at(entrance, wanted, &mut by_loop)?);
+    }
+    Ok((addresses, by_loop))
+}
+
+/// A name may stand for addresses that this machine does not have, as `localhost` does where there is no IPv6: one that it has is
+/// enough.
+fn listen_at(
+    entrance: usize,
+    wanted: &[SocketAddr],
+    by_loop: &mut Listeners,
+) -> Result<Vec<SocketAddr>, ListenError> {
+    let (mut addresses, mut missing) = (Vec::new(), None);
+    for &wanted in wanted {
+        let listeners = match listen(wanted, by_loop.len()) {
             Ok(listeners) => listeners,
             Err(error) if error.is_no_such_address() => {
                 missing = Some(error);
@@ -175,17 +189,18 @@ fn listen_on_all(config: &ServerConfig) -> Result<(Vec<SocketAddr>, Listeners), 
             Err(error) => return Err(error),
         };
         addresses.push(listeners[0].local_addr().map_err(|error| ListenError { address: wanted, error })?);
-        for (listener, own) in listeners.into_iter().zip(&mut by_loop) {
-            own.push(listener);
+        for (listener, own) in listeners.into_iter().zip(&mut *by_loop) {
+            own.push((listener, entrance));
         }
     }
     match missing {
         Some(error) if addresses.is_empty() => Err(error),
-        _ => Ok((addresses, by_loop)),
+        _ => Ok(addresses),
     }
 }
 
-/// Serves until the node is to stop, and the requests in flight have ended or had their time. Who comes after that is told.
+/// Serves until the node is to stop, and the requests in flight have ended or timed out. Requests that come later are answered
+/// that the node is stopping.
 async fn run<P: Protocol>(event_loop: Rc<EventLoop<P>>, intake: Intake) {
     let mut stage = intake.stage;
     let supervisor = &event_loop.context.supervisor;
@@ -199,7 +214,7 @@ async fn run<P: Protocol>(event_loop: Rc<EventLoop<P>>, intake: Intake) {
     let drain_timeout = Duration::from_millis(event_loop.shared.limits.drain_timeout_ms);
     event_loop.connections.drain(drain_timeout).await;
     let _ = intake.drained.send(()).await;
-    // Whoever waits for all loops notices by that where one is no more.
+    // Closing the channel tells `drain` that this loop is done.
     drop(intake.drained);
     let _ = stage.wait_for(|stage| *stage == Stage::Stopped).await;
 }

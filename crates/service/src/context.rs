@@ -2,7 +2,7 @@ use ladoga_model::{Replicas, Ttl};
 
 use crate::Precondition;
 
-/// What a request says beside its key, in the words of no protocol. What later requests may say gets its field here.
+/// What a request asks for beside its key, independent of any protocol. New features of requests get their field here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
     /// On how many nodes the key lives, and how many of them have to answer.
@@ -11,12 +11,12 @@ pub struct Context {
     pub waited_ms: u64,
     /// What has to be true for a write to happen.
     pub precondition: Precondition,
-    /// How long the value that is put is to live; for ever, if nothing is said.
+    /// The time to live of the value that is put; none for ever.
     pub ttl: Option<Ttl>,
 }
 
 impl Context {
-    /// Of a request that says nothing else.
+    /// The context of a request with no other wishes.
     pub const fn new(replicas: Replicas) -> Context {
         Context { replicas, waited_ms: 0, precondition: Precondition::None, ttl: None }
     }

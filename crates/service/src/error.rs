@@ -19,6 +19,12 @@ pub enum Error {
         /// The version of the newest cell, also of a deletion; none if there never was one, or nothing is left of it.
         current: Option<Version>,
     },
+    /// There is no value that could get another expiry. Nothing was written.
+    #[error("there is no value under this key")]
+    NotFound {
+        /// The version of its deletion; none if there never was one, or nothing is left of it.
+        current: Option<Version>,
+    },
     /// A value that is to be added to is no number. Nothing was written.
     #[error("the value is {found}, expected a 64-bit integer in decimal digits; nothing was written")]
     NotANumber {
@@ -33,9 +39,6 @@ pub enum Error {
         /// What was to be added.
         by: i64,
     },
-    /// The service does not do this.
-    #[error("{0}")]
-    NotImplemented(&'static str),
     /// Too few replicas answered.
     #[error(transparent)]
     TooFewReplicas(Box<TooFewReplicas>),
@@ -53,6 +56,12 @@ pub enum Error {
          happened"
     )]
     Overtaken,
+    /// Other requests of the key came in between, and it is not known whether this one took effect.
+    #[error(
+        "other requests changed the key at the same time, and nobody knows whether this one was among those that took effect; \
+         the write may have happened"
+    )]
+    Undecided,
     /// This node was started and has not heard what time it is from a majority.
     #[error(
         "0 of {} replicas were asked, {} are needed: this node has just started and cannot learn the time from a majority \
@@ -62,7 +71,7 @@ pub enum Error {
     TimeUnknown {
         /// How many replicas had to answer.
         replicas: Replicas,
-        /// Each node that cannot be heard, and why.
+        /// Each node that cannot be reached, and why.
         missing: Vec<String>,
     },
     /// This node does not know yet whether it lost anything that it acknowledged.
@@ -70,7 +79,7 @@ pub enum Error {
     Starting {
         /// Whether its data directory is a copy or a backup; else it is new.
         is_copy: bool,
-        /// Each node that has not said, and why; none if what they said is not on disk yet.
+        /// Each node that has not answered, and why; none if their answers are not on disk yet.
         missing: Vec<String>,
     },
     /// This node cannot vouch for its part of the answer.

@@ -1,14 +1,14 @@
 use std::future::Future;
 
 use bytes::Bytes;
-use ladoga_model::Version;
+use ladoga_model::{Stamp, Ttl, Version};
 
 use crate::{Context, Error, Later, Lookup, Metric, Pieces, RecordFormat, StoredCell, Upload};
 
 /// The service, as one event loop reaches it. Nothing here blocks the thread.
 ///
 /// Protocol of a write: `admit_put put`, or for a value from `upload_bytes_min` on
-/// `admit_put upload Upload::write* Upload::finish put_uploaded`, or `delete`, or `increment`. With a precondition,
+/// `admit_put upload Upload::write* Upload::finish put_uploaded`, or `delete`, or `increment`, or `expire`. With a precondition,
 /// `admit_conditional` follows `admit_put`.
 pub trait KeyValue: 'static {
     /// A large value on its way in.
@@ -33,12 +33,14 @@ pub trait KeyValue: 'static {
     /// Whether a value of so many bytes would be taken now. Asked before the value is read.
     fn admit_put(&self, context: &Context, key: &[u8], value_bytes: u64) -> Result<(), Error>;
 
-    /// Whether the precondition of a write is true now. Asked before its value is read, so that one that is refused need not be
-    /// sent; what counts is whether it is true when it is written.
+    /// Whether the precondition of a write is true now, as far as that is worth finding out for a value of so many bytes. Asked
+    /// before the value is read, so that one that is refused need not be sent; what counts is whether it is true when it is
+    /// written.
     fn admit_conditional(
         &self,
         context: &Context,
         key: &[u8],
+        value_bytes: u64,
     ) -> impl Future<Output = Result<(), Error>> + use<Self> + 'static;
 
     /// Stores a value that fits into memory; answers its version. `room` is what the value takes of memory; it is dropped as soon as the
@@ -66,6 +68,15 @@ pub trait KeyValue: 'static {
         by: i64,
     ) -> impl Future<Output = Result<(i64, Version), Error>> + use<Self, K> + 'static;
 
+    /// Changes when the value under a key expires: after this time, counted from now, or never. The value stays as it is. Answers its
+    /// new version and expiry; fails with [`Error::NotFound`] if there is no value.
+    fn expire<K: AsRef<[u8]> + 'static>(
+        &self,
+        context: &Context,
+        key: K,
+        ttl: Option<Ttl>,
+    ) -> impl Future<Output = Result<Stamp, Error>> + use<Self, K> + 'static;
+
     /// The length from which on a value has to go through [`upload`](KeyValue::upload).
     fn upload_bytes_min(&self) -> u64;
 
@@ -92,7 +103,7 @@ pub trait KeyValue: 'static {
         format: Box<dyn RecordFormat>,
     ) -> impl Future<Output = Result<Box<dyn Pieces>, Error>> + use<Self> + 'static;
 
-    /// Why writes are refused until somebody looks after the node; none if they are not.
+    /// Why writes are refused until an operator intervenes; none if they are not.
     fn failure(&self) -> Option<String>;
 
     /// Why a request would not be served now, one reason each; none if it would. Asked again and again, so it has to be cheap.

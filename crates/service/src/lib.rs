@@ -2,6 +2,7 @@
 //!
 //! - `key_value`: the operations; a node on its own and a cluster are two implementations of them
 //! - `context`: what a request says beside its key; `precondition`: on what a write depends; `counter`: values that are numbers
+//! - `decision`: what a write comes to that depends on what is there
 //! - `error`: why the service does not do what it is asked; each protocol maps it in one place
 //! - `store_error`: the part of that which a store says
 //! - `value`: a value in memory, or to be read piece by piece; `upload`: the same on its way in; `pieces`: the pieces, and how records are
@@ -14,6 +15,7 @@
 
 mod context;
 mod counter;
+mod decision;
 mod error;
 mod key_value;
 mod metric;
@@ -25,6 +27,7 @@ mod value;
 
 pub use context::Context;
 pub use counter::{NUMBER_BYTES_MAX, incremented, parse_number};
+pub use decision::{Sum, may_expire, may_write, sum};
 pub use error::{Error, TooFewReplicas};
 pub use key_value::{KeyRange, KeySpan, KeyValue, Scope};
 pub use metric::{Distribution, Metric, MetricKind, MetricValue, Series};

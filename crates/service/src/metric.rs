@@ -18,7 +18,7 @@ pub enum MetricValue {
     Distribution(Distribution),
 }
 
-/// How many observations were at most so large: so many seconds, or so many of something.
+/// How many observations were at most so large, in seconds or another unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distribution {
     /// Upper bounds, rising, and how many are at or below each but above the one before.

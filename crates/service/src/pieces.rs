@@ -6,7 +6,7 @@ use ladoga_model::Stamp;
 
 use crate::StoreError;
 
-/// Something that is not there yet. The work for it goes on whether or not this is polled.
+/// A result that is not there yet. The work for it goes on whether or not this is polled.
 pub type Later<T> = Pin<Box<dyn Future<Output = T>>>;
 
 /// Bytes that are read one piece at a time, so that they need not fit into memory.

@@ -15,7 +15,7 @@ pub enum StoreError {
         /// What is missing.
         reason: String,
     },
-    /// It takes no writes until somebody looks after it.
+    /// It takes no writes until an operator intervenes.
     #[error("{reason}")]
     Failed {
         /// What went wrong first.
@@ -24,7 +24,7 @@ pub enum StoreError {
     /// What is asked for is there and cannot be read.
     #[error("{reason}")]
     Unreadable {
-        /// Which file, where in it, what was expected and found.
+        /// The file, the offset, and what was expected and found.
         reason: String,
     },
     /// Some of the cells are older than what was promised about their keys: those are not written, all others are.

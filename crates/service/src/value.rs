@@ -14,7 +14,7 @@ pub type StoredCell = ladoga_model::Cell<Bytes, LargeValue>;
 pub struct LargeValue {
     /// Its length.
     pub bytes: u64,
-    /// All of it.
+    /// The whole value.
     pub pieces: Box<dyn Pieces>,
 }
 

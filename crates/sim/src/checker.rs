@@ -7,38 +7,36 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
-use ladoga_model::{Cell, Replicas, Value, Version};
+use ladoga_model::{Cell, Replicas, Ttl, Version};
+
+use crate::request::Found;
+use crate::values::{is_counter, number_of};
+use crate::written::{Written, value_of};
 
 pub(crate) type Key = Vec<u8>;
 
 /// A cell, as it is checked: with all of its value.
 pub(crate) type CheckedCell = Cell<Vec<u8>, Infallible>;
 
-fn value_of(cell: &CheckedCell) -> Option<&Vec<u8>> {
-    cell.value.as_ref().map(|value| match value {
-        Value::Inline(value) => value,
-        Value::Large(never) => match *never {},
-    })
-}
-
 /// By how much versions may be given out in another order than that of time: two clocks that are right are 60 s apart, and
 /// that of a node that was restarted is up to half a minute ahead of what it shows, or was down for 40 s and has not heard
 /// of the others yet.
 const APART_MS_MAX: u64 = 120_000;
 
-#[derive(Debug, Clone)]
-struct Written {
-    key: Key,
-    at_ms: u64,
-    value: Option<Vec<u8>>,
-    copies: usize,
-    /// Whether only a disk that is lost ever had it. Then its version can be given out again, and nobody can tell.
-    is_orphan: bool,
-}
+/// How far the time of the cluster may be ahead of that of the world, by which values expire: a clock that is right is half a
+/// minute off, a node goes by a majority's within a second, and one that was restarted by what it had reserved, ten seconds more
+/// (decision 0033). It is behind by as much as versions are.
+pub(crate) const AHEAD_MS_MAX: u64 = 42_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Checker {
     nodes: usize,
+    /// What clocks that are right show when the world begins.
+    epoch_ms: u64,
+    /// When each value expires, by the number of the request that wrote it, whatever versions it was given.
+    expiries: BTreeMap<u64, u64>,
+    /// Reads that were told nothing, because a value had expired.
+    told_expired: u64,
     /// Every version that was ever given out.
     versions: BTreeMap<Version, Written>,
     /// The newest version that each node ever made durable.
@@ -47,7 +45,7 @@ pub(crate) struct Checker {
     floors: BTreeMap<Key, Version>,
     /// Values in files of their own that a node made durable.
     large_stored: u64,
-    /// On how many nodes a key is to live, where that is known by key.
+    /// On how many nodes a key is to live, if that is fixed for the key.
     copies: BTreeMap<Key, usize>,
     /// Versions that a read with a quorum gave, and those whose writes were written again.
     read: BTreeSet<Version>,
@@ -57,8 +55,36 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
-    pub(crate) fn new(nodes: usize) -> Checker {
-        Checker { nodes, durable: vec![BTreeMap::new(); nodes], ..Checker::default() }
+    pub(crate) fn new(nodes: usize, epoch_ms: u64) -> Checker {
+        Checker { nodes, epoch_ms, durable: vec![BTreeMap::new(); nodes], ..Checker::default() }
+    }
+
+    /// What clocks that are right show.
+    const fn wall_ms(&self) -> u64 {
+        self.epoch_ms + self.now_ms
+    }
+
+    /// When values expire, by the number of the request that wrote them; those that do, in milliseconds of the world.
+    pub(crate) fn expiries(&self) -> BTreeMap<u64, u64> {
+        let expiries = self.expiries.iter().filter(|&(_, &at_ms)| at_ms != 0);
+        expiries.map(|(&write, &at_ms)| (write, at_ms.saturating_sub(self.epoch_ms))).collect()
+    }
+
+    /// The request that wrote a value, if it is one and expires.
+    pub(crate) fn expiring(&self, version: Version) -> Option<u64> {
+        let written = self.versions.get(&version).filter(|written| written.expires_at_ms != 0)?;
+        written.value.as_deref().map(number_of)
+    }
+
+    /// The request that wrote what there was under a version.
+    pub(crate) fn writer_of(&self, version: Version) -> Option<u64> {
+        let written = self.versions.get(&version).filter(|written| !is_counter(&written.key))?;
+        written.value.as_deref().map(number_of)
+    }
+
+    /// How many reads were told nothing, because a value had expired.
+    pub(crate) const fn told_expired(&self) -> u64 {
+        self.told_expired
     }
 
     /// The first promise that was broken.
@@ -87,20 +113,33 @@ impl Checker {
         self.copies.insert(key.clone(), copies);
     }
 
-    /// A node is about to make a cell durable. Whoever does so first says what was written under its version.
+    /// A node is about to make a cell durable. The first node to do so determines what was written under its version.
     pub(crate) fn seen(&mut self, key: &Key, cell: &CheckedCell) {
         let value = value_of(cell);
-        let version = cell.stamp.version;
+        let (version, expires_at_ms) = (cell.stamp.version, cell.stamp.expires_at_ms);
         if let Some(known) = self.versions.get(&version).filter(|known| !known.is_orphan) {
-            let is_same = known.key == *key && known.value.as_ref() == value;
+            let is_same = known.is_in(key, cell);
             return self.check(is_same, || format!("{version:?} was given out twice"));
         }
+        if let Some(value) = value
+            && !is_counter(key)
+        {
+            let known = *self.expiries.entry(number_of(value)).or_insert(expires_at_ms);
+            self.check(known == expires_at_ms, || {
+                format!("{version:?} expires at {expires_at_ms}, and at {known} under another version")
+            });
+        }
         let (at_ms, copies) = (self.now_ms, self.copies.get(key).copied().unwrap_or(self.nodes));
-        let written = Written { key: key.clone(), at_ms, value: value.cloned(), copies, is_orphan: false };
-        self.versions.insert(version, written);
+        let (key, value, is_orphan) = (key.clone(), value.cloned(), false);
+        self.versions.insert(version, Written { key, at_ms, value, expires_at_ms, copies, is_orphan });
     }
 
-    /// These writes were written again under another version: nobody may see the ones that they had, before or after.
+    /// What was written under a version, if it was a value.
+    pub(crate) fn value_of(&self, version: Version) -> Option<Vec<u8>> {
+        self.versions.get(&version)?.value.clone()
+    }
+
+    /// These writes were written again under another version: no client may see the versions that they had, before or after.
     pub(crate) fn given_up(&mut self, versions: Vec<Version>) {
         for version in versions {
             self.given_up.insert(version);
@@ -115,29 +154,37 @@ impl Checker {
         });
     }
 
-    /// A client is told that its write succeeded, under this version.
+    /// A client's write succeeded, under this version.
     pub(crate) fn told_written(
         &mut self,
         key: &Key,
         replicas: Replicas,
-        (version, value): (Option<Version>, Option<&[u8]>),
+        (version, value, ttl): (Option<Version>, Option<&[u8]>, Option<Ttl>),
         floor: Version,
     ) {
         let Some(version) = version else { return };
         let written = self.versions.get(&version);
         let is_it = written.is_some_and(|written| written.key == *key && written.value.as_deref() == value);
+        let expires_at_ms = written.map_or(0, |written| written.expires_at_ms);
         self.check(is_it, || format!("{version:?} was acknowledged, under which something else was written"));
+        let is_asked_for = ttl.map_or(expires_at_ms == 0, |ttl| {
+            // It is decided by the time at which it began, a while ago, and without a majority by whatever clock there is.
+            let latest_ms = ttl.ends_ms(self.wall_ms() + AHEAD_MS_MAX);
+            expires_at_ms != 0 && (expires_at_ms <= latest_ms || 2 * replicas.ack as usize <= self.nodes)
+        });
+        self.check(is_asked_for, || format!("{version:?} expires at {expires_at_ms}, expected {ttl:?}"));
         self.acknowledged(key, replicas, version, floor);
     }
 
-    /// A client is told what a key holds, and of which version that is.
+    /// A client read what a key holds, and its version.
     pub(crate) fn told_read(
         &mut self,
         key: &Key,
         replicas: Replicas,
-        (version, value): (Option<Version>, Option<&[u8]>),
-        floor: Version,
+        found: &Found,
+        (floor, began_ms): (Version, u64),
     ) {
+        let (version, value) = (found.version, found.value.as_deref());
         if replicas.from == 1 {
             // One node by itself, which does not say its version.
             let is_it = |written: &Written| written.key == *key && written.value.as_deref() == value;
@@ -147,9 +194,15 @@ impl Checker {
         }
         if let Some(version) = version {
             let written = self.versions.get(&version);
-            let is_it =
-                written.is_some_and(|written| written.key == *key && written.value.as_deref() == value);
+            let is_it = written.is_some_and(|written| {
+                let is_left_over = value.is_none() && written.expires_at_ms != 0;
+                written.key == *key && (is_left_over || written.value.as_deref() == value)
+            });
+            let expires_at_ms = written.map_or(0, |written| written.expires_at_ms);
             self.check(is_it, || format!("a read gave {version:?} with what nobody wrote under it"));
+            if expires_at_ms != 0 {
+                self.check_expiry((version, expires_at_ms), found, began_ms);
+            }
         }
         match version {
             _ if !is_checked(replicas) => {}
@@ -164,6 +217,40 @@ impl Checker {
                 self.raise(key, version);
             }
         }
+    }
+
+    /// A client is told that a key has this version, and therefore no other one. That is as stable as what is read.
+    pub(crate) fn told_refused(&mut self, key: &Key, version: Option<Version>, floor: Version) {
+        let Some(version) = version else { return self.read_nothing(key, floor) };
+        let is_of_key = self.versions.get(&version).is_some_and(|written| written.key == *key);
+        self.check(is_of_key, || format!("a write was refused because of {version:?}, which nobody wrote"));
+        self.check(version >= floor, || {
+            let key = key.escape_ascii();
+            format!(
+                "{key}: a write was refused because of {version:?}, but {floor:?} was known before it began"
+            )
+        });
+        self.read.insert(version);
+        self.check_seen(version);
+        self.raise(key, version);
+    }
+
+    /// A value that expires is there before that, and not any more from then on, by the time of the cluster, which its coordinator
+    /// goes by. So two of them may disagree as long as their times are apart, and no longer.
+    fn check_expiry(&mut self, (version, expires_at_ms): (Version, u64), found: &Found, began_ms: u64) {
+        let is_gone = found.value.is_none();
+        self.told_expired += u64::from(is_gone);
+        let Some(as_of_ms) = found.as_of_ms else { return };
+        self.check(is_gone == (expires_at_ms <= as_of_ms), || {
+            let what = if is_gone { "nothing" } else { "a value" };
+            format!("a read as of {as_of_ms} gave {what}: {version:?}, which expires at {expires_at_ms}")
+        });
+        let (earliest_ms, latest_ms) = (self.epoch_ms + began_ms, self.wall_ms());
+        let is_near =
+            as_of_ms <= latest_ms + AHEAD_MS_MAX && earliest_ms.saturating_sub(APART_MS_MAX) <= as_of_ms;
+        self.check(is_near, || {
+            format!("a read was decided as of {as_of_ms}, between {earliest_ms} and {latest_ms} of the world")
+        });
     }
 
     /// A node loses its disk.
@@ -187,10 +274,18 @@ impl Checker {
             return self.check(false, || format!("node {node} has {version:?}, which nobody wrote"));
         };
         let value = value_of(cell);
-        let is_same = written.key == *key && written.value.as_ref() == value;
+        let is_same = written.is_in(key, cell);
         self.check(is_same, || format!("node {node} has {cell:?}, but {written:?} was written"));
+        let has_lost = value.is_none() && written.value.is_some();
+        self.check(!has_lost || written.may_be_nothing(self.wall_ms()), || {
+            format!("node {node} has {version:?} without its value, before that expires")
+        });
         self.large_stored += u64::from(value.is_some_and(|value| crate::is_large(value)));
-        let is_copy = value.is_some();
+        let is_copy = !cell.mark().is_tombstone;
+        // Or nodes that join would be among those that it is for.
+        self.check(!is_copy || cell.stamp.copies > 0, || {
+            format!("{version:?} does not say for how many nodes it is, expected {}", written.copies)
+        });
         self.check(!is_copy || place < written.copies, || {
             format!("node {node} at place {place} has a copy of {version:?}, which is for {}", written.copies)
         });
@@ -228,7 +323,7 @@ impl Checker {
         }
     }
 
-    /// No node may have something that was written long before what was acknowledged now, and that would win all the same.
+    /// No node may have something that was written long before what was acknowledged now, and would win all the same.
     fn check_order(&mut self, key: &Key, version: Version) {
         let Some(newest) = self.durable.iter().filter_map(|held| held.get(key)).max().copied() else {
             return;
@@ -244,12 +339,14 @@ impl Checker {
         });
     }
 
-    /// Nothing may be read where nothing was known, or where something was deleted since.
+    /// Nothing may be read only if nothing was known, or if it was deleted since.
     fn read_nothing(&mut self, key: &Key, floor: Version) {
         if floor == Version::ZERO {
             return;
         }
-        let mut deletions = self.versions.range(floor..).filter(|(_, written)| written.value.is_none());
+        let now_ms = self.wall_ms();
+        let mut deletions =
+            self.versions.range(floor..).filter(|(_, written)| written.may_be_nothing(now_ms));
         match deletions.find(|(_, written)| written.key == *key).map(|(version, _)| *version) {
             Some(deletion) => self.raise(key, deletion),
             None => self.check(false, || {
@@ -267,7 +364,7 @@ impl Checker {
     }
 }
 
-/// Whether a write and a read like this meet, even if one disk is lost meanwhile.
+/// Whether a write and a read like this share a replica, even if one disk is lost in between.
 pub(crate) fn is_checked(replicas: Replicas) -> bool {
     replicas.is_quorum() && replicas.ack >= 2
 }

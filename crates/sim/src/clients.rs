@@ -1,10 +1,10 @@
-//! Who asks what: a few keys, each with one or several writers and any number of readers; now and then, one key many times, or
-//! clients that contend for it: each asks again as soon as it is answered, so that much happens one after the other while a
-//! single write is under way.
+//! The clients: a few keys, each with one or several writers and any number of readers. From time to time, many requests for
+//! one key, or clients that contend for it: each asks again as soon as it is answered, so that much happens in sequence while a
+//! single write is in flight.
 
 use ladoga_env::Rng;
 use ladoga_env::sim::SimRng;
-use ladoga_model::Replicas;
+use ladoga_model::{Replicas, Ttl, Version};
 
 use crate::LARGE_BYTES_MIN;
 use crate::checker::Key;
@@ -19,19 +19,51 @@ const CROWD_PAUSE_MS_MAX: u64 = 40;
 const CONTENDERS_MIN: u64 = 3;
 const CONTENDERS_MAX: u64 = 5;
 const CONTENDER_REQUESTS_MAX: u64 = 8;
+/// Keys that are written by what is there.
+const CONDITIONAL: [(&str, Kind); 3] =
+    [("counter", Kind::Counter), ("compared", Kind::Compared), ("compared too", Kind::Compared)];
+/// One value in so many expires, and every other one of these while clients look: the others later than everything that happens.
+const EXPIRES_EVERY: u64 = 3;
+const SHORT_TTL_MS: u64 = 20_000;
+const LONG_TTL_MS: u64 = 3_600_000;
 
 /// What a client asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wish {
-    Put(Vec<u8>),
+    Put {
+        value: Vec<u8>,
+        /// How long it is to live, if not for ever.
+        ttl: Option<Ttl>,
+    },
     Delete,
     Get,
+    /// The value, if the key has this version still, which this request wrote; or if it has no value.
+    PutIf {
+        value: Vec<u8>,
+        expected: Option<(Version, u64)>,
+    },
+    /// One more.
+    Increment,
+}
+
+/// How a key is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// By values that take the place of whatever is there.
+    Plain,
+    /// By values that take the place of what their client saw last.
+    Compared,
+    /// By increments.
+    Counter,
 }
 
 pub(crate) struct KeyPlan {
     pub(crate) key: Key,
+    pub(crate) kind: Kind,
+    /// What a client saw last, and which request wrote it.
+    last_seen: Option<(Version, u64)>,
     replicas: Replicas,
-    /// Whether some requests ask for one replica's answer, and some for that of all.
+    /// Whether some requests need one replica's answer, and some the answers of all.
     is_mixed: bool,
     /// How many write it at the same time.
     writers_max: usize,
@@ -43,6 +75,15 @@ impl KeyPlan {
     /// On how many nodes it lives.
     pub(crate) const fn copies(&self) -> usize {
         self.replicas.from as usize
+    }
+
+    /// A write of a value, or what stands for one.
+    fn write(&self, value: Vec<u8>, ttl: Option<Ttl>) -> Wish {
+        match self.kind {
+            Kind::Plain => Wish::Put { value, ttl },
+            Kind::Compared => Wish::PutIf { value, expected: self.last_seen },
+            Kind::Counter => Wish::Increment,
+        }
     }
 
     /// How many nodes the next request asks for.
@@ -69,41 +110,78 @@ struct Contender {
 pub(crate) struct Clients {
     pub(crate) keys: Vec<KeyPlan>,
     next: u64,
-    /// The key that everybody asks for now, and how many requests more.
+    /// The key that all clients ask for now, and how many requests are left of that.
     crowd: (usize, u64),
     contenders: Vec<Contender>,
+    /// Of how long values live, apart: what else happens in a seed stays the same.
+    life_rng: SimRng,
 }
 
 impl Clients {
     /// Keys with replicas of every kind; every other key has a majority of all.
-    pub(crate) fn new(nodes: usize, rng: &SimRng) -> Clients {
+    pub(crate) fn new(nodes: usize, rng: &SimRng, (seed, is_conditional): (u64, bool)) -> Clients {
         let plan = |n: usize| {
             let from = if n.is_multiple_of(2) { nodes as u32 } else { 1 + rng.below(nodes as u64) as u32 };
             let majority = Replicas::majority_of(from);
             let ack = if n % 4 == 1 { 1 + rng.below(u64::from(from)) as u32 } else { majority.ack };
             KeyPlan {
                 key: format!("key{n}").into_bytes(),
+                kind: Kind::Plain,
+                last_seen: None,
                 replicas: Replicas { ack, from },
                 is_mixed: n % 5 == 1,
                 writers_max: if n.is_multiple_of(3) { WRITERS_MAX } else { 1 },
                 writing: Vec::new(),
             }
         };
-        let keys = (0..KEYS).map(plan).collect();
-        Clients { keys, next: 0, crowd: (0, 0), contenders: Vec::new() }
+        let mut keys: Vec<KeyPlan> = (0..KEYS).map(plan).collect();
+        if is_conditional {
+            keys.extend(CONDITIONAL.map(|(name, kind)| KeyPlan {
+                key: name.as_bytes().to_vec(),
+                kind,
+                last_seen: None,
+                replicas: Replicas::majority_of(nodes as u32),
+                is_mixed: false,
+                writers_max: WRITERS_MAX,
+                writing: Vec::new(),
+            }));
+        }
+        let life_rng = SimRng::new(seed ^ 0x6c69_7665_73);
+        Clients { keys, next: 0, crowd: (0, 0), contenders: Vec::new(), life_rng }
+    }
+
+    /// How long the next value lives.
+    fn ttl(&self) -> Option<Ttl> {
+        let ms = match self.life_rng.below(2 * EXPIRES_EVERY) {
+            0 => 1 + self.life_rng.below(SHORT_TTL_MS),
+            1 => LONG_TTL_MS + self.life_rng.below(LONG_TTL_MS),
+            _ => return None,
+        };
+        Ttl::of_ms(ms)
     }
 
     /// A small write of this key, unless as many as may be are under way.
     pub(crate) fn next_write(&mut self, index: usize) -> Option<(u64, Wish)> {
-        let number = self.next_number();
+        let (number, ttl) = (self.next_number(), self.ttl());
         let plan = &mut self.keys[index];
         (plan.writing.len() < plan.writers_max).then(|| {
             plan.writing.push(number);
-            (number, Wish::Put(number.to_le_bytes().to_vec()))
+            (number, plan.write(number.to_le_bytes().to_vec(), ttl))
         })
     }
 
-    /// How long it is until the next request. In a crowd, a write meets another one of which its node has not heard yet.
+    /// A deletion of this key, unless as many writes as may be are under way.
+    pub(crate) fn next_deletion(&mut self, index: usize) -> Option<(u64, Wish)> {
+        let number = self.next_number();
+        let plan = &mut self.keys[index];
+        let may_be = plan.kind == Kind::Plain && plan.writing.len() < plan.writers_max;
+        may_be.then(|| {
+            plan.writing.push(number);
+            (number, Wish::Delete)
+        })
+    }
+
+    /// The pause before the next request. In a crowd, a write meets another one of which its node has not heard yet.
     pub(crate) fn pause_ms(&self, rng: &SimRng) -> u64 {
         if self.crowd.1 > 0 { rng.below(CROWD_PAUSE_MS_MAX) } else { 20 + rng.below(1400) }
     }
@@ -123,19 +201,19 @@ impl Clients {
             self.crowd = (rng.below(self.keys.len() as u64) as usize, requests);
         }
         let index = self.crowd.0;
-        // A large value takes several round trips: in a crowd, much happens meanwhile.
+        // A large value takes several round trips: in a crowd, much happens during that time.
         let one_is_large_of = if self.crowd.1 > 0 { 2 } else { 4 };
         let (number, wish) = self.next_of(index, one_is_large_of, rng);
         (index, number, wish)
     }
 
     fn next_of(&mut self, index: usize, one_is_large_of: u64, rng: &SimRng) -> (u64, Wish) {
-        let number = self.next_number();
+        let (number, ttl) = (self.next_number(), self.ttl());
         let plan = &mut self.keys[index];
         let is_write = plan.writing.len() < plan.writers_max && rng.below(5) < 3;
         let wish = match rng.below(4) {
             _ if !is_write => Wish::Get,
-            0 => Wish::Delete,
+            0 if plan.kind == Kind::Plain => Wish::Delete,
             _ => {
                 let mut value = number.to_le_bytes().to_vec();
                 let bytes = if rng.below(one_is_large_of) == 0 {
@@ -144,7 +222,7 @@ impl Clients {
                     8 + rng.below(300) as usize
                 };
                 value.resize(bytes, number as u8);
-                Wish::Put(value)
+                plan.write(value, ttl)
             }
         };
         if is_write {
@@ -181,9 +259,16 @@ impl Clients {
         Some((index, number, wish))
     }
 
-    /// Nobody contends any more.
+    /// Ends the contention.
     pub(crate) fn calm_down(&mut self) {
         self.contenders.clear();
+    }
+
+    /// A client saw what a key has, and which request wrote it; or that it has no value.
+    pub(crate) fn saw(&mut self, key: &Key, seen: Option<(Version, u64)>) {
+        if let Some(plan) = self.keys.iter_mut().find(|plan| plan.key == *key) {
+            plan.last_seen = seen;
+        }
     }
 
     /// A request ended, whatever became of it.

@@ -41,7 +41,7 @@ pub(crate) enum Trouble {
     DiskFails { node: usize, operation: u64 },
     /// There is no room.
     DiskFull { node: usize, ms: u64 },
-    /// The process stands still.
+    /// The process is suspended.
     Pause { node: usize, ms: u64 },
     /// The wall clock is set.
     Jump { node: usize, by_ms: i64 },
@@ -57,12 +57,12 @@ pub(crate) enum Trouble {
 pub(crate) enum Loss {
     /// It is empty.
     All,
-    /// It is as it was before a process began, the one that ran last or one so many before it: copied file by file, or as a
-    /// whole. Of a node that had all its data, if there is such a state.
+    /// The disk is rolled back to its state before a process began: the last one, or one so many before it; copied file by
+    /// file, or as a whole. To a state of a node that had all its data, if there is one.
     Older { age: usize, is_copied: bool, was_whole: bool },
 }
 
-/// Dices the next trouble. A disk is lost only where the others can make up for it.
+/// Draws the next fault. A disk is lost only if the others can make up for it.
 pub(crate) fn next(rng: &SimRng, machines: &[Hands], may_lose_disk: bool) -> Trouble {
     let node = rng.below(machines.len() as u64) as usize;
     let other = (node + 1 + rng.below(machines.len() as u64 - 1) as usize) % machines.len();
@@ -108,7 +108,7 @@ pub(crate) const fn is_wrong(skew_ms: i64) -> bool {
     skew_ms.abs() > SKEW_MS_MAX
 }
 
-/// Dices how a clock goes wrong, and for how long. Those of a majority stay right, as everybody remembers them.
+/// Draws how a clock goes wrong, and for how long. Those of a majority stay right, also as other nodes remember them.
 pub(crate) fn wrong_clock(rng: &SimRng, machines: &[Hands], now_ms: u64) -> Option<(Trouble, u64)> {
     let node = rng.below(machines.len() as u64) as usize;
     let counts = |hands: &&Hands| is_wrong(hands.skew_ms) || now_ms < hands.wrong_until_ms;

@@ -30,7 +30,7 @@ const PORT: u16 = 80;
 /// Small, so that lists have pages.
 const LIST_KEYS_MAX: usize = 3;
 const LIST_SCAN_MAX: usize = 8;
-/// How often it is looked how late a node is: time stands still while it does something.
+/// How often the lateness of a node is measured: in a simulation time does not pass while it works.
 const NEVER_LATE_EVERY_MS: u64 = 250;
 /// How long a request of a client may take.
 pub(crate) const REQUEST_MS: u64 = 1_000;
@@ -143,7 +143,7 @@ impl Machine {
         self.clock.advance(Duration::from_nanos(behind_ns));
     }
 
-    /// Lets the process run until it waits, if it has something to do. One that stands still does it when it goes on. Answers
+    /// Lets the process run until it waits, if it has something to do. A suspended process does it when it is resumed. Answers
     /// whether it did anything.
     pub(crate) fn run(&mut self, now_us: u64, context: &Context<'_>) -> bool {
         if self.paused_until_us > now_us {
@@ -233,7 +233,7 @@ impl Machine {
         self.disk.set_capacity(None);
     }
 
-    /// Takes the power away, or finds that it is gone.
+    /// Cuts the power, or finds that it is cut.
     pub(crate) fn lose_power(&mut self, net: &SimNet) {
         net.power_off(self.address);
         self.end();
@@ -251,8 +251,8 @@ impl Machine {
         self.disk = SimDisk::new(self.seed, self.clock.clone());
     }
 
-    /// Puts a disk in place with what was there before a process began, the one that runs now or one so many before it;
-    /// copied file by file, or as a whole.
+    /// Rolls the disk back to its state before a process began: the one that runs now, or one so many before it; copied file by
+    /// file, or as a whole.
     pub(crate) fn restore_backup(&mut self, (age, was_whole): (usize, bool), is_copied: bool) {
         let all: Vec<_> = self.backups.iter().collect();
         let whole: Vec<_> = self.backups.iter().filter(|(_, was_whole)| *was_whole).collect();
@@ -276,7 +276,7 @@ impl Machine {
         paths.filter_map(backup).collect()
     }
 
-    /// Whether every other machine has on its disk that it has heard the process that runs now.
+    /// Whether every other machine has on its disk that it has heard the current process.
     pub(crate) fn is_remembered_by(&self, others: &[Machine]) -> bool {
         let Some(own) = &self.process else { return false };
         let session = own.node.view().session;

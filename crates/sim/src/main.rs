@@ -9,16 +9,18 @@ use ladoga_env::real::RealClock;
 use ladoga_sim::{Bug, Failure, Settings, Summary, run_with};
 
 const HELP: &str = "\
-cargo xtask sim [--seeds N] [--minutes N] [--first SEED] [--threads N] [--trace] [--histories] [--bug NAME]
+cargo xtask sim [--seeds N] [--minutes N] [--first SEED] [--threads N] [--trace] [--conditional]
+               [--no-histories] [--bug NAME]
 
 Runs a whole cluster in simulation, once for each of N seeds (default 100) from SEED on (default 0).
 --minutes runs as many seeds as there is time for, and tells how many: from SEED on, or, without --first, from one on that
 depends on the time of day, so that each long run sees others. Seeds run on all cores; --threads says on how many instead, and
---trace, which prints what happens in each, has them run on one. --histories fails a seed if what clients were told of a key has
-no order.
+--trace, which prints what happens in each, has them run on one. A seed fails if what clients were told of a key has no order;
+--no-histories leaves that out. With --conditional, clients make conditional writes and add to numbers as well, which a cluster does
+not take yet.
 A seed that fails is printed with the line that repeats it. --bug plants one, which has to be found: ack-without-writing,
 drop-tombstones-by-time, vouch-while-rebuilding, ignore-newer-versions, forget-copies, trust-own-clock,
-acknowledge-stale-large, ignore-regressions, restamp-after-exposure.
+acknowledge-stale-large, ignore-regressions, restamp-after-exposure, expiry-not-in-trees.
 The exit code is 1 if a seed failed.
 ";
 
@@ -29,12 +31,13 @@ struct Arguments {
     threads: Option<usize>,
     first: Option<u64>,
     traced: bool,
-    checks_histories: bool,
+    is_conditional: bool,
+    skips_histories: bool,
     bug: Option<Bug>,
 }
 
 /// What `--bug` takes.
-const BUGS: [(&str, Bug); 9] = [
+const BUGS: [(&str, Bug); 10] = [
     ("ack-without-writing", Bug::AckWithoutWriting),
     ("drop-tombstones-by-time", Bug::DropTombstonesByTime),
     ("vouch-while-rebuilding", Bug::VouchWhileRebuilding),
@@ -44,6 +47,7 @@ const BUGS: [(&str, Bug); 9] = [
     ("acknowledge-stale-large", Bug::AcknowledgeStaleLarge),
     ("ignore-regressions", Bug::IgnoreRegressions),
     ("restamp-after-exposure", Bug::RestampAfterExposure),
+    ("expiry-not-in-trees", Bug::ExpiryNotInTrees),
 ];
 
 fn bug_of(name: &str) -> Result<Bug, String> {
@@ -57,8 +61,9 @@ fn bug_of(name: &str) -> Result<Bug, String> {
 fn repeating(seed: u64, settings: Settings) -> String {
     let found = BUGS.iter().find(|(_, known)| Some(*known) == settings.bug);
     let bug = found.map_or_else(String::new, |(name, _)| format!(" --bug {name}"));
-    let histories = if settings.checks_histories { " --histories" } else { "" };
-    format!("cargo xtask sim --first {seed} --seeds 1 --trace{histories}{bug}")
+    let conditional = if settings.is_conditional { " --conditional" } else { "" };
+    let histories = if settings.skips_histories { " --no-histories" } else { "" };
+    format!("cargo xtask sim --first {seed} --seeds 1 --trace{conditional}{histories}{bug}")
 }
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
@@ -68,7 +73,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Arguments
         threads: None,
         first: None,
         traced: false,
-        checks_histories: false,
+        is_conditional: false,
+        skips_histories: false,
         bug: None,
     };
     while let Some(name) = arguments.next() {
@@ -81,7 +87,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Arguments
             "--threads" => parsed.threads = Some(number(text()?)?.max(1) as usize),
             "--first" => parsed.first = Some(number(text()?)?),
             "--trace" => parsed.traced = true,
-            "--histories" => parsed.checks_histories = true,
+            "--conditional" => parsed.is_conditional = true,
+            "--no-histories" => parsed.skips_histories = true,
             "--bug" => parsed.bug = Some(bug_of(&text()?)?),
             "--help" | "-h" => return Ok(None),
             unknown => return Err(format!("unknown argument '{unknown}'")),
@@ -129,8 +136,8 @@ impl Arguments {
     }
 
     fn settings(&self) -> Settings {
-        let Arguments { bug, traced, checks_histories, .. } = *self;
-        Settings { bug, is_traced: traced, checks_histories }
+        let Arguments { bug, traced, is_conditional, skips_histories, .. } = *self;
+        Settings { bug, is_traced: traced, is_conditional, skips_histories }
     }
 
     fn seeds(&self) -> u64 {
@@ -169,7 +176,7 @@ impl Runs {
         Runs { clock, began_ns, first, next: AtomicU64::new(0), done: Mutex::default() }
     }
 
-    /// Runs seeds until there are no more, or no time.
+    /// Runs seeds until there are no more, or the time is over.
     fn work(&self, arguments: &Arguments) {
         let is_time_up = || {
             let passed_s = (self.clock.monotonic_ns() - self.began_ns) / 1_000_000_000;
@@ -208,7 +215,7 @@ impl Done {
         let Done { seeds, failed, total, .. } = self;
         format!(
             "{seeds} seeds, {failed} failed: {} requests succeeded, {} failed; {} faults, {} disks lost, {} backups \
-             restored, {} clocks wrong, {} tombstones dropped, {} packets",
+             restored, {} clocks wrong, {} tombstones dropped, {} times told that a value had expired, {} packets",
             total.succeeded,
             total.failed,
             total.faults,
@@ -216,6 +223,7 @@ impl Done {
             total.backups_restored,
             total.clocks_wrong,
             total.tombstones_dropped,
+            total.told_expired,
             total.messages
         )
     }

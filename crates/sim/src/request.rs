@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use ladoga_model::{Replicas, Version};
-use ladoga_replica::simulated::last_version;
-use ladoga_service::{Context, Error, KeyValue, Lookup, Upload};
+use ladoga_replica::simulated::{last_time_ms, last_version};
+use ladoga_service::{Context, Error, KeyValue, Lookup, Precondition, Upload};
 
 use crate::checker::Key;
 use crate::clients::Wish;
@@ -12,18 +12,32 @@ use crate::store::bytes_of;
 /// What a client asks, and of which node.
 pub(crate) struct Request {
     pub(crate) number: u64,
+    pub(crate) began_us: u64,
     pub(crate) node: usize,
     pub(crate) key: Key,
     pub(crate) wish: Wish,
     pub(crate) replicas: Replicas,
 }
 
-/// What a client is told.
+/// An answer to a client.
 pub(crate) enum Answer {
     /// It is written, under this version; none if one node alone has to have it.
     Written(Option<Version>),
-    /// What the key holds; with its version, of a deletion as well.
-    Read(Option<Version>, Option<Vec<u8>>),
+    /// It is not written, because the key has something else: this version, of a deletion as well.
+    Refused(Option<Version>),
+    /// So many there are now, under this version.
+    Counted(u64, Version),
+    /// What the key holds.
+    Read(Found),
+}
+
+/// What a client is told of a key.
+pub(crate) struct Found {
+    /// The version, of a deletion as well.
+    pub(crate) version: Option<Version>,
+    pub(crate) value: Option<Vec<u8>>,
+    /// The time by which it was decided whether it has expired, if it ever does, and if that was the time of the cluster.
+    pub(crate) as_of_ms: Option<u64>,
 }
 
 /// Asks, and waits for the answer.
@@ -34,24 +48,30 @@ pub(crate) async fn ask(service: &impl KeyValue, request: &Request) -> Result<An
         Some(ready) => ready.await?,
         None => 0,
     };
-    let context = Context { waited_ms, ..Context::new(replicas) };
+    let (ttl, precondition) = match wish {
+        Wish::Put { ttl, .. } => (*ttl, Precondition::None),
+        Wish::PutIf { expected: Some((version, _)), .. } => (None, Precondition::IfMatch([*version].into())),
+        Wish::PutIf { expected: None, .. } => (None, Precondition::IfNoneMatchAny),
+        Wish::Delete | Wish::Get | Wish::Increment => (None, Precondition::None),
+    };
+    let context = Context { waited_ms, ttl, precondition, ..Context::new(replicas) };
     match wish.clone() {
         Wish::Get => {
             let found = match service.get(&context, &key) {
                 Lookup::Now(found) => found?,
                 Lookup::Later(found) => found.await?,
             };
-            let version = last_version();
+            let (version, as_of_ms) = (last_version(), last_time_ms());
             let value = match found.and_then(|cell| cell.value) {
                 Some(value) => Some(bytes_of(value).await?),
                 None => None,
             };
-            return Ok(Answer::Read(version, value));
+            return Ok(Answer::Read(Found { version, value, as_of_ms }));
         }
         Wish::Delete => {
             service.delete(&context, key).await?;
         }
-        Wish::Put(value) if crate::is_large(&value) => {
+        Wish::Put { value, .. } if crate::is_large(&value) => {
             service.admit_put(&context, &key, value.len() as u64)?;
             let upload = service.upload(&context, &key).await?;
             // In two pieces, so that it may end between them.
@@ -61,11 +81,38 @@ pub(crate) async fn ask(service: &impl KeyValue, request: &Request) -> Result<An
             let finished = upload.finish().await?;
             service.put_uploaded(&context, key, finished).await?;
         }
-        Wish::Put(value) => {
+        Wish::PutIf { value, .. } => {
+            service.admit_put(&context, &key, value.len() as u64)?;
+            return match put_if(service, &context, key, value).await {
+                Ok(version) => Ok(Answer::Written(Some(version))),
+                Err(Error::PreconditionFailed { current }) => Ok(Answer::Refused(current)),
+                Err(error) => Err(error),
+            };
+        }
+        Wish::Increment => {
+            let (sum, version) = service.increment(&context, key, 1).await?;
+            return Ok(Answer::Counted(u64::try_from(sum).expect("it only grows"), version));
+        }
+        Wish::Put { value, .. } => {
             service.admit_put(&context, &key, value.len() as u64)?;
             service.put(&context, key, Bytes::from(value), ()).await?;
         }
     }
     // A node that answers alone does not say it.
     Ok(Answer::Written(last_version().filter(|_| replicas.from > 1)))
+}
+
+async fn put_if(
+    service: &impl KeyValue,
+    context: &Context,
+    key: Key,
+    value: Vec<u8>,
+) -> Result<Version, Error> {
+    service.admit_conditional(context, &key, value.len() as u64).await?;
+    if !crate::is_large(&value) {
+        return service.put(context, key, Bytes::from(value), ()).await;
+    }
+    let upload = service.upload(context, &key).await?;
+    let finished = upload.write(Bytes::from(value)).await?.finish().await?;
+    service.put_uploaded(context, key, finished).await
 }

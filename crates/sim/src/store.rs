@@ -1,4 +1,4 @@
-//! The store of a node, watched: everything that becomes durable in it is told to the checker.
+//! The store of a node, watched: everything that becomes durable in it is reported to the checker.
 
 use std::future::Future;
 use std::io;
@@ -210,6 +210,30 @@ impl LocalStore for WatchedLocal {
         let watcher = self.watcher.clone();
         Box::pin(async move {
             let (decided, seen) = updated.await?;
+            watcher.mark_durable(seen.as_slice());
+            Ok(decided)
+        })
+    }
+
+    fn restamp<R: Send + 'static>(
+        &self,
+        key: &[u8],
+        decide: impl FnOnce(Option<NewestCell>) -> (Option<Stamp>, R) + Send + 'static,
+    ) -> Later<Result<R, StoreError>> {
+        let (watcher, of_key) = (self.watcher.clone(), key.to_vec());
+        let restamped = self.inner.restamp(key, move |newest| {
+            let before = newest.as_ref().map(|newest| newest.stamp.version);
+            let (stamp, decided) = decide(newest);
+            let seen = stamp.zip(before).map(|(stamp, before)| {
+                let value = watcher.checker.lock().value_of(before);
+                written(&of_key, stamp, value.as_deref())
+            });
+            watcher.begins(seen.as_slice());
+            (stamp, (decided, seen))
+        });
+        let watcher = self.watcher.clone();
+        Box::pin(async move {
+            let (decided, seen) = restamped.await?;
             watcher.mark_durable(seen.as_slice());
             Ok(decided)
         })

@@ -18,7 +18,7 @@ pub struct WriteBatch {
     blobs: Vec<BlobRef>,
 }
 
-/// What becomes of a cell of a batch that is looked at once more before it is written.
+/// What happens to a cell of a batch that is checked again before it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It stays as it is.
@@ -41,7 +41,7 @@ impl WriteBatch {
         WriteBatch::default()
     }
 
-    /// The most bytes that one cell takes, with a value of so many bytes in memory, or one that was written to a blob file.
+    /// The most bytes that one cell takes, with a value of so many bytes in memory or a value in a blob file.
     pub const fn cell_bytes_max(key_bytes: usize, value_bytes: usize) -> usize {
         let value_bytes = if value_bytes < BlobPointer::BYTES { BlobPointer::BYTES } else { value_bytes };
         Record::OVERHEAD_BYTES_MAX + key_bytes + value_bytes
@@ -51,7 +51,7 @@ impl WriteBatch {
     /// [`WriteBatch::put_blob`].
     ///
     /// # Panics
-    /// Where the key is none, or the value too long: callers check what users give them.
+    /// If the key is none, or the value too long: callers check what users give them.
     pub fn put(&mut self, key: &[u8], stamp: Stamp, value: &[u8]) {
         assert!(value.len() <= INLINE_BYTES_MAX, "large values go to blob files");
         self.push(Record { key, stamp, kind: Kind::Value, value });
@@ -81,7 +81,7 @@ impl WriteBatch {
         self.oldest = self.oldest.min(record.stamp.version.timestamp);
     }
 
-    /// Gives each cell the fate that `fate_of` says, by its number in the order in which they were added.
+    /// Rewrites the cells: `fate_of` is called with each cell's number, in the order in which they were added.
     pub fn rewrite(&mut self, mut fate_of: impl FnMut(usize) -> Fate) {
         let before = std::mem::take(self);
         let mut blobs = before.blobs.into_iter();
@@ -125,10 +125,26 @@ impl WriteBatch {
 
     /// Its cells with their keys, in the order in which they were added; of a large value there is its length.
     pub fn cells(&self) -> impl Iterator<Item = (&[u8], model::Cell<&[u8], u64>)> {
-        records(&self.bytes).flatten().map(|record| {
+        self.cells_by(|pointer| pointer.len)
+    }
+
+    /// The same with what a large value is to be named by again.
+    pub fn cells_to_name_again(&self) -> impl Iterator<Item = (&[u8], model::Cell<&[u8], FinishedBlob>)> {
+        let mut blobs = self.blobs.iter();
+        self.cells_by(move |pointer| {
+            let blob = blobs.next().expect("each cell with a large value came with a reference to its file");
+            FinishedBlob::named(blob.clone(), pointer)
+        })
+    }
+
+    fn cells_by<L>(
+        &self,
+        mut large: impl FnMut(BlobPointer) -> L,
+    ) -> impl Iterator<Item = (&[u8], model::Cell<&[u8], L>)> {
+        records(&self.bytes).flatten().map(move |record| {
             let value = match record.kind {
                 Kind::Value => Some(model::Value::Inline(record.value)),
-                Kind::Blob => Some(model::Value::Large(record.blob_bytes())),
+                Kind::Blob => record.blob().map(|pointer| model::Value::Large(large(pointer))),
                 Kind::Tombstone => None,
             };
             (record.key, model::Cell { stamp: record.stamp, value })
@@ -144,7 +160,7 @@ impl WriteBatch {
     }
 }
 
-/// The records of encoded batches, one after another; ends early, with `None` as its last item, where the bytes are
+/// The records of encoded batches, one after another; ends early, with `None` as its last item, if the bytes are
 /// no record.
 pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Option<Record<'_>>> {
     let mut reader = Reader::new(bytes);

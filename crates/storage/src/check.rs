@@ -1,4 +1,4 @@
-//! Verification of a data directory that nobody uses: every checksum, every order, every count.
+//! Verification of a data directory that no process has open: every checksum, every order, every count.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ pub struct CheckProgress {
     pub total_bytes: u64,
 }
 
-/// Verifies the store in `dir` and changes nothing. Goes on behind what is corrupt, so that the report is whole; an
-/// `Err` says that it could not even begin.
+/// Verifies the store in `dir` and changes nothing. It goes on after corrupt parts, so that the report is complete; an `Err`
+/// means that it could not even begin.
 pub fn check(env: &Env, dir: &Path, progress: &mut dyn FnMut(CheckProgress)) -> Result<CheckReport, Error> {
     let disk = &*env.disk;
     // Before the lock, which would create its file in whatever directory was named by mistake.
@@ -86,7 +86,7 @@ pub fn check(env: &Env, dir: &Path, progress: &mut dyn FnMut(CheckProgress)) -> 
     Ok(report)
 }
 
-/// Counts what a table holds, to be compared with what it says it holds.
+/// Counts what a table holds, to compare it with the table's properties.
 struct Tally {
     meta: TableMeta,
     last_key: Vec<u8>,

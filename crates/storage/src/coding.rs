@@ -1,4 +1,4 @@
-//! Fixed-width little-endian integers and length-prefixed bytes, read from bytes that nobody vouches for; the hash of keys.
+//! Fixed-width little-endian integers and length-prefixed bytes, read from bytes that may be damaged; the hash of keys.
 
 pub(crate) use ladoga_model::Reader;
 use xxhash_rust::xxh3::xxh3_64;

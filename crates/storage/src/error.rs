@@ -13,9 +13,9 @@ pub enum Error {
         operation: &'static str,
         /// On which file or directory.
         path: PathBuf,
-        /// Where in the file, of what reads or writes at one place.
+        /// The offset in the file, for a read or write at one place.
         offset: Option<u64>,
-        /// What the system said.
+        /// The kind of the system's error.
         kind: io::ErrorKind,
         /// The system's number for it.
         code: Option<i32>,
@@ -34,10 +34,10 @@ pub enum Error {
         /// What is there.
         found: String,
     },
-    /// There is no room for more data; deletes still work, and puts do again once there is room.
+    /// There is no room for more data. Deletes still work, and puts do again once there is room.
     #[error("the disk is full: {free_bytes} bytes are free, {needed_bytes} are reserved")]
     DiskFull {
-        /// Bytes free when it was last looked at.
+        /// Bytes that were free at the last look.
         free_bytes: u64,
         /// Bytes that have to be free before puts are accepted.
         needed_bytes: u64,
@@ -106,7 +106,7 @@ fn at_offset(offset: Option<u64>) -> String {
     offset.map_or_else(String::new, |offset| format!(" at offset {offset}"))
 }
 
-/// The system's words where it gave a number: it tells more apart than there are kinds.
+/// The system's message if there is an error number: that is more precise than the kind.
 fn in_words(kind: io::ErrorKind, code: Option<i32>) -> String {
     code.map_or_else(|| kind.to_string(), |code| io::Error::from_raw_os_error(code).to_string())
 }
@@ -118,13 +118,13 @@ impl From<ReplaceError> for Error {
 }
 
 impl Error {
-    /// An error of the disk, with what was tried and where.
+    /// An error of the disk, with the operation and its path.
     pub(crate) fn io(operation: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
-        // The path is copied only where there is an error.
+        // The path is copied only if there is an error.
         move |error| Error::failed(operation, path.into(), None, &error)
     }
 
-    /// The same of what was read or written at one place of a file.
+    /// The same of a read or write at one place of a file.
     pub(crate) fn io_at(
         operation: &'static str,
         path: impl Into<PathBuf>,
@@ -149,7 +149,7 @@ impl Error {
         matches!(self, Error::Io { code, .. } if ladoga_env::is_out_of_descriptors(*code))
     }
 
-    /// Whether it is a state that passes, and no failure of what met it.
+    /// Whether it is a condition that may pass by itself, such as a full disk.
     pub(crate) fn may_pass(&self) -> bool {
         self.is_disk_full() || self.is_out_of_descriptors()
     }
@@ -164,7 +164,7 @@ impl Error {
 mod tests {
     use super::*;
 
-    /// "uncategorized error", said many of them.
+    /// Many errors used to read "uncategorized error".
     #[test]
     fn an_error_of_the_system_is_told_in_its_words() {
         let too_many = io::Error::from_raw_os_error(24);

@@ -7,14 +7,14 @@
 //! ```
 //!
 //! A frame's `crc` is crc32c over the log's number, the store's secret and everything behind the checksum; its `magic` is
-//! 0x4c465241, xor the lower half of the secret. So a frame of another log is none, and neither is what clients make up:
-//! their values lie between frames that a power cut may tear, and behind the end of a log whose file was another's before.
-//! Logs of format 1 have no secret; those of format 2 do not say, in `file_bytes`, how long their file was made before the
-//! first frame was written to it. A manifest grows, and says 0.
+//! 0x4c465241, xor the lower half of the secret. So neither a frame of another log is valid nor one that a client makes up:
+//! clients' values lie between frames that a power cut may tear, and behind the end of a log whose file held another log
+//! before. Logs of format 1 have no secret; those of format 2 do not say, in `file_bytes`, how long their file was made before
+//! the first frame was written to it. A manifest grows, and says 0.
 //!
-//! `sequence` counts frames; `durable` is the sequence up to which everything was known to be on disk when the frame
-//! was written. That tells a torn tail from corruption: a frame that is missing although a later one calls it durable
-//! was there once.
+//! `sequence` counts frames; `durable` is the sequence up to which everything was known to be on disk when the frame was
+//! written. That distinguishes a torn tail from corruption: if a later frame calls a missing frame durable, that frame was on
+//! disk once.
 
 use std::path::Path;
 
@@ -79,7 +79,7 @@ impl LogId {
 pub(crate) struct Header {
     pub log: LogId,
     pub first_sequence: u64,
-    /// The length of its file, where that is known from the beginning; `None` in formats 1 and 2.
+    /// The length of its file as it was made; `None` in formats 1 and 2.
     pub file_bytes: Option<u64>,
 }
 
@@ -116,8 +116,7 @@ impl Header {
         out
     }
 
-    /// The header at the beginning of a log. `None` where there is none of this kind; an error where it is one of a newer
-    /// format.
+    /// The header at the beginning of a log. `None` if there is none of this kind; an error if it is one of a newer format.
     pub(crate) fn read(kind: LogKind, bytes: &mut LogBytes) -> Result<Option<Header>, Error> {
         let path = bytes.path().clone();
         Header::decode(kind, &path, bytes.ahead(0, HEADER_BYTES_MAX)?)
@@ -175,7 +174,7 @@ pub(crate) struct Frame<'a> {
     pub payload: &'a [u8],
 }
 
-/// Reads the frame at the beginning of `bytes`; `None` where there is none of this log.
+/// Reads the frame at the beginning of `bytes`; `None` if there is no valid frame of this log.
 fn decode_frame(log: LogId, bytes: &[u8]) -> Option<Frame<'_>> {
     let mut reader = Reader::new(bytes);
     if reader.u32()? != log.magic() {
@@ -192,7 +191,7 @@ fn decode_frame(log: LogId, bytes: &[u8]) -> Option<Frame<'_>> {
     (log.checksum(covered) == crc).then_some(Frame { sequence, durable, payload })
 }
 
-/// Reads the frame at `offset`; `None` where there is none of this log.
+/// Reads the frame at `offset`; `None` if there is no valid frame of this log.
 fn frame_at(bytes: &mut LogBytes, log: LogId, offset: u64) -> Result<Option<Frame<'_>>, Error> {
     let header = bytes.ahead(offset, FRAME_HEADER_BYTES)?;
     if header.len() < FRAME_HEADER_BYTES || u32_at(header, 0) != log.magic() {
@@ -240,7 +239,7 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// What lies behind the place where a log's frames end: the valid frames that are there although they do not follow.
+/// Valid frames behind the end of a log: they are there, but do not follow the last frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Leftovers {
     /// How many of them come after the expected one: it is missing, or what leads to it is.

@@ -49,7 +49,7 @@ fn a_frame_of_another_log_or_store_is_none() {
     let others = [
         LogId { number: 8, ..LOG },
         OLD_LOG,
-        // The magic of one is that of the other.
+        // The magic has only the lower half of the secret, so it is the same; the checksum is not.
         LogId { secret: LOG.secret.map(|secret| secret ^ 1 << 60), ..LOG },
         LogId { secret: LOG.secret.map(|secret| secret ^ 1), ..LOG },
     ];
@@ -72,7 +72,7 @@ fn the_last_sequence_there_is_ends_a_log() {
     assert!(Frames::new(&mut in_memory(&bytes), header).next_frame().expect("memory").is_none());
 }
 
-/// Frames of all lengths lie across the places where one part of the file ends that is in memory, and the next begins.
+/// Frames of all lengths lie across the ends of the window that is in memory.
 #[test]
 fn a_log_that_is_longer_than_what_is_read_at_a_time_is_the_same_on_disk_as_in_memory() {
     let (env, disk, _) = ladoga_env::sim::env(1);

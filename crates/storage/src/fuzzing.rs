@@ -32,7 +32,7 @@ pub fn wal(bytes: &[u8]) {
     }
 }
 
-/// A data block: as it stands in the file, with a checksum that fits, and unpacked.
+/// A data block: as stored, with a checksum that fits, and unpacked.
 pub fn block(bytes: &[u8]) {
     let path = Path::new("fuzz");
     // Packed blocks that claim to be large once unpacked are slow to refuse, and teach nothing new.

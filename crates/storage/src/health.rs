@@ -51,8 +51,8 @@ impl Health {
         Error::Poisoned { reason: reason.clone() }
     }
 
-    /// Takes note of how much room there is. Puts come back once there is an eighth more than they were refused for,
-    /// so that the state does not flap.
+    /// Notes how much space is free. Puts are taken again once an eighth more is free than the reserve, so that the state does
+    /// not flap.
     pub(crate) fn observe_free(&self, free_bytes: u64, reserve_bytes: u64) {
         self.free_bytes.store(free_bytes, Ordering::Relaxed);
         let (open, full) = (WriteState::Open as u8, WriteState::DiskFull as u8);

@@ -5,12 +5,12 @@ use ladoga_env::{Disk, File, OpenMode};
 
 use crate::error::Error;
 
-/// Bytes of a log that are read at a time, where no frame is longer.
+/// Bytes of a log that are read at a time; more if a frame is longer.
 const WINDOW_BYTES: usize = 1 << 20;
 
 /// The bytes of a log, of which memory has a part at a time: a log may be longer than the memory that is there to read it.
 pub(crate) struct LogBytes {
-    /// `None` where memory has all of it.
+    /// `None` if memory has all of it.
     file: Option<Arc<dyn File>>,
     path: PathBuf,
     length: u64,
@@ -57,7 +57,7 @@ impl LogBytes {
             // It was for a frame that is behind.
             self.window = Vec::new();
         }
-        // Nothing of the window is left where the read fails.
+        // If the read fails, the window is empty.
         self.begin = offset;
         self.window.clear();
         let mut window = std::mem::take(&mut self.window);

@@ -37,7 +37,7 @@ pub const LEVELS: usize = 7;
 /// The smallest memory budget.
 pub const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
-/// What a memtable may be: a block at least, and half of it a group that fits into a frame of the log.
+/// The permitted sizes of a memtable: it holds a block at least, and half of it is a group that fits into a frame of the log.
 pub(crate) const MEMTABLE_BYTES: std::ops::RangeInclusive<usize> = 4 << 10..=512 << 20;
 
 /// More would mean many small tables.
@@ -54,9 +54,9 @@ pub struct Options {
     pub background: Background,
     /// Compression by level.
     pub compression: [Compression; LEVELS],
-    /// How long after its timestamp a write may still arrive, and how far the wall clock may be ahead of what counts. `None`: as
-    /// long as nobody says otherwise, see [`crate::Engine::drop_tombstones_before`] and
-    /// [`crate::Engine::drop_values_expired_before_ms`]; until then no tombstone goes, and no value that has expired.
+    /// How long after its timestamp a write may still arrive, and how far the wall clock may be ahead of the clock that counts.
+    /// If `None`, no tombstone and no expired value is dropped before [`crate::Engine::drop_tombstones_before`] and
+    /// [`crate::Engine::drop_values_expired_before_ms`] say so.
     pub tombstone_age_ms_min: Option<u64>,
     /// The size of a memtable; `None` derives it from the budget.
     pub memtable_bytes: Option<usize>,
@@ -164,7 +164,7 @@ impl Budget {
         let memtable_default = (memory / 8 / (SEALED_MAX as u64 + 1)).clamp(1 << 20, 64 << 20) as usize;
         let memtable_bytes = options.memtable_bytes.unwrap_or(memtable_default).next_multiple_of(4096);
         let table_bytes = options.table_bytes.unwrap_or((memtable_bytes as u64).clamp(2 << 20, 32 << 20));
-        // Five eighths for caches; less where so little memory is left beside memtables that cannot be smaller.
+        // Five eighths for caches; less if little memory is left beside the memtables, which cannot be smaller.
         let memtables_bytes = 2 * memtable_bytes as u64 * (SEALED_MAX as u64 + 1);
         let caches_bytes = (memory / 8 * 5).min((memory / 8 * 7).saturating_sub(memtables_bytes));
         Budget {

@@ -17,7 +17,7 @@ pub(crate) struct Backlog {
 
 /// Memtables from which on writers are slowed down: one is being flushed, and the next one is half full.
 const MEMTABLES_SLOW: f64 = 1.5;
-/// Memtables at which writers go as fast as the last flush, so that this is about where they settle.
+/// The number of memtables at which writers go as fast as the last flush did: under load it stays near this.
 const MEMTABLES_SETTLED: f64 = 2.0;
 /// Each further one takes this share of the allowed rate: flushes may get slower by that much within one of them.
 const MEMTABLE_STEP: f64 = 0.25;
@@ -25,8 +25,8 @@ const MEMTABLE_STEP: f64 = 0.25;
 const _: () = assert!(SEALED_MAX == 3);
 /// Tables in level 0 from which on writers are slowed down: three times what starts a compaction.
 const LEVEL_0_SLOW: usize = 12;
-/// Tables in level 0 from which on a compaction does not let everybody go first any more: what one compaction takes, and
-/// four flushes before writers are slowed down.
+/// Tables in level 0 from which on a compaction no longer runs at the lowest priority: as many as one compaction takes, four
+/// flushes before writers are slowed down.
 const LEVEL_0_URGENT: usize = 8;
 const _: () = assert!(LEVEL_0_URGENT < LEVEL_0_SLOW);
 /// Each further table takes this share of [`RATE_BYTES_PER_S`].
@@ -37,7 +37,7 @@ const RATE_BYTES_PER_S_MIN: f64 = 1e6;
 /// A group waits no longer than this, whatever its size. A disk that takes less than a group in that time has writers stop.
 const DELAY_MAX: Duration = Duration::from_millis(50);
 
-/// Whether writers are about to be slowed down for want of a compaction.
+/// Whether writers are about to be slowed down because compaction is behind.
 pub(crate) const fn is_urgent(level_0_tables: usize) -> bool {
     level_0_tables >= LEVEL_0_URGENT
 }

@@ -18,7 +18,7 @@ pub(crate) fn tables_dir(dir: &Path) -> PathBuf {
     dir.join("tables")
 }
 
-/// How many tables a data directory has; none where it is no such directory, or is yet to be.
+/// How many tables a data directory has; none if it is no data directory, or does not exist yet.
 pub fn count_tables(disk: &dyn Disk, dir: &Path) -> usize {
     let names = disk.list(&tables_dir(dir)).unwrap_or_default();
     names.iter().filter(|name| parse(name, "", ".sst").is_some()).count()

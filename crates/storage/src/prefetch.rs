@@ -4,7 +4,7 @@
 /// Of the processor's cache.
 pub(crate) const LINE_BYTES: usize = 64;
 
-/// Has the processor fetch the line of this address, and go on meanwhile. Does nothing where we do not know how.
+/// Prefetches the cache line of this address. Does nothing on processors for which we have no instruction.
 #[inline]
 pub(crate) fn prefetch_line(address: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -17,13 +17,13 @@ pub(crate) fn prefetch_line(address: usize) {
     let _ = address;
 }
 
-/// Has the processor fetch the lines of these bytes, but for the last one where they begin within a line.
+/// Prefetches the cache lines of these bytes, but for the last one if they begin within a line.
 #[inline]
 pub(crate) fn prefetch_bytes(address: usize, length: usize) {
     (0..length).step_by(LINE_BYTES).for_each(|line| prefetch_line(address + line));
 }
 
-/// Has the processor fetch all lines of `place`.
+/// Prefetches all cache lines of `place`.
 #[inline]
 pub(crate) fn prefetch<T>(place: &T) {
     prefetch_bytes(std::ptr::from_ref(place).addr(), size_of::<T>());

@@ -1,9 +1,8 @@
-//! Numbers in order, laid out so that a search for one waits as seldom as possible for a memory that no cache of the
-//! processor holds.
+//! Sorted numbers, laid out so that a search has few cache misses in a row.
 //!
-//! A binary search waits for one line after the other. Here sixteen numbers stand side by side, in two lines that are
-//! asked for at once; above them stands the greatest of each sixteen, again in sixteens, up to a row that is short enough to
-//! be fetched as a whole.
+//! A binary search waits for one cache line after the other. Here sixteen numbers stand side by side, in two lines that are
+//! fetched at once; above them stands the greatest of each sixteen, again in sixteens, up to a row that is short enough to be
+//! fetched as a whole.
 //!
 //! Source: Slotin, "Static B-Trees", Algorithmica, 2022; the layout is that of its B+ tree.
 
@@ -30,15 +29,15 @@ impl PrefixGroup {
     }
 }
 
-/// One step of a search: where its groups begin, and the last number (or group of the next step) that there is.
+/// One step of a search: where its groups begin, and the index of its last number (or of the last group of the next step).
 #[derive(Debug, Clone, Copy, Default)]
 struct Step {
     first_group: u32,
     last: u32,
 }
 
-/// Has the processor fetch of `places`, which are numbers or pointers, those from an index on among which a search by
-/// [`PrefixTree`] ends.
+/// Prefetches those of `places`, which are numbers or pointers, among which a search by [`PrefixTree`] ends: from the index
+/// `near` on.
 #[inline]
 pub(crate) fn prefetch_from<T>(places: &[T], near: usize) {
     let places = &places[near.min(places.len())..];
@@ -49,7 +48,7 @@ pub(crate) fn prefetch_from<T>(places: &[T], near: usize) {
 /// The first eight bytes of keys, in order.
 #[derive(Debug, Default)]
 pub(crate) struct PrefixTree {
-    /// From the row at the top down to all numbers; what is empty in a last group is `u64::MAX`.
+    /// From the row at the top down to all numbers; unused places in a last group are `u64::MAX`.
     groups: Box<[PrefixGroup]>,
     steps: [Step; STEPS_MAX],
     depth: usize,
@@ -126,8 +125,8 @@ impl PrefixTree {
         &self.groups[..end]
     }
 
-    /// The indexes of the numbers that are equal to `head`; the first is how many are below it. Before the last wait for
-    /// the memory, `near` is given an index at most [`GROUP`] before that; not where there is only one.
+    /// The indexes of the numbers that are equal to `head`; the first is how many are below it. Before the last cache miss,
+    /// `near` is called with an index at most [`GROUP`] before it, unless there is one group only.
     #[inline]
     pub(crate) fn equal(&self, head: u64, near: impl Fn(usize)) -> Range<usize> {
         let first = self.below_in(head, near);
@@ -137,7 +136,7 @@ impl PrefixTree {
         first..head.checked_add(1).map_or(self.len, |next| self.below(next))
     }
 
-    /// Has the processor fetch what a search looks at first.
+    /// Prefetches what a search looks at first.
     #[inline]
     pub(crate) fn prefetch(&self) {
         self.top().iter().for_each(prefetch);

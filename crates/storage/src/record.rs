@@ -3,7 +3,7 @@
 //! ```text
 //! record  := kind u8, key_len u16, value_len u32, timestamp u64, node u16, [expires_at_ms u64], [copies u8], key,
 //!            value
-//! kind    := 1 value | 2 tombstone | 3 blob, + 0x80 where expires_at_ms follows, + 0x40 where copies does
+//! kind    := 1 value | 2 tombstone | 3 blob, + 0x80 if expires_at_ms follows, + 0x40 if copies does
 //!            (never change these)
 //! value   := the bytes | nothing | blob_file u64, len u64, crc u32                       by kind
 //! ```
@@ -91,7 +91,7 @@ impl<'a> Record<'a> {
         HEADER_BYTES + expiry + copies + self.key.len() + self.value.len()
     }
 
-    /// Takes one record off the front; `None` where the bytes are none.
+    /// Takes one record off the front; `None` if the bytes are no record.
     #[inline]
     pub(crate) fn decode(reader: &mut Reader<'a>) -> Option<Record<'a>> {
         let byte = reader.u8()?;
@@ -114,7 +114,7 @@ impl<'a> Record<'a> {
         shaped.then_some(Record { key, stamp: Stamp { version, expires_at_ms, copies }, kind, value })
     }
 
-    /// What is known of it without its value.
+    /// Everything about it but its value.
     pub(crate) fn mark(&self) -> CellMark {
         let is_tombstone = self.kind == Kind::Tombstone && self.stamp.expires_at_ms == 0;
         CellMark { stamp: self.stamp, is_tombstone }

@@ -1,15 +1,15 @@
 //! The record cache: for keys that were read or flushed lately, the newest cell that the tables have.
 //!
-//! A point read of a table meets its filter, its index, a cached block and the block's own search, each in another place
-//! of the memory. Here it is a bucket and the record, and memory holds records that are asked for instead of the blocks
-//! around them.
+//! A point read of a table touches its filter, its index, a cached block and the block's own index, each in another place of
+//! the memory. Here it touches a bucket and the record; and memory holds records that are read instead of the blocks around
+//! them.
 //!
-//! A shard is a ring of records, filled from the front and overwritten from the oldest on, and a table of buckets that
-//! says where in the ring a key may be. A place is valid as long as the ring has not come round to it.
+//! A shard is a ring of records, which is filled from the front and then overwritten from the oldest on, and a table of buckets
+//! that maps a key's hash to places in the ring. A place is valid until the ring comes round to it.
 //!
-//! What a cached cell promises: no table of the published levels has a newer one. A flush keeps it by
-//! `begin_flush (flushed)* publish`; a reader by taking [`RecordCache::generation`] before its view, and handing it to
-//! [`RecordCache::keep`], which takes nothing once a flush began.
+//! Invariant of a cached cell: no table of the published levels has a newer one. A flush preserves it by `begin_flush
+//! (flushed)* publish`; a reader by reading [`RecordCache::generation`] before its view and passing it to
+//! [`RecordCache::keep`], which takes nothing if a flush began in between.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,7 +28,7 @@ const SHARD_BYTES_MIN: usize = 1 << 20;
 const SHARDS_MAX: usize = 64;
 /// Places in a bucket: one line of the processor's cache.
 const BUCKET_SLOTS: usize = 8;
-/// One slot for so many bytes of the ring: most records are longer, so that few buckets are full.
+/// One slot for this many bytes of the ring: most records are longer, so few buckets are full.
 const BYTES_A_SLOT: usize = 64;
 /// Records begin at multiples of it, and places count in it.
 const UNIT: usize = 8;
@@ -94,7 +94,7 @@ impl RecordCache {
         &self.aligned(hash).shard
     }
 
-    /// Has the processor fetch the bucket that [`RecordCache::get`] looks at.
+    /// Prefetches the bucket that [`RecordCache::get`] looks at.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         let buckets = self.aligned(hash).buckets;
@@ -131,8 +131,8 @@ impl RecordCache {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Takes note of records that are about to be in a table, by their hashes. Each takes the place of an older cell, or one
-    /// that is free where it is newer than all that tables have; and drives nobody out.
+    /// Updates the cache with records that are about to be in a table, by their hashes. Each replaces an older cell of its key,
+    /// or takes a free place if it is newer than all that the tables have; it evicts no other key.
     pub(crate) fn flushed(&self, flushed: &[(u64, Record<'_>)], newest_of_tables: Version) {
         // Each is in two places of the memory: the processor fetches those of all of them at once.
         flushed.iter().for_each(|(hash, _)| self.prefetch(*hash));
@@ -188,7 +188,7 @@ impl Shard {
         first..first + BUCKET_SLOTS
     }
 
-    /// Has the processor fetch the record that the hash is probably of.
+    /// Prefetches the record that the hash probably belongs to.
     fn prefetch(&self, hash: u64) {
         let slots = &self.slots[self.bucket(hash)];
         if let Some(&slot) = slots.iter().find(|&&slot| slot >> PLACE_BITS == hash >> PLACE_BITS) {

@@ -78,7 +78,7 @@ impl ReadCounters {
     }
 }
 
-/// Upper bounds of the histogram's buckets in microseconds; what is above the last goes into one more.
+/// Upper bounds of the histogram's buckets in microseconds; one more bucket takes what is above the last.
 pub const LATENCY_BOUNDS_US: [u64; 16] = [
     10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
     1_000_000,
@@ -172,7 +172,7 @@ pub struct Statistics {
     pub cache_bytes: u64,
     /// Its capacity in bytes.
     pub cache_capacity_bytes: u64,
-    /// Bytes of indexes and filters that stay in memory, and of what is known of each table.
+    /// Bytes of indexes and filters that stay in memory, and of the metadata of each table.
     pub pinned_bytes: u64,
     /// Bytes in the record cache.
     pub record_cache_bytes: u64,
@@ -220,7 +220,7 @@ pub struct Statistics {
     pub slowed_ns: u64,
     /// Writes refused because the disk was full.
     pub refused_full: u64,
-    /// Bytes free on the disk when it was last looked at.
+    /// Bytes that were free on the disk at the last look.
     pub free_bytes: u64,
 }
 

@@ -7,7 +7,7 @@ use crate::record::{BlobPointer, Kind, Record};
 /// A value: here, or in a file of its own, to be read piece by piece.
 pub type Value = ladoga_model::Value<Bytes, Blob>;
 
-/// The newest cell of a key: its version, and its value where it has one.
+/// The newest cell of a key: its version, and its value if it has one.
 pub type Cell = ladoga_model::Cell<Bytes, Blob>;
 
 /// The whole value. May wait for the disk, and takes as much memory as the value is long.

@@ -11,10 +11,10 @@ use ladoga_storage::{Background, Durability, Engine, MEMORY_BYTES_MIN, Options, 
 
 const VALUE_BYTES: usize = 200 << 10;
 const VALUES: u64 = 280;
-/// For memtables, the tables that they are written to, and what is read of the log: all that `--memory` is for.
+/// Memtables, the tables that they are written to, and the window of the log: all that `--memory` pays for.
 const PEAK_BYTES_MAX: u64 = MEMORY_BYTES_MIN;
 
-/// A directory that goes away with this.
+/// A directory that is removed when this is dropped.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use crate::workspace::Workspace;
 use crate::{Outcome, TaskResult};
 
-/// `cargo ARGUMENTS…` in the root of the workspace. Packages that stand beside the workspace build into its target
-/// directory, so one cache serves all.
+/// `cargo ARGUMENTS…` in the root of the workspace. Packages beside the workspace build into its target directory, so one cache
+/// serves all.
 pub(crate) fn command(workspace: &Workspace, arguments: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(cargo);

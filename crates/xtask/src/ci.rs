@@ -11,7 +11,7 @@ struct Step {
     run: fn(&Workspace) -> TaskResult,
 }
 
-/// Cheap checks first: what a person is most likely to have wrong is told soonest.
+/// Cheap checks first: so the most frequent mistakes are reported soonest.
 const STEPS: [Step; 9] = [
     Step { name: "fmt", run: fmt },
     Step { name: "clippy", run: clippy },

@@ -34,7 +34,7 @@ enum Outcome {
     Passed,
     /// What ran passed; the text names what did not run, and why.
     PassedInPart(String),
-    /// There was nothing to run; the text says why.
+    /// There was nothing to run, for the reason in the text.
     Skipped(String),
 }
 

@@ -1,4 +1,4 @@
-//! Short runs of what stands beside the workspace: fuzz targets and benchmarks that nobody runs stop compiling.
+//! Short runs of the packages beside the workspace: fuzz targets and benchmarks that are never run stop compiling.
 
 use crate::workspace::{TextFile, Workspace};
 use crate::{Outcome, TaskResult, cargo};

@@ -1,4 +1,4 @@
-//! The tests, and those of them that this machine cannot run: a test that nobody ran must not look like one that passed.
+//! The tests, and those of them that this machine cannot run: a test that was skipped must not look like one that passed.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 use crate::workspace::Workspace;
 use crate::{Outcome, TaskResult, cargo};
 
-/// Programs for want of which tests are skipped (`skip_without` in `tests/support/skip.rs`). Where one is installed, a test
-/// that does not find it fails.
+/// Programs without which tests are skipped (`skip_without` in `tests/support/skip.rs`). If one is installed, a test that does
+/// not find it fails.
 const TOOLS: [&str; 4] = ["cc", "chromium", "faketime", "go"];
 
-/// All of them, whatever fails: where that takes a machine that nobody can look into, one failure is not to hide others.
+/// Runs all tests, whatever fails: on a build machine that nobody can log in to, one failure must not hide others.
 pub(crate) fn task(workspace: &Workspace) -> TaskResult {
     let list = cargo::target_dir(workspace).join("skipped-tests.txt");
     match std::fs::remove_file(&list) {
@@ -25,7 +25,7 @@ pub(crate) fn task(workspace: &Workspace) -> TaskResult {
     outcome(&list)
 }
 
-/// What a run that passed comes to, by the list of those that were skipped.
+/// The outcome of a run that passed, with the list of skipped tests.
 fn outcome(list: &Path) -> TaskResult {
     let text = match std::fs::read_to_string(list) {
         Ok(text) => text,

@@ -1,4 +1,4 @@
-//! The checkout: where it is, which files belong to it.
+//! The checkout: its root, and the files that belong to it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,7 +29,7 @@ impl TextFile {
 }
 
 impl Workspace {
-    /// The workspace this crate stands in.
+    /// The workspace of this crate.
     pub(crate) fn here() -> Self {
         // Cargo sets the variable when it runs us; the compiled-in one serves a binary started by hand.
         let manifest_dir = std::env::var_os("CARGO_MANIFEST_DIR")
@@ -46,7 +46,7 @@ impl Workspace {
         self.root.join(path).exists()
     }
 
-    /// Every package's manifest that exists: the workspace's, then those of the packages that stand beside it.
+    /// Every package's manifest that exists: the workspace's, then those of the packages beside it.
     pub(crate) fn manifests(&self) -> Vec<&'static str> {
         ["Cargo.toml", "fuzz/Cargo.toml", "bench/Cargo.toml"]
             .into_iter()

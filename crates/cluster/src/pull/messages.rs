@@ -28,7 +28,7 @@ pub enum PullRequest<B> {
         /// Only keys behind this one.
         after: Option<B>,
     },
-    /// The newest cell of this key, all of it; also of a node whose cells may have been deleted without its knowing.
+    /// The newest cell of this key, with its value; also from a node whose cells may have been deleted without its knowledge.
     Cell(B),
 }
 
@@ -38,7 +38,7 @@ pub const LEAF_GROUPS_MAX: usize = 32;
 pub const LIST_KEYS_MAX: usize = 1024;
 /// How many bytes of keys one page of a list has; the key that exceeds it is the last.
 pub const LIST_BYTES_MAX: usize = 256 << 10;
-/// How many records are looked at for one page, so that it does not take long if few of them belong to it.
+/// How many records are scanned for one page, so that it does not take long if few of them belong to it.
 pub const LIST_SCAN_MAX: usize = 32_768;
 
 /// A key and the version that a node has of it.
@@ -46,7 +46,7 @@ pub const LIST_SCAN_MAX: usize = 32_768;
 pub struct KeyVersion<B> {
     /// The key.
     pub key: B,
-    /// Of a deletion, this is all of it.
+    /// A deletion has no more than this.
     pub mark: CellMark,
 }
 
@@ -55,7 +55,7 @@ pub struct KeyVersion<B> {
 pub enum PullResponse<B> {
     /// To [`PullRequest::Groups`]: one hash for each group of partitions, without tombstones before `dropped_before`.
     Groups {
-        /// At least what was asked for.
+        /// At least the time that was asked for.
         dropped_before: u64,
         /// All of them.
         hashes: Vec<u64>,
@@ -64,9 +64,9 @@ pub enum PullResponse<B> {
     Leaves(Vec<u64>),
     /// To [`PullRequest::List`].
     List {
-        /// At most [`LIST_KEYS_MAX`]; none if none of those that were looked at belongs to it.
+        /// At most [`LIST_KEYS_MAX`]; none if no scanned record belongs to the page.
         entries: Vec<KeyVersion<B>>,
-        /// The key that was looked at last, if there are more behind it.
+        /// The last key that was scanned, if there are more after it.
         next: Option<B>,
     },
     /// To [`PullRequest::Cell`]; of a large value there is its length.

@@ -1,13 +1,13 @@
-//! One peer is pulled from: what it has and this node lacks, of the cells that both should hold.
+//! Pulls from one peer what it has and this node lacks, of the cells that both should hold.
 //!
 //! ```text
-//! we ask Groups, (compare)*, Leaves*, (List, (look here, Cell, apply)*)*      only for what differs
+//! we ask Groups, (compare)*, Leaves*, (List, (look up, Cell, apply)*)*      only for what differs
 //! ```
 //!
-//! The one who asks keeps all state; whoever answers keeps none.
+//! The node that asks keeps all state; the node that answers keeps none.
 //!
 //! - here: the keys that differ, page by page; `compare`: in which partitions they are
-//! - `steps`: what the driver has to do; `messages`: what is said to the peer
+//! - `steps`: what the driver has to do; `messages`: the requests to the peer
 
 mod compare;
 mod messages;
@@ -116,7 +116,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         pull
     }
 
-    /// Has it delete what the peer, which is complete before this timestamp, should hold and does not.
+    /// Deletes here what the peer, which is complete before this timestamp, should hold and does not.
     #[must_use]
     pub fn pruning(self, prune_before: u64) -> SyncSession<B> {
         SyncSession { prune_before, ..self }
@@ -157,7 +157,7 @@ impl<B: AsRef<[u8]> + Clone + PartialEq> SyncSession<B> {
         }
     }
 
-    /// This version of a key that was to be looked up is here, or none.
+    /// The version of a key in this node's store, which was looked up; or none.
     pub fn found(&mut self, key: &B, version: Option<Version>, mut step: impl FnMut(PullStep<B>)) {
         let is_it = |busy: &Busy<B>| busy.listed.key == *key && busy.stage == Stage::Looking;
         let Some(at) = self.busy.iter().position(is_it) else { return };

@@ -51,9 +51,9 @@ pub enum PullFailure {
     NotWritten(Refusal),
 }
 
-/// Cells of this node that were deleted while its directory was not in use, and whose deletion nobody knows of any more.
-/// The peer is complete before a time: of what is older it has all that there is, or something newer. So what it should
-/// hold and does not list is deleted.
+/// Cells of this node that were deleted while its directory was not in use. Possibly no node knows of those deletions any more.
+/// The peer is complete before a time: it has every older cell that exists, or something newer. So what it should hold and does
+/// not list was deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prune<B> {
     /// In these partitions; none named means all.

@@ -200,7 +200,7 @@ fn an_empty_node_gets_everything_but_what_is_for_others() {
     assert_eq!(ours.cells, expected);
 }
 
-/// An older directory has values that were deleted since, and of whose deletion nobody knows any more.
+/// An older directory has values that were deleted since, and no node knows of those deletions any more.
 #[test]
 fn what_was_deleted_while_an_older_directory_was_not_in_use_goes() {
     let (mut ours, mut theirs) = peers();

@@ -62,7 +62,7 @@ fn an_older_state_is_known_by_what_peers_remember() {
     assert!(node.persisted.reserved_before >= given, "what was given out is not given out again");
     assert_eq!(cluster.pull(1), Some(u64::MAX));
     assert!(cluster.nodes[1].is_whole() && !cluster.nodes[1].hides_cells());
-    // And again: it is not held against what comes after.
+    // And again: an earlier regression does not count against what comes later.
     cluster.nodes[1] = open(&cluster.nodes[1], 13, 0, false);
     cluster.talk();
     assert!(cluster.nodes[1].is_whole());
@@ -83,7 +83,7 @@ fn an_incarnation_is_not_judged_by_the_memory_of_the_one_before() {
         cluster.nodes[1].regression().is_some()
             && cluster.nodes[1].persisted.incarnation == first(2).next(1011)
     );
-    // The others crash, and remember what is on their disks.
+    // The others crash, and remember only what is on their disks.
     for n in [0, 2] {
         cluster.nodes[n] = open(&cluster.nodes[n], 20 + n as u64, 0, false);
     }
@@ -103,7 +103,7 @@ fn a_write_that_was_acknowledged_and_is_not_there_is_missed() {
         cluster.nodes[1] = open(&cluster.nodes[1], 12, written, false);
         cluster.talk();
         assert_eq!(cluster.nodes[1].is_whole(), is_there, "{written}");
-        // Those that it coordinated itself it tells of.
+        // Writes that it coordinated itself are in its report.
         let mut cluster = in_session(3);
         cluster.nodes[1].acknowledged(NodeId(1), 100);
         cluster.talk();
@@ -123,7 +123,7 @@ fn what_is_acknowledged_in_a_session_is_not_held_against_it() {
     cluster.nodes[2] = open(&cluster.nodes[2], 13, 0, false);
     cluster.talk();
     assert!(cluster.nodes.iter().all(StabilityTracker::is_whole));
-    // What one says that has ended comes too late.
+    // A statement of an ended session comes too late.
     let mut late = cluster.nodes[1].statement(cluster.clock, 0);
     late.session = 2;
     cluster.nodes[0].heard(NodeId(1), late);
@@ -181,7 +181,8 @@ fn those_that_know_what_was_deleted_are_pulled_from_last() {
         let opening = Opening { session: 30 + n, random: 90, ..Opening::default() };
         cluster.nodes[n as usize] = StabilityTracker::new(NodeId(n as u16), 3, copy(n)).opened(opening);
     }
-    cluster.talk();
+    // Until all say that they know that it lost everything.
+    (0..3).for_each(|_| cluster.talk());
     let node = &mut cluster.nodes[1];
     let peers = &node.pass().expect("everything is to be pulled").peers;
     assert_eq!(*peers, [NodeId(0), NodeId(2)]);
@@ -241,7 +242,7 @@ fn a_peer_that_was_rolled_back_itself_does_not_make_a_node_doubt() {
     assert_eq!(cluster.nodes[0].next.met[1].incarnation, incarnation);
 }
 
-/// Each takes the other for an older one of what it knows: still each has to learn what the other knows of it.
+/// Each knows a later directory of the other: still each has to learn what the other knows of it.
 #[test]
 fn nodes_that_are_all_older_than_what_the_others_met_become_whole_by_each_other() {
     let mut cluster = in_session(3);

@@ -1,4 +1,4 @@
-//! What a node learns of what its peers say: whom it met, and whether its own directory is an older state, or new.
+//! What a node learns from its peers' statements: whom they have met, and whether its own directory was rolled back, or is new.
 
 use super::StabilityTracker;
 use crate::durable::Durable;
@@ -7,8 +7,8 @@ use crate::reach::{Memory, Regression};
 use crate::statement::{Acquaintance, Statement};
 
 impl StabilityTracker {
-    /// A peer said this about itself, on a connection that is not older than one on which it said something before. Its
-    /// clock is no further ahead than a version that this node takes: see [`crate::PeerClocks`].
+    /// A peer's statement about itself, on a connection that is not older than that of its last statement. Its clock is no
+    /// further ahead than a version that this node accepts: see [`crate::PeerClocks`].
     pub fn heard(&mut self, peer: NodeId, mut statement: Statement) {
         let Statement { incarnation, session, reach, .. } = statement;
         let index = peer.index();
@@ -45,15 +45,15 @@ impl StabilityTracker {
         self.maybe_recognize_newness();
     }
 
-    /// Whether a peer remembers that the directory of this node was further than it was found, or has met a later one: then
-    /// what came after is lost. What is here stays; it is no more than a beginning, under another incarnation.
+    /// Checks whether a peer remembers this node's directory further than it was found, or has met a later one: then what came
+    /// after is lost. The cells that are here stay, as a beginning, under another incarnation.
     fn maybe_regress(&mut self, peer: NodeId) {
         let Some(statement) = &self.heard[peer.index()] else { return };
         let (met, memory) = (statement.met.get(self.me.index()), statement.remembered.get(self.me.index()));
         let Some(&Acquaintance { incarnation: met, .. }) = met else { return };
         let known = memory.copied().unwrap_or_default().before(self.opening.session);
         let is_same = met == self.persisted.incarnation && met == self.next.incarnation;
-        // An incarnation that began in this session was never further before it, whatever is said of it.
+        // An incarnation that began in this session cannot have been further before it, whatever a peer reports.
         let is_further = is_same && self.regression.is_none() && known.is_beyond(self.found);
         if !is_further && !met.supersedes(self.next.incarnation) {
             return;
@@ -67,7 +67,7 @@ impl StabilityTracker {
             incarnation: met.next(self.opening.random),
             is_whole: false,
             has_old_cells: self.next.has_old_cells || had_all || self.opening.written > 0,
-            // Where a sync was left to the system, what was pulled is not there for certain.
+            // If a sync was left to the system, what was pulled may not be on the disk.
             synced_before: 0,
             // What was given out is not given out again.
             reserved_before: self.next.reserved_before.max(known.reserved),
@@ -77,26 +77,26 @@ impl StabilityTracker {
     }
 
     /// What the peers said that they know of this node.
-    fn known(&self) -> impl Iterator<Item = Acquaintance> {
+    pub(super) fn known(&self) -> impl Iterator<Item = Acquaintance> {
         let about_me =
             |statement: &Statement| statement.met.get(self.me.index()).copied().unwrap_or_default();
         self.heard.iter().flatten().map(about_me)
     }
 
-    /// Whether what a peer has met is another data directory of this node, be it that it has not heard of this one yet.
+    /// Whether a peer has met another data directory of this node; it need not have heard of this one yet.
     fn is_of_another(&self, met: Acquaintance) -> bool {
         met.is_replacement || (!met.incarnation.is_none() && met.incarnation != self.next.incarnation)
     }
 
-    /// A directory is new, and has lost nothing, if no peer knew another one before, as all of them say, or as a majority
-    /// says that knows this one by now.
+    /// A directory is new, and has lost nothing, if no peer knew another one before: either all of them say so, or a majority
+    /// that knows this one by now.
     fn maybe_recognize_newness(&mut self) {
         if self.next.is_whole || self.is_replacement || self.persisted.incarnation.is_none() {
             return;
         }
         let is_mine = |met: &Acquaintance| met.incarnation == self.persisted.incarnation;
         let is_known = self.known().filter(is_mine).count() + 1 > self.heard.len() / 2;
-        // (Who has none has not read its own disk, or not written it.)
+        // (A peer without an incarnation has not read its own disk yet, or has not written it.)
         let has_said =
             |peer: NodeId| self.heard[peer.index()].as_ref().is_some_and(|it| !it.incarnation.is_none());
         if is_known || self.peers().all(has_said) {

@@ -1,16 +1,16 @@
-//! Stability: which node lost its data, up to when everybody has everything, which tombstones may go.
+//! Stability: which node lost its data, up to when every node has everything, which tombstones may go.
 //!
-//! Each node says two things about time, both durable before they are said, neither of them ever taken back:
+//! Each node reports two timestamps. Both are durable before they are reported, and neither ever moves back:
 //!
 //! - `write_floor`: it takes no client's write with an older version any more, and keeps no older hint;
-//! - `synced_before`: it has everything older that any node had, or something newer, and takes nothing older at all.
+//! - `synced_before`: it has every older cell that any node had, or something newer, and takes nothing older at all.
 //!
-//! A node becomes complete before `S` by pulling from every peer, after each of them has closed `S`: what no client
-//! can add to any more and everybody has been asked for is all there is. Once all nodes are complete before `S`, every
-//! replica has each tombstone before `S`, no node has, keeps or takes anything older than it, and it may go.
+//! A node becomes complete before `S` by pulling from every peer after the write floor of each of them has passed `S`: then no
+//! client can add anything older, and every peer has been asked. Once all nodes are complete before `S`, every replica has each
+//! tombstone from before `S`, no node has, keeps or takes anything older than it, and the tombstone may go.
 //!
-//! - here: what a node promises, and what it may do by that; `hear`: what it learns of what its peers say
-//! - `rounds`: whom it pulls from, and what everybody has by that
+//! - here: what a node promises, and what that permits it to do; `hear`: what it learns from its peers' statements
+//! - `rounds`: the peers that it pulls from, and what that makes complete
 
 mod hear;
 mod rounds;
@@ -30,49 +30,49 @@ use crate::reach::{Memory, Opening, Reach, Regression};
 use crate::statement::{Acquaintance, Statement};
 use crate::window::window_start;
 
-/// How far behind its clock a node closes: longer than a request may be under way, on clocks half a minute off.
+/// How far its write floor stays behind its clock: longer than a request may be in flight, on clocks half a minute off.
 pub const SETTLE_MS: u64 = 60_000;
 /// How far ahead of its clock a node durably reserves timestamps, so that it never gives out one twice, even if its
 /// clock jumps back while it is down.
 pub const RESERVE_MS: u64 = 10_000;
-/// The same where its clock is that far ahead of the time already. It is after each restart, since it begins after all
-/// that it had reserved: restarts in a row must not add up to a clock that the others refuse.
+/// The same if its version clock is that far ahead of the time already, as after each restart, when it begins after all that it
+/// had reserved: restarts in a row must not add up to a clock that the others refuse.
 const RESERVE_AHEAD_MS: u64 = 1_000;
 
 /// What a node knows about stability: its own and that of its peers.
 ///
-/// The driver keeps [`StabilityTracker::durable`] on disk: whenever [`StabilityTracker::is_dirty`], it takes it, waits until every
-/// write that was admitted so far is applied or has failed, writes it, and says so with [`StabilityTracker::persisted`]. What
-/// is to be refused is refused at once; what is promised to others is promised only when it is persisted.
+/// The driver keeps [`StabilityTracker::durable`] on disk: whenever [`StabilityTracker::is_dirty`], it takes it, waits until
+/// every write that was admitted so far is applied or has failed, writes it, and calls [`StabilityTracker::persisted`].
+/// Refusals take effect at once; promises to others only once they are persisted.
 #[derive(Debug)]
 pub struct StabilityTracker {
     me: NodeId,
     next: Durable,
     persisted: Durable,
-    /// What the peers said in the life of this process.
+    /// What the peers reported since this process started.
     heard: Vec<Option<Statement>>,
     pass: Option<SyncRound>,
     passes: u64,
     /// While this node is not whole: what it lost is older than this. Known once all peers were heard.
     lost_before: Option<u64>,
-    /// Whether a peer said, in the life of this process, that it knew another data directory of this node.
+    /// Whether a peer reported, since this process started, that it knew another data directory of this node.
     is_replacement: bool,
     opening: Opening,
     /// How far the directory was when it was opened.
     found: Reach,
-    /// Whether it is still to be heard of each peer that the directory is no older state.
+    /// Whether some peer has yet to confirm that the directory was not rolled back.
     is_unverified: bool,
     regression: Option<Regression>,
     /// The newest timestamp of a write that this node acknowledged in this session.
     written: u64,
     /// What is known of the others by now.
     remembered: Vec<Memory>,
-    /// The session of each other node before the one that it is in: what is heard of it comes too late.
+    /// The last ended session of each other node: its statements come too late.
     ended: Vec<u64>,
 }
 
 impl StabilityTracker {
-    /// A node that found this on its disk; `None` where the directory is new, with the incarnation to give it.
+    /// For a node that found this on its disk; `Err` with the incarnation to use if the directory is new.
     pub fn new(me: NodeId, nodes: usize, found: Result<Durable, Incarnation>) -> StabilityTracker {
         let persisted = match &found {
             Ok(durable) => durable.clone(),
@@ -80,7 +80,7 @@ impl StabilityTracker {
         };
         let mut next = found.unwrap_or_else(|incarnation| {
             assert!(!incarnation.is_none(), "a directory has one");
-            // Alone, there is nobody who could know more.
+            // On its own, it has no peers that could know more.
             Durable { incarnation, is_whole: nodes == 1, ..Durable::default() }
         });
         next.met.resize(nodes, Acquaintance::default());
@@ -146,15 +146,15 @@ impl StabilityTracker {
         timestamp < self.persisted.reserved_before
     }
 
-    /// Whether this node may coordinate requests. One with a new directory first has to hear whether it was here before:
-    /// until then it could give out a timestamp again, or take a lost key for one that never was. One that was here before
-    /// has to hear everybody: who is missing may know of later timestamps.
+    /// Whether this node may coordinate requests. One with a new directory first has to hear whether it existed before: until
+    /// then it could give out a timestamp twice, or take a lost key for one that never existed. One that existed before has to
+    /// hear every peer: one that is missing may know of later timestamps.
     pub fn may_coordinate(&self) -> bool {
         self.is_whole() || (self.has_lost_data() && self.has_heard_all())
     }
 
-    /// Whether the answers of this node count. It refuses while it is starting: its directory is new, or not the one that it
-    /// wrote, and it has not heard yet whether it lost anything.
+    /// Whether the answers of this node count in a quorum. It refuses while it is starting: if its directory is new, or not the
+    /// one that it wrote, and it has not heard yet whether it lost anything.
     pub fn vouches(&self) -> Result<bool, Refusal> {
         if self.is_whole() {
             return Ok(true);
@@ -168,8 +168,8 @@ impl StabilityTracker {
         self.has_all() && !self.is_unverified
     }
 
-    /// Whether the files of the directory are not those that this node wrote, and a peer that may know whether they are an
-    /// older state was not heard yet.
+    /// Whether the files of the directory are not those that this node wrote, and a peer that may know of a later state was not
+    /// heard yet.
     pub const fn is_unverified(&self) -> bool {
         self.is_unverified
     }
@@ -179,18 +179,18 @@ impl StabilityTracker {
         self.regression
     }
 
-    /// Whether the cells of this node are not to be shown: among them may be some that were deleted, and nobody may know
-    /// of that any more. No quorum needs them, since answers of a node that is not whole do not count.
+    /// Whether the cells of this node must not be shown: some of them may have been deleted, and possibly no node knows of that
+    /// any more. No quorum needs them, since answers of a node that is not whole do not count.
     pub const fn hides_cells(&self) -> bool {
         !self.is_whole() && (self.is_unverified || self.next.has_old_cells)
     }
 
-    /// Whether a peer has all that it acknowledged, as it said last.
+    /// Whether a peer has all that it acknowledged, by its last report.
     pub fn is_whole_peer(&self, peer: NodeId) -> bool {
         self.heard[peer.index()].as_ref().is_some_and(|statement| statement.is_whole)
     }
 
-    /// The same, where it said anything in the life of this process.
+    /// The same, if it reported anything since this process started.
     pub fn heard_whole(&self, peer: NodeId) -> Option<bool> {
         self.heard[peer.index()].as_ref().map(|statement| statement.is_whole)
     }
@@ -209,11 +209,11 @@ impl StabilityTracker {
         if version.timestamp < write_floor { Err(Refusal::TooOld { write_floor }) } else { Ok(()) }
     }
 
-    /// What a client's write that this node takes may be older than, for all that it knows: a timestamp, where the
-    /// version is not after it. It refuses where it cannot say yet.
+    /// A version that this node may have lost and that may be newer than `version` of a client's write; none if it can vouch that
+    /// it has nothing newer. It refuses if it cannot tell yet.
     ///
-    /// A replica that takes a write vouches that it has nothing newer. One that lost its data could have had; but what it
-    /// had, a peer gave out or has seen, so it is not after the clocks of all peers when it came back.
+    /// A replica that takes a write vouches that it has nothing newer. One that lost its data might have had something newer;
+    /// but whatever it had was given out or seen by some peer, so it is not after the clocks of all peers when it came back.
     pub fn doubt(&self, version: Version) -> Result<Option<Version>, Refusal> {
         if self.vouches()? {
             return Ok(None);
@@ -227,12 +227,12 @@ impl StabilityTracker {
         version.timestamp >= self.next.write_floor
     }
 
-    /// While this node is not whole, and when it becomes so: what it lost is older than this, once all peers were heard.
+    /// While this node is not whole, and when it becomes so: what it lost is older than this. Known once all peers were heard.
     pub const fn lost_before(&self) -> Option<u64> {
         self.lost_before
     }
 
-    /// What this node says about itself, where its clock of versions is at `clock`, and its wall clock at `wall_ms`.
+    /// What this node reports about itself, with its version clock at `clock` and its wall clock at `wall_ms`.
     pub fn statement(&self, clock: u64, wall_ms: u64) -> Statement {
         let Durable { incarnation, write_floor, synced_before, reserved_before, .. } = self.persisted;
         Statement {
@@ -249,14 +249,19 @@ impl StabilityTracker {
         }
     }
 
-    /// Whom it has met, as far as that is on disk: a peer goes by that. That one was here before is no promise, and is said
-    /// at once: else the peer could be taken for new meanwhile.
+    /// The peers that it has met, as far as that is on disk: a peer relies on it. That a peer's directory replaced another one
+    /// is no promise, and is reported at once: otherwise the peer could be taken for new in between.
     fn said_of_peers(&self) -> Vec<Acquaintance> {
         let on_disk = self.persisted.met.iter().copied().chain(iter::repeat(Acquaintance::default()));
         let said = |(next, on_disk): (&Acquaintance, Acquaintance)| {
             if next.is_replacement { *next } else { on_disk }
         };
         self.next.met.iter().zip(on_disk).map(said).collect()
+    }
+
+    /// The incarnation of a node, as this one has met it: this one's own, or a peer's.
+    pub fn incarnation_of(&self, node: NodeId) -> Incarnation {
+        if node == self.me { self.next.incarnation } else { self.next.met[node.index()].incarnation }
     }
 
     /// The session of a peer that is remembered durably.
@@ -286,8 +291,8 @@ impl StabilityTracker {
         }
     }
 
-    /// What can be closed. Never ahead of what every peer's clock has passed: a node whose clock is a year ahead would
-    /// refuse every write for a year.
+    /// The new write floor. Never ahead of any peer's clock: otherwise a node whose clock is a year ahead would refuse every
+    /// write for a year.
     fn closable(&self, clock: u64, oldest_hint: Option<u64>) -> Option<u64> {
         let mut earliest = clock;
         for peer in self.peers() {

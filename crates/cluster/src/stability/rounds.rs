@@ -2,13 +2,14 @@
 
 use super::StabilityTracker;
 use crate::nodes::NodeId;
+use crate::statement::Acquaintance;
 
 /// Whom to pull from, and what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyncRound {
-    /// Counts the passes, so that what is late is known.
+    /// Counts the rounds, so that late answers are recognized.
     pub number: u64,
-    /// Cells before this; `u64::MAX` where everything was lost.
+    /// Cells before this; `u64::MAX` if everything was lost.
     pub before: u64,
     /// Peers that are still to be pulled from.
     pub peers: Vec<NodeId>,
@@ -21,7 +22,7 @@ impl StabilityTracker {
             let before = if self.has_all() { self.common_closed()? } else { self.whole_again()? };
             self.passes += 1;
             let mut peers: Vec<NodeId> = self.peers().collect();
-            // Those that know best come last: what they do not have was deleted, whoever had it before.
+            // Whole peers come last: what they do not have was deleted, whichever peer had it before.
             peers.sort_by_key(|&peer| self.is_whole_peer(peer));
             self.pass = Some(SyncRound { number: self.passes, before, peers });
         }
@@ -44,8 +45,8 @@ impl StabilityTracker {
         }
     }
 
-    /// Values before this timestamp that a peer should hold and does not have were deleted; 0 where that is not to be
-    /// looked for. Only a node whose own cells may be of another time has to.
+    /// Values from before this timestamp that a peer should hold and does not have were deleted; 0 if they are not to be looked
+    /// for. Only a node whose own cells may be from an earlier state has to.
     pub fn prune_before(&self, peer: NodeId) -> u64 {
         let knows = |peer: NodeId| self.heard[peer.index()].as_ref().filter(|statement| statement.is_whole);
         let is_needed = self.next.has_old_cells || self.peers().any(|peer| knows(peer).is_none());
@@ -57,7 +58,7 @@ impl StabilityTracker {
         self.pass.take_if(|pass| pass.number == number);
     }
 
-    /// Every replica has all tombstones before this, or something newer, and nobody takes anything older.
+    /// Every replica has all tombstones from before this, or something newer, and no node takes anything older.
     pub fn droppable_before(&self) -> u64 {
         let heard = self
             .peers()
@@ -65,7 +66,7 @@ impl StabilityTracker {
         heard.min().unwrap_or(u64::MAX).min(self.persisted.synced_before)
     }
 
-    /// Up to when all nodes have closed, where that is news.
+    /// The lowest write floor of all nodes, if it is newer than what is synced.
     fn common_closed(&self) -> Option<u64> {
         let mut common = self.persisted.write_floor;
         for peer in self.peers() {
@@ -74,8 +75,10 @@ impl StabilityTracker {
         (common > self.persisted.synced_before).then_some(common)
     }
 
-    /// What a node that lost its data has to pull, once everybody is there.
+    /// What a node that lost its data has to pull, once everybody is there, and knows that it lost them: who counts on a
+    /// promise that it gave before is refused from then on, whatever it pulls.
     fn whole_again(&self) -> Option<u64> {
-        self.has_heard_all().then_some(u64::MAX)
+        let knows = |met: Acquaintance| met.incarnation == self.next.incarnation;
+        (self.has_heard_all() && self.known().all(knows)).then_some(u64::MAX)
     }
 }

@@ -47,8 +47,12 @@ impl Cluster {
         self.talk();
     }
 
-    /// Makes the pass that a node wants, from all peers that are up.
+    /// Makes the pass that a node wants, from all peers that are up. One that lost its data waits until they say that they know.
     fn pull(&mut self, node: usize) -> Option<u64> {
+        if !self.nodes[node].has_all() {
+            self.talk();
+            self.talk();
+        }
         let pass = self.nodes[node].pass()?.clone();
         for peer in pass.peers.iter().filter(|peer| self.up[peer.index()]) {
             self.nodes[node].pulled(pass.number, *peer);
@@ -118,7 +122,7 @@ fn a_node_does_not_answer_before_it_knows_whether_it_lost_anything() {
     assert!(node.has_lost_data());
 }
 
-/// That it was here before is said although it is not on disk yet: it would be taken for new by then.
+/// A replaced directory is reported although that is not on disk yet: otherwise the new one would be taken for new before that.
 #[test]
 fn a_directory_that_was_replaced_is_told_at_once() {
     let mut cluster = Cluster::new(2);
@@ -212,6 +216,35 @@ fn a_lost_disk_makes_a_node_pull_everything_before_it_counts() {
     assert!(cluster.nodes[1].may_coordinate() && !cluster.nodes[1].is_whole());
     assert_eq!(cluster.pull(1), Some(u64::MAX));
     assert!(cluster.nodes[1].is_whole());
+}
+
+/// Else a peer could take the cell of a conditional write that counts on what the lost directory promised, when what the node has
+/// pulled says otherwise already.
+#[test]
+fn who_lost_its_disk_pulls_nothing_before_all_know_that() {
+    let mut cluster = Cluster::new(3);
+    cluster.talk();
+    cluster.talk();
+    cluster.nodes[1] = StabilityTracker::new(NodeId(1), 3, Err(first(77)));
+    let knows = |cluster: &Cluster, node: usize| {
+        cluster.nodes[node].incarnation_of(NodeId(1)) == cluster.nodes[1].incarnation_of(NodeId(1))
+    };
+    let mut talks = 0;
+    while cluster.nodes[1].pass().is_none() {
+        assert!(talks < 5, "it never pulls");
+        cluster.talk();
+        talks += 1;
+    }
+    assert!(knows(&cluster, 0) && knows(&cluster, 2));
+    // One that is back does not know yet what the others do.
+    let mut cluster = Cluster::new(3);
+    cluster.talk();
+    cluster.talk();
+    cluster.nodes[1] = StabilityTracker::new(NodeId(1), 3, Err(first(77)));
+    cluster.up[2] = false;
+    (0..4).for_each(|_| cluster.talk());
+    assert!(knows(&cluster, 0) && !knows(&cluster, 2));
+    assert_eq!(cluster.nodes[1].pass(), None);
 }
 
 /// It acknowledged a write, lost it, and acknowledged an older one, of which nobody who was asked knew that it was. (Found

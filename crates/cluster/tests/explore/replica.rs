@@ -1,12 +1,20 @@
-//! A replica, as far as one key goes: what it has, and what it remembers.
+//! A replica, as far as one key goes: what it has, what it promised, and what it remembers.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 
-use ladoga_cluster::{Failure, Had, ReadAnswer, Refusal, SentCell, WriteAnswer};
+use ladoga_cluster::{
+    AcceptAnswer, Failure, Fences, Had, NoPromise, PrepareAnswer, ReadAnswer, Refusal, SentCell, WriteAnswer,
+};
 use ladoga_model::{Cell, Stamp, Value, Version};
 
-/// A cell: of a deletion, where there is no value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+use super::scenario::Bug;
+
+/// The hash of the key.
+const KEY: u64 = 0;
+
+/// A cell: of a deletion if there is no value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Held {
     pub(crate) version: Version,
     pub(crate) value: Option<u64>,
@@ -31,7 +39,7 @@ impl Held {
 }
 
 /// Where a cell comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum From {
     /// Its client's write.
     Client,
@@ -39,11 +47,40 @@ pub(crate) enum From {
     ClientAgain,
     /// Who repairs: a read, or this replica itself.
     Repair,
+    /// What was kept for a replica that was away.
+    Hint,
+}
+
+impl From {
+    fn is_repair(self) -> bool {
+        matches!(self, From::Repair | From::Hint)
+    }
+}
+
+/// What the cell of a ballot takes the place of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Base {
+    /// What the replica had when it promised.
+    pub(crate) had: Option<Version>,
+    /// What it was decided on.
+    pub(crate) newest: Option<Version>,
+}
+
+/// A cell that was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Accepted {
+    ballot: Version,
+    base: Base,
 }
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Replica {
     held: Option<Held>,
+    fences: Fences,
+    /// The newest ballot that it ever promised, also if that is over.
+    promised: Version,
+    /// What it accepted.
+    accepted: Vec<Accepted>,
     /// Versions that came by who repairs, and whether they are known to have met nothing newer.
     came: BTreeMap<Version, bool>,
     /// Whatever came with this timestamp or an older one is forgotten.
@@ -52,11 +89,40 @@ pub(crate) struct Replica {
     clock: u64,
     /// While it is being rebuilt: what it lost is not newer, and from whom it still has to take over all that they have.
     rebuilding: Option<(u64, Vec<usize>)>,
+    bug: Option<Bug>,
+}
+
+impl Hash for Replica {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Replica { held, fences, promised, accepted, came, forgotten, clock, rebuilding, bug: _ } = self;
+        (held, promised, accepted, came, forgotten, clock, rebuilding).hash(state);
+        for (_, fence) in fences.iter() {
+            fence.hash(state);
+        }
+        fences.len().hash(state);
+    }
 }
 
 impl Replica {
+    pub(crate) fn new(bug: Option<Bug>) -> Replica {
+        Replica { bug, ..Replica::default() }
+    }
+
     pub(crate) fn held(&self) -> Option<Held> {
         self.held
+    }
+
+    /// Whether it has this version or a newer one.
+    pub(crate) fn is_at(&self, version: Version) -> bool {
+        self.held.is_some_and(|known| known.version >= version)
+    }
+
+    pub(crate) fn has_fence(&self, ballot: Version) -> bool {
+        self.fences.iter().any(|(_, fence)| fence == ballot)
+    }
+
+    pub(crate) fn has_fences(&self) -> bool {
+        !self.fences.is_empty()
     }
 
     pub(crate) fn read(&self, digest: bool) -> ReadAnswer<u64, ()> {
@@ -66,33 +132,53 @@ impl Replica {
     /// Lets a cell in. Answers whether nothing newer is there now.
     pub(crate) fn admit(&mut self, held: Held, from: From) -> Result<bool, Failure> {
         let timestamp = held.version.timestamp;
-        if from != From::Repair
+        if !from.is_repair()
             && self.rebuilding.as_ref().is_some_and(|(lost_before, _)| timestamp <= *lost_before)
         {
             return Err(Failure::Refused(Refusal::Rebuilding));
         }
         self.clock = timestamp.max(self.clock);
-        if from == From::Repair && timestamp > self.forgotten {
+        if from.is_repair() && timestamp > self.forgotten {
             self.came.entry(held.version).or_insert(false);
         }
         Ok(self.held.is_none_or(|known| known.version <= held.version))
     }
 
-    /// Makes it durable. What it says to that, where nothing newer was there when it was let in, or perhaps something was.
+    /// Makes it durable. Answers whether nothing newer was there when it was admitted, or perhaps something was.
     pub(crate) fn commit(&mut self, held: Held, from: From, was_newest: bool) -> WriteAnswer {
-        let newer = self.held.map(|known| known.version).filter(|known| *known > held.version);
-        if newer.is_none() {
-            self.held = Some(held);
-        }
-        match newer.filter(|_| !was_newest) {
-            None => {
-                if let Some(was_newest) = self.came.get_mut(&held.version) {
-                    *was_newest |= from == From::Repair;
-                }
-                WriteAnswer::Applied
+        let known = self.held.map(|known| known.version);
+        if let Some(newest) = known.filter(|newest| *newest > held.version) {
+            // Before it promised anything newer it had nothing newer; since then it was not to take this any more.
+            let is_arrival_right = self.promised <= held.version || self.bug == Some(Bug::TrustsArrival);
+            if !(was_newest && is_arrival_right) {
+                return WriteAnswer::Superseded { newest, had: self.had(held.version, from) };
             }
-            Some(newest) => WriteAnswer::Superseded { newest, had: self.had(held.version, from) },
+        } else if known != Some(held.version) {
+            if let Some(fence) = self.fences.refusing(KEY, held.version)
+                && !self.passes(from)
+            {
+                return WriteAnswer::Fenced { fence };
+            }
+            self.take(held);
         }
+        if let Some(was_newest) = self.came.get_mut(&held.version) {
+            *was_newest |= from.is_repair();
+        }
+        WriteAnswer::Applied
+    }
+
+    /// Whether a promise is nothing to what comes from there.
+    fn passes(&self, from: From) -> bool {
+        match from {
+            From::Client | From::ClientAgain => false,
+            From::Repair => self.bug == Some(Bug::RepairsThroughFence),
+            From::Hint => self.bug == Some(Bug::HintsThroughFence),
+        }
+    }
+
+    fn take(&mut self, held: Held) {
+        self.held = Some(held);
+        self.fences.has_cell(KEY, held.version);
     }
 
     fn had(&self, version: Version, from: From) -> Had {
@@ -100,21 +186,104 @@ impl Replica {
             Some(true) => Had::Once,
             Some(false) => Had::Unknown,
             None if version.timestamp <= self.forgotten || from == From::ClientAgain => Had::Unknown,
-            None => Had::Never,
+            None if self.promised <= version => Had::Never,
+            None => self.went_over(version),
         }
+    }
+
+    /// What it knows of a version that is older than something it promised.
+    fn went_over(&self, version: Version) -> Had {
+        let after = |other: Option<Version>| other.is_none_or(|other| other < version);
+        let went_over = self.accepted.iter().filter(|accepted| version < accepted.ballot);
+        let is_skipped = went_over.clone().any(|accepted| after(accepted.base.newest));
+        let is_doubtful =
+            went_over.clone().any(|accepted| after(accepted.base.had) && !after(accepted.base.newest));
+        match self.bug {
+            Some(Bug::ForgetsDecidedOn) => Had::Never,
+            Some(Bug::RemembersIfAccepted) if is_doubtful => Had::Unknown,
+            Some(Bug::RemembersIfAccepted) => Had::Skipped,
+            Some(Bug::CountsPassedOver) if is_skipped => Had::Never,
+            _ if is_skipped => Had::Skipped,
+            _ => Had::Unknown,
+        }
+    }
+
+    /// It promises to take nothing older than this any more, or says why it does not.
+    pub(crate) fn prepare(&mut self, ballot: Version) -> Result<PrepareAnswer<u64, ()>, Failure> {
+        if self.rebuilding.is_some() && self.bug != Some(Bug::PromisesWhileRebuilding) {
+            return Err(Failure::Refused(Refusal::Rebuilding));
+        }
+        self.clock = ballot.timestamp.max(self.clock);
+        if let Some(known) = self.held.filter(|known| known.version >= ballot) {
+            return Ok(PrepareAnswer::Outbid(known.version));
+        }
+        if self.bug == Some(Bug::HoldsOneFence)
+            && let Some(before) = self.fences.newest(KEY).filter(|before| *before < ballot)
+        {
+            self.fences.release(KEY, before);
+        }
+        match self.fences.promise(KEY, ballot) {
+            Ok(()) => {
+                self.promised = ballot.max(self.promised);
+                Ok(PrepareAnswer::Promised(self.held.map(|held| held.sent(false))))
+            }
+            Err(NoPromise::Outbid(newest)) => Ok(PrepareAnswer::Outbid(newest)),
+            Err(NoPromise::Full) => Err(Failure::Refused(Refusal::OverCapacity)),
+        }
+    }
+
+    /// It takes the cell that it promised to wait for, if it is still as it was then.
+    pub(crate) fn accept(&mut self, held: Held, base: Base) -> Result<AcceptAnswer, Failure> {
+        if self.rebuilding.is_some() {
+            return Err(Failure::Refused(Refusal::Rebuilding));
+        }
+        let known = self.held.map(|known| known.version);
+        if known == Some(held.version) {
+            return Ok(AcceptAnswer::Accepted);
+        }
+        if !self.fences.is_newest(KEY, held.version) || known != base.had {
+            let newest = known.max(self.fences.newest(KEY));
+            return Ok(AcceptAnswer::Outbid(newest.unwrap_or(Version::ZERO)));
+        }
+        if let Some(newest) = base.newest
+            && newest.timestamp > self.forgotten
+            && self.bug != Some(Bug::ForgetsDecidedOn)
+        {
+            self.came.insert(newest, true);
+        }
+        self.accepted.push(Accepted { ballot: held.version, base });
+        self.take(held);
+        Ok(AcceptAnswer::Accepted)
+    }
+
+    pub(crate) fn release(&mut self, ballot: Version) {
+        self.fences.release(KEY, ballot);
+    }
+
+    /// All that it promised is over.
+    pub(crate) fn drop_fences(&mut self) {
+        self.fences = Fences::default();
     }
 
     /// It ends and is started again.
     pub(crate) fn restart(&mut self) {
         self.came.clear();
+        self.accepted.clear();
         self.forgotten = self.clock.max(self.forgotten);
+        self.promised = up_to(self.clock).max(self.promised);
+        if self.bug == Some(Bug::ForgetsFences) {
+            self.drop_fences();
+        }
     }
 
     /// The same with an empty disk, of which the others say that it is not the one that it had.
     pub(crate) fn lose_disk(&mut self, lost_before: u64, others: Vec<usize>) {
         let clock = lost_before.max(self.clock);
-        // Nothing is held that far back: what is not whole and knows no better says so.
-        *self = Replica { clock, rebuilding: Some((lost_before, others)), ..Replica::default() };
+        let rebuilding = Some((lost_before, others));
+        // Whatever it is given meanwhile, it may have promised before not to take it: it says that it does not know.
+        let forgotten = if self.bug == Some(Bug::RemembersRebuilding) { 0 } else { lost_before };
+        let promised = up_to(lost_before);
+        *self = Replica { clock, promised, forgotten, rebuilding, bug: self.bug, ..Replica::default() };
     }
 
     /// From whom it still has to take over all that they have.
@@ -136,4 +305,20 @@ impl Replica {
             self.rebuilding = None;
         }
     }
+
+    /// No restart comes any more: nobody asks what its clock shows.
+    pub(crate) fn needs_no_clock(&mut self) {
+        self.clock = 0;
+    }
+
+    /// No plain write is under way or to come: nobody asks what became of one.
+    pub(crate) fn needs_no_past(&mut self) {
+        self.accepted.clear();
+        self.promised = Version::ZERO;
+    }
+}
+
+/// After all versions with this timestamp.
+const fn up_to(timestamp: u64) -> Version {
+    Version { timestamp, node: u16::MAX }
 }

@@ -20,7 +20,7 @@ impl Clock for RealClock {
     fn wall_ms(&self) -> u64 {
         #[expect(clippy::disallowed_methods, reason = "this is the seam")]
         let now = SystemTime::now();
-        // A machine whose clock stands before 1970 gets 0: wrong, but as wrong as the machine.
+        // A clock before 1970 reads as 0: wrong, as the machine's clock is.
         now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
     }
 
@@ -37,7 +37,7 @@ impl Clock for RealClock {
     fn lower_thread_priority(&self, priority: Priority) {
         match priority {
             Priority::Lower => super::syscall::lower_thread_priority(5),
-            // Where that is refused, it goes behind others at least.
+            // If that is refused, the thread gets a lower priority at least.
             Priority::Lowest => _ = super::syscall::run_thread_when_idle(),
         }
     }

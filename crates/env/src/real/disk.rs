@@ -17,12 +17,12 @@ pub struct RealDisk {
 }
 
 impl RealDisk {
-    /// The disk, with read rings where the system permits them.
+    /// The disk, with read rings if the system permits them.
     pub fn new() -> Self {
         Self { has_rings: true }
     }
 
-    /// The disk, without read rings even where there could be some.
+    /// The disk, without read rings even if there could be some.
     pub fn without_rings() -> Self {
         Self { has_rings: false }
     }
@@ -93,7 +93,7 @@ impl Disk for RealDisk {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn Lock>> {
-        // Not truncated: what an administrator finds in the file is the business of whoever holds it.
+        // Not truncated: the lock's holder decides what an administrator finds in the file.
         let writable = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
         let file = match writable {
             // What can only be read may be locked all the same, and so be verified.
@@ -105,7 +105,7 @@ impl Disk for RealDisk {
         match file.try_lock() {
             Ok(()) => Ok(Box::new(RealLock { _file: file })),
             Err(TryLockError::WouldBlock) => {
-                let message = format!("{} is locked by somebody else", path.display());
+                let message = format!("{} is locked by another process", path.display());
                 Err(io::Error::new(io::ErrorKind::WouldBlock, message))
             }
             Err(TryLockError::Error(error)) => Err(error),
@@ -128,17 +128,17 @@ struct RealLock {
 
 impl Lock for RealLock {}
 
-/// Before it is opened: opening a pipe waits for somebody at its other end.
+/// Checked before it is opened, because opening a pipe waits for its other end.
 fn expect_file(path: &Path) -> io::Result<()> {
     let kind = fs::metadata(path)?.file_type();
     if kind.is_file() {
         return Ok(());
     }
-    // As the system calls it where a place in one is asked for.
+    // The error of the system for a positioned read of such a file.
     Err(io::Error::from_raw_os_error(if kind.is_dir() { libc::EISDIR } else { libc::ESPIPE }))
 }
 
-/// A directory that a killed process has left may not be durable yet. Above the deepest one that is found all are:
+/// A directory that a killed process has left may not be durable yet. Everything above the deepest one that exists is durable:
 /// each is synced before the next is created.
 fn sync_parent_of_found(dir: &Path) -> io::Result<()> {
     match sync_parent(dir) {
@@ -152,7 +152,7 @@ fn sync_parent(dir: &Path) -> io::Result<()> {
     parent(dir).map_or(Ok(()), |parent| fs::File::open(parent)?.sync_all())
 }
 
-/// The directory that holds `path`; the current one where the path does not say, none above the root.
+/// The directory of `path`; the current one if the path has none, and none above the root.
 fn parent(path: &Path) -> Option<&Path> {
     match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Some(Path::new(".")),

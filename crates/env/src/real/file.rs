@@ -10,8 +10,8 @@ use std::time::UNIX_EPOCH;
 #[derive(Debug)]
 pub(super) struct RealFile {
     file: std::fs::File,
-    /// Taken alone by what may shorten the file, shared by writes: undoing an allocation that failed must not cut off
-    /// what a write has appended meanwhile. (The kernel holds the inode's lock through either anyway.)
+    /// Taken exclusively to shorten the file, shared by writes: undoing a failed allocation must not cut off what a write has
+    /// appended in between. (The kernel holds the inode's lock for either anyway.)
     length: RwLock<()>,
 }
 
@@ -21,7 +21,7 @@ impl RealFile {
     }
 
     fn reserve(&self, before: u64, len: u64) -> io::Result<()> {
-        // Without room for all of it ext4 takes what there is before it fails; nobody could write meanwhile.
+        // Without enough space ext4 takes what there is before it fails, and other writers would find the disk full meanwhile.
         if len.saturating_sub(before) > syscall::free_bytes(&self.file)? {
             return Err(io::Error::from_raw_os_error(libc::ENOSPC));
         }
@@ -36,7 +36,7 @@ impl RealFile {
         }
     }
 
-    /// What `posix_fallocate` does where the file system cannot reserve.
+    /// As `posix_fallocate` does if the file system cannot reserve.
     fn fill_with_zeros(&self, before: u64, len: u64) -> io::Result<()> {
         static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
         let mut end = before;
@@ -56,7 +56,7 @@ impl File for RealFile {
 
     fn try_read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<bool> {
         match syscall::read_cached(&self.file, buffer, offset) {
-            // A part may be what is cached or all there is; the read that waits finds out which.
+            // A short read may be a part that is cached, or the end of the file; the read that waits finds out which.
             Ok(read) => Ok(read == buffer.len()),
             Err(error) => match error.raw_os_error() {
                 // It would wait; or the file system or the kernel has no reads that refuse to.
@@ -79,7 +79,7 @@ impl File for RealFile {
         let _length = self.length.write();
         let before = self.file.metadata()?.len();
         self.reserve(before, len).inspect_err(|_| {
-            // Gives back the part that was reserved. Should that fail too, the first error says more.
+            // Frees the part that was reserved. If that fails too, the first error is the more useful one.
             let _ = self.file.set_len(before);
         })
     }
@@ -96,7 +96,7 @@ impl File for RealFile {
     fn start_writeback(&self, offset: u64, len: u64) {
         // To the system call a length of 0 means "to the end of the file".
         if len != 0 {
-            // A hint: what is wrong with the disk, the next `sync_data` reports.
+            // A hint only: the next `sync_data` reports what is wrong with the disk.
             let _ = syscall::start_writeback(&self.file, offset, len);
         }
     }

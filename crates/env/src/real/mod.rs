@@ -25,8 +25,8 @@ use crate::Env;
 use std::io;
 use std::sync::Arc;
 
-/// The environment of a running process, for which a file that would grow too long (`ulimit -f`) is an error from now on
-/// and no longer the end. Fails only where the system has no random seed to give.
+/// The environment of a running process. From now on a file that would grow too long (`ulimit -f`) is an error instead of the
+/// end of the process. Fails only if the system has no random seed.
 pub fn env() -> io::Result<Env> {
     syscall::ignore_file_size_signal();
     Ok(Env {

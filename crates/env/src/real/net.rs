@@ -72,7 +72,7 @@ impl Listener for TcpListener {
     }
 }
 
-/// Has the system end a connection once its other end is gone without a word.
+/// Makes the system end a connection once its other end is gone without a sign.
 pub fn keep_alive(socket: impl AsFd, keep_alive: &KeepAlive) -> io::Result<()> {
     let socket = socket.as_fd();
     sockopt::set_socket_keepalive(socket, true)?;

@@ -7,8 +7,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Reads by `io_uring`.
 ///
-/// A read lives in its slot from the push to its end: nothing takes its buffer or its file away before the kernel has
-/// told of it, whoever has lost interest meanwhile.
+/// A read lives in its slot from the push to its end: its buffer and its file stay alive until the kernel has completed it,
+/// even if nothing waits for it any more.
 pub(super) struct RealRing {
     ring: IoUring,
     reads: Slab<Read>,
@@ -20,23 +20,23 @@ pub(super) struct RealRing {
 struct Read {
     token: u64,
     part: FilePart,
-    /// As long as what is to be read.
+    /// As long as the read is.
     buffer: Vec<u8>,
-    /// How much of it has been read.
+    /// How many bytes have been read.
     filled: usize,
 }
 
 impl RealRing {
-    /// Fails where the system has no `io_uring` (before Linux 6.0 none that will do), or does not permit it.
+    /// Fails if the system has no `io_uring` (or that of a Linux before 6.0, which lacks what we use), or does not permit it.
     pub(super) fn new(reads_max: usize) -> io::Result<RealRing> {
         let entries = u32::try_from(reads_max).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
-        // One thread uses it, and a read that ends does not interrupt that: it is told at the thread's next system call,
+        // One thread uses the ring, and a completion does not interrupt that thread: it is delivered at its next system call,
         // the wait for the ring's descriptor included.
         let ring = IoUring::builder().dontfork().setup_single_issuer().setup_coop_taskrun().build(entries)?;
         Ok(RealRing { ring, reads: Slab::with_capacity(reads_max), reads_max, refused: Vec::new() })
     }
 
-    /// Queues what is missing of a read.
+    /// Queues the rest of a read.
     fn queue(&mut self, index: usize) -> io::Result<()> {
         let read = &mut self.reads[index];
         let Some(file) = read.part.file.descriptor() else {
@@ -50,16 +50,16 @@ impl RealRing {
             .offset(offset as u64)
             .build()
             .user_data(index as u64);
-        // SAFETY: descriptor and buffer belong to the slot `index`, which is emptied once the kernel has told that this
-        // read has ended, and not before: `drop` waits for that, or leaks the slot. Moving a slot does not move the
-        // bytes that its buffer points to, and nobody reads or writes those meanwhile.
+        // SAFETY: descriptor and buffer belong to the slot `index`, which is emptied only after the kernel has completed this
+        // read: `drop` waits for that, or leaks the slot. Moving a slot does not move the bytes that its buffer points to, and
+        // nothing else accesses those meanwhile.
         #[expect(unsafe_code, reason = "the kernel writes to the buffer after this call")]
         let pushed = unsafe { self.ring.submission().push(&entry) };
         assert!(pushed.is_ok(), "the queue has room for every read, once");
         Ok(())
     }
 
-    /// Sends off what is queued, and waits until so many reads have ended.
+    /// Submits what is queued, and waits until so many reads have ended.
     fn enter(&mut self, ended_min: usize) -> io::Result<()> {
         loop {
             match self.ring.submit_and_wait(ended_min) {
@@ -82,7 +82,7 @@ impl RealRing {
         self.ring.completion().next()
     }
 
-    /// What a read has come to, of which the kernel has told; `None` where the rest of it is queued.
+    /// The outcome of a read that the kernel has completed; `None` if the rest of it is queued.
     fn advance(&mut self, index: usize, result: i32) -> Option<io::Result<()>> {
         let read = &mut self.reads[index];
         match result {
@@ -141,7 +141,7 @@ impl Drop for RealRing {
         let mut ended = Vec::new();
         while !self.reads.is_empty() {
             if self.enter(1).is_err() {
-                // Nobody can say any more when the kernel is done with the buffers: they stay for good.
+                // It is unknown when the kernel is done with the buffers: they are leaked.
                 std::mem::forget(std::mem::take(&mut self.reads));
                 return;
             }
@@ -185,7 +185,7 @@ mod tests {
         ended
     }
 
-    /// Nothing is tested where the system has no rings: there the node does not use them either.
+    /// `None`, and nothing is tested, if the system has no rings: then the node does not use them either.
     fn ring(reads_max: usize) -> Option<RealRing> {
         RealRing::new(reads_max).inspect_err(|error| eprintln!("no ring, so nothing is tested: {error}")).ok()
     }
@@ -239,8 +239,7 @@ mod tests {
         assert_eq!(ended[0].bytes.as_ref().unwrap_err().kind(), io::ErrorKind::Unsupported);
     }
 
-    /// What a read has come to when the kernel tells that it is not whole: `advance` is given what the kernel may
-    /// answer, because files on a disk answer in full.
+    /// Short reads: `advance` is called with what the kernel may answer, because files on a disk answer in full.
     #[test]
     fn what_was_cut_short_is_read_on_from_there() {
         let Some(mut ring) = ring(1) else { return };

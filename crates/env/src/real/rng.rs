@@ -11,7 +11,7 @@ pub struct RealRng {
 }
 
 impl RealRng {
-    /// Seeds from `getrandom`; fails where that does.
+    /// Seeds from `getrandom`; fails if that does.
     pub fn from_system() -> io::Result<Self> {
         let mut seed = [0; 8];
         syscall::random_bytes(&mut seed)?;

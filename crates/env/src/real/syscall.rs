@@ -1,4 +1,4 @@
-//! System calls without a safe name in `std`: by rustix where it has them. Each function is one call and its error.
+//! System calls that `std` has no safe name for: by rustix if it has them. Each function is one call and its error.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
@@ -59,20 +59,20 @@ pub(super) fn file_offset(offset: u64) -> io::Result<i64> {
 /// Gives the calling thread a smaller share of the processor: `nice` goes from 0 to 19, each a fifth less than the one
 /// before. Linux keeps this value by thread, not by process.
 pub(super) fn lower_thread_priority(nice: i32) {
-    // Where the system refuses, the thread goes on with the share that it has.
+    // If the system refuses, the thread keeps its priority.
     let _ = rustix::process::setpriority_process(None, nice);
 }
 
-/// Has the calling thread run where nobody else wants to, and counted as nobody: one that wakes up is put on its core as on
-/// one that is idle. At nice 19, which is what is left where the system refuses the policy, it is not; those that wait for
-/// each other then share the other cores. Answers whether the system took it.
+/// Makes the calling thread run only on idle cores, and invisible to the scheduler's placement: another thread that wakes up is
+/// put on its core as if the core was idle. If the system refuses that policy, nice 19 is left, and then other threads avoid
+/// that core and crowd on the rest. Answers whether the system took the policy.
 pub(super) fn run_thread_when_idle() -> bool {
     lower_thread_priority(19);
     let parameters = libc::sched_param { sched_priority: 0 };
     #[expect(unsafe_code, reason = "neither std nor rustix has the policy or the class")]
-    // SAFETY: `parameters` outlives the call; 0 means the calling thread, which needs no privilege to go last. The second
-    // call takes plain numbers: of the class "best effort" (2), the last (7), as it has at nice 19; by itself the
-    // policy would make its reads and syncs wait for everybody's.
+    // SAFETY: `parameters` outlives the call; 0 means the calling thread, which needs no privilege to lower its priority. The
+    // second call takes plain numbers: class "best effort" (2), lowest level (7), as at nice 19. Without it the policy would
+    // also make the thread's reads and syncs wait for those of all others.
     unsafe {
         let refused = libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters);
         libc::syscall(libc::SYS_ioprio_set, 1, 0, (2 << 13) | 7);

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Where the wall clock starts: a day in November 2023, far from every round number.
 const START_WALL_MS: i64 = 1_700_000_000_123;
 
-/// Time that moves only when told to, or when somebody sleeps. Clones are the same clock.
+/// Time that moves only when told to, or when a task sleeps. Clones are the same clock.
 #[derive(Debug, Clone, Default)]
 pub struct SimClock {
     hands: Arc<Hands>,

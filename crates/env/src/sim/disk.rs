@@ -23,7 +23,7 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct SimDisk {
     state: Arc<Mutex<DiskState>>,
-    /// Where set, the handle dies with what ends this generation.
+    /// If set, the handle dies with the event that ends this generation.
     generation: Option<u64>,
 }
 
@@ -43,8 +43,8 @@ impl SimDisk {
 
     // Power.
 
-    /// Takes the power away: what was not synced meets its fate, open files and locks are dead, planned faults are
-    /// forgotten, everything fails (see [`super::is_power_off`]) until [`SimDisk::power_on`].
+    /// Cuts the power: what was not synced may be lost, according to `policy`; open files and locks are dead, planned faults
+    /// are forgotten, and everything fails (see [`super::is_power_off`]) until [`SimDisk::power_on`].
     pub fn power_cut(&self, policy: PowerCut) {
         self.state.lock().power_cut(policy);
     }
@@ -59,7 +59,7 @@ impl SimDisk {
         self.state.lock().powered()
     }
 
-    /// As `kill -9` does: open files and locks are dead, what was written is there, and is not more durable for it.
+    /// As `kill -9` does: open files and locks are dead; what was written is there, and no more durable than before.
     pub fn kill_process(&self) {
         self.state.lock().end_handles();
     }
@@ -71,13 +71,13 @@ impl SimDisk {
         self.state.lock().faults.add(n, fault);
     }
 
-    /// Takes the power away in the middle of the `n`-th mutating operation from now: how much of it is done is up to
-    /// the policy. A sync has no effect of its own then.
+    /// Cuts the power in the middle of the `n`-th mutating operation from now; the policy decides how much of it is done. A
+    /// sync then has no effect of its own.
     pub fn cut_power_at_operation(&self, n: u64, policy: PowerCut) {
         self.fail_operation(n, Fault::power_cut_at_operation(policy));
     }
 
-    /// Takes the power away before the `n`-th sync from now, of a file or a directory, takes effect.
+    /// Cuts the power before the `n`-th sync from now, of a file or a directory, takes effect.
     pub fn cut_power_at_sync(&self, n: u64, policy: PowerCut) {
         self.fail_operation(n, Fault::power_cut_at_sync(policy));
     }
@@ -87,7 +87,7 @@ impl SimDisk {
         self.state.lock().faults.clear();
     }
 
-    /// How many operations faults and planned power cuts have struck so far.
+    /// How many operations were hit by faults and planned power cuts so far.
     pub fn faults_hit(&self) -> u64 {
         self.state.lock().faults.hits()
     }
@@ -137,7 +137,7 @@ impl SimDisk {
         Ok(state.inode(state.find(path.as_ref())?).current().to_vec())
     }
 
-    /// The bytes of a file as [`PowerCut::LoseAll`] would leave them; `NotFound` where it would leave no file.
+    /// The bytes of a file as [`PowerCut::LoseAll`] would leave them; `NotFound` if it would leave no file.
     pub fn read_durable(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let state = self.state.lock();
         Ok(state.inode(state.find_durable(path.as_ref())?).durable().to_vec())
@@ -160,10 +160,10 @@ impl SimDisk {
         self.change_bytes(path.as_ref(), offset, bytes.len(), |old| old.copy_from_slice(bytes))
     }
 
-    /// Puts a file there, durably, with these bytes: as somebody does who restores a backup.
+    /// Durably creates a file with these bytes, like an administrator who restores a backup.
     ///
     /// # Panics
-    /// Where there is one already, or no power.
+    /// If there is one already, or no power.
     pub fn plant(&self, path: impl AsRef<Path>, bytes: &[u8]) {
         let path = path.as_ref();
         let dir = path.parent().unwrap_or_else(|| Path::new("/"));

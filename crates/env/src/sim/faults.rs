@@ -156,11 +156,11 @@ pub(super) enum Step {
     Whole,
     /// A write gets that far and fails.
     Short(usize),
-    /// The power fails in the middle of it.
+    /// A power cut in the middle of it.
     PowerCut(PowerCut),
 }
 
-/// The faults to come, and what was counted.
+/// The planned faults, and the counts of operations.
 #[derive(Debug, Default)]
 pub(super) struct FaultPlan {
     planned: Vec<Planned>,
@@ -196,7 +196,7 @@ impl FaultPlan {
         self.hits
     }
 
-    /// Counts an operation and says how it goes. Of several faults that are due the one planned first strikes.
+    /// Counts an operation and decides its outcome. If several faults are due, the one planned first strikes.
     pub(super) fn next(&mut self, operation: Operation, paths: &[&Path]) -> io::Result<Step> {
         *self.counts.entry(operation).or_default() += 1;
         let mut due = None;

@@ -11,7 +11,7 @@ pub(super) struct SimFile {
     pub(super) state: Arc<Mutex<DiskState>>,
     pub(super) inode: InodeId,
     pub(super) generation: u64,
-    /// As it was when the file was opened; what faults are told apart by.
+    /// The path when the file was opened, by which faults select files.
     pub(super) path: PathBuf,
     pub(super) writable: bool,
 }
@@ -41,7 +41,7 @@ impl File for SimFile {
         }
         match state.read(self.inode, &self.path, buffer, offset) {
             Ok(()) => Ok(true),
-            // The real one cannot tell the end of the file from the end of what is cached.
+            // The real disk cannot tell the end of the file from the end of what is cached.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
             Err(error) => Err(error),
         }

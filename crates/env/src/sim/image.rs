@@ -32,7 +32,7 @@ impl Image {
         }
     }
 
-    /// Writes and grows where needed.
+    /// Writes and grows if needed.
     pub(super) fn write(&mut self, bytes: &[u8], offset: u64) {
         if bytes.is_empty() {
             return;

@@ -14,8 +14,7 @@ enum Change {
     Truncate { len: u64 },
 }
 
-/// The bytes of one file: as everybody reads them, as a power cut leaves them at the least, and the way from the one to
-/// the other.
+/// The bytes of one file: as readers see them, as a power cut leaves them at least, and the changes between the two.
 #[derive(Debug, Default)]
 pub(super) struct Inode {
     current: Image,
@@ -72,7 +71,7 @@ impl Inode {
         self.current = self.durable.clone();
     }
 
-    /// Changes bytes where they lie, as a failing disk does: in memory, on the disk, and on the way to it.
+    /// Changes bytes in place, as a failing disk does: in memory, on the disk, and in the changes between the two.
     pub(super) fn corrupt(&mut self, offset: u64, bytes: &[u8]) {
         for image in [&mut self.current, &mut self.durable] {
             let count = image.len().saturating_sub(offset).min(bytes.len() as u64) as usize;

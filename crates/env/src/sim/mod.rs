@@ -1,15 +1,15 @@
 //! A simulated disk, clock, randomness and network, the same for the same seed (as long as one thread uses them).
 //!
-//! - `disk`: the handle: the [`Disk`](crate::Disk) itself, and what a test does to it
+//! - `disk`: the handle: the [`Disk`](crate::Disk) itself, and the controls for tests
 //! - `file`: open files and held locks
-//! - `state`: what the disk consists of; every operation is one function of it
+//! - `state`: the state of the disk; every operation is one function of it
 //! - `names`: directories, and the changes to them that are not durable yet
 //! - `inode`: the bytes of one file, and the changes to them that are not durable yet
 //! - `image`: sparse bytes that are cheap to copy
 //! - `faults`: the operations that are to fail
 //! - `power`: what a power cut leaves
-//! - `ring`: reads that several wait for at a time
-//! - `clock`, `rng`: time that stands still, and numbers from a seed
+//! - `ring`: several reads in flight at a time
+//! - `clock`, `rng`: time that moves only when told to, and numbers from a seed
 //! - `net`: hosts, and TCP between them; `workers`: tasks in place of threads
 
 mod clock;

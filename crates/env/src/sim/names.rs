@@ -7,14 +7,14 @@ use std::path::{Component, Path, PathBuf};
 
 pub(super) type InodeId = u64;
 
-/// Where a name stands.
+/// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     dir: PathBuf,
     name: String,
 }
 
-/// The files of one directory. (Directories are durable at once, so they are not entries: the map of all says it.)
+/// The files of one directory. (Directories are durable at once, so they are not entries: the map of all directories has them.)
 #[derive(Debug, Default)]
 struct Directory {
     current: BTreeMap<String, InodeId>,
@@ -39,7 +39,7 @@ impl Names {
         Self { dirs: BTreeMap::from([(PathBuf::from("/"), Directory::default())]), journal: Vec::new() }
     }
 
-    /// The place a path means. `NotFound` where its directory does not exist.
+    /// The place that a path names. `NotFound` if its directory does not exist.
     pub(super) fn place(&self, path: &Path) -> io::Result<Place> {
         let path = absolute(path);
         if self.dirs.contains_key(&path) {
@@ -58,7 +58,7 @@ impl Names {
         self.dirs.get(&place.dir)?.durable.get(&place.name).copied()
     }
 
-    /// Gives names to inodes, or takes them away; not durable until [`Names::sync`].
+    /// Links or unlinks inodes; not durable until [`Names::sync`].
     pub(super) fn change(&mut self, changes: Vec<(Place, Option<InodeId>)>) {
         for (place, inode) in &changes {
             set(&mut self.dir_mut(&place.dir).current, &place.name, *inode);
@@ -66,7 +66,7 @@ impl Names {
         self.journal.push(Transaction { changes });
     }
 
-    /// What lies in a directory, sorted.
+    /// The entries of a directory, sorted.
     pub(super) fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let dir = absolute(dir);
         let files = self.dirs.get(&dir).ok_or_else(not_found)?.current.keys().cloned();
@@ -77,7 +77,7 @@ impl Names {
         Ok(names)
     }
 
-    /// `AlreadyExists` where a file has the name of the directory or of one above it.
+    /// `AlreadyExists` if the directory, or one above it, has the name of a file.
     pub(super) fn create_dir_all(&mut self, dir: &Path) -> io::Result<()> {
         let dir = absolute(dir);
         let mut missing = Vec::new();

@@ -6,16 +6,16 @@ use std::io;
 /// What a power cut does to that which was not synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PowerCut {
-    /// Nothing of it survives.
+    /// No unsynced change survives.
     LoseAll,
-    /// All of it survives, as if the system had just written everything back.
+    /// Every unsynced change survives, as if the system had just written everything back.
     KeepAll,
-    /// Any part of it survives: writes whole, torn at sectors, or not at all, in any combination; of the changes to
-    /// directories any part that keeps the order of those to the same name.
+    /// Any part survives: writes whole, torn at sectors, or not at all, in any combination; of the changes to directories any
+    /// part that keeps the order of those to the same name.
     Random,
 }
 
-/// Whether an error says that the simulated power was off, or had been since the file was opened.
+/// Whether an error means that the simulated power was off, or had been since the file was opened.
 pub fn is_power_off(error: &io::Error) -> bool {
     matches!(error.get_ref(), Some(inner) if inner.is::<PowerIsOff>())
 }
@@ -43,8 +43,8 @@ pub(super) enum Fate {
     Lost,
 }
 
-/// The fates of a sequence of changes. With dice thrown for each change alone, a long sequence would never survive
-/// whole, nor up to one point, and these are what real systems mostly do; so the manner is diced first.
+/// The fates of a sequence of changes. If each change was decided alone, a long sequence would hardly ever survive whole, or up
+/// to one point, which is what real systems mostly do. So the pattern is drawn first.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fates {
     All(Fate),

@@ -17,7 +17,7 @@ impl SimRng {
 
 impl Rng for SimRng {
     fn next_u64(&self) -> u64 {
-        // Stepped before it is mixed, as in the paper: the numbers are those of everybody's SplitMix64.
+        // Stepped before it is mixed, as in the paper, so that the numbers are those of every other SplitMix64.
         mix(self.state.fetch_add(GOLDEN_GAMMA, Ordering::SeqCst).wrapping_add(GOLDEN_GAMMA))
     }
 }

@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// The size of a disk where no capacity is set: too big for any test to fill, too small for nonsense to fit.
+/// The size of a disk without a set capacity: too big for any test to fill, too small for nonsensical lengths to fit.
 const CAPACITY_BYTES_UNSET: u64 = 1 << 40;
 
 /// All of a simulated disk. Each operation is: `begin` it (power, latency, faults), do it, `finish` it (the power may
@@ -91,13 +91,13 @@ impl DiskState {
         self.powered = true;
     }
 
-    /// Open files and locks are no more; the bytes and names stay as they are.
+    /// Open files and locks end; the bytes and names stay as they are.
     pub(super) fn end_handles(&mut self) {
         self.generation += 1;
         self.locked.clear();
     }
 
-    /// One of so many, by the dice.
+    /// A random number below `count`.
     pub(super) fn pick(&self, count: usize) -> usize {
         self.rng.below(count as u64) as usize
     }
@@ -143,7 +143,7 @@ impl DiskState {
         self.finish(step, result)
     }
 
-    /// As with the real one, a write without room for all of it writes what there is room for.
+    /// As on the real disk, a write without enough space writes what there is space for.
     fn write_what_fits(&mut self, id: InodeId, bytes: &[u8], offset: u64, step: Step) -> io::Result<()> {
         let limit = self.growth_limit(id);
         let fitting = end(offset, bytes.len())?.min(limit).saturating_sub(offset) as usize;
@@ -327,7 +327,7 @@ impl DiskState {
         self.faults.next(operation, paths)
     }
 
-    /// Whatever came of an operation, nobody gets to know it when the power fails meanwhile.
+    /// If the power fails during an operation, its outcome is lost.
     fn finish<T>(&mut self, step: Step, result: io::Result<T>) -> io::Result<T> {
         match step {
             Step::PowerCut(policy) => self.cut_now(policy),

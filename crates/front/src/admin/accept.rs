@@ -32,7 +32,7 @@ fn media_range(range: &str) -> Option<(Exposition, f64)> {
             _ => {}
         }
     }
-    // One that is no quality says nothing.
+    // An invalid quality counts as if the format was not listed.
     (0.0..=1.0).contains(&quality).then_some((format, quality))
 }
 

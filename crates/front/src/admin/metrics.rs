@@ -5,6 +5,7 @@ use ladoga_service::{Distribution, Metric, MetricKind, MetricValue, Series};
 pub(super) fn loop_metrics(metrics: &Metrics) -> Vec<Metric> {
     let sums = Sums::of(&metrics.loops);
     let mut metrics: Vec<Metric> = requests(&sums).into();
+    metrics.extend(commands(&sums));
     metrics.extend(counters(&sums));
     let evicted = sums.displaced.map(|(resource, count)| (resource.to_owned(), count as f64));
     metrics.push(Metric::by_label(
@@ -70,6 +71,31 @@ fn requests(sums: &Sums) -> [Metric; 2] {
     ]
 }
 
+fn commands(sums: &Sums) -> [Metric; 2] {
+    let series = |value: fn(&HistogramSum) -> MetricValue| {
+        let commands = sums.commands.iter();
+        let series = commands.map(|(kind, result, durations)| Series {
+            labels: vec![("kind", (*kind).to_owned()), ("result", (*result).to_owned())],
+            value: value(durations),
+        });
+        series.collect()
+    };
+    [
+        Metric {
+            name: "ladoga_resp_commands_total",
+            help: "Redis commands answered.",
+            kind: MetricKind::Counter,
+            series: series(|durations| MetricValue::Number(durations.count() as f64)),
+        },
+        Metric {
+            name: "ladoga_resp_command_duration_seconds",
+            help: "Time from the last byte of a Redis command to its reply.",
+            kind: MetricKind::Histogram,
+            series: series(|durations| MetricValue::Distribution(distribution(durations))),
+        },
+    ]
+}
+
 fn distribution(durations: &HistogramSum) -> Distribution {
     Distribution {
         buckets: durations.buckets().collect(),
@@ -82,17 +108,20 @@ fn distribution(durations: &HistogramSum) -> Distribution {
 mod tests {
     use super::*;
     use crate::admin::Exposition;
+    use ladoga_runtime::CommandKind;
 
     #[test]
     fn requests_are_counted_by_operation_and_status() {
         let metrics = Metrics::new(2);
         metrics.loops[0].answered(None, 400, 1);
         metrics.loops[1].connected();
+        metrics.loops[1].command_served(CommandKind::Read, false, 1);
         let text = Exposition::Text.write(loop_metrics(&metrics)).expect("text");
         for line in [
             "# TYPE ladoga_requests_total counter\nladoga_requests_total{operation=\"none\",status=\"400\"} 1\n",
             "ladoga_request_duration_seconds_count{operation=\"none\",status=\"400\"} 1\n",
             "ladoga_request_duration_seconds_bucket{le=\"+Inf\",operation=\"none\",status=\"400\"} 1\n",
+            "\nladoga_resp_commands_total{kind=\"read\",result=\"ok\"} 1\n",
             "\nladoga_connections_accepted_total 1\n",
             "ladoga_slow_clients_evicted_total{resource=\"upload\"} 0\n",
             "\nladoga_connections 1\n",

@@ -6,13 +6,13 @@ use crate::http::{Answer, Refusal, is_verbose};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// `GET` by whoever would start the node again if it hung. That an event loop answers is all that it says, in every stage: no
-/// peer and no disk gets better by another start.
+/// `GET` of the liveness probe, for a supervisor that restarts a node that hangs. It succeeds at every stage of the node's life
+/// if an event loop answers: a restart mends no peer and no disk.
 pub(crate) fn live() -> Answer {
     Answer::content(TEXT, "live\n")
 }
 
-/// `GET` by whoever sends it requests only while it would serve them; and why it would not.
+/// `GET` of the readiness probe, for a load balancer that sends requests only while they would be served; it says why not.
 pub(crate) fn ready<K: KeyValue>(door: &Door<K>, uri: &Uri) -> Result<Answer, Refusal> {
     let is_verbose = is_verbose(uri).map_err(Refusal::bad_request)?;
     let obstacles = door.service()?.obstacles();

@@ -35,7 +35,7 @@ pub(crate) fn profile(
     })
 }
 
-/// The profile, unless the client leaves or the node is to stop: whoever ends the wait ends the profile.
+/// Waits for the profile, unless the client leaves or the node is to stop: dropping this future ends the profile.
 async fn unless_ended(mut profiling: Profiling, link: &Link, core: &Core) -> Result<Rendered, Refusal> {
     poll_fn(|context| {
         // Draining wakes all connections.

@@ -18,7 +18,7 @@ const IDLE_FUNCTIONS: [&str; 2] =
 /// Why there is no profile.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProfilingError {
-    /// The profiler says so.
+    /// An error of the profiler.
     #[error(transparent)]
     Profile(#[from] ProfileError),
     /// The system has no thread to take it on.
@@ -50,7 +50,7 @@ impl Profiling {
         let (report, rendered) = oneshot::channel();
         let thread = thread::Builder::new().name(format!("profile-{}", target.kind));
         let body = move || {
-            // Nobody is told where nobody waits any more.
+            // If the client is gone, the outcome is dropped.
             if let Some(outcome) = take(claim, &target, &cancelled).transpose() {
                 let _ = report.send(outcome);
             }

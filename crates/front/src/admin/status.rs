@@ -5,7 +5,7 @@ use super::{Exposition, loop_metrics};
 use crate::door::Door;
 use crate::http::{Answer, Refusal};
 
-/// `GET` of the status: whether the node serves, and why not where it does not.
+/// `GET` of the status: whether the node serves requests, and if not, why.
 pub(crate) fn status<K: KeyValue>(door: &Door<K>) -> Result<Answer, Refusal> {
     match door.service()?.failure() {
         Some(reason) => Err(Refusal::unavailable(reason)),
@@ -13,7 +13,7 @@ pub(crate) fn status<K: KeyValue>(door: &Door<K>) -> Result<Answer, Refusal> {
     }
 }
 
-/// `GET` of what the node counts. Answered in every stage: it is how one finds out what is wrong.
+/// `GET` of the metrics. Answered at every stage of the node's life: an operator needs them to find out what is wrong.
 pub(crate) fn metrics<K: KeyValue>(door: &Door<K>, request: &Request) -> Result<Answer, Refusal> {
     let mut metrics = loop_metrics(&door.metrics);
     metrics.extend(door.opening.get().into_iter().flat_map(|service| service.metrics()));

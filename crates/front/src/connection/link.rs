@@ -27,9 +27,9 @@ pub struct Link {
     http: RefCell<Connection>,
     /// Once it was asked for.
     address: Cell<Option<Address>>,
-    /// Whether the node was draining when it came: then it is told so, instead of being closed.
+    /// Whether it was accepted while the node was draining: then it is answered instead of being closed.
     is_late: bool,
-    /// Who made it end, where somebody did.
+    /// Which timeout ended it, if one did.
     verdict: Cell<Option<Overdue>>,
     /// The task that drives it.
     task: RefCell<Option<Waker>>,
@@ -59,7 +59,7 @@ impl Link {
         }
     }
 
-    /// Its bytes and its state, for as long as nobody else asks for them.
+    /// Its buffers and its HTTP state. Borrowed for a moment only.
     pub(crate) fn http(&self) -> RefMut<'_, Connection> {
         self.http.borrow_mut()
     }
@@ -112,14 +112,13 @@ impl Link {
         }
     }
 
-    /// The last word is about to be said. It has its own time, whatever made it the last. Answers whether the client may be
-    /// sending more.
+    /// The last answer is about to be written. It has a time-out of its own. Answers whether the client may still be sending.
     pub(crate) fn begins_to_linger(&self) -> bool {
         self.verdict.set(None);
         self.http().linger(self.now_ms())
     }
 
-    /// Whom to wake where the connection has to end.
+    /// The task to wake when the connection has to end.
     pub fn driven_by(&self, waker: &Waker) {
         let mut task = self.task.borrow_mut();
         if !task.as_ref().is_some_and(|known| known.will_wake(waker)) {
@@ -131,7 +130,7 @@ impl Link {
         self.verdict.get()
     }
 
-    /// Has the task look at the connection.
+    /// Has the task check the connection.
     fn wake(&self) {
         if let Some(task) = &*self.task.borrow() {
             task.wake_by_ref();
@@ -166,8 +165,8 @@ impl Link {
         }
     }
 
-    /// Waits until something arrives, or the client has sent all. By way of a buffer that all connections of the loop use, so
-    /// that none is larger than what has arrived on it.
+    /// Waits until something arrives, or the client has closed its side. It reads into a buffer that all connections of the
+    /// loop share, so that a connection's own buffer is no larger than what has arrived on it.
     pub(crate) fn poll_receive(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut scratch = self.core.scratch();
         match ready!(self.socket.poll_read(context, &mut scratch))? {
@@ -190,7 +189,8 @@ impl Link {
                 None => http.elsewhere_bytes_max().min(PIECE_BYTES_MAX) as usize,
             };
             drop(http);
-            // A client that waits to be told to send is. What is wrong with writing shows when the answer is written.
+            // The client may be waiting for `100 Continue`, so that is flushed first. A write error shows when the answer is
+            // written.
             let _ = self.poll_flush(context);
             if arrived == 0 {
                 if ready!(self.poll_receive(context)).is_err() {
@@ -209,7 +209,7 @@ impl Link {
         }
     }
 
-    /// Ready once all answers are out, up to where they are made elsewhere.
+    /// Ready once all answers are out, except those that are still being made.
     pub(crate) fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut http = self.http();
         while !http.unsent().is_empty() {
@@ -226,7 +226,7 @@ impl Link {
         Poll::Ready(Ok(()))
     }
 
-    /// Writes `bytes` behind what is still to be sent, in one system call. Answers how many of them, which may be none.
+    /// Writes `bytes` after what is already queued, in one system call. Answers how many of them were taken, which may be none.
     pub(crate) fn poll_write_behind(
         &self,
         context: &mut Context<'_>,
@@ -251,7 +251,7 @@ impl Link {
         }
     }
 
-    /// Reads and throws away; answers how many bytes.
+    /// Reads and discards; answers how many bytes.
     pub(crate) fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.socket.poll_read(context, &mut self.core.scratch())
     }
@@ -261,7 +261,7 @@ impl Link {
         self.core.metrics.sent(bytes);
     }
 
-    /// Tells the client that there is no more.
+    /// Closes our side: the client sees the end of the stream.
     pub(crate) fn shut_down(&self) -> io::Result<()> {
         self.socket.shut_down()
     }
@@ -271,7 +271,7 @@ impl Link {
         self.poll_write_behind(context, bytes)
     }
 
-    /// Reads what a peer sent, at most `bytes_max`, beside what was read ahead; answers how many bytes, none at the end.
+    /// Reads what a peer sent, at most `bytes_max` and first of all what was read ahead; answers how many bytes, 0 at the end.
     pub fn poll_take(
         &self,
         context: &mut Context<'_>,
@@ -303,7 +303,7 @@ impl ladoga_server::Connection for Link {
         }
     }
 
-    /// Has the task look, and waits no longer for what a client says after its last answer.
+    /// Wakes the task, and lingers no longer after its last answer.
     fn begin_to_drain(&self) {
         if self.http().is_lingering() {
             self.end(Overdue::Idle);

@@ -13,4 +13,5 @@ mod stream;
 pub use core::Core;
 pub use link::Link;
 pub(crate) use link::NoRequest;
+pub(crate) use socket::Socket;
 pub(crate) use stream::{SILENCE_MS_MAX, StreamError, Streamed, write_all, write_stream};

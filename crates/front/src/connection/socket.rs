@@ -1,5 +1,5 @@
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, Shutdown};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -14,20 +14,20 @@ use tokio::net::TcpStream;
 /// It is read and written by system calls of our own instead of tokio's, which go through the C library: there they are
 /// points of cancellation, for which it pays with each call, and it needs the frame pointer, so that a profile cannot
 /// tell who called. Two thirds of what a request costs are these two calls.
-pub(super) struct Socket(TcpStream);
+pub(crate) struct Socket(TcpStream);
 
 impl Socket {
-    pub(super) fn new(stream: TcpStream) -> Socket {
+    pub(crate) fn new(stream: TcpStream) -> Socket {
         Socket(stream)
     }
 
     /// Has the system look whether a peer at the other end is still there.
-    pub(super) fn keep_alive(&self) -> io::Result<()> {
+    pub(crate) fn keep_alive(&self) -> io::Result<()> {
         ladoga_env::real::keep_alive(&self.0, &KEEP_ALIVE)
     }
 
     /// Answers how many bytes were read, none at the end.
-    pub(super) fn poll_read(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+    pub(crate) fn poll_read(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.0.poll_read_ready(context))?;
             let count =
@@ -46,7 +46,7 @@ impl Socket {
     }
 
     /// As [`Socket::poll_read`], into memory of its own, of up to `bytes_max`.
-    pub(super) fn poll_read_new(
+    pub(crate) fn poll_read_new(
         &self,
         context: &mut Context<'_>,
         bytes_max: usize,
@@ -66,7 +66,7 @@ impl Socket {
     }
 
     /// As [`Socket::poll_read`]; what was read stays to be read.
-    pub(super) fn poll_peek(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+    pub(crate) fn poll_peek(&self, context: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.0.poll_read_ready(context))?;
             match self.0.try_io(Interest::READABLE, || receive(&self.0, buffer, RecvFlags::PEEK)) {
@@ -77,7 +77,7 @@ impl Socket {
     }
 
     /// Answers how many bytes were written.
-    pub(super) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    pub(crate) fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.0.poll_write_ready(context))?;
             let written = self.0.try_io(Interest::WRITABLE, || {
@@ -91,7 +91,7 @@ impl Socket {
     }
 
     /// Answers how many bytes of both were written, of the first ones first.
-    pub(super) fn poll_write_both(
+    pub(crate) fn poll_write_both(
         &self,
         context: &mut Context<'_>,
         first: &[u8],
@@ -99,6 +99,9 @@ impl Socket {
     ) -> Poll<io::Result<usize>> {
         if first.is_empty() {
             return self.poll_write(context, second);
+        }
+        if second.is_empty() {
+            return self.poll_write(context, first);
         }
         loop {
             ready!(self.0.poll_write_ready(context))?;
@@ -115,18 +118,25 @@ impl Socket {
     }
 
     /// Says that nothing more is written.
-    pub(super) fn shut_down(&self) -> io::Result<()> {
+    pub(crate) fn shut_down(&self) -> io::Result<()> {
         socket2::SockRef::from(&self.0).shutdown(Shutdown::Write)
     }
 
     /// Makes dropping it tell the other side that something is missing.
-    pub(super) fn abort_on_drop(&self) {
+    pub(crate) fn abort_on_drop(&self) {
         // Nothing to be done where it fails: then the connection is gone already.
         let _ = socket2::SockRef::from(&self.0).set_linger(Some(Duration::ZERO));
     }
 
+    /// Where the two sides are, the other one first, as text; empty where they are gone.
+    pub(crate) fn ends(&self) -> (String, String) {
+        let text =
+            |address: io::Result<SocketAddr>| address.map(|address| address.to_string()).unwrap_or_default();
+        (text(self.0.peer_addr()), text(self.0.local_addr()))
+    }
+
     /// Where the other side is; `None` where it is gone.
-    pub(super) fn peer_ip(&self) -> Option<IpAddr> {
+    pub(crate) fn peer_ip(&self) -> Option<IpAddr> {
         self.0.peer_addr().ok().map(|peer| peer.ip())
     }
 }

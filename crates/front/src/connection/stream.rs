@@ -12,7 +12,7 @@ use crate::http::ETag;
 pub(crate) struct Streamed {
     /// What it is.
     pub(crate) content_type: &'static str,
-    /// The version of what it is, if it is one cell.
+    /// The entity tag, if the body is one cell.
     pub(crate) etag: Option<ETag>,
     /// How long it is, if that is known.
     pub(crate) bytes: Option<u64>,
@@ -35,7 +35,7 @@ pub(crate) enum StreamError {
     /// The rest cannot be read.
     #[error("the rest of the value or range cannot be read: {0}")]
     Store(#[from] StoreError),
-    /// The client takes it so slowly that it has to give way.
+    /// The client reads so slowly that it has to give way.
     #[error("the client read the response too slowly while other requests waited")]
     Displaced(#[from] Displaced),
 }
@@ -85,7 +85,7 @@ async fn flush_unless_displaced(link: &Link, permit: &Permit) -> Result<(), Stre
     .await
 }
 
-/// Writes all the bytes, and what is to be sent before, unless the client takes them so slowly that it has to give way.
+/// Writes what is already queued and then all the bytes, unless the client takes them so slowly that it has to give way.
 async fn write_unless_displaced(link: &Link, permit: &Permit, mut bytes: &[u8]) -> Result<(), StreamError> {
     while !bytes.is_empty() {
         let count = poll_fn(|context| {
@@ -108,7 +108,7 @@ async fn write_unless_displaced(link: &Link, permit: &Permit, mut bytes: &[u8]) 
     Ok(())
 }
 
-/// Writes all the bytes, and what is to be sent before.
+/// Writes what is already queued and then all the bytes.
 pub(crate) async fn write_all(link: &Link, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let count = poll_fn(|context| link.poll_write_behind(context, bytes)).await?;

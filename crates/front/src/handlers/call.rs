@@ -35,7 +35,7 @@ impl<'c, K: KeyValue> Call<'c, K> {
         }))
     }
 
-    /// What the request says, in the words of the service.
+    /// The request's context for the service.
     pub(super) fn context(&self, replicas: Replicas) -> Context {
         Context { waited_ms: self.waited_ms, ..Context::new(replicas) }
     }
@@ -94,7 +94,7 @@ impl Reply {
         Reply::Later(Box::pin(async move { outcome.await.unwrap_or_else(Outcome::from) }))
     }
 
-    /// What becomes of it in the end.
+    /// The outcome, once it is known.
     pub(super) async fn outcome(self) -> Outcome {
         match self {
             Reply::Now(outcome) => outcome,

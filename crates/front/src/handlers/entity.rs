@@ -1,7 +1,7 @@
 use std::rc::Rc;
 
 use ladoga_http1::StatusCode;
-use ladoga_model::{Cell, Stamp};
+use ladoga_model::{Cell, Stamp, Ttl};
 use ladoga_runtime::Operation;
 use ladoga_service::{KeyValue, LargeValue, Lookup, Pieces, Precondition, StoredCell, Value};
 
@@ -59,12 +59,12 @@ fn with_cell<K: KeyValue>(
     Ok(Reply::now(Answer { etag, expires, ..answer }))
 }
 
-/// When a value expires, as its answer says it; none if it never does.
+/// When a value expires, for a header field of the answer; none if it never does.
 fn expiry(stamp: Stamp) -> Option<Box<str>> {
     (stamp.expires_at_ms != 0).then(|| stamp.expires_at_ms.to_string().into())
 }
 
-/// Streams a value, once its first piece is read: what is wrong with that one can still be said.
+/// Streams a value, once its first piece is read: until then an error can still be answered with its own status.
 fn large_value<K: KeyValue>(
     call: &Call<'_, K>,
     (bytes, pieces): (u64, Box<dyn Pieces>),
@@ -98,6 +98,21 @@ pub(super) fn delete<K: KeyValue>(
     Ok(Reply::later(async move {
         let version = deleted.await?;
         Ok(Outcome::Answer(Answer::empty(StatusCode::ACCEPTED).with_version(version)))
+    }))
+}
+
+/// `POST` of an entity with another time to live.
+pub(super) fn expire<K: KeyValue>(
+    call: &Call<'_, K>,
+    (target, ttl): (EntityTarget, Option<Ttl>),
+    precondition: Precondition,
+) -> Result<Reply, Refusal> {
+    let context = call.write_context(&target, precondition);
+    let changed = call.service()?.expire(&context, target, ttl);
+    Ok(Reply::later(async move {
+        let stamp = changed.await?;
+        let answer = Answer { expires: expiry(stamp), ..Answer::empty(StatusCode::OK) };
+        Ok(Outcome::Answer(answer.with_version(stamp.version)))
     }))
 }
 

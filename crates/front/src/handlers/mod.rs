@@ -2,7 +2,7 @@
 //!
 //! - `service`: the way in: which operation, and for what
 //! - `call`: a request and what it needs to be served; an answer, now or later
-//! - `entity`: reads and deletes an entity, and adds to a number
+//! - `entity`: reads and deletes an entity, adds to a number, changes when a value expires
 //! - `put`: stores a value that fits into memory
 //! - `upload`: stores one that does not
 //! - `value`: reads a value from the connection

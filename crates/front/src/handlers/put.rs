@@ -24,7 +24,7 @@ pub(super) fn put<K: KeyValue>(
     let (core, link) = (Rc::clone(&call.door.core), Rc::clone(call.link));
     Ok(Reply::later(async move {
         if !context.precondition.is_none() {
-            service.admit_conditional(&context, target.key()).await?;
+            service.admit_conditional(&context, target.key(), bytes).await?;
         }
         let (value, room) = read_value(&core, &link, bytes).await?;
         let version = service.put(&context, target, value, room).await?;
@@ -39,14 +39,14 @@ fn admit<'c, K: KeyValue>(
 ) -> Result<&'c Rc<K>, Refusal> {
     let service = call.service()?;
     service.admit_put(&call.context(target.replicas()), target.key(), bytes)?;
-    // Room is taken once the value arrives. Where there would be none, it need not be sent.
+    // Room is taken once the value arrives. If there would be none, it need not be sent.
     if bytes > VALUE_BYTES_UNCOUNTED && bytes < service.upload_bytes_min() {
         call.door.core.bodies.check(call.link.address(), bytes)?;
     }
     Ok(service)
 }
 
-/// The length of the value that a request comes with, where it may be.
+/// The length of the value that the request announces.
 pub(super) fn value_bytes(body: BodyLength) -> Result<u64, Refusal> {
     match body {
         BodyLength::Unsaid | BodyLength::Chunked => Err(Refusal::length_required()),

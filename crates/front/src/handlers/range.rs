@@ -19,7 +19,7 @@ pub(super) fn range<K: KeyValue>(call: &Call<'_, K>, request: &Request) -> Resul
     };
     match target.range.scope {
         Scope::Cluster => call.once_it_is_ready(move |call| stream(call, target, telling)),
-        // What it has itself, it has whoever else is there.
+        // A range of this node is answered by this node alone, also in a cluster.
         Scope::Node => stream(call, target, telling),
     }
 }

@@ -1,5 +1,6 @@
 use std::rc::Rc;
 
+use ladoga_http1::Uri;
 use ladoga_http1::server::Request;
 use ladoga_model::Replicas;
 use ladoga_runtime::Operation;
@@ -10,7 +11,7 @@ use super::{entity, put, range};
 use crate::admin;
 use crate::connection::Link;
 use crate::door::Door;
-use crate::http::{ConditionError, Conditions, EntityTarget, Refusal, increment, operation};
+use crate::http::{Change, ConditionError, Conditions, EntityTarget, Refusal, change, operation};
 
 /// Serves a request.
 pub(crate) fn handle<K: KeyValue>(
@@ -21,10 +22,19 @@ pub(crate) fn handle<K: KeyValue>(
     let call = Call { door, link, waited_ms: 0 };
     match operation(&request.method, request.uri.path()) {
         Ok(operation) => {
+            let operation = of_post(operation, &request.uri);
             let reply = call.reply(operation, request);
             (Some(operation), reply.unwrap_or_else(|refusal| Reply::Now(refusal.into())))
         }
         Err(refusal) => (None, Reply::Now(refusal.into())),
+    }
+}
+
+/// A `POST` changes what its query says.
+fn of_post(operation: Operation, uri: &Uri) -> Operation {
+    match operation {
+        Operation::Increment if matches!(change(uri), Ok(Change::Expire(_))) => Operation::Expire,
+        operation => operation,
     }
 }
 
@@ -33,7 +43,8 @@ impl<K: KeyValue> Call<'_, K> {
         let door = self.door;
         match operation {
             Operation::Get | Operation::Head => self.read(operation, request),
-            Operation::Put | Operation::Delete | Operation::Increment => self.write(operation, request),
+            Operation::Put | Operation::Delete => self.write(operation, request),
+            Operation::Increment | Operation::Expire => self.change(request),
             Operation::Range => range::range(self, &request),
             Operation::Status => admin::status(door).map(Reply::now),
             Operation::Live => Ok(Reply::now(admin::live())),
@@ -49,7 +60,7 @@ impl<K: KeyValue> Call<'_, K> {
         }
     }
 
-    /// A read of one entity. What is wrong with it is told before anything is waited for.
+    /// A read of one entity. An invalid request is refused before anything is waited for.
     fn read(&self, operation: Operation, request: Request) -> Result<Reply, Refusal> {
         let conditions = Conditions::of(&request).map_err(Refusal::bad_request)?;
         let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
@@ -61,19 +72,38 @@ impl<K: KeyValue> Call<'_, K> {
     fn write(&self, operation: Operation, request: Request) -> Result<Reply, Refusal> {
         let conditions = Conditions::of(&request).map_err(Refusal::bad_request)?;
         let precondition = conditions.of_write().map_err(Refusal::bad_request)?;
-        let is_increment = operation == Operation::Increment;
-        let by = if is_increment { increment(&request.uri).map_err(Refusal::bad_request)? } else { 0 };
         let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
         target.check_ttl(operation == Operation::Put).map_err(Refusal::bad_request)?;
-        let Replicas { ack, from } = target.replicas();
-        if (is_increment || !precondition.is_none()) && !target.replicas().is_quorum() {
-            return Err(Refusal::bad_request(ConditionError::NoMajority { ack, from }));
+        if !precondition.is_none() {
+            check_majority(target.replicas())?;
         }
         let bytes = if operation == Operation::Put { put::value_bytes(request.body)? } else { 0 };
         self.once_it_is_ready(move |call| match operation {
             Operation::Put => put::put(call, (target, bytes), precondition),
-            Operation::Increment => entity::increment(call, (target, by), precondition),
             _ => entity::delete(call, target, precondition),
         })
+    }
+
+    /// The same for a write of what depends on what is there.
+    fn change(&self, request: Request) -> Result<Reply, Refusal> {
+        let conditions = Conditions::of(&request).map_err(Refusal::bad_request)?;
+        let precondition = conditions.of_write().map_err(Refusal::bad_request)?;
+        let change = change(&request.uri).map_err(Refusal::bad_request)?;
+        let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
+        check_majority(target.replicas())?;
+        self.once_it_is_ready(move |call| match change {
+            Change::Increment(by) => entity::increment(call, (target, by), precondition),
+            Change::Expire(life) => entity::expire(call, (target, life.ttl()), precondition),
+        })
+    }
+}
+
+/// What depends on what is there needs a majority that agrees on it.
+fn check_majority(replicas: Replicas) -> Result<(), Refusal> {
+    let Replicas { ack, from } = replicas;
+    if replicas.is_quorum() {
+        Ok(())
+    } else {
+        Err(Refusal::bad_request(ConditionError::NoMajority { ack, from }))
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn upload<K: KeyValue>(
     let (core, link) = (Rc::clone(&call.door.core), Rc::clone(call.link));
     Ok(Reply::later(async move {
         if !context.precondition.is_none() {
-            service.admit_conditional(&context, target.key()).await.map_err(refused)?;
+            service.admit_conditional(&context, target.key(), bytes).await.map_err(refused)?;
         }
         permit.granted().await;
         let arriving = Arriving { core: &core, link: &link, permit: &permit };
@@ -52,7 +52,7 @@ impl Arriving<'_> {
     }
 }
 
-/// Writes the body as it arrives. Where that fails, what is left of the body is not read, so nothing can follow it.
+/// Writes the body as it arrives. If that fails, the rest of the body is not read, so this is the connection's last request.
 async fn receive<U: Upload>(
     arriving: Arriving<'_>,
     upload: Result<U, Error>,

@@ -8,14 +8,14 @@ use ladoga_runtime::{Displaced, OverCapacity, Permit, Taken};
 use crate::connection::{Core, Link};
 use crate::http::Refusal;
 
-/// A value of up to this length takes no room of its own: the memory of its connection, which is counted, has it. For a longer
-/// one the room is doubled as it fills, so that nobody has more than twice of what it sent.
+/// A value of up to this length needs no memory from the gate: it is part of the memory of its connection. For a longer value
+/// the reservation is doubled as it fills, so that no client reserves more than twice of what it sent.
 pub(super) const VALUE_BYTES_UNCOUNTED: u64 = 8 << 10;
 
 /// A value in memory, and the right to have it there, if it needs one.
 pub(super) type Received = (Bytes, Option<Permit>);
 
-/// Reads a value of `bytes` into memory, where room is taken as the bytes arrive. One that came in one piece, as most do, is
+/// Reads a value of `bytes` into memory, reserving memory as the bytes arrive. A value that came in one piece, as most do, is
 /// not copied.
 pub(super) async fn read_value(core: &Core, link: &Link, bytes: u64) -> Result<Received, Refusal> {
     link.body_begins();
@@ -72,8 +72,8 @@ impl Room<'_> {
         Ok(())
     }
 
-    /// Takes room for `bytes` of a value, of which so many have arrived, and which has so many in all. The time that others
-    /// need to make it is not the client's.
+    /// Reserves memory for `bytes` of a value, of which `arrived_bytes` of `value_bytes` have arrived. The time that other
+    /// clients take to give way does not count against this one.
     async fn hold(&mut self, bytes: u64, arrived_bytes: u64, value_bytes: u64) -> Result<(), Refusal> {
         if bytes <= self.held_bytes {
             return Ok(());
@@ -107,7 +107,7 @@ impl Room<'_> {
     }
 }
 
-/// What has arrived is thrown away, and what has not is not read: so nothing can follow it.
+/// What has arrived is discarded, and the rest is not read, so this is the connection's last request.
 fn refused(error: OverCapacity) -> Refusal {
     Refusal::from(error).and_close()
 }
@@ -149,7 +149,7 @@ pub(super) async fn next_piece_unless_displaced(
     Ok(piece)
 }
 
-/// That a body has the length that its head promised. The connection sees to it; what is stored depends on it, so does this.
+/// Checks that a body has the length that its head promised. The connection checks it too; but what is stored depends on it.
 pub(super) fn check_complete(found: u64, promised: u64) -> Result<(), Refusal> {
     if found == promised {
         return Ok(());

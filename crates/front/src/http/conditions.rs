@@ -50,12 +50,12 @@ pub(crate) enum ConditionError {
 pub(crate) enum Tags {
     /// `*`
     Any,
-    /// The versions that it lists; a weak tag, or one that this node never gives, is that of none.
+    /// The versions that it lists. A weak tag, or a tag that no node gives out, matches nothing.
     Versions(Vec<Version>),
 }
 
 impl Tags {
-    /// Reads a header field, which may come in several lines; `None` where it is not there.
+    /// Reads a header field, which may come in several lines; `None` if it is absent.
     fn of(request: &Request, name: &'static str) -> Result<Option<Tags>, ConditionError> {
         let mut lines = request.fields(name);
         let Some(first) = lines.next() else { return Ok(None) };
@@ -93,7 +93,7 @@ impl Tags {
         }
     }
 
-    /// Whether it is true of what a key has; `None` is that it has nothing.
+    /// Whether the condition holds for this version; `None` means that the key has no value.
     fn matches(&self, version: Option<Version>) -> bool {
         match self {
             Tags::Any => version.is_some(),

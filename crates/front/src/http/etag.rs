@@ -3,18 +3,18 @@ use ladoga_model::Version;
 /// `"`, 16 digits, `-`, 4 digits, `"`.
 const ETAG_BYTES: usize = 1 + 16 + 1 + 4 + 1;
 
-/// The version of a cell, as HTTP has it: `"<timestamp>-<node>"`, both in lower-case hexadecimal digits. Strong: what has the
-/// same one is the same to the byte.
+/// The version of a cell as a strong entity tag: `"<timestamp>-<node>"`, both in lower-case hexadecimal digits. Two values with
+/// the same tag are the same bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ETag([u8; ETAG_BYTES]);
 
 impl ETag {
-    /// As it stands in a header field.
+    /// The text of the header field.
     pub(crate) fn as_str(&self) -> &str {
         str::from_utf8(&self.0).expect("digits, a dash and quotes")
     }
 
-    /// The version, from what is between the quotes; `None` if it is that of nothing that was ever here.
+    /// The version, from the text between the quotes; `None` if no cell can have had this tag.
     pub(crate) fn parse(opaque: &[u8]) -> Option<Version> {
         let (timestamp, rest) = opaque.split_at_checked(16)?;
         let (dash, node) = rest.split_at_checked(1)?;

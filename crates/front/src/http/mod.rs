@@ -3,6 +3,7 @@
 //! - `route`: which operation a method and a path ask for
 //! - `profile`: which profile is asked for
 //! - `target`: which key and which replicas an operation is about; parameters of the query, strictly percent-decoded
+//! - `change`: what a `POST` does to what is there, and how long values live
 //! - `conditions`: `If-Match` and `If-None-Match`; `etag`: versions as they have them
 //! - `refusal`: answers that say no, each with one line of text
 //! - `body`: the bodies of answers
@@ -13,6 +14,7 @@
 mod accept;
 mod base64;
 mod body;
+mod change;
 mod conditions;
 mod etag;
 mod framing;
@@ -26,6 +28,7 @@ mod route;
 mod target;
 
 pub(crate) use accept::{NDJSON, prefers_ndjson};
+pub(crate) use change::{Change, change};
 pub(crate) use conditions::{ConditionError, Conditions, ReadVerdict};
 pub(crate) use etag::ETag;
 pub(crate) use framing::Framing;
@@ -35,4 +38,4 @@ pub(crate) use records::Telling;
 pub(crate) use refusal::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX, Refusal};
 pub(crate) use response::{Answer, OCTETS, TEXT};
 pub(crate) use route::operation;
-pub(crate) use target::{EntityTarget, increment, is_verbose};
+pub(crate) use target::{EntityTarget, is_verbose};

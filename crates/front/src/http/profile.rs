@@ -14,7 +14,7 @@ const SECONDS_MAX: u32 = 14_400;
 const SECONDS_DEFAULT: u32 = 30;
 const PREFIX: &str = "/debug/profile/";
 
-/// The kind of profile that a path asks for, where it is the path of one.
+/// The kind of profile that a path asks for, if it is a profile's path.
 pub(super) fn profiled_kind(path: &str) -> Option<Kind> {
     path.strip_prefix(PREFIX)?.parse().ok()
 }

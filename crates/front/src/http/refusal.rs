@@ -12,11 +12,11 @@ use super::response::{Answer, TEXT};
 
 /// The head of a request may have this many bytes of headers.
 pub(crate) const HEADERS_BYTES_MAX: usize = 16 << 10;
-/// The longest request line: a key of 4,096 bytes takes three times as much where each is percent-encoded.
+/// The longest request line: a key of 4,096 bytes takes three times as many if each is percent-encoded.
 pub(crate) const REQUEST_LINE_BYTES_MAX: usize = 16 << 10;
 
-/// An answer that says no: a status, and one line that says what was wrong and what was expected; several only for who asks for
-/// them.
+/// An error answer: a status, and one line that says what was wrong and what was expected. Several lines only if the client
+/// asked for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     status: StatusCode,
@@ -70,7 +70,7 @@ impl Refusal {
         Refusal { allow: Some(allow), ..Refusal::new(StatusCode::METHOD_NOT_ALLOWED, line) }
     }
 
-    /// `409`: somebody else is at it.
+    /// `409`: another request of this kind is under way.
     pub(crate) fn conflict(reason: impl Display) -> Refusal {
         Refusal::new(StatusCode::CONFLICT, reason.to_string())
     }
@@ -209,11 +209,12 @@ impl From<Error> for Refusal {
             Error::Store(error) => Refusal::from(error),
             Error::Contended(what) => Refusal::over_capacity(what),
             Error::PreconditionFailed { current } => Refusal::precondition_failed(error, current),
+            Error::NotFound { current } => Refusal::not_found(current),
             Error::NotANumber { .. } | Error::Overflow { .. } => Refusal::conflict(error),
-            Error::NotImplemented(_) => Refusal::not_implemented(error),
             Error::TooFewReplicas(_)
             | Error::RangeIncomplete { .. }
             | Error::Overtaken
+            | Error::Undecided
             | Error::TimeUnknown { .. }
             | Error::Starting { .. } => Refusal::too_few_replicas(error.to_string()),
             Error::NotVouched { .. }

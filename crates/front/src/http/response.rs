@@ -9,7 +9,7 @@ use super::etag::ETag;
 pub(crate) const OCTETS: &str = "application/octet-stream";
 /// Of lines for people, and of numbers.
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
-/// How long a client that was refused for lack of capacity should stay away.
+/// How long a client that was refused for lack of capacity should wait before it retries.
 const RETRY_AFTER_SECONDS: &str = "1";
 
 /// What a request is answered with, if that is in memory.
@@ -54,7 +54,7 @@ impl Answer {
         Answer { status: StatusCode::ACCEPTED, ..Answer::content(TEXT, text) }
     }
 
-    /// A status that says it all.
+    /// An answer without a body.
     pub(crate) fn empty(status: StatusCode) -> Answer {
         let (content_type, allow, profile, etag, expires) = (None, None, None, None, None);
         Answer { status, content_type, allow, profile, etag, expires, body: Body::Empty, is_last: false }

@@ -3,7 +3,8 @@ use std::ops::Range;
 
 use ladoga_http1::Uri;
 use ladoga_model::{KEY_BYTES_MAX, KeyError, Quote, Replicas, ReplicasError, Ttl, TtlError, check_key};
-use ladoga_service::parse_number;
+
+use super::change::Life;
 
 /// Why a request does not say which entities it is about.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,8 +43,13 @@ pub(crate) enum TargetError {
         found: Quote,
     },
     /// A `POST` that does not say what to do.
-    #[error("the parameter increment is missing, expected a 64-bit integer")]
+    #[error(
+        "the parameters increment and ttl are missing; a POST needs one of them: a 64-bit integer, or a duration or none"
+    )]
     NothingToDo,
+    /// A `POST` that says two things.
+    #[error("increment and ttl are given together, expected one of them")]
+    TwoThingsToDo,
     /// What is to be added is no number.
     #[error("increment is {found}, expected a 64-bit integer in decimal digits, such as 1 or -5")]
     Increment {
@@ -59,14 +65,20 @@ pub(crate) enum TargetError {
     /// It is no time to live.
     #[error(transparent)]
     Ttl(#[from] TtlError),
+    /// The same if a time to live of `none` is permitted.
+    #[error("{0}, or none")]
+    Life(TtlError),
     /// Nothing is written that could expire.
     #[error(
-        "the parameter ttl is only for PUT; a request with another method does not set when a value expires"
+        "the parameter ttl is only for PUT and POST; a request with another method does not set when a value expires"
     )]
     TtlOfNothing,
+    /// It is not given.
+    #[error("ttl is none, expected a duration such as 60s: a value that is put without a ttl never expires")]
+    PutForEver,
 }
 
-/// The key of a request: a part of its URI where nothing had to be decoded.
+/// The key of a request: a part of its URI if nothing had to be decoded.
 #[derive(Debug, Clone)]
 enum Key {
     InUri { uri: Uri, range: Range<u32> },
@@ -78,7 +90,7 @@ enum Key {
 pub(crate) struct EntityTarget {
     key: Key,
     replicas: Replicas,
-    ttl: Option<Ttl>,
+    life: Option<Life>,
 }
 
 impl EntityTarget {
@@ -88,7 +100,7 @@ impl EntityTarget {
         let [id, replicas, ack, from, ttl] = parameters(query, ["id", "replicas", "ack", "from", "ttl"])?;
         let id = key("id", id)?;
         let replicas = Replicas::parse(replicas.as_deref(), ack.as_deref(), from.as_deref(), nodes)?;
-        let ttl = ttl.map(|ttl| Ttl::parse(&ttl)).transpose()?;
+        let life = ttl.map(|ttl| Life::parse(&ttl)).transpose()?;
         let key = match id {
             Cow::Owned(decoded) => Key::Decoded(decoded),
             Cow::Borrowed(slice) => {
@@ -97,7 +109,7 @@ impl EntityTarget {
                 Key::InUri { uri, range }
             }
         };
-        Ok(EntityTarget { key, replicas, ttl })
+        Ok(EntityTarget { key, replicas, life })
     }
 
     /// The key.
@@ -124,22 +136,20 @@ impl EntityTarget {
         self.replicas
     }
 
-    /// How long the value is to live, if that is said.
+    /// How long the value is to live that is written, if it ends.
     pub(crate) fn ttl(&self) -> Option<Ttl> {
-        self.ttl
+        self.life.and_then(Life::ttl)
     }
 
-    /// Refuses a time to live where no value is written.
+    /// Refuses a time to live on a request that writes no value.
     pub(crate) fn check_ttl(&self, is_put: bool) -> Result<(), TargetError> {
-        if self.ttl.is_some() && !is_put { Err(TargetError::TtlOfNothing) } else { Ok(()) }
+        match self.life {
+            None => Ok(()),
+            Some(_) if !is_put => Err(TargetError::TtlOfNothing),
+            Some(Life::Unlimited) => Err(TargetError::PutForEver),
+            Some(Life::Limited(_)) => Ok(()),
+        }
     }
-}
-
-/// What is to be added to a number, by the query of `uri`.
-pub(crate) fn increment(uri: &Uri) -> Result<i64, TargetError> {
-    let [by] = parameters(uri.query().unwrap_or(""), ["increment"])?;
-    let by = by.ok_or(TargetError::NothingToDo)?;
-    parse_number(&by).ok_or_else(|| TargetError::Increment { found: Quote::of(&by) })
 }
 
 pub(super) fn key<'q>(
@@ -174,9 +184,10 @@ pub(crate) enum QueryError {
     },
 }
 
-/// The values of the parameters `names`, in their order; those of other names are left out.
+/// The values of the parameters `names`, in their order; other parameters are ignored.
 ///
-/// Decoded as RFC 3986 has it: a plus is a plus. The whole query has to be well-formed, whoever reads it.
+/// Decoded according to RFC 3986: a plus is a plus. The whole query has to be well-formed, including the parameters that are
+/// ignored.
 pub(crate) fn parameters<'q, const N: usize>(
     query: &'q str,
     names: [&'static str; N],
@@ -269,29 +280,12 @@ mod tests {
         assert_eq!(put.check_ttl(false), Err(TargetError::TtlOfNothing));
         let forever = target("").expect("none");
         assert_eq!((forever.ttl(), forever.check_ttl(false)), (None, Ok(())));
+        let none = target("&ttl=none").expect("it never expires");
+        assert_eq!((none.ttl(), none.check_ttl(true)), (None, Err(TargetError::PutForEver)));
+        assert_eq!(none.check_ttl(false), Err(TargetError::TtlOfNothing));
         for query in ["&ttl=", "&ttl", "&ttl=0s", "&ttl=60", "&ttl=-1s", "&ttl=1s&ttl=2s"] {
             assert!(target(query).is_err(), "{query}");
         }
-    }
-
-    #[test]
-    fn an_increment_is_a_number() {
-        let of = |query: &str| {
-            let uri = format!("/v0/entity{query}").parse::<Uri>().expect("a URI");
-            increment(&uri).map_err(|error| error.to_string())
-        };
-        assert_eq!(of("?id=k&increment=1"), Ok(1));
-        assert_eq!(of("?increment=-9223372036854775808&id=k"), Ok(i64::MIN));
-        assert_eq!(of("?id=k&increment=%2d5"), Ok(-5));
-        for query in [
-            "?id=k&increment=",
-            "?id=k&increment=+1",
-            "?id=k&increment=1.5",
-            "?id=k&increment=9223372036854775808",
-        ] {
-            assert!(of(query).is_err_and(|error| error.contains("64-bit integer")), "{query}");
-        }
-        assert!(of("?id=k").is_err() && of("?id=k&increment=1&increment=1").is_err());
     }
 
     fn id(query: &str) -> Result<Option<Vec<u8>>, QueryError> {

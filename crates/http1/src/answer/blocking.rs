@@ -23,12 +23,12 @@ enum Progress {
 }
 
 impl<R: BufRead> Answers<R> {
-    /// Reads what comes from there.
+    /// Reads answers from `from`.
     pub fn new(from: R) -> Self {
         Self { from, given: 0, reader: Reader::default(), asked: Asked::Ordinary }
     }
 
-    /// The stream: to write requests, or to read what is no answer.
+    /// The stream: to write requests, or to read what is not an answer.
     pub fn stream(&mut self) -> &mut R {
         self.from.consume(std::mem::take(&mut self.given));
         &mut self.from
@@ -44,7 +44,7 @@ impl<R: BufRead> Answers<R> {
         }
     }
 
-    /// The next head, even if it is that of an interim answer.
+    /// The next head, also that of an interim answer.
     pub fn any_head(&mut self, asked: Asked) -> io::Result<Head<Vec<u8>>> {
         self.asked = asked;
         let progress = match self.advance()? {

@@ -76,7 +76,7 @@ pub(super) fn parse(bytes: &[u8], asked: Asked) -> Result<Option<Head<&[u8]>>, M
     Ok(Some(Head { status, keep_alive, length, bytes: &bytes[..end] }))
 }
 
-/// What the headers say about where the answer ends.
+/// The headers that tell the end of the answer.
 struct Framing {
     length: Option<u64>,
     is_chunked: bool,
@@ -89,7 +89,7 @@ impl Framing {
         let mut framing = Self { length: None, is_chunked: false, keep_alive: is_1_1 };
         let mut says_close = false;
         for Header { name, value } in headers {
-            // Most headers are told apart by the length of their name.
+            // Most headers are recognized by the length of their name.
             match name.len() {
                 10 if name.eq_ignore_ascii_case("connection") => {
                     says_close |= has_token(value, "close");

@@ -20,15 +20,15 @@ pub const HEAD_BYTES_MAX: usize = 64 << 10;
 pub const HEADERS_MAX: usize = 128;
 /// The line with the size of a chunk, extensions included.
 pub const CHUNK_LINE_BYTES_MAX: usize = 4 << 10;
-/// Interim answers (100 to 199) before the one that counts.
+/// Interim answers (100 to 199) before the final one.
 pub const INTERIM_MAX: u32 = 16;
 
 /// What the request was, as far as its answer is read differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
-    /// The answer has a body if its head says so.
+    /// The answer has a body if its head announces one.
     Ordinary,
-    /// `HEAD`: the answer has no body, whatever its head says.
+    /// `HEAD`: the answer has no body, whatever its head announces.
     Head,
     /// Another protocol (`Upgrade`): `101` ends the last answer, and the bytes after it are not HTTP.
     Upgrade,
@@ -52,13 +52,13 @@ pub enum Malformed {
     /// Another one than `chunked`, or beside a content-length.
     #[error("the answer has a transfer-encoding other than a single `chunked`")]
     TransferEncoding,
-    /// Nobody asked for another protocol.
-    #[error("the answer changes the protocol, which nobody asked for")]
+    /// An upgrade to another protocol, which the request did not ask for.
+    #[error("the answer switches to another protocol, which the request did not ask for")]
     Upgrade,
     /// More than [`INTERIM_MAX`].
-    #[error("more than {INTERIM_MAX} interim answers came before the one that counts")]
+    #[error("more than {INTERIM_MAX} interim answers came before the final one")]
     Interim,
-    /// The line with its size, or what stands after its bytes.
+    /// The line with its size, or the line end after its bytes.
     #[error("a chunk of the answer is malformed")]
     Chunk,
 }

@@ -15,13 +15,13 @@ pub struct Answer {
 pub enum Event<'a> {
     /// More bytes are needed.
     More,
-    /// The head of an interim answer (100 to 199): the one that counts follows.
+    /// The head of an interim answer (100 to 199): the final one follows.
     Interim(Head<&'a [u8]>),
     /// The head of the answer.
     Head(Head<&'a [u8]>),
     /// A piece of the body.
     Body(&'a [u8]),
-    /// The chunk whose bytes came since the last such event is whole.
+    /// The chunk of the bytes since the last such event is complete.
     ChunkEnd,
     /// The answer is whole.
     End(Answer),
@@ -52,7 +52,7 @@ enum Step {
 #[derive(Debug)]
 pub struct Reader {
     state: State,
-    /// The beginning of a head whose end has not arrived; then the head, until the answer is over.
+    /// The beginning of a head that is not complete; then the head, until the answer ends.
     head: Vec<u8>,
     /// Whether `head` is whole, and was given.
     has_given_head: bool,

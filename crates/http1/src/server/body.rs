@@ -13,15 +13,15 @@ pub enum BadBody {
     /// The size of a chunk is no number, or has more digits than there can be.
     #[error("invalid size of a chunk")]
     Size,
-    /// What stands behind the size of a chunk, or behind the last chunk, is malformed or over its limit.
+    /// A chunk extension or a trailer is malformed or over its limit.
     #[error("invalid or too many chunk extensions or trailers")]
     Extra,
     /// A chunk is longer than its size.
-    #[error("a chunk does not end where its size says")]
+    #[error("a chunk is longer or shorter than its size")]
     End,
 }
 
-/// What comes next of a body.
+/// The next part of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     /// These bytes, at least one.
@@ -30,30 +30,30 @@ pub enum Piece {
     End,
 }
 
-/// Chunk extensions and trailers that a body may have; they are read away.
+/// The limit of chunk extensions and trailers of a body; they are read and discarded.
 const EXTRA_BYTES_MAX: usize = 16 << 10;
 /// Trailers that a body may have.
 const TRAILERS_MAX: usize = 64;
-/// A size has no more digits.
+/// The limit of digits of a chunk's size.
 const SIZE_DIGITS_MAX: usize = 16;
-/// A body of up to this length is given in one piece, once all of it is there.
+/// A body of up to this length is returned in one piece, once all of it has arrived.
 pub(crate) const WHOLE_BYTES_MAX: u64 = 8 << 10;
 
 /// What is left of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// So many bytes.
+    /// So many bytes are left.
     Known(u64),
-    /// Chunks, of which this is next; so many bytes of extensions and trailers came before.
+    /// Chunks: what comes next, and how many bytes of extensions and trailers came so far.
     Chunked { next: Next, extra_bytes: usize },
 }
 
-/// What comes next of a chunked body.
+/// The next part of a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// The line with the size of a chunk.
     Size,
-    /// So many bytes of one.
+    /// So many bytes of a chunk's data.
     Data(u64),
     /// The line end behind one.
     DataEnd,
@@ -138,8 +138,8 @@ fn next_of_chunks(
     }
 }
 
-/// Takes the line `SIZE[;EXTENSIONS]` away, once it is whole. What is there of it is looked at, so that a line that is none is
-/// not waited for.
+/// Takes the line `SIZE[;EXTENSIONS]` off the input, once it is complete. An incomplete line is checked as far as it goes, so
+/// that an invalid one is refused at once.
 fn take_size(input: &mut BytesMut, extra_bytes: &mut usize) -> Result<Option<u64>, BadBody> {
     let digits = input.iter().take(SIZE_DIGITS_MAX + 1).take_while(|byte| byte.is_ascii_hexdigit()).count();
     let Some(behind) = input.get(digits) else {
@@ -180,7 +180,7 @@ fn check_extension(extension: &[u8], is_whole: bool) -> Result<(), BadBody> {
     }
 }
 
-/// Takes the trailers and the empty line behind them away, once they are whole. Answers whether they were.
+/// Takes the trailers and the empty line after them off the input, once they are complete. Answers whether they were.
 fn take_trailers(input: &mut BytesMut, extra_bytes: usize) -> Result<bool, BadBody> {
     let bytes_max = EXTRA_BYTES_MAX - extra_bytes + 2;
     let arrived = &input[..input.len().min(bytes_max)];

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The bytes of a body, and what is behind it, given in pieces of so many bytes.
+/// The bytes of a body, and the bytes after it, if the input arrives in pieces of so many bytes.
 fn read(length: BodyLength, bytes: &[u8], step: usize) -> Result<(Vec<u8>, Vec<u8>), BadBody> {
     let (mut body, mut input, mut read) = (Body::of(length), BytesMut::new(), Vec::new());
     let mut arriving = bytes.chunks(step);

@@ -16,7 +16,7 @@ struct Turn {
     is_head: bool,
     /// What is left of its body.
     body: Body,
-    /// Whether the client waits to be told to send that.
+    /// Whether the client waits for `100 Continue` before it sends that.
     waits_for_continue: bool,
     /// Whether another request may follow.
     keeps_alive: bool,
@@ -46,19 +46,19 @@ impl Turn {
 
 /// One connection of a server: every byte that arrives and every byte of a head that is sent passes here, in order.
 ///
-/// Time is what the driver says it is, in milliseconds.
+/// The driver gives the time, in milliseconds.
 #[derive(Debug)]
 pub struct Connection {
     limits: HeadLimits,
     /// What has arrived and was not used.
     input: BytesMut,
-    /// How much of it was looked at for a head in vain.
+    /// How many bytes of it were parsed for a head without finding its end.
     looked_bytes: usize,
     /// Whether the client has sent everything.
     has_ended: bool,
     /// The request that is served, or was.
     turn: Turn,
-    /// What is to be sent, and how much of it is.
+    /// The output that is not sent yet, and how much of it is sent.
     output: Vec<u8>,
     sent_bytes: usize,
     timing: Timing,
@@ -90,7 +90,7 @@ impl Connection {
         self.has_ended = true;
     }
 
-    /// Whether it was said to send nothing more.
+    /// Whether nothing more is to be sent.
     pub fn has_ended(&self) -> bool {
         self.has_ended
     }
@@ -116,7 +116,7 @@ impl Connection {
         Ok(Some(request))
     }
 
-    /// The body of the request in turn is waited for from now on. A client that waits to be told so is.
+    /// From now on the body of the current request is waited for. A client that waits for `100 Continue` gets it.
     pub fn begin_body(&mut self, now_ms: u64) {
         self.timing.begin_body(now_ms);
         if std::mem::take(&mut self.turn.waits_for_continue) {
@@ -124,7 +124,7 @@ impl Connection {
         }
     }
 
-    /// The body is not waited for while the server is busy with what has arrived of it.
+    /// The body is not waited for while the server is busy with the part that has arrived.
     pub fn pause_body(&mut self, now_ms: u64) {
         self.timing.pause_body(now_ms);
     }
@@ -143,8 +143,8 @@ impl Connection {
         if piece.is_none() && self.has_ended { Err(BadBody::Incomplete) } else { Ok(piece) }
     }
 
-    /// How many bytes of the body the driver may read into memory of its own instead, because none have arrived here. It says
-    /// so by [`Connection::received_elsewhere`].
+    /// How many bytes of the body the driver may read into memory of its own instead, because none have arrived here. It
+    /// reports them by [`Connection::received_elsewhere`].
     pub fn elsewhere_bytes_max(&self) -> u64 {
         match self.turn.body {
             Body::Known(left) if self.input.is_empty() && left > WHOLE_BYTES_MAX => left,
@@ -161,8 +161,8 @@ impl Connection {
         self.timing.received(bytes, now_ms);
     }
 
-    /// Throws away what has arrived of the body of the request in turn. Answers how many of its bytes that were, and whether
-    /// that is all.
+    /// Discards what has arrived of the body of the current request. Answers how many bytes that were, and whether they were
+    /// the rest of it.
     pub fn discard_body(&mut self) -> (usize, bool) {
         let before = self.input.len();
         let is_over = loop {
@@ -180,13 +180,13 @@ impl Connection {
         self.turn.body.is_over()
     }
 
-    /// How much is left of the body of the request in turn, if that is known and the client sends it without being told to.
+    /// How much of the body of the current request is left, if that is known and the client sends it without `100 Continue`.
     pub fn unread_bytes(&self) -> Option<u64> {
         self.turn.body.known_bytes().filter(|_| !self.turn.waits_for_continue)
     }
 
-    /// Writes the head of the answer to the request in turn. If `is_last`, or if something of the body is missing, the
-    /// connection takes no other request, and says so.
+    /// Writes the head of the answer to the current request. If `is_last`, or if a part of the body is missing, the connection
+    /// takes no other request, and the head says so.
     pub fn begin_answer(&mut self, head: &ReplyHead<'_>, is_last: bool) {
         let is_new = self.turn.version == Version::HTTP_11;
         let has_end = is_new || head.length != ReplyLength::Unknown;
@@ -237,7 +237,7 @@ impl Connection {
         self.timing.sent(bytes, all);
     }
 
-    /// The client takes nothing of what is to be sent.
+    /// The client does not take the output.
     pub fn blocked(&mut self, now_ms: u64) {
         self.timing.blocked(now_ms);
     }
@@ -276,12 +276,12 @@ impl Connection {
         may_be_speaking
     }
 
-    /// Whether the last bytes are said.
+    /// Whether the last bytes have been written.
     pub fn is_lingering(&self) -> bool {
         self.timing.phase() == Phase::Lingering
     }
 
-    /// Whether somebody let the connection wait for too long.
+    /// Whether one side has kept the other waiting for too long.
     pub fn overdue(&self, now_ms: u64, timeouts: &Timeouts) -> Option<Overdue> {
         self.timing.overdue(now_ms, timeouts)
     }

@@ -20,10 +20,10 @@ pub enum BadRequest {
     /// The request line or the header fields are over their limit.
     #[error("the head is too large")]
     TooLarge,
-    /// The client stopped sending in the middle of it.
+    /// The client stopped sending in the middle of the head.
     #[error("the head is incomplete")]
     Incomplete,
-    /// A byte is where it may not be.
+    /// A byte is not permitted at its place.
     #[error(transparent)]
     Syntax(#[from] httparse::Error),
     /// The request target is not a URI.
@@ -46,7 +46,7 @@ pub enum BadRequest {
     TwoLengths,
 }
 
-/// How a request says where its body ends.
+/// How a request announces the end of its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyLength {
     /// Not at all: it has no body.
@@ -70,11 +70,11 @@ pub struct Request {
     pub body: BodyLength,
     /// Whether the client wants to go on after the answer.
     pub keeps_alive: bool,
-    /// Whether the client sends the body only once it is told to.
+    /// Whether the client waits for `100 Continue` before it sends the body.
     pub expects_continue: bool,
     /// Whether there is an `If-Match` or an `If-None-Match`.
     pub may_be_conditional: bool,
-    /// The head, as it came, and where the header fields begin.
+    /// The head as it came, and the offset of the header fields.
     head: Bytes,
     line_bytes: usize,
 }
@@ -93,13 +93,13 @@ impl Request {
 const FEW_FIELDS: usize = 64;
 /// The shortest field is a name, a colon and a line feed.
 const FIELD_BYTES_MIN: usize = 3;
-/// A head that is longer than this and not complete is looked at again only after it grew by as much, or ended.
+/// An incomplete head that is longer than this is parsed again only after it grew by as much, or ended.
 const LOOK_AGAIN_BYTES: usize = 1 << 10;
 
-/// Takes the next head out of what has arrived; `None` if more has to arrive first. `looked_bytes` is how much of it was
-/// looked at in vain.
+/// Takes the next head off the input; `None` if it is not complete. `looked_bytes` is how much of it was parsed before without
+/// finding its end.
 ///
-/// What is behind the limits is not looked at, so that it makes no difference how the bytes were cut.
+/// Bytes beyond the limits are not looked at, so the outcome does not depend on how the bytes were cut.
 pub(crate) fn take_request(
     input: &mut BytesMut,
     looked_bytes: &mut usize,
@@ -143,8 +143,8 @@ pub(crate) fn take_request(
     }))
 }
 
-/// Whether anything of a head has arrived. RFC 9112, 2.2: empty lines before it are no part of it. The last one stays if nothing
-/// is behind it: a client that sent it is about to send a head.
+/// Whether a head has begun to arrive. RFC 9112, 2.2: empty lines before it are no part of it. The last empty line stays if
+/// nothing follows it: the client is about to send a head.
 fn begins(input: &mut BytesMut) -> bool {
     let (mut rest, mut last_bytes) = (input.as_ref(), 0);
     while let Some(behind) = rest.strip_prefix(b"\r\n").or_else(|| rest.strip_prefix(b"\n")) {

@@ -1,16 +1,15 @@
 //! A server's side of a connection (RFC 9112), without its socket and without a clock.
 //!
-//! One [`Connection`] has one buffer for what arrives, one for what is to be sent, and one state. Its driver moves the bytes
-//! and says what time it is:
+//! One [`Connection`] has one buffer for input, one for output, and one state. Its driver moves the bytes and gives the time:
 //!
 //! ```text
 //! (receive* next_request (begin_body (next_piece receive*)*)? discard_body begin_answer send* (unsent sent)* rest)*
 //! ```
 //!
 //! - `head`: request lines and header fields, bounded and strict
-//! - `body`: where a body ends, by its length or in chunks
+//! - `body`: the end of a body, by its length or by chunks
 //! - `reply`: the heads of answers
-//! - `timing`: who waits for whom, and for how long
+//! - `timing`: which side waits for the other, and for how long
 //! - `connection`: all of them, in turn
 
 mod body;

@@ -5,7 +5,7 @@ use http::StatusCode;
 pub enum ReplyLength {
     /// So many bytes.
     Known(u64),
-    /// Nobody knows yet: it is sent in chunks, or up to the end of the connection if the client does not know chunks.
+    /// Unknown: it is sent in chunks, or up to the end of the connection if the client does not know chunks.
     Unknown,
 }
 
@@ -22,18 +22,18 @@ pub struct ReplyHead<'a> {
     pub date: &'a str,
 }
 
-/// What an answer says of its connection.
+/// What an answer says about its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Persistence {
-    /// Nothing: HTTP/1.1 goes on.
+    /// Nothing, which keeps an HTTP/1.1 connection open.
     Unsaid,
-    /// It goes on with HTTP/1.0 too.
+    /// `keep-alive`, which keeps an HTTP/1.0 connection open too.
     KeepAlive,
     /// It ends.
     Close,
 }
 
-/// To be told that the body may be sent.
+/// The interim answer for a client that waits before it sends the body.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 const COMMON_LINES: [(StatusCode, &[u8]); 4] = [
     (StatusCode::OK, b"HTTP/1.1 200 OK\r\n"),
@@ -65,7 +65,8 @@ impl ReplyHead<'_> {
             extend(out, &[name, ": ", value, "\r\n"]);
         }
         match self.length {
-            // RFC 9110, 8.6: there is nothing that could have a length, or it would be that of what is not sent.
+            // RFC 9110, 8.6: a `204` has no body that could have a length; the length in a `304` would be that of a body which
+            // is not sent.
             _ if self.status == StatusCode::NO_CONTENT || self.status == StatusCode::NOT_MODIFIED => {}
             ReplyLength::Known(bytes) => {
                 out.extend_from_slice(b"content-length: ");

@@ -29,7 +29,7 @@ pub(crate) enum Phase {
     Body,
     /// Another protocol took over, which has rules of its own.
     Upgraded,
-    /// The last answer is out; what the client still sends is thrown away.
+    /// The last answer is out; what the client still sends is discarded.
     Lingering,
 }
 
@@ -42,7 +42,7 @@ pub enum Overdue {
     Body,
     /// The client, in taking its answer.
     Answer,
-    /// Nobody: it was not used, or is over anyway.
+    /// Neither side: the connection is idle, or has ended.
     Idle,
 }
 
@@ -98,7 +98,7 @@ impl Timing {
         (self.body_piece_ms, self.body_bytes) = (now_ms, 0);
     }
 
-    /// The body is not waited for, for as long as the server takes with what is there.
+    /// The body is not waited for while the server is busy with the part that has arrived.
     pub(crate) fn pause_body(&mut self, now_ms: u64) {
         self.phase = Phase::Serving;
         self.body_piece_ms = now_ms;
@@ -133,7 +133,7 @@ impl Timing {
         self.phase == Phase::Idle && self.since_ms <= ms && self.blocked_since_ms.is_none()
     }
 
-    /// Whether somebody let the connection wait for too long.
+    /// Whether one side has kept the other waiting for too long.
     pub(crate) fn overdue(&self, now_ms: u64, limits: &Timeouts) -> Option<Overdue> {
         let is_past = |since_ms: u64, timeout_ms: u64| now_ms.saturating_sub(since_ms) > timeout_ms;
         if self.blocked_since_ms.is_some_and(|since_ms| is_past(since_ms, limits.answer_ms)) {

@@ -1,4 +1,4 @@
-//! Streams of requests, valid ones and such as two readers may take apart differently.
+//! Streams of requests: valid ones, and ones that two readers may parse differently.
 
 /// What must never be seen.
 const SMUGGLED: &str = "DELETE /v0/entity?id=victim HTTP/1.1\r\nHost: h\r\n\r\n";

@@ -82,7 +82,7 @@ proptest! {
     }
 }
 
-/// Heads of any length, where looking at every byte that arrives would take long.
+/// Heads of so many lengths that parsing again at every byte would take long.
 #[test]
 fn long_heads_may_be_cut_too() {
     for fields_bytes in [900, 1_100, 5_000, 16_300, 16_400, 40_000] {

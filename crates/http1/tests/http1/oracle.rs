@@ -69,7 +69,7 @@ fn read_by_hyper(bytes: &[u8]) -> Vec<Seen> {
     let mut builder = http1::Builder::new();
     builder.half_close(true).header_read_timeout(None).max_headers(LIMITS.fields_bytes_max);
     let mut connection = pin!(builder.serve_connection(Arrived(bytes), service));
-    // Everything is there: what is not ready yet is at the next look.
+    // All input is there, so a pending future is ready after one more poll.
     for _ in 0..=bytes.len() {
         if connection.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
             break;
@@ -84,7 +84,7 @@ fn answer(status: StatusCode) -> Response<String> {
     answer
 }
 
-/// Panics if a connection sees a request in `bytes` that hyper does not see, or fewer without saying what is wrong.
+/// Panics if a connection sees a request in `bytes` that hyper does not see, or sees fewer without reporting an error.
 pub(crate) fn compare(bytes: &[u8]) {
     let (ours, end) = read([bytes]);
     let theirs = read_by_hyper(bytes);

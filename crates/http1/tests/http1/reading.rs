@@ -11,10 +11,10 @@ pub(crate) struct Seen {
     pub(crate) body: Vec<u8>,
 }
 
-/// Why no more requests were seen.
+/// Why reading ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The client has sent all, or wanted no more.
+    /// The client has sent everything, or wanted nothing more.
     Done,
     /// What came is no request.
     Request(BadRequest),

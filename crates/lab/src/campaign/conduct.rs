@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::UNIX_EPOCH;
 
 use hdrhistogram::Histogram;
 
@@ -16,8 +15,8 @@ use super::server::{OwnNode, described_dir, wait_until_quiet};
 use super::stage::Stage;
 use super::suite::{remarks, stages};
 use crate::cli::Target;
-use crate::clock::{Clock, wall};
-use crate::compare;
+use crate::clock::{Clock, unix_ms};
+use crate::compare::{self, Profiles};
 use crate::engine::{Ending, Plan, Watcher};
 use crate::error::{LabError, Outcome};
 use crate::files;
@@ -55,15 +54,19 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     conductor.end()?;
     result?;
     let report = &conductor.report;
+    let compared = compare::compare_servers(report, Profiles::Compared);
+    if let Some(compared) = &compared {
+        files::replace(&options.output, page::render(report, Some(compared)))?;
+    }
     if report.is_interrupted {
         eprintln!("interrupted: {} of {} runs were made", report.runs.len(), report.planned);
     }
     if report.runs.is_empty() {
         return Ok(signal.exit_code()); // Whatever else leaves none is an error.
     }
-    if let Some(compared) = compare::compare_servers(report) {
+    if let Some(compared) = &compared {
         println!();
-        compare::print(&compared);
+        compare::print(compared);
     }
     println!("\nThe report is {}.", options.output.display());
     if report.is_interrupted {
@@ -76,7 +79,7 @@ pub(super) fn run(options: &RunOptions) -> Outcome<ExitCode> {
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NO_GOOD_ANSWER) })
 }
 
-/// A server with what is known of its store.
+/// A server, and what is known of its store.
 struct Server {
     name: &'static str,
     /// None for a node of our own that is not started yet.
@@ -86,13 +89,15 @@ struct Server {
     /// Which store it has, and how many keys are in there for sure.
     store: Option<u32>,
     filled: u64,
-    /// The number of the next key that nobody has written.
+    /// The number of the first key that has not been written.
     next_key: u64,
+    /// Whether anything was written since it was last seen quiet, as far as is known.
+    has_written: bool,
 }
 
 impl Server {
     fn named(name: &'static str, target: Option<Target>, pid: Option<u32>) -> Self {
-        Self { name, target, pid, node: None, store: None, filled: 0, next_key: 0 }
+        Self { name, target, pid, node: None, store: None, filled: 0, next_key: 0, has_written: true }
     }
 }
 
@@ -122,7 +127,7 @@ impl<'a> Conductor<'a> {
                 None => "Load test".to_owned(),
             },
             command: command_line(),
-            started_unix_s: wall().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            started_unix_s: unix_ms() / 1000,
             machine: Machine::read(),
             subjects: Vec::new(),
             runs: Vec::new(),
@@ -183,7 +188,7 @@ impl<'a> Conductor<'a> {
         title
     }
 
-    /// Starts a node where there is none, and fills the store.
+    /// Starts a node if there is none, and fills the store.
     fn prepare(&mut self, stage: &Stage, server: usize) -> Outcome<()> {
         let is_own = server == 0 && self.options.url.is_none();
         if is_own && self.servers[server].store != Some(stage.store) {
@@ -194,17 +199,19 @@ impl<'a> Conductor<'a> {
         let Some(target) = &server.target else { unreachable!("a node was started or a server was named") };
         if let Some(keys) = stage.filled.filter(|keys| *keys > server.filled) {
             let value_bytes = stage.value.map(|bytes| bytes as usize);
+            server.has_written = true;
             if fill(target, (keys, value_bytes), self.stop)? {
                 server.filled = keys;
                 server.next_key = server.next_key.max(keys);
             }
         }
         if let Some(pid) = server.pid
-            && !wait_until_quiet(pid, self.stop)
+            && !wait_until_quiet(pid, server.has_written, self.stop)
             && !self.stop.load(Ordering::Relaxed)
         {
             eprintln!("note: {} was still busy in the background when the run began", server.name);
         }
+        server.has_written = !stage.workload.is_reading();
         Ok(())
     }
 
@@ -263,12 +270,13 @@ impl<'a> Conductor<'a> {
         };
         let live = Live::new(stage.duration_ms);
         let mut watchers = Watchers { live, heat: HeatRecorder::default() };
-        let (clock, mut began_ns) = (Clock::start(), 0);
+        let (clock, mut began_ns, mut started_unix_ms) = (Clock::start(), 0, None);
         let profiling = Profiling::start(&target, stage.duration_ms, &self.options.profiles());
         let sampler = Sampler::start(&target, server.pid);
         let meter = Meter::start(server.pid);
         let outcome = load.run(self.stop, &mut watchers, &mut || {
             began_ns = clock.now_ns();
+            started_unix_ms = Some(unix_ms());
             Ok(())
         });
         let disturbance = meter.finish();
@@ -289,6 +297,7 @@ impl<'a> Conductor<'a> {
             stage: stage.name.clone(),
             subject: server.name.to_owned(),
             round,
+            started_unix_ms,
             connections: stage.connections,
             threads: stage.threads,
             // The port of a node of our own means nothing later.
@@ -306,9 +315,9 @@ impl<'a> Conductor<'a> {
         Ok(run_of(&outcome, described))
     }
 
-    /// After every run, so that whatever ends this leaves what there is.
+    /// After every run, so that whatever ends this leaves what there is. Profiles are compared at the end, as that takes long.
     fn write(&self) -> Outcome<()> {
-        let compared = compare::compare_servers(&self.report);
+        let compared = compare::compare_servers(&self.report, Profiles::LeftOut);
         files::replace(&self.options.output, page::render(&self.report, compared.as_ref()))
     }
 

@@ -1,4 +1,4 @@
-//! What the rest of the machine does while a run goes on.
+//! The load of other processes on the machine during a run.
 
 use rustix::param::clock_ticks_per_second;
 
@@ -9,7 +9,7 @@ use crate::stats::busy_ticks;
 
 /// From its start to [`Meter::finish`].
 pub(super) struct Meter {
-    /// None if it is not known, which leaves nothing to say: its work could not be told from that of others.
+    /// None if it is unknown; then nothing is reported, since its work could not be told from that of others.
     server: Option<u32>,
     clock: Clock,
     begin: Option<BusyTime>,

@@ -1,15 +1,15 @@
-//! `ladoga lab`: from nothing to a report.
+//! `ladoga lab`: from an empty machine to a report.
 //!
-//! - `options`: what a person types
-//! - `stage`: the runs that this asks for
+//! - `options`: the command line
+//! - `stage`: the runs that it asks for
 //! - `suite`: the published load tests
-//! - `server`: a node of its own, or one that was named
+//! - `server`: a node of its own, or a running one
 //! - `client`: single requests
-//! - `sampler`: what the server's process does meanwhile
-//! - `disturbance`: what the rest of the machine does meanwhile
-//! - `profile`: where its CPU time goes
+//! - `sampler`: figures of the server's process during a run
+//! - `disturbance`: the load of other processes during a run
+//! - `profile`: profiles of the server
 //! - `conduct`: one run after the other
-//! - `progress`: what a person sees meanwhile
+//! - `progress`: progress on standard error
 
 mod client;
 mod conduct;
@@ -30,10 +30,10 @@ use std::process::ExitCode;
 use crate::compare;
 use options::LabCommand;
 
-/// Runs `ladoga lab`. Prints results on standard output; how it gets on, and what went wrong, on standard error.
+/// Runs `ladoga lab`. Prints results on standard output; progress and errors on standard error.
 ///
-/// Exit codes: 0; 1 where a run could not be made; 2 where the command line is wrong, or a file is no report; 3 where all
-/// requests of a run failed; 128 and the number of the signal where it was interrupted.
+/// Exit codes: 0; 1 if a run could not be made; 2 if the command line is wrong, or a file is not a report; 3 if all requests of
+/// a run failed; 128 plus the number of the signal if it was interrupted.
 pub fn lab(options: &LabOptions) -> ExitCode {
     let result = match &options.command {
         LabCommand::Run(options) => options.check().and_then(|()| conduct::run(options)),

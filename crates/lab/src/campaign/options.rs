@@ -196,7 +196,7 @@ impl RunOptions {
         self.kinds().iter().map(|kind| (*kind, parameters(*kind))).collect()
     }
 
-    /// What is profiled while a run goes on.
+    /// The kinds of profiles to take during a run.
     pub(crate) fn kinds(&self) -> &[Kind] {
         match &self.profile {
             _ if self.no_profile => &[],

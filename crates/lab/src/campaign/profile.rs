@@ -1,4 +1,4 @@
-//! Where the server's time and memory go: its own profiler is asked for the time of a run.
+//! Profiles of the server: its own profiler is asked for the time of a run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,7 @@ pub(super) struct Profiling {
 }
 
 impl Profiling {
-    /// Asks for profiles of so many milliseconds from now on: a kind, and what else is said of it.
+    /// Asks for profiles of so many milliseconds from now on: each a kind, and its other parameters.
     pub(super) fn start(target: &Target, duration_ms: u64, profiles: &[(Kind, String)]) -> Self {
         let give_up = Arc::new(AtomicBool::new(false));
         let seconds = duration_ms.div_ceil(1000);
@@ -41,7 +41,7 @@ impl Profiling {
         Self { give_up, threads }
     }
 
-    /// Waits for them; those of a run that was interrupted are given up. The run began so many nanoseconds after them.
+    /// Waits for the profiles; those of a run that was interrupted are given up. The run began `began_ns` after them.
     pub(super) fn finish(self, is_interrupted: bool, began_ns: u64) -> Vec<KindProfile> {
         if is_interrupted {
             self.give_up.store(true, Ordering::Relaxed);

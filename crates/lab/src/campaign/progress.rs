@@ -1,13 +1,13 @@
-//! What a person sees while a measurement goes on: on standard error, one line a run; its result on standard output.
+//! The progress of a measurement: one line a run on standard error. Its result is printed on standard output.
 
 use crate::record::Run;
 use crate::units::{format_metric, format_time_us};
 
-/// How much is left, from what the runs so far took.
+/// The remaining time, estimated from the runs so far.
 pub(super) struct Progress {
     all: usize,
     done: usize,
-    /// What all runs last together, without what comes between them.
+    /// The length of all runs together, without the time between them.
     run_ms: u64,
     done_run_ms: u64,
 }
@@ -26,7 +26,7 @@ impl Progress {
     /// `[3/8] put at 1,000/s, about 50 s left`
     pub(super) fn line(&self, title: &str, elapsed_ms: u64) -> String {
         let left_run_ms = self.run_ms - self.done_run_ms;
-        // What comes between runs is expected to take as long as it took so far.
+        // The time between runs is expected to stay as it was so far.
         let part = if self.done_run_ms == 0 { 1.1 } else { elapsed_ms as f64 / self.done_run_ms as f64 };
         let left = left_run_ms as f64 * part.max(1.0) / 1000.0;
         format!("[{}/{}] {title}, about {} left", self.done + 1, self.all, time(left))

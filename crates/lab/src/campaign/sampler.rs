@@ -1,4 +1,4 @@
-//! What the server's process does while a run goes on: `/proc` where the process is known, `/metrics` where it has them.
+//! Figures of the server's process during a run: from `/proc` if the process is known, from `/metrics` if it has them.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -14,7 +14,7 @@ use crate::record::{NodeSample, NodeSeries};
 use super::client;
 
 const EVERY: Duration = Duration::from_millis(500);
-/// A scrape that takes longer says nothing about its moment.
+/// A scrape that takes longer is of no single moment.
 const SCRAPE_DEADLINE: Duration = Duration::from_secs(2);
 /// Whatever is written to the disk.
 const WRITTEN: [&str; 3] =
@@ -22,7 +22,7 @@ const WRITTEN: [&str; 3] =
 const FLUSHES: &str = "ladoga_flushes_total";
 const COMPACTIONS: &str = "ladoga_compactions_total";
 
-/// Takes samples until it is told to stop.
+/// Takes samples until it is stopped.
 pub(super) struct Sampler {
     stop: Sender<()>,
     thread: JoinHandle<NodeSeries>,
@@ -42,7 +42,7 @@ impl Sampler {
         Self { stop, thread }
     }
 
-    /// The CPU time in it is that of the whole run, in microseconds.
+    /// Its CPU time is that of the whole run, in microseconds.
     pub(super) fn finish(self) -> NodeSeries {
         let _ = self.stop.send(()); // A thread that panicked shows below.
         self.thread.join().unwrap_or_else(|_| NodeSeries {
@@ -108,7 +108,7 @@ impl<'a> Taker<'a> {
         }
     }
 
-    /// Every figure without labels; none where there are no metrics.
+    /// Every figure without labels; none if there are no metrics.
     fn metrics(&self) -> HashMap<String, f64> {
         let never = AtomicBool::new(false);
         match client::get(self.target, "/metrics", SCRAPE_DEADLINE, &never) {
@@ -154,8 +154,8 @@ pub(super) fn cpu_us(pid: u32) -> Option<f64> {
     Some(ticks as f64 * 1e6 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// The name of a process may hold blanks and brackets, so what follows it is counted from its last bracket: `utime` is
-/// the twelfth word from there, `stime` the thirteenth.
+/// The name of a process may contain blanks and brackets, so fields are counted from the last bracket: `utime` is the twelfth
+/// word from there, `stime` the thirteenth.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut words = rest.split_whitespace().skip(11);

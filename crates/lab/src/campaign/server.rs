@@ -21,9 +21,11 @@ const START_MAX: Duration = Duration::from_mins(1);
 const STOP_MAX: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 const STATUS_DEADLINE: Duration = Duration::from_secs(2);
-/// A process is quiet where it uses less than this share of a core over such a window.
+/// A process is quiet if it uses less than this share of a core over such a window.
 const QUIET_CORES: f64 = 0.05;
 const QUIET_WINDOW: Duration = Duration::from_millis(500);
+/// Where nothing was written since, there is nothing left to do, so a glance is enough.
+const QUIET_GLANCE: Duration = Duration::from_millis(100);
 const QUIET_MAX: Duration = Duration::from_secs(30);
 
 /// A node that was started for the measurement, and that ends with it.
@@ -71,7 +73,7 @@ impl OwnNode {
         self.child.id()
     }
 
-    /// Whether its directory is in memory, where a sync costs nothing.
+    /// Whether its directory is in memory, so that a sync costs nothing.
     pub(super) fn is_in_memory(&self) -> bool {
         const TMPFS_MAGIC: i64 = 0x0102_1994;
         rustix::fs::statfs(self.scratch.path())
@@ -122,7 +124,7 @@ impl OwnNode {
 
 impl Drop for OwnNode {
     fn drop(&mut self) {
-        // One that has ended by itself is waited for all the same, and nothing of it stays behind.
+        // A process that has ended by itself has to be waited for too, or it stays behind as a zombie.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -145,12 +147,13 @@ fn free_address() -> std::io::Result<String> {
 }
 
 /// Waits until what a fill or a run has left to do in the background is done; false where it never ends.
-pub(super) fn wait_until_quiet(pid: u32, stop: &AtomicBool) -> bool {
+pub(super) fn wait_until_quiet(pid: u32, has_written: bool, stop: &AtomicBool) -> bool {
     let clock = Clock::start();
+    let window = if has_written { QUIET_WINDOW } else { QUIET_GLANCE };
     let mut before = cpu_us(pid);
     while u128::from(clock.now_ns()) < QUIET_MAX.as_nanos() && !stop.load(Ordering::Relaxed) {
         let begin = clock.now_ns();
-        while clock.now_ns() - begin < QUIET_WINDOW.as_nanos() as u64 {
+        while clock.now_ns() - begin < window.as_nanos() as u64 {
             std::thread::park_timeout(LOOK_EVERY);
         }
         let (now, window_us) = (cpu_us(pid), (clock.now_ns() - begin) as f64 / 1000.0);

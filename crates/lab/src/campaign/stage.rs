@@ -14,12 +14,12 @@ use crate::workload::{Distribution, Name};
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Stage {
     pub(super) name: String,
-    /// Stages of one number share a store, in their order; another number begins with an empty one, where the node is
-    /// our own.
+    /// Stages with the same number share a store, in their order. Another number begins with an empty store, if the node is our
+    /// own.
     pub(super) store: u32,
     /// Event loops of a node of our own.
     pub(super) node_threads: Option<u64>,
-    /// So many keys have to be there.
+    /// So many keys have to be in the store.
     pub(super) filled: Option<u64>,
     pub(super) workload: Name,
     pub(super) rate: Rate,
@@ -31,7 +31,7 @@ pub(super) struct Stage {
     pub(super) value: Option<u64>,
     pub(super) distribution: Option<Distribution>,
     pub(super) seed: u64,
-    /// Nothing is there to be read: that is what is measured.
+    /// The store is empty, and reads of missing keys are what is measured.
     pub(super) expects_misses: bool,
     pub(super) conditions: Option<Conditions>,
     pub(super) published: Vec<Published>,
@@ -85,7 +85,7 @@ fn of_workload(options: &RunOptions, workload: Name, rate: Rate) -> Stage {
     }
 }
 
-/// Reads and deletes mean nothing where nothing is there.
+/// Reads and deletes need something in the store.
 fn needs_keys(workload: Name) -> bool {
     !matches!(workload, Name::Status | Name::Put | Name::PutOverwrite | Name::PutGet)
 }
@@ -145,8 +145,8 @@ impl Stage {
         line
     }
 
-    /// The line of `ladoga lab run` that does it again: the node with its settings, the store, the run. `url` is that of
-    /// a node that is not our own.
+    /// The line of `ladoga lab run` that repeats it: the node with its settings, the store, the run. `url` is the address of a
+    /// node that is not our own.
     pub(super) fn repeat(&self, options: &RunOptions, url: Option<&str>) -> String {
         let mut words = vec!["ladoga lab run".to_owned()];
         if options.suite.is_some() {

@@ -1,5 +1,5 @@
-//! The published load tests that this project started from: what they did, and what they found, as data in
-//! `published.json`. Every row of it is a run of the same kind: load, store, answers, connections, threads of the server.
+//! The published load tests that this project started from: their settings and their results, as data in `published.json`.
+//! Every row is repeated with the same workload, store, answers, connections and server threads.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ struct PublishedFigure {
     after: Option<f64>,
 }
 
-/// Every stage of a command line, in the order in which they run: those of a suite, or what was chosen.
+/// Every stage of a command line, in the order in which they run: those of a suite, or the chosen one.
 pub(super) fn stages(options: &RunOptions) -> Vec<Stage> {
     let all = match options.suite {
         Some(SuiteName::Reports) => reports(options),
@@ -111,7 +111,7 @@ fn reports(options: &RunOptions) -> Vec<Stage> {
     stages
 }
 
-/// Which rows share a store: what was written to is another one.
+/// Which rows share a store: once written to, a store is not shared further.
 #[derive(Default)]
 struct Stores {
     /// The size of the last one, and the threads of its server.

@@ -82,7 +82,7 @@ fn figures_stand_beside_a_run_of_the_same_kind() {
     let get = at(&stages, "get at 10,000/s, 1 connection, 1,000,000 records");
     assert_eq!([theirs(&get, "p50").1, theirs(&get, "max").1], [Some(633.0), Some(8_410.0)]);
     assert_eq!(theirs(&get, "p90"), (None, None), "shown, and not published");
-    // A figure over a million records is not that of an empty store.
+    // A published figure over a million records must not be compared with an empty store.
     let empty = at(&stages, "get closed loop, 4 connections, empty store");
     assert_eq!(
         (theirs(&empty, "answered/s"), empty.expects_misses, empty.filled),

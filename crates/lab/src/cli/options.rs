@@ -21,15 +21,15 @@ Examples:
   ladoga bench -t2 -c64 -d 5s --find-knee --slo 'p99<5ms' --workload get-hot http://127.0.0.1:8080
   ladoga bench -t2 -c64 -d 10s --latency --ca authority.pem https://localhost:8443
 
-A server of https:// may have any certificate, as with wrk; --verify and --ca have it checked. A handshake is part of
-connecting: one that fails is a connect error. Connections are made before the run, so no latency has a handshake in it;
-in an open loop, one that has to be made again delays what is due meanwhile.
+With https://, any certificate is accepted, as by wrk; --verify and --ca check it. A failed TLS handshake counts as a connect
+error. Connections are made before the run, so latencies do not include handshakes. If a connection breaks during an open
+loop, the requests that become due while it is made again count with the time that they wait.
 
 Exit codes: 0 if everything worked; 1 if the SLO was missed, no request was answered, or a file cannot be written (this is
 checked before the run); 2 if the command line or the script is wrong; 130 after Ctrl-C or 143 after SIGTERM, if something had to
 be aborted: a script, a server that does not answer, a name that is being resolved. Ctrl-C ends everything within a second.";
 
-/// What `ladoga bench` can be told.
+/// The command line of `ladoga bench`.
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person gives or not")]
 #[expect(clippy::doc_markdown, reason = "clap prints these lines as they are")]
@@ -94,8 +94,8 @@ pub struct Options {
     /// Count 404 as success; without this, a miss is an error, because it reads no data
     #[arg(long)]
     pub(crate) allow_misses: bool,
-    /// Refuse a server of https:// whose certificate no authority of this system has signed. Without this any
-    /// certificate is accepted, as by wrk
+    /// Check the certificate of an https:// server against the authorities of this system. Without this, any certificate
+    /// is accepted, as by wrk
     #[arg(long)]
     pub(crate) verify: bool,
     /// As --verify, with the authorities of this PEM file instead of the system's
@@ -128,10 +128,10 @@ impl Options {
             return Err(format!("a value has at most {VALUE_BYTES_MAX} bytes"));
         }
         if self.fill && self.keys_to_fill().is_none() {
-            return Err("--fill needs --keys with this workload, which has no end of keys".to_owned());
+            return Err("--fill needs --keys with this workload, whose keys have no end".to_owned());
         }
         if (self.verify || self.ca.is_some()) && self.target.scheme == Scheme::Http {
-            return Err("--verify and --ca are about certificates, and only https:// has them".to_owned());
+            return Err("--verify and --ca check certificates, which only https:// has".to_owned());
         }
         if self.find_knee && self.rate.is_some() {
             return Err("--find-knee chooses the rate itself: remove -R".to_owned());
@@ -139,7 +139,7 @@ impl Options {
         Ok(())
     }
 
-    /// How many keys the workload has; none where there is no workload or no end of them.
+    /// How many keys the workload has; none if there is no workload, or no end of them.
     pub(crate) fn keys_to_fill(&self) -> Option<u64> {
         self.workload.and_then(|name| self.knobs.keys.or(name.default_keys()))
     }
@@ -242,7 +242,7 @@ mod tests {
             ("-c 1 -t 2 http://a", "number of connections must be >= threads"),
             ("-t 2000 -c 2000 http://a", "at most 1024 threads"),
             ("--find-knee -R 5 http://a", "remove -R"),
-            ("--workload put --fill http://a", "has no end of keys"),
+            ("--workload put --fill http://a", "whose keys have no end"),
             ("--workload put --value 65M http://a", "at most 67108864 bytes"),
         ] {
             assert!(parsed(line).unwrap().check().unwrap_err().contains(reason), "{line}");

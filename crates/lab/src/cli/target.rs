@@ -36,14 +36,14 @@ pub(crate) struct Target {
     pub(crate) trust: Trust,
     /// Without brackets.
     pub(crate) host: String,
-    /// None where the address names none.
+    /// None if the address names none.
     pub(crate) port: Option<u16>,
     /// With the query, at least `/`.
     pub(crate) path: String,
 }
 
 impl Target {
-    /// Says what is wrong.
+    /// The error is one line about what is wrong.
     pub(crate) fn parse(url: &str) -> Result<Self, String> {
         let wrong = |what: &str| format!("invalid URL `{url}`: {what}");
         let (scheme, rest) = match url.split_once("://") {
@@ -77,7 +77,7 @@ impl Target {
         self.port.unwrap_or(self.scheme.port())
     }
 
-    /// What `Host` says.
+    /// The value of `Host`.
     pub(crate) fn host_header(&self) -> String {
         let host = bracketed(&self.host);
         match self.port {

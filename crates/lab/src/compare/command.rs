@@ -9,6 +9,13 @@ use crate::files;
 use crate::page::{self, ComparedPage, ComparedProfile, ComparedRow, ComparedRun, percent};
 use crate::record::{OWN, Report, Run};
 
+/// Whether profiles are compared as well, which takes a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profiles {
+    Compared,
+    LeftOut,
+}
+
 /// Compares two reports: prints what changed, and writes a page where one is wanted.
 pub(crate) fn compare(paths: [&PathBuf; 2], page_path: Option<&Path>) -> Outcome<()> {
     page_path.map_or(Ok(()), files::check_writable)?;
@@ -39,7 +46,7 @@ fn compare_reports(before: &Report, after: &Report, names: [String; 2]) -> Compa
             pairs.push(Pair { title, before: old, after: new });
         }
     }
-    let (runs, figures) = compare_pairs(&pairs, Design::Apart);
+    let (runs, figures) = compare_pairs(&pairs, Design::Apart, Profiles::Compared);
     let mut remarks = vec![
         "The two reports were measured apart: what the machine did in between looks like a change. ladoga lab run \
          --peer measures two servers in alternation."
@@ -65,7 +72,7 @@ fn compare_reports(before: &Report, after: &Report, names: [String; 2]) -> Compa
 }
 
 /// The two servers of a report that were measured in alternation; none where there is one server, or no round of both.
-pub(crate) fn compare_servers(report: &Report) -> Option<ComparedPage> {
+pub(crate) fn compare_servers(report: &Report, profiles: Profiles) -> Option<ComparedPage> {
     let other = report.subjects.iter().find(|subject| subject.name != OWN)?;
     let own = report.subjects.iter().find(|subject| subject.name == OWN)?;
     let mut pairs = Vec::new();
@@ -76,7 +83,7 @@ pub(crate) fn compare_servers(report: &Report) -> Option<ComparedPage> {
             pairs.push(Pair { title: stage, before, after });
         }
     }
-    let (runs, figures) = compare_pairs(&pairs, Design::Alternating);
+    let (runs, figures) = compare_pairs(&pairs, Design::Alternating, profiles);
     let remarks = disturbed("in all", report.runs.iter(), report.machine.cores).into_iter();
     (!runs.is_empty()).then(|| ComparedPage {
         sides: [other.name.clone(), own.name.clone()],
@@ -87,7 +94,7 @@ pub(crate) fn compare_servers(report: &Report) -> Option<ComparedPage> {
     })
 }
 
-/// How it is told, for a reader who wants to know.
+/// The method, for a reader who wants to know.
 fn method(figures: usize, design: Design) -> String {
     let blocks = match design {
         Design::Apart => "",
@@ -109,7 +116,7 @@ struct Pair<'a> {
 }
 
 /// The rows of every stage, and how many figures were judged together.
-fn compare_pairs(pairs: &[Pair<'_>], design: Design) -> (Vec<ComparedRun>, usize) {
+fn compare_pairs(pairs: &[Pair<'_>], design: Design, profiles: Profiles) -> (Vec<ComparedRun>, usize) {
     let figures: Vec<Vec<Figure>> =
         pairs.iter().map(|pair| figures_of(&pair.before, &pair.after, design)).collect();
     let rounds: Vec<_> = figures.iter().flatten().map(|figure| figure.rounds.clone()).collect();
@@ -118,8 +125,14 @@ fn compare_pairs(pairs: &[Pair<'_>], design: Design) -> (Vec<ComparedRun>, usize
         title: pair.title.clone(),
         rows: figures.iter().zip(verdicts.by_ref()).map(|(figure, verdict)| row(figure, &verdict)).collect(),
         spectra: [spectrum(&pair.before), spectrum(&pair.after)],
-        spectrum_title: format!("Latency by percentile: the median of {} rounds", pair.before.len()),
-        profiles: compare_profiles(&pair.before, &pair.after),
+        spectrum_title: match pair.before.len() {
+            1 => "Latency by percentile: one round".to_owned(),
+            rounds => format!("Latency by percentile: the median of {rounds} rounds"),
+        },
+        profiles: match profiles {
+            Profiles::Compared => compare_profiles(&pair.before, &pair.after),
+            Profiles::LeftOut => Vec::new(),
+        },
     };
     (pairs.iter().zip(figures).map(run).collect(), rounds.len())
 }
@@ -238,8 +251,12 @@ fn print_profile(profile: &ComparedProfile) {
     match &profile.flame {
         Err(reason) => println!("  no differential flame graph ({}): {reason}", profile.kind),
         Ok(flame) => {
-            let count = flame.changes.len();
-            println!("  {} profile: {count} frames differ by more than noise. {}", profile.kind, flame.basis);
+            let (coloured, frames) = flame.coloured;
+            let kind = &profile.kind;
+            println!(
+                "  {kind} profile: {coloured} of {frames} frames differ by more than noise. {}",
+                flame.basis
+            );
             for changed in flame.changes.iter().take(CHANGES_MAX) {
                 println!("    {changed}");
             }
@@ -313,11 +330,14 @@ mod tests {
         // Both drift, by as much as they differ.
         let drift = |round: u32| 1.05_f64.powi(round as i32);
         let mut report = with_rounds(fixture::report(), 8, drift);
-        assert!(compare_servers(&report).is_none(), "there is one server");
+        assert!(compare_servers(&report, Profiles::LeftOut).is_none(), "there is one server");
         let peer = with_rounds(fixture::report(), 8, |round| 1.4 * drift(round));
         report.runs.extend(peer.runs.into_iter().map(|run| Run { subject: "peer".to_owned(), ..run }));
         report.subjects.push(Subject { name: "peer".to_owned(), ..report.subjects[0].clone() });
-        let page = compare_servers(&report).unwrap();
+        let figures = compare_servers(&report, Profiles::LeftOut).unwrap();
+        assert!(figures.runs[0].profiles.is_empty() && !figures.runs[0].rows.is_empty());
+        let page = compare_servers(&report, Profiles::Compared).unwrap();
+        assert!(page.runs[0].profiles[0].flame.is_ok(), "{page:?}");
         assert_eq!(page.sides, ["peer", "ladoga"]);
         let p99 = row(&page, "p99");
         assert!(p99.verdict.starts_with("better (p = 0.00") && p99.change.starts_with("-28.6 %"), "{p99:?}");

@@ -43,7 +43,7 @@ pub(super) enum Design {
     Alternating,
 }
 
-/// The median of one side, and the interval in which it lies.
+/// The median of one side, and its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Side {
     pub(super) median: f64,
@@ -55,7 +55,7 @@ pub(super) struct Side {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Change {
     pub(super) by: f64,
-    /// None where there are too few rounds for one.
+    /// None if there are too few rounds for one.
     pub(super) interval: Option<(f64, f64)>,
 }
 
@@ -93,7 +93,7 @@ impl Told {
     }
 }
 
-/// What is told of each figure. All of them are one family: the more there are, the surer each has to be.
+/// The verdict on each figure. All of them are one family: the more there are, the more certain each has to be.
 pub(super) fn tell(figures: &[Rounds], design: Design) -> Vec<Told> {
     let all_blocks: Vec<Option<Vec<Block>>> = figures.iter().map(|figure| figure.blocks(design)).collect();
     let family = all_blocks.iter().flatten().count();
@@ -141,7 +141,7 @@ fn holm(probabilities: &[Option<f64>]) -> Vec<Option<f64>> {
 }
 
 impl Rounds {
-    /// None where there is nothing to compare.
+    /// None if there is nothing to compare.
     fn blocks(&self, design: Design) -> Option<Vec<Block>> {
         let is_zero = |values: &[f64]| values.iter().all(|value| *value == 0.0);
         if self.before.is_empty() || self.after.is_empty() || is_zero(&self.before) && is_zero(&self.after) {

@@ -143,7 +143,7 @@ impl NoisyMachine {
     }
 }
 
-/// Of so many comparisons, in how many `is_found` says that the change was found.
+/// The number of comparisons in which `is_found` reports the change.
 fn found(
     comparisons: u64,
     change: impl Fn(&mut NoisyMachine, &mut ([f64; 6], f64)),
@@ -174,7 +174,7 @@ fn five_percent_are_found_nine_times_in_ten() {
     assert!(found >= 90, "{found} of 100");
 }
 
-/// What waits for a second that stands still waits evenly from the whole of it down to nothing.
+/// Requests that fall into a second of standstill wait for evenly spread times between that second and nothing.
 #[test]
 fn a_second_that_stands_still_in_six_is_found_every_time() {
     let stalled = |machine: &mut NoisyMachine, round: &mut ([f64; 6], f64)| {

@@ -1,10 +1,10 @@
-//! What changed between two reports, or between two servers of one, and what is only noise.
+//! What changed between two reports, or between two servers of one report, and what is only noise.
 //!
-//! - `figures`: what is compared: figures of whole runs, by round
+//! - `figures`: the figures that are compared: those of whole runs, by round
 //! - `permutation`: the significance test
-//! - `profiles`: what profiles differ by
+//! - `profiles`: differences of profiles
 //! - `judge`: verdicts over all figures of a comparison
-//! - `settings`: what else is different, and what disturbed
+//! - `settings`: other differences, and disturbances
 //! - `command`: from reports to text and page
 
 mod command;
@@ -14,7 +14,7 @@ mod permutation;
 mod profiles;
 mod settings;
 
-pub(crate) use command::{compare, compare_servers, print};
+pub(crate) use command::{Profiles, compare, compare_servers, print};
 
 /// With so many rounds a change of 5 % is found nine times in ten on a machine whose rounds differ by up to 4 % in the
 /// median latency and by 2.5 % in the CPU time, as the simulation in `judge_tests.rs` shows.

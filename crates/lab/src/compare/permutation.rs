@@ -7,7 +7,7 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// Above so many rounds in a block the distribution of the rank sum is taken for normal, which it nearly is by then.
+/// With more rounds than this in a block, the rank sum is taken to be normally distributed, which it nearly is then.
 const EXACT_ROUNDS_MAX: usize = 48;
 /// Rounds of a side that a block of alternating rounds has at least: fewer would make the steps of the probability coarse,
 /// more would let in what drifts.
@@ -129,7 +129,7 @@ fn convolved(one: &[f64], other: &[f64]) -> Vec<f64> {
     sums
 }
 
-/// The smallest probability that so many rounds can come to, by block: however different the sides are.
+/// The smallest probability that so many rounds can give, by block, however different the sides are.
 fn least_p(blocks: impl Iterator<Item = (usize, usize)>) -> f64 {
     (2.0 / blocks.map(|(before, after)| choices(before + after, after)).product::<f64>()).min(1.0)
 }
@@ -170,7 +170,7 @@ pub(super) fn shift(blocks: &[Block]) -> f64 {
     }
 }
 
-/// Every shift that the test does not refuse at the level; none where so few rounds refuse nothing.
+/// Every shift that the test does not reject at the level; none if there are too few rounds to reject any.
 pub(super) fn interval(blocks: &[Block], level: f64) -> Option<(f64, f64)> {
     let at = differences(blocks);
     // Between two neighbouring differences the probability is the same.
@@ -260,7 +260,7 @@ mod tests {
         }
     }
 
-    /// What drifts does so for both sides: within blocks little of it is left.
+    /// Both sides drift alike: within blocks little of the drift is left.
     #[test]
     fn a_drift_does_not_hide_a_change_of_rounds_that_alternated() {
         let drift = |round: u32| 100.0 * 1.1_f64.powf(f64::from(round));

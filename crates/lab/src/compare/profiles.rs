@@ -26,7 +26,12 @@ fn difference(before: &[&Run], after: &[&Run], kind: &str) -> Result<ComparedFla
     let difference = Difference::of_rounds(&rounds(before, kind)?, &rounds(after, kind)?);
     let mut data = difference.to_json();
     data["unit"] = unit.into();
-    Ok(ComparedFlame { data, basis: difference.basis().to_string(), changes: difference.changes() })
+    Ok(ComparedFlame {
+        data,
+        basis: difference.basis().to_string(),
+        changes: difference.changes(),
+        coloured: difference.coloured(),
+    })
 }
 
 /// The samples of every whole round; why there are none.
@@ -87,12 +92,15 @@ mod tests {
         for (kind, unit) in [("cpu", "nanoseconds"), ("alloc", "bytes"), ("lock", "nanoseconds")] {
             let flame = compared(kind, 10, [30, 30]).flame.unwrap();
             assert!(flame.changes.is_empty(), "{:?}", flame.changes);
+            assert_eq!(flame.coloured, (0, 4));
             assert_eq!(flame.data["unit"], unit);
             let flame = compared(kind, 10, [30, 60]).flame.unwrap();
             let names: Vec<&str> = flame.changes.iter().map(|changed| changed.name.as_str()).collect();
             assert_eq!(names, ["early", "late"]);
-            let told = &flame.data["noise"].as_array().unwrap();
-            assert!(told.iter().all(Value::is_f64), "{told:?}");
+            assert_eq!(flame.coloured, (2, 4));
+            let told = &flame.data["noise"];
+            assert!(told["deviations"].as_array().unwrap().iter().all(Value::is_f64), "{told}");
+            assert_eq!(told["rounds"][1].as_array().unwrap().len(), 10);
         }
     }
 

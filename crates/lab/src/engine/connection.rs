@@ -9,7 +9,7 @@ use super::secure::Secure;
 use crate::http::{Batch, Method, ResponseParser};
 use crate::tls::TlsClient;
 
-/// How long to wait before connecting again after so many failures in a row: at once, then longer and longer.
+/// The pause before connecting again after so many failures in a row: at once, then longer and longer.
 const RETRY_NS_MIN: u64 = 1_000_000;
 const RETRY_NS_MAX: u64 = 100_000_000;
 
@@ -26,7 +26,7 @@ pub(super) enum Phase {
 #[derive(Debug, Clone)]
 struct OnItsWay {
     batch: Batch,
-    /// Of the batch, so far.
+    /// Answers of the batch so far.
     answered: u32,
     due_ns: u64,
     sent_ns: u64,
@@ -67,10 +67,10 @@ pub(super) struct Connection {
     pub(super) turn: u64,
     /// Since when it could have sent another request.
     pub(super) free_since_ns: u64,
-    /// A script's delay that goes on, or that is over and waits for its request.
+    /// A script's delay is running, or has ended and waits for its request.
     pub(super) is_delaying: bool,
     pub(super) has_delayed: bool,
-    /// Whether there are no more requests for it.
+    /// Whether the source has no more requests for it.
     pub(super) has_ended: bool,
     /// Whether this socket ever brought an answer.
     pub(super) has_answered: bool,
@@ -116,7 +116,7 @@ impl Connection {
         Ok(self.socket.insert(socket))
     }
 
-    /// Goes on with what has to be done before a request can be sent, now that the socket has something to say.
+    /// Continues with connecting, now that the socket is ready.
     pub(super) fn go_on_connecting(&mut self, tls: Option<&TlsClient>, now_ns: u64) -> Result<(), Errno> {
         let Some(socket) = &self.socket else { return Err(Errno::BADF) };
         if self.phase == Phase::Connecting {
@@ -144,7 +144,7 @@ impl Connection {
         !self.outbox.is_empty() || self.secure.as_ref().is_some_and(|secure| secure.wants_write())
     }
 
-    /// Closes the socket and forgets what was on its way.
+    /// Closes the socket and forgets the requests in flight.
     pub(super) fn close(&mut self) {
         self.socket = None; // Closing takes it out of the epoll set.
         self.secure = None;
@@ -230,7 +230,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Hands over what is left, now that the socket is writable.
+    /// Sends the rest, now that the socket is writable.
     pub(super) fn flush(&mut self) -> Result<(), Errno> {
         if let (Some(secure), Some(socket)) = (&mut self.secure, &self.socket) {
             return secure.flush(socket);
@@ -265,7 +265,7 @@ impl Connection {
         }
     }
 
-    /// Whether something arrived that the socket does not tell of any more.
+    /// Whether bytes were read from the socket that are not processed yet.
     pub(super) fn has_more(&self) -> bool {
         self.secure.as_ref().is_some_and(|secure| secure.has_more())
     }

@@ -8,7 +8,7 @@ use crate::error::Outcome;
 use crate::stats::Class;
 
 impl Worker {
-    /// Closes the connection, counts what was on its way, and opens it again: at once, or later where it keeps failing.
+    /// Closes the connection, counts the requests in flight, and opens it again: at once, or later if it keeps failing.
     pub(super) fn give_up(&mut self, index: usize, class: Class, now: u64) {
         let connection = &mut self.connections[index];
         let had_answer = connection.has_answered && !connection.is_waiting();
@@ -46,12 +46,12 @@ impl Worker {
         self.recorder.errors().connect += 1;
         let connection = &mut self.connections[index];
         connection.close();
-        // Not at once, or this would never return where every attempt fails at once.
+        // Not at once, or this would never return if every attempt fails at once.
         let retry_ns = connection.next_retry_ns().max(SWEEP_NS_MIN);
         self.timers.set(now + retry_ns, index, connection.life, Alarm::Connect);
     }
 
-    /// Has the socket tell what the connection waits for.
+    /// Registers the socket for what the connection waits for.
     pub(super) fn watch(&self, index: usize) {
         let connection = &self.connections[index];
         let Some(socket) = connection.socket() else { return };
@@ -63,7 +63,7 @@ impl Worker {
         }
     }
 
-    /// Gives up what was waited for too long.
+    /// Gives up requests that have timed out.
     pub(super) fn sweep(&mut self, now: u64) {
         for index in 0..self.connections.len() {
             let connection = &self.connections[index];

@@ -2,14 +2,14 @@
 //!
 //! - `worker`: the event loop of one thread
 //! - `sending`, `receiving`: how it sends requests and takes answers
-//! - `lifecycle`: how it opens connections and gives them up
-//! - `connection`: one socket and the requests that are on their way there
+//! - `lifecycle`: opens and gives up connections
+//! - `connection`: one socket and its requests in flight
 //! - `secure`: TLS over that socket
 //! - `pacer`: how long to sleep so as to wake up in time
 //! - `alarm_clock`: ends a sleep in time
-//! - `timers`: what is to be done later
+//! - `timers`: what is due later
 //! - `source`: where requests come from
-//! - `run`: starts the threads, collects what they found
+//! - `run`: starts the threads, collects their results
 
 mod alarm_clock;
 mod connection;
@@ -46,13 +46,13 @@ pub(crate) struct Plan {
     pub(crate) is_batch_latency: bool,
 }
 
-/// What becomes of requests that have no answer when the time is over.
+/// What happens to requests without an answer when the time is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// They are only counted, as wrk has it.
     Cut,
-    /// Those on their way are waited for. Those that were due and could not be sent may still go out for a moment, and
-    /// what is left of them counts with the time that it has waited. A run also ends when there are no more requests.
+    /// Requests in flight are waited for. Requests that were due and could not be sent may still go out for a moment, and the
+    /// rest of them count with the time that they have waited. A run also ends when there are no more requests.
     Drain,
 }
 

@@ -1,9 +1,9 @@
 //! How long to sleep so as to wake up in time.
 //!
-//! The system wakes a sleeper late, by an amount that depends on the machine and its load. The pacer learns that
-//! amount, goes to sleep that much earlier, and the loop asks the sockets without sleeping for what is left. What is
-//! spent on that is bounded: at most a part of the time between two requests, and never more than a named maximum, so
-//! a low rate costs little CPU and a busy machine is left to the server.
+//! The system wakes a sleeper late, by an amount that depends on the machine and its load. The pacer learns that amount and
+//! sleeps that much less, and the loop polls the sockets for the rest of the time. The cost of that is bounded: at most a part
+//! of the time between two requests, and never more than a fixed maximum. So a low rate costs little CPU, and a busy machine is
+//! left to the server.
 
 /// The longest time that is spent awake before a request is due.
 const SPIN_NS_MAX: u64 = 50_000;
@@ -26,7 +26,7 @@ impl Pacer {
         Self { margin_ns: margin_ns_max / 2, margin_ns_max }
     }
 
-    /// How long to sleep where something is due in `until_ns`; zero for not at all.
+    /// How long to sleep if something is due in `until_ns`; zero for not at all.
     pub(crate) fn sleep_ns(&self, until_ns: u64) -> u64 {
         until_ns.saturating_sub(self.margin_ns)
     }

@@ -15,14 +15,14 @@ use crate::stats::{
     self, INTERVALS_HELD, Interval, Lent, Over, Recorder, Second, Seconds, StealMeter, ThreadOutcome,
 };
 
-/// How often the intervals that threads handed over are looked at.
+/// How often the finished intervals of threads are collected.
 const COLLECT: Duration = Duration::from_millis(50);
-/// A thread that was told to stop is waited for so many times as long; a script may never give it back.
+/// So many times as long, a stopped thread is waited for; a script may never return.
 const STOP_COLLECTS_MAX: u32 = 6;
 /// Empty intervals that each thread has ready.
 const INTERVALS_READY: usize = INTERVALS_HELD + 2;
 
-/// Sees each second of a run as soon as it is over, and its intervals before it.
+/// Sees each second of a run once it has ended, and its intervals before it.
 pub(crate) trait Watcher {
     fn second(&mut self, second: &Second, latencies: &Histogram<u64>);
 
@@ -158,7 +158,7 @@ impl Crew {
         }
     }
 
-    /// Waits for the threads to end. Whoever holds them back with a command channel lets go of it first.
+    /// Waits for the threads to end. If a command channel holds them, it must be dropped first.
     pub(crate) fn dismiss(self) {
         drop(self.starts);
         for thread in self.threads {
@@ -197,7 +197,7 @@ fn serve(
     let (worker, afterwards) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
-            let _ = events.send(Event::Done(Err(error))); // Nobody listens where another thread failed too.
+            let _ = events.send(Event::Done(Err(error))); // Nobody listens if another thread failed too.
             return;
         }
     };

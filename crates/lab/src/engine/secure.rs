@@ -11,7 +11,7 @@ use crate::tls::TlsClient;
 #[derive(Debug)]
 pub(super) struct Secure {
     session: ClientConnection,
-    /// Bytes that were decrypted and not read yet: the socket does not tell of them again.
+    /// Decrypted bytes that were not read yet: the socket does not become readable for them again.
     readable: usize,
 }
 
@@ -22,7 +22,7 @@ impl Secure {
         Ok(Self { session, readable: 0 })
     }
 
-    /// Goes on with the handshake as far as the socket permits; whether it is over.
+    /// Continues the handshake as far as the socket permits; true once it is complete.
     pub(super) fn shake_hands(&mut self, socket: &OwnedFd) -> Result<bool, Errno> {
         loop {
             self.flush(socket)?;

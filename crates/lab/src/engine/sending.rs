@@ -9,7 +9,7 @@ use crate::http::Batch;
 use crate::stats::Class;
 
 impl Worker {
-    /// Sends what has become due on connections that have room for it; returns the time.
+    /// Sends the requests that are due on connections that have room for them; returns the time.
     pub(super) fn release_due(&mut self) -> Outcome<u64> {
         let mut now = self.now();
         while let Some(lane) = &mut self.lane
@@ -25,7 +25,7 @@ impl Worker {
         Ok(now)
     }
 
-    /// Sends what is due on a connection, as far as it has room. Requests that go out at once share a write.
+    /// Sends the requests that are due on a connection, as far as it has room. Requests that go out at once share a write.
     pub(super) fn offer(&mut self, index: usize, mut now: u64) -> Outcome<()> {
         self.scratch.clear();
         let mut begun = 0;
@@ -86,7 +86,7 @@ impl Worker {
         }
     }
 
-    /// Hands the socket so many batches.
+    /// Writes so many batches to the socket.
     fn send(&mut self, index: usize, batches: usize, now: u64) {
         let connection = &mut self.connections[index];
         let sent = match &self.source.fixed {

@@ -7,16 +7,16 @@ use crate::tls::TlsClient;
 
 /// Makes requests, one after the other.
 pub(crate) trait Requests {
-    /// Appends the next request of a connection, or several where they are to be pipelined. `connection` is the
-    /// number of the connection among those of the thread. None if there are no more for it.
+    /// Appends the next request of a connection, or several if they are to be pipelined. `connection` is the number of the
+    /// connection among those of the thread. None if there are no more for it.
     fn next(&mut self, connection: usize, out: &mut Vec<u8>) -> Outcome<Option<Batch>>;
 
-    /// How long to wait before the next request, in milliseconds. Asked only where [`Source::has_delay`] says so.
+    /// How long to wait before the next request, in milliseconds. Called only if [`Source::has_delay`] is true.
     fn delay_ms(&mut self) -> Outcome<u64> {
         Ok(0)
     }
 
-    /// An answer arrived. Told only where [`Source::wants_answers`] says so.
+    /// An answer arrived. Called only if [`Source::wants_answers`] is true.
     fn answered(&mut self, _status: u16, _answer: &Captured) -> Outcome<()> {
         Ok(())
     }
@@ -41,9 +41,9 @@ impl Fixed {
     }
 }
 
-/// Where the requests of a thread come from.
+/// The source of a thread's requests.
 pub(crate) struct Source {
-    /// Wins over `requests` where there is one.
+    /// Takes precedence over `requests` if there is one.
     pub(crate) fixed: Option<Fixed>,
     pub(crate) requests: Option<Box<dyn Requests>>,
     pub(crate) has_delay: bool,
@@ -80,7 +80,7 @@ pub(crate) struct Station {
     /// None for plain HTTP.
     pub(crate) tls: Option<TlsClient>,
     pub(crate) source: Source,
-    /// Runs on the thread when its run is over, and may last until everybody is done with the thread.
+    /// Runs on the thread after its run, and may take until the thread is not needed any more.
     pub(crate) afterwards: Box<dyn FnOnce()>,
 }
 

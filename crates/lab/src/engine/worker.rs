@@ -21,12 +21,12 @@ use crate::stats::{Class, Recorder, ThreadOutcome, thread_cpu_ns};
 use crate::tls::TlsClient;
 
 const EVENTS_MAX: usize = 256;
-/// One read takes at most so much, so that one connection cannot hold up the others.
+/// The most that one read takes, so that one connection cannot hold up the others.
 const RECEIVE_BYTES: usize = 64 * 1024;
-/// How often connections are looked over for answers that take too long; less often than a tenth of the timeout.
+/// How often connections are checked for answers that take too long; less often than a tenth of the timeout.
 const SWEEP_NS_MAX: u64 = 100_000_000;
 pub(super) const SWEEP_NS_MIN: u64 = 1_000_000;
-/// Nobody waits longer than this for the connections to be made before the run begins; the rest come later.
+/// The run begins after this even if not all connections are made; the rest come later.
 const CONNECT_NS_MAX: u64 = 1_000_000_000;
 
 /// The event loop of one thread. Its calls, in their order: `connect (run)`.
@@ -41,7 +41,7 @@ pub(super) struct Worker {
     pub(super) poller: OwnedFd,
     alarm_clock: AlarmClock,
     pub(super) connections: Vec<Connection>,
-    /// Connections for which there are no more requests.
+    /// Connections without further requests.
     pub(super) ended: usize,
     pub(super) recorder: Recorder,
     pub(super) timers: Timers,
@@ -67,8 +67,8 @@ impl Worker {
         recorder: Recorder,
         (clock, stop): (Clock, Arc<AtomicBool>),
     ) -> Outcome<Self> {
-        // The kernel may delay a sleep by 50 µs to save power, which a schedule cannot afford. Where the wish is
-        // refused, the lateness tells.
+        // The kernel may delay a sleep by 50 µs to save power, which a schedule cannot afford. If the system refuses, the
+        // lateness that the report gives shows it.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         let poller = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(|error| LabError::system("create an event queue")(error.into()))?;
@@ -255,7 +255,7 @@ impl Worker {
         connection.turn..due.max(connection.turn)
     }
 
-    /// What was due and never sent is as much a part of the tail as what was.
+    /// Requests that were due and never sent belong to the tail as much as those that were.
     fn record_unsent(&mut self, end_ns: u64, now: u64) {
         for index in 0..self.connections.len() {
             for turn in self.owed(index, end_ns) {

@@ -18,7 +18,7 @@ impl Heads {
     }
 }
 
-/// What a request does, as figures are told apart by it.
+/// The kind of a request, by which figures are split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "they say what they are")]
 pub enum Method {
@@ -59,7 +59,7 @@ impl Method {
     }
 }
 
-/// What one piece of request bytes asks for: more than one request where a script pipelines.
+/// What one piece of request bytes asks for: more than one request if a script pipelines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Batch {
     pub(crate) requests: u32,
@@ -148,7 +148,7 @@ fn is_request_line(line: &[u8]) -> bool {
     method && target && words.next().is_some_and(|word| word.starts_with(b"HTTP/1."))
 }
 
-/// The trimmed value where the line is that header; `name` in lower case.
+/// The trimmed value if the line is that header; `name` in lower case.
 pub(super) fn header_value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (head, rest) = line.split_at_checked(name.len())?;
     let value = rest.strip_prefix(b":")?;

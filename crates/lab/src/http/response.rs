@@ -1,6 +1,6 @@
 use ladoga_http1::answer::{Answer, Asked, Event, Head, Malformed, Reader};
 
-/// As much of a body is kept for a script's `response`; what is longer than this is cut.
+/// The part of a body that is kept for a script's `response`; longer bodies are cut.
 const CAPTURE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Headers and body of an answer, for scripts that want to see them.

@@ -11,7 +11,7 @@ use super::run::spectra;
 use super::summary::{Finding, strip};
 use super::words::escape;
 
-const SCRIPT: &str = include_str!("assets/compared.js");
+pub(super) const SCRIPT: &str = include_str!("assets/compared.js");
 
 /// What two reports, or two servers, have in common.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct ComparedRun {
 pub(crate) struct ComparedProfile {
     pub(crate) kind: String,
     pub(crate) question: &'static str,
-    /// A reason where there is none.
+    /// The reason, if there is none.
     pub(crate) flame: Result<ComparedFlame, String>,
 }
 
@@ -50,9 +50,11 @@ pub(crate) struct ComparedProfile {
 pub(crate) struct ComparedFlame {
     /// As the script takes it.
     pub(crate) data: Value,
-    /// How noise was told.
+    /// How noise was estimated.
     pub(crate) basis: String,
     pub(crate) changes: Vec<Changed>,
+    /// Frames that differ by more than noise, callers included, and all that are wide enough to be seen.
+    pub(crate) coloured: (usize, usize),
 }
 
 /// One figure.
@@ -76,17 +78,23 @@ pub(crate) fn render(compared: &ComparedPage) -> String {
         let link = |(number, run): (usize, &ComparedRun)| (format!("#stage-{number}"), run.title.clone());
         body.push_str(&contents(&compared.runs.iter().enumerate().map(link).collect::<Vec<_>>()));
     }
-    let mut flames = Vec::new();
     for (number, run) in compared.runs.iter().enumerate() {
         let is_open = compared.runs.len() <= OPEN_STAGES_MAX;
         body.push_str(&section(run, number, &compared.sides, is_open));
-        let data = |profile: &ComparedProfile| {
-            profile.flame.as_ref().map_or(Value::Null, |flame| flame.data.clone())
-        };
-        flames.push(run.profiles.iter().map(data).collect::<Vec<Value>>());
     }
-    let data = embedded::script_json(&json!({ "format": Value::Null, "flames": flames }));
+    body.push_str(&flames(compared));
+    let data = embedded::script_json(&json!({ "format": Value::Null }));
     page("Comparison of two reports", &body, &data, SCRIPT)
+}
+
+/// The data of the differential flame graphs, by run and profile.
+fn flames(compared: &ComparedPage) -> String {
+    let data =
+        |profile: &ComparedProfile| profile.flame.as_ref().map_or(Value::Null, |flame| flame.data.clone());
+    let of_run = |run: &ComparedRun| run.profiles.iter().map(data).collect::<Vec<Value>>();
+    let flames: Vec<Vec<Value>> = compared.runs.iter().map(of_run).collect();
+    let json = embedded::script_json(&flames);
+    format!("<script id=\"flames\" type=\"application/json\">{json}</script>\n")
 }
 
 /// The comparison of the servers of a report, for that report's own page.
@@ -95,9 +103,15 @@ pub(super) fn summary(compared: &ComparedPage) -> String {
     let mut out =
         format!("<section>\n<h2 id=\"compared\">{} against {}</h2>\n", escape(after), escape(before));
     out.push_str(&head(compared));
-    for run in &compared.runs {
+    for (number, run) in compared.runs.iter().enumerate() {
         let _ = writeln!(out, "<h3>{}</h3>\n{}", escape(&run.title), table(run, &compared.sides));
+        if !run.profiles.is_empty() {
+            out.push_str("<details class=\"round\"><summary>What the profiles differ by</summary>\n");
+            differences(&mut out, run, number);
+            out.push_str("</details>\n");
+        }
     }
+    out.push_str(&flames(compared));
     out.push_str("</section>\n");
     out
 }
@@ -141,7 +155,7 @@ fn table(run: &ComparedRun, [before, after]: &[String; 2]) -> String {
     out
 }
 
-/// So many changes are told on top; the others stand with their stages.
+/// At most so many changes are listed on top; the others are listed with their stages.
 const CHANGES_MAX: usize = 6;
 
 /// What changed, before anything else.
@@ -177,21 +191,26 @@ fn section(run: &ComparedRun, number: usize, sides: &[String; 2], is_open: bool)
     let ([before, after], [name_before, name_after]) = (&run.spectra, sides);
     out.push_str(&spectra(&run.spectrum_title, &[(name_before, 3, before), (name_after, 0, after)]));
     out.push_str("</div>\n");
-    for (index, profile) in run.profiles.iter().enumerate() {
-        difference(&mut out, profile, number, index);
-    }
+    differences(&mut out, run, number);
     out.push_str("</details>\n");
     out
+}
+
+fn differences(out: &mut String, run: &ComparedRun, number: usize) {
+    for (index, profile) in run.profiles.iter().enumerate() {
+        difference(out, profile, number, index);
+    }
 }
 
 fn difference(out: &mut String, profile: &ComparedProfile, number: usize, index: usize) {
     let question = profile.question;
     match &profile.flame {
         Ok(flame) => {
+            let (coloured, frames) = flame.coloured;
             let _ = write!(
                 out,
-                "<div class=\"profile\" data-run=\"{number}\" data-profile=\"{index}\">\n<h3>{question}: the difference</h3>\n\
-                 <p>Red takes a larger share than before, blue a smaller one. {}</p>\n\
+                "<div class=\"difference\" data-run=\"{number}\" data-profile=\"{index}\">\n<h3>{question}: the difference</h3>\n\
+                 <p>{coloured} of {frames} frames have a colour. Red takes a larger share than before, blue a smaller one. {}</p>\n\
                  <div class=\"flame-graph\"></div>\n</div>\n",
                 escape(&flame.basis)
             );

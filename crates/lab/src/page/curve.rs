@@ -18,13 +18,13 @@ const NAMES: [&str; 4] = ["p50", "p99", "p99.9", "max"];
 pub(crate) struct CurvePoint {
     pub(crate) rate: f64,
     pub(crate) answered_per_s: f64,
-    /// p50, p99, p99.9 and the largest, in microseconds; none where nothing was answered.
+    /// p50, p99, p99.9 and the largest, in microseconds; none if nothing was answered.
     pub(crate) latency: Option<[f64; 4]>,
     /// `holds`, or which bounds broke.
     pub(crate) verdict: String,
 }
 
-/// What was searched, and what was found.
+/// The search and its result.
 pub(crate) struct Curve {
     pub(crate) title: String,
     pub(crate) command: String,
@@ -36,7 +36,7 @@ pub(crate) struct Curve {
     pub(crate) points: Vec<CurvePoint>,
 }
 
-/// The whole file; `data` is what a program would read of it.
+/// The whole file; `data` is its content for programs.
 pub(crate) fn render_curve(curve: &Curve, data: &Value) -> String {
     let rows = [
         ("measured", date(curve.started_unix_s)),
@@ -51,23 +51,29 @@ pub(crate) fn render_curve(curve: &Curve, data: &Value) -> String {
         chart(curve)
     );
     body.push_str(
-        "<div class=\"scroll\"><table>\n<thead><tr><th>rate</th><th>answered/s</th><th>p50</th><th>p99</th>\
+        "<div class=\"scroll\"><table class=\"cards\">\n<thead><tr><th>rate</th><th>answered/s</th><th>p50</th><th>p99</th>\
          <th>p99.9</th><th>max</th><th class=\"text\">verdict</th></tr></thead>\n<tbody>\n",
     );
     for point in &curve.points {
         let cells = match point.latency {
-            Some(latency) => latency.map(|value| format!("<td>{}</td>", micros(value))).concat(),
-            None => "<td>–</td>".repeat(NAMES.len()),
+            Some(latency) => NAMES.into_iter().zip(latency.map(micros)).map(labelled).collect(),
+            None => NAMES.into_iter().map(|name| labelled((name, "–".to_owned()))).collect::<String>(),
         };
         let (rate, answered) = (count(point.rate), count(point.answered_per_s));
         let verdict = escape(&point.verdict);
         let _ = writeln!(
             body,
-            "<tr><td>{rate}</td><td>{answered}</td>{cells}<td class=\"text\">{verdict}</td></tr>"
+            "<tr><td>{rate}/s</td>{}{cells}<td class=\"text wide\" data-label=\"verdict\">{verdict}</td></tr>",
+            labelled(("answered/s", answered))
         );
     }
     body.push_str("</tbody></table></div>\n");
     page(&curve.title, &body, &embedded::script_json(data), "")
+}
+
+/// A cell that tells on a phone what it is.
+fn labelled((name, text): (&str, String)) -> String {
+    format!("<td data-label=\"{name}\">{text}</td>")
 }
 
 fn chart(curve: &Curve) -> String {
@@ -131,7 +137,8 @@ mod tests {
             points,
         };
         let page = render_curve(&curve, &json!({ "knee": 1000 }));
-        for part in ["p99&lt;500us: found &lt;900 µs", "<td>2,000</td>", "Latency over rate", "\"knee\":1000"]
+        for part in
+            ["p99&lt;500us: found &lt;900 µs", "<td>2,000/s</td>", "Latency over rate", "\"knee\":1000"]
         {
             assert!(page.contains(part), "{part} in {page}");
         }

@@ -13,7 +13,7 @@ const SCRIPT: &str = include_str!("assets/page.js");
 /// The rows of the summary lead to the stages as well: more of them need no second list.
 const LISTED_STAGES_MAX: usize = 12;
 
-/// The whole file, with what the comparison of its servers told, if there are two.
+/// The whole file, with the comparison of its servers, if there are two.
 pub(crate) fn render(report: &Report, compared: Option<&ComparedPage>) -> String {
     let groups = groups(report);
     let published = summary::published(report);
@@ -52,10 +52,11 @@ pub(crate) fn render(report: &Report, compared: Option<&ComparedPage>) -> String
         body.push_str(&stage::draw(group, number, is_open, report.machine.cores));
     }
     body.push_str(&about(report));
-    page(&report.title, &body, &embedded::script_json(report), SCRIPT)
+    let scripts = if compared.is_some() { [SCRIPT, compared::SCRIPT].concat() } else { SCRIPT.to_owned() };
+    page(&report.title, &body, &embedded::script_json(report), &scripts)
 }
 
-/// Where it comes from: when, of what, by which command.
+/// Its origin: time, server, command.
 fn head(report: &Report) -> String {
     let mut rows = vec![
         ("measured", date(report.started_unix_s)),
@@ -85,9 +86,12 @@ fn about(report: &Report) -> String {
     );
     row(
         "over time",
-        "a latency stands where its request was due; requests a second and errors stand where they ended",
+        "a latency is drawn at the time at which its request was due; requests a second and errors at the time at which they ended",
     );
-    row("heat map", "darker means more requests, by their logarithm: a single slow one is seen");
+    row(
+        "heat map",
+        "darker means more requests, on a logarithmic scale, so that a single slow one is visible",
+    );
     row(
         "load generator",
         &format!(
@@ -97,7 +101,8 @@ fn about(report: &Report) -> String {
     );
     row(
         "keys",
-        "Tab goes from chart to chart, arrows read values, Shift and arrows choose a range, Escape lets it go",
+        "Tab goes from chart to chart, arrows read values, Shift and arrows choose a range, Escape lets it go; in the heat map of a \
+         long run + and - change the scale, Page Up and Page Down go along it",
     );
     out.push_str("</dl>\n</section>\n");
     out

@@ -11,7 +11,7 @@ use crate::record::{FORMAT, Report};
 const BEGIN: &str = "<script id=\"report\" type=\"application/json\">";
 const END: &str = "</script>";
 
-/// JSON that may stand inside of a script element: `<` could end it.
+/// JSON that is safe inside of a script element: `<` could end it.
 pub(super) fn script_json(value: &impl Serialize) -> String {
     match serde_json::to_string(value) {
         Ok(text) => text.replace('<', "\\u003c"),
@@ -35,7 +35,7 @@ pub(crate) fn read_report(path: &Path) -> Outcome<Report> {
     serde_json::from_value(value).map_err(|error| bad(error.to_string()))
 }
 
-/// What stands between the first `begin` and the next `end`.
+/// The text between the first `begin` and the next `end`.
 pub(crate) fn between<'a>(text: &'a str, begin: &str, end: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(begin)?;
     rest.split_once(end).map(|(data, _)| data)

@@ -42,6 +42,7 @@ fn full(stage: &str) -> Run {
             second,
             completed: if second == 4 { 0 } else { 1000 },
             errors: u64::from(second == 5),
+            errors_by_kind: [0, u64::from(second == 5), 0],
             latency,
         }
     };
@@ -74,7 +75,7 @@ fn full(stage: &str) -> Run {
         uncorrected: Some(latency(0.5)),
         spectrum: (0..40).map(|i| (f64::from(i) * 2.5, 50.0 * f64::from(i + 1))).collect(),
         seconds: (0..SECONDS).map(second).collect(),
-        heat: Heat { column_ms: 100, columns: (0..100).map(column).collect() },
+        heat: Heat { column_ms: 100, columns: (0..100).map(column).collect(), fine: None },
         node: NodeSeries {
             samples: (0..20).map(sample).collect(),
             cpu_us_per_request: Some(9.25),
@@ -129,6 +130,7 @@ fn empty(stage: &str) -> Run {
         stage: stage.to_owned(),
         subject: "ladoga".to_owned(),
         round: 1,
+        started_unix_ms: Some(1_795_252_500_123),
         rate: Some(1000.0),
         connections: 1,
         threads: 1,

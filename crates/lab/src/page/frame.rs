@@ -7,11 +7,11 @@ use super::words::escape;
 
 const STYLE: &str = include_str!("assets/page.css");
 /// What every page has: words at the pointer of each chart, and links that open what they lead to.
-const CHARTS: &str = include_str!("assets/charts.js");
+const CHARTS: &str = concat!(include_str!("assets/heat_scales.js"), include_str!("assets/charts.js"));
 /// More stages than that are folded: a page of 28 would be 37,000 pixels high.
 pub(super) const OPEN_STAGES_MAX: usize = 2;
 
-/// Names and what is to be said of them.
+/// Names and values.
 pub(super) fn facts(rows: &[(&str, String)]) -> String {
     let row = |(name, text): &(&str, String)| format!("<dt>{}</dt><dd>{}</dd>", escape(name), escape(text));
     format!("<dl class=\"head\">{}</dl>\n", rows.iter().map(row).collect::<String>())

@@ -9,7 +9,7 @@ pub(super) struct Group<'a> {
     pub(super) runs: Vec<(usize, &'a Run)>,
 }
 
-/// The median of the rounds, and how far they lie apart.
+/// The median of the rounds, and their range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spread {
     pub(super) low: f64,
@@ -33,7 +33,7 @@ pub(super) fn groups(report: &Report) -> Vec<Group<'_>> {
     groups
 }
 
-/// How a stage is called, and whose it is where there are several servers.
+/// The title of a stage, with the name of the server if there are several.
 pub(super) fn title(report: &Report, run: &Run) -> String {
     if report.subjects.len() > 1 { format!("{}, {}", run.stage, run.subject) } else { run.stage.clone() }
 }
@@ -59,7 +59,7 @@ impl Group<'_> {
         self.spread(error_share)
     }
 
-    /// The round that lies in the middle by its p99: the one to look at first.
+    /// The round with the median p99: the one to look at first.
     pub(super) fn typical(&self) -> usize {
         let p99 = |run: &Run| run.latency.map_or(f64::MAX, |latency| latency.p99);
         let mut order: Vec<usize> = (0..self.runs.len()).collect();
@@ -67,7 +67,7 @@ impl Group<'_> {
         order[(order.len() - 1) / 2]
     }
 
-    /// The part of the wanted rate that the median of the rounds reached, where that is less than nearly all of it.
+    /// The part of the wanted rate that the median of the rounds reached, if that is less than nearly all of it.
     pub(super) fn missed_rate(&self) -> Option<f64> {
         let share = self.spread(|run| run.rate.map(|rate| run.per_second / rate))?.median;
         (share < RATE_REACHED).then_some(share)

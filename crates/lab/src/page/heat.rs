@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::plot::{BOTTOM, LEFT, RIGHT, Scale, TOP, WIDTH, axes, figure, time_scale, upwards};
 use super::quantity::Quantity;
+use super::words::count;
 use crate::record::{Heat, Run, bucket_low_us};
 
 const HEIGHT: f64 = 230.0;
@@ -27,7 +28,8 @@ pub(super) fn draw(run: &Run, number: usize) -> String {
     let attributes = format!(
         " class=\"heatmap\" tabindex=\"0\" data-low=\"{low}\" data-high=\"{high}\" data-run=\"{number}\" data-seconds=\"{seconds}\""
     );
-    figure("Latency heat map", "few <span class=\"shades\"></span> many requests", HEIGHT, &svg, &attributes)
+    let legend = format!("{} requests in a cell", shades("1", &count(most(heat) as f64)));
+    figure("Latency heat map", &legend, HEIGHT, &svg, &attributes)
 }
 
 /// The area of a chart of that height in which the page's script lets a range of time be chosen.
@@ -39,6 +41,16 @@ pub(super) fn pickable(height: f64) -> String {
     )
 }
 
+/// What the lightest and the darkest shade stand for.
+pub(super) fn shades(least: &str, most: &str) -> String {
+    format!("{least} <span class=\"shades\"></span> <span class=\"most\">{most}</span>")
+}
+
+/// The largest count of a cell.
+fn most(heat: &Heat) -> u64 {
+    heat.columns.iter().flatten().map(|(_, count)| *count).max().unwrap_or(1)
+}
+
 /// The lowest and the highest bucket that is not empty.
 fn buckets(heat: &Heat) -> Option<(usize, usize)> {
     let used = || heat.columns.iter().flatten().map(|(bucket, _)| usize::from(*bucket));
@@ -48,7 +60,7 @@ fn buckets(heat: &Heat) -> Option<(usize, usize)> {
 /// One path of rectangles for every shade.
 fn cells(heat: &Heat, x: &Scale, y: &Scale) -> [String; LEVELS] {
     let mut paths: [String; LEVELS] = Default::default();
-    let most = heat.columns.iter().flatten().map(|(_, count)| *count).max().unwrap_or(1);
+    let most = most(heat);
     for (column, cells) in heat.columns.iter().enumerate() {
         let seconds = |column: usize| column as f64 * heat.column_ms as f64 / 1000.0;
         let (from, to) = (x.at(seconds(column)), x.at(seconds(column + 1)));
@@ -85,11 +97,12 @@ mod tests {
 
     #[test]
     fn every_cell_is_drawn_once() {
-        let heat = Heat { column_ms: 100, columns: vec![vec![(3, 1), (9, 50)], vec![], vec![(4, 2)]] };
+        let heat =
+            Heat { column_ms: 100, columns: vec![vec![(3, 1), (9, 50)], vec![], vec![(4, 2)]], fine: None };
         assert_eq!(buckets(&heat), Some((3, 9)));
         let y = Scale::log((bucket_low_us(3), bucket_low_us(10)), upwards(HEIGHT));
         let paths = cells(&heat, &time_scale(0.3), &y).concat();
-        assert_eq!(paths.matches('z').count(), 3);
+        assert_eq!((paths.matches('z').count(), most(&heat)), (3, 50));
         assert!(!paths.contains("NaN") && !paths.contains("--"), "{paths}");
     }
 }

@@ -1,5 +1,4 @@
-//! Axes and lines. All charts of a run have the same width and the same margins, so that their times stand below each
-//! other.
+//! Axes and lines. All charts of a run have the same width and the same margins, so that equal times are below each other.
 
 use std::fmt::Write as _;
 
@@ -22,21 +21,27 @@ pub(super) struct Scale {
     from: f64,
     to: f64,
     is_log: bool,
+    /// In seconds.
+    is_time: bool,
     at_from: f64,
     at_to: f64,
 }
+
+/// Between the ticks of a run of many minutes, in seconds.
+const TIME_STEPS: [f64; 10] =
+    [120.0, 300.0, 600.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 14_400.0, 21_600.0, 43_200.0];
 
 impl Scale {
     pub(super) fn linear((from, to): (f64, f64), (at_from, at_to): (f64, f64)) -> Self {
         // An axis of no length would divide by zero.
         let to = if to > from { to } else { from + 1.0 };
-        Self { from, to, is_log: false, at_from, at_to }
+        Self { from, to, is_log: false, is_time: false, at_from, at_to }
     }
 
     /// `from` is more than zero.
     pub(super) fn log((from, to): (f64, f64), (at_from, at_to): (f64, f64)) -> Self {
         let to = if to > from { to } else { from * 10.0 };
-        Self { from: from.log10(), to: to.log10(), is_log: true, at_from, at_to }
+        Self { from: from.log10(), to: to.log10(), is_log: true, is_time: false, at_from, at_to }
     }
 
     pub(super) fn at(&self, value: f64) -> f64 {
@@ -47,7 +52,7 @@ impl Scale {
 
     /// As the page's script takes it: both ends, their places, and whether it is logarithmic.
     fn ends(&self) -> Value {
-        let Self { from, to, is_log, at_from, at_to } = *self;
+        let Self { from, to, is_log, at_from, at_to, .. } = *self;
         json!({ "from": from, "to": to, "log": is_log, "at": [at_from, at_to] })
     }
 
@@ -61,7 +66,9 @@ impl Scale {
         let rough = (self.to - self.from) / 4.0;
         let power = 10_f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|step| *step >= rough);
-        let step = step.unwrap_or(power * 10.0);
+        let of_time = || TIME_STEPS.into_iter().find(|step| *step >= rough);
+        let is_long = self.is_time && rough > TIME_STEPS[0] / 2.0;
+        let step = if is_long { of_time() } else { step }.unwrap_or(power * 10.0);
         let first = (self.from / step).ceil() as i64;
         let last = (self.to / step + 1e-9).floor() as i64;
         (first..=last).map(|index| index as f64 * step).collect()
@@ -69,7 +76,7 @@ impl Scale {
 }
 
 impl Scale {
-    /// Where less than two powers of ten are in sight.
+    /// For an axis that shows less than two powers of ten.
     fn ticks_between_tens(&self) -> Vec<f64> {
         let is_seen = |tick: &f64| (self.from - 1e-9..=self.to + 1e-9).contains(&tick.log10());
         let decades = self.from.floor() as i32..=self.to.floor() as i32;
@@ -82,11 +89,11 @@ pub(super) struct Line {
     pub(super) name: String,
     /// One of the style's colours, from 0.
     pub(super) colour: usize,
-    /// A hole where there is no value.
+    /// A gap if there is no value.
     pub(super) points: Vec<(f64, Option<f64>)>,
 }
 
-/// With the digits that can be told apart in a chart: pages stay small.
+/// With no more digits than a chart shows, so that pages stay small.
 fn short(number: f64) -> f64 {
     if number == 0.0 || !number.is_finite() {
         return 0.0;
@@ -116,10 +123,10 @@ pub(super) struct Plot<'a> {
 
 /// The place of a time axis that begins with a run.
 pub(super) fn time_scale(seconds: f64) -> Scale {
-    Scale::linear((0.0, seconds), (LEFT, WIDTH - RIGHT))
+    Scale { is_time: true, ..Scale::linear((0.0, seconds), (LEFT, WIDTH - RIGHT)) }
 }
 
-/// Where the numbers of an axis upwards stand.
+/// The ends of a vertical axis.
 pub(super) const fn upwards(height: f64) -> (f64, f64) {
     (height - BOTTOM, TOP)
 }
@@ -246,6 +253,8 @@ mod tests {
         assert_eq!(Scale::log((30.0, 20_000.0), (0.0, 1.0)).ticks(), [100.0, 1000.0, 10_000.0]);
         assert_eq!(Scale::log((150.0, 700.0), (0.0, 1.0)).ticks(), [200.0, 500.0]);
         assert_eq!(Scale::linear((0.0, 0.0), (0.0, 1.0)).ticks().len(), 3, "nothing is no reason to fail");
+        assert_eq!(time_scale(100.0).ticks(), [0.0, 50.0, 100.0]);
+        assert_eq!(time_scale(3_600.0).ticks(), [0.0, 900.0, 1_800.0, 2_700.0, 3_600.0]);
     }
 
     #[test]

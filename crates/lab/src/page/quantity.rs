@@ -7,12 +7,13 @@ pub(super) enum Quantity {
     Seconds,
     Micros,
     Millis,
+    Minutes,
     Count,
     /// A number as it is.
     Plain,
     /// A share of all, from 0 to 1.
     Share,
-    /// One in so many, which is how the axis of percentiles is drawn.
+    /// One in so many: the scale of the axis of percentiles.
     Rarity,
 }
 
@@ -23,6 +24,7 @@ impl Quantity {
             Quantity::Seconds => "seconds",
             Quantity::Micros => "micros",
             Quantity::Millis => "millis",
+            Quantity::Minutes => "minutes",
             Quantity::Count => "count",
             Quantity::Plain => "plain",
             Quantity::Share => "share",
@@ -33,9 +35,10 @@ impl Quantity {
     /// A round number on the axis.
     pub(super) fn axis(self, number: f64) -> String {
         match self {
-            Quantity::Seconds => format!("{number} s"),
+            Quantity::Seconds => round_seconds(number),
             Quantity::Micros => round_micros(number),
             Quantity::Millis => format!("{number} ms"),
+            Quantity::Minutes => format!("{number} min"),
             Quantity::Count => count(number),
             Quantity::Plain => plain(number),
             Quantity::Share => format!("{} %", plain(number * 100.0)),
@@ -49,11 +52,26 @@ impl Quantity {
             Quantity::Seconds => format!("{number:.2} s"),
             Quantity::Micros => micros(number),
             Quantity::Millis => format!("{number:.1} ms"),
+            Quantity::Minutes => format!("{number:.1} min"),
             Quantity::Count => count(number),
             Quantity::Plain => format!("{number:.2}"),
             Quantity::Share => percent(number),
             Quantity::Rarity => nines(number),
         }
+    }
+}
+
+/// `0.5 s`, `10 s`, `20 min`, `1 h`, `1:30 h`: a time of an axis.
+fn round_seconds(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).round();
+    if seconds < 120.0 || (minutes * 60.0 - seconds).abs() > 1e-6 {
+        return format!("{} s", plain(seconds));
+    }
+    let (hours, rest) = (minutes as u64 / 60, minutes as u64 % 60);
+    match (hours, rest) {
+        (0, minutes) => format!("{minutes} min"),
+        (hours, 0) => format!("{hours} h"),
+        (hours, rest) => format!("{hours}:{rest:02} h"),
     }
 }
 
@@ -89,6 +107,8 @@ mod tests {
     #[test]
     fn every_quantity_reads_as_what_it_is() {
         assert_eq!(Quantity::Micros.axis(1000.0), "1 ms");
+        let times = [0.0, 0.5, 60.0, 150.0, 600.0, 3_600.0, 5_400.0].map(|time| Quantity::Seconds.axis(time));
+        assert_eq!(times, ["0 s", "0.5 s", "60 s", "150 s", "10 min", "1 h", "1:30 h"]);
         assert_eq!(Quantity::Micros.value(51_310.0), "51.31 ms");
         assert_eq!([1.0, 10.0, 1000.0].map(|one| Quantity::Rarity.axis(one)), ["0 %", "90 %", "99.9 %"]);
         assert_eq!([0.0, 0.00001, 0.005, 0.25].map(percent), ["0 %", "0.0010 %", "0.50 %", "25.0 %"]);

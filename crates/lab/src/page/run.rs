@@ -1,12 +1,14 @@
 //! One run, with its charts.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::plot::{LEFT, Line, Mark, Plot, RIGHT, Scale, WIDTH, time_scale, upwards};
 use super::quantity::{Quantity, percent};
 use super::words::{count, escape, micros};
 use super::{heat, sample_heat};
-use crate::record::{AnswerCount, KindProfile, NodeSample, Profiled, Run, SecondRow};
+use crate::record::{AnswerCount, KindProfile, NodeSample, Profiled, Run, SecondRow, bucket_low_us};
+use crate::stats::ERROR_KINDS;
 
 const HEIGHT: f64 = 150.0;
 const TALL: f64 = 230.0;
@@ -23,6 +25,7 @@ pub(super) fn section(run: &Run, number: usize, cores: usize) -> String {
     out.push_str("<div class=\"charts\">\n");
     out.push_str(&heat::draw(run, number));
     out.push_str(&spectrum(run));
+    out.push_str(&distribution(run));
     out.push_str(&throughput(run));
     out.push_str(&error_rate(run));
     out.push_str(&latency_over_time(run));
@@ -38,7 +41,7 @@ pub(super) fn section(run: &Run, number: usize, cores: usize) -> String {
 fn remarks(run: &Run, cores: usize) -> String {
     let mut remarks = run.notes.clone();
     if run.is_interrupted {
-        remarks.push("Interrupted: this is what was measured up to then.".to_owned());
+        remarks.push("Interrupted: these are the results up to then.".to_owned());
     }
     if run.connect_errors > 0 {
         remarks.push(format!("{} connections failed.", count(run.connect_errors as f64)));
@@ -69,7 +72,7 @@ fn answers(run: &Run) -> String {
     counted("answer", &run.answers, |answer| if answer.is_good() { "good" } else { "bad" })
 }
 
-/// Requests by their method, where there are several, for the same reason.
+/// Requests by their method, if there are several, for the same reason.
 fn methods(run: &Run) -> String {
     if run.methods.len() < 2 { String::new() } else { counted("request", &run.methods, |_| "") }
 }
@@ -101,22 +104,34 @@ fn error_rate(run: &Run) -> String {
     if run.seconds.iter().all(|row| row.errors == 0) {
         return String::new();
     }
-    let share = |row: &SecondRow| {
-        let share = (row.completed > 0).then(|| row.errors as f64 / row.completed as f64);
-        (row.second as f64 + 0.5, share)
-    };
-    let points: Vec<(f64, Option<f64>)> = run.seconds.iter().map(share).collect();
-    let most = points.iter().filter_map(|(_, share)| *share).fold(0.0, f64::max);
-    let y = Scale::linear((0.0, most * 1.1), upwards(HEIGHT));
-    let lines = vec![Line { name: String::new(), colour: 4, points }];
+    let share =
+        |row: &SecondRow, errors: u64| (row.completed > 0).then(|| errors as f64 / row.completed as f64);
+    let lines = errors(run, share);
+    let values = lines.iter().flat_map(|line| &line.points).filter_map(|(_, share)| *share);
+    let y = Scale::linear((0.0, values.fold(0.0, f64::max) * 1.1), upwards(HEIGHT));
     over_time(run, "Errors, share of requests", y, Quantity::Share, lines, Vec::new())
+}
+
+/// The colours of [`ERROR_KINDS`].
+const ERROR_COLOURS: [usize; ERROR_KINDS.len()] = [1, 4, 2];
+
+/// A line a kind of errors that there are; one for all of them in a report that does not tell them apart.
+fn errors(run: &Run, value: impl Fn(&SecondRow, u64) -> Option<f64>) -> Vec<Line> {
+    let line = |name: &str, colour, of: &dyn Fn(&SecondRow) -> u64| Line {
+        name: name.to_owned(),
+        colour,
+        points: run.seconds.iter().map(|row| (row.second as f64 + 0.5, value(row, of(row)))).collect(),
+    };
+    let kinds = ERROR_KINDS.into_iter().zip(ERROR_COLOURS).enumerate();
+    let found = kinds.filter(|(kind, _)| run.seconds.iter().any(|row| row.errors_by_kind[*kind] > 0));
+    let lines: Vec<Line> =
+        found.map(|(kind, (name, colour))| line(name, colour, &|row| row.errors_by_kind[kind])).collect();
+    if lines.is_empty() { vec![line("errors", 4, &|row| row.errors)] } else { lines }
 }
 
 fn throughput(run: &Run) -> String {
     let points: Vec<(f64, Option<f64>)> =
         run.seconds.iter().map(|row| (row.second as f64 + 0.5, Some(row.completed as f64))).collect();
-    let errors: Vec<(f64, Option<f64>)> =
-        run.seconds.iter().map(|row| (row.second as f64 + 0.5, Some(row.errors as f64))).collect();
     let most = points.iter().filter_map(|(_, y)| *y).fold(run.rate.unwrap_or(0.0), f64::max);
     let mut lines = vec![Line { name: "answered".to_owned(), colour: 0, points }];
     if let Some(rate) = run.rate {
@@ -124,7 +139,7 @@ fn throughput(run: &Run) -> String {
         lines.insert(0, Line { name: "asked for".to_owned(), colour: 3, points });
     }
     if run.seconds.iter().any(|row| row.errors > 0) {
-        lines.push(Line { name: "errors".to_owned(), colour: 4, points: errors });
+        lines.extend(errors(run, |_, count| Some(count as f64)));
     }
     let y = Scale::linear((0.0, most * 1.1), upwards(HEIGHT));
     over_time(run, "Requests a second", y, Quantity::Count, lines, Vec::new())
@@ -148,6 +163,37 @@ fn latency_over_time(run: &Run) -> String {
 fn over_time(run: &Run, title: &str, y: Scale, y_is: Quantity, lines: Vec<Line>, marks: Vec<Mark>) -> String {
     let x = time_scale(run.elapsed_s);
     Plot { title, height: HEIGHT, x, y, x_is: Quantity::Seconds, y_is, lines, marks }.draw()
+}
+
+/// How many requests took how long, whenever they were made.
+fn distribution(run: &Run) -> String {
+    let mut counts: BTreeMap<u8, u64> = BTreeMap::new();
+    for (bucket, count) in run.heat.columns.iter().flatten() {
+        *counts.entry(*bucket).or_default() += count;
+    }
+    let (Some((low, _)), Some((high, _))) = (counts.first_key_value(), counts.last_key_value()) else {
+        return String::new(); // The heat map says that no request ended.
+    };
+    let (low, high) = (usize::from(*low), usize::from(*high));
+    let all: u64 = counts.values().sum();
+    let point = |bucket: usize| {
+        let count = counts.get(&(bucket as u8)).copied().unwrap_or(0);
+        // In the middle of the bucket, on an axis of logarithms.
+        ((bucket_low_us(bucket) * bucket_low_us(bucket + 1)).sqrt(), Some(count as f64 / all as f64))
+    };
+    let points: Vec<(f64, Option<f64>)> = (low..=high).map(point).collect();
+    let most = points.iter().filter_map(|(_, share)| *share).fold(0.0, f64::max);
+    Plot {
+        title: "Latency distribution, share of requests",
+        height: HEIGHT,
+        x: Scale::log((bucket_low_us(low), bucket_low_us(high + 1)), (LEFT, WIDTH - RIGHT)),
+        y: Scale::linear((0.0, most * 1.1), upwards(HEIGHT)),
+        x_is: Quantity::Micros,
+        y_is: Quantity::Share,
+        lines: vec![Line { name: String::new(), colour: 0, points }],
+        marks: Vec::new(),
+    }
+    .draw()
 }
 
 /// The percentile spectrum: every nine further to the right is ten times as rare.

@@ -7,7 +7,7 @@ use super::run::{Named, section, spectra};
 use super::summary::{figures_in_short, rounds};
 use super::words::escape;
 
-/// More colours than lines could be told apart by: the round in the middle has one of its own, the others share one.
+/// More colours than lines could not be told apart: the median round has a colour of its own, the others share one.
 const TYPICAL: usize = 0;
 const OTHERS: usize = 3;
 

@@ -65,7 +65,7 @@ pub(super) fn strip(findings: &[Finding]) -> String {
 
 const HEADS: [&str; 7] = ["answered/s", "p50", "p99", "p99.9", "max", "errors", "CPU a request"];
 
-/// A row a stage: the median of its rounds, and below it how far they lie apart.
+/// A row for each stage: the median of its rounds, and their range below it.
 pub(super) fn table(groups: &[Group<'_>]) -> String {
     let has_rounds = groups.iter().any(|group| group.runs.len() > 1);
     let head = |name: &&str| format!("<th>{name}</th>");
@@ -157,7 +157,7 @@ pub(super) fn rounds(group: &Group<'_>) -> String {
     out
 }
 
-/// How a run is called: its stage, and its round where there are several.
+/// The title of a run: its stage, and its round if there are several.
 fn title_of_run(report: &Report, run: &Run) -> String {
     let title = title(report, run);
     let has_rounds = report.runs.iter().any(|other| other.round > 1);
@@ -167,7 +167,7 @@ fn title_of_run(report: &Report, run: &Run) -> String {
 const NOT_REACHED: &str =
     "<small class=\"bad\">rate not reached: latencies here are those of a queue that grew</small>";
 
-/// Every figure of a publication beside ours, below what was done for both; nothing if there are none.
+/// Every published figure beside ours, below the settings of both; nothing if there are none.
 pub(super) fn published(report: &Report) -> String {
     let mut rows = String::new();
     for (number, run) in report.runs.iter().enumerate() {

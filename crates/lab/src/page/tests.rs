@@ -26,6 +26,8 @@ fn the_page_holds_its_report_and_needs_no_network() {
         "6.40 ms",
         "class=\"mark flush\"",
         "Errors, share of requests",
+        "5xx 0 to 1</span>",
+        "Latency distribution, share of requests",
     ] {
         assert!(page.contains(part), "{part}");
     }

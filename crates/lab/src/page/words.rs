@@ -2,7 +2,7 @@ pub(crate) use ladoga_profiler::date;
 
 use crate::units::format_time_us;
 
-/// Text that may stand inside of an element or an attribute.
+/// Text that is safe inside of an element or an attribute.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -21,7 +21,7 @@ pub(crate) fn micros(micros: f64) -> String {
     if micros >= 100.0 { format!("{micros:.0} µs") } else { format!("{micros:.1} µs") }
 }
 
-/// With three digits, where two stand side by side: `6.4 ms`, `602 ms`
+/// With three digits, for two values side by side: `6.4 ms`, `602 ms`
 pub(super) fn short_micros(micros: f64) -> String {
     let (amount, unit) = match micros {
         1e6.. => (micros / 1e6, "s"),

@@ -4,21 +4,36 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Watcher;
 use crate::stats::{INTERVAL_NS, Second};
 
-/// Buckets of latency: so many to a factor of ten, from one microsecond on.
+/// Buckets of latency: so many for each factor of ten, from one microsecond on.
 const BUCKETS_A_DECADE: f64 = 8.0;
 const BUCKETS: usize = 64;
 /// A longer run has wider columns instead of more of them.
 const COLUMNS_MAX: usize = 200;
+/// The same for the columns that one sees of a part of the run: an hour of tenths of a second, ten hours of seconds.
+const FINE_COLUMNS_MAX: usize = 36_000;
 
 /// How many requests took how long, over time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Heat {
     pub(crate) column_ms: u64,
     /// By column: the buckets that are not empty, with their counts.
-    pub(crate) columns: Vec<Vec<(u8, u64)>>,
+    pub(crate) columns: Vec<Cells>,
+    /// The same in narrower columns; none if the run is so short that there are no narrower ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fine: Option<FineHeat>,
 }
 
-/// Where a bucket begins.
+/// The buckets of a column that are not empty, with their counts.
+pub(crate) type Cells = Vec<(u8, u64)>;
+
+/// What is seen of a part of a long run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FineHeat {
+    pub(crate) column_ms: u64,
+    pub(crate) columns: Vec<Cells>,
+}
+
+/// The lower end of a bucket.
 pub(crate) fn bucket_low_us(bucket: usize) -> f64 {
     10_f64.powf(bucket as f64 / BUCKETS_A_DECADE)
 }
@@ -37,15 +52,21 @@ pub(crate) struct HeatRecorder {
 
 impl HeatRecorder {
     pub(crate) fn heat(&self) -> Heat {
-        let merged = self.intervals.len().div_ceil(COLUMNS_MAX).max(1);
-        let column = |intervals: &[[u64; BUCKETS]]| {
+        let (column_ms, columns) = self.columns(COLUMNS_MAX);
+        let (fine_ms, fine) = self.columns(FINE_COLUMNS_MAX);
+        let fine = (fine_ms < column_ms).then_some(FineHeat { column_ms: fine_ms, columns: fine });
+        Heat { column_ms, columns, fine }
+    }
+
+    /// At most so many, and how long one is.
+    fn columns(&self, columns_max: usize) -> (u64, Vec<Cells>) {
+        let merged = self.intervals.len().div_ceil(columns_max).max(1);
+        let column = |intervals: &[[u64; BUCKETS]]| -> Cells {
             let count = |bucket: usize| intervals.iter().map(|counts| counts[bucket]).sum::<u64>();
             (0..BUCKETS).map(|bucket| (bucket as u8, count(bucket))).filter(|(_, count)| *count > 0).collect()
         };
-        Heat {
-            column_ms: merged as u64 * INTERVAL_NS / 1_000_000,
-            columns: self.intervals.chunks(merged).map(column).collect(),
-        }
+        let column_ms = merged as u64 * INTERVAL_NS / 1_000_000;
+        (column_ms, self.intervals.chunks(merged).map(column).collect())
     }
 }
 
@@ -83,7 +104,7 @@ mod tests {
         recorder.interval(2, &latencies);
         recorder.interval(3, &ns_histogram());
         let heat = recorder.heat();
-        assert_eq!(heat.column_ms, 100);
+        assert_eq!((heat.column_ms, &heat.fine), (100, &None));
         assert_eq!(heat.columns, [vec![(16, 3)], vec![], vec![(50, 1)]]);
         assert!((bucket_low_us(16) - 100.0).abs() < 1e-9);
     }
@@ -96,6 +117,12 @@ mod tests {
         (0..1001).for_each(|number| recorder.interval(number, &latencies));
         let heat = recorder.heat();
         assert_eq!((heat.column_ms, heat.columns.len()), (600, 167));
-        assert_eq!(heat.columns.iter().flatten().map(|(_, count)| count).sum::<u64>(), 1001);
+        let sum = |columns: &[Cells]| columns.iter().flatten().map(|(_, count)| count).sum::<u64>();
+        let fine = heat.fine.unwrap();
+        assert_eq!((fine.column_ms, fine.columns.len()), (100, 1001), "a part of it is seen as it was");
+        assert_eq!((sum(&heat.columns), sum(&fine.columns)), (1001, 1001));
+        (1001..80_000).for_each(|number| recorder.interval(number, &latencies));
+        let fine = recorder.heat().fine.unwrap();
+        assert_eq!((fine.column_ms, fine.columns.len()), (300, 26_667), "hours have an end too");
     }
 }

@@ -1,6 +1,6 @@
-//! What a report holds. It stands in the report's page as JSON, from where `ladoga lab compare` reads it back.
+//! The content of a report. It is in the report's page as JSON, from which `ladoga lab compare` reads it back.
 //!
-//! Times are in microseconds where nothing else is said; a run's own times are in seconds since its start.
+//! Times are in microseconds unless the name has another unit; a run's own times are in seconds since its start.
 
 mod heat;
 mod machine;
@@ -11,6 +11,8 @@ pub(crate) use machine::Machine;
 pub(crate) use of_outcome::{Described, run_of};
 
 use serde::{Deserialize, Serialize};
+
+use crate::stats::ERROR_KINDS;
 
 /// The name of the server that is ours.
 pub(crate) const OWN: &str = "ladoga";
@@ -37,7 +39,7 @@ pub(crate) struct Report {
     pub(crate) slo: Vec<JudgedBound>,
 }
 
-/// A bound of an SLO, and what was found.
+/// A bound of an SLO, and the measured value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct JudgedBound {
     /// As it was typed.
@@ -50,7 +52,7 @@ pub(crate) struct JudgedBound {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Subject {
     pub(crate) name: String,
-    /// How it was started, or where it was found.
+    /// How it was started, or at which address it was found.
     pub(crate) what: String,
     /// Its program, by a hash of its bytes; none if its process is not known.
     #[serde(default)]
@@ -65,6 +67,9 @@ pub(crate) struct Run {
     pub(crate) subject: String,
     /// From 1.
     pub(crate) round: u32,
+    /// When the first request was due. Reports of older programs do not have it.
+    #[serde(default)]
+    pub(crate) started_unix_ms: Option<u64>,
     /// Requests a second; none in a closed loop.
     pub(crate) rate: Option<f64>,
     pub(crate) connections: u64,
@@ -102,12 +107,12 @@ pub(crate) struct Run {
     pub(crate) conditions: Option<Conditions>,
     pub(crate) published: Vec<Published>,
     pub(crate) notes: Vec<String>,
-    /// Whether a 404 is what was asked for.
+    /// Whether a 404 is the expected answer.
     #[serde(default)]
     pub(crate) expects_misses: bool,
 }
 
-/// A run that answers so much of its rate has reached it.
+/// A run that answers this part of its rate has reached it.
 pub(crate) const RATE_REACHED: f64 = 0.99;
 
 impl Run {
@@ -172,6 +177,9 @@ pub(crate) struct SecondRow {
     pub(crate) second: u64,
     pub(crate) completed: u64,
     pub(crate) errors: u64,
+    /// By [`ERROR_KINDS`]. Reports of older programs do not have it.
+    #[serde(default)]
+    pub(crate) errors_by_kind: [u64; ERROR_KINDS.len()],
     /// p50, p99, p99.9 and the largest of what was due in it; none if nothing was.
     pub(crate) latency: Option<[f64; 4]>,
 }
@@ -185,7 +193,7 @@ pub(crate) struct Generator {
     pub(crate) limits: Vec<String>,
 }
 
-/// What the machine did besides: neither the load generator nor the server that was measured.
+/// The load of the machine that is neither the load generator's nor the measured server's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Disturbance {
     /// Cores that other processes kept busy; none if the server's process is not known.
@@ -194,7 +202,7 @@ pub(crate) struct Disturbance {
     pub(crate) steal_share: Option<f64>,
 }
 
-/// Other processes that use so much of the machine disturb what is measured.
+/// Other processes that use this part of the machine disturb the measurement.
 const OTHERS_SHARE: f64 = 0.05;
 const STEAL_SHARE: f64 = 0.02;
 
@@ -236,7 +244,7 @@ pub(crate) struct KindProfile {
 }
 
 impl KindProfile {
-    /// Where what went.
+    /// The question that a profile of this kind answers.
     pub(crate) fn question(&self) -> &'static str {
         match self.kind.as_str() {
             "alloc" => "Who asked for the server's memory",

@@ -16,6 +16,7 @@ pub(crate) struct Described {
     pub(crate) stage: String,
     pub(crate) subject: String,
     pub(crate) round: u32,
+    pub(crate) started_unix_ms: Option<u64>,
     pub(crate) connections: u64,
     pub(crate) threads: u64,
     pub(crate) command: String,
@@ -59,6 +60,7 @@ pub(crate) fn run_of(outcome: &RunOutcome, described: Described) -> Run {
         stage: described.stage,
         subject: described.subject,
         round: described.round,
+        started_unix_ms: described.started_unix_ms,
         rate: outcome.rate,
         connections: described.connections,
         threads: described.threads,
@@ -126,7 +128,7 @@ fn latency_of(latencies: &Histogram<u64>) -> Option<Latency> {
     })
 }
 
-/// At percentiles that lie closer together the closer they are to 100, as far as there are requests for them.
+/// At percentiles that are closer together the closer they are to 100, as far as there are requests for them.
 fn spectrum_of(latencies: &Histogram<u64>) -> Vec<(f64, f64)> {
     const POINTS_A_DECADE: u32 = 10;
     if latencies.is_empty() {
@@ -146,6 +148,7 @@ fn seconds_of(outcome: &RunOutcome) -> Vec<SecondRow> {
         second: second.number,
         completed: second.completed,
         errors: second.errors,
+        errors_by_kind: second.errors_by_kind,
         latency: second.percentiles_ns.map(|ns| ns.map(|ns| ns as f64 / 1000.0)),
     };
     outcome.seconds.iter().filter(|second| is_whole(second.number)).map(row).collect()

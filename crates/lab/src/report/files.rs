@@ -1,6 +1,6 @@
 use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::engine::Watcher;
 use crate::error::{LabError, Outcome};
+use crate::files;
 use crate::http::Method;
 use crate::stats::{self, Class, Limit, SECOND_NS, Second};
-use crate::{clock, files};
 
 /// What the percentiles of the JSON are.
 const PERCENTILES: [(&str, f64); 7] = [
@@ -83,7 +83,7 @@ const fn limit_name(limit: Limit) -> &'static str {
     }
 }
 
-/// Null instead of percentiles where there are none.
+/// Null instead of percentiles if there are none.
 fn latency_json(latencies: &Histogram<u64>) -> Value {
     if latencies.is_empty() {
         return json!({ "count": 0 });
@@ -109,34 +109,43 @@ fn second_json(second: &Second) -> Value {
         let [p50, p99, p999, max] = ns.map(micros);
         json!({ "p50": p50, "p99": p99, "p99.9": p999, "max": max })
     });
+    let kinds: serde_json::Map<String, Value> = stats::ERROR_KINDS
+        .into_iter()
+        .zip(second.errors_by_kind)
+        .filter(|(_, count)| *count > 0)
+        .map(|(kind, count)| (kind.to_owned(), json!(count)))
+        .collect();
     json!({
         "second": second.number,
         "completed": second.completed,
         "errors": second.errors,
+        "errors_by_kind": kinds,
         "latency_us": latency,
     })
 }
 
-/// An `HdrHistogram` interval log, in nanoseconds, one line a second. Lines are collected while the run goes on, and
-/// written when it is over: a disk must not disturb what is measured.
+/// An `HdrHistogram` interval log, in nanoseconds, one line a second. Lines are collected during the run, and written after it:
+/// a disk must not disturb the measurement.
 #[derive(Default)]
 pub(crate) struct HdrLog {
     lines: Vec<(u64, Histogram<u64>)>,
 }
 
 impl HdrLog {
-    pub(crate) fn write(&self, path: &Path) -> Outcome<()> {
+    /// Of a run that began at this time of day.
+    pub(crate) fn write(&self, path: &Path, started_unix_ms: u64) -> Outcome<()> {
         let mut bytes = Vec::new();
-        self.write_to(&mut bytes).map_err(|source| LabError::Write { path: path.to_owned(), source })?;
+        self.write_to(&mut bytes, started_unix_ms)
+            .map_err(|source| LabError::Write { path: path.to_owned(), source })?;
         files::replace(path, bytes)
     }
 
-    fn write_to(&self, bytes: &mut Vec<u8>) -> io::Result<()> {
+    fn write_to(&self, bytes: &mut Vec<u8>, started_unix_ms: u64) -> io::Result<()> {
         let mut serializer = V2DeflateSerializer::new();
         let mut log = IntervalLogWriterBuilder::new()
             .add_comment("[Histogram log format version 1.3]")
             .add_comment("[corrected latencies in nanoseconds; Interval_Max in milliseconds]")
-            .with_start_time(clock::wall())
+            .with_start_time(UNIX_EPOCH + Duration::from_millis(started_unix_ms))
             .with_max_value_divisor(1_000_000.0)
             .begin_log_with(bytes, &mut serializer)?;
         for (number, latencies) in &self.lines {
@@ -178,13 +187,18 @@ mod tests {
         let mut latencies = stats::ns_histogram();
         latencies.record(5_000_000).unwrap();
         for number in 0..3 {
-            let second = Second { number, completed: 1, errors: 0, percentiles_ns: None };
+            let second =
+                Second { number, completed: 1, errors: 0, errors_by_kind: [0; 3], percentiles_ns: None };
             log.second(&second, &latencies);
         }
         let mut bytes = Vec::new();
-        log.write_to(&mut bytes).unwrap();
+        log.write_to(&mut bytes, 1_700_000_000_125).unwrap();
         let text = String::from_utf8(bytes).unwrap();
         assert!(text.starts_with("#[Histogram log format version 1.3]\n"), "{text}");
+        assert!(
+            text.contains("StartTime: 1700000000.125"),
+            "when the run began, not when it was written: {text}"
+        );
         let lines: Vec<&str> = text.lines().filter(|line| line.contains("HISTFAAA")).collect();
         assert_eq!(lines.len(), 3, "{text}");
         assert!(lines[1].starts_with("1.000,1.000,5."), "{text}");

@@ -30,9 +30,9 @@ impl Live {
 
 impl Watcher for Live {
     fn second(&mut self, second: &Second, _latencies: &Histogram<u64>) {
-        // What comes after the end is the rest of an interval in which nothing was due.
+        // After the end, only the rest of an interval comes in which nothing was due.
         if self.is_terminal && second.number < self.seconds {
-            // A second is told when what was due in it has ended.
+            // A second is reported once the requests that were due in it have ended.
             let seconds = self.seconds.saturating_sub(HELD_S);
             eprint!("\r\x1b[2K{}", line(second, seconds));
             let _ = std::io::stderr().flush(); // A terminal that is gone needs no live view.
@@ -63,6 +63,7 @@ mod tests {
             number: 2,
             completed: 1500,
             errors: 3,
+            errors_by_kind: [0, 3, 0],
             percentiles_ns: Some([1_000_000, 2_000_000, 3_000_000, 4_000_000]),
         };
         assert_eq!(line(&second, 10), "  1.50k/s  p50 1.00ms  p99 2.00ms  p99.9 3.00ms  errors 3  7 s left");

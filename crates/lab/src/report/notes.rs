@@ -15,7 +15,7 @@ pub(crate) struct Asked {
 
 pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Write) -> io::Result<()> {
     if outcome.is_interrupted {
-        writeln!(out, "note: interrupted; this is what was measured up to then")?;
+        writeln!(out, "note: interrupted; these are the results up to then")?;
     }
     if outcome.threads_given_up > 0 {
         let threads = outcome.threads_given_up;
@@ -55,7 +55,7 @@ pub(crate) fn print_notes(outcome: &RunOutcome, asked: Asked, out: &mut dyn Writ
     Ok(())
 }
 
-/// Answers by class, where there are any but good ones.
+/// Answers by class, if there are any but successful ones.
 fn print_classes(outcome: &RunOutcome, out: &mut dyn Write) -> io::Result<()> {
     let found = outcome.latencies.classes();
     if found.iter().all(|class| *class == Class::Success) {
@@ -64,7 +64,7 @@ fn print_classes(outcome: &RunOutcome, out: &mut dyn Write) -> io::Result<()> {
     print_table("answer", found.iter().map(|class| (class.to_string(), outcome.latencies.of(*class))), out)
 }
 
-/// Requests by method, where there are several: a mean of reads and writes is the latency of neither.
+/// Requests by method, if there are several: a mean of reads and writes is the latency of neither.
 fn print_methods(outcome: &RunOutcome, out: &mut dyn Write) -> io::Result<()> {
     let found = outcome.latencies.methods();
     if found.len() < 2 {

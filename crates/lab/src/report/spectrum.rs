@@ -1,4 +1,4 @@
-//! wrk2's detailed percentile spectrum, which is that of `HdrHistogram`'s classic text output.
+//! wrk2's detailed percentile spectrum, the classic text output of `HdrHistogram`.
 
 use std::io::{self, Write};
 
@@ -18,14 +18,14 @@ pub(super) fn print(micros: &Histogram<u64>, out: &mut dyn Write) -> io::Result<
         milliseconds(micros.mean()),
         milliseconds(micros.stdev())
     )?;
-    // wrk2 has the lower end of the largest value here, and the upper end of it in the rows.
+    // wrk2 prints the lower end of the largest value here, and its upper end in the rows.
     let max = micros.lowest_equivalent(micros.max());
     writeln!(out, "#[Max     = {:12.3}, Total count    = {:12}]", milliseconds(max as f64), micros.len())?;
     let (buckets, sub_buckets) = shape(micros);
     writeln!(out, "#[Buckets = {buckets:12}, SubBuckets     = {sub_buckets:12}]")
 }
 
-/// The rows up to the largest value, which is returned: it stands in the last row too.
+/// The rows up to the largest value, which is returned: it is in the last row too.
 fn rows(micros: &Histogram<u64>, out: &mut dyn Write) -> io::Result<f64> {
     let (mut seen, mut level, mut value) = (0, 0.0_f64, 0.0);
     for entry in micros.iter_recorded() {

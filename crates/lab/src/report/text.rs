@@ -61,7 +61,7 @@ fn print_stats(name: &str, moments: [String; 3], within: f64, out: &mut dyn Writ
     writeln!(out, "    {name:<10}{}{}{}{within:8.2}%", units(&mean, 8), units(&stdev, 10), units(&max, 9))
 }
 
-/// Numbers stand below each other, whatever their units: a unit takes two columns, or leaves them blank.
+/// Numbers are aligned, whatever their units: a unit takes two columns, or leaves them blank.
 fn units(text: &str, width: usize) -> String {
     let letters = text.bytes().rev().take(2).filter(u8::is_ascii_alphabetic).count();
     let pad = 2 - letters;
@@ -69,7 +69,7 @@ fn units(text: &str, width: usize) -> String {
     format!("{text:>width$.width$}{:pad$}", "")
 }
 
-/// How many percent lie within one standard deviation of the mean.
+/// The percentage within one standard deviation of the mean.
 fn within_stdev(latency: &Histogram<u64>) -> f64 {
     if latency.is_empty() {
         return 0.0;

@@ -24,8 +24,8 @@ impl Host {
         Ok(Self { script: Arc::new(script), lua, threads: Vec::new() })
     }
 
-    /// Looks the host up and tries to connect, as wrk does, with the script's own `wrk.resolve` where it has one;
-    /// false where no address can be reached.
+    /// Resolves the host and tries to connect, as wrk does, with the script's own `wrk.resolve` if it has one; false if no
+    /// address can be reached.
     pub(crate) fn resolve(&self) -> Outcome<bool> {
         let target = self.script.target();
         let port = target.port_or_default().to_string();
@@ -62,7 +62,7 @@ impl Host {
         Ok(())
     }
 
-    /// Calls `done`, where the script has one.
+    /// Calls `done`, if the script has one.
     pub(crate) fn done(&self, outcome: &stats::RunOutcome) -> Outcome<()> {
         let Ok(done) = self.lua.globals().get::<Function>("done") else { return Ok(()) };
         let call = || {

@@ -11,7 +11,7 @@ use crate::files;
 
 const PRELUDE: &str = include_str!("prelude.lua");
 
-/// A script with what the command line says about it; every state is made from it.
+/// A script and its part of the command line; every Lua state is made from it.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
     path: PathBuf,
@@ -19,6 +19,15 @@ pub(crate) struct Script {
     target: Target,
     headers: Vec<(String, String)>,
     may_load_native: bool,
+}
+
+/// Where Debian's packages keep modules for this Lua; its wrk finds them there, too.
+const MODULES: &str = "/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua";
+
+/// The same for modules in C. Without the flag for them, loading what is found there names the flag.
+fn native_modules() -> String {
+    let machine = std::env::consts::ARCH;
+    format!("/usr/lib/{machine}-linux-gnu/lua/5.1/?.so;/usr/lib/lua/5.1/?.so")
 }
 
 /// What the line of an error that the flag would have prevented ends with.
@@ -52,6 +61,10 @@ impl Script {
     }
 
     fn prepare(&self, lua: &Lua) -> mlua::Result<()> {
+        let package: Table = lua.globals().get("package")?;
+        for (name, places) in [("path", MODULES.to_owned()), ("cpath", native_modules())] {
+            package.set(name, format!("{};{places}", package.get::<String>(name)?))?;
+        }
         lua.load(PRELUDE).set_name("=wrk").exec()?;
         let wrk: Table = lua.globals().get("wrk")?;
         let time_us =

@@ -43,7 +43,7 @@ fn set_thread(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<()> {
     lua.globals().get::<Table>("wrk")?.set("thread", Own(Arc::clone(shared)))
 }
 
-/// As in wrk the arguments are counted from 0, where the address stands.
+/// As in wrk the arguments are counted from 0, which is the address.
 fn init(lua: &Lua, arguments: Vec<String>) -> mlua::Result<()> {
     let table = lua.create_table()?;
     for (index, argument) in arguments.into_iter().enumerate() {
@@ -53,7 +53,7 @@ fn init(lua: &Lua, arguments: Vec<String>) -> mlua::Result<()> {
 }
 
 fn obey(lua: &Lua, command: Command) {
-    // Whoever asked and went away needs no answer.
+    // If the asker is gone, it needs no answer.
     match command {
         Command::Get(name, answer) => {
             let value = lua.globals().get::<Value>(name).and_then(|value| Transfer::of(&value));
@@ -87,7 +87,7 @@ fn source(lua: &Lua, shared: &Arc<Shared>) -> Outcome<Source> {
     Ok(Source { fixed, requests: Some(Box::new(hooks)), has_delay, wants_answers, is_scripted: true })
 }
 
-/// The functions of a script. They are looked up by Lua itself on every call, so a script may replace them.
+/// The functions of a script. Lua looks them up on every call, so a script may replace them.
 struct Hooks {
     lua: Lua,
     request: Function,
@@ -125,7 +125,7 @@ impl Hooks {
         Ok(())
     }
 
-    /// False if the script has no more requests: it returns nil.
+    /// False if the script has no more requests: its function returns nil.
     fn request_into(&self, out: &mut Vec<u8>) -> Outcome<bool> {
         match self.request.call::<Value>(()).map_err(script_error)? {
             Value::String(text) => {

@@ -38,7 +38,7 @@ pub(super) enum Command {
     Get(String, Sender<Result<Transfer, String>>),
     Set(String, Transfer, Sender<Result<(), String>>),
     Init(Vec<String>, Sender<Result<(), String>>),
-    /// Every thread is set up, and none is asked for anything until the run is over.
+    /// Every thread is set up, and none gets a command until the run has ended.
     Begin,
 }
 

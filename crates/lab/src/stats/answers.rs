@@ -14,7 +14,7 @@ impl Answers {
         Self { kinds: Vec::new() }
     }
 
-    /// Where a latency of this kind is written down.
+    /// The histogram for a latency of this kind.
     pub(crate) fn at(&mut self, class: Class, method: Method) -> &mut Latencies {
         let found = self.kinds.iter().position(|kind| (kind.0, kind.1) == (class, method));
         let index = found.unwrap_or_else(|| {

@@ -15,6 +15,19 @@ pub(crate) enum Class {
     Unsent,
 }
 
+/// Errors as they are told apart over time: a row a second has no room for every status.
+pub(crate) const ERROR_KINDS: [&str; 3] = ["4xx", "5xx", "no answer"];
+pub(crate) const NO_ANSWER: usize = 2;
+
+/// Of [`ERROR_KINDS`]; none for what is no error.
+pub(crate) const fn error_kind(status: u16) -> Option<usize> {
+    match status {
+        ..=399 => None,
+        400..=499 => Some(0),
+        500.. => Some(1),
+    }
+}
+
 impl Class {
     pub(crate) const NOT_FOUND: Self = Self::Status(404);
 
@@ -52,6 +65,13 @@ impl fmt::Display for Class {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_are_of_a_kind() {
+        let kinds = [200, 304, 404, 503].map(|status| error_kind(status).map(|kind| ERROR_KINDS[kind]));
+        assert_eq!(kinds, [None, None, Some("4xx"), Some("5xx")]);
+        assert_eq!(ERROR_KINDS[NO_ANSWER], "no answer");
+    }
 
     #[test]
     fn answers_are_told_apart() {

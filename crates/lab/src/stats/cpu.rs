@@ -2,7 +2,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::files;
 
-/// How much CPU the calling thread has used so far.
+/// The CPU time of the calling thread so far.
 pub(crate) fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -32,7 +32,7 @@ impl StealMeter {
         Self { begin: read() }
     }
 
-    /// As a share of all CPUs' time; none where the system does not say.
+    /// As a share of all CPUs' time; none if the system does not report it.
     pub(crate) fn share(&self) -> Option<f64> {
         let (begin, end) = (self.begin?, read()?);
         let all = end.all.checked_sub(begin.all).filter(|all| *all > 0)?;
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn a_thread_that_works_uses_cpu() {
         let before = thread_cpu_ns();
-        // It ends only where the clock goes on.
+        // Ends only if the clock advances.
         while thread_cpu_ns() < before + 1000 {
             std::hint::spin_loop();
         }

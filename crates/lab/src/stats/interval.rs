@@ -2,14 +2,15 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 
+use super::class::ERROR_KINDS;
 use super::latencies::{add, ns_histogram};
 
 /// How long an interval is: the columns of a heat map are made of them.
 pub(crate) const INTERVAL_NS: u64 = 100_000_000;
 /// How many of them are a row of the time series.
 const INTERVALS_A_SECOND: u64 = 10;
-/// An interval is held for so many more of them until what was due in it has ended: a second that stood still shows
-/// where it was, not after it. What waits even longer is counted in the oldest interval that is held.
+/// An interval is held for so many more intervals, until the requests that were due in it have ended: so a standstill shows
+/// when it was, not later. Requests that wait even longer are counted in the oldest interval that is held.
 pub(crate) const INTERVALS_HELD: usize = 30;
 pub(crate) const SECOND_NS: u64 = INTERVAL_NS * INTERVALS_A_SECOND;
 
@@ -21,20 +22,24 @@ pub(crate) struct Interval {
     pub(crate) number: u64,
     /// Of requests that were due in it.
     pub(crate) latencies: Histogram<u64>,
-    /// Requests that ended in it, and those of them that were errors.
+    /// Requests that ended in it, and those of them that were errors, by kind.
     pub(crate) ended: u64,
-    pub(crate) errors: u64,
+    pub(crate) errors: [u64; ERROR_KINDS.len()],
 }
 
 impl Interval {
     pub(crate) fn new() -> Self {
-        Self { number: 0, latencies: ns_histogram(), ended: 0, errors: 0 }
+        Self { number: 0, latencies: ns_histogram(), ended: 0, errors: Default::default() }
     }
 
     pub(crate) fn clear(&mut self) {
         self.latencies.reset();
         self.ended = 0;
-        self.errors = 0;
+        self.errors = Default::default();
+    }
+
+    fn add_errors(&mut self, errors: [u64; ERROR_KINDS.len()]) {
+        self.errors.iter_mut().zip(errors).for_each(|(sum, more)| *sum += more);
     }
 }
 
@@ -45,6 +50,8 @@ pub(crate) struct Second {
     /// Requests that ended in it, and those of them that were errors.
     pub(crate) completed: u64,
     pub(crate) errors: u64,
+    /// By [`ERROR_KINDS`].
+    pub(crate) errors_by_kind: [u64; ERROR_KINDS.len()],
     /// Of requests that were due in it, in nanoseconds; none if there were none.
     pub(crate) percentiles_ns: Option<[u64; 4]>,
 }
@@ -78,18 +85,18 @@ impl Seconds {
         Self { threads, open: BTreeMap::new(), second: Interval::new() }
     }
 
-    /// Adds a thread's interval; what is over where this was the last thread that it waited for.
+    /// Adds a thread's interval; returns the intervals that this completes.
     pub(crate) fn add(&mut self, interval: &Interval) -> Vec<Over> {
         let (delivered, merged) = self.open.entry(interval.number).or_insert_with(|| (0, Interval::new()));
         *delivered += 1;
         merged.number = interval.number;
-        merged.errors += interval.errors;
+        merged.add_errors(interval.errors);
         merged.ended += interval.ended;
         add(&mut merged.latencies, &interval.latencies);
         if *delivered < self.threads {
             return Vec::new();
         }
-        // Threads deliver in order, so what is whole first is also what comes first.
+        // Threads deliver in order, so intervals are completed in order.
         let whole = self.open.remove(&interval.number);
         whole.map(|(_, merged)| self.close(merged)).unwrap_or_default()
     }
@@ -111,7 +118,7 @@ impl Seconds {
             let (second, latencies) = close_second(std::mem::replace(&mut self.second, next));
             over.push(Over::Second(second, latencies));
         }
-        self.second.errors += merged.errors;
+        self.second.add_errors(merged.errors);
         self.second.ended += merged.ended;
         add(&mut self.second.latencies, &merged.latencies);
         over.push(Over::Interval(merged.number, merged.latencies));
@@ -131,7 +138,8 @@ fn close_second(interval: Interval) -> (Second, Histogram<u64>) {
     let second = Second {
         number: interval.number,
         completed: interval.ended,
-        errors: interval.errors,
+        errors: interval.errors.iter().sum(),
+        errors_by_kind: interval.errors,
         percentiles_ns: percentiles,
     };
     (second, latencies)
@@ -154,7 +162,7 @@ mod tests {
         let mut seconds = Seconds::new(2);
         let mut interval = Interval::new();
         interval.latencies.record(1000).unwrap();
-        interval.errors = 1;
+        interval.errors = [0, 1, 0];
         interval.ended = 1;
         let mut over = Vec::new();
         for number in 0..10 {
@@ -168,11 +176,14 @@ mod tests {
         );
         let whole = seconds_of(&over);
         assert_eq!((whole.len(), whole[0].number, whole[0].completed, whole[0].errors), (1, 0, 20, 20));
+        assert_eq!(whole[0].errors_by_kind, [0, 20, 0]);
         interval.clear();
         interval.number = 10;
         assert!(seconds.add(&interval).is_empty());
         let rest = seconds_of(&seconds.finish());
-        assert_eq!(rest, [Second { number: 1, completed: 0, errors: 0, percentiles_ns: None }]);
+        let silent =
+            Second { number: 1, completed: 0, errors: 0, errors_by_kind: [0; 3], percentiles_ns: None };
+        assert_eq!(rest, [silent]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod recorder;
 mod samples;
 mod thread_outcome;
 
-pub(crate) use class::Class;
+pub(crate) use class::{Class, ERROR_KINDS};
 pub(crate) use cpu::{StealMeter, busy_ticks, thread_cpu_ns};
 pub(crate) use interval::{INTERVAL_NS, INTERVALS_HELD, Interval, Over, SECOND_NS, Second, Seconds};
 #[cfg(test)]

@@ -7,11 +7,11 @@ use super::latencies::{Latencies, add, ns_histogram};
 use super::samples::Samples;
 use super::thread_outcome::{Errors, InTime, ThreadOutcome};
 
-/// A thread that used so much of a core had none left for keeping its schedule.
+/// A thread that used this part of a core may have had too little time to keep its schedule.
 const BUSY_SHARE: f64 = 0.95;
 /// Requests that went out later than this, at the 99th percentile, were held up by the generator.
 const LATE_NS: u64 = 1_000_000;
-/// So much steal disturbs every figure of a run.
+/// This much steal disturbs every figure of a run.
 const STEAL_SHARE: f64 = 0.02;
 
 /// What limited a result besides the server.
@@ -45,7 +45,7 @@ pub(crate) struct RunOutcome {
     /// Requests a second; none in a closed loop.
     pub(crate) rate: Option<f64>,
     pub(crate) is_interrupted: bool,
-    /// Threads that did not end when they were told to.
+    /// Threads that did not end when they were stopped.
     pub(crate) threads_given_up: usize,
 }
 

@@ -3,7 +3,7 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::class::Class;
+use super::class::{Class, NO_ANSWER, error_kind};
 use super::interval::{INTERVAL_NS, INTERVALS_HELD, Interval};
 use super::thread_outcome::{Errors, ThreadOutcome};
 use crate::error::LabError;
@@ -12,8 +12,7 @@ use crate::http::Method;
 /// How often the rate of a thread is sampled; wrk's figure.
 const SAMPLE_NS: u64 = 100_000_000;
 
-/// Where a thread leaves what it found while a script has it, which may not give it back: whoever gives the thread up
-/// takes it from there.
+/// Holds a thread's results while it calls a script, which may never return: then another thread takes the results from here.
 #[derive(Debug, Default)]
 pub(crate) struct Lent(Mutex<Option<Box<ThreadOutcome>>>);
 
@@ -27,8 +26,7 @@ impl Lent {
     }
 }
 
-/// Writes down what one thread sees. Nothing here waits, and nothing but the first request of a kind allocates once the
-/// run goes on.
+/// Records what one thread sees. Nothing here waits, and nothing but the first request of a kind allocates during the run.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     /// None while it is lent.
@@ -38,7 +36,7 @@ pub(crate) struct Recorder {
     is_open_loop: bool,
     /// The time that counts.
     counted_ns: Range<u64>,
-    /// The interval that goes on, and before it those that are held for what was due in them.
+    /// The current interval, and before it those that are held for requests that were due in them.
     held: VecDeque<Box<Interval>>,
     interval_end_ns: u64,
     sample_at_ns: u64,
@@ -75,7 +73,7 @@ impl Recorder {
         self.outcome.as_mut().expect("nothing is written down while it is lent")
     }
 
-    /// Makes a call. One of a script may never return: until it does, whoever gives the thread up can have what it found.
+    /// Calls a script's function, which may never return: while it runs, another thread can take the results.
     pub(crate) fn lend_to<T>(
         &mut self,
         is_scripted: bool,
@@ -110,7 +108,7 @@ impl Recorder {
         }
     }
 
-    /// An answer arrived. Its latency is written down apart, where it is wanted.
+    /// An answer arrived. Its latency is recorded separately, if that is wanted.
     pub(crate) fn answered(&mut self, status: u16, now_ns: u64) {
         let is_in_time = self.counted_ns.contains(&now_ns);
         let outcome = self.outcome();
@@ -120,13 +118,13 @@ impl Recorder {
             503 => outcome.in_time.busy += u64::from(is_in_time),
             _ => {}
         }
-        if status > 399 {
+        if let Some(kind) = error_kind(status) {
             outcome.errors.status += 1;
-            self.interval().errors += 1;
+            self.interval().errors[kind] += 1;
         }
     }
 
-    /// The one that goes on.
+    /// The current one.
     fn interval(&mut self) -> &mut Interval {
         self.held.back_mut().expect("there is always one that goes on")
     }
@@ -156,7 +154,7 @@ impl Recorder {
 
     /// A request that got no answer, after waiting so long.
     pub(crate) fn failed(&mut self, kind: (Class, Method), due_ns: u64, latencies_ns: (u64, u64)) {
-        self.interval().errors += 1;
+        self.interval().errors[NO_ANSWER] += 1;
         self.latency(kind, due_ns, latencies_ns);
     }
 
@@ -165,7 +163,7 @@ impl Recorder {
         self.sample_at_ns.min(self.interval_end_ns)
     }
 
-    /// Takes the samples that are due and hands over intervals that are over.
+    /// Takes the samples that are due and hands over intervals that have ended.
     pub(crate) fn tick(&mut self, elapsed_ns: u64) {
         if elapsed_ns >= self.sample_at_ns {
             self.sample(elapsed_ns);
@@ -198,7 +196,7 @@ impl Recorder {
 
     fn hand_over(&mut self) {
         let Some(over) = self.held.pop_front() else { return };
-        // Nobody listens any more only where the run is being given up.
+        // The receiver is gone only if the run is being given up.
         let _ = self.full.send(over);
     }
 
@@ -271,7 +269,7 @@ mod tests {
         assert_eq!((outcome.latencies.all().corrected.len(), outcome.lateness.len()), (2, 2));
     }
 
-    /// The latency stands where the request was due, its end where it ended.
+    /// The latency is recorded when the request was due, its end when it ended.
     #[test]
     fn what_stood_still_shows_where_it_was() {
         let ((full, intervals), (_back, empty)) = (channel(), channel());

@@ -19,7 +19,7 @@ impl Samples {
         self.sorted.last().copied().unwrap_or(0)
     }
 
-    /// Zero where there are none.
+    /// Zero if there are none.
     pub(crate) fn mean(&self) -> f64 {
         if self.sorted.is_empty() {
             return 0.0;
@@ -27,7 +27,7 @@ impl Samples {
         self.sorted.iter().sum::<u64>() as f64 / self.sorted.len() as f64
     }
 
-    /// Of a sample, hence divided by one less than there are; zero where there are fewer than two.
+    /// Of a sample, hence divided by one less than there are; zero if there are fewer than two.
     pub(crate) fn stdev(&self) -> f64 {
         if self.sorted.len() < 2 {
             return 0.0;
@@ -37,7 +37,7 @@ impl Samples {
         (squares / (self.sorted.len() - 1) as f64).sqrt()
     }
 
-    /// How many percent lie within one standard deviation of the mean.
+    /// The percentage within one standard deviation of the mean.
     pub(crate) fn within_stdev(&self) -> f64 {
         if self.sorted.is_empty() {
             return 0.0;

@@ -43,7 +43,7 @@ impl TlsClient {
         ClientConnection::new(Arc::clone(&self.config), self.name.clone())
     }
 
-    /// Makes the handshake within `timeout`, which is that of each read from then on.
+    /// Makes the handshake within `timeout`, which is then the time-out of each read.
     fn open(
         &self,
         mut socket: TcpStream,
@@ -68,7 +68,7 @@ impl TlsClient {
     }
 }
 
-/// Writes what the handshake has to say, or else reads what the server says.
+/// Writes the next message of the handshake, or else reads the server's.
 fn advance(session: &mut ClientConnection, socket: &mut TcpStream) -> io::Result<()> {
     if session.wants_write() {
         return session.write_tls(socket).map(drop);

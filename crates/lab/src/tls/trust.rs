@@ -34,7 +34,7 @@ impl Trust {
         Ok(builder.with_no_client_auth())
     }
 
-    /// None if everybody is trusted.
+    /// None if every certificate is accepted.
     fn roots(&self) -> Outcome<Option<RootCertStore>> {
         let mut roots = RootCertStore::empty();
         match self {
@@ -73,8 +73,8 @@ struct Unverified {
     provider: Arc<CryptoProvider>,
 }
 
-/// Accepts what a certificate signed that is whole but of a kind that is not supported here, such as X.509 version 1, which
-/// `openssl x509 -req` makes: nobody is trusted for it.
+/// Accepts a valid signature of a certificate that is not supported here, such as X.509 version 1, which `openssl x509 -req`
+/// makes: with this option no certificate has to be trusted.
 fn unless_unsupported(
     checked: Result<HandshakeSignatureValid, Error>,
 ) -> Result<HandshakeSignatureValid, Error> {
@@ -82,7 +82,7 @@ fn unless_unsupported(
         Err(Error::InvalidCertificate(CertificateError::Other(_))) => {
             Ok(HandshakeSignatureValid::assertion())
         }
-        // Nobody asked who signed the certificate: it is the server's own signature that does not fit.
+        // The certificate's issuer is not checked here: it is the server's own signature that is wrong.
         Err(Error::InvalidCertificate(CertificateError::BadSignature)) => {
             Err(CertificateError::ApplicationVerificationFailure.into())
         }

@@ -1,6 +1,6 @@
 //! Built-in workloads: requests against the store's own HTTP API, made without a script.
 //!
-//! | name | requests | keys where none are given |
+//! | name | requests | keys by default |
 //! | --- | --- | --- |
 //! | `status` | the node's state | |
 //! | `put` | new keys, one after the other; with `--keys` it starts over after so many | no end |
@@ -62,13 +62,18 @@ const KEYS_ALL: u64 = 1_000_000;
 const KEYS_FEW: u64 = 1_000;
 
 impl Name {
-    /// How many keys there are where the person does not say; none for no end.
+    /// The number of keys by default; none for no end.
     pub(crate) const fn default_keys(self) -> Option<u64> {
         match self {
             Self::Put => None,
             Self::PutOverwrite | Self::GetHot => Some(KEYS_FEW),
             _ => Some(KEYS_ALL),
         }
+    }
+
+    /// Whether it leaves the store as it was.
+    pub(crate) const fn is_reading(self) -> bool {
+        matches!(self, Self::Status | Self::Get | Self::GetHot | Self::Range | Self::YcsbC)
     }
 
     /// YCSB's workloads have theirs; the others ask for all keys alike.
@@ -88,7 +93,7 @@ pub(crate) struct Workload {
     pub(crate) keys: Option<u64>,
     pub(crate) distribution: Distribution,
     pub(crate) seed: u64,
-    /// Of all threads: so many inserts may be on their way at once.
+    /// Of all threads: at most so many inserts are in flight.
     pub(crate) connections: u64,
     /// The number of the next new key, for all threads.
     pub(crate) next_key: Arc<AtomicU64>,
@@ -119,7 +124,7 @@ impl Workload {
         self
     }
 
-    /// The number of the next key that was not written; 0 where the workload writes no new ones.
+    /// The number of the next key that was not written; 0 if the workload writes no new ones.
     pub(crate) fn key_after(&self) -> u64 {
         let writes_new = matches!(self.name, Name::Put | Name::YcsbD | Name::YcsbE);
         if writes_new { self.next_key.load(Ordering::Relaxed) } else { 0 }

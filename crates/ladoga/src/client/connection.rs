@@ -21,7 +21,7 @@ impl Request<'_> {
         let sent = self.write(&stream, url);
         let reader = Box::new(BufReader::new(stream));
         match (Response::read_head(url, reader, self.method == "HEAD"), sent) {
-            // A node that refuses a value does not read it to its end, but says why.
+            // A node that refuses a value does not read all of it, but answers why.
             (Ok(response), _) => Ok(response),
             (Err(_), Err(error)) => Err(ClientError::Broken { url: url.clone(), error }),
             (Err(error), Ok(())) => Err(error),

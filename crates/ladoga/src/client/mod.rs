@@ -1,5 +1,5 @@
-//! HTTP/1.1, as far as a client of a node needs it, blocking, over one connection for one request. A library would hide
-//! the chunks of a range, which say where a record ends.
+//! HTTP/1.1 as far as a client of a node needs it, blocking, with one connection for each request. A library would hide the
+//! chunks of a range, which mark the ends of records.
 
 mod connection;
 mod response;
@@ -17,7 +17,7 @@ pub(crate) enum ClientError {
     /// It is not there.
     #[error("cannot reach {url}: {error}")]
     Unreachable { url: Url, error: io::Error },
-    /// It went away.
+    /// The connection broke.
     #[error("the connection to {url} broke: {error}")]
     Broken { url: Url, error: io::Error },
     /// It is something else.

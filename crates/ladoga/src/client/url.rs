@@ -30,7 +30,7 @@ impl Url {
         (!host.is_empty()).then(|| Url { host: host.to_owned(), port })
     }
 
-    /// Host and port, as they stand in a URL.
+    /// Host and port, as in a URL.
     pub(crate) fn authority(&self) -> String {
         let Url { host, port } = self;
         if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
@@ -43,7 +43,7 @@ impl fmt::Display for Url {
     }
 }
 
-/// Bytes as they stand in a query.
+/// Bytes, encoded for a query.
 pub(crate) fn percent_encoded(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for &byte in bytes {

@@ -47,7 +47,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<(), Failure> {
         writeln!(out, "{} groups were lost in a power cut, before they were synced", report.lost_groups)?;
     }
     match problems.len() {
-        0 => Ok(writeln!(out, "everything is as it should be")?),
+        0 => Ok(writeln!(out, "no problem found")?),
         1 => Err(Failure::Failed("1 problem found, named above".to_owned())),
         count => Err(Failure::Failed(format!("{count} problems found, named above"))),
     }

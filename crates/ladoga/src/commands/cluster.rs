@@ -8,10 +8,10 @@ use super::{Failure, parse_url};
 use crate::arguments::NodeArguments;
 use crate::client::{ClientError, Request, Response, Url};
 
-/// How often a repair is looked at.
+/// How often the progress of a repair is read.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Says whether a node serves, and where it is of a cluster, how that is as seen from it.
+/// Prints whether a node serves, and if it belongs to a cluster, the state of that as this node sees it.
 pub(crate) fn status(arguments: &NodeArguments) -> Result<(), Failure> {
     let url = parse_url(&arguments.url)?;
     let response = ask(&url, "GET", "/v0/status")?;
@@ -25,7 +25,7 @@ pub(crate) fn status(arguments: &NodeArguments) -> Result<(), Failure> {
     }
 }
 
-/// Has a node take over what the others have and it lacks, and shows how far it is.
+/// Makes a node pull what the others have and it lacks, and shows the progress.
 pub(crate) fn repair(arguments: &NodeArguments) -> Result<(), Failure> {
     let url = parse_url(&arguments.url)?;
     let session = |report: &Value| report["replica_state"]["session"].as_str().map(str::to_owned);
@@ -70,7 +70,7 @@ fn ask(url: &Url, method: &'static str, target: &str) -> Result<Response, Client
     Request { method, target: target.to_owned(), field: None, body }.send(url)
 }
 
-/// What a node of a cluster says about it; `None` of one on its own.
+/// The node's report about its cluster; `None` if it stands alone.
 fn report(url: &Url) -> Result<Option<Value>, Failure> {
     let response = ask(url, "GET", "/v0/cluster")?;
     if response.status != 200 {
@@ -87,7 +87,7 @@ fn report(url: &Url) -> Result<Option<Value>, Failure> {
         .map_err(|error| Failure::Failed(format!("{url} sent a cluster status that cannot be read: {error}")))
 }
 
-/// A line for each node, and where this one is being rebuilt, how far that is.
+/// A line for each node, and if this one is being rebuilt, how far that is.
 fn table(report: &Value) -> String {
     let nodes = report["nodes"].as_array().into_iter().flatten();
     let mut text: String = nodes.map(node_line).collect();
@@ -122,7 +122,7 @@ fn table(report: &Value) -> String {
     text
 }
 
-/// Where a node cannot be rebuilt because of others, what an operator can do about it.
+/// If a node cannot be rebuilt because of others: what an operator can do about it.
 fn what_to_do(waits_for: &Value) -> String {
     let waits_for: Vec<&str> = waits_for.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if waits_for.is_empty() {

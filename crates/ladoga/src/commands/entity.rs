@@ -2,10 +2,12 @@ use std::ffi::OsStr;
 use std::io::{IsTerminal, Read, Write, stdin, stdout};
 use std::os::unix::ffi::OsStrExt;
 
-use ladoga_model::{Ttl, VALUE_BYTES_MAX};
+use ladoga_model::VALUE_BYTES_MAX;
 
 use super::{Failure, parse_url};
-use crate::arguments::{DeleteArguments, GetArguments, IncrementArguments, NodeArguments, PutArguments};
+use crate::arguments::{
+    DeleteArguments, ExpireArguments, GetArguments, IncrementArguments, Life, NodeArguments, PutArguments,
+};
 use crate::client::{Request, Response, percent_encoded};
 
 /// Prints the value of a key, or its `ETag`.
@@ -16,9 +18,13 @@ pub(crate) fn get(arguments: &GetArguments) -> Result<(), Failure> {
     match response.status {
         200 if *etag => print_etag(&response),
         200 => print_value(response),
-        404 => Err(Failure::Failed(format!("the key '{}' does not exist", key.display()))),
+        404 => Err(absent(key)),
         _ => Err(Failure::Failed(response.line())),
     }
+}
+
+fn absent(key: &OsStr) -> Failure {
+    Failure::Failed(format!("the key '{}' does not exist", key.display()))
 }
 
 /// As it is for programs; for people, on a line of its own.
@@ -49,8 +55,8 @@ pub(crate) fn put(arguments: &PutArguments) -> Result<(), Failure> {
         Some(value) => value.as_bytes().to_vec(),
         None => read_value()?,
     };
-    let put =
-        Ask { method: "PUT", body: Some(&value), condition, ttl: arguments.ttl, ..Ask::new(&arguments.key) };
+    let life = arguments.ttl.map(Life::Limited);
+    let put = Ask { method: "PUT", body: Some(&value), condition, life, ..Ask::new(&arguments.key) };
     expect(201, ask(put, &arguments.node)?, &arguments.key)
 }
 
@@ -83,6 +89,18 @@ pub(crate) fn increment(arguments: &IncrementArguments) -> Result<(), Failure> {
     Ok(writeln!(stdout().lock(), "{sum}")?)
 }
 
+/// Changes when a value expires.
+pub(crate) fn expire(arguments: &ExpireArguments) -> Result<(), Failure> {
+    let ExpireArguments { key, life, if_match, node } = arguments;
+    let etag = if_match.as_deref().map(entity_tag).transpose()?;
+    let condition = etag.map(|etag| ("if-match", etag));
+    let response = ask(Ask { method: "POST", condition, life: Some(*life), ..Ask::new(key) }, node)?;
+    if response.status == 404 {
+        return Err(absent(key));
+    }
+    expect(200, response, key)
+}
+
 /// An entity tag as it was typed, with its quotes or without.
 fn entity_tag(typed: &str) -> Result<String, Failure> {
     let bare = typed.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(typed);
@@ -105,20 +123,24 @@ struct Ask<'a> {
     /// What is to be added.
     by: Option<i64>,
     /// How long what is stored is to live.
-    ttl: Option<Ttl>,
+    life: Option<Life>,
 }
 
 impl<'a> Ask<'a> {
     fn new(key: &'a OsStr) -> Ask<'a> {
-        Ask { method: "GET", key, body: None, condition: None, by: None, ttl: None }
+        Ask { method: "GET", key, body: None, condition: None, by: None, life: None }
     }
 }
 
 fn ask(ask: Ask<'_>, node: &NodeArguments) -> Result<Response, Failure> {
-    let Ask { method, key, body, condition, by, ttl } = ask;
+    let Ask { method, key, body, condition, by, life } = ask;
     let url = parse_url(&node.url)?;
     let by = by.map_or_else(String::new, |by| format!("&increment={by}"));
-    let ttl = ttl.map_or_else(String::new, |ttl| format!("&ttl={}ms", ttl.ms()));
+    let ttl = match life {
+        None => String::new(),
+        Some(Life::Limited(ttl)) => format!("&ttl={}ms", ttl.ms()),
+        Some(Life::Unlimited) => "&ttl=none".to_owned(),
+    };
     let target = format!("/v0/entity?id={}{by}{ttl}", percent_encoded(key.as_bytes()));
     let field = condition.as_ref().map(|(name, value)| (*name, value.as_str()));
     Ok(Request { method, target, field, body }.send(&url)?)

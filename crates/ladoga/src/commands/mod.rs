@@ -9,7 +9,7 @@ mod serve;
 
 pub(crate) use check::check;
 pub(crate) use cluster::{repair, status};
-pub(crate) use entity::{delete, get, increment, put};
+pub(crate) use entity::{delete, expire, get, increment, put};
 pub(crate) use profile::profile;
 pub(crate) use range::{count, range};
 pub(crate) use serve::serve;
@@ -28,7 +28,7 @@ pub(crate) enum Failure {
     Usage(String),
     /// It could be, and did not work.
     Failed(String),
-    /// Nobody reads what is printed any more, which is no failure.
+    /// The reader of standard output is gone, which is no failure.
     NobodyListens,
 }
 
@@ -52,7 +52,7 @@ impl Failure {
     }
 }
 
-/// Writes a line to standard error. Where that is closed or full, the exit code says it: `eprintln!` would panic.
+/// Writes a line to standard error. If that is closed or full, the exit code has to do: `eprintln!` would panic.
 fn complain(line: fmt::Arguments<'_>) {
     _ = writeln!(stderr(), "{line}");
 }

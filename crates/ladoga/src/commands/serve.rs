@@ -62,10 +62,10 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
     stop(&runtime, &mut signals, node)
 }
 
-/// Has the system end this process when the one that started it does.
+/// Makes the system end this process when the one that started it ends.
 fn end_with(parent: u32) -> Result<(), Failure> {
     set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).map_err(failed)?;
-    // It may have ended before the system was told.
+    // It may have ended before that call.
     if getppid().map(|pid| pid.as_raw_nonzero().get().cast_unsigned()) != Some(parent) {
         return Err(Failure::Failed(format!("process {parent}, which started this node, is gone")));
     }
@@ -107,11 +107,12 @@ fn config(env: &Env, settings: &Settings) -> Config {
         limits,
         membership: settings.membership.clone(),
         peer_limits: settings.peer_limits.clone(),
+        resp: settings.resp.clone(),
         ..Config::alone(settings.listen.clone(), settings.threads)
     }
 }
 
-/// What a limit of descriptors leaves to connections: half, where it is low.
+/// How many descriptors are left for connections: half of the limit, if that is low.
 fn descriptors_for_connections(descriptors: u64, tables: u64) -> u64 {
     let left = descriptors.saturating_sub(tables);
     left.saturating_sub(DESCRIPTORS_RESERVED).max(left / 2)
@@ -172,7 +173,9 @@ fn stop(runtime: &Runtime, signals: &mut Signals, node: Node<Embedded>) -> Resul
 }
 
 fn announce(settings: &Settings, node: &Node<Embedded>, disk_reads: &str, open_ms: u64) {
-    let addresses: Vec<String> = node.addresses().iter().map(|address| format!("http://{address}")).collect();
+    let http = node.addresses().iter().map(|address| format!("http://{address}"));
+    let resp = node.resp_addresses().iter().map(|address| format!("redis://{address}"));
+    let addresses: Vec<String> = http.chain(resp).collect();
     let durability = match settings.durability {
         Durability::Always => "always",
         Durability::EverySecond => "everysec",
@@ -189,13 +192,13 @@ fn announce(settings: &Settings, node: &Node<Embedded>, disk_reads: &str, open_m
     );
 }
 
-/// Does what blocks where signals can still be heard beside it.
+/// Runs a blocking call on a thread, so that signals are still handled.
 fn on_a_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<oneshot::Receiver<T>, Failure> {
     let (done, when_done) = oneshot::channel();
-    // Where nobody waits any more, the process is about to end.
+    // If nothing waits any more, the process is about to end.
     let work = move || drop(done.send(work()));
     thread::Builder::new().name(name.to_owned()).spawn(work)?;
     Ok(when_done)
@@ -235,7 +238,7 @@ impl Signals {
         .await
     }
 
-    /// What `future` comes to, or else the name of the signal that came first.
+    /// The result of `future`, or the name of the signal that came first.
     async fn unless_one_comes<T>(&mut self, future: impl Future<Output = T>) -> Result<T, &'static str> {
         let mut future = pin!(future);
         let mut signal = pin!(self.next());

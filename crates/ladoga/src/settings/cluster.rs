@@ -7,7 +7,7 @@ use super::parse::HostAndPort;
 use super::sources::Sources;
 use crate::client::Url;
 
-/// Reads the nodes of the cluster, and which of them this one is; `None` where it is on its own.
+/// Reads the nodes of the cluster, and which of them this one is; `None` if it stands alone.
 pub(super) fn membership(
     sources: &Sources,
     listen: &HostAndPort,

@@ -6,7 +6,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::parse::format_size;
 
-/// The share of the machine's memory that a node takes where nothing is said.
+/// The share of the machine's memory that a node takes by default.
 const MEMORY_SHARE: u64 = 4;
 
 /// The memory that there is, and whose it is.
@@ -17,11 +17,11 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Of the machine, or of the part of it that this process may use.
+    /// The memory of the machine, or of the part of it that this process may use.
     pub(super) fn available() -> Memory {
         let machine = rustix::system::sysinfo();
         let of_machine = machine.totalram as u64 * u64::from(machine.mem_unit);
-        // Where there is no group, the machine is the limit.
+        // Without such a group, the machine is the limit.
         let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         Memory::least(of_machine, limit_of_groups(Path::new("/sys/fs/cgroup"), &groups))
     }
@@ -33,12 +33,12 @@ impl Memory {
         }
     }
 
-    /// What a node takes of it where nothing is said: in whole MiB, which people can read.
+    /// The default budget: in whole MiB, which people can read.
     pub(super) fn share(self) -> u64 {
         ((self.bytes / MEMORY_SHARE) >> 20 << 20).max(MEMORY_BYTES_MIN)
     }
 
-    /// What is to be told of a budget, as `name` has it, that is more than there is.
+    /// A warning about a budget, called `name`, that is more than there is.
     pub(super) fn objection(self, name: &str, wanted_bytes: u64) -> Option<String> {
         let whose =
             if self.is_of_group { "the control group of this process may use" } else { "this machine has" };
@@ -68,7 +68,7 @@ fn limit_of_groups(mount: &Path, groups: &str) -> Option<u64> {
     limits.min()
 }
 
-/// None where there is no such group, or none of its own ("max").
+/// None if there is no such group, or if it has no limit of its own ("max").
 fn limit_in(file: &Path) -> Option<u64> {
     std::fs::read_to_string(file).ok()?.trim().parse().ok()
 }

@@ -1,5 +1,4 @@
-//! What a node is run with: found by `sources`, understood by `parse` and `cluster`, with what the `machine` is like
-//! where nothing is said.
+//! The settings of a node: found by `sources`, parsed by `parse` and `cluster`, with defaults that depend on the `machine`.
 
 mod cluster;
 mod machine;
@@ -20,7 +19,7 @@ pub(crate) use machine::raise_descriptor_limit;
 pub(crate) use parse::{DiskReads, alloc_interval, format_size};
 use sources::Sources;
 
-/// A setting that cannot be: the name says where it came from.
+/// An invalid setting; the name tells where it came from.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name} is '{value}', expected {expected}")]
 pub(crate) struct SettingError {
@@ -36,10 +35,11 @@ pub(crate) struct SettingError {
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) listen: Vec<SocketAddr>,
+    pub(crate) resp: Vec<SocketAddr>,
     pub(crate) data: PathBuf,
     pub(crate) durability: Durability,
     pub(crate) memory_bytes: u64,
-    /// What is to be told about a setting that is possible, and hardly meant.
+    /// A warning about a setting that is possible, but probably not meant.
     pub(crate) objection: Option<String>,
     pub(crate) threads: usize,
     pub(crate) membership: Option<Membership>,
@@ -58,6 +58,7 @@ impl Settings {
     fn from_sources(sources: &Sources) -> Result<Settings, SettingError> {
         let listen = sources.get("listen", parse::listen)?;
         let (host_and_port, listen) = listen.unwrap_or_else(parse::default_listen);
+        let resp = sources.get("resp", parse::listen)?.map(|(_, resp)| resp).unwrap_or_default();
         let data = sources.get("data", parse::directory)?.unwrap_or_else(|| PathBuf::from("./ladoga-data"));
         let durability = sources.get("fsync", parse::durability)?.unwrap_or(Durability::Always);
         let memory = Memory::available();
@@ -75,6 +76,7 @@ impl Settings {
         sources.check_overridden(check_form)?;
         Ok(Settings {
             listen,
+            resp,
             data,
             durability,
             memory_bytes,
@@ -89,10 +91,10 @@ impl Settings {
     }
 }
 
-/// Whether a setting could be, as far as that can be told from itself.
+/// Checks the form of a setting, as far as that is possible without the others.
 fn check_form(name: &str, text: &str) -> Result<(), String> {
     match name {
-        "listen" => parse::host_and_port(text).map(drop),
+        "listen" | "resp" => parse::host_and_port(text).map(drop),
         "data" => parse::directory(text).map(drop),
         "cluster" => cluster::urls(text).map(drop),
         "advertise" => cluster::url(text).map(drop),
@@ -172,7 +174,7 @@ mod tests {
         assert_eq!(error, "fsync in ladoga.toml is '1', expected always, everysec or never");
     }
 
-    /// It was found on the day on which nobody gave the flag.
+    /// Otherwise a wrong line is found only on the day on which the flag is not given.
     #[test]
     fn a_wrong_line_of_the_file_is_named_also_where_another_wins() {
         let flags = || ServeFlags { memory: Some("32MiB".into()), ..ServeFlags::default() };
@@ -180,6 +182,7 @@ mod tests {
         assert!(error.starts_with("memory in ladoga.toml is 'banana', expected at least 16MiB"), "{error}");
         for (name, good, wrong) in [
             ("listen", "127.0.0.1:80", "80"),
+            ("resp", "127.0.0.1:6379", "6379"),
             ("data", "here", ""),
             ("cluster", "http://a:1,http://b:1", "a,b"),
             ("advertise", "http://a:1", "a"),

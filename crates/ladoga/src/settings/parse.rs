@@ -20,7 +20,7 @@ pub(super) struct HostAndPort {
 }
 
 impl HostAndPort {
-    /// Understands `HOST:PORT`; an IPv6 address stands in brackets.
+    /// Parses `HOST:PORT`; an IPv6 address has to be in brackets.
     pub(super) fn parse(text: &str) -> Option<HostAndPort> {
         let (host, port) = text.rsplit_once(':')?;
         let in_brackets = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
@@ -35,18 +35,19 @@ impl HostAndPort {
     }
 }
 
-/// Where to listen, as it was written: whether there is such a host is not asked.
+/// The address to listen on, as it was written: whether there is such a host is not checked.
 pub(super) fn host_and_port(text: &str) -> Result<HostAndPort, String> {
     HostAndPort::parse(text).ok_or_else(|| LISTEN_EXPECTED.to_owned())
 }
 
-/// Where to listen: as it was written, and every address that stands for.
+/// The address to listen on: as it was written, and every address that it stands for.
 pub(super) fn listen(text: &str) -> Result<(HostAndPort, Vec<SocketAddr>), String> {
     let expected = || LISTEN_EXPECTED.to_owned();
     let parsed = host_and_port(text)?;
     let addresses = (parsed.host.as_str(), parsed.port).to_socket_addrs();
-    let mut addresses: Vec<_> =
-        addresses.map_err(|error| format!("{} of a host that is known: {error}", expected()))?.collect();
+    let mut addresses: Vec<_> = addresses
+        .map_err(|error| format!("{}, with a host that can be resolved: {error}", expected()))?
+        .collect();
     addresses.sort();
     addresses.dedup();
     if addresses.is_empty() { Err(expected()) } else { Ok((parsed, addresses)) }
@@ -73,7 +74,7 @@ pub(super) fn durability(text: &str) -> Result<Durability, String> {
 /// How blocks are read that memory does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiskReads {
-    /// By `io_uring` where the system permits it, otherwise by threads.
+    /// By `io_uring` if the system permits it, otherwise by threads.
     Auto,
     /// By threads that wait.
     Pool,
@@ -95,7 +96,7 @@ pub(super) fn memory(text: &str) -> Result<u64, String> {
 
 pub(crate) fn alloc_interval(text: &str) -> Result<u64, String> {
     let bounds = ALLOC_INTERVAL_BYTES_MIN..=ALLOC_INTERVAL_BYTES_MAX;
-    let expected = || format!("'{text}' is none of 1KiB to 1GiB, expected a size such as 16KiB");
+    let expected = || format!("'{text}' is not a size from 1KiB to 1GiB, expected one such as 16KiB");
     size(text).filter(|bytes| bounds.contains(bytes)).ok_or_else(expected)
 }
 
@@ -114,7 +115,7 @@ pub(super) fn timeout_ms(text: &str) -> Result<u64, String> {
 
 pub(super) fn log(text: &str) -> Result<Targets, String> {
     let parts: Vec<&str> = text.split(',').map(str::trim).collect();
-    // A word that is no level would be taken for a target, of which all is logged, and of everything else nothing.
+    // A word that is no level would be taken for a target: everything of that target is logged, and nothing of any other.
     let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
     let is_known = |part: &str| match part.rsplit_once('=') {
         None => is_level(part),

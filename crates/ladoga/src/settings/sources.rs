@@ -8,7 +8,7 @@ use super::SettingError;
 use crate::arguments::ServeFlags;
 
 /// Settings that have a flag, a variable and a key.
-const WITH_FLAG: [&str; 7] = ["listen", "data", "cluster", "advertise", "fsync", "memory", "threads"];
+const WITH_FLAG: [&str; 8] = ["listen", "resp", "data", "cluster", "advertise", "fsync", "memory", "threads"];
 /// Settings that have a variable and a key.
 const WITHOUT_FLAG: [&str; 10] = [
     "request_timeout_ms",
@@ -23,17 +23,17 @@ const WITHOUT_FLAG: [&str; 10] = [
     "log",
 ];
 
-/// A setting as somebody wrote it.
+/// A setting as it was written.
 struct Written {
-    /// Where it stands, as an error says it.
+    /// Its source, for error messages.
     name: String,
     text: String,
 }
 
-/// Everything that was said about settings.
+/// All settings, from all sources.
 pub(super) struct Sources {
     written: BTreeMap<&'static str, Written>,
-    /// What the file says, and a flag or a variable has otherwise.
+    /// Settings of the file that a flag or a variable overrides.
     overridden: Vec<(&'static str, Written)>,
 }
 
@@ -92,12 +92,12 @@ impl Sources {
         Ok(sources)
     }
 
-    /// Where a setting stands, where somebody wrote it.
+    /// The source of a setting, if it was set.
     pub(super) fn name(&self, name: &str) -> Option<&str> {
         self.written.get(name).map(|written| written.name.as_str())
     }
 
-    /// A setting, understood by `parse`, which otherwise says what it expects.
+    /// A setting, parsed by `parse`, whose error tells what it expects.
     pub(super) fn get<T>(
         &self,
         name: &str,
@@ -125,6 +125,7 @@ impl Written {
 fn flag(flags: &ServeFlags, name: &str) -> Option<String> {
     match name {
         "listen" => flags.listen.clone(),
+        "resp" => flags.resp.clone(),
         "data" => flags.data.as_ref().map(|data| data.to_string_lossy().into_owned()),
         "cluster" => flags.cluster.clone(),
         "advertise" => flags.advertise.clone(),
@@ -165,7 +166,7 @@ fn check_keys(table: &Table, file_name: &str) -> Result<(), SettingError> {
     }
 }
 
-/// A value of the file as it would stand on a command line.
+/// A value of the file, in the form of the command line.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

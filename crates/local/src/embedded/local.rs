@@ -2,13 +2,14 @@ use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ladoga_model::Cell;
+use bytes::Bytes;
+use ladoga_model::{Cell, Stamp};
 use ladoga_storage::{BLOB_BYTES_MIN, Cached, Engine, FinishedBlob, PendingRead, ReadTier, Side, WriteState};
 use parking_lot::Mutex;
 
 use super::cells::CellReader;
 use super::commit::{
-    Applied, CommitShared, CommitTrigger, Inbox, InlineCommitter, Update, Waiters, WriteQueue,
+    Applied, CommitShared, CommitTrigger, Decision, Inbox, InlineCommitter, Update, Waiters, WriteQueue,
 };
 use super::pieces::RangePieces;
 use super::pool::DiskHandle;
@@ -33,7 +34,7 @@ pub struct Local {
     pub(super) reads: Option<Rc<Reads>>,
 }
 
-/// What is queued on this loop, and who waits for it.
+/// The writes that are queued on this loop, and who waits for them.
 #[derive(Clone)]
 struct Queued {
     write_queue: Arc<WriteQueue>,
@@ -91,13 +92,13 @@ impl Local {
         }
     }
 
-    /// How far a read goes on the event loop before somebody else reads for it.
+    /// How far a read goes on the event loop before it is left to the ring or the pool.
     fn tier(&self) -> ReadTier {
         // A ring finds what the page cache has as it is sent off, for all reads of a turn with one system call.
         if self.reads.is_some() { ReadTier::Memory } else { ReadTier::PageCache }
     }
 
-    /// What a read that memory cannot answer comes to, as `answer` has it.
+    /// The answer to a read that memory cannot answer, converted by `answer`.
     fn later<T: 'static>(
         &self,
         read: Box<PendingRead>,
@@ -147,7 +148,7 @@ impl LocalStore for Local {
         cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], FinishedBlob>)>,
     ) -> Applied {
         let mut cells = cells.into_iter().peekable();
-        // Several cells share their fate, and with it that of puts, which a full disk does not take.
+        // Several cells succeed or fail together, so they need the room that puts need, which a full disk does not give.
         let is_one = cells.size_hint() == (1, Some(1));
         let kind = match cells.peek() {
             Some((_, Cell { value: None, .. })) if is_one => WriteKind::Delete,
@@ -167,11 +168,12 @@ impl LocalStore for Local {
         let update = Update::new(key, value_bytes_max, move |newest| {
             let (cell, decided) = decide(newest);
             *answered.lock() = Some(decided);
-            cell
+            cell.map_or(Decision::Keep, Decision::Write)
         });
         let take = move || answer.lock().take().expect("what is written was decided");
         match self.engine.get_cell_cached(key, self.tier()) {
-            // Read before it is queued, so that nothing waits for the disk where groups are written: memory has it then.
+            // The block is read before the update is queued, so that the group does not wait for the disk: the lookup then hits
+            // the cache.
             Ok(Cached::NeedsDisk(read)) => {
                 let (found, queued) = (self.later(read, |_, _| Some(())), self.queued.clone());
                 Box::pin(async move {
@@ -189,6 +191,36 @@ impl LocalStore for Local {
             }
             Err(error) => Box::pin(ready(Err(read_error(&error)))),
         }
+    }
+
+    fn restamp<R: Send + 'static>(
+        &self,
+        key: &[u8],
+        decide: impl FnOnce(Option<NewestCell>) -> (Option<Stamp>, R) + Send + 'static,
+    ) -> Later<Result<R, StoreError>> {
+        let (key, queued) = (Bytes::copy_from_slice(key), self.queued.clone());
+        let restamp = Arc::new(Restamp { decide: Mutex::new(Some(decide)), answer: Mutex::new(None) });
+        let first = match self.engine.get_cell_cached(&key, self.tier()) {
+            Ok(Cached::Found(cell)) => Ok(restamp.queue(&queued, &key, cell.inline_bytes())),
+            Ok(Cached::Absent) => Ok(restamp.queue(&queued, &key, 0)),
+            // Read before it is queued, as for an update.
+            Ok(Cached::NeedsDisk(read)) => Err(self.later(read, |cell, _| Some(cell.inline_bytes()))),
+            Err(error) => return Box::pin(ready(Err(read_error(&error)))),
+        };
+        Box::pin(async move {
+            let written = match first {
+                Ok(written) => written,
+                Err(found) => restamp.queue(&queued, &key, found.wait().await?.unwrap_or(0)),
+            };
+            written.await?;
+            let answer = restamp.answer.lock().take();
+            if let Some(answer) = answer {
+                return Ok(answer);
+            }
+            // Somebody has put a longer value there meanwhile. None is longer than this.
+            restamp.queue(&queued, &key, BLOB_BYTES_MIN).await?;
+            Ok(restamp.answer.lock().take().expect("what is written was decided"))
+        })
     }
 
     fn upload_bytes_min(&self) -> u64 {
@@ -226,4 +258,34 @@ impl LocalStore for Local {
 
 const fn side(span: &KeySpan) -> Side {
     if span.is_reverse { Side::Back } else { Side::Front }
+}
+
+/// A decision about the stamp of a cell, which is not taken if the value in memory is longer than there is room for.
+struct Restamp<D, R> {
+    decide: Mutex<Option<D>>,
+    answer: Mutex<Option<R>>,
+}
+
+impl<R, D> Restamp<D, R>
+where
+    R: Send + 'static,
+    D: FnOnce(Option<NewestCell>) -> (Option<Stamp>, R) + Send + 'static,
+{
+    /// Queues it, with room for a value of so many bytes.
+    fn queue(self: &Arc<Self>, queued: &Queued, key: &[u8], value_bytes_max: u64) -> Applied {
+        let restamp = Arc::clone(self);
+        queued.push_update(Update::new(key, value_bytes_max, move |newest| {
+            restamp.decide(newest, value_bytes_max)
+        }))
+    }
+
+    fn decide(&self, newest: Option<NewestCell>, value_bytes_max: u64) -> Decision {
+        if newest.as_ref().is_some_and(|newest| newest.inline_bytes() > value_bytes_max) {
+            return Decision::Keep;
+        }
+        let decide = self.decide.lock().take().expect("it is decided once");
+        let (stamp, answer) = decide(newest);
+        *self.answer.lock() = Some(answer);
+        stamp.map_or(Decision::Keep, Decision::Stamp)
+    }
 }

@@ -1,10 +1,10 @@
 //! The embedded engine behind the store interface.
 //!
-//! - `commit`: the queue of writes, who commits them in groups, and who waits for it
-//! - `pool`: threads that may wait for the disk; `reads`: point reads that need none of them
-//! - `commit::Inbox`: how both reach an event loop, with one wake-up for many answers
+//! - `commit`: the queue of writes, the commits of groups, and who waits for them
+//! - `pool`: threads that may wait for the disk; `reads`: point reads by the ring, without such a thread
+//! - `commit::Inbox`: how both answer an event loop, with one wake-up for many answers
 //! - `local`: the engine as one event loop reaches it
-//! - `read`, `range`, `cells`, `upload`: what the pool does; `pieces`: how it reads a range
+//! - `read`, `range`, `cells`, `upload`: the jobs of the pool; `pieces`: how it reads a range
 //! - `scan`: every cell that is there, for an observer
 //! - `engine_metrics`: what the engine counts, for `/metrics`
 
@@ -67,7 +67,7 @@ pub struct Embedded {
     scan: Scan,
     workers: Arc<dyn Workers>,
     disk: Arc<dyn ladoga_env::Disk>,
-    /// Why no event loop has a ring to read by, where that is so.
+    /// Why event loops read without a ring, if they do.
     no_rings: Option<String>,
     read_counters: Arc<ReadCounters>,
 }
@@ -90,7 +90,7 @@ impl Embedded {
         let memory_bytes = options.memory_bytes;
         let (clock, disk) = (Arc::clone(&env.clock), Arc::clone(&env.disk));
         let workers = Arc::clone(&env.workers);
-        // Tried once, for all event loops: where one may have a ring, all may.
+        // Tried once, for all event loops: if one may have a ring, all may.
         let no_rings = disk.read_ring(RING_READS_MAX).err().map(|error| error.to_string());
         let engine = Arc::new(Engine::open(env, dir, options)?);
         let queue = CommitQueue::start(Arc::clone(&engine), Arc::clone(&clock), memory_bytes, &*workers)?;
@@ -107,7 +107,7 @@ impl Embedded {
         })
     }
 
-    /// Why blocks are not read by `io_uring` but by threads that wait, where that is so.
+    /// Why blocks are not read by `io_uring` but by threads that wait, if that is so.
     pub fn no_rings(&self) -> Option<&str> {
         self.no_rings.as_deref()
     }
@@ -135,7 +135,7 @@ impl Embedded {
         cells
     }
 
-    /// A ring for the calling event loop, where there is one to be had.
+    /// A ring for the calling event loop, if the system permits one.
     fn start_reads(&self, disk: &pool::DiskHandle, supervisor: &Supervisor) -> Option<Rc<Reads>> {
         if self.no_rings.is_some() {
             return None;
@@ -203,8 +203,8 @@ impl Store for Embedded {
     fn close(&self) -> Result<(), StoreError> {
         self.scan.stop();
         self.pool.close();
-        // After a panic in the middle of a write, what is in memory is not to get into tables: the log has what was
-        // acknowledged, as after a crash.
+        // After a panic in the middle of a write, the memtable must not be flushed to tables. The log has every acknowledged
+        // write, as after a crash.
         self.queue.close()?;
         self.engine.close().map_err(|error| StoreError::Failed { reason: error.to_string() })
     }
@@ -245,6 +245,8 @@ fn write_error(error: &Error) -> StoreError {
 }
 
 #[cfg(test)]
+mod restamp_tests;
+#[cfg(test)]
 mod update_tests;
 
 #[cfg(test)]
@@ -257,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    /// A system that has so many threads left.
+    /// A system that has only so many threads left.
     struct Few(AtomicUsize);
 
     impl Workers for Few {
@@ -269,7 +271,7 @@ mod tests {
         }
     }
 
-    /// It panicked, as "it panicked" told who had started the node.
+    /// Too few threads used to be a panic, and all that an operator read was that the node had panicked.
     #[test]
     fn where_the_system_has_too_few_threads_nothing_is_opened_and_nothing_held() {
         let (env, _disk, _clock) = sim::env(1);

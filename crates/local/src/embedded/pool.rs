@@ -64,7 +64,7 @@ impl Wake for InboxWaker {
     }
 }
 
-/// What a job comes to that the pool did not get to.
+/// The answer to a job that was still queued when the pool closed.
 fn closed() -> StoreError {
     StoreError::Unreadable { reason: "the store was closed before it could be read".to_owned() }
 }
@@ -90,7 +90,7 @@ impl Pool {
         let (answered, mut answer) = oneshot::channel();
         let job = Box::new(move || {
             let done = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|_| Err(panicked()));
-            // If nobody waits any more, nobody misses it.
+            // If nobody waits any more, the answer is not needed.
             let _ = answered.send(done);
         });
         if let Err(error) = self.shared.push(job) {
@@ -123,7 +123,7 @@ impl Pool {
         ]
     }
 
-    /// Does what is queued, and ends the threads.
+    /// Finishes the queued jobs, and ends the threads.
     pub(super) fn close(&self) {
         self.shared.queue.lock().closed = true;
         self.workers.iter().for_each(|worker| worker.wake());
@@ -178,7 +178,7 @@ impl Worker for IoWorker {
     }
 }
 
-/// Where what may wait for the disk is done, and how the answer comes back.
+/// The pool that runs jobs which may wait for the disk, and the inbox by which their answers come back.
 #[derive(Clone)]
 pub(super) struct DiskHandle {
     pub(super) pool: Arc<Pool>,

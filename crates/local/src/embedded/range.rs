@@ -12,7 +12,7 @@ pub(super) struct RecordReader {
     side: Side,
     /// How many records it may still read.
     left: u64,
-    /// The large value that it is in, and as much of it as has been read.
+    /// The large value at which the range stands, and how many of its bytes have been read.
     value: Option<(Blob, u64)>,
 }
 

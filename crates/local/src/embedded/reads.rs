@@ -30,13 +30,13 @@ const RING_QUEUE_READS_MAX: usize = 1024;
 /// After the system has refused to take reads, they are tried again.
 const RING_RETRY_MS: u64 = 10;
 
-/// What a point read comes to.
+/// The answer to a point read.
 pub(super) type Read = Result<Option<Cell>, StoreError>;
 
-/// The point reads of one event loop that memory cannot answer: their blocks are read by a ring of this loop, all that a
-/// turn of the loop asks for with one system call, and the reads go on where they had paused.
+/// The point reads of one event loop that memory cannot answer. A ring of this loop reads their blocks: one system call submits
+/// all that a turn of the loop asks for, and each read resumes once its block is there.
 ///
-/// A read goes on to its end even if nobody waits for it any more.
+/// A read runs to its end even if nobody waits for it any more.
 pub(super) struct Reads {
     state: RefCell<ReadQueue>,
     disk: DiskHandle,
@@ -56,10 +56,10 @@ struct Reader {
     answer: Rc<OneShot<Answer>>,
 }
 
-/// What a point read leaves.
+/// The state in which the ring leaves a point read.
 enum Answer {
     Here(Read),
-    /// It goes on where waiting is fine.
+    /// It needs more than a block, and goes on in the pool, which may wait.
     OnPool(Later<Read>),
 }
 
@@ -120,7 +120,7 @@ impl Reads {
 
 /// The task that an event loop's ring belongs to.
 struct Driver {
-    // Before the readers: it waits for what is under way.
+    // Declared before the readers, so that it is dropped first: that waits for the reads in flight.
     ring: Box<dyn ReadRing>,
     reads: Rc<Reads>,
     /// What is under way, by token.
@@ -163,7 +163,7 @@ impl Driver {
         .await;
     }
 
-    /// Sends off what is queued, and goes on with what has ended, as long as that makes more to be sent off.
+    /// Submits what is queued and resumes what has ended, until nothing more is to be submitted.
     fn turn(&mut self, ended: &mut Vec<EndedRead>) -> io::Result<()> {
         loop {
             self.push();
@@ -202,7 +202,7 @@ impl Reads {
         let Reader { read, answer } = reader;
         self.counters.waiting.fetch_sub(1, Ordering::Relaxed);
         self.counters.reads.fetch_add(1, Ordering::Relaxed);
-        // A panic is this read's own: the loop's other reads have nobody else to go on with them.
+        // If this read panics, the other reads of the loop must still go on: nothing else would resume them.
         let resumed = catch_unwind(AssertUnwindSafe(|| {
             #[cfg(test)]
             tests::panic_if_due();

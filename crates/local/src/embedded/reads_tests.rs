@@ -19,7 +19,7 @@ thread_local! {
     static PANICS_AFTER: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
-/// Called where a read goes on.
+/// Called when a read goes on.
 pub(super) fn panic_if_due() {
     let left = PANICS_AFTER.take();
     assert!(left != Some(0), "on purpose");
@@ -35,7 +35,7 @@ fn key(n: u64) -> [u8; 8] {
     n.to_be_bytes()
 }
 
-/// A store whose cells are in a table that nobody has read.
+/// A store whose cells are in a table of which nothing is cached.
 fn filled(env: &Env) -> Arc<Embedded> {
     let store = open(env);
     for n in 0..KEYS {

@@ -11,15 +11,15 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::commit::CommitShared;
 use crate::store::{CellChange, CellObserver};
 
-/// Cells that are told of at once.
+/// Cells in one notification.
 const CHANGES_MAX: usize = 1_024;
 /// After how long a scan that did not work out is tried again; twice as long after each, up to the second.
 const RETRY_MS_MIN: u64 = 1_000;
 const RETRY_MS_MAX: u64 = 60_000;
-/// The same where a block is damaged.
+/// The longest pause if a block is damaged.
 const RETRY_DAMAGED_MS_MAX: u64 = 3_600_000;
 
-/// A worker that tells an observer of every cell that is there, whenever that is wished for.
+/// A worker that notifies an observer of every stored cell, each time it is asked to.
 #[derive(Default)]
 pub(super) struct Scan {
     wish: Arc<Mutex<Wish>>,
@@ -80,7 +80,7 @@ struct Scanner {
     wish: Arc<Mutex<Wish>>,
     queue: Arc<CommitShared>,
     observer: Arc<dyn CellObserver>,
-    /// What has still to be told of, and the snapshot that it is of.
+    /// The snapshot that is being scanned, and the rest of its range.
     under_way: Option<(Range, Snapshot)>,
     pause_ms: u64,
 }
@@ -128,7 +128,7 @@ impl Scanner {
     }
 }
 
-/// The pause before the attempt after the next. A damaged block stays one until somebody does something about it.
+/// The pause before the attempt after the next. A damaged block stays damaged until an operator repairs it.
 fn next_pause_ms(pause_ms: u64, is_damaged: bool) -> u64 {
     (pause_ms * 2).min(if is_damaged { RETRY_DAMAGED_MS_MAX } else { RETRY_MS_MAX })
 }

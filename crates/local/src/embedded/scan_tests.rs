@@ -14,10 +14,10 @@ use crate::embedded::Embedded;
 use crate::store::{LocalStore, Store, SupersededCell};
 use ladoga_runtime::Supervisor;
 
-/// More cells than are told of at once.
+/// More cells than go into one notification.
 const CELLS: u64 = 3_000;
 
-/// What an observer was told since it began for the last time, as a tree has it: what came and did not go.
+/// What the observer was notified of since it began for the last time, as a Merkle tree keeps it: cells added and not removed.
 #[derive(Default)]
 struct Told {
     begun: usize,
@@ -29,7 +29,7 @@ struct Told {
 struct Watcher {
     told: Mutex<Told>,
     changed: Condvar,
-    /// Where a scan stops when it tells of cells for the first time.
+    /// Where a scan stops at its first notification.
     stop: Mutex<Option<(SyncSender<()>, Receiver<()>)>>,
 }
 
@@ -96,7 +96,7 @@ fn a_scan_whose_snapshot_is_given_up_begins_anew() {
     *watcher.stop.lock() = Some((reached, goes_on));
     store.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>).expect("a thread");
     is_there.recv().expect("a scan");
-    // The oldest are given up first, so that of the scan is before the first of these.
+    // The oldest snapshots are given up first, so the scan's goes before the first of these.
     let mut kept = vec![store.engine.snapshot()];
     let mut n = CELLS;
     while !matches!(kept[0].get_cell(b"key"), Err(Error::SnapshotTooOld { .. })) {
@@ -117,7 +117,7 @@ fn a_scan_that_panics_begins_anew() {
     let store = open();
     write(&store, 0..CELLS);
     let watcher = Arc::<Watcher>::default();
-    // Nobody is there whom it could tell, on which it panics.
+    // The receiver is gone, so the first notification panics.
     let ((reached, _), (_, goes_on)) = (sync_channel(1), sync_channel(1));
     *watcher.stop.lock() = Some((reached, goes_on));
     store.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>).expect("a thread");

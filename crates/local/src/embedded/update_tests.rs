@@ -239,11 +239,11 @@ fn a_large_value_may_take_the_place_of_another_and_goes_away_if_it_does_not() {
     }
 }
 
-/// Told of what took the place of what.
+/// Notifications of what replaced what.
 #[derive(Default)]
 struct Told {
     changes: Mutex<Vec<(Option<CellMark>, CellMark)>>,
-    /// Whether it has been told of what was there before.
+    /// Set once it has been notified of all that was there before.
     has_all: OnceLock<()>,
 }
 
@@ -334,8 +334,8 @@ fn cells_that_a_promise_fences_off_are_left_out_and_all_others_are_written() {
     }
 }
 
-/// A promise is made in an update on one event loop, while another one writes: what was there when it was made is the newest
-/// of all that is older, for good.
+/// An update makes a promise on one event loop while another loop writes. What was stored when the promise was made must stay
+/// the newest of all older cells.
 #[test]
 fn once_a_promise_is_made_nothing_older_is_written_on_any_loop() {
     for durability in DURABILITIES {

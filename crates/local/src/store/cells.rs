@@ -25,12 +25,12 @@ pub struct SupersededCell {
     pub newest: Version,
 }
 
-/// Who wants to know of every cell that is written. It is told while the next one has to wait, and before who wrote it.
+/// Is notified of every cell that is written: before the next group is written, and before the writer is answered.
 ///
 /// Protocol: `(begins replaced* scan_completed?)*`, and `replaced` and `superseded` at any time after the first `begins`.
 pub trait CellObserver: Send + Sync {
-    /// What was told before is void: every cell that is there at this moment is told of, as one that took the place of
-    /// none, and every cell that is written from now on.
+    /// Forget everything. Every cell that is stored at this moment will be reported as one that replaced nothing, and so will
+    /// be every cell that is written from now on.
     fn begins(&self);
 
     /// These took the place of others.
@@ -39,6 +39,6 @@ pub trait CellObserver: Send + Sync {
     /// These did not: there was something newer.
     fn superseded(&self, cells: &[SupersededCell]);
 
-    /// Every cell that was there in the beginning has been told of.
+    /// Every cell that was stored at `begins` has been reported.
     fn scan_completed(&self);
 }

@@ -18,7 +18,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_model::{Cell, Version};
+use ladoga_model::{Cell, Stamp, Version};
 use ladoga_runtime::Supervisor;
 
 /// A store, shared by the event loops.
@@ -33,30 +33,30 @@ pub trait Store: Send + Sync + 'static {
     /// The newest timestamp of any version in the store when it was opened.
     fn last_timestamp(&self) -> u64;
 
-    /// Why it does not take writes until somebody looks after it, where it does not.
+    /// Why it takes no writes until an operator intervenes, if that is so.
     fn failure(&self) -> Option<String>;
 
-    /// What it says about itself.
+    /// Its figures, for `/metrics`.
     fn metrics(&self) -> Vec<Metric>;
 
-    /// Tells `observer` of every cell that takes the place of another from now on, and, in the background, of every cell
-    /// that is there now; again and again until that has worked out. Called once, before anything is written. Fails where the system
-    /// has no thread for it.
+    /// Notifies `observer` of every cell that replaces another from now on, and, in the background, of every cell that is
+    /// stored now; it repeats that until a scan has come to its end. Called once, before anything is written. Fails if the
+    /// system has no thread for the scan.
     fn observe(&self, observer: Arc<dyn CellObserver>) -> io::Result<()>;
 
-    /// Has every cell pass this gate from now on. Called at most once, before anything is written.
+    /// Checks every cell at this gate from now on. Called at most once, before anything is written.
     fn gate(&self, gate: Arc<dyn CellGate>);
 
-    /// Tells the observer of every cell again, as at the beginning.
+    /// Notifies the observer of every stored cell again, as at the beginning.
     fn tell_again(&self);
 
     /// Says that every write older than this has arrived, on every replica; deletions older than it may go.
     fn drop_tombstones_before(&self, timestamp: u64);
 
-    /// Says that it is later than this by whichever clock counts; values that had expired by then may lose their bytes.
+    /// The time is later than this by the clock that counts. Values that expired before it may lose their bytes.
     fn drop_values_expired_before_ms(&self, time_ms: u64);
 
-    /// Makes everything durable and stops. Nothing is asked of it any more.
+    /// Makes everything durable and stops. Called last.
     fn close(&self) -> Result<(), StoreError>;
 }
 
@@ -67,34 +67,43 @@ pub trait LocalStore: 'static {
     /// A large value on its way in.
     type Upload: Upload<Finished: Send>;
 
-    /// The newest cell of a key, deletions included: at once where memory can tell.
+    /// The newest cell of a key, deletions included: at once if memory can tell.
     fn get_cell(&self, key: &[u8]) -> Lookup;
 
     /// Whether a write with this many bytes of value would be taken now. Asked before the value is read.
     fn admit(&self, kind: WriteKind, value_bytes: u64) -> Result<(), StoreError>;
 
-    /// Makes the cells durable and visible under their keys, however many they are. Where it fails, each of them may be so or
-    /// not, unless it is [`Fenced`](StoreError::Fenced). A value in memory is shorter than what has to be uploaded. Answers the
-    /// version of the last cell to which the gate gave another one.
+    /// Makes the cells durable and visible under their keys, however many they are. If it fails, each cell may or may not be
+    /// written, unless the error is [`Fenced`](StoreError::Fenced). A value in memory must be shorter than
+    /// [`upload_bytes_min`](LocalStore::upload_bytes_min). Answers the version of the last cell that got another one at the
+    /// gate.
     fn apply<'c>(
         &self,
         cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], <Self::Upload as Upload>::Finished>)>,
     ) -> Self::Apply;
 
-    /// Decides about a key by its newest cell, and writes the cell that is decided on, if it is one: nothing is written to the
-    /// key in between. It must be newer than what it replaces, and its value in memory have at most so many bytes.
+    /// Calls `decide` with the newest cell of a key and writes the cell that it returns, if any. Nothing else is written to the
+    /// key in between. That cell must be newer than the one it replaces, and its value in memory have at most `value_bytes_max`
+    /// bytes.
     ///
-    /// Updates of a key that are committed together see each other, and what else is written with them. What is decided
-    /// is answered once the cell, and what it was decided by, are durable; where that fails, the cell may be there or not. Where
-    /// the newest cell cannot be read, nothing is decided. Dropped, it may happen or not.
+    /// Updates of a key that are committed together see each other, and the other writes of their group. The answer comes once
+    /// the new cell, and the one that it was decided by, are durable. If that fails, the cell may or may not be written. If the
+    /// newest cell cannot be read, nothing is decided. If the answer is dropped, the update may or may not happen.
     ///
-    /// `decide` runs where groups are written, maybe on another thread and with a lock held: it must be quick, and must not
-    /// wait.
+    /// `decide` runs inside the commit, maybe on another thread and with a lock held: it must be quick, and must not wait.
     fn update<R: Send + 'static>(
         &self,
         key: &[u8],
         value_bytes_max: u64,
         decide: impl FnOnce(Option<NewestCell>) -> (Option<NewCell<Self>>, R) + Send + 'static,
+    ) -> Later<Result<R, StoreError>>;
+
+    /// The same for a cell that keeps its value, or its deletion, and gets another stamp, if `decide` says one: newer than what is
+    /// there. No byte of a large value is copied.
+    fn restamp<R: Send + 'static>(
+        &self,
+        key: &[u8],
+        decide: impl FnOnce(Option<NewestCell>) -> (Option<Stamp>, R) + Send + 'static,
     ) -> Later<Result<R, StoreError>>;
 
     /// The length from which on a value has to go through [`upload`](LocalStore::upload).

@@ -27,7 +27,7 @@ fn wait_until(mut condition: impl FnMut() -> bool) {
     while !condition() {}
 }
 
-/// A node for which no time goes by: so nobody is slow.
+/// A node whose clock stands still, so that no client is slow.
 fn timeless(limits: Limits) -> Running {
     Running::start_by(Arc::new(SimClock::new()), limits)
 }
@@ -74,7 +74,7 @@ fn what_is_announced_takes_no_room_and_what_has_arrived_does() {
         next.announce("k", 9_900);
         client.head().split(' ').nth(1) == Some("503") && next.head().split(' ').nth(1) == Some("503")
     });
-    // What was let in before it was full finds that out when it comes; what is small never does.
+    // A request that was admitted before the node was full finds out when its value arrives; a small value is always taken.
     for client in &mut *last {
         client.send(vec![b'v'; 9_900]);
         let answer = client.answer();

@@ -7,7 +7,7 @@ use ladoga_http1::answer::{Answers, Asked};
 /// Longer than anything takes that does not hang.
 const DEADLINE: Duration = Duration::from_secs(90);
 
-/// A connection that sends the bytes that it is told to send.
+/// A connection that sends exactly the bytes that the test gives it.
 pub(crate) struct Client {
     answers: Answers<BufReader<TcpStream>>,
 }
@@ -87,12 +87,12 @@ impl Client {
         (until_head, Answer { status: head.status, head: in_lower_case(&head.bytes), body })
     }
 
-    /// The head of an answer, even of an interim one. Its body is left where it is.
+    /// The head of an answer, also of an interim one. Its body is left in the stream.
     pub(crate) fn head(&mut self) -> String {
         in_lower_case(&self.answers.any_head(Asked::Head).expect("a head").bytes)
     }
 
-    /// What comes until the node closes the connection, and whether it does so in order.
+    /// The bytes until the node closes the connection, and whether it closes it in order.
     pub(crate) fn rest(&mut self) -> (Vec<u8>, bool) {
         let mut rest = Vec::new();
         let end = self.answers.stream().read_to_end(&mut rest);

@@ -16,7 +16,7 @@ use crate::client::Client;
 use crate::peer::{Caller, Deadline, Peer};
 
 const DIR: &str = "/data";
-/// The name of the node. Nobody goes by it.
+/// The name of the node. No other node connects to it.
 const NAME: &str = "http://127.0.0.1:1";
 /// Longer than anything takes that does not hang.
 pub(crate) const PATIENCE_MS: u64 = 60_000;
@@ -41,15 +41,15 @@ fn listeners(peers: usize) -> (BTreeMap<String, TcpListener>, NodeList) {
     (listeners, list)
 }
 
-/// A node that is starting: nobody is there whom it could hear.
+/// A node that is starting, and cannot reach its peers.
 pub(crate) fn alone_of(nodes: usize) -> Cluster<Embedded> {
     let (listeners, list) = listeners(nodes - 1);
-    // Closed: whoever connects is refused.
+    // Closed, so that connecting is refused.
     drop(listeners);
     Cluster::open(Arc::new(RealClock::new()), (list, Vec::new()), &PeerLimits::default(), replica)
 }
 
-/// A node over the engine whose requests have so much time.
+/// A node over the engine with this time-out for requests.
 pub(crate) fn with_time(peers: usize, quorum_timeout_ms: u64) -> Cluster<Embedded> {
     let limits = PeerLimits { quorum_timeout_ms, ..PeerLimits::default() };
     Cluster::start_within(&limits, Arc::new(RealClock::new()), peers, replica)
@@ -156,7 +156,7 @@ impl<S: Store> Cluster<S> {
         Caller::greet(socket, first, &self.list)
     }
 
-    /// Waits until the node says of the cluster what is waited for.
+    /// Waits until the node reports the expected state of the cluster.
     pub(crate) fn wait_until(&self, mut is_so: impl FnMut(&serde_json::Value) -> bool) {
         let mut client = self.connect();
         let began = Deadline::begins();
@@ -170,7 +170,7 @@ impl<S: Store> Cluster<S> {
         }
     }
 
-    /// A key that the node itself has no copy of, where all of the others have one.
+    /// A key that the node itself has no copy of, though all the others have one.
     pub(crate) fn foreign_key(&self) -> String {
         let placement = Placement::of(&self.list);
         let keys = (0..).map(|n| format!("key{n}"));

@@ -141,8 +141,8 @@ impl Clock for Ahead {
     }
 }
 
-/// What the process or the machine stood still for: all that others had said meanwhile was still to be read, and they were
-/// called silent.
+/// After the process or the machine had been suspended, everything that peers had sent meanwhile was still unread, and they
+/// were taken for silent.
 #[test]
 fn a_node_that_was_held_up_holds_that_against_nobody() {
     const LOOKS: u64 = 20;

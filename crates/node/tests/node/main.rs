@@ -1,16 +1,17 @@
-//! A node over a store that does as it is told, and over the engine on a simulated disk.
+//! A node over a store that follows a script, and over the engine on a simulated disk.
 //!
-//! - `scripted`: the store that does as it is told
+//! - `scripted`: the store that follows a script
 //! - `client`: raw connections
 //! - `stages`: opening, serving, draining
-//! - `panics`: what is left of a node that lost an event loop
-//! - `refusals`: what a store refuses, and what the node does with it
-//! - `patience`: who lets a node wait, and for how long
-//! - `bounds`: how many there may be at a time
+//! - `panics`: a node that lost an event loop
+//! - `refusals`: errors of a store, and what the node answers
+//! - `patience`: time-outs
+//! - `bounds`: how many requests and connections there may be at a time
 //! - `streams`: answers that are larger than memory
 //! - `simulated`: the engine on a disk that fills up or fails
-//! - `cluster`: a node whose peers the test is; `peer`: one of those
+//! - `cluster`: a node whose peers are played by the test; `peer`: one of those
 //! - `starting`: nodes that do not know yet whether they lost anything
+//! - `promises`: what a replica says to conditional writes
 //! - `coordinator`: what becomes of answers that come late, or not at all; `replica`: what a peer may ask for
 
 mod bounds;
@@ -20,6 +21,7 @@ mod coordinator;
 mod panics;
 mod patience;
 mod peer;
+mod promises;
 mod refusals;
 mod replica;
 mod scripted;

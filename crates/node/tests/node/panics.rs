@@ -79,7 +79,7 @@ fn a_node_that_lost_an_event_loop_says_so_and_drains_the_others() {
     );
 }
 
-/// Nobody ended connections that waited for too long any more.
+/// Connections that had timed out were no longer ended.
 #[test]
 fn a_node_that_lost_what_looks_after_an_event_loop_says_so() {
     let clock = Panics::new(false);

@@ -10,7 +10,7 @@ fn impatient() -> Limits {
     Limits { request_timeout_ms: 60, answer_timeout_ms: 60, idle_timeout_ms: 60_000, ..Limits::default() }
 }
 
-/// Returns once more time has gone by than a request may take: a client that began one now was sent away.
+/// Returns once more time has passed than a request may take: a client that began one now has been refused.
 fn outlast_a_request(running: &Running) {
     let mut slow = running.connect();
     slow.send("G");

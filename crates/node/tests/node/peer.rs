@@ -27,9 +27,9 @@ impl Deadline {
     }
 }
 
-/// A node that the test is: the node under test connects to it, and it answers as it is told.
+/// A node that the test plays: the node under test connects to it, and it answers as the test says.
 ///
-/// By itself, it greets, says how far it is, and has nothing to be compared.
+/// By itself, it greets, reports how far it is, and has nothing to be compared.
 pub(crate) struct Peer {
     asked: Receiver<(u32, Request)>,
     said: Arc<Said>,
@@ -79,7 +79,7 @@ impl Peer {
         }
     }
 
-    /// The next request that is waited for, where one comes soon.
+    /// The next request that matches, if one comes soon.
     pub(crate) fn asked_soon<T>(&self, mut is_it: impl FnMut(&Request) -> Option<T>) -> Option<(u32, T)> {
         const SOON: Duration = Duration::from_millis(20);
         while let Ok((number, request)) = self.asked.recv_timeout(SOON) {
@@ -105,7 +105,7 @@ impl Peer {
         self.said.answer(number, answer);
     }
 
-    /// Whether it answers nothing but what it is told to.
+    /// Whether it answers nothing but what the test says.
     pub(crate) fn is_mute(&self, is_mute: bool) {
         self.said.is_mute.store(is_mute, Ordering::SeqCst);
     }
@@ -136,7 +136,7 @@ fn listen(
         let answer = match request {
             Request::Hello(_) => Answer::Hello(Box::new(hello(id, &list, statement()))),
             _ if said.is_mute.load(Ordering::SeqCst) => {
-                // Where the test is over, nobody listens.
+                // If the test is over, the receiver is gone.
                 let _ = send.send((frame.request, request));
                 continue;
             }
@@ -193,7 +193,7 @@ impl Caller {
     }
 }
 
-/// What comes over a connection, frame by frame.
+/// The frames of a connection, one by one.
 struct Frames {
     stream: TcpStream,
     input: BytesMut,
@@ -216,7 +216,7 @@ impl Frames {
         }
     }
 
-    /// The next one; none where the node has closed the connection.
+    /// The next frame; none if the node has closed the connection.
     fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = take_frame(&mut self.input).expect("a frame") {

@@ -2,7 +2,7 @@ use ladoga_node::store::StoreError;
 
 use crate::scripted::{LARGE_BYTES, Running, Script};
 
-/// The longest value that is read away where it is refused.
+/// The longest value that is read and discarded if it is refused.
 const REFUSED_BODY_BYTES_MAX: usize = 64 << 10;
 const ATTEMPTS: usize = 1_000;
 
@@ -96,7 +96,7 @@ fn what_fails_after_its_value_was_read_has_the_same_status() {
     }
 }
 
-/// What is left of such a value was measured as the head of a request, and answered with `431`.
+/// The rest of such a value was parsed as the head of a request, and answered with `431`.
 #[test]
 fn a_large_value_that_cannot_be_written_is_the_last_of_its_connection() {
     let running = Running::start();

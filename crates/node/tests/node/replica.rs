@@ -12,7 +12,7 @@ use crate::scripted::{Script, Scripted};
 /// What a connection of a peer may have read from the disk at a time.
 const SESSION_READ_BYTES_MAX: usize = (32 << 20) / 3;
 const READS: u32 = 1_000;
-/// Rates of repair: where clients are at work and nothing was repaired, and where nobody is there.
+/// Rates of repair: while clients are busy and the base line is unknown, and without clients.
 const LOWEST: u64 = 4_000;
 const HIGHEST: u64 = 40_000;
 
@@ -30,7 +30,7 @@ fn a_peer_has_only_so_much_read_from_the_disk_at_a_time() {
     let mut client = cluster.connect();
     cluster.store.tell(Script { reads_later: true, holds: true, ..Script::default() });
     caller.ask(&reads(0..READS, Origin::Client));
-    // The event loop has been at what the peer sent, once it has answered what came later; others are served meanwhile.
+    // Once the event loop has answered a later request, it has handled what the peer sent; others are served meanwhile.
     for _ in 0..3 {
         assert_eq!(client.get("/v0/status").status, 200);
     }
@@ -58,7 +58,7 @@ fn ask_until(cluster: &Cluster<Embedded>, caller: &mut Caller, origin: Origin, r
     });
 }
 
-/// It was repaired as if nobody was there.
+/// It was repaired as if there were no clients.
 #[test]
 fn a_node_that_serves_clients_of_others_alone_repairs_itself_at_their_pace() {
     let cluster = with_engine(1, &PeerLimits::default());

@@ -27,7 +27,7 @@ pub(crate) const LARGE_BYTES: u64 = 10_000;
 /// One version for all: no test of this store goes by it.
 const STAMP: Stamp = Stamp::new(Version { timestamp: 1, node: 0 });
 
-/// A map in memory that answers as a script says.
+/// A map in memory that fails as a script says.
 #[derive(Default)]
 pub(crate) struct Scripted {
     entities: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
@@ -45,7 +45,7 @@ pub(crate) struct Script {
     pub(crate) admit: Option<StoreError>,
     /// To a cell, after it is applied all the same.
     pub(crate) apply: Option<StoreError>,
-    /// To a large value, after so many pieces.
+    /// The error of an upload, after so many pieces.
     pub(crate) upload: Option<(usize, StoreError)>,
     /// To a read.
     pub(crate) get: Option<StoreError>,
@@ -66,7 +66,7 @@ impl Scripted {
         *self.script.lock() = script;
     }
 
-    /// Lets go of what is held.
+    /// Answers the requests that are held back.
     pub(crate) fn release(&self) {
         self.released.send_replace(true);
     }
@@ -224,6 +224,15 @@ impl LocalStore for Local {
             }
             Ok(decided)
         })
+    }
+
+    fn restamp<R: Send + 'static>(
+        &self,
+        key: &[u8],
+        decide: impl FnOnce(Option<NewestCell>) -> (Option<Stamp>, R) + Send + 'static,
+    ) -> Later<Result<R, StoreError>> {
+        // All cells have one stamp.
+        self.update(key, 0, |newest| (None, decide(newest).1))
     }
 
     fn upload_bytes_min(&self) -> u64 {

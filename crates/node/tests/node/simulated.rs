@@ -66,7 +66,7 @@ fn a_full_disk_takes_deletes_and_reads_and_puts_again_when_there_is_room() {
     assert_eq!(status, 507, "after {taken}");
     // Compaction may make room; now it does not.
     disk.set_capacity(0);
-    // What was refused was too much to read away.
+    // The refused value was too long to be read and discarded.
     let mut client = connect(&node);
     assert_eq!(client.get("/v0/status").status, 200);
     while client.put("key0", b"small").status == 201 {
@@ -135,13 +135,13 @@ fn what_memory_does_not_have_comes_from_the_disk() {
             metrics.lines().find(|line| line.starts_with("ladoga_io_uring_event_loops ")).expect("a figure");
         assert_eq!(rings != "ladoga_io_uring_event_loops 0", has_rings, "{rings}");
         assert_eq!(!metrics.contains("ladoga_io_uring_reads_total 0\n"), has_rings, "{metrics}");
-        // Large values, and what the pool reads where there is no ring.
+        // Large values, and the reads of the pool if there is no ring.
         assert!(!metrics.contains("ladoga_io_jobs_total 0\n"), "{metrics}");
         assert_eq!(node.stop(), Ok(()));
     }
 }
 
-/// Reads what is in tables; answers the figures after that.
+/// Reads what is in tables; answers the metrics after that.
 fn metrics_after_reads(node: &Node<Embedded>) -> String {
     let mut client = connect(node);
     for index in 0..500 {

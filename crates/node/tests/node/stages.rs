@@ -61,7 +61,7 @@ fn a_request_in_flight_is_answered_before_the_node_stops() {
     let Running { node, store } = running;
     let stopping = thread::spawn(move || node.stop());
     assert_eq!(idle.rest(), (Vec::new(), true), "nobody waits for it");
-    // Who comes now is told.
+    // A new connection is answered that the node is stopping.
     let refused = crate::client::Client::connect(address).get("/v0/status");
     assert_eq!(refused.status, 503);
     assert!(refused.text().contains("draining") && refused.closes(), "{refused:?}");

@@ -18,7 +18,7 @@ fn write(timestamp: u64, origin: Origin) -> Request {
     Request::Write { key, stamp, value, origin, is_again: false }
 }
 
-/// It vouched for what it has, or said that it is being rebuilt, without knowing either.
+/// It answered for what it has, or that it is being rebuilt, without knowing either.
 #[test]
 fn a_replica_that_is_starting_says_so_and_answers_once_it_knows() {
     let cluster = alone_of(2);
@@ -137,7 +137,7 @@ fn a_replica_that_is_starting_for_too_long_is_named() {
         let is_it = is_read(request).or(is_write(Origin::Client)(request)).or(is_cells(request));
         is_it.or(matches!(request, Request::Upload).then_some(()))
     };
-    // It says the same to whoever asks, until all have been answered.
+    // It reports the same to every node that asks, until all have been answered.
     std::thread::scope(|scope| {
         let answers =
             scope.spawn(|| clients.iter_mut().map(crate::client::Client::answer).collect::<Vec<_>>());

@@ -23,7 +23,7 @@ fn a_large_value_and_a_range_go_through_a_connection_that_goes_on() {
         assert!(answer.head.contains("\r\ndate: "), "{}", answer.head);
         assert_eq!(client.get("/v0/entity?id=small").text(), "value");
     }
-    // All of it in one packet, what comes behind a stream included.
+    // All of it in one packet, with the next request behind the stream.
     client.send("GET /v0/entity?id=large HTTP/1.1\r\nhost: h\r\n\r\nGET /v0/entity?id=small HTTP/1.1\r\nhost: h\r\n\r\n".repeat(5));
     for _ in 0..5 {
         assert!(client.answer().body == value);

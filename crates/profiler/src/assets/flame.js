@@ -4,14 +4,14 @@
 // second's, red is more, blue is less, both as parts of their own total.
 // `told.search(hits, isFilter)` hears what a search matches, by node of the tree.
 function ladogaFlame(tree, unit, host, told) {
-  const ROW = 18, MIN_WIDTH = 0.4, PHONE_WIDTH = 340, LEAST_CHANGE = 0.0005;
+  const ROW = 18, MIN_WIDTH = 0.4, PHONE_WIDTH = 340;
   const stacks = ladogaStacks(tree), hover = ladogaHover();
   const parts = ladogaFlameParts(host, unit);
   const { canvas, scroll, tip, search } = parts;
   const context = canvas.getContext("2d");
   const options = { fold: true, reverse: false, icicle: false, filter: false };
-  let after = [], before = null, limits = null, pattern = null, hits = null;
-  let view = null, sums = [], oldSums = null, zoom = -1, at = -1, boxes = [], rows = 1, isInSight = false;
+  let after = [], before = null, noise = null, pattern = null, hits = null;
+  let view = null, sums = [], oldSums = null, changes = null, zoom = -1, at = -1, boxes = [], rows = 1, isInSight = false;
 
   const label = (node) => (node < 0 ? "all" : view.names[node]);
   const amount = (value) => ladogaAmount(value, unit);
@@ -33,6 +33,7 @@ function ladogaFlame(tree, unit, host, told) {
     view = stacks.view(after, before, options, options.filter ? hits : null);
     sums = totals(view.after);
     oldSums = before ? totals(view.before) : null;
+    changes = before ? ladogaNoise(view, noise, options.reverse) : null;
     zoom = at = -1;
     refresh();
   }
@@ -40,23 +41,16 @@ function ladogaFlame(tree, unit, host, told) {
   function lines(node) {
     const out = [label(node), amount(sums[node + 1]) + " · " + percent(share(sums, node)) + " of what is shown"];
     if (node >= 0 && view.after[node]) out.push(amount(view.after[node]) + " in itself");
-    if (oldSums) {
-      const change = 100 * (share(sums, node) - share(oldSums, node));
-      out.push((change >= 0 ? "+" : "−") + Math.abs(change).toFixed(1) + " points" + (isNoise(node) ? ", within noise" : "") + ", before " + percent(share(oldSums, node)));
+    if (changes && node >= 0) {
+      const change = 100 * changes.change[node];
+      out.push((change >= 0 ? "+" : "−") + Math.abs(change).toFixed(1) + " points" + (isNoise(node) ? ", within noise" : "") + ", before " + percent(changes.before[node]));
     }
     if (node >= 0 && view.hidden[node]) out.push(`${view.hidden[node].size} functions of the runtime are folded here`);
     return out;
   }
 
-  // What may have changed by chance has no colour. Where one frame stands for several nodes, their chances add up as those
-  // of independent numbers do.
-  function isNoise(node) {
-    if (node < 0) return true;
-    const change = Math.abs(share(sums, node) - share(oldSums, node));
-    let square = 0;
-    if (limits) for (const member of view.members[node]) square += (limits[member] || 0) ** 2;
-    return change <= Math.max(LEAST_CHANGE, Math.sqrt(square));
-  }
+  // What may have changed by chance has no colour.
+  const isNoise = (node) => node < 0 || Math.abs(changes.change[node]) <= changes.limit[node];
 
   function isMarked(node) {
     if (!pattern || node < 0) return false;
@@ -66,9 +60,9 @@ function ladogaFlame(tree, unit, host, told) {
 
   function colour(node) {
     if (isMarked(node)) return "#f08fd0";
-    if (oldSums) {
-      const change = share(sums, node) - share(oldSums, node);
+    if (changes) {
       if (isNoise(node)) return "#d9d9d9";
+      const change = changes.change[node];
       const weak = Math.round(225 - 130 * Math.min(1, Math.abs(change) * 8));
       return change > 0 ? `rgb(240,${weak},${weak})` : `rgb(${weak},${weak},245)`;
     }
@@ -235,11 +229,11 @@ function ladogaFlame(tree, unit, host, told) {
   parts.press("fold", true);
 
   return {
-    // `old` makes it a difference, of which `noise` says by node how far a share may move by chance.
-    show(values, old, noise) {
+    // `old` makes it a difference, and `known` is what `ladogaNoise` tells chance by.
+    show(values, old, known) {
       after = values;
       before = old || null;
-      limits = noise || null;
+      noise = known;
       host.classList.toggle("is-difference", before !== null);
       rebuild();
     },

@@ -140,7 +140,7 @@
     draw();
     const a = ranges.a || [0, data.cells - 1];
     if (ranges.b) {
-      flame.show(valuesOf(ranges.b), valuesOf(a), ladogaNoise(data.tree, [samplesOf(a), samplesOf(ranges.b)]));
+      flame.show(valuesOf(ranges.b), valuesOf(a), ladogaNoiseOfRanges(data.tree.parent.length, [samplesOf(a), samplesOf(ranges.b)]));
       chosen.textContent = "Difference: " + words(ranges.b) + " (orange), against " + (ranges.a ? words(a) + " (blue)" : "the whole run") + ". Red takes a larger share, blue a smaller one, grey is within noise.";
     } else {
       flame.show(valuesOf(a));
@@ -164,6 +164,7 @@
     let sum = 0, found = 0;
     for (let at = from; at <= to; at++) { sum += shown[at]; found += shownLit ? shownLit[at] : 0; }
     const lines = [words(range), ladogaAmount(sum, data.unit)];
+    if (data.startedMs) lines.splice(1, 0, new Date(data.startedMs + range[0] * data.cellMs).toISOString().slice(11, 22) + " UTC");
     if (data.unit === "nanoseconds") lines.push((sum / 1e6 / ((range[1] - range[0] + 1) * data.cellMs)).toFixed(2) + " threads at a time");
     if (shownLit) lines.push((sum ? 100 * found / sum : 0).toFixed(1) + " % match the search");
     hover.show(lines, event.clientX, event.clientY);

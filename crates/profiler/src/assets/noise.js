@@ -1,33 +1,78 @@
 "use strict";
-// How far the share of each frame may move between two ranges of one profile by chance alone: so many standard
-// deviations of sampling, for some hundred frames at once, and at least half a point and 3 % of itself. `sides` are the
-// samples of the two ranges, `{ node, weight }`. `difference/noise.rs` tells the same of whole profiles.
-function ladogaNoise(tree, sides) {
-  const DEVIATIONS = 4.5, POINTS_MIN = 0.005, PART_MIN = 0.03;
-  const count = tree.parent.length;
-  const sums = sides.map((samples) => {
+// How far the share of each frame may move if nothing has changed, in any view of a tree: folded, reversed, filtered.
+// `difference/noise.rs` tells the same of the tree as it was recorded. Shares are those of everything, also if a part is shown.
+//
+// `noise` holds for both sides the shares of each round by node of the tree, the squares of the samples, and how many
+// deviations chance alone goes, from the base and reversed: none if too few rounds leave nothing to tell.
+function ladogaNoise(view, noise, isReversed) {
+  const POINTS_MIN = 0.005, PART_MIN = 0.03, SHARE_MIN = 0.001;
+  const count = view.names.length, deviations = noise.deviations[isReversed ? 1 : 0];
+
+  // By frame of the view, with what it calls.
+  function summed(own) {
+    const out = new Float64Array(count);
+    for (let node = 0; node < own.length; node++) if (view.ends[node] >= 0) out[view.ends[node]] += own[node];
+    for (let frame = count - 1; frame >= 0; frame--) if (view.parent[frame] >= 0) out[view.parent[frame]] += out[frame];
+    return out;
+  }
+  const mean = (values) => (values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : 0);
+  // Of the mean.
+  function squaredError(values) {
+    if (values.length < 2) return 0;
+    const middle = mean(values);
+    return values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1) / values.length;
+  }
+  function drift(values) {
+    const half = Math.floor(values.length / 2);
+    return Math.abs(mean(values.slice(0, half)) - mean(values.slice(half)));
+  }
+
+  const rounds = noise.rounds.map((side) => side.map(summed)), squares = noise.squares.map(summed);
+  const allSquares = noise.squares.map((side) => side.reduce((sum, value) => sum + value, 0));
+  const out = { before: new Float64Array(count), change: new Float64Array(count), limit: new Float64Array(count).fill(Infinity) };
+  for (let frame = 0; frame < count; frame++) {
+    const sides = rounds.map((side) => side.map((shares) => shares[frame])), means = sides.map(mean);
+    out.before[frame] = means[0];
+    out.change[frame] = means[1] - means[0];
+    const largest = Math.max(...means);
+    if (deviations === null || largest < SHARE_MIN) continue;
+    const expected = mean(sides.flat());
+    const sampling = Math.sqrt(sides.reduce((sum, side, index) => {
+      const rest = Math.max(0, allSquares[index] - squares[index][frame]);
+      return sum + ((1 - expected) ** 2 * squares[index][frame] + expected ** 2 * rest) / Math.max(1, side.length) ** 2;
+    }, 0));
+    const chance = noise.isSampling ? deviations * sampling
+      : Math.max(deviations * (Math.sqrt(sides.reduce((sum, side) => sum + squaredError(side), 0)) + sampling), ...sides.map(drift));
+    out.limit[frame] = Math.max(chance, POINTS_MIN, PART_MIN * largest);
+  }
+  return out;
+}
+
+// As a page has it: each round as `node, share in ten millionths, node, …`, and squares alike.
+function ladogaNoiseOfRounds(count, { rounds, squares, deviations, isSampling }) {
+  const dense = (pairs, unit) => {
+    const out = new Float64Array(count);
+    for (let at = 0; at < pairs.length; at += 2) out[pairs[at]] += pairs[at + 1] * unit;
+    return out;
+  };
+  return {
+    rounds: rounds.map((side) => side.map((round) => dense(round, 1e-7))), squares: squares.map((side) => dense(side, 1)),
+    deviations, isSampling,
+  };
+}
+
+// Of two ranges of one profile, `{ node, weight }`: there are no rounds, so it is told by so many standard deviations of
+// sampling, for some hundred frames at once.
+function ladogaNoiseOfRanges(count, sides) {
+  const DEVIATIONS = 4.5;
+  const of = sides.map((samples) => {
     const own = new Float64Array(count), squares = new Float64Array(count);
-    let all = 0, allSquares = 0;
+    const all = samples.reduce((sum, sample) => sum + sample.weight, 0) || 1;
     for (const { node, weight } of samples) {
-      own[node] += weight;
-      squares[node] += weight * weight;
-      all += weight;
-      allSquares += weight * weight;
+      own[node] += weight / all;
+      squares[node] += (weight / all) ** 2;
     }
-    for (let node = count - 1; node >= 0; node--) {
-      const parent = tree.parent[node];
-      if (parent < 0) continue;
-      own[parent] += own[node];
-      squares[parent] += squares[node];
-    }
-    return { own, squares, all: all || 1, allSquares };
+    return { own, squares };
   });
-  return Float64Array.from({ length: count }, (_, node) => {
-    const shares = sums.map((side) => side.own[node] / side.all), expected = (shares[0] + shares[1]) / 2;
-    const variance = sums.reduce((sum, side) => {
-      const rest = Math.max(0, side.allSquares - side.squares[node]);
-      return sum + ((1 - expected) ** 2 * side.squares[node] + expected ** 2 * rest) / side.all ** 2;
-    }, 0);
-    return Math.max(DEVIATIONS * Math.sqrt(variance), POINTS_MIN, PART_MIN * Math.max(...shares));
-  });
+  return { rounds: of.map((side) => [side.own]), squares: of.map((side) => side.squares), deviations: [DEVIATIONS, DEVIATIONS], isSampling: true };
 }

@@ -14,7 +14,7 @@ function ladogaStacks(tree) {
 
   // A tree that grows: nodes by their caller and their name.
   function forest() {
-    const grown = { names: [], parent: [], hidden: [], members: [], after: [], before: [], kids: [] };
+    const grown = { names: [], parent: [], hidden: [], after: [], before: [], kids: [], ends: new Int32Array(0) };
     const known = new Map();
     grown.child = (parent, name) => {
       const key = parent + "\n" + name;
@@ -25,8 +25,6 @@ function ladogaStacks(tree) {
         grown.names.push(name);
         grown.parent.push(parent);
         grown.hidden.push(null);
-        // The nodes of the tree that it stands for.
-        grown.members.push(new Set());
         grown.after.push(0);
         grown.before.push(0);
       }
@@ -42,10 +40,7 @@ function ladogaStacks(tree) {
       const folded = out.child(base, FOLDED);
       const hidden = out.hidden[folded] || (out.hidden[folded] = new Set());
       let at = node;
-      for (let left = runs[node]; left > 0; left--, at = tree.parent[at]) {
-        hidden.add(nameOf(at));
-        if (left === 1) out.members[folded].add(at);
-      }
+      for (let left = runs[node]; left > 0; left--, at = tree.parent[at]) hidden.add(nameOf(at));
       return folded;
     };
     const baseOf = (node) => {
@@ -58,43 +53,44 @@ function ladogaStacks(tree) {
       } else {
         const caller = run > 0 ? hide(base, parent) : base;
         bases[node] = out.child(caller, nameOf(node));
-        out.members[bases[node]].add(node);
       }
       return bases[node];
     };
     return (node) => {
       const base = baseOf(node);
       if (runs[node] === 0) return base;
-      const leaf = out.child(runs[node] === 1 ? base : hide(base, tree.parent[node]), nameOf(node));
-      out.members[leaf].add(node);
-      return leaf;
+      return out.child(runs[node] === 1 ? base : hide(base, tree.parent[node]), nameOf(node));
     };
   }
 
   function reversed(grown) {
-    const out = forest();
+    const out = forest(), endOf = new Int32Array(grown.names.length).fill(-1);
     for (let node = 0; node < grown.names.length; node++) {
       if (!grown.after[node] && !grown.before[node]) continue;
       let at = -1;
       for (let frame = node; frame >= 0; frame = grown.parent[frame]) {
         at = out.child(at, grown.names[frame]);
         out.hidden[at] = grown.hidden[frame];
-        for (const member of grown.members[node]) out.members[at].add(member);
       }
+      endOf[node] = at;
       out.after[at] += grown.after[node];
       out.before[at] += grown.before[node];
     }
+    out.ends = grown.ends.map((end) => (end < 0 ? end : endOf[end]));
     return out;
   }
 
-  // `wanted` says which nodes count, by number; none for all.
+  // `wanted` says which nodes count, by number; none for all. `ends` of what it answers says where the weight of each node of
+  // the tree went; -1 for what is left out.
   function view(after, before, options, wanted) {
     let out = forest();
+    out.ends = new Int32Array(count).fill(-1);
     const leafOf = fromBase(out, options);
     for (let node = 0; node < count; node++) {
       const now = after[node] || 0, old = before ? before[node] || 0 : 0;
       if ((!now && !old) || (wanted && !wanted[node])) continue;
       const leaf = leafOf(node);
+      out.ends[node] = leaf;
       out.after[leaf] += now;
       out.before[leaf] += old;
     }

@@ -2,6 +2,7 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const flame = ladogaFlame(data.tree, data.unit, document.getElementById("flame"));
-  flame.show(data.values || data.after, data.before, data.noise);
+  if (data.before) flame.show(data.after, data.before, ladogaNoiseOfRounds(data.tree.parent.length, data.noise));
+  else flame.show(data.values);
   window.ladogaProfile = { flame };
 })();

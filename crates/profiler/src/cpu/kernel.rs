@@ -1,5 +1,5 @@
-//! CPU samples from the kernel: its CPU clock, one event and one ring per core. It sees whatever runs there; what is not
-//! ours is thrown away. Why by core and not by thread: docs/decisions/0021.
+//! CPU samples from the kernel: its CPU clock, with one event and one ring for each core. It samples every process; samples of
+//! others are discarded. Why by core and not by thread: docs/decisions/0021.
 
 use std::io;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::source::Source;
 use crate::sys::files;
 use crate::sys::perf_event::{EventKind, PerfEvent, Target};
 
-/// A ring holds at least 500 samples, and gets one per period: somebody's.
+/// A ring holds at least 500 samples, and gets one in each period, of whichever process runs.
 const SAMPLES_PER_DRAIN: u64 = 50;
 const DRAIN_INTERVAL_MAX: Duration = Duration::from_millis(100);
 
@@ -22,7 +22,7 @@ pub(super) struct KernelSource {
 }
 
 impl KernelSource {
-    /// Fails where the process may not look at all of a core (`CAP_PERFMON`).
+    /// Fails if the process may not observe all of a core (`CAP_PERFMON`).
     pub(super) fn start(period_ns: u64) -> io::Result<Self> {
         let open = |core| PerfEvent::open(EventKind::CpuClock { period_ns }, Target::Core(core));
         let cores = files::online_cores().into_iter().map(open).collect::<io::Result<Vec<_>>>()?;
@@ -58,7 +58,7 @@ impl Source for KernelSource {
                     }
                     Record::Lost(count) => {
                         recorder.dropped += count;
-                        recorder.note_once("what was lost may have been another process's");
+                        recorder.note_once("lost samples may have been those of another process");
                     }
                     Record::Sample { .. } | Record::Switch { .. } => {}
                 }

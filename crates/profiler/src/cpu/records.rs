@@ -1,4 +1,4 @@
-//! Records of the kernel's ring. Bytes that make no sense end the parsing of what was read; they never panic.
+//! Records of the kernel's ring. Malformed bytes end the parsing of what was read; they never cause a panic.
 
 use crate::stack::RawStack;
 
@@ -26,7 +26,7 @@ const TYPE_SAMPLE: u32 = 9;
 const TYPE_SWITCH: u32 = 14;
 const MISC_SWITCH_OUT: u16 = 1 << 13;
 const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
-/// From here on an address in a call chain says which context follows.
+/// Addresses in a call chain from here on are markers for the context that follows.
 const CONTEXT_MARKERS_FROM: u64 = u64::MAX - 4095;
 const HEADER_BYTES: usize = 8;
 

@@ -44,7 +44,7 @@ impl Source for SignalSource {
             }
             match CpuTimer::start(*id, self.period_ns) {
                 Ok(timer) => _ = self.timers.insert(*id, timer),
-                // It has ended meanwhile: the clock of no thread.
+                // The thread has ended meanwhile, so its clock does not exist.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
                 Err(error) => recorder.note_once(&format!("threads are missing: {error}")),
             }

@@ -4,7 +4,19 @@ use serde_json::{Value, json};
 
 use super::stacks::{NamedStacks, Weight};
 
-/// The stacks of all rounds in one tree. A caller stands before its callees.
+/// The nodes at which the stacks of a round end.
+pub(super) type Leaves = Vec<(usize, Weight)>;
+
+/// Where a tree begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// With the threads.
+    FromBase,
+    /// With the functions in which the time went.
+    Reversed,
+}
+
+/// The stacks of all rounds in one tree. A parent stands before its children.
 #[derive(Debug, Default)]
 pub(super) struct Forest {
     names: Vec<String>,
@@ -17,12 +29,19 @@ pub(super) struct Forest {
 
 impl Forest {
     /// Adds the stacks of a round; answers the nodes at which they end.
-    pub(super) fn leaves(&mut self, round: &NamedStacks) -> Vec<(usize, Weight)> {
-        round.iter().filter_map(|(stack, weight)| Some((self.leaf(stack)?, *weight))).collect()
+    pub(super) fn leaves(&mut self, round: &NamedStacks, order: Order) -> Leaves {
+        let leaf = |(stack, weight): (&Vec<String>, &Weight)| {
+            let end = match order {
+                Order::FromBase => self.end(stack.iter()),
+                Order::Reversed => self.end(stack.iter().rev()),
+            };
+            Some((end?, *weight))
+        };
+        round.iter().filter_map(leaf).collect()
     }
 
     /// None for a stack of no frames.
-    fn leaf(&mut self, stack: &[String]) -> Option<usize> {
+    fn end<'a>(&mut self, stack: impl Iterator<Item = &'a String>) -> Option<usize> {
         let mut node = -1;
         for name in stack {
             let next = self.names.len();

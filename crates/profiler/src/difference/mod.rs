@@ -9,12 +9,14 @@
 //! - `forest`: all of them in one tree
 //! - `noise`: how far a frame's share may move if nothing has changed
 //! - `permuted`: what chance alone makes of the same rounds
+//! - `script_data`: what the page's script tells noise by
 //! - `page`: a difference to look at
 
 mod forest;
 mod noise;
 mod page;
 mod permuted;
+mod script_data;
 mod stacks;
 
 pub use noise::Basis;
@@ -24,15 +26,15 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use forest::Forest;
-use noise::{Round, Sides};
+use forest::{Forest, Leaves, Order};
+use noise::Sides;
 
 /// A frame that has another share than before, and by more than noise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Changed {
     /// The function.
     pub name: String,
-    /// Its share of everything, and of what it calls, before.
+    /// Its share of all samples, including its callees, before.
     pub before: f64,
     /// The same after.
     pub after: f64,
@@ -45,19 +47,20 @@ impl fmt::Display for Changed {
     }
 }
 
-/// Both sides in one tree, and what is noise for each frame.
+/// Both sides in one tree, and the noise of each frame.
 #[derive(Debug)]
 pub struct Difference {
     forest: Forest,
-    before: Vec<u64>,
-    after: Vec<u64>,
+    leaves: [Vec<Leaves>; 2],
     sides: Sides,
+    /// By so many deviations chance alone makes a frame differ: from the base, and reversed.
+    deviations: [Option<f64>; 2],
     /// By node: a share that moved by no more than this is noise.
     noise: Vec<f64>,
     basis: Basis,
 }
 
-/// A callee with so much of its caller's change explains it.
+/// A callee with this part of its caller's change explains it.
 const EXPLAINED: f64 = 0.8;
 
 impl Difference {
@@ -67,7 +70,7 @@ impl Difference {
         Difference::new(before, after, Basis::of_rounds(counts))
     }
 
-    /// Of two profiles, whose noise has to be told from their own samples.
+    /// Compares two profiles without rounds: noise is estimated from their own samples.
     pub fn of_recorded(before: &Recorded, after: &Recorded) -> Difference {
         let slices = [&before.slices, &after.slices];
         let counts = slices.map(|side| side.iter().filter(|slice| !slice.is_empty()).count());
@@ -81,50 +84,58 @@ impl Difference {
     }
 
     fn new(before: &[NamedStacks], after: &[NamedStacks], basis: Basis) -> Difference {
-        let mut forest = Forest::default();
-        let leaves =
-            [before, after].map(|side| side.iter().map(|round| forest.leaves(round)).collect::<Vec<_>>());
-        let [before, after] = leaves.each_ref().map(|side| own_values(&forest, side));
-        let rounds = leaves.each_ref().map(|side| {
-            side.iter().map(|round| Round::new(&forest, round)).filter(|round| !round.is_empty()).collect()
-        });
-        let sides = Sides::new(rounds);
-        let noise = sides.noise(&forest, &basis);
-        Difference { forest, before, after, sides, noise, basis }
+        let (forest, leaves) = measured([before, after], Order::FromBase);
+        let sides = Sides::new(&forest, &leaves);
+        let from_base = sides.deviations(&forest, &basis);
+        let reversed = {
+            let (forest, leaves) = measured([before, after], Order::Reversed);
+            Sides::new(&forest, &leaves).deviations(&forest, &basis)
+        };
+        let noise = sides.noise(&forest, &basis, from_base);
+        Difference { forest, leaves, sides, deviations: [from_base, reversed], noise, basis }
     }
 
-    /// How noise was told.
+    /// How noise was estimated.
     pub fn basis(&self) -> &Basis {
         &self.basis
     }
 
     /// As the script of flame graphs takes a difference.
     pub fn to_json(&self) -> Value {
-        let noise: Vec<f64> = self.noise.iter().map(|noise| (noise * 1e5).ceil() / 1e5).collect();
+        let [before, after] = self.leaves.each_ref().map(|side| own_values(&self.forest, side));
+        let is_sampling = self.basis == Basis::Sampling;
         json!({
             "tree": self.forest.to_json(),
-            "before": self.before,
-            "after": self.after,
-            "noise": noise,
+            "before": before,
+            "after": after,
+            "noise": script_data::noise(&self.leaves, self.deviations, is_sampling),
         })
+    }
+
+    /// How many frames differ by more than noise, callers included, and how many are wide enough to be seen at all.
+    pub fn coloured(&self) -> (usize, usize) {
+        let seen = self.sides.seen(&self.forest);
+        (seen.iter().filter(|node| self.change(**node).is_some()).count(), seen.len())
+    }
+
+    /// By how much the share of a node has changed; none if that is noise.
+    fn change(&self, node: usize) -> Option<f64> {
+        let [before, after] = self.sides.shares(node);
+        Some(after - before).filter(|by| by.abs() > self.noise[node])
     }
 
     /// Frames that differ by more than noise, those that differ most first; without those that only call one of them.
     pub fn changes(&self) -> Vec<Changed> {
-        let by = |node: usize| {
-            let [before, after] = self.sides.shares(node);
-            Some(after - before).filter(|by| by.abs() > self.noise[node])
-        };
         let mut is_explained = vec![false; self.noise.len()];
         for node in 0..self.noise.len() {
-            if let (Some(own), Some(parent)) = (by(node), self.forest.parent(node)) {
-                is_explained[parent] |= by(parent).is_some_and(|whole| {
+            if let (Some(own), Some(parent)) = (self.change(node), self.forest.parent(node)) {
+                is_explained[parent] |= self.change(parent).is_some_and(|whole| {
                     own.signum() == whole.signum() && own.abs() >= EXPLAINED * whole.abs()
                 });
             }
         }
         let changed = |node: usize| {
-            by(node).filter(|_| !is_explained[node])?;
+            self.change(node).filter(|_| !is_explained[node])?;
             let [before, after] = self.sides.shares(node);
             Some(Changed { name: self.forest.name(node).to_owned(), before, after })
         };
@@ -140,8 +151,15 @@ impl Difference {
     }
 }
 
+/// All rounds of both sides in one tree.
+fn measured(sides: [&[NamedStacks]; 2], order: Order) -> (Forest, [Vec<Leaves>; 2]) {
+    let mut forest = Forest::default();
+    let leaves = sides.map(|side| side.iter().map(|round| forest.leaves(round, order)).collect());
+    (forest, leaves)
+}
+
 /// The sum of all rounds at each node.
-fn own_values(forest: &Forest, rounds: &[Vec<(usize, stacks::Weight)>]) -> Vec<u64> {
+fn own_values(forest: &Forest, rounds: &[Leaves]) -> Vec<u64> {
     let mut values = vec![0_u64; forest.len()];
     for (leaf, weight) in rounds.iter().flatten() {
         values[*leaf] = values[*leaf].saturating_add(weight.sum);

@@ -1,15 +1,14 @@
 //! How far a frame's share may move if nothing has changed.
 //!
-//! A frame is told by how far its mean share moved, divided by the spread of its rounds and by what chance does to so
-//! many samples (as in SAM, Tusher, Tibshirani and Chu 2001). How large that gets where nothing has changed, for the
-//! most striking of all frames, is found by exchanging the names of the two sides between the rounds (Westfall and Young
-//! 1993). So all frames together are wrong no more often than `LEVEL`.
+//! The test statistic of a frame is how far its mean share moved, divided by the spread of its rounds and by the sampling error
+//! of so many samples (as in SAM, Tusher, Tibshirani and Chu 2001). How large the statistic of the most striking frame gets if
+//! nothing has changed is found by exchanging the names of the two sides between the rounds (Westfall and Young 1993). So all
+//! frames together are wrong no more often than `LEVEL`.
 
 use std::fmt;
 
-use super::forest::Forest;
+use super::forest::{Forest, Leaves};
 use super::permuted::{FrameShares, largest_by_chance, mean};
-use super::stacks::Weight;
 
 /// Of all differences between the same, at most this share has any coloured frame.
 pub(super) const LEVEL: f64 = 0.02;
@@ -26,16 +25,16 @@ const DEVIATIONS: f64 = 4.5;
 /// Larger than any change.
 const NEVER: f64 = 2.0;
 
-/// How noise was told.
+/// How noise was estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
-    /// By what so many rounds of each side differ by among themselves.
+    /// From the differences among so many rounds of each side.
     Rounds([usize; 2]),
     /// By what the parts of one profile of each side differ by.
     Slices([usize; 2]),
     /// By the number of samples alone.
     Sampling,
-    /// Not at all: there are too few rounds, so nothing is told.
+    /// Not at all: there are too few rounds, so there is no verdict.
     TooFew {
         /// On each side.
         rounds: [usize; 2],
@@ -97,7 +96,7 @@ pub(super) struct Round {
 }
 
 impl Round {
-    pub(super) fn new(forest: &Forest, leaves: &[(usize, Weight)]) -> Round {
+    pub(super) fn new(forest: &Forest, leaves: &Leaves) -> Round {
         let (mut shares, mut squares) = (vec![0.0; forest.len()], vec![0.0; forest.len()]);
         let total: f64 = leaves.iter().map(|(_, weight)| weight.sum as f64).sum();
         let mut all_squares = 0.0;
@@ -128,8 +127,10 @@ impl Round {
 pub(super) struct Sides([Vec<Round>; 2]);
 
 impl Sides {
-    pub(super) fn new(rounds: [Vec<Round>; 2]) -> Sides {
-        Sides(rounds)
+    pub(super) fn new(forest: &Forest, leaves: &[Vec<Leaves>; 2]) -> Sides {
+        Sides(leaves.each_ref().map(|side| {
+            side.iter().map(|round| Round::new(forest, round)).filter(|round| !round.is_empty()).collect()
+        }))
     }
 
     /// The mean share of a node on each side.
@@ -137,20 +138,33 @@ impl Sides {
         self.0.each_ref().map(|side| mean(side.iter().map(|round| round.shares[node])))
     }
 
-    /// By node: what it may move by if nothing has changed.
-    pub(super) fn noise(&self, forest: &Forest, basis: &Basis) -> Vec<f64> {
-        let is_seen = |node: usize| self.shares(node).iter().any(|share| *share >= SHARE_MIN);
-        let seen: Vec<usize> = (0..forest.len()).filter(|node| is_seen(*node)).collect();
-        let mut noise = vec![NEVER; forest.len()];
-        if matches!(basis, Basis::TooFew { .. }) {
-            return noise;
+    /// Nodes that are wide enough to be seen.
+    pub(super) fn seen(&self, forest: &Forest) -> Vec<usize> {
+        let is_seen = |node: &usize| self.shares(*node).iter().any(|share| *share >= SHARE_MIN);
+        (0..forest.len()).filter(is_seen).collect()
+    }
+
+    /// By so many deviations the most striking node may differ if nothing has changed; none if nothing can be told.
+    pub(super) fn deviations(&self, forest: &Forest, basis: &Basis) -> Option<f64> {
+        match basis {
+            Basis::TooFew { .. } => None,
+            Basis::Sampling => Some(DEVIATIONS),
+            Basis::Rounds(_) | Basis::Slices(_) => {
+                let mut frames: Vec<FrameShares> =
+                    self.seen(forest).into_iter().map(|node| self.frame(node)).collect();
+                // A chain of callers, each with one callee, is one frame many times.
+                frames.dedup_by(|one, other| one.shares == other.shares);
+                Some(largest_by_chance(&frames, LEVEL))
+            }
         }
-        let frames: Vec<FrameShares> = seen.iter().map(|node| self.frame(*node)).collect();
-        let deviations = match basis {
-            Basis::Sampling => DEVIATIONS,
-            _ => largest_by_chance(&frames, LEVEL),
-        };
-        for (node, frame) in seen.into_iter().zip(&frames) {
+    }
+
+    /// By node: what it may move by if nothing has changed.
+    pub(super) fn noise(&self, forest: &Forest, basis: &Basis, deviations: Option<f64>) -> Vec<f64> {
+        let mut noise = vec![NEVER; forest.len()];
+        let Some(deviations) = deviations else { return noise };
+        for node in self.seen(forest) {
+            let frame = self.frame(node);
             let chance = match basis {
                 Basis::Sampling => deviations * frame.sampling,
                 _ => (deviations * frame.deviation()).max(frame.drift()),

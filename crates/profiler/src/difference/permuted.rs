@@ -1,6 +1,6 @@
 //! The shares of frames by round, and what chance alone makes of the same rounds.
 
-/// So many of all ways to exchange the names of the sides, the found one included.
+/// So many of all ways to exchange the names of the sides are tried, the measured one included.
 const EXCHANGES: usize = 1_000;
 /// The same rounds give the same answer.
 const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -15,7 +15,7 @@ pub(super) struct FrameShares {
 }
 
 impl FrameShares {
-    /// Of the difference of the means, if the rounds stand in this order.
+    /// The standard deviation of the difference of the means, if the rounds are in this order.
     pub(super) fn deviation(&self) -> f64 {
         let (before, after) = self.shares.split_at(self.before);
         (squared_error(before) + squared_error(after)).sqrt() + self.sampling
@@ -46,7 +46,7 @@ fn squared_error(values: &[f64]) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0) / count
 }
 
-/// How many deviations the most striking of all frames is away in all but `level` of the exchanges.
+/// The number of deviations that the most striking of all frames exceeds in at most `level` of the exchanges.
 pub(super) fn largest_by_chance(frames: &[FrameShares], level: f64) -> f64 {
     let Some(first) = frames.first() else { return f64::MAX };
     let (rounds, before) = (first.shares.len(), first.before);

@@ -7,10 +7,10 @@ use serde_json::Value;
 use crate::Kind;
 use crate::profile::role;
 
-/// The samples of a page stand in here, as JSON.
+/// The samples of a page follow this, as JSON.
 const DATA_BEGIN: &str = "<script id=\"data\" type=\"application/json\">";
 const DATA_END: &str = "</script>";
-/// A profile is divided into so many parts at most, none of them shorter than this.
+/// A profile is divided into at most so many parts, none of them shorter than the next constant.
 const SLICES_MAX: u64 = 10;
 const SLICE_MS_MIN: u64 = 500;
 /// Ten times as many frames as a stack of a node has, with all that is inlined.
@@ -52,7 +52,7 @@ pub enum BadProfile {
 }
 
 impl NamedStacks {
-    /// Of the data of a heat map; none where it is not what a node writes.
+    /// From the data of a heat map; none if it is not what a node writes.
     pub fn of_samples(data: &Value) -> Option<NamedStacks> {
         let tree = Tree::of(data)?;
         sliced(data, &tree, 1).ok()?.pop()
@@ -133,7 +133,7 @@ fn sliced(data: &Value, tree: &Tree<'_>, parts: u64) -> Result<Vec<NamedStacks>,
     weights.iter().map(|weights| NamedStacks::of_weights(tree, weights)).collect()
 }
 
-/// A tree of names, as it stands in the data of a page.
+/// A tree of names, as in the data of a page.
 struct Tree<'a> {
     names: Vec<&'a str>,
     /// The node's caller; -1 for the root.

@@ -1,8 +1,8 @@
-//! One CPU timer per thread that sends it `SIGPROF`, for where the kernel's events are refused.
+//! One CPU timer per thread that sends it `SIGPROF`, for systems that refuse the kernel's events.
 //!
-//! The handler allocates nothing, takes no lock, leaves `errno` alone and reads the stack through a system call that
-//! cannot fault. It stays installed for good: a signal that was on its way when the profile ended would otherwise end the
-//! process. Other users of `SIGPROF` in the process are displaced.
+//! The handler allocates nothing, takes no lock, preserves `errno` and reads the stack through a system call that cannot fault.
+//! It stays installed: a signal that was pending when the profile ended would otherwise end the process. Other users of
+//! `SIGPROF` in the process are displaced.
 #![expect(unsafe_code, reason = "signal handlers and POSIX timers have no safe interface")]
 
 use std::io;

@@ -31,6 +31,7 @@ pub(super) fn render(profile: &Profile) -> String {
         "unit": profile.kind.unit(),
         "cellMs": CELL_NS / 1_000_000,
         "cells": cells_max,
+        "startedMs": profile.started_unix_ns / 1_000_000,
         "threads": threads,
         "tree": tree.to_json(),
         "samples": rows,
@@ -50,7 +51,7 @@ mod tests {
         let data = page.split("type=\"application/json\">").nth(1).expect("data");
         let data: serde_json::Value =
             serde_json::from_str(data.split("</script>").next().expect("end")).expect("JSON");
-        assert_eq!(data["cells"], 100);
+        assert_eq!((&data["cells"], &data["startedMs"]), (&json!(100), &json!(1_700_000_000_000_u64)));
         let steps: Vec<u64> = data["samples"]
             .as_array()
             .expect("rows")

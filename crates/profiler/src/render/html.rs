@@ -6,11 +6,11 @@ use super::subtitle;
 use super::tree::{NameTree, escape, script_json};
 use crate::{Profile, date};
 
-/// How flame graphs, what stands around them, and the words at the pointer look. Colours are variables of the page.
+/// The style of flame graphs, their surroundings and the tooltip. Colours are variables of the page.
 pub const FLAME_STYLE: &str = include_str!("../assets/flame.css");
 const STYLE: &str = include_str!("../assets/page.css");
 /// Functions that draw flame graphs and their differences on a canvas, and tell at the pointer what it is on, for any
-/// page: `ladogaFlame(tree, unit, element).show(values, before, noise)`.
+/// page: `ladogaFlame(tree, unit, element).show(values)`, and `.show(after, before, ladogaNoiseOfRounds(nodes, noise))`.
 pub const FLAME_SCRIPT: &str = concat!(
     include_str!("../assets/hover.js"),
     include_str!("../assets/noise.js"),
@@ -42,7 +42,7 @@ pub(super) fn render(profile: &Profile) -> String {
     page([profile.kind.title(), &subtitle(profile), &head(profile)], &script_json(&data))
 }
 
-/// The page of a flame graph, or of a difference; the title, what stands below it, and its [`facts`].
+/// The page of a flame graph, or of a difference; the title, the text below it, and its [`facts`].
 pub(crate) fn page(words: [&str; 3], data: &str) -> String {
     fill(PAGE, words, data, &[FLAME_SCRIPT, START_SCRIPT])
 }
@@ -57,7 +57,7 @@ pub(super) fn fill(page: &str, [title, subtitle, head]: [&str; 3], data: &str, s
         .replace("{{data}}", data)
 }
 
-/// What a reader needs to know where it comes from, and to do it again.
+/// The origin of the profile, and how to take it again.
 pub(super) fn head(profile: &Profile) -> String {
     let Profile { kind, program, .. } = profile;
     let seconds = (profile.duration_ns as f64 / 1e9).round().max(1.0);
@@ -70,7 +70,7 @@ pub(super) fn head(profile: &Profile) -> String {
     facts(&rows)
 }
 
-/// Names and what is to be said of them, for the head of a page.
+/// Names and values, for the head of a page.
 pub(crate) fn facts(rows: &[(&str, String)]) -> String {
     let row = |(name, text): &(&str, String)| format!("<dt>{name}</dt><dd>{}</dd>", escape(text));
     format!("<dl class=\"head\">{}</dl>", rows.iter().map(row).collect::<String>())

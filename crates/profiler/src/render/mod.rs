@@ -34,7 +34,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// All formats; an ending that ends with another's stands before it.
+    /// All formats; an ending that ends with another format's comes before it.
     pub const ALL: [Format; 5] = [Format::Heatmap, Format::Svg, Format::Html, Format::Folded, Format::Pprof];
 
     /// The name in URLs.
@@ -119,7 +119,7 @@ impl Profile {
     }
 }
 
-/// What lies between two samples.
+/// The distance between two samples.
 fn interval(profile: &Profile) -> String {
     match profile.kind {
         Kind::Cpu => format!("one every {:.2} ms on the processor", profile.period as f64 / 1e6),

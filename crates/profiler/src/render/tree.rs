@@ -56,7 +56,7 @@ impl NameTree {
         })
     }
 
-    /// A parent always stands before its children; -1 is the root.
+    /// A parent always comes before its children; -1 is the root.
     pub(super) fn to_json(&self) -> Value {
         json!({ "names": self.names, "parent": self.parents, "name": self.node_names })
     }
@@ -66,12 +66,12 @@ impl NameTree {
     }
 }
 
-/// JSON that may stand inside of a `<script>`: `<` could end it.
+/// JSON that is safe inside of a `<script>`: `<` could end it.
 pub(crate) fn script_json(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c")
 }
 
-/// Text that may stand inside of an element.
+/// Text that is safe inside of an element.
 pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

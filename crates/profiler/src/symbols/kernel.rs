@@ -1,4 +1,4 @@
-//! The kernel's symbols, where it shows them.
+//! The kernel's symbols, if it shows them.
 
 /// From here on addresses are the kernel's, on the architectures that we run on.
 pub(super) const KERNEL_FROM: u64 = 1 << 63;
@@ -7,7 +7,7 @@ pub(super) const KERNEL_FROM: u64 = 1 << 63;
 pub(super) struct KernelSymbols(Vec<(u64, String)>);
 
 impl KernelSymbols {
-    /// Parses `/proc/kallsyms`. Where addresses are hidden they are all zero, and nothing is known.
+    /// Parses `/proc/kallsyms`. If addresses are hidden they are all zero, and nothing is known.
     pub(super) fn parse(text: &str) -> Self {
         let mut symbols: Vec<(u64, String)> = text.lines().filter_map(parse).collect();
         symbols.sort();

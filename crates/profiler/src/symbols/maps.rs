@@ -1,4 +1,4 @@
-//! Which file lies where in the process's memory.
+//! The files that are mapped into the process's memory.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Module {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Where the file's first byte lies: what an address must lose to be one of the file's own.
+    /// The address of the file's first byte: subtracted from an address, it gives the place in the file.
     pub(super) base: u64,
     pub(super) path: PathBuf,
 }

@@ -12,9 +12,9 @@ use crate::profile::{Frame, FrameKind, Profile, Sample, StackId, StackTable, Thr
 use crate::recorder::Recorder;
 use names::Namer;
 
-/// How the functions are called by which a program enters its allocator: what is below them is the profiler's own.
+/// The functions by which a program enters its allocator: the frames below are the profiler's own.
 const ALLOCATOR_ENTRIES: [&str; 2] = ["__rust_alloc", "__rust_realloc"];
-/// The frames at the leaf that are the profiler's own: where a sample was taken from inside.
+/// The profiler's own frames at the leaf, inside which the sample was taken.
 const OWN_CRATE: &str = "ladoga_profiler::";
 const UNWINDER: &str = "_Unwind_Backtrace";
 
@@ -79,8 +79,7 @@ fn own_frames(frames: &[Frame], kind: Kind) -> usize {
     }
 }
 
-/// Combinators of the standard library that were inlined on the way to somebody else's code say nothing, and there are
-/// more of them than of everything else.
+/// Combinators of the standard library that were inlined between other functions tell nothing, and outnumber all other frames.
 fn is_scaffolding(frame: &Frame) -> bool {
     frame.kind == FrameKind::Inlined && frame.file.as_deref().is_some_and(paths::is_of_the_standard_library)
 }

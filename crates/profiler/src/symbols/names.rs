@@ -13,7 +13,7 @@ use super::paths;
 use crate::profile::{Frame, FrameKind};
 use crate::sys::files;
 
-/// Where the running executable can be read even after it was replaced or deleted.
+/// A path by which the running executable can be read even after it was replaced or deleted.
 const OWN_EXECUTABLE: &str = "/proc/self/exe";
 /// `e_type` of an executable that is not relocated, at byte 16 of an ELF file.
 const ELF_TYPE_AT: usize = 16;
@@ -27,7 +27,7 @@ pub(super) struct Namer {
 
 struct LoadedModule {
     module: Module,
-    /// Read when the first address of it is asked for.
+    /// Loaded when the first address in it is looked up.
     loader: OnceCell<Option<Loaded>>,
     is_own: bool,
 }

@@ -1,13 +1,12 @@
-//! What the path of a source file says about a function: its crate and its module. With line tables alone, the debug
-//! information has the last part of an inlined function's name only.
+//! The crate and the module of a function, from the path of its source file. With line tables alone, the debug information has
+//! only the last part of an inlined function's name.
 
 /// Whether the file is one of `core`, `alloc` or `std`.
 pub(super) fn is_of_the_standard_library(file: &str) -> bool {
     file.contains("/rustc/") || file.starts_with("library/")
 }
 
-/// The path of the module that the file is, as in `hyper::proto::h1::dispatch`; none where the file lies in no crate's
-/// `src`.
+/// The path of the file's module, as in `hyper::proto::h1::dispatch`; none if the file is in no crate's `src`.
 pub(super) fn module_of(file: &str) -> Option<String> {
     let (before, within) = file.strip_suffix(".rs")?.rsplit_once("src/")?;
     let crate_name = crate_of(before.trim_end_matches('/'));
@@ -17,7 +16,7 @@ pub(super) fn module_of(file: &str) -> Option<String> {
     Some(all.join("::"))
 }
 
-/// `hyper-1.12.0` is `hyper`; what lies in the workspace's own folder of crates is named after the workspace.
+/// `hyper-1.12.0` is `hyper`; files in the workspace's own folder of crates are named after the workspace.
 fn crate_of(before: &str) -> Option<String> {
     let (parent, folder) = before.rsplit_once('/').unwrap_or(("", before));
     let is_version = |at: &usize| folder[at + 1..].starts_with(|first: char| first.is_ascii_digit());
@@ -28,8 +27,8 @@ fn crate_of(before: &str) -> Option<String> {
     (!name.is_empty()).then(|| format!("{prefix}{}", name.replace('-', "_")))
 }
 
-/// A function's name without the types that it is made for: `poll<T, S>` is `poll`, `<A as B<C>>::f::<D>` is
-/// `<A as B>::f`. What is dropped is still told.
+/// A function's name without its type parameters: `poll<T, S>` is `poll`, `<A as B<C>>::f::<D>` is `<A as B>::f`. Functions
+/// stay distinguishable by their full names.
 pub(super) fn without_parameters(name: &str) -> String {
     if let Some(dropped) = name.strip_prefix(DROP).and_then(|rest| rest.strip_suffix('>')) {
         return format!("{DROP}{}>", without_parameters(dropped));

@@ -46,7 +46,7 @@ pub(crate) fn read_own_memory(address: u64, words: &mut [u64]) -> usize {
     usize::try_from(bytes).map_or(0, |bytes| bytes / size_of::<u64>())
 }
 
-/// The frame pointer of the function into which this is inlined; anything at all where that has none.
+/// The frame pointer of the function into which this is inlined; any value if that function has none.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the register of the caller is asked for")]
 pub(crate) fn frame_pointer() -> u64 {

@@ -33,7 +33,7 @@ fn core_range(text: &str) -> Option<std::ops::RangeInclusive<u32>> {
 pub(crate) fn command_line() -> String {
     let bytes = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let mut words = bytes.split(|byte| *byte == 0).filter(|word| !word.is_empty()).map(lossy);
-    // Its name says what it is; where it lies says nothing to a reader elsewhere.
+    // The name of its file tells what it is; the directory tells nothing to a reader elsewhere.
     let name = words.next().map(|path| path.rsplit('/').next().unwrap_or_default().to_owned());
     name.into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
@@ -46,7 +46,7 @@ pub(crate) fn kernel_symbols() -> String {
     std::fs::read("/proc/kallsyms").map_or_else(|_| String::new(), |bytes| lossy(&bytes))
 }
 
-/// The first bytes of a file; fewer where it is shorter, none where it cannot be read.
+/// The first bytes of a file; fewer if it is shorter, none if it cannot be read.
 pub(crate) fn head_of(path: &Path, bytes_max: u64) -> Vec<u8> {
     let mut head = Vec::new();
     if let Ok(file) = std::fs::File::open(path) {

@@ -7,23 +7,23 @@ use perf_event_open::count::Counter;
 use perf_event_open::event::sw::Software;
 use perf_event_open::sample::Sampler;
 
-/// Rings, as powers of two of pages, without the page in front of them. A thread's has 64 KiB, which hold 60 of the deepest
-/// samples and 400 usual ones. A core's has everybody's samples in it: it has 512 KiB, as much as the system lets anybody
-/// lock (`perf_event_mlock_kb` a core).
+/// Sizes of rings, as powers of two of pages, without the header page. A thread's ring has 64 KiB, which hold 60 of the deepest
+/// samples and 400 usual ones. A core's ring gets the samples of all processes: it has 512 KiB, as much as the system lets an
+/// unprivileged process lock (`perf_event_mlock_kb` for each core).
 const THREAD_RING_PAGES_LOG: u8 = 4;
 const CORE_RING_PAGES_LOG: u8 = 7;
-/// What a record has in front of it.
+/// The header of a record.
 const HEADER_BYTES: usize = 8;
 
 /// What an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventKind {
-    /// A sample each so many nanoseconds of a core's time, while it is not idle. Begins at once.
+    /// A sample every so many nanoseconds of a core's time, while it is not idle. Begins at once.
     CpuClock {
         /// The time between two samples.
         period_ns: u64,
     },
-    /// A sample where a thread leaves the CPU, and a record when it comes back. Begins when it is enabled.
+    /// A sample when a thread leaves the CPU, and a record when it comes back. Begins when it is enabled.
     Switches,
 }
 

@@ -1,4 +1,4 @@
-//! What a thread waited for, told from its kernel frames, else from the C library's function that it called.
+//! What a thread waited for, recognized by its kernel frames, else by the C library's function that it called.
 
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ const SIGNS: [(&str, Wait); 23] = [
     ("sock_", Wait::Network),
 ];
 
-/// Where the libraries wait for a lock and not for a condition: `parking_lot`, the slow paths of std, the C library.
+/// Functions in which libraries wait for a lock and not for a condition: `parking_lot`, the slow paths of std, the C library.
 const LOCKS: [&str; 6] =
     ["::raw_mutex::", "::raw_rwlock::", "lock_contended", "lll_lock", "pthread_mutex_", "pthread_rwlock_"];
 const LIBRARIES: [&str; 5] = ["parking_lot", "lock_api::", "std::", "core::", "<std::"];

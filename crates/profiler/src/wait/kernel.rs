@@ -1,4 +1,4 @@
-//! Waits as the kernel sees them: a stack where a thread leaves the CPU, a record when it comes back.
+//! Waits as the kernel sees them: a stack when a thread leaves the CPU, a record when it comes back.
 //!
 //! A switch with its stack costs some microseconds, and a busy thread may switch 50,000 times a second. So each thread is
 //! watched in bursts: the kernel records `BURST` switches and disables itself; the thread then rests until the burst's
@@ -19,7 +19,7 @@ use crate::sys::perf_event::{EventKind, PerfEvent, Target};
 const BURST: u32 = 50;
 /// Measured with `examples/overhead.rs`: the stack, both records and the collector's part.
 const SWITCH_COST_NS: u64 = 6_000;
-/// One part in so many of a thread's time may go into watching it.
+/// At most this part of a thread's time goes into watching it.
 const BUDGET_DIVISOR: u64 = 66;
 const THREADS_MAX: usize = 1024;
 const DRAIN_INTERVAL: Duration = Duration::from_millis(10);
@@ -102,7 +102,7 @@ impl Watched {
         self.burst_started_ns + u64::from(self.taken) * SWITCH_COST_NS * BUDGET_DIVISOR
     }
 
-    /// Hands over the waits; after a burst each stands for its part of the rest as well.
+    /// Hands over the waits; after a burst each also counts for its part of the rest.
     fn hand_over(&mut self, now_ns: u64, recorder: &mut Recorder) {
         let watched_ns =
             self.finished.last().map_or(0, |last| last.at_ns.saturating_sub(self.handed_over_ns));
@@ -157,7 +157,7 @@ impl Source for SwitchSource {
             }
             match Watched::start(*id) {
                 Ok(watched) => _ = self.threads.insert(*id, watched),
-                // It has ended meanwhile.
+                // The thread has ended meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 Err(error) => recorder.note_once(&format!("threads are missing: {error}")),
             }

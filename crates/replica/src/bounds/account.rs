@@ -63,13 +63,14 @@ impl SessionAccount {
         self.taken_bytes.get() > 0
     }
 
-    /// Whether it has what others wait for, or may: few can be served at a time where repair is concerned.
+    /// Whether it holds room that other connections wait for, or may wait for: few can be served at a time if repair is
+    /// concerned.
     pub(crate) fn holds_others_up(&self) -> bool {
         self.is_repairing.get() || (self.has_taken() && self.is_contended())
     }
 
-    /// Time has passed: who has a lease that others wait for takes on nothing more, gives it back once all is answered, and waits
-    /// behind them for the next.
+    /// Time has passed: a connection with a lease that others wait for takes on nothing more, gives the lease back once
+    /// everything is answered, and queues behind them for the next.
     pub(crate) fn time_passes(&self) {
         self.yields.set(self.has_taken() && self.is_contended());
     }
@@ -78,8 +79,8 @@ impl SessionAccount {
         self.yields.get() && self.has_taken()
     }
 
-    /// Takes room for something that serves repair and for its answer, until that is written: one thing at a time. `false` where
-    /// there is none.
+    /// Takes room for a request that serves repair and for its answer, until that is written: one at a time. `false` if there
+    /// is none.
     ///
     /// Protocol: `(repair_begins repair_is_answered answers_are_written)*`.
     pub(crate) fn repair_begins(&self) -> bool {
@@ -109,7 +110,7 @@ impl SessionAccount {
         }
     }
 
-    /// It has greeted; `false` where there may not be one more.
+    /// The peer has greeted; `false` if there may not be one more.
     pub(crate) fn greeted(&self) -> bool {
         if self.has_greeted.get() {
             return true;
@@ -129,7 +130,7 @@ impl SessionAccount {
         shared.strangers.retain(|entry| !Arc::ptr_eq(entry, &self.entry));
     }
 
-    /// Whether it has to make room for one that came later. Until it has greeted, `task` is woken where that comes to be.
+    /// Whether it has to make room for a connection that came later. Until it has greeted, `task` is woken when that happens.
     pub(crate) fn has_to_go(&self, task: &Waker) -> bool {
         if self.has_greeted.get() {
             return false;
@@ -151,7 +152,7 @@ impl SessionAccount {
         self.budget.is_full()
     }
 
-    /// Sees to it that it may hold `bytes`, if that can be now. Where it has no lease it waits for one: `task` is woken.
+    /// Makes room for `bytes`, if that is possible now. If it has no lease it waits for one: `task` is woken.
     pub(crate) fn reserve(&self, bytes: usize, task: &Waker) -> bool {
         if bytes <= self.bytes() {
             return true;
@@ -187,7 +188,7 @@ impl SessionAccount {
         false
     }
 
-    /// More than the lease, where nobody waits for that: it can do without.
+    /// Takes more than the lease, if no other connection waits for it: this one could do without.
     fn extend(&self, bytes: usize) -> bool {
         if self.taken_bytes.get() + bytes > self.budget.session_bytes_max {
             return false;

@@ -11,8 +11,8 @@ use crate::wire::FRAME_BYTES_MAX;
 pub(crate) const SESSION_OWN_BYTES: usize = 32 << 10;
 /// What the making of hashes of a tree takes, or of a list, and the answer.
 pub(super) const REPAIR_BYTES: usize = 512 << 10;
-/// What a connection that needs more than its own gets at once: with it any request can be taken in and answered. So who waits
-/// for it holds nothing that others wait for.
+/// What a connection that needs more than its own share gets at once: with it any request can be received and answered. So a
+/// connection that waits for a lease holds nothing that others wait for.
 pub(crate) const SESSION_LEASE_BYTES: usize = 896 << 10;
 /// What one connection may have of the shared part, however many it could use: one that does not read its answers leaves the
 /// rest to the others.
@@ -24,7 +24,7 @@ const REPAIR_SHARE: usize = 4;
 /// The part of the connections that may not have greeted yet. One more than that, and the oldest of them goes: a peer sends its
 /// greeting with its first bytes.
 const STRANGERS_SHARE: usize = 4;
-/// However little there is, so many connections can be served at the same time.
+/// At least this many connections can be served at the same time, however little memory there is.
 const LEASES_MIN: usize = 4;
 
 const _: () = assert!(SESSION_LEASE_BYTES > 2 * FRAME_BYTES_MAX + (32 << 10));
@@ -54,7 +54,7 @@ pub(super) struct SharedBytes {
     pub(super) strangers: VecDeque<Arc<SessionEntry>>,
 }
 
-/// Where others reach a connection.
+/// By which others reach a connection.
 #[derive(Debug, Default)]
 pub(super) struct SessionEntry {
     pub(super) is_granted: AtomicBool,

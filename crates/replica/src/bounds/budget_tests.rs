@@ -111,7 +111,7 @@ fn who_goes_gives_everything_back() {
     let mut all = accounts(&budget, leases(&budget) + 2);
     let reserve = |account: &SessionAccount| account.reserve(SESSION_LEASE_BYTES, Waker::noop());
     all.iter().for_each(|account| _ = reserve(account));
-    // One that waits, and one that was granted its lease and never heard of it.
+    // One connection that waits, and one that was granted its lease and has not noticed.
     drop(all.pop());
     all[0].release(0);
     drop(all);

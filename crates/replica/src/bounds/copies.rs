@@ -1,9 +1,9 @@
-//! Copies of large values that reads have made, from a replica that has the value to one that lacks it.
+//! Copies of large values that reads cause, from a replica that has the value to one that lacks it.
 //!
-//! Where a client waits for the copy, since too few replicas have the value for later reads to see it, it goes as fast as
-//! it can. Where nobody does, it is repair, and goes at the pace of repair, no more than [`LARGE_COPIES_MAX`] at a time:
-//! each holds a piece in memory, and places that the values of clients need as well. What there is no room for is left to
-//! the next read and to anti-entropy.
+//! If a client waits for the copy, because too few replicas have the value for later reads to see it, it runs at full speed.
+//! Otherwise it is repair, and runs at the pace of repair, with no more than [`LARGE_COPIES_MAX`] at a time: each holds a piece
+//! in memory, and places that the values of clients need as well. Copies beyond that are left to the next read and to
+//! anti-entropy.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -20,14 +20,14 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::Pace;
 
-/// Large values that a node copies at a time while nobody waits for them.
+/// Large values that a node copies at a time while no client waits for them.
 const LARGE_COPIES_MAX: usize = 4;
 /// Those that wait for that: twice as many as hints are on their way to a peer.
 const LARGE_COPIES_WAITING_MAX: usize = 64;
 /// How often a copy that waits looks whether a client waits for it by now.
 const LOOK_EVERY_MS: u64 = 20;
 
-/// The bound of what a node copies, for all of its event loops.
+/// The bound of a node's copies, for all of its event loops.
 #[derive(Debug)]
 pub(crate) struct CopyTurns {
     free: Arc<Semaphore>,
@@ -58,16 +58,16 @@ impl CopyTurns {
     }
 }
 
-/// Who wants a copy made.
+/// A read that wants a copy made.
 pub(crate) trait CopyReader {
     /// Whether a client waits for it.
     fn awaits(&self) -> bool;
 
-    /// It is made, of this version to the replica at `place`, which says this; or will not be.
+    /// The copy of this version to the replica at `place` has ended, with the replica's answer or a failure.
     fn copied(self: Rc<Self>, place: usize, version: Version, outcome: Result<WriteAnswer, Failure>);
 }
 
-/// Which value goes where.
+/// Identifies a copy: which value, to which node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CopyName {
     pub(crate) key: Bytes,
@@ -75,13 +75,13 @@ pub(crate) struct CopyName {
     pub(crate) to: NodeId,
 }
 
-/// What becomes of the wish for a copy.
+/// The answer to a request for a copy.
 pub(crate) enum CopyRequest {
-    /// To be made, by who asks.
+    /// To be made by the caller.
     New(Copying),
-    /// It is being made already, and the reader will hear of it.
+    /// It is being made already, and the reader will be notified.
     Joined,
-    /// It is being made already, which nobody has to wait for.
+    /// It is being made already, and no client has to wait for it.
     UnderWay,
 }
 
@@ -136,7 +136,7 @@ impl Copies {
     }
 }
 
-/// A copy that is being made. Whoever joined hears of its end when it is dropped.
+/// A copy that is being made. When it is dropped, the readers that joined it are notified.
 ///
 /// Protocol: `begin piece* ends`.
 pub(crate) struct Copying {
@@ -176,7 +176,7 @@ impl Copying {
         Ok(())
     }
 
-    /// Waits until the next piece may go. Where the last client that waited has gone, the copy needs a turn from now on.
+    /// Waits until the next piece may go. If the last client that waited has gone, the copy needs a turn from now on.
     pub(crate) async fn piece(&mut self, pace: &Pace, bytes: u64) -> Result<(), Failure> {
         if self.readers.is_awaited() {
             return Ok(());

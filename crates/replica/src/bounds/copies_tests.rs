@@ -2,7 +2,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::*;
 
-/// A reader that waits until it is told not to.
+/// A reader that waits until the test tells it to stop.
 #[derive(Default)]
 struct Client {
     awaits: Cell<bool>,

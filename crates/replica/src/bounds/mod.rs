@@ -1,15 +1,18 @@
 //! What peers and repair may take of a node.
 //!
-//! - `budget`: the memory of the connections that peers make; `account`: what one of them has of it
-//! - `pace`: how much of the node repair may take
+//! - `budget`: the memory of the connections that peers make; `account`: the share of one of them
+//! - `pace`: how fast repair may go
 //! - `copies`: how many large values are copied at a time
+//! - `turns`: conditional requests of one key, one after another
 
 mod account;
 mod budget;
 mod copies;
 mod pace;
+mod turns;
 
 pub(crate) use account::SessionAccount;
 pub(crate) use budget::{SESSION_OWN_BYTES, SessionBudget};
 pub(crate) use copies::{Copies, CopyName, CopyReader, CopyRequest, CopyRequests, CopyTurns, Copying};
 pub(crate) use pace::Pace;
+pub(crate) use turns::{NoTurn, Turn, Turns};

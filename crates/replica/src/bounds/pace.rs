@@ -7,14 +7,14 @@ use tokio::time::Instant;
 
 /// How long may be saved up while nothing is repaired, in microseconds: timers are no finer.
 const SAVED_US_MAX: u64 = 1_000;
-/// Records that are looked at for a list count as one that is taken over.
+/// So many records that are scanned for a list count as one cell.
 const LOOKS_PER_CELL: u64 = 16;
 
-/// What repair may take from the node: one account for all of its event loops.
+/// The pace of repair: one account for all event loops of the node.
 ///
-/// Cells that are taken over from peers are drawn from it, hints that are delivered, what reads repair while nobody waits
-/// for it, and pages of keys that peers ask for: a node that serves the repair of another is in the way of its own clients,
-/// too.
+/// It is charged for cells that are pulled from peers, for hints that are delivered, for what reads repair while no client
+/// waits for it, and for pages of keys that peers ask for: a node that serves the repair of another one slows down its own
+/// clients too.
 pub(crate) struct Pace {
     rate: Mutex<PaceRate>,
     account: Mutex<PaceAccount>,
@@ -26,7 +26,7 @@ pub(crate) struct Pace {
 
 struct PaceAccount {
     began: Instant,
-    /// When what was drawn so far is paid for.
+    /// When the charges so far are paid off.
     free_at_us: u64,
 }
 
@@ -49,12 +49,12 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Draws a cell with a value of so many bytes, and waits until what was drawn before is paid for.
+    /// Charges a cell with a value of so many bytes, and waits until the charges before it are paid off.
     pub(crate) async fn draw_cell(&self, bytes: u64) {
         self.draw(1, bytes).await;
     }
 
-    /// Draws a cell where that takes no waiting. Answers whether it did.
+    /// Charges a cell if that takes no waiting. Answers whether it did.
     pub(crate) fn try_draw_cell(&self, bytes: u64) -> bool {
         let cost_us = self.cost_us(1, bytes);
         let mut account = self.account.lock();
@@ -67,7 +67,7 @@ impl Pace {
         true
     }
 
-    /// Draws a page of a list, for which so many records were looked at.
+    /// Charges a page of a list, for which so many records were scanned.
     pub(crate) async fn draw_page(&self, entries: usize, looked_at: usize) {
         self.draw((entries as u64).max(looked_at as u64 / LOOKS_PER_CELL), 0).await;
     }
@@ -100,7 +100,7 @@ impl Pace {
         (cells * 1_000_000 / cells_per_second).max(bytes * 1_000_000 / bytes_per_second)
     }
 
-    /// How many cells were drawn so far.
+    /// How many cells were charged so far.
     pub(crate) fn drawn(&self) -> u64 {
         self.drawn.load(Ordering::Relaxed)
     }
@@ -110,7 +110,7 @@ impl Pace {
         *self.rate.lock() = rate;
     }
 
-    /// Takes note of the foreground's tail, as it is, if there were requests, and as it is without repair.
+    /// Records the clients' tail latency, if there were requests, and its base line without repair.
     pub(crate) fn set_tails_us(&self, tail_us: Option<u64>, base_us: u64) {
         if let Some(tail_us) = tail_us {
             self.tail_us.store(tail_us, Ordering::Relaxed);
@@ -123,7 +123,7 @@ impl Pace {
         *self.rate.lock()
     }
 
-    /// The foreground's tail as it was last seen, and as it is without repair, in microseconds; 0 where it never was.
+    /// The clients' tail latency at the last look, and its base line without repair, in microseconds; 0 if there was none.
     pub(crate) fn tails_us(&self) -> (u64, u64) {
         (self.tail_us.load(Ordering::Relaxed), self.base_us.load(Ordering::Relaxed))
     }
@@ -137,7 +137,7 @@ mod tests {
     fn what_is_drawn_by_all_is_paid_for_one_after_another() {
         let pace = Pace::default();
         let PaceRate { cells_per_second, bytes_per_second } = pace.rate();
-        // So long that nothing is paid for meanwhile.
+        // So much that nothing is paid off in between.
         let first = pace.pay(cells_per_second * 1_000, 0);
         let second = pace.pay(1, bytes_per_second * 2_000);
         let third = pace.pay(1, 0);

@@ -11,6 +11,7 @@ impl Cluster {
         metrics.extend(self.clock_metrics());
         metrics.extend(self.inbound_metrics());
         metrics.extend(self.repair_metrics());
+        metrics.extend(self.promise_metrics());
         metrics
     }
 
@@ -100,6 +101,42 @@ impl Cluster {
                 "ladoga_peer_inbound_buffer_bytes",
                 "Memory that connections from peers have taken from their shared budget.",
                 self.sessions.taken_bytes() as u64,
+            ),
+        ]
+    }
+
+    /// What conditional writes have been told by this node as a replica.
+    fn promise_metrics(&self) -> Vec<Metric> {
+        let Some(fences) = self.joined_fences() else { return Vec::new() };
+        let figures = &fences.figures;
+        let counter =
+            |name, help, figure: &AtomicU64| Metric::counter(name, help, figure.load(Ordering::Relaxed));
+        vec![
+            Metric::gauge(
+                "ladoga_promises_held",
+                "Promises to conditional writes that this node keeps: it takes no older cell of the key.",
+                fences.count() as u64,
+            ),
+            Metric::gauge(
+                "ladoga_promises_failed",
+                "1 if promises cannot be stored; then this node takes part in no conditional write.",
+                u64::from(fences.has_failed()),
+            ),
+            counter("ladoga_promises_total", "Promises given to conditional writes.", &figures.promises),
+            counter(
+                "ladoga_conditional_cells_total",
+                "Cells of conditional writes that this node has stored.",
+                &figures.accepts,
+            ),
+            counter(
+                "ladoga_conditional_outbid_total",
+                "Conditional writes that this node refused because of a newer one or of a newer write.",
+                &figures.outbid,
+            ),
+            counter(
+                "ladoga_promises_kept_out_total",
+                "Cells that were not stored because they were older than a promise.",
+                &figures.kept_out,
             ),
         ]
     }

@@ -1,8 +1,10 @@
 //! The cluster as this node sees it: shared by all its event loops.
 //!
 //! - `report`: what `/v0/cluster` says; `metrics`: what `/metrics` does; `progress`: how far repair is
+//! - `observers`: who is told of every cell that is written
 
 mod metrics;
+mod observers;
 mod progress;
 mod report;
 
@@ -15,14 +17,18 @@ use std::sync::{Arc, OnceLock};
 use crate::planted::{Bug, has};
 use ladoga_cluster::{ClockReading, Durable, Incarnation, NodeId, NodeList, Opening, Placement};
 use ladoga_env::{Clock, Disk, Env, Net};
-use ladoga_local::store::CellObserver;
+use ladoga_local::store::{CellGate, CellObserver};
 use ladoga_runtime::Supervisor;
 
-use crate::bounds::{CopyTurns, Pace, SessionBudget};
+use crate::bounds::{CopyTurns, Pace, SessionBudget, Turns};
+use crate::fences::{self, FenceKeeper};
 use crate::hints::HintKeeper;
-use crate::membership::{Membership, MembershipFile, PeerLimits, PeerName, PeerView, Provenance, durable};
+use crate::membership::{
+    self, Membership, MembershipFile, PeerLimits, PeerName, PeerView, Provenance, durable,
+};
 use crate::stability::{ClusterClock, Stability, StabilityWriter};
 use crate::wire::{Hello, PROTOCOL_VERSION};
+use observers::Observers;
 
 /// The cluster as this node sees it: shared by all its event loops, which only count and note here.
 pub struct Cluster {
@@ -36,6 +42,8 @@ pub struct Cluster {
     pub(crate) peers: Vec<Arc<PeerView>>,
     /// Writes that are kept for peers; once the data directory is open, as what follows.
     pub(crate) hints: OnceLock<HintKeeper>,
+    /// What this node has promised to conditional writes.
+    fences: OnceLock<Arc<FenceKeeper>>,
     pub(crate) stability: OnceLock<Arc<Stability>>,
     stability_writer: OnceLock<StabilityWriter>,
     pub(crate) exchange: RepairProgress,
@@ -43,6 +51,8 @@ pub struct Cluster {
     /// What the connections that peers make to this node may hold.
     pub(crate) sessions: Arc<SessionBudget>,
     pub(crate) copy_turns: Arc<CopyTurns>,
+    /// Whose turn it is among conditional requests of one key.
+    pub(crate) turns: Arc<Turns>,
     /// What time it is for this node.
     pub(crate) versions: Arc<ClusterClock>,
 }
@@ -81,17 +91,20 @@ impl Cluster {
             limits,
             peers: peers.collect(),
             hints: OnceLock::new(),
+            fences: OnceLock::new(),
             stability: OnceLock::new(),
             stability_writer: OnceLock::new(),
             exchange: RepairProgress::default(),
             pace: Pace::default(),
             sessions,
             copy_turns: Arc::default(),
+            turns: Arc::default(),
             versions: Arc::new(versions),
         }
     }
 
-    /// Opens what the data directory has for the cluster.
+    /// Opens what the data directory has for the cluster. Answers who is to be told of every cell; cells have to pass the
+    /// [gate](Cluster::gate) from now on.
     pub fn join(
         &self,
         env: &Env,
@@ -113,6 +126,7 @@ impl Cluster {
             written: last_timestamp,
             is_unverified: kept.provenance == Provenance::Copied && !has(Bug::IgnoreRegressions),
         };
+        let fences = FenceKeeper::start(env, dir, supervisor)?;
         let hints = HintKeeper::start(env, &dir.join("hints"), &self.peers, supervisor)?;
         let (nodes, tree_bytes_max) = (self.nodes.len(), self.limits.tree_bytes_max);
         let stability =
@@ -121,14 +135,23 @@ impl Cluster {
             StabilityWriter::start(env, (dir, kept), &stability, &self.versions, &self.peers, supervisor)?;
         stability.past.forget(self.versions.last());
         let is_first = self.hints.set(hints).is_ok()
+            && self.fences.set(Arc::clone(&fences)).is_ok()
             && self.stability_writer.set(stability_writer).is_ok()
             && self.stability.set(Arc::clone(&stability)).is_ok();
         assert!(is_first, "a node joins once");
-        Ok(stability)
+        Ok(Arc::new(Observers { stability, fences }))
     }
 
-    /// Makes a copy of another node's directory this node's: only its cells are of use, as a beginning. Nobody is told
-    /// anything before all of it is on disk, so that it can be done again.
+    /// What keeps cells out of the store that are older than what was promised about their keys.
+    ///
+    /// # Panics
+    /// Before the node has joined.
+    pub fn gate(&self) -> Arc<dyn CellGate> {
+        Arc::clone(self.fences()) as Arc<dyn CellGate>
+    }
+
+    /// Makes a copy of another node's directory this node's own: only its cells are of use, as a beginning. Nothing is reported
+    /// to peers before all of it is on disk, so that it can be done again.
     fn take_from(&self, node: NodeId, env: &Env, dir: &Path, kept: &MembershipFile) -> io::Result<Durable> {
         let disk = &*env.disk;
         tracing::warn!(
@@ -140,6 +163,7 @@ impl Cluster {
         );
         let durable = Durable::of_a_copy(Incarnation::first(env.rng.next_u64()), durable::read(disk, dir)?);
         durable::write(disk, dir, &durable)?;
+        FenceKeeper::forget(disk, dir)?;
         // The other node has them, too; those for this one would wait for ever.
         remove_hints(disk, &dir.join("hints"))?;
         MembershipFile { store: durable.incarnation.0, ..kept.clone() }.write(disk, dir)?;
@@ -166,13 +190,26 @@ impl Cluster {
         self.exchange.request_repair()
     }
 
-    /// The stability of this node, once there is a store.
+    /// The stability state of this node, once there is a store.
     pub(crate) fn stability(&self) -> &Arc<Stability> {
         self.stability.get().expect("a node joins before it serves")
     }
 
+    /// What this node has promised, if it has joined.
+    fn joined_fences(&self) -> Option<&Arc<FenceKeeper>> {
+        self.fences.get()
+    }
+
+    /// What this node has promised, once there is a store.
+    pub(crate) fn fences(&self) -> &Arc<FenceKeeper> {
+        self.fences.get().expect("a node joins before it serves")
+    }
+
     /// Makes everything durable.
     pub fn close(&self) {
+        if let Some(fences) = self.fences.get() {
+            fences.close();
+        }
         if let Some(hints) = self.hints.get() {
             hints.close();
         }
@@ -181,7 +218,7 @@ impl Cluster {
         }
     }
 
-    /// What this node says first.
+    /// The first message of this node on a connection.
     pub(crate) fn hello(&self) -> Hello {
         let wall_ms = self.versions.wall_ms();
         Hello {
@@ -197,14 +234,14 @@ impl Cluster {
         }
     }
 
-    /// Takes note of a greeting. Answers why the two nodes are not of one cluster, where they are not.
+    /// Handles a greeting. Fails with the reason if the two nodes are not of one cluster.
     pub(crate) fn greeted(&self, theirs: &Hello) -> Result<Arc<PeerView>, String> {
         if let Some(difference) = self.hello().difference(theirs) {
             // It may be one of ours with another list: then the reason is shown beside its name.
             let url = theirs.url();
             match self.peers.iter().find(|peer| peer.url == url && peer.id != self.own) {
                 Some(peer) => peer.record_unreachable(&difference, true),
-                None => tracing::warn!("refused a peer that says it is {url}: {difference}"),
+                None => tracing::warn!("refused a peer that claims to be {url}: {difference}"),
             }
             return Err(difference);
         }
@@ -219,6 +256,13 @@ impl Cluster {
         peer.mark_greeted();
         Ok(peer)
     }
+}
+
+/// What is wrong with the files that a node of a cluster keeps beside its store, one line each; changes nothing.
+pub fn check_files(disk: &dyn Disk, dir: &Path) -> Vec<String> {
+    let mut found = membership::check_files(disk, dir);
+    found.extend(fences::check(disk, dir).err().map(|error| error.to_string()));
+    found
 }
 
 fn remove_hints(disk: &dyn Disk, hints: &Path) -> io::Result<()> {

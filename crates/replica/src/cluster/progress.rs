@@ -15,12 +15,12 @@ pub(crate) struct RepairProgress {
     pub(crate) copied_cells: AtomicU64,
     /// Since the node was started.
     pub(crate) copied_cells_total: AtomicU64,
-    /// Repairs on demand: how many were requested, and how many of these are over.
+    /// Repairs on demand: how many were requested, and how many of these have ended.
     pub(crate) requested: AtomicU64,
     pub(crate) completed: AtomicU64,
     /// What the last repair on demand could not repair.
     pub(crate) error: Mutex<Option<String>>,
-    /// Peers that the pass under way has still to pull from; 0 where there is none.
+    /// Peers that the current sync round has still to pull from; 0 if there is none.
     pub(crate) peers_left: AtomicU64,
 }
 

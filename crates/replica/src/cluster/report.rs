@@ -27,6 +27,7 @@ fn report(cluster: &Cluster) -> String {
         "clock": clock(cluster),
         "replica_state": stability(cluster),
         "repair": repair(cluster),
+        "promises": promises(cluster),
     });
     format!("{report:#}\n")
 }
@@ -63,7 +64,7 @@ fn session(session: u64) -> String {
     format!("{session:016x}")
 }
 
-/// The peers without which this node does not become whole, and which it does not hear.
+/// The peers that this node needs to become whole, and cannot reach.
 fn waits_for(cluster: &Cluster, stability: &Stability) -> Vec<String> {
     let others = cluster.peers.iter().filter(|peer| peer.id != cluster.own && !stability.has_all());
     let is_missing = |peer: &&Arc<PeerView>| {
@@ -93,6 +94,12 @@ fn repair(cluster: &Cluster) -> Value {
         "copied_cells": figure(&view.copied_cells),
         "copied_cells_total": figure(&view.copied_cells_total),
     })
+}
+
+/// What this node has promised to conditional writes.
+fn promises(cluster: &Cluster) -> Value {
+    let Some(fences) = cluster.joined_fences() else { return Value::Null };
+    json!({ "kept": fences.count(), "failed": fences.has_failed() })
 }
 
 fn node(cluster: &Cluster, peer: &PeerView) -> Value {

@@ -16,7 +16,7 @@ pub(super) fn failure(error: &PeerError) -> Failure {
     }
 }
 
-/// The failure that an answer amounts to, where it is none of those that were expected.
+/// The failure that an answer means, if it is not one of those that were expected.
 pub(super) fn unexpected(answer: Result<Answer, PeerError>) -> Failure {
     match answer {
         Ok(Answer::Refused(refusal)) => Failure::Refused(refusal),

@@ -32,7 +32,7 @@ impl HeldValue {
 /// A cell, as the coordinator of a read has it.
 pub(super) type HeldCell = Cell<Bytes, HeldValue>;
 
-/// Opens a value that was found with this version; `None` where it was replaced since then.
+/// Opens a value that was found with this version; `None` if it has been replaced.
 pub(crate) async fn open_found<S: Store>(
     plan: &Plan<S>,
     version: Version,
@@ -47,7 +47,7 @@ pub(crate) async fn open_found<S: Store>(
     }
 }
 
-async fn open_large<S: Store>(
+pub(super) async fn open_large<S: Store>(
     plan: &Plan<S>,
     version: Version,
     holder: usize,
@@ -109,7 +109,7 @@ pub(super) async fn copy_large<S: Store>(
     copying.begin().await?;
     // A place here, as for a client's value; peers look after theirs.
     let (node, own) = (&plan.replica, plan.cluster().own);
-    // Nobody gives way to it.
+    // No other client gives way for it.
     let enter = |gate: &Gate| {
         gate.enter_if_room(Address::Own, 1).map_err(|_| Failure::Refused(Refusal::OverCapacity))
     };
@@ -131,22 +131,22 @@ pub(super) async fn copy_large<S: Store>(
     target.finish(plan, stamp, Origin::Repair).await
 }
 
-/// Takes a large value over from a peer, through the memory of a piece.
+/// Takes a large value over from a peer, through the memory of a piece. Answers what this node said to it.
 pub(crate) async fn take_large<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     link: &Rc<PeerLink>,
     key: &Bytes,
     stamp: Stamp,
-) -> Result<(), Refusal> {
+) -> Result<WriteAnswer, Refusal> {
     let refused = |error: StoreError| replica::refusal(&error);
     let Some(mut pieces) = open_remote(link, key, stamp.version).await.map_err(refused)? else {
         let expired_before_ms = replica.cluster.versions.expired_before_ms();
         if expired_before_ms.is_some_and(|before_ms| stamp.is_expired(before_ms)) {
             // It has lost its bytes by now, and is to be here all the same: it may hide something older.
-            return replica::apply(replica, (key, stamp, None), Origin::Exchange)?.await.map(drop);
+            return replica::apply(replica, (key, stamp, None), Origin::Exchange)?.await;
         }
         // Replaced since it was listed: what replaced it is listed another time.
-        return Ok(());
+        return Ok(WriteAnswer::Applied);
     };
     let mut upload = replica.store.upload().await.map_err(refused)?;
     let mut bytes = 0;
@@ -158,11 +158,5 @@ pub(crate) async fn take_large<S: Store>(
     }
     let finished = upload.finish().await.map_err(refused)?;
     let arrival = replica::arrival(replica, key, stamp.version, Origin::Exchange);
-    let admitted = replica::admit(replica, stamp, Some(bytes), Origin::Exchange)?;
-    let applied =
-        replica.store.apply([(&key[..], Cell { stamp, value: Some(model::Value::Large(finished)) })]).await;
-    drop(admitted);
-    applied.map_err(refused)?;
-    arrival.answer(replica, key).await;
-    Ok(())
+    replica::apply_upload(replica, (key, stamp), (finished, bytes), arrival, Origin::Exchange).await
 }

@@ -19,9 +19,9 @@ const MERGED_PIECE_BYTES: usize = 64 << 10;
 /// Keys that are looked at for one piece: a millisecond or two, after which others of the event loop have their turn.
 const MERGED_LOOKS_MAX: u32 = 4 << 10;
 
-/// Begins to stream the entities of all nodes, each key once, in its newest version. Asks all nodes at once, and takes
-/// whoever answers; refuses where those are too few for the replicas that were asked for: keys would be missing without a
-/// sign. Of its time, the request has spent `waited_ms` in waiting for this node.
+/// Begins to stream the entities of all nodes, each key once, in its newest version. Asks all nodes at once, and uses those
+/// that answer; refuses if they are too few for the replicas that were asked for: keys would be missing without a sign. The
+/// request has already waited `waited_ms` for this node.
 pub(crate) async fn merge<S: Store>(
     replica: Rc<OwnReplica<S>>,
     context: Context,
@@ -44,7 +44,7 @@ pub(crate) async fn merge<S: Store>(
     let cells = if is_hidden { nothing() } else { replica.store.cells_of(span, cell_format) };
     let sources = vec![Source::new(own, cells)];
     let absent = Vec::new();
-    // One time for all nodes and keys: that of this node, whatever the clocks of the others show.
+    // One time for all nodes and keys: that of this node, whatever the others' clocks show.
     let live_at_ms = cluster.versions.expiry_time_ms();
     let left = limit.unwrap_or(u64::MAX);
     let (large, has_ended) = (None, false);
@@ -70,7 +70,7 @@ pub(crate) async fn merge<S: Store>(
     }
 }
 
-/// What became of the wish for a peer's cells.
+/// The outcome of opening a peer's cells.
 enum OpenedCells {
     Pieces(Box<dyn Pieces>),
     /// It is to be asked again.
@@ -104,7 +104,7 @@ impl Source {
         Source { node, bytes: Bytes::new(), head: None, rest: Some(pieces) }
     }
 
-    /// Takes the next record out of what is there.
+    /// Takes the next record off the current piece.
     fn advance(&mut self) -> Result<(), StoreError> {
         let taken = take_record(&mut self.bytes);
         self.head = taken.map_err(|error| StoreError::Unreadable { reason: error.to_string() })?;
@@ -122,7 +122,7 @@ impl Source {
         if self.head.is_some() { Ok(()) } else { Err(is_empty()) }
     }
 
-    /// Asks for more where there is nothing left; `None` where there is, or where there will be nothing.
+    /// Asks for the next piece if the current one is used up; `None` if it is not, or if there are no more.
     fn refill(&mut self) -> Option<Later<Result<Option<Piece>, StoreError>>> {
         if self.head.is_some() { None } else { self.rest.take().map(Pieces::next) }
     }
@@ -135,7 +135,7 @@ struct Merged<S: Store> {
     /// Who takes no part, and why.
     absent: Vec<(NodeId, String)>,
     replicas: Replicas,
-    /// What has expired by then is left out.
+    /// Cells that had expired by this time are left out.
     live_at_ms: u64,
     is_reverse: bool,
     /// How many entities may still come.
@@ -215,7 +215,7 @@ impl<S: Store> Merged<S> {
         starting
     }
 
-    /// What would be missing without the nodes that take no part; none where the others are enough.
+    /// The error if the nodes that take part are too few; it names the others.
     fn missing(&self) -> Option<Error> {
         let cluster = &self.replica.cluster;
         let counts = |node| {
@@ -233,7 +233,7 @@ impl<S: Store> Merged<S> {
         Some(Error::RangeIncomplete { replicas: self.replicas, missing })
     }
 
-    /// Asks those that take part, and said last that they lack something, whether they still do.
+    /// Asks the nodes that take part, and were not whole by their last report, whether that has changed.
     async fn hear(&self) {
         let OwnReplica { cluster, peers, .. } = &*self.replica;
         let (own, stability) = (cluster.own, cluster.stability());
@@ -246,8 +246,8 @@ impl<S: Store> Merged<S> {
         }
     }
 
-    /// Has a record of each node that has any left; asks those that have to be asked at once. Goes on without a node that
-    /// fails, as long as the others are enough.
+    /// Makes sure that there is a record of each node that has any left; asks several nodes at once. Goes on without a node
+    /// that fails, as long as the others are enough.
     async fn refill(&mut self) -> Result<(), StoreError> {
         let asked: Vec<_> = self.sources.iter_mut().map(Source::refill).collect();
         let mut failed = Vec::new();
@@ -269,7 +269,7 @@ impl<S: Store> Merged<S> {
         Ok(())
     }
 
-    /// Takes the next key off all nodes that have it; answers who has it in its newest version.
+    /// Takes the next key off all nodes that have it; answers which node has its newest version.
     fn take_newest(&mut self) -> Result<Option<(NodeId, Record)>, StoreError> {
         let heads = self.sources.iter().filter_map(|source| source.head.as_ref());
         let keys = heads.map(|record| &record.key);

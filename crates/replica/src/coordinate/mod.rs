@@ -1,21 +1,28 @@
-//! A request that other nodes have to answer, or answer as well: the machines of `ladoga_cluster`, driven.
+//! Requests that several nodes have to answer: the machines of `ladoga_cluster`, driven.
 //!
 //! - `replicated`: the service of a node of a cluster
-//! - `plan`: who has to answer, and what they are asked for
+//! - `plan`: which nodes have to answer
 //! - `write`: a value that fits into memory, or a deletion
 //! - `read`: a cell, and what it takes to keep its replicas alike
+//! - `conditional`: what depends on what is there: a pure function of the newest cell
+//! - `change`: such a function, carried out; `propose`: one ballot of it
+//! - `fenced`: reads and writes that promises to one are in the way of
 //! - `spread`: a value that does not fit into memory, to many nodes at once
-//! - `target`: such a value on its way to one node; `fetch`: on its way from one
+//! - `target`: uploads such a value to one node; `fetch`: reads it from one
 //! - `merge`: the entities of all nodes
 //! - `obstacles`: why a request would not be served now
-//! - `starting`: what it takes to wait for nodes that are starting
-//! - `failures`: why a replica did not answer, in the words of `ladoga_cluster`
+//! - `starting`: waits for nodes that are starting
+//! - `failures`: why a replica did not answer, as `ladoga_cluster` names it
 
+mod change;
+mod conditional;
 mod failures;
+mod fenced;
 mod fetch;
 mod merge;
 mod obstacles;
 mod plan;
+mod propose;
 mod read;
 mod replicated;
 mod spread;
@@ -23,6 +30,7 @@ mod starting;
 mod target;
 mod write;
 
+pub(crate) use fenced::take_over;
 pub(crate) use fetch::take_large;
 pub(crate) use read::refresh;
 pub use replicated::Replicated;

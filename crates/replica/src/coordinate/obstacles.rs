@@ -7,10 +7,10 @@ use super::starting::not_heard;
 use crate::cluster::Cluster;
 use crate::membership::PeerView;
 
-/// What is in the way of a request that says nothing about its replicas: a majority of all nodes have to answer it.
+/// What would keep a request with default replicas from being served: a majority of all nodes have to answer it.
 ///
-/// It goes by what this node knows of the others, which it hears from several times a second. One that falls silent counts
-/// until it is known to be gone, which takes as long as the time-out of a peer.
+/// It goes by what this node knows of the others, which report several times a second. A node that falls silent counts until
+/// the time-out of a peer has passed.
 pub(super) fn obstacles_of(cluster: &Cluster) -> Vec<String> {
     if !cluster.stability().may_coordinate() {
         return vec![not_heard(cluster).to_string()];

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::{Failure, NodeId, Origin, QuorumError, WriteAnswer};
-use ladoga_model::{Cell, Replicas, Stamp, Ttl, Version};
+use ladoga_model::{Cell, HybridClock, Replicas, Stamp, Ttl, Version};
 use ladoga_service::{Context, Error};
 use tokio::task::JoinSet;
 
 use crate::cluster::Cluster;
 use crate::link::{Expires, PeerLink, Place};
 use crate::own::{OwnReplica, hear, replica};
-use crate::planted::{Bug, has};
+use crate::planted::{Bug, has, note_time};
 use crate::stability::Admitted;
 use ladoga_local::Admission;
 use ladoga_local::store::Store;
 
-/// Who has to answer a request: what its coordinator goes by.
+/// Which nodes have to answer a request.
 pub(super) struct Plan<S: Store> {
     pub(super) replica: Rc<OwnReplica<S>>,
     pub(super) key: Bytes,
@@ -49,7 +49,7 @@ impl Admission for AloneInCluster {
     fn stamp(&self) -> Stamp {
         let cluster = &self.0;
         let stamp = Stamp::new(Version { timestamp: cluster.versions.next(), node: cluster.own.0 });
-        Stamp { copies: u8::from(cluster.nodes.len() > 1), ..stamp }
+        Stamp { copies: 1, ..stamp }
     }
 
     fn time_ms(&self) -> u64 {
@@ -62,15 +62,18 @@ impl Admission for AloneInCluster {
         admitted.map_err(|refusal| Error::NotVouched { reason: refusal.to_string() })
     }
 
+    /// Conditional writes have plans, also those of keys that a node has alone: another one may coordinate one of the same key.
     fn stamp_of_update(&self, _: &[u8]) -> Result<impl FnOnce() -> Stamp + Send + 'static, Error> {
-        Err::<fn() -> Stamp, _>(NO_UPDATES)
+        let reason = "a node of a cluster does not decide alone about a conditional write".to_owned();
+        Err::<fn() -> Stamp, _>(Error::NotVouched { reason })
     }
 }
 
-/// Why a node of a cluster takes no conditional writes, of none of its keys: another node could decide about the same key.
-pub(super) const NO_UPDATES: Error = Error::NotImplemented(
-    "a cluster does not take conditional writes yet: send no If-Match, If-None-Match or increment, or use a node on its own",
-);
+/// How many nodes a cell is for.
+fn nodes_of<S: Store>(replica: &OwnReplica<S>, copies: u8) -> u32 {
+    let nodes = replica.cluster.nodes.len() as u32;
+    if copies == 0 { nodes } else { u32::from(copies).min(nodes) }
+}
 
 impl<S: Store> Clone for Plan<S> {
     fn clone(&self) -> Plan<S> {
@@ -86,14 +89,29 @@ impl<S: Store> Clone for Plan<S> {
 }
 
 impl<S: Store> Plan<S> {
-    /// The plan for a request; `None` where this node alone has to answer.
+    /// Whether a version was given so long ago that no request lives that it was given for.
+    pub(super) fn is_of_the_past(&self, version: Version) -> bool {
+        self.age_ms(version) > self.cluster().limits.quorum_timeout_ms
+    }
+
+    /// How long ago a version was given.
+    pub(super) fn age_ms(&self, version: Version) -> u64 {
+        let given_ms = HybridClock::wall_ms(version.timestamp);
+        self.cluster().versions.time_ms().saturating_sub(given_ms)
+    }
+
+    /// The plan for a request; `None` if this node alone has to answer.
     pub(super) fn of(replica: &Rc<OwnReplica<S>>, context: &Context, key: &[u8]) -> Option<Plan<S>> {
-        let is_needed = Plan::is_needed(replica, context, key);
-        is_needed.then(|| Plan {
+        Plan::is_needed(replica, context, key).then(|| Plan::of_conditional(replica, context, key))
+    }
+
+    /// The plan for a request that its replicas decide about, also if this node is the only one.
+    pub(super) fn of_conditional(replica: &Rc<OwnReplica<S>>, context: &Context, key: &[u8]) -> Plan<S> {
+        Plan {
             waited_ms: context.waited_ms,
             ttl: context.ttl,
             ..Plan::new(replica, Bytes::copy_from_slice(key), context.replicas)
-        })
+        }
     }
 
     fn new(replica: &Rc<OwnReplica<S>>, key: Bytes, replicas: Replicas) -> Plan<S> {
@@ -106,15 +124,19 @@ impl<S: Store> Plan<S> {
         let cluster = &replica.cluster;
         let is_alone = context.replicas.from == 1 && cluster.placement.replicas(key, 1)[0] == cluster.own;
         // What is here and may be older than what was acknowledged is no answer by itself.
-        !is_alone || cluster.stability().hides_cells()
+        !is_alone || !context.precondition.is_none() || cluster.stability().hides_cells()
     }
 
     /// The plan for a read of all nodes that may have a cell with this stamp.
     pub(super) fn of_all(replica: &Rc<OwnReplica<S>>, key: Bytes, stamp: Stamp) -> Plan<S> {
-        let nodes = replica.cluster.nodes.len() as u32;
-        let from = if stamp.copies == 0 { nodes } else { u32::from(stamp.copies).min(nodes) };
-        let replicas = Replicas { ack: from, from };
-        Plan::new(replica, key, replicas)
+        let from = nodes_of(replica, stamp.copies);
+        Plan::new(replica, key, Replicas { ack: from, from })
+    }
+
+    /// The plan for what a majority of the nodes of a key has to take, if its cell is for so many; 0 is for all of them.
+    pub(super) fn of_majority(replica: &Rc<OwnReplica<S>>, key: Bytes, copies: u8) -> Plan<S> {
+        let from = nodes_of(replica, copies);
+        Plan::new(replica, key, Replicas::majority_of(from))
     }
 
     /// The same for a deletion, which does not expire.
@@ -126,9 +148,21 @@ impl<S: Store> Plan<S> {
         &self.replica.cluster
     }
 
-    /// The time that the request has left.
+    /// The time that is left for the request.
     pub(super) fn left_ms(&self) -> u64 {
         self.cluster().limits.quorum_timeout_ms.saturating_sub(self.waited_ms)
+    }
+
+    /// When its time is over, if it begins now.
+    pub(super) fn until_ms(&self) -> u64 {
+        self.replica.core.now_ms() + self.left_ms()
+    }
+
+    /// The same for what is left of it until then; none once it is over.
+    pub(super) fn rest(&self, until_ms: u64) -> Option<Plan<S>> {
+        let left_ms = until_ms.checked_sub(self.replica.core.now_ms()).filter(|left_ms| *left_ms > 0)?;
+        let waited_ms = self.cluster().limits.quorum_timeout_ms.saturating_sub(left_ms);
+        Some(Plan { waited_ms, ..self.clone() })
     }
 
     /// Has a part of the request end in time, unless it is over before.
@@ -146,8 +180,8 @@ impl<S: Store> Plan<S> {
         self.replica.peers.expire_later(part)
     }
 
-    /// Whether this node vouched for its part, and has learned meanwhile that it must not: its directory is older than what
-    /// it acknowledged. That can be in the first moment of its life only, when it hears the first peer.
+    /// Whether this node vouched for its part, and has learned in between that it must not, because its directory is older than
+    /// what it acknowledged. That can happen only in the first moment of a process, when it hears the first peer.
     pub(super) fn taken_back(&self, has_vouched: bool) -> Option<QuorumError> {
         if !has_vouched || self.cluster().stability().has_all() {
             return None;
@@ -180,7 +214,7 @@ impl<S: Store> Plan<S> {
         self.replica.peers.link(self.node(replica))
     }
 
-    /// Writes a cell to this node, without a network. `then` hears what became of it, now or later.
+    /// Writes a cell to this node, without a network. `then` is called with the outcome, now or later.
     pub(super) fn apply(
         &self,
         (stamp, value): (Stamp, Option<&[u8]>),
@@ -195,9 +229,9 @@ impl<S: Store> Plan<S> {
         }
     }
 
-    /// After a start: asks all peers what their clocks show, until a majority has said so. A version that is given out before
-    /// may be as old as the newest one here, and a write of before, which too few had, could win over it. Where a majority
-    /// has to take the write, one that cannot be heard is one that does not.
+    /// After a start: asks all peers for their clocks, until a majority has answered. A version that is given out before may be
+    /// as old as the newest one here, and an earlier write, which too few replicas had, could win over it. If a majority has to
+    /// take the write, a peer that cannot be reached would not take it either.
     async fn hear_clocks(&self) -> Result<(), Error> {
         let OwnReplica { cluster, peers, .. } = &*self.replica;
         let others = || cluster.peers.iter().filter(|peer| peer.id != cluster.own);
@@ -214,8 +248,8 @@ impl<S: Store> Plan<S> {
         Err(Error::TimeUnknown { replicas: self.replicas, missing: missing.collect() })
     }
 
-    /// The version of a write that happens now. None is given where a majority of the nodes would refuse it for its time:
-    /// those that do not could keep it until its time comes, and it would win over what was acknowledged meanwhile.
+    /// The version of a write that happens now. Fails if a majority of the nodes would refuse it as too far ahead: the others
+    /// could keep it until its time comes, and it would win over what was acknowledged in between.
     pub(super) async fn stamp(&self) -> Result<Stamp, Error> {
         let cluster = self.cluster();
         if self.replicas.ack > 1 && cluster.versions.is_unverified() {
@@ -226,10 +260,19 @@ impl<S: Store> Plan<S> {
             Error::ClockAhead(error)
         })?;
         let stamp = Stamp::new(Version { timestamp, node: cluster.own.0 });
-        let is_everywhere = self.replicas.from as usize == cluster.nodes.len() || has(Bug::ForgetCopies);
         may_be_given(cluster, stamp).await?;
-        let copies = if is_everywhere { 0 } else { self.replicas.from as u8 };
+        // The number also if it is that of all nodes: those that join later are not among them. A list has 64 at most.
+        let copies =
+            if has(Bug::ForgetCopies) { cluster.nodes.len() as u8 } else { self.replicas.from as u8 };
         Ok(Stamp { copies, expires_at_ms: self.expires_at_ms(), ..stamp })
+    }
+
+    /// When the value that is written expires, once the time of the cluster is known. It stays the same for the request, whichever version it gets.
+    pub(super) async fn fixed_expiry_ms(&self) -> Result<u64, Error> {
+        if self.ttl.is_some() && self.replicas.ack > 1 && self.cluster().versions.is_unverified() {
+            self.hear_clocks().await?;
+        }
+        Ok(self.expires_at_ms())
     }
 
     /// When the value that is written expires; 0 if it never does.
@@ -243,9 +286,15 @@ impl<S: Store> Plan<S> {
     /// replica by its own.
     pub(super) async fn as_of_now<B, L>(&self, cell: Cell<B, L>) -> Result<Cell<B, L>, Error> {
         let versions = &self.cluster().versions;
-        if cell.stamp.expires_at_ms != 0 && self.replicas.ack > 1 && versions.is_unverified() {
+        note_time(None);
+        if cell.stamp.expires_at_ms == 0 {
+            return Ok(cell);
+        }
+        if self.replicas.ack > 1 && versions.is_unverified() {
             self.hear_clocks().await?;
         }
-        Ok(cell.as_of_ms(|| versions.expiry_time_ms()))
+        let time_ms = versions.expiry_time_ms();
+        note_time((!versions.is_unverified()).then_some(time_ms));
+        Ok(cell.as_of_ms(|| time_ms))
     }
 }

@@ -26,14 +26,19 @@ use ladoga_runtime::OneShot;
 const FETCH_SLOTS: usize = 64;
 const REPAIR_SLOTS: usize = 128;
 
-/// Reads the newest cell of a key from its nodes.
-pub(crate) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCell>, Error> {
-    let reading = Reading::begin(plan, false);
-    reading.decision.take().await.map_err(|error| too_few(plan, &error, false))
+/// Reads the newest cell of a key from its nodes, which may be a deletion.
+pub(super) async fn read_once<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCell>, Error> {
+    decision(plan).await.map_err(|error| too_few(plan, &error, false))
 }
 
-/// The newest version of a key that its nodes tell of, also where it is that of a deletion; and whether as many of them did
-/// as the plan asks for.
+/// The same, with the reason in the words of the machine.
+pub(super) async fn decision<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCell>, QuorumError> {
+    let reading = Reading::begin(plan, false);
+    reading.decision.take().await
+}
+
+/// The newest version of a key that its nodes report, also if it is that of a deletion; and whether as many of them answered as
+/// the plan asks for.
 pub(super) async fn newest_version<S: Store>(plan: &Plan<S>) -> (Option<Version>, bool) {
     let reading = Reading::begin(plan, false);
     let is_quorum = reading.decision.take().await.is_ok();
@@ -59,7 +64,7 @@ struct Reading<S: Store> {
     starting: Starting,
     /// Whether it is there for its repairs.
     is_refresh: bool,
-    /// Whether this node said that it has all that it acknowledged.
+    /// Whether this node answered as one that has all that it acknowledged.
     has_vouched: std::cell::Cell<bool>,
     _expires: Place,
 }
@@ -72,7 +77,7 @@ struct ReadingState {
 }
 
 impl<S: Store> Reading<S> {
-    /// Asks all replicas. Where this node is one, its value is at hand, and digests do for the others.
+    /// Asks all replicas. If this node is one, its value is at hand, and digests do for the others.
     fn begin(plan: &Plan<S>, is_refresh: bool) -> Rc<Reading<S>> {
         let state = ReadingState { core: ReadCore::new(plan.replicas), repairs: Vec::new(), asked_again: 0 };
         let reading = Rc::new_cyclic(|reading: &Weak<Reading<S>>| Reading {
@@ -144,7 +149,7 @@ impl<S: Store> Reading<S> {
         }
     }
 
-    /// The version whose repair is answered in this slot. An answer to an older one says nothing of the newest.
+    /// The version whose repair is answered in this slot. An answer to an older one tells nothing about the newest.
     fn repair_of(&self, slot: usize) -> Version {
         self.state.borrow().repairs[(slot - REPAIR_SLOTS) / FETCH_SLOTS]
     }
@@ -164,7 +169,7 @@ impl<S: Store> Reading<S> {
         self.step(|core, step| core.repaired(place, version, answer, step));
     }
 
-    /// Lets the machine take a step, and does what it says.
+    /// Lets the machine take a step, and executes its output.
     fn step(
         self: &Rc<Self>,
         act: impl FnOnce(&mut ReadCore<Bytes, HeldValue>, &mut dyn FnMut(ReadStep<Bytes, HeldValue>)),
@@ -231,12 +236,12 @@ impl<S: Store> Reading<S> {
         });
     }
 
-    /// Whether nobody waits for a repair: hints and anti-entropy come to it as well, at the pace of repair.
+    /// Whether no client waits for a repair: then hints and anti-entropy may do it instead, at the pace of repair.
     fn may_be_left(&self) -> bool {
         !self.is_refresh && self.state.borrow().core.is_decided()
     }
 
-    /// Has a large value copied to a replica that lacks it.
+    /// Copies a large value to a replica that lacks it.
     fn copy(self: &Rc<Self>, place: usize, stamp: Stamp, holder: usize) {
         let plan = &self.plan;
         let name = CopyName { key: plan.key.clone(), version: stamp.version, to: plan.node(place) };
@@ -258,7 +263,7 @@ impl<S: Store> Reading<S> {
         }
     }
 
-    /// Asks a replica that is starting again, for as long as somebody waits for it.
+    /// Asks a replica that is starting again, as long as the read waits for it.
     fn ask_once_it_has_started(self: &Rc<Self>, place: usize) {
         self.starting.insert(place);
         let replica = Rc::clone(&self.plan.replica);

@@ -1,29 +1,33 @@
-use std::future::{Future, ready};
+use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_model::{Cell, Version};
+use ladoga_model::{Cell, Stamp, Ttl, Version};
 use ladoga_service::{
-    Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, Pieces, RecordFormat, Scope, StoreError,
-    StoredCell, Upload,
+    Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, Pieces, Precondition, RecordFormat, Scope,
+    StoreError, StoredCell, Upload,
 };
 
+use super::conditional::{admit, expire, increment, write_if, write_uploaded_if};
+use super::fenced::read;
 use super::fetch::open_found;
 use super::merge::merge;
 use super::obstacles::obstacles_of;
-use super::plan::{AloneInCluster, NO_UPDATES, Plan};
-use super::read::read;
+use super::plan::{AloneInCluster, Plan};
 use super::spread::{Spread, spread};
 use super::starting::until_it_may_coordinate;
 use super::write::write;
 use crate::own::OwnReplica;
-use crate::planted::note_version;
+use crate::planted::{note_time, note_version, noted_time};
 use ladoga_local::OneNode;
 use ladoga_local::store::{LocalStore, Store};
 
-/// How often a large value that was replaced before it could be opened is looked for again.
+/// How often a large value is looked up again, if it was replaced before it could be opened.
 const OPENS_MAX: usize = 3;
+/// The length of a value from which on it is asked for the precondition of its write before it is read: that takes a round trip,
+/// while a shorter one comes with its head, most likely.
+const ADMITTED_BYTES_MIN: u64 = 8 << 10;
 
 /// The service of a node of a cluster: it coordinates what several nodes have to answer, and answers the rest itself.
 pub struct Replicated<S: Store> {
@@ -31,7 +35,7 @@ pub struct Replicated<S: Store> {
     own: OneNode<S, AloneInCluster>,
 }
 
-/// Who has to answer: this node alone, or the nodes of a plan.
+/// Which nodes have to answer: this node alone, or those of a plan.
 enum By<A, P> {
     Alone(A),
     Plan(P),
@@ -45,7 +49,7 @@ impl<S: Store> Replicated<S> {
         Replicated { replica, own }
     }
 
-    /// What peers and background work use of it.
+    /// The replica, for peers and background work.
     pub fn replica(&self) -> &Rc<OwnReplica<S>> {
         &self.replica
     }
@@ -97,17 +101,16 @@ impl<S: Store> KeyValue for Replicated<S> {
         value: Bytes,
         room: R,
     ) -> impl Future<Output = Result<Version, Error>> + use<S, K, R> + 'static {
-        let refused = refuse_conditions(context);
+        let precondition = context.precondition.clone();
         let by = match Plan::of(&self.replica, context, key.as_ref()) {
             Some(plan) => By::Plan((plan, value, room)),
             None => By::Alone(self.own.put(context, key, value, room)),
         };
         async move {
-            refused?;
             match by {
                 By::Alone(written) => written.await,
                 By::Plan((plan, value, room)) => {
-                    let written = write(plan, Some(value)).await;
+                    let written = write_or_decide(plan, precondition, Some(value)).await;
                     drop(room);
                     written
                 }
@@ -120,16 +123,15 @@ impl<S: Store> KeyValue for Replicated<S> {
         context: &Context,
         key: K,
     ) -> impl Future<Output = Result<Version, Error>> + use<S, K> + 'static {
-        let refused = refuse_conditions(context);
+        let precondition = context.precondition.clone();
         let by = match Plan::of(&self.replica, context, key.as_ref()) {
-            Some(plan) => By::Plan(plan),
+            Some(plan) => By::Plan(plan.of_deletion()),
             None => By::Alone(self.own.delete(context, key)),
         };
         async move {
-            refused?;
             match by {
                 By::Alone(written) => written.await,
-                By::Plan(plan) => write(plan.of_deletion(), None).await,
+                By::Plan(plan) => write_or_decide(plan, precondition, None).await,
             }
         }
     }
@@ -137,18 +139,39 @@ impl<S: Store> KeyValue for Replicated<S> {
     fn admit_conditional(
         &self,
         context: &Context,
-        _: &[u8],
+        key: &[u8],
+        value_bytes: u64,
     ) -> impl Future<Output = Result<(), Error>> + use<S> + 'static {
-        ready(refuse_conditions(context))
+        let is_asked = value_bytes >= ADMITTED_BYTES_MIN && !context.precondition.is_none();
+        let asked = is_asked.then(|| {
+            let plan = Plan::of_conditional(&self.replica, context, key);
+            (plan, context.precondition.clone())
+        });
+        async move {
+            let Some((plan, precondition)) = asked else { return Ok(()) };
+            admit(plan, precondition).await
+        }
     }
 
     fn increment<K: AsRef<[u8]> + 'static>(
         &self,
-        _: &Context,
-        _: K,
-        _: i64,
+        context: &Context,
+        key: K,
+        by: i64,
     ) -> impl Future<Output = Result<(i64, Version), Error>> + use<S, K> + 'static {
-        ready(Err(NO_UPDATES))
+        let plan = Plan::of_conditional(&self.replica, context, key.as_ref());
+        increment(plan, context.precondition.clone(), by)
+    }
+
+    fn expire<K: AsRef<[u8]> + 'static>(
+        &self,
+        context: &Context,
+        key: K,
+        ttl: Option<Ttl>,
+    ) -> impl Future<Output = Result<Stamp, Error>> + use<S, K> + 'static {
+        let context = Context { ttl, ..context.clone() };
+        let plan = Plan::of_conditional(&self.replica, &context, key.as_ref());
+        expire(plan, context.precondition)
     }
 
     fn upload_bytes_min(&self) -> u64 {
@@ -178,16 +201,16 @@ impl<S: Store> KeyValue for Replicated<S> {
         key: K,
         value: FinishedUpload<S>,
     ) -> impl Future<Output = Result<Version, Error>> + use<S, K> + 'static {
-        let refused = refuse_conditions(context);
+        let precondition = context.precondition.clone();
         let by = match value.0 {
             By::Plan(spread) => By::Plan(spread),
             By::Alone(value) => By::Alone(self.own.put_uploaded(context, key, value)),
         };
         async move {
-            refused?;
             match by {
                 By::Alone(written) => written.await,
-                By::Plan(spread) => spread.commit().await,
+                By::Plan(spread) if precondition.is_none() => spread.commit().await,
+                By::Plan(spread) => Box::pin(write_uploaded_if(spread, precondition)).await,
             }
         }
     }
@@ -225,19 +248,30 @@ impl<S: Store> KeyValue for Replicated<S> {
     }
 }
 
-/// A conditional write that only one node decided would be wrong.
-fn refuse_conditions(context: &Context) -> Result<(), Error> {
-    if context.precondition.is_none() { Ok(()) } else { Err(NO_UPDATES) }
+/// Stores a value, or deletes: in one round trip, or in two if that depends on what is there.
+async fn write_or_decide<S: Store>(
+    plan: Plan<S>,
+    precondition: Precondition,
+    value: Option<Bytes>,
+) -> Result<Version, Error> {
+    if precondition.is_none() {
+        return write(plan, value).await;
+    }
+    // Apart, so that a plain write need not carry what the other one needs.
+    Box::pin(write_if(plan, precondition, value)).await
 }
 
-/// Reads the newest cell from the nodes of its key.
+/// Reads the newest cell from the nodes of its key, which may be a deletion.
 async fn get<S: Store>(plan: Plan<S>) -> Result<Option<StoredCell>, Error> {
     for _ in 0..OPENS_MAX {
         let Some(cell) = read(&plan).await? else {
             note_version(None);
+            note_time(None);
             return Ok(None);
         };
+        let is_deletion = cell.value.is_none();
         let Cell { stamp, value } = plan.as_of_now(cell).await?;
+        let time_ms = noted_time();
         let value = match value {
             None => None,
             Some(found) => match open_found(&plan, stamp.version, found).await? {
@@ -245,7 +279,8 @@ async fn get<S: Store>(plan: Plan<S>) -> Result<Option<StoredCell>, Error> {
                 opened => opened,
             },
         };
-        note_version(Some(stamp.version));
+        note_version((!is_deletion).then_some(stamp.version));
+        note_time(time_ms);
         return Ok(Some(Cell { stamp, value }));
     }
     Err(Error::Contended("the value is replaced faster than it can be read"))

@@ -3,23 +3,28 @@ use std::rc::Rc;
 use bytes::Bytes;
 use ladoga_cluster::{Failure, Origin, WriteCore};
 use ladoga_model::{Cell, Value, Version};
+use ladoga_runtime::{Address, Gate};
 use ladoga_service::Error;
 
 use super::failures::too_few;
+use super::fetch::open_large;
 use super::plan::Plan;
 use super::read::newest_version;
 use super::target::Target;
 use super::write::{Outcome, Writing};
 use crate::planted::{Bug, has, note_version};
-use ladoga_local::store::Store;
+use ladoga_local::store::{Store, StoreError};
 
 /// A large value on its way to all replicas of its key, in step: a piece is sent once the one before is written
 /// everywhere, so that it is held once. A replica that fails is left out from there on.
 pub(super) struct Spread<S: Store> {
-    plan: Plan<S>,
+    pub(super) plan: Plan<S>,
     /// By place.
-    targets: Vec<Result<Target<S>, Failure>>,
+    pub(super) targets: Targets<S>,
 }
+
+/// A large value at the replicas of its key, by their places; or why one has not got it.
+pub(super) type Targets<S> = Vec<Result<Target<S>, Failure>>;
 
 /// Begins to write a large value to the nodes of its key.
 pub(super) async fn spread<S: Store>(plan: Plan<S>) -> Spread<S> {
@@ -29,6 +34,34 @@ pub(super) async fn spread<S: Store>(plan: Plan<S>) -> Spread<S> {
         targets.push(target.await);
     }
     Spread { plan, targets }
+}
+
+/// Sends a large value from the replica that has it to all of its key, through the memory of a piece, so that it can be stored
+/// there under another version; none if it was replaced since then.
+pub(super) async fn spread_again<S: Store>(
+    plan: &Plan<S>,
+    version: Version,
+    holder: usize,
+) -> Result<Option<Targets<S>>, StoreError> {
+    let node = &plan.replica;
+    // Places here, as for a client's value; peers look after theirs. Nobody gives way to it.
+    let enter = |gate: &Gate| {
+        let bound = "the large values that are written again";
+        gate.enter_if_room(Address::Own, 1).map_err(|_| StoreError::OverCapacity { bound })
+    };
+    let is_here = plan.node(holder) == plan.cluster().own;
+    let source = is_here.then(|| enter(&node.streams)).transpose()?;
+    let place = plan.own_place().map(|_| enter(&node.uploads)).transpose()?;
+    for permit in [&source, &place].into_iter().flatten() {
+        permit.granted().await;
+    }
+    let Some(mut pieces) = open_large(plan, version, holder).await? else { return Ok(None) };
+    let mut spread = spread(plan.clone()).await;
+    while let Some((bytes, rest)) = pieces.next().await? {
+        spread = spread.write(&bytes).await;
+        pieces = rest;
+    }
+    Ok(Some(spread.targets))
 }
 
 impl<S: Store> Spread<S> {
@@ -83,7 +116,8 @@ impl<S: Store> Spread<S> {
                 Ok(stamp.version)
             }
             Outcome::Failed(error) => Err(too_few(&plan, &error, true)),
-            Outcome::Stale(_) => Err(Error::Overtaken),
+            // (It is not asked for again, so that no promise is waited for.)
+            Outcome::Stale(_) | Outcome::Fenced { .. } => Err(Error::Overtaken),
         }
     }
 }

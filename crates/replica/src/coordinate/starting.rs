@@ -1,7 +1,7 @@
-//! Requests that come while nodes are starting wait for them, within their time: for this node, until it has heard whether
-//! it lost anything, and for replicas, until they have.
+//! Requests that come while nodes are starting wait, within their time: for this node, until it has heard whether it lost
+//! anything, and for replicas, until they have.
 //!
-//! Who waits holds its connection, and nothing of a body that was not read before. No thread waits.
+//! A waiting request holds its connection, and no more of its body than was read before. No thread waits.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -18,13 +18,13 @@ use crate::cluster::Cluster;
 use crate::own::OwnReplica;
 use ladoga_local::store::Store;
 
-/// How often a replica that is starting is asked again, where it does not say by itself that it has started.
+/// How often a replica that is starting is asked again, unless it reports by itself that it has started.
 const ASK_EVERY_MS: u64 = 20;
-/// How often it is looked whether there is still something to wait for, and time.
+/// How often a waiting request checks whether there is still something to wait for, and time.
 const LOOK_EVERY_MS: u64 = 100;
 
-/// Waits until this node may coordinate requests, and answers for how long, in milliseconds. Fails when the time of a
-/// request is over, or when the node is to stop.
+/// Waits until this node may coordinate requests, and answers how long that took, in milliseconds. Fails when the request times
+/// out, or when the node is to stop.
 pub(crate) async fn until_it_may_coordinate<S: Store>(replica: Rc<OwnReplica<S>>) -> Result<u64, Error> {
     let OwnReplica { core, cluster, .. } = &*replica;
     let began_ms = core.now_ms();
@@ -50,7 +50,7 @@ pub(crate) async fn until_it_may_coordinate<S: Store>(replica: Rc<OwnReplica<S>>
     .await
 }
 
-/// Whether nobody should wait: this node lost its data, and has to hear a peer about it that cannot be reached.
+/// Whether waiting is useless: this node lost its data, and needs a peer that cannot be reached.
 fn is_in_vain(cluster: &Cluster) -> bool {
     let stability = cluster.stability();
     let is_missing = |peer: NodeId| stability.heard_whole(peer).is_none();
@@ -58,7 +58,7 @@ fn is_in_vain(cluster: &Cluster) -> bool {
     stability.has_lost_data() && others.any(|peer| is_missing(peer.id) && peer.unreachable_reason().is_some())
 }
 
-/// Names those who have not said whether this node lost anything.
+/// Names the peers that have not confirmed whether this node lost anything.
 pub(super) fn not_heard(cluster: &Cluster) -> Error {
     let stability = cluster.stability();
     let others = cluster.peers.iter().filter(|peer| peer.id != cluster.own);
@@ -69,16 +69,16 @@ pub(super) fn not_heard(cluster: &Cluster) -> Error {
     Error::Starting { is_copy: stability.hides_cells(), missing: missing.collect() }
 }
 
-/// Waits until a replica that has just said that it is starting should be asked again. Answers whether it should.
+/// Waits until a replica that has just answered that it is starting should be asked again. Answers whether it should.
 pub(super) async fn until_asked_again<S: Store>(replica: &OwnReplica<S>, node: NodeId) -> bool {
-    // From now on: what it said before, it said in another life.
+    // From now on: earlier reports are from an earlier process.
     let outlook = replica.cluster.stability().outlook();
     let started = outlook.until_changed(|outlook| outlook.is_whole_peer(node));
     let _ = tokio::time::timeout(Duration::from_millis(ASK_EVERY_MS), started).await;
     !replica.core.is_draining()
 }
 
-/// What a replica is said to have answered that was starting for too long.
+/// The failure of a replica that was starting for too long.
 pub(super) const IS_STARTING: Failure = Failure::Refused(Refusal::Starting);
 
 /// The replicas of a request that are starting and are to be asked again, by their places.
@@ -99,7 +99,7 @@ impl Starting {
         before & (1 << place) != 0
     }
 
-    /// Nobody waits for them any more.
+    /// They are waited for no longer.
     pub(super) fn take_all(&self) -> impl Iterator<Item = usize> + use<> {
         let mut left = self.0.take();
         std::iter::from_fn(move || {

@@ -1,13 +1,13 @@
 use bytes::Bytes;
-use ladoga_cluster::{Failure, Origin, Refusal, WriteAnswer};
-use ladoga_model::{Cell, Stamp, Value};
+use ladoga_cluster::{AcceptAnswer, Failure, Origin, Refusal, WriteAnswer};
+use ladoga_model::{Stamp, Value};
 
 use super::failures::unexpected;
 use super::plan::Plan;
 use super::starting::until_asked_again;
 use crate::link::{PeerError, RemoteStream};
-use crate::own::replica;
-use crate::wire::{Answer, Request};
+use crate::own::{promises, replica};
+use crate::wire::{Answer, Base, Request};
 use ladoga_local::store::{Later, LocalStore, Store, StoreError, Upload};
 
 /// A large value on its way to one replica.
@@ -63,7 +63,7 @@ impl<S: Store> Target<S> {
         }
     }
 
-    /// Makes it durable, and stores it. Answers what the replica says to that.
+    /// Stores the uploaded value, durably. Answers the replica's answer.
     pub(super) async fn finish(
         self,
         plan: &Plan<S>,
@@ -75,26 +75,56 @@ impl<S: Store> Target<S> {
                 let finished = upload.finish().await.map_err(|error| refused(&error))?;
                 let bytes = plan.replica.store.upload_bytes_min();
                 let arrival = replica::arrival(&plan.replica, &plan.key, stamp.version, origin);
-                let admitted = replica::admit(&plan.replica, stamp, Some(bytes), origin);
-                let admitted = admitted.map_err(Failure::Refused)?;
-                let cell = Cell { stamp, value: Some(Value::Large(finished)) };
-                let applied = plan.replica.store.apply([(&plan.key[..], cell)]).await;
-                drop(admitted);
-                applied.map_err(|error| refused(&error))?;
-                Ok(arrival.answer(&plan.replica, &plan.key).await)
+                let cell = (&plan.key, stamp);
+                let applied =
+                    replica::apply_upload(&plan.replica, cell, (finished, bytes), arrival, origin).await;
+                applied.map_err(Failure::Refused)
             }
             Target::Remote(mut upload) => {
                 let key = plan.key.clone();
                 let answer = upload.ask(|stream| Request::Finish { stream, stamp, key, origin }).await;
-                // Whatever it answers, it has closed it; but not what it was not told for lack of room.
-                if !matches!(answer, Err(PeerError::Full { .. })) {
-                    upload.mark_closed();
-                }
+                mark_closed(&mut upload, &answer);
                 answer.map_or_else(
                     |error| Err(unexpected(Err(error))),
                     |answer| answer.into_write_answer().map_err(|other| unexpected(Ok(other))),
                 )
             }
         }
+    }
+
+    /// Has the replica accept it as the cell of a ballot.
+    pub(super) async fn accept(
+        self,
+        plan: &Plan<S>,
+        stamp: Stamp,
+        base: Base,
+    ) -> Result<AcceptAnswer, Failure> {
+        match self {
+            Target::Local(upload) => {
+                let finished = upload.finish().await.map_err(|error| refused(&error))?;
+                let value = Some(Value::Large(finished));
+                let accepted = promises::accept(&plan.replica, &plan.key, stamp, base, value);
+                accepted.await.map_err(Failure::Refused)
+            }
+            Target::Remote(mut upload) => {
+                let key = plan.key.clone();
+                let answer = upload.ask(|stream| Request::AcceptUpload { stream, stamp, base, key });
+                let answer = answer.await;
+                mark_closed(&mut upload, &answer);
+                match answer {
+                    // It had to make room for others, and has not taken it.
+                    Ok(Answer::Gone) => Err(Failure::Refused(Refusal::OverCapacity)),
+                    Ok(answer) => answer.into_accept_answer().map_err(|other| unexpected(Ok(other))),
+                    Err(error) => Err(unexpected(Err(error))),
+                }
+            }
+        }
+    }
+}
+
+/// Whatever a peer answers, it has closed the upload; but not if it was not told for lack of room.
+fn mark_closed(upload: &mut RemoteStream, answer: &Result<Answer, PeerError>) {
+    if !matches!(answer, Err(PeerError::Full { .. })) {
+        upload.mark_closed();
     }
 }

@@ -10,6 +10,7 @@ use ladoga_model::{Cell, Replicas, Value, Version};
 use ladoga_service::Error;
 
 use super::failures::{failure, too_few, unexpected};
+use super::fenced::{FENCED_MS_MAX, FENCED_WAIT_MS, write_over};
 use super::plan::Plan;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
 use crate::link::{Expires, PeerError, Place, Waiter};
@@ -18,11 +19,9 @@ use crate::wire::{Answer, Request};
 use ladoga_local::store::Store;
 use ladoga_runtime::OneShot;
 
-/// When replicas that promised to take nothing older than a conditional write are asked again: about as long as that takes.
-const FENCED_WAIT_MS: u64 = 10;
-
 /// Writes a cell to the nodes of its key, and answers its version. `None` deletes.
 pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Result<Version, Error> {
+    let until_ms = plan.until_ms();
     let mut core = first_attempt(plan.replicas);
     for _ in 0..RESTAMPS_MAX {
         let stamp = plan.stamp().await?;
@@ -36,6 +35,14 @@ pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Resu
             }
             Outcome::Failed(error) => return Err(too_few(&plan, &error, true)),
             Outcome::Stale(newest) => plan.observe(newest)?,
+            Outcome::Fenced { fence, is_nowhere } if plan.replicas.is_quorum() => {
+                plan.observe(fence)?;
+                let earlier = (!is_nowhere).then_some(stamp.version);
+                let rest = plan.rest(until_ms).unwrap_or(plan);
+                return Box::pin(write_over(rest, value, earlier)).await;
+            }
+            // Nobody was promised that it takes effect once, so a newer version does.
+            Outcome::Fenced { fence, .. } => plan.observe(fence)?,
         }
         if plan.replicas.is_quorum() {
             note_given_up(stamp.version);
@@ -50,7 +57,7 @@ fn first_attempt(replicas: Replicas) -> WriteCore {
 }
 
 impl<S: Store> Plan<S> {
-    /// Takes note of a version, so that the next one is after it.
+    /// Observes a version, so that the next one is after it.
     pub(super) fn observe(&self, newest: Version) -> Result<(), Error> {
         self.cluster().versions.observe(newest.timestamp).map_err(|error| {
             self.replica.core.metrics.clock_ahead();
@@ -62,8 +69,13 @@ impl<S: Store> Plan<S> {
 pub(super) enum Outcome {
     Acknowledged,
     Failed(QuorumError),
-    /// Something newer is in the way, and nobody has seen the write.
+    /// Something newer is in the way, and no client has seen the write.
     Stale(Version),
+    /// A promise that is newer has been in the way for too long; and whether it is known that nobody has the write.
+    Fenced {
+        fence: Version,
+        is_nowhere: bool,
+    },
 }
 
 /// A cell that is written: the replicas have got a large value before.
@@ -85,11 +97,13 @@ struct WritingState {
     core: WriteCore,
     /// Replicas that were asked a second time, because a connection broke.
     asked_again: u64,
+    /// Since when a promise is in the way.
+    fenced_since_ms: Option<u64>,
 }
 
 impl<S: Store> Writing<S> {
     pub(super) fn new(plan: &Plan<S>, core: WriteCore, cell: WrittenCell) -> Rc<Writing<S>> {
-        let state = RefCell::new(WritingState { core, asked_again: 0 });
+        let state = RefCell::new(WritingState { core, asked_again: 0, fenced_since_ms: None });
         Rc::new_cyclic(|writing: &Weak<Writing<S>>| Writing {
             plan: plan.clone(),
             cell,
@@ -143,7 +157,7 @@ impl<S: Store> Writing<S> {
         }
     }
 
-    /// A replica says this to the write; or it is known that it will not.
+    /// A replica's answer to the write; or it is known that there will be none.
     pub(super) fn replica_answered(self: &Rc<Self>, place: usize, answer: Result<WriteAnswer, Failure>) {
         if let Ok(WriteAnswer::Applied | WriteAnswer::Superseded { .. }) = answer {
             let node = self.plan.node(place);
@@ -159,7 +173,7 @@ impl<S: Store> Writing<S> {
         self.step(|core, step| core.answered(place, answer, step));
     }
 
-    /// Lets the machine take a step, and does what it says.
+    /// Lets the machine take a step, and executes its output.
     fn step(self: &Rc<Self>, act: impl FnOnce(&mut WriteCore, &mut dyn FnMut(WriteStep))) {
         let mut hints = Vec::new();
         let mut take = |step| match step {
@@ -169,13 +183,13 @@ impl<S: Store> Writing<S> {
             }
             WriteStep::Decided(Err(error)) => self.decision.set(Outcome::Failed(error)),
             WriteStep::Stale(newest) => self.decision.set(Outcome::Stale(newest)),
-            WriteStep::Fenced(_) => self.ask_fenced_later(),
+            WriteStep::Fenced(fence) => self.ask_fenced_later(fence),
             WriteStep::Hint(place) => hints.push(place),
         };
         let mut state = self.state.borrow_mut();
         act(&mut state.core, &mut take);
         if state.core.is_decided() {
-            // Nobody waits for those that are starting any more: they get hints.
+            // Replicas that are starting are waited for no longer: they get hints.
             for place in self.starting.take_all() {
                 state.core.answered(place, Err(IS_STARTING), &mut take);
             }
@@ -218,14 +232,32 @@ impl<S: Store> Writing<S> {
     }
 
     /// Asks those that promised not to take it once more, a bit later.
-    fn ask_fenced_later(self: &Rc<Self>) {
+    fn ask_fenced_later(self: &Rc<Self>, fence: Version) {
         let writing = Rc::downgrade(self);
         tokio::task::spawn_local(async move {
             tokio::time::sleep(Duration::from_millis(FENCED_WAIT_MS)).await;
             let Some(writing) = writing.upgrade() else { return };
-            let fenced = writing.state.borrow_mut().core.ask_fenced_again();
-            fenced.for_each(|place| writing.ask(place));
+            if !writing.gives_way(fence) {
+                let fenced = writing.state.borrow_mut().core.ask_fenced_again();
+                fenced.for_each(|place| writing.ask(place));
+            }
         });
+    }
+
+    /// Ends it, if a promise has been in the way for so long that whoever was promised it is gone.
+    fn gives_way(&self, fence: Version) -> bool {
+        let mut state = self.state.borrow_mut();
+        let now_ms = self.plan.replica.core.now_ms();
+        let since_ms = *state.fenced_since_ms.get_or_insert(now_ms);
+        let is_over = now_ms - since_ms >= FENCED_MS_MAX || self.plan.is_of_the_past(fence);
+        if !is_over || state.core.is_decided() {
+            return false;
+        }
+        let is_nowhere = state.asked_again == 0 && !state.core.may_be_somewhere();
+        state.core.give_up();
+        drop(state);
+        self.decision.set(Outcome::Fenced { fence, is_nowhere });
+        true
     }
 
     /// Asks a replica that is starting again, for as long as somebody waits for it.
@@ -238,7 +270,7 @@ impl<S: Store> Writing<S> {
         let (node, writing) = (self.plan.node(place), Rc::downgrade(self));
         tokio::task::spawn_local(async move {
             let is_asked = until_asked_again(&replica, node).await;
-            // Where it is decided, nobody waits.
+            // If the write is decided, nothing waits.
             let Some(writing) = writing.upgrade().filter(|writing| writing.starting.remove(place)) else {
                 return;
             };

@@ -21,9 +21,9 @@ use ladoga_runtime::Supervisor;
 const COMMANDS_MAX: usize = 8_192;
 /// Bytes of hints that may wait for it.
 const COMMAND_BYTES_MAX: u64 = 16 << 20;
-/// What a hint counts beside its bytes: what is known of it in memory is bounded with them.
+/// The bytes that a hint counts beside its own, so that the memory for it is bounded too.
 const HINT_OVERHEAD_BYTES: u64 = 512;
-/// How often it is looked for hints that are too old.
+/// How often hints that are too old are looked for.
 const EXPIRE_MS: u64 = 1_000;
 
 /// A hint on its way.
@@ -35,7 +35,7 @@ pub(crate) struct Delivery {
     pub(crate) waits: Waits,
 }
 
-/// Each hint that waits to be sent has one, beside that of its peer.
+/// Each hint that waits to be sent holds one, and so does its peer's state.
 pub(super) type Waits = Arc<()>;
 
 enum Command {
@@ -59,7 +59,7 @@ enum Delivered {
     No,
 }
 
-/// The hints of a node: a worker that has them, and how everybody else reaches it without waiting.
+/// The hints of a node: a worker that owns them, and handles by which others reach it without waiting.
 pub(crate) struct HintKeeper {
     commands: SyncSender<Command>,
     queued_bytes: Arc<AtomicU64>,
@@ -114,7 +114,7 @@ impl HintKeeper {
         Ok((keeper, worker))
     }
 
-    /// Keeps a record for a peer, as soon as the worker comes to it; counts it where there is no room.
+    /// Keeps a record for a peer once the worker gets to it; counts it as dropped if there is no room.
     pub(crate) fn keep(&self, peer: NodeId, timestamp: u64, record: Vec<u8>) {
         let bytes = record.len() as u64;
         let queued = self.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -154,8 +154,8 @@ impl HintKeeper {
     }
 
     fn tell(&self, command: Command) {
-        // Where the worker is behind, it looks at all outcomes when it comes to it, and the next attempt to deliver
-        // finds the same hints.
+        // If the worker is behind, it will look at all outcomes when it gets there, and the next attempt to deliver finds the
+        // same hints.
         let _ = self.commands.try_send(command);
         self.wake();
     }
@@ -165,12 +165,12 @@ impl HintKeeper {
         self.deliveries.lock().take()
     }
 
-    /// Keeps what has come, and ends.
+    /// Keeps what was queued, and ends.
     pub(crate) fn close(&self) {
         self.closes.store(true, Ordering::Release);
         self.wake();
         if let Some(worker) = self.worker.get() {
-            // Whether it panicked, the node was told.
+            // If it panicked, the supervisor has reported it.
             worker.join();
         }
     }
@@ -204,7 +204,7 @@ impl Peer {
         Ok(Peer { view: Arc::clone(view), queue, log, waits: Waits::default(), has_failed: false })
     }
 
-    /// Writes a hint, not durably yet. Answers whether it worked out; said when that changes, not for each hint.
+    /// Writes a hint, not durably yet. Answers whether that succeeded; a change of that is logged, not each hint.
     fn append(&mut self, now_ms: u64, record: &[u8]) -> bool {
         let appended = self.log.append(now_ms, record);
         let had_failed = std::mem::replace(&mut self.has_failed, appended.is_err());
@@ -245,7 +245,7 @@ struct HintWorker {
     deliver: mpsc::UnboundedSender<Delivery>,
     queued_bytes: Arc<AtomicU64>,
     delivered: DeliveryResults,
-    /// Whether it ends once it has kept what has come.
+    /// Whether it ends once it has kept what was queued.
     closes: Arc<AtomicBool>,
     peers: Vec<Peer>,
 }
@@ -320,7 +320,7 @@ impl HintWorker {
         }
     }
 
-    /// Lets a queue take a step, and does what it says.
+    /// Lets a queue take a step, and executes its output.
     fn step(&mut self, peer: NodeId, act: impl FnOnce(&mut HintQueue, &mut dyn FnMut(HintStep))) {
         let Peer { queue, log, view, waits, .. } = &mut self.peers[peer.index()];
         let mut steps = VecDeque::new();
@@ -330,7 +330,7 @@ impl HintWorker {
                 HintStep::Deliver(number) => match read(log, number) {
                     Some(record) => {
                         let delivery = Delivery { peer, number, record, waits: Arc::clone(waits) };
-                        // Where nobody delivers any more, the node is about to stop.
+                        // If deliveries are no longer received, the node is about to stop.
                         let _ = self.deliver.send(delivery);
                     }
                     None => {

@@ -33,7 +33,7 @@ fn keep_for(keeper: &HintKeeper, peer: NodeId, n: u64) {
     keeper.keep(peer, n + 1, record);
 }
 
-/// All commands that wait, as the thread would take them; and what is on its way then.
+/// Executes all queued commands, as the thread would; answers the hints in flight then.
 fn work(worker: &mut HintWorker) {
     let mut kept = Vec::new();
     while let Ok(command) = worker.received.try_recv() {
@@ -94,7 +94,7 @@ fn hints_that_wait_to_be_sent_are_not_read_again() {
         work(&mut worker);
         assert_eq!(deliveries.len(), waiting);
     }
-    // They hold up nobody else's.
+    // They do not hold up the hints for other peers.
     keeper.try_peer(OTHER);
     work(&mut worker);
     assert_eq!(deliveries.len(), waiting + 1);

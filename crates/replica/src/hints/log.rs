@@ -21,7 +21,7 @@ const MAGIC: &[u8; 7] = b"LADOGAH";
 const FORMAT: u8 = 1;
 const HEADER_BYTES: u64 = 20;
 const PREFIX_BYTES: usize = 8;
-/// Where a segment ends and the next begins: what is delivered is forgotten by the segment.
+/// The size at which a segment ends and the next begins: delivered hints are removed by whole segments.
 const SEGMENT_BYTES_MAX: u64 = 8 << 20;
 const SUFFIX: &str = ".hints";
 
@@ -50,7 +50,7 @@ pub(super) struct HintLog {
 }
 
 impl HintLog {
-    /// Opens the log, and tells of each hint that is in it, in their order.
+    /// Opens the log, and reports each hint in it, in their order.
     pub(super) fn open(
         disk: &Arc<dyn Disk>,
         dir: &Path,
@@ -69,7 +69,7 @@ impl HintLog {
                 overlapping.push(first);
                 continue;
             }
-            // What lies behind a gap was numbered anew after a torn end, and is as good.
+            // What follows a gap was numbered anew after a torn end, and is valid.
             if let Some(segment) = log.read_segment(first, &mut found)? {
                 log.next = segment.first + segment.offsets.len() as u64;
                 log.segments.push_back(segment);
@@ -79,9 +79,9 @@ impl HintLog {
         Ok(log)
     }
 
-    /// Gives new numbers to the hints of segments whose numbers others have as well: a segment that was removed is back after
-    /// a power cut, if the directory could not be synced in between. Nobody can tell which of the two it was. A hint that is
-    /// delivered twice changes nothing.
+    /// Gives new numbers to the hints of segments whose numbers overlap with others': a removed segment is back after a power
+    /// cut if the directory could not be synced in between, and it is unknown which of the two is the old one. Delivering a
+    /// hint twice changes nothing.
     fn append_again(&mut self, overlapping: &[u64], found: &mut impl FnMut(FoundHint)) -> io::Result<()> {
         if overlapping.is_empty() {
             return Ok(());
@@ -178,12 +178,12 @@ impl HintLog {
         Ok(segment.read_at(u64::from(offset), segment.bytes)?.map(|(hint, _)| hint.record))
     }
 
-    /// Removes what is needed no longer: the segments whose hints all have numbers up to this one.
+    /// Removes the segments whose hints all have numbers up to this one.
     pub(super) fn forget(&mut self, number: u64) -> io::Result<()> {
         while let Some(segment) = self.segments.front() {
             let is_over = segment.first + segment.offsets.len() as u64 <= number + 1;
             let is_current = self.segments.len() == 1 && segment.bytes < SEGMENT_BYTES_MAX;
-            // The current one is removed as well where it is all delivered, so that a restart finds nothing to repeat.
+            // The current segment is removed as well if all of it is delivered, so that a restart repeats nothing.
             if !is_over || (is_current && number + 1 < self.next) {
                 break;
             }
@@ -195,7 +195,7 @@ impl HintLog {
 }
 
 impl Segment {
-    /// The hint at an offset, and where it ends; `None` where there is none that is whole.
+    /// The hint at an offset, and its end; `None` if there is no complete hint.
     fn read_at(&self, offset: u64, length: u64) -> io::Result<Option<(FoundHint, u64)>> {
         let body = offset + PREFIX_BYTES as u64;
         if body > length {

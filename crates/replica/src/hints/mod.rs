@@ -1,9 +1,9 @@
-//! Writes that are kept for peers that have not got them, on disk, until they are delivered.
+//! Writes that are kept on disk for peers that missed them, until they are delivered.
 //!
 //! - `log`: the segments of one peer
-//! - `keeper`: the thread that keeps, reads and forgets them, as `ladoga_cluster::HintQueue` says
+//! - `keeper`: the thread that writes, reads and removes them, driven by `ladoga_cluster::HintQueue`
 //!
-//! A hint is no copy: nothing but its delivery ever reads one.
+//! A hint is not a replica's copy: only its delivery ever reads it.
 
 mod keeper;
 mod log;

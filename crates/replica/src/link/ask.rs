@@ -6,7 +6,7 @@ use super::error::PeerError;
 use super::peer_link::{PeerLink, Waiter};
 use crate::wire::{Answer, Request};
 
-/// One answer, for who waits for nothing else; `map` takes it as it comes, whether or not anybody waits by then.
+/// One answer, for a task that waits for nothing else. `map` gets it as it comes, whether or not the task still waits.
 struct AwaitedAnswer<T, F> {
     map: F,
     answer: OneShot<T>,
@@ -27,7 +27,7 @@ impl PeerLink {
         self.ask_for(request, |answer| answer)
     }
 
-    /// The same for what an answer amounts to. It is dropped where nobody waits for it any more.
+    /// The same, with the answer mapped. The result is dropped if the task no longer waits.
     pub(crate) fn ask_for<T: 'static, F: Fn(Result<Answer, PeerError>) -> T + 'static>(
         self: &Rc<Self>,
         request: &Request,

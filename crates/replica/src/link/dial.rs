@@ -13,11 +13,10 @@ const DIAL_EVERY_MS: u64 = 100;
 /// Attempts that are waited for at a time; more than that many pauses, no network takes.
 const DIALS_MAX: usize = 10;
 
-/// Connects to a peer at its addresses, by the first attempt that comes about or is refused.
+/// Connects to a peer at its addresses, and takes the first attempt that succeeds or is refused.
 ///
-/// Where the first packet of an attempt is lost, the system sends it again after a second, three, seven, and so on,
-/// whatever has become of the network meanwhile. Requests that come once it works again wait for the same connection: so
-/// it is tried afresh beside.
+/// If the first packet of an attempt is lost, the system sends it again after a second, three, seven, and so on, even if the
+/// network works again meanwhile. New requests would have to wait for that attempt too, so another one is started beside it.
 pub(crate) async fn dial(net: &dyn Net, addresses: &[SocketAddr]) -> io::Result<Box<dyn Stream>> {
     let dial = || -> Connecting { net.connect(addresses) };
     let pause = Duration::from_millis(DIAL_EVERY_MS);

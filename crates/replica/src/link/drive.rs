@@ -16,7 +16,7 @@ use super::error::PeerError;
 use super::peer_link::{IDLE, PeerLink, Phase};
 use crate::wire::{Answer, Frame, Hello, Request, take_frame};
 
-/// Bytes that stay allocated for what is sent; what was larger is given back.
+/// Bytes that stay allocated for the send buffer; more is freed after use.
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
 
 impl PeerLink {
@@ -48,7 +48,7 @@ impl PeerLink {
         self.converse(socket, input).await
     }
 
-    /// Looks up where the peer is, connects, asks for the upgrade, and greets.
+    /// Resolves the peer's name, connects, asks for the upgrade, and greets.
     async fn connect(&self) -> Result<(Box<dyn Stream>, BytesMut), PeerError> {
         let unreachable = |error: std::io::Error| PeerError::Unreachable(error.to_string().into());
         let view = &self.view;
@@ -82,7 +82,7 @@ impl PeerLink {
         Ok(())
     }
 
-    /// Writes what is to be sent and takes what comes, until it ends.
+    /// Writes what is queued and reads what arrives, until the connection ends.
     async fn converse(&self, mut socket: Box<dyn Stream>, mut input: BytesMut) -> PeerError {
         let mut output = BytesMut::new();
         poll_fn(|context| {
@@ -108,7 +108,7 @@ impl PeerLink {
         }
     }
 
-    /// Takes what has come.
+    /// Handles what has arrived.
     fn take(
         &self,
         socket: &mut dyn Stream,
@@ -141,7 +141,7 @@ impl PeerLink {
 
     fn understand(&self, frame: &Frame) -> Result<(), PeerError> {
         let answer = Answer::of(frame).map_err(|error| PeerError::Broken(error.to_string().into()))?;
-        // That it lives is all that it says.
+        // An `Alive` answers no request.
         if answer == Answer::Alive || self.answered(frame.request, answer) {
             return Ok(());
         }
@@ -149,7 +149,7 @@ impl PeerLink {
         Err(PeerError::Broken(line.into()))
     }
 
-    /// Writes what is to be sent, in as few writes as the socket takes.
+    /// Writes what is queued, in as few writes as the socket takes.
     fn give(
         &self,
         socket: &mut dyn Stream,
@@ -217,7 +217,7 @@ async fn read_head(socket: &mut dyn Stream, input: &mut BytesMut) -> Result<(), 
     }
 }
 
-/// Why it refused. `body` is what has come of the answer's body: one line, or nothing yet.
+/// Why the peer refused. `body` is what has arrived of the answer's body: one line, or nothing yet.
 fn refusal(head: &Head<&[u8]>, body: &[u8]) -> PeerError {
     let first_line = |bytes| String::from_utf8_lossy(bytes).lines().next().unwrap_or_default().to_owned();
     let line = [body, head.bytes].map(first_line).into_iter().find(|line| !line.is_empty());

@@ -12,7 +12,7 @@ pub(crate) enum PeerError {
     /// The connection ended before the answer came.
     #[error("the connection broke: {0}")]
     Broken(Rc<str>),
-    /// It is connected and says nothing.
+    /// It is connected, but sends nothing.
     #[error("silent for {silent_ms} ms, expected an answer within {timeout_ms} ms")]
     Silent {
         /// For how long.

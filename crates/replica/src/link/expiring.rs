@@ -2,16 +2,16 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
-/// A request that ends at a certain time, whoever has answered by then.
+/// A request that ends at a certain time, with whatever answers it has.
 pub(crate) trait Expires {
     /// That time has come.
     fn expire(self: Rc<Self>);
 }
 
-/// Requests under way, the oldest first: all have the same time.
+/// Requests in flight, the oldest first: all have the same time-out.
 ///
-/// One that is over leaves its place at once, wherever it is. Behind one that a frozen peer owes an answer there may be
-/// tens of thousands, whose memory nobody could use meanwhile, and which would all be cleared away in one turn.
+/// A request that has ended leaves its place at once, wherever that is. Behind a request to a frozen peer there may be tens of
+/// thousands of others: otherwise their memory would stay in use, and would all be freed in one turn.
 #[derive(Default)]
 pub(crate) struct Expiring {
     places: RefCell<Places>,
@@ -21,7 +21,7 @@ pub(crate) struct Expiring {
 struct Places {
     /// The number of the oldest.
     first: u64,
-    /// When each ends; `None` where it is over.
+    /// When each ends; `None` if it has ended.
     entries: VecDeque<(u64, Option<Weak<dyn Expires>>)>,
 }
 
@@ -38,7 +38,7 @@ impl Drop for Place {
 }
 
 impl Expiring {
-    /// Has a request end at a time, not before those that entered earlier.
+    /// Lets a request end at a time, which is not before that of earlier ones.
     pub(crate) fn enter(self: &Rc<Self>, deadline_ms: u64, request: Weak<dyn Expires>) -> Place {
         let mut places = self.places.borrow_mut();
         let number = places.first + places.entries.len() as u64;

@@ -13,12 +13,12 @@ use crate::cluster::Cluster;
 use crate::membership::PeerView;
 use crate::wire::{Answer, Request};
 
-/// What a peer says by closing a connection that nobody uses.
+/// The error of a connection that the peer closed because it was idle.
 pub(crate) const IDLE: &str = "the peer closed a connection that was not used";
-/// Requests that are told at once that their time is over, or their connection; then everything else has its turn.
+/// Requests that are failed in one go, because they timed out or their connection ended; then other tasks get a turn.
 pub(crate) const TOLD_AT_ONCE_MAX: usize = 64;
 
-/// Who waits for answers of peers. One may wait for several: `slot` is its own name for a request.
+/// Waits for answers of peers. It may wait for several: `slot` is its own name for a request.
 pub(crate) trait Waiter {
     /// Called once for each request that was taken, on the event loop, never from within the sending of one.
     fn answered(self: Rc<Self>, slot: usize, answer: Result<Answer, PeerError>);
@@ -37,7 +37,7 @@ pub(crate) struct Pending {
 /// How far a connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// There is none, and nobody makes one.
+    /// There is no connection, and none is being made.
     Down,
     /// One is being made.
     Connecting,
@@ -47,8 +47,8 @@ pub(crate) enum Phase {
 
 /// The connection of one event loop to one peer: made when it is needed, for all requests of the loop.
 ///
-/// No back-off: a request that finds no connection begins to make one, and those that come meanwhile join it. Where it
-/// fails, the first ones fail with it, and for those that joined one more is made.
+/// There is no back-off: a request that finds no connection starts an attempt, and requests that come during it join it. If it
+/// fails, it fails the requests that were there at its start; for those that joined, another attempt is made.
 pub(crate) struct PeerLink {
     pub(crate) view: Arc<PeerView>,
     pub(crate) cluster: Arc<Cluster>,
@@ -62,7 +62,7 @@ pub(crate) struct PeerLink {
     pub(crate) unsent: RefCell<BytesMut>,
     /// Where, in them, those begin that joined a connection in the making.
     joined_at: Cell<usize>,
-    /// Since when the peer owes an answer and has said nothing.
+    /// Since when the peer has owed an answer and sent nothing.
     quiet_since_ms: Cell<u64>,
     /// The task that drives the connection.
     pub(crate) task: RefCell<Option<Waker>>,
@@ -180,7 +180,7 @@ impl PeerLink {
             *self.task.borrow_mut() = None;
             self.is_frozen.set(false);
             let failed = self.take_failed(was_up);
-            // Recorded before anybody is told: who then sends again begins a connection, or joins this one.
+            // Recorded before any request fails: one that is then sent again starts an attempt, or joins this one.
             let goes_on = !self.pending.borrow().is_empty();
             if !goes_on {
                 self.phase.set(Phase::Down);
@@ -192,14 +192,13 @@ impl PeerLink {
         }
     }
 
-    /// Whether the log is told of an error. Nodes are started one after another: that one is not there yet is none.
+    /// Whether an error is logged. Nodes are started one after another: that a peer is not there yet is not worth a line.
     fn is_told_of(&self, error: &PeerError) -> bool {
         let age_ms = self.core.now_ms().saturating_sub(self.began_ms);
         !matches!(error, PeerError::Unreachable(_)) || self.view.has_greeted() || age_ms > MISSED_MS_MIN
     }
 
-    /// Tells requests that they failed. Thousands may have waited for a peer that is frozen: everybody else has a turn
-    /// between them.
+    /// Fails requests. Thousands may have waited for a frozen peer, so other tasks get turns in between.
     async fn tell_failed(&self, failed: Vec<Pending>, error: &PeerError) {
         let now_ms = self.core.now_ms();
         for (told, Pending { waiter, slot, sent_at_ms, .. }) in failed.into_iter().enumerate() {
@@ -211,7 +210,7 @@ impl PeerLink {
         }
     }
 
-    /// Whoever waits now waits for this attempt; who comes later joins it.
+    /// The requests that wait now wait for this attempt; those that come later join it.
     fn begin_attempt(&self) {
         self.joined_at.set(self.unsent.borrow().len());
         for (_, pending) in &mut *self.pending.borrow_mut() {
@@ -236,7 +235,7 @@ impl PeerLink {
         failed
     }
 
-    /// Hands an answer to who waits for it; `false` where nobody does.
+    /// Hands an answer to the task that waits for it; `false` if none does.
     pub(crate) fn answered(&self, number: u32, answer: Answer) -> bool {
         let mut pending = self.pending.borrow_mut();
         let Some(Pending { waiter, slot, bytes, .. }) = pending.try_remove(number as usize) else {
@@ -248,7 +247,7 @@ impl PeerLink {
         true
     }
 
-    /// Something was heard of the peer.
+    /// Something arrived from the peer.
     pub(crate) fn heard(&self) {
         self.quiet_since_ms.set(self.core.now_ms());
     }
@@ -273,8 +272,9 @@ impl PeerLink {
     }
 }
 
-/// What a request is told that waited so long for a connection that ended. Silence is held against the peer only by those
-/// who waited for as long: what the network lost before them may keep a connection silent, but not a new one.
+/// The error of a request that waited so long when its connection ended. Silence counts against the peer only for requests that
+/// waited that long themselves: the network may have lost what was sent before them, which silences a connection, but not the
+/// next one.
 fn failure_of(error: &PeerError, waited_ms: u64) -> PeerError {
     match error {
         PeerError::Silent { timeout_ms, .. } if waited_ms <= *timeout_ms => {

@@ -9,7 +9,7 @@ use super::expiring::{Expires, Expiring, Place};
 use super::peer_link::{PeerLink, TOLD_AT_ONCE_MAX};
 use crate::cluster::Cluster;
 
-/// How often it is looked for what waits too long, at least and at most.
+/// How often requests are checked for time-outs, at least and at most.
 const SWEEP_MS_MIN: u64 = 5;
 const SWEEP_MS_MAX: u64 = 50;
 /// How much of the shortest timeout passes between two looks.
@@ -50,7 +50,7 @@ impl Peers {
         self.links.iter().for_each(|link| link.forget_requests());
     }
 
-    /// Has a request end in time, unless it is over before.
+    /// Lets a request end at its time-out, unless it ends before.
     pub(crate) fn expire_later(&self, request: Weak<dyn Expires>) -> Place {
         self.expiring.enter(self.core.now_ms() + self.cluster.limits.quorum_timeout_ms, request)
     }

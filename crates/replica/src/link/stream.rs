@@ -6,8 +6,8 @@ use crate::wire::{Answer, Request};
 
 /// A stream, or an upload, that a peer has open for this node. It is closed when it is dropped.
 ///
-/// Its number is one of the connection that it was opened on. On another connection, the same number may be somebody
-/// else's: what is asked of a stream whose connection is gone fails, and is not sent.
+/// Its number belongs to the connection that it was opened on. On another connection, the same number may be another stream:
+/// once the connection is gone, requests to the stream fail without being sent.
 pub(crate) struct RemoteStream {
     link: Rc<PeerLink>,
     number: u32,
@@ -17,13 +17,13 @@ pub(crate) struct RemoteStream {
 }
 
 impl PeerLink {
-    /// Opens a stream or an upload. Where it is none, the answer was another one.
+    /// Opens a stream or an upload. If the peer answered something else, that is returned.
     pub(crate) fn open(
         self: &Rc<Self>,
         request: &Request,
     ) -> impl Future<Output = Result<RemoteStream, Result<Answer, PeerError>>> + use<> {
         let link = Rc::clone(self);
-        // Whoever asked may be gone by then: the stream is closed with the answer.
+        // The caller may be gone: then the stream is closed with the answer.
         self.ask_for(request, move |answer| match answer {
             Ok(Answer::Opened(number)) => {
                 let connection = link.connection.get();
@@ -40,7 +40,7 @@ impl RemoteStream {
         &self.link
     }
 
-    /// Asks something of it, by its number.
+    /// Sends a request about it, by its number.
     pub(crate) fn ask(
         &self,
         request: impl FnOnce(u32) -> Request,

@@ -10,7 +10,7 @@ use ladoga_env::{Disk, OpenMode, Replacement};
 
 const NAME: &str = "replica-state";
 
-/// Reads what is there; `None` where there is nothing.
+/// Reads the file; `None` if there is none.
 pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Durable>> {
     let path = dir.join(NAME);
     let file = match disk.open(&path, OpenMode::Read) {
@@ -23,7 +23,7 @@ pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Durable>> {
     let bytes = file.len()?;
     let damaged = || {
         let what = format!(
-            "{} is damaged: a file of {bytes} bytes that says what it is was expected",
+            "{} is damaged: expected a valid replica state, found {bytes} bytes with a wrong header or checksum",
             path.display()
         );
         io::Error::new(io::ErrorKind::InvalidData, what)
@@ -36,7 +36,7 @@ pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Durable>> {
     Durable::decode(&buffer).map(Some).ok_or_else(damaged)
 }
 
-/// Replaces what is there.
+/// Replaces the file.
 pub(crate) fn write(disk: &dyn Disk, dir: &Path, durable: &Durable) -> io::Result<()> {
     Ok(Replacement::of(disk, &dir.join(NAME), &durable.encode())?)
 }

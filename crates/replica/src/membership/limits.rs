@@ -32,9 +32,9 @@ pub struct PeerLimits {
     pub session_bytes_max: usize,
     /// How many keys one page of a list has, by which a peer pulls.
     pub list_keys_max: usize,
-    /// How many records are looked at for one page.
+    /// How many records are scanned for one page.
     pub list_scan_max: usize,
-    /// How often it is looked how late an event loop is, while there are requests. A loop in a simulation never is.
+    /// How often the lateness of an event loop is measured, while there are requests. In a simulation a loop is never late.
     pub lateness_every_ms: u64,
 }
 
@@ -47,13 +47,13 @@ const TREE_BYTES_MAX: u64 = 32 << 20;
 const SESSIONS_MEMORY_SHARE: u64 = 8;
 const SESSIONS_BYTES_MIN: u64 = 8 << 20;
 const SESSIONS_BYTES_MAX: u64 = 64 << 20;
-/// The share of it that requests to peers may take which are not answered, and what each connection may have for that.
+/// The share of it for requests to peers that are not answered yet, and its bounds for each connection.
 const QUEUES_MEMORY_SHARE: u64 = 16;
 const QUEUE_BYTES_MIN: u64 = 512 << 10;
 const QUEUE_BYTES_MAX: u64 = 8 << 20;
 
 impl PeerLimits {
-    /// Bounds that go with a memory budget, for a node that makes so many connections to peers.
+    /// The bounds for a memory budget, on a node that makes so many connections to peers.
     pub fn for_memory(memory_bytes: u64, links: usize) -> PeerLimits {
         let tree_bytes_max = (memory_bytes / TREE_MEMORY_SHARE).clamp(TREE_BYTES_MIN, TREE_BYTES_MAX);
         let sessions = (memory_bytes / SESSIONS_MEMORY_SHARE).clamp(SESSIONS_BYTES_MIN, SESSIONS_BYTES_MAX);
@@ -66,7 +66,7 @@ impl PeerLimits {
         }
     }
 
-    /// What the engine of a node leaves to the rest of it.
+    /// The part of the memory budget that the engine must leave to the rest of the node.
     pub fn memory_bytes(&self) -> u64 {
         self.tree_bytes_max + self.session_bytes_max as u64
     }

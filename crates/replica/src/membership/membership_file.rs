@@ -42,7 +42,7 @@ pub struct MembershipFile {
 pub enum Provenance {
     /// This node has written them.
     Own,
-    /// Somebody has copied them: to another place, to a backup and back, or only their bytes are the same.
+    /// They were copied to another place, or restored from a backup; or they only have the same bytes.
     Copied,
     /// They were those of another node.
     Foreign {
@@ -62,7 +62,7 @@ pub enum MembershipError {
         path = path.display()
     )]
     OtherNodes {
-        /// The file that says so.
+        /// The file with the list.
         path: PathBuf,
         /// How it differs.
         difference: Difference,
@@ -73,7 +73,7 @@ pub enum MembershipError {
         path = path.display()
     )]
     NoNodes {
-        /// The file that says so.
+        /// The file with the list.
         path: PathBuf,
         /// The nodes.
         nodes: String,
@@ -116,7 +116,7 @@ impl MembershipFile {
         }
     }
 
-    /// Checks again, now that the directory is this process's, and keeps the list where there was none.
+    /// Checks again, now that the directory is locked by this process, and writes the list if there was none.
     pub fn keep(
         env: &Env,
         dir: &Path,
@@ -139,7 +139,7 @@ impl MembershipFile {
         Ok(kept)
     }
 
-    /// Replaces what the directory says: from now on it is this node's.
+    /// Replaces the file in the directory: from now on the directory is this node's.
     pub(crate) fn write(&self, disk: &dyn Disk, dir: &Path) -> io::Result<()> {
         let replacement = Replacement::begin(disk, &dir.join(NAME))?;
         replacement.fill(self.to_text(replacement.file().identity()?).as_bytes())?;
@@ -202,7 +202,7 @@ impl MembershipFile {
 }
 
 /// What is wrong with the files that a node of a cluster keeps beside its store, one line each; changes nothing.
-pub fn check_files(disk: &dyn Disk, dir: &Path) -> Vec<String> {
+pub(crate) fn check_files(disk: &dyn Disk, dir: &Path) -> Vec<String> {
     let nodes = read(disk, &dir.join(NAME)).err().map(|error| error.to_string());
     let stability = durable::read(disk, dir).err().map(|error| error.to_string());
     nodes.into_iter().chain(stability).collect()

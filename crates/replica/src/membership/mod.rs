@@ -1,8 +1,8 @@
-//! Who the nodes are.
+//! The nodes of the cluster.
 //!
-//! - `limits`: who there is, what they may cost
+//! - `limits`: what peers may cost
 //! - `membership_file`: the list of nodes in the data directory; `durable`: what a node remembers of the others there
-//! - `view`: what is known of each peer; `name`: where it is
+//! - `view`: what is known of each peer; `name`: its address
 
 pub(crate) mod durable;
 mod limits;
@@ -11,7 +11,8 @@ mod name;
 mod view;
 
 pub use limits::{Membership, PeerLimits};
-pub use membership_file::{MembershipError, MembershipFile, Provenance, check_files};
+pub use membership_file::{MembershipError, MembershipFile, Provenance};
 
+pub(crate) use membership_file::check_files;
 pub(crate) use name::PeerName;
 pub(crate) use view::PeerView;

@@ -6,10 +6,10 @@ use ladoga_env::{Net, Resolved};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// Where a peer is: its host, as a name that may have to be looked up, and its port.
+/// The address of a peer: its host, as a name that may have to be resolved, and its port.
 ///
-/// A resolver may hang for half a minute. However many connections are tried meanwhile, by whichever event loop, one
-/// thread waits for it; and no address is kept for longer than the attempt to connect that asked for it.
+/// A resolver may hang for half a minute. However many connections are attempted meanwhile, by whichever event loop, one thread
+/// waits for it; and no address is kept for longer than the attempt that asked for it.
 #[derive(Debug)]
 pub(crate) struct PeerName {
     host: String,
@@ -49,7 +49,7 @@ type Found = Result<Addresses, (io::ErrorKind, String)>;
 struct LookUp(Mutex<Option<watch::Receiver<Option<Found>>>>);
 
 impl LookUp {
-    /// What the look-up under way comes to; that which `begin` begins if there is none.
+    /// The result of the look-up in progress; `begin` starts one if there is none.
     async fn join(&self, begin: impl FnOnce(Resolved) -> io::Result<()>) -> io::Result<Addresses> {
         let mut found = self.begun(begin)?;
         let Ok(found) = found.wait_for(Option::is_some).await else {
@@ -70,7 +70,7 @@ impl LookUp {
         let (tell, found) = watch::channel(None);
         begin(Box::new(move |found| {
             let found = found.map(Addresses::from).map_err(|error| (error.kind(), error.to_string()));
-            // Whoever waited may have given up.
+            // The tasks that waited may have given up.
             tell.send_replace(Some(found));
         }))?;
         *known = Some(found.clone());
@@ -82,7 +82,7 @@ impl LookUp {
     }
 }
 
-/// (What was not found, and cannot be any more, is that of a thread that panicked.)
+/// (If the sender is gone without a result, the thread that looked it up has panicked.)
 fn is_under_way(found: &watch::Receiver<Option<Found>>) -> bool {
     found.borrow().is_none() && found.has_changed().is_ok()
 }
@@ -120,7 +120,7 @@ mod tests {
         tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(future)
     }
 
-    /// It was looked up with each attempt to connect, ten times a second while the resolver hung.
+    /// Each attempt to connect started a look-up, ten times a second while the resolver hung.
     #[test]
     fn a_resolver_that_hangs_is_waited_for_once() {
         let look_up = LookUp::default();

@@ -19,7 +19,7 @@ pub(crate) struct PeerView {
     pub(crate) failures: AtomicU64,
     /// Writes that it did not get from this node, and should have.
     pub(crate) missed: AtomicU64,
-    /// Of those, what is kept for it; what could not be.
+    /// Hints that are waiting for it; hints that could not be kept.
     pub(crate) hints_waiting: AtomicU64,
     pub(crate) hints_bytes: AtomicU64,
     pub(crate) hints_dropped: AtomicU64,

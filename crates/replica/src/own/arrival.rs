@@ -1,10 +1,11 @@
-use ladoga_cluster::{Had, Origin, WriteAnswer};
-use ladoga_local::store::{LocalStore, Store};
+use ladoga_cluster::{Had, Origin, Refusal, WriteAnswer};
+use ladoga_local::store::{LocalStore, Store, StoreError};
 use ladoga_model::Version;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::OwnReplica;
-use crate::stability::Met;
+use super::{OwnReplica, replica};
+use crate::planted::{Bug, has, let_through};
+use crate::stability::{Met, Past};
 
 /// A cell that arrives at this replica, until it is durable: then it is known what it met.
 pub(crate) struct Arrival {
@@ -12,7 +13,8 @@ pub(crate) struct Arrival {
     origin: Origin,
     /// Whether it may have arrived before.
     is_again: bool,
-    /// Whether nothing here was newer at a moment since it was given its version.
+    /// Whether nothing here was newer at a moment since it was given its version. If something newer was promised since then,
+    /// that does not say that the cell was here before it.
     was_newest: bool,
 }
 
@@ -30,6 +32,9 @@ impl Arrival {
         let cluster = &replica.cluster;
         if origin != Origin::Client {
             cluster.stability().past.comes(xxh3_64(key), version);
+            if has(Bug::RepairThroughFence) {
+                let_through(xxh3_64(key), version);
+            }
         }
         let was_newest = cluster.versions.is_after_all(version.timestamp);
         Arrival { version, origin, is_again, was_newest }
@@ -40,11 +45,44 @@ impl Arrival {
         Arrival { version, origin: Origin::Client, is_again: false, was_newest: true }
     }
 
+    /// The replica's answer, if it was the cell with this number of those that were applied together.
+    pub(crate) async fn outcome<S: Store>(
+        self,
+        replica: &OwnReplica<S>,
+        key: &[u8],
+        (applied, number): (&Result<Option<Version>, StoreError>, usize),
+    ) -> Result<WriteAnswer, Refusal> {
+        match applied {
+            Ok(_) => Ok(self.answer(replica, key).await),
+            Err(StoreError::Fenced(fenced)) => match fenced.iter().find(|fenced| fenced.cell == number) {
+                Some(fenced) => Ok(self.fenced(replica, key, fenced.fence).await),
+                None => Ok(self.answer(replica, key).await),
+            },
+            Err(error) => Err(replica::refusal(error)),
+        }
+    }
+
+    /// A promise kept it out. If it is here, or something newer, nobody has to wait for the end of that.
+    async fn fenced<S: Store>(self, replica: &OwnReplica<S>, key: &[u8], fence: Version) -> WriteAnswer {
+        let Arrival { version, is_again, .. } = self;
+        let found = replica.store.get_cell(key).wait().await;
+        match found.ok().flatten().map(|cell| cell.stamp.version) {
+            Some(newest) if newest > version => {
+                let past = &replica.cluster.stability().past;
+                WriteAnswer::Superseded { newest, had: had(past, key, version, is_again) }
+            }
+            Some(newest) if newest == version => WriteAnswer::Applied,
+            _ => WriteAnswer::Fenced { fence },
+        }
+    }
+
     /// It is durable. What the replica says to that.
-    pub(crate) async fn answer<S: Store>(self, replica: &OwnReplica<S>, key: &[u8]) -> WriteAnswer {
+    async fn answer<S: Store>(self, replica: &OwnReplica<S>, key: &[u8]) -> WriteAnswer {
         let Arrival { version, origin, is_again, was_newest } = self;
         let past = &replica.cluster.stability().past;
-        let met = if was_newest || !past.may_have_met_newer(version) {
+        let met = if !past.may_have_met_newer(version)
+            || was_newest && !past.may_have_promised_over(xxh3_64(key), version)
+        {
             Met::Nothing
         } else {
             past.met(xxh3_64(key), version)
@@ -56,11 +94,7 @@ impl Arrival {
                 }
                 WriteAnswer::Applied
             }
-            Met::Newer(newest) => {
-                let had = past.had(xxh3_64(key), version);
-                let had = if is_again && had == Had::Never { Had::Unknown } else { had };
-                WriteAnswer::Superseded { newest, had }
-            }
+            Met::Newer(newest) => WriteAnswer::Superseded { newest, had: had(past, key, version, is_again) },
             Met::Forgotten => match newer(&*replica.store, key, version).await {
                 Some(newest) => WriteAnswer::Superseded { newest, had: Had::Unknown },
                 None => WriteAnswer::Applied,
@@ -69,9 +103,17 @@ impl Arrival {
     }
 }
 
+/// Whether a version that met something newer was here before; `is_again` says that it may have been written before.
+fn had(past: &Past, key: &[u8], version: Version, is_again: bool) -> Had {
+    match past.had(xxh3_64(key), version) {
+        Had::Never | Had::Skipped if is_again => Had::Unknown,
+        had => had,
+    }
+}
+
 /// The newest version of a key, if it is over `version`.
 async fn newer<S: LocalStore>(store: &S, key: &[u8], version: Version) -> Option<Version> {
     let found = store.get_cell(key).wait().await;
-    // What cannot be read is not known to be newer; the read that needs it says so.
+    // If it cannot be read, it is not known to be newer; the read that needs it will report the error.
     found.ok().flatten().map(|cell| cell.stamp.version).filter(|newest| *newest > version)
 }

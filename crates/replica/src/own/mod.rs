@@ -1,14 +1,19 @@
 //! This node as one of the replicas, on one event loop.
 //!
 //! - `replica`: what it does for itself and for peers alike; `arrival`: what it says to a cell that it was to write
+//! - `promises`: what it says to the ballots of conditional writes, and to their cells
+//! - `take_overs`: how many coordinators that are gone it takes over for
 //! - `hear`: asks a peer how far it is
 
 mod arrival;
 mod hear;
+pub(crate) mod promises;
 pub(crate) mod replica;
+mod take_overs;
 
 pub(crate) use arrival::Arrival;
 pub(crate) use hear::hear;
+use take_overs::TakeOvers;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,7 +21,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use ladoga_cluster::NodeId;
-use ladoga_local::store::Store;
+use ladoga_local::store::{LocalStore, Store, Upload};
 use ladoga_model::Cell;
 use ladoga_runtime::{Gate, LoopContext};
 
@@ -24,6 +29,9 @@ use crate::bounds::Copies;
 use crate::cluster::Cluster;
 use crate::link::Peers;
 use crate::wire::put_record;
+
+/// A large value that is whole, and has no key yet.
+pub(crate) type FinishedUpload<S> = <<<S as Store>::Local as LocalStore>::Upload as Upload>::Finished;
 
 /// This node as one of the replicas, on one event loop: what is asked of it, by its own clients and by peers, is done
 /// with these.
@@ -33,6 +41,8 @@ pub struct OwnReplica<S: Store> {
     pub(crate) peers: Rc<Peers>,
     /// Copies of large values that reads have made.
     pub(crate) copies: Rc<Copies>,
+    /// Coordinators that are gone, and whose places this node takes.
+    pub(crate) take_overs: TakeOvers,
     /// The store, as all event loops share it, and as this one reaches it.
     pub(crate) shared: Arc<S>,
     pub(crate) store: Rc<S::Local>,
@@ -44,7 +54,7 @@ pub struct OwnReplica<S: Store> {
     pub(crate) greeting_timeout_ms: u64,
 }
 
-/// The places for what is larger than memory, which peers share with clients; and their patience.
+/// The places for uploads and streams, which peers share with clients; and how long slow peers are waited for.
 pub struct Bounds {
     /// Answers that are too large for memory, by number.
     pub streams: Gate,
@@ -68,6 +78,7 @@ impl<S: Store> OwnReplica<S> {
             cluster: Arc::clone(cluster),
             peers: Peers::start(cluster, core),
             copies: Rc::default(),
+            take_overs: TakeOvers::default(),
             shared,
             store: Rc::new(store),
             streams,

@@ -7,7 +7,7 @@ use ladoga_cluster::{NodeId, Origin, ReadAnswer, Refusal, SentCell, Statement, W
 use ladoga_local::store::{LargeValue, LocalStore, Pieces, Store, StoreError, StoredCell, WriteKind};
 use ladoga_model::{Cell, Stamp, Value, Version};
 
-use super::{Arrival, OwnReplica};
+use super::{Arrival, FinishedUpload, OwnReplica};
 use crate::stability::{Admitted, Stability};
 
 /// What an error of the store is to a peer.
@@ -15,13 +15,13 @@ pub(crate) fn refusal(error: &StoreError) -> Refusal {
     match error {
         StoreError::OverCapacity { .. } => Refusal::OverCapacity,
         StoreError::NoRoom { .. } => Refusal::NoRoom,
-        // No gate of a cluster fences anything off yet.
+        // Which cells were kept out is looked at before: see `Arrival`.
         StoreError::Failed { .. } | StoreError::Fenced(_) => Refusal::StoreFailed,
         StoreError::Unreadable { .. } => Refusal::Unreadable,
     }
 }
 
-/// What a replica says of a cell; `is_whole` says whether it has all that it acknowledged.
+/// A replica's answer with a cell; `is_whole` is whether the replica has all that it acknowledged.
 pub(crate) fn read_answer(found: Option<StoredCell>, digest: bool, is_whole: bool) -> ReadAnswer<Bytes, u64> {
     let cell = found.map(|cell| {
         if digest && cell.value.is_some() {
@@ -58,8 +58,8 @@ pub(crate) fn admit<S: Store>(
     replica.cluster.stability().admit(stamp.version, origin)
 }
 
-/// Makes a cell durable here, as this node's part of what it coordinates or of what it takes over: admitted at once, and done
-/// when it is awaited.
+/// Makes a cell durable here, as this node's part of what it coordinates or pulls: admitted at once, and done when it is
+/// awaited.
 pub(crate) fn apply<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     (key, stamp, value): (&Bytes, Stamp, Option<&[u8]>),
@@ -73,9 +73,23 @@ pub(crate) fn apply<S: Store>(
     Ok(async move {
         let applied = applied.await;
         drop(admitted);
-        applied.map_err(|error| refusal(&error))?;
-        Ok(arrival.answer(&replica, &key).await)
+        arrival.outcome(&replica, &key, (&applied, 0)).await
     })
+}
+
+/// The same for a large value that was uploaded here.
+pub(crate) async fn apply_upload<S: Store>(
+    replica: &OwnReplica<S>,
+    (key, stamp): (&Bytes, Stamp),
+    (upload, bytes): (FinishedUpload<S>, u64),
+    arrival: Arrival,
+    origin: Origin,
+) -> Result<WriteAnswer, Refusal> {
+    let admitted = admit(replica, stamp, Some(bytes), origin)?;
+    let cell = Cell { stamp, value: Some(Value::Large(upload)) };
+    let applied = replica.store.apply([(&key[..], cell)]).await;
+    drop(admitted);
+    arrival.outcome(replica, key, (&applied, 0)).await
 }
 
 /// A cell that this node writes to itself, as the coordinator or as who repairs.
@@ -93,7 +107,7 @@ pub(crate) fn arrival<S: Store>(
     }
 }
 
-/// A peer said this about itself, in the answer to a question of this moment; none where it was not asked.
+/// A peer's statement, in the answer to a question of this moment; none if there was no question.
 pub(crate) fn heard<S: Store>(
     replica: &OwnReplica<S>,
     stability: &Stability,
@@ -105,7 +119,7 @@ pub(crate) fn heard<S: Store>(
     }
 }
 
-/// Takes note that this node has made writes durable, of which this is the newest.
+/// Records the newest version of the writes that this node has made durable.
 pub(crate) fn acknowledged<S: Store>(replica: &OwnReplica<S>, newest: Option<Version>) {
     if let Some(newest) = newest {
         let cluster = &replica.cluster;

@@ -11,7 +11,7 @@ pub(super) struct Asked<S: Store> {
 }
 
 impl<S: Store> Asked<S> {
-    /// One that may hold so many bytes, which there is room for.
+    /// A request that may hold so many bytes, for which there is room.
     pub(super) fn new(session: &Rc<Session<S>>, number: u32, bytes: usize) -> Asked<S> {
         session.held_bytes.set(session.held_bytes.get() + bytes);
         Asked { session: Rc::clone(session), number, bytes }

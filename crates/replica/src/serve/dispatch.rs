@@ -13,11 +13,11 @@ use super::input::Next;
 use super::listing;
 use super::requests::{self, Served, Writes};
 use super::session::{Session, Taken, cost};
-use crate::own::replica;
+use crate::own::{promises, replica};
 use crate::wire::{Answer, Origin, Request, put_mark, put_record};
 
 impl<S: Store> Session<S> {
-    /// Serves a request. An error says how the connection ends.
+    /// Serves a request. An error ends the connection in the way that it describes.
     pub(super) fn understand(
         self: &Rc<Self>,
         next: Next,
@@ -92,6 +92,15 @@ impl<S: Store> Session<S> {
             Request::Finish { stream, stamp, key, origin } => {
                 requests::finish_upload(self, (asked, stream), (stamp, key), origin);
             }
+            Request::Prepare { key, ballot } => requests::prepare(self, asked, &key, ballot),
+            Request::Accept { key, stamp, base, value } => {
+                let served = self.served();
+                requests::accept(self, (asked, served), (&key, stamp, value), base);
+            }
+            Request::AcceptUpload { stream, stamp, base, key } => {
+                requests::accept_upload(self, (asked, stream), (key, stamp), base);
+            }
+            Request::Release { key, ballot } => promises::release(&self.replica, &key, ballot),
             Request::Hello(_) | Request::Close { .. } => unreachable!("served before"),
         }
     }

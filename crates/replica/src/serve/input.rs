@@ -5,11 +5,11 @@ use bytes::BytesMut;
 use crate::bounds::SESSION_OWN_BYTES;
 use crate::wire::{Request, frame_bytes, take_frame};
 
-/// What is read at once, at most. Where a connection has to wait, this much of its input may be there.
+/// The most that is read at once. If a connection has to wait, this much of its input may be there.
 const READ_BYTES_MAX: usize = SESSION_OWN_BYTES / 2;
 /// What it is worth to be read for.
 const READ_BYTES_MIN: usize = 4 << 10;
-/// A greeting names every node of a cluster once. Who has not greeted sends nothing that is longer.
+/// A greeting names every node of a cluster once. Before it, nothing longer is accepted.
 const GREETING_BYTES_MAX: usize = 24 << 10;
 
 /// A request that has come.
@@ -20,7 +20,7 @@ pub(super) struct Next {
     pub(super) bytes: usize,
 }
 
-/// Takes the next request off the input, once all of it is there.
+/// Takes the next request off the input, once it is complete.
 pub(super) fn next(input: &mut BytesMut, has_greeted: bool) -> io::Result<Option<Next>> {
     if let Some(bytes) = frame_bytes(input).filter(|bytes| !has_greeted && *bytes > GREETING_BYTES_MAX) {
         let line =
@@ -34,10 +34,10 @@ pub(super) fn next(input: &mut BytesMut, has_greeted: bool) -> io::Result<Option
     Ok(Some(Next { number: frame.request, request, bytes: before - input.len() }))
 }
 
-/// How many bytes may be read behind what is there, and is no whole frame; `None` where there is no room for any. The buffer
-/// becomes as long as twice what has come, and not as long as the frame says before that.
+/// How many bytes may be read into the input, behind an incomplete frame; `None` if there is no room. The buffer grows to twice
+/// what has arrived, whatever length the frame announces.
 ///
-/// `reserve` sees to it that the input may have so many bytes, and `left` is how many it may have.
+/// `reserve` asks for room for so many bytes of input, and `left` is how many it may have.
 pub(super) fn room(
     input: &mut BytesMut,
     reserve: impl Fn(usize) -> bool,

@@ -26,7 +26,7 @@ pub(super) fn list<S: Store>(
     if !after.is_empty() {
         start.extend_from_slice(&[0]);
     }
-    // Values stay where they are: versions are all that is listed.
+    // Only versions are listed; values stay on the disk.
     let pieces = session.replica.store.cells(start.freeze(), None, put_mark);
     let listing = Listing { peer, slice, partitions, entries: Vec::new(), bytes: 0, scanned: 0, last: None };
     let cluster = std::sync::Arc::clone(&session.cluster);
@@ -45,7 +45,7 @@ struct Listing {
     entries: Vec<KeyVersion<Bytes>>,
     bytes: usize,
     scanned: usize,
-    /// The key that was looked at last.
+    /// The last key that was scanned.
     last: Option<Bytes>,
 }
 
@@ -78,7 +78,7 @@ impl Listing {
         self.scanned += 1;
         if self.wants(cluster, &key, mark) {
             self.bytes += key.len();
-            // Copied: the piece that it lies in is much longer.
+            // Copied, because the piece that contains it is much longer.
             let key = Bytes::copy_from_slice(&key);
             self.entries.push(KeyVersion { key, mark });
         }
@@ -93,7 +93,7 @@ impl Listing {
     }
 }
 
-/// What is answered where the hashes of a moment cannot be told.
+/// The answer if hashes as of that time cannot be given.
 pub(super) fn hashes(found: Option<Answer>) -> Answer {
     found.unwrap_or(Answer::Refused(Refusal::Rebuilding))
 }

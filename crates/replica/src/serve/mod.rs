@@ -1,9 +1,9 @@
 //! The connections that other nodes make to this one.
 //!
-//! - `session`: one of them, its bytes and its memory; `dispatch`: what becomes of each request;
-//!   `input`: requests out of bytes; `asked`: what is being served
-//! - `requests`: what is done for it; `opened`: streams and uploads; `listing`: what there is here
-//! - `watch`: those that hold others up
+//! - `session`: one of them, its bytes and its memory; `dispatch`: which function serves each request; `input`: requests out of
+//!   bytes; `asked`: a request in progress
+//! - `requests`: the functions; `opened`: streams and uploads; `listing`: lists and hashes of what is stored
+//! - `watch`: time-outs of peers that hold others up
 
 mod asked;
 mod dispatch;

@@ -80,7 +80,7 @@ impl<S: Store> Session<S> {
         Answer::Opened(number)
     }
 
-    /// Gives a stream or an upload up where the peer takes so long that others need what it has.
+    /// Gives a stream or an upload up if the peer is so slow that others need its place.
     pub(super) fn give_way_if_displaced(self: &Rc<Self>, permit: &Permit, taken: Taken, number: u32) {
         let (watch, session) = (permit.watch(), Rc::downgrade(self));
         tokio::task::spawn_local(async move {

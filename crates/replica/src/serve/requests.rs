@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use ladoga_cluster::{Origin, Refusal};
+use ladoga_cluster::{AcceptAnswer, Origin, Refusal, WriteAnswer};
 use ladoga_local::store::{LocalStore, Lookup, Store, StoreError, StoredCell, Upload, WriteKind};
 use ladoga_model::{Cell, Stamp, VALUE_BYTES_MAX, Value, Version};
 use ladoga_runtime::{LoopContext, Taken};
@@ -11,11 +11,11 @@ use ladoga_runtime::{LoopContext, Taken};
 use super::asked::Asked;
 use super::opened::Uploading;
 use super::session::Session;
-use crate::own::replica::{acknowledged, admit, large_value_of, read_answer, refusal};
-use crate::own::{Arrival, OwnReplica};
+use crate::own::replica::{acknowledged, admit, apply_upload, large_value_of, read_answer, refusal};
+use crate::own::{Arrival, OwnReplica, promises};
 use crate::planted::{Bug, strikes};
 use crate::stability::Admitted;
-use crate::wire::Answer;
+use crate::wire::{Answer, Base};
 
 /// A request of a peer's client that this node answers as a replica.
 pub(super) struct Served {
@@ -28,7 +28,7 @@ impl Served {
         Served { core: Rc::clone(core), began_ns }
     }
 
-    /// It is answered with what was asked for.
+    /// The request was answered with what it asked for.
     fn ends(self) {
         let duration_ns = self.core.clock.monotonic_ns().saturating_sub(self.began_ns);
         self.core.metrics.served_a_peer(duration_ns);
@@ -47,7 +47,7 @@ pub(super) fn read<S: Store>(
         Err(refusal) if served.is_some() => return session.answer(asked.number, &Answer::Refused(refusal)),
         vouches => vouches == Ok(true),
     };
-    // Anti-entropy sorts out what is old by itself.
+    // Anti-entropy handles outdated cells by itself.
     let is_hidden = origin != Origin::Exchange && stability.hides_cells();
     let answer = move |found: Result<Option<StoredCell>, StoreError>| match found {
         Ok(found) => {
@@ -132,23 +132,22 @@ async fn answers<S: Store>(
     group: Vec<Write<S>>,
     applied: <S::Local as LocalStore>::Apply,
 ) -> Vec<(Asked<S>, Answer)> {
-    let applied = applied.await.map_err(|error| refusal(&error));
-    if applied.is_ok() {
-        acknowledged(&replica, group.iter().map(|write| write.stamp.version).max());
-    }
+    let applied = applied.await;
     let mut answers = Vec::with_capacity(group.len());
-    for Write { asked, served, key, arrival, admitted, .. } in group {
+    let mut newest = None;
+    for (number, Write { asked, served, key, stamp, arrival, admitted, .. }) in group.into_iter().enumerate()
+    {
         drop(admitted);
-        answers.push(match applied {
-            Ok(_) => {
-                if let Some(served) = served {
-                    served.ends();
-                }
-                (asked, Answer::of_write(arrival.answer(&replica, &key).await))
+        let outcome = arrival.outcome(&replica, &key, (&applied, number)).await;
+        if let Ok(WriteAnswer::Applied | WriteAnswer::Superseded { .. }) = outcome {
+            newest = newest.max(Some(stamp.version));
+            if let Some(served) = served {
+                served.ends();
             }
-            Err(refusal) => (asked, Answer::Refused(refusal)),
-        });
+        }
+        answers.push((asked, outcome.map_or_else(Answer::Refused, Answer::of_write)));
     }
+    acknowledged(&replica, newest);
     answers
 }
 
@@ -252,17 +251,58 @@ pub(super) fn finish_upload<S: Store>(
             Err(error) => return Answer::Refused(refusal(&error)),
         };
         drop(permit);
-        let admitted = match admit(&replica, stamp, Some(bytes), origin) {
-            Ok(admitted) => admitted,
-            Err(refusal) => return Answer::Refused(refusal),
-        };
-        let cell = Cell { stamp, value: Some(Value::Large(finished)) };
-        let applied = replica.store.apply([(&key[..], cell)]).await;
-        drop(admitted);
-        if let Err(error) = applied {
-            return Answer::Refused(refusal(&error));
+        let outcome = apply_upload(&replica, (&key, stamp), (finished, bytes), arrival, origin).await;
+        if let Ok(WriteAnswer::Applied | WriteAnswer::Superseded { .. }) = outcome {
+            acknowledged(&replica, Some(stamp.version));
         }
-        acknowledged(&replica, Some(stamp.version));
-        Answer::of_write(arrival.answer(&replica, &key).await)
+        outcome.map_or_else(Answer::Refused, Answer::of_write)
+    });
+}
+
+/// Promises to take nothing older, or says what is in the way.
+pub(super) fn prepare<S: Store>(session: &Rc<Session<S>>, asked: Asked<S>, key: &Bytes, ballot: Version) {
+    let prepared = promises::prepare(&session.replica, key, ballot);
+    session
+        .answer_later(asked, async move { prepared.await.map_or_else(Answer::Refused, Answer::of_prepare) });
+}
+
+/// Takes the cell of a ballot, or says what is in the way.
+pub(super) fn accept<S: Store>(
+    session: &Rc<Session<S>>,
+    (asked, served): (Asked<S>, Served),
+    (key, stamp, value): (&Bytes, Stamp, Option<Bytes>),
+    base: Base,
+) {
+    let accepted = promises::accept(&session.replica, key, stamp, base, value.map(Value::Inline));
+    session.answer_later(asked, async move {
+        let accepted = accepted.await;
+        if let Ok(AcceptAnswer::Accepted) = accepted {
+            served.ends();
+        }
+        accepted.map_or_else(Answer::Refused, Answer::of_accept)
+    });
+}
+
+/// The same with a value that was uploaded, which is gone by that.
+pub(super) fn accept_upload<S: Store>(
+    session: &Rc<Session<S>>,
+    (asked, stream): (Asked<S>, u32),
+    (key, stamp): (Bytes, Stamp),
+    base: Base,
+) {
+    let taken = session.opened.uploads.borrow_mut().remove(&stream);
+    let Some(Uploading { upload: Some(upload), permit, .. }) = taken else {
+        return session.answer(asked.number, &Answer::Gone);
+    };
+    permit.rests();
+    let (replica, finished) = (Rc::clone(&session.replica), upload.finish());
+    session.answer_later(asked, async move {
+        let finished = match finished.await {
+            Ok(finished) => finished,
+            Err(error) => return Answer::Refused(refusal(&error)),
+        };
+        drop(permit);
+        let accepted = promises::accept(&replica, &key, stamp, base, Some(Value::Large(finished)));
+        accepted.await.map_or_else(Answer::Refused, Answer::of_accept)
     });
 }

@@ -26,13 +26,13 @@ use ladoga_local::store::Store;
 const TURN_BYTES_MAX: usize = 256 << 10;
 /// What is known of a request while it is served, beside its bytes.
 const REQUEST_BYTES: usize = 512;
-/// Bytes that stay allocated for answers; what was larger is given back.
+/// Bytes that stay allocated for answers; more is freed after use.
 const BUFFER_BYTES_KEPT: usize = 4 << 10;
 
 /// A connection that a peer has made to this node.
 ///
 /// What it holds of memory counts: what came and is not understood, requests that are being served, with the answers that
-/// they may get, and answers that are not written. Where there is no room for more, it is not read.
+/// they may get, and answers that are not written. If there is no room for more, it is not read.
 pub(super) struct Session<S: Store> {
     pub(super) replica: Rc<OwnReplica<S>>,
     pub(super) cluster: Arc<Cluster>,
@@ -46,7 +46,7 @@ pub(super) struct Session<S: Store> {
     stalled: RefCell<Option<Next>>,
     output: RefCell<BytesMut>,
     in_flight: Cell<usize>,
-    /// When it was last looked whether anything came.
+    /// When the socket was last read.
     pub(super) looked_at_ns: Cell<u64>,
     has_spoken: Cell<bool>,
     task: RefCell<Option<Waker>>,
@@ -54,7 +54,7 @@ pub(super) struct Session<S: Store> {
     pub(super) opened: OpenedStreams<S>,
 }
 
-/// The bytes of a connection that a peer made, whoever accepted it.
+/// A connection that a peer made, with its bytes, whichever server accepted it.
 pub trait PeerSocket {
     /// Whom to wake if the connection has to end.
     fn driven_by(&self, task: &Waker);
@@ -139,7 +139,7 @@ impl<S: Store> Session<S> {
         Poll::Pending
     }
 
-    /// Takes what has come, as far as there is room for it and its answers.
+    /// Handles what has arrived, as far as there is room for it and its answers.
     fn take(self: &Rc<Self>, context: &mut Context<'_>) -> io::Result<Taken> {
         let mut writes = Writes::default();
         self.looked_at_ns.set(self.replica.core.clock.monotonic_ns());
@@ -175,7 +175,7 @@ impl<S: Store> Session<S> {
         taken
     }
 
-    /// The next request, once all of it is there.
+    /// The next request, once it is complete.
     fn next(&self) -> io::Result<Option<Next>> {
         if let Some(stalled) = self.stalled.borrow_mut().take() {
             return Ok(Some(stalled));
@@ -183,8 +183,8 @@ impl<S: Store> Session<S> {
         input::next(&mut self.input.borrow_mut(), self.peer.borrow().is_some())
     }
 
-    /// Reads what has come: how many bytes, none at the end, or `None` where there is nothing yet. The error is `None` where
-    /// there is no room.
+    /// Reads what has arrived: how many bytes, none at the end, or `None` if there is nothing yet. The error is `None` if there
+    /// is no room.
     fn read(&self, context: &mut Context<'_>) -> Result<Option<usize>, Option<io::Error>> {
         let mut input = self.input.borrow_mut();
         let others = self.held_bytes.get() + self.output.borrow().capacity();
@@ -209,7 +209,7 @@ impl<S: Store> Session<S> {
     }
 
     fn reserve(&self, bytes: usize, task: &Waker) -> bool {
-        // What has come before is answered first where others wait for their turn.
+        // If others wait for their turn, what has arrived is answered before more is read.
         let may_go_on = !self.account.yields() || self.is_done() || bytes <= SESSION_OWN_BYTES;
         may_go_on && self.account.reserve(bytes, task)
     }
@@ -219,7 +219,7 @@ impl<S: Store> Session<S> {
         self.in_flight.get() == 0 && self.output.borrow().is_empty()
     }
 
-    /// Lets go of what is not needed any more.
+    /// Releases memory that is not needed any more.
     fn give_back(&self) {
         let mut input = self.input.borrow_mut();
         if input.is_empty() && input.capacity() > 0 {
@@ -303,7 +303,7 @@ impl<S: Store> Session<S> {
             self.account.time_passes();
             let is_waiting = self.stalled.borrow().is_some() || self.account.is_waiting();
             let is_owing = self.in_flight.get() > 0 || is_waiting;
-            // Where answers wait to be written, they say it.
+            // If answers wait to be written, they show that the node is alive.
             let may_speak = self.output.borrow().is_empty();
             if is_owing && !self.has_spoken.replace(false) && may_speak {
                 self.answer(u32::MAX, &Answer::Alive);
@@ -342,7 +342,9 @@ impl<S: Store> Session<S> {
 pub(super) fn cost(next: &Next) -> usize {
     let answer = match next.request {
         // How long it is becomes known once it is there.
-        Request::Read { .. } | Request::OpenValue { .. } | Request::Next { .. } => FRAME_BYTES_MAX,
+        Request::Read { .. } | Request::Prepare { .. } | Request::OpenValue { .. } | Request::Next { .. } => {
+            FRAME_BYTES_MAX
+        }
         _ => 0,
     };
     next.bytes + REQUEST_BYTES + answer

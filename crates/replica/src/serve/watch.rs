@@ -3,12 +3,12 @@ use std::io;
 
 use crate::membership::PeerLimits;
 
-/// How often, within the time in which a silent node counts as frozen, a connection is looked after.
+/// How often a connection is checked, within the time after which a silent node counts as frozen.
 const LOOKS: u64 = 4;
 /// What a connection that holds others up has to move within that time.
 const MOVED_BYTES_MIN: usize = 64 << 10;
 
-/// Whether a peer does its part, looked at from time to time.
+/// Checks from time to time whether a peer does its part.
 pub(super) struct Watch {
     /// Since when the connection could be ended.
     since_ms: Cell<u64>,
@@ -53,7 +53,7 @@ impl Watch {
         self.moved_bytes.set(self.moved_bytes.get() + bytes);
     }
 
-    /// How the connection has to end, where it has to.
+    /// How the connection has to end, if it has to.
     pub(super) fn end(&self) -> Option<io::Result<()>> {
         self.end.take()
     }

@@ -17,7 +17,7 @@ pub(crate) struct ClusterClock {
 }
 
 impl ClusterClock {
-    /// Of one of so many nodes.
+    /// The clock of one of so many nodes.
     pub(crate) fn new(clock: Arc<dyn Clock>, own: NodeId, nodes: usize, ahead_ms_max: u64) -> ClusterClock {
         let versions = VersionClock::new(clock);
         let time = ClusterTime::new(own, nodes, ahead_ms_max, versions.monotonic_ms());
@@ -40,7 +40,7 @@ impl ClusterClock {
         self.versions.last()
     }
 
-    /// Takes note of a timestamp, unless it is too far ahead of what time it is.
+    /// Moves on to a timestamp, unless it is too far ahead of the time.
     pub(crate) fn observe(&self, timestamp: u64) -> Result<(), ClockError> {
         self.time.check_ahead(timestamp, self.wall_ms(), self.monotonic_ms())?;
         self.versions.continue_after(timestamp);
@@ -52,14 +52,14 @@ impl ClusterClock {
         self.versions.next_at(self.time_ms())
     }
 
-    /// The next timestamp, for a write that other nodes have to take: none where it is too far ahead for a majority.
+    /// The next timestamp, for a write that other nodes have to take; fails if it is too far ahead for a majority.
     pub(crate) fn next_for_all(&self) -> Result<u64, ClockError> {
         let (wall_ms, monotonic_ms) = (self.wall_ms(), self.monotonic_ms());
         let timestamp = self.versions.next_at(self.time.time_ms(wall_ms, monotonic_ms));
         self.time.check_ahead(timestamp, wall_ms, monotonic_ms).map(|()| timestamp)
     }
 
-    /// Whether too few peers were heard to know what time it is by a majority.
+    /// Whether too few peers were heard to know the time of a majority.
     pub(crate) fn is_unverified(&self) -> bool {
         self.time.is_unverified()
     }
@@ -69,32 +69,34 @@ impl ClusterClock {
         self.time.time_ms(self.wall_ms(), self.monotonic_ms())
     }
 
-    /// What time it is for values that expire. The same, but for a node that has just started and has not heard what time it
-    /// is: the newest version that it has may be of yesterday, and what has expired since would be back. So it goes by its wall
-    /// clock then, if that is later.
+    /// What time it is for values that expire. The same, but what had expired does not come back: a wall clock that is set back
+    /// counts no further back than it was, also while too few are heard to know better. And a node that has just started
+    /// and has not heard what time it is goes by its wall clock, if that is later: the newest version that it has may be of
+    /// yesterday.
     pub(crate) fn expiry_time_ms(&self) -> u64 {
-        let time_ms = self.time_ms();
-        if self.is_unverified() { time_ms.max(self.wall_ms()) } else { time_ms }
+        let wall_ms = self.wall_ms();
+        let time_ms = self.time.expiry_time_ms(wall_ms, self.monotonic_ms());
+        if self.is_unverified() { time_ms.max(wall_ms) } else { time_ms }
     }
 
-    /// The time before which what has expired has expired by the clocks of all nodes, however far a minority of them is off;
-    /// none while that is not known.
+    /// Values that expired before this have expired by the clocks of all nodes, however far a minority of them is off; none
+    /// while that is unknown.
     pub(crate) fn expired_before_ms(&self) -> Option<u64> {
         (!self.is_unverified()).then(|| self.time_ms().saturating_sub(EXPIRY_MARGIN_MS))
     }
 
-    /// What the wall clock shows, as it is; to be told to peers.
+    /// The uncorrected wall clock, which is reported to peers.
     pub(crate) fn wall_ms(&self) -> u64 {
         self.versions.wall_ms()
     }
 
-    /// The moment of a question whose answer says what a peer's clocks show.
+    /// The time at which a peer is asked for its clocks.
     pub(crate) fn monotonic_ms(&self) -> u64 {
         self.versions.monotonic_ms()
     }
 
-    /// A peer says what its clocks show, in the answer to a question of this moment; none where it was not asked. Answers the
-    /// timestamp that its clock of versions is at, as far as it is not too far ahead, and otherwise why not.
+    /// A peer's report of its clocks, in the answer to a question of this moment; none if there was no question. Answers the
+    /// timestamp of its version clock, as far as it is not too far ahead, and otherwise why not.
     pub(crate) fn heard(
         &self,
         peer: NodeId,
@@ -111,17 +113,17 @@ impl ClusterClock {
         (self.time.cut(reading.version_clock, wall_ms, monotonic_ms), checked)
     }
 
-    /// Looks at the wall clock, now and then, and says in the log when it begins and ends to be far off the majority's.
+    /// Checks the wall clock from time to time, and logs when it begins and ends to be far off the majority's.
     pub(crate) fn look(&self) {
         self.time.look(self.wall_ms(), self.monotonic_ms());
     }
 
-    /// By how much the wall clock is ahead of what counts; behind it where that is negative. None where nobody knows.
+    /// By how much the wall clock is ahead of the time that counts; negative if it is behind. None if that is unknown.
     pub(crate) fn correction_ms(&self) -> Option<i64> {
         self.time.correction_ms(self.wall_ms(), self.monotonic_ms())
     }
 
-    /// The wall clock of a peer minus that of this node, if it ever said.
+    /// The wall clock of a peer minus that of this node, if the peer ever reported it.
     pub(crate) fn offset_ms(&self, peer: NodeId) -> Option<i64> {
         self.time.offset_ms(peer, self.wall_ms(), self.monotonic_ms())
     }
@@ -173,7 +175,7 @@ mod tests {
     #[test]
     fn what_has_expired_is_known_by_the_time_of_the_majority_and_lost_long_after() {
         let (clock, versions) = of_three();
-        // It was down since yesterday, and nobody has said anything yet.
+        // It was down since yesterday, and no peer has reported yet.
         let now_ms = clock.wall_ms();
         versions.starts_after(HybridClock::at_wall_ms(now_ms - 86_400_000));
         assert_eq!((versions.expiry_time_ms(), versions.expired_before_ms()), (now_ms, None));
@@ -185,6 +187,43 @@ mod tests {
         assert_eq!(versions.expired_before_ms(), Some(now_ms + 50 - EXPIRY_MARGIN_MS));
         clock.jump_wall_ms(-60_000);
         assert!(versions.expiry_time_ms() >= now_ms - 50);
+    }
+
+    /// It did: a node that heard one of two went by its own clock, or by the other one, if that was behind.
+    #[test]
+    fn a_clock_that_is_set_back_brings_nothing_back_while_a_bare_majority_is_heard() {
+        let (clock, versions) = of_three();
+        let now_ms = clock.wall_ms();
+        says(&versions, 1, now_ms);
+        says(&versions, 2, now_ms);
+        versions.look();
+        clock.jump_wall_ms(-86_400_000);
+        clock.advance(std::time::Duration::from_secs(20));
+        says(&versions, 1, now_ms + 20_000);
+        versions.look();
+        assert_eq!(versions.expiry_time_ms(), now_ms + 20_000);
+        // And if the other one is behind.
+        clock.jump_wall_ms(86_400_000);
+        says(&versions, 1, now_ms - 86_400_000);
+        versions.look();
+        assert_eq!(versions.expiry_time_ms(), now_ms + 20_000);
+        // Once all say that it is earlier, it is.
+        clock.jump_wall_ms(-600_000);
+        says(&versions, 1, now_ms + 20_000 - 600_000);
+        says(&versions, 2, now_ms + 20_000 - 600_000);
+        versions.look();
+        assert_eq!(versions.expiry_time_ms(), now_ms + 20_000 - 600_000);
+
+        // The same in a process that has just started, by what was here before.
+        let (clock, versions) = of_three();
+        let now_ms = clock.wall_ms();
+        versions.starts_after(HybridClock::at_wall_ms(now_ms - 3_000));
+        clock.jump_wall_ms(-86_400_000);
+        says(&versions, 1, now_ms);
+        assert_eq!(versions.expiry_time_ms(), now_ms - 3_000);
+        // Which may be of a clock that was wrong: as far as the other one has versions of then, too.
+        versions.starts_after(HybridClock::at_wall_ms(now_ms + 86_400_000));
+        assert_eq!(versions.expiry_time_ms(), now_ms);
     }
 
     #[test]
@@ -205,7 +244,7 @@ mod tests {
         versions.next_for_all().expect("nobody has said yet that it is too far");
         says(&versions, 1, clock.wall_ms());
         assert_eq!(versions.next_for_all().expect_err("too far").ahead_ms_max, 100);
-        // What is here alone goes on.
+        // Without peers, its own time goes on.
         assert!(versions.next() > HybridClock::at_wall_ms(clock.wall_ms() + 5_000));
     }
 }

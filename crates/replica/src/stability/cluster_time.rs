@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::planted::{Bug, has};
 
-/// From where on the log says that the wall clock is off the majority's, and from where on that it is not any more.
+/// How far off the majority's the wall clock must be to be logged, and to be logged again once it is not any more.
 const OFF_MS_MIN: u64 = 5_000;
 const BACK_MS_MAX: u64 = 2_000;
 
@@ -17,23 +17,25 @@ pub(crate) struct ClusterTime {
     peers: Mutex<PeerClocks>,
     earliest_ms: AtomicI64,
     latest_ms: AtomicI64,
+    passed_ms: AtomicI64,
     is_unverified: AtomicBool,
     reached_ms: AtomicU64,
     majority_ms: AtomicU64,
-    /// Whether the log says that the wall clock is off.
+    /// Whether it was logged that the wall clock is off.
     is_off: AtomicBool,
 }
 
 impl ClusterTime {
     pub(crate) fn new(own: NodeId, nodes: usize, ahead_ms_max: u64, monotonic_ms: u64) -> ClusterTime {
         let peers = PeerClocks::new(own, nodes, ahead_ms_max, monotonic_ms);
-        let TimeBounds { earliest_ms, latest_ms, is_unverified, reached_ms, majority_ms } =
+        let TimeBounds { earliest_ms, latest_ms, passed_ms, is_unverified, reached_ms, majority_ms } =
             peers.bounds(monotonic_ms);
         ClusterTime {
             ahead_ms_max,
             peers: Mutex::new(peers),
             earliest_ms: AtomicI64::new(earliest_ms),
             latest_ms: AtomicI64::new(latest_ms),
+            passed_ms: AtomicI64::new(passed_ms),
             is_unverified: AtomicBool::new(is_unverified),
             reached_ms: AtomicU64::new(reached_ms),
             majority_ms: AtomicU64::new(majority_ms),
@@ -60,6 +62,11 @@ impl ClusterTime {
     /// See [`TimeBounds::time_ms`].
     pub(crate) fn time_ms(&self, wall_ms: u64, monotonic_ms: u64) -> u64 {
         if has(Bug::TrustOwnClock) { wall_ms } else { self.bounds().time_ms(wall_ms, monotonic_ms) }
+    }
+
+    /// See [`TimeBounds::expiry_time_ms`].
+    pub(crate) fn expiry_time_ms(&self, wall_ms: u64, monotonic_ms: u64) -> u64 {
+        if has(Bug::TrustOwnClock) { wall_ms } else { self.bounds().expiry_time_ms(wall_ms, monotonic_ms) }
     }
 
     /// Whether too few peers were heard to know what time it is by a majority.
@@ -95,7 +102,7 @@ impl ClusterTime {
         self.peers.lock().offset_ms(peer, wall_ms, monotonic_ms)
     }
 
-    /// Time went by. The log says when the wall clock begins to be off, and when that is over.
+    /// Logs when the wall clock begins to be off, and when that ends.
     pub(crate) fn look(&self, wall_ms: u64, monotonic_ms: u64) {
         self.change(monotonic_ms, |peers| peers.tick(wall_ms, monotonic_ms));
         let Some(correction_ms) = self.correction_ms(wall_ms, monotonic_ms) else { return };
@@ -117,11 +124,12 @@ impl ClusterTime {
     }
 
     fn bounds(&self) -> TimeBounds {
-        // First: where enough was heard, what it comes to is seen as well.
+        // First: whoever sees that enough was heard must see the result as well.
         let is_unverified = self.is_unverified.load(Ordering::Acquire);
         TimeBounds {
             earliest_ms: self.earliest_ms.load(Ordering::Relaxed),
             latest_ms: self.latest_ms.load(Ordering::Relaxed),
+            passed_ms: self.passed_ms.load(Ordering::Relaxed),
             is_unverified,
             reached_ms: self.reached_ms.load(Ordering::Relaxed),
             majority_ms: self.majority_ms.load(Ordering::Relaxed),
@@ -132,10 +140,11 @@ impl ClusterTime {
         let mut peers = self.peers.lock();
         change(&mut peers);
         // Under the lock, so that the last one to change is the last one to publish.
-        let TimeBounds { earliest_ms, latest_ms, is_unverified, reached_ms, majority_ms } =
+        let TimeBounds { earliest_ms, latest_ms, passed_ms, is_unverified, reached_ms, majority_ms } =
             peers.bounds(monotonic_ms);
         self.earliest_ms.store(earliest_ms, Ordering::Relaxed);
         self.latest_ms.store(latest_ms, Ordering::Relaxed);
+        self.passed_ms.store(passed_ms, Ordering::Relaxed);
         self.reached_ms.store(reached_ms, Ordering::Relaxed);
         self.majority_ms.store(majority_ms, Ordering::Relaxed);
         self.is_unverified.store(is_unverified, Ordering::Release);

@@ -2,16 +2,20 @@ use ladoga_cluster::{AsOf, MerkleDiff, MerkleTree, NodeId, PairLeaves};
 use ladoga_local::store::CellChange;
 use parking_lot::Mutex;
 
+#[cfg(feature = "simulation")]
+use crate::planted::{Bug, has};
+
 /// The tree over what this node has, as peers compare it with theirs. It has a lock of its own: to compare trees takes
 /// longer than a write should wait for anything else.
 pub(crate) struct ComparedTree(Mutex<Filled>);
 
-/// The tree, and how far it can be gone by.
+/// The tree, and how far it can be relied on.
 struct Filled {
     tree: MerkleTree,
     /// Whether every cell of the store is in it.
     is_whole: bool,
-    /// Where tombstones have to be told apart and are not, if there is such a time: as of then, the tree is to be filled anew.
+    /// A time as of which peers compare and that cuts a span of deletions: the tree has to be filled anew, with that time as a
+    /// boundary.
     cut_at: Option<u64>,
 }
 
@@ -44,7 +48,7 @@ impl ComparedTree {
         tree.dropped_before()
     }
 
-    /// It is to be filled anew, such that tombstones before this are told from later ones.
+    /// The tree has to be filled anew, so that tombstones from before this are kept apart from later ones.
     pub(crate) fn refill_from(&self, at: u64) {
         self.0.lock().cut_at = Some(at);
     }
@@ -91,6 +95,11 @@ impl ComparedTree {
     pub(super) fn replaced(&self, changes: &[CellChange]) {
         let tree = &mut self.0.lock().tree;
         for CellChange { key_hash, old, new } in changes {
+            #[cfg(feature = "simulation")]
+            if has(Bug::ExpiryNotInTrees) {
+                tree.replaced_without_expiring(*key_hash, *old, *new);
+                continue;
+            }
             tree.replaced(*key_hash, *old, *new);
         }
     }

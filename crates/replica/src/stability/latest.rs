@@ -1,10 +1,10 @@
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// A value, for whoever waits for it to change.
+/// A value, for tasks that wait for it to change.
 ///
-/// Tasks are woken in the order in which they began to wait. (`tokio::sync::watch` wakes them in an order that it dices, so
-/// that no simulation could be repeated.)
+/// Tasks are woken in the order in which they began to wait. (`tokio::sync::watch` wakes them in a random order, so that no
+/// simulation could be repeated.)
 #[derive(Debug, Default)]
 pub(crate) struct Latest<T> {
     state: Mutex<Counted<T>>,
@@ -19,7 +19,7 @@ struct Counted<T> {
 }
 
 impl<T: Copy + PartialEq> Latest<T> {
-    pub(super) fn new(value: T) -> Latest<T> {
+    pub(crate) fn new(value: T) -> Latest<T> {
         Latest { state: Mutex::new(Counted { value, changes: 0 }), changed: Notify::new() }
     }
 
@@ -28,7 +28,7 @@ impl<T: Copy + PartialEq> Latest<T> {
     }
 
     /// Changes it, and wakes who waits if it is another one by that.
-    pub(super) fn change(&self, change: impl FnOnce(&mut T)) {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut T)) {
         let mut state = self.state.lock();
         let before = state.value;
         change(&mut state.value);

@@ -1,9 +1,9 @@
-//! Up to which time writes have arrived everywhere, and what time it is by a majority of the nodes.
+//! Up to which time writes have arrived everywhere, and the time by a majority of the nodes.
 //!
-//! - `cluster_clock`, `cluster_time`: what time it is
-//! - `state`: what nodes say to each other about time; `writer`: the thread that keeps it on disk
-//! - `past`: what this node had of what met something newer
-//! - `compared`: the tree over what is here, for peers that compare it with theirs
+//! - `cluster_clock`, `cluster_time`: the time
+//! - `state`: what nodes report to each other; `writer`: the worker that keeps it on disk
+//! - `past`: which versions this node had, of those that met something newer
+//! - `compared`: the Merkle tree over the store, for peers that compare it with theirs
 //! - `latest`: a value that changes; `outlook`: what requests may have to wait for
 
 mod cluster_clock;
@@ -16,6 +16,7 @@ mod state;
 mod writer;
 
 pub(crate) use cluster_clock::ClusterClock;
-pub(crate) use past::Met;
+pub(crate) use latest::Latest;
+pub(crate) use past::{Met, Past};
 pub(crate) use state::{Admitted, Stability};
 pub(crate) use writer::StabilityWriter;

@@ -5,7 +5,7 @@ use ladoga_cluster::{NODES_MAX, NodeId};
 pub(crate) struct Outlook {
     /// Whether this node may coordinate them.
     pub(crate) may_coordinate: bool,
-    /// Peers whose answers count as they said last, by number.
+    /// Peers whose answers count by their last report, as a bit set.
     whole_peers: u64,
 }
 

@@ -1,9 +1,9 @@
-//! What a replica remembers of versions that it does not have any more, so that it can say of a write that met something newer
+//! What a replica remembers of versions that it no longer has, so that it can tell, of a write that met something newer,
 //! whether it ever had it: a read may have returned the write only if it did.
 //!
-//! A version comes by its client's write, or by who repairs: a read, a hint, an exchange. The latter are remembered from before
-//! they are written on, in a ring of a fixed size. What the store tells of as having met something newer is remembered in
-//! another one, until whoever wrote it asks. A write that meets nothing newer costs neither a lock nor memory.
+//! A version arrives with its client's write, or by repair: a read, a hint, an exchange. Versions that arrive by repair are
+//! recorded before they are written, in a ring of a fixed size. Versions that met something newer in the store are recorded in
+//! another ring, until their writer asks. A write that meets nothing newer costs neither a lock nor memory.
 //!
 //! # Why `Never` is right
 //!
@@ -12,6 +12,17 @@
 //! commit before: so it came into the ring before that one, and before the question; it is found there, or has fallen out, and then
 //! is not newer than the newest one that did. A client's write that may have come before says so. So whoever finds nothing
 //! knows that there is one commit of the version, its own, and that met something newer.
+//!
+//! # What conditional writes went over
+//!
+//! A conditional write is decided on the newest cell of a majority of promises. That one may be on a minority, and unacknowledged;
+//! by the decision it has been seen. So once this replica has promised something newer than a version, that it never had the
+//! version says nothing any more. It says for certain that it had the version on which a cell was decided that it accepted
+//! (*once*), and that such a cell was not decided on a version between that one and its own (*skipped*). All else that is older
+//! than a promise is *unknown*, whether or not the promise still stands: its cell may have come by who repairs.
+//!
+//! The newest promise is remembered by the hash of the key, in an array of a fixed size. Two keys that share a place make each
+//! other's versions unknown, which costs an answer that is not certain.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,21 +32,37 @@ use ladoga_local::store::SupersededCell;
 use ladoga_model::Version;
 use parking_lot::Mutex;
 
-/// How many versions each ring has: those of seconds, at the highest pace of repair of what is recent. What is older than the
-/// newest one that fell out costs nothing, and is most of what an exchange brings.
+/// How many versions each ring has: those of some seconds, at the highest pace of repair of recent cells. Versions older than
+/// the newest one that fell out cost nothing, and are most of what an exchange brings.
 const VERSIONS_MAX: usize = 8_192;
+/// How many cells that were accepted: it takes a plain write and a conditional one of a key at the same moment to ask for one.
+const ACCEPTED_MAX: usize = 1_024;
+/// How many places there are for the newest promises.
+const PROMISED_PLACES: usize = 4_096;
 
 /// A version of a key, by the hash of the key.
 type KeyVersion = (u64, Version);
 
 /// What a replica remembers.
 pub(crate) struct Past {
-    /// The newest timestamp that met something newer: what is after it did not.
+    /// The newest timestamp that met something newer: later ones met nothing.
     met_up_to: AtomicU64,
     /// Versions that met something newer, with that.
     met: Mutex<Ring<Version>>,
     /// Versions that came by who repairs, and whether they met nothing newer, as far as that is known.
     came: Mutex<Ring<bool>>,
+    /// Cells of conditional writes that were accepted, the latest of them.
+    accepted: Mutex<VecDeque<Accepted>>,
+    /// The newest timestamp that was ever promised, by the hash of the key.
+    promised: Box<[AtomicU64]>,
+}
+
+/// That a cell was accepted, and what it was decided on.
+#[derive(Debug, Clone, Copy)]
+struct Accepted {
+    key_hash: u64,
+    base: Option<Version>,
+    version: Version,
 }
 
 /// What a version met when it was committed.
@@ -84,16 +111,24 @@ impl<T> Ring<T> {
 impl Past {
     /// Of a node that never had anything.
     pub(super) fn new() -> Past {
-        Past { met_up_to: AtomicU64::new(0), met: Mutex::default(), came: Mutex::default() }
+        Past {
+            met_up_to: AtomicU64::new(0),
+            met: Mutex::default(),
+            came: Mutex::default(),
+            accepted: Mutex::default(),
+            promised: (0..PROMISED_PLACES).map(|_| AtomicU64::new(0)).collect(),
+        }
     }
 
-    /// Nothing is known of what has this timestamp or an older one: it may have been had in a life before.
+    /// Nothing is known of versions with this timestamp or an older one: an earlier process may have had them.
     pub(crate) fn forget(&self, timestamp: u64) {
         let came = &mut *self.came.lock();
         came.forgotten = up_to(timestamp).max(came.forgotten);
+        // What it was given while it was being rebuilt, it may have promised before not to take.
+        came.versions.retain(|(_, version), _| version.timestamp > timestamp);
     }
 
-    /// Somebody who repairs is about to write this version. Comes before it is committed.
+    /// A repair is about to write this version. Called before it is committed.
     pub(crate) fn comes(&self, key_hash: u64, version: Version) {
         self.came.lock().enter((key_hash, version), false);
     }
@@ -116,7 +151,7 @@ impl Past {
         }
     }
 
-    /// Whether a version may have met something newer: asked once it is committed, by whoever has not hashed the key yet.
+    /// Whether a version may have met something newer. Asked once it is committed, before the key is hashed.
     pub(crate) fn may_have_met_newer(&self, version: Version) -> bool {
         version.timestamp <= self.met_up_to.load(Ordering::Acquire)
     }
@@ -131,15 +166,53 @@ impl Past {
         }
     }
 
+    /// A ballot is about to be promised.
+    pub(crate) fn promises(&self, key_hash: u64, ballot: Version) {
+        self.promised_of(key_hash).fetch_max(ballot.timestamp, Ordering::AcqRel);
+    }
+
+    /// Whether something newer than a version may ever have been promised.
+    pub(crate) fn may_have_promised_over(&self, key_hash: u64, version: Version) -> bool {
+        version.timestamp <= self.promised_of(key_hash).load(Ordering::Acquire)
+    }
+
+    fn promised_of(&self, key_hash: u64) -> &AtomicU64 {
+        &self.promised[key_hash as usize % PROMISED_PLACES]
+    }
+
+    /// A cell with this version is about to be accepted, which was decided on `base`. Comes before it is committed.
+    pub(crate) fn accepts(&self, key_hash: u64, base: Option<Version>, version: Version) {
+        let mut accepted = self.accepted.lock();
+        accepted.push_back(Accepted { key_hash, base, version });
+        if accepted.len() > ACCEPTED_MAX {
+            accepted.pop_front();
+        }
+    }
+
+    /// Whether a cell that was accepted went over a version.
+    fn has_skipped(&self, key_hash: u64, version: Version) -> bool {
+        let accepted = self.accepted.lock();
+        let mut of_key = accepted.iter().filter(|accepted| accepted.key_hash == key_hash);
+        of_key.any(|accepted| accepted.base < Some(version) && version < accepted.version)
+    }
+
     /// Whether a version that met something newer was here before; asked for who wrote it once.
     pub(crate) fn had(&self, key_hash: u64, version: Version) -> Had {
         let came = self.came.lock();
         match came.versions.get(&(key_hash, version)) {
-            Some(true) => Had::Once,
+            Some(true) => return Had::Once,
             // It may be that commit which met something newer, or the other one.
-            Some(false) => Had::Unknown,
-            None if version <= came.forgotten => Had::Unknown,
-            None => Had::Never,
+            Some(false) => return Had::Unknown,
+            None if version <= came.forgotten => return Had::Unknown,
+            None => {}
+        }
+        drop(came);
+        if !self.may_have_promised_over(key_hash, version) {
+            Had::Never
+        } else if self.has_skipped(key_hash, version) {
+            Had::Skipped
+        } else {
+            Had::Unknown
         }
     }
 }
@@ -176,10 +249,12 @@ mod tests {
         assert_eq!(past.had(KEY, version(11)), Had::Once, "whatever comes again");
         assert_eq!(past.had(KEY + 1, version(11)), Had::Never, "another key");
         assert_eq!(past.had(KEY, version(10)), Had::Unknown, "of the life before");
+        past.comes(KEY, version(13));
+        past.was_newest(KEY, version(13));
         past.forget(12);
-        assert_eq!(past.had(KEY, version(11)), Had::Once);
+        assert_eq!(past.had(KEY, version(13)), Had::Once);
         assert_eq!(
-            [version(12), version(13)].map(|version| past.had(KEY, version)),
+            [version(11), version(14)].map(|version| past.had(KEY, version)),
             [Had::Unknown, Had::Never]
         );
     }
@@ -196,6 +271,28 @@ mod tests {
         assert_eq!(past.had(KEY, version(last + 1)), Had::Never);
         assert!(past.came.lock().versions.len() <= VERSIONS_MAX);
         assert!(past.came.lock().order.len() <= VERSIONS_MAX);
+    }
+
+    #[test]
+    fn what_is_older_than_a_promise_may_have_been_seen_unless_an_accepted_cell_went_over_it() {
+        let past = Past::new();
+        let had = |at: u64| past.had(KEY, version(at));
+        past.promises(KEY, version(9));
+        past.promises(KEY, version(5));
+        assert_eq!([8, 10].map(had), [Had::Unknown, Had::Never], "however old the last promise is");
+        assert_eq!(past.had(KEY + 1, version(8)), Had::Never, "another key");
+        past.accepts(KEY, Some(version(6)), version(9));
+        assert_eq!([5, 6, 7, 8].map(had), [Had::Unknown, Had::Unknown, Had::Skipped, Had::Skipped]);
+        past.comes(KEY, version(6));
+        past.was_newest(KEY, version(6));
+        assert_eq!([5, 6, 7].map(had), [Had::Unknown, Had::Once, Had::Skipped]);
+        past.comes(KEY, version(7));
+        assert_eq!(had(7), Had::Unknown, "it may be written now");
+        (0..ACCEPTED_MAX).for_each(|_| past.accepts(KEY + 1, None, version(9)));
+        assert_eq!([6, 8].map(had), [Had::Once, Had::Unknown], "forgotten");
+        assert_eq!(past.had(KEY + 1, version(1)), Had::Never, "nothing was promised");
+        past.promises(KEY + 1, version(9));
+        assert_eq!(past.had(KEY + 1, version(1)), Had::Skipped, "decided on nothing");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use ladoga_local::store::{CellChange, CellObserver, SupersededCell};
 /// How long a write waits at most until its timestamp is reserved: as long as a sync of a slow disk takes.
 const RESERVE_WAIT_MS: u64 = 2_000;
 
-/// Stability, and what is compared: shared by all threads of a node, and never held while anything is waited for.
+/// Stability, and the Merkle tree: shared by all threads of a node; its locks are never held while anything is waited for.
 pub(crate) struct Stability {
     state: Mutex<StabilityState>,
     pub(crate) tree: ComparedTree,
@@ -43,7 +43,7 @@ pub(crate) struct Stability {
     /// Who reserves.
     stability_writer: OnceLock<Arc<dyn WorkerHandle>>,
     outlook: Latest<Outlook>,
-    /// Counts what the peers are to be told at once.
+    /// Counts changes that peers are to be told at once.
     news: Latest<u64>,
 }
 
@@ -65,21 +65,21 @@ impl Drop for Admitted {
     }
 }
 
-/// What is to be on disk, once the writes that were admitted before are over.
+/// State that is to be on disk, once the writes that were admitted before have ended.
 pub(crate) struct ToPersist {
     pub(crate) durable: Durable,
     before: Arc<AtomicU64>,
 }
 
 impl ToPersist {
-    /// Whether those writes are over.
+    /// Whether those writes have ended.
     pub(crate) fn is_ready(&self) -> bool {
         self.before.load(Ordering::Acquire) == 0
     }
 }
 
 impl Stability {
-    /// With what was found on the disk, or the number of a directory that is new.
+    /// With the state from the disk, or the incarnation of a new directory.
     pub(crate) fn new(
         me: NodeId,
         nodes: usize,
@@ -111,7 +111,7 @@ impl Stability {
         }
     }
 
-    /// This worker writes what has to be persisted, and looks after it whenever it is woken.
+    /// The worker that writes what has to be persisted whenever it is woken.
     pub(crate) fn set_writer(&self, stability_writer: Arc<dyn WorkerHandle>) {
         let is_first = self.stability_writer.set(stability_writer).is_ok();
         assert!(is_first, "one worker writes the replica state");
@@ -122,12 +122,12 @@ impl Stability {
         self.is_whole.load(Ordering::Acquire) || has(Bug::VouchWhileRebuilding)
     }
 
-    /// Whether the answers of a node count, as it said last.
+    /// Whether the answers of a node count, by its last report.
     pub(crate) fn has_all_of(&self, node: NodeId, own: NodeId) -> bool {
         if node == own { self.has_all() } else { self.state.lock().tracker.is_whole_peer(node) }
     }
 
-    /// The same of a peer, where it said anything since this node was started.
+    /// The same of a peer, if it has reported since this node was started.
     pub(crate) fn heard_whole(&self, peer: NodeId) -> Option<bool> {
         self.state.lock().tracker.heard_whole(peer)
     }
@@ -137,12 +137,12 @@ impl Stability {
         self.state.lock().tracker.has_lost_data()
     }
 
-    /// Whether its cells are not to be shown: the directory is, or may be, older than what was acknowledged.
+    /// Whether its cells must not be shown: the directory is, or may be, older than what was acknowledged.
     pub(crate) fn hides_cells(&self) -> bool {
         self.hides_cells.load(Ordering::Acquire) && !has(Bug::VouchWhileRebuilding)
     }
 
-    /// Whether it is still to be heard of each peer that the directory is no older state.
+    /// Whether some peer has yet to confirm that the directory was not rolled back.
     pub(crate) fn is_unverified(&self) -> bool {
         self.state.lock().tracker.is_unverified()
     }
@@ -150,6 +150,20 @@ impl Stability {
     /// That the directory turned out to be older than what this node acknowledged.
     pub(crate) fn regression(&self) -> Option<Regression> {
         self.state.lock().tracker.regression()
+    }
+
+    /// The incarnations of nodes, as this one has met them.
+    pub(crate) fn incarnations(&self, nodes: &[NodeId]) -> Vec<Incarnation> {
+        let state = self.state.lock();
+        nodes.iter().map(|&node| state.tracker.incarnation_of(node)).collect()
+    }
+
+    /// Whether one of these nodes has lost its disk since somebody had met these incarnations of them, as this node knows. Whom
+    /// nobody had met has not promised anything to who asked.
+    pub(crate) fn has_met_later(&self, nodes: &[NodeId], met: &[Incarnation]) -> bool {
+        let state = self.state.lock();
+        let mut each = nodes.iter().zip(met).filter(|(_, met)| !met.is_none());
+        each.any(|(&node, &met)| state.tracker.incarnation_of(node).comes_after(met))
     }
 
     /// The session of a peer that this node would remember after a restart.
@@ -173,7 +187,7 @@ impl Stability {
         &self.outlook
     }
 
-    /// Hears of what the peers are to be told at once.
+    /// Counts changes that peers are to be told at once.
     pub(crate) fn news(&self) -> &Latest<u64> {
         &self.news
     }
@@ -211,9 +225,9 @@ impl Stability {
     pub(crate) fn admit(&self, version: Version, origin: Origin) -> Result<Admitted, Refusal> {
         let state = self.state.lock();
         state.tracker.admit(version, origin)?;
-        // Who takes a client's write vouches that it has nothing newer; one that lost its data cannot, of what may be
-        // older than what it lost.
-        if origin == Origin::Client
+        // Who takes a client's write vouches that it has nothing newer, and who takes a repair, that it promised nothing newer:
+        // a read counts on it. One that lost its data cannot, of what may be older than what it lost.
+        if matches!(origin, Origin::Client | Origin::Repair)
             && !has(Bug::VouchWhileRebuilding)
             && state.tracker.doubt(version)?.is_some()
         {
@@ -229,7 +243,7 @@ impl Stability {
         self.state.lock().tracker.may_hint(version)
     }
 
-    /// What this node says about itself, where its clock of versions is at `clock`, and its wall clock at `wall_ms`.
+    /// What this node reports about itself, with its version clock at `clock` and its wall clock at `wall_ms`.
     pub(crate) fn statement(&self, clock: u64, wall_ms: u64) -> Statement {
         let mut state = self.state.lock();
         self.take_over_acknowledged(&mut state);
@@ -241,8 +255,8 @@ impl Stability {
         self.state.lock().tracker.clock_floor()
     }
 
-    /// A peer said this about itself, in the answer to a question of this moment; none where it was not asked. What follows
-    /// from it is on disk, and told to others, as soon as can be. An error says that its versions are too far ahead: then
+    /// A peer's statement about itself, in the answer to a question of this moment; none if there was no question. What follows
+    /// from it is persisted, and told to others, as soon as possible. An error means that its versions are too far ahead: then
     /// they count as far as they would be taken.
     pub(crate) fn heard(
         &self,
@@ -312,7 +326,7 @@ impl Stability {
         self.change(|state| state.tracker.pulled(number, peer));
     }
 
-    /// Values before this that a peer should hold and does not have were deleted; 0 where none are looked for.
+    /// Values from before this that a peer should hold and does not have were deleted; 0 if none are looked for.
     pub(crate) fn prune_before(&self, peer: NodeId) -> u64 {
         self.state.lock().tracker.prune_before(peer)
     }
@@ -329,7 +343,6 @@ impl Stability {
     }
 
     /// Tombstones before this may go.
-    #[cfg(feature = "simulation")]
     pub(crate) fn droppable_before(&self) -> u64 {
         self.state.lock().tracker.droppable_before()
     }
@@ -354,7 +367,7 @@ impl Stability {
         self.hides_cells.store(state.tracker.hides_cells(), Ordering::Release);
         self.is_whole.store(state.tracker.is_whole(), Ordering::Release);
         self.may_coordinate.store(outlook.may_coordinate, Ordering::Release);
-        // Within the lock, so that the last to be told is how it is.
+        // Within the lock, so that the last change is the one that stays.
         self.outlook.change(|known| *known = outlook);
         changed
     }

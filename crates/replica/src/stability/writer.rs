@@ -15,12 +15,12 @@ use crate::membership::durable;
 use crate::membership::{MembershipFile, Provenance};
 use ladoga_runtime::Supervisor;
 
-/// How often the write floor and the drop limits are moved on, and written where they changed.
+/// How often the write floor and the drop limits advance, and are written if they changed.
 const ADVANCE_EVERY_MS: u64 = 100;
-/// How often it is looked whether the writes that were admitted before are over.
+/// How often it checks whether the writes that were admitted before have ended.
 const WAIT_MS: u64 = 2;
 
-/// The worker that keeps on disk what a node says to others about time.
+/// The worker that persists what a node promises to others.
 pub(crate) struct StabilityWriter {
     stops: Arc<AtomicBool>,
     worker: Arc<dyn WorkerHandle>,
@@ -82,7 +82,7 @@ impl StabilityWriter {
     pub(crate) fn close(&self) {
         self.stops.store(true, Ordering::Release);
         self.worker.wake();
-        // Whether it panicked, the node was told.
+        // If it panicked, the supervisor has reported it.
         self.worker.join();
     }
 }
@@ -96,7 +96,7 @@ impl Drop for StabilityWriter {
 impl Worker for StabilityWorker {
     fn turn(&mut self) -> Turn {
         let stops = self.stops.load(Ordering::Acquire);
-        // At the end, what was heard last is written: a node that comes back may be alone.
+        // At the end, what was heard last is written: after a restart the node may be alone.
         let written = match self.advance() {
             Ok(false) if !stops => return Turn::WaitFor(Duration::from_millis(WAIT_MS)),
             Ok(_) if !stops => self.claim(),
@@ -129,7 +129,7 @@ impl StabilityWorker {
         Ok(true)
     }
 
-    /// Has the directory say that it is this node's, once the others were heard; and says what they know.
+    /// Marks the directory as this node's, once the others were heard; and logs what they know.
     fn claim(&mut self) -> io::Result<()> {
         let regression = self.stability.regression();
         if let Some(regression) = regression
@@ -151,7 +151,7 @@ impl StabilityWorker {
 
     fn tell(&self, regression: Regression) {
         let Regression { peer, known, found } = regression;
-        // Nothing is stamped again that was stamped before; a clock that was wrong is no more followed than any other.
+        // Timestamps that were given out are not given out again; a wrong clock is not followed here either.
         let _ = self.versions.observe(known.reserved);
         let newer_ms = |known, found| HybridClock::wall_ms(known).saturating_sub(HybridClock::wall_ms(found));
         let what = if known.written > found.written {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ladoga_cluster::{Origin, Refusal};
 use ladoga_model::{Cell, Value};
 
+use super::fenced;
 use crate::coordinate;
 use crate::hints::{Delivery, HintKeeper};
 use crate::own::OwnReplica;
@@ -51,9 +52,15 @@ async fn deliver_one<S: Store>(replica: Rc<OwnReplica<S>>, delivery: Delivery) {
         }
         None => None,
     };
+    let of_key = key.clone();
     let request = Request::Write { key, stamp, value, origin: Origin::Hint, is_again: false };
     let arrived = match replica.peers.link(peer).ask(&request).await {
         Ok(Answer::Done | Answer::Superseded { .. } | Answer::Refused(Refusal::TooOld { .. })) => true,
+        Ok(Answer::Fenced(fence)) => {
+            // Delivered again: by then, something newer is there.
+            fenced::take_over(&replica, &of_key, fence).await;
+            false
+        }
         Ok(_) | Err(_) => false,
     };
     note_outcome(hints, peer, number, arrived);

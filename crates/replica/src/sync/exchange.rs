@@ -1,4 +1,4 @@
-//! Anti-entropy: what each peer has and this node lacks, as `ladoga_cluster` says, on one event loop of a node.
+//! Anti-entropy: pulls what each peer has and this node lacks, driven by `ladoga_cluster`, on one event loop of a node.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -9,11 +9,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use ladoga_cluster::{
     NodeId, Origin, PullFailure, PullProgress, PullRequest, PullResponse, PullStep, Refusal, SentCell,
-    SyncRound, SyncSession,
+    SyncRound, SyncSession, WriteAnswer,
 };
 use ladoga_model::{Cell, HybridClock, Value, Version};
 use tokio::sync::mpsc;
 
+use super::fenced;
 use super::prune::prune;
 use crate::coordinate;
 use crate::link::PeerLink;
@@ -24,7 +25,7 @@ use crate::stability::Stability;
 use crate::wire::{Answer, PeerCell, Request};
 use ladoga_local::store::{LocalStore, Store};
 
-/// How often it is looked what there is to be pulled.
+/// How often it checks what there is to pull.
 const LOOK_EVERY_MS: u64 = 500;
 /// How often the tree is filled anew at most, whatever peers ask to be compared: that reads the whole store.
 const FILL_EVERY_MS: u64 = 5 * 60_000;
@@ -53,6 +54,13 @@ pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
         if dropped_before > 0 {
             replica.shared.drop_tombstones_before(dropped_before);
         }
+        // What is older has arrived everywhere, and is not taken any more: there is nothing left to keep out.
+        let mut void_before = stability.droppable_before();
+        if has(Bug::FenceTimesOut) {
+            let since_ms = cluster.versions.time_ms().saturating_sub(1_000);
+            void_before = void_before.max(HybridClock::at_wall_ms(since_ms));
+        }
+        cluster.fences().void_before(void_before);
         if let Some(expired_before_ms) = cluster.versions.expired_before_ms() {
             replica.shared.drop_values_expired_before_ms(expired_before_ms);
         }
@@ -72,7 +80,7 @@ pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
     }
 }
 
-/// Pulls everything from every peer, because somebody asked for it.
+/// Pulls everything from every peer, on demand.
 async fn repair<S: Store>(replica: &Rc<OwnReplica<S>>, stability: &Arc<Stability>) {
     let cluster = &replica.cluster;
     let mut errors = Vec::new();
@@ -192,7 +200,7 @@ impl<S: Store> Puller<'_, S> {
                 Ok(None) => Event::Lost("an answer to something else".to_owned()),
                 Err(error) => Event::Lost(error.to_string()),
             };
-            // Where the pull is over, nobody waits.
+            // If the pull has ended, nothing waits.
             let _ = send.send(event);
         });
     }
@@ -226,13 +234,17 @@ async fn write<S: Store>(
     cell: PeerCell,
 ) -> Result<(), Refusal> {
     let Cell { stamp, value } = cell;
-    let value = match value {
-        Some(Value::Large(_)) => return coordinate::take_large(replica, link, key, stamp).await,
-        Some(Value::Inline(value)) => Some(value),
-        None => None,
+    let apply = |value: Option<&[u8]>| replica::apply(replica, (key, stamp, value), Origin::Exchange);
+    let said = match value {
+        Some(Value::Large(_)) => coordinate::take_large(replica, link, key, stamp).await?,
+        Some(Value::Inline(value)) => apply(Some(&value[..]))?.await?,
+        None => apply(None)?.await?,
     };
-    // That something newer is here is as good.
-    replica::apply(replica, (key, stamp, value.as_deref()), Origin::Exchange)?.await.map(|_| ())
+    match said {
+        // That something newer is here is as good.
+        WriteAnswer::Applied | WriteAnswer::Superseded { .. } => Ok(()),
+        WriteAnswer::Fenced { fence } => fenced::replace(replica, key, stamp.version, fence).await,
+    }
 }
 
 /// The answer of a peer, in the words of the machine; `None` if it is none to a pull.

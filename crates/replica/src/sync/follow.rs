@@ -10,7 +10,7 @@ use crate::cluster::Cluster;
 /// Of all looks in an interval, in a hundred.
 const LATENESS_PERCENT: usize = 90;
 
-/// Has the pace follow the foreground, as long as the event loop runs. On one loop of a node.
+/// Makes the pace follow the clients' latency, as long as the event loop runs. On one loop of a node.
 pub(super) async fn follow(cluster: Arc<Cluster>, metrics: Arc<Metrics>) {
     let (pace, every_ms) = (&cluster.pace, cluster.limits.lateness_every_ms);
     let looks = (PACE_INTERVAL_MS / every_ms).max(1) as usize;
@@ -43,8 +43,7 @@ async fn quiet_interval() -> u64 {
     0
 }
 
-/// How late the event loop came to what was due, most of the time in an interval, in microseconds: it had more to do, or no
-/// processor.
+/// How late the event loop was, most of the time in an interval, in microseconds: it was busy, or had no processor.
 async fn lateness(looks: &mut [u64], every_ms: u64) -> u64 {
     for late_us in looks.iter_mut() {
         let due = Instant::now() + Duration::from_millis(every_ms);

@@ -1,12 +1,14 @@
-//! What brings nodes that missed something up to date, in the background. On one event loop of a node.
+//! Repair of nodes that missed something, in the background. On one event loop of a node.
 //!
-//! - `exchange`: anti-entropy; `prune`: what was deleted while an older directory was not in use
+//! - `exchange`: anti-entropy; `prune`: cells that were deleted while an older directory was not in use
 //! - `deliver`: hints, to their peers
+//! - `fenced`: what promises of coordinators that are gone keep out
 //! - `statements`: what nodes say to each other about themselves
 //! - `follow`: has repair go at a pace that clients do not notice
 
 mod deliver;
 mod exchange;
+mod fenced;
 mod follow;
 mod prune;
 mod statements;

@@ -1,9 +1,10 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use ladoga_cluster::{NodeId, Origin, Partition, Prune, Refusal};
+use ladoga_cluster::{NodeId, Origin, Partition, Prune, Refusal, WriteAnswer};
 use ladoga_model::{Stamp, Version};
 
+use super::fenced;
 use crate::own::OwnReplica;
 use crate::own::replica;
 use crate::wire::{Record, put_mark, take_record};
@@ -31,7 +32,11 @@ pub(super) async fn prune<S: Store>(
             // Newer than the value, and than nothing else.
             let stamp = Stamp::new(Version { node: u16::MAX, ..cell.stamp.version });
             match replica::apply(replica, (&key, stamp, None), Origin::Exchange) {
-                Ok(applied) => drop(applied.await?),
+                Ok(applied) => {
+                    if let WriteAnswer::Fenced { fence } = applied.await? {
+                        fenced::replace(replica, &key, stamp.version, fence).await?;
+                    }
+                }
                 Err(Refusal::TooOld { .. }) => {}
                 Err(refusal) => return Err(refusal),
             }

@@ -1,4 +1,4 @@
-//! What nodes say to each other about themselves: at once where it is news, and from time to time in any case.
+//! What nodes report to each other about themselves: at once if it has changed, and from time to time in any case.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use ladoga_local::store::Store;
 
 /// How often nodes tell each other how far they are.
 const STATEMENT_EVERY_MS: u64 = 500;
-/// The same, while this node has to hear whether it lost anything.
+/// The same, while this node has yet to hear whether it lost anything.
 const IMPATIENT_EVERY_MS: u64 = 50;
 
-/// Tells each peer how far this node is, and hears how far the peer is, from now on. On one event loop of a node.
+/// From now on, reports to each peer how far this node is, and hears how far the peer is. On one event loop of a node.
 pub(super) fn state<S: Store>(replica: &Rc<OwnReplica<S>>) {
     let OwnReplica { cluster, peers, .. } = &**replica;
     for peer in cluster.peers.iter().filter(|peer| peer.id != cluster.own) {

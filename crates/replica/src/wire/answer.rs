@@ -1,5 +1,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
-use ladoga_cluster::{Had, KeyVersion, ReadAnswer, Refusal, Statement, WriteAnswer};
+use ladoga_cluster::{
+    AcceptAnswer, Had, KeyVersion, PrepareAnswer, ReadAnswer, Refusal, Statement, WriteAnswer,
+};
 use ladoga_model::{CellMark, Version};
 
 use super::frame::{Frame, FrameError, put_frame};
@@ -10,7 +12,7 @@ use super::message::{
 use super::parts::{had, had_byte, optional_key, put_optional_key, put_statement, statement};
 use super::reader::Reader;
 
-/// What the other node says.
+/// An answer of another node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Who it is.
@@ -25,7 +27,7 @@ pub enum Answer {
     Refused(Refusal),
     /// The next piece.
     Piece(Bytes),
-    /// There are no more.
+    /// The end of the stream.
     End,
     /// It is done, but there was something newer already.
     Superseded {
@@ -36,13 +38,15 @@ pub enum Answer {
     },
     /// It is not done: there is a promise to take nothing that is older than this.
     Fenced(Version),
+    /// It is not done: something was promised, or is there, that is not older. The newest version that is known.
+    Outbid(Version),
     /// It is still at it.
     Alive,
     /// The number of a stream.
     Opened(u32),
     /// What is to be streamed is not there any more.
     Gone,
-    /// What it says about itself.
+    /// Its statement.
     Statement(Box<Statement>),
     /// The upper hashes of its tree.
     Groups {
@@ -57,7 +61,7 @@ pub enum Answer {
     List {
         /// In the order of the keys.
         entries: Vec<KeyVersion<Bytes>>,
-        /// The key that was looked at last, where there are more.
+        /// The last key that was scanned, if there are more.
         next: Option<Bytes>,
     },
 }
@@ -104,10 +108,11 @@ impl Answer {
                 put_optional_key(out, next.as_ref());
             }),
             Answer::Fenced(fence) => put_frame(out, number, 80, |out| put_version(out, *fence)),
+            Answer::Outbid(newest) => put_frame(out, number, 81, |out| put_version(out, *newest)),
         }
     }
 
-    /// What a replica says to a write.
+    /// The answer of a replica to a write.
     pub(crate) fn of_write(answer: WriteAnswer) -> Answer {
         match answer {
             WriteAnswer::Applied => Answer::Done,
@@ -116,13 +121,47 @@ impl Answer {
         }
     }
 
-    /// What a replica said to a write; otherwise the answer, which is of no use for that.
+    /// A replica's answer to a write; otherwise the answer, which does not fit.
     pub(crate) fn into_write_answer(self) -> Result<WriteAnswer, Answer> {
         match self {
             Answer::Done => Ok(WriteAnswer::Applied),
             Answer::Superseded { newest, had } => Ok(WriteAnswer::Superseded { newest, had }),
             Answer::Fenced(fence) => Ok(WriteAnswer::Fenced { fence }),
             other => Err(other),
+        }
+    }
+
+    /// What a replica says to a ballot; otherwise the answer, which is of no use for that.
+    pub(crate) fn into_prepare_answer(self) -> Result<PrepareAnswer<Bytes, u64>, Answer> {
+        match self {
+            Answer::Read(ReadAnswer { cell, is_whole: true }) => Ok(PrepareAnswer::Promised(cell)),
+            Answer::Outbid(newest) => Ok(PrepareAnswer::Outbid(newest)),
+            other => Err(other),
+        }
+    }
+
+    /// What a replica says to the cell of a ballot; otherwise the answer, which is of no use for that.
+    pub(crate) fn into_accept_answer(self) -> Result<AcceptAnswer, Answer> {
+        match self {
+            Answer::Done => Ok(AcceptAnswer::Accepted),
+            Answer::Outbid(newest) => Ok(AcceptAnswer::Outbid(newest)),
+            other => Err(other),
+        }
+    }
+
+    /// The same, as frames.
+    pub(crate) fn of_prepare(answer: PrepareAnswer<Bytes, u64>) -> Answer {
+        match answer {
+            PrepareAnswer::Promised(cell) => Answer::Read(ReadAnswer { cell, is_whole: true }),
+            PrepareAnswer::Outbid(newest) => Answer::Outbid(newest),
+        }
+    }
+
+    /// The same.
+    pub(crate) const fn of_accept(answer: AcceptAnswer) -> Answer {
+        match answer {
+            AcceptAnswer::Accepted => Answer::Done,
+            AcceptAnswer::Outbid(newest) => Answer::Outbid(newest),
         }
     }
 
@@ -159,6 +198,7 @@ impl Answer {
                 Answer::List { entries, next: optional_key(&mut reader)? }
             }
             80 => Answer::Fenced(reader.version()?),
+            81 => Answer::Outbid(reader.version()?),
             _ => return Err(reader.wrong("there is no such answer")),
         };
         reader.end()?;

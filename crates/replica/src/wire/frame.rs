@@ -9,7 +9,7 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// The version of the protocol: what `Upgrade` names, and what `hello` repeats. Never reused for another grammar.
-pub const PROTOCOL_VERSION: u16 = 4;
+pub const PROTOCOL_VERSION: u16 = 5;
 /// The longest frame: a value that is not large, its key, and what stands around them.
 pub const FRAME_BYTES_MAX: usize = 320 << 10;
 
@@ -21,7 +21,7 @@ const HEADER_BYTES: usize = 5;
 
 const _: () = assert!(FRAME_BYTES_MAX as u64 > INLINE_BYTES_MAX + ladoga_model::KEY_BYTES_MAX as u64 + 256);
 
-/// A frame whose length and checksum were right; nothing else is known of it.
+/// A frame with a valid length and checksum; nothing else is checked yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// The number of the request.
@@ -38,18 +38,18 @@ pub enum FrameError {
     /// A length that cannot be.
     #[error("a frame of {found} bytes, expected {HEADER_BYTES} to {FRAME_BYTES_MAX}")]
     Length {
-        /// What it says.
+        /// The length that it gives.
         found: u64,
     },
     /// Other bytes than were sent.
     #[error("a frame with the checksum {found:#010x}, expected {expected:#010x}")]
     Checksum {
-        /// What the bytes come to.
+        /// The checksum of its bytes.
         expected: u32,
-        /// What it says.
+        /// The checksum that it gives.
         found: u32,
     },
-    /// A body that is not what its kind says.
+    /// A body that does not fit its kind.
     #[error("a frame of kind {kind} and {bytes} bytes is malformed: {what}")]
     Body {
         /// The kind.
@@ -61,7 +61,7 @@ pub enum FrameError {
     },
 }
 
-/// How long the first frame is, as it says; `None` where that has not come yet.
+/// The length of the first frame; `None` if that has not arrived yet.
 pub(crate) fn frame_bytes(input: &[u8]) -> Option<usize> {
     let length = input.first_chunk::<PREFIX_BYTES>()?.first_chunk::<4>()?;
     Some((u32::from_le_bytes(*length) as usize).saturating_add(PREFIX_BYTES))
@@ -77,7 +77,7 @@ pub fn take_frame(input: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
     }
     let whole = PREFIX_BYTES + length;
     if input.len() < whole {
-        // What is announced takes no more room than what has come.
+        // Memory is reserved for what has arrived, not for what is announced.
         input.reserve((whole - input.len()).min(input.len()));
         return Ok(None);
     }

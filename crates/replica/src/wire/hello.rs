@@ -22,7 +22,7 @@ pub struct Hello {
     pub node: u16,
     /// What its clock shows, in milliseconds since 1970.
     pub wall_ms: u64,
-    /// What it says about itself.
+    /// Its statement.
     pub statement: Statement,
     /// All nodes.
     pub nodes: NodeList,
@@ -64,7 +64,7 @@ impl Hello {
         self.nodes.name(NodeId(self.node))
     }
 
-    /// What keeps the sender of `theirs` and this node from being of one cluster; `None` where nothing does.
+    /// Why the sender of `theirs` and this node are not of one cluster; `None` if they are.
     pub fn difference(&self, theirs: &Hello) -> Option<String> {
         if theirs.version != PROTOCOL_VERSION {
             let found = theirs.version;
@@ -99,7 +99,7 @@ mod tests {
         let text = said(hello(1, &["a", "b", "d"]));
         assert!(text.contains("lacks c") && text.contains('d'), "{text}");
         let other = Hello { version: PROTOCOL_VERSION + 1, ..hello(1, &["a", "b"]) };
-        assert!(said(other).contains("version 5 of the protocol, expected 4"));
+        assert!(said(other).contains("version 6 of the protocol, expected 5"));
         assert!(said(hello(0, &["a", "b", "c"])).contains("--advertise"));
     }
 }

@@ -1,4 +1,4 @@
-//! What the bodies of frames say.
+//! The bodies of frames.
 //!
 //! ```text
 //! request := 1 hello | 2 read { digest u8, origin u8, key } | 3 write { origin u8, again u8, stamp, what u8, key, [bytes] }
@@ -6,15 +6,20 @@
 //!          | 7 close { stream u32 } | 8 upload {} | 9 push { stream u32, bytes }
 //!          | 10 finish { stream u32, origin u8, stamp, key } | 11 statement { statement } | 12 groups { slice }
 //!          | 13 leaves { slice, groups u8 × n } | 14 list { slice, n u16, partition u16 × n, [after key] }
+//!          | 15 prepare { version, key } | 16 accept { stamp, base, what u8, key, [bytes] }
+//!          | 17 accept_upload { stream u32, stamp, base, key } | 18 release { version, key }
 //! answer  := 1 hello | 65 stranger { line } | 66 absent { whole u8 } | 67 cell { whole u8, stamp, what u8, [bytes] }
 //!          | 68 done {} | 69 refused { why u8, u64, u64 } | 70 piece { bytes } | 71 end {} | 72 superseded { version, had u8 }
 //!          | 73 alive {} | 74 opened { stream u32 } | 75 gone {} | 76 statement { statement }
 //!          | 77 groups { dropped_before u64, hash u64 × n } | 78 leaves { hash u64 × n }
 //!          | 79 list { n u16, (key, stamp, tombstone u8) × n, [next key] } | 80 fenced { version }
+//!          | 81 outbid { version }
 //! flags   := 1 the last key first | 2 without values         their sum; left out if it is 0
 //! origin  := 1 client | 2 hint | 3 repair | 4 exchange
-//! had     := 1 never | 2 once | 3 unknown
+//! had     := 1 never | 2 once | 3 unknown | 4 skipped
 //! slice   := before u64, dropped_before u64
+//! base    := version, version, n u16, incarnation u64 × n        what the replica had, what the cell was decided on (0 for nothing),
+//!                                                                whom of the key's replicas the coordinator had met
 //! statement := incarnation u64, write_floor u64, synced_before u64, whole u8, clock u64, n u16,
 //!              (incarnation u64, replacement u8) × n, wall_ms u64
 //! what    := 1 value: its bytes | 2 tombstone | 3 large value: its length u64 | 4 digest of a value
@@ -27,7 +32,7 @@
 //! bytes   := all that is left
 //! ```
 //!
-//! `alive` answers no request: it says that answers are still to come.
+//! `alive` answers no request: it tells that answers are still to come.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use ladoga_cluster::{Refusal, SentCell};
@@ -36,7 +41,7 @@ use ladoga_model::{Cell, ClockError, Stamp, Value, Version};
 use super::frame::FrameError;
 use super::reader::Reader;
 
-/// A cell, as far as one frame says: a large value has its length, and is to be streamed.
+/// A cell in one frame: a large value has its length only, and is to be streamed.
 pub type PeerCell = Cell<Bytes, u64>;
 
 const LINE_BYTES_MAX: usize = 4 << 10;

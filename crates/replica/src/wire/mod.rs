@@ -1,10 +1,10 @@
-//! What nodes say to each other, as bytes.
+//! The messages of nodes to each other, as bytes.
 //!
 //! - `frame`: lengths, checksums, numbers of requests
-//! - `message`: the grammar; `request`, `answer`: what is said; `parts`: what several of them have
-//! - `hello`: the first of each
+//! - `message`: the grammar; `request`, `answer`: the messages; `parts`: what several of them have
+//! - `hello`: the first message on either side
 //! - `record`: the cells of a range
-//! - `reader`: bodies taken apart, nothing trusted
+//! - `reader`: decodes bodies, nothing trusted
 
 mod answer;
 mod frame;
@@ -20,9 +20,9 @@ mod tests;
 pub use answer::Answer;
 pub use frame::{FRAME_BYTES_MAX, Frame, FrameError, PROTOCOL_VERSION, take_frame};
 pub use hello::Hello;
-pub use ladoga_cluster::{AsOf, Had, Origin, Statement};
+pub use ladoga_cluster::{AsOf, Had, Incarnation, Origin, Statement};
 pub use message::PeerCell;
-pub use request::Request;
+pub use request::{Base, Request};
 
 pub(crate) use frame::frame_bytes;
 pub(crate) use record::{Record, put_mark, put_record, take_record};

@@ -1,9 +1,11 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use ladoga_cluster::{Acquaintance, AsOf, Had, Incarnation, Memory, NODES_MAX, Origin, Reach, Statement};
+use ladoga_model::Version;
 
 use super::frame::FrameError;
-use super::message::put_short;
+use super::message::{put_short, put_version};
 use super::reader::Reader;
+use super::request::Base;
 
 pub(super) const fn origin_byte(origin: Origin) -> u8 {
     match origin {
@@ -19,6 +21,7 @@ pub(super) const fn had_byte(had: Had) -> u8 {
         Had::Never => 1,
         Had::Once => 2,
         Had::Unknown => 3,
+        Had::Skipped => 4,
     }
 }
 
@@ -27,6 +30,7 @@ pub(super) fn had(reader: &mut Reader) -> Result<Had, FrameError> {
         1 => Ok(Had::Never),
         2 => Ok(Had::Once),
         3 => Ok(Had::Unknown),
+        4 => Ok(Had::Skipped),
         _ => Err(reader.wrong("nothing else can be known of what it had")),
     }
 }
@@ -44,7 +48,7 @@ pub(super) fn origin(reader: &mut Reader) -> Result<Origin, FrameError> {
 const REVERSE: u8 = 1;
 const NO_VALUES: u8 = 2;
 
-/// What is not as it is without a word is said.
+/// Nothing, if cells are wanted as they are without a word: in the order of their keys, and with their values.
 pub(super) fn put_cells_flags(out: &mut BytesMut, is_reverse: bool, has_values: bool) {
     let flags = if is_reverse { REVERSE } else { 0 } | if has_values { 0 } else { NO_VALUES };
     if flags != 0 {
@@ -59,6 +63,23 @@ pub(super) fn cells_flags(reader: &mut Reader) -> Result<(bool, bool), FrameErro
         return Err(reader.wrong("there is no such order of cells"));
     }
     Ok((flags & REVERSE != 0, flags & NO_VALUES == 0))
+}
+
+pub(super) fn put_base(out: &mut BytesMut, base: &Base) {
+    put_version(out, base.had.unwrap_or(Version::ZERO));
+    put_version(out, base.newest.unwrap_or(Version::ZERO));
+    out.put_u16_le(base.met.len() as u16);
+    base.met.iter().for_each(|incarnation| out.put_u64_le(incarnation.0));
+}
+
+pub(super) fn base(reader: &mut Reader) -> Result<Base, FrameError> {
+    let mut version = || Ok(Some(reader.version()?).filter(|version| *version != Version::ZERO));
+    let (had, newest) = (version()?, version()?);
+    if had > newest {
+        return Err(reader.wrong("a cell is decided on nothing older than what was there"));
+    }
+    let met = (0..count_of_nodes(reader)?).map(|_| reader.u64().map(Incarnation));
+    Ok(Base { had, newest, met: met.collect::<Result<_, _>>()? })
 }
 
 pub(super) fn put_slice(out: &mut BytesMut, slice: AsOf) {

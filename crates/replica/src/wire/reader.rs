@@ -75,11 +75,14 @@ impl Reader {
         Ok(Version { timestamp: self.u64()?, node: self.u16()? })
     }
 
-    pub(super) fn stamp(&mut self) -> Result<Stamp, FrameError> {
+    /// A version that something has or is to get.
+    pub(super) fn ballot(&mut self) -> Result<Version, FrameError> {
         let version = self.version()?;
-        if version == Version::ZERO {
-            return Err(self.wrong("a version is zero"));
-        }
+        if version == Version::ZERO { Err(self.wrong("a version is zero")) } else { Ok(version) }
+    }
+
+    pub(super) fn stamp(&mut self) -> Result<Stamp, FrameError> {
+        let version = self.ballot()?;
         Ok(Stamp { version, expires_at_ms: self.u64()?, copies: self.u8()? })
     }
 

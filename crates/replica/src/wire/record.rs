@@ -1,4 +1,4 @@
-//! The cells of a range, as the pieces of its stream have them; a piece has whole ones.
+//! The cells of a range, as in the pieces of its stream; a piece has whole records.
 //!
 //! ```text
 //! record := length u32, crc u32, what u8, stamp, key, content            length, crc: of what follows
@@ -53,7 +53,7 @@ pub(crate) fn put_mark(out: &mut Vec<u8>, key: &[u8], cell: Cell<&[u8], u64>) {
     put_record(out, key, Cell { stamp: cell.stamp, value });
 }
 
-/// Takes a record off the front; `None` where the bytes end before its end does.
+/// Takes a record off the front; `None` if it is not complete.
 pub(crate) fn take_record(input: &mut Bytes) -> Result<Option<Record>, FrameError> {
     let Some(prefix) = input.first_chunk::<PREFIX_BYTES>() else { return Ok(None) };
     let [l0, l1, l2, l3, c0, c1, c2, c3] = *prefix;

@@ -1,15 +1,27 @@
 use bytes::{BufMut, Bytes, BytesMut};
-use ladoga_cluster::{AsOf, LEAF_GROUPS_MAX, Origin, Partition, Statement};
+use ladoga_cluster::{AsOf, Incarnation, LEAF_GROUPS_MAX, Origin, Partition, Statement};
 use ladoga_model::{Stamp, Version};
 
 use super::frame::{Frame, FrameError, put_frame};
 use super::hello::Hello;
 use super::message::{put_short, put_stamp, put_version};
 use super::parts::{
-    cells_flags, optional_key, origin, origin_byte, put_cells_flags, put_optional_key, put_slice,
-    put_statement, slice, statement,
+    base, cells_flags, optional_key, origin, origin_byte, put_base, put_cells_flags, put_optional_key,
+    put_slice, put_statement, slice, statement,
 };
 use super::reader::Reader;
+
+/// What the cell of a conditional write takes the place of.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Base {
+    /// What the replica had when it promised.
+    pub had: Option<Version>,
+    /// What the cell was decided on: the newest version that a majority of promises showed. Not older.
+    pub newest: Option<Version>,
+    /// The incarnations of the key's replicas as the coordinator knew them when it began, by their places. Who lost its disk
+    /// since then has promised nothing.
+    pub met: Vec<Incarnation>,
+}
 
 /// What one node asks of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +109,7 @@ pub enum Request {
         /// Which ones.
         groups: Vec<u8>,
     },
-    /// The keys and versions in some partitions, or in all where none is named.
+    /// The keys and versions in some partitions, or in all if none is named.
     List {
         /// Over which cells.
         slice: AsOf,
@@ -105,6 +117,42 @@ pub enum Request {
         partitions: Vec<Partition>,
         /// Only keys behind this one; empty for all.
         after: Bytes,
+    },
+    /// To take no cell of a key that is older than this from now on, and to say which is the newest.
+    Prepare {
+        /// Of which key.
+        key: Bytes,
+        /// The version that the new cell is to get.
+        ballot: Version,
+    },
+    /// To store a cell that was promised room, if nothing came between.
+    Accept {
+        /// Under which key.
+        key: Bytes,
+        /// Its version is the ballot.
+        stamp: Stamp,
+        /// What it takes the place of.
+        base: Base,
+        /// `None` for a tombstone.
+        value: Option<Bytes>,
+    },
+    /// The same with a large value.
+    AcceptUpload {
+        /// Which upload.
+        stream: u32,
+        /// Its version is the ballot.
+        stamp: Stamp,
+        /// What it takes the place of.
+        base: Base,
+        /// Under which key.
+        key: Bytes,
+    },
+    /// To forget a promise, if there was one: its cell is nowhere, and will not be. There is no answer.
+    Release {
+        /// For which key.
+        key: Bytes,
+        /// Which.
+        ballot: Version,
     },
 }
 
@@ -160,6 +208,27 @@ impl Request {
                 partitions.iter().for_each(|partition| out.put_u16_le(partition.0));
                 put_optional_key(out, Some(after).filter(|after| !after.is_empty()));
             }),
+            Request::Prepare { key, ballot } => put_frame(out, number, 15, |out| {
+                put_version(out, *ballot);
+                put_short(out, key);
+            }),
+            Request::Accept { key, stamp, base, value } => put_frame(out, number, 16, |out| {
+                put_stamp(out, *stamp);
+                put_base(out, base);
+                out.put_u8(if value.is_some() { 1 } else { 2 });
+                put_short(out, key);
+                out.put_slice(value.as_deref().unwrap_or_default());
+            }),
+            Request::AcceptUpload { stream, stamp, base, key } => put_frame(out, number, 17, |out| {
+                out.put_u32_le(*stream);
+                put_stamp(out, *stamp);
+                put_base(out, base);
+                put_short(out, key);
+            }),
+            Request::Release { key, ballot } => put_frame(out, number, 18, |out| {
+                put_version(out, *ballot);
+                put_short(out, key);
+            }),
         }
     }
 
@@ -205,6 +274,23 @@ impl Request {
                 let partitions = (0..count).map(|_| reader.u16().map(Partition)).collect::<Result<_, _>>()?;
                 Request::List { slice, partitions, after: optional_key(&mut reader)?.unwrap_or_default() }
             }
+            15 => {
+                let ballot = reader.ballot()?;
+                Request::Prepare { key: reader.key()?, ballot }
+            }
+            16 => {
+                let (stamp, base) = (reader.stamp()?, base(&mut reader)?);
+                let (key, value) = cell(reader)?;
+                return Ok(Request::Accept { key, stamp, base, value });
+            }
+            17 => {
+                let (stream, stamp, base) = (reader.u32()?, reader.stamp()?, base(&mut reader)?);
+                Request::AcceptUpload { stream, stamp, base, key: reader.key()? }
+            }
+            18 => {
+                let ballot = reader.ballot()?;
+                Request::Release { key: reader.key()?, ballot }
+            }
             _ => return Err(reader.wrong("there is no such request")),
         };
         reader.end()?;
@@ -220,16 +306,21 @@ impl Request {
     fn write(mut reader: Reader) -> Result<Request, FrameError> {
         let (origin, is_again) = (origin(&mut reader)?, reader.bool()?);
         let stamp = reader.stamp()?;
-        let what = reader.u8()?;
-        let key = reader.key()?;
-        let value = match what {
-            1 => Some(reader.value()?),
-            2 => {
-                reader.end()?;
-                None
-            }
-            _ => return Err(reader.wrong("there is no such cell")),
-        };
+        let (key, value) = cell(reader)?;
         Ok(Request::Write { key, stamp, value, origin, is_again })
+    }
+}
+
+/// A key with its value, or with none for a tombstone; up to the end.
+fn cell(mut reader: Reader) -> Result<(Bytes, Option<Bytes>), FrameError> {
+    let what = reader.u8()?;
+    let key = reader.key()?;
+    match what {
+        1 => Ok((key, Some(reader.value()?))),
+        2 => {
+            reader.end()?;
+            Ok((key, None))
+        }
+        _ => Err(reader.wrong("there is no such cell")),
     }
 }

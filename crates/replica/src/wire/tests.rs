@@ -7,7 +7,7 @@ use ladoga_model::{Cell, CellMark, ClockError, Stamp, Value, Version};
 use proptest::prelude::*;
 
 use super::frame::take_frame;
-use super::{Answer, Hello, PROTOCOL_VERSION, Request};
+use super::{Answer, Base, Hello, PROTOCOL_VERSION, Request};
 
 fn bytes(range: std::ops::Range<usize>) -> impl Strategy<Value = Bytes> {
     proptest::collection::vec(any::<u8>(), range).prop_map(Bytes::from)
@@ -22,6 +22,16 @@ fn stamp() -> impl Strategy<Value = Stamp> {
         version,
         expires_at_ms,
         copies,
+    })
+}
+
+fn base() -> impl Strategy<Value = Base> {
+    let version = || proptest::option::of(version());
+    let met = proptest::collection::vec(any::<u64>().prop_map(Incarnation), 0..4);
+    (version(), version(), met).prop_map(|(one, other, met)| Base {
+        had: one.min(other),
+        newest: one.max(other),
+        met,
     })
 }
 
@@ -107,6 +117,12 @@ fn request() -> impl Strategy<Value = Request> {
             .prop_map(|(slice, groups)| Request::Leaves { slice, groups }),
         (slice(), proptest::collection::vec(any::<u16>().prop_map(Partition), 0..9), bytes(0..40))
             .prop_map(|(slice, partitions, after)| Request::List { slice, partitions, after }),
+        (bytes(1..40), version()).prop_map(|(key, ballot)| Request::Prepare { key, ballot }),
+        (bytes(1..40), stamp(), base(), proptest::option::of(bytes(0..99)))
+            .prop_map(|(key, stamp, base, value)| Request::Accept { key, stamp, base, value }),
+        (any::<u32>(), stamp(), base(), bytes(1..40))
+            .prop_map(|(stream, stamp, base, key)| Request::AcceptUpload { stream, stamp, base, key }),
+        (bytes(1..40), version()).prop_map(|(key, ballot)| Request::Release { key, ballot }),
     ]
 }
 
@@ -141,9 +157,10 @@ fn answer() -> impl Strategy<Value = Answer> {
         refusal.prop_map(Answer::Refused),
         bytes(0..99).prop_map(Answer::Piece),
         Just(Answer::End),
-        (version(), prop_oneof![Just(Had::Never), Just(Had::Once), Just(Had::Unknown)])
+        (version(), prop_oneof![Just(Had::Never), Just(Had::Skipped), Just(Had::Once), Just(Had::Unknown)])
             .prop_map(|(newest, had)| Answer::Superseded { newest, had }),
         version().prop_map(Answer::Fenced),
+        version().prop_map(Answer::Outbid),
         Just(Answer::Alive),
         any::<u32>().prop_map(Answer::Opened),
         Just(Answer::Gone),

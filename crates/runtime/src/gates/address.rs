@@ -29,7 +29,7 @@ impl Address {
         Address::Client(Network::of(ip))
     }
 
-    /// The same as that of a node of the cluster.
+    /// The same address, as that of a node of the cluster.
     #[must_use]
     pub fn as_peer(self) -> Address {
         match self {

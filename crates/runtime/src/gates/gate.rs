@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::address::Address;
 use super::share::{FairShare, Full};
 
-/// Lets so much in at a time, shared fairly; who is too slow gives way, and the others are refused.
+/// A bound that is shared fairly between addresses: holders that are too slow give way, and requests beyond that are refused.
 #[derive(Clone)]
 pub struct Gate {
     inside: Arc<Mutex<Inside>>,
@@ -24,7 +24,7 @@ struct Inside {
     wakers: Vec<Option<Waker>>,
 }
 
-/// There is no room, and nobody who has to give way.
+/// There is no room, and no holder has to give way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("over capacity: {bound}")]
 pub struct OverCapacity {
@@ -32,7 +32,7 @@ pub struct OverCapacity {
     pub bound: &'static str,
 }
 
-/// It has to give way to others.
+/// The holder has to give way to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it made little progress while other requests waited")]
 pub struct Displaced;
@@ -45,13 +45,13 @@ pub struct Permit {
 }
 
 impl Gate {
-    /// With room for `max`, where who is inside is judged by its rate after `window_ms`.
+    /// A gate for `max` in all. A holder is judged by its rate after `window_ms`.
     pub fn new(max: u64, window_ms: u64, bound: &'static str, clock: Arc<dyn Clock>) -> Gate {
         let inside = Inside { share: FairShare::new(max, window_ms), wakers: Vec::new() };
         Gate { inside: Arc::new(Mutex::new(inside)), clock, bound }
     }
 
-    /// Goes in with `amount`, once [`Permit::granted`] says so.
+    /// Asks for `amount`, which is held once [`Permit::granted`] returns.
     pub fn enter(&self, address: Address, amount: u64) -> Result<Permit, OverCapacity> {
         self.enter_inside(self.look(), address, amount)
     }
@@ -71,7 +71,7 @@ impl Gate {
         Ok(Permit { gate: self.clone(), address, number })
     }
 
-    /// As [`Gate::enter`], at once, with nobody giving way.
+    /// As [`Gate::enter`], but granted at once, and no holder gives way for it.
     pub fn enter_if_room(&self, address: Address, amount: u64) -> Result<Permit, OverCapacity> {
         let inside = self.look();
         if !inside.share.has_room(amount) {
@@ -80,7 +80,7 @@ impl Gate {
         self.enter_inside(inside, address, amount)
     }
 
-    /// Whether somebody who came with `amount` now would be let in.
+    /// Whether a request for `amount` would be admitted now.
     pub fn check(&self, address: Address, amount: u64) -> Result<(), OverCapacity> {
         self.look().share.check(address, amount).map_err(|full| self.refused(address, full))
     }
@@ -98,7 +98,7 @@ impl Gate {
     }
 
     fn refused(&self, address: Address, Full: Full) -> OverCapacity {
-        tracing::debug!(%address, bound = self.bound, "refused, and nobody had to give way");
+        tracing::debug!(%address, bound = self.bound, "refused: no client has to give way");
         OverCapacity { bound: self.bound }
     }
 }
@@ -121,7 +121,7 @@ impl Inside {
 }
 
 impl Permit {
-    /// Wants `amount` more, which it has once [`Permit::granted`] says so.
+    /// Asks for `amount` more, which is held once [`Permit::granted`] returns.
     pub fn grow(&self, amount: u64) -> Result<(), OverCapacity> {
         let mut inside = self.gate.look();
         let displaced =
@@ -130,7 +130,7 @@ impl Permit {
         Ok(())
     }
 
-    /// Waits until those who give way for it have left.
+    /// Waits until the holders that give way for it have left.
     pub async fn granted(&self) {
         poll_fn(|context| {
             let mut inside = self.gate.inside.lock();
@@ -158,7 +158,7 @@ impl Permit {
         self.gate.look().share.rests(self.number);
     }
 
-    /// Ready once it has to give way.
+    /// Ready once this holder has to give way.
     pub fn poll_displaced(&self, context: &Context<'_>) -> Poll<Displaced> {
         let mut inside = self.gate.inside.lock();
         if inside.share.is_displaced(self.number) {
@@ -171,7 +171,8 @@ impl Permit {
 }
 
 impl Permit {
-    /// Whether it comes to giving way before it is given back: for those who keep it where it cannot be asked.
+    /// Resolves once this holder has to give way, or has left. It borrows nothing, for callers that cannot hold on to the
+    /// permit while they wait.
     pub fn watch(&self) -> impl Future<Output = Result<(), Displaced>> + use<> {
         let (gate, number) = (self.gate.clone(), self.number);
         let arrival = gate.inside.lock().share.arrival(number);

@@ -1,8 +1,8 @@
-//! What clients share fairly: the room for values on their way in, and the places of uploads and of streams.
+//! Bounds that clients share fairly: memory for values that are being received, and the number of uploads and streams.
 //!
 //! - `address`: whom a share belongs to
-//! - `rate`: how fast the other side makes progress while it is waited for
-//! - `share`: who is let in, and who gives way; decides, and does nothing
+//! - `rate`: how fast a client makes progress while the node waits for it
+//! - `share`: decides who is admitted and who gives way; pure
 //! - `gate`: the same for tasks of several threads
 
 mod address;

@@ -1,9 +1,10 @@
-/// Who makes less than this is stalled: hardly more than what a body must make in any case.
+/// A client that makes less than this is stalled: hardly more than what a body must make in any case.
 pub(super) const STALLED_BYTES_PER_SECOND: u64 = 24 << 10;
-/// So much time is the least that a rate is measured over.
+/// The shortest time over which a rate is measured.
 const MEASURED_MS_MIN: u64 = 250;
 
-/// How fast the other side makes progress. Only the time counts in which it was waited for: that of our disk is not its.
+/// How fast the other side makes progress. Only the time in which the node waited for it counts: a slow disk of ours is not its
+/// fault.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rate {
     /// Since when it is waited for, if it is.
@@ -27,7 +28,7 @@ struct Window {
 pub(super) enum Standing {
     /// It waits for us.
     Served,
-    /// It has not been waited for long enough to be judged; what it makes so far.
+    /// The node has not waited for it long enough to judge it; its rate so far.
     Fresh { bytes_per_second: u64 },
     /// What it makes lately.
     Judged { bytes_per_second: u64 },
@@ -45,7 +46,7 @@ impl Rate {
         self.waits_since_ms = None;
     }
 
-    /// It sent, or took, so many bytes.
+    /// The other side sent, or took, so many bytes.
     pub(super) fn moved(&mut self, bytes: u64, now_ms: u64, window_ms: u64) {
         self.count_wait(now_ms);
         if self.window.waited_ms >= window_ms {

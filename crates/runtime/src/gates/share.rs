@@ -6,28 +6,26 @@ use slab::Slab;
 use super::address::Address;
 use super::rate::{Rate, STALLED_BYTES_PER_SECOND, Standing};
 
-/// Who makes so much is never displaced: to hold all the places at this rate takes a real load.
+/// A holder this fast never gives way: to hold all the places at this rate takes a real load.
 pub(super) const HEALTHY_BYTES_PER_SECOND: u64 = 128 << 10;
-/// After this time a client is judged that makes nearly nothing from the beginning. One that waits for `100 Continue` is a round
-/// trip away; a node may wait for another one.
+/// A client that makes nearly no progress from the beginning is judged after this time. A client that waits for `100 Continue`
+/// answers after a round trip; a node may have to wait for another node, so it gets the whole window.
 const STALLED_MS: u64 = 500;
 /// The share of all that no client address gets as long as others want it, however fast it is.
 const RESERVED_SHARE: u64 = 8;
-/// So much of the time between two looks at the clock counts, where there was more: while the process was held up, nobody
-/// could make progress.
+/// Time between two looks at the clock counts at most this long: if the process was suspended, no client could make progress.
 const UNSEEN_MS_MAX: u64 = 500;
 
-/// Who holds how much of something that there is little of. Pure: it is told what happens, and answers who is let in and who
-/// gives way.
+/// Decides who holds how much of a scarce resource, who is admitted and who has to give way. Pure.
 ///
-/// What is asked for is granted at once, or when those who were displaced for it have left, or never. At most `max` is
-/// granted at a time, except to one alone.
+/// A request is granted at once, or when the holders that were displaced for it have left, or refused. At most `max` is granted
+/// at a time, unless there is one holder only.
 ///
 /// Protocol of a holder: `enter (grow | waits | moved | rests)* leave`.
 #[derive(Debug)]
 pub(super) struct FairShare {
     max: u64,
-    /// For how long somebody is waited for before it is judged by its rate.
+    /// For how long the node waits for a holder before it is judged by its rate.
     window_ms: u64,
     now_ms: u64,
     looked_ms: Option<u64>,
@@ -54,11 +52,11 @@ struct Holder {
     rate: Rate,
 }
 
-/// There is no room, and nobody who has to give way.
+/// There is no room, and no holder has to give way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full;
 
-/// Who is in the way of somebody, the first one first.
+/// The order in which holders give way, smallest first.
 type Rank = (bool, Reverse<u64>, u64, u64);
 
 impl FairShare {
@@ -77,14 +75,14 @@ impl FairShare {
         }
     }
 
-    /// The clock says so. It is to be looked at from time to time, whether anything happens or not.
+    /// Tells it the time. To be called from time to time, whether anything happens or not.
     pub(super) fn look(&mut self, clock_ms: u64) {
         let unseen_ms = clock_ms.saturating_sub(self.looked_ms.unwrap_or(clock_ms));
         self.looked_ms = Some(clock_ms);
         self.now_ms += unseen_ms.min(UNSEEN_MS_MAX);
     }
 
-    /// Somebody wants `amount`. Answers its number, and who has to give way for that.
+    /// A new holder asks for `amount`. Answers its number, and the holders that have to give way for it.
     pub(super) fn enter(&mut self, address: Address, amount: u64) -> Result<(usize, Vec<usize>), Full> {
         let displaced = self.in_the_way(address, None, amount)?;
         let arrival = self.arrivals;
@@ -101,10 +99,10 @@ impl FairShare {
         Ok((holder, displaced))
     }
 
-    /// A holder wants `amount` more. Answers who has to give way for that.
+    /// A holder asks for `amount` more. Answers the holders that have to give way for it.
     ///
     /// # Panics
-    /// Where it is promised something that it has not got yet.
+    /// If an earlier request of this holder is still to be granted.
     pub(super) fn grow(&mut self, holder: usize, amount: u64) -> Result<Vec<usize>, Full> {
         let Holder { address, promised, is_displaced, .. } = self.holders[holder];
         assert_eq!(promised, 0, "one wish at a time");
@@ -116,7 +114,7 @@ impl FairShare {
         Ok(displaced)
     }
 
-    /// Whether somebody who wants `amount` now would be let in.
+    /// Whether a new request for `amount` would be admitted now.
     pub(super) fn check(&self, address: Address, amount: u64) -> Result<(), Full> {
         self.in_the_way(address, None, amount).map(drop)
     }
@@ -189,7 +187,7 @@ impl FairShare {
         }
     }
 
-    /// Gives what was promised, in order, as far as it is there.
+    /// Grants what was promised, in order, as far as there is room.
     fn grant(&mut self) -> Vec<usize> {
         let mut granted = Vec::new();
         while let Some(&first) = self.promised.front() {
@@ -206,7 +204,7 @@ impl FairShare {
         granted
     }
 
-    /// Who has to give way so that there is room for `amount` more.
+    /// The holders that have to give way so that there is room for `amount` more.
     fn in_the_way(&self, address: Address, asker: Option<usize>, amount: u64) -> Result<Vec<usize>, Full> {
         let own = asker.map_or(0, |asker| self.holders[asker].granted);
         let of_address = |sums: &HashMap<Address, u64>| sums.get(&address).copied().unwrap_or_default();
@@ -240,7 +238,8 @@ impl FairShare {
         Ok(displaced)
     }
 
-    /// How soon a holder gives way to `address`, which would have so much then; `None` if it does not.
+    /// The rank of a holder if it may have to give way to `address`, which would then hold `would_have`; `None` if it does not
+    /// have to.
     fn rank(
         &self,
         holder: &Holder,

@@ -27,7 +27,7 @@ impl Table {
         Table { share, clock_ms: 0, rates: HashMap::new() }
     }
 
-    /// Somebody who is waited for comes, and sends so many bytes a second from then on.
+    /// A holder that the node waits for enters, and sends so many bytes a second from then on.
     fn enter(
         &mut self,
         address: Address,
@@ -238,7 +238,7 @@ impl Play {
         match *event {
             Event::Comes { address, amount, bytes_per_second } => {
                 if let Ok((number, displaced)) = self.table.enter(client(address), amount, bytes_per_second) {
-                    // Whoever is fast shows it from the first moment on.
+                    // A fast client is fast from the first moment on.
                     if bytes_per_second > 0 {
                         self.table.share.moved(number, bytes_per_second.div_ceil(4));
                     }
@@ -285,7 +285,7 @@ impl Play {
             self.holders.iter().map(|holder| holder.2).chain(self.displaced.iter().map(|one| one.1)).max();
         assert!(self.table.share.granted() <= MAX.max(most.unwrap_or_default()));
         let is_granted = |number: &usize| self.table.share.is_granted(*number);
-        // Nobody waits for anybody but those who were displaced.
+        // A grant waits for displaced holders only.
         if self.displaced.is_empty() {
             assert!(self.holders.iter().all(|holder| is_granted(&holder.0)), "somebody waits for nobody");
         }
@@ -328,7 +328,7 @@ proptest! {
         }
     }
 
-    /// However many a greedy address wants, the others get their share, and no more of it goes away than that.
+    /// However much a greedy address wants, the others get their share, and it gives up no more than that.
     #[test]
     fn addresses_share_evenly(greedy in 20..60_usize, others in 1..5_u8) {
         let mut table = Table::new(32);

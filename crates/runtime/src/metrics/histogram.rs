@@ -54,8 +54,8 @@ impl HistogramSum {
         HistogramSum { buckets, sum_ns: self.sum_ns.wrapping_sub(before.sum_ns) }
     }
 
-    /// The duration that so many in a hundred do not exceed, as if those of a bucket were spread evenly over it; 0 where
-    /// there are none.
+    /// The duration that so many percent do not exceed, as if the durations in a bucket were spread evenly over it; 0 if there
+    /// are none.
     pub(super) fn quantile_ns(&self, percent: u64) -> u64 {
         let rank = (self.count() * percent).div_ceil(100);
         let mut below = 0;

@@ -23,6 +23,8 @@ pub enum Operation {
     Delete,
     /// A number was added to.
     Increment,
+    /// A value got another expiry.
+    Expire,
     /// A range was read.
     Range,
     /// The node was asked whether it serves.
@@ -44,12 +46,13 @@ pub enum Operation {
 }
 
 /// Each operation, and what it is called.
-const OPERATIONS: [(Operation, &str); 14] = [
+const OPERATIONS: [(Operation, &str); 15] = [
     (Operation::Get, "get"),
     (Operation::Head, "head"),
     (Operation::Put, "put"),
     (Operation::Delete, "delete"),
     (Operation::Increment, "increment"),
+    (Operation::Expire, "expire"),
     (Operation::Range, "range"),
     (Operation::Status, "status"),
     (Operation::Live, "livez"),
@@ -62,6 +65,29 @@ const OPERATIONS: [(Operation, &str); 14] = [
 ];
 /// How requests are called that ask for none of them.
 const NO_OPERATION: &str = "none";
+
+/// What a command of Redis does, as far as it is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandKind {
+    /// It reads a few keys.
+    Read,
+    /// It writes a few keys.
+    Write,
+    /// It reads a range of keys.
+    Range,
+    /// It asks for nothing that is stored.
+    Other,
+}
+
+/// Each of them, and what it is called.
+const COMMAND_KINDS: [(CommandKind, &str); 4] = [
+    (CommandKind::Read, "read"),
+    (CommandKind::Write, "write"),
+    (CommandKind::Range, "range"),
+    (CommandKind::Other, "other"),
+];
+/// How commands end: they do what they are told, or say why not.
+const COMMAND_RESULTS: [&str; 2] = ["ok", "error"];
 
 /// What somebody slow had taken, and had to give back to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +110,8 @@ const TAKEN: [(Taken, &str); 3] =
 pub struct LoopMetrics {
     /// By operation, and last those that ask for none.
     requests: [[Histogram; STATUSES.len()]; OPERATIONS.len() + 1],
+    /// Commands of Redis, by kind and by how they end.
+    commands: [[Histogram; COMMAND_RESULTS.len()]; COMMAND_KINDS.len()],
     /// Requests of other nodes' clients, as this one answers them as a replica.
     of_peers: Histogram,
     received_bytes: AtomicU64,
@@ -102,6 +130,7 @@ impl LoopMetrics {
     pub(super) fn new() -> LoopMetrics {
         LoopMetrics {
             requests: Default::default(),
+            commands: Default::default(),
             of_peers: Histogram::default(),
             received_bytes: AtomicU64::new(0),
             sent_bytes: AtomicU64::new(0),
@@ -122,6 +151,18 @@ impl LoopMetrics {
             let row = operation.map_or(OPERATIONS.len(), |operation| operation as usize);
             self.requests[row][status].record(duration_ns);
         }
+    }
+
+    /// A command of Redis was answered.
+    pub fn command_served(&self, kind: CommandKind, is_error: bool, duration_ns: u64) {
+        self.commands[kind as usize][usize::from(is_error)].record(duration_ns);
+    }
+
+    /// How many commands of Redis were answered.
+    pub fn commands(&self) -> u64 {
+        let mut sum = HistogramSum::default();
+        self.commands.iter().flatten().for_each(|one| sum.add(one));
+        sum.count()
     }
 
     /// A request of another node's client was answered to that node.
@@ -149,7 +190,7 @@ impl LoopMetrics {
         add(&self.cut_off, 1);
     }
 
-    /// Somebody slow gave way to others.
+    /// A slow client gave way to others.
     pub fn displaced(&self, taken: Taken) {
         add(&self.displaced[taken as usize], 1);
     }
@@ -172,6 +213,9 @@ impl LoopMetrics {
     /// Adds the requests of clients, its own and other nodes', that succeeded, and do not take as long as the client likes.
     pub(super) fn add_foreground(&self, sum: &mut HistogramSum) {
         sum.add(&self.of_peers);
+        for kind in [CommandKind::Read, CommandKind::Write] {
+            sum.add(&self.commands[kind as usize][0]);
+        }
         for route in [Operation::Get, Operation::Head, Operation::Put, Operation::Delete] {
             let by_status = STATUSES.iter().zip(&self.requests[route as usize]);
             by_status.filter(|(status, _)| SUCCESSES.contains(status)).for_each(|(_, one)| sum.add(one));
@@ -205,6 +249,8 @@ impl LoopMetrics {
 pub struct Sums {
     /// By operation and status; those that never were are left out.
     pub requests: Vec<(&'static str, u16, HistogramSum)>,
+    /// Commands of Redis by kind and by how they ended; those that never were are left out.
+    pub commands: Vec<(&'static str, &'static str, HistogramSum)>,
     /// Bytes of values received.
     pub received_bytes: u64,
     /// Bytes of answers sent.
@@ -248,6 +294,7 @@ impl Sums {
         }
         Sums {
             requests,
+            commands: commands(loops),
             received_bytes: sum(|metrics| &metrics.received_bytes),
             sent_bytes: sum(|metrics| &metrics.sent_bytes),
             cut_off: sum(|metrics| &metrics.cut_off),
@@ -266,9 +313,41 @@ impl Sums {
     }
 }
 
+/// Commands of Redis on these event loops.
+fn commands(loops: &[Arc<LoopMetrics>]) -> Vec<(&'static str, &'static str, HistogramSum)> {
+    let mut commands = Vec::new();
+    for (kind, name) in COMMAND_KINDS {
+        for (index, result) in COMMAND_RESULTS.into_iter().enumerate() {
+            let mut histogram = HistogramSum::default();
+            loops.iter().for_each(|metrics| histogram.add(&metrics.commands[kind as usize][index]));
+            if histogram.count() > 0 {
+                commands.push((name, result, histogram));
+            }
+        }
+    }
+    commands
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_are_counted_by_kind_and_result() {
+        for (index, (kind, _)) in COMMAND_KINDS.into_iter().enumerate() {
+            assert_eq!(kind as usize, index);
+        }
+        let loops = [Arc::new(LoopMetrics::new())];
+        loops[0].command_served(CommandKind::Write, false, 2_000);
+        loops[0].command_served(CommandKind::Write, true, 2_000);
+        let sums = Sums::of(&loops);
+        let counts = sums.commands.iter().map(|(kind, result, sum)| (*kind, *result, sum.count()));
+        assert_eq!(counts.collect::<Vec<_>>(), [("write", "ok", 1), ("write", "error", 1)]);
+        assert_eq!(loops[0].commands(), 2);
+        let mut foreground = HistogramSum::default();
+        loops[0].add_foreground(&mut foreground);
+        assert_eq!(foreground.count(), 1);
+    }
 
     #[test]
     fn every_operation_has_its_own_place() {

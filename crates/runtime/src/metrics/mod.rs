@@ -9,7 +9,7 @@ mod loop_metrics;
 mod tail;
 
 pub use histogram::HistogramSum;
-pub use loop_metrics::{LoopMetrics, Operation, Sums, Taken};
+pub use loop_metrics::{CommandKind, LoopMetrics, Operation, Sums, Taken};
 pub use tail::Tail;
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// For so many event loops.
+    /// Metrics for so many event loops.
     pub fn new(loops: usize) -> Metrics {
         Metrics { loops: (0..loops).map(|_| Arc::new(LoopMetrics::new())).collect() }
     }

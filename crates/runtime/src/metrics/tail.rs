@@ -25,7 +25,7 @@ impl Tail {
         (since.count(), since.quantile_ns(TAIL_PERCENT) / 1000)
     }
 
-    /// The moment is that of the last look.
+    /// Counts anew from the last look on.
     pub fn begin_anew(&mut self) {
         self.before = self.now.clone();
     }

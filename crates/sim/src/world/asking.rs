@@ -12,13 +12,13 @@ use crate::request::{self, Request};
 
 /// How long a client waits: longer than a coordinator that is alive takes, with all its attempts.
 const CLIENT_MS: u64 = 10 * REQUEST_MS;
-/// How often clients contend for a key, on average, and how long packets take meanwhile, for a while.
+/// How often clients contend for a key, on average, and how long packets take during that time.
 const CONTENTION_EVERY_MS: u64 = 18_000;
 const CONTENTION_DELAYS_MS: [u64; 4] = [0, 20, 100, 300];
 const CONTENTION_MS: u64 = 2_000;
 
 impl World {
-    /// Somebody asks some node for something.
+    /// A client sends a request to some node.
     pub(super) fn client(&mut self) {
         if self.is_calm {
             return;
@@ -58,14 +58,14 @@ impl World {
         }
     }
 
-    /// Somebody looks at everything there is, where something has just gone wrong.
+    /// A client reads everything after something has just gone wrong.
     pub(super) fn look_around(&mut self, node: usize) {
         if !self.is_calm {
             self.look_at_all(node);
         }
     }
 
-    /// Somebody reads everything there is.
+    /// A client reads everything.
     pub(super) fn look_at_all(&mut self, node: usize) {
         let keys = self.shared.clients.borrow().keys.len();
         for index in 0..keys {
@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    /// Somebody writes everything there is.
+    /// A client writes everything.
     pub(super) fn write_around(&mut self, node: usize) {
         if self.is_calm {
             return;
@@ -83,6 +83,20 @@ impl World {
         for index in 0..keys {
             let write = self.shared.clients.borrow_mut().next_write(index);
             if let Some((number, wish)) = write {
+                self.ask(node, index, number, wish);
+            }
+        }
+    }
+
+    /// Somebody deletes everything there is.
+    pub(super) fn delete_around(&mut self, node: usize) {
+        if self.is_calm {
+            return;
+        }
+        let keys = self.shared.clients.borrow().keys.len();
+        for index in 0..keys {
+            let deletion = self.shared.clients.borrow_mut().next_deletion(index);
+            if let Some((number, wish)) = deletion {
                 self.ask(node, index, number, wish);
             }
         }
@@ -104,8 +118,8 @@ impl World {
             return self.shared.clients.borrow_mut().ended(number);
         };
         let (service, shared) = (Rc::clone(process.node.service()), Rc::clone(&self.shared));
-        let request = Request { number, node, key, wish, replicas };
-        shared.histories.borrow_mut().begins(shared.now_us(), &request);
+        let request = Request { number, began_us: shared.now_us(), node, key, wish, replicas };
+        shared.histories.borrow_mut().begins(&request);
         process.tasks.spawn_local(async move {
             let answer = request::ask(&*service, &request).await;
             shared.ended(&request, floor, answer);
@@ -117,6 +131,9 @@ fn brief(wish: &Wish) -> String {
     match wish {
         Wish::Get => "get".to_owned(),
         Wish::Delete => "delete".to_owned(),
-        Wish::Put(value) => format!("put {} bytes", value.len()),
+        Wish::Increment => "increment".to_owned(),
+        Wish::PutIf { value, expected } => format!("put {} bytes if {expected:?}", value.len()),
+        Wish::Put { value, ttl: None } => format!("put {} bytes", value.len()),
+        Wish::Put { value, ttl: Some(ttl) } => format!("put {} bytes for {} ms", value.len(), ttl.ms()),
     }
 }

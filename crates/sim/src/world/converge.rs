@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ladoga_cluster::{NodeId, Partition};
 use ladoga_env::Rng;
+use ladoga_model::CellMark;
 
 use super::{Event, World};
 use crate::machine::REQUEST_MS;
@@ -15,7 +16,7 @@ impl World {
         if !self.differences.is_empty() {
             return self.plan(5000, Event::Compare);
         }
-        // What clients are told in the end, each key's history has to explain as well.
+        // The last answers to clients have to fit each key's history as well.
         let node = self.rng.below(self.machines.len() as u64) as usize;
         self.look_at_all(node);
         self.plan(2 * REQUEST_MS, Event::End);
@@ -23,7 +24,7 @@ impl World {
 
     fn difference(&mut self) -> Option<String> {
         let mut all = Vec::new();
-        let mut tombstones = 0;
+        let (mut tombstones, mut dropped_before) = (0, 0);
         let clients = self.shared.clients.borrow();
         for machine in &self.machines {
             let Some(process) = &machine.process else { return Some(format!("{} is down", machine.id)) };
@@ -38,6 +39,7 @@ impl World {
                     machine.id, view.is_whole
                 ));
             }
+            dropped_before = dropped_before.max(view.droppable_before);
             let cells: BTreeMap<_, _> = process.store.inner.all_cells().into_iter().collect();
             let checker = self.shared.checker.lock();
             let gone = clients.keys.iter().map(|plan| &plan.key);
@@ -50,7 +52,11 @@ impl World {
         for plan in &clients.keys {
             let list = self.common.placement.preference_list(Partition::of(&plan.key));
             let nodes = &list[..plan.copies()];
-            let live = |node: &NodeId| all[node.index()].get(&plan.key).filter(|cell| !cell.is_tombstone);
+            // What has expired, each node drops when it gets to it.
+            let is_kept = |cell: &&CellMark| {
+                !cell.is_tombstone && cell.deleted_at().is_none_or(|at| at >= dropped_before)
+            };
+            let live = |node: &NodeId| all[node.index()].get(&plan.key).filter(is_kept);
             let first = live(&nodes[0]);
             if let Some(other) = nodes.iter().find(|node| live(node) != first) {
                 let key = plan.key.escape_ascii();

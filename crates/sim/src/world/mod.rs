@@ -1,7 +1,7 @@
-//! What happens when: one seed, on one thread, on paused time, which goes on when nobody has anything left to do.
+//! The sequence of events: one seed, on one thread, on paused time, which advances when nothing is left to do.
 //!
 //! - `shared`: what clients and the world share; `asking`: clients ask
-//! - `trouble`: what goes wrong, and how it ends; `converge`: whether all came together in the end
+//! - `trouble`: what goes wrong, and how it ends; `converge`: whether the nodes agree in the end
 
 mod asking;
 mod converge;
@@ -18,8 +18,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use ladoga_cluster::NodeList;
-use ladoga_env::Rng;
-use ladoga_env::sim::{SimNet, SimRng};
+use ladoga_env::sim::{SimClock, SimNet, SimRng};
+use ladoga_env::{Clock, Rng};
 use ladoga_replica::simulated::plant;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
@@ -31,7 +31,7 @@ use crate::machine::{Common, Machine, placement_of};
 use crate::{Settings, Summary};
 use shared::Shared;
 
-/// How many nodes there are. Three is what most clusters have, and where two that are left are a majority.
+/// The numbers of nodes. Most clusters have three nodes, of which two are still a majority.
 const NODES: [usize; 4] = [3, 3, 4, 5];
 /// How long things go wrong.
 const TROUBLE_MS: u64 = 240_000;
@@ -52,6 +52,7 @@ enum Event {
     Client,
     LookAround { node: usize },
     WriteAround { node: usize },
+    DeleteAround { node: usize },
     ClientGivesUp { number: u64 },
     Background { node: usize, session: u64, ticks: u64 },
     Trouble,
@@ -102,8 +103,8 @@ impl World {
         let net = SimNet::new(rng.next_u64());
         net.set_delay(Duration::from_micros(100), Duration::from_millis(5));
         let machines = (0..nodes).map(|index| Machine::new(index, &net, rng.next_u64())).collect();
-        let clients = Clients::new(nodes, &rng);
-        let checker = Arc::new(Mutex::new(Checker::new(nodes)));
+        let clients = Clients::new(nodes, &rng, (seed, settings.is_conditional));
+        let checker = Arc::new(Mutex::new(Checker::new(nodes, SimClock::new().wall_ms())));
         for plan in &clients.keys {
             checker.lock().expects_copies(&plan.key, plan.copies());
         }
@@ -179,14 +180,19 @@ impl World {
         if let Some(disorder) = self.disorder() {
             return Err(disorder);
         }
-        let large_stored = self.shared.checker.lock().large_stored();
+        let (large_stored, told_expired) = {
+            let checker = self.shared.checker.lock();
+            (checker.large_stored(), checker.told_expired())
+        };
         let (messages, trace) = (self.net.packets(), *self.shared.trace.borrow());
         let summary = *self.shared.summary.borrow();
-        Ok(Summary { messages, large_stored, trace, ..summary })
+        Ok(Summary { messages, large_stored, told_expired, trace, ..summary })
     }
 
     fn disorder(&self) -> Option<String> {
-        if self.shared.settings.checks_histories { self.shared.histories.borrow().disorder() } else { None }
+        let expiries = self.shared.checker.lock().expiries();
+        let histories = self.shared.histories.borrow();
+        if self.shared.settings.skips_histories { None } else { histories.disorder(&expiries) }
     }
 
     /// For who looks why it does not come together.
@@ -235,7 +241,7 @@ impl World {
         let violation = self.shared.checker.lock().violation().map(str::to_owned);
         let seen_twice = || {
             let histories = self.shared.histories.borrow();
-            histories.violation().filter(|_| self.shared.settings.checks_histories).map(str::to_owned)
+            histories.violation().filter(|_| !self.shared.settings.skips_histories).map(str::to_owned)
         };
         violation
             .or_else(|| self.machines.iter().find_map(panicked))
@@ -248,7 +254,7 @@ impl World {
             Event::Start { node } => self.start(node),
             Event::Room { node } => self.machines[node].disk.set_capacity(None),
             Event::Befall(trouble) if !self.is_calm => self.befall(trouble),
-            // A process that stood still goes on by itself: it was only not looked at.
+            // A suspended process resumes by itself: it was only not polled.
             Event::Befall(_) | Event::Resume => {}
             Event::NetworkIsBetter => self.mend_network(),
             Event::ClockGoesWrong => self.clock_goes_wrong(),
@@ -256,6 +262,7 @@ impl World {
             Event::Client => self.client(),
             Event::LookAround { node } => self.look_around(node),
             Event::WriteAround { node } => self.write_around(node),
+            Event::DeleteAround { node } => self.delete_around(node),
             Event::ClientGivesUp { number } => self.shared.clients.borrow_mut().ended(number),
             Event::Background { node, session, ticks } => self.background(node, session, ticks),
             Event::Trouble => self.trouble(),
@@ -286,7 +293,7 @@ impl World {
         }
     }
 
-    /// What the threads of the engine would do; and somebody looks after a node whose store takes no writes any more.
+    /// Does the work of the engine's threads; and restarts a node whose store refuses writes, as an operator would.
     fn background(&mut self, node: usize, session: u64, ticks: u64) {
         if self.machines[node].session != session {
             return;

@@ -1,4 +1,4 @@
-//! What clients and the world share: who asks, what is checked, the trace.
+//! What clients and the world share: the clients, the checks, the trace.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::checker::Checker;
 use crate::clients::{Clients, Wish};
 use crate::histories::Histories;
-use crate::request::{Answer, Request};
+use crate::request::{Answer, Found, Request};
+use crate::values::{is_counter, number_of};
 use crate::{Settings, Summary};
 
 /// What clients and the world share.
@@ -45,11 +46,22 @@ impl Shared {
 
     /// A request has ended, with this answer or none.
     pub(super) fn ended(&self, request: &Request, floor: Version, answer: Result<Answer, Error>) {
-        let Request { number, key, wish, replicas, .. } = request;
+        let Request { number, began_us, key, wish, replicas, .. } = request;
         self.clients.borrow_mut().ended(*number);
         self.checker.lock().given_up(given_up());
-        self.histories.borrow_mut().ends(self.now_us(), request, &answer);
+        let expired = match &answer {
+            Ok(Answer::Read(Found { version: Some(version), value: None, .. })) => {
+                self.checker.lock().expiring(*version)
+            }
+            _ => None,
+        };
+        let in_its_way = match &answer {
+            Ok(Answer::Refused(Some(version))) => self.checker.lock().writer_of(*version),
+            _ => None,
+        };
+        self.histories.borrow_mut().ends(self.now_us(), request, &answer, (expired, in_its_way));
         let mut summary = self.summary.borrow_mut();
+        self.note_seen(request, &answer);
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
@@ -62,13 +74,43 @@ impl Shared {
         match answer {
             Answer::Written(version) => {
                 self.trace(|| format!("request {number}: {version:?} is written"));
-                let value = if let Wish::Put(value) = wish { Some(value.as_slice()) } else { None };
-                checker.told_written(key, *replicas, (version, value), floor);
+                let (value, ttl) = match wish {
+                    Wish::Put { value, ttl } => (Some(value.as_slice()), *ttl),
+                    Wish::PutIf { value, .. } => (Some(value.as_slice()), None),
+                    Wish::Delete | Wish::Get | Wish::Increment => (None, None),
+                };
+                checker.told_written(key, *replicas, (version, value, ttl), floor);
             }
-            Answer::Read(version, value) => {
-                self.trace(|| format!("request {number}: {version:?} is read"));
-                checker.told_read(key, *replicas, (version, value.as_deref()), floor);
+            Answer::Refused(version) => {
+                self.trace(|| format!("request {number}: refused because of {version:?}"));
+                checker.told_refused(key, version, floor);
+            }
+            Answer::Counted(sum, version) => {
+                self.trace(|| format!("request {number}: {version:?} is written, {sum} there are"));
+                let text = sum.to_string();
+                checker.told_written(key, *replicas, (Some(version), Some(text.as_bytes()), None), floor);
+            }
+            Answer::Read(found) => {
+                let what = if expired.is_some() { "has expired" } else { "is read" };
+                self.trace(|| format!("request {number}: {:?} {what}", found.version));
+                checker.told_read(key, *replicas, &found, (floor, began_us / 1000));
             }
         }
+    }
+
+    /// A client may go by what it was told.
+    fn note_seen(&self, request: &Request, answer: &Result<Answer, Error>) {
+        if is_counter(&request.key) {
+            return;
+        }
+        let seen = match answer {
+            Ok(Answer::Read(Found { version, value, .. })) => version.zip(value.as_deref().map(number_of)),
+            Ok(Answer::Written(version)) => version.map(|version| (version, request.number)),
+            Ok(Answer::Refused(version)) => {
+                version.and_then(|version| Some((version, self.checker.lock().writer_of(version)?)))
+            }
+            Ok(Answer::Counted(..)) | Err(_) => return,
+        };
+        self.clients.borrow_mut().saw(&request.key, seen);
     }
 }

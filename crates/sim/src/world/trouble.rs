@@ -10,6 +10,8 @@ use crate::machine::Machine;
 
 /// How long a node that lost its disk is alone with one that knows less than the rest.
 const ALONE_MS: u64 = 8_000;
+/// From when on a node is away for long.
+const LONG_MS: u64 = 20_000;
 
 impl World {
     fn hands(&self) -> Vec<Hands> {
@@ -62,6 +64,7 @@ impl World {
                     self.cut(node, other, ms);
                     self.cut(other, node, ms);
                 }
+                self.miss_deletions(node, ms);
                 // As soon as it is back, and does not know yet what it missed.
                 self.plan(ms + 20, Event::LookAround { node });
             }
@@ -77,6 +80,7 @@ impl World {
             }
             Trouble::Kill { node, down_ms } => {
                 self.machines[node].kill();
+                self.miss_deletions(node, down_ms);
                 self.plan(down_ms, Event::Start { node });
             }
             Trouble::PowerCut { node, down_ms } => {
@@ -128,10 +132,23 @@ impl World {
         }
     }
 
+    /// A node that is away for long misses that everything is deleted. Once it is back, somebody looks whether it brings anything
+    /// back: what reads are told that go to it and to one other node.
+    fn miss_deletions(&mut self, absent: usize, ms: u64) {
+        if ms < LONG_MS {
+            return;
+        }
+        let node = (absent + 1) % self.machines.len();
+        self.plan(ms / 4, Event::DeleteAround { node });
+        for after_ms in (500..4_000).step_by(500) {
+            self.plan(ms + after_ms, Event::LookAround { node: absent });
+        }
+    }
+
     fn lose_disk(&mut self, node: usize, down_ms: u64, loss: Loss) {
         self.disk_lost_at_us = Some(self.now_us());
         match loss {
-            // What nobody remembers, nobody can hold against it.
+            // What no peer remembers, no peer can hold against it.
             Loss::Older { age, is_copied, was_whole }
                 if self.machines[node].is_remembered_by(&self.machines) =>
             {
@@ -162,7 +179,7 @@ impl World {
         self.plan(ms, Event::ClockIsSet { node });
     }
 
-    /// Somebody sets it right.
+    /// An operator sets the clock right.
     pub(super) fn clock_is_set(&mut self, node: usize) {
         if !self.is_calm {
             let trouble = faults::right_clock(&self.clock_rng, node, &self.hands());
@@ -171,7 +188,7 @@ impl World {
         }
     }
 
-    /// Nothing goes wrong any more. Clocks stay as they are: nobody sets them.
+    /// Nothing goes wrong any more. Clocks stay as they are.
     fn calm_down(&mut self) {
         self.shared.trace(|| "it calms down".to_owned());
         self.is_calm = true;

@@ -1,4 +1,5 @@
-//! Blob files: one large value each, written as it arrives and read piece by piece, never rewritten.
+//! Blob files: one large value each, written as it arrives and read piece by piece, never rewritten. Two cells of a key may name
+//! the same file: what only changes when a value expires copies none of it.
 //!
 //! ```text
 //! blob  := "LADOGAB" format u8, number u64, piece*

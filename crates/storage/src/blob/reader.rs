@@ -5,7 +5,7 @@ use bytes::Bytes;
 use ladoga_env::{File, OpenMode};
 use ladoga_model::Quote;
 
-use super::{BLOB_PIECE_BYTES, BlobRef, HEADER_BYTES, header, piece_crc, piece_offset};
+use super::{BLOB_PIECE_BYTES, BlobRef, FinishedBlob, HEADER_BYTES, header, piece_crc, piece_offset};
 use crate::coding::u32_at;
 use crate::error::Error;
 use crate::record::BlobPointer;
@@ -34,16 +34,21 @@ impl Blob {
         self.pointer.len
     }
 
+    /// The same file, to be named by another cell as well: nothing is copied.
+    pub fn to_name_again(&self) -> FinishedBlob {
+        FinishedBlob::named(self.blob.clone(), self.pointer)
+    }
+
     /// Whether the value has no bytes.
     pub const fn is_empty(&self) -> bool {
         self.pointer.len == 0
     }
 
-    /// Reads the piece that begins at `offset` of the value, checked: [`BLOB_PIECE_BYTES`], or what is left.
-    /// May wait for the disk.
+    /// Reads and checks the piece that begins at `offset` of the value: [`BLOB_PIECE_BYTES`], or fewer at the end. May wait for
+    /// the disk.
     ///
     /// # Panics
-    /// Where `offset` is not a multiple of [`BLOB_PIECE_BYTES`] below the length.
+    /// If `offset` is not a multiple of [`BLOB_PIECE_BYTES`] below the length.
     pub fn read_piece(&self, offset: u64) -> Result<Bytes, Error> {
         assert!(offset.is_multiple_of(BLOB_PIECE_BYTES as u64) && offset < self.pointer.len);
         let file = self.file()?;
@@ -78,7 +83,7 @@ impl Blob {
         Ok(())
     }
 
-    /// That nothing lies behind the last piece. What is missing, its read tells.
+    /// Checks that nothing follows the last piece. A missing piece is found when it is read.
     fn check_length(&self) -> Result<(), Error> {
         let pieces = self.pointer.len.div_ceil(BLOB_PIECE_BYTES as u64);
         let expected = HEADER_BYTES + self.pointer.len + 4 * pieces;

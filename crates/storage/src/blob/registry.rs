@@ -11,22 +11,22 @@ use crate::health::Health;
 use crate::paths;
 use crate::stats::Counters;
 
-/// Counts who refers to each blob file, and removes a file when nobody does any more.
+/// Counts the references to each blob file, and removes a file with its last reference.
 ///
-/// Tables, memtables, batches and readers hold references; a table gets its own before the memtable or table it was
-/// made from lets go.
+/// Tables, memtables, batches and readers hold references. A new table takes its own before the memtable or table that it was
+/// made from releases its.
 pub(crate) struct BlobRegistry {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     counts: Mutex<BTreeMap<u64, u64>>,
-    /// Files that nobody refers to any more.
+    /// Files without a reference.
     dead: Mutex<Vec<u64>>,
     health: Arc<Health>,
     /// Bytes that stay free on the disk.
     reserve_bytes: u64,
-    /// From then on nothing is removed: the process ends, or nobody knows what is on disk.
+    /// Once set, no file is removed any more: the process is ending, or it is unknown what is on disk.
     frozen: AtomicBool,
-    /// Whether it was told that nobody knows how much room there is.
+    /// Whether it was logged that the system does not say how much space is free.
     is_unmeasured: AtomicBool,
     counters: Arc<Counters>,
 }
@@ -64,11 +64,11 @@ impl BlobRegistry {
         &self.health
     }
 
-    /// Takes note of how much room there is on the disk. `None` where the system does not say.
+    /// Notes how much space is free on the disk. `None` if the system does not say.
     pub(crate) fn observe_space(&self) -> Option<u64> {
         let found = self.disk.free_bytes(&self.dir).map_err(Error::io("measure", &self.dir));
         let warn = |error: &Error| {
-            // Whoever needs a descriptor says so; this only looks, four times a second.
+            // This looks four times a second. A lack of descriptors is reported by whoever needs one.
             if !error.is_out_of_descriptors() && !self.is_unmeasured.swap(true, Ordering::Relaxed) {
                 tracing::warn!(%error, "could not read the free space of the disk");
             }
@@ -86,12 +86,12 @@ impl BlobRegistry {
         self.health.admit(true, self.reserve_bytes)
     }
 
-    /// Makes the names of all files so far durable. A sync that failed was for the names of other threads' files as well,
-    /// whose own sync would say that all is well: it poisons.
+    /// Makes the names of all files so far durable. A failed sync poisons the store: it covered the names of other threads'
+    /// files too, and the kernel may report success to their own sync.
     pub(crate) fn sync_names(&self) -> Result<(), Error> {
         let dir = paths::blobs_dir(&self.dir);
         if let Err(error) = self.disk.sync_dir(&dir).map_err(Error::io("sync directory", dir)) {
-            // None was tried where the directory could not be opened.
+            // If the directory could not be opened, nothing was synced.
             if error.is_out_of_descriptors() {
                 return Err(error);
             }
@@ -112,7 +112,7 @@ impl BlobRegistry {
         self.counts.lock().contains_key(&number)
     }
 
-    /// Takes note of bytes that are not those that were written.
+    /// Counts a read that found other bytes than were written.
     pub(crate) fn count_corrupt_read(&self) {
         self.counters.reads.mine().corrupt_reads.add(1);
     }
@@ -133,11 +133,11 @@ impl BlobRegistry {
             return;
         }
         counts.remove(&number);
-        // Whoever let go last may be an event loop, which must not wait for a disk.
+        // The last reference may be dropped on an event loop, which must not wait for a disk.
         self.dead.lock().push(number);
     }
 
-    /// Removes the files that nobody refers to any more. For the background.
+    /// Removes the files without a reference. Called by the background.
     pub(crate) fn remove_dead(&self) {
         if self.frozen.load(Ordering::SeqCst) {
             return;

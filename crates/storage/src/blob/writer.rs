@@ -20,9 +20,9 @@ pub struct BlobWriter {
     crc: u32,
 }
 
-/// A blob file that is complete and on disk, to be named by [`crate::WriteBatch::put_blob`]. Dropped unnamed, its
-/// file is removed.
-#[derive(Debug)]
+/// A blob file that is complete and on disk, to be named by [`crate::WriteBatch::put_blob`]. Once the last one who knows it
+/// drops it, and no cell names it, its file is removed.
+#[derive(Debug, Clone)]
 pub struct FinishedBlob {
     blob: BlobRef,
     pointer: BlobPointer,
@@ -51,7 +51,7 @@ impl BlobWriter {
     /// Appends bytes of the value; may wait for the disk.
     ///
     /// # Panics
-    /// Where the value grows over the limit, which callers check.
+    /// If the value grows over the limit, which callers check.
     pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         self.len += bytes.len() as u64;
         assert!(self.len <= VALUE_BYTES_MAX, "callers bound the value");
@@ -93,6 +93,11 @@ impl BlobWriter {
 }
 
 impl FinishedBlob {
+    /// One that a cell names already, to be named by another one.
+    pub(crate) const fn named(blob: BlobRef, pointer: BlobPointer) -> FinishedBlob {
+        FinishedBlob { blob, pointer }
+    }
+
     /// The length of the value.
     pub const fn value_bytes(&self) -> u64 {
         self.pointer.len

@@ -18,11 +18,11 @@ pub(crate) struct TableView {
     pub tombstones: u64,
     pub oldest: Version,
     pub newest: Version,
-    /// All that it deletes was deleted so long ago that it may go where nothing is below it.
+    /// Everything that it deletes was deleted so long ago that it may be dropped if nothing lies below it.
     pub droppable: bool,
     /// Bytes of values that expired so long ago that they may go; 0 if they are less than half of its values.
     pub expired_bytes: u64,
-    /// A compaction met corrupt bytes in it, so it stays where it is.
+    /// A compaction found corrupt bytes in it, so it stays where it is.
     pub damaged: bool,
 }
 
@@ -98,7 +98,7 @@ fn score(level: usize, tables: &[TableView], mean: u64, config: PickConfig) -> f
     let sound = || tables.iter().filter(|table| !table.damaged);
     let bytes = sound().map(|table| weight(table, mean)).fold(0, u64::saturating_add);
     let by_bytes = bytes as f64 / target as f64;
-    // A table that is mostly tombstones slows ranges down and holds space that nobody uses.
+    // A table that is mostly tombstones slows ranges down and wastes space.
     let mostly_dead = sound().any(|table| table.droppable && table.tombstones * 2 > table.records);
     let by_dead = if mostly_dead { 1.0 } else { 0.0 };
     let by_count = if level == 0 { sound().count() as f64 / LEVEL_0_TABLES as f64 } else { 0.0 };
@@ -140,7 +140,7 @@ fn overlapping<'a>(tables: &'a [TableView], with: &TableView) -> impl Iterator<I
     tables[start..].iter().take_while(move |table| table.smallest <= largest)
 }
 
-/// `None` where there is nothing to take, or a damaged table is in the way.
+/// `None` if there is nothing to take, or a damaged table is in the way.
 fn choice(level: usize, upper: &[&TableView], below: &[TableView]) -> Option<Choice> {
     let smallest = upper.iter().map(|table| &table.smallest).min()?.clone();
     let largest = upper.iter().map(|table| &table.largest).max()?.clone();
@@ -164,9 +164,9 @@ fn choice(level: usize, upper: &[&TableView], below: &[TableView]) -> Option<Cho
     })
 }
 
-/// For a disk that has no room for a compaction: the table that is worth most to be written anew by itself, without what
-/// newer tables with tombstones hide, and up to which version those reach. That takes the room of one table at most, and
-/// gives back that of what was deleted. `trimmed` says up to which version a table has been trimmed already.
+/// For a disk without room for a compaction: the one table that is most worth rewriting by itself, without the records that
+/// tombstones in newer tables hide; and the version up to which those tombstones reach. That needs room for one table at most,
+/// and gives the space of deleted values back. `trimmed` says up to which version each table has been trimmed already.
 pub(crate) fn pick_to_trim(
     levels: &[Vec<TableView>; LEVELS],
     trimmed: &BTreeMap<u64, Version>,

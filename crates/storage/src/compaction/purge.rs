@@ -9,15 +9,15 @@ use crate::options::LEVELS;
 use crate::record::{Kind, Record};
 use crate::table::{Access, TableGet};
 
-/// Whether the newest cell of a key may go. A tombstone hides older cells, and so does a value that expired: it may go
-/// where nothing is left that it hides, and nothing can come. `drop_before`: no write older than this comes any
-/// more, and all that was deleted before it is deleted on every replica.
+/// Whether the newest cell of a key may be dropped. A tombstone hides older cells, and so does a value that expired: it may go
+/// if it hides nothing that is left or may still come. Writes older than `drop_before` come no more, and every replica has the
+/// deletions from before it.
 pub(crate) fn may_drop(record: &Record<'_>, hides: bool, drop_before: u64) -> bool {
     !hides && record.mark().deleted_at().is_some_and(|deleted_at| deleted_at < drop_before)
 }
 
-/// What is left of a value that had expired by `expired_before_ms`: the same cell, without its bytes. It goes as a tombstone
-/// does; until then it is what every replica says of the key.
+/// What is left of a value that had expired by `expired_before_ms`: the same cell without its bytes. It is dropped as a
+/// tombstone is; until then every replica still answers the same about the key.
 pub(crate) fn without_expired_value(record: Record<'_>, expired_before_ms: u64) -> Record<'_> {
     if record.kind != Kind::Tombstone && record.stamp.is_expired(expired_before_ms) {
         return Record { kind: Kind::Tombstone, value: b"", ..record };
@@ -47,7 +47,7 @@ impl Surroundings<'_> {
             let meta = table.meta();
             meta.newest > version && meta.covers(key) && !self.inputs.contains(&meta.number)
         });
-        // Where the other one cannot be read, the record stays.
+        // If the other one cannot be read, the record stays.
         others.any(|table| {
             let found = table.get(key_hash(key), key, Access::Once);
             matches!(found, Ok(TableGet::Found { stamp, .. }) if stamp.version > version)
@@ -57,7 +57,7 @@ impl Surroundings<'_> {
     /// Whether a cell of `key` older than `version` may be somewhere else.
     pub(crate) fn may_hold_older(&self, key: &[u8], version: Version) -> bool {
         let below = (self.output_level + 1..LEVELS).any(|level| self.levels.table_of(level, key).is_some());
-        // Usually only newer cells are above; older ones are where versions arrived out of order.
+        // Usually only newer cells are above. Older ones are if versions arrived out of order.
         let above = || {
             let mut tables = self.levels.iter().take_while(|(level, _)| *level <= self.output_level);
             tables.any(|(_, table)| {

@@ -28,7 +28,7 @@ pub(crate) struct Outputs<'a> {
 /// Which tombstones and expired values may go, and what newer cells hide.
 pub(crate) struct Purge<'a> {
     pub surroundings: Surroundings<'a>,
-    /// What was deleted before this timestamp is dropped, where nothing is left that it hides.
+    /// Deletions before this timestamp are dropped, if they hide nothing that is left.
     pub drop_before: u64,
     /// Values that expired before this time lose their bytes; 0 if none do.
     pub expired_before_ms: u64,

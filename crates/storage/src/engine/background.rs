@@ -17,7 +17,7 @@ use crate::options::Background;
 use crate::pacing::is_urgent;
 use crate::paths::LOCK;
 
-/// How often the background looks for work that nobody announced: room on the disk, snapshots that ended.
+/// How often the background looks for work that is not announced: space on the disk, snapshots that were dropped.
 pub(super) const TICK: Duration = Duration::from_millis(250);
 /// Flushes that may fail in a row before the store is given up: until then the log has everything.
 pub(super) const FLUSH_FAILURES_MAX: u64 = 10;
@@ -35,7 +35,7 @@ pub(crate) struct BackgroundWork {
     flushes_put_off: AtomicU64,
     /// Why, the last time.
     put_off_for: Mutex<Option<Error>>,
-    /// Whether it was told that descriptors are missing.
+    /// Whether a lack of descriptors was logged.
     lacks_descriptors: AtomicBool,
     mean_record_bytes: AtomicU64,
     level_0_tables: AtomicUsize,
@@ -49,9 +49,9 @@ pub(crate) struct BackgroundWork {
 /// The two threads that compact, never both at a time. A thread's priority can only be lowered, so there is one for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// Lets everybody go first. Where others keep all cores busy, that is nearly to stand still.
+    /// Runs at the lowest priority. If others keep all cores busy, it makes hardly any progress.
     Patient,
-    /// Does not, and goes on with what the other one has begun.
+    /// Runs at normal priority, and goes on with the compaction that the patient thread began.
     Hurried,
 }
 
@@ -144,8 +144,8 @@ impl BackgroundWork {
         self.lacks_descriptors.store(false, Ordering::Relaxed);
     }
 
-    /// Logs a failure. What is a state and may pass is told of once: a full disk when it becomes so, and descriptors that are
-    /// missing with the first failure since a flush that went well.
+    /// Logs a failure. A condition that may pass is logged once: a full disk when it becomes full, a lack of descriptors with
+    /// the first failure since a successful flush.
     fn tell(&self, what: &str, error: &Error) {
         let is_known = error.is_out_of_descriptors() && self.lacks_descriptors.swap(true, Ordering::Relaxed);
         if !is_known && !error.is_disk_full() {
@@ -158,7 +158,7 @@ impl BackgroundWork {
         self.flushes_put_off.load(Ordering::Acquire)
     }
 
-    /// Why a flush has to wait, where more of them do than `seen`.
+    /// Why flushes have to wait, if more flushes were put off than `seen`.
     pub(super) fn put_off_since(&self, seen: u64) -> Option<Error> {
         if self.flushes_put_off() == seen { None } else { self.put_off_for.lock().clone() }
     }
@@ -172,7 +172,7 @@ impl BackgroundWork {
         self.flush_bytes_per_s.load(Ordering::Relaxed)
     }
 
-    /// Takes note of how large records are, and how many tables wait for a compaction.
+    /// Notes how large records are, and how many tables wait for a compaction.
     pub(super) fn observe(&self, levels: &Levels) {
         let (mut bytes, mut records) = (0, 0);
         for (_, table) in levels.iter() {
@@ -183,7 +183,7 @@ impl BackgroundWork {
         self.level_0_tables.store(levels.level(0).len(), Ordering::Relaxed);
     }
 
-    /// Whether writers are about to be slowed down for want of a compaction.
+    /// Whether writers are about to be slowed down because compaction is behind.
     pub(super) fn is_compaction_urgent(&self) -> bool {
         // Those that compactions have set aside stay there, however they hurry.
         is_urgent(self.level_0_tables.load(Ordering::Relaxed).saturating_sub(self.damage.count()))
@@ -197,7 +197,7 @@ impl BackgroundWork {
         self.trimmed.lock().clone()
     }
 
-    /// Takes note of tables that were trimmed, and forgets those that are no more.
+    /// Notes tables that were trimmed, and forgets those that are gone.
     pub(super) fn note_trimmed(&self, tables: &[u64], up_to: Version, levels: &Levels) {
         let mut trimmed = self.trimmed.lock();
         trimmed.extend(tables.iter().map(|&table| (table, up_to)));
@@ -207,8 +207,8 @@ impl BackgroundWork {
 }
 
 impl Inner {
-    /// Refuses writes once the directory was removed: the log that is open would take them, and nobody find it again. Other
-    /// errors say nothing of what is open.
+    /// Refuses writes once the directory was removed: the open log would still take them, but no restart would find it. Other
+    /// errors say nothing about the open files.
     pub(super) fn observe_directory(&self) {
         let path = self.dir.join(LOCK);
         if let Err(error) = self.env.disk.open(&path, OpenMode::Read)
@@ -233,7 +233,7 @@ impl Inner {
         // A writer is either before its look at the view, or waits already.
         drop(self.writes.writer.lock());
         self.background.progressed();
-        // With each flush: under a full load one follows the other, and nobody else lets go of what they leave.
+        // After each flush: under full load one flush follows the other, and no other thread frees what they leave.
         self.collect_retired();
         if flushed? {
             return Ok(true);

@@ -23,15 +23,15 @@ struct Work {
     inputs: Inputs,
     /// What its outputs may have.
     room_bytes: u64,
-    /// Where it is to leave out what newer tables hide: up to which version those reach.
+    /// If it is to leave out what newer tables hide: up to which version those reach.
     trims_up_to: Option<Version>,
 }
 
 /// A compaction that was begun. Nothing names its tables yet.
 pub(super) struct Compaction {
     work: Work,
-    /// What it looks for older cells in. Memtables and tables are of one view, and not those that the choice was made
-    /// from: what was flushed since is in none of those.
+    /// The view in which it looks for older cells. Memtables and tables must be of one view: what was flushed after the choice
+    /// is not in the tables of the choice.
     view: Arc<View>,
     drop_before: u64,
     expired_before_ms: u64,
@@ -39,8 +39,8 @@ pub(super) struct Compaction {
 }
 
 impl Inner {
-    /// Goes on with the compaction that was begun, or does the most urgent one, to its end or until `is_to_pause`; `false`
-    /// where none is due.
+    /// Goes on with the compaction that was begun, or begins the most urgent one, until its end or until `is_to_pause`; `false`
+    /// if none is due.
     pub(super) fn compact_one(&self, is_to_pause: &dyn Fn() -> bool) -> Result<bool, Error> {
         let mut unfinished = self.upkeep.unfinished.lock();
         self.check_writable()?;
@@ -66,7 +66,7 @@ impl Inner {
         Ok(true)
     }
 
-    /// The most urgent compaction that the disk has room for, with its tables. On a full disk, or where there is room for none,
+    /// The most urgent compaction that the disk has room for, with its tables. On a full disk, or if there is room for none,
     /// a table is trimmed first.
     fn choose(&self) -> Option<Work> {
         let levels = self.current_levels();
@@ -77,7 +77,7 @@ impl Inner {
             let inputs = inputs.map(|(level, table)| (level, table.clone())).collect();
             Some(Work { choice, inputs, room_bytes, trims_up_to })
         };
-        // Where the system does not say, it is tried.
+        // If the system does not say, it is tried.
         let free_bytes = self.observe_space().unwrap_or(u64::MAX);
         let within =
             |room_bytes| pick(&views, PickConfig { level_1_bytes: self.budget.level_1_bytes, room_bytes });
@@ -95,7 +95,7 @@ impl Inner {
         work(urgent?, free_bytes.saturating_sub(self.budget.reserve_bytes / 2), None)
     }
 
-    /// What comes of an error in a compaction: where it says which of the tables is damaged, that is left alone from now on.
+    /// Handles an error in a compaction: a damaged table, if the error names one, is left alone from now on.
     fn leave_damaged(&self, inputs: &[(usize, Arc<Table>)], error: Error) -> Result<bool, Error> {
         match self.background.damage.mark(inputs, &error) {
             Some((level, table)) => self.set_aside(*level, table).map(|()| true),
@@ -103,8 +103,8 @@ impl Inner {
         }
     }
 
-    /// Takes a damaged table out of the way: in level 0, where tables may overlap, no compaction needs it. Where it is,
-    /// it would keep everything above from coming down.
+    /// Takes a damaged table out of the way: in level 0, where tables may overlap, no compaction has to include it. At its
+    /// level it would keep everything above from coming down.
     fn set_aside(&self, level: usize, table: &Arc<Table>) -> Result<(), Error> {
         if level == 0 {
             return Ok(());
@@ -116,7 +116,7 @@ impl Inner {
     }
 
     fn begin_compaction(&self, work: Work, merge: TableMerge) -> Compaction {
-        // Read before the view is: what is settled by then is in one of its memtables or tables.
+        // Read before the view is: everything older than this is then in one of the view's memtables or tables.
         let drop_before = self.drop_before();
         let view = self.reads.view.load_full();
         Compaction { work, view, drop_before, expired_before_ms: self.expired_before_ms(), merge }
@@ -154,7 +154,7 @@ impl Inner {
         Ok(is_whole)
     }
 
-    /// Lets go of a compaction that nobody will go on with.
+    /// Discards a compaction that will not be resumed.
     pub(super) fn discard_unfinished(&self) {
         if let Some(Compaction { merge, .. }) = self.upkeep.unfinished.lock().take() {
             merge.discard(&*self.env.disk, &self.dir);

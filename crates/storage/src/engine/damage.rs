@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use crate::error::Error;
 use crate::table::Table;
 
-/// Reads of one table that may fail in a row before compactions leave it alone: the disk may have lost what is there.
+/// After this many failed reads of one table in a row compactions leave it alone: the disk may have lost its bytes.
 const READ_FAILURES_MAX: u32 = 3;
 
 /// Tables that compactions leave alone, because they met bytes there that are corrupt, or that cannot be read.

@@ -12,11 +12,11 @@ use crate::memtable::Memtable;
 use crate::paths;
 use crate::table::{Table, TableMeta};
 
-/// Records that the record cache is told of at a time.
+/// Records that are handed to the record cache at a time.
 const CACHED_AT_ONCE: usize = 32;
 
 impl Inner {
-    /// Writes the oldest sealed memtable to level 0; `false` where none waits.
+    /// Writes the oldest sealed memtable to level 0; `false` if none waits.
     pub(super) fn flush_one(&self) -> Result<bool, Error> {
         self.check_writable()?;
         let Some(memtable) = self.reads.view.load().sealed.last().cloned() else { return Ok(false) };
@@ -34,7 +34,7 @@ impl Inner {
         Ok(true)
     }
 
-    /// Tells the record cache what is about to be in a table.
+    /// Updates the record cache with what is about to be in a table.
     fn cache_records(&self, memtable: &Arc<Memtable>) {
         self.reads.records.begin_flush();
         let newest_of_tables = self.current_levels().newest_of_all();
@@ -77,8 +77,8 @@ impl Inner {
     pub(super) fn sync_tables_dir(&self) -> Result<(), Error> {
         let dir = paths::tables_dir(&self.dir);
         let synced = self.env.disk.sync_dir(&dir).map_err(Error::io("sync directory", dir));
-        // It was for the names of another thread's tables as well, whose own sync would now say that all is well. But none was
-        // tried where the directory could not be opened.
+        // A failed sync covered the names of other threads' tables too, and the kernel may report success to their own sync.
+        // But if the directory could not be opened, nothing was synced.
         synced.map_err(|error| if error.is_out_of_descriptors() { error } else { self.poison(&error) })
     }
 
@@ -148,12 +148,12 @@ impl Inner {
         let (next, current) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
-                // Nothing is lost but time: the old one goes on, and the next edit tries again.
+                // Nothing is lost: the old manifest stays in use, and the next edit tries again.
                 tracing::warn!(%error, "could not begin a new manifest");
                 return;
             }
         };
-        // After a failure nobody knows which manifest it names.
+        // After a failure it is unknown which manifest `CURRENT` names.
         if let Err(error) = current.publish(disk) {
             self.poison(&error.into());
             return;

@@ -34,7 +34,7 @@ impl Found {
         Ok(self.into_cell()?.and_then(|cell| cell.value))
     }
 
-    /// All of it. Whether it has expired is for those to say who know what time it is.
+    /// The whole cell. Whether it has expired is decided by the caller, who knows the time.
     #[inline]
     pub(crate) fn into_cell(self) -> Result<Option<Cell>, Error> {
         match self {

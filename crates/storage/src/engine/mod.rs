@@ -1,14 +1,14 @@
 //! The engine: what holds the parts together.
 //!
-//! - `parts`: what there is for reads, for writes and for the background
-//! - `open`: recovery, orphans, the first manifest; `close`; `recover`: what becomes of the log
+//! - `parts`: the state that reads, writes and the background use
+//! - `open`: recovery, orphans, the first manifest; `close`; `recover`: from the log to memtables or tables
 //! - `write`: log, sync, memtable; `segments`: the files of the log
-//! - `read`: point reads; `view`: what they look at; `found`: what they find; `search`: their way through the tables; `pending`: those that memory
-//!   cannot answer
+//! - `read`: point reads; `view`: what they look at; `found`: what they find; `search`: their way through the tables;
+//!   `pending`: those that memory cannot answer
 //! - `snapshot`, `range`: the store at one moment, and its keys in order
-//! - `flush`, `compact`: memtables to tables, tables to tables; `background`: when; `threads`: who does it; `damage`: what
-//!   they leave alone
-//! - `retire`: letting go of what nobody uses any more
+//! - `flush`, `compact`: memtables to tables, tables to tables; `background`: when; `threads`: on which thread; `damage`: which
+//!   tables they leave alone
+//! - `retire`: frees what nothing uses any more
 
 mod background;
 mod compact;
@@ -62,13 +62,13 @@ pub(crate) use view::View;
 /// thread.
 ///
 /// # Errors
-/// A read fails with [`Error::Corruption`], [`Error::Io`] or [`Error::NewerFormat`] of what it needs, one of a snapshot with
-/// [`Error::SnapshotTooOld`] too. A write fails with [`Error::DiskFull`], [`Error::BatchTooLarge`] or [`Error::Io`],
-/// and nothing of it is done; with [`Error::Poisoned`] from the first failure of the log or the manifest on, and of the first one nobody knows
-/// whether it is there after a reopening; and with [`Error::Closed`] after [`Engine::close`].
+/// A read fails with [`Error::Corruption`], [`Error::Io`] or [`Error::NewerFormat`] of what it needs; a read of a snapshot with
+/// [`Error::SnapshotTooOld`] too. A write fails with [`Error::DiskFull`], [`Error::BatchTooLarge`] or [`Error::Io`], and has no
+/// effect. From the first failure of the log or the manifest on, writes fail with [`Error::Poisoned`]; whether the first of
+/// those is there after a reopening is unknown. After [`Engine::close`] they fail with [`Error::Closed`].
 ///
-/// Dropped without [`Engine::close`], it leaves what a crash of the process leaves: nothing that was acknowledged is
-/// lost, the next open reads the log.
+/// Dropped without [`Engine::close`], it leaves what a crash of the process leaves: nothing that was acknowledged is lost, and
+/// the next open reads the log.
 pub struct Engine {
     inner: Arc<Inner>,
     threads: Mutex<Threads>,
@@ -94,7 +94,7 @@ pub(crate) struct Inner {
 }
 
 impl Engine {
-    /// Opens the store in `dir`, creating it where there is none.
+    /// Opens the store in `dir`, creating it if there is none.
     pub fn open(env: Env, dir: &Path, options: Options) -> Result<Engine, Error> {
         Engine::open_with(env, dir, options, &threads::spawn)
     }
@@ -107,7 +107,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Writes what is in memory to tables, so that the next open has no log to read, and gives the directory back.
+    /// Writes the memtables to tables, so that the next open has no log to read, and releases the directory.
     pub fn close(&self) -> Result<(), Error> {
         if self.inner.closed.swap(true, Ordering::SeqCst) {
             return Ok(());
@@ -122,24 +122,24 @@ impl Engine {
         self.inner.discard_unfinished();
     }
 
-    /// Writes batches as one group, with one frame and one sync, all or nothing: the caller has a queue, in which those gather
-    /// that come during a sync.
-    /// A group is at most [`Engine::group_bytes_max`] long. Waits where the background is behind.
+    /// Writes batches as one group, with one frame and one sync, all or nothing. The caller has a queue that gathers the writes
+    /// which arrive during a sync. A group is at most [`Engine::group_bytes_max`] long. Waits while the background is behind.
     pub fn write_group(&self, batches: &[WriteBatch]) -> Result<(), Error> {
         self.inner.write_group(batches)
     }
 
-    /// As [`Engine::write_group`], but only where that takes no waiting: not for a sync, a flush, another writer, or the
-    /// pace of the background. False, with nothing done, where it does: then somebody who may wait has to write it.
+    /// As [`Engine::write_group`], but only if that takes no waiting for a sync, a flush, another writer or the background.
+    /// Otherwise it does nothing and answers false: then a thread that may wait has to write the group.
     pub fn try_write_group(&self, batches: &[WriteBatch]) -> Result<bool, Error> {
         self.inner.try_write_group(batches)
     }
 
-    /// The same with batches that are made once nothing is in the way, of at most so many records and bytes: what they are made
-    /// from is given up only if they are written. They are answered. `None`, with nothing made, where something is.
+    /// The same, but `make` is called for the batches once nothing is in the way: so what they are made from is consumed only
+    /// if they are written. They have at most so many records and bytes. Answers the batches, or `None`, with nothing made, if
+    /// something is in the way.
     ///
     /// # Panics
-    /// Where more is made. The store is poisoned then, as by a panic of `make`.
+    /// If `make` returns more than that. The store is poisoned then, as by a panic of `make`.
     pub fn try_write_made<B: AsRef<[WriteBatch]>>(
         &self,
         room: (usize, usize),
@@ -163,7 +163,7 @@ impl Engine {
         self.inner.health.state()
     }
 
-    /// Why no writes are taken any more, where that is so.
+    /// Why writes are refused for good, if they are.
     pub fn poison_reason(&self) -> Option<String> {
         self.inner.health.reason()
     }
@@ -173,7 +173,7 @@ impl Engine {
         self.inner.last_timestamp
     }
 
-    /// Groups of writes that a power cut took, counted when the store was opened; always 0 where every write is synced.
+    /// Groups of writes that a power cut lost, counted when the store was opened; always 0 if every write is synced.
     pub fn lost_groups(&self) -> u64 {
         self.inner.lost_groups
     }
@@ -184,8 +184,8 @@ impl Engine {
         self.inner.upkeep.drop_before.fetch_max(timestamp, Ordering::Relaxed);
     }
 
-    /// Says that it is later than this time, whatever clock is asked: values that had expired by then may lose their bytes. A
-    /// tombstone with the same stamp is left of them, until that may go. Never moves back.
+    /// Says that it is later than this by every clock that counts: values that had expired by then may lose their bytes. A
+    /// tombstone with the same stamp stays until it may be dropped. Never moves back.
     pub fn drop_values_expired_before_ms(&self, time_ms: u64) {
         self.inner.upkeep.expired_before_ms.fetch_max(time_ms, Ordering::Relaxed);
     }
@@ -211,7 +211,7 @@ impl Engine {
         BlobWriter::create(&self.inner.shared.blobs, self.inner.new_file_number())
     }
 
-    /// Does one step of background work; `false` where there is none. For [`crate::Background::Manual`].
+    /// Does one step of background work; `false` if there is none. For [`crate::Background::Manual`].
     pub fn step(&self) -> Result<bool, Error> {
         self.check_open()?;
         self.inner.step()
@@ -234,7 +234,7 @@ impl Engine {
         self.inner.statistics()
     }
 
-    /// Fails once the directory may be somebody else's.
+    /// Fails once the directory may belong to another process.
     pub(crate) fn check_open(&self) -> Result<(), Error> {
         if self.inner.closed.load(Ordering::SeqCst) { Err(Error::Closed) } else { Ok(()) }
     }
@@ -268,7 +268,7 @@ impl Inner {
         self.upkeep.expired_before_ms.load(Ordering::Relaxed).max(self.aged_ms().unwrap_or(0))
     }
 
-    /// The time so long ago that nothing which is older comes any more, where the wall clock decides that.
+    /// The time before which nothing arrives any more, if that is decided by the wall clock.
     fn aged_ms(&self) -> Option<u64> {
         let age_ms = self.options.tombstone_age_ms_min?;
         Some(self.env.clock.wall_ms().saturating_sub(age_ms))

@@ -110,7 +110,7 @@ fn share(env: &Env, dir: &Path, options: &Options) -> Arc<TableShared> {
     })
 }
 
-/// More than any disk holds: sums of what tables say that they have stay below it.
+/// More than any disk holds: a bound for sums of the sizes that tables claim to have.
 const TABLES_MAX: u64 = 1 << 60;
 
 pub(crate) fn levels_of(
@@ -153,8 +153,8 @@ fn check_sums(dir: &Path, recovered: &Recovered) -> Result<(), Error> {
     }
 }
 
-/// Finds every table. One that is missing says that the manifest is not what it was, even where its frames are sound: a
-/// decayed last frame looks like one that was torn. To go on would remove, as orphans, the tables that it named.
+/// Finds every table. If one is missing, the manifest lost its end even if its frames are sound: a decayed last frame looks
+/// like a torn one. Going on would remove, as orphans, the tables that the lost frame named.
 fn find_tables(disk: &dyn Disk, dir: &Path, recovered: &Recovered) -> Result<(), Error> {
     let tables_dir = paths::tables_dir(dir);
     let names = disk.list(&tables_dir).map_err(Error::io("list", tables_dir))?;
@@ -197,7 +197,7 @@ fn unused_number(disk: &dyn Disk, dir: &Path, recovered: &Recovered) -> Result<u
     Ok(unused)
 }
 
-/// A new manifest of what the old one says.
+/// A new manifest with the content of the old one.
 fn begin_manifest(
     disk: &dyn Disk,
     dir: &Path,
@@ -216,9 +216,9 @@ fn begin_manifest(
     Manifest::create(disk, dir, log, &everything)
 }
 
-/// Removes what a crash left: files that nothing names, the old manifest among them. Only now that the new one is
-/// durable: what the old one says may be read from memory, and its last edit never reach the disk, because a sync
-/// failed. Without that edit, it names other files.
+/// Removes what a crash left: files that nothing names, the old manifest among them. Not before the new manifest is durable:
+/// the last edit of the old one may have been read from the page cache and never reach the disk, because a sync failed; and
+/// without that edit it names other files.
 fn remove_orphans(
     disk: &dyn Disk,
     dir: &Path,
@@ -302,7 +302,8 @@ impl Inner {
             while self.flush_one()? {}
             Ok(())
         };
-        // The threads are gone, and sealing would wait for one of them where as many memtables wait as there may be.
+        // The threads are gone: if as many memtables wait as may, sealing another one would wait for a flush for ever. So they
+        // are flushed first.
         let flushed = flush().and_then(|()| self.seal()).and_then(|()| flush());
         self.collect_retired();
         self.shared.blobs.freeze();

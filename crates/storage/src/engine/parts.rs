@@ -44,7 +44,8 @@ pub(super) struct WritePath {
     pub(super) next_segment: Mutex<NextSegment>,
     /// Earlier segments, by number, that are not known to be on disk, and whose records are not all in tables.
     pub(super) unsynced: Mutex<BTreeMap<u64, SegmentFile>>,
-    /// Held while the log is synced apart from writing it: until then nobody else knows what is durable.
+    /// Held while the log is synced by a thread that does not write it: until the sync ends, no other thread knows what is
+    /// durable.
     pub(super) syncing: Mutex<()>,
     /// What the logs are checked with.
     pub(super) secret: Option<u64>,
@@ -52,7 +53,7 @@ pub(super) struct WritePath {
     pub(super) visible: AtomicU64,
     /// The group up to which the log is known to be on disk.
     pub(super) durable: AtomicU64,
-    /// The memory of a memtable that nobody has any more, for the next.
+    /// The memory of a freed memtable, for the next one.
     pub(super) spare: Mutex<Option<Spare>>,
 }
 

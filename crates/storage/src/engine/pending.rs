@@ -11,11 +11,11 @@ use crate::levels::Levels;
 use crate::table::{Access, MissingBlock};
 use crate::value::Cell;
 
-/// A point read that has come to bytes which memory does not have. Whoever holds it reads them and hands them to
-/// [`PendingRead::resume`], or lets it wait for the disk itself.
+/// A point read that needs bytes which are not in memory. Its holder reads them and hands them to [`PendingRead::resume`], or
+/// lets it wait for the disk itself.
 ///
-/// It keeps the tables that it looks at, so a compaction does not make it begin again: it pauses at most once for each,
-/// whatever happens to the caches meanwhile.
+/// It holds on to the tables that it looks at, so a compaction does not make it begin again: it pauses at most once for each
+/// table, whatever the caches evict in between.
 pub struct PendingRead {
     inner: Arc<Inner>,
     /// The tables as they were when the read began. Not the memtables: those have been asked.
@@ -39,7 +39,7 @@ pub(super) struct Start {
 /// How far a point read has come.
 #[derive(Debug)]
 pub enum Progress {
-    /// To its answer: the newest cell of the key, deletions and what has expired included.
+    /// The answer: the newest cell of the key, deletions and expired values included.
     Done(Option<Cell>),
     /// To the next bytes that memory does not have.
     Paused(Box<PendingRead>),
@@ -65,8 +65,8 @@ impl PendingRead {
         Box::new(PendingRead { inner, levels, key: key.into(), start, search, needed })
     }
 
-    /// The bytes that it needs. `None` where one read is not enough, because a table's index is not in memory: then
-    /// only [`PendingRead::finish`] helps.
+    /// The bytes that it needs. `None` if one read is not enough, because a table's index is not in memory: then it takes
+    /// [`PendingRead::finish`].
     pub fn needs(&self) -> Option<FilePart> {
         match &self.needed.lack {
             MissingBlock::Block(part) => Some(part.clone()),
@@ -77,7 +77,7 @@ impl PendingRead {
     /// Goes on with the bytes that it [needs](PendingRead::needs), or with why they could not be read. Does not wait.
     ///
     /// # Panics
-    /// Where it needs more than one read.
+    /// If it needs more than one read.
     pub fn resume(mut self: Box<Self>, bytes: io::Result<Vec<u8>>) -> Result<Progress, Error> {
         let MissingBlock::Block(part) = &self.needed.lack else { panic!("one read is not enough") };
         let table = &self.needed.table;

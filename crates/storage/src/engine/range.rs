@@ -9,7 +9,7 @@ use crate::value::{Cell, Value, value_of};
 /// The records of a key range in a snapshot, from both ends. May wait for the disk.
 pub struct Range {
     snapshot: Snapshot,
-    /// What has expired by then is left out with what is deleted.
+    /// Cells that had expired by this time are left out, as deleted ones are.
     live_at_ms: u64,
     /// Inclusive; moves up as records are taken from the front.
     start: Vec<u8>,
@@ -163,7 +163,7 @@ impl Range {
         }
         self.since_refresh = 0;
         if self.snapshot.refresh() {
-            // Both go on from where the range begins and ends by now.
+            // Both cursors are made anew, for what is left of the range.
             (self.front, self.back) = (None, None);
         }
     }

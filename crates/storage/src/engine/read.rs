@@ -17,16 +17,16 @@ pub enum Cached<T = Value> {
     Found(T),
     /// The key has none.
     Absent,
-    /// It takes the disk to know, and goes on where that has been asked.
+    /// Memory cannot tell; this read goes on with bytes from the disk.
     NeedsDisk(Box<PendingRead>),
 }
 
 /// How far a read goes that does not wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadTier {
-    /// Through our own memory. What the system has in its page cache is left to whoever reads for it.
+    /// Our own memory only. The system's page cache is left to the thread that reads from the disk.
     Memory,
-    /// Through the system's page cache too, with a system call for each block that is looked for there.
+    /// The system's page cache too, with a system call for each block that is looked for there.
     PageCache,
 }
 
@@ -39,14 +39,14 @@ impl ReadTier {
     }
 }
 
-/// What a point read comes to.
+/// The outcome of a point read.
 enum Newest {
     Found(Found),
     Paused(Box<PendingRead>),
 }
 
 impl Newest {
-    /// What a read comes to that may wait for the disk.
+    /// The outcome of a read that may wait for the disk, which is never pending.
     fn whole(self) -> Found {
         match self {
             Newest::Found(found) => found,
@@ -70,7 +70,7 @@ impl Engine {
         self.inner.find_newest(key, Access::Disk)?.whole().into_value()
     }
 
-    /// The newest cell of `key`, deletions and what has expired included, if memory can tell. Never waits for the disk.
+    /// The newest cell of `key`, deletions and expired values included, if memory can tell. Never waits for the disk.
     pub fn get_cell_cached(&self, key: &[u8], tier: ReadTier) -> Result<Cached<Cell>, Error> {
         match self.inner.find_newest(key, tier.access())? {
             Newest::Paused(read) => Ok(Cached::NeedsDisk(read)),
@@ -78,7 +78,7 @@ impl Engine {
         }
     }
 
-    /// The newest cell of `key`, deletions and what has expired included. May wait for the disk.
+    /// The newest cell of `key`, deletions and expired values included. May wait for the disk.
     pub fn get_cell(&self, key: &[u8]) -> Result<Option<Cell>, Error> {
         self.inner.find_newest(key, Access::Disk)?.whole().into_cell()
     }
@@ -88,7 +88,7 @@ impl Inner {
     /// The newest cell of `key`.
     #[inline]
     fn find_newest(self: &Arc<Self>, key: &[u8], access: Access) -> Result<Newest, Error> {
-        // Before the view: what was flushed since may be newer than what the view's tables have.
+        // Read before the view is: what is flushed later may be newer than what the view's tables have.
         let generation = self.reads.records.generation();
         let view = self.reads.view.load();
         let hash = key_hash(key);
@@ -115,7 +115,7 @@ impl Inner {
         }
     }
 
-    /// Keeps a cell that was found in a table for the next who asks.
+    /// Caches a cell that was found in a table.
     pub(super) fn keep(&self, start: Start, key: &[u8], found: &Found) {
         if let Found::Cell { stamp, kind, value, .. } = found
             && stamp.version > start.in_memory

@@ -1,5 +1,5 @@
-//! What becomes of the log when a store is opened: memtables, as they were; or tables, where it is more than memory has
-//! room for, because the store was written with a larger budget.
+//! From the log to memtables when a store is opened; or to tables, if the log is more than memory has room for, because the
+//! store was written with a larger budget.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ pub(super) struct ReplayedMemtables {
     /// The log is more than memory has room for; then there are none.
     pub(super) is_too_much: bool,
     pub(super) newest_timestamp: u64,
-    /// All that the log names. Kept until it does so no more: a large value that was replaced within a memtable is in no
-    /// table, and its file has to be there as long as the next open may read the log again.
+    /// All that the log names. Kept for as long as the log does: a large value that was replaced within a memtable is in no
+    /// table, but its file has to be there as long as the next open may read the log again.
     blobs: BTreeMap<u64, BlobRef>,
 }
 
@@ -103,9 +103,9 @@ impl ReplayedMemtables {
 }
 
 impl Inner {
-    /// The second reading of a log that is more than memory has room for: into tables, one memtable at a time. A segment
-    /// goes once all of it is in tables; until then a crash has the next open read it again, and what is in tables already
-    /// is in two.
+    /// The second reading of a log that is more than memory has room for: into tables, one memtable at a time. A segment is
+    /// removed once all of it is in tables. After a crash before that the next open reads it again, and some of its cells are
+    /// in two tables.
     pub(super) fn flush_log(&self, start: LogStart, log: &Replayed) -> Result<(), Error> {
         let start = LogStart { secret: self.writes.secret, ..start };
         let mut tables = ReplayedTables { inner: self, segment: start.first_wal, open: None };
@@ -144,7 +144,7 @@ impl ReplayedTables<'_> {
         Ok(())
     }
 
-    /// Groups may be larger than a memtable. Nobody reads before all of them are in tables.
+    /// Groups may be larger than a memtable. That splits them, but no reader runs before all of them are in tables.
     fn insert(&mut self, group: &LogGroup<'_>, record: &Record<'_>) -> Result<(), Error> {
         let bytes = record.encoded_bytes();
         if self.open.as_ref().is_some_and(|open| !open.has_room(1, bytes)) {

@@ -5,8 +5,8 @@ use super::{Inner, View};
 use crate::memtable::{Memtable, Spare};
 use crate::table::Table;
 
-/// What the current view no longer has, kept until nobody else has it either: the background is always the last to let
-/// go, so that no reader's thread frees a memtable or removes a file.
+/// Memtables and tables that are not in the current view, kept until no reader uses them: the background is always the last to
+/// release them, so that no reader's thread frees a memtable or removes a file.
 #[derive(Default)]
 pub(super) struct Retired {
     memtables: Vec<Arc<Memtable>>,
@@ -50,7 +50,7 @@ impl Retired {
         }
     }
 
-    /// Takes out what nobody else has.
+    /// Takes out what has no other owner.
     fn take_unused(&mut self) -> (Vec<Arc<Memtable>>, Vec<Arc<Table>>) {
         let memtables = self.memtables.extract_if(.., |memtable| Arc::strong_count(memtable) == 1).collect();
         let tables = self.tables.extract_if(.., |table| Arc::strong_count(table) == 1).collect();
@@ -65,8 +65,8 @@ impl Inner {
         !retired.memtables.is_empty() || !retired.tables.is_empty()
     }
 
-    /// Lets go of what nobody uses; gives the oldest snapshots up while flushed memtables that snapshots keep take more
-    /// than the memtables' share of the budget. A single snapshot keeps no more than that.
+    /// Frees what nothing uses; gives up the oldest snapshots while flushed memtables that only snapshots hold take more than
+    /// the memtables' share of the budget. A single snapshot holds no more than that.
     pub(super) fn collect_retired(&self) {
         let unused = {
             let mut retired = self.upkeep.retired.lock();
@@ -90,8 +90,8 @@ impl Inner {
         }
     }
 
-    /// Keeps the memory of a memtable for the next one, where that stays inside of what memtables may take: a writer
-    /// takes the spare one before it has one more.
+    /// Keeps the memory of a memtable for the next one, if that stays within the memtables' budget: a writer takes the spare
+    /// one before it allocates another.
     fn keep_or_free(&self, memtable: Arc<Memtable>) {
         if self.writes.spare.lock().is_some() || self.has_too_many_sealed() {
             return;

@@ -26,7 +26,7 @@ pub(crate) struct NeededTable {
 }
 
 impl Search {
-    /// Begins with what is known already.
+    /// Begins with what is known from memory.
     pub(crate) fn new(found: Found) -> Search {
         Search { found, place: Place::default() }
     }
@@ -77,7 +77,7 @@ impl Search {
         candidates
     }
 
-    /// Takes what a table answers where that is better than what is known.
+    /// Takes the answer of a table if it is newer than what is known.
     #[inline]
     pub(super) fn take(&mut self, table: &Table, answer: TableGet) {
         let TableGet::Found { stamp, kind, value } = answer else { return };

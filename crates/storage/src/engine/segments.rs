@@ -39,7 +39,7 @@ impl Inner {
         }
     }
 
-    /// A log without a next segment is one that cannot be written: who asks for the status is to learn of it, too.
+    /// Without a next segment the log cannot be written: the status of the store must say so too.
     fn cannot_go_on(&self, error: Error) -> Error {
         if error.may_pass() { error } else { self.poison(&error) }
     }
@@ -53,9 +53,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Lets a segment whose records are in tables be the next one, where none is ready; removes it otherwise.
+    /// Keeps a segment whose records are in tables as the next one, if none is ready; removes it otherwise.
     pub(super) fn retire_segment(&self, number: u64) {
-        // Or else, where nobody syncs the log, all segments that there ever were would stay open, and keep their room.
+        // Otherwise, in a store that never syncs its log, every segment would stay open and keep its space on the disk.
         self.writes.unsynced.lock().remove(&number);
         let mut next = self.writes.next_segment.lock();
         if next.ready.is_none() {

@@ -12,7 +12,7 @@ use crate::value::Cell;
 /// The store at one moment: every batch that was written before, whole; nothing that came after.
 ///
 /// Keeps the memtables and tables of that moment; a range lets go of the memtables as they are flushed, all but the one
-/// that was written to at that moment. Where memtables that only snapshots keep take more than their share of the memory
+/// that was written to at that moment. If memtables that only snapshots keep take more than their share of the memory
 /// budget, the oldest snapshot is given up: its reads answer [`Error::SnapshotTooOld`].
 #[derive(Clone)]
 pub struct Snapshot {
@@ -58,7 +58,7 @@ impl Snapshot {
         Snapshot { inner, view, sequence, lease }
     }
 
-    /// Lets go of memtables that are in tables by now; `true` where there were any, and sources made before should be
+    /// Releases memtables that have been flushed to tables; `true` if there were any, and sources that were made before must be
     /// made anew.
     pub(crate) fn refresh(&mut self) -> bool {
         let Some(view) = self.view.without_flushed(self.sequence) else { return false };
@@ -75,13 +75,13 @@ impl Snapshot {
         Ok(())
     }
 
-    /// The newest cell of `key` at that moment, deletions and what has expired included. May wait for the disk.
+    /// The newest cell of `key` at that moment, deletions and expired values included. May wait for the disk.
     pub fn get_cell(&self, key: &[u8]) -> Result<Option<Cell>, Error> {
         self.check()?;
         self.view.find(key, self.sequence)?.into_cell()
     }
 
-    /// The records with `start <= key`, and `key < end` where there is an end, in the order of their keys.
+    /// The records with `start <= key`, and `key < end` if there is an end, in the order of their keys.
     pub fn range(&self, start: &[u8], end: Option<&[u8]>) -> Range {
         Range::new(self.clone(), start, end)
     }
@@ -104,7 +104,7 @@ impl Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        // Somebody else keeps what the view holds, so that nothing is freed or removed on the caller's thread.
+        // The background takes over what the view holds, so that nothing is freed or removed on the caller's thread.
         if self.inner.has_retired() {
             self.inner.background.wake();
         }

@@ -25,7 +25,7 @@ pub(super) struct Threads {
 impl Threads {
     pub(super) fn join(&mut self) {
         for handle in self.handles.drain(..) {
-            // Whether it panicked, the store was told.
+            // If it panicked, the store is poisoned already.
             let _ = handle.join();
         }
     }
@@ -38,7 +38,7 @@ pub(super) fn spawn(name: &'static str, work: Box<dyn FnOnce() + Send>) -> io::R
     std::thread::Builder::new().name(name.to_owned()).spawn(work)
 }
 
-/// Starts the threads. Where the system has no room for one, those before it are in `threads`, to be stopped.
+/// Starts the threads. If the system has no room for one, those before it are in `threads`, to be stopped.
 pub(super) fn start(inner: &Arc<Inner>, threads: &mut Threads, spawn: &Spawn) -> Result<(), Error> {
     if inner.background.is_manual() {
         return Ok(());
@@ -104,7 +104,8 @@ fn sync_loop(inner: &Inner) {
 }
 
 impl Inner {
-    /// Nobody writes after a panic: a write would wait for flushes that do not come, or be answered and never synced.
+    /// Poisons the store after a panic: otherwise a write would wait for flushes that do not come, or be answered and never
+    /// synced.
     fn work(&self, thread: &'static str, work: fn(&Inner)) {
         if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
             self.poison(&Error::Panicked { thread });

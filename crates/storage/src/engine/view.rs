@@ -41,8 +41,8 @@ impl View {
         std::iter::once(&self.active).chain(&self.sealed)
     }
 
-    /// The newest cell of `key`, of the memtables' only what was written at or before `sequence`: memtables, level 0,
-    /// the levels below, each asked only if it can have a better answer. May wait for the disk.
+    /// The newest cell of `key`, considering only writes at or before `sequence` of the memtables: memtables, level 0, the
+    /// levels below, each asked only if it can have a newer cell. May wait for the disk.
     pub(crate) fn find(&self, key: &[u8], sequence: u64) -> Result<Found, Error> {
         let hash = key_hash(key);
         let mut search = Search::new(self.find_in_memtables(hash, key, sequence));

@@ -25,7 +25,7 @@ pub(super) struct Writer {
     pub flush_early_bytes: usize,
     /// The sequence of the next group.
     pub next_sequence: u64,
-    /// How long the groups written so far should have waited, and have not.
+    /// The pause that the groups written so far have not made yet.
     pub owed: Duration,
 }
 
@@ -93,7 +93,7 @@ impl Inner {
         })
     }
 
-    /// As [`Inner::write_group`], where that takes no waiting. False, with nothing done, where it does.
+    /// As [`Inner::write_group`], if that takes no waiting. Otherwise it does nothing and answers false.
     pub(super) fn try_write_group(&self, batches: &[WriteBatch]) -> Result<bool, Error> {
         let records = batches.iter().map(WriteBatch::len).sum();
         let bytes = batches.iter().map(WriteBatch::encoded_bytes).sum();
@@ -103,7 +103,7 @@ impl Inner {
         Ok(self.try_write_made((records, bytes), || batches)?.is_some())
     }
 
-    /// The same with batches that are made once nothing is in the way: they have at most so many records and bytes.
+    /// The same with batches that are made once nothing is in the way. They have at most so many records and bytes.
     pub(super) fn try_write_made<B: AsRef<[WriteBatch]>>(
         &self,
         (records_max, bytes_max): (usize, usize),
@@ -150,7 +150,7 @@ impl Inner {
         let has_puts = batches.iter().any(WriteBatch::has_puts);
         let admitted = self.health.admit(has_puts, self.budget.reserve_bytes);
         if matches!(admitted, Err(Error::DiskFull { .. })) {
-            // Looked at again on the way, so that puts come back by themselves even if nobody else looks.
+            // Checked on the way, so that puts are taken again even if nothing else looks.
             self.observe_space();
             let again = self.health.admit(has_puts, self.budget.reserve_bytes);
             self.shared.counters.refused_full.add(u64::from(again.is_err()));
@@ -159,17 +159,17 @@ impl Inner {
         admitted
     }
 
-    /// Refuses writes from now on. No blob file is removed any more either: what was written last may be in the log,
-    /// though nothing in memory names its blobs.
+    /// Refuses writes from now on. No blob file is removed any more either: the last write may be in the log, although nothing
+    /// in memory names its blobs.
     pub(super) fn poison(&self, error: &Error) -> Error {
         self.shared.blobs.freeze();
         self.health.poison(error)
     }
 
-    /// Does what must not end in its middle. After a panic nobody knows what of it is in the log and what in memory, so
-    /// writes are refused from then on, and none of it gets into tables: the log has what was acknowledged.
+    /// Runs a step that must not stop in its middle. After a panic it is unknown which of it is in the log and which in memory,
+    /// so writes are refused from then on and the memtable is not flushed: the log has every acknowledged write.
     fn or_poison<T>(&self, work: impl FnOnce() -> T) -> T {
-        // Whoever reads on sees what was published, which a panic does not change.
+        // Readers go on: they see what was published, which a panic does not change.
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
             self.poison(&Error::WritePanicked);
             resume_unwind(panic)
@@ -229,13 +229,13 @@ impl Inner {
         if !has_room(writer, records, bytes) {
             return true;
         }
-        // Nobody waits for the sake of space.
+        // Rotating early to free space must never make a writer wait.
         let is_due = self.is_heavy(writer) || is_early_enough(writer, records, bytes);
         is_due && !self.has_too_many_sealed()
     }
 
-    /// Whether the memtable stands for so much outside of it (blob files that it replaces, records that its tombstones
-    /// hide) that waiting until it is full would keep too much dead space on the disk.
+    /// Whether the memtable replaces so much outside of it (blob files, records that its tombstones hide) that keeping it until
+    /// it is full would leave too much dead space on the disk.
     fn is_heavy(&self, writer: &Writer) -> bool {
         let table = writer.memtable.table();
         let (blob_bytes, tombstones) = (table.blob_bytes(), table.tombstones());
@@ -246,7 +246,7 @@ impl Inner {
         blob_bytes.saturating_add(hidden) > self.budget.level_1_bytes
     }
 
-    /// Seals the memtable and its segment, and goes on with the next.
+    /// Seals the memtable and its segment, and begins the next ones.
     pub(super) fn rotate(&self, writer: &mut MutexGuard<'_, Writer>) -> Result<(), Error> {
         self.wait_for_flush(writer)?;
         let next = self.begin_segment(writer.next_sequence)?;
@@ -285,7 +285,7 @@ impl Inner {
         self.reads.view.load().sealed.len() >= SEALED_MAX
     }
 
-    /// Waits until a sealed memtable is flushed, where there are as many as there may be.
+    /// Waits until a sealed memtable is flushed, if as many wait as may.
     fn wait_for_flush(&self, writer: &mut MutexGuard<'_, Writer>) -> Result<(), Error> {
         if !self.has_too_many_sealed() {
             return Ok(());
@@ -326,7 +326,7 @@ impl Inner {
             Err(error) if error.is_disk_full() => return Err(self.out_of_room(error)),
             Err(error) => return Err(self.poison(&error)),
         };
-        // Taken even if the sync fails: what is in the file has it.
+        // The sequence is used up even if the sync fails: the file has the group.
         writer.next_sequence = sequence + 1;
         let counters = &self.shared.counters;
         counters.wal_bytes.add(written);
@@ -353,13 +353,13 @@ impl Inner {
         self.writes.visible.store(sequence, Ordering::Release);
     }
 
-    /// Makes the log durable up to what is written now; for durabilities that do not do so with each group.
+    /// Makes the log durable up to what is written now, for durabilities that do not sync each group.
     pub(super) fn sync_log(&self) -> Result<(), Error> {
         let _syncing = self.writes.syncing.lock();
         let (segments, sequence) = {
             let writer = self.writes.writer.lock();
             let sequence = writer.next_sequence - 1;
-            // Of a sync that failed nobody knows what it wrote; another would say that all is well.
+            // After a failed sync it is unknown what was written, and the kernel may report success to the next one.
             self.check_writable()?;
             if self.writes.durable.load(Ordering::Acquire) >= sequence {
                 return Ok(());

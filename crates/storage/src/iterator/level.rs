@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::record::Record;
 use crate::table::{Access, Table, TableCursor};
 
-/// Walks the tables of one level above 0, one behind the other. Opens a table when it comes to it.
+/// Walks the tables of one level above 0, one after the other. It opens a table when it gets there.
 pub(crate) struct LevelCursor {
     tables: Vec<Arc<Table>>,
     access: Access,

@@ -36,7 +36,7 @@ impl Merge {
         Ok(merge)
     }
 
-    /// The current record and where it is from; `None` at the end.
+    /// The current record and its source; `None` at the end.
     pub(crate) fn current(&self) -> Result<Option<(Record<'_>, &Source)>, Error> {
         let Some(winner) = self.winner else { return Ok(None) };
         let source = &self.sources[winner];

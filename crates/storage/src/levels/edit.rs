@@ -10,9 +10,9 @@ use crate::table::{Expiries, TableMeta};
 /// item := 1 next_file u64 | 2 first_wal u64 | 3 level u8, meta | 4 number u64 | 5 first_sequence u64
 ///       | 6 log_begun | 7 level u8, meta, expiries                                                    (never change)
 /// ```
-/// 1: numbers from here on are unused. 2: logs from here on are not in tables yet. 3: a new table. 4: a table less.
-/// 5: the sequence of the first group in those logs. 6: the first of those logs is a file, from now on always. 7: a new table
-/// with something in it that expires.
+/// 1: numbers from here on are unused. 2: logs from here on are not in tables yet. 3: a new table. 4: a table is removed. 5:
+/// the sequence of the first group in those logs. 6: from now on the first of those logs always exists as a file. 7: a new
+/// table with values that expire.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Edit {
     pub next_file: Option<u64>,
@@ -60,7 +60,7 @@ impl Edit {
         out
     }
 
-    /// `None` where the bytes are no edit.
+    /// `None` if the bytes are no edit.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Edit> {
         let mut reader = Reader::new(bytes);
         let mut edit = Edit::default();
@@ -115,7 +115,7 @@ mod tests {
         }
     }
 
-    /// With what tells of one expiry.
+    /// A table with one expiry.
     fn expiring(number: u64) -> TableMeta {
         let version = Version { timestamp: 8, node: 2 };
         let stamp = Stamp { expires_at_ms: 60_000, ..Stamp::new(version) };

@@ -4,8 +4,8 @@ use crate::coding::{common_prefix, head_u64};
 use crate::prefixes::{PrefixTree, prefetch_from};
 use crate::table::Table;
 
-/// Between which keys the tables of a level lie that share none, side by side: a search through hundreds of them looks
-/// into the one table that it finds.
+/// The smallest and largest keys of a level whose tables do not overlap, side by side in memory: a search through hundreds of
+/// tables looks into only the one that it finds.
 #[derive(Debug, Default)]
 pub(super) struct Fences {
     /// What all the smallest and largest keys begin with, and so everything between them.
@@ -35,7 +35,7 @@ impl Fences {
     #[inline]
     pub(super) fn find<'a>(&self, tables: &'a [Arc<Table>], key: &[u8]) -> Option<&'a Arc<Table>> {
         let head = head_u64(key.strip_prefix(&*self.shared)?);
-        // Where the heads are equal, the keys themselves decide.
+        // If the heads are equal, the keys themselves decide.
         let equal = self.largest.equal(head, |near| prefetch_from(tables, near));
         let index = equal.start + tables[equal].partition_point(|table| *table.meta().largest < *key);
         let table = tables.get(index)?;

@@ -19,10 +19,10 @@ const ALLOCATE_BYTES: u64 = 256 << 10;
 
 /// The name of a manifest is shorter.
 const CURRENT_BYTES_MAX: u64 = 64;
-/// A manifest is replaced once it is twice as long as the one edit that says everything, or sixteen MiB.
+/// A manifest is replaced once it is twice as long as the one edit that holds the whole state, or sixteen MiB.
 const MANIFEST_BYTES_MAX: u64 = 4 * PAYLOAD_BYTES_MAX as u64;
 
-/// What a manifest says once all its edits are applied.
+/// The state that a manifest describes once all its edits are applied.
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
     pub number: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Recovered {
     pub tables: BTreeMap<u64, (usize, TableMeta)>,
 }
 
-/// The log of what the store consists of.
+/// The log of changes to the set of tables and logs.
 pub(crate) struct Manifest {
     file: Arc<dyn File>,
     path: PathBuf,
@@ -48,7 +48,7 @@ pub(crate) struct Manifest {
     /// What the edits say by now.
     first_wal: u64,
     first_sequence: u64,
-    /// How long the first edit, which says everything, is.
+    /// The length of the first edit, which holds the whole state.
     everything_bytes: u64,
 }
 
@@ -91,7 +91,7 @@ impl Manifest {
             .begin(everything)
             .and_then(|()| disk.sync_dir(dir).map_err(Error::io("sync directory", dir)));
         if let Err(error) = written {
-            // Where the disk is full, what is left of each attempt would add up.
+            // On a full disk, the remains of the attempts would add up.
             _ = disk.remove(&manifest.path);
             return Err(error);
         }
@@ -108,7 +108,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Whether it is time for a new one: longer than `bytes_max`, and than twice what says everything.
+    /// Whether it is time for a new one: it is longer than `bytes_max`, and than twice the whole state.
     pub(crate) fn is_long(&self, bytes_max: u64) -> bool {
         self.offset > bytes_max.max(self.everything_bytes * 2)
     }
@@ -141,7 +141,7 @@ impl Manifest {
         Ok(current)
     }
 
-    /// Makes room for an edit. Fails without harm where the disk is full.
+    /// Makes room for an edit. Fails without harm if the disk is full.
     pub(crate) fn reserve(&mut self, edit: &Edit) -> Result<(), Error> {
         let needed = self.offset + edit.encode().len() as u64 + 64;
         if needed > self.allocated {
@@ -152,7 +152,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Appends an edit and makes it durable. After a failure nobody knows what is on disk: the caller poisons.
+    /// Appends an edit and makes it durable. After a failure it is unknown what is on disk: the caller poisons the store.
     pub(crate) fn append(&mut self, edit: &Edit) -> Result<(), Error> {
         let payload = edit.encode();
         let (sequence, durable) = (self.sequence + 1, self.sequence);
@@ -231,7 +231,12 @@ pub(crate) fn replay(path: &Path, number: u64, bytes: Vec<u8>) -> Result<Recover
         let edit = Edit::decode(frame.payload);
         let edit = edit.ok_or_else(|| corrupt(offset, "manifest edit", "an edit", "bytes that are none"))?;
         if !recovered.apply(edit) {
-            return Err(corrupt(offset, "manifest edit", "a change of what is there", "one of what is not"));
+            return Err(corrupt(
+                offset,
+                "manifest edit",
+                "one that fits those before",
+                "an unknown table removed or a known one added",
+            ));
         }
     }
     // An edit is durable before the next is written, so only the last can be torn.
@@ -241,7 +246,7 @@ pub(crate) fn replay(path: &Path, number: u64, bytes: Vec<u8>) -> Result<Recover
         return Err(missing_frame(&mut bytes, header.log, offset, expected));
     }
     if recovered.first_sequence == 0 {
-        return Err(corrupt(0, "manifest edits", "one that says where the log begins", "none"));
+        return Err(corrupt(0, "manifest edits", "one with the beginning of the log", "none"));
     }
     Ok(recovered)
 }

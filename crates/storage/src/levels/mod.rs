@@ -28,7 +28,7 @@ pub(crate) struct Levels {
     newest_of_all: Version,
 }
 
-/// How far a search has come: what is before it is not asked any more.
+/// How far a search has come: tables before this have been asked.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Place {
     /// Tables of level 0.
@@ -38,8 +38,7 @@ pub(crate) struct Place {
 }
 
 impl Levels {
-    /// Puts tables into levels; `None` where tables of one level above 0 share a key, so that reads would miss what
-    /// lies in one of them.
+    /// Puts tables into levels; `None` if tables of one level above 0 share a key, so that reads would miss cells.
     pub(crate) fn checked(mut levels: [Vec<Arc<Table>>; LEVELS]) -> Option<Levels> {
         levels[0].sort_by_key(|table| std::cmp::Reverse(table.meta().number));
         for level in &mut levels[1..] {

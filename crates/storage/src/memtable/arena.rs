@@ -1,9 +1,9 @@
-//! The memory of a memtable: one zeroed region, handed out from the front, used again or freed as a whole.
+//! The memory of a memtable: one zeroed region, allocated from the front, reused or freed as a whole.
 //!
-//! The only unsafe code of the engine, beside an instruction in `prefetch`. What makes it sound: a byte range is written by
-//! the one writer before its offset is published with a `Release` store, is not written again while anybody else has the
-//! arena, and is read only at offsets that came from an `Acquire` load of such a store. The words that do change later are
-//! only ever touched as atomics. Miri agrees: `cargo +nightly miri test -p ladoga-storage --lib memtable::tests`.
+//! The only unsafe code of the engine, except for an instruction in `prefetch`. It is sound because a byte range is written by
+//! the one writer before its offset is published with a `Release` store, is not written again while anything else refers to the
+//! arena, and is read only at offsets that came from an `Acquire` load of such a store. The words that do change later are only
+//! ever accessed as atomics. Checked by Miri: `cargo +nightly miri test -p ladoga-storage --lib memtable::tests`.
 #![expect(
     unsafe_code,
     reason = "readers share bytes with a writer that is still filling the rest of the region"
@@ -23,7 +23,7 @@ pub(super) struct Arena {
     used: AtomicUsize,
 }
 
-// SAFETY: the region is owned, and shared only as the module's documentation says.
+// SAFETY: the region is owned, and shared only as the module's documentation describes.
 unsafe impl Send for Arena {}
 // SAFETY: as above; `used` is atomic.
 unsafe impl Sync for Arena {}
@@ -42,7 +42,7 @@ impl Arena {
         Layout::from_size_align(capacity, ALIGN).expect("a capacity of 32 bits is a layout")
     }
 
-    /// Forgets everything. The bytes stay as they are: what is read is what was allocated and filled since.
+    /// Forgets everything. The bytes stay: only what was allocated and filled since is ever read.
     pub(super) fn clear(&mut self) {
         *self.used.get_mut() = ALIGN;
     }
@@ -93,7 +93,7 @@ impl Arena {
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(offset as usize), length) }
     }
 
-    /// Has the processor fetch these bytes, published or not.
+    /// Prefetches these bytes, published or not.
     #[inline]
     pub(super) fn prefetch(&self, offset: u32, length: usize) {
         prefetch_bytes(self.base.addr().get() + offset as usize, length);

@@ -22,7 +22,7 @@ use order::SortedRuns;
 /// Bytes of memtable for one bucket; about one key each for small records.
 const BYTES_PER_BUCKET: usize = 128;
 
-/// A memtable: one writer, any number of readers, nobody waits for anybody.
+/// A memtable: one writer, any number of readers, and none of them ever waits.
 pub(crate) struct Memtable {
     arena: Arena,
     buckets: Box<[AtomicU32]>,
@@ -39,7 +39,7 @@ pub(crate) struct Memtable {
     wal_number: u64,
     /// The sequence of the first group that is not here, once that is known.
     end_sequence: AtomicU64,
-    /// The tables that have the newest versions from here, once there are any.
+    /// The tables that it was flushed to, once it is.
     flushed: OnceLock<Vec<Arc<Table>>>,
 }
 
@@ -70,14 +70,14 @@ impl Memtable {
         self.end_sequence.store(end_sequence, Ordering::Release);
     }
 
-    /// Says where its newest versions are now.
+    /// Says to which tables it was flushed.
     pub(crate) fn flushed_to(&self, tables: Vec<Arc<Table>>) {
         let first = self.flushed.set(tables).is_ok();
         assert!(first, "a memtable is flushed once");
     }
 
-    /// The tables that read the same as this memtable at `sequence`, if there are any yet: only the newest versions
-    /// are in tables, so everything here must have been written by then.
+    /// The tables that read the same as this memtable at `sequence`, if it has been flushed: tables have only the newest
+    /// versions, so everything here must have been written by `sequence`.
     pub(crate) fn tables_at(&self, sequence: u64) -> Option<&[Arc<Table>]> {
         let is_complete = sequence != u64::MAX && self.end_sequence() <= sequence.saturating_add(1);
         self.flushed.get().filter(|_| is_complete).map(Vec::as_slice)
@@ -146,7 +146,7 @@ impl Memtable {
         runs.iter().map(|run| RunCursor::new(self.clone(), run.clone(), sequence)).collect()
     }
 
-    /// One cursor over everything; for a memtable that is written no more.
+    /// A cursor over everything, for a memtable that is no longer written.
     pub(crate) fn sorted(self: &Arc<Self>) -> RunCursor {
         let mut runs = self.runs.lock();
         runs.add_new(&self.arena, self.last_key.load(Ordering::Acquire));
@@ -187,7 +187,7 @@ impl Spare {
         Spare { arena: Arena::new(capacity), buckets: zeroed_words(buckets) }
     }
 
-    /// The memory of a memtable, for the next one; `None` where somebody else has that still.
+    /// The memory of a memtable, for the next one; `None` if anything else still uses it.
     pub(crate) fn of(memtable: Arc<Memtable>) -> Option<Spare> {
         let Memtable { mut arena, mut buckets, .. } = Arc::into_inner(memtable)?;
         arena.clear();
@@ -245,7 +245,7 @@ impl MemtableWriter {
         }
     }
 
-    /// Makes a record visible. One that is not newer than what is there changes nothing: the newest version wins in
+    /// Makes a record visible. A record that is not newer than the stored one has no effect: the newest version wins in
     /// whatever order they arrive.
     pub(crate) fn insert(&mut self, sequence: u64, record: &Record<'_>) -> Result<(), MemtableFull> {
         let table = &*self.table;

@@ -1,4 +1,4 @@
-//! What stands in the arena: a key node for each key, a value node for each of its versions.
+//! The nodes in the arena: a key node for each key, a value node for each of its versions.
 //!
 //! ```text
 //! key node   := next u32, hash u32, newest u32 (atomic), previous_key u32, key_len u16, key
@@ -44,7 +44,7 @@ impl<'a> KeyNode<'a> {
         KeyNode { arena, offset }
     }
 
-    /// Writes a node, not yet reachable by readers; `None` where there is no room.
+    /// Writes a node, not yet reachable by readers; `None` if there is no room.
     pub(super) fn create(
         arena: &'a Arena,
         next: u32,
@@ -107,7 +107,7 @@ impl<'a> KeyNode<'a> {
         ValueNode { arena: self.arena, offset }
     }
 
-    /// Has the processor fetch it.
+    /// Prefetches the node.
     #[inline]
     pub(super) fn prefetch(self) {
         self.arena.prefetch(self.offset, KEY_HEADER + KEY_BYTES_FETCHED);
@@ -137,7 +137,7 @@ pub(super) struct ValueNode<'a> {
 }
 
 impl<'a> ValueNode<'a> {
-    /// Writes a node, not yet reachable by readers; `None` where there is no room.
+    /// Writes a node, not yet reachable by readers; `None` if there is no room.
     pub(super) fn create(arena: &'a Arena, older: u32, sequence: u64, record: &Record<'_>) -> Option<u32> {
         let offset = arena.allocate(VALUE_HEADER + record.value.len())?;
         let mut header = [0; VALUE_HEADER];
@@ -169,7 +169,7 @@ impl<'a> ValueNode<'a> {
         self.offset
     }
 
-    /// Has the processor fetch it, and a small value.
+    /// Prefetches the node, and a small value with it.
     #[inline]
     pub(super) fn prefetch(self) {
         self.arena.prefetch(self.offset, VALUE_HEADER + VALUE_BYTES_FETCHED);

@@ -61,8 +61,8 @@ fn key(arena: &Arena, offset: u32) -> &[u8] {
     KeyNode::at(arena, offset).key()
 }
 
-/// Sorts by the eight bytes behind the keys' common prefix, which fit into registers, and looks at the keys
-/// themselves only where those are equal.
+/// Sorts by the eight bytes behind the keys' common prefix, which fit into registers, and compares whole keys only if those are
+/// equal.
 fn sort(arena: &Arena, offsets: &[u32]) -> Run {
     let first = key(arena, offsets[0]);
     let shared = offsets
@@ -92,8 +92,7 @@ fn merge(arena: &Arena, a: &[u32], b: &[u32]) -> Run {
     merged.into()
 }
 
-/// How many keys ahead of a walk the processor is asked for a key's node, and for the version that this names: neighbours by
-/// key lie anywhere in the arena.
+/// How many keys ahead of a walk a key's node and its version are prefetched: neighbours by key lie anywhere in the arena.
 const KEYS_AHEAD: usize = 16;
 const VERSIONS_AHEAD: usize = 8;
 

@@ -60,7 +60,7 @@ impl BlockBuilder {
     }
 }
 
-/// A data block in memory. Its bytes have passed their checksum; what they say is checked where it is used.
+/// A data block in memory. Its bytes have passed their checksum; their structure is checked when it is used.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
     bytes: Bytes,
@@ -72,7 +72,7 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// `None` where the bytes are no block. They keep `held_bytes` in memory.
+    /// `None` if the bytes are no block. They keep `held_bytes` in memory.
     pub(crate) fn parse(bytes: Bytes, held_bytes: usize) -> Option<Block> {
         let count_at = bytes.len().checked_sub(COUNT_BYTES)?;
         let count = u32_at(&bytes, count_at) as usize;
@@ -88,14 +88,14 @@ impl Block {
         self.held_bytes
     }
 
-    /// The record with this index; `None` where the bytes are no record.
+    /// The record with this index; `None` if the bytes are no record.
     #[inline]
     pub(crate) fn record(&self, index: usize) -> Option<Record<'_>> {
         let offset = u32_at(&self.bytes, self.tags_at + self.count + index * 4) as usize;
         Record::decode(&mut Reader::new(self.bytes.get(offset..self.tags_at)?))
     }
 
-    /// The record of `key`, by its hash. `Err` where the block does not hold what it should.
+    /// The record of `key`, by its hash. `Err` if the block is malformed.
     #[inline]
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Result<Option<Record<'_>>, BrokenBlock> {
         let tags = &self.bytes[self.tags_at..self.tags_at + self.count];
@@ -127,7 +127,7 @@ impl Block {
         self.bytes.slice_ref(part)
     }
 
-    /// Checks every record: order, tags, that nothing lies between. For offline verification.
+    /// Checks every record: order, tags, no gaps. For offline verification.
     pub(crate) fn verify(&self) -> Result<(), BrokenBlock> {
         let mut end = 0;
         let mut previous: &[u8] = b"";

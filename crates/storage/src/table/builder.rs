@@ -19,7 +19,7 @@ const WRITE_BYTES: usize = 256 << 10;
 
 /// A separator is at most this share of its block.
 const SEPARATOR_SHARE: usize = 16;
-/// A block that would have a longer one goes on until it is this long.
+/// A block whose separator would be long is filled up to this length.
 const LONG_BLOCK_BYTES_MAX: usize = 4 * BLOCK_BYTES;
 
 /// Writes a table, record by record in the order of keys. Nothing names the file before [`TableBuilder::finish`], so
@@ -71,7 +71,7 @@ impl TableBuilder {
     /// Adds a record.
     ///
     /// # Panics
-    /// Where its key is not behind the last one: a table that is out of order would lose keys.
+    /// If its key is not behind the last one: a table that is out of order would lose keys.
     pub(crate) fn add(&mut self, record: &Record<'_>) -> Result<(), Error> {
         assert!(self.last_key.as_slice() < record.key, "records come in the order of their keys");
         if self.ends_block_before(record) {
@@ -91,8 +91,8 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// Whether the open block is full. Keys that share much are told apart by separators that are long, and an index has one for
-    /// each block: then a block becomes longer, so that there are fewer.
+    /// Whether the open block is full. Keys with long common prefixes need long separators, and the index has one for each
+    /// block: then blocks become longer, so that there are fewer.
     fn ends_block_before(&self, record: &Record<'_>) -> bool {
         let bytes = self.block.bytes_with(record);
         if self.block.is_empty() || bytes <= self.block_bytes_max {
@@ -106,7 +106,7 @@ impl TableBuilder {
         self.written + self.pending.len() as u64
     }
 
-    /// Bytes so far: the open block, and the index and the filter, which are written at the end.
+    /// Bytes so far: the finished blocks, the open one, and the index and the filter, which are written at the end.
     pub(crate) fn bytes(&self) -> u64 {
         let at_end = self.block.bytes() + self.index.bytes() + filter::bytes(self.hashes.len());
         self.offset() + at_end as u64
@@ -224,8 +224,8 @@ mod tests {
         check_table_of_long_keys(&shared, meta);
     }
 
-    /// Up to format 2, the separators of an index stood as a whole. Tables of format 1 are those of format 2 without padding,
-    /// which each block tells of by itself.
+    /// Up to format 2, the separators of an index were stored whole. Tables of format 1 are those of format 2 without padding,
+    /// which each block declares by itself.
     #[test]
     fn tables_of_the_formats_before_are_read() {
         [1, 2].into_iter().for_each(check_table_of_format);
@@ -264,8 +264,8 @@ mod tests {
         check_table_of_long_keys(&TableShared::on(env.disk.clone()), meta);
     }
 
-    /// How many data blocks a table of records of 16 B + 100 B has, of which `random` bytes are beyond compression, and
-    /// how many of those blocks lie on two pages.
+    /// How many data blocks a table of records of 16 B + 100 B has, if `random` bytes of each cannot be compressed, and how
+    /// many of those blocks lie on two pages.
     fn blocks(compression: Compression, random: usize) -> (usize, usize) {
         let (env, disk, _) = ladoga_env::sim::env(1);
         let mut table = TableBuilder::create(&disk, "/table".into(), 1, compression).expect("an empty disk");

@@ -70,7 +70,7 @@ impl BlockCache {
         self.cache.remove(&key);
     }
 
-    /// Takes `bytes` of the budget for what stays in memory; `false` where there is not so much.
+    /// Takes `bytes` of the budget for what stays in memory; `false` if there is not so much.
     pub(crate) fn pin(&self, bytes: u64) -> bool {
         let taken = self.pinned_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |pinned| {
             (pinned + bytes <= self.pinned_bytes_max).then_some(pinned + bytes)

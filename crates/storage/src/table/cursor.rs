@@ -29,7 +29,7 @@ impl TableCursor {
         &self.table
     }
 
-    /// The error of a record that cannot be where it is.
+    /// The error of a record that is out of order.
     pub(crate) fn misplaced(&self) -> Error {
         self.table.broken(self.position.as_ref().map_or(0, |position| position.offset))
     }
@@ -43,7 +43,7 @@ impl TableCursor {
         Ok(resident)
     }
 
-    /// A block, and where it begins.
+    /// A block, and its first offset.
     fn load(&mut self, block_index: usize) -> Result<(Block, u64), Error> {
         let (offset, size) = self.resident()?.index.place(block_index);
         let block = self.table.block(offset, size, self.access)?;
@@ -146,7 +146,7 @@ mod tests {
         let (offset, size) = index.index.place(2);
         assert!(offset > 4000, "{offset}");
 
-        // The first record's kind is none; the checksum is that of these bytes.
+        // The kind of the first record is invalid, but the checksum is right for these bytes.
         let mut stored = vec![0; size as usize];
         let file = disk.open(&path, OpenMode::ReadWrite).expect("a table");
         file.read_exact_at(&mut stored, offset).expect("a block");

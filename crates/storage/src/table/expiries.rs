@@ -1,10 +1,10 @@
 use crate::coding::Reader;
 use crate::record::{Kind, Record};
 
-/// How many times are told apart; times that are near are joined into the later one.
+/// How many expiry times are kept; times that are near each other are joined into the later one.
 const TIMES_MAX: usize = 16;
 
-/// What of a table expires, and when: so that it is known without a look into the table how much of it is of no use any more.
+/// How much of a table expires, and when: so the background knows, without reading the table, how much of it is dead.
 ///
 /// ```text
 /// expiries := last_end u64, value_bytes u64, n u8, (until_ms u64, bytes u64) × n
@@ -16,7 +16,7 @@ pub(crate) struct Expiries {
     last_end: u64,
     /// Bytes of all values of the table, with their keys and blob files.
     value_bytes: u64,
-    /// As many of them as may go once a time is over; the times rise. None of them is told too early.
+    /// Bytes that expire by each time, in order of time. Times are rounded up: no value is counted before it has expired.
     times: Vec<(u64, u64)>,
 }
 
@@ -35,7 +35,7 @@ impl Expiries {
         }
     }
 
-    /// Forgets how much there is, if nothing of it expires.
+    /// Forgets the size of its values, if none of them expires.
     pub(super) fn finish(&mut self) {
         if self.is_empty() {
             *self = Expiries::default();
@@ -52,8 +52,8 @@ impl Expiries {
         }
     }
 
-    /// Joins the two times that cost the least when what is of the first one is told to be of the second: bytes, by how long
-    /// they seem to be of use when they are not.
+    /// Joins the two neighbouring times that cost the least: the bytes of the first are counted as live until the second, so
+    /// the cost is those bytes times the difference.
     fn join_cheapest(&mut self) {
         let pairs = self.times.windows(2).enumerate();
         let cost = |pair: &[(u64, u64)]| u128::from(pair[1].0 - pair[0].0) * u128::from(pair[0].1);

@@ -9,13 +9,13 @@ const LINE_BYTES: usize = 64;
 const BITS_PER_KEY: usize = 10;
 const PROBES: u8 = 6;
 
-/// How many lines so many keys have.
+/// The number of cache lines for so many keys.
 const fn lines(keys: usize) -> usize {
     let lines = (keys * BITS_PER_KEY).div_ceil(LINE_BYTES * 8);
     if lines == 0 { 1 } else { lines }
 }
 
-/// How long a filter for so many keys is.
+/// The length of a filter for so many keys.
 pub(super) const fn bytes(keys: usize) -> usize {
     lines(keys) * LINE_BYTES + 1
 }
@@ -63,7 +63,7 @@ pub(crate) struct Filter {
 struct Line([u8; LINE_BYTES]);
 
 impl Filter {
-    /// `None` where the bytes are no filter.
+    /// `None` if the bytes are no filter.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Filter> {
         let (&probes, bits) = bytes.split_last()?;
         let (lines, rest) = bits.as_chunks::<LINE_BYTES>();
@@ -82,7 +82,7 @@ impl Filter {
         &self.lines[line_of(hash, self.lines.len())]
     }
 
-    /// Has the processor fetch the line that decides about a key with this hash.
+    /// Prefetches the cache line that decides about a key with this hash.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) {
         prefetch(self.line(hash));

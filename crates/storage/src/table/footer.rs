@@ -28,13 +28,13 @@ impl Footer {
         Footer { filter, index, properties, format: FORMAT }
     }
 
-    /// That of a table of an earlier format.
+    /// The footer of a table of an earlier format.
     #[cfg(test)]
     pub(super) const fn of_format(self, format: u32) -> Footer {
         Footer { format, ..self }
     }
 
-    /// How the index stands in the file.
+    /// The encoding of the index in the file.
     pub(crate) const fn index_format(&self) -> IndexFormat {
         if self.format <= FORMAT_OF_WHOLE_SEPARATORS { IndexFormat::Whole } else { IndexFormat::Shared }
     }

@@ -52,7 +52,7 @@ pub(super) fn separator<'a>(before: &[u8], first: &'a [u8]) -> &'a [u8] {
     &first[..=common_prefix(before, first)]
 }
 
-/// How an index stands in its file.
+/// The encoding of an index in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IndexFormat {
     /// Each separator as a whole: tables up to format 2.
@@ -61,7 +61,7 @@ pub(crate) enum IndexFormat {
     Shared,
 }
 
-/// The entries of an index, one after the other, out of bytes that nobody vouches for.
+/// The entries of an index, one after the other, read from bytes that may be malformed.
 struct Entries<'a> {
     reader: Reader<'a>,
     format: IndexFormat,
@@ -71,7 +71,7 @@ struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// `None` where the bytes are no index.
+    /// `None` if the bytes are no index.
     fn begin(bytes: &'a [u8], format: IndexFormat) -> Option<Entries<'a>> {
         let mut reader = Reader::new(bytes);
         let left = reader.u32()?;
@@ -80,8 +80,8 @@ impl<'a> Entries<'a> {
         is_possible.then_some(Entries { reader, format, left, is_begun: false, separator: Vec::new() })
     }
 
-    /// The next separator, which is over the one before, and where its block begins; `None` at the end, or where there is no
-    /// such entry.
+    /// The next separator, which is over the one before, and the offset of its block; `None` at the end, or if the entry is
+    /// malformed.
     fn next(&mut self) -> Option<(&[u8], u64)> {
         let left = self.left.checked_sub(1)?;
         let shared = match self.format {
@@ -100,7 +100,7 @@ impl<'a> Entries<'a> {
         Some((&self.separator, offset))
     }
 
-    /// Where the last block ends, once there is no other.
+    /// The end of the last block, after the last entry.
     fn end(mut self) -> Option<u64> {
         let end = self.reader.u64()?;
         (self.left == 0 && self.reader.remaining() == 0).then_some(end)
@@ -109,8 +109,8 @@ impl<'a> Entries<'a> {
 
 /// Which block of a table holds a key.
 ///
-/// The search runs over 64-bit numbers: the eight bytes behind what all separators share. Only where those are equal
-/// are the separators themselves compared.
+/// The search runs over 64-bit numbers: the eight bytes behind what all separators share. Only if those are equal are the
+/// separators themselves compared.
 #[derive(Debug)]
 pub(crate) struct Index {
     shared: Box<[u8]>,
@@ -122,7 +122,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// `None` where the bytes are no index.
+    /// `None` if the bytes are no index.
     pub(crate) fn parse(bytes: &[u8], format: IndexFormat) -> Option<Index> {
         let mut entries = Entries::begin(bytes, format)?;
         let mut offsets = Vec::with_capacity(entries.left as usize + 1);
@@ -141,7 +141,7 @@ impl Index {
         spaced.then(|| Index::of(Entries::begin(bytes, format), &first[..shared], offsets))
     }
 
-    /// Of entries that were looked through before.
+    /// From entries that were validated before.
     fn of(entries: Option<Entries<'_>>, shared: &[u8], offsets: Vec<u64>) -> Index {
         let mut prefixes = Vec::with_capacity(offsets.len());
         let mut rests = SeparatorsBuilder::default();
@@ -174,7 +174,7 @@ impl Index {
         (self.offsets[block], self.offsets[block + 1] - self.offsets[block])
     }
 
-    /// Has the processor fetch what [`Index::block_of`] looks at first.
+    /// Prefetches what [`Index::block_of`] looks at first.
     #[inline]
     pub(crate) fn prefetch(&self) {
         self.prefixes.prefetch();

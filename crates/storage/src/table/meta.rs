@@ -27,12 +27,12 @@ pub(crate) struct TableMeta {
     pub smallest: Arc<[u8]>,
     pub largest: Arc<[u8]>,
     pub blobs: Vec<u64>,
-    /// What of it expires. Behind the meta, where there is any.
+    /// How much of it expires. Stored behind the meta, if anything does.
     pub expiries: Expiries,
 }
 
 impl TableMeta {
-    /// That of a table without records, to be counted.
+    /// The meta of an empty table, to which records are added.
     pub(crate) fn of_nothing(number: u64) -> TableMeta {
         TableMeta {
             number,
@@ -71,7 +71,7 @@ impl TableMeta {
         self.expiries.finish();
     }
 
-    /// Appends all but what of it expires.
+    /// Appends all but `expiries`.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         for number in [self.number, self.file_bytes, self.records, self.tombstones, self.blob_bytes] {
             out.extend_from_slice(&number.to_le_bytes());

@@ -46,8 +46,8 @@ pub(crate) use index::{Index, IndexFormat};
 
 /// Behind a block's payload: compression, raw length, checksum.
 const TRAILER_BYTES: usize = 1 + 4 + 4;
-/// What a data block aims at as it stands in the file, or a part of which a page has a whole number: a page of the
-/// system's, so that reading a block takes one page from the disk. Unpacked, it may be half as long again.
+/// The target length of a stored data block, or of several that fill a page together: a page of the system's, so that reading a
+/// block takes one page from the disk. Unpacked, a block may be half as long again.
 const BLOCK_BYTES: usize = 4096;
 
 /// A length in a file above this is no length.

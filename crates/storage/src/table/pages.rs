@@ -3,7 +3,7 @@ use super::{BLOCK_BYTES, TRAILER_BYTES};
 /// A page of the system's: what it reads from the disk at least.
 const PAGE_BYTES: u64 = BLOCK_BYTES as u64;
 
-/// What is left of a page behind a block is left empty up to this, an eighth of it.
+/// The rest of a page behind a block is padded if it is at most this, an eighth of a page.
 const PADDING_BYTES_MAX: u64 = PAGE_BYTES / 8;
 
 /// How many bytes to leave empty behind what ends at `end`, so that the next block begins with a page of its own.
@@ -15,7 +15,7 @@ pub(super) fn padding(end: u64) -> usize {
 /// How long the data blocks of a table should be, so that a whole number of them fills a page: a block that lies across
 /// the end of a page takes two pages from the disk, and two places of the page cache.
 ///
-/// How small compression makes the next block is not known before it is compressed: it is taken to be as the last one.
+/// How small compression makes the next block is not known before it is compressed: the ratio of the last block is assumed.
 #[derive(Debug)]
 pub(super) struct BlockLengths {
     /// What a page of records takes when it is stored.
@@ -36,7 +36,7 @@ impl BlockLengths {
     pub(super) fn raw_bytes(&self, offset: u64) -> usize {
         let mut room = PAGE_BYTES - offset % PAGE_BYTES;
         if room < self.stored_bytes / 2 {
-            // Too little for a block: one lies across the end of the page, and then the next page is filled.
+            // The rest of the page is too little for a block: the block runs over the end of the page and fills the next.
             room += PAGE_BYTES;
         }
         let blocks = ((room + self.stored_bytes / 2) / self.stored_bytes).max(1);
@@ -47,9 +47,9 @@ impl BlockLengths {
         (raw - margin) as usize
     }
 
-    /// How long a block of `raw` bytes may be when it is compressed, or else it stays plain: with a quarter saved, which is
-    /// what unpacking it with each read is worth. Once a block was compressed, the next one was filled for that: plain,
-    /// it would lie across the end of a page, so that an eighth is enough.
+    /// The longest that a block of `raw` bytes may be after compression; otherwise it is stored plain. Compression must save a
+    /// quarter, because every read pays for unpacking. If the last block was compressed, the next one was filled on the
+    /// assumption that it would be too: plain, it would lie across the end of a page, so an eighth is enough.
     pub(super) const fn packed_max(&self, raw: usize) -> usize {
         if self.stored_bytes < PAGE_BYTES { raw - raw / 8 } else { raw - raw / 4 }
     }
@@ -66,8 +66,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Writes blocks of records of `record` bytes that compress to about `percent`; answers how many there are, how many lie
-    /// across the end of a page, and how long they are on average before compression.
+    /// Writes blocks of records of `record` bytes that compress to about `percent`; answers how many blocks there are, how many
+    /// lie across the end of a page, and their average length before compression.
     fn write(record: usize, percent: usize) -> (usize, usize, usize) {
         const BLOCKS: usize = 1000;
         let mut lengths = BlockLengths::default();

@@ -52,7 +52,7 @@ pub(crate) enum Access {
     PageCache,
     /// The disk too.
     Disk,
-    /// The disk too, and what is read is not worth keeping.
+    /// The disk too; what is read is not worth caching.
     Once,
 }
 
@@ -117,7 +117,7 @@ impl Table {
         &self.path
     }
 
-    /// Gets everything ready that reads from memory need. What fails here fails again, and is told, where it is needed.
+    /// Loads what reads from memory need. If it fails, the first read that needs it fails again and reports the error.
     pub(crate) fn warm(self: &Arc<Self>) {
         if let Err(error) = self.resident(Access::Once) {
             tracing::warn!(%error, "could not load a table's index");
@@ -134,13 +134,13 @@ impl Table {
         self.blobs.iter().find(|blob| blob.number() == number).cloned()
     }
 
-    /// Has the processor fetch this table, for [`Table::prefetch_lines`].
+    /// Prefetches this table, for [`Table::prefetch_lines`].
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch(self);
     }
 
-    /// Has the processor fetch what [`Table::get`] looks at first; of the index only where that is likely to be needed.
+    /// Prefetches what [`Table::get`] looks at first; of the index only if that is likely to be needed.
     #[inline]
     pub(crate) fn prefetch_lines(&self, hash: u64, index: bool) {
         if let Some(resident) = self.pinned.get() {
@@ -205,7 +205,7 @@ impl Table {
         }
     }
 
-    /// The index and the filter; `None` where that takes the disk and may not.
+    /// The index and the filter; `None` if loading them takes the disk, which `access` does not permit.
     pub(crate) fn resident(self: &Arc<Self>, access: Access) -> Result<Option<Loaded>, Error> {
         if self.pinned.get().is_some() {
             return Ok(Some(Loaded::Pinned(self.clone())));
@@ -273,7 +273,7 @@ impl Table {
         decode_stored(&self.path, self.meta.number, offset, stored).map_err(|error| self.counted(error))
     }
 
-    /// A data block, from the cache or the file; `None` where it takes the disk and may not.
+    /// A data block, from the cache or the file; `None` if reading it takes the disk, which `access` does not permit.
     pub(crate) fn block(&self, offset: u64, size: u64, access: Access) -> Result<Option<Block>, Error> {
         let key = (self.meta.number, offset);
         if let Some(block) = self.shared.cache.block(key) {
@@ -289,7 +289,7 @@ impl Table {
         self.kept(offset, stored).map(Some)
     }
 
-    /// The data block that somebody else has read, or could not.
+    /// The data block that the caller has read, or its error.
     pub(crate) fn accept(&self, part: &FilePart, bytes: io::Result<Vec<u8>>) -> Result<Block, Error> {
         let stored = bytes.map_err(Error::io_at("read", &self.path, part.offset))?;
         self.count_read(part.len as u64);
@@ -309,7 +309,7 @@ impl Table {
     }
 
     fn read_stored(&self, offset: u64, size: u64, access: Access) -> Result<Option<Vec<u8>>, Error> {
-        // Checked when the index was read: blocks lie one behind the other, before the filter.
+        // Checked when the index was read: blocks follow each other without gaps, before the filter.
         if offset + size > self.meta.file_bytes {
             return Err(self.broken(offset));
         }

@@ -15,7 +15,7 @@ impl Resident {
     }
 }
 
-/// A table's index and filter, for as long as somebody looks at them.
+/// A table's index and filter, for as long as they are in use.
 #[derive(Clone)]
 pub(crate) enum Loaded {
     Pinned(Arc<Table>),

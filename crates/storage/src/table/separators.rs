@@ -3,8 +3,9 @@ use std::ops::Range;
 
 use crate::coding::{common_prefix, u16_at};
 
-/// Byte strings in order, each without what it shares with the one before: keys of a kilobyte that differ at their ends take
-/// a few bytes each. Some stand as a whole, so that a search goes by halves: as many as take no more than the others do.
+/// Byte strings in order, each stored without the prefix that it shares with the one before: keys of a kilobyte that differ at
+/// their ends take a few bytes each. Some are stored whole, so that a binary search is possible: they take no more space than
+/// the others do.
 ///
 /// ```text
 /// entry := shared u16, length u16, rest          (shared: as many bytes as it and the one before share; 0 for a whole one)
@@ -12,12 +13,12 @@ use crate::coding::{common_prefix, u16_at};
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Separators {
     entries: Box<[u8]>,
-    /// Those that stand as a whole; each begins a group.
+    /// The separators that are stored whole; each begins a group.
     wholes: Box<[Whole]>,
     count: usize,
 }
 
-/// An entry that stands as a whole.
+/// A separator that is stored whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Whole {
     index: u32,
@@ -25,7 +26,7 @@ struct Whole {
     at: u32,
 }
 
-/// From one entry that stands as a whole to the next, at least.
+/// The smallest group: from one separator that is stored whole to the next.
 const GROUP_MIN: usize = 16;
 const LENGTHS_BYTES: usize = 4;
 
@@ -38,7 +39,7 @@ pub(super) struct SeparatorsBuilder {
 }
 
 impl SeparatorsBuilder {
-    /// Adds one that is over the last; both are shorter than 64 KiB.
+    /// Adds a separator that is over the last; both are shorter than 64 KiB.
     pub(super) fn add(&mut self, separator: &[u8]) {
         let shared = if self.is_whole(separator) {
             self.wholes.push(Whole { index: self.count as u32, at: self.entries.len() as u32 });
@@ -55,7 +56,7 @@ impl SeparatorsBuilder {
         self.count += 1;
     }
 
-    /// Whether the next one is to stand as a whole: the group before it is large enough, in number and in bytes.
+    /// Whether the next one is to be stored whole: the group before it is large enough, in number and in bytes.
     fn is_whole(&self, next: &[u8]) -> bool {
         self.wholes.last().is_none_or(|last| {
             let (entries, bytes) = (self.count - last.index as usize, self.entries.len() - last.at as usize);
@@ -75,7 +76,7 @@ impl Separators {
         self.entries.len() + size_of_val(&*self.wholes)
     }
 
-    /// What an entry shares with the one before, what it has beside, and where the next one begins.
+    /// An entry: the length of its shared prefix, the rest of it, and the offset of the next entry.
     fn entry(&self, at: usize) -> (usize, &[u8], usize) {
         let rest_at = at + LENGTHS_BYTES;
         let end = rest_at + usize::from(u16_at(&self.entries, at + 2));
@@ -86,7 +87,7 @@ impl Separators {
         self.entry(self.wholes[group].at as usize).1
     }
 
-    /// The first index of `among` whose separator is over `key`; its end where there is none.
+    /// The first index of `among` whose separator is over `key`; the end of `among` if there is none.
     ///
     /// Those before `among` are known to be at most `key`, and those behind it to be over it.
     pub(super) fn at_most(&self, key: &[u8], among: Range<usize>) -> usize {
@@ -115,9 +116,9 @@ impl Separators {
         while index < end {
             let (shared, rest, next) = self.entry(at);
             match shared.cmp(&matched) {
-                // It goes on as the one before, which fell behind `key` already.
+                // It shares the part of the one before in which that is already less than `key`.
                 Ordering::Greater => {}
-                // It leaves the one before, upwards, where that still was as `key`.
+                // It differs from the one before while that still equals `key`, and is over it.
                 Ordering::Less => return index,
                 Ordering::Equal => {
                     if *rest > key[matched..] {
@@ -165,7 +166,7 @@ mod tests {
             for key in keys.iter().chain(&separators) {
                 let expected = separators.partition_point(|separator| separator <= key);
                 prop_assert_eq!(built.at_most(key, 0..separators.len()), expected);
-                // Any part of them that it lies in.
+                // Any part of `within` that contains the expected index.
                 let start = within.0.min(expected).min(separators.len() - 1);
                 let end = (expected + within.1).clamp(start + 1, separators.len());
                 prop_assert_eq!(built.at_most(key, start..end), expected);

@@ -12,7 +12,7 @@ use crate::options::Compression;
 /// Behind padding: its length.
 const PADDING_LEN_BYTES: usize = 2;
 
-/// Where a block stands in its file; the size includes the trailer.
+/// The place of a block in its file; the size includes the trailer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct BlockHandle {
     pub offset: u64,
@@ -23,7 +23,7 @@ pub(crate) struct BlockHandle {
 const PLAIN: u8 = 0;
 const LZ4: u8 = 1;
 const ZSTD: u8 = 2;
-/// Beside one of these: padding lies between the payload and the trailer.
+/// A flag beside the compression: padding lies between the payload and the trailer.
 const PADDED: u8 = 0x80;
 
 const ZSTD_LEVEL: i32 = 1;
@@ -43,9 +43,9 @@ pub(super) struct Stored {
     pub payload_bytes: usize,
 }
 
-/// Appends a block as it stands in the file at `offset`, up to the end of its page where little is missing.
+/// Appends a block as stored at `offset`, padded to the end of its page if little is missing.
 ///
-/// What is longer than `packed_max` when it is compressed stays plain.
+/// A block that is longer than `packed_max` after compression is stored plain.
 pub(super) fn encode_stored(
     out: &mut Vec<u8>,
     table: u64,
@@ -82,7 +82,7 @@ pub(super) fn encode_stored(
     Stored { handle: BlockHandle { offset, size: (out.len() - start) as u32 }, payload_bytes }
 }
 
-/// Bytes as they stand in a file with the checksum that they should have.
+/// Stored bytes with a valid checksum.
 pub(crate) fn with_checksum(table: u64, offset: u64, covered: &[u8]) -> Vec<u8> {
     let crc = checksum(table, offset, covered);
     [covered, &crc.to_le_bytes()].concat()
@@ -100,7 +100,8 @@ fn append_if_short(out: &mut Vec<u8>, tag: u8, packed: &[u8], packed_max: usize)
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unpacked {
     pub bytes: Bytes,
-    /// What they keep in memory: bytes that were stored plain lie where they were read, trailer and padding behind them.
+    /// The size of the allocation: bytes that were stored plain are used where they were read, with trailer and padding behind
+    /// them.
     pub held_bytes: usize,
 }
 
@@ -154,7 +155,7 @@ pub(crate) fn decode_stored(
     Ok(Unpacked { bytes: Bytes::from(raw), held_bytes })
 }
 
-/// How much of what precedes the trailer is payload; `None` where there is more padding than bytes.
+/// How much of what precedes the trailer is payload; `None` if there is more padding than bytes.
 fn payload_bytes(stored: &[u8], tag: u8) -> Option<usize> {
     if tag & PADDED == 0 {
         return Some(stored.len());
@@ -171,7 +172,7 @@ mod tests {
     fn every_flipped_bit_is_found() {
         let raw = b"the same words, the same words, the same words, the same words".repeat(2);
         let compressions = [Compression::None, Compression::Lz4, Compression::Zstd];
-        // In the middle of a page, and with little left of it.
+        // In the middle of a page, and near its end.
         let cases = compressions.into_iter().flat_map(|compression| [(compression, 40), (compression, 3900)]);
         for (compression, offset) in cases {
             let mut stored = Vec::new();

@@ -16,7 +16,7 @@ const WAL_BYTES_MAX: u64 = *MEMTABLE_BYTES.end() as u64;
 /// Bytes of a segment that are written again at a time.
 const REWRITE_BYTES: usize = 1 << 20;
 
-/// One group of the log: which segment it is in, where, and the batches' bytes.
+/// One group of the log: its segment, its offset, and the batches' bytes.
 pub(crate) struct LogGroup<'a> {
     pub segment: u64,
     pub path: &'a Path,
@@ -48,13 +48,13 @@ pub(crate) struct Replayed {
     pub next_sequence: u64,
     /// The number that the next segment gets.
     pub next_number: u64,
-    /// The first segment with a group; where there is none, the next one. Nobody needs what is before it.
+    /// The first segment with a group; if there is none, the next one. Segments before it are not needed.
     pub first_number: u64,
-    /// Segments of the log from there on, and where the groups of each end.
+    /// Segments of the log from there on, and the end of the groups in each.
     pub segments: Vec<(u64, u64)>,
     /// Segments behind the end of the log, to be removed before the next one is made.
     pub behind: Vec<u64>,
-    /// Groups that are there, and are lost with one before them; only where not every group is synced.
+    /// Valid groups that are lost because a group before them is missing; only if not every group is synced.
     pub lost_groups: u64,
 }
 
@@ -65,16 +65,16 @@ pub(crate) struct LogStart {
     pub first_wal: u64,
     /// The sequence of its first group.
     pub first_sequence: u64,
-    /// The store's secret; `None` where it was made before there was one.
+    /// The store's secret; `None` if the store was made before there was one.
     pub secret: Option<u64>,
     /// Whether the first segment was made.
     pub is_there: bool,
 }
 
-/// Gives every group of the log to `apply`, in order.
+/// Passes every group of the log to `apply`, in order.
 ///
-/// A group that is missing is a torn tail where nothing says that it had been on disk: the log ends there. Otherwise
-/// it is corruption.
+/// A missing group is a torn tail if nothing says that it had been on disk: then the log ends there. Otherwise it is
+/// corruption.
 pub(crate) fn replay(
     disk: &dyn Disk,
     dir: &Path,
@@ -103,7 +103,7 @@ pub(crate) fn replay(
         let found = Header::read(LogKind::Wal, &mut bytes)?;
         let Some(header) = found.filter(|header| follows(header, number, replayed.next_sequence, secret))
         else {
-            // What is missing was behind the end of the segment before, or here, if the header is what was broken.
+            // The missing group was at the end of the segment before, or in this one, if its header is damaged.
             let is_next = found.is_some_and(|header| header.log.number == number);
             let place = end.filter(|_| is_next).unwrap_or_else(|| (bytes.path().clone(), 0));
             drop(bytes);
@@ -129,14 +129,14 @@ pub(crate) fn replay(
     Ok(replayed)
 }
 
-/// Whether a segment with this header goes on with a log. One from before the store had a secret has none.
+/// Whether a segment with this header continues the log. A segment from before the store had a secret has none.
 fn follows(header: &Header, number: u64, sequence: u64, secret: Option<u64>) -> bool {
     let is_ours = header.log.secret.is_none() || header.log.secret == secret;
     is_ours && header.log.number == number && header.first_sequence == sequence
 }
 
-/// That a segment is as long as it was made, before anything was written to it. A crash leaves it so; one that is shorter
-/// has lost its end, and with it what says that more was durable.
+/// Checks that a segment is as long as it was made before anything was written to it. A crash leaves it so; a shorter one has
+/// lost its end, and with it the frames that may say that more was durable.
 fn check_length(bytes: &LogBytes, expected: Option<u64>) -> Result<(), Error> {
     match expected.filter(|&expected| bytes.length() < expected) {
         None => Ok(()),
@@ -150,8 +150,8 @@ fn check_length(bytes: &LogBytes, expected: Option<u64>) -> Result<(), Error> {
     }
 }
 
-/// That a segment which does not go on with the log can be what a crash leaves: one whose header never got to the disk. It
-/// has its length by then, unless it is the last; and where it was used before, that was for a segment which is gone.
+/// Checks that a segment which does not continue the log can be what a crash leaves: one whose header never reached the disk.
+/// It has its full length by then, unless it is the last; and if the file was used before, then for a segment that is gone.
 fn check_unbegun(
     bytes: &LogBytes,
     found: Option<Header>,
@@ -225,7 +225,7 @@ fn replay_segment(
     Ok(Ended { offset, next_sequence: expected, lost_groups: lost.frames })
 }
 
-/// Group `expected` is missing at `place`. Counts the groups in the rest of the log, unless one of them says that it was
+/// Group `expected` is missing at `place`. Counts the groups in the rest of the log; fails if one of them says that it was
 /// durable.
 fn lost_in(
     disk: &dyn Disk,
@@ -241,7 +241,7 @@ fn lost_in(
         let mut bytes = LogBytes::open(disk, path.clone(), WAL_BYTES_MAX)?;
         let header = Header::read(LogKind::Wal, &mut bytes)?;
         check_unbegun(&bytes, header, number, start, rest.last() == Some(&number))?;
-        // Not from what the header says, which is broken or not ours.
+        // Not taken from the header, which is damaged or another log's.
         let log = LogId { number, secret: start.secret };
         let leftovers = Leftovers::find(&mut bytes, 0, log, expected)?;
         if leftovers.durable >= expected {
@@ -253,11 +253,10 @@ fn lost_in(
     Ok(lost)
 }
 
-/// Makes what was replayed durable: it is about to be shown to readers, and a crash before it was synced must not take
-/// it back.
+/// Makes what was replayed durable: readers are about to see it, and a crash before it is synced must not take it back.
 ///
-/// Written again and not only synced: where a sync failed before, the system has the pages, believes that they are on
-/// disk, and would sync nothing.
+/// It is written again, not only synced: if a sync failed before, the kernel may hold the pages as clean and would sync
+/// nothing.
 pub(crate) fn make_durable(disk: &dyn Disk, dir: &Path, log: &Replayed) -> Result<(), Error> {
     for &(number, end) in &log.segments {
         let path = paths::wal(dir, number);

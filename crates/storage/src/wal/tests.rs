@@ -56,7 +56,7 @@ fn a_store_from_before_logs_had_a_secret_opens_and_gets_one() {
     assert!(secrets[0].is_some() && secrets[0] == secrets[1], "{secrets:?}");
 }
 
-/// The system read what lay on the page before, and the event loop that committed waited for the disk meanwhile.
+/// The kernel had to read the page before the write, and the event loop that committed waited for the disk.
 #[test]
 fn a_page_that_a_write_begins_in_a_segment_used_again_is_written_whole() {
     const CAPACITY: u64 = 20_000;

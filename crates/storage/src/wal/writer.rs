@@ -13,8 +13,8 @@ const PAGE_BYTES: u64 = 4096;
 
 /// One segment of the log.
 ///
-/// Where a write ends on a page that it begins, it writes zeros to the end of the page: the system would else read the page
-/// first, which may have lain there for long where a segment is used again, and the writer would wait for the disk.
+/// If a write ends on a page that it begins, it writes zeros to the end of the page. Otherwise the kernel would have to read
+/// the page first, which in a reused segment may no longer be cached, and the writer would wait for the disk.
 ///
 /// Protocol: `(create | recycle) begin (append | sync)*`.
 pub(crate) struct WalWriter {
@@ -43,7 +43,7 @@ impl WalWriter {
             disk.sync_dir(&wal_dir).map_err(Error::io("sync directory", wal_dir))
         })();
         if let Err(error) = prepared {
-            // Where the disk is full, it would stand in the way of what makes room.
+            // On a full disk the file would take the space that is needed to free some.
             drop(file);
             _ = disk.remove(&path);
             return Err(error);
@@ -58,11 +58,11 @@ impl WalWriter {
         })
     }
 
-    /// Makes an empty segment, durably, of segment `old`, whose groups nobody needs any more: what it held is none of
-    /// the new one's, as frames are checked with their log's number. A sync of bytes that were written once before
-    /// changes nothing but them, while the first write of allocated room goes through the file system's journal as well.
+    /// Durably makes an empty segment of segment `old`, whose groups are no longer needed. Old frames are not taken for new
+    /// ones, since frames are checked with their log's number. Syncing bytes that were written before changes only them, while
+    /// the first write to allocated space goes through the file system's journal as well.
     ///
-    /// `None` where the old one is not of full size.
+    /// `None` if the old one is not of full size.
     pub(crate) fn recycle(
         disk: &dyn Disk,
         dir: &Path,
@@ -144,7 +144,7 @@ impl WalWriter {
     }
 }
 
-/// Creates a file in the place of one that an attempt before this has left: nothing was promised about that.
+/// Creates a file in place of one that an earlier attempt has left; that one was never used.
 fn create_anew(disk: &dyn Disk, path: &Path) -> Result<Arc<dyn File>, Error> {
     match disk.open(path, OpenMode::CreateNew) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {

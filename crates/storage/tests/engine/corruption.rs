@@ -111,7 +111,7 @@ impl Store {
         paths
     }
 
-    /// Up to where a file holds anything.
+    /// The end of the used part of a file.
     fn used(&self, path: &Path) -> u64 {
         self.files[path].iter().rposition(|&byte| byte != 0).map_or(0, |last| last as u64 + 1)
     }

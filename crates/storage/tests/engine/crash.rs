@@ -21,7 +21,7 @@ type Plan = fn(&Machine, u64, PowerCut);
 const AT_SYNC: Plan = |machine, n, policy| machine.disk.cut_power_at_sync(n, policy);
 const AT_OPERATION: Plan = |machine, n, policy| machine.disk.cut_power_at_operation(n, policy);
 
-/// Runs the workload with the `n`-th cut; `None` where it ended before that.
+/// Runs the workload with the `n`-th cut; `None` if it ended before that.
 fn crashed(
     durability: Durability,
     seed: u64,

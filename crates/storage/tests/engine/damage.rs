@@ -123,7 +123,7 @@ fn a_compaction_that_fails_is_done_again_and_leaves_nothing_behind() {
     machine.assert_sound("dropped");
 }
 
-/// A bad sector: what lies there cannot be read, and the disk says so each time.
+/// A bad sector: its bytes cannot be read, and the disk reports an error each time.
 #[test]
 fn a_table_that_cannot_be_read_stays_and_compactions_go_on() {
     let (machine, _) = store();
@@ -156,7 +156,7 @@ fn a_read_that_fails_once_sets_no_table_aside() {
     for n in 0..4000 {
         put(&engine, &mut model, n * 11, 10_000 + n);
         if machine.disk.faults_hit() == faults && n % 40 == 0 {
-            // The first three after a flush are of its new table, which is looked into for the caches' sake.
+            // The first three reads after a flush are of its new table, which is loaded into the caches.
             machine.disk.fail_operation(n / 40 % 13, Fault::io().on(Operation::Read).on_path("tables"));
             faults += 1;
         }

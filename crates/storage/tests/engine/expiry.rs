@@ -16,12 +16,12 @@ fn open(options: Options) -> (Machine, Engine) {
     (machine, engine)
 }
 
-/// A store that nobody tells what time it is.
+/// A store whose clock is set from outside, as on a node of a cluster.
 fn told() -> (Machine, Engine) {
     open(tiny_options(Durability::Never))
 }
 
-/// That of a node on its own.
+/// A store that goes by its own clock, as on a node on its own.
 fn by_its_clock() -> (Machine, Engine) {
     let options = Options { tombstone_age_ms_min: Some(AGE_MS), ..tiny_options(Durability::Never) };
     open(options)
@@ -105,7 +105,7 @@ fn before_it_is_told_a_store_keeps_what_has_expired_for_those_whose_clocks_are_b
     assert_eq!(engine.statistics().expired_values, 0, "for some it is not over yet");
 }
 
-/// Nobody writes any more, so no level grows over its size.
+/// Without writes no level grows over its size, so no compaction is due for that.
 #[test]
 fn values_that_expire_in_a_store_at_rest_give_their_space_back_without_a_write() {
     let (machine, engine) = told();

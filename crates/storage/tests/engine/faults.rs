@@ -1,4 +1,5 @@
-//! Every operation fails once, of every kind: nothing that was acknowledged is lost, nothing panics, and what fails says so.
+//! Every operation fails once, with every kind of error: nothing that was acknowledged is lost, nothing panics, and the failure
+//! is reported.
 
 use ladoga_env::sim::{Fault, Operation, PowerCut};
 use ladoga_storage::{Durability, Engine, Error, WriteState};
@@ -128,7 +129,7 @@ enum End {
     PowerWhileReopened(u64, PowerCut),
 }
 
-/// Runs the workload with one fault; `false` where it ended before the fault.
+/// Runs the workload with one fault; `false` if it ended before the fault.
 fn run_with(n: u64, fault: Fault, durability: Durability, end: End, context: &str) -> bool {
     let machine = Machine::new(n, tiny_options(durability));
     machine.disk.fail_operation(n, fault);

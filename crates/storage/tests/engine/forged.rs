@@ -1,10 +1,10 @@
-//! Values that look like parts of a log: whoever may write must not be able to say what the log says.
+//! Values that look like parts of a log: a client's value must never be taken for a frame.
 
 use ladoga_storage::{Durability, WriteBatch, read_value};
 
 use crate::support::{Machine, tiny_options, version};
 
-/// A frame as the log has them, of log `number`, for whoever knows the format.
+/// A frame as the log encodes them, of log `number`, made by a client that knows the format.
 fn frame(number: u64, sequence: u64) -> Vec<u8> {
     let mut covered = Vec::new();
     covered.extend_from_slice(&0_u32.to_le_bytes());

@@ -44,7 +44,7 @@ impl Filled {
         Ok(())
     }
 
-    /// Writes and works until a put is refused for want of room.
+    /// Writes and works until a put is refused for lack of space.
     fn fill(&mut self) {
         for n in 0.. {
             assert!(n < 20_000, "never full");
@@ -110,7 +110,7 @@ fn puts_come_back_by_themselves_once_there_is_room() {
 
 #[test]
 fn deleting_makes_room_for_puts() {
-    // A memtable that is to be flushed early does not insist on it where the disk has no room for the next one.
+    // Flushing a memtable early is given up if the disk has no room for the next one.
     for flush_early_percent in [0, 25] {
         deleting_makes_room(Options { flush_early_percent, ..options() });
     }
@@ -120,7 +120,7 @@ fn deleting_makes_room_for_puts() {
 #[test]
 fn deletes_make_room_where_no_compaction_has_any() {
     for capacity_bytes in [1_000 << 10, 1_500 << 10, 3_000 << 10] {
-        // The proportions that a store has unless it is told others.
+        // The proportions of the default options.
         let options = Options {
             memtable_bytes: Some(16 << 10),
             table_bytes: Some(32 << 10),
@@ -133,7 +133,7 @@ fn deletes_make_room_where_no_compaction_has_any() {
         for n in 0..count / 2 {
             filled.delete(n);
             if n % 10 == 0 {
-                // Fails where what it does has no room, and goes on once there is some.
+                // May fail for lack of space, and goes on once there is some.
                 _ = filled.engine.step();
             }
         }
@@ -178,7 +178,7 @@ fn deleting_makes_room(options: Options) {
         filled.delete(n);
         if n % 10 == 0 {
             filled.engine.drop_tombstones_before(filled.timestamp);
-            // Fails where even a flush has no room, and goes on once there is some.
+            // May fail for lack of space even for a flush, and goes on once there is some.
             _ = filled.engine.step();
         }
     }
@@ -225,7 +225,7 @@ fn a_memtable_that_is_due_before_it_is_full_goes_on_where_the_disk_has_no_room_f
         let expected = taken_by_a_full_disk(seed, options, put);
         assert_eq!(taken_by_a_full_disk(seed, early, put), expected, "{seed}: to be flushed early");
     }
-    // Deletes weigh what they hide: more of it than level 1 is large makes a memtable due.
+    // Deletes count as what they hide: if that is more than the size of level 1, the memtable is flushed.
     let options = Options { reserve_bytes: Some(0), ..options() };
     let light = Options { level_1_bytes: Some(1 << 30), ..options.clone() };
     let expected = taken_by_a_full_disk(1, light, Write::delete);
@@ -256,7 +256,7 @@ fn whatever_meets_the_end_of_the_disk_loses_nothing() {
     }
 }
 
-/// The system says that there is no room although there was: copy-on-write file systems, quotas.
+/// The system reports that there is no room although there was: copy-on-write file systems, quotas.
 #[test]
 fn no_operation_that_finds_the_disk_full_poisons() {
     for operation in [Operation::Write, Operation::Allocate, Operation::Create] {

@@ -1,4 +1,4 @@
-//! Compactions let everybody go first, but not for so long that writers would have to wait for them.
+//! Compactions run at the lowest priority, but not for so long that writers would have to wait for them.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,7 +38,7 @@ impl Clock for Priorities {
     }
 }
 
-/// What threads of the lowest priority get of the processor: so many reads and writes.
+/// The processor time that threads of the lowest priority get: a number of reads and writes.
 #[derive(Default)]
 struct Processor {
     left: Mutex<u64>,
@@ -92,7 +92,7 @@ fn open() -> (Machine, Engine, Granting) {
     (machine, engine, Granting(processor))
 }
 
-/// Waits for what the background is to do; where that stands still, it never does.
+/// Waits for the background; fails if it stands still.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     let started = ladoga_env::real::env().unwrap().clock;
     let begun_ns = started.monotonic_ns();
@@ -118,7 +118,7 @@ fn add_table(engine: &Engine, round: u64, model: &mut Model) {
 fn a_compaction_that_gets_no_processor_is_gone_on_with_by_another_thread_before_writers_wait() {
     let (machine, engine, processor) = open();
     let mut model = Model::default();
-    // The fourth table begins a compaction, which stands still from then on.
+    // The fourth table begins a compaction, which makes no progress from then on.
     for round in 0..8 {
         add_table(&engine, round, &mut model);
     }

@@ -291,7 +291,7 @@ impl Run {
 }
 
 impl Kept {
-    /// `None` where it was given up.
+    /// `None` if the snapshot was given up.
     fn compare(self) -> Option<Kept> {
         if let Err(error) = self.snapshot.range(b"", None).next() {
             assert!(matches!(error, Error::SnapshotTooOld { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! Point reads that pause where memory ends, and go on with bytes that somebody else has read.
+//! Point reads that pause if memory cannot tell, and resume with bytes that the caller has read.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use ladoga_storage::{Cached, Cell, Durability, Engine, Error, PendingRead, Progr
 
 use crate::support::{Machine, Model, Write, bytes, settle, tiny_options, write};
 
-/// What the reading of a part comes to.
+/// Reads the part that a read needs; `None` if one read is not enough.
 pub(crate) fn read_part(read: &PendingRead) -> Option<io::Result<Vec<u8>>> {
     let part = read.needs()?;
     let mut bytes = vec![0; part.len];
@@ -44,9 +44,8 @@ fn put(engine: &Engine, model: &mut Model, n: u64, timestamp: u64) {
     model.apply(&writes);
 }
 
-/// A store with tables on several levels, opened again so that their indexes are in memory and
-/// hardly a block is. Versions arrive out
-/// of order, so that most keys are to be looked for in more than one table.
+/// A store with tables on several levels, opened again so that their indexes are in memory and hardly a block is. Versions
+/// arrive out of order, so most keys have to be looked for in more than one table.
 fn store() -> (Machine, Engine, Model) {
     let machine = Machine::new(8, tiny_options(Durability::Always));
     let engine = machine.open().unwrap();
@@ -108,7 +107,7 @@ fn a_read_that_is_paused_survives_compactions_that_remove_its_tables() {
     }
     settle(&engine).unwrap();
     assert!(removed(&machine) > removed_while_held, "their files go when they are done");
-    // What an old read has found is older than what is there now, and must not be what others find.
+    // What an old read has found is older than what is stored now, and must not get into the record cache.
     model.assert_held_by(&engine, 0, "after the old reads");
 }
 

@@ -64,11 +64,11 @@ fn a_poisoned_store_leaves_the_disk_alone() {
     model.assert_held_by(&engine, 0, "opened again");
 }
 
-/// Writes were refused one by one, and the store said that it takes them.
+/// Writes were refused one by one, while the store's status said that it takes them.
 #[test]
 fn a_log_that_cannot_go_on_is_one_that_cannot_be_written() {
     for operation in [Operation::Create, Operation::Allocate, Operation::Sync, Operation::SyncDir] {
-        // Nobody syncs the segment that there is.
+        // With this durability the open segment is not synced.
         let (machine, engine) = open(Durability::Never);
         let mut model = Model::default();
         machine.disk.fail_operation(0, Fault::io().on(operation).on_path("wal"));
@@ -89,7 +89,7 @@ fn a_log_that_cannot_go_on_is_one_that_cannot_be_written() {
     }
 }
 
-/// The sync of a new segment fails, and so does taking the segment away.
+/// The sync of a new segment fails, and so does removing the segment.
 #[test]
 fn a_segment_that_could_not_be_made_nor_removed_is_made_again() {
     let (machine, engine) = open(Durability::Always);

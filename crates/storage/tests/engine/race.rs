@@ -79,8 +79,8 @@ fn a_memtable_is_flushed_while_a_compaction_begins() {
     assert!(engine.get(b"key").unwrap().is_none(), "a deleted value is back");
 }
 
-/// One thread is about to sync what was written to two segments, of which the first cannot be synced. Another one that
-/// wants the same is not told that all is durable because it has only the second left to sync.
+/// One thread is about to sync what was written to two segments, of which the first cannot be synced. Another thread asks for a
+/// sync meanwhile, and must not be told that all is durable because only the second segment is left to sync.
 #[test]
 fn two_threads_sync_the_log() {
     let (machine, clock, engine) = open();
@@ -97,7 +97,7 @@ fn two_threads_sync_the_log() {
             answer.send(other.sync()).unwrap();
         });
         begins.recv().unwrap();
-        // Time to be told so, where nobody keeps it from that.
+        // Time for the wrong answer to arrive.
         (0..1000).for_each(|_| std::thread::yield_now());
     }));
     assert!(engine.sync().is_err());

@@ -114,7 +114,7 @@ fn opens_without_a_write_leave_no_log_behind() {
     }
 }
 
-/// A release of the future writes its version where we write ours, and its checksum fits.
+/// A later release writes its version in the place of ours, with a checksum that fits.
 fn make_newer(
     machine: &Machine,
     path: &std::path::Path,

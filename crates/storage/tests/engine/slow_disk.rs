@@ -37,7 +37,7 @@ fn writers_that_a_slow_disk_holds_up_are_slowed_and_wait_as_long_as_the_statisti
     let machine = machine(Durability::Never);
     let engine = machine.open().unwrap();
     let began = machine.clock.monotonic_ns();
-    // Nobody flushes but who waits for it.
+    // Only the writer that waits for a flush does one.
     for n in 0..400 {
         write(&engine, &[Write::put(format!("key-{n:03}"), 1 + n, 400)]).unwrap();
     }

@@ -1,4 +1,4 @@
-//! The space of what is deleted and overwritten comes back; what snapshots hold stays; tombstones hide what comes late.
+//! The space of deleted and overwritten values comes back; what snapshots hold stays; tombstones hide writes that come late.
 
 use ladoga_env::Disk;
 use ladoga_env::sim::Operation;
@@ -39,7 +39,7 @@ fn what_is_overwritten_does_not_stay() {
     assert!(used < live * 8, "{used} bytes of tables for {live} live: {:?}", engine.statistics().levels);
 }
 
-/// Where nobody syncs the log, all segments that there ever were stayed open, and their room on the disk was not free.
+/// In a store that never syncs its log, every segment stayed open, and kept its space on the disk.
 #[test]
 fn segments_whose_records_are_in_tables_are_let_go_without_a_sync() {
     let (machine, engine) = open();
@@ -110,7 +110,7 @@ fn a_blob_that_nobody_names_goes() {
     drop(unfinished);
     engine.step().unwrap();
     assert_eq!(used(&machine, "blobs"), 0);
-    // A crash leaves what was begun; the next open takes it away.
+    // A crash leaves an unfinished blob; the next open removes it.
     let mut writer = engine.create_blob().unwrap();
     writer.write(&vec![7; 600_000]).unwrap();
     machine.disk.kill_process();

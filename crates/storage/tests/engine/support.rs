@@ -56,7 +56,7 @@ impl Machine {
         self.clock.wall_ms()
     }
 
-    /// Verifies the directory, which nobody uses. One in which no store was made yet is sound.
+    /// Verifies the directory, which no engine has open. One in which no store was made yet is sound.
     pub(crate) fn assert_sound(&self, context: &str) {
         if self.disk.file_len(self.dir.join("CURRENT")).is_err() {
             return;
@@ -82,7 +82,7 @@ pub(crate) fn version(timestamp: u64) -> Version {
     Version { timestamp, node: (timestamp % 3) as u16 }
 }
 
-/// Bytes that tell where they are from.
+/// Bytes from which the writer can be told.
 pub(crate) fn filled(tag: u64, len: usize) -> Vec<u8> {
     let mut state = tag.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -248,7 +248,7 @@ impl Model {
 }
 
 impl Model {
-    /// Compares cells with what a store says of them. What is dead may be gone.
+    /// Compares cells with what a store answers. Dead cells may be gone.
     fn assert_cells_of(&self, engine: &Engine, now_ms: u64, context: &str) {
         for (key, cell) in &self.cells {
             let found = engine.get_cell(key).unwrap();

@@ -22,7 +22,7 @@ fn options(durability: Durability) -> Options {
     }
 }
 
-/// A directory of the real file system that goes away with this.
+/// A directory of the real file system that is removed when this is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -61,7 +61,7 @@ fn writer(engine: &Engine, thread: u64, first_round: u64, rounds: u64) -> Model 
     model
 }
 
-/// Walks everything, forward and backward, until it is told to stop: keys are in order, a snapshot answers the same twice.
+/// Walks everything, forward and backward, until it is stopped: keys are in order, and a snapshot answers the same twice.
 fn scanner(engine: &Engine, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let snapshot = engine.snapshot();
@@ -250,7 +250,7 @@ fn batches_are_seen_whole_or_not_at_all() {
     });
 }
 
-/// Whoever got an answer before the store was closed finds their writes after it is opened again.
+/// Every write that was answered before the store was closed is found after it is opened again.
 #[test]
 fn a_store_is_closed_while_eight_threads_write() {
     for seed in 0..20 {
@@ -275,7 +275,7 @@ fn a_store_is_closed_while_eight_threads_write() {
                 thread::yield_now();
             }
             engine.close().unwrap();
-            // From here on the directory is somebody else's.
+            // From here on the directory belongs to another engine.
             let next = machine.open().unwrap();
             let shows = |thread: usize, round: u64| {
                 let model = Model::default().with(&[Write::put(key(thread as u64, 0), round, 50)]);

@@ -1,4 +1,4 @@
-//! A disk that tells somebody of what is done to its files, who may keep that waiting.
+//! A disk that reports operations on its files to a test, which may delay them.
 
 use std::io;
 use std::path::Path;

@@ -11,7 +11,7 @@ pub(crate) enum Step {
     /// One step of background work.
     Work,
     Seal,
-    /// Everything so far becomes durable.
+    /// A sync of everything so far.
     Sync,
     /// The store is closed and opened again.
     Reopen,
@@ -34,7 +34,7 @@ pub(crate) fn workload() -> Vec<Step> {
             writes.push(Write::blob(key(round * 3 + 2), timestamp + 2, 700));
         }
         if round % 4 == 0 {
-            // Older than what is there, mostly.
+            // Older than the stored version, mostly.
             writes.push(Write::put(key(round * 7 + 14), timestamp - 300, 50));
         }
         steps.push(Step::Write(writes));
@@ -60,7 +60,7 @@ pub(crate) struct Known {
     pub(crate) history: Vec<Model>,
     /// How many of those are known to be durable, whatever the durability.
     pub(crate) durable: usize,
-    /// What was written and neither acknowledged nor refused.
+    /// Writes that were neither acknowledged nor refused.
     pub(crate) in_flight: Vec<Write>,
 }
 
@@ -87,7 +87,7 @@ impl Known {
         self.durable = self.history.len() - 1;
     }
 
-    /// Which of the two states the store is in: with what was in flight, or without.
+    /// Which of the two possible states the store is in: with the writes in flight, or without.
     pub(crate) fn state_of(&self, engine: &Engine) -> Model {
         let without = self.acknowledged();
         let with = without.with(&self.in_flight);
@@ -130,8 +130,8 @@ pub(crate) fn run(machine: &Machine, steps: &[Step], known: &mut Known) -> Resul
     Ok(engine)
 }
 
-/// Opens the store after a crash: what was acknowledged is there; what was in flight is there whole, or not at all; the
-/// directory is sound; writing goes on.
+/// Opens the store after a crash: acknowledged writes are there; writes in flight are there whole, or not at all; the directory
+/// is sound; writing goes on.
 pub(crate) fn assert_recovers(machine: &Machine, known: &Known, context: &str) {
     machine.assert_sound(&format!("{context}, crashed"));
     let engine = machine.open().unwrap_or_else(|error| panic!("{context}: does not open: {error}"));

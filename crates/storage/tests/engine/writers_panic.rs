@@ -1,4 +1,5 @@
-//! A thread panics in the middle of a write: nobody waits for it for ever, and nothing half-done gets into tables.
+//! A thread panics in the middle of a write: no other thread waits for it for ever, and nothing half-written is flushed to
+//! tables.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -84,7 +85,7 @@ impl Store {
         *self.clock.plan.lock().unwrap() = Some((thread, times_before));
     }
 
-    /// Has some threads write until that is refused; the answer is what they were told.
+    /// Has some threads write until they are refused; answers their results.
     fn write_until_refused(&self) -> Vec<Result<(), Error>> {
         let (told, tellings) = channel();
         for thread in 0..WRITERS {
@@ -112,7 +113,7 @@ impl Store {
         }
     }
 
-    /// Nothing is written any more, reading goes on, and the next open finds what was acknowledged.
+    /// Writes are refused, reads go on, and the next open finds what was acknowledged.
     fn assert_refuses_until_reopened(self) {
         let Store { machine, engine, acknowledged, .. } = self;
         assert_eq!(engine.write_state(), WriteState::Poisoned);
@@ -151,7 +152,7 @@ fn a_writer_panics_that_others_wait_for() {
     }
 }
 
-/// A caller with a queue of its own, which goes on.
+/// The panic is in a group of a caller that has its own queue.
 #[test]
 fn a_group_of_a_caller_panics() {
     let store = Store::open(tiny_options(Durability::Always));

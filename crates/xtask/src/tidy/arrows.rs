@@ -12,7 +12,7 @@ struct CrateRule {
 }
 
 /// From the bottom of the architecture upwards: a crate names only crates above it.
-const CRATES: [CrateRule; 18] = [
+const CRATES: [CrateRule; 19] = [
     CrateRule { folder: "model", package: "ladoga-model", may_use: &[] },
     CrateRule { folder: "env", package: "ladoga-env", may_use: &["model"] },
     CrateRule { folder: "storage", package: "ladoga-storage", may_use: &["env", "model"] },
@@ -23,6 +23,7 @@ const CRATES: [CrateRule; 18] = [
     // Below the stores, so that they can start supervised threads.
     CrateRule { folder: "runtime", package: "ladoga-runtime", may_use: &["env"] },
     CrateRule { folder: "http1", package: "ladoga-http1", may_use: &[] },
+    CrateRule { folder: "resp", package: "ladoga-resp", may_use: &[] },
     CrateRule {
         folder: "local",
         package: "ladoga-local",
@@ -38,7 +39,7 @@ const CRATES: [CrateRule; 18] = [
     CrateRule {
         folder: "front",
         package: "ladoga-front",
-        may_use: &["model", "env", "service", "runtime", "server", "http1", "profiler"],
+        may_use: &["model", "env", "service", "runtime", "server", "http1", "resp", "profiler"],
     },
     // Assembly only. Its tests look at what peers say to each other.
     CrateRule {

@@ -1,8 +1,8 @@
 //! Arrows between the folders and files of a crate: they form no circle.
 //!
-//! In every folder, its subfolders and files are looked at as one room each; who names whom follows from the paths in
-//! the code. A circle is an error: a type stands in the wrong file. What only tests name does not count, nor does what a
-//! folder's own `mod.rs` names below itself: that is the map.
+//! In every folder, its subfolders and files are looked at as one room each; which room names which follows from the paths in
+//! the code. A circle is an error: a type is in the wrong file. Names in tests do not count, nor does what a folder's own
+//! `mod.rs` names below itself: that is the map.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ const KNOWN: [(&str, &[&str]); 3] = [
     ("storage", &["cache", "reader", "resident"]),
 ];
 
-/// Who names whom, within one folder: from room to room, and the line that says so.
+/// The arrows between the rooms of one folder: from room to room, and the line of each.
 type Arrows<'a> = BTreeMap<&'a str, BTreeMap<&'a str, (&'a TextFile, usize)>>;
 
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
@@ -76,7 +76,7 @@ fn arrows_by_folder<'a>(modules: &'a Crate<'a>) -> BTreeMap<Vec<&'a str>, Arrows
     folders
 }
 
-/// The folder in which two modules part, and the rooms there that they are in. None where one is inside the other.
+/// The lowest folder that holds both modules, and their rooms in it. None if one module is inside the other.
 fn rooms<'a>(from: &'a Module<'a>, to: &'a Module<'a>) -> Option<(Vec<&'a str>, &'a str, &'a str)> {
     let common = from.path.iter().zip(&to.path).take_while(|(a, b)| a == b).count();
     Some((from.path[..common].to_vec(), from.path.get(common)?, to.path.get(common)?))

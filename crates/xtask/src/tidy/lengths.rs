@@ -1,4 +1,4 @@
-//! Small rooms: how long a file may be. How long a function may be, clippy says (`too-many-lines-threshold`).
+//! Small rooms: how long a file may be. The length of functions is checked by clippy (`too-many-lines-threshold`).
 
 use super::{Finding, TextFile};
 

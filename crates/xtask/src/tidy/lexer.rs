@@ -9,7 +9,7 @@ pub(super) struct Views {
     pub(super) comments: String,
 }
 
-/// Splits `source`. What does not close ends with the file: the compiler says so better than we could.
+/// Splits `source`. Whatever is not closed ends with the file: the compiler reports that better than we could.
 pub(super) fn split(source: &str) -> Views {
     let mut lexer = Lexer {
         source: source.chars().collect(),
@@ -118,7 +118,7 @@ impl Lexer {
         }
     }
 
-    /// How many `#` stand between the `r` here and a quote; none if this starts no raw string.
+    /// The number of `#` between the `r` here and a quote; none if this starts no raw string.
     fn raw_hashes(&self) -> Option<usize> {
         let hashes = self.source[self.at + 1..].iter().take_while(|c| **c == '#').count();
         (self.peek(1 + hashes) == '"').then_some(hashes)
@@ -163,7 +163,7 @@ pub(super) fn code_without_tests(text: &str) -> String {
     code
 }
 
-/// Where the item that begins at `from` ends: at its semicolon, or with its braces.
+/// The end of the item that begins at `from`: its semicolon, or the end of its braces.
 fn item_end(code: &str, from: usize) -> usize {
     let mut depth = 0_usize;
     for (at, c) in code[from..].char_indices() {

@@ -19,7 +19,7 @@ pub(super) struct Dependency {
     pub(super) kind: Kind,
     /// The name that this manifest gives it.
     pub(super) alias: String,
-    /// The package behind it, where it is said with `package = "…"`.
+    /// The package behind it, if `package = "…"` names one.
     pub(super) package: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl Manifest {
     }
 }
 
-/// What kind of dependencies the key speaks of, and what of it follows.
+/// The kind of dependencies that the key is about, and the rest of the key.
 fn dependency_table(key: &[String]) -> Option<(Kind, &[String])> {
     let after_target = match key {
         [target, _, rest @ ..] if target == "target" => rest,

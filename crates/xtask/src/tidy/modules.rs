@@ -128,7 +128,7 @@ impl<'a> Crate<'a> {
     }
 }
 
-/// The paths of the code that begin with `crate`, `self`, `super` or stand in a `use`; and what `use` brings in.
+/// The paths of the code that begin with `crate`, `self`, `super` or are in a `use`; and the names that `use` brings in.
 fn scan(code: &str) -> (Vec<(Path, usize)>, BTreeMap<String, Path>) {
     let (mut paths, mut imports) = (Vec::new(), BTreeMap::new());
     let mut reader = Reader { code, at: 0 };

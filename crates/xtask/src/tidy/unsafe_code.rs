@@ -1,10 +1,9 @@
-//! Which files may hold `unsafe`. That each block says why it is sound is clippy's `undocumented_unsafe_blocks`.
+//! Which files may hold `unsafe`. The reasons why each block is sound are checked by clippy's `undocumented_unsafe_blocks`.
 
 use super::lexer::Views;
 use super::{Finding, TextFile, find_word, numbered_lines};
 
-/// Files, or all `*.rs` of one folder, and why they cannot do without. Whoever adds one also runs it under Miri or a
-/// fuzzer.
+/// Files, or all `*.rs` of one folder, and why they need it. Whoever adds one also runs it under Miri or a fuzzer.
 const ALLOWED: [(&str, &str); 7] = [
     ("crates/ladoga/src/allocator.rs", "an option of the allocator, which has a C interface"),
     (

@@ -1,7 +1,7 @@
 //! The walks in `docs/architecture.md` name files that exist, and no more of them than a reader can be asked to open.
 //!
 //! A walk is a section whose heading ends with `(at most N files)`. It names files in code spans, as `crate/path.rs`; a name
-//! without a folder speaks of a file that was named before.
+//! without a folder means a file that was named before.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;

@@ -3,7 +3,7 @@
 use super::lexer::Views;
 use super::{Finding, TextFile, find_word, numbered_lines};
 
-/// Marks in comments that nobody comes back to.
+/// Marks in comments that are usually forgotten.
 const MARKS: [&str; 2] = ["FIXME", "XXX"];
 
 pub(super) fn check(file: &TextFile, views: &Views) -> Vec<Finding> {

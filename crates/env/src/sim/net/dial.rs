@@ -28,7 +28,7 @@ pub(super) async fn dial(
                 return Err(io::ErrorKind::ConnectionRefused.into());
             }
             Knock::Accepted(wire, after) => {
-                // Here already, so that it is closed where nobody waits for it any more.
+                // Made here already, so that it is closed if nothing waits for it any more.
                 let stream = SimStream::new(state, wire, End::DIALER);
                 sleep(after).await;
                 return Ok(stream);

@@ -1,7 +1,7 @@
-//! A simulated network: hosts, and TCP between them, with everything that it does to programs.
+//! A simulated network: hosts, and TCP between them, with everything that TCP does to programs.
 //!
 //! - `state`: hosts, paths and listeners; `wire`: the connections
-//! - `stream`: one end of a connection; `listener`: where they arrive; `dial`: how they are made
+//! - `stream`: one end of a connection; `listener`: incoming connections; `dial`: outgoing ones
 
 mod dial;
 mod listener;
@@ -24,12 +24,12 @@ use listener::SimListener;
 /// A network of simulated hosts. Clones are the same network. Time is that of the tokio runtime in which its streams are
 /// used, so a runtime with paused time runs it as fast as it can, and the same for the same seed.
 ///
-/// - Bytes take the time that [`SimNet::set_delay`] says. A lost packet is sent again, later each time, and holds up all
-///   bytes behind it. Streams do not wait for each other.
+/// - Bytes take the time that [`SimNet::set_delay`] sets. A lost packet is sent again, later each time, and holds up all bytes
+///   behind it. Streams do not wait for each other.
 /// - What a cut holds back arrives some time after it has healed, unless the connection died of it: one with
 ///   [`Stream::keep_alive`] does, as soon as nothing of the other end was heard for too long.
-/// - A process that ends closes its streams: it drops them. A host that loses its power says nothing; who speaks to it
-///   learns of it by silence, or once it is back and knows of no connection.
+/// - A process that ends closes its streams by dropping them. A host that loses its power sends nothing: the other end finds
+///   out by silence, or once the host is back and does not know the connection.
 #[derive(Clone)]
 pub struct SimNet {
     state: Arc<Mutex<NetState>>,
@@ -76,7 +76,7 @@ impl SimNet {
         self.state.lock().heal(from, to);
     }
 
-    /// Takes the power from a host: its connections and listeners are gone, and nobody is told.
+    /// Cuts the power of a host: its connections and listeners are gone, without a sign to the other ends.
     pub fn power_off(&self, host: IpAddr) {
         self.state.lock().power_off(host);
     }
@@ -86,7 +86,7 @@ impl SimNet {
         self.state.lock().power_on(host);
     }
 
-    /// Has the resolver answer, or not, where a name is asked for from now on. What is not answered never is.
+    /// From now on the resolver answers, or does not. A name that is asked for while it does not is never resolved.
     pub fn set_resolver(&self, answers: bool) {
         self.state.lock().resolver_answers = answers;
     }

@@ -11,17 +11,17 @@ use crate::Rng;
 use crate::net::Resolved;
 use crate::sim::SimRng;
 
-/// The first port that is given to who asks for any.
+/// The first port that is given to a listener on port 0.
 const FREE_PORT_MIN: u16 = 49_152;
 /// Connections that may wait to be accepted.
 const BACKLOG_MAX: usize = 128;
 /// When a lost packet is sent again for the first time; each time after that takes twice as long.
 const RESEND_MS: u64 = 200;
 const RESENDS_MAX: u32 = 6;
-/// After how long a host that is back hears of a connection over which nobody speaks.
+/// How long it takes until an idle connection to a host that is back is reset.
 const ASKED_WITHIN_MS: u64 = 7_000;
 
-/// What the network consists of; every event is one function of it.
+/// The state of the network; every event is one function of it.
 pub(super) struct NetState {
     rng: SimRng,
     pub(super) delay: (Duration, Duration),
@@ -31,7 +31,7 @@ pub(super) struct NetState {
     hosts: BTreeMap<IpAddr, bool>,
     pub(super) names: BTreeMap<String, IpAddr>,
     pub(super) resolver_answers: bool,
-    /// Who waits for a resolver that does not answer.
+    /// Look-ups that wait for a resolver which does not answer.
     pub(super) unresolved: Vec<Resolved>,
     listeners: BTreeMap<SocketAddr, Backlog>,
     next_port: u16,
@@ -50,9 +50,9 @@ pub(super) struct Backlog {
 
 /// What becomes of the first packet of a connection.
 pub(super) enum Knock {
-    /// Nobody answers.
+    /// Never answered.
     Lost,
-    /// Nobody listens, which is known after so long.
+    /// Refused, because no listener is there, after so long.
     Refused(Duration),
     /// There is a connection by this number, which is known after so long.
     Accepted(u64, Duration),
@@ -132,7 +132,7 @@ impl NetState {
         self.listeners.get_mut(&address)
     }
 
-    /// Nobody listens any more.
+    /// Removes a listener.
     pub(super) fn unlisten(&mut self, address: SocketAddr) {
         let waiting = self.listeners.remove(&address).unwrap_or_default().arriving;
         for (_, wire) in waiting {
@@ -258,7 +258,7 @@ impl NetState {
         self.wires.retain(|_, wire| wire.ends.iter().any(|end| end.is_open));
     }
 
-    /// Who still holds a connection to the host is told that there is none, when it next speaks.
+    /// The other ends of connections to the host are reset when they next send.
     pub(super) fn power_on(&mut self, host: IpAddr) {
         self.hosts.insert(host, true);
         let numbers: Vec<u64> = self.wires.keys().copied().collect();

@@ -28,7 +28,7 @@ impl SimStream {
         SimStream { state: Arc::clone(state), wire, end, peer_address, timer: None }
     }
 
-    /// Has the reader woken at this time.
+    /// Wakes the reader at this time.
     fn wake_at(&mut self, at: Instant, context: &mut Context<'_>) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
         if timer.deadline() != at {

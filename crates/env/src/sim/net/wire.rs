@@ -12,7 +12,7 @@ use crate::net::KeepAlive;
 /// Bytes that one end may have written and the other not read.
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// A connection: two ends, and what is under way from each.
+/// A connection: two ends, and the packets in flight from each.
 pub(super) struct Wire {
     pub(super) ends: [End; 2],
     /// From the end of the same number to the other one.
@@ -24,7 +24,7 @@ pub(super) struct End {
     /// Whether a process holds it.
     pub(super) is_open: bool,
     pub(super) keep_alive: Option<KeepAlive>,
-    /// Since when nothing can be heard of the other end.
+    /// Since when the other end cannot be heard.
     unheard_since: Option<Instant>,
     /// Why every read and write fails.
     fault: Option<io::ErrorKind>,
@@ -46,16 +46,16 @@ struct Pipe {
     bytes: usize,
     /// When the last one arrives.
     last: Option<Instant>,
-    /// Whether nothing follows what was written.
+    /// Whether the writing side is closed.
     is_shut: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Packet {
     Bytes(VecDeque<u8>),
-    /// There is no more.
+    /// The end of the stream.
     Fin,
-    /// There is no such connection.
+    /// A reset: there is no such connection.
     Reset,
 }
 
@@ -124,7 +124,7 @@ impl Wire {
         wake(&mut self.ends[1 - end].reader);
     }
 
-    /// The ends hear nothing of each other any more.
+    /// From now on the ends do not hear each other.
     pub(super) fn goes_silent(&mut self, now: Instant) {
         for end in &mut self.ends {
             end.unheard_since.get_or_insert(now);
@@ -146,7 +146,7 @@ impl Wire {
         self.ends[end].writer = None;
     }
 
-    /// Takes what has arrived at an end.
+    /// Reads what has arrived at an end.
     pub(super) fn read(&mut self, end: usize, now: Instant, buffer: &mut ReadBuf<'_>) -> Found {
         if let Err(error) = self.check(end, now) {
             return Found::Done(Err(error));
@@ -180,7 +180,7 @@ impl Wire {
         Found::Done(Ok(()))
     }
 
-    /// How many of so many bytes an end may write.
+    /// How many of `wanted` bytes an end may write.
     pub(super) fn room(&self, end: usize, now: Instant, wanted: usize) -> Poll<io::Result<usize>> {
         if let Err(error) = self.check(end, now) {
             return Poll::Ready(Err(error));
@@ -221,7 +221,7 @@ impl Wire {
     /// When the end gives up an end that it does not hear.
     fn deadline(&self, end: usize) -> Option<Instant> {
         let (since, keep_alive) = (self.ends[end].unheard_since?, self.ends[end].keep_alive?);
-        // One that has said nothing does not miss an answer before it has asked.
+        // An idle connection is probed first, before an answer can be missing.
         let asks_after = if self.has_under_way(end) { Duration::ZERO } else { keep_alive.asks_after };
         Some(since + asks_after + keep_alive.unheard_max)
     }

@@ -5,9 +5,10 @@
   const hover = ladogaHover();
 
   const texts = {
-    seconds: (value) => value.toFixed(2) + " s",
+    seconds: (value) => ladogaClock(value, 2),
     micros: (value) => ladogaMicros(value),
     millis: (value) => value.toFixed(1) + " ms",
+    minutes: (value) => value.toFixed(1) + " min",
     count: (value) => Math.round(value).toLocaleString("en"),
     plain: (value) => String(Number(value.toPrecision(4))),
     share: (value) => (100 * value).toFixed(value && value < 0.0001 ? 4 : 2) + " %",

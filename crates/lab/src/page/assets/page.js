@@ -7,15 +7,32 @@
   const panels = new Map();
   const hover = ladogaHover();
 
-  function seconds(value) { return value.toFixed(value < 10 ? 2 : 1) + " s"; }
+  const seconds = (value) => ladogaClock(value, value < 10 ? 2 : 1);
   const lowest = (bucket) => ladogaMicros(10 ** (bucket / BUCKETS_A_DECADE));
+
+  // The window of time that all heat maps of a run show, and what a search last lit up in them.
+  const states = new Map();
+  function stateOf(number) {
+    if (!states.has(number)) {
+      const { heat, elapsed_s: length } = report.runs[number];
+      states.set(number, { scales: ladogaHeatScales(heat, length * 1000), painters: new Map(), range: null, lit: null });
+    }
+    return states.get(number);
+  }
+  const viewOf = (number) => stateOf(number).scales.view();
+
+  // When it was, for what happened elsewhere at the same time.
+  function wallClock(number, ms) {
+    const started = report.runs[number].started_unix_ms;
+    return started ? [new Date(started + ms).toISOString().slice(11, 21) + " UTC"] : [];
+  }
 
   // What the requests of a range were like, from the heat map's own cells.
   function requestsOf(number, from, to) {
-    const heat = report.runs[number].heat;
+    const { column_ms: columnMs, columns } = stateOf(number).scales.fine;
     let all = 0, slowest = -1;
-    heat.columns.forEach((cells, column) => {
-      const start = column * heat.column_ms, end = start + heat.column_ms;
+    columns.forEach((cells, column) => {
+      const start = column * columnMs, end = start + columnMs;
       if (end <= from || start >= to) return;
       for (const [bucket, count] of cells) {
         all += count;
@@ -30,19 +47,26 @@
   // One for each kind of profile that the run has.
   function panelsOf(number) { return Array.from(elementsOf(number), panelOf); }
 
-  function panelOf(element) {
-    if (panels.has(element)) return panels.get(element);
-    const { run: number, profile } = element.dataset;
-    const { offset_ms: offset, data } = report.runs[number].profiles[profile].found.Samples;
-    const samples = [];
+  const profileOf = (element) => report.runs[element.dataset.run].profiles[element.dataset.profile].found.Samples;
+  const samplesOfAll = new Map();
+  function samplesOf(element) {
+    if (samplesOfAll.has(element)) return samplesOfAll.get(element);
+    const { offset_ms: offset, data } = profileOf(element), samples = [];
     let cell = 0;
     for (let at = 0; at < data.samples.length; at += 4) {
       cell += data.samples[at];
       samples.push({ at: offset + (cell + 0.5) * data.cellMs, node: data.samples[at + 2], weight: data.samples[at + 3] });
     }
+    samplesOfAll.set(element, samples);
+    return samples;
+  }
+
+  function panelOf(element) {
+    if (panels.has(element)) return panels.get(element);
+    const number = Number(element.dataset.run), { data } = profileOf(element), samples = samplesOf(element);
     const told = { search: (hits, isFilter) => light(number, samples, hits, isFilter) };
     const panel = {
-      element, samples, tree: data.tree, nodes: data.tree.parent.length, against: false, range: null,
+      element, samples, nodes: data.tree.parent.length, against: false, range: null,
       flame: ladogaFlame(data.tree, data.unit, element.querySelector(".flame-graph"), told),
     };
     panels.set(element, panel);
@@ -60,7 +84,7 @@
   function noiseOf(panel, isWanted) {
     const inside = panel.samples.filter((sample) => isWanted(sample.at));
     const outside = panel.samples.filter((sample) => !isWanted(sample.at));
-    return ladogaNoise(panel.tree, [outside, inside]);
+    return ladogaNoiseOfRanges(panel.nodes, [outside, inside]);
   }
 
   function valuesOf(panel, isWanted) {
@@ -70,7 +94,7 @@
   }
 
   function show(panel) {
-    const words = panel.element.querySelector(".range"), number = panel.element.dataset.run;
+    const words = panel.element.querySelector(".range"), number = Number(panel.element.dataset.run);
     if (!panel.range) {
       panel.flame.show(valuesOf(panel, () => true));
       words.textContent = panel.against ? "The whole run: drag over the heat map to choose what to hold against the rest."
@@ -95,20 +119,23 @@
 
   // Where in the run the server was in what the search found: the darker, the larger its share of that time's samples.
   // With a filter, columns without a match are veiled.
-  function light(number, samples, hits, isFilter) { for (const map of mapsOf(number)) lightOn(map, number, samples, hits, isFilter); }
+  function light(number, samples, hits, isFilter) {
+    stateOf(number).lit = [samples, hits, isFilter];
+    for (const map of mapsOf(number)) lightOn(map, number, samples, hits, isFilter);
+  }
 
   function lightOn(map, number, samples, hits, isFilter) {
-    const lit = map.querySelector(".lit"), { column_ms: columnMs, columns } = report.runs[number].heat;
+    const lit = map.querySelector(".lit"), { from: begin, to: end, columnMs, columns } = viewOf(number);
     lit.replaceChildren();
     if (!hits) return;
     const all = new Float64Array(columns.length), found = new Float64Array(columns.length);
     for (const sample of samples) {
-      const column = Math.floor(sample.at / columnMs);
+      const column = Math.floor((sample.at - begin) / columnMs);
       if (column < 0 || column >= columns.length) continue;
       all[column] += sample.weight;
       if (hits[sample.node]) found[column] += sample.weight;
     }
-    const { left, top, wide } = areaOf(map), length = map.dataset.seconds * 1000;
+    const { left, top, wide } = areaOf(map), length = end - begin;
     const add = (column, name, y, high, opacity) => {
       const rect = document.createElementNS(map.namespaceURI, "rect");
       const from = left + (wide * column * columnMs) / length;
@@ -123,18 +150,19 @@
     });
   }
 
-  function outline(number, range) { for (const map of mapsOf(number)) outlineOn(map, range); }
+  function outline(number, range) { for (const map of mapsOf(number)) outlineOn(map, viewOf(number), range); }
 
-  function outlineOn(map, range) {
-    const chosen = map.querySelector(".chosen");
-    const { left, wide } = areaOf(map), length = map.dataset.seconds * 1000;
-    const [from, to] = range || [0, 0];
-    chosen.setAttribute("x", left + wide * from / length);
-    chosen.setAttribute("width", range ? Math.max(1, wide * (to - from) / length) : 0);
+  function outlineOn(map, view, range) {
+    const chosen = map.querySelector(".chosen"), { left, wide } = areaOf(map);
+    const part = (ms) => Math.max(0, Math.min(1, (ms - view.from) / (view.to - view.from)));
+    const [from, to] = range ? range.map(part) : [0, 0];
+    chosen.setAttribute("x", left + wide * from);
+    chosen.setAttribute("width", from < to ? Math.max(1, wide * (to - from)) : 0);
   }
 
   // `range` in milliseconds since the start of the run; none for all of it.
   function select(number, range) {
+    stateOf(number).range = range;
     outline(number, range);
     for (const panel of panelsOf(number)) {
       panel.range = range;
@@ -142,31 +170,94 @@
     }
   }
 
+  // Draws the window of a run anew in all of its heat maps.
+  function redraw(number) {
+    const state = stateOf(number), view = viewOf(number);
+    for (const map of mapsOf(number)) {
+      if (!state.painters.has(map)) state.painters.set(map, ladogaHeatPainter(map));
+      const element = map.closest(".profile");
+      state.painters.get(map)(view, state.scales.index() === 0, element && samplesOf(element));
+    }
+    outline(number, state.range);
+    if (state.lit) light(number, ...state.lit);
+    for (const bar of document.querySelectorAll('.scales[data-run="' + number + '"]')) bar.ladogaTell();
+  }
+  // To a wider or a narrower scale, around what is chosen; or along the run, by parts of the window.
+  function zoom(number, index) {
+    const { range, scales } = stateOf(number), { from, to } = viewOf(number);
+    scales.use(index, range ? (range[0] + range[1]) / 2 : (from + to) / 2);
+    redraw(number);
+  }
+  function move(number, by) {
+    const { scales } = stateOf(number), { from, to } = viewOf(number);
+    scales.use(scales.index(), (from + to) / 2 + by * (to - from));
+    redraw(number);
+  }
+
+  // For a run that is too long for one scale.
+  function controls(map, number) {
+    const { scales } = stateOf(number), bar = document.createElement("div"), words = document.createElement("span");
+    if (scales.spans.length < 2) return;
+    bar.className = "bar scales";
+    bar.dataset.run = number;
+    const select = document.createElement("select");
+    select.setAttribute("aria-label", "Scale of the heat maps");
+    scales.spans.forEach((ms, index) => select.add(new Option(index ? "Scale: " + ladogaSpan(ms) : "Scale: whole run", index)));
+    select.addEventListener("change", () => zoom(number, Number(select.value)));
+    const button = (text, by) => {
+      const element = document.createElement("button");
+      element.type = "button";
+      element.textContent = text;
+      element.addEventListener("click", () => move(number, by));
+      return element;
+    };
+    const [earlier, later] = [button("Earlier", -0.5), button("Later", 0.5)];
+    bar.append(select, earlier, later, words);
+    bar.ladogaTell = () => {
+      const { from, to, columnMs } = viewOf(number);
+      select.value = String(scales.index());
+      earlier.disabled = from <= 0;
+      later.disabled = to >= scales.spans[0];
+      words.textContent = seconds(from / 1000) + " to " + seconds(to / 1000) + ", a column is " + ladogaSpan(columnMs);
+    };
+    bar.ladogaTell();
+    map.after(bar);
+  }
+
   function listen(map) {
     const number = Number(map.dataset.run), pick = map.querySelector(".pick");
-    const { column_ms: columnMs, columns } = report.runs[number].heat, length = map.dataset.seconds * 1000;
     const low = Number(map.dataset.low), high = Number(map.dataset.high) + 1;
     let start = null, cursor = -1, anchor = 0;
-    // Whole columns, so that what is chosen is what is seen.
-    const columnAt = (event) => {
+    const partAt = (event) => {
       const area = pick.getBoundingClientRect();
-      const part = Math.max(0, Math.min(0.999999, (event.clientX - area.left) / area.width));
-      return Math.floor(part * length / columnMs);
+      return Math.max(0, Math.min(0.999999, (event.clientX - area.left) / area.width));
     };
-    const between = (one, other) => [Math.min(one, other) * columnMs, Math.min(length, (Math.max(one, other) + 1) * columnMs)];
+    const timeAt = (event) => { const { from, to } = viewOf(number); return from + partAt(event) * (to - from); };
+    // Whole columns, so that what is chosen is what is seen.
+    const columnAt = (event) => { const { from, columnMs } = viewOf(number); return Math.floor((timeAt(event) - from) / columnMs); };
+    const between = (one, other) => {
+      const { from, to, columnMs } = viewOf(number);
+      return [from + Math.min(one, other) * columnMs, Math.min(to, from + (Math.max(one, other) + 1) * columnMs)];
+    };
     const tellSample = (event) => {
-      const area = pick.getBoundingClientRect();
-      const second = Math.floor(Math.max(0, Math.min(0.999999, (event.clientX - area.left) / area.width)) * map.dataset.seconds);
-      const part = Math.round(1000 * Math.max(0, 1 - (event.clientY - area.top) / area.height));
-      hover.show([second + " s and " + part + " ms", "a column is a second, read from the bottom"], event.clientX, event.clientY);
+      const { from, to } = viewOf(number), { columnMs, partMs, name } = ladogaSampleScale(to - from);
+      const area = pick.getBoundingClientRect(), column = Math.floor(timeAt(event) / columnMs) * columnMs;
+      const up = Math.max(0, Math.min(0.999999, 1 - (event.clientY - area.top) / area.height));
+      const at = column + Math.floor((up * columnMs) / partMs) * partMs, digits = partMs < 1000 ? 2 : 0;
+      hover.show([
+        ladogaClock(at / 1000, digits) + " to " + ladogaClock((at + partMs) / 1000, digits),
+        ...wallClock(number, at),
+        "a column is " + name + ", read from the bottom",
+      ], event.clientX, event.clientY);
     };
     const tellRequests = (event) => {
-      const column = columnAt(event), area = pick.getBoundingClientRect(), [from, to] = between(column, column);
+      const column = columnAt(event), area = pick.getBoundingClientRect(), [from, to] = between(column, column), { columns } = viewOf(number);
       const bucket = Math.floor(high - ((event.clientY - area.top) / area.height) * (high - low));
       const cells = columns[column] || [], here = cells.find((cell) => cell[0] === bucket);
       const all = cells.reduce((sum, cell) => sum + cell[1], 0);
       hover.show([
         seconds(from / 1000) + " to " + seconds(to / 1000),
+        ...wallClock(number, from),
         lowest(bucket) + " to " + lowest(bucket + 1) + ": " + (here ? here[1] : 0).toLocaleString("en") + " requests",
         all.toLocaleString("en") + " requests in this column",
       ], event.clientX, event.clientY);
@@ -190,9 +281,16 @@
     });
     pick.addEventListener("pointercancel", () => { start = null; });
     map.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (step) {
-        cursor = Math.max(0, Math.min(Math.ceil(length / columnMs) - 1, cursor + step));
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key], closer = { "+": 1, "-": -1 }[event.key];
+      const far = { PageUp: -0.5, PageDown: 0.5 }[event.key], { scales } = stateOf(number);
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if ((closer || far) && scales.spans.length > 1) {
+        if (closer) zoom(number, scales.index() + closer);
+        else move(number, far);
+        cursor = -1;
+      } else if (step) {
+        const { from, to, columnMs } = viewOf(number);
+        cursor = Math.max(0, Math.min(Math.ceil((to - from) / columnMs) - 1, cursor + step));
         if (!event.shiftKey) anchor = cursor;
         select(number, between(anchor, cursor));
       } else if (event.key === "Escape") {
@@ -211,6 +309,7 @@
     if (hidden > 0 && room > 0) scrollBy(0, Math.min(hidden, room));
   }
   document.querySelectorAll(".heatmap").forEach(listen);
+  document.querySelectorAll(".heatmap:not(.samples)").forEach((map) => controls(map, Number(map.dataset.run)));
 
   // A flame graph is drawn when it comes into sight: there may be many.
   const draw = (element) => { if (!panels.has(element)) show(panelOf(element)); else panelOf(element).flame.draw(); };
@@ -228,5 +327,5 @@
   window.addEventListener("beforeprint", () => [...profiles].filter(isOpen).forEach(draw));
 
   // For tests and other scripts.
-  window.ladogaReport = { report, select, frames: (number, profile = 0) => panelsOf(number)[profile].flame.frames() };
+  window.ladogaReport = { report, select, zoom, view: viewOf, frames: (number, profile = 0) => panelsOf(number)[profile].flame.frames() };
 })();

@@ -8,12 +8,12 @@ use super::Part;
 use crate::arguments::DiffArguments;
 use crate::commands::Failure;
 
-/// No page of a profile is as large: four hours of samples are a tenth of it.
+/// The largest page of a profile that is read: four hours of samples are a tenth of it.
 const PAGE_BYTES_MAX: u64 = 512 << 20;
-/// More lines say no more.
+/// More lines would tell no more.
 const CHANGES_MAX: usize = 20;
 
-/// Says what two profiles of a kind differ by, and draws it where that is wanted.
+/// Prints how two profiles of a kind differ, and draws the difference if that is wanted.
 pub(super) fn diff(arguments: &DiffArguments) -> Result<(), Failure> {
     let paths = [&arguments.before, &arguments.after];
     if let Some(path) = &arguments.output {

@@ -22,10 +22,10 @@ use crate::settings::alloc_interval;
 use diff::diff;
 use part::Part;
 
-/// More than any profile of four hours has; whoever sends more is no node.
+/// More than any profile of four hours has; whatever sends more is no node.
 const PROFILE_BYTES_MAX: usize = 1 << 30;
 const OK: u16 = 200;
-/// With what a node refuses a profile, and says why.
+/// The statuses with which a node refuses a profile and gives a reason.
 const REFUSALS: [u16; 8] = [400, 403, 408, 409, 431, 500, 501, 503];
 /// Every profile of a node has it, and nothing else.
 const PROFILE_HEADER: &str = "ladoga-profile";
@@ -39,7 +39,7 @@ pub(crate) fn profile(arguments: &ProfileArguments) -> Result<(), Failure> {
     }
 }
 
-/// Has a node take profiles of itself, and keeps each in a file whose ending says how it is written.
+/// Makes a node profile itself, and writes each profile to a file whose ending gives the format.
 fn take(arguments: &ProfileArguments, path: &Path) -> Result<(), Failure> {
     let url = parse_url(&arguments.node.url)?;
     let kinds = parse_kinds(arguments)?;
@@ -101,7 +101,7 @@ struct Taken {
     bytes: Vec<u8>,
 }
 
-/// All kinds at the same time. The first that fails is what is told, without a wait for the others.
+/// All kinds at the same time. The first failure is returned at once, without waiting for the others.
 fn record(url: &Url, kinds: &[Kind], targets: Vec<String>, seconds: u32) -> Result<Vec<Taken>, Failure> {
     let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     let progress = Progress::begin(format!("a profile of {url} ({})", names.join(", ")), seconds);
@@ -147,8 +147,8 @@ fn ask(url: &Url, kind: Kind, target: String) -> Result<Taken, Failure> {
         .and_then(|said| said.strip_prefix(kind.name())?.strip_prefix("; samples=")?.parse().ok());
     let (OK, Some(samples)) = (status, samples) else {
         return Err(Failure::Failed(format!(
-            "{url} is no Ladoga node: it answered GET /debug/profile/{kind} with {status}, and with nothing that says it is a \
-             profile; --url names the node"
+            "{url} is no Ladoga node: it answered GET /debug/profile/{kind} with {status}, without the \
+             header {PROFILE_HEADER}. Give the URL of a node by --url"
         )));
     };
     let mut bytes = Vec::new();
@@ -163,7 +163,7 @@ fn ask(url: &Url, kind: Kind, target: String) -> Result<Taken, Failure> {
     Ok(Taken { samples, bytes })
 }
 
-/// A line that says how long it still takes, on a terminal only. Dropped, it is wiped.
+/// A line with the remaining time, on a terminal only. Dropped, it is erased.
 struct Progress {
     stop: Option<Sender<Infallible>>,
     thread: Option<JoinHandle<()>>,
@@ -197,7 +197,7 @@ fn tell(what: &str, seconds: u32, stopped: &Receiver<Infallible>) {
             0 => "the node looks up the names".to_owned(),
             left => format!("{left} s left"),
         };
-        // Who cannot be told does not miss it.
+        // If it cannot be printed, nothing is lost.
         let _ = write!(io::stderr(), "\r{what}: {state}\x1b[K");
         if stopped.recv_timeout(Duration::from_secs(1)) != Err(RecvTimeoutError::Timeout) {
             let _ = write!(io::stderr(), "\r\x1b[K");

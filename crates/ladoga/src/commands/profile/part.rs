@@ -36,7 +36,7 @@ impl Part {
 #[expect(clippy::disallowed_methods, reason = "as above")]
 impl Drop for Part {
     fn drop(&mut self) {
-        // Under its own name no more once it is whole.
+        // If it was completed, it has been renamed.
         let _ = fs::remove_file(&self.path);
     }
 }

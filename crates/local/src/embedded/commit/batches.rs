@@ -1,8 +1,8 @@
 use ladoga_model::{Cell, Value};
 use ladoga_storage::{FinishedBlob, WriteBatch};
 
-/// What is encoded into one batch, before another one begins: a group may be cut between batches where it is too large for
-/// the engine, but never within one.
+/// The size of a batch at which the next one begins. If a group is too large for the engine it is cut between batches, never
+/// within one.
 const BATCH_BYTES_MAX: usize = 64 << 10;
 const BATCH_CELLS_MAX: usize = 256;
 /// The share of the largest group that a batch may be before the cell that fills it: with the largest cell behind it, it

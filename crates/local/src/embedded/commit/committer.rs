@@ -12,8 +12,9 @@ use super::write_queue::{Pending, WriteQueue};
 use super::writer::{WriteGroup, WrittenGroup};
 use super::{passing, update};
 
-/// The worker that writes to the log what event loops do not: takes all that is queued, writes it as one group with one
-/// sync, says what became of it, and begins again. What arrives meanwhile is the next group, so groups grow as the disk is slow.
+/// The worker that commits the writes that event loops do not commit themselves. It takes all that is queued, writes it as one
+/// group with one sync, reports the result, and begins again. What arrives during a sync is the next group, so groups grow as
+/// the disk gets slower.
 pub(super) struct Committer {
     shared: Arc<CommitShared>,
     clock: Arc<dyn Clock>,
@@ -23,7 +24,7 @@ pub(super) struct Committer {
     has_panicked: bool,
 }
 
-/// What is written at once, and who waits for it.
+/// The writes of all event loops that are committed together, and who waits for them.
 #[derive(Default)]
 struct SharedGroup {
     group: WriteGroup,
@@ -88,7 +89,7 @@ impl Committer {
 
     fn commit(&mut self) {
         let started_ns = self.clock.monotonic_ns();
-        // Who waits stays where a panic leaves it.
+        // Only the batches are moved out: if the write panics, the list of who waits for them is still here to be answered.
         let group = std::mem::take(&mut self.group.group);
         let written = self.shared.writer().write(group);
         self.unit_cost.observe(self.group.load.units, self.clock.monotonic_ns().saturating_sub(started_ns));
@@ -154,8 +155,8 @@ impl Committer {
 }
 
 impl Worker for Committer {
-    /// Commits a group, until the queue is closed and empty. After a panic, nobody knows what of a group is in the log and what
-    /// in memory: then it refuses whatever is queued.
+    /// Commits a group, until the queue is closed and empty. After a panic it is unknown which writes of the group are in the
+    /// log and which in memory, so everything that is queued is refused.
     fn turn(&mut self) -> Turn {
         self.shared.goes_on();
         if !self.has_panicked {

@@ -17,7 +17,7 @@ use ladoga_runtime::Supervisor;
 /// Longer than anything takes that does not hang.
 const DEADLINE: Duration = Duration::from_secs(90);
 
-/// An observer that panics when it is told of a write.
+/// An observer that panics when it is notified of a write.
 struct Panics {
     whole: SyncSender<()>,
     /// Where the first scan waits at its end.
@@ -41,7 +41,7 @@ impl CellObserver for Panics {
     }
 }
 
-/// What did not come to its end in time hangs.
+/// Fails if the work takes too long, so that a deadlock is a failed test and not one that never ends.
 fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, when_done) = channel();
     thread::spawn(move || done.send(work()));
@@ -57,8 +57,8 @@ fn after_a_panic_writes_are_refused_and_the_end_is_reached() {
     }
 }
 
-/// All that a peer sends in a turn is applied at once. With little memory it was more than the engine writes at once: the node
-/// said that its disk failed, each time the same was sent again.
+/// All that a peer sends in one turn is applied at once. With little memory that was more than the largest group of the engine:
+/// the node reported a failed disk, and the peer sent the same again, for ever.
 #[test]
 fn what_is_applied_at_once_is_stored_however_much_it_is() {
     for durability in [Durability::Always, Durability::Never] {
@@ -93,7 +93,7 @@ fn panic_once(durability: Durability) {
     store.observe(Arc::new(Panics { whole, goes_on: Mutex::new(Some(goes_on)) })).expect("a thread");
     is_whole.recv_timeout(DEADLINE).expect("a scan");
     assert_eq!(store.failure(), None);
-    // The next scan begins when nobody commits any more.
+    // The next scan begins after the last commit.
     store.tell_again();
     let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
     runtime.expect("a runtime").block_on(async {

@@ -11,7 +11,7 @@ use crate::store::StoreError;
 /// What became of a write; the version that it was given in place of its own, if it was.
 pub(in super::super) type Outcome = Result<Option<Version>, StoreError>;
 
-/// Who waits for a write.
+/// A request that waits for the result of its write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct WaitingWrite {
     /// The place where the outcome is waited for.
@@ -30,10 +30,10 @@ pub(in super::super) struct CommitResult {
     pub(super) exceptions: Vec<(u32, Outcome)>,
 }
 
-/// What other threads have for an event loop.
+/// Results that other threads hand to an event loop.
 ///
-/// Waking a loop from another thread takes a system call, so only the first of what is delivered before the loop
-/// looks does; the loop itself then wakes who waits, which takes none.
+/// Waking a loop from another thread takes a system call. So only the first result that is delivered before the loop looks does
+/// it; the loop itself then wakes the tasks that wait, which takes none.
 #[derive(Default)]
 pub(crate) struct Inbox {
     delivered: Mutex<Delivered>,
@@ -53,7 +53,7 @@ impl Inbox {
         self.add(|delivered| delivered.results.push(result));
     }
 
-    /// Has somebody who waits on the loop look.
+    /// Wakes a task of the loop, from any thread.
     pub(crate) fn wake(&self, waker: Waker) {
         self.add(|delivered| delivered.wakers.push(waker));
     }
@@ -69,7 +69,7 @@ impl Inbox {
         }
     }
 
-    /// Hands on what is delivered, on the thread of the event loop, for as long as that runs.
+    /// Hands on what is delivered, on the thread of the event loop, until the loop ends.
     pub(crate) async fn read(self: Arc<Self>, on_result: impl Fn(CommitResult)) {
         let mut results = Vec::new();
         let mut wakers = Vec::new();

@@ -19,20 +19,21 @@ use crate::store::WriteKind;
 const INLINE_BYTES_MAX: u64 = 64 << 10;
 /// A commit that took longer than this waited for something after all.
 const INLINE_NS_MAX: u64 = 1_000_000;
-/// For how long the committer does it then, at least and at most: twice as long where the next one comes soon after. Mostly
-/// the processor was taken away meanwhile, which says nothing of the next commit; but a disk that is behind stays so.
+/// After a slow commit, for how long the committer thread takes over, at least and at most. The pause doubles if the next slow
+/// commit comes soon after it. Usually the processor was busy elsewhere, which says nothing about the next commit; but a disk
+/// that is behind stays behind.
 const INLINE_PAUSE_NS_MIN: u64 = 50_000_000;
 const INLINE_PAUSE_NS_MAX: u64 = 1_600_000_000;
 
-/// Commits what a few turns of an event loop brought, on the loop itself, where the engine does that without waiting: no
-/// sync comes before the answer, and neither a flush nor another writer is in the way. What would have to wait goes to
-/// the committer.
+/// Commits what a few turns of an event loop brought, on the loop itself, if the engine can do that without waiting: no sync
+/// comes before the answer, and neither a flush nor another writer is in the way. Otherwise the committer thread commits.
 pub(in super::super) struct InlineCommitter {
     clock: Arc<dyn Clock>,
     queue: Arc<CommitShared>,
     write_queue: Arc<WriteQueue>,
     waiters: Rc<Waiters>,
-    /// Since the system may make a write wait where the engine would not, as when too many pages are dirty.
+    /// The system may block a write that the engine would not, for example if too many pages are dirty. Then the loop leaves
+    /// commits to the committer for a while.
     paused: Cell<Pause>,
 }
 
@@ -53,7 +54,7 @@ impl Pause {
 }
 
 impl InlineCommitter {
-    /// `syncs_each_group` has the committer do all of it.
+    /// `syncs_each_group` leaves every commit to the committer.
     pub(in super::super) fn new(
         syncs_each_group: bool,
         clock: Arc<dyn Clock>,
@@ -94,7 +95,7 @@ impl InlineCommitter {
         }
     }
 
-    /// Whether nothing is left of it.
+    /// True if all of it was committed, or there was nothing.
     fn commit_part(&self, kind: WriteKind, part: PendingWrites) -> bool {
         if part.is_empty() {
             return true;
@@ -157,9 +158,9 @@ const NOTIFICATIONS_MAX: u32 = 64;
 
 /// Starts one commit for all that an event loop does while it is busy.
 ///
-/// The first write to notify it wakes a task of the loop, which commits what the turn of the loop brought; where that wakes
-/// the committer thread, once a turn brought no more. So a hundred connections that have a write each cost that thread
-/// one wake-up, not a hundred; and a single one waits for one look at the sockets.
+/// The first write that notifies it wakes a task of the loop, which commits what this turn of the loop brought. If the
+/// committer thread has to be woken for that, the task waits for the first turn without new writes. So a hundred connections
+/// with a write each cost one wake-up of that thread, not a hundred; a single write waits for one look at the sockets.
 #[derive(Default)]
 pub(in super::super) struct CommitTrigger {
     notifications: Cell<u32>,
@@ -167,7 +168,7 @@ pub(in super::super) struct CommitTrigger {
 }
 
 impl CommitTrigger {
-    /// Has it commit, soon.
+    /// Starts a commit at the end of the turn.
     pub(in super::super) fn notify(&self) {
         let notifications = self.notifications.get();
         self.notifications.set(notifications + 1);
@@ -178,8 +179,8 @@ impl CommitTrigger {
         }
     }
 
-    /// Commits, for as long as the event loop runs, with what `begin` says: at once where that is something, and otherwise
-    /// after a turn without notifications.
+    /// Commits, for as long as the event loop runs: at once if `begin` returns something, otherwise after the first turn
+    /// without notifications.
     async fn run<T>(self: Rc<Self>, begin: impl Fn() -> Option<T>, commit: impl Fn(Option<T>)) {
         loop {
             self.notified().await;

@@ -4,7 +4,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::inbox::{Outcome, WaitingWrite};
 use crate::store::{CellGate, FencedCell, Passage, StoreError};
 
-/// A cell that did not pass as it came: its number in its group, and what became of it.
+/// A cell that was fenced off or got another version: its number in its group, and which of the two.
 pub(super) type Passed = (usize, Passage);
 
 /// Whether all cells pass as they are, with one look for each batch.
@@ -12,7 +12,8 @@ pub(super) fn is_open(gate: &dyn CellGate, batches: &[WriteBatch]) -> bool {
     batches.iter().all(|batch| gate.is_open_to(batch.oldest()))
 }
 
-/// Has the cells of a group pass. Answers those that did not as they came.
+/// Checks the cells of a group at the gate: drops those that are fenced off, and rewrites those that get another version.
+/// Answers both.
 pub(super) fn pass(gate: &dyn CellGate, batches: &mut [WriteBatch]) -> Vec<Passed> {
     let mut passed = Vec::new();
     let mut first_cell = 0;
@@ -41,8 +42,8 @@ pub(super) fn pass(gate: &dyn CellGate, batches: &mut [WriteBatch]) -> Vec<Passe
     passed
 }
 
-/// What those are told whose cells did not pass as they came, where all else was written: `waiting` wait for as many cells of
-/// a group as they have, from `first_cell` on.
+/// The answers that differ from the outcome of the group, because of what the gate did to their cells. `waiting` are the
+/// requests whose cells begin at `first_cell`, in order.
 pub(super) fn exceptions(
     waiting: &[WaitingWrite],
     first_cell: &mut usize,

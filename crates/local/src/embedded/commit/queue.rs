@@ -39,7 +39,7 @@ impl CommitQueue {
         self.shared.add_write_queue(inbox)
     }
 
-    /// Has everything that is committed from now on told to an observer.
+    /// Notifies an observer of everything that is committed from now on.
     pub(in super::super) fn observe(&self, observer: Arc<dyn CellObserver>) {
         self.shared.writer().observe(observer);
     }
@@ -49,7 +49,7 @@ impl CommitQueue {
         self.shared.writer().gate(gate);
     }
 
-    /// Commits what is queued, and ends the committer. Answers whether all was well with it.
+    /// Commits what is queued, and ends the committer. Fails if a write panicked.
     pub(in super::super) fn close(&self) -> Result<(), StoreError> {
         self.shared.mark_closed();
         self.committer.wake();
@@ -66,7 +66,7 @@ impl CommitQueue {
 
 impl Drop for CommitQueue {
     fn drop(&mut self) {
-        // A panic was told of when it happened.
+        // A panic was reported when it happened.
         let _ = self.close();
     }
 }

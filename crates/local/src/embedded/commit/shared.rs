@@ -77,7 +77,7 @@ impl Refusals {
     }
 }
 
-/// What a panic of a write is to whoever writes after it.
+/// The error of every write after one that panicked.
 pub(super) fn panicked() -> StoreError {
     let reason = "a write to the write-ahead log panicked; writes are refused until the node is restarted";
     StoreError::Failed { reason: reason.to_owned() }
@@ -198,8 +198,8 @@ impl CommitShared {
         &self.writer
     }
 
-    /// Has the observer begin anew, between two groups, so that no cell is told of twice, or not at all: answers the moment
-    /// before which it is told of nothing. `None` if nothing is committed any more.
+    /// Restarts the observer between two groups, so that it is notified of each cell exactly once. Answers a snapshot of the
+    /// store at that moment: what was there before is left to the scan. `None` if nothing is committed any more.
     pub(in super::super) fn begin_anew(&self) -> Option<Snapshot> {
         if self.is_closed() { None } else { self.writer.begin_to_tell() }
     }

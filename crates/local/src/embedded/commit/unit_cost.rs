@@ -2,8 +2,8 @@ use std::ops::{Add, Sub};
 
 /// Bytes that cost a group about as much as one more entry.
 const UNIT_BYTES: u64 = 1 << 10;
-/// How long what is queued may take: several groups of large values, so that some dozen clients, each of which waits for its
-/// answer, do not reach it. Longer, and a client is better told to come back.
+/// How long the queue may take. Long enough for several groups of large values, so that some dozen clients, each of which waits
+/// for its answer, do not reach it. If it took longer, a client would do better to come back later.
 const QUEUE_WAIT_NS_MAX: u64 = 25_000_000;
 /// What may be queued, however slow it goes: about what a group takes in one sync.
 const QUEUE_UNITS_MIN: u64 = 512;
@@ -16,8 +16,7 @@ const UNIT_NS_MIN: f64 = 200.0;
 const UNIT_NS_MAX: f64 = 1e7;
 /// How much the newest group counts.
 const NEWEST: f64 = 1.0 / 32.0;
-/// How much the sizes of groups have to differ (their variance, in units) before more is believed of what they say
-/// about the cost of a unit than of the default.
+/// The variance of group sizes (in units squared) from which on measured groups count more than the default cost of a unit.
 const BELIEF_VARIANCE: f64 = 64.0 * 64.0;
 
 /// What writes cost.
@@ -29,7 +28,7 @@ pub(in super::super) struct Cost {
 }
 
 impl Cost {
-    /// Of an entry of so many bytes.
+    /// The cost of an entry of `bytes`.
     pub(super) const fn of_entry(bytes: u64) -> Cost {
         Cost { units: 1 + bytes / UNIT_BYTES, bytes }
     }
@@ -51,7 +50,7 @@ impl Sub for Cost {
     }
 }
 
-/// Why no more is queued.
+/// The bound that is reached, so that no more is queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {
     /// What is queued takes too long.
@@ -65,7 +64,7 @@ pub(super) enum Bound {
 impl Bound {
     pub(super) const ALL: [Bound; 3] = [Bound::Wait, Bound::Entries, Bound::Bytes];
 
-    /// What it is called where refusals are counted.
+    /// The label of the metric that counts refusals.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Bound::Wait => "wait",
@@ -74,7 +73,7 @@ impl Bound {
         }
     }
 
-    /// What a client is told.
+    /// The text for the client.
     pub(super) const fn reason(self) -> &'static str {
         match self {
             Bound::Wait => "writes are queued for longer than they should wait",
@@ -100,7 +99,7 @@ pub(super) const fn admit(queued: Cost, unit_ns: u64, queue_bytes_max: u64) -> R
 /// What a unit costs: the slope of the time that groups take over their size, as a moving regression.
 ///
 /// The time that a group takes whatever its size, as for the sync, is left out on purpose: refusing a write does not
-/// save it. Where all groups are of one size, size and time say nothing about each other, and the default holds.
+/// save it. If all groups are of one size, size and time say nothing about each other, and the default holds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UnitCost {
     units: f64,
@@ -137,7 +136,7 @@ impl UnitCost {
 mod tests {
     use super::*;
 
-    /// What is believed after groups of these sizes, each with a sync and so much a unit.
+    /// The cost of a unit that is estimated after groups of these sizes, each of which took a sync and `unit_ns` a unit.
     fn learn(sizes: impl Iterator<Item = u64>, sync_ns: u64, unit_ns: u64) -> u64 {
         let mut unit_cost = UnitCost::new();
         for units in sizes {

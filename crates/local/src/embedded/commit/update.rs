@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use ladoga_model::{Cell, CellMark, Value};
+use ladoga_model::{Cell, CellMark, Stamp};
 use ladoga_storage::{FinishedBlob, WriteBatch};
 
 use super::batches::{add_cell, open_batch};
@@ -15,14 +15,27 @@ pub(in super::super) struct Update {
     cell_bytes_max: usize,
 }
 
-type Decide = dyn FnOnce(Option<NewestCell>) -> Option<Cell<Bytes, FinishedBlob>> + Send;
+type Decide = dyn FnOnce(Option<NewestCell>) -> Decision + Send;
+
+/// What is decided about a key.
+pub(in super::super) enum Decision {
+    /// It keeps the cell that it has.
+    Keep,
+    /// It gets this one.
+    Write(Cell<Bytes, FinishedBlob>),
+    /// It keeps the value, or the deletion, that it has, under this stamp.
+    Stamp(Stamp),
+}
+
+/// A cell, with what its value is to be written again by.
+pub(super) type KnownCell = Cell<Bytes, FinishedBlob>;
 
 impl Update {
-    /// One that comes to a value of at most so many bytes in memory.
+    /// An update whose value has at most so many bytes in memory.
     pub(in super::super) fn new(
         key: &[u8],
         value_bytes_max: u64,
-        decide: impl FnOnce(Option<NewestCell>) -> Option<Cell<Bytes, FinishedBlob>> + Send + 'static,
+        decide: impl FnOnce(Option<NewestCell>) -> Decision + Send + 'static,
     ) -> Update {
         Update {
             cell_bytes_max: WriteBatch::cell_bytes_max(key.len(), value_bytes_max as usize),
@@ -37,11 +50,11 @@ impl Update {
     }
 }
 
-/// The newest cells of the keys that updates are about, as a group goes on.
+/// The newest cells of the keys that updates are about, kept up to date while the group is decided.
 pub(super) struct NewestCells(HashMap<Bytes, Known>);
 
 struct Known {
-    cell: Result<Option<NewestCell>, StoreError>,
+    cell: Result<Option<KnownCell>, StoreError>,
     /// What it was before the group.
     before: Option<CellMark>,
     /// Whether the group has a cell of the key.
@@ -49,10 +62,10 @@ struct Known {
 }
 
 impl NewestCells {
-    /// Looks up what is there before the group.
+    /// Looks up what is stored before the group.
     pub(super) fn look_up<E>(
         updates: &[Update],
-        find: impl Fn(&[u8]) -> Result<Result<Option<NewestCell>, StoreError>, E>,
+        find: impl Fn(&[u8]) -> Result<Result<Option<KnownCell>, StoreError>, E>,
     ) -> Result<NewestCells, E> {
         let mut cells = HashMap::with_capacity(updates.len());
         for Update { key, .. } in updates {
@@ -65,9 +78,9 @@ impl NewestCells {
         Ok(NewestCells(cells))
     }
 
-    /// Takes note of what is written in the group before the updates.
+    /// Applies what the group writes before its updates.
     pub(super) fn take_note_of(&mut self, batches: &[WriteBatch]) {
-        for (key, cell) in batches.iter().flat_map(WriteBatch::cells) {
+        for (key, cell) in batches.iter().flat_map(WriteBatch::cells_to_name_again) {
             let Some(known) = self.0.get_mut(key) else { continue };
             known.is_in_group = true;
             if let Ok(newest) = &mut known.cell
@@ -96,14 +109,20 @@ impl NewestCells {
                 }
             };
             let is_free = !known.is_in_group;
-            let Some(cell) = decide(newest.clone()) else {
-                decided.verdicts.push(if is_free { Verdict::Free } else { Verdict::Bound });
-                continue;
+            let cell = match decide(newest.clone().map(as_newest)) {
+                Decision::Write(cell) => cell,
+                Decision::Stamp(stamp) => {
+                    Cell { stamp, ..newest.clone().expect("what is there gets another stamp") }
+                }
+                Decision::Keep => {
+                    decided.verdicts.push(if is_free { Verdict::Free } else { Verdict::Bound });
+                    continue;
+                }
             };
             let replaced = newest.as_ref().map(|newest| newest.stamp.version);
             assert!(replaced < Some(cell.stamp.version), "an update is newer than what it replaces");
             known.is_in_group = true;
-            *newest = Some(as_newest(&cell));
+            *newest = Some(cell.clone());
             let is_free = is_free && cell.value.is_none();
             let batches = if is_free { &mut decided.free } else { &mut decided.bound };
             let bytes = add_cell(open_batch(batches, batch_bytes_max), &key, cell);
@@ -114,13 +133,9 @@ impl NewestCells {
     }
 }
 
-/// A cell that is decided on, as the next update of its key goes by it.
-fn as_newest(cell: &Cell<Bytes, FinishedBlob>) -> NewestCell {
-    let value = cell.value.as_ref().map(|value| match value {
-        Value::Inline(bytes) => Value::Inline(bytes.clone()),
-        Value::Large(blob) => Value::Large(blob.value_bytes()),
-    });
-    Cell { stamp: cell.stamp, value }
+/// What an update goes by.
+fn as_newest(cell: KnownCell) -> NewestCell {
+    cell.map_large(|blob| blob.value_bytes())
 }
 
 /// What updates came to.
@@ -137,7 +152,7 @@ pub(super) struct Decided {
 /// What the answer to an update depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// On nothing else in its group: it was decided by what was there before, and needs no more room than a deletion.
+    /// On nothing else in its group: it was decided by what was stored before, and needs no more room than a deletion.
     Free,
     /// On its group.
     Bound,
@@ -145,8 +160,8 @@ pub(super) enum Verdict {
     Undecided(StoreError),
 }
 
-/// What those are told whose updates came to something else than their group: `outcome` is the group's, `of_deletes` that of
-/// what depends on nothing in it.
+/// The answers that differ from the outcome of the group: `outcome` is the group's, `of_deletes` the outcome of deletions and
+/// of what depends on nothing else in the group.
 pub(super) fn exceptions<'v>(
     waiting: &[WaitingWrite],
     verdicts: impl Iterator<Item = &'v Verdict>,

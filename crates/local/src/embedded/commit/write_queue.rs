@@ -39,7 +39,7 @@ pub(super) struct Pending {
 #[derive(Default)]
 pub(super) struct PendingWrites {
     pub(super) batches: Vec<WriteBatch>,
-    /// Who waits for them.
+    /// The requests that wait for them.
     pub(super) waiting: Vec<WaitingWrite>,
     pub(super) load: Cost,
 }
@@ -54,7 +54,7 @@ impl PendingWrites {
 #[derive(Default)]
 pub(super) struct PendingUpdates {
     pub(super) updates: Vec<Update>,
-    /// Who waits for each of them.
+    /// The requests that wait, one for each update.
     pub(super) waiting: Vec<WaitingWrite>,
     pub(super) load: Cost,
 }
@@ -84,7 +84,7 @@ impl WriteQueue {
             WriteKind::Put => &mut pending.puts,
             WriteKind::Delete => &mut pending.deletes,
         };
-        // Where there are no cells, who waits is answered with an empty one.
+        // Even without cells there must be a batch, so that whoever waits is answered.
         open_batch(&mut part.batches, self.batch_bytes_max);
         let (mut bytes, mut count) = (0, 0);
         for (key, cell) in cells {
@@ -98,7 +98,7 @@ impl WriteQueue {
         self.set_queued(self.queued() + load);
     }
 
-    /// Remembers a decision that is to be taken, and who waits for it. On the event loop.
+    /// Queues an update, and who waits for it. On the event loop.
     pub(in super::super) fn push_update(&self, update: Update, waiter: u32) {
         let load = Cost::of_entry(update.cell_bytes_max() as u64);
         let mut pending = self.pending.lock();
@@ -163,16 +163,16 @@ impl WriteQueue {
     }
 }
 
-/// Who waits on an event loop for writes.
+/// The requests of an event loop that wait for writes.
 #[derive(Default)]
 pub(in super::super) struct Waiters {
     slots: RefCell<Slab<Waiter>>,
 }
 
 enum Waiter {
-    /// For what is not decided yet.
+    /// The write is not decided yet.
     Waiting(Option<Waker>),
-    /// For what is decided, and not seen yet.
+    /// The write is decided, but the request has not seen it yet.
     Decided(Outcome),
     /// For nothing: the connection is gone.
     Gone,

@@ -10,8 +10,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::super::read_error;
 use super::batches::batch_bytes_max;
 use super::passing::{self, Passed};
-use super::update::{Decided, NewestCells, Update, Verdict};
-use crate::store::{CellChange, CellGate, CellObserver, NewestCell, StoreError, SupersededCell};
+use super::update::{Decided, KnownCell, NewestCells, Update, Verdict};
+use crate::store::{CellChange, CellGate, CellObserver, StoreError, SupersededCell};
 
 /// Writes groups to the engine, one after the other, and tells who observes what they replaced. In the same turn, cells pass
 /// the gate and updates are decided, so that nothing comes between.
@@ -20,7 +20,8 @@ pub(super) struct GroupWriter {
     observer: OnceLock<Arc<dyn CellObserver>>,
     gate: OnceLock<Arc<dyn CellGate>>,
     batch_bytes_max: usize,
-    /// Held for a group, so that what is the newest when it begins is what it replaces. Whether one did not come to its end.
+    /// Held while a group is written: what is the newest cell at its beginning is what the group replaces. True if a write
+    /// panicked while it was held.
     turn: Mutex<bool>,
 }
 
@@ -35,7 +36,7 @@ pub(super) struct WriteGroup {
     pub(super) updates: Vec<Update>,
 }
 
-/// What became of it.
+/// The outcome of a group.
 pub(super) struct WrittenGroup {
     pub(super) outcome: Result<(), Error>,
     /// Of the deletes, and of updates that depend on nothing else in the group.
@@ -60,18 +61,18 @@ impl GroupWriter {
         }
     }
 
-    /// Has everything that is written from now on told to an observer.
+    /// Notifies an observer of everything that is written from now on.
     pub(super) fn observe(&self, observer: Arc<dyn CellObserver>) {
         assert!(self.observer.set(observer).is_ok(), "there is one observer");
     }
 
-    /// Has everything that is written from now on pass a gate.
+    /// Checks everything that is written from now on at this gate.
     pub(super) fn gate(&self, gate: Arc<dyn CellGate>) {
         assert!(self.gate.set(gate).is_ok(), "there is one gate");
     }
 
-    /// Has the observer begin anew; answers the moment before which it is told of nothing. `None` where there is no
-    /// observer, or a write panicked.
+    /// Restarts the observer, and answers a snapshot of that moment: the observer is not notified of what is in it. `None` if
+    /// there is no observer, or a write panicked.
     pub(super) fn begin_to_tell(&self) -> Option<Snapshot> {
         let begin = |observer: &Arc<dyn CellObserver>| {
             observer.begins();
@@ -139,8 +140,8 @@ impl GroupWriter {
         stored.collect()
     }
 
-    /// Writes batches as one group, where it takes no waiting: for the disk, for space in memory, or for somebody else's group.
-    /// False, with nothing done, where it does, or where not all of it passes the gate as it is.
+    /// Writes batches as one group, if that takes no waiting for the disk, for memory, or for another group. Answers false,
+    /// with nothing done, if it does, or if the gate would change any of the cells.
     pub(super) fn try_write(&self, batches: &[WriteBatch]) -> Result<bool, Error> {
         let Some(mut turn) = self.turn.try_lock() else { return Ok(false) };
         if self.gate.get().is_some_and(|gate| !passing::is_open(&**gate, batches)) {
@@ -158,8 +159,8 @@ impl GroupWriter {
         })
     }
 
-    /// Decides updates and writes what they come to, where that takes no waiting: then none are left, and it answers their
-    /// verdicts. All are left, and nothing is done, where it does.
+    /// Decides updates and writes the result, if that takes no waiting. Then it empties `updates` and answers the verdicts;
+    /// otherwise it answers `None` and changes nothing.
     pub(super) fn try_update(&self, updates: &mut Vec<Update>) -> Result<Option<Vec<Verdict>>, Error> {
         let Some(mut turn) = self.turn.try_lock() else { return Ok(None) };
         in_turn(&mut turn, || {
@@ -203,7 +204,7 @@ impl GroupWriter {
     }
 }
 
-/// Fails where a write before it panicked: nobody knows what of that is in the log, and what in memory.
+/// Fails if an earlier write panicked: then it is unknown which of its cells are in the log and which in memory.
 fn in_turn<T>(is_broken: &mut bool, write: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     if std::mem::replace(is_broken, true) {
         return Err(Error::Poisoned { reason: "a write panicked".to_owned() });
@@ -221,7 +222,7 @@ struct GroupOutcome {
 }
 
 impl GroupOutcome {
-    /// What batches are going to replace, where `newest` says what is the newest of a key.
+    /// What the batches replace, if `newest` finds the newest cell of a key.
     fn of<E>(
         batches: &[WriteBatch],
         newest: impl Fn(&[u8]) -> Result<Option<CellMark>, E>,
@@ -258,9 +259,9 @@ impl GroupOutcome {
     }
 }
 
-/// What was found as the newest of a key. What is damaged counts as none: to refuse the write would leave the key damaged
-/// for good, and fail all that is written with it. The tree then differs from those of others in one partition, which
-/// costs that this one is compared each time.
+/// The newest cell of a key, as far as it can be read. If it is damaged it counts as absent: refusing the write would leave the
+/// key damaged for ever, and fail every write of the same group. The Merkle tree then differs from the other replicas' in one
+/// partition, which is compared in every sync round.
 fn newest(found: Result<Option<Cell>, Error>) -> Option<CellMark> {
     let cell = found.unwrap_or_else(|error| {
         tracing::error!(%error, "the value that a write replaces cannot be read");
@@ -270,9 +271,9 @@ fn newest(found: Result<Option<Cell>, Error>) -> Option<CellMark> {
 }
 
 /// What was found as the newest of a key, as an update goes by it.
-fn newest_cell(found: Result<Option<Cell>, Error>) -> Result<Option<NewestCell>, StoreError> {
+fn newest_cell(found: Result<Option<Cell>, Error>) -> Result<Option<KnownCell>, StoreError> {
     let cell = found.map_err(|error| read_error(&error))?;
-    Ok(cell.map(|cell| cell.map_large(|blob| blob.len())))
+    Ok(cell.map(|cell| cell.map_large(|blob| blob.to_name_again())))
 }
 
 #[cfg(test)]

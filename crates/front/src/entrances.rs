@@ -1,0 +1,98 @@
+use std::rc::Rc;
+
+use ladoga_runtime::Gate;
+use ladoga_server::{Connection, Protocol};
+use ladoga_service::KeyValue;
+use tokio::net::TcpStream;
+
+use crate::connection::Link;
+use crate::door::Door;
+use crate::resp::{RespDoor, RespLink};
+use crate::{resp, serve};
+
+/// The ways in to the service on one event loop, which accepts by all of them.
+pub struct Entrances<K> {
+    http: Rc<Door<K>>,
+    resp: Rc<RespDoor<K>>,
+}
+
+/// A connection that came by one of them.
+pub struct Client(Spoken);
+
+enum Spoken {
+    Http(Rc<Link>),
+    Resp(Rc<RespLink>),
+}
+
+impl<K> Entrances<K> {
+    /// The number of HTTP among them, and that of the protocol of Redis.
+    pub const HTTP: usize = 0;
+    /// The same of the protocol of Redis.
+    pub const RESP: usize = 1;
+
+    /// These.
+    pub fn new(http: Rc<Door<K>>, resp: RespDoor<K>) -> Entrances<K> {
+        Entrances { http, resp: Rc::new(resp) }
+    }
+}
+
+impl<K: KeyValue> Protocol for Entrances<K> {
+    type Connection = Client;
+
+    fn accept(&self, socket: TcpStream, entrance: usize) -> Rc<Client> {
+        let spoken = if entrance == Entrances::<K>::RESP {
+            Spoken::Resp(Rc::new(self.resp.accept(socket)))
+        } else {
+            Spoken::Http(Rc::new(Link::new(socket, Rc::clone(&self.http.core))))
+        };
+        Rc::new(Client(spoken))
+    }
+
+    async fn serve(self: Rc<Self>, client: Rc<Client>) {
+        match &client.0 {
+            Spoken::Http(link) => serve::serve(Rc::clone(&self.http), Rc::clone(link)).await,
+            Spoken::Resp(link) => resp::serve(&self.resp, link).await,
+        }
+    }
+
+    fn refusal(&self, bound: &str, entrance: usize) -> Vec<u8> {
+        if entrance == Entrances::<K>::RESP {
+            resp::refusal(bound)
+        } else {
+            serve::refusal(&self.http.core, bound)
+        }
+    }
+
+    fn time_passes(&self) {
+        let Door { core, uploads, streams, .. } = &*self.http;
+        core.look_at_the_date();
+        [&core.bodies, uploads, streams].into_iter().for_each(Gate::look_at_the_clock);
+    }
+}
+
+impl Client {
+    fn connection(&self) -> &dyn Connection {
+        match &self.0 {
+            Spoken::Http(link) => &**link,
+            Spoken::Resp(link) => &**link,
+        }
+    }
+}
+
+impl Connection for Client {
+    fn sweep(&self, now_ms: u64) {
+        self.connection().sweep(now_ms);
+    }
+
+    fn begin_to_drain(&self) {
+        self.connection().begin_to_drain();
+    }
+
+    fn cut_off(&self) {
+        self.connection().cut_off();
+    }
+
+    fn is_late(&self) -> bool {
+        self.connection().is_late()
+    }
+}

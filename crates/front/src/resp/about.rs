@@ -1,0 +1,222 @@
+//! Commands about a connection.
+
+use ladoga_model::Replicas;
+use ladoga_resp::{Dialect, Reply, Request, parse_integer};
+use ladoga_service::KeyValue;
+
+use super::arguments::{integer, is};
+use super::failed::Failed;
+use super::serve::{Conversation, Parting};
+use super::served::{CommandResult, Served};
+use super::server::{REDIS_VERSION, unknown_subcommand, wrong_arguments};
+use super::session::Replies;
+use super::table::{Command, Verb};
+
+impl<K: KeyValue> Conversation<'_, K> {
+    /// Serves a command that is about this connection.
+    pub(super) async fn serve_session(
+        &mut self,
+        command: &Command,
+        request: Request,
+    ) -> Result<Served, Parting> {
+        match command.verb {
+            Verb::Multi | Verb::Exec | Verb::Discard | Verb::Watch | Verb::Unwatch => {
+                self.serve_transaction(command.verb, &request).await
+            }
+            verb => Ok(self.tell_session(verb, &request)),
+        }
+    }
+
+    /// The same for one that can stand in a transaction.
+    pub(super) fn tell_session(&mut self, verb: Verb, request: &Request) -> Served {
+        Served::of(match verb {
+            Verb::Hello => self.hello(request),
+            Verb::Auth => auth(request).map(|()| Served::OK),
+            Verb::Client => self.client(request),
+            Verb::Reset => {
+                self.session.reset();
+                Ok(Reply::Simple("RESET").into())
+            }
+            Verb::LadogaReplicas => self.replicas(request),
+            // By `EXEC`, nothing is watched any more.
+            Verb::Unwatch => Ok(Served::OK),
+            _ => Ok(Served::Last(Reply::OK)),
+        })
+    }
+
+    /// `HELLO [2|3 [AUTH NAME PASSWORD] [SETNAME NAME]]`.
+    fn hello(&mut self, request: &Request) -> CommandResult {
+        let mut dialect = self.session.dialect;
+        if let Some(version) = request.get(1) {
+            let no_number = || Failed::err("Protocol version is not an integer or out of range");
+            dialect = match parse_integer(version).ok_or_else(no_number)? {
+                2 => Dialect::Resp2,
+                3 => Dialect::Resp3,
+                _ => {
+                    let words = "NOPROTO unsupported protocol version";
+                    return Err(Failed::Told(Reply::Error(words.to_owned())));
+                }
+            };
+        }
+        let (mut name, mut at) = (None, 2);
+        while let Some(option) = request.get(at) {
+            if is(option, "AUTH") && at + 2 < request.len() {
+                check_user(&request[at + 1])?;
+                at += 3;
+            } else if is(option, "SETNAME") && at + 1 < request.len() {
+                name = Some(client_name(&request[at + 1], "Client names")?);
+                at += 2;
+            } else {
+                let option = String::from_utf8_lossy(option);
+                return Err(Failed::Told(Reply::error(format_args!(
+                    "Syntax error in HELLO option '{option}'"
+                ))));
+            }
+        }
+        self.session.dialect = dialect;
+        if let Some(name) = name {
+            self.session.name = name;
+        }
+        let protocol = if dialect == Dialect::Resp3 { 3 } else { 2 };
+        let fields = [
+            ("server", Reply::text("redis")),
+            ("version", Reply::text(REDIS_VERSION)),
+            ("proto", Reply::Integer(protocol)),
+            ("id", Reply::Integer(self.session.id as i64)),
+            ("mode", Reply::text("standalone")),
+            ("role", Reply::text("master")),
+            ("modules", Reply::Array(Vec::new())),
+        ];
+        Ok(Reply::Map(fields.map(|(name, value)| (Reply::text(name), value)).into()).into())
+    }
+
+    /// `LADOGA.REPLICAS [ACK/FROM]`: how many copies requests of this connection ask for.
+    fn replicas(&mut self, request: &Request) -> CommandResult {
+        if request.len() > 2 {
+            return Err(Failed::syntax());
+        }
+        if let Some(text) = request.get(1) {
+            let parsed = Replicas::parse(Some(text), None, None, self.session.nodes());
+            self.session.replicas = parsed.map_err(|error| Failed::err(&error.to_string()))?;
+            return Ok(Served::OK);
+        }
+        let Replicas { ack, from } = self.session.replicas;
+        Ok(Reply::Text(format!("{ack}/{from}")).into())
+    }
+
+    fn client(&mut self, request: &Request) -> CommandResult {
+        let (of, count) = (&request[1], request.len());
+        let known: [(&str, i64); 9] = [
+            ("ID", 2),
+            ("INFO", 2),
+            ("LIST", -2),
+            ("GETNAME", 2),
+            ("SETNAME", 3),
+            ("SETINFO", 4),
+            ("NO-EVICT", 3),
+            ("NO-TOUCH", 3),
+            ("REPLY", 3),
+        ];
+        let Some((name, arity)) = known.into_iter().find(|(name, _)| is(of, name)) else {
+            return Err(unknown_subcommand("CLIENT", of));
+        };
+        let count = count as i64;
+        if (arity > 0 && count != arity) || count < -arity {
+            return Err(wrong_arguments("client", name));
+        }
+        match name {
+            "ID" => Ok(Served::integer(self.session.id)),
+            "INFO" | "LIST" => Ok(Reply::Verbatim(self.describe()).into()),
+            "GETNAME" if self.session.name.is_empty() => Ok(Served::NULL),
+            "GETNAME" => Ok(Reply::text(self.session.name.clone()).into()),
+            "SETNAME" => {
+                self.session.name = client_name(&request[2], "Client names")?;
+                Ok(Served::OK)
+            }
+            "SETINFO" => self.library(&request[2], &request[3]),
+            "REPLY" => self.reply_mode(&request[2]),
+            _ if is(&request[2], "ON") || is(&request[2], "OFF") => Ok(Served::OK),
+            _ => Err(Failed::syntax()),
+        }
+    }
+
+    fn library(&mut self, what: &[u8], value: &[u8]) -> CommandResult {
+        if is(what, "LIB-NAME") {
+            self.session.library.0 = client_name(value, "lib-name")?;
+        } else if is(what, "LIB-VER") {
+            self.session.library.1 = client_name(value, "lib-ver")?;
+        } else {
+            let what = String::from_utf8_lossy(what);
+            return Err(Failed::Told(Reply::error(format_args!("Unrecognized option '{what}'"))));
+        }
+        Ok(Served::OK)
+    }
+
+    fn reply_mode(&mut self, mode: &[u8]) -> CommandResult {
+        if is(mode, "ON") {
+            self.session.reply(Replies::On);
+            return Ok(Served::OK);
+        }
+        // They begin with this request.
+        let replies = if is(mode, "OFF") {
+            Replies::Off
+        } else if is(mode, "SKIP") {
+            Replies::SkipsThis
+        } else {
+            return Err(Failed::syntax());
+        };
+        self.session.reply(replies);
+        Ok(Served::Silent)
+    }
+
+    /// A line about this connection, in the form that Redis has for it.
+    fn describe(&self) -> String {
+        let session = &self.session;
+        let (peer, own) = self.link.ends();
+        let age = self.door.now_ms().saturating_sub(session.connected_ms) / 1_000;
+        let resp = if session.dialect == Dialect::Resp3 { 3 } else { 2 };
+        format!(
+            "id={} addr={peer} laddr={own} fd=0 name={} age={age} idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 cmd=client \
+             user=default resp={resp} lib-name={} lib-ver={}\n",
+            session.id, session.name, session.library.0, session.library.1
+        )
+    }
+}
+
+/// A name that can stand in a line of `CLIENT LIST`.
+fn client_name(name: &[u8], what: &str) -> Result<String, Failed> {
+    let is_plain = name.iter().all(u8::is_ascii_graphic);
+    if !is_plain {
+        let words = format_args!("{what} cannot contain spaces, newlines or special characters.");
+        return Err(Failed::Told(Reply::error(words)));
+    }
+    Ok(String::from_utf8_lossy(name).into_owned())
+}
+
+/// `AUTH`: there are no tokens, so there is nobody to be.
+fn auth(request: &Request) -> Result<(), Failed> {
+    match request.len() {
+        2 => Err(Failed::err(
+            "AUTH <password> called without any password configured for the default user. Are you sure your \
+             configuration is correct?",
+        )),
+        3 => check_user(&request[1]),
+        _ => Err(Failed::syntax()),
+    }
+}
+
+fn check_user(user: &[u8]) -> Result<(), Failed> {
+    if user == b"default" {
+        return Ok(());
+    }
+    let words = "WRONGPASS invalid username-password pair or user is disabled.";
+    Err(Failed::Told(Reply::Error(words.to_owned())))
+}
+
+/// `SELECT`: there is one database.
+pub(super) fn select(request: &Request) -> CommandResult {
+    match integer(&request[1])? {
+        0 => Ok(Served::OK),
+        _ => Err(Failed::err("DB index is out of range")),
+    }
+}

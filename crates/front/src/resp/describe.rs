@@ -1,0 +1,80 @@
+//! `COMMAND`: what commands there are.
+
+use ladoga_resp::{Reply, Request};
+
+use super::arguments::is;
+use super::failed::Failed;
+use super::served::{CommandResult, Served};
+use super::server::{unknown_subcommand, wrong_arguments};
+use super::table::{COMMANDS, Command, find};
+
+pub(super) fn command(request: &Request) -> CommandResult {
+    let Some(of) = request.get(1) else {
+        return Ok(Reply::Array(COMMANDS.iter().map(row).collect()).into());
+    };
+    if is(of, "COUNT") && request.len() == 2 {
+        return Ok(Served::integer(COMMANDS.len()));
+    }
+    if is(of, "LIST") && request.len() == 2 {
+        return Ok(Reply::Array(COMMANDS.iter().map(|command| Reply::text(command.name)).collect()).into());
+    }
+    if is(of, "INFO") {
+        if request.len() == 2 {
+            return Ok(Reply::Array(COMMANDS.iter().map(row).collect()).into());
+        }
+        let rows = request.from(2).map(|name| find(name).map_or(Reply::NullArray, row));
+        return Ok(Reply::Array(rows.collect()).into());
+    }
+    if is(of, "DOCS") {
+        let known: Vec<&Command> = match request.len() {
+            2 => COMMANDS.iter().collect(),
+            _ => request.from(2).filter_map(find).collect(),
+        };
+        let docs = known.into_iter().map(|command| (Reply::text(command.name), docs(command)));
+        return Ok(Reply::Map(docs.collect()).into());
+    }
+    if is(of, "GETKEYS") {
+        return keys(request);
+    }
+    Err(unknown_subcommand("COMMAND", of))
+}
+
+/// The keys of a request that stands behind `COMMAND GETKEYS`.
+fn keys(request: &Request) -> CommandResult {
+    if request.len() < 4 {
+        return Err(wrong_arguments("command", "getkeys"));
+    }
+    let command = find(&request[2]).ok_or_else(|| Failed::err("Invalid command specified"))?;
+    let arguments = request.len() - 2;
+    if !command.takes(arguments) {
+        return Err(Failed::err("Invalid number of arguments specified for command"));
+    }
+    let keys: Vec<Reply> =
+        command.key_positions(arguments).map(|position| Reply::Bulk(request.bytes(2 + position))).collect();
+    if keys.is_empty() {
+        return Err(Failed::err("The command has no key arguments"));
+    }
+    Ok(Reply::Array(keys).into())
+}
+
+fn row(command: &Command) -> Reply {
+    let (first, last, step) = command.keys;
+    Reply::Array(vec![
+        Reply::text(command.name),
+        Reply::Integer(command.arity),
+        Reply::Set(command.flags.iter().copied().map(Reply::Simple).collect()),
+        Reply::Integer(first),
+        Reply::Integer(last),
+        Reply::Integer(step),
+        Reply::Set(Vec::new()),
+        Reply::Array(Vec::new()),
+        Reply::Array(Vec::new()),
+        Reply::Array(Vec::new()),
+    ])
+}
+
+fn docs(command: &Command) -> Reply {
+    let group = if command.is_of_session { "connection" } else { "string" };
+    let fields = [("group", Reply::text(group)), ("arity", Reply::Integer(command.arity))];
+    Reply::Map(fields.map(|(name, value)| (Reply::text(name), value)).into())
+}

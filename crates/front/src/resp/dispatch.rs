@@ -1,0 +1,167 @@
+//! From a request to what serves it.
+
+use std::future::Future;
+
+use ladoga_resp::{Reply, Request};
+use ladoga_service::KeyValue;
+
+use super::arguments::is;
+use super::call::StoreCall;
+use super::in_flight::{Serving, Wave};
+use super::served::{CommandResult, Served};
+use super::table::{Command, Verb, find};
+use super::{about, describe, expiry, keys, numbers, scan, server, strings};
+
+/// So much of an unknown command is repeated.
+const REPEATED_BYTES_MAX: usize = 128;
+/// A request with more is served alone: its value may have to be written elsewhere before it has its turn.
+const WAVE_BYTES_MAX: usize = 32 << 10;
+
+/// What becomes of a request at its beginning.
+pub(super) enum Begun {
+    Served(Served),
+    Serving(Serving),
+}
+
+/// What takes time.
+pub(super) fn later(result: impl Future<Output = CommandResult> + 'static) -> Begun {
+    Begun::Serving(Box::pin(async move { Served::of(result.await) }))
+}
+
+fn now(result: CommandResult) -> Begun {
+    Begun::Served(Served::of(result))
+}
+
+/// The command that a request names, if it has as many arguments as that takes.
+pub(super) fn command(request: &Request) -> Result<&'static Command, Reply> {
+    let Some(command) = find(&request[0]) else { return Err(unknown(request)) };
+    if command.takes(request.len()) {
+        return Ok(command);
+    }
+    let name = command.name;
+    Err(Reply::error(format_args!("wrong number of arguments for '{name}' command")))
+}
+
+/// What Redis says to a command that it does not know; as there, text ends with a zero.
+fn unknown(request: &Request) -> Reply {
+    fn text(bytes: &[u8], bytes_max: usize) -> &[u8] {
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        &bytes[..end.min(bytes_max)]
+    }
+    let mut arguments = Vec::new();
+    for argument in request.from(1) {
+        if arguments.len() >= REPEATED_BYTES_MAX {
+            break;
+        }
+        let argument = text(argument, REPEATED_BYTES_MAX - arguments.len());
+        arguments.extend([b"'", argument, b"' "].concat());
+    }
+    let name = text(&request[0], REPEATED_BYTES_MAX);
+    let words = [b"ERR unknown command '", name, b"', with args beginning with: ", &arguments];
+    Reply::RawError(words.concat())
+}
+
+/// With which others a request may be served side by side.
+pub(super) fn wave(command: &Command, request: &Request) -> Wave {
+    match command.verb {
+        _ if request.memory_bytes() > WAVE_BYTES_MAX => Wave::Alone,
+        Verb::Get
+        | Verb::MGet
+        | Verb::StrLen
+        | Verb::Exists
+        | Verb::Touch
+        | Verb::Type
+        | Verb::Ttl
+        | Verb::PTtl
+        | Verb::ExpireTime
+        | Verb::PExpireTime
+        | Verb::GetRange
+        | Verb::SubStr
+        | Verb::Digest
+        | Verb::Object
+        | Verb::Memory => Wave::Reads,
+        Verb::Set if sets_without_looking(request) => Wave::Writes,
+        Verb::SetEx | Verb::PSetEx | Verb::MSet => Wave::Writes,
+        Verb::Ping | Verb::Echo | Verb::Time | Verb::Select => Wave::Any,
+        _ => Wave::Alone,
+    }
+}
+
+/// Whether a `SET` does the same whatever is there.
+fn sets_without_looking(request: &Request) -> bool {
+    let is_expiry = |option: &[u8]| ["EX", "PX", "EXAT", "PXAT"].into_iter().any(|word| is(option, word));
+    match request.len() {
+        3 => true,
+        5 => is_expiry(&request[3]),
+        _ => false,
+    }
+}
+
+/// Begins to serve a request that is not about its connection.
+pub(super) fn begin<K: KeyValue>(call: &StoreCall<K>, command: &Command, request: Request) -> Begun {
+    let verb = command.verb;
+    match verb {
+        Verb::Get => strings::get(call, &request),
+        Verb::Set => later(strings::set(call.clone(), request)),
+        Verb::SetNx => later(strings::setnx(call.clone(), request)),
+        Verb::SetEx | Verb::PSetEx => later(strings::setex(call.clone(), request, strings::unit_of(verb))),
+        Verb::MGet => later(strings::mget(call.clone(), request)),
+        Verb::MSet => later(strings::mset(call.clone(), request)),
+        Verb::MSetNx => later(strings::msetnx(call.clone(), request)),
+        Verb::GetSet => later(strings::getset(call.clone(), request)),
+        Verb::GetDel => later(strings::getdel(call.clone(), request)),
+        Verb::DelEx => later(strings::delex(call.clone(), request)),
+        Verb::Digest => later(strings::digest_of(call.clone(), request)),
+        Verb::Append => later(strings::append(call.clone(), request)),
+        Verb::SetRange => later(strings::setrange(call.clone(), request)),
+        Verb::StrLen => later(strings::strlen(call.clone(), request)),
+        Verb::GetRange | Verb::SubStr => later(strings::getrange(call.clone(), request)),
+        Verb::Incr | Verb::Decr | Verb::IncrBy | Verb::DecrBy => {
+            let (call, key) = (call.clone(), request.bytes(1));
+            later(async move { numbers::increment(call, key, numbers::amount(verb, &request)?).await })
+        }
+        Verb::IncrByFloat => later(numbers::increment_by_float(call.clone(), request)),
+        Verb::Expire | Verb::PExpire | Verb::ExpireAt | Verb::PExpireAt => {
+            later(expiry::expire(call.clone(), request, expiry::unit_of(verb)))
+        }
+        Verb::Persist => later(expiry::persist(call.clone(), request.bytes(1))),
+        Verb::GetEx => later(expiry::getex(call.clone(), request)),
+        Verb::Ttl | Verb::PTtl | Verb::ExpireTime | Verb::PExpireTime => {
+            later(expiry::time_left(call.clone(), request.bytes(1), verb))
+        }
+        Verb::Del | Verb::Unlink => later(keys::del(call.clone(), request)),
+        Verb::Exists | Verb::Touch => later(keys::exists(call.clone(), request)),
+        Verb::Type => later(keys::type_of(call.clone(), request)),
+        Verb::Rename => later(keys::rename(call.clone(), request, false)),
+        Verb::RenameNx => later(keys::rename(call.clone(), request, true)),
+        Verb::Copy => later(keys::copy(call.clone(), request)),
+        Verb::Object => later(keys::object(call.clone(), request)),
+        Verb::Memory => later(keys::memory(call.clone(), request)),
+        Verb::Scan => later(scan::scan(call.clone(), request)),
+        Verb::Keys => later(scan::keys(call.clone(), request)),
+        Verb::DbSize => later(scan::count(call.clone())),
+        Verb::RandomKey => later(scan::random_key(call.clone())),
+        _ => now(about_the_node(call, verb, &request)),
+    }
+}
+
+/// Serves a command that asks for nothing that is stored.
+fn about_the_node<K: KeyValue>(call: &StoreCall<K>, verb: Verb, request: &Request) -> CommandResult {
+    match verb {
+        Verb::Ping => server::ping(request),
+        Verb::Echo => Ok(Served::value(Some(request.bytes(1)))),
+        Verb::Time => server::time(call),
+        Verb::Wait => server::wait(call, request),
+        Verb::Lolwut => server::lolwut(),
+        Verb::Cluster => server::cluster(),
+        Verb::Config => server::config(request),
+        Verb::Info => server::info(call, request),
+        Verb::Command => describe::command(request),
+        Verb::Select => about::select(request),
+        Verb::Acl => server::nothing_of("ACL", request),
+        Verb::Module => server::nothing_of("MODULE", request),
+        Verb::SlowLog => server::nothing_of("SLOWLOG", request),
+        Verb::Latency => server::nothing_of("LATENCY", request),
+        _ => unreachable!("it is served above, or by its connection"),
+    }
+}

@@ -1,0 +1,51 @@
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ladoga_service::{Error, KeyValue};
+use tokio::net::TcpStream;
+
+use super::cursors::Cursors;
+use super::link::RespLink;
+use crate::door::Door;
+
+/// The protocol of Redis, as the way in to a service: what its connections on one event loop go by.
+pub struct RespDoor<K> {
+    /// What they have in common with those of HTTP.
+    pub(super) door: Rc<Door<K>>,
+    /// Where scans are, on all event loops.
+    pub(super) cursors: Arc<Cursors>,
+    /// The next connection's number, and how far it is from the one after that: each loop has its own.
+    next_id: Cell<u64>,
+    id_step: u64,
+}
+
+impl<K> RespDoor<K> {
+    /// Of an event loop with this number.
+    pub fn new(door: Rc<Door<K>>, cursors: Arc<Cursors>, event_loop: usize) -> RespDoor<K> {
+        let id_step = door.metrics.loops.len() as u64;
+        RespDoor { door, cursors, next_id: Cell::new(event_loop as u64 + 1), id_step }
+    }
+
+    /// A number that no other connection of the node has.
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id.replace(self.next_id.get() + self.id_step)
+    }
+
+    /// The time of day.
+    pub(super) fn now_ms(&self) -> u64 {
+        self.door.core.clock.wall_ms()
+    }
+
+    pub(super) fn service(&self) -> Result<&Rc<K>, Error> {
+        self.door.service()
+    }
+}
+
+impl<K: KeyValue> RespDoor<K> {
+    /// Takes a connection over. Until the store is open, nobody knows which values it wants piece by piece.
+    pub(crate) fn accept(&self, socket: TcpStream) -> RespLink {
+        let large_bytes_min = self.door.opening.get().map_or(u64::MAX, |service| service.upload_bytes_min());
+        RespLink::new(socket, Rc::clone(&self.door.core), large_bytes_min)
+    }
+}

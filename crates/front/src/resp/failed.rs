@@ -1,0 +1,84 @@
+use ladoga_resp::Reply;
+use ladoga_runtime::OverCapacity;
+use ladoga_service::{Error, StoreError};
+
+/// Why a command does not do what it is told.
+#[derive(Debug)]
+pub(super) enum Failed {
+    /// This is answered.
+    Told(Reply),
+    /// The store says why not.
+    Service(Error),
+    /// A key that was watched has changed.
+    WatchedKeyChanged,
+}
+
+impl Failed {
+    /// `ERR` and these words.
+    pub(super) fn err(words: &str) -> Failed {
+        Failed::Told(Reply::error(words))
+    }
+
+    pub(super) fn syntax() -> Failed {
+        Failed::err("syntax error")
+    }
+
+    pub(super) fn no_integer() -> Failed {
+        Failed::err("value is not an integer or out of range")
+    }
+
+    pub(super) fn value_too_large() -> Failed {
+        Failed::err("string exceeds maximum allowed size (proto-max-bulk-len)")
+    }
+
+    pub(super) fn expire_time(command: &str) -> Failed {
+        Failed::Told(Reply::error(format_args!("invalid expire time in '{command}' command")))
+    }
+
+    pub(super) fn into_reply(self) -> Reply {
+        match self {
+            Failed::Told(reply) => reply,
+            Failed::Service(error) => told(&error),
+            Failed::WatchedKeyChanged => {
+                Reply::error("a watched key was changed while EXEC ran; this command did nothing")
+            }
+        }
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Failed {
+        Failed::Service(error)
+    }
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Failed {
+        Failed::Service(Error::Store(error))
+    }
+}
+
+impl From<OverCapacity> for Failed {
+    fn from(full: OverCapacity) -> Failed {
+        Failed::Service(Error::Store(StoreError::OverCapacity { bound: full.bound }))
+    }
+}
+
+/// The one place where errors of the service become replies. The words in capital letters are those by which clients of Redis know
+/// what to do.
+fn told(error: &Error) -> Reply {
+    let kind = match error {
+        Error::NotANumber { .. } => return Failed::no_integer().into_reply(),
+        Error::Overflow { .. } => return Reply::error("increment or decrement would overflow"),
+        Error::Store(StoreError::NoRoom { .. } | StoreError::Failed { .. }) => "MISCONF",
+        Error::Opening => "LOADING",
+        Error::Contended(_) | Error::Store(StoreError::Fenced(_)) => "TRYAGAIN",
+        Error::TooFewReplicas(_)
+        | Error::RangeIncomplete { .. }
+        | Error::Overtaken
+        | Error::TimeUnknown { .. }
+        | Error::Starting { .. } => "NOREPLICAS",
+        _ => "ERR",
+    };
+    Reply::Error(format!("{kind} {error}"))
+}

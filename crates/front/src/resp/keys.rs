@@ -1,0 +1,166 @@
+use ladoga_model::Ttl;
+use ladoga_resp::{Reply, Request, parse_integer};
+use ladoga_service::{Error, KeyValue, Precondition};
+
+use super::arguments::{integer, is};
+use super::call::{Change, Found, Life, StoreCall};
+use super::failed::Failed;
+use super::served::{CommandResult, Served};
+use super::strings::all;
+
+/// Values up to this length are kept in one piece by Redis, which clients can ask for.
+const EMBEDDED_BYTES_MAX: u64 = 44;
+/// What a key and its value take beside their own bytes, about.
+const ENTRY_BYTES: u64 = 56;
+
+/// `DEL` and `UNLINK`: how many of the keys there were.
+pub(super) async fn del<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
+    // One after the other where the same key may be named twice.
+    let (call, request) = (&call, &request);
+    let mut deleted = 0;
+    let mut keys: Vec<usize> = (1..request.len()).collect();
+    keys.sort_by(|one, other| request[*one].cmp(&request[*other]));
+    keys.dedup_by(|one, other| request[*one] == request[*other]);
+    let delete = |number: usize| async move {
+        call.update(request.bytes(number), false, |found| match found {
+            Some(_) => Ok((Change::Delete, true)),
+            None => Ok((Change::Nothing, false)),
+        })
+        .await
+    };
+    for was_there in all(keys, delete).await? {
+        deleted += i64::from(was_there);
+    }
+    Ok(Served::integer(deleted))
+}
+
+/// `EXISTS` and `TOUCH`: how many of the keys there are, each as often as it is named.
+pub(super) async fn exists<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
+    let (call, request) = (&call, &request);
+    let look = |number: usize| async move {
+        let cell = call.look_up(&request[number]).wait().await?;
+        Ok(cell.is_some_and(|cell| cell.value.is_some()))
+    };
+    let found = all((1..request.len()).collect(), look).await?;
+    Ok(Served::integer(found.into_iter().filter(|is_there| *is_there).count() as i64))
+}
+
+pub(super) async fn type_of<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
+    let cell = call.look_up(&request[1]).wait().await?;
+    let is_there = cell.is_some_and(|cell| cell.value.is_some());
+    Ok(Reply::Simple(if is_there { "string" } else { "none" }).into())
+}
+
+/// `RENAME` and `RENAMENX`: the new key is written, then the old one deleted, each by itself.
+pub(super) async fn rename<K: KeyValue>(
+    call: StoreCall<K>,
+    request: Request,
+    only_if_absent: bool,
+) -> CommandResult {
+    let done = if only_if_absent { Served::flag(true) } else { Served::OK };
+    let (from, to) = (request.bytes(1), request.bytes(2));
+    let Some(found) = call.find(&from, true).await? else { return Err(Failed::err("no such key")) };
+    if from == to {
+        return Ok(if only_if_absent { Served::flag(false) } else { done });
+    }
+    if !put_copy(&call, &found, to, only_if_absent).await? {
+        return Ok(Served::flag(false));
+    }
+    let still = Precondition::IfMatch([found.version].into());
+    match call.delete(from, still).await {
+        // Somebody wrote it meanwhile: that write came behind the renaming.
+        Ok(_) | Err(Failed::Service(Error::PreconditionFailed { .. })) => Ok(done),
+        Err(failed) => Err(failed),
+    }
+}
+
+pub(super) async fn copy<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
+    let (mut replaces, mut at) = (false, 3);
+    while let Some(option) = request.get(at) {
+        match option {
+            option if is(option, "REPLACE") => replaces = true,
+            option if is(option, "DB") && at + 1 < request.len() => {
+                at += 1;
+                if integer(&request[at])? != 0 {
+                    return Err(Failed::err("DB index is out of range"));
+                }
+            }
+            _ => return Err(Failed::syntax()),
+        }
+        at += 1;
+    }
+    let (from, to) = (request.bytes(1), request.bytes(2));
+    if from == to {
+        return Err(Failed::err("source and destination objects are the same"));
+    }
+    let Some(found) = call.find(&from, true).await? else { return Ok(Served::flag(false)) };
+    Ok(Served::flag(put_copy(&call, &found, to, !replaces).await?))
+}
+
+/// Stores what was found under another key, which may have to be absent. Answers whether it is stored.
+async fn put_copy<K: KeyValue>(
+    call: &StoreCall<K>,
+    found: &Found,
+    to: bytes::Bytes,
+    only_if_absent: bool,
+) -> Result<bool, Failed> {
+    let life = Ttl::until_ms(found.expires_at_ms).map_or(Life::Forever, Life::For);
+    call.update(to, false, |there| {
+        Ok(match there {
+            Some(_) if only_if_absent => (Change::Nothing, false),
+            _ => (Change::Put(found.value.clone(), life), true),
+        })
+    })
+    .await
+}
+
+pub(super) async fn object<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
+    let (of, arguments) = (&request[1], request.len());
+    if is(of, "HELP") {
+        return Ok(Reply::Array(vec![
+            Reply::Simple("OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"),
+            Reply::Simple("ENCODING <key>, FREQ <key>, IDLETIME <key>, REFCOUNT <key>"),
+        ])
+        .into());
+    }
+    let known = ["ENCODING", "FREQ", "IDLETIME", "REFCOUNT"].into_iter().find(|known| is(of, known));
+    let Some(known) = known else { return Err(super::server::unknown_subcommand("OBJECT", of)) };
+    if arguments != 3 {
+        return Err(super::server::wrong_arguments("object", known));
+    }
+    let Some(found) = call.find(&request[2], known == "ENCODING").await? else { return Ok(Served::NULL) };
+    match known {
+        "ENCODING" => Ok(Reply::text(encoding(&found)).into()),
+        "FREQ" => Err(Failed::err(
+            "An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching \
+             between policies at runtime LRU and LFU data will take some time to adjust.",
+        )),
+        "IDLETIME" => Ok(Served::integer(0)),
+        _ => Ok(Served::integer(1)),
+    }
+}
+
+fn encoding(found: &Found) -> &'static str {
+    match found.bytes {
+        1..=20 if parse_integer(&found.value).is_some() => "int",
+        0..=EMBEDDED_BYTES_MAX => "embstr",
+        _ => "raw",
+    }
+}
+
+pub(super) async fn memory<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
+    if !is(&request[1], "USAGE") {
+        return Err(super::server::unknown_subcommand("MEMORY", &request[1]));
+    }
+    if request.len() < 3 {
+        return Err(super::server::wrong_arguments("memory", "usage"));
+    }
+    match request.from(3).collect::<Vec<_>>()[..] {
+        [] => {}
+        [option, samples] if is(option, "SAMPLES") && integer(samples)? >= 0 => {}
+        _ => return Err(Failed::syntax()),
+    }
+    let found = call.find(&request[2], false).await?;
+    let bytes = |found: Found| Reply::Integer((found.bytes + request[2].len() as u64 + ENTRY_BYTES) as i64);
+    Ok(found.map_or(Reply::Null, bytes).into())
+}

@@ -1,0 +1,41 @@
+//! The protocol of Redis, as a way in to the service. `ladoga_resp` is its bytes; what a value, an expiry, a condition and a number
+//! are, is what they are by HTTP.
+//!
+//! - `door`: what the connections of an event loop share; `cursors`: where scans are
+//! - `link`: a connection to a client: its bytes, its socket, its timeouts
+//! - `serve`: a connection from its first request to its last reply; `in_flight`: requests that are served side by side
+//! - `session`: what a connection has been told: its version of the protocol, its name, its transaction
+//! - `table`: every command there is, how many arguments it takes, where its keys are
+//! - `dispatch`: from a request to what serves it; `transaction`: `MULTI` to `EXEC`
+//! - `call`: one request and the store: reads, writes, and read-modify-write; `served`, `failed`: what becomes of it
+//! - `strings`, `numbers`, `expiry`, `keys`, `scan`: commands by what they are about; `arguments`: their options
+//! - `upload`: values that are not held in memory, on their way in
+//! - `about`: commands about a connection; `server`, `describe`: about the node and its commands
+
+mod about;
+mod arguments;
+mod call;
+mod cursors;
+mod describe;
+mod dispatch;
+mod door;
+mod expiry;
+mod failed;
+mod in_flight;
+mod keys;
+mod link;
+mod numbers;
+mod scan;
+mod serve;
+mod served;
+mod server;
+mod session;
+mod strings;
+mod table;
+mod transaction;
+mod upload;
+
+pub use cursors::Cursors;
+pub use door::RespDoor;
+pub(crate) use link::RespLink;
+pub(crate) use serve::{refusal, serve};

@@ -1,0 +1,443 @@
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::task::Poll;
+
+use ladoga_resp::{Reply, Request, Step, write_bulk_head};
+use ladoga_runtime::{CommandKind, Displaced, Permit, Taken};
+use ladoga_service::{KeyValue, StoreError};
+
+use super::call::StoreCall;
+use super::dispatch::{self, Begun};
+use super::door::RespDoor;
+use super::failed::Failed;
+use super::in_flight::{InFlight, Measured};
+use super::link::{Ending, RespLink};
+use super::served::{LargeReply, Served};
+use super::session::Session;
+use super::table::Command;
+
+/// Replies that wait for others to be written with them.
+const REPLIES_BYTES_MAX: usize = 64 << 10;
+/// A value up to this length is copied behind its head; a longer one goes out from where it is.
+const COPIED_BYTES_MAX: usize = 16 << 10;
+/// A request of up to this length takes no room of its own: the memory of its connection, which is counted, has it.
+const REQUEST_BYTES_UNCOUNTED: u64 = 16 << 10;
+/// What a client may still send after its last reply.
+const LINGER_BYTES_MAX: usize = 128 << 20;
+/// Requests that are served before other connections have their turn, if all have arrived at once.
+const TURN_REQUESTS_MAX: u32 = 64;
+
+/// How a connection ends.
+pub(super) enum Parting {
+    /// Everything is said.
+    Over,
+    /// With this reply, while the client may still be speaking.
+    Say(Reply),
+    /// Without one: there is nobody who listens.
+    Drop,
+    /// So that the client notices that something is missing.
+    Abort,
+}
+
+impl From<io::Error> for Parting {
+    fn from(error: io::Error) -> Parting {
+        tracing::debug!(%error, "a connection broke");
+        Parting::Drop
+    }
+}
+
+/// What a connection is told that is not served.
+pub(crate) fn refusal(bound: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Reply::error(format_args!("max number of clients reached: {bound}"))
+        .write(&mut bytes, Default::default());
+    bytes
+}
+
+/// Serves a connection until it ends.
+pub(crate) async fn serve<K: KeyValue>(door: &Rc<RespDoor<K>>, link: &Rc<RespLink>) {
+    let mut conversation = Conversation {
+        session: Session::new(door.next_id(), door.door.nodes, door.now_ms()),
+        door,
+        link,
+        in_flight: InFlight::new(),
+        room: None,
+        served: 0,
+    };
+    let parting = match link.unless_ended(conversation.converse()).await {
+        Ok(Err(parting)) => parting,
+        Ok(Ok(())) => Parting::Over,
+        Err(Ending::Late) => {
+            Parting::Say(Reply::error("the request did not arrive in time, the connection is closed"))
+        }
+        Err(Ending::CutOff) => {
+            door.door.core.metrics.cut_off();
+            Parting::Abort
+        }
+    };
+    let dialect = conversation.session.dialect;
+    match parting {
+        Parting::Drop => return,
+        Parting::Abort => return link.abort_on_drop(),
+        Parting::Say(reply) => reply.write(&mut link.buffers().output, dialect),
+        Parting::Over => {}
+    }
+    // However that ends, the connection does.
+    let _ = link.unless_ended(link.linger(LINGER_BYTES_MAX)).await;
+}
+
+/// A connection while it is served.
+pub(super) struct Conversation<'c, K> {
+    pub(super) door: &'c Rc<RespDoor<K>>,
+    pub(super) link: &'c Rc<RespLink>,
+    pub(super) session: Session,
+    in_flight: InFlight,
+    /// What the request in turn takes of the memory for values on their way in, and the right to it.
+    room: Option<(Permit, u64)>,
+    served: u32,
+}
+
+impl<K: KeyValue> Conversation<'_, K> {
+    /// Serves one request after the other. What has arrived together is answered together.
+    async fn converse(&mut self) -> Result<(), Parting> {
+        loop {
+            let step = {
+                let buffers = &mut *self.link.buffers();
+                buffers.parser.next(&mut buffers.input)
+            };
+            match step {
+                Ok(Step::Request(request)) => self.take(request).await?,
+                Ok(Step::Large { bytes }) => self.take_large(bytes).await?,
+                Ok(Step::Incomplete { bytes }) => {
+                    self.answer_all().await?;
+                    self.link.flush().await?;
+                    if self.is_over() {
+                        return Ok(());
+                    }
+                    self.make_room(bytes as u64).await?;
+                    self.receive().await?;
+                }
+                Err(error) => {
+                    self.answer_all().await?;
+                    return Err(Parting::Say(Reply::error(error)));
+                }
+            }
+        }
+    }
+
+    /// Whether no other request is to come.
+    fn is_over(&self) -> bool {
+        let is_drained = self.link.is_to_end() && (self.served > 0 || !self.link_is_late());
+        self.link.buffers().has_ended || (is_drained && !self.link.buffers().parser.is_within_request())
+    }
+
+    fn link_is_late(&self) -> bool {
+        ladoga_server::Connection::is_late(&**self.link)
+    }
+
+    /// Has a request served, behind all that have to be answered before.
+    async fn take(&mut self, request: Request) -> Result<(), Parting> {
+        self.link.serves();
+        self.served = self.served.wrapping_add(1);
+        if self.served.is_multiple_of(TURN_REQUESTS_MAX) {
+            self.let_others_have_their_turn().await;
+        }
+        let started_ns = self.door.door.core.clock.monotonic_ns();
+        let command = match dispatch::command(&request) {
+            Ok(command) => command,
+            Err(reply) => {
+                self.session.transaction.spoil();
+                return self.reply_alone(reply.into(), CommandKind::Other, started_ns).await;
+            }
+        };
+        let measured = Measured { kind: command.kind, started_ns };
+        if self.session.transaction.takes(command) {
+            let reply =
+                self.session.transaction.queue(command, request, &self.door.door, self.link.address());
+            return self.reply_alone(reply.into(), CommandKind::Other, started_ns).await;
+        }
+        if command.is_of_session {
+            self.answer_all().await?;
+            let served = self.serve_session(command, request).await?;
+            return self.write_measured(served, measured).await;
+        }
+        self.serve_by_store(command, request, measured).await
+    }
+
+    async fn serve_by_store(
+        &mut self,
+        command: &'static Command,
+        request: Request,
+        measured: Measured,
+    ) -> Result<(), Parting> {
+        let wave = dispatch::wave(command, &request);
+        while !self.in_flight.admits(wave) {
+            self.answer_first().await?;
+        }
+        let call = match self.call().await? {
+            Ok(call) => call,
+            Err(failed) => {
+                return self
+                    .reply_alone(failed.into_reply().into(), measured.kind, measured.started_ns)
+                    .await;
+            }
+        };
+        match dispatch::begin(&call, command, request) {
+            Begun::Served(served) if self.in_flight.is_empty() => self.write_measured(served, measured).await,
+            Begun::Served(served) => {
+                self.in_flight.push(served, measured);
+                Ok(())
+            }
+            Begun::Serving(serving) => {
+                let mut serving = Some(serving);
+                poll_fn(|context| {
+                    if let Some(serving) = serving.take() {
+                        self.in_flight.begin(wave, serving, measured, context);
+                    }
+                    Poll::Ready(())
+                })
+                .await;
+                Ok(())
+            }
+        }
+    }
+
+    /// What a command needs to ask the store; waits until the service can answer.
+    pub(super) async fn call(&mut self) -> Result<Result<StoreCall<K>, Failed>, Parting> {
+        let service = match self.door.service() {
+            Ok(service) => Rc::clone(service),
+            Err(error) => return Ok(Err(error.into())),
+        };
+        let mut waited_ms = 0;
+        if let Some(ready) = service.until_ready() {
+            self.answer_all().await?;
+            self.link.flush().await?;
+            match ready.await {
+                Ok(waited) => waited_ms = waited,
+                Err(error) => return Ok(Err(error.into())),
+            }
+        }
+        Ok(Ok(StoreCall::new(
+            Rc::clone(self.door),
+            service,
+            (self.session.replicas, waited_ms),
+            self.link.address(),
+        )))
+    }
+
+    /// Replies behind all that come before.
+    async fn reply_alone(
+        &mut self,
+        served: Served,
+        kind: CommandKind,
+        started_ns: u64,
+    ) -> Result<(), Parting> {
+        self.answer_all().await?;
+        self.write_measured(served, Measured { kind, started_ns }).await
+    }
+
+    /// Writes the replies to all requests that are served.
+    pub(super) async fn answer_all(&mut self) -> Result<(), Parting> {
+        while !self.in_flight.is_empty() {
+            self.answer_first().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the first of the replies. Those before do not wait for it.
+    async fn answer_first(&mut self) -> Result<(), Parting> {
+        let first = poll_fn(|context| {
+            let first = self.in_flight.poll_first(context);
+            if first.is_pending() {
+                // What is wrong with writing shows when this one is answered.
+                let _ = self.link.poll_flush(context);
+            }
+            first
+        });
+        match first.await {
+            Some((served, measured)) => self.write_measured(served, measured).await,
+            None => Ok(()),
+        }
+    }
+
+    pub(super) async fn write_measured(&mut self, served: Served, measured: Measured) -> Result<(), Parting> {
+        let core = &self.door.door.core;
+        let duration_ns = core.clock.monotonic_ns().saturating_sub(measured.started_ns);
+        core.metrics.command_served(measured.kind, served.is_error(), duration_ns);
+        self.write(served).await
+    }
+
+    /// Writes a reply, unless the client wants none.
+    pub(super) async fn write(&mut self, served: Served) -> Result<(), Parting> {
+        if !self.session.wants_reply() && !matches!(served, Served::Last(_)) {
+            return Ok(());
+        }
+        match served {
+            Served::Silent => return Ok(()),
+            Served::WatchedKeyChanged => Failed::WatchedKeyChanged
+                .into_reply()
+                .write(&mut self.link.buffers().output, self.session.dialect),
+            Served::Last(reply) => return Err(Parting::Say(reply)),
+            Served::Large(large) => return self.write_large(large).await,
+            Served::Reply(Reply::Bulk(value)) if value.len() > COPIED_BYTES_MAX => {
+                write_bulk_head(&mut self.link.buffers().output, value.len() as u64);
+                self.link.write_all(&value).await?;
+                self.link.buffers().output.extend_from_slice(b"\r\n");
+            }
+            Served::Reply(reply) => reply.write(&mut self.link.buffers().output, self.session.dialect),
+        }
+        if self.link.buffers().unsent().len() > REPLIES_BYTES_MAX {
+            self.link.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// Writes a value that is not in memory, as fast as the client takes it, with one piece read ahead.
+    async fn write_large(&mut self, large: LargeReply) -> Result<(), Parting> {
+        let LargeReply { bytes, first: mut piece, permit } = large;
+        write_bulk_head(&mut self.link.buffers().output, bytes);
+        while let Some((bytes, rest)) = piece {
+            let next = rest.next();
+            let written = self.write_unless_displaced(&permit, &bytes).await?;
+            if let Err(Displaced) = written {
+                self.door.door.core.metrics.displaced(Taken::Stream);
+                self.door.door.core.metrics.cut_off();
+                return Err(Parting::Abort);
+            }
+            self.door.door.core.metrics.sent(bytes.len() as u64);
+            piece = match next.await {
+                Ok(piece) => piece,
+                Err(error) => return Err(self.cannot_go_on(&error)),
+            };
+        }
+        self.link.buffers().output.extend_from_slice(b"\r\n");
+        Ok(())
+    }
+
+    fn cannot_go_on(&self, error: &StoreError) -> Parting {
+        tracing::warn!(%error, "a reply was aborted");
+        self.door.door.core.metrics.cut_off();
+        Parting::Abort
+    }
+
+    async fn write_unless_displaced(
+        &self,
+        permit: &Permit,
+        mut bytes: &[u8],
+    ) -> io::Result<Result<(), Displaced>> {
+        while !bytes.is_empty() {
+            let count = poll_fn(|context| {
+                if let Poll::Ready(displaced) = permit.poll_displaced(context) {
+                    return Poll::Ready(Ok(Err(displaced)));
+                }
+                match self.link.poll_write_behind(context, bytes) {
+                    Poll::Pending => {
+                        permit.waits();
+                        Poll::Pending
+                    }
+                    Poll::Ready(Ok(count)) => {
+                        permit.moved(count as u64);
+                        permit.rests();
+                        Poll::Ready(Ok(Ok(count)))
+                    }
+                    Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+                }
+            });
+            match count.await? {
+                Ok(count) => bytes = &bytes[count..],
+                Err(displaced) => return Ok(Err(displaced)),
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Takes room for a request of which so many bytes are wanted, twice as much as have arrived at most; gives back what the one
+    /// before had.
+    async fn make_room(&mut self, wanted_bytes: u64) -> Result<(), Parting> {
+        let arrived_bytes = self.link.buffers().input.len() as u64;
+        if wanted_bytes.max(arrived_bytes) <= REQUEST_BYTES_UNCOUNTED {
+            self.room = None;
+            return Ok(());
+        }
+        let doubled = REQUEST_BYTES_UNCOUNTED.max(2 * arrived_bytes).min(wanted_bytes.max(arrived_bytes));
+        let held_bytes = self.room.as_ref().map_or(0, |(_, bytes)| *bytes);
+        if doubled <= held_bytes {
+            return Ok(());
+        }
+        let bodies = &self.door.door.core.bodies;
+        let permit = match self.room.take() {
+            None => bodies.enter(self.link.address(), doubled),
+            Some((permit, _)) => {
+                permit.rests();
+                permit.grow(doubled - held_bytes).map(|()| permit)
+            }
+        };
+        let permit = permit.map_err(|full| Parting::Say(Failed::from(full).into_reply()))?;
+        self.link.serves();
+        permit.granted().await;
+        self.room = Some((permit, doubled));
+        Ok(())
+    }
+
+    /// Waits until something arrives, the client has sent all, or the node is to stop.
+    async fn receive(&mut self) -> Result<(), Parting> {
+        match self.room.take() {
+            None => self.receive_by(None, Taken::Value).await,
+            Some(room) => {
+                let received = self.receive_by(Some(&room.0), Taken::Value).await;
+                self.room = Some(room);
+                received
+            }
+        }
+    }
+
+    /// The same within a request, which has to go on.
+    pub(super) async fn receive_more(&mut self, permit: Option<&Permit>) -> Result<(), Parting> {
+        self.link.flush().await?;
+        self.receive_by(permit, Taken::Upload).await?;
+        if self.link.buffers().has_ended { Err(Parting::Over) } else { Ok(()) }
+    }
+
+    /// The same with what the client has taken, which it may have to give back.
+    async fn receive_by(&mut self, permit: Option<&Permit>, taken: Taken) -> Result<(), Parting> {
+        let before = self.link.buffers().input.len();
+        permit.into_iter().for_each(Permit::waits);
+        let received = poll_fn(|context| {
+            if permit.is_some_and(|permit| permit.poll_displaced(context).is_ready()) {
+                return Poll::Ready(Err(self.displaced(taken)));
+            }
+            match self.link.poll_receive(context) {
+                Poll::Pending if self.is_over() => Poll::Ready(Ok(())),
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(received) => Poll::Ready(received.map_err(Parting::from)),
+            }
+        });
+        received.await?;
+        if let Some(permit) = permit {
+            permit.moved((self.link.buffers().input.len() - before) as u64);
+            permit.rests();
+        }
+        Ok(())
+    }
+
+    /// Others needed the memory of a request that arrives slowly.
+    pub(super) fn displaced(&self, taken: Taken) -> Parting {
+        self.door.door.core.metrics.displaced(taken);
+        let words = "the request arrived too slowly, and the node needed its memory for other requests; send it again, \
+                     faster or later";
+        Parting::Say(Reply::error(words))
+    }
+
+    async fn let_others_have_their_turn(&self) {
+        let mut has_yielded = false;
+        poll_fn(|context| {
+            if std::mem::replace(&mut has_yielded, true) {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
+}

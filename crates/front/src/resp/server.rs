@@ -1,0 +1,164 @@
+//! Commands about the node.
+
+use ladoga_resp::{Reply, Request, matches};
+use ladoga_service::KeyValue;
+
+use super::arguments::{integer, is};
+use super::call::StoreCall;
+use super::failed::Failed;
+use super::served::{CommandResult, Served};
+
+/// The version of Redis that clients are told: what it can do with strings, this can.
+pub(super) const REDIS_VERSION: &str = "7.0.15";
+
+pub(super) fn unknown_subcommand(command: &str, found: &[u8]) -> Failed {
+    let found = String::from_utf8_lossy(&found[..found.len().min(128)]);
+    Failed::Told(Reply::error(format_args!("unknown subcommand '{found}'. Try {command} HELP.")))
+}
+
+pub(super) fn wrong_arguments(command: &str, subcommand: &str) -> Failed {
+    let (command, subcommand) = (command.to_lowercase(), subcommand.to_lowercase());
+    Failed::Told(Reply::error(format_args!("wrong number of arguments for '{command}|{subcommand}' command")))
+}
+
+pub(super) fn ping(request: &Request) -> CommandResult {
+    match request.len() {
+        1 => Ok(Reply::Simple("PONG").into()),
+        2 => Ok(Served::value(Some(request.bytes(1)))),
+        _ => Err(Failed::err("wrong number of arguments for 'ping' command")),
+    }
+}
+
+pub(super) fn time<K>(call: &StoreCall<K>) -> CommandResult {
+    let now_ms = call.door.now_ms();
+    let parts = [now_ms / 1_000, now_ms % 1_000 * 1_000];
+    Ok(Reply::Array(parts.map(|part| Reply::Text(part.to_string())).into()).into())
+}
+
+/// `WAIT`: a write is answered once enough nodes have it, so there is nothing to be waited for.
+pub(super) fn wait<K>(call: &StoreCall<K>, request: &Request) -> CommandResult {
+    integer(&request[1])?;
+    let timeout =
+        integer(&request[2]).map_err(|_| Failed::err("timeout is not an integer or out of range"))?;
+    if timeout < 0 {
+        return Err(Failed::err("timeout is negative"));
+    }
+    Ok(Served::integer(call.replicas.ack - 1))
+}
+
+pub(super) fn lolwut() -> CommandResult {
+    let art = "   .-~~~-.      .-~~~-.\n~~~       ~~~~~~       ~~~~~\n    deep and cold\n";
+    Ok(Reply::Verbatim(format!("{art}\nRedis ver. {REDIS_VERSION}\n")).into())
+}
+
+pub(super) fn cluster() -> CommandResult {
+    Err(Failed::err("This instance has cluster support disabled"))
+}
+
+/// `ACL`, `MODULE`, `SLOWLOG` and `LATENCY`: as of a server that has none of these.
+pub(super) fn nothing_of(command: &str, request: &Request) -> CommandResult {
+    let of = String::from_utf8_lossy(&request[1]).to_uppercase();
+    match (command, &*of) {
+        ("ACL", "WHOAMI") => Ok(Reply::text("default").into()),
+        ("MODULE", "LIST") | ("SLOWLOG", "GET") | ("LATENCY", "LATEST" | "HISTORY") => {
+            Ok(Reply::Array(Vec::new()).into())
+        }
+        ("SLOWLOG", "LEN") | ("LATENCY", "RESET") => Ok(Served::integer(0)),
+        ("SLOWLOG", "RESET") => Ok(Served::OK),
+        _ => Err(unknown_subcommand(command, &request[1])),
+    }
+}
+
+/// Settings that clients ask for, as a server has them that keeps what it acknowledges.
+const SETTINGS: [(&str, &str); 12] = [
+    ("appendfsync", "always"),
+    ("appendonly", "yes"),
+    ("bind", "* -::*"),
+    ("databases", "1"),
+    ("hz", "10"),
+    ("maxmemory", "0"),
+    ("maxmemory-policy", "noeviction"),
+    ("proto-max-bulk-len", "67108864"),
+    ("save", ""),
+    ("slowlog-log-slower-than", "-1"),
+    ("slowlog-max-len", "0"),
+    ("timeout", "0"),
+];
+
+pub(super) fn config(request: &Request) -> CommandResult {
+    let of = &request[1];
+    if is(of, "RESETSTAT") && request.len() == 2 {
+        return Ok(Served::OK);
+    }
+    if is(of, "SET") && request.len() >= 4 {
+        let name = String::from_utf8_lossy(&request[2]);
+        let words = format_args!(
+            "CONFIG SET failed (possibly related to argument '{name}') - can't set immutable config"
+        );
+        return Err(Failed::Told(Reply::error(words)));
+    }
+    if !is(of, "GET") {
+        return Err(unknown_subcommand("CONFIG", of));
+    }
+    if request.len() < 3 {
+        return Err(wrong_arguments("config", "get"));
+    }
+    let is_wanted =
+        |name: &str| request.from(2).any(|pattern| matches(&pattern.to_ascii_lowercase(), name.as_bytes()));
+    let wanted = SETTINGS.into_iter().filter(|(name, _)| is_wanted(name));
+    Ok(Reply::Map(wanted.map(|(name, value)| (Reply::text(name), Reply::text(value))).collect()).into())
+}
+
+/// `INFO`: what clients look for, and what is different here.
+pub(super) fn info<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> CommandResult {
+    let (door, nodes) = (&call.door.door, call.door.door.nodes);
+    let connections: u64 = door.metrics.loops.iter().map(|metrics| metrics.connections()).sum();
+    let commands: u64 = door.metrics.loops.iter().map(|metrics| metrics.commands()).sum();
+    let transactions = "MULTI: in order, not isolated; MSET and RENAME: each key by itself";
+    let sections = [
+        (
+            "Server",
+            vec![
+                ("redis_version", REDIS_VERSION.to_owned()),
+                ("redis_mode", "standalone".to_owned()),
+                ("os", std::env::consts::OS.to_owned()),
+                ("arch_bits", usize::BITS.to_string()),
+                ("process_id", std::process::id().to_string()),
+                ("ladoga_version", env!("CARGO_PKG_VERSION").to_owned()),
+                ("ladoga_nodes", nodes.to_string()),
+                ("ladoga_transactions", transactions.to_owned()),
+            ],
+        ),
+        (
+            "Clients",
+            vec![("connected_clients", connections.to_string()), ("blocked_clients", "0".to_owned())],
+        ),
+        ("Memory", vec![("maxmemory", "0".to_owned()), ("maxmemory_policy", "noeviction".to_owned())]),
+        (
+            "Persistence",
+            vec![
+                ("loading", "0".to_owned()),
+                ("aof_enabled", "1".to_owned()),
+                ("rdb_changes_since_last_save", "0".to_owned()),
+            ],
+        ),
+        ("Stats", vec![("total_commands_processed", commands.to_string())]),
+        ("Replication", vec![("role", "master".to_owned()), ("connected_slaves", "0".to_owned())]),
+        ("Cluster", vec![("cluster_enabled", "0".to_owned())]),
+        ("Keyspace", vec![]),
+    ];
+    let is_wanted = |section: &str| {
+        let all = ["all", "default", "everything"];
+        request.len() == 1
+            || request.from(1).any(|wanted| is(wanted, section) || all.into_iter().any(|all| is(wanted, all)))
+    };
+    let mut text = String::new();
+    for (section, fields) in sections.into_iter().filter(|(section, _)| is_wanted(section)) {
+        if !text.is_empty() {
+            text.push_str("\r\n");
+        }
+        text.push_str(&format!("# {section}\r\n"));
+        fields.iter().for_each(|(name, value)| text.push_str(&format!("{name}:{value}\r\n")));
+    }
+    Ok(Reply::Verbatim(text).into())
+}

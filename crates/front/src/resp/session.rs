@@ -1,0 +1,88 @@
+use std::cell::Cell;
+
+use ladoga_model::Replicas;
+use ladoga_resp::Dialect;
+
+use super::transaction::Transaction;
+
+/// What a connection has been told.
+pub(super) struct Session {
+    pub(super) id: u64,
+    pub(super) connected_ms: u64,
+    pub(super) dialect: Dialect,
+    pub(super) name: String,
+    /// What the client's library is called, and its version.
+    pub(super) library: (String, String),
+    /// How many copies its requests ask for.
+    pub(super) replicas: Replicas,
+    pub(super) transaction: Transaction,
+    replies: Cell<Replies>,
+    nodes: u32,
+}
+
+/// Whether requests are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Replies {
+    On,
+    Off,
+    /// Not this one, and not the next one.
+    SkipsThis,
+    /// Not this one.
+    Skips,
+}
+
+impl Session {
+    pub(super) fn new(id: u64, nodes: u32, now_ms: u64) -> Session {
+        Session {
+            id,
+            connected_ms: now_ms,
+            dialect: Dialect::Resp2,
+            name: String::new(),
+            library: (String::new(), String::new()),
+            replicas: Replicas::majority_of(nodes),
+            transaction: Transaction::default(),
+            replies: Cell::new(Replies::On),
+            nodes,
+        }
+    }
+
+    /// As it was at the beginning.
+    pub(super) fn reset(&mut self) {
+        *self = Session::new(self.id, self.nodes, self.connected_ms);
+    }
+
+    pub(super) const fn nodes(&self) -> u32 {
+        self.nodes
+    }
+
+    pub(super) fn reply(&self, replies: Replies) {
+        self.replies.set(replies);
+    }
+
+    /// Whether the request in turn is answered. Asked once for each.
+    pub(super) fn wants_reply(&self) -> bool {
+        let (wants, next) = match self.replies.get() {
+            Replies::On => (true, Replies::On),
+            Replies::Off => (false, Replies::Off),
+            Replies::SkipsThis => (false, Replies::Skips),
+            Replies::Skips => (false, Replies::On),
+        };
+        self.replies.set(next);
+        wants
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_skipped_as_asked_for() {
+        let session = Session::new(1, 1, 0);
+        assert!(session.wants_reply());
+        session.reply(Replies::SkipsThis);
+        assert_eq!([(); 3].map(|()| session.wants_reply()), [false, false, true]);
+        session.reply(Replies::Off);
+        assert_eq!([(); 2].map(|()| session.wants_reply()), [false, false]);
+    }
+}

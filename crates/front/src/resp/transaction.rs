@@ -1,0 +1,215 @@
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use ladoga_resp::{Reply, Request, write_array_head};
+use ladoga_runtime::{Address, Permit};
+use ladoga_service::KeyValue;
+
+use super::call::{Seen, StoreCall, Watched};
+use super::dispatch::{self, Begun};
+use super::failed::Failed;
+use super::serve::{Conversation, Parting};
+use super::served::Served;
+use super::table::{Command, Verb};
+use crate::door::Door;
+
+/// A transaction of up to this length takes no room of its own.
+const QUEUED_BYTES_UNCOUNTED: u64 = 16 << 10;
+/// Keys that one connection may watch.
+const WATCHED_KEYS_MAX: usize = 1_024;
+
+/// What a connection was told between `MULTI` and `EXEC`, and which keys it watches.
+#[derive(Default)]
+pub(super) struct Transaction {
+    /// None outside of `MULTI`.
+    queued: Option<Vec<(&'static Command, Request)>>,
+    queued_bytes: u64,
+    room: Option<(Permit, u64)>,
+    /// Whether something in it was wrong, so that nothing of it is done.
+    is_spoiled: bool,
+    watched: Vec<Watched>,
+}
+
+impl Transaction {
+    /// Whether a command is queued now, and not served.
+    pub(super) fn takes(&self, command: &Command) -> bool {
+        let is_its_own = matches!(
+            command.verb,
+            Verb::Exec | Verb::Discard | Verb::Multi | Verb::Watch | Verb::Quit | Verb::Reset
+        );
+        self.queued.is_some() && !is_its_own
+    }
+
+    /// Whether it has begun.
+    pub(super) const fn is_open(&self) -> bool {
+        self.queued.is_some()
+    }
+
+    /// What was said cannot be understood.
+    pub(super) fn spoil(&mut self) {
+        self.is_spoiled = self.queued.is_some();
+    }
+
+    /// Keeps a request until `EXEC`.
+    pub(super) fn queue<K>(
+        &mut self,
+        command: &'static Command,
+        request: Request,
+        door: &Door<K>,
+        address: Address,
+    ) -> Reply {
+        self.queued_bytes += request.memory_bytes() as u64;
+        if let Err(full) = self.hold(door, address) {
+            self.spoil();
+            return full.into_reply();
+        }
+        if let Some(queued) = &mut self.queued {
+            queued.push((command, request));
+        }
+        Reply::Simple("QUEUED")
+    }
+
+    /// Takes room for what is queued: twice as much, so that it need not be taken for each. Nobody gives way for it.
+    fn hold<K>(&mut self, door: &Door<K>, address: Address) -> Result<(), Failed> {
+        let held_bytes = self.room.as_ref().map_or(QUEUED_BYTES_UNCOUNTED, |(_, bytes)| *bytes);
+        if self.queued_bytes <= held_bytes {
+            return Ok(());
+        }
+        let bytes = 2 * self.queued_bytes;
+        drop(self.room.take());
+        self.room = Some((door.core.bodies.enter_if_room(address, bytes)?, bytes));
+        Ok(())
+    }
+
+    fn begin(&mut self) -> Reply {
+        if self.queued.is_some() {
+            return Reply::error("MULTI calls can not be nested");
+        }
+        self.queued = Some(Vec::new());
+        Reply::OK
+    }
+
+    fn discard(&mut self) -> Reply {
+        if self.queued.is_none() {
+            return Reply::error("DISCARD without MULTI");
+        }
+        *self = Transaction::default();
+        Reply::OK
+    }
+
+    fn unwatch(&mut self) -> Reply {
+        self.watched.clear();
+        Reply::OK
+    }
+}
+
+impl<K: KeyValue> Conversation<'_, K> {
+    /// Serves `MULTI` and what belongs to it.
+    pub(super) async fn serve_transaction(
+        &mut self,
+        verb: Verb,
+        request: &Request,
+    ) -> Result<Served, Parting> {
+        let transaction = &mut self.session.transaction;
+        match verb {
+            Verb::Multi => Ok(transaction.begin().into()),
+            Verb::Discard => Ok(transaction.discard().into()),
+            Verb::Unwatch => Ok(transaction.unwatch().into()),
+            Verb::Watch => self.watch(request).await,
+            _ => self.exec().await,
+        }
+    }
+
+    async fn watch(&mut self, request: &Request) -> Result<Served, Parting> {
+        if self.session.transaction.queued.is_some() {
+            return Ok(Reply::error("WATCH inside MULTI is not allowed").into());
+        }
+        let call = match self.call().await? {
+            Ok(call) => call,
+            Err(failed) => return Ok(failed.into_reply().into()),
+        };
+        for number in 1..request.len() {
+            let key = request.bytes(number);
+            if self.session.transaction.watched.iter().any(|(known, _)| *known == key) {
+                continue;
+            }
+            if self.session.transaction.watched.len() == WATCHED_KEYS_MAX {
+                return Ok(
+                    Reply::error(format_args!("at most {WATCHED_KEYS_MAX} keys can be watched")).into()
+                );
+            }
+            match seen(&call, &key).await {
+                // By itself, so that it does not keep what arrived around it.
+                Ok(seen) => {
+                    let key = bytes::Bytes::copy_from_slice(&key);
+                    self.session.transaction.watched.push((key, seen));
+                }
+                Err(failed) => return Ok(failed.into_reply().into()),
+            }
+        }
+        Ok(Served::OK)
+    }
+
+    /// Serves what is queued, in order. Others may come in between; a key that is watched is written only if it is as it was.
+    async fn exec(&mut self) -> Result<Served, Parting> {
+        let Transaction { queued, is_spoiled, watched, room, .. } =
+            std::mem::take(&mut self.session.transaction);
+        let Some(queued) = queued else { return Ok(Reply::error("EXEC without MULTI").into()) };
+        if is_spoiled {
+            let words = "EXECABORT Transaction discarded because of previous errors.";
+            return Ok(Reply::Error(words.to_owned()).into());
+        }
+        let call = match self.call().await? {
+            Ok(call) => call,
+            Err(failed) => return Ok(failed.into_reply().into()),
+        };
+        for (key, known) in &watched {
+            match seen(&call, key).await {
+                Ok(found) if found.is_as(*known) => {}
+                Ok(_) => return Ok(Reply::NullArray.into()),
+                Err(failed) => return Ok(failed.into_reply().into()),
+            }
+        }
+        let served = self.exec_all(call, queued, watched).await;
+        drop(room);
+        served
+    }
+
+    async fn exec_all(
+        &mut self,
+        call: StoreCall<K>,
+        queued: Vec<(&'static Command, Request)>,
+        watched: Vec<Watched>,
+    ) -> Result<Served, Parting> {
+        let call = if watched.is_empty() { call } else { call.watching(Rc::new(RefCell::new(watched))) };
+        self.link.flush().await?;
+        write_array_head(&mut self.link.buffers().output, queued.len());
+        let (head_bytes, mut has_written) = (self.link.buffers().output.len(), false);
+        for (command, request) in queued {
+            let served = if command.is_of_session {
+                self.tell_session(command.verb, &request)
+            } else {
+                match dispatch::begin(&call, command, request) {
+                    Begun::Served(served) => served,
+                    Begun::Serving(serving) => serving.await,
+                }
+            };
+            let is_unsent = self.link.buffers().unsent().len() >= head_bytes;
+            if matches!(served, Served::WatchedKeyChanged) && !has_written && is_unsent {
+                // Nothing has happened, and nothing was said: as if the key had changed before.
+                self.link.buffers().output.clear();
+                return Ok(Reply::NullArray.into());
+            }
+            has_written |= command.is_write() && !served.is_error();
+            self.write(served).await?;
+        }
+        Ok(Served::Silent)
+    }
+}
+
+/// What a key is like.
+async fn seen<K: KeyValue>(call: &StoreCall<K>, key: &[u8]) -> Result<Seen, Failed> {
+    let cell = call.look_up(key).wait().await?;
+    let is_there = cell.as_ref().is_some_and(|cell| cell.value.is_some());
+    Ok(Seen { version: cell.map(|cell| cell.stamp.version), is_there })
+}

@@ -1,0 +1,162 @@
+//! What a node says, as a replica, to the ballots and cells of conditional writes.
+
+use bytes::Bytes;
+use ladoga_cluster::{Incarnation, Origin, ReadAnswer, SentCell};
+use ladoga_env::Clock;
+use ladoga_env::real::RealClock;
+use ladoga_model::{Cell, HybridClock, Stamp, Value, Version};
+use ladoga_node::embedded::Embedded;
+use ladoga_node::peers::PeerLimits;
+use ladoga_node::peers::wire::{Answer, Base, Had, Request};
+
+use crate::cluster::{Cluster, with_engine};
+use crate::peer::Caller;
+
+const KEY: Bytes = Bytes::from_static(b"key");
+
+/// A node, and a peer that asks it; versions count from now.
+struct Asked {
+    node: Cluster<Embedded>,
+    caller: Caller,
+    now: u64,
+}
+
+impl Asked {
+    fn start() -> Asked {
+        let node = with_engine(2, &PeerLimits::default());
+        let caller = node.connect_as_peer();
+        Asked { node, caller, now: HybridClock::at_wall_ms(RealClock::new().wall_ms()) }
+    }
+
+    fn version(&self, number: u64) -> Version {
+        Version { timestamp: self.now + number, node: 1 }
+    }
+
+    fn ask(&mut self, request: Request) -> Answer {
+        self.caller.ask(&[(7, request)]);
+        let (number, answer) = self.caller.answer();
+        assert_eq!(number, 7, "{answer:?}");
+        answer
+    }
+
+    fn prepare(&mut self, ballot: u64) -> Answer {
+        let ballot = self.version(ballot);
+        self.ask(Request::Prepare { key: KEY, ballot })
+    }
+
+    fn accept(&mut self, ballot: u64, base: Base) -> Answer {
+        let stamp = Stamp::new(self.version(ballot));
+        self.ask(Request::Accept { key: KEY, stamp, base, value: Some(Bytes::from_static(b"accepted")) })
+    }
+
+    fn write(&mut self, version: u64, origin: Origin) -> Answer {
+        let stamp = Stamp::new(self.version(version));
+        let value = Some(Bytes::from_static(b"written"));
+        self.ask(Request::Write { key: KEY, stamp, value, origin, is_again: false })
+    }
+
+    fn release(&mut self, ballot: u64) {
+        let ballot = self.version(ballot);
+        self.caller.ask(&[(8, Request::Release { key: KEY, ballot })]);
+    }
+
+    fn superseded(&self, newest: u64, had: Had) -> Answer {
+        Answer::Superseded { newest: self.version(newest), had }
+    }
+
+    fn promised(&self, cell: Option<(u64, &'static [u8])>) -> Answer {
+        let cell = cell.map(|(version, value)| {
+            let value = Some(Value::Inline(Bytes::from_static(value)));
+            SentCell::Whole(Cell { stamp: Stamp::new(self.version(version)), value })
+        });
+        Answer::Read(ReadAnswer { cell, is_whole: true })
+    }
+}
+
+#[test]
+fn a_promise_keeps_older_cells_out_whichever_way_they_come() {
+    let mut asked = Asked::start();
+    assert_eq!(asked.prepare(10), asked.promised(None));
+    let fenced = Answer::Fenced(asked.version(10));
+    for origin in [Origin::Client, Origin::Hint, Origin::Repair, Origin::Exchange] {
+        assert_eq!(asked.write(5, origin), fenced, "{origin:?}");
+    }
+    assert_eq!(asked.prepare(10), asked.promised(None), "the same again");
+    assert_eq!(asked.prepare(9), Answer::Outbid(asked.version(10)));
+    assert_eq!(asked.write(20, Origin::Client), Answer::Done, "a newer one passes");
+    // By what was promised before, the older one may have been seen; and it may have come by the repair.
+    assert_eq!(asked.write(5, Origin::Client), asked.superseded(20, Had::Unknown));
+    assert_eq!(asked.write(21, Origin::Client), Answer::Done);
+    assert_eq!(
+        asked.write(19, Origin::Client),
+        asked.superseded(21, Had::Never),
+        "nothing was promised over it"
+    );
+}
+
+#[test]
+fn a_cell_is_accepted_if_nothing_came_between() {
+    let mut asked = Asked::start();
+    assert_eq!(asked.write(3, Origin::Client), Answer::Done);
+    let base = Base { had: Some(asked.version(3)), newest: Some(asked.version(3)), met: Vec::new() };
+    assert_eq!(asked.accept(10, base.clone()), Answer::Outbid(asked.version(3)), "nothing was promised");
+    assert_eq!(asked.prepare(10), asked.promised(Some((3, b"written"))));
+    let other = Base { had: None, newest: base.newest, met: Vec::new() };
+    assert_eq!(asked.accept(10, other), Answer::Outbid(asked.version(10)), "it had something");
+    let late = Base { met: vec![Incarnation(1); 3], ..base.clone() };
+    assert_eq!(asked.accept(10, late), Answer::Outbid(asked.version(10)), "the others have had other disks");
+    assert_eq!(asked.accept(10, base.clone()), Answer::Done);
+    assert_eq!(asked.accept(10, base.clone()), Answer::Done, "the same again");
+    assert_eq!(
+        asked.write(5, Origin::Client),
+        asked.superseded(10, Had::Skipped),
+        "it was not decided on that"
+    );
+    assert_eq!(asked.write(2, Origin::Client), asked.superseded(10, Had::Unknown));
+    assert_eq!(asked.prepare(12), asked.promised(Some((10, b"accepted"))));
+    assert_eq!(asked.accept(11, base), Answer::Outbid(asked.version(12)));
+}
+
+/// Its writer is told that it was here, since the cell took it into account.
+#[test]
+fn what_a_cell_was_decided_on_counts_as_had_by_who_accepts_the_cell() {
+    let mut asked = Asked::start();
+    assert_eq!(asked.prepare(10), asked.promised(None));
+    let base = Base { had: None, newest: Some(asked.version(4)), met: Vec::new() };
+    assert_eq!(asked.accept(10, base), Answer::Done);
+    assert_eq!(asked.write(4, Origin::Client), asked.superseded(10, Had::Once));
+    assert_eq!(asked.write(3, Origin::Client), asked.superseded(10, Had::Unknown));
+    assert_eq!(asked.write(5, Origin::Client), asked.superseded(10, Had::Skipped));
+}
+
+#[test]
+fn a_promise_that_is_released_keeps_nothing_out_and_those_before_it_hold_on() {
+    let mut asked = Asked::start();
+    assert_eq!(asked.prepare(10), asked.promised(None));
+    assert_eq!(asked.prepare(20), asked.promised(None));
+    asked.release(20);
+    assert_eq!(asked.write(5, Origin::Client), Answer::Fenced(asked.version(10)));
+    asked.release(10);
+    assert_eq!(asked.write(5, Origin::Client), Answer::Done);
+    let metrics = asked.node.connect().get("/metrics").text();
+    for line in ["ladoga_promises_held 0\n", "ladoga_promises_total 2\n", "ladoga_promises_kept_out_total 1\n"] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+}
+
+#[test]
+fn a_large_value_is_accepted_by_its_upload() {
+    let mut asked = Asked::start();
+    assert_eq!(asked.prepare(10), asked.promised(None));
+    let Answer::Opened(stream) = asked.ask(Request::Upload) else { panic!("a place was expected") };
+    let piece = Bytes::from(vec![b'v'; 200_000]);
+    for _ in 0..2 {
+        assert_eq!(asked.ask(Request::Push { stream, bytes: piece.clone() }), Answer::Done);
+    }
+    let stamp = Stamp::new(asked.version(10));
+    let accept = Request::AcceptUpload { stream, stamp, base: Base::default(), key: KEY };
+    assert_eq!(asked.ask(accept.clone()), Answer::Done);
+    assert_eq!(asked.ask(accept), Answer::Gone, "the upload is used up");
+    let cell = SentCell::Whole(Cell { stamp, value: Some(Value::Large(400_000)) });
+    assert_eq!(asked.prepare(11), Answer::Read(ReadAnswer { cell: Some(cell), is_whole: true }));
+}

@@ -1,0 +1,98 @@
+//! Plain reads and writes that promises to a conditional write are in the way of. They wait, as long as its coordinator takes; and
+//! take its place, if it does not go on.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ladoga_cluster::{Failure, QuorumError};
+use ladoga_model::Version;
+use ladoga_service::Error;
+
+use super::change::{Decision, NewCell, NewValue, change};
+use super::failures::too_few;
+use super::fetch::HeldCell;
+use super::plan::Plan;
+use super::read::decision;
+use crate::own::OwnReplica;
+use ladoga_local::store::{LocalStore, Store};
+
+/// When replicas that promised to take nothing older than a conditional write are asked again: about as long as that takes.
+pub(super) const FENCED_WAIT_MS: u64 = 10;
+/// How long they are waited for. By then the coordinator of the conditional write is gone, most likely, and nobody else would end
+/// its promises: what waits takes its place.
+pub(super) const FENCED_MS_MAX: u64 = 300;
+
+/// Reads the newest cell of a key from its nodes. If promises to conditional writes are in the way of writing it to the nodes
+/// that lack it, it is read again, until they have ended.
+pub(super) async fn read<S: Store>(plan: &Plan<S>) -> Result<Option<HeldCell>, Error> {
+    match decision(plan).await {
+        Ok(newest) => Ok(newest),
+        Err(error) if is_fenced(&error) => Box::pin(read_past_fences(plan, error)).await,
+        Err(error) => Err(too_few(plan, &error, false)),
+    }
+}
+
+/// Whether a replica would not take the newest cell for a promise that it gave.
+fn is_fenced(error: &QuorumError) -> bool {
+    error.failures.iter().any(|(_, failure)| *failure == Failure::Fenced)
+}
+
+/// Reads again, while `error` says that promises are in the way. After a while, it ends them in the place of whoever was promised.
+async fn read_past_fences<S: Store>(
+    plan: &Plan<S>,
+    mut error: QuorumError,
+) -> Result<Option<HeldCell>, Error> {
+    let (began_ms, until_ms) = (plan.replica.core.now_ms(), plan.until_ms());
+    let mut has_taken_over = false;
+    while is_fenced(&error) {
+        tokio::time::sleep(Duration::from_millis(FENCED_WAIT_MS)).await;
+        let Some(rest) = plan.rest(until_ms) else { break };
+        if !has_taken_over && plan.replica.core.now_ms() - began_ms >= FENCED_MS_MAX {
+            has_taken_over = true;
+            // Where that fails, the next read says what is the matter.
+            let _ = write_again(rest.clone()).await;
+        }
+        error = match decision(&rest).await {
+            Ok(newest) => return Ok(newest),
+            Err(error) => error,
+        };
+    }
+    Err(too_few(plan, &error, false))
+}
+
+/// Writes a value, or deletes, whatever is there, in the place of a plain write that promises are in the way of; `earlier` is the
+/// version under which a replica may have it already.
+pub(super) async fn write_over<S: Store>(
+    plan: Plan<S>,
+    value: Option<Bytes>,
+    earlier: Option<Version>,
+) -> Result<Version, Error> {
+    let value = || value.clone().map_or(NewValue::Deleted, NewValue::Inline);
+    let decide =
+        |_: Option<&HeldCell>| Decision::Replace(NewCell { value: value(), expires_at_ms: None }, ());
+    change(plan, Vec::new(), earlier.map(|version| (version, ())), decide).await.map(|((), version)| version)
+}
+
+/// Writes the newest cell of a key again, with a newer version, to a majority of its nodes: so that promises end whose coordinator is
+/// gone. To say that they are void instead would let older cells pass, while the one that was promised may be somewhere.
+pub(super) async fn write_again<S: Store>(plan: Plan<S>) -> Result<Version, Error> {
+    let decide = |newest: Option<&HeldCell>| {
+        let expires_at_ms = Some(newest.map_or(0, |newest| newest.stamp.expires_at_ms));
+        Decision::Replace(NewCell { value: NewValue::Same, expires_at_ms }, ())
+    };
+    change(plan, Vec::new(), None, decide).await.map(|((), version)| version)
+}
+
+/// Takes over for a coordinator that is gone, on whichever node its promise is in the way: writes the newest cell of the key again.
+/// Answers whether a majority of the key's nodes has that.
+pub(crate) async fn take_over<S: Store>(replica: Rc<OwnReplica<S>>, key: Bytes) -> bool {
+    // A key that has nothing here may be for fewer nodes; it is asked of all then.
+    let found = replica.store.get_cell(&key).wait().await.ok().flatten();
+    let copies = found.map_or(0, |cell| cell.stamp.copies);
+    let written = write_again(Plan::of_majority(&replica, key, copies)).await;
+    if let Err(error) = &written {
+        tracing::debug!(%error, "promises of a coordinator that is gone could not be ended yet");
+    }
+    written.is_ok()
+}

@@ -1,0 +1,317 @@
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use ladoga_cluster::{Fences, NoPromise, Refusal};
+use ladoga_env::{Disk, Env, Turn, Worker, WorkerHandle};
+use ladoga_local::store::{CellChange, CellGate, Passage};
+use ladoga_model::Version;
+use ladoga_runtime::Supervisor;
+use parking_lot::Mutex;
+
+use super::log::{self, FenceLog};
+use super::record::Record;
+use crate::planted::{Bug, has, is_let_through};
+use crate::stability::Latest;
+
+/// When what nobody waits for is written.
+const WRITE_MS: u64 = 1_000;
+
+/// The promises of this node: in force from the moment in which they are decided, and given once they are durable.
+///
+/// What changes them is decided in the turn in which groups are written, as the gate is asked; what only ends them may come
+/// at any time.
+pub(crate) struct FenceKeeper {
+    state: Mutex<State>,
+    /// No promise is newer; 0 if there are none. So the gate needs one look at this if nothing is promised.
+    newest: AtomicU64,
+    written: Latest<Written>,
+    closes: AtomicBool,
+    worker: OnceLock<Arc<dyn WorkerHandle>>,
+    /// Whether the file could not be written the last time.
+    has_failed: AtomicBool,
+    pub(crate) figures: Figures,
+}
+
+/// What is counted.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) promises: AtomicU64,
+    pub(crate) accepts: AtomicU64,
+    /// Ballots and cells that came too late.
+    pub(crate) outbid: AtomicU64,
+    /// Cells that were kept out.
+    pub(crate) kept_out: AtomicU64,
+}
+
+struct State {
+    fences: Fences,
+    /// What is not written yet, in the order in which it happened.
+    records: Vec<Record>,
+    /// How many records there were, those included.
+    count: u64,
+    /// How many there were with the last promise.
+    promised: u64,
+}
+
+/// How many records are known to be durable, and those that could not be made so: behind so many, up to so many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Written {
+    durable: u64,
+    failed: (u64, u64),
+}
+
+impl Written {
+    /// Whether so many are durable; `None` while it is not known.
+    const fn is_durable(self, count: u64) -> Option<bool> {
+        let (behind, up_to) = self.failed;
+        if behind < count && count <= up_to {
+            return Some(false);
+        }
+        if self.durable >= count { Some(true) } else { None }
+    }
+}
+
+/// A promise that was decided, and is not given yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fence {
+    key_hash: u64,
+    ballot: Version,
+    /// How many records have to be durable.
+    count: u64,
+}
+
+impl State {
+    fn note(&mut self, record: Record) {
+        self.records.push(record);
+        self.count += 1;
+        if matches!(record, Record::Promise(..)) {
+            self.promised = self.count;
+        }
+    }
+}
+
+impl FenceKeeper {
+    /// Opens the file below `dir`, and begins. What was promised is in force.
+    pub(crate) fn start(env: &Env, dir: &Path, supervisor: &Supervisor) -> io::Result<Arc<FenceKeeper>> {
+        let (keeper, worker) = FenceKeeper::open(&env.disk, dir)?;
+        let worker = supervisor.start(&*env.workers, "fences", worker)?;
+        keeper.worker.get_or_init(|| worker);
+        Ok(keeper)
+    }
+
+    fn open(disk: &Arc<dyn Disk>, dir: &Path) -> io::Result<(Arc<FenceKeeper>, FenceWorker)> {
+        let (log, mut fences) = FenceLog::open(disk, dir)?;
+        if has(Bug::ForgottenFence) {
+            fences = Fences::default();
+        }
+        let newest = fences.iter().map(|(_, fence)| fence.timestamp).max().unwrap_or(0);
+        let keeper = Arc::new(FenceKeeper {
+            state: Mutex::new(State { fences, records: Vec::new(), count: 0, promised: 0 }),
+            newest: AtomicU64::new(newest),
+            written: Latest::default(),
+            closes: AtomicBool::new(false),
+            worker: OnceLock::new(),
+            has_failed: AtomicBool::new(false),
+            figures: Figures::default(),
+        });
+        let worker = FenceWorker { keeper: Arc::downgrade(&keeper), log };
+        Ok((keeper, worker))
+    }
+
+    /// Removes what another node has promised from a directory that becomes this node's.
+    pub(crate) fn forget(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+        log::remove(disk, dir)
+    }
+
+    /// Promises that no cell of the key that is older is taken from now on; or promises it again, if that is the newest
+    /// promise. Called while groups are written. The promise may be given to the peer once it is
+    /// [durable](FenceKeeper::durable).
+    pub(crate) fn promise(&self, key_hash: u64, ballot: Version) -> Result<Fence, NoPromise> {
+        let mut state = self.state.lock();
+        if !state.fences.is_newest(key_hash, ballot) {
+            state.fences.promise(key_hash, ballot)?;
+            state.note(Record::Promise(key_hash, ballot));
+        }
+        self.newest.fetch_max(ballot.timestamp, Ordering::AcqRel);
+        let count = state.promised;
+        drop(state);
+        self.wake();
+        Ok(Fence { key_hash, ballot, count })
+    }
+
+    /// Waits until a promise is durable. It is void if it cannot be made so.
+    pub(crate) async fn durable(&self, fence: Fence) -> Result<(), Refusal> {
+        let Fence { key_hash, ballot, count } = fence;
+        self.written.until(|written| written.is_durable(count).is_some()).await;
+        if self.written.get().is_durable(count) == Some(true) {
+            self.figures.promises.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.release(key_hash, ballot);
+        Err(Refusal::StoreFailed)
+    }
+
+    /// A coordinator gave up, and its cell is nowhere: its promise is void.
+    pub(crate) fn release(&self, key_hash: u64, ballot: Version) {
+        self.end(|state| {
+            if state.fences.release(key_hash, ballot) {
+                state.note(Record::Release(key_hash, ballot));
+            }
+        });
+    }
+
+    /// Whatever is older than this timestamp has arrived everywhere.
+    pub(crate) fn void_before(&self, timestamp: u64) {
+        self.end(|state| {
+            if state.fences.void_before(timestamp) {
+                state.note(Record::Void(timestamp));
+            }
+        });
+    }
+
+    /// These are the newest cells of their keys by now, and need no promises up to their versions. That is not synced: if it is
+    /// forgotten, it is told of again when the node starts.
+    pub(crate) fn lift(&self, changes: &[CellChange]) {
+        self.end(|state| {
+            for CellChange { key_hash, new, .. } in changes {
+                if state.fences.has_cell(*key_hash, new.stamp.version) {
+                    state.note(Record::Lift(*key_hash, new.stamp.version));
+                }
+            }
+        });
+    }
+
+    /// Ends promises, if there are any.
+    fn end(&self, end: impl FnOnce(&mut State)) {
+        if self.newest.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut state = self.state.lock();
+        end(&mut state);
+        if state.fences.is_empty() {
+            self.newest.store(0, Ordering::Release);
+        }
+    }
+
+    /// Whether this is the newest promise for the key. In the turn in which groups are written.
+    pub(crate) fn is_newest(&self, key_hash: u64, ballot: Version) -> bool {
+        self.state.lock().fences.is_newest(key_hash, ballot)
+    }
+
+    /// The newest promise for the key.
+    pub(crate) fn newest(&self, key_hash: u64) -> Option<Version> {
+        if self.newest.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        self.state.lock().fences.newest(key_hash)
+    }
+
+    /// How many promises there are.
+    pub(crate) fn count(&self) -> usize {
+        self.state.lock().fences.len()
+    }
+
+    /// Whether promises cannot be written, so that none are given.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    fn wake(&self) {
+        if let Some(worker) = self.worker.get() {
+            worker.wake();
+        }
+    }
+
+    /// Writes what there is, and ends.
+    pub(crate) fn close(&self) {
+        self.closes.store(true, Ordering::Release);
+        self.wake();
+        if let Some(worker) = self.worker.get() {
+            // Whether it panicked, the node was told.
+            worker.join();
+        }
+    }
+}
+
+impl CellGate for FenceKeeper {
+    fn is_open_to(&self, timestamp: u64) -> bool {
+        timestamp > self.newest.load(Ordering::Acquire)
+    }
+
+    fn pass(&self, key_hash: u64, version: Version) -> Passage {
+        match self.state.lock().fences.refusing(key_hash, version) {
+            Some(_) if has(Bug::RepairThroughFence) && is_let_through(key_hash, version) => Passage::Open,
+            Some(fence) => {
+                self.figures.kept_out.fetch_add(1, Ordering::Relaxed);
+                Passage::Fenced(fence)
+            }
+            None => Passage::Open,
+        }
+    }
+}
+
+impl Drop for FenceKeeper {
+    fn drop(&mut self) {
+        // It finds that there is nothing left to keep. (It may be the one who drops this, and is not waited for.)
+        self.wake();
+    }
+}
+
+struct FenceWorker {
+    keeper: Weak<FenceKeeper>,
+    log: FenceLog,
+}
+
+impl Worker for FenceWorker {
+    fn turn(&mut self) -> Turn {
+        let Some(keeper) = self.keeper.upgrade() else { return Turn::Over };
+        let closes = keeper.closes.load(Ordering::Acquire);
+        self.write(&keeper);
+        if closes { Turn::Over } else { Turn::WaitFor(Duration::from_millis(WRITE_MS)) }
+    }
+}
+
+impl FenceWorker {
+    /// Writes what has happened since the last time: with one sync, if promises are among it.
+    fn write(&mut self, keeper: &FenceKeeper) {
+        let mut state = keeper.state.lock();
+        let records = std::mem::take(&mut state.records);
+        if records.is_empty() {
+            return;
+        }
+        let count = state.count;
+        // All that stands now: what happened before is among it.
+        let is_anew = self.log.is_to_be_written_anew(state.fences.len());
+        let standing: Option<Vec<_>> = is_anew.then(|| state.fences.iter().collect());
+        drop(state);
+        let has_promises = records.iter().any(|record| matches!(record, Record::Promise(..)));
+        let written = match standing {
+            Some(standing) => self.log.write_anew(standing.into_iter()),
+            None => self.log.append(&records, has_promises),
+        };
+        let had_failed = keeper.has_failed.swap(written.is_err(), Ordering::Relaxed);
+        match written {
+            Ok(()) => {
+                if had_failed {
+                    tracing::warn!("promises to conditional writes can be stored again");
+                }
+                if has_promises || is_anew {
+                    keeper.written.change(|written| written.durable = count);
+                }
+            }
+            Err(error) => {
+                if !had_failed {
+                    tracing::warn!("cannot store promises to conditional writes, and gives none: {error}");
+                }
+                keeper.written.change(|written| written.failed = (written.durable, count));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "keeper_tests.rs"]
+mod tests;

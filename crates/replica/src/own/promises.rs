@@ -1,0 +1,162 @@
+//! What this node says as a replica to conditional writes: to a ballot, and to the cell of one. Both are decided in the turn in
+//! which groups of cells are written, so that nothing comes between what it looks at and what it does.
+//!
+//! A node that has lost its disk promises nothing until it is whole: it does not know what it has promised before. Nor does it
+//! after that; so all others know by then that it lost its disk, and accept no cell whose coordinator may count on such a promise.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use ladoga_cluster::{AcceptAnswer, NoPromise, Origin, PrepareAnswer, Refusal, SentCell};
+use ladoga_local::store::{LocalStore, NewestCell, Store};
+use ladoga_model::{Cell, Stamp, Value, Version};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::replica::{acknowledged, admit, refusal};
+use super::{FinishedUpload, OwnReplica};
+use crate::planted::{Bug, has};
+use crate::stability::Admitted;
+use crate::wire::Base;
+
+/// For how long a ballot waits for the end of an older promise. Most are on their way to their ends; to promise at once would
+/// outbid them, and coordinators that come at the same time would go on outbidding each other.
+const OLDER_PROMISE_WAIT_MS: u64 = 10;
+/// How often it is looked whether it has ended.
+const LOOK_EVERY_MS: u64 = 1;
+
+/// What this replica says to a ballot: it promises to take no older cell of the key, and tells the newest one that it has; or
+/// it has promised or has something that is not older. Who asks again is promised the same again.
+pub(crate) fn prepare<S: Store>(
+    replica: &Rc<OwnReplica<S>>,
+    key: &Bytes,
+    ballot: Version,
+) -> impl Future<Output = Result<PrepareAnswer<Bytes, u64>, Refusal>> + use<S> {
+    let (replica, key) = (Rc::clone(replica), key.clone());
+    async move {
+        let key_hash = xxh3_64(&key);
+        let fences = Arc::clone(replica.cluster.fences());
+        for _ in 0..OLDER_PROMISE_WAIT_MS / LOOK_EVERY_MS {
+            if fences.newest(key_hash).is_none_or(|newest| newest >= ballot) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(LOOK_EVERY_MS)).await;
+        }
+        let admitted = let_in(&replica, Stamp::new(ballot), None)?;
+        let stability = Arc::clone(replica.cluster.stability());
+        let decide = move |newest: Option<NewestCell>| {
+            let has = newest.as_ref().map(|newest| newest.stamp.version);
+            stability.past.promises(key_hash, ballot);
+            let promised = match has.filter(|version| *version >= ballot) {
+                Some(version) => Err(NoPromise::Outbid(version)),
+                None => fences.promise(key_hash, ballot),
+            };
+            (None, promised.map(|fence| (fence, newest)))
+        };
+        let decided = replica.store.update(&key, 0, decide).await.map_err(|error| refusal(&error))?;
+        let fences = replica.cluster.fences();
+        let answer = match decided {
+            Ok((fence, newest)) => {
+                fences.durable(fence).await?;
+                Ok(PrepareAnswer::Promised(newest.map(SentCell::Whole)))
+            }
+            Err(NoPromise::Outbid(newest)) => {
+                fences.figures.outbid.fetch_add(1, Ordering::Relaxed);
+                Ok(PrepareAnswer::Outbid(newest))
+            }
+            Err(NoPromise::Full) => Err(Refusal::OverCapacity),
+        };
+        drop(admitted);
+        answer
+    }
+}
+
+/// What this replica says to the cell of a ballot: it takes it only if that is its newest promise, what it has is what it had
+/// when it promised, and none of the key's replicas has lost its promises since the coordinator began. Who asks again for what
+/// it took is told so again. [`Refusal::StoreFailed`] does not say that it has not taken it.
+pub(crate) fn accept<S: Store>(
+    replica: &Rc<OwnReplica<S>>,
+    key: &Bytes,
+    stamp: Stamp,
+    base: Base,
+    value: Option<Value<Bytes, FinishedUpload<S>>>,
+) -> impl Future<Output = Result<AcceptAnswer, Refusal>> + use<S> {
+    let (replica, key) = (Rc::clone(replica), key.clone());
+    async move {
+        let inline_bytes = value.as_ref().map_or(0, Value::inline_bytes);
+        let value_bytes = value.as_ref().map(|value| match value {
+            Value::Inline(_) => inline_bytes,
+            // No more is asked of the memory.
+            Value::Large(_) => replica.store.upload_bytes_min(),
+        });
+        let admitted = let_in(&replica, stamp, value_bytes)?;
+        let (key_hash, ballot) = (xxh3_64(&key), stamp.version);
+        let fences = Arc::clone(replica.cluster.fences());
+        let stability = Arc::clone(replica.cluster.stability());
+        let nodes = replica.cluster.placement.replicas(&key, base.met.len().min(replica.cluster.nodes.len()));
+        let nodes = nodes.to_vec();
+        let was_tried = Arc::new(AtomicBool::new(false));
+        let is_tried = Arc::clone(&was_tried);
+        let is_new_here = base.newest.filter(|newest| base.had != Some(*newest));
+        let decide = move |newest: Option<NewestCell>| {
+            let has = newest.map(|newest| newest.stamp.version);
+            if has == Some(ballot) {
+                return (None, AcceptAnswer::Accepted);
+            }
+            let is_promised =
+                fences.is_newest(key_hash, ballot) && !stability.has_met_later(&nodes, &base.met);
+            if has > Some(ballot) || has != base.had || !is_promised {
+                let newest = has.max(fences.newest(key_hash)).unwrap_or(ballot);
+                return (None, AcceptAnswer::Outbid(newest));
+            }
+            if let Some(base) = is_new_here {
+                stability.past.comes(key_hash, base);
+            }
+            stability.past.accepts(key_hash, base.newest, ballot);
+            is_tried.store(true, Ordering::Release);
+            (Some(Cell { stamp, value }), AcceptAnswer::Accepted)
+        };
+        let updated = replica.store.update(&key, inline_bytes, decide).await;
+        drop(admitted);
+        let figures = &replica.cluster.fences().figures;
+        let updated = updated.map_err(|error| {
+            // What could not be written may be there after all.
+            if was_tried.load(Ordering::Acquire) { Refusal::StoreFailed } else { refusal(&error) }
+        });
+        match updated? {
+            AcceptAnswer::Accepted => {
+                if let Some(base) = is_new_here {
+                    replica.cluster.stability().past.was_newest(key_hash, base);
+                }
+                figures.accepts.fetch_add(1, Ordering::Relaxed);
+                acknowledged(&replica, Some(ballot));
+                Ok(AcceptAnswer::Accepted)
+            }
+            outbid @ AcceptAnswer::Outbid(_) => {
+                figures.outbid.fetch_add(1, Ordering::Relaxed);
+                Ok(outbid)
+            }
+        }
+    }
+}
+
+/// A coordinator gave up before its cell was anywhere: its promise is void.
+pub(crate) fn release<S: Store>(replica: &OwnReplica<S>, key: &[u8], ballot: Version) {
+    replica.cluster.fences().release(xxh3_64(key), ballot);
+}
+
+/// Whether this replica may promise, and accept, with a version: then, what is to be on disk next waits for it.
+fn let_in<S: Store>(
+    replica: &OwnReplica<S>,
+    stamp: Stamp,
+    value_bytes: Option<u64>,
+) -> Result<Admitted, Refusal> {
+    match replica.cluster.stability().vouches() {
+        Ok(false) if !has(Bug::PromiseByLostDisk) => return Err(Refusal::Rebuilding),
+        Err(refusal) => return Err(refusal),
+        Ok(_) => {}
+    }
+    admit(replica, stamp, value_bytes, Origin::Client)
+}

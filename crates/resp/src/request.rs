@@ -1,0 +1,108 @@
+use std::ops::Index;
+
+use bytes::Bytes;
+
+/// So many arguments need no memory of their own.
+const PLACES_NEAR: usize = 8;
+
+/// Where arguments are: where each begins in their frame, and how long it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Places {
+    near: [(u32, u32); PLACES_NEAR],
+    far: Vec<(u32, u32)>,
+    count: usize,
+}
+
+impl Places {
+    pub(crate) fn push(&mut self, begin: usize, bytes: usize) {
+        let place = (begin as u32, bytes as u32);
+        match self.near.get_mut(self.count) {
+            Some(near) => *near = place,
+            None => self.far.push(place),
+        }
+        self.count += 1;
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// # Panics
+    /// If there is none of this number.
+    pub(crate) fn range(&self, number: usize) -> std::ops::Range<usize> {
+        assert!(number < self.count, "there are {} arguments", self.count);
+        let (begin, bytes) =
+            if number < PLACES_NEAR { self.near[number] } else { self.far[number - PLACES_NEAR] };
+        begin as usize..begin as usize + bytes as usize
+    }
+}
+
+/// A request: its arguments, of which the first is the name of the command. They are where they arrived.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Arguments up to one that was taken out piece by piece, which is empty here.
+    before: Vec<Bytes>,
+    /// What has all others.
+    frame: Bytes,
+    places: Places,
+}
+
+impl Request {
+    pub(crate) const fn new(before: Vec<Bytes>, frame: Bytes, places: Places) -> Request {
+        Request { before, frame, places }
+    }
+
+    pub(crate) fn of(frame: Bytes, arguments: Vec<(usize, usize)>) -> Request {
+        let mut places = Places::default();
+        arguments.into_iter().for_each(|(begin, bytes)| places.push(begin, bytes));
+        Request { before: Vec::new(), frame, places }
+    }
+
+    /// How many arguments there are, its name included.
+    pub fn len(&self) -> usize {
+        self.before.len() + self.places.len()
+    }
+
+    /// Whether it has no name even.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// An argument, as something that can be kept.
+    ///
+    /// # Panics
+    /// If there is none of this number.
+    pub fn bytes(&self, number: usize) -> Bytes {
+        match self.before.get(number) {
+            Some(argument) => argument.clone(),
+            None => self.frame.slice(self.places.range(number - self.before.len())),
+        }
+    }
+
+    /// An argument, if there is one of this number.
+    pub fn get(&self, number: usize) -> Option<&[u8]> {
+        (number < self.len()).then(|| &self[number])
+    }
+
+    /// All arguments from this number on.
+    pub fn from(&self, number: usize) -> impl Iterator<Item = &[u8]> {
+        (number..self.len()).map(|number| &self[number])
+    }
+
+    /// How many bytes of memory it holds.
+    pub fn memory_bytes(&self) -> usize {
+        let before: usize = self.before.iter().map(|argument| argument.len() + size_of::<Bytes>()).sum();
+        before + self.frame.len() + size_of::<Request>() + self.places.far.len() * size_of::<(u32, u32)>()
+    }
+}
+
+impl Index<usize> for Request {
+    type Output = [u8];
+
+    fn index(&self, number: usize) -> &[u8] {
+        match self.before.get(number) {
+            Some(argument) => argument,
+            None => &self.frame[self.places.range(number - self.before.len())],
+        }
+    }
+}

@@ -1,0 +1,75 @@
+use ladoga_resp::ProtocolError;
+use proptest::prelude::*;
+
+use super::corpus::streams;
+use super::reading::{Seen, read};
+
+#[test]
+fn a_cut_makes_no_difference() {
+    for stream in streams() {
+        let whole = read([&stream[..]]);
+        for step in [1, 2, 3, 7, 64] {
+            assert_eq!(read(stream.chunks(step)), whole, "{} by {step}", stream.escape_ascii());
+        }
+        for at in 0..stream.len().min(300) {
+            let (one, other) = stream.split_at(at);
+            assert_eq!(read([one, other]), whole, "{} at {at}", stream.escape_ascii());
+        }
+    }
+}
+
+#[test]
+fn what_is_no_request_is_told_in_the_words_of_redis() {
+    let long = vec![b'1'; 70_000];
+    for (bytes, words) in [
+        (&b"*1\r\n+OK\r\n"[..], "Protocol error: expected '$', got '+'"),
+        (b"*-\r\n", "Protocol error: invalid multibulk length"),
+        (b"*1001\r\n", "Protocol error: invalid multibulk length"),
+        (b"*1\r\n$4097\r\n", "Protocol error: invalid bulk length"),
+        (b"*1\r\n$ 1\r\n", "Protocol error: invalid bulk length"),
+        (b"'a\r\n", "Protocol error: unbalanced quotes in request"),
+        (&long, "Protocol error: too big inline request"),
+        (&[b"*", &long[..]].concat(), "Protocol error: too big mbulk count string"),
+        (&[b"*1\r\n$", &long[..]].concat(), "Protocol error: too big bulk count string"),
+    ] {
+        let (seen, error) = read([bytes]);
+        assert!(seen.is_empty());
+        assert_eq!(error.as_ref().map(ProtocolError::to_string).as_deref(), Some(words));
+    }
+}
+
+fn encoded(requests: &[Seen]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for request in requests {
+        bytes.extend(format!("*{}\r\n", request.len()).into_bytes());
+        for argument in request {
+            bytes.extend(format!("${}\r\n", argument.len()).into_bytes());
+            bytes.extend_from_slice(argument);
+            bytes.extend_from_slice(b"\r\n");
+        }
+    }
+    bytes
+}
+
+proptest! {
+    #[test]
+    fn requests_are_seen_as_they_were_sent(
+        requests in prop::collection::vec(
+            prop::collection::vec(prop::collection::vec(any::<u8>(), 0..700), 1..12), 0..6),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
+    ) {
+        let bytes = encoded(&requests);
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+        cuts.extend([0, bytes.len()]);
+        cuts.sort_unstable();
+        let (seen, error) = read(cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]));
+        prop_assert_eq!(error, None);
+        prop_assert_eq!(seen, requests);
+    }
+
+    #[test]
+    fn any_bytes_are_understood_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let whole = read([&bytes[..]]);
+        prop_assert_eq!(read(bytes.chunks(1)), whole);
+    }
+}

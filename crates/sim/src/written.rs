@@ -1,0 +1,40 @@
+use ladoga_model::Value;
+
+use crate::checker::{AHEAD_MS_MAX, CheckedCell, Key};
+
+/// All of the value of a cell, if it has one.
+pub(crate) fn value_of(cell: &CheckedCell) -> Option<&Vec<u8>> {
+    cell.value.as_ref().map(|value| match value {
+        Value::Inline(value) => value,
+        Value::Large(never) => match *never {},
+    })
+}
+
+/// What was written under a version.
+#[derive(Debug, Clone)]
+pub(crate) struct Written {
+    pub(crate) key: Key,
+    pub(crate) at_ms: u64,
+    pub(crate) value: Option<Vec<u8>>,
+    /// When it expires; 0 if it never does.
+    pub(crate) expires_at_ms: u64,
+    pub(crate) copies: usize,
+    /// Whether only a disk that is lost ever had it. Then its version can be given out again, and nobody can tell.
+    pub(crate) is_orphan: bool,
+}
+
+impl Written {
+    /// Whether it is what a cell has: the value, or what is left of it once it has expired.
+    pub(crate) fn is_in(&self, key: &Key, cell: &CheckedCell) -> bool {
+        let is_left_over = cell.value.is_none() && self.expires_at_ms != 0;
+        self.key == *key
+            && self.expires_at_ms == cell.stamp.expires_at_ms
+            && (is_left_over || self.value.as_ref() == value_of(cell))
+    }
+
+    /// Whether it is a deletion, or has surely become one by this time of the world.
+    pub(crate) const fn may_be_nothing(&self, now_ms: u64) -> bool {
+        let has_expired = self.expires_at_ms != 0 && self.expires_at_ms <= now_ms + AHEAD_MS_MAX;
+        self.value.is_none() || has_expired
+    }
+}

@@ -1,0 +1,128 @@
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::process::Child;
+
+use crate::support::{DEADLINE, Launch, Node, Port, wait_for};
+
+/// A node that clients of Redis can use.
+pub(crate) struct RespNode {
+    pub(crate) node: Node,
+    port: Port,
+}
+
+impl RespNode {
+    pub(crate) fn start() -> RespNode {
+        RespNode::launch(Launch::new().flag("--fsync", "never"))
+    }
+
+    pub(crate) fn launch(launch: Launch) -> RespNode {
+        let port = Port::claim();
+        let node = launch.flag("--resp", &port.address().to_string()).start();
+        RespNode { node, port }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.port.address()
+    }
+
+    pub(crate) fn connect(&self) -> RespClient {
+        RespClient::open(self.address())
+    }
+}
+
+/// A connection that speaks the protocol of Redis.
+pub(crate) struct RespClient {
+    stream: BufReader<TcpStream>,
+}
+
+/// A request as clients send it.
+pub(crate) fn request(arguments: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", arguments.len()).into_bytes();
+    for argument in arguments {
+        bytes.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
+        bytes.extend_from_slice(argument);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+impl RespClient {
+    pub(crate) fn open(address: SocketAddr) -> RespClient {
+        let stream = TcpStream::connect(address).expect("a connection");
+        stream.set_read_timeout(Some(DEADLINE)).expect("a connection");
+        stream.set_nodelay(true).expect("a connection");
+        RespClient { stream: BufReader::new(stream) }
+    }
+
+    pub(crate) fn stream(&self) -> &TcpStream {
+        self.stream.get_ref()
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.stream.get_mut().write_all(bytes).expect("a node that reads");
+    }
+
+    /// Sends a command whose arguments have spaces between, and reads its reply, as it arrived.
+    #[track_caller]
+    pub(crate) fn ask(&mut self, command: &str) -> String {
+        let arguments: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+        String::from_utf8_lossy(&self.ask_bytes(&arguments)).into_owned()
+    }
+
+    #[track_caller]
+    pub(crate) fn ask_bytes(&mut self, arguments: &[&[u8]]) -> Vec<u8> {
+        self.send(&request(arguments));
+        self.reply()
+    }
+
+    /// The next reply, as it arrived.
+    #[track_caller]
+    pub(crate) fn reply(&mut self) -> Vec<u8> {
+        let mut line = Vec::new();
+        self.stream.read_until(b'\n', &mut line).expect("a reply");
+        assert!(line.ends_with(b"\r\n"), "the connection ended: {}", line.escape_ascii());
+        let count = || -> i64 { String::from_utf8_lossy(&line[1..line.len() - 2]).parse().expect("a count") };
+        match line[0] {
+            b'$' | b'=' if count() >= 0 => {
+                let mut value = vec![0; count() as usize + 2];
+                self.stream.read_exact(&mut value).expect("a value");
+                line.extend_from_slice(&value);
+            }
+            kind @ (b'*' | b'~' | b'%') => {
+                let items = count().max(0) * if kind == b'%' { 2 } else { 1 };
+                for _ in 0..items {
+                    let item = self.reply();
+                    line.extend_from_slice(&item);
+                }
+            }
+            _ => {}
+        }
+        line
+    }
+
+    /// Everything that comes until the node closes the connection.
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        self.stream.read_to_end(&mut rest).expect("the connection is closed in order");
+        rest
+    }
+
+    pub(crate) fn finish_sending(&self) {
+        self.stream().shutdown(Shutdown::Write).expect("a connection");
+    }
+}
+
+/// A process that ends with the test.
+pub(crate) struct Ending(pub(crate) Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until somebody listens there.
+pub(crate) fn wait_until_it_listens(address: SocketAddr) {
+    wait_for("a server that listens", || TcpStream::connect(address).ok());
+}

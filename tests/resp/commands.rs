@@ -1,0 +1,171 @@
+use crate::client::RespNode;
+
+/// Commands and their replies, on one connection, in order.
+#[track_caller]
+fn converse(node: &RespNode, conversation: &[(&str, &str)]) {
+    let mut client = node.connect();
+    for (command, reply) in conversation {
+        assert_eq!(client.ask(command), format!("{reply}\r\n"), "{command}");
+    }
+}
+
+#[test]
+fn strings_are_set_and_got() {
+    converse(
+        &RespNode::start(),
+        &[
+            ("GET k", "$-1"),
+            ("SET k v", "+OK"),
+            ("get k", "$1\r\nv"),
+            ("SET k w NX", "$-1"),
+            ("SET k w XX GET", "$1\r\nv"),
+            ("SET k x IFEQ v", "$-1"),
+            ("SET k x IFEQ w", "+OK"),
+            ("SETNX k y", ":0"),
+            ("SETNX n y", ":1"),
+            ("GETSET n z", "$1\r\ny"),
+            ("MSET a 1 b 2", "+OK"),
+            ("MGET a none b", "*3\r\n$1\r\n1\r\n$-1\r\n$1\r\n2"),
+            ("MSETNX a 1 c 2", ":0"),
+            ("EXISTS a a c", ":2"),
+            ("APPEND a 23", ":3"),
+            ("GETRANGE a 0 -2", "$2\r\n12"),
+            ("SETRANGE a 5 x", ":6"),
+            ("STRLEN a", ":6"),
+            ("GETDEL n", "$1\r\nz"),
+            ("DEL a b none a", ":2"),
+            ("TYPE k", "+string"),
+            ("TYPE a", "+none"),
+            ("RENAME k r", "+OK"),
+            ("RENAME k r", "-ERR no such key"),
+            ("COPY r s", ":1"),
+            ("COPY r s", ":0"),
+            ("UNLINK r s", ":2"),
+            ("SET k", "-ERR wrong number of arguments for 'set' command"),
+            ("SET k v EX", "-ERR syntax error"),
+            ("LPUSH k v", "-ERR unknown command 'LPUSH', with args beginning with: 'k' 'v' "),
+        ],
+    );
+}
+
+#[test]
+fn numbers_are_added_to() {
+    converse(
+        &RespNode::start(),
+        &[
+            ("INCR n", ":1"),
+            ("INCRBY n 41", ":42"),
+            ("DECRBY n 43", ":-1"),
+            ("DECR n", ":-2"),
+            ("INCRBYFLOAT n 2.5", "$3\r\n0.5"),
+            ("INCR n", "-ERR value is not an integer or out of range"),
+            ("SET n 9223372036854775807", "+OK"),
+            ("INCR n", "-ERR increment or decrement would overflow"),
+            ("INCRBY n x", "-ERR value is not an integer or out of range"),
+            ("DECRBY n -9223372036854775808", "-ERR decrement would overflow"),
+        ],
+    );
+}
+
+#[test]
+fn values_expire() {
+    let node = RespNode::start();
+    converse(
+        &node,
+        &[
+            ("TTL k", ":-2"),
+            ("SET k v", "+OK"),
+            ("TTL k", ":-1"),
+            ("EXPIRE k 100", ":1"),
+            ("TTL k", ":100"),
+            ("EXPIRE k 50 GT", ":0"),
+            ("PEXPIREAT k 4102444800123 GT", ":1"),
+            ("PEXPIRETIME k", ":4102444800123"),
+            ("APPEND k w", ":2"),
+            ("PEXPIRETIME k", ":4102444800123"),
+            ("SET k v KEEPTTL", "+OK"),
+            ("EXPIRETIME k", ":4102444800"),
+            ("INCRBY m 5", ":5"),
+            ("GETEX k PERSIST", "$1\r\nv"),
+            ("TTL k", ":-1"),
+            ("PERSIST k", ":0"),
+            ("SET k v EXAT 4102444800", "+OK"),
+            ("PERSIST k", ":1"),
+            ("EXPIRE k -1", ":1"),
+            ("EXISTS k", ":0"),
+            ("SET k v EX 0", "-ERR invalid expire time in 'set' command"),
+            ("SETEX k 0 v", "-ERR invalid expire time in 'setex' command"),
+            ("PSETEX k 20 v", "+OK"),
+        ],
+    );
+    let mut client = node.connect();
+    crate::support::wait_until("a value that expires", || client.ask("GET k") == "$-1\r\n");
+}
+
+#[test]
+fn keys_are_scanned_each_once() {
+    let node = RespNode::start();
+    let mut client = node.connect();
+    for n in 0..250 {
+        assert_eq!(client.ask(&format!("SET key:{n:03} v")), "+OK\r\n");
+    }
+    assert_eq!(client.ask("SET other v"), "+OK\r\n");
+    assert_eq!(client.ask("DBSIZE"), ":251\r\n");
+    let (mut found, mut cursor) = (Vec::new(), "0".to_owned());
+    loop {
+        let reply = client.ask(&format!("SCAN {cursor} MATCH key:* COUNT 7"));
+        let mut lines = reply.split("\r\n").filter(|line| !line.is_empty() && !line.starts_with(['*', '$']));
+        cursor = lines.next().expect("a cursor").to_owned();
+        found.extend(lines.map(str::to_owned));
+        if cursor == "0" {
+            break;
+        }
+    }
+    assert_eq!(found, (0..250).map(|n| format!("key:{n:03}")).collect::<Vec<_>>());
+    assert_eq!(client.ask("KEYS key:00[12]"), "*2\r\n$7\r\nkey:001\r\n$7\r\nkey:002\r\n");
+    assert!(client.ask("RANDOMKEY").starts_with('$'));
+    assert_eq!(client.ask("SCAN 12345"), "-ERR invalid cursor\r\n");
+}
+
+/// What libraries say by themselves when they connect.
+#[test]
+fn what_clients_say_first_is_understood() {
+    let node = RespNode::start();
+    let mut client = node.connect();
+    let hello = client.ask("HELLO 3 SETNAME me");
+    assert!(hello.starts_with("%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n"), "{hello}");
+    assert_eq!(client.ask("CLIENT GETNAME"), "$2\r\nme\r\n");
+    assert_eq!(client.ask("CLIENT SETINFO LIB-NAME test"), "+OK\r\n");
+    assert_eq!(client.ask("GET none"), "_\r\n");
+    assert!(client.ask("INFO server").starts_with('='));
+    assert_eq!(client.ask("CONFIG GET save"), "%1\r\n$4\r\nsave\r\n$0\r\n\r\n");
+    assert!(client.ask("COMMAND DOCS").starts_with('%'));
+    assert_eq!(client.ask("SELECT 0"), "+OK\r\n");
+    assert_eq!(client.ask("SELECT 1"), "-ERR DB index is out of range\r\n");
+    assert_eq!(client.ask("HELLO 4"), "-NOPROTO unsupported protocol version\r\n");
+    assert!(client.ask("AUTH secret").starts_with("-ERR AUTH <password> called without any password"));
+    assert_eq!(client.ask("LADOGA.REPLICAS"), "$3\r\n1/1\r\n");
+    assert!(client.ask("LADOGA.REPLICAS 2/3").starts_with("-ERR from is 3"));
+    assert_eq!(client.ask("RESET"), "+RESET\r\n");
+    assert_eq!(client.ask("GET none"), "$-1\r\n");
+    assert!(client.ask("CLIENT REPLY SKIP PING").starts_with("-ERR wrong number"));
+    assert_eq!(client.ask("QUIT"), "+OK\r\n");
+    assert!(client.rest().is_empty());
+}
+
+#[test]
+fn commands_are_counted() {
+    let node = RespNode::start();
+    let mut client = node.connect();
+    client.ask("SET k v");
+    client.ask("GET k");
+    client.ask("INCR k");
+    let metrics = node.node.metrics();
+    for (labels, count) in [
+        (["kind=\"write\"", "result=\"ok\""], 1.0),
+        (["kind=\"read\"", "result=\"ok\""], 1.0),
+        (["kind=\"write\"", "result=\"error\""], 1.0),
+    ] {
+        assert_eq!(metrics.sum("ladoga_resp_commands_total", &labels), Some(count), "{labels:?}");
+    }
+}

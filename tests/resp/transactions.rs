@@ -1,0 +1,79 @@
+use crate::client::RespNode;
+
+#[test]
+fn a_transaction_is_done_at_its_end() {
+    let node = RespNode::start();
+    let (mut client, mut other) = (node.connect(), node.connect());
+    assert_eq!(client.ask("MULTI"), "+OK\r\n");
+    assert_eq!(client.ask("SET k 1"), "+QUEUED\r\n");
+    assert_eq!(client.ask("INCR k"), "+QUEUED\r\n");
+    assert_eq!(client.ask("CLIENT SETNAME me"), "+QUEUED\r\n");
+    assert_eq!(client.ask("GET k"), "+QUEUED\r\n");
+    assert_eq!(other.ask("GET k"), "$-1\r\n");
+    assert_eq!(client.ask("EXEC"), "*4\r\n+OK\r\n:2\r\n+OK\r\n$1\r\n2\r\n");
+    assert_eq!(client.ask("EXEC"), "-ERR EXEC without MULTI\r\n");
+    assert_eq!(client.ask("MULTI"), "+OK\r\n");
+    assert_eq!(client.ask("MULTI"), "-ERR MULTI calls can not be nested\r\n");
+    assert_eq!(client.ask("SET k 5"), "+QUEUED\r\n");
+    assert_eq!(client.ask("DISCARD"), "+OK\r\n");
+    assert_eq!(client.ask("GET k"), "$1\r\n2\r\n");
+}
+
+#[test]
+fn a_transaction_with_a_mistake_does_nothing() {
+    let node = RespNode::start();
+    let mut client = node.connect();
+    assert_eq!(client.ask("MULTI"), "+OK\r\n");
+    assert_eq!(client.ask("SET k 1"), "+QUEUED\r\n");
+    assert!(client.ask("NOSUCH").starts_with("-ERR unknown command"));
+    assert_eq!(client.ask("EXEC"), "-EXECABORT Transaction discarded because of previous errors.\r\n");
+    assert_eq!(client.ask("GET k"), "$-1\r\n");
+}
+
+#[test]
+fn a_watched_key_that_changed_keeps_a_transaction_from_happening() {
+    let node = RespNode::start();
+    let (mut client, mut other) = (node.connect(), node.connect());
+    for (change, reply) in
+        [("SET k 1", "+OK\r\n"), ("DEL k", ":1\r\n"), ("SET k 1", "+OK\r\n"), ("EXPIRE k 100", ":1\r\n")]
+    {
+        assert_eq!(client.ask("WATCH k"), "+OK\r\n");
+        assert_eq!(other.ask(change), reply);
+        assert_eq!(client.ask("MULTI"), "+OK\r\n");
+        assert_eq!(client.ask("SET k mine"), "+QUEUED\r\n");
+        assert_eq!(client.ask("EXEC"), "*-1\r\n", "{change}");
+    }
+    assert_eq!(client.ask("WATCH k"), "+OK\r\n");
+    assert_eq!(client.ask("MULTI"), "+OK\r\n");
+    assert_eq!(client.ask("SET k mine"), "+QUEUED\r\n");
+    assert_eq!(client.ask("APPEND k !"), "+QUEUED\r\n");
+    assert_eq!(client.ask("EXEC"), "*2\r\n+OK\r\n:5\r\n");
+}
+
+/// The classic check-and-set: each adds one, and none is lost.
+#[test]
+fn check_and_set_loses_nothing() {
+    let node = RespNode::start();
+    let (threads, each) = (4, 50);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let mut client = node.connect();
+                for _ in 0..each {
+                    loop {
+                        client.ask("WATCH n");
+                        let reply = client.ask("GET n");
+                        let number: u64 =
+                            reply.split("\r\n").nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);
+                        client.ask("MULTI");
+                        client.ask(&format!("SET n {}", number + 1));
+                        if client.ask("EXEC") != "*-1\r\n" {
+                            break;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(node.connect().ask("GET n"), format!("$3\r\n{}\r\n", threads * each));
+}

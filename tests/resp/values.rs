@@ -1,0 +1,58 @@
+use crate::client::{RespNode, request};
+use crate::support::value;
+
+fn bulk(value: &[u8]) -> Vec<u8> {
+    [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
+}
+
+/// From values that fit into a packet to those that are never in memory.
+#[test]
+fn values_of_every_length_are_kept() {
+    let node = RespNode::start();
+    let mut client = node.connect();
+    for (n, length) in
+        [0, 1, 16_000, 17_000, 65_535, 262_143, 262_144, 300_000, 5 << 20].into_iter().enumerate()
+    {
+        let (key, value) = (format!("k{n}"), value(n as u64, length));
+        assert_eq!(client.ask_bytes(&[b"SET", key.as_bytes(), &value]), b"+OK\r\n", "{length}");
+        assert!(client.ask_bytes(&[b"GET", key.as_bytes()]) == bulk(&value), "{length}");
+        assert_eq!(client.ask(&format!("STRLEN {key}")), format!(":{length}\r\n"));
+        assert!(node.node.connect().get(&key).body == value, "{length}");
+    }
+}
+
+#[test]
+fn large_values_take_every_option() {
+    let node = RespNode::start();
+    let mut client = node.connect();
+    let (one, other) = (value(1, 400_000), value(2, 500_000));
+    assert_eq!(client.ask_bytes(&[b"SET", b"k", &one, b"NX"]), b"+OK\r\n");
+    assert_eq!(client.ask_bytes(&[b"SET", b"k", &other, b"NX"]), b"$-1\r\n");
+    assert_eq!(client.ask_bytes(&[b"SETNX", b"k", &other]), b":0\r\n");
+    assert_eq!(client.ask_bytes(&[b"SET", b"k", &other, b"bogus"]), b"-ERR syntax error\r\n");
+    assert_eq!(client.ask_bytes(&[b"SET", b"k", &other, b"PXAT", b"4102444800123", b"XX"]), b"+OK\r\n");
+    assert!(client.ask_bytes(&[b"SET", b"k", &one, b"KEEPTTL", b"GET"]) == bulk(&other));
+    assert_eq!(client.ask("PEXPIRETIME k"), ":4102444800123\r\n");
+    assert_eq!(client.ask("PERSIST k"), ":1\r\n");
+    assert!(client.ask_bytes(&[b"GETRANGE", b"k", b"399990", b"-1"]) == bulk(&one[399_990..]));
+    assert_eq!(client.ask("APPEND k xyz"), ":400003\r\n");
+    assert_eq!(client.ask("RENAME k r"), "+OK\r\n");
+    assert!(client.ask("GETDEL r").ends_with("xyz\r\n"));
+    assert_eq!(client.ask("DBSIZE"), ":0\r\n");
+}
+
+#[test]
+fn large_values_stand_in_pipelines() {
+    let node = RespNode::start();
+    let mut client = node.connect();
+    let large = value(3, 700_000);
+    let mut bytes = request(&[b"SET", b"k", b"small"]);
+    bytes.extend(request(&[b"SET", b"k", &large]));
+    bytes.extend(request(&[b"GET", b"k"]));
+    bytes.extend(request(&[b"SET", b"k", b"small again"]));
+    bytes.extend(request(&[b"GET", b"k"]));
+    client.send(&bytes);
+    let replies: Vec<_> = (0..5).map(|_| client.reply()).collect();
+    let ok = b"+OK\r\n".to_vec();
+    assert!(replies == [ok.clone(), ok.clone(), bulk(&large), ok, bulk(b"small again")]);
+}

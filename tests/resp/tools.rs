@@ -39,7 +39,7 @@ fn redis_benchmark_works() {
     let node = RespNode::start();
     let tests = "ping,set,get,incr,mset";
     for pipeline in ["1", "16"] {
-        let arguments = ["-q", "-n", "2000", "-c", "20", "-P", pipeline, "-t", tests, "-r", "1000"];
+        let arguments = ["-q", "-n", "2000", "-c", "4", "-P", pipeline, "-t", tests, "-r", "1000"];
         let Some(output) = run("redis-benchmark", &node, &arguments) else { return };
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -43,6 +43,12 @@ fn a_watched_key_that_changed_keeps_a_transaction_from_happening() {
         assert_eq!(client.ask("SET k mine"), "+QUEUED\r\n");
         assert_eq!(client.ask("EXEC"), "*-1\r\n", "{change}");
     }
+    // What is no end of a transaction ends no watching.
+    assert_eq!(client.ask("WATCH k"), "+OK\r\n");
+    assert_eq!(client.ask("EXEC"), "-ERR EXEC without MULTI\r\n");
+    assert_eq!(other.ask("SET k 2"), "+OK\r\n");
+    assert_eq!(client.ask("MULTI"), "+OK\r\n");
+    assert_eq!(client.ask("EXEC"), "*-1\r\n");
     assert_eq!(client.ask("WATCH k"), "+OK\r\n");
     assert_eq!(client.ask("MULTI"), "+OK\r\n");
     assert_eq!(client.ask("SET k mine"), "+QUEUED\r\n");

@@ -19,6 +19,7 @@
 use ladoga_model::{ClockError, HybridClock};
 
 use crate::nodes::NodeId;
+use crate::stability::RESERVE_MS;
 
 /// How far a wall clock may be off the majority's and still count as it is: more than a message takes.
 pub const CLOCK_MARGIN_MS: u64 = 1_000;
@@ -198,7 +199,7 @@ impl PeerClocks {
         let lately = self.lately(monotonic_ms);
         let is_each_heard = lately.len() + 1 == self.heard.len();
         let shown = latest_first(lately.into_iter().chain([own_ms]));
-        let known = self.passed_offset_ms.filter(|_| !is_each_heard);
+        let known = self.passed_or_before().filter(|_| !is_each_heard);
         self.passed_offset_ms = shown.get((self.heard.len() - 1) / 2).copied().max(known);
     }
 
@@ -221,19 +222,27 @@ impl PeerClocks {
             lately.get(needed).map_or(i64::MIN, |offset_ms| offset_ms - margin_ms).min(latest_ms);
         // As far as a majority was there, too: one node that was far ahead once is not right for that.
         let shared_ms = needed.checked_sub(1).and_then(|last| versions.get(last).copied());
-        // The newest version that was here is as late as it was then, or was reserved for soon after.
-        let shared_floor_ms = shared_ms.map(|shared_ms| shared_ms.min(self.floor_ms).cast_signed());
-        let before_start_ms = shared_floor_ms.map(|floor_ms| floor_ms - self.started_ms.cast_signed());
-        let passed_ms = before_start_ms.max(self.passed_offset_ms).unwrap_or(i64::MIN);
         let floor_ms = self.floor_ms.min(shared_ms.unwrap_or(u64::MAX));
         TimeBounds {
             earliest_ms,
             latest_ms,
-            passed_ms,
+            passed_ms: self.passed_or_before().unwrap_or(i64::MIN),
             is_unverified,
             reached_ms: self.reached_ms.max(floor_ms),
             majority_ms: versions.get(needed).copied().unwrap_or(0),
         }
+    }
+
+    /// What had passed when it was noted last; before all were heard once, the newest version that was here, which is as late as it
+    /// was then, or was reserved for soon after. As far as a majority has versions of then, too.
+    fn passed_or_before(&self) -> Option<i64> {
+        let versions = self.heard.iter().flatten().map(|heard| heard.version_ms).filter(|&ms| ms > 0);
+        let shared_ms = latest_first(versions).get(self.needed().checked_sub(1)?).copied();
+        let before = |shared_ms: u64| {
+            let floor_ms = shared_ms.min(self.floor_ms.saturating_sub(RESERVE_MS)).cast_signed();
+            floor_ms - self.started_ms.cast_signed()
+        };
+        self.passed_offset_ms.or(shared_ms.map(before))
     }
 
     /// How many peers make a majority with this node.

@@ -295,10 +295,17 @@ impl WriteCore {
         let (ack, majority) = (self.replicas.ack as usize, self.replicas.majority());
         let (acked, waiting) = (self.acked.len(), self.waiting.len());
         let may_be_acked = acked + waiting >= ack;
+        let open = if may_be_acked { Fate::Open } else { Fate::Failed };
         match self.order {
             Order::Unpromised if acked >= ack => self.newer.map_or(Fate::Acknowledged, Fate::Unseen),
-            Order::Unpromised if may_be_acked => Fate::Open,
-            Order::Unpromised => Fate::Failed,
+            Order::Unpromised => open,
+            Order::AfterAll if !self.replicas.is_quorum() => {
+                if acked >= ack {
+                    Fate::Acknowledged
+                } else {
+                    open
+                }
+            }
             Order::AfterAll | Order::Unknown => {
                 let is_after_all = self.order == Order::AfterAll;
                 let counted = if is_after_all { acked - self.passed_over.len() } else { self.had.len() };

@@ -67,7 +67,7 @@ pub(crate) enum Command {
 }
 
 const SERVE_EXAMPLES: &str = "\
-Every setting can also be an environment variable (LADOGA_LISTEN, LADOGA_FSYNC, ...) or a key of a TOML file
+Every setting can also be an environment variable (LADOGA_LISTEN, LADOGA_RESP, ...) or a key of a TOML file
 (listen = \"...\"). A flag overrides the environment, which overrides the file.
 
 Examples:

@@ -38,6 +38,8 @@ pub enum Bug {
     RepairThroughFence,
     /// A node that lost its disk promises before it is whole.
     PromiseByLostDisk,
+    /// A client is told that its condition is not met, because of what too few replicas have.
+    RefuseOnUnstableState,
     /// What expires is not compared: a node that lacks it does not find out.
     #[cfg(feature = "simulation")]
     ExpiryNotInTrees,

@@ -63,7 +63,7 @@ mod tests {
         fn an_integer_is_read_as_it_is_written(number: i64) {
             let mut out = Vec::new();
             write_integer(&mut out, number);
-            prop_assert_eq!(&out, number.to_string().as_bytes());
+            prop_assert_eq!(&out, &number.to_string().into_bytes());
             prop_assert_eq!(parse_integer(&out), Some(number));
         }
     }

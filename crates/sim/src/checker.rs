@@ -5,28 +5,16 @@
 //! writes of which the client knows nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 
-use ladoga_model::{Cell, Replicas, Ttl, Version};
+use ladoga_model::{Replicas, Ttl, Version};
 
-use crate::request::Found;
-use crate::values::{is_counter, number_of};
-use crate::written::{Written, value_of};
-
-pub(crate) type Key = Vec<u8>;
-
-/// A cell, as it is checked: with all of its value.
-pub(crate) type CheckedCell = Cell<Vec<u8>, Infallible>;
+use crate::values::{Key, is_counter, number_of};
+use crate::written::{AHEAD_MS_MAX, CheckedCell, Found, Written, value_of};
 
 /// By how much versions may be given out in another order than that of time: two clocks that are right are 60 s apart, and
 /// that of a node that was restarted is up to half a minute ahead of what it shows, or was down for 40 s and has not heard
 /// of the others yet.
 const APART_MS_MAX: u64 = 120_000;
-
-/// How far the time of the cluster may be ahead of that of the world, by which values expire: a clock that is right is half a
-/// minute off, a node goes by a majority's within a second, and one that was restarted by what it had reserved, ten seconds more
-/// (decision 0033). It is behind by as much as versions are.
-pub(crate) const AHEAD_MS_MAX: u64 = 42_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Checker {

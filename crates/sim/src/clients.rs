@@ -7,7 +7,7 @@ use ladoga_env::sim::SimRng;
 use ladoga_model::{Replicas, Ttl, Version};
 
 use crate::LARGE_BYTES_MIN;
-use crate::checker::Key;
+use crate::values::Key;
 
 const KEYS: usize = 10;
 const WRITERS_MAX: usize = 3;

@@ -21,11 +21,12 @@ use ladoga_history::{Input, Operation, Output, Verdict, Violation, check};
 use ladoga_model::{Replicas, Version};
 use ladoga_service::Error;
 
-use crate::checker::{AHEAD_MS_MAX, Key, is_checked};
+use crate::checker::is_checked;
 use crate::clients::Wish;
-use crate::request::{Answer, Found, Request};
+use crate::request::{Answer, Request};
 use crate::tally::Tally;
-use crate::values::{count_of, is_counter, is_plain, number_of};
+use crate::values::{Key, count_of, is_counter, is_plain, number_of};
+use crate::written::{AHEAD_MS_MAX, Found};
 
 /// The number of operations that are kept of a key. Later ones are left out, and those that had not ended by then count as
 /// unknown: so everything that can have been seen is there.

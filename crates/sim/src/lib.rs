@@ -107,7 +107,7 @@ pub struct Settings {
     pub bug: Option<Bug>,
     /// Whether what happens is printed.
     pub is_traced: bool,
-    /// Whether clients make conditional writes, too, and add to numbers. A cluster does not take these yet.
+    /// Whether clients make conditional writes, too, and add to numbers.
     pub is_conditional: bool,
     /// Whether what clients were told need have no order: to see what else shows.
     pub skips_histories: bool,

@@ -16,11 +16,11 @@ Runs a whole cluster in simulation, once for each of N seeds (default 100) from 
 --minutes runs as many seeds as there is time for, and tells how many: from SEED on, or, without --first, from one on that
 depends on the time of day, so that each long run sees others. Seeds run on all cores; --threads says on how many instead, and
 --trace, which prints what happens in each, has them run on one. A seed fails if what clients were told of a key has no order;
---no-histories leaves that out. With --conditional, clients make conditional writes and add to numbers as well, which a cluster does
-not take yet.
+--no-histories leaves that out. With --conditional, clients make conditional writes and add to numbers as well.
 A seed that fails is printed with the line that repeats it. --bug plants one, which has to be found: ack-without-writing,
 drop-tombstones-by-time, vouch-while-rebuilding, ignore-newer-versions, forget-copies, trust-own-clock,
-acknowledge-stale-large, ignore-regressions, restamp-after-exposure, expiry-not-in-trees.
+acknowledge-stale-large, ignore-regressions, restamp-after-exposure, expiry-not-in-trees; and with --conditional:
+forgotten-fence, fence-times-out, repair-through-fence, promise-by-lost-disk, refuse-on-unstable-state.
 The exit code is 1 if a seed failed.
 ";
 
@@ -37,7 +37,7 @@ struct Arguments {
 }
 
 /// What `--bug` takes.
-const BUGS: [(&str, Bug); 10] = [
+const BUGS: [(&str, Bug); 15] = [
     ("ack-without-writing", Bug::AckWithoutWriting),
     ("drop-tombstones-by-time", Bug::DropTombstonesByTime),
     ("vouch-while-rebuilding", Bug::VouchWhileRebuilding),
@@ -48,6 +48,11 @@ const BUGS: [(&str, Bug); 10] = [
     ("ignore-regressions", Bug::IgnoreRegressions),
     ("restamp-after-exposure", Bug::RestampAfterExposure),
     ("expiry-not-in-trees", Bug::ExpiryNotInTrees),
+    ("forgotten-fence", Bug::ForgottenFence),
+    ("fence-times-out", Bug::FenceTimesOut),
+    ("repair-through-fence", Bug::RepairThroughFence),
+    ("promise-by-lost-disk", Bug::PromiseByLostDisk),
+    ("refuse-on-unstable-state", Bug::RefuseOnUnstableState),
 ];
 
 fn bug_of(name: &str) -> Result<Bug, String> {

@@ -5,9 +5,10 @@ use ladoga_model::{Replicas, Version};
 use ladoga_replica::simulated::{last_time_ms, last_version};
 use ladoga_service::{Context, Error, KeyValue, Lookup, Precondition, Upload};
 
-use crate::checker::Key;
 use crate::clients::Wish;
 use crate::store::bytes_of;
+use crate::values::Key;
+use crate::written::Found;
 
 /// What a client asks, and of which node.
 pub(crate) struct Request {
@@ -29,15 +30,6 @@ pub(crate) enum Answer {
     Counted(u64, Version),
     /// What the key holds.
     Read(Found),
-}
-
-/// What a client is told of a key.
-pub(crate) struct Found {
-    /// The version, of a deletion as well.
-    pub(crate) version: Option<Version>,
-    pub(crate) value: Option<Vec<u8>>,
-    /// The time by which it was decided whether it has expired, if it ever does, and if that was the time of the cluster.
-    pub(crate) as_of_ms: Option<u64>,
 }
 
 /// Asks, and waits for the answer.

@@ -18,7 +18,9 @@ use ladoga_service::{KeySpan, Later, Lookup, Metric, Pieces, RecordFormat, Store
 use parking_lot::Mutex;
 
 use crate::LARGE_BYTES_MIN;
-use crate::checker::{CheckedCell, Checker, Key};
+use crate::checker::Checker;
+use crate::values::Key;
+use crate::written::CheckedCell;
 
 /// Who watches.
 #[derive(Clone)]

@@ -1,8 +1,9 @@
 //! How often a counter was counted up, as far as clients know, and what it holds.
 
 use crate::checker::is_checked;
-use crate::request::{Answer, Found, Request};
+use crate::request::{Answer, Request};
 use crate::values::count_of;
+use crate::written::Found;
 
 #[derive(Debug, Default)]
 pub(crate) struct Tally {

@@ -2,6 +2,8 @@
 
 use ladoga_service::parse_number;
 
+pub(crate) type Key = Vec<u8>;
+
 /// Whether a key is written by values that take the place of whatever is there.
 pub(crate) fn is_plain(key: &[u8]) -> bool {
     key.starts_with(b"key")

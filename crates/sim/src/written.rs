@@ -1,6 +1,24 @@
-use ladoga_model::Value;
+use std::convert::Infallible;
 
-use crate::checker::{AHEAD_MS_MAX, CheckedCell, Key};
+use ladoga_model::{Cell, Value, Version};
+
+use crate::values::Key;
+
+/// A cell, as it is checked: with all of its value.
+pub(crate) type CheckedCell = Cell<Vec<u8>, Infallible>;
+
+/// How far the time of the cluster may be ahead of that of the world, by which values expire: as far as versions may be, and the
+/// margin of clocks (decision 0033). It is behind by as much as versions are.
+pub(crate) const AHEAD_MS_MAX: u64 = 62_000;
+
+/// What a client is told of a key.
+pub(crate) struct Found {
+    /// The version, of a deletion as well.
+    pub(crate) version: Option<Version>,
+    pub(crate) value: Option<Vec<u8>>,
+    /// The time by which it was decided whether it has expired, if it ever does, and if that was the time of the cluster.
+    pub(crate) as_of_ms: Option<u64>,
+}
 
 /// All of the value of a cell, if it has one.
 pub(crate) fn value_of(cell: &CheckedCell) -> Option<&Vec<u8>> {

@@ -8,7 +8,7 @@ use super::scenario::{Ask, Bug, Faults, Scenario};
 use super::{I, R, W, assert_linearizable, assert_violated, scenario};
 
 /// One increment with a clock that is ahead, and one client that writes and reads.
-const ASKS: [&[Ask]; 2] = [&[I], &[W(10), R]];
+const ASKS: [&[Ask]; 2] = [&[I], &[Ask::Write(10), R]];
 const AHEAD: [u64; 2] = [5, 0];
 
 fn plant(bug: Bug, scenario: Scenario) {

@@ -11,7 +11,7 @@ use super::{entity, put, range};
 use crate::admin;
 use crate::connection::Link;
 use crate::door::Door;
-use crate::http::{Change, ConditionError, Conditions, EntityTarget, Refusal, change, operation};
+use crate::http::{ConditionError, Conditions, EntityChange, EntityTarget, Refusal, change, operation};
 
 /// Serves a request.
 pub(crate) fn handle<K: KeyValue>(
@@ -33,7 +33,7 @@ pub(crate) fn handle<K: KeyValue>(
 /// A `POST` changes what its query says.
 fn of_post(operation: Operation, uri: &Uri) -> Operation {
     match operation {
-        Operation::Increment if matches!(change(uri), Ok(Change::Expire(_))) => Operation::Expire,
+        Operation::Increment if matches!(change(uri), Ok(EntityChange::Expire(_))) => Operation::Expire,
         operation => operation,
     }
 }
@@ -92,8 +92,8 @@ impl<K: KeyValue> Call<'_, K> {
         let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
         check_majority(target.replicas())?;
         self.once_it_is_ready(move |call| match change {
-            Change::Increment(by) => entity::increment(call, (target, by), precondition),
-            Change::Expire(life) => entity::expire(call, (target, life.ttl()), precondition),
+            EntityChange::Increment(by) => entity::increment(call, (target, by), precondition),
+            EntityChange::Expire(life) => entity::expire(call, (target, life.ttl()), precondition),
         })
     }
 }

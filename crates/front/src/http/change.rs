@@ -1,57 +1,37 @@
 use ladoga_http1::Uri;
-use ladoga_model::{Quote, Ttl, TtlError};
+use ladoga_model::Quote;
 use ladoga_service::parse_number;
 
+use super::lifetime::Lifetime;
 use super::target::{TargetError, parameters};
-
-/// How long a value is to live.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Life {
-    /// So long.
-    Limited(Ttl),
-    /// For ever.
-    Unlimited,
-}
-
-impl Life {
-    pub(super) fn parse(text: &[u8]) -> Result<Life, TtlError> {
-        if text == b"none" { Ok(Life::Unlimited) } else { Ttl::parse(text).map(Life::Limited) }
-    }
-
-    /// How long, if it ends.
-    pub(crate) const fn ttl(self) -> Option<Ttl> {
-        match self {
-            Life::Limited(ttl) => Some(ttl),
-            Life::Unlimited => None,
-        }
-    }
-}
 
 /// What is to be done to what is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum EntityChange {
     /// This is added to a number.
     Increment(i64),
     /// It is to live so long from now on.
-    Expire(Life),
+    Expire(Lifetime),
 }
 
 /// What a `POST` is to do to what is there, by the query of `uri`.
-pub(crate) fn change(uri: &Uri) -> Result<Change, TargetError> {
+pub(crate) fn change(uri: &Uri) -> Result<EntityChange, TargetError> {
     let [by, life] = parameters(uri.query().unwrap_or(""), ["increment", "ttl"])?;
     match (by, life) {
         (None, None) => Err(TargetError::NothingToDo),
         (Some(_), Some(_)) => Err(TargetError::TwoThingsToDo),
         (Some(by), None) => match parse_number(&by) {
-            Some(by) => Ok(Change::Increment(by)),
+            Some(by) => Ok(EntityChange::Increment(by)),
             None => Err(TargetError::Increment { found: Quote::of(&by) }),
         },
-        (None, Some(life)) => Life::parse(&life).map(Change::Expire).map_err(TargetError::Life),
+        (None, Some(life)) => Lifetime::parse(&life).map(EntityChange::Expire).map_err(TargetError::Life),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ladoga_model::Ttl;
+
     use super::*;
 
     #[test]
@@ -60,12 +40,12 @@ mod tests {
             let uri = format!("/v0/entity{query}").parse::<Uri>().expect("a URI");
             change(&uri).map_err(|error| error.to_string())
         };
-        assert_eq!(of("?id=k&increment=1"), Ok(Change::Increment(1)));
-        assert_eq!(of("?increment=-9223372036854775808&id=k"), Ok(Change::Increment(i64::MIN)));
-        assert_eq!(of("?id=k&increment=%2d5"), Ok(Change::Increment(-5)));
+        assert_eq!(of("?id=k&increment=1"), Ok(EntityChange::Increment(1)));
+        assert_eq!(of("?increment=-9223372036854775808&id=k"), Ok(EntityChange::Increment(i64::MIN)));
+        assert_eq!(of("?id=k&increment=%2d5"), Ok(EntityChange::Increment(-5)));
         let minute = Ttl::of_ms(60_000).expect("in bounds");
-        assert_eq!(of("?id=k&ttl=1m"), Ok(Change::Expire(Life::Limited(minute))));
-        assert_eq!(of("?ttl=n%6fne&id=k"), Ok(Change::Expire(Life::Unlimited)));
+        assert_eq!(of("?id=k&ttl=1m"), Ok(EntityChange::Expire(Lifetime::Limited(minute))));
+        assert_eq!(of("?ttl=n%6fne&id=k"), Ok(EntityChange::Expire(Lifetime::Unlimited)));
         for query in ["?id=k&ttl=", "?id=k&ttl=5", "?id=k&ttl=None", "?id=k&ttl=0s"] {
             let is_told = |error: String| error.starts_with("ttl is ") && error.ends_with("36500d, or none");
             assert!(of(query).is_err_and(is_told), "{query}");

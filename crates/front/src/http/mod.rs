@@ -3,7 +3,7 @@
 //! - `route`: which operation a method and a path ask for
 //! - `profile`: which profile is asked for
 //! - `target`: which key and which replicas an operation is about; parameters of the query, strictly percent-decoded
-//! - `change`: what a `POST` does to what is there, and how long values live
+//! - `change`: what a `POST` does to what is there, and `lifetime`: how long values live
 //! - `conditions`: `If-Match` and `If-None-Match`; `etag`: versions as they have them
 //! - `refusal`: answers that say no, each with one line of text
 //! - `body`: the bodies of answers
@@ -19,6 +19,7 @@ mod conditions;
 mod etag;
 mod framing;
 mod json_records;
+mod lifetime;
 mod profile;
 mod range_target;
 mod records;
@@ -28,7 +29,7 @@ mod route;
 mod target;
 
 pub(crate) use accept::{NDJSON, prefers_ndjson};
-pub(crate) use change::{Change, change};
+pub(crate) use change::{EntityChange, change};
 pub(crate) use conditions::{ConditionError, Conditions, ReadVerdict};
 pub(crate) use etag::ETag;
 pub(crate) use framing::Framing;

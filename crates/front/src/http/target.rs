@@ -4,7 +4,7 @@ use std::ops::Range;
 use ladoga_http1::Uri;
 use ladoga_model::{KEY_BYTES_MAX, KeyError, Quote, Replicas, ReplicasError, Ttl, TtlError, check_key};
 
-use super::change::Life;
+use super::lifetime::Lifetime;
 
 /// Why a request does not say which entities it is about.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -90,7 +90,7 @@ enum Key {
 pub(crate) struct EntityTarget {
     key: Key,
     replicas: Replicas,
-    life: Option<Life>,
+    life: Option<Lifetime>,
 }
 
 impl EntityTarget {
@@ -100,7 +100,7 @@ impl EntityTarget {
         let [id, replicas, ack, from, ttl] = parameters(query, ["id", "replicas", "ack", "from", "ttl"])?;
         let id = key("id", id)?;
         let replicas = Replicas::parse(replicas.as_deref(), ack.as_deref(), from.as_deref(), nodes)?;
-        let life = ttl.map(|ttl| Life::parse(&ttl)).transpose()?;
+        let life = ttl.map(|ttl| Lifetime::parse(&ttl)).transpose()?;
         let key = match id {
             Cow::Owned(decoded) => Key::Decoded(decoded),
             Cow::Borrowed(slice) => {
@@ -138,16 +138,15 @@ impl EntityTarget {
 
     /// How long the value is to live that is written, if it ends.
     pub(crate) fn ttl(&self) -> Option<Ttl> {
-        self.life.and_then(Life::ttl)
+        self.life.and_then(Lifetime::ttl)
     }
 
     /// Refuses a time to live on a request that writes no value.
     pub(crate) fn check_ttl(&self, is_put: bool) -> Result<(), TargetError> {
         match self.life {
-            None => Ok(()),
             Some(_) if !is_put => Err(TargetError::TtlOfNothing),
-            Some(Life::Unlimited) => Err(TargetError::PutForEver),
-            Some(Life::Limited(_)) => Ok(()),
+            Some(Lifetime::Unlimited) => Err(TargetError::PutForEver),
+            Some(Lifetime::Limited(_)) | None => Ok(()),
         }
     }
 }

@@ -4,7 +4,7 @@ use ladoga_model::Replicas;
 use ladoga_resp::{Dialect, Reply, Request, parse_integer};
 use ladoga_service::KeyValue;
 
-use super::arguments::{integer, is};
+use super::arguments::is;
 use super::failed::Failed;
 use super::serve::{Conversation, Parting};
 use super::served::{CommandResult, Served};
@@ -211,12 +211,4 @@ fn check_user(user: &[u8]) -> Result<(), Failed> {
     }
     let words = "WRONGPASS invalid username-password pair or user is disabled.";
     Err(Failed::Told(Reply::Error(words.to_owned())))
-}
-
-/// `SELECT`: there is one database.
-pub(super) fn select(request: &Request) -> CommandResult {
-    match integer(&request[1])? {
-        0 => Ok(Served::OK),
-        _ => Err(Failed::err("DB index is out of range")),
-    }
 }

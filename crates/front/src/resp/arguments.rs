@@ -4,7 +4,7 @@
 use ladoga_model::Ttl;
 use ladoga_resp::{Request, parse_integer};
 
-use super::call::Life;
+use super::call::NewLifetime;
 use super::failed::Failed;
 
 /// An argument that is a number.
@@ -112,7 +112,7 @@ pub(super) struct SetOptions {
     pub(super) condition: Condition,
     /// Whether the value before is answered.
     pub(super) gets: bool,
-    pub(super) life: Life,
+    pub(super) life: NewLifetime,
 }
 
 impl SetOptions {
@@ -149,9 +149,9 @@ impl SetOptions {
             at += 1;
         }
         let life = match expiry {
-            None if keeps => Life::Kept,
-            None => Life::Forever,
-            Some((unit, number)) => Life::For(unit.ttl(&request[number], "set")?),
+            None if keeps => NewLifetime::Kept,
+            None => NewLifetime::Forever,
+            Some((unit, number)) => NewLifetime::For(unit.ttl(&request[number], "set")?),
         };
         Ok(SetOptions { condition, gets, life })
     }

@@ -35,6 +35,11 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// The version of the value; none if there was none.
+    fn of_value(self) -> Option<Version> {
+        self.version.filter(|_| self.is_there)
+    }
+
     /// Whether nobody has written the key since then. A deletion may be forgotten meanwhile.
     pub(super) fn is_as(self, before: Seen) -> bool {
         let is_forgotten = !self.is_there && self.version.is_none();
@@ -68,30 +73,30 @@ pub(super) struct Found {
 }
 
 /// What becomes of a key.
-pub(super) enum Change {
+pub(super) enum Effect {
     Nothing,
-    Put(Bytes, Life),
+    Put(Bytes, NewLifetime),
     /// It stays as it is, for so long.
-    Expire(Life),
+    Expire(NewLifetime),
     Delete,
 }
 
 /// For how long a value lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Life {
+pub(super) enum NewLifetime {
     Forever,
     /// As long as the one before it.
     Kept,
     For(Ttl),
 }
 
-impl Life {
+impl NewLifetime {
     /// The time to live of a value that takes the place of one that expires then; 0 if that never does.
     pub(super) fn ttl(self, before_ms: u64) -> Option<Ttl> {
         match self {
-            Life::Forever => None,
-            Life::For(ttl) => Some(ttl),
-            Life::Kept => Ttl::until_ms(before_ms),
+            NewLifetime::Forever => None,
+            NewLifetime::For(ttl) => Some(ttl),
+            NewLifetime::Kept => Ttl::until_ms(before_ms),
         }
     }
 }
@@ -122,17 +127,16 @@ impl<K: KeyValue> StoreCall<K> {
 
     /// Of a write; if its key is watched, it depends on its version.
     fn write_context(&self, key: &[u8], precondition: Precondition, ttl: Option<Ttl>) -> Context {
-        let precondition = match (precondition, self.watched_version(key)) {
-            (Precondition::None, Some(version)) => if_still(version),
+        let precondition = match (precondition, self.watched(key)) {
+            (Precondition::None, Some(seen)) => if_still(seen.of_value()),
             (precondition, _) => precondition,
         };
         Context { precondition, ttl, ..self.context() }
     }
 
-    fn watched_version(&self, key: &[u8]) -> Option<Option<Version>> {
+    fn watched(&self, key: &[u8]) -> Option<Seen> {
         let watched = self.watched.as_ref()?.borrow();
-        let (_, seen) = watched.iter().find(|(known, _)| known == key)?;
-        Some(seen.version.filter(|_| seen.is_there))
+        watched.iter().find(|(known, _)| known == key).map(|(_, seen)| *seen)
     }
 
     /// What a write came to. If it happened, its key is watched no more: from now on, it is ours.
@@ -144,7 +148,7 @@ impl<K: KeyValue> StoreCall<K> {
                 }
                 Ok(done)
             }
-            Err(Error::PreconditionFailed { .. }) if self.watched_version(key).is_some() => {
+            Err(Error::PreconditionFailed { .. }) if self.watched(key).is_some() => {
                 Err(Failed::WatchedKeyChanged)
             }
             Err(error) => Err(error.into()),
@@ -209,7 +213,7 @@ impl<K: KeyValue> StoreCall<K> {
         precondition: Precondition,
         ttl: Option<Ttl>,
     ) -> Result<Version, Failed> {
-        self.check_write(&key, value.len() as u64)?;
+        check_write(&key, value.len() as u64)?;
         let context = self.write_context(&key, precondition, ttl);
         self.service.admit_put(&context, &key, value.len() as u64)?;
         if value.len() as u64 >= self.service.upload_bytes_min() {
@@ -247,14 +251,14 @@ impl<K: KeyValue> StoreCall<K> {
     }
 
     pub(super) async fn delete(&self, key: Bytes, precondition: Precondition) -> Result<Version, Failed> {
-        self.check_write(&key, 0)?;
+        check_write(&key, 0)?;
         let context = self.write_context(&key, precondition, None);
         let written = self.service.delete(&context, key.clone()).await;
         self.written(&key, written)
     }
 
     pub(super) async fn increment(&self, key: Bytes, by: i64) -> Result<i64, Failed> {
-        self.check_write(&key, 0)?;
+        check_write(&key, 0)?;
         let context = self.write_context(&key, Precondition::None, None);
         let written = self.service.increment(&context, key.clone(), by).await;
         self.written(&key, written).map(|(sum, _)| sum)
@@ -266,12 +270,12 @@ impl<K: KeyValue> StoreCall<K> {
         &self,
         key: Bytes,
         with_value: bool,
-        mut decide: impl FnMut(Option<&Found>) -> Result<(Change, T), Failed>,
+        mut decide: impl FnMut(Option<&Found>) -> Result<(Effect, T), Failed>,
     ) -> Result<T, Failed> {
         for _ in 0..ATTEMPTS_MAX {
             let found = self.find(&key, with_value).await?;
             let version = found.as_ref().map(|found| found.version);
-            if self.watched_version(&key).is_some_and(|watched| watched != version) {
+            if self.watched(&key).is_some_and(|seen| seen.of_value() != version) {
                 return Err(Failed::WatchedKeyChanged);
             }
             let (change, answer) = decide(found.as_ref())?;
@@ -284,17 +288,17 @@ impl<K: KeyValue> StoreCall<K> {
         Err(Error::Contended("others write the key all the time; nothing was written").into())
     }
 
-    async fn apply(&self, key: Bytes, found: Option<&Found>, change: Change) -> Result<(), Failed> {
+    async fn apply(&self, key: Bytes, found: Option<&Found>, change: Effect) -> Result<(), Failed> {
         let precondition = if_still(found.map(|found| found.version));
         match change {
-            Change::Nothing => Ok(()),
-            Change::Delete if found.is_none() => Ok(()),
-            Change::Delete => self.delete(key, precondition).await.map(drop),
-            Change::Put(value, life) => {
+            Effect::Nothing => Ok(()),
+            Effect::Delete if found.is_none() => Ok(()),
+            Effect::Delete => self.delete(key, precondition).await.map(drop),
+            Effect::Put(value, life) => {
                 let before_ms = found.map_or(0, |found| found.expires_at_ms);
                 self.put(key, value, precondition, life.ttl(before_ms)).await.map(drop)
             }
-            Change::Expire(life) => {
+            Effect::Expire(life) => {
                 let ttl = life.ttl(found.map_or(0, |found| found.expires_at_ms));
                 let context = self.write_context(&key, precondition, None);
                 let written = self.service.expire(&context, key.clone(), ttl).await;
@@ -302,14 +306,14 @@ impl<K: KeyValue> StoreCall<K> {
             }
         }
     }
+}
 
-    /// That a key and a value can be stored.
-    pub(super) fn check_write(&self, key: &[u8], value_bytes: u64) -> Result<(), Failed> {
-        if let Err(error) = check_key(key) {
-            return Err(Failed::err(&error.to_string()));
-        }
-        if value_bytes > VALUE_BYTES_MAX { Err(Failed::value_too_large()) } else { Ok(()) }
+/// That a key and a value can be stored.
+pub(super) fn check_write(key: &[u8], value_bytes: u64) -> Result<(), Failed> {
+    if let Err(error) = check_key(key) {
+        return Err(Failed::err(&error.to_string()));
     }
+    if value_bytes > VALUE_BYTES_MAX { Err(Failed::value_too_large()) } else { Ok(()) }
 }
 
 /// That a key still has the version that was found.

@@ -1,32 +1,19 @@
 //! From a request to what serves it.
 
-use std::future::Future;
-
 use ladoga_resp::{Reply, Request};
 use ladoga_service::KeyValue;
 
 use super::arguments::is;
 use super::call::StoreCall;
-use super::in_flight::{Serving, Wave};
+use super::in_flight::{Begun, Wave, later};
 use super::served::{CommandResult, Served};
 use super::table::{Command, Verb, find};
-use super::{about, describe, expiry, keys, numbers, scan, server, strings};
+use super::{describe, expiry, keys, numbers, scan, server, strings};
 
 /// So much of an unknown command is repeated.
 const REPEATED_BYTES_MAX: usize = 128;
 /// A request with more is served alone: its value may have to be written elsewhere before it has its turn.
 const WAVE_BYTES_MAX: usize = 32 << 10;
-
-/// What becomes of a request at its beginning.
-pub(super) enum Begun {
-    Served(Served),
-    Serving(Serving),
-}
-
-/// What takes time.
-pub(super) fn later(result: impl Future<Output = CommandResult> + 'static) -> Begun {
-    Begun::Serving(Box::pin(async move { Served::of(result.await) }))
-}
 
 fn now(result: CommandResult) -> Begun {
     Begun::Served(Served::of(result))
@@ -62,7 +49,7 @@ fn unknown(request: &Request) -> Reply {
 }
 
 /// With which others a request may be served side by side.
-pub(super) fn wave(command: &Command, request: &Request) -> Wave {
+pub(super) fn wave(command: &Command, request: &Request, nodes: u32) -> Wave {
     match command.verb {
         _ if request.memory_bytes() > WAVE_BYTES_MAX => Wave::Alone,
         Verb::Get
@@ -82,6 +69,7 @@ pub(super) fn wave(command: &Command, request: &Request) -> Wave {
         | Verb::Memory => Wave::Reads,
         Verb::Set if sets_without_looking(request) => Wave::Writes,
         Verb::SetEx | Verb::PSetEx | Verb::MSet => Wave::Writes,
+        Verb::Incr | Verb::Decr | Verb::IncrBy | Verb::DecrBy if nodes == 1 => Wave::Updates,
         Verb::Ping | Verb::Echo | Verb::Time | Verb::Select => Wave::Any,
         _ => Wave::Alone,
     }
@@ -150,14 +138,14 @@ fn about_the_node<K: KeyValue>(call: &StoreCall<K>, verb: Verb, request: &Reques
     match verb {
         Verb::Ping => server::ping(request),
         Verb::Echo => Ok(Served::value(Some(request.bytes(1)))),
-        Verb::Time => server::time(call),
+        Verb::Time => Ok(server::time(call)),
         Verb::Wait => server::wait(call, request),
-        Verb::Lolwut => server::lolwut(),
+        Verb::Lolwut => Ok(server::lolwut()),
         Verb::Cluster => server::cluster(),
         Verb::Config => server::config(request),
-        Verb::Info => server::info(call, request),
+        Verb::Info => Ok(server::info(call, request)),
         Verb::Command => describe::command(request),
-        Verb::Select => about::select(request),
+        Verb::Select => server::select(request),
         Verb::Acl => server::nothing_of("ACL", request),
         Verb::Module => server::nothing_of("MODULE", request),
         Verb::SlowLog => server::nothing_of("SLOWLOG", request),

@@ -4,13 +4,14 @@ use ladoga_resp::{Reply, Request};
 use ladoga_service::KeyValue;
 
 use super::arguments::{GetExOption, Unit, integer, is};
-use super::call::{Change, Life, StoreCall};
+use super::call::{Effect, NewLifetime, StoreCall};
 use super::failed::Failed;
 use super::served::{CommandResult, Served};
 use super::table::Verb;
 
 /// When `EXPIRE` and its like take effect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "any of them can be said with others")]
 struct When {
     not_yet: bool,
     already: bool,
@@ -76,24 +77,26 @@ pub(super) async fn expire<K: KeyValue>(
         Some(found) if when.allows(found.expires_at_ms, end_ms) => {
             Ok((ending(end_ms, now_ms, command)?, Served::flag(true)))
         }
-        _ => Ok((Change::Nothing, Served::flag(false))),
+        _ => Ok((Effect::Nothing, Served::flag(false))),
     })
     .await
 }
 
 /// The same value with another end; nothing, if that is past.
-fn ending(end_ms: i64, now_ms: u64, command: &str) -> Result<Change, Failed> {
+fn ending(end_ms: i64, now_ms: u64, command: &str) -> Result<Effect, Failed> {
     if end_ms <= now_ms as i64 {
-        return Ok(Change::Delete);
+        return Ok(Effect::Delete);
     }
     let ttl = Ttl::until_ms(end_ms as u64).ok_or_else(|| Failed::expire_time(command))?;
-    Ok(Change::Expire(Life::For(ttl)))
+    Ok(Effect::Expire(NewLifetime::For(ttl)))
 }
 
 pub(super) async fn persist<K: KeyValue>(call: StoreCall<K>, key: Bytes) -> CommandResult {
     call.update(key, false, |found| match found {
-        Some(found) if found.expires_at_ms != 0 => Ok((Change::Expire(Life::Forever), Served::flag(true))),
-        _ => Ok((Change::Nothing, Served::flag(false))),
+        Some(found) if found.expires_at_ms != 0 => {
+            Ok((Effect::Expire(NewLifetime::Forever), Served::flag(true)))
+        }
+        _ => Ok((Effect::Nothing, Served::flag(false))),
     })
     .await
 }
@@ -102,7 +105,7 @@ pub(super) async fn getex<K: KeyValue>(call: StoreCall<K>, request: Request) -> 
     let now_ms = call.door.now_ms();
     let option = GetExOption::parse(&request)?;
     call.update(request.bytes(1), true, |found| {
-        let Some(found) = found else { return Ok((Change::Nothing, Served::NULL)) };
+        let Some(found) = found else { return Ok((Effect::Nothing, Served::NULL)) };
         let change = match option {
             GetExOption::Until(unit, number) => {
                 let number = integer(&request[number])?;
@@ -111,8 +114,8 @@ pub(super) async fn getex<K: KeyValue>(call: StoreCall<K>, request: Request) -> 
                 }
                 ending(unit.moment_ms(number, now_ms, "getex")?, now_ms, "getex")?
             }
-            GetExOption::Persist if found.expires_at_ms != 0 => Change::Expire(Life::Forever),
-            GetExOption::Persist | GetExOption::Nothing => Change::Nothing,
+            GetExOption::Persist if found.expires_at_ms != 0 => Effect::Expire(NewLifetime::Forever),
+            GetExOption::Persist | GetExOption::Nothing => Effect::Nothing,
         };
         Ok((change, Served::value(Some(found.value.clone()))))
     })

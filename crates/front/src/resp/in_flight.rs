@@ -3,13 +3,24 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::served::Served;
+use super::served::{CommandResult, Served};
 
 /// So many requests of one connection are served side by side.
 pub(super) const IN_FLIGHT_MAX: usize = 128;
 
 /// What serves a request that memory cannot answer at once.
 pub(super) type Serving = Pin<Box<dyn Future<Output = Served>>>;
+
+/// What becomes of a request at its beginning.
+pub(super) enum Begun {
+    Served(Served),
+    Serving(Serving),
+}
+
+/// What takes time.
+pub(super) fn later(result: impl Future<Output = CommandResult> + 'static) -> Begun {
+    Begun::Serving(Box::pin(async move { Served::of(result.await) }))
+}
 
 /// With which others a request may be served side by side. Requests of one connection take effect in their order, and see those
 /// before them: so one that reads waits for those that write, and the other way round. Writes are queued in their order.
@@ -19,6 +30,9 @@ pub(super) enum Wave {
     Reads,
     /// It writes without looking: with others that do.
     Writes,
+    /// It is decided when it is written, by a node on its own: with others that are, which it decides in their order. Plain writes may
+    /// come before or behind them.
+    Updates,
     /// It asks for nothing that is stored: with all others.
     Any,
     /// It is served alone.

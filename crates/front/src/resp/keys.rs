@@ -3,7 +3,7 @@ use ladoga_resp::{Reply, Request, parse_integer};
 use ladoga_service::{Error, KeyValue, Precondition};
 
 use super::arguments::{integer, is};
-use super::call::{Change, Found, Life, StoreCall};
+use super::call::{Effect, Found, NewLifetime, StoreCall};
 use super::failed::Failed;
 use super::served::{CommandResult, Served};
 use super::strings::all;
@@ -23,8 +23,8 @@ pub(super) async fn del<K: KeyValue>(call: StoreCall<K>, request: Request) -> Co
     keys.dedup_by(|one, other| request[*one] == request[*other]);
     let delete = |number: usize| async move {
         call.update(request.bytes(number), false, |found| match found {
-            Some(_) => Ok((Change::Delete, true)),
-            None => Ok((Change::Nothing, false)),
+            Some(_) => Ok((Effect::Delete, true)),
+            None => Ok((Effect::Nothing, false)),
         })
         .await
     };
@@ -104,11 +104,11 @@ async fn put_copy<K: KeyValue>(
     to: bytes::Bytes,
     only_if_absent: bool,
 ) -> Result<bool, Failed> {
-    let life = Ttl::until_ms(found.expires_at_ms).map_or(Life::Forever, Life::For);
+    let life = Ttl::until_ms(found.expires_at_ms).map_or(NewLifetime::Forever, NewLifetime::For);
     call.update(to, false, |there| {
         Ok(match there {
-            Some(_) if only_if_absent => (Change::Nothing, false),
-            _ => (Change::Put(found.value.clone(), life), true),
+            Some(_) if only_if_absent => (Effect::Nothing, false),
+            _ => (Effect::Put(found.value.clone(), life), true),
         })
     })
     .await

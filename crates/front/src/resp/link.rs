@@ -11,30 +11,18 @@ use ladoga_resp::{Parser, ParserLimits};
 use ladoga_runtime::Address;
 use tokio::net::TcpStream;
 
+use super::waits::{Ending, Waits};
 use crate::connection::{Core, Socket};
 
 /// After so long without a request, a connection keeps no buffers.
 const BUFFERS_KEPT_MS: u64 = 500;
 /// What stays allocated for replies between two of them.
 const OUTPUT_BYTES_KEPT: usize = 16 << 10;
-/// A client that takes fewer bytes than this within the time for an answer takes none.
-const TAKEN_BYTES_MIN: u64 = 4 << 10;
-/// How long the last bytes of a client are waited for after its last reply.
-const LINGER_MS: u64 = 5_000;
 
 /// Arguments of a request, the name of the command included.
 const ARGUMENTS_MAX: usize = 1 << 20;
 /// What a request may have in memory beside a value that is taken out of it.
 const REQUEST_BYTES_MAX: usize = 256 << 20;
-
-/// Why a connection has to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// A request does not arrive.
-    Late,
-    /// Replies are not read, or there is no more time.
-    CutOff,
-}
 
 /// A connection to a client, as all who deal with it share it: its own task and the sweeper.
 pub(crate) struct RespLink {
@@ -58,19 +46,6 @@ pub(super) struct Buffers {
     pub(super) output: Vec<u8>,
     sent_bytes: usize,
     waits: Waits,
-}
-
-/// Since when somebody is waited for.
-#[derive(Default)]
-struct Waits {
-    /// For a request: since when, and whether a part of it is there; and how much of that has arrived meanwhile.
-    request: Option<(u64, bool)>,
-    request_bytes: u64,
-    /// For a client that does not take what there is for it; and what it has taken since then.
-    unread: Option<u64>,
-    taken_bytes: u64,
-    /// For the client to close a connection on which everything is said.
-    lingering: Option<u64>,
 }
 
 impl RespLink {
@@ -165,7 +140,7 @@ impl RespLink {
             Poll::Ready(Ok(count)) => {
                 buffers.sent(count.min(ahead));
                 let own = count.saturating_sub(ahead);
-                buffers.waits.taken(count as u64, own == bytes.len());
+                buffers.waits.taken(count as u64, count == ahead + bytes.len());
                 Poll::Ready(Ok(own))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
@@ -205,19 +180,29 @@ impl RespLink {
         }
     }
 
-    /// The last reply is written. What the client still sends is read away for a while: a reset would take the reply away from it.
-    pub(super) async fn linger(&self, bytes_max: usize) -> io::Result<()> {
+    /// The last reply is about to be sent. It has its own time, whatever made it the last. Answers whether the client was in the middle
+    /// of something.
+    pub(super) fn begins_to_linger(&self) -> bool {
         self.ending.set(None);
-        self.buffers().lingers(self.core.now_ms());
+        self.buffers().lingers(self.core.now_ms())
+    }
+
+    /// Sends the last reply. A client that may still be speaking is listened to for a while: a reset would take the reply away
+    /// from it.
+    pub(super) async fn linger(&self, mut may_be_speaking: bool, bytes_max: usize) -> io::Result<()> {
         self.flush().await?;
         self.socket.shut_down()?;
         let mut discarded = 0;
         while discarded < bytes_max {
-            let read = poll_fn(|context| self.socket.poll_read(context, &mut self.core.scratch()));
+            let read = poll_fn(|context| match self.socket.poll_read(context, &mut self.core.scratch()) {
+                Poll::Pending if !may_be_speaking => Poll::Ready(Ok(0)),
+                read => read,
+            });
             match read.await? {
                 0 => break,
                 count => discarded += count,
             }
+            may_be_speaking = true;
         }
         Ok(())
     }
@@ -303,9 +288,12 @@ impl Buffers {
         }
     }
 
-    fn lingers(&mut self, now_ms: u64) {
+    /// Nothing that arrives counts any more. Answers whether the client was in the middle of something.
+    fn lingers(&mut self, now_ms: u64) -> bool {
+        let is_speaking = self.parser.is_within_request() || !self.input.is_empty();
         self.input = BytesMut::new();
         self.waits = Waits { lingering: Some(now_ms), ..Waits::default() };
+        is_speaking
     }
 
     /// Gives memory back on a connection that has not been used since the given time.
@@ -314,79 +302,5 @@ impl Buffers {
         if is_idle && self.output.is_empty() && self.input.is_empty() {
             (self.input, self.output) = (BytesMut::new(), Vec::new());
         }
-    }
-}
-
-impl Waits {
-    fn received(&mut self, bytes: usize, now_ms: u64) {
-        self.request_bytes += bytes as u64;
-        if let Some((since_ms, has_begun @ false)) = &mut self.request {
-            (*since_ms, *has_begun) = (now_ms, true);
-        }
-    }
-
-    fn taken(&mut self, bytes: u64, is_all: bool) {
-        if self.unread.is_some() {
-            self.taken_bytes += bytes;
-            if is_all || self.taken_bytes >= TAKEN_BYTES_MIN {
-                self.unread = None;
-            }
-        }
-    }
-
-    fn blocked(&mut self, now_ms: u64) {
-        if self.unread.is_none() {
-            (self.unread, self.taken_bytes) = (Some(now_ms), 0);
-        }
-    }
-
-    /// Why it has waited for too long, if it has. An idle connection may wait for ever.
-    fn ending(&self, now_ms: u64, limits: &ladoga_server::Limits) -> Option<Ending> {
-        let is_past = |since_ms: u64, timeout_ms: u64| now_ms.saturating_sub(since_ms) > timeout_ms;
-        if self.unread.is_some_and(|since_ms| is_past(since_ms, limits.answer_timeout_ms))
-            || self.lingering.is_some_and(|since_ms| is_past(since_ms, LINGER_MS))
-        {
-            return Some(Ending::CutOff);
-        }
-        let allowance_ms = self.request_bytes * 1_000 / limits.body_bytes_per_second_min.max(1);
-        let is_late = self.request.is_some_and(|(since_ms, has_begun)| {
-            has_begun && is_past(since_ms, limits.request_timeout_ms + allowance_ms)
-        });
-        is_late.then_some(Ending::Late)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ladoga_server::Limits;
-
-    #[test]
-    fn an_idle_connection_may_wait_and_a_request_may_not() {
-        let limits =
-            Limits { request_timeout_ms: 100, body_bytes_per_second_min: 1_000, ..Limits::default() };
-        let mut waits = Waits { request: Some((0, false)), ..Waits::default() };
-        assert_eq!(waits.ending(u64::MAX / 2, &limits), None);
-        waits.received(1, 1_000);
-        assert_eq!(waits.ending(1_101, &limits), None);
-        assert_eq!(waits.ending(1_102, &limits), Some(Ending::Late));
-        waits.received(500, 1_100);
-        assert_eq!(waits.ending(1_601, &limits), None);
-        assert_eq!(waits.ending(1_602, &limits), Some(Ending::Late));
-        waits.request = None;
-        assert_eq!(waits.ending(u64::MAX / 2, &limits), None);
-    }
-
-    #[test]
-    fn replies_have_to_be_taken_in_more_than_crumbs() {
-        let limits = Limits { answer_timeout_ms: 50, ..Limits::default() };
-        let mut waits = Waits::default();
-        waits.blocked(0);
-        waits.taken(TAKEN_BYTES_MIN - 1, false);
-        waits.blocked(40);
-        assert_eq!(waits.ending(50, &limits), None);
-        assert_eq!(waits.ending(51, &limits), Some(Ending::CutOff));
-        waits.taken(1, false);
-        assert_eq!(waits.ending(51, &limits), None);
     }
 }

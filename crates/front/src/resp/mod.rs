@@ -2,11 +2,12 @@
 //! are, is what they are by HTTP.
 //!
 //! - `door`: what the connections of an event loop share; `cursors`: where scans are
-//! - `link`: a connection to a client: its bytes, its socket, its timeouts
-//! - `serve`: a connection from its first request to its last reply; `in_flight`: requests that are served side by side
+//! - `link`: a connection to a client: its bytes and its socket; `waits`: its timeouts
+//! - `serve`: a connection from its first request to its last reply; `in_flight`: requests that are served side by side;
+//!   `replies`: how they are answered
 //! - `session`: what a connection has been told: its version of the protocol, its name, its transaction
 //! - `table`: every command there is, how many arguments it takes, where its keys are
-//! - `dispatch`: from a request to what serves it; `transaction`: `MULTI` to `EXEC`
+//! - `dispatch`: from a request to what serves it; `transaction`: `MULTI` to `EXEC`, `queued`: what is kept in between
 //! - `call`: one request and the store: reads, writes, and read-modify-write; `served`, `failed`: what becomes of it
 //! - `strings`, `numbers`, `expiry`, `keys`, `scan`: commands by what they are about; `arguments`: their options
 //! - `upload`: values that are not held in memory, on their way in
@@ -25,6 +26,8 @@ mod in_flight;
 mod keys;
 mod link;
 mod numbers;
+mod queued;
+mod replies;
 mod scan;
 mod serve;
 mod served;
@@ -34,6 +37,7 @@ mod strings;
 mod table;
 mod transaction;
 mod upload;
+mod waits;
 
 pub use cursors::Cursors;
 pub use door::RespDoor;

@@ -3,7 +3,7 @@ use ladoga_resp::Request;
 use ladoga_service::KeyValue;
 
 use super::arguments::integer;
-use super::call::{Change, Life, StoreCall};
+use super::call::{Effect, NewLifetime, StoreCall};
 use super::failed::Failed;
 use super::served::{CommandResult, Served};
 use super::table::Verb;
@@ -32,7 +32,7 @@ pub(super) async fn increment_by_float<K: KeyValue>(call: StoreCall<K>, request:
     call.update(request.bytes(1), true, |found| {
         let before = found.map_or(&b"0"[..], |found| &found.value);
         let sum = Bytes::from(float_sum(before, &request[2])?);
-        Ok((Change::Put(sum.clone(), Life::Kept), Served::value(Some(sum))))
+        Ok((Effect::Put(sum.clone(), NewLifetime::Kept), Served::value(Some(sum))))
     })
     .await
 }

@@ -215,7 +215,7 @@ pub(super) async fn random_key<K: KeyValue>(call: StoreCall<K>) -> CommandResult
         && let Some(key) = reader.next().await?
     {
         seen += 1;
-        if call.door.cursors.random() % seen == 0 {
+        if call.door.cursors.random().is_multiple_of(seen) {
             chosen = Some(key);
         }
     }

@@ -3,24 +3,21 @@ use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 
-use ladoga_resp::{Reply, Request, Step, write_bulk_head};
-use ladoga_runtime::{CommandKind, Displaced, Permit, Taken};
-use ladoga_service::{KeyValue, StoreError};
+use ladoga_resp::{Dialect, Reply, Request, Step};
+use ladoga_runtime::{CommandKind, Permit, Taken};
+use ladoga_service::KeyValue;
 
 use super::call::StoreCall;
-use super::dispatch::{self, Begun};
+use super::dispatch;
 use super::door::RespDoor;
 use super::failed::Failed;
-use super::in_flight::{InFlight, Measured};
-use super::link::{Ending, RespLink};
-use super::served::{LargeReply, Served};
+use super::in_flight::{Begun, InFlight, Measured};
+use super::link::RespLink;
+use super::served::Served;
 use super::session::Session;
 use super::table::Command;
+use super::waits::Ending;
 
-/// Replies that wait for others to be written with them.
-const REPLIES_BYTES_MAX: usize = 64 << 10;
-/// A value up to this length is copied behind its head; a longer one goes out from where it is.
-const COPIED_BYTES_MAX: usize = 16 << 10;
 /// A request of up to this length takes no room of its own: the memory of its connection, which is counted, has it.
 const REQUEST_BYTES_UNCOUNTED: u64 = 16 << 10;
 /// What a client may still send after its last reply.
@@ -51,7 +48,7 @@ impl From<io::Error> for Parting {
 pub(crate) fn refusal(bound: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     Reply::error(format_args!("max number of clients reached: {bound}"))
-        .write(&mut bytes, Default::default());
+        .write(&mut bytes, Dialect::default());
     bytes
 }
 
@@ -77,14 +74,16 @@ pub(crate) async fn serve<K: KeyValue>(door: &Rc<RespDoor<K>>, link: &Rc<RespLin
         }
     };
     let dialect = conversation.session.dialect;
+    let is_interrupted = matches!(parting, Parting::Say(_));
     match parting {
         Parting::Drop => return,
         Parting::Abort => return link.abort_on_drop(),
         Parting::Say(reply) => reply.write(&mut link.buffers().output, dialect),
         Parting::Over => {}
     }
+    let may_be_speaking = link.begins_to_linger() || is_interrupted;
     // However that ends, the connection does.
-    let _ = link.unless_ended(link.linger(LINGER_BYTES_MAX)).await;
+    let _ = link.unless_ended(link.linger(may_be_speaking, LINGER_BYTES_MAX)).await;
 }
 
 /// A connection while it is served.
@@ -171,7 +170,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         request: Request,
         measured: Measured,
     ) -> Result<(), Parting> {
-        let wave = dispatch::wave(command, &request);
+        let wave = dispatch::wave(command, &request, self.door.door.nodes);
         while !self.in_flight.admits(wave) {
             self.answer_first().await?;
         }
@@ -266,90 +265,6 @@ impl<K: KeyValue> Conversation<'_, K> {
         let duration_ns = core.clock.monotonic_ns().saturating_sub(measured.started_ns);
         core.metrics.command_served(measured.kind, served.is_error(), duration_ns);
         self.write(served).await
-    }
-
-    /// Writes a reply, unless the client wants none.
-    pub(super) async fn write(&mut self, served: Served) -> Result<(), Parting> {
-        if !self.session.wants_reply() && !matches!(served, Served::Last(_)) {
-            return Ok(());
-        }
-        match served {
-            Served::Silent => return Ok(()),
-            Served::WatchedKeyChanged => Failed::WatchedKeyChanged
-                .into_reply()
-                .write(&mut self.link.buffers().output, self.session.dialect),
-            Served::Last(reply) => return Err(Parting::Say(reply)),
-            Served::Large(large) => return self.write_large(large).await,
-            Served::Reply(Reply::Bulk(value)) if value.len() > COPIED_BYTES_MAX => {
-                write_bulk_head(&mut self.link.buffers().output, value.len() as u64);
-                self.link.write_all(&value).await?;
-                self.link.buffers().output.extend_from_slice(b"\r\n");
-            }
-            Served::Reply(reply) => reply.write(&mut self.link.buffers().output, self.session.dialect),
-        }
-        if self.link.buffers().unsent().len() > REPLIES_BYTES_MAX {
-            self.link.flush().await?;
-        }
-        Ok(())
-    }
-
-    /// Writes a value that is not in memory, as fast as the client takes it, with one piece read ahead.
-    async fn write_large(&mut self, large: LargeReply) -> Result<(), Parting> {
-        let LargeReply { bytes, first: mut piece, permit } = large;
-        write_bulk_head(&mut self.link.buffers().output, bytes);
-        while let Some((bytes, rest)) = piece {
-            let next = rest.next();
-            let written = self.write_unless_displaced(&permit, &bytes).await?;
-            if let Err(Displaced) = written {
-                self.door.door.core.metrics.displaced(Taken::Stream);
-                self.door.door.core.metrics.cut_off();
-                return Err(Parting::Abort);
-            }
-            self.door.door.core.metrics.sent(bytes.len() as u64);
-            piece = match next.await {
-                Ok(piece) => piece,
-                Err(error) => return Err(self.cannot_go_on(&error)),
-            };
-        }
-        self.link.buffers().output.extend_from_slice(b"\r\n");
-        Ok(())
-    }
-
-    fn cannot_go_on(&self, error: &StoreError) -> Parting {
-        tracing::warn!(%error, "a reply was aborted");
-        self.door.door.core.metrics.cut_off();
-        Parting::Abort
-    }
-
-    async fn write_unless_displaced(
-        &self,
-        permit: &Permit,
-        mut bytes: &[u8],
-    ) -> io::Result<Result<(), Displaced>> {
-        while !bytes.is_empty() {
-            let count = poll_fn(|context| {
-                if let Poll::Ready(displaced) = permit.poll_displaced(context) {
-                    return Poll::Ready(Ok(Err(displaced)));
-                }
-                match self.link.poll_write_behind(context, bytes) {
-                    Poll::Pending => {
-                        permit.waits();
-                        Poll::Pending
-                    }
-                    Poll::Ready(Ok(count)) => {
-                        permit.moved(count as u64);
-                        permit.rests();
-                        Poll::Ready(Ok(Ok(count)))
-                    }
-                    Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-                }
-            });
-            match count.await? {
-                Ok(count) => bytes = &bytes[count..],
-                Err(displaced) => return Ok(Err(displaced)),
-            }
-        }
-        Ok(Ok(()))
     }
 
     /// Takes room for a request of which so many bytes are wanted, twice as much as have arrived at most; gives back what the one

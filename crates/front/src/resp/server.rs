@@ -29,10 +29,18 @@ pub(super) fn ping(request: &Request) -> CommandResult {
     }
 }
 
-pub(super) fn time<K>(call: &StoreCall<K>) -> CommandResult {
+pub(super) fn time<K>(call: &StoreCall<K>) -> Served {
     let now_ms = call.door.now_ms();
     let parts = [now_ms / 1_000, now_ms % 1_000 * 1_000];
-    Ok(Reply::Array(parts.map(|part| Reply::Text(part.to_string())).into()).into())
+    Reply::Array(parts.map(|part| Reply::Text(part.to_string())).into()).into()
+}
+
+/// `SELECT`: there is one database.
+pub(super) fn select(request: &Request) -> CommandResult {
+    match integer(&request[1])? {
+        0 => Ok(Served::OK),
+        _ => Err(Failed::err("DB index is out of range")),
+    }
 }
 
 /// `WAIT`: a write is answered once enough nodes have it, so there is nothing to be waited for.
@@ -46,9 +54,9 @@ pub(super) fn wait<K>(call: &StoreCall<K>, request: &Request) -> CommandResult {
     Ok(Served::integer(call.replicas.ack - 1))
 }
 
-pub(super) fn lolwut() -> CommandResult {
+pub(super) fn lolwut() -> Served {
     let art = "   .-~~~-.      .-~~~-.\n~~~       ~~~~~~       ~~~~~\n    deep and cold\n";
-    Ok(Reply::Verbatim(format!("{art}\nRedis ver. {REDIS_VERSION}\n")).into())
+    Reply::Verbatim(format!("{art}\nRedis ver. {REDIS_VERSION}\n")).into()
 }
 
 pub(super) fn cluster() -> CommandResult {
@@ -110,7 +118,7 @@ pub(super) fn config(request: &Request) -> CommandResult {
 }
 
 /// `INFO`: what clients look for, and what is different here.
-pub(super) fn info<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> CommandResult {
+pub(super) fn info<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Served {
     let (door, nodes) = (&call.door.door, call.door.door.nodes);
     let connections: u64 = door.metrics.loops.iter().map(|metrics| metrics.connections()).sum();
     let commands: u64 = door.metrics.loops.iter().map(|metrics| metrics.commands()).sum();
@@ -157,8 +165,8 @@ pub(super) fn info<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Comma
         if !text.is_empty() {
             text.push_str("\r\n");
         }
-        text.push_str(&format!("# {section}\r\n"));
-        fields.iter().for_each(|(name, value)| text.push_str(&format!("{name}:{value}\r\n")));
+        text.extend(["# ", section, "\r\n"]);
+        fields.iter().for_each(|(name, value)| text.extend([name, ":", value.as_str(), "\r\n"]));
     }
-    Ok(Reply::Verbatim(text).into())
+    Reply::Verbatim(text).into()
 }

@@ -3,7 +3,7 @@ use std::cell::Cell;
 use ladoga_model::Replicas;
 use ladoga_resp::Dialect;
 
-use super::transaction::Transaction;
+use super::queued::Transaction;
 
 /// What a connection has been told.
 pub(super) struct Session {

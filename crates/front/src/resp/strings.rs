@@ -8,9 +8,9 @@ use ladoga_resp::{Reply, Request};
 use ladoga_service::{Error, KeyValue, LargeValue, Lookup, Precondition, StoredCell, Value};
 
 use super::arguments::{Condition, SetOptions, condition_of_delete, digest, integer};
-use super::call::{Change, Life, StoreCall};
-use super::dispatch::{Begun, later};
+use super::call::{Effect, Found, NewLifetime, StoreCall, check_write};
 use super::failed::Failed;
+use super::in_flight::{Begun, later};
 use super::served::{CommandResult, LargeReply, Served, length};
 use super::table::Verb;
 
@@ -54,6 +54,9 @@ pub(super) async fn mget<K: KeyValue>(call: StoreCall<K>, request: Request) -> C
     Ok(Reply::Array(values.await?).into())
 }
 
+/// A future, and what it has come to.
+type Working<F, R> = (Pin<Box<F>>, Option<Result<R, Failed>>);
+
 /// What each of some futures comes to, some of them at a time, begun in their order; the first error, once all have ended.
 pub(super) async fn all<T, F, R>(of: Vec<T>, work: impl Fn(T) -> F) -> Result<Vec<R>, Failed>
 where
@@ -61,7 +64,7 @@ where
 {
     let (mut results, mut of) = (Vec::with_capacity(of.len()), of.into_iter().peekable());
     while of.peek().is_some() {
-        let mut working: Vec<(Pin<Box<F>>, Option<Result<R, Failed>>)> =
+        let mut working: Vec<Working<F, R>> =
             of.by_ref().take(KEYS_AT_A_TIME).map(|one| (Box::pin(work(one)), None)).collect();
         std::future::poll_fn(|context| {
             let mut is_done = true;
@@ -86,7 +89,7 @@ pub(super) async fn set<K: KeyValue>(call: StoreCall<K>, request: Request) -> Co
     let options = SetOptions::parse(&request, 3)?;
     let (key, value) = (request.bytes(1), request.bytes(2));
     let precondition = match (&options, call.is_in_transaction()) {
-        (SetOptions { gets: true, .. } | SetOptions { life: Life::Kept, .. }, _) => None,
+        (SetOptions { gets: true, .. } | SetOptions { life: NewLifetime::Kept, .. }, _) => None,
         (SetOptions { condition: Condition::None, .. }, _) => Some(Precondition::None),
         (SetOptions { condition: Condition::Absent, .. }, false) => Some(Precondition::IfNoneMatchAny),
         (SetOptions { condition: Condition::Present, .. }, false) => Some(Precondition::IfMatchAny),
@@ -95,7 +98,7 @@ pub(super) async fn set<K: KeyValue>(call: StoreCall<K>, request: Request) -> Co
     let Some(precondition) = precondition else {
         return set_by_value(&call, &request, options).await;
     };
-    let ttl = if let Life::For(ttl) = options.life { Some(ttl) } else { None };
+    let ttl = if let NewLifetime::For(ttl) = options.life { Some(ttl) } else { None };
     written(call.put(key, value, precondition, ttl).await, (Served::OK, Served::NULL))
 }
 
@@ -124,7 +127,7 @@ async fn set_by_value<K: KeyValue>(
             (false, true) => Served::OK,
             (false, false) => Served::NULL,
         };
-        Ok((if is_true { Change::Put(value.clone(), life) } else { Change::Nothing }, served))
+        Ok((if is_true { Effect::Put(value.clone(), life) } else { Effect::Nothing }, served))
     })
     .await
 }
@@ -132,11 +135,11 @@ async fn set_by_value<K: KeyValue>(
 pub(super) async fn setnx<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
     let (key, value) = (request.bytes(1), request.bytes(2));
     if call.is_in_transaction() {
-        let decide = |is_there: bool| match is_there {
-            true => (Change::Nothing, Served::flag(false)),
-            false => (Change::Put(value.clone(), Life::Forever), Served::flag(true)),
+        let decide = |found: Option<&Found>| match found {
+            Some(_) => (Effect::Nothing, Served::flag(false)),
+            None => (Effect::Put(value.clone(), NewLifetime::Forever), Served::flag(true)),
         };
-        return call.update(key, false, |found| Ok(decide(found.is_some()))).await;
+        return call.update(key, false, |found| Ok(decide(found))).await;
     }
     let put = call.put(key, value, Precondition::IfNoneMatchAny, None).await;
     written(put, (Served::flag(true), Served::flag(false)))
@@ -187,7 +190,7 @@ async fn put_pairs<K: KeyValue>(
 ) -> Result<(), Failed> {
     let keys: Vec<usize> = (1..request.len()).step_by(2).collect();
     for &number in &keys {
-        call.check_write(&request[number], request[number + 1].len() as u64)?;
+        check_write(&request[number], request[number + 1].len() as u64)?;
     }
     let put = |number| call.put(request.bytes(number), request.bytes(number + 1), precondition.clone(), None);
     all(keys, put).await.map(drop)
@@ -197,14 +200,14 @@ pub(super) async fn getset<K: KeyValue>(call: StoreCall<K>, request: Request) ->
     let value = request.bytes(2);
     call.update(request.bytes(1), true, |found| {
         let before = found.map(|found| found.value.clone());
-        Ok((Change::Put(value.clone(), Life::Forever), Served::value(before)))
+        Ok((Effect::Put(value.clone(), NewLifetime::Forever), Served::value(before)))
     })
     .await
 }
 
 pub(super) async fn getdel<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
     call.update(request.bytes(1), true, |found| {
-        Ok((Change::Delete, Served::value(found.map(|found| found.value.clone()))))
+        Ok((Effect::Delete, Served::value(found.map(|found| found.value.clone()))))
     })
     .await
 }
@@ -214,7 +217,7 @@ pub(super) async fn delex<K: KeyValue>(call: StoreCall<K>, request: Request) -> 
     call.update(request.bytes(1), condition != Condition::None, |found| {
         let is_there = found.is_some();
         let is_true = is_there && condition.is_true_of(found.map(|found| &found.value[..]), &request);
-        Ok((if is_true { Change::Delete } else { Change::Nothing }, Served::flag(is_true)))
+        Ok((if is_true { Effect::Delete } else { Effect::Nothing }, Served::flag(is_true)))
     })
     .await
 }
@@ -228,14 +231,14 @@ pub(super) async fn append<K: KeyValue>(call: StoreCall<K>, request: Request) ->
     call.update(request.bytes(1), true, |found| {
         let Some(found) = found else {
             let value = request.bytes(2);
-            return Ok((Change::Put(value.clone(), Life::Forever), Served::integer(value.len())));
+            return Ok((Effect::Put(value.clone(), NewLifetime::Forever), Served::integer(value.len())));
         };
         if found.bytes + request[2].len() as u64 > VALUE_BYTES_MAX {
             return Err(Failed::value_too_large());
         }
         let value = Bytes::from([&found.value[..], &request[2]].concat());
         let bytes = value.len();
-        Ok((Change::Put(value, Life::Kept), Served::integer(bytes)))
+        Ok((Effect::Put(value, NewLifetime::Kept), Served::integer(bytes)))
     })
     .await
 }
@@ -246,7 +249,7 @@ pub(super) async fn setrange<K: KeyValue>(call: StoreCall<K>, request: Request) 
     call.update(request.bytes(1), true, |found| {
         let before = found.map(|found| found.value.clone()).unwrap_or_default();
         if new.is_empty() {
-            return Ok((Change::Nothing, Served::integer(before.len())));
+            return Ok((Effect::Nothing, Served::integer(before.len())));
         }
         let end = offset.checked_add(new.len() as u64).filter(|end| *end <= VALUE_BYTES_MAX);
         let end = end.ok_or_else(Failed::value_too_large)? as usize;
@@ -254,7 +257,7 @@ pub(super) async fn setrange<K: KeyValue>(call: StoreCall<K>, request: Request) 
         value[..before.len()].copy_from_slice(&before);
         value[offset as usize..end].copy_from_slice(&new);
         let bytes = value.len();
-        Ok((Change::Put(value.freeze(), Life::Kept), Served::integer(bytes)))
+        Ok((Effect::Put(value.freeze(), NewLifetime::Kept), Served::integer(bytes)))
     })
     .await
 }

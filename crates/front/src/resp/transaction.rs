@@ -2,106 +2,19 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use ladoga_resp::{Reply, Request, write_array_head};
-use ladoga_runtime::{Address, Permit};
 use ladoga_service::KeyValue;
 
 use super::call::{Seen, StoreCall, Watched};
-use super::dispatch::{self, Begun};
+use super::dispatch;
 use super::failed::Failed;
+use super::in_flight::Begun;
+use super::queued::Transaction;
 use super::serve::{Conversation, Parting};
 use super::served::Served;
 use super::table::{Command, Verb};
-use crate::door::Door;
 
-/// A transaction of up to this length takes no room of its own.
-const QUEUED_BYTES_UNCOUNTED: u64 = 16 << 10;
 /// Keys that one connection may watch.
 const WATCHED_KEYS_MAX: usize = 1_024;
-
-/// What a connection was told between `MULTI` and `EXEC`, and which keys it watches.
-#[derive(Default)]
-pub(super) struct Transaction {
-    /// None outside of `MULTI`.
-    queued: Option<Vec<(&'static Command, Request)>>,
-    queued_bytes: u64,
-    room: Option<(Permit, u64)>,
-    /// Whether something in it was wrong, so that nothing of it is done.
-    is_spoiled: bool,
-    watched: Vec<Watched>,
-}
-
-impl Transaction {
-    /// Whether a command is queued now, and not served.
-    pub(super) fn takes(&self, command: &Command) -> bool {
-        let is_its_own = matches!(
-            command.verb,
-            Verb::Exec | Verb::Discard | Verb::Multi | Verb::Watch | Verb::Quit | Verb::Reset
-        );
-        self.queued.is_some() && !is_its_own
-    }
-
-    /// Whether it has begun.
-    pub(super) const fn is_open(&self) -> bool {
-        self.queued.is_some()
-    }
-
-    /// What was said cannot be understood.
-    pub(super) fn spoil(&mut self) {
-        self.is_spoiled = self.queued.is_some();
-    }
-
-    /// Keeps a request until `EXEC`.
-    pub(super) fn queue<K>(
-        &mut self,
-        command: &'static Command,
-        request: Request,
-        door: &Door<K>,
-        address: Address,
-    ) -> Reply {
-        self.queued_bytes += request.memory_bytes() as u64;
-        if let Err(full) = self.hold(door, address) {
-            self.spoil();
-            return full.into_reply();
-        }
-        if let Some(queued) = &mut self.queued {
-            queued.push((command, request));
-        }
-        Reply::Simple("QUEUED")
-    }
-
-    /// Takes room for what is queued: twice as much, so that it need not be taken for each. Nobody gives way for it.
-    fn hold<K>(&mut self, door: &Door<K>, address: Address) -> Result<(), Failed> {
-        let held_bytes = self.room.as_ref().map_or(QUEUED_BYTES_UNCOUNTED, |(_, bytes)| *bytes);
-        if self.queued_bytes <= held_bytes {
-            return Ok(());
-        }
-        let bytes = 2 * self.queued_bytes;
-        drop(self.room.take());
-        self.room = Some((door.core.bodies.enter_if_room(address, bytes)?, bytes));
-        Ok(())
-    }
-
-    fn begin(&mut self) -> Reply {
-        if self.queued.is_some() {
-            return Reply::error("MULTI calls can not be nested");
-        }
-        self.queued = Some(Vec::new());
-        Reply::OK
-    }
-
-    fn discard(&mut self) -> Reply {
-        if self.queued.is_none() {
-            return Reply::error("DISCARD without MULTI");
-        }
-        *self = Transaction::default();
-        Reply::OK
-    }
-
-    fn unwatch(&mut self) -> Reply {
-        self.watched.clear();
-        Reply::OK
-    }
-}
 
 impl<K: KeyValue> Conversation<'_, K> {
     /// Serves `MULTI` and what belongs to it.
@@ -152,9 +65,13 @@ impl<K: KeyValue> Conversation<'_, K> {
 
     /// Serves what is queued, in order. Others may come in between; a key that is watched is written only if it is as it was.
     async fn exec(&mut self) -> Result<Served, Parting> {
+        if !self.session.transaction.is_open() {
+            // What is watched stays so.
+            return Ok(Reply::error("EXEC without MULTI").into());
+        }
         let Transaction { queued, is_spoiled, watched, room, .. } =
             std::mem::take(&mut self.session.transaction);
-        let Some(queued) = queued else { return Ok(Reply::error("EXEC without MULTI").into()) };
+        let queued = queued.unwrap_or_default();
         if is_spoiled {
             let words = "EXECABORT Transaction discarded because of previous errors.";
             return Ok(Reply::Error(words.to_owned()).into());

@@ -4,7 +4,7 @@ use ladoga_runtime::{CommandKind, Permit};
 use ladoga_service::{Error, KeyValue, Later, Precondition, StoreError, Upload};
 
 use super::arguments::{Condition, SetOptions, Unit};
-use super::call::{Life, StoreCall};
+use super::call::{NewLifetime, StoreCall, check_write};
 use super::dispatch;
 use super::failed::Failed;
 use super::in_flight::Measured;
@@ -25,7 +25,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         let started_ns = self.door.door.core.clock.monotonic_ns();
         self.answer_all().await?;
         let call = self.call().await?.map_err(refused)?;
-        call.check_write(&key, bytes).map_err(refused)?;
+        check_write(&key, bytes).map_err(refused)?;
         call.service.admit_put(&call.context(), &key, bytes).map_err(|error| refused(error.into()))?;
         let permit = call.upload_permit().await.map_err(|full| refused(full.into()))?;
         let upload =
@@ -138,12 +138,12 @@ async fn set_uploaded<K: KeyValue>(
     let SetOptions { condition, gets, life } = SetOptions::parse(&request, 3)?;
     let key = request.bytes(1);
     let precondition = match condition {
-        Condition::None if !gets && life != Life::Kept => Precondition::None,
+        Condition::None if !gets && life != NewLifetime::Kept => Precondition::None,
         Condition::Absent if !gets => Precondition::IfNoneMatchAny,
-        Condition::Present if !gets && life != Life::Kept => Precondition::IfMatchAny,
+        Condition::Present if !gets && life != NewLifetime::Kept => Precondition::IfMatchAny,
         _ => return set_uploaded_by_value(call, &request, (condition, gets, life), value).await,
     };
-    let ttl = if let Life::For(ttl) = life { Some(ttl) } else { None };
+    let ttl = if let NewLifetime::For(ttl) = life { Some(ttl) } else { None };
     let put = call.put_uploaded(key, value, precondition, ttl).await;
     unless_refused(put.map(drop), (Served::OK, Served::NULL))
 }
@@ -153,7 +153,7 @@ async fn set_uploaded<K: KeyValue>(
 async fn set_uploaded_by_value<K: KeyValue>(
     call: StoreCall<K>,
     request: &Request,
-    (condition, gets, life): (Condition, bool, Life),
+    (condition, gets, life): (Condition, bool, NewLifetime),
     value: Finished<K>,
 ) -> CommandResult {
     let key = request.bytes(1);

@@ -138,8 +138,11 @@ fn a_promise_that_is_released_keeps_nothing_out_and_those_before_it_hold_on() {
     assert_eq!(asked.write(5, Origin::Client), Answer::Fenced(asked.version(10)));
     asked.release(10);
     assert_eq!(asked.write(5, Origin::Client), Answer::Done);
-    let metrics = asked.node.connect().get("/metrics").text();
-    for line in ["ladoga_promises_held 0\n", "ladoga_promises_total 2\n", "ladoga_promises_kept_out_total 1\n"] {
+    let response = asked.node.connect().get("/metrics");
+    let metrics = response.text();
+    for line in
+        ["ladoga_promises_held 0\n", "ladoga_promises_total 2\n", "ladoga_promises_kept_out_total 1\n"]
+    {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }
 }

@@ -25,7 +25,7 @@ use super::propose::{Promise, Proposal};
 use super::read::read_once;
 use super::spread::{Targets, spread_again};
 use crate::bounds::{NoTurn, Turn};
-use crate::planted::note_version;
+use crate::planted::{Bug, has, note_version};
 use ladoga_local::store::Store;
 
 /// How often a request proposes before it gives up. Each time, others were faster, and it waits longer.
@@ -187,7 +187,8 @@ impl<S: Store, T: Clone, D: Fn(Option<&HeldCell>) -> Decision<T>> Changing<S, T,
             }
             Decision::Leave(answer) if self.ballots.is_empty() => {
                 proposal.release();
-                if is_stable { answer.map(Some) } else { self.leave(plan).await }
+                let is_sure = is_stable || has(Bug::RefuseOnUnstableState);
+                if is_sure { answer.map(Some) } else { self.leave(plan).await }
             }
             Decision::Leave(_) => {
                 let same = self.same(plan, newest).await?;

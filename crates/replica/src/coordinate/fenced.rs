@@ -14,14 +14,21 @@ use super::failures::too_few;
 use super::fetch::HeldCell;
 use super::plan::Plan;
 use super::read::decision;
+use super::write::{FENCED_MS_MAX, FENCED_WAIT_MS, PlainWrite, write_unless_fenced};
 use crate::own::OwnReplica;
 use ladoga_local::store::{LocalStore, Store};
 
-/// When replicas that promised to take nothing older than a conditional write are asked again: about as long as that takes.
-pub(super) const FENCED_WAIT_MS: u64 = 10;
-/// How long they are waited for. By then the coordinator of the conditional write is gone, most likely, and nobody else would end
-/// its promises: what waits takes its place.
-pub(super) const FENCED_MS_MAX: u64 = 300;
+/// Writes a cell to the nodes of its key, and answers its version. `None` deletes.
+pub(super) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Result<Version, Error> {
+    let until_ms = plan.until_ms();
+    match write_unless_fenced(&plan, value.as_ref()).await? {
+        PlainWrite::Acknowledged(version) => Ok(version),
+        PlainWrite::Fenced { earlier } => {
+            let rest = plan.rest(until_ms).unwrap_or(plan);
+            Box::pin(write_over(rest, value, earlier)).await
+        }
+    }
+}
 
 /// Reads the newest cell of a key from its nodes. If promises to conditional writes are in the way of writing it to the nodes
 /// that lack it, it is read again, until they have ended.
@@ -63,7 +70,7 @@ async fn read_past_fences<S: Store>(
 
 /// Writes a value, or deletes, whatever is there, in the place of a plain write that promises are in the way of; `earlier` is the
 /// version under which a replica may have it already.
-pub(super) async fn write_over<S: Store>(
+async fn write_over<S: Store>(
     plan: Plan<S>,
     value: Option<Bytes>,
     earlier: Option<Version>,
@@ -76,7 +83,7 @@ pub(super) async fn write_over<S: Store>(
 
 /// Writes the newest cell of a key again, with a newer version, to a majority of its nodes: so that promises end whose coordinator is
 /// gone. To say that they are void instead would let older cells pass, while the one that was promised may be somewhere.
-pub(super) async fn write_again<S: Store>(plan: Plan<S>) -> Result<Version, Error> {
+async fn write_again<S: Store>(plan: Plan<S>) -> Result<Version, Error> {
     let decide = |newest: Option<&HeldCell>| {
         let expires_at_ms = Some(newest.map_or(0, |newest| newest.stamp.expires_at_ms));
         Decision::Replace(NewCell { value: NewValue::Same, expires_at_ms }, ())

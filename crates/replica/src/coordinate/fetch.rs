@@ -9,7 +9,7 @@ use super::plan::Plan;
 use super::target::Target;
 use crate::bounds::Copying;
 use crate::link::{PeerLink, RemoteStream};
-use crate::own::{OwnReplica, replica};
+use crate::own::{OwnReplica, refusal, replica};
 use crate::wire::{Answer, Request};
 use ladoga_local::store::{LargeValue, Later, LocalStore, Piece, Pieces, Store, StoreError, Upload, Value};
 
@@ -105,7 +105,7 @@ pub(super) async fn copy_large<S: Store>(
     (holder, to): (usize, usize),
     copying: &mut Copying,
 ) -> Result<WriteAnswer, Failure> {
-    let refused = |error: StoreError| Failure::Refused(replica::refusal(&error));
+    let refused = |error: StoreError| Failure::Refused(refusal(&error));
     copying.begin().await?;
     // A place here, as for a client's value; peers look after theirs.
     let (node, own) = (&plan.replica, plan.cluster().own);
@@ -138,7 +138,7 @@ pub(crate) async fn take_large<S: Store>(
     key: &Bytes,
     stamp: Stamp,
 ) -> Result<WriteAnswer, Refusal> {
-    let refused = |error: StoreError| replica::refusal(&error);
+    let refused = |error: StoreError| refusal(&error);
     let Some(mut pieces) = open_remote(link, key, stamp.version).await.map_err(refused)? else {
         let expired_before_ms = replica.cluster.versions.expired_before_ms();
         if expired_before_ms.is_some_and(|before_ms| stamp.is_expired(before_ms)) {

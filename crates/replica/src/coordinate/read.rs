@@ -16,7 +16,7 @@ use super::plan::Plan;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
 use crate::bounds::{CopyName, CopyReader, CopyRequest, CopyRequests};
 use crate::link::{Expires, PeerError, Place, Waiter};
-use crate::own::{OwnReplica, replica};
+use crate::own::{OwnReplica, refusal, replica};
 use crate::wire::{Answer, Request};
 use ladoga_local::store::{LocalStore, Lookup, Store, StoreError, StoredCell};
 use ladoga_runtime::OneShot;
@@ -135,7 +135,7 @@ impl<S: Store> Reading<S> {
                 let found = found.filter(|_| !stability.hides_cells());
                 Ok(with_holder(replica::read_answer(found, false, is_whole), place))
             }
-            Err(error) => Err(Failure::Refused(replica::refusal(&error))),
+            Err(error) => Err(Failure::Refused(refusal(&error))),
         };
         self.step(|core, step| core.answered(place, answer, step));
     }

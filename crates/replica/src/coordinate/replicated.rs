@@ -10,14 +10,13 @@ use ladoga_service::{
 };
 
 use super::conditional::{admit, expire, increment, write_if, write_uploaded_if};
-use super::fenced::read;
+use super::fenced::{read, write};
 use super::fetch::open_found;
 use super::merge::merge;
 use super::obstacles::obstacles_of;
 use super::plan::{AloneInCluster, Plan};
 use super::spread::{Spread, spread};
 use super::starting::until_it_may_coordinate;
-use super::write::write;
 use crate::own::OwnReplica;
 use crate::planted::{note_time, note_version, noted_time};
 use ladoga_local::OneNode;

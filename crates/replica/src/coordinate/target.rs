@@ -6,7 +6,7 @@ use super::failures::unexpected;
 use super::plan::Plan;
 use super::starting::until_asked_again;
 use crate::link::{PeerError, RemoteStream};
-use crate::own::{promises, replica};
+use crate::own::{promises, refusal, replica};
 use crate::wire::{Answer, Base, Request};
 use ladoga_local::store::{Later, LocalStore, Store, StoreError, Upload};
 
@@ -19,7 +19,7 @@ pub(super) enum Target<S: Store> {
 }
 
 fn refused(error: &StoreError) -> Failure {
-    Failure::Refused(replica::refusal(error))
+    Failure::Refused(refusal(error))
 }
 
 impl<S: Store> Target<S> {

@@ -10,7 +10,6 @@ use ladoga_model::{Cell, Replicas, Value, Version};
 use ladoga_service::Error;
 
 use super::failures::{failure, too_few, unexpected};
-use super::fenced::{FENCED_MS_MAX, FENCED_WAIT_MS, write_over};
 use super::plan::Plan;
 use super::starting::{IS_STARTING, Starting, until_asked_again};
 use crate::link::{Expires, PeerError, Place, Waiter};
@@ -19,27 +18,44 @@ use crate::wire::{Answer, Request};
 use ladoga_local::store::Store;
 use ladoga_runtime::OneShot;
 
-/// Writes a cell to the nodes of its key, and answers its version. `None` deletes.
-pub(crate) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Result<Version, Error> {
-    let until_ms = plan.until_ms();
+/// When replicas that promised to take nothing older than a conditional write are asked again: about as long as that takes.
+pub(super) const FENCED_WAIT_MS: u64 = 10;
+/// How long they are waited for. By then the coordinator of the conditional write is gone, most likely, and nobody else would end
+/// its promises: what waits takes its place.
+pub(super) const FENCED_MS_MAX: u64 = 300;
+
+/// What became of a write.
+pub(super) enum PlainWrite {
+    /// As many replicas as it asked for have it, under this version.
+    Acknowledged(Version),
+    /// A promise that does not end is in its way.
+    Fenced {
+        /// The version under which a replica may have it.
+        earlier: Option<Version>,
+    },
+}
+
+/// Writes a cell to the nodes of its key. `None` deletes.
+pub(super) async fn write_unless_fenced<S: Store>(
+    plan: &Plan<S>,
+    value: Option<&Bytes>,
+) -> Result<PlainWrite, Error> {
     let mut core = first_attempt(plan.replicas);
     for _ in 0..RESTAMPS_MAX {
         let stamp = plan.stamp().await?;
-        let cell = Cell { stamp, value: value.clone().map(Value::Inline) };
-        let writing = Writing::new(&plan, core.clone(), cell);
+        let cell = Cell { stamp, value: value.cloned().map(Value::Inline) };
+        let writing = Writing::new(plan, core.clone(), cell);
         writing.begin();
         match writing.decision.take().await {
             Outcome::Acknowledged => {
                 note_version(Some(stamp.version));
-                return Ok(stamp.version);
+                return Ok(PlainWrite::Acknowledged(stamp.version));
             }
-            Outcome::Failed(error) => return Err(too_few(&plan, &error, true)),
+            Outcome::Failed(error) => return Err(too_few(plan, &error, true)),
             Outcome::Stale(newest) => plan.observe(newest)?,
             Outcome::Fenced { fence, is_nowhere } if plan.replicas.is_quorum() => {
                 plan.observe(fence)?;
-                let earlier = (!is_nowhere).then_some(stamp.version);
-                let rest = plan.rest(until_ms).unwrap_or(plan);
-                return Box::pin(write_over(rest, value, earlier)).await;
+                return Ok(PlainWrite::Fenced { earlier: (!is_nowhere).then_some(stamp.version) });
             }
             // Nobody was promised that it takes effect once, so a newer version does.
             Outcome::Fenced { fence, .. } => plan.observe(fence)?,

@@ -12,7 +12,7 @@ use ladoga_runtime::Supervisor;
 use parking_lot::Mutex;
 
 use super::log::{self, FenceLog};
-use super::record::Record;
+use super::record::FenceRecord;
 use crate::planted::{Bug, has, is_let_through};
 use crate::stability::Latest;
 
@@ -49,7 +49,7 @@ pub(crate) struct Figures {
 struct State {
     fences: Fences,
     /// What is not written yet, in the order in which it happened.
-    records: Vec<Record>,
+    records: Vec<FenceRecord>,
     /// How many records there were, those included.
     count: u64,
     /// How many there were with the last promise.
@@ -84,10 +84,10 @@ pub(crate) struct Fence {
 }
 
 impl State {
-    fn note(&mut self, record: Record) {
+    fn note(&mut self, record: FenceRecord) {
         self.records.push(record);
         self.count += 1;
-        if matches!(record, Record::Promise(..)) {
+        if matches!(record, FenceRecord::Promise(..)) {
             self.promised = self.count;
         }
     }
@@ -133,7 +133,7 @@ impl FenceKeeper {
         let mut state = self.state.lock();
         if !state.fences.is_newest(key_hash, ballot) {
             state.fences.promise(key_hash, ballot)?;
-            state.note(Record::Promise(key_hash, ballot));
+            state.note(FenceRecord::Promise(key_hash, ballot));
         }
         self.newest.fetch_max(ballot.timestamp, Ordering::AcqRel);
         let count = state.promised;
@@ -158,7 +158,7 @@ impl FenceKeeper {
     pub(crate) fn release(&self, key_hash: u64, ballot: Version) {
         self.end(|state| {
             if state.fences.release(key_hash, ballot) {
-                state.note(Record::Release(key_hash, ballot));
+                state.note(FenceRecord::Release(key_hash, ballot));
             }
         });
     }
@@ -167,7 +167,7 @@ impl FenceKeeper {
     pub(crate) fn void_before(&self, timestamp: u64) {
         self.end(|state| {
             if state.fences.void_before(timestamp) {
-                state.note(Record::Void(timestamp));
+                state.note(FenceRecord::Void(timestamp));
             }
         });
     }
@@ -178,7 +178,7 @@ impl FenceKeeper {
         self.end(|state| {
             for CellChange { key_hash, new, .. } in changes {
                 if state.fences.has_cell(*key_hash, new.stamp.version) {
-                    state.note(Record::Lift(*key_hash, new.stamp.version));
+                    state.note(FenceRecord::Lift(*key_hash, new.stamp.version));
                 }
             }
         });
@@ -287,7 +287,7 @@ impl FenceWorker {
         let is_anew = self.log.is_to_be_written_anew(state.fences.len());
         let standing: Option<Vec<_>> = is_anew.then(|| state.fences.iter().collect());
         drop(state);
-        let has_promises = records.iter().any(|record| matches!(record, Record::Promise(..)));
+        let has_promises = records.iter().any(|record| matches!(record, FenceRecord::Promise(..)));
         let written = match standing {
             Some(standing) => self.log.write_anew(standing.into_iter()),
             None => self.log.append(&records, has_promises),

@@ -17,7 +17,7 @@ use ladoga_cluster::Fences;
 use ladoga_env::{Disk, File, OpenMode, Replacement};
 use ladoga_model::Version;
 
-use super::record::{RECORD_BYTES, Record};
+use super::record::{FenceRecord, RECORD_BYTES};
 
 pub(super) const NAME: &str = "fences";
 const MAGIC: &[u8; 7] = b"LADOGAF";
@@ -70,7 +70,7 @@ impl FenceLog {
         let mut bytes = header().to_vec();
         for (key_hash, fence) in fences {
             let place = bytes.len() as u64;
-            bytes.extend_from_slice(&Record::Promise(key_hash, fence).encode(place, 0));
+            bytes.extend_from_slice(&FenceRecord::Promise(key_hash, fence).encode(place, 0));
         }
         Replacement::of(&*self.disk, &self.path, &bytes)?;
         let file = self.disk.open(&self.path, OpenMode::ReadWrite)?;
@@ -80,7 +80,7 @@ impl FenceLog {
     }
 
     /// Appends records. They are durable if `is_to_be_synced`, otherwise with those that are next.
-    pub(super) fn append(&mut self, records: &[Record], is_to_be_synced: bool) -> io::Result<()> {
+    pub(super) fn append(&mut self, records: &[FenceRecord], is_to_be_synced: bool) -> io::Result<()> {
         let appended = self.try_append(records, is_to_be_synced);
         if appended.is_err() {
             // After a failed sync, nobody knows what is in the file.
@@ -89,7 +89,7 @@ impl FenceLog {
         appended
     }
 
-    fn try_append(&mut self, records: &[Record], is_to_be_synced: bool) -> io::Result<()> {
+    fn try_append(&mut self, records: &[FenceRecord], is_to_be_synced: bool) -> io::Result<()> {
         let file = self.file.as_ref().ok_or_else(|| io::Error::other("it could not be written before"))?;
         let mut bytes = Vec::with_capacity(records.len() * RECORD_BYTES);
         for record in records {
@@ -109,7 +109,7 @@ impl FenceLog {
     /// Says behind the last record that all of them are synced.
     fn mark(&self) -> io::Result<()> {
         let file = self.file.as_ref().expect("it was just written");
-        file.write_all_at(&Record::Mark.encode(self.end, self.synced), self.end)
+        file.write_all_at(&FenceRecord::Mark.encode(self.end, self.synced), self.end)
     }
 }
 
@@ -167,13 +167,13 @@ fn read(disk: &dyn Disk, path: &Path) -> io::Result<Option<Fences>> {
     let mut records = records.iter().enumerate();
     let mut fences = Fences::default();
     while let Some((index, bytes)) = records.next() {
-        if let Some((record, _)) = Record::decode(bytes, place(index)) {
+        if let Some((record, _)) = FenceRecord::decode(bytes, place(index)) {
             record.apply(&mut fences);
             continue;
         }
         // What was not synced may be missing, in whichever order it was written.
         let was_synced = |(later, bytes): (usize, &[u8; RECORD_BYTES])| {
-            Record::decode(bytes, place(later)).is_some_and(|(_, synced)| synced > place(index))
+            FenceRecord::decode(bytes, place(later)).is_some_and(|(_, synced)| synced > place(index))
         };
         if records.any(was_synced) {
             return Err(damaged(format!(

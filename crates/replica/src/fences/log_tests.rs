@@ -30,10 +30,11 @@ fn promises_stand_until_they_are_released_lifted_or_void() {
     let (disk, _) = disk(1);
     let (mut log, found) = open(&disk).expect("a new file");
     assert_eq!(found, set([]));
-    let promises: Vec<_> =
-        [(1, 5), (1, 7), (2, 5), (3, 4), (4, 9)].map(|(key, at)| Record::Promise(key, version(at))).into();
+    let promises: Vec<_> = [(1, 5), (1, 7), (2, 5), (3, 4), (4, 9)]
+        .map(|(key, at)| FenceRecord::Promise(key, version(at)))
+        .into();
     log.append(&promises, true).expect("a disk that works");
-    let ends = [Record::Release(1, version(7)), Record::Lift(4, version(9)), Record::Void(5)];
+    let ends = [FenceRecord::Release(1, version(7)), FenceRecord::Lift(4, version(9)), FenceRecord::Void(5)];
     log.append(&ends, false).expect("a disk that works");
     drop(log);
     for _ in 0..2 {
@@ -47,9 +48,10 @@ fn promises_stand_until_they_are_released_lifted_or_void() {
 fn no_promise_is_lost_to_a_damaged_bit() {
     let (disk, sim) = disk(2);
     let (mut log, _) = open(&disk).expect("a new file");
-    log.append(&[Record::Promise(1, version(5)), Record::Promise(2, version(6))], true).expect("room");
-    log.append(&[Record::Release(1, version(5))], false).expect("room");
-    log.append(&[Record::Promise(3, version(7))], true).expect("room");
+    log.append(&[FenceRecord::Promise(1, version(5)), FenceRecord::Promise(2, version(6))], true)
+        .expect("room");
+    log.append(&[FenceRecord::Release(1, version(5))], false).expect("room");
+    log.append(&[FenceRecord::Promise(3, version(7))], true).expect("room");
     drop(log);
     let bytes = sim.read_file(PATH).expect("the file");
     let expected = set([(2, 6), (3, 7)]);
@@ -92,7 +94,8 @@ fn is_cut(operation: u64, policy: PowerCut) -> bool {
     let mut log = open(&disk).ok();
     for step in 1..=STEPS {
         let Some((log, _)) = log.as_mut() else { break };
-        let records = [Record::Promise(step, version(step)), Record::Promise(step, version(step + 1))];
+        let records =
+            [FenceRecord::Promise(step, version(step)), FenceRecord::Promise(step, version(step + 1))];
         all.extend([(step, version(step)), (step, version(step + 1))]);
         let written =
             if step % 16 == 0 { log.write_anew(all.iter().copied()) } else { log.append(&records, true) };
@@ -108,7 +111,7 @@ fn is_cut(operation: u64, policy: PowerCut) -> bool {
     sim.power_on();
     let (mut log, found) = open(&disk).expect("a torn end is none");
     assert!(durable.is_subset(&found) && found.is_subset(&all), "cut at {operation}: {found:?}");
-    log.append(&[Record::Promise(99, version(99))], true).expect("it goes on");
+    log.append(&[FenceRecord::Promise(99, version(99))], true).expect("it goes on");
     let (_, again) = open(&disk).expect("the file");
     assert!(found.is_subset(&again) && again.contains(&(99, version(99))));
     true
@@ -119,9 +122,9 @@ fn a_file_that_could_not_be_written_is_written_as_a_whole() {
     let (disk, sim) = disk(3);
     let (mut log, _) = open(&disk).expect("a new file");
     sim.fail_operation(0, Fault::io().on(Operation::Sync));
-    log.append(&[Record::Promise(1, version(5))], true).expect_err("a failed sync");
+    log.append(&[FenceRecord::Promise(1, version(5))], true).expect_err("a failed sync");
     assert!(log.is_to_be_written_anew(1));
-    log.append(&[Record::Promise(1, version(5))], true).expect_err("nobody knows what is in it");
+    log.append(&[FenceRecord::Promise(1, version(5))], true).expect_err("nobody knows what is in it");
     log.write_anew([(1, version(5))].into_iter()).expect("a disk that works");
     assert!(!log.is_to_be_written_anew(1));
     drop(log);
@@ -132,7 +135,7 @@ fn a_file_that_could_not_be_written_is_written_as_a_whole() {
 fn what_is_not_needed_makes_it_written_anew() {
     let (disk, sim) = disk(4);
     let (mut log, _) = open(&disk).expect("a new file");
-    let records: Vec<_> = (0..=RECORDS_MIN).map(|n| Record::Promise(n, version(n + 1))).collect();
+    let records: Vec<_> = (0..=RECORDS_MIN).map(|n| FenceRecord::Promise(n, version(n + 1))).collect();
     log.append(&records, true).expect("room");
     assert!(!log.is_to_be_written_anew(records.len()) && log.is_to_be_written_anew(0));
     log.write_anew([(1, version(5))].into_iter()).expect("room");

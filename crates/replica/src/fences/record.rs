@@ -15,7 +15,7 @@ pub(super) const RECORD_BYTES: usize = 32;
 
 /// What changes about the promises of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Record {
+pub(super) enum FenceRecord {
     /// No cell of the key that is older is taken.
     Promise(u64, Version),
     /// That is void.
@@ -28,16 +28,16 @@ pub(super) enum Record {
     Mark,
 }
 
-impl Record {
+impl FenceRecord {
     /// As it stands at a place in the file, which was synced up to `synced`.
     pub(super) fn encode(self, place: u64, synced: u64) -> [u8; RECORD_BYTES] {
         let none = Version::ZERO;
         let (kind, key_hash, Version { timestamp, node }) = match self {
-            Record::Promise(key_hash, version) => (1, key_hash, version),
-            Record::Release(key_hash, version) => (2, key_hash, version),
-            Record::Lift(key_hash, version) => (3, key_hash, version),
-            Record::Void(timestamp) => (4, 0, Version { timestamp, node: 0 }),
-            Record::Mark => (5, 0, none),
+            FenceRecord::Promise(key_hash, version) => (1, key_hash, version),
+            FenceRecord::Release(key_hash, version) => (2, key_hash, version),
+            FenceRecord::Lift(key_hash, version) => (3, key_hash, version),
+            FenceRecord::Void(timestamp) => (4, 0, Version { timestamp, node: 0 }),
+            FenceRecord::Mark => (5, 0, none),
         };
         let mut out = [0; RECORD_BYTES];
         out[4] = kind;
@@ -51,7 +51,7 @@ impl Record {
     }
 
     /// What stands at a place, and up to where the file had been synced then; `None` if it is broken.
-    pub(super) fn decode(bytes: &[u8; RECORD_BYTES], place: u64) -> Option<(Record, u64)> {
+    pub(super) fn decode(bytes: &[u8; RECORD_BYTES], place: u64) -> Option<(FenceRecord, u64)> {
         let (found, rest) = bytes.split_first_chunk::<4>()?;
         if u32::from_le_bytes(*found) != crc(place, rest) {
             return None;
@@ -60,11 +60,11 @@ impl Record {
         let (key_hash, timestamp, synced) = (number(8)?, number(16)?, number(24)?);
         let version = Version { timestamp, node: u16::from_le_bytes([bytes[6], bytes[7]]) };
         let record = match bytes[4] {
-            1 => Record::Promise(key_hash, version),
-            2 => Record::Release(key_hash, version),
-            3 => Record::Lift(key_hash, version),
-            4 => Record::Void(timestamp),
-            5 => Record::Mark,
+            1 => FenceRecord::Promise(key_hash, version),
+            2 => FenceRecord::Release(key_hash, version),
+            3 => FenceRecord::Lift(key_hash, version),
+            4 => FenceRecord::Void(timestamp),
+            5 => FenceRecord::Mark,
             _ => return None,
         };
         Some((record, synced))
@@ -73,11 +73,11 @@ impl Record {
     /// Does to the promises what it says.
     pub(super) fn apply(self, fences: &mut Fences) {
         match self {
-            Record::Promise(key_hash, version) => fences.learn(key_hash, version),
-            Record::Release(key_hash, version) => fences.release(key_hash, version),
-            Record::Lift(key_hash, version) => fences.has_cell(key_hash, version),
-            Record::Void(timestamp) => fences.void_before(timestamp),
-            Record::Mark => false,
+            FenceRecord::Promise(key_hash, version) => fences.learn(key_hash, version),
+            FenceRecord::Release(key_hash, version) => fences.release(key_hash, version),
+            FenceRecord::Lift(key_hash, version) => fences.has_cell(key_hash, version),
+            FenceRecord::Void(timestamp) => fences.void_before(timestamp),
+            FenceRecord::Mark => false,
         };
     }
 }
@@ -95,20 +95,20 @@ mod tests {
     fn any_changed_bit_is_found_out_and_so_is_another_place() {
         let version = Version { timestamp: 1 << 40, node: 3 };
         let records = [
-            Record::Promise(7, version),
-            Record::Release(7, version),
-            Record::Lift(7, version),
-            Record::Void(9),
-            Record::Mark,
+            FenceRecord::Promise(7, version),
+            FenceRecord::Release(7, version),
+            FenceRecord::Lift(7, version),
+            FenceRecord::Void(9),
+            FenceRecord::Mark,
         ];
         for record in records {
             let bytes = record.encode(64, 32);
-            assert_eq!(Record::decode(&bytes, 64), Some((record, 32)));
-            assert_eq!(Record::decode(&bytes, 96), None);
+            assert_eq!(FenceRecord::decode(&bytes, 64), Some((record, 32)));
+            assert_eq!(FenceRecord::decode(&bytes, 96), None);
             for bit in 0..RECORD_BYTES * 8 {
                 let mut changed = bytes;
                 changed[bit / 8] ^= 1 << (bit % 8);
-                assert_eq!(Record::decode(&changed, 64), None, "bit {bit}");
+                assert_eq!(FenceRecord::decode(&changed, 64), None, "bit {bit}");
             }
         }
     }

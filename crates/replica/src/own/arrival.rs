@@ -3,7 +3,8 @@ use ladoga_local::store::{LocalStore, Store, StoreError};
 use ladoga_model::Version;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{OwnReplica, replica};
+use super::OwnReplica;
+use super::refusal::refusal;
 use crate::planted::{Bug, has, let_through};
 use crate::stability::{Met, Past};
 
@@ -58,7 +59,7 @@ impl Arrival {
                 Some(fenced) => Ok(self.fenced(replica, key, fenced.fence).await),
                 None => Ok(self.answer(replica, key).await),
             },
-            Err(error) => Err(replica::refusal(error)),
+            Err(error) => Err(refusal(error)),
         }
     }
 

@@ -3,16 +3,19 @@
 //! - `replica`: what it does for itself and for peers alike; `arrival`: what it says to a cell that it was to write
 //! - `promises`: what it says to the ballots of conditional writes, and to their cells
 //! - `take_overs`: how many coordinators that are gone it takes over for
+//! - `refusal`: what an error of the store is to a peer
 //! - `hear`: asks a peer how far it is
 
 mod arrival;
 mod hear;
 pub(crate) mod promises;
+mod refusal;
 pub(crate) mod replica;
 mod take_overs;
 
 pub(crate) use arrival::Arrival;
 pub(crate) use hear::hear;
+pub(crate) use refusal::refusal;
 use take_overs::TakeOvers;
 
 use std::rc::Rc;

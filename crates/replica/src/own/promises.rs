@@ -15,7 +15,8 @@ use ladoga_local::store::{LocalStore, NewestCell, Store};
 use ladoga_model::{Cell, Stamp, Value, Version};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::replica::{acknowledged, admit, refusal};
+use super::refusal::refusal;
+use super::replica::{acknowledged, admit};
 use super::{FinishedUpload, OwnReplica};
 use crate::planted::{Bug, has};
 use crate::stability::Admitted;

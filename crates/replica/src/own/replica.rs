@@ -4,22 +4,12 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use ladoga_cluster::{NodeId, Origin, ReadAnswer, Refusal, SentCell, Statement, WriteAnswer};
-use ladoga_local::store::{LargeValue, LocalStore, Pieces, Store, StoreError, StoredCell, WriteKind};
+use ladoga_local::store::{LargeValue, LocalStore, Pieces, Store, StoredCell, WriteKind};
 use ladoga_model::{Cell, Stamp, Value, Version};
 
+use super::refusal::refusal;
 use super::{Arrival, FinishedUpload, OwnReplica};
 use crate::stability::{Admitted, Stability};
-
-/// What an error of the store is to a peer.
-pub(crate) fn refusal(error: &StoreError) -> Refusal {
-    match error {
-        StoreError::OverCapacity { .. } => Refusal::OverCapacity,
-        StoreError::NoRoom { .. } => Refusal::NoRoom,
-        // Which cells were kept out is looked at before: see `Arrival`.
-        StoreError::Failed { .. } | StoreError::Fenced(_) => Refusal::StoreFailed,
-        StoreError::Unreadable { .. } => Refusal::Unreadable,
-    }
-}
 
 /// A replica's answer with a cell; `is_whole` is whether the replica has all that it acknowledged.
 pub(crate) fn read_answer(found: Option<StoredCell>, digest: bool, is_whole: bool) -> ReadAnswer<Bytes, u64> {

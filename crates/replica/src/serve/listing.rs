@@ -7,7 +7,7 @@ use super::asked::Asked;
 use super::session::Session;
 use crate::cluster::Cluster;
 use crate::membership::PeerLimits;
-use crate::own::replica::refusal;
+use crate::own::refusal;
 use crate::wire::{Answer, Record, put_mark, take_record};
 use ladoga_local::store::{LocalStore, Pieces, Store, StoreError};
 use ladoga_model::CellMark;

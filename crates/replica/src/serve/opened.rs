@@ -7,7 +7,7 @@ use ladoga_runtime::{Permit, Taken};
 
 use super::asked::Asked;
 use super::session::Session;
-use crate::own::replica;
+use crate::own::refusal;
 use crate::wire::Answer;
 use ladoga_local::store::{LocalStore, Pieces, Store};
 
@@ -114,7 +114,7 @@ impl<S: Store> Session<S> {
                     drop(session.opened.streams.borrow_mut().remove(&number).map(|stream| stream.permit));
                     Answer::End
                 }
-                Err(error) => Answer::Refused(replica::refusal(&error)),
+                Err(error) => Answer::Refused(refusal(&error)),
             }
         });
     }

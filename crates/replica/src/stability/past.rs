@@ -52,14 +52,14 @@ pub(crate) struct Past {
     /// Versions that came by who repairs, and whether they met nothing newer, as far as that is known.
     came: Mutex<Ring<bool>>,
     /// Cells of conditional writes that were accepted, the latest of them.
-    accepted: Mutex<VecDeque<Accepted>>,
+    accepted: Mutex<VecDeque<AcceptedBase>>,
     /// The newest timestamp that was ever promised, by the hash of the key.
     promised: Box<[AtomicU64]>,
 }
 
 /// That a cell was accepted, and what it was decided on.
 #[derive(Debug, Clone, Copy)]
-struct Accepted {
+struct AcceptedBase {
     key_hash: u64,
     base: Option<Version>,
     version: Version,
@@ -183,7 +183,7 @@ impl Past {
     /// A cell with this version is about to be accepted, which was decided on `base`. Comes before it is committed.
     pub(crate) fn accepts(&self, key_hash: u64, base: Option<Version>, version: Version) {
         let mut accepted = self.accepted.lock();
-        accepted.push_back(Accepted { key_hash, base, version });
+        accepted.push_back(AcceptedBase { key_hash, base, version });
         if accepted.len() > ACCEPTED_MAX {
             accepted.pop_front();
         }

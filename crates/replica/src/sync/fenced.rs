@@ -8,7 +8,7 @@ use ladoga_local::store::{LocalStore, Store};
 use ladoga_model::{HybridClock, Version};
 
 use crate::coordinate;
-use crate::own::{OwnReplica, replica};
+use crate::own::{OwnReplica, refusal};
 
 /// A promise kept out what this node was to take over, or a hint that it was to deliver. If its coordinator must be gone by
 /// now, this node takes its place: otherwise what was kept out would wait for ever. Answers whether that has worked out.
@@ -30,7 +30,7 @@ pub(super) async fn replace<S: Store>(
     fence: Version,
 ) -> Result<(), Refusal> {
     if take_over(replica, key, fence).await {
-        let found = replica.store.get_cell(key).wait().await.map_err(|error| replica::refusal(&error))?;
+        let found = replica.store.get_cell(key).wait().await.map_err(|error| refusal(&error))?;
         if found.is_some_and(|found| found.stamp.version >= version) {
             return Ok(());
         }

@@ -5,8 +5,8 @@ use ladoga_cluster::{NodeId, Origin, Partition, Prune, Refusal, WriteAnswer};
 use ladoga_model::{Stamp, Version};
 
 use super::fenced;
-use crate::own::OwnReplica;
 use crate::own::replica;
+use crate::own::{OwnReplica, refusal};
 use crate::wire::{Record, put_mark, take_record};
 use ladoga_local::store::{LocalStore, Store};
 
@@ -20,7 +20,7 @@ pub(super) async fn prune<S: Store>(
     let behind = |key: &Bytes| Bytes::from([&key[..], &[0]].concat());
     let start = prune.after.as_ref().map_or_else(Bytes::new, behind);
     let mut pieces = replica.store.cells(start, prune.until.as_ref().map(behind), put_mark);
-    while let Some((mut bytes, rest)) = pieces.next().await.map_err(|error| replica::refusal(&error))? {
+    while let Some((mut bytes, rest)) = pieces.next().await.map_err(|error| refusal(&error))? {
         pieces = rest;
         while let Some(Record { key, cell }) = take_record(&mut bytes).map_err(|_| Refusal::Unreadable)? {
             let mark = cell.mark();

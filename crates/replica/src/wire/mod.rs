@@ -22,7 +22,8 @@ pub use frame::{FRAME_BYTES_MAX, Frame, FrameError, PROTOCOL_VERSION, take_frame
 pub use hello::Hello;
 pub use ladoga_cluster::{AsOf, Had, Incarnation, Origin, Statement};
 pub use message::PeerCell;
-pub use request::{Base, Request};
+pub use parts::Base;
+pub use request::Request;
 
 pub(crate) use frame::frame_bytes;
 pub(crate) use record::{Record, put_mark, put_record, take_record};

@@ -5,7 +5,18 @@ use ladoga_model::Version;
 use super::frame::FrameError;
 use super::message::{put_short, put_version};
 use super::reader::Reader;
-use super::request::Base;
+
+/// What the cell of a conditional write takes the place of.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Base {
+    /// What the replica had when it promised.
+    pub had: Option<Version>,
+    /// What the cell was decided on: the newest version that a majority of promises showed. Not older.
+    pub newest: Option<Version>,
+    /// The incarnations of the key's replicas as the coordinator knew them when it began, by their places. Who lost its disk
+    /// since then has promised nothing.
+    pub met: Vec<Incarnation>,
+}
 
 pub(super) const fn origin_byte(origin: Origin) -> u8 {
     match origin {
@@ -48,8 +59,10 @@ pub(super) fn origin(reader: &mut Reader) -> Result<Origin, FrameError> {
 const REVERSE: u8 = 1;
 const NO_VALUES: u8 = 2;
 
-/// Nothing, if cells are wanted as they are without a word: in the order of their keys, and with their values.
-pub(super) fn put_cells_flags(out: &mut BytesMut, is_reverse: bool, has_values: bool) {
+/// No flags, if cells are wanted as they are without a word: in the order of their keys, and with their values.
+pub(super) fn put_span(out: &mut BytesMut, (start, end): (&[u8], &[u8]), is_reverse: bool, has_values: bool) {
+    put_short(out, start);
+    put_short(out, end);
     let flags = if is_reverse { REVERSE } else { 0 } | if has_values { 0 } else { NO_VALUES };
     if flags != 0 {
         out.put_u8(flags);

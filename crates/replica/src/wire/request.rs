@@ -1,27 +1,15 @@
 use bytes::{BufMut, Bytes, BytesMut};
-use ladoga_cluster::{AsOf, Incarnation, LEAF_GROUPS_MAX, Origin, Partition, Statement};
+use ladoga_cluster::{AsOf, LEAF_GROUPS_MAX, Origin, Partition, Statement};
 use ladoga_model::{Stamp, Version};
 
 use super::frame::{Frame, FrameError, put_frame};
 use super::hello::Hello;
 use super::message::{put_short, put_stamp, put_version};
 use super::parts::{
-    base, cells_flags, optional_key, origin, origin_byte, put_base, put_cells_flags, put_optional_key,
-    put_slice, put_statement, slice, statement,
+    Base, base, cells_flags, optional_key, origin, origin_byte, put_base, put_optional_key, put_slice,
+    put_span, put_statement, slice, statement,
 };
 use super::reader::Reader;
-
-/// What the cell of a conditional write takes the place of.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Base {
-    /// What the replica had when it promised.
-    pub had: Option<Version>,
-    /// What the cell was decided on: the newest version that a majority of promises showed. Not older.
-    pub newest: Option<Version>,
-    /// The incarnations of the key's replicas as the coordinator knew them when it began, by their places. Who lost its disk
-    /// since then has promised nothing.
-    pub met: Vec<Incarnation>,
-}
 
 /// What one node asks of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,9 +167,7 @@ impl Request {
                 put_short(out, key);
             }),
             Request::OpenCells { start, end, is_reverse, has_values } => put_frame(out, number, 5, |out| {
-                put_short(out, start);
-                put_short(out, end);
-                put_cells_flags(out, *is_reverse, *has_values);
+                put_span(out, (start, end), *is_reverse, *has_values);
             }),
             Request::Next { stream } => put_frame(out, number, 6, |out| out.put_u32_le(*stream)),
             Request::Close { stream } => put_frame(out, number, 7, |out| out.put_u32_le(*stream)),

@@ -57,7 +57,7 @@ impl Reader {
                 }
                 Step::Request(request) => self.see(&request),
                 Step::Large { bytes } => {
-                    assert!(bytes >= LIMITS.large_bytes_min && bytes <= LIMITS.argument_bytes_max);
+                    assert!((LIMITS.large_bytes_min..=LIMITS.argument_bytes_max).contains(&bytes));
                     self.large += 1;
                     let (number, of) = parser.progress();
                     assert!(number < of);

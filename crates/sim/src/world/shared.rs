@@ -13,8 +13,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::checker::Checker;
 use crate::clients::{Clients, Wish};
 use crate::histories::Histories;
-use crate::request::{Answer, Found, Request};
+use crate::request::{Answer, Request};
 use crate::values::{is_counter, number_of};
+use crate::written::Found;
 use crate::{Settings, Summary};
 
 /// What clients and the world share.

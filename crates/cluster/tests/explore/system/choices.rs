@@ -2,7 +2,7 @@ use ladoga_model::Version;
 
 use super::{Machine, System};
 use crate::message::{Choice, Message};
-use crate::replica::From;
+use crate::replica::{From, Replica};
 use crate::scenario::{Ask, Bug, Scenario};
 
 impl System {
@@ -91,12 +91,12 @@ impl System {
         self.returned.sort_unstable();
         self.returned.dedup();
         if self.faults.restarts == 0 {
-            self.replicas.iter_mut().for_each(|replica| replica.needs_no_clock());
+            self.replicas.iter_mut().for_each(Replica::needs_no_clock);
         }
         let is_commit = |message: &Message| matches!(message, Message::Commit { .. });
         let has_late = self.faults.late_commits > 0 || self.messages.iter().any(is_commit);
         if !has_late && !self.has_plain_writes(scenario) {
-            self.replicas.iter_mut().for_each(|replica| replica.needs_no_past());
+            self.replicas.iter_mut().for_each(Replica::needs_no_past);
         }
     }
 

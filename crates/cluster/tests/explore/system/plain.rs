@@ -60,7 +60,7 @@ impl System {
             }
             From::Client | From::ClientAgain => {
                 self.step_write(scenario, (request, held.version), |core, step| {
-                    core.answered(to, said, step)
+                    core.answered(to, said, step);
                 });
             }
             From::Hint => {}

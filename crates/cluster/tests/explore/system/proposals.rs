@@ -119,7 +119,7 @@ impl System {
                 }
                 ProposalStep::Accept(to, had) => self.ask_to_accept(request, to, had),
                 ProposalStep::Release(to) => self.messages.push(Message::Release { to, ballot }),
-                ProposalStep::Decided(outcome) => self.has_proposed(scenario, (request, ballot), outcome),
+                ProposalStep::Decided(outcome) => self.has_proposed(scenario, (request, ballot), &outcome),
                 ProposalStep::Hint(to) => {
                     let held = cell.filter(|_| scenario.hints).map(|(held, ..)| held);
                     let hint = held.map(|held| Message::Write { request, to, held, from: From::Hint });
@@ -181,13 +181,13 @@ impl System {
         &mut self,
         scenario: &Scenario,
         (request, ballot): (usize, Version),
-        outcome: Result<(), ProposalError>,
+        outcome: &Result<(), ProposalError>,
     ) {
         let cell = match &self.requests[request].machine {
             Machine::Proposal { cell, .. } => *cell,
             _ => None,
         };
-        let newest_known = match &outcome {
+        let newest_known = match outcome {
             Err(ProposalError::Outbid { newest, .. }) => Some(*newest),
             _ => None,
         };
@@ -211,7 +211,7 @@ impl System {
                 | ProposalError::TooFew { may_have_happened, .. },
             ) => {
                 match cell {
-                    Some((_, _, output)) if may_have_happened => left.push((ballot, output)),
+                    Some((_, _, output)) if *may_have_happened => left.push((ballot, output)),
                     _ => self.given_up.push(ballot),
                 }
                 if newest_known.is_some() && *attempts > 0 {

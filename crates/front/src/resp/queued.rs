@@ -1,0 +1,95 @@
+use ladoga_resp::{Reply, Request};
+use ladoga_runtime::{Address, Permit};
+
+use super::call::Watched;
+use super::failed::Failed;
+use super::table::{Command, Verb};
+use crate::door::Door;
+
+/// A transaction of up to this length takes no room of its own.
+const QUEUED_BYTES_UNCOUNTED: u64 = 16 << 10;
+
+/// What a connection was told between `MULTI` and `EXEC`, and which keys it watches.
+#[derive(Default)]
+pub(super) struct Transaction {
+    /// None outside of `MULTI`.
+    pub(super) queued: Option<Vec<(&'static Command, Request)>>,
+    queued_bytes: u64,
+    pub(super) room: Option<(Permit, u64)>,
+    /// Whether something in it was wrong, so that nothing of it is done.
+    pub(super) is_spoiled: bool,
+    pub(super) watched: Vec<Watched>,
+}
+
+impl Transaction {
+    /// Whether a command is queued now, and not served.
+    pub(super) fn takes(&self, command: &Command) -> bool {
+        let is_its_own = matches!(
+            command.verb,
+            Verb::Exec | Verb::Discard | Verb::Multi | Verb::Watch | Verb::Quit | Verb::Reset
+        );
+        self.queued.is_some() && !is_its_own
+    }
+
+    /// Whether it has begun.
+    pub(super) const fn is_open(&self) -> bool {
+        self.queued.is_some()
+    }
+
+    /// What was said cannot be understood.
+    pub(super) fn spoil(&mut self) {
+        self.is_spoiled = self.queued.is_some();
+    }
+
+    /// Keeps a request until `EXEC`.
+    pub(super) fn queue<K>(
+        &mut self,
+        command: &'static Command,
+        request: Request,
+        door: &Door<K>,
+        address: Address,
+    ) -> Reply {
+        self.queued_bytes += request.memory_bytes() as u64;
+        if let Err(full) = self.hold(door, address) {
+            self.spoil();
+            return full.into_reply();
+        }
+        if let Some(queued) = &mut self.queued {
+            queued.push((command, request));
+        }
+        Reply::Simple("QUEUED")
+    }
+
+    /// Takes room for what is queued: twice as much, so that it need not be taken for each. Nobody gives way for it.
+    fn hold<K>(&mut self, door: &Door<K>, address: Address) -> Result<(), Failed> {
+        let held_bytes = self.room.as_ref().map_or(QUEUED_BYTES_UNCOUNTED, |(_, bytes)| *bytes);
+        if self.queued_bytes <= held_bytes {
+            return Ok(());
+        }
+        let bytes = 2 * self.queued_bytes;
+        drop(self.room.take());
+        self.room = Some((door.core.bodies.enter_if_room(address, bytes)?, bytes));
+        Ok(())
+    }
+
+    pub(super) fn begin(&mut self) -> Reply {
+        if self.queued.is_some() {
+            return Reply::error("MULTI calls can not be nested");
+        }
+        self.queued = Some(Vec::new());
+        Reply::OK
+    }
+
+    pub(super) fn discard(&mut self) -> Reply {
+        if self.queued.is_none() {
+            return Reply::error("DISCARD without MULTI");
+        }
+        *self = Transaction::default();
+        Reply::OK
+    }
+
+    pub(super) fn unwatch(&mut self) -> Reply {
+        self.watched.clear();
+        Reply::OK
+    }
+}

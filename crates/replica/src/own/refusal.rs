@@ -1,0 +1,13 @@
+use ladoga_cluster::Refusal;
+use ladoga_local::store::StoreError;
+
+/// What an error of the store is to a peer.
+pub(crate) fn refusal(error: &StoreError) -> Refusal {
+    match error {
+        StoreError::OverCapacity { .. } => Refusal::OverCapacity,
+        StoreError::NoRoom { .. } => Refusal::NoRoom,
+        // Which cells were kept out is looked at before: see `Arrival`.
+        StoreError::Failed { .. } | StoreError::Fenced(_) => Refusal::StoreFailed,
+        StoreError::Unreadable { .. } => Refusal::Unreadable,
+    }
+}

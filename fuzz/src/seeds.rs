@@ -42,7 +42,12 @@ pub fn peer_seeds() -> Vec<Vec<u8>> {
         Request::Push { stream: 3, bytes: Bytes::from_static(b"piece") },
         Request::Finish { stream: 3, stamp, key: key.clone(), origin: Origin::Exchange },
         Request::Prepare { key: key.clone(), ballot: version },
-        Request::Accept { key: key.clone(), stamp, base: base.clone(), value: Some(Bytes::from_static(b"value")) },
+        Request::Accept {
+            key: key.clone(),
+            stamp,
+            base: base.clone(),
+            value: Some(Bytes::from_static(b"value")),
+        },
         Request::AcceptUpload { stream: 3, stamp, base, key: key.clone() },
         Request::Release { key, ballot: version },
     ];

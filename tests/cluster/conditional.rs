@@ -316,7 +316,7 @@ fn increments_through_all_nodes_go_on_while_nothing_happens_to_them() {
     assert!(unknown <= added, "{unknown} unknown, {added} added");
 }
 
-/// Whoever replaces a version does so once: no two writes that succeeded did it with the same ETag. Plain writes, which ask for
+/// Whoever replaces a version does so once: no two writes that succeeded did it with the same `ETag`. Plain writes, which ask for
 /// nothing, are in between.
 #[test]
 fn a_version_is_replaced_once_also_beside_plain_writes() {

@@ -43,7 +43,8 @@ fn compare(context: &Context, fsync: &'static str) -> Outcome {
     let mut contests: Vec<Contest> = LOADS
         .iter()
         .map(|(id, test, pipeline)| {
-            let title = format!("{test}, {pipeline} at a time, 64 connections, {VALUE_BYTES} B, fsync {fsync}");
+            let title =
+                format!("{test}, {pipeline} at a time, 64 connections, {VALUE_BYTES} B, fsync {fsync}");
             Contest::new(id, title, &FIGURES)
         })
         .collect();
@@ -67,7 +68,9 @@ fn compare(context: &Context, fsync: &'static str) -> Outcome {
     }
     node.stop()?;
     drop(redis);
-    ["node", "redis"].into_iter().for_each(|name| context.scratch.remove(name));
+    for name in ["node", "redis"] {
+        context.scratch.remove(name);
+    }
     contests.iter().try_for_each(|contest| context.results.publish(contest))
 }
 

@@ -95,9 +95,8 @@ impl Load<'_> {
     pub(crate) fn run(&self, address: SocketAddr, requests: u64) -> Outcome<Counted> {
         let Load { test, value_bytes, records, pipeline } = self;
         let port = address.port().to_string();
-        let options = format!(
-            "-t {test} -c {CLIENTS} -d {value_bytes} -r {records} -P {pipeline} -n {requests} --csv"
-        );
+        let options =
+            format!("-t {test} -c {CLIENTS} -d {value_bytes} -r {records} -P {pipeline} -n {requests} --csv");
         let mut command = Command::new(find_program("redis-benchmark")?);
         command.args(["-h", "127.0.0.1", "-p", &port]).args(options.split(' '));
         let text = output_of(&mut command)?;

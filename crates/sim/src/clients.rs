@@ -146,7 +146,7 @@ impl Clients {
                 writing: Vec::new(),
             }));
         }
-        let life_rng = SimRng::new(seed ^ 0x6c69_7665_73);
+        let life_rng = SimRng::new(seed ^ 0x006c_6976_6573);
         Clients { keys, next: 0, crowd: (0, 0), contenders: Vec::new(), life_rng }
     }
 

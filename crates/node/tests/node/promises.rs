@@ -1,15 +1,17 @@
 //! What a node says, as a replica, to the ballots and cells of conditional writes.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use ladoga_cluster::{Incarnation, Origin, ReadAnswer, SentCell};
 use ladoga_env::Clock;
-use ladoga_env::real::RealClock;
+use ladoga_env::sim::SimClock;
 use ladoga_model::{Cell, HybridClock, Stamp, Value, Version};
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::PeerLimits;
 use ladoga_node::peers::wire::{Answer, Base, Had, Request};
 
-use crate::cluster::{Cluster, with_engine};
+use crate::cluster::{Cluster, with_engine_by};
 use crate::peer::Caller;
 
 const KEY: Bytes = Bytes::from_static(b"key");
@@ -23,9 +25,13 @@ struct Asked {
 
 impl Asked {
     fn start() -> Asked {
-        let node = with_engine(2, &PeerLimits::default());
+        // The other nodes say that it is 1970, and are a majority.
+        let clock = SimClock::new();
+        clock.jump_wall_ms(1_000 - clock.wall_ms() as i64);
+        let node = with_engine_by(Arc::new(clock), 2, &PeerLimits::default());
         let caller = node.connect_as_peer();
-        Asked { node, caller, now: HybridClock::at_wall_ms(RealClock::new().wall_ms()) }
+        // After whatever the node gave out before it served.
+        Asked { node, caller, now: HybridClock::at_wall_ms(20_000) }
     }
 
     fn version(&self, number: u64) -> Version {
@@ -138,8 +144,8 @@ fn a_promise_that_is_released_keeps_nothing_out_and_those_before_it_hold_on() {
     assert_eq!(asked.write(5, Origin::Client), Answer::Fenced(asked.version(10)));
     asked.release(10);
     assert_eq!(asked.write(5, Origin::Client), Answer::Done);
-    let response = asked.node.connect().get("/metrics");
-    let metrics = response.text();
+    let answer = asked.node.connect().get("/metrics");
+    let metrics = answer.text();
     for line in
         ["ladoga_promises_held 0\n", "ladoga_promises_total 2\n", "ladoga_promises_kept_out_total 1\n"]
     {

@@ -59,15 +59,7 @@ impl World {
     pub(super) fn befall(&mut self, trouble: Trouble) {
         match trouble {
             Trouble::Cut { from, to, ms } => self.cut(from, to, ms),
-            Trouble::Isolate { node, ms } => {
-                for other in (0..self.machines.len()).filter(|&other| other != node) {
-                    self.cut(node, other, ms);
-                    self.cut(other, node, ms);
-                }
-                self.miss_deletions(node, ms);
-                // As soon as it is back, and does not know yet what it missed.
-                self.plan(ms + 20, Event::LookAround { node });
-            }
+            Trouble::Isolate { node, ms } => self.isolate(node, ms),
             Trouble::Lossy { per_mille, ms } => {
                 self.lossy_until_us = self.now_us() + ms * 1000;
                 self.net.set_loss(per_mille);
@@ -130,6 +122,16 @@ impl World {
             }
             Trouble::LoseDisk { node, down_ms, loss } => self.lose_disk(node, down_ms, loss),
         }
+    }
+
+    fn isolate(&mut self, node: usize, ms: u64) {
+        for other in (0..self.machines.len()).filter(|&other| other != node) {
+            self.cut(node, other, ms);
+            self.cut(other, node, ms);
+        }
+        self.miss_deletions(node, ms);
+        // As soon as it is back, and does not know yet what it missed.
+        self.plan(ms + 20, Event::LookAround { node });
     }
 
     /// A node that is away for long misses that everything is deleted. Once it is back, somebody looks whether it brings anything

@@ -1,6 +1,6 @@
 use crate::support::Ladoga;
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "serve",
     "get",
     "put",
@@ -8,6 +8,7 @@ const COMMANDS: [&str; 12] = [
     "increment",
     "expire",
     "range",
+    "count",
     "status",
     "bench",
     "profile",
@@ -38,7 +39,7 @@ fn help_of_serve_names_every_setting() {
 
 #[test]
 fn help_of_the_client_names_its_url() {
-    for command in ["get", "put", "delete", "increment", "expire", "range", "status", "profile"] {
+    for command in ["get", "put", "delete", "increment", "expire", "range", "count", "status", "profile"] {
         let help = Ladoga::new([command, "--help"]).run().expect_success();
         for word in ["--url", "http://127.0.0.1:8080"] {
             assert!(help.text().contains(word), "{command}: {word} is missing: {}", help.text());
@@ -51,6 +52,7 @@ fn help_of_the_client_names_its_url() {
         "increment",
         "expire",
         "range",
+        "count",
         "status",
         "repair",
         "check",

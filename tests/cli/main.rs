@@ -3,7 +3,7 @@
 //! - `help`: the binary's own help
 //! - `settings`: wrong ones are named before anything is opened
 //! - `precedence`: a flag wins over the environment, which wins over the file
-//! - `client`: `get`, `put`, `delete`, `range`, `status`
+//! - `client`: `get`, `put`, `delete`, `range`, `status`; `ranges`: parts of a range, and how many keys it has
 //! - `repair`: `ladoga repair`, against a server that answers as a test says
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
@@ -14,5 +14,6 @@ mod support;
 mod client;
 mod help;
 mod precedence;
+mod ranges;
 mod repair;
 mod settings;

@@ -137,3 +137,104 @@ fn a_range_goes_on_without_a_node_that_dies_meanwhile() {
     }
     assert!(records == expected, "{} of {}", records.len(), expected.len());
 }
+
+/// Keys with copies on one node, on two and on all, some of them deleted or replaced; answers what there is.
+fn fill(cluster: &Cluster) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut expected = Vec::new();
+    for n in 0..150 {
+        let (key, replicas) = (format!("key{n:04}"), ["1/1", "2/2", "3/3"][n % 3]);
+        cluster.put(n % 3, &key, replicas, b"old");
+        match n % 5 {
+            0 => cluster.delete((n + 1) % 3, &key, replicas),
+            1 => {
+                cluster.put((n + 2) % 3, &key, replicas, key.as_bytes());
+                expected.push((key.clone().into_bytes(), key.into_bytes()));
+            }
+            _ => expected.push((key.into_bytes(), b"old".to_vec())),
+        }
+    }
+    let large = value(7, 700_000);
+    cluster.put(1, "key9999", "1/1", &large);
+    expected.push((b"key9999".to_vec(), large));
+    expected
+}
+
+#[test]
+fn a_range_over_the_cluster_goes_backward_and_by_pages() {
+    let cluster = Cluster::start(3);
+    let expected = fill(&cluster);
+    for node in 0..3 {
+        let mut backward = range(&cluster, node, "prefix=key&reverse=true").records();
+        backward.reverse();
+        assert!(backward == expected, "through {node}");
+        for reverse in [false, true] {
+            let (mut found, mut after) = (Vec::new(), String::new());
+            loop {
+                let query = format!("prefix=key&limit=40&reverse={reverse}{after}");
+                let page = range(&cluster, node, &query).records();
+                assert!(page.len() <= 40, "{query}");
+                let Some((last, _)) = page.last() else { break };
+                after = format!("&after={}", String::from_utf8_lossy(last));
+                found.extend(page);
+            }
+            if reverse {
+                found.reverse();
+            }
+            assert!(found == expected, "through {node}, reverse: {reverse}");
+        }
+    }
+}
+
+#[test]
+fn a_range_over_the_cluster_is_counted_and_told_in_lines() {
+    let cluster = Cluster::start(3);
+    let expected = fill(&cluster);
+    for node in 0..3 {
+        let count = range(&cluster, node, "prefix=key&count=true");
+        assert_eq!(count.text(), format!("{}\n", expected.len()), "through {node}");
+        let keys = range(&cluster, node, "prefix=key&values=false").records();
+        let only_keys = expected.iter().map(|(key, _)| (key.clone(), Vec::new()));
+        assert!(keys.into_iter().eq(only_keys), "through {node}");
+        let mut connection = cluster.connect(node);
+        for (target, has_values) in [("", true), ("&values=false", false)] {
+            let target = format!("/v0/entities?prefix=key&scope=cluster{target}");
+            connection
+                .send(format!("GET {target} HTTP/1.1\r\nHost: h\r\nAccept: application/x-ndjson\r\n\r\n"));
+            let lines = connection.response();
+            let lines: Vec<serde_json::Value> =
+                lines.text().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+            assert_eq!(lines.len(), expected.len(), "through {node}");
+            for (line, (key, value)) in lines.iter().zip(&expected) {
+                assert_eq!(line["key"].as_str().map(str::as_bytes), Some(&key[..]));
+                let is_large = value.len() > 256 << 10;
+                let shown = line["value"].as_str().map(str::as_bytes);
+                assert_eq!(shown, (has_values && !is_large).then_some(&value[..]));
+                assert_eq!(line["value_base64"].is_string(), has_values && is_large);
+            }
+            // The version is the one that a read has.
+            let read = cluster.request(node, "GET", "key0002", "3/3", None);
+            let line = lines.iter().find(|line| line["key"] == "key0002").expect("a line");
+            assert_eq!(line["etag"].as_str(), read.header("etag"));
+        }
+    }
+}
+
+#[test]
+fn what_expired_is_in_no_range_over_the_cluster() {
+    let cluster = Cluster::start(3);
+    for (key, ttl) in [("a", "1h"), ("b", "1ms"), ("c", "1h")] {
+        let target = format!("/v0/entity?id={key}&ttl={ttl}");
+        assert_eq!(cluster.connect(0).request("PUT", &target, Some(b"value")).status, 201);
+    }
+    wait_until("a value that expires", || cluster.get(1, "b", "").is_none());
+    for (query, expected) in
+        [("start=a", "ac"), ("start=a&reverse=true", "ca"), ("start=a&values=false", "ac")]
+    {
+        wait_until("a range without it", || {
+            let records = range(&cluster, 2, query).records();
+            let keys: Vec<u8> = records.into_iter().flat_map(|(key, _)| key).collect();
+            keys == expected.as_bytes()
+        });
+    }
+    assert_eq!(range(&cluster, 2, "start=a&count=true").text(), "2\n");
+}

@@ -5,7 +5,7 @@
 //! - `expiry`: values that expire
 //! - `keys`: which bytes a key may have, and how they are written
 //! - `values`: how long a value may be
-//! - `ranges`: many records, in order, chunk by chunk
+//! - `ranges`: many records, in order, chunk by chunk; `range_options`: which of them, in which order, and as what
 //! - `replicas`: the parameters for the number of copies
 //! - `refusals`: well-formed requests that are refused
 //! - `lengths`: bodies without a length, with a wrong one, with one too many
@@ -35,6 +35,7 @@ mod mixtures;
 mod node;
 mod pipelines;
 mod probes;
+mod range_options;
 mod ranges;
 mod refusals;
 mod replicas;

@@ -84,6 +84,11 @@ impl Connection {
         Ok(read_chunk(&mut self.stream)?.map(|chunk| split_record(&chunk)))
     }
 
+    /// Reads one chunk of an answer whose head was read; `None` for the last one.
+    pub(crate) fn next_chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
+        read_chunk(&mut self.stream)
+    }
+
     /// Sends a request and reads the answer.
     pub(crate) fn request(&mut self, method: &str, target: &str, body: Option<&[u8]>) -> Response {
         self.try_request(method, target, body).expect("an answer")

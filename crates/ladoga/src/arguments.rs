@@ -4,6 +4,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use ladoga_model::Ttl;
 
+pub(crate) use crate::node_arguments::NodeArguments;
+use crate::range_arguments::{CountArguments, RangeArguments};
+
 /// A persistent key-value store that speaks plain HTTP.
 #[derive(Debug, Parser)]
 #[command(name = "ladoga", version, arg_required_else_help = true, after_help = EXAMPLES)]
@@ -45,6 +48,8 @@ pub(crate) enum Command {
     Expire(ExpireArguments),
     /// Print all keys and values of a range
     Range(RangeArguments),
+    /// Count the keys of a range
+    Count(CountArguments),
     /// Show whether a node serves requests
     #[command(after_help = STATUS_HELP)]
     Status(NodeArguments),
@@ -139,14 +144,6 @@ this command if you do not want to wait.
 
 Exit codes: 0 if the node was compared with all others; 1 if one of them could not be reached, or the node is not part of a
 cluster; 2 if the command line is wrong.";
-
-/// Where a node is.
-#[derive(Debug, Args)]
-pub(crate) struct NodeArguments {
-    /// URL of the node
-    #[arg(long, value_name = "URL", env = "LADOGA_URL", default_value = "http://127.0.0.1:8080")]
-    pub(crate) url: String,
-}
 
 const GET_HELP: &str = "\
 The value is printed as it is, without a newline at the end.
@@ -286,34 +283,6 @@ pub(crate) struct PutArguments {
     /// Store only if the key does not exist
     #[arg(long)]
     pub(crate) if_absent: bool,
-    #[command(flatten)]
-    pub(crate) node: NodeArguments,
-}
-
-const RANGE_FORMAT: &str = "\
-Each line is one record: the key, a tab, the value. A backslash, tab, line feed, carriage return or zero byte in a key or a
-value is printed as \\\\, \\t, \\n, \\r or \\0. With --raw, keys and values are printed as they are, each followed by a zero
-byte.
-
-Examples:
-  ladoga range a
-  ladoga range user: user; | cut -f1
-  ladoga range a --raw | xargs -0 -n2 echo
-
-Exit codes: 0 if the whole range was printed; 1 if it was not; 2 if the command line is wrong.";
-
-#[derive(Debug, Args)]
-#[command(after_help = RANGE_FORMAT)]
-pub(crate) struct RangeArguments {
-    /// First key
-    #[arg(value_name = "START")]
-    pub(crate) start: OsString,
-    /// Key at which the range ends; this key is not included [default: the end of the data]
-    #[arg(value_name = "END")]
-    pub(crate) end: Option<OsString>,
-    /// Print keys and values as they are, each followed by a zero byte
-    #[arg(long)]
-    pub(crate) raw: bool,
     #[command(flatten)]
     pub(crate) node: NodeArguments,
 }

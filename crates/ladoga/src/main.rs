@@ -1,7 +1,7 @@
 //! A persistent key-value store that speaks plain HTTP.
 //!
 //! - `allocator`: the allocator, and when it returns memory to the system
-//! - `arguments`: the command line
+//! - `arguments`: the command line; `range_arguments`: of a range; `node_arguments`: the URL of a node
 //! - `settings`: flags, environment and file, validated
 //! - `commands`: what each command does
 //! - `client`: HTTP, as far as the client needs it
@@ -12,6 +12,8 @@ mod arguments;
 mod client;
 mod commands;
 mod logging;
+mod node_arguments;
+mod range_arguments;
 mod settings;
 
 use std::process::ExitCode;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Command::Increment(arguments) => commands::increment(&arguments),
         Command::Expire(arguments) => commands::expire(&arguments),
         Command::Range(arguments) => commands::range(&arguments),
+        Command::Count(arguments) => commands::count(&arguments),
         Command::Status(node) => commands::status(&node),
         Command::Repair(node) => commands::repair(&node),
         Command::Bench(arguments) => return ladoga_lab::bench(&arguments),

@@ -273,9 +273,10 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         &self,
         _: &Context,
         range: KeyRange,
-        format: RecordFormat,
+        format: Box<dyn RecordFormat>,
     ) -> impl Future<Output = Result<Box<dyn Pieces>, Error>> + use<S, A> + 'static {
-        ready(Ok(self.store.range((range.start, range.end), self.admission.time_ms(), format)))
+        let KeyRange { span, limit, .. } = range;
+        ready(Ok(self.store.range(span, limit, self.admission.time_ms(), format)))
     }
 
     fn failure(&self) -> Option<String> {

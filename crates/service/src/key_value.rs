@@ -95,12 +95,12 @@ pub trait KeyValue: 'static {
         value: <Self::Upload as Upload>::Finished,
     ) -> impl Future<Output = Result<Version, Error>> + use<Self, K> + 'static;
 
-    /// The entities of a range, sorted by key, in this format.
+    /// The entities of a range, in the order of its keys, in this format.
     fn range(
         &self,
         context: &Context,
         range: KeyRange,
-        format: RecordFormat,
+        format: Box<dyn RecordFormat>,
     ) -> impl Future<Output = Result<Box<dyn Pieces>, Error>> + use<Self> + 'static;
 
     /// Why writes are refused until an operator intervenes; none if they are not.
@@ -118,12 +118,23 @@ pub trait KeyValue: 'static {
 /// Which entities a range has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRange {
-    /// The first key.
+    /// Between which keys, and in which order.
+    pub span: KeySpan,
+    /// How many at most; all, if nothing is said.
+    pub limit: Option<u64>,
+    /// Whose entities.
+    pub scope: Scope,
+}
+
+/// Keys that follow each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeySpan {
+    /// The first key; empty for the first one that there is.
     pub start: Bytes,
     /// The key before which it ends.
     pub end: Option<Bytes>,
-    /// Whose entities.
-    pub scope: Scope,
+    /// Whether the last key comes first.
+    pub is_reverse: bool,
 }
 
 /// Whose entities a range has.

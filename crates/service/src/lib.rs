@@ -5,7 +5,8 @@
 //! - `decision`: what a write comes to that depends on what is there
 //! - `error`: why the service does not do what it is asked; each protocol maps it in one place
 //! - `store_error`: the part of that which a store says
-//! - `value`: a value in memory, or to be read piece by piece; `upload`: the same on its way in; `pieces`: the pieces
+//! - `value`: a value in memory, or to be read piece by piece; `upload`: the same on its way in; `pieces`: the pieces, and how records are
+//!   written into them
 //! - `metric`: what a service and its store count, for `/metrics`
 //!
 //! A request is served in these steps: a protocol parses it, calls one function of [`KeyValue`], and answers. Nothing
@@ -28,7 +29,7 @@ pub use context::Context;
 pub use counter::{NUMBER_BYTES_MAX, incremented, parse_number};
 pub use decision::{Sum, may_expire, may_write, sum};
 pub use error::{Error, TooFewReplicas};
-pub use key_value::{KeyRange, KeyValue, Scope};
+pub use key_value::{KeyRange, KeySpan, KeyValue, Scope};
 pub use metric::{Distribution, Metric, MetricKind, MetricValue, Series};
 pub use pieces::{Later, NoPieces, Piece, Pieces, RecordFormat};
 pub use precondition::Precondition;

@@ -14,7 +14,7 @@ use ladoga_local::store::{
 };
 use ladoga_model::{self as model, Cell, Stamp, Version};
 use ladoga_runtime::Supervisor;
-use ladoga_service::{Later, Lookup, Metric, Pieces, RecordFormat, StoreError, Upload, Value};
+use ladoga_service::{KeySpan, Later, Lookup, Metric, Pieces, RecordFormat, StoreError, Upload, Value};
 use parking_lot::Mutex;
 
 use crate::LARGE_BYTES_MIN;
@@ -251,12 +251,18 @@ impl LocalStore for WatchedLocal {
         Box::pin(async move { Ok(WatchedUpload { inner: upload.await?, bytes: Vec::new() }) })
     }
 
-    fn range(&self, keys: (Bytes, Option<Bytes>), now_ms: u64, format: RecordFormat) -> Box<dyn Pieces> {
-        self.inner.range(keys, now_ms, format)
+    fn range(
+        &self,
+        span: KeySpan,
+        limit: Option<u64>,
+        now_ms: u64,
+        format: Box<dyn RecordFormat>,
+    ) -> Box<dyn Pieces> {
+        self.inner.range(span, limit, now_ms, format)
     }
 
-    fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces> {
-        self.inner.cells(start, end, format)
+    fn cells_of(&self, span: KeySpan, format: CellFormat) -> Box<dyn Pieces> {
+        self.inner.cells_of(span, format)
     }
 }
 

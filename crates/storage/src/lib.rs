@@ -43,7 +43,7 @@ mod wal;
 pub use batch::{Fate, WriteBatch};
 pub use blob::{BLOB_PIECE_BYTES, Blob, BlobWriter, FinishedBlob};
 pub use check::{CheckProgress, CheckReport, check};
-pub use engine::{Cached, Engine, PendingRead, Progress, Range, ReadTier, Snapshot};
+pub use engine::{Cached, Engine, PendingRead, Progress, Range, RangeStep, ReadTier, Side, Snapshot};
 pub use error::Error;
 pub use health::WriteState;
 pub use options::{Background, Compression, Durability, LEVELS, MEMORY_BYTES_MIN, Options};

@@ -14,4 +14,4 @@ pub use core::Core;
 pub use link::Link;
 pub(crate) use link::NoRequest;
 pub(crate) use socket::Socket;
-pub(crate) use stream::{StreamError, Streamed, write_all, write_stream};
+pub(crate) use stream::{SILENCE_MS_MAX, StreamError, Streamed, write_all, write_stream};

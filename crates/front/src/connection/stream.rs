@@ -20,8 +20,8 @@ pub(crate) struct Streamed {
     pub(crate) expires: Option<Box<str>>,
     /// The body, as far as it has been read: what fails up to here is a refusal, and later breaks the connection.
     pub(crate) first: Option<Piece>,
-    /// Bytes that end the body.
-    pub(crate) end: &'static [u8],
+    /// What may be written where a piece is empty, to show that more is coming, if anything may.
+    pub(crate) alive: &'static [u8],
     /// The right to it.
     pub(crate) permit: Permit,
 }
@@ -40,16 +40,49 @@ pub(crate) enum StreamError {
     Displaced(#[from] Displaced),
 }
 
+/// How long a client is left without a sign that its answer is being made.
+pub(crate) const SILENCE_MS_MAX: u64 = 1_000;
+
 /// Writes an answer, behind its head, as fast as the client takes it, with one piece read ahead.
 pub(crate) async fn write_stream(link: &Link, streamed: Streamed) -> Result<(), StreamError> {
-    let Streamed { first: mut piece, end, permit, .. } = streamed;
+    let Streamed { first: mut piece, alive, permit, .. } = streamed;
+    let mut written_ms = None;
     while let Some((bytes, rest)) = piece {
         let next = rest.next();
-        write_unless_displaced(link, &permit, &bytes).await?;
-        link.sent(bytes.len() as u64);
+        if bytes.is_empty() {
+            // The head goes out at once: whoever asked has waited for it.
+            if written_ms.is_none_or(|ms| link.now_ms() - ms >= SILENCE_MS_MAX) {
+                write_unless_displaced(link, &permit, alive).await?;
+                flush_unless_displaced(link, &permit).await?;
+                link.sent(alive.len() as u64);
+                written_ms = Some(link.now_ms());
+            }
+            tokio::task::yield_now().await;
+        } else {
+            write_unless_displaced(link, &permit, &bytes).await?;
+            link.sent(bytes.len() as u64);
+            written_ms = Some(link.now_ms());
+        }
         piece = next.await?;
     }
-    write_unless_displaced(link, &permit, end).await
+    Ok(())
+}
+
+/// Writes what is to be sent, unless the client takes it so slowly that it has to give way.
+async fn flush_unless_displaced(link: &Link, permit: &Permit) -> Result<(), StreamError> {
+    poll_fn(|context| {
+        if let Poll::Ready(displaced) = permit.poll_displaced(context) {
+            return Poll::Ready(Err(StreamError::from(displaced)));
+        }
+        let flushed = link.poll_flush(context);
+        if flushed.is_pending() {
+            permit.waits();
+        } else {
+            permit.rests();
+        }
+        flushed.map_err(StreamError::from)
+    })
+    .await
 }
 
 /// Writes what is already queued and then all the bytes, unless the client takes them so slowly that it has to give way.

@@ -75,7 +75,15 @@ fn large_value<K: KeyValue>(
         permit.granted().await;
         let first = pieces.next().await?;
         let bytes = Some(bytes);
-        Ok(Outcome::Stream(Streamed { content_type: OCTETS, etag, bytes, expires, first, end: b"", permit }))
+        Ok(Outcome::Stream(Streamed {
+            content_type: OCTETS,
+            etag,
+            bytes,
+            expires,
+            first,
+            alive: b"",
+            permit,
+        }))
     }))
 }
 

@@ -8,26 +8,35 @@
 //! - `refusal`: answers that say no, each with one line of text
 //! - `body`: the bodies of answers
 //! - `response`: answers that say yes
-//! - `wire`: how ranges are written
+//! - `range_target`: which entities a range has, and what of them; `accept`: in which format
+//! - `records`: how ranges are written; `json_records`: as lines of JSON; `base64`: bytes in them; `framing`: a record a chunk
 
+mod accept;
+mod base64;
 mod body;
 mod change;
 mod conditions;
 mod etag;
+mod framing;
+mod json_records;
 mod lifetime;
 mod profile;
+mod range_target;
+mod records;
 mod refusal;
 mod response;
 mod route;
 mod target;
-mod wire;
 
+pub(crate) use accept::{NDJSON, prefers_ndjson};
 pub(crate) use change::{EntityChange, change};
 pub(crate) use conditions::{ConditionError, Conditions, ReadVerdict};
 pub(crate) use etag::ETag;
+pub(crate) use framing::Framing;
 pub(crate) use profile::ProfileTarget;
+pub(crate) use range_target::RangeTarget;
+pub(crate) use records::Telling;
 pub(crate) use refusal::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX, Refusal};
 pub(crate) use response::{Answer, OCTETS, TEXT};
 pub(crate) use route::operation;
-pub(crate) use target::{EntityTarget, RangeTarget, is_verbose};
-pub(crate) use wire::{CHUNKED_RECORDS, LAST_CHUNK, PLAIN_RECORDS};
+pub(crate) use target::{EntityTarget, is_verbose};

@@ -1,10 +1,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use bytes::Bytes;
 use ladoga_http1::Uri;
 use ladoga_model::{KEY_BYTES_MAX, KeyError, Quote, Replicas, ReplicasError, Ttl, TtlError, check_key};
-use ladoga_service::{KeyRange, Scope};
 
 use super::lifetime::Lifetime;
 
@@ -25,9 +23,22 @@ pub(crate) enum TargetError {
         /// Why not.
         error: KeyError,
     },
-    /// A scope that is none.
-    #[error("scope is {found}, expected node or cluster")]
-    Scope {
+    /// A range that does not say where it begins.
+    #[error("start, prefix and after are missing, expected one of them")]
+    NoStart,
+    /// A parameter that is none of a few words.
+    #[error("{name} is {found}, expected {expected}")]
+    Word {
+        /// Which one.
+        name: &'static str,
+        /// What it is.
+        found: Quote,
+        /// The words.
+        expected: &'static str,
+    },
+    /// A limit that is none.
+    #[error("limit is {found}, expected a whole number from 1")]
+    Limit {
         /// What it is.
         found: Quote,
     },
@@ -140,34 +151,10 @@ impl EntityTarget {
     }
 }
 
-/// Which entities a range request is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RangeTarget {
-    /// The first key, the key before which to stop, and whether of this node or of the cluster.
-    pub(crate) range: KeyRange,
-    /// How many nodes hold an entity, and how many of these have to answer, for a range over the whole cluster.
-    pub(crate) replicas: Replicas,
-}
-
-impl RangeTarget {
-    /// Reads the query of `uri`, for a cluster of `nodes`.
-    pub(crate) fn parse(uri: &Uri, nodes: u32) -> Result<RangeTarget, TargetError> {
-        let [start, end, scope, replicas, ack, from] =
-            parameters(uri.query().unwrap_or(""), ["start", "end", "scope", "replicas", "ack", "from"])?;
-        let start = Bytes::from(key("start", start)?.into_owned());
-        let end = end.map(|end| key("end", Some(end))).transpose()?;
-        let scope = match scope.as_deref() {
-            None | Some(b"node") => Scope::Node,
-            Some(b"cluster") => Scope::Cluster,
-            Some(other) => return Err(TargetError::Scope { found: Quote::of(other) }),
-        };
-        let replicas = Replicas::parse(replicas.as_deref(), ack.as_deref(), from.as_deref(), nodes)?;
-        let end = end.map(|end| Bytes::from(end.into_owned()));
-        Ok(RangeTarget { range: KeyRange { start, end, scope }, replicas })
-    }
-}
-
-fn key<'q>(name: &'static str, value: Option<Cow<'q, [u8]>>) -> Result<Cow<'q, [u8]>, TargetError> {
+pub(super) fn key<'q>(
+    name: &'static str,
+    value: Option<Cow<'q, [u8]>>,
+) -> Result<Cow<'q, [u8]>, TargetError> {
     let value = value.ok_or(TargetError::Missing { name })?;
     check_key(&value).map_err(|error| TargetError::Key { name, error })?;
     Ok(value)
@@ -262,13 +249,6 @@ mod tests {
         EntityTarget::parse(uri, 1).map(|target| target.key().to_vec()).map_err(|error| error.to_string())
     }
 
-    fn range(query: &str) -> Result<(Vec<u8>, Option<Vec<u8>>), String> {
-        let uri = format!("/v0/entities{query}").parse::<Uri>().expect("a URI");
-        let KeyRange { start, end, .. } =
-            RangeTarget::parse(&uri, 1).map_err(|error| error.to_string())?.range;
-        Ok((start.to_vec(), end.map(|end| end.to_vec())))
-    }
-
     #[test]
     fn a_key_is_found_plain_and_decoded() {
         assert_eq!(entity("?id=key"), Ok(b"key".to_vec()));
@@ -304,24 +284,6 @@ mod tests {
         assert_eq!(none.check_ttl(false), Err(TargetError::TtlOfNothing));
         for query in ["&ttl=", "&ttl", "&ttl=0s", "&ttl=60", "&ttl=-1s", "&ttl=1s&ttl=2s"] {
             assert!(target(query).is_err(), "{query}");
-        }
-    }
-
-    #[test]
-    fn a_range_has_a_start_and_may_have_an_end() {
-        assert_eq!(range("?start=a"), Ok((b"a".to_vec(), None)));
-        assert_eq!(range("?end=b&start=a&scope=cluster"), Ok((b"a".to_vec(), Some(b"b".to_vec()))));
-        for query in [
-            "",
-            "?start=",
-            "?end=b",
-            "?start=a&end=",
-            "?start=a&end",
-            "?start=a&start=b",
-            "?start=a&scope=all",
-            "?start=a&scope=cluster&replicas=1/2",
-        ] {
-            assert!(range(query).is_err(), "{query}");
         }
     }
 

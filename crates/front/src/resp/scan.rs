@@ -1,7 +1,8 @@
 use bytes::{Buf, Bytes, BytesMut};
+use ladoga_model::Stamp;
 use ladoga_resp::{Reply, Request, matches};
 use ladoga_runtime::Permit;
-use ladoga_service::{KeyRange, KeyValue, Pieces, RecordFormat, Scope};
+use ladoga_service::{KeyRange, KeySpan, KeyValue, Pieces, RecordFormat, Scope};
 
 use super::arguments::{integer, is};
 use super::call::StoreCall;
@@ -18,22 +19,34 @@ const SAMPLE_KEYS_MAX: u64 = 1_000;
 /// The smallest key there can be.
 const FIRST_KEY: &[u8] = b"\0";
 
-/// Records of which the values are passed over: the length of the key, the key, the length of the value.
-const FORMAT: RecordFormat = RecordFormat {
-    begin: |out, key, value_bytes| {
+/// Records without their values: the length of the key, the key.
+struct KeyRecords;
+
+impl RecordFormat for KeyRecords {
+    fn wants_values(&self) -> bool {
+        false
+    }
+
+    fn record(&mut self, out: &mut Vec<u8>, key: &[u8], _: Stamp, _: &[u8]) {
         out.extend_from_slice(&(key.len() as u32).to_le_bytes());
         out.extend_from_slice(key);
-        out.extend_from_slice(&value_bytes.to_le_bytes());
-    },
-    end: |_| {},
-};
+    }
+
+    fn begin_large(&mut self, out: &mut Vec<u8>, key: &[u8], stamp: Stamp, _: u64) {
+        self.record(out, key, stamp, &[]);
+    }
+
+    fn large(&mut self, _: &mut Vec<u8>, _: &[u8]) {}
+
+    fn end_large(&mut self, _: &mut Vec<u8>) {}
+
+    fn end(&mut self, _: &mut Vec<u8>) {}
+}
 
 /// The keys of a range, in order.
 struct KeyReader {
     rest: Option<Box<dyn Pieces>>,
     read: BytesMut,
-    /// What is still to be passed over of a value.
-    value_bytes: u64,
     _permit: Permit,
 }
 
@@ -44,40 +57,36 @@ impl KeyReader {
     ) -> Result<KeyReader, Failed> {
         let permit = call.stream_permit().await?;
         let scope = if call.door.door.nodes > 1 { Scope::Cluster } else { Scope::Node };
-        let range = KeyRange { start, end, scope };
-        let rest = Some(call.service.range(&call.context(), range, FORMAT).await?);
-        Ok(KeyReader { rest, read: BytesMut::new(), value_bytes: 0, _permit: permit })
+        let range = KeyRange { span: KeySpan { start, end, is_reverse: false }, limit: None, scope };
+        let rest = Some(call.service.range(&call.context(), range, Box::new(KeyRecords)).await?);
+        Ok(KeyReader { rest, read: BytesMut::new(), _permit: permit })
     }
 
     /// The next key; none behind the last.
     async fn next(&mut self) -> Result<Option<Bytes>, Failed> {
         loop {
-            let passed = self.value_bytes.min(self.read.len() as u64);
-            self.read.advance(passed as usize);
-            self.value_bytes -= passed;
-            if self.value_bytes == 0
-                && let Some(key) = self.take_key()
-            {
+            if let Some(key) = self.take_key() {
                 return Ok(Some(key));
             }
             let Some(rest) = self.rest.take() else { return Ok(None) };
             if let Some((piece, rest)) = rest.next().await? {
+                if piece.is_empty() {
+                    // Much was looked at, and nothing found: others of the event loop have their turn.
+                    tokio::task::yield_now().await;
+                }
                 self.read.extend_from_slice(&piece);
                 self.rest = Some(rest);
             }
         }
     }
 
-    /// The next key, if all of it and the length of its value have been read.
+    /// The next key, if all of it has been read.
     fn take_key(&mut self) -> Option<Bytes> {
         let (key_bytes, behind) = self.read.split_first_chunk()?;
         let key_bytes = u32::from_le_bytes(*key_bytes) as usize;
-        let (value_bytes, _) = behind.get(key_bytes..)?.split_first_chunk()?;
-        self.value_bytes = u64::from_le_bytes(*value_bytes);
+        behind.get(..key_bytes)?;
         self.read.advance(size_of::<u32>());
-        let key = self.read.split_to(key_bytes).freeze();
-        self.read.advance(size_of::<u64>());
-        Some(key)
+        Some(self.read.split_to(key_bytes).freeze())
     }
 }
 

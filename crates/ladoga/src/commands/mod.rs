@@ -11,7 +11,7 @@ pub(crate) use check::check;
 pub(crate) use cluster::{repair, status};
 pub(crate) use entity::{delete, expire, get, increment, put};
 pub(crate) use profile::profile;
-pub(crate) use range::range;
+pub(crate) use range::{count, range};
 pub(crate) use serve::serve;
 
 use std::fmt;

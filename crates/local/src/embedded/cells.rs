@@ -1,11 +1,14 @@
 use ladoga_model::Cell;
-use ladoga_storage::{Error, Range, Value};
+use ladoga_storage::{Error, Range, Side, Value};
 
 use super::pieces::RangeReader;
 use crate::store::CellFormat;
 
 /// Reads the cells of a range, deletions included.
-pub(super) struct CellReader(pub(super) CellFormat);
+pub(super) struct CellReader {
+    pub(super) format: CellFormat,
+    pub(super) side: Side,
+}
 
 impl RangeReader for CellReader {
     /// Before the last cell of a piece.
@@ -13,12 +16,12 @@ impl RangeReader for CellReader {
 
     fn read(&mut self, range: &mut Range, out: &mut Vec<u8>) -> Result<bool, Error> {
         while out.len() < CellReader::PIECE_BYTES {
-            let Some((key, cell)) = range.next_cell()? else { return Ok(false) };
+            let Some((key, cell)) = range.next_cell_from(self.side)? else { return Ok(false) };
             let value = cell.value.as_ref().map(|value| match value {
                 Value::Inline(bytes) => ladoga_model::Value::Inline(&bytes[..]),
                 Value::Large(blob) => ladoga_model::Value::Large(blob.len()),
             });
-            (self.0)(out, &key, Cell { stamp: cell.stamp, value });
+            (self.format)(out, &key, Cell { stamp: cell.stamp, value });
         }
         Ok(true)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ladoga_model::{Cell, Stamp};
-use ladoga_storage::{BLOB_BYTES_MIN, Cached, Engine, FinishedBlob, PendingRead, ReadTier, WriteState};
+use ladoga_storage::{BLOB_BYTES_MIN, Cached, Engine, FinishedBlob, PendingRead, ReadTier, Side, WriteState};
 use parking_lot::Mutex;
 
 use super::cells::CellReader;
@@ -19,7 +19,8 @@ use super::reads::Reads;
 use super::upload::EmbeddedUpload;
 use super::{Embedded, poison_reason, read_error, write_error};
 use crate::store::{
-    CellFormat, Later, LocalStore, Lookup, NewCell, NewestCell, Pieces, RecordFormat, StoreError, WriteKind,
+    CellFormat, KeySpan, Later, LocalStore, Lookup, NewCell, NewestCell, Pieces, RecordFormat, StoreError,
+    WriteKind,
 };
 use ladoga_runtime::Supervisor;
 
@@ -232,14 +233,31 @@ impl LocalStore for Local {
         Box::pin(async move { Ok(EmbeddedUpload::new(writer.await?, disk)) })
     }
 
-    fn range(&self, keys: (Bytes, Option<Bytes>), now_ms: u64, format: RecordFormat) -> Box<dyn Pieces> {
-        Box::new(RangePieces::new(RecordReader::new(format), &self.engine, keys, now_ms, &self.disk))
+    fn range(
+        &self,
+        span: KeySpan,
+        limit: Option<u64>,
+        now_ms: u64,
+        format: Box<dyn RecordFormat>,
+    ) -> Box<dyn Pieces> {
+        let reader = RecordReader::new(format, side(&span), limit);
+        Box::new(RangePieces::new(reader, &self.engine, span, now_ms, &self.disk))
     }
 
-    fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces> {
+    fn cells_of(&self, span: KeySpan, format: CellFormat) -> Box<dyn Pieces> {
         // All cells, whatever time it is.
-        Box::new(RangePieces::new(CellReader(format), &self.engine, (start, end), 0, &self.disk))
+        Box::new(RangePieces::new(
+            CellReader { format, side: side(&span) },
+            &self.engine,
+            span,
+            0,
+            &self.disk,
+        ))
     }
+}
+
+const fn side(span: &KeySpan) -> Side {
+    if span.is_reverse { Side::Back } else { Side::Front }
 }
 
 /// A decision about the stamp of a cell, which is not taken if the value in memory is longer than there is room for.

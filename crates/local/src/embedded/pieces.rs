@@ -5,14 +5,15 @@ use ladoga_storage::{Engine, Error, Range};
 
 use super::pool::DiskHandle;
 use super::read_error;
-use crate::store::{Later, Piece, Pieces, StoreError};
+use crate::store::{KeySpan, Later, Piece, Pieces, StoreError};
 
 /// What makes bytes of a range, on a thread that may wait.
 pub(super) trait RangeReader: Send + 'static {
     /// What is read of the range at once, as a rule.
     const PIECE_BYTES: usize;
 
-    /// Appends the next bytes, about as many as a piece has. Answers whether there are more.
+    /// Appends the next bytes, about as many as a piece has, or none if it has looked at so much that others are to have their
+    /// turn. Answers whether there are more.
     fn read(&mut self, range: &mut Range, out: &mut Vec<u8>) -> Result<bool, Error>;
 }
 
@@ -26,7 +27,7 @@ pub(super) struct RangePieces<R> {
 /// How far it is.
 enum At {
     /// The snapshot is taken by who reads first.
-    Start { engine: Arc<Engine>, keys: (Bytes, Option<Bytes>), live_at_ms: u64 },
+    Start { engine: Arc<Engine>, span: KeySpan, live_at_ms: u64 },
     /// Between pieces.
     Within(Range),
     /// After the last one.
@@ -37,11 +38,11 @@ impl<R: RangeReader> RangePieces<R> {
     pub(super) fn new(
         reader: R,
         engine: &Arc<Engine>,
-        keys: (Bytes, Option<Bytes>),
+        span: KeySpan,
         live_at_ms: u64,
         disk: &DiskHandle,
     ) -> RangePieces<R> {
-        let at = At::Start { engine: Arc::clone(engine), keys, live_at_ms };
+        let at = At::Start { engine: Arc::clone(engine), span, live_at_ms };
         RangePieces { reader, at, disk: disk.clone() }
     }
 }
@@ -49,7 +50,7 @@ impl<R: RangeReader> RangePieces<R> {
 /// A piece, and how far the reader is then.
 fn read<R: RangeReader>(reader: &mut R, at: At) -> Result<(Vec<u8>, At), Error> {
     let mut range = match at {
-        At::Start { engine, keys: (start, end), live_at_ms } => {
+        At::Start { engine, span: KeySpan { start, end, .. }, live_at_ms } => {
             engine.snapshot().range(&start, end.as_deref()).live_at_ms(live_at_ms)
         }
         At::Within(range) => range,
@@ -72,8 +73,11 @@ impl<R: RangeReader> Pieces for RangePieces<R> {
         });
         Box::pin(async move {
             let (bytes, reader, at) = piece.await?;
+            if bytes.is_empty() && matches!(at, At::End) {
+                return Ok(None);
+            }
             let rest = RangePieces { reader, at, disk };
-            Ok((!bytes.is_empty()).then(|| (Bytes::from(bytes), Box::new(rest) as Box<dyn Pieces>)))
+            Ok(Some((Bytes::from(bytes), Box::new(rest) as Box<dyn Pieces>)))
         })
     }
 }

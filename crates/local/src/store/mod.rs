@@ -9,8 +9,8 @@ mod gate;
 pub use cells::{CellChange, CellFormat, CellObserver, SupersededCell};
 pub use gate::{CellGate, Passage};
 pub use ladoga_service::{
-    Distribution, FencedCell, LargeValue, Later, Lookup, Metric, MetricKind, MetricValue, Piece, Pieces,
-    RecordFormat, StoreError, StoredCell, Upload, Value,
+    Distribution, FencedCell, KeySpan, LargeValue, Later, Lookup, Metric, MetricKind, MetricValue, Piece,
+    Pieces, RecordFormat, StoreError, StoredCell, Upload, Value,
 };
 
 use std::future::Future;
@@ -112,13 +112,23 @@ pub trait LocalStore: 'static {
     /// A place for a value that is not to be held in memory.
     fn upload(&self) -> Later<Result<Self::Upload, StoreError>>;
 
-    /// The entities from `start` on and before `end`, sorted by key, as they are now, in this format; without those that have
-    /// expired by `now_ms`.
-    fn range(&self, keys: (Bytes, Option<Bytes>), now_ms: u64, format: RecordFormat) -> Box<dyn Pieces>;
+    /// The entities of `span`, `limit` at most, as they are now, in this format; without those that have expired by `now_ms`.
+    fn range(
+        &self,
+        span: KeySpan,
+        limit: Option<u64>,
+        now_ms: u64,
+        format: Box<dyn RecordFormat>,
+    ) -> Box<dyn Pieces>;
 
-    /// The cells from `start` on and before `end`, deletions included, sorted by key, as they are now. Each piece has
-    /// whole cells, and one more than fit into a few ten kilobytes.
-    fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces>;
+    /// The cells of `span`, deletions included, as they are now. Each piece has whole cells, and one more than fit into a few
+    /// ten kilobytes.
+    fn cells_of(&self, span: KeySpan, format: CellFormat) -> Box<dyn Pieces>;
+
+    /// The same from `start` on and before `end`, sorted by key.
+    fn cells(&self, start: Bytes, end: Option<Bytes>, format: CellFormat) -> Box<dyn Pieces> {
+        self.cells_of(KeySpan { start, end, is_reverse: false }, format)
+    }
 }
 
 /// The newest cell of a key, as an update goes by it: of a large value there is its length.

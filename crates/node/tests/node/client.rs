@@ -2,6 +2,8 @@ use std::io::{BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use ladoga_env::Clock;
+use ladoga_env::real::RealClock;
 use ladoga_http1::answer::{Answers, Asked};
 
 /// Longer than anything takes that does not hang.
@@ -74,10 +76,18 @@ impl Client {
     }
 
     pub(crate) fn answer(&mut self) -> Answer {
+        self.timed_answer().1
+    }
+
+    /// An answer, and how long its head took.
+    pub(crate) fn timed_answer(&mut self) -> (Duration, Answer) {
+        let clock = RealClock::new();
+        let began_ns = clock.monotonic_ns();
         let head = self.answers.head(Asked::Ordinary).expect("a head");
+        let until_head = Duration::from_nanos(clock.monotonic_ns() - began_ns);
         let mut body = Vec::new();
         self.answers.read_body(&mut body).expect("a whole body");
-        Answer { status: head.status, head: in_lower_case(&head.bytes), body }
+        (until_head, Answer { status: head.status, head: in_lower_case(&head.bytes), body })
     }
 
     /// The head of an answer, also of an interim one. Its body is left in the stream.

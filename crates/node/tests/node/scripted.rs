@@ -2,20 +2,24 @@ use std::collections::{BTreeMap, VecDeque};
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_env::Clock;
 use ladoga_env::real::{RealClock, RealNet};
 use ladoga_model::{self as model, Cell, Stamp, Version};
 use ladoga_node::store::{
-    CellFormat, CellGate, CellObserver, LargeValue, Later, LocalStore, Lookup, Metric, NewCell, NewestCell,
-    Piece, Pieces, RecordFormat, Store, StoreError, StoredCell, Upload, Value, WriteKind,
+    CellFormat, CellGate, CellObserver, KeySpan, LargeValue, Later, LocalStore, Lookup, Metric, NewCell,
+    NewestCell, Piece, Pieces, RecordFormat, Store, StoreError, StoredCell, Upload, Value, WriteKind,
 };
 use ladoga_node::{Config, Limits, Node, Supervisor};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::client::Client;
+
+/// How long it takes to find nothing.
+const EMPTY_PIECE_TIME: Duration = Duration::from_millis(100);
 
 /// Values from this length on are uploaded.
 pub(crate) const LARGE_BYTES: u64 = 10_000;
@@ -53,6 +57,8 @@ pub(crate) struct Script {
     pub(crate) holds: bool,
     /// Large values and ranges break off after so many pieces.
     pub(crate) breaks_after: Option<usize>,
+    /// Before each record of a range so many pieces are empty, each after 100 ms.
+    pub(crate) empty_pieces: usize,
 }
 
 impl Scripted {
@@ -170,7 +176,7 @@ impl LocalStore for Local {
         self.read(key, move |value| StoredCell { stamp: STAMP, value: Some(value) })
     }
 
-    fn cells(&self, _: Bytes, _: Option<Bytes>, _: CellFormat) -> Box<dyn Pieces> {
+    fn cells_of(&self, _: KeySpan, _: CellFormat) -> Box<dyn Pieces> {
         Ready::boxed(std::iter::empty(), None)
     }
 
@@ -238,18 +244,28 @@ impl LocalStore for Local {
         Box::pin(ready(Uploading { value: Vec::new(), fails }.unless_it_fails()))
     }
 
-    fn range(&self, (start, end): (Bytes, Option<Bytes>), _: u64, format: RecordFormat) -> Box<dyn Pieces> {
+    fn range(
+        &self,
+        KeySpan { start, end, .. }: KeySpan,
+        _: Option<u64>,
+        _: u64,
+        mut format: Box<dyn RecordFormat>,
+    ) -> Box<dyn Pieces> {
         let entities = self.0.entities.lock();
         let is_before_end = |key: &[u8]| end.as_deref().is_none_or(|end| key < end);
         let records = entities.range(start.to_vec()..).take_while(|(key, _)| is_before_end(key));
-        let pieces = records.map(|(key, value)| {
+        let Script { breaks_after, empty_pieces, .. } = self.0.script();
+        let mut pieces = Vec::new();
+        for (key, value) in records {
             let mut piece = Vec::new();
-            (format.begin)(&mut piece, key, value.len() as u64);
-            piece.extend_from_slice(value);
-            (format.end)(&mut piece);
-            Bytes::from(piece)
-        });
-        Ready::boxed(pieces, self.0.script().breaks_after)
+            format.record(&mut piece, key, STAMP, value);
+            pieces.extend(std::iter::repeat_n(Bytes::new(), empty_pieces));
+            pieces.push(Bytes::from(piece));
+        }
+        let mut end = Vec::new();
+        format.end(&mut end);
+        pieces.push(Bytes::from(end));
+        Ready::boxed(pieces.into_iter(), breaks_after)
     }
 }
 
@@ -299,7 +315,14 @@ impl Ready {
 impl Pieces for Ready {
     fn next(mut self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
         let next = self.0.pop_front().transpose();
-        Box::pin(ready(next.map(|piece| piece.map(|bytes| (bytes, self as Box<dyn Pieces>)))))
+        Box::pin(async move {
+            if let Ok(Some(bytes)) = &next
+                && bytes.is_empty()
+            {
+                tokio::time::sleep(EMPTY_PIECE_TIME).await;
+            }
+            next.map(|piece| piece.map(|bytes| (bytes, self as Box<dyn Pieces>)))
+        })
     }
 }
 

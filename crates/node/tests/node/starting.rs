@@ -23,7 +23,8 @@ fn write(timestamp: u64, origin: Origin) -> Request {
 fn a_replica_that_is_starting_says_so_and_answers_once_it_knows() {
     let cluster = alone_of(2);
     let mut caller = cluster.connect_as_peer();
-    let cells = Request::OpenCells { start: Bytes::from_static(b"a"), end: Bytes::new() };
+    let (start, end) = (Bytes::from_static(b"a"), Bytes::new());
+    let cells = Request::OpenCells { start, end, is_reverse: false, has_values: true };
     let of_clients = [read(Origin::Client), write(1 << 20, Origin::Client), cells, Request::Upload];
     for (number, request) in of_clients.iter().enumerate() {
         caller.ask(&[(number as u32, request.clone())]);

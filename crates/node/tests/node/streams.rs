@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use crate::scripted::{LARGE_BYTES, Running, Script};
 
 const LARGE: usize = LARGE_BYTES as usize * 3 + 7;
@@ -60,6 +62,41 @@ fn what_breaks_off_is_not_taken_for_a_whole() {
         let (sent, in_order) = client.rest();
         assert!(!in_order && !sent.ends_with(b"0\r\n\r\n"), "HTTP/{version}");
     }
+}
+
+/// A proxy or a client gives up on an answer that does not move.
+#[test]
+fn a_range_that_finds_nothing_for_long_shows_that_it_goes_on() {
+    let running = Running::start();
+    running.store.insert("lake", b"deep");
+    running.store.insert("pond", b"shallow");
+    let ask = |field: &str| {
+        let mut client = running.connect();
+        client.send(format!("GET /v0/entities?start=a HTTP/1.1\r\nhost: h\r\n{field}\r\n"));
+        let (until_head, answer) = client.timed_answer();
+        assert_eq!(answer.status, 200, "{answer:?}");
+        (until_head, answer.text().to_owned())
+    };
+    let lines = "accept: application/x-ndjson\r\n";
+    let line = |key, value| {
+        format!("{{\"key\":\"{key}\",\"etag\":\"\\\"0000000000000001-0000\\\"\",\"value\":\"{value}\"}}\n")
+    };
+    let records = format!("{}{}", line("lake", "deep"), line("pond", "shallow"));
+    assert_eq!(ask(lines).1, records, "nothing else where there is no hurry");
+
+    running.store.tell(Script { empty_pieces: 26, ..Script::default() });
+    let (until_head, body) = ask(lines);
+    let slow = Duration::from_millis(2_600);
+    assert!(until_head < slow, "the head came after {until_head:?}");
+    let empty = body.lines().filter(|line| line.is_empty()).count();
+    // One with the head, and one a second from then on.
+    assert!((2..=8).contains(&empty), "{empty} empty lines: {body:?}");
+    let full: Vec<&str> = body.lines().filter(|line| !line.is_empty()).collect();
+    assert_eq!(full, records.lines().collect::<Vec<_>>());
+    // Where any byte would be a part of a record, the head alone shows it.
+    let (until_head, body) = ask("");
+    assert!(until_head < slow, "the head came after {until_head:?}");
+    assert_eq!(body, "lake\ndeeppond\nshallow");
 }
 
 #[test]

@@ -11,11 +11,13 @@ use super::starting::until_asked_again;
 use crate::link::{PeerError, RemoteStream};
 use crate::own::replica::large_value_of;
 use crate::own::{OwnReplica, hear};
-use crate::wire::{Answer, Record, Request, put_record, take_record};
-use ladoga_local::store::{Later, LocalStore, Piece, Pieces, RecordFormat, Store, StoreError};
+use crate::wire::{Answer, Record, Request, put_mark, put_record, take_record};
+use ladoga_local::store::{CellFormat, Later, LocalStore, Piece, Pieces, RecordFormat, Store, StoreError};
 
 /// What is merged at once, as a rule; a piece of a large value comes by itself.
 const MERGED_PIECE_BYTES: usize = 64 << 10;
+/// Keys that are looked at for one piece: a millisecond or two, after which others of the event loop have their turn.
+const MERGED_LOOKS_MAX: u32 = 4 << 10;
 
 /// Begins to stream the entities of all nodes, each key once, in its newest version. Asks all nodes at once, and uses those
 /// that answer; refuses if they are too few for the replicas that were asked for: keys would be missing without a sign. The
@@ -24,23 +26,30 @@ pub(crate) async fn merge<S: Store>(
     replica: Rc<OwnReplica<S>>,
     context: Context,
     range: KeyRange,
-    format: RecordFormat,
+    format: Box<dyn RecordFormat>,
 ) -> Result<Box<dyn Pieces>, Error> {
     let Context { replicas, waited_ms, .. } = context;
-    let KeyRange { start, end, .. } = range;
+    let KeyRange { span, limit, .. } = range;
     let cluster = Arc::clone(&replica.cluster);
-    let request = Request::OpenCells { start: start.clone(), end: end.clone().unwrap_or_default() };
+    let is_reverse = span.is_reverse;
+    let has_values = format.wants_values();
+    let (start, end) = (span.start.clone(), span.end.clone().unwrap_or_default());
+    let request = Request::OpenCells { start, end, is_reverse, has_values };
     let own = cluster.own;
     let others = cluster.nodes.iter().map(|(id, _)| id).filter(|id| *id != own);
     let others: Vec<NodeId> = others.collect();
+    let cell_format: CellFormat = if has_values { put_record } else { put_mark };
     let is_hidden = cluster.stability().hides_cells();
     let nothing = || -> Box<dyn Pieces> { Box::new(NoPieces) };
-    let cells = if is_hidden { nothing() } else { replica.store.cells(start, end, put_record) };
+    let cells = if is_hidden { nothing() } else { replica.store.cells_of(span, cell_format) };
     let sources = vec![Source::new(own, cells)];
     let absent = Vec::new();
     // One time for all nodes and keys: that of this node, whatever the others' clocks show.
     let live_at_ms = cluster.versions.expiry_time_ms();
-    let mut merged = Merged { replica, sources, absent, replicas, live_at_ms, format, large: None };
+    let left = limit.unwrap_or(u64::MAX);
+    let (large, has_ended) = (None, false);
+    let mut merged =
+        Merged { replica, sources, absent, replicas, live_at_ms, is_reverse, left, format, large, has_ended };
     let mut starting = merged.open_all(&request, others).await;
     let left_ms = cluster.limits.quorum_timeout_ms.saturating_sub(waited_ms);
     let until_ms = merged.replica.core.now_ms() + left_ms;
@@ -128,36 +137,65 @@ struct Merged<S: Store> {
     replicas: Replicas,
     /// Cells that had expired by this time are left out.
     live_at_ms: u64,
-    format: RecordFormat,
+    is_reverse: bool,
+    /// How many entities may still come.
+    left: u64,
+    format: Box<dyn RecordFormat>,
     /// A large value that is being passed on.
     large: Option<Box<dyn Pieces>>,
+    /// Nothing comes any more.
+    has_ended: bool,
 }
 
 impl<S: Store> Pieces for Merged<S> {
     fn next(mut self: Box<Self>) -> Later<Result<Option<Piece>, StoreError>> {
         Box::pin(async move {
-            let mut out = Vec::with_capacity(MERGED_PIECE_BYTES);
-            while out.len() < MERGED_PIECE_BYTES {
-                if let Some(large) = self.large.take() {
-                    match large.next().await? {
-                        Some((bytes, rest)) => {
-                            self.large = Some(rest);
-                            out.extend_from_slice(&bytes);
-                        }
-                        None => (self.format.end)(&mut out),
-                    }
-                    continue;
-                }
-                self.refill().await?;
-                let Some((node, record)) = self.take_newest()? else { break };
-                self.write(node, record, &mut out).await?;
+            if self.has_ended {
+                return Ok(None);
             }
-            Ok((!out.is_empty()).then(|| (Bytes::from(out), self as Box<dyn Pieces>)))
+            let mut out = Vec::with_capacity(MERGED_PIECE_BYTES);
+            self.merge_piece(&mut out).await?;
+            let is_nothing = self.has_ended && out.is_empty();
+            Ok((!is_nothing).then(|| (Bytes::from(out), self as Box<dyn Pieces>)))
         })
     }
 }
 
 impl<S: Store> Merged<S> {
+    /// Merges about as much as a piece has, or as many keys as may be looked at before others have their turn.
+    async fn merge_piece(&mut self, out: &mut Vec<u8>) -> Result<(), StoreError> {
+        let mut looks = 0;
+        while out.len() < MERGED_PIECE_BYTES {
+            if let Some(large) = self.large.take() {
+                match large.next().await? {
+                    Some((bytes, rest)) => {
+                        self.large = Some(rest);
+                        self.format.large(out, &bytes);
+                    }
+                    None => self.format.end_large(out),
+                }
+                continue;
+            }
+            if looks == MERGED_LOOKS_MAX {
+                break;
+            }
+            looks += 1;
+            let found = if self.left == 0 {
+                None
+            } else {
+                self.refill().await?;
+                self.take_newest()?
+            };
+            let Some((node, record)) = found else {
+                self.format.end(out);
+                self.has_ended = true;
+                break;
+            };
+            self.write(node, record, out).await?;
+        }
+        Ok(())
+    }
+
     /// Has these nodes take part, all at once. Answers which of them are starting, and may take part later.
     async fn open_all(&mut self, request: &Request, nodes: Vec<NodeId>) -> Vec<NodeId> {
         self.absent.retain(|(node, _)| !nodes.contains(node));
@@ -231,10 +269,12 @@ impl<S: Store> Merged<S> {
         Ok(())
     }
 
-    /// Takes the smallest key off all nodes that have it; answers which node has its newest version.
+    /// Takes the next key off all nodes that have it; answers which node has its newest version.
     fn take_newest(&mut self) -> Result<Option<(NodeId, Record)>, StoreError> {
         let heads = self.sources.iter().filter_map(|source| source.head.as_ref());
-        let Some(key) = heads.map(|record| &record.key).min().cloned() else { return Ok(None) };
+        let keys = heads.map(|record| &record.key);
+        let next = if self.is_reverse { keys.max() } else { keys.min() };
+        let Some(key) = next.cloned() else { return Ok(None) };
         let mut newest: Option<(NodeId, Record)> = None;
         for source in &mut self.sources {
             let Some(record) = source.head.take_if(|record| record.key == key) else { continue };
@@ -249,22 +289,19 @@ impl<S: Store> Merged<S> {
 
     async fn write(&mut self, node: NodeId, record: Record, out: &mut Vec<u8>) -> Result<(), StoreError> {
         let Record { key, cell } = record;
-        let Cell { stamp, value } = cell.as_of_ms(|| self.live_at_ms);
+        let Cell { stamp, value: Some(value) } = cell.as_of_ms(|| self.live_at_ms) else { return Ok(()) };
+        self.left -= 1;
         match value {
-            None => {}
-            Some(Value::Inline(value)) => {
-                (self.format.begin)(out, &key, value.len() as u64);
-                out.extend_from_slice(&value);
-                (self.format.end)(out);
-            }
-            Some(Value::Large(bytes)) => {
+            Value::Inline(value) => self.format.record(out, &key, stamp, &value),
+            Value::Large(_) if !self.format.wants_values() => self.format.record(out, &key, stamp, &[]),
+            Value::Large(bytes) => {
                 // Replaced since then: the value of that moment is gone, and so is the range.
                 let Some(pieces) = self.open(node, &key, stamp.version).await? else {
                     return Err(StoreError::Unreadable {
                         reason: "a large value was replaced while it was to be read".to_owned(),
                     });
                 };
-                (self.format.begin)(out, &key, bytes);
+                self.format.begin_large(out, &key, stamp, bytes);
                 self.large = Some(pieces);
             }
         }

@@ -218,7 +218,7 @@ impl<S: Store> KeyValue for Replicated<S> {
         &self,
         context: &Context,
         range: KeyRange,
-        format: RecordFormat,
+        format: Box<dyn RecordFormat>,
     ) -> impl Future<Output = Result<Box<dyn Pieces>, Error>> + use<S> + 'static {
         let by = match range.scope {
             Scope::Cluster => By::Plan(merge(Rc::clone(&self.replica), context.clone(), range, format)),

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ladoga_cluster::Refusal;
-use ladoga_local::store::{LocalStore, Store};
-use ladoga_service::{NoPieces, Pieces};
+use ladoga_local::store::{CellFormat, LocalStore, Store};
+use ladoga_service::{KeySpan, NoPieces, Pieces};
 
 use super::asked::Asked;
 use super::input::Next;
@@ -14,7 +14,7 @@ use super::listing;
 use super::requests::{self, Served, Writes};
 use super::session::{Session, Taken, cost};
 use crate::own::{promises, replica};
-use crate::wire::{Answer, Origin, Request};
+use crate::wire::{Answer, Origin, Request, put_mark, put_record};
 
 impl<S: Store> Session<S> {
     /// Serves a request. An error ends the connection in the way that it describes.
@@ -73,14 +73,15 @@ impl<S: Store> Session<S> {
                 listing::list(self, asked, (slice, partitions, after));
             }
             Request::OpenValue { key, version } => requests::open_value(self, asked, &key, version),
-            Request::OpenCells { start, end } => {
+            Request::OpenCells { start, end, is_reverse, has_values } => {
                 if let Err(refusal) = self.cluster.stability().vouches() {
                     return self.answer(asked.number, &Answer::Refused(refusal));
                 }
-                let end = (!end.is_empty()).then_some(end);
+                let span = KeySpan { start, end: (!end.is_empty()).then_some(end), is_reverse };
+                let format: CellFormat = if has_values { put_record } else { put_mark };
                 let is_hidden = self.cluster.stability().hides_cells();
                 let nothing = || -> Box<dyn Pieces> { Box::new(NoPieces) };
-                let cells = || self.replica.store.cells(start, end, crate::wire::put_record);
+                let cells = || self.replica.store.cells_of(span, format);
                 let pieces = if is_hidden { nothing() } else { cells() };
                 let session = Rc::clone(self);
                 self.answer_later(asked, async move { session.open(pieces).await });

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! request := 1 hello | 2 read { digest u8, origin u8, key } | 3 write { origin u8, again u8, stamp, what u8, key, [bytes] }
-//!          | 4 open_value { version, key } | 5 open_cells { start, end } | 6 next { stream u32 }
+//!          | 4 open_value { version, key } | 5 open_cells { start, end, [flags u8] } | 6 next { stream u32 }
 //!          | 7 close { stream u32 } | 8 upload {} | 9 push { stream u32, bytes }
 //!          | 10 finish { stream u32, origin u8, stamp, key } | 11 statement { statement } | 12 groups { slice }
 //!          | 13 leaves { slice, groups u8 × n } | 14 list { slice, n u16, partition u16 × n, [after key] }
@@ -14,6 +14,7 @@
 //!          | 77 groups { dropped_before u64, hash u64 × n } | 78 leaves { hash u64 × n }
 //!          | 79 list { n u16, (key, stamp, tombstone u8) × n, [next key] } | 80 fenced { version }
 //!          | 81 outbid { version }
+//! flags   := 1 the last key first | 2 without values         their sum; left out if it is 0
 //! origin  := 1 client | 2 hint | 3 repair | 4 exchange
 //! had     := 1 never | 2 once | 3 unknown | 4 skipped
 //! slice   := before u64, dropped_before u64

@@ -56,6 +56,28 @@ pub(super) fn origin(reader: &mut Reader) -> Result<Origin, FrameError> {
     }
 }
 
+const REVERSE: u8 = 1;
+const NO_VALUES: u8 = 2;
+
+/// No flags, if cells are wanted as they are without a word: in the order of their keys, and with their values.
+pub(super) fn put_span(out: &mut BytesMut, (start, end): (&[u8], &[u8]), is_reverse: bool, has_values: bool) {
+    put_short(out, start);
+    put_short(out, end);
+    let flags = if is_reverse { REVERSE } else { 0 } | if has_values { 0 } else { NO_VALUES };
+    if flags != 0 {
+        out.put_u8(flags);
+    }
+}
+
+/// Whether the last key comes first, and whether values are wanted.
+pub(super) fn cells_flags(reader: &mut Reader) -> Result<(bool, bool), FrameError> {
+    let flags = if reader.is_empty() { 0 } else { reader.u8()? };
+    if flags & !(REVERSE | NO_VALUES) != 0 {
+        return Err(reader.wrong("there is no such order of cells"));
+    }
+    Ok((flags & REVERSE != 0, flags & NO_VALUES == 0))
+}
+
 pub(super) fn put_base(out: &mut BytesMut, base: &Base) {
     put_version(out, base.had.unwrap_or(Version::ZERO));
     put_version(out, base.newest.unwrap_or(Version::ZERO));

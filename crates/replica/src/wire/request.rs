@@ -6,8 +6,8 @@ use super::frame::{Frame, FrameError, put_frame};
 use super::hello::Hello;
 use super::message::{put_short, put_stamp, put_version};
 use super::parts::{
-    Base, base, optional_key, origin, origin_byte, put_base, put_optional_key, put_slice, put_statement,
-    slice, statement,
+    Base, base, cells_flags, optional_key, origin, origin_byte, put_base, put_optional_key, put_slice,
+    put_span, put_statement, slice, statement,
 };
 use super::reader::Reader;
 
@@ -51,6 +51,10 @@ pub enum Request {
         start: Bytes,
         /// The key before which it ends; empty for none.
         end: Bytes,
+        /// Whether the last key comes first.
+        is_reverse: bool,
+        /// Whether the values are wanted. If not, cells come as large ones without a byte.
+        has_values: bool,
     },
     /// The next piece of a stream.
     Next {
@@ -162,9 +166,8 @@ impl Request {
                 put_version(out, *version);
                 put_short(out, key);
             }),
-            Request::OpenCells { start, end } => put_frame(out, number, 5, |out| {
-                put_short(out, start);
-                put_short(out, end);
+            Request::OpenCells { start, end, is_reverse, has_values } => put_frame(out, number, 5, |out| {
+                put_span(out, (start, end), *is_reverse, *has_values);
             }),
             Request::Next { stream } => put_frame(out, number, 6, |out| out.put_u32_le(*stream)),
             Request::Close { stream } => put_frame(out, number, 7, |out| out.put_u32_le(*stream)),
@@ -229,7 +232,11 @@ impl Request {
                 let version = reader.version()?;
                 Request::OpenValue { key: reader.key()?, version }
             }
-            5 => Request::OpenCells { start: reader.short_bytes()?, end: reader.short_bytes()? },
+            5 => {
+                let (start, end) = (reader.short_bytes()?, reader.short_bytes()?);
+                let (is_reverse, has_values) = cells_flags(&mut reader)?;
+                Request::OpenCells { start, end, is_reverse, has_values }
+            }
             6 => Request::Next { stream: reader.u32()? },
             7 => Request::Close { stream: reader.u32()? },
             8 => Request::Upload,

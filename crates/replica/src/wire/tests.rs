@@ -96,7 +96,11 @@ fn request() -> impl Strategy<Value = Request> {
             |(key, stamp, value, origin, is_again)| Request::Write { key, stamp, value, origin, is_again }
         ),
         (bytes(1..40), version()).prop_map(|(key, version)| Request::OpenValue { key, version }),
-        (bytes(0..40), bytes(0..40)).prop_map(|(start, end)| Request::OpenCells { start, end }),
+        (bytes(0..40), bytes(0..40), any::<[bool; 2]>()).prop_map(
+            |(start, end, [is_reverse, has_values])| {
+                Request::OpenCells { start, end, is_reverse, has_values }
+            }
+        ),
         any::<u32>().prop_map(|stream| Request::Next { stream }),
         any::<u32>().prop_map(|stream| Request::Close { stream }),
         Just(Request::Upload),

@@ -52,7 +52,7 @@ use background::BackgroundWork;
 pub(crate) use open::{levels_of, take_lock};
 use parts::{ReadPath, Upkeep, WritePath};
 pub use pending::{PendingRead, Progress};
-pub use range::Range;
+pub use range::{Range, RangeStep, Side};
 pub use read::{Cached, ReadTier};
 pub use snapshot::Snapshot;
 use threads::{Spawn, Threads};

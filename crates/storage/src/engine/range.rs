@@ -21,8 +21,29 @@ pub struct Range {
     since_refresh: u32,
 }
 
+/// From which end of a range its records are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// In the order of the keys.
+    Front,
+    /// Against it.
+    Back,
+}
+
+/// What a bounded look for the next cell comes to.
+pub enum RangeStep {
+    /// A key and its newest cell.
+    Found(Bytes, Cell),
+    /// The bound was reached first; the next step goes on from there.
+    NotYet,
+    /// There is none left.
+    End,
+}
+
 /// How many records are read between two looks whether memtables have become tables.
 const REFRESH_RECORDS: u32 = 256;
+/// How many are looked at in vain before memtables that have become tables are let go of.
+const LOOKS_AT_ONCE: u32 = 16 << 10;
 
 impl Range {
     pub(crate) fn new(snapshot: Snapshot, start: &[u8], end: Option<&[u8]>) -> Range {
@@ -47,48 +68,96 @@ impl Range {
         reason = "an iterator of results would hide that it ends at an error"
     )]
     pub fn next(&mut self) -> Result<Option<(Bytes, Value)>, Error> {
-        let found = self.take_front(true)?;
-        Ok(found.and_then(|(key, cell)| Some((key, cell.value?))))
-    }
-
-    /// The next cell from the front, deletions and expired values included.
-    pub fn next_cell(&mut self) -> Result<Option<(Bytes, Cell)>, Error> {
-        self.take_front(false)
-    }
-
-    fn take_front(&mut self, live: bool) -> Result<Option<(Bytes, Cell)>, Error> {
-        self.maybe_refresh();
-        let mut front = match self.front.take() {
-            Some(front) => front,
-            None => Merge::forward(self.snapshot.sources(), &self.start)?,
-        };
-        let found = self.take(&mut front, live)?;
-        if let Some((key, _)) = &found {
-            self.start.clear();
-            self.start.extend_from_slice(key);
-            self.start.push(0);
-        }
-        self.front = Some(front);
-        Ok(found)
+        self.next_record(Side::Front)
     }
 
     /// The next record from the back.
     pub fn next_back(&mut self) -> Result<Option<(Bytes, Value)>, Error> {
-        self.maybe_refresh();
-        let mut back = match self.back.take() {
-            Some(back) => back,
-            None => Merge::backward(self.snapshot.sources(), self.end.as_deref())?,
-        };
-        let found = self.take(&mut back, true)?;
-        if let Some((key, _)) = &found {
-            self.end = Some(key.to_vec());
+        self.next_record(Side::Back)
+    }
+
+    /// The next cell from the front, deletions and what has expired included.
+    pub fn next_cell(&mut self) -> Result<Option<(Bytes, Cell)>, Error> {
+        self.next_cell_from(Side::Front)
+    }
+
+    /// The same from either side.
+    pub fn next_cell_from(&mut self, side: Side) -> Result<Option<(Bytes, Cell)>, Error> {
+        Ok(match self.take(side, false, &mut 1)? {
+            RangeStep::Found(key, cell) => Some((key, cell)),
+            // The first cell that it looks at is one that is wanted.
+            RangeStep::NotYet | RangeStep::End => None,
+        })
+    }
+
+    /// The next cell that has a value and has not expired. Looks at no more than `looks` cells, and takes off `looks` how many
+    /// it looked at: a range may begin with a million deletions.
+    pub fn step(&mut self, side: Side, looks: &mut u32) -> Result<RangeStep, Error> {
+        self.take(side, true, looks)
+    }
+
+    fn next_record(&mut self, side: Side) -> Result<Option<(Bytes, Value)>, Error> {
+        loop {
+            let mut looks = LOOKS_AT_ONCE;
+            match self.take(side, true, &mut looks)? {
+                RangeStep::Found(key, cell) => return Ok(cell.value.map(|value| (key, value))),
+                RangeStep::NotYet => {}
+                RangeStep::End => return Ok(None),
+            }
         }
-        self.back = Some(back);
-        Ok(found.and_then(|(key, cell)| Some((key, cell.value?))))
+    }
+
+    fn take(&mut self, side: Side, is_live: bool, looks: &mut u32) -> Result<RangeStep, Error> {
+        self.maybe_refresh();
+        let mut merge = match (side, self.place(side).take()) {
+            (_, Some(merge)) => merge,
+            (Side::Front, None) => Merge::forward(self.snapshot.sources(), &self.start)?,
+            (Side::Back, None) => Merge::backward(self.snapshot.sources(), self.end.as_deref())?,
+        };
+        let step = self.look(&mut merge, is_live, looks)?;
+        match &step {
+            RangeStep::Found(key, _) => self.move_past(side, key),
+            RangeStep::NotYet => {
+                if let Some((record, _)) = merge.current()? {
+                    self.move_to(side, record.key);
+                }
+                // What was looked at in vain counts as much as what was found.
+                self.since_refresh = REFRESH_RECORDS;
+            }
+            RangeStep::End => {}
+        }
+        *self.place(side) = Some(merge);
+        Ok(step)
+    }
+
+    const fn place(&mut self, side: Side) -> &mut Option<Merge> {
+        match side {
+            Side::Front => &mut self.front,
+            Side::Back => &mut self.back,
+        }
+    }
+
+    /// Leaves out what has been taken, up to this key.
+    fn move_past(&mut self, side: Side, key: &[u8]) {
+        match side {
+            Side::Front => set_behind(&mut self.start, key),
+            Side::Back => self.end = Some(key.to_vec()),
+        }
+    }
+
+    /// Leaves out what comes before this key, which is the next.
+    fn move_to(&mut self, side: Side, key: &[u8]) {
+        match side {
+            Side::Front => {
+                self.start.clear();
+                self.start.extend_from_slice(key);
+            }
+            Side::Back => set_behind(self.end.get_or_insert_default(), key),
+        }
     }
 
     fn maybe_refresh(&mut self) {
-        self.since_refresh += 1;
+        self.since_refresh = self.since_refresh.saturating_add(1);
         if self.since_refresh < REFRESH_RECORDS {
             return;
         }
@@ -100,18 +169,20 @@ impl Range {
     }
 
     /// The current cell, or the next one that is live, if only those are wanted.
-    fn take(&self, merge: &mut Merge, live: bool) -> Result<Option<(Bytes, Cell)>, Error> {
+    fn look(&self, merge: &mut Merge, is_live: bool, looks: &mut u32) -> Result<RangeStep, Error> {
         loop {
             self.snapshot.check()?;
-            let Some((record, source)) = merge.current()? else { return Ok(None) };
+            let Some((record, source)) = merge.current()? else { return Ok(RangeStep::End) };
             if !self.is_inside(record.key) {
-                return Ok(None);
+                return Ok(RangeStep::End);
             }
-            let is_left_out = live && !self.is_live(&record);
+            let Some(left) = looks.checked_sub(1) else { return Ok(RangeStep::NotYet) };
+            *looks = left;
+            let is_left_out = is_live && !self.is_live(&record);
             let found = if is_left_out { None } else { Some(cell_of(&record, source)?) };
             merge.advance()?;
-            if found.is_some() {
-                return Ok(found);
+            if let Some((key, cell)) = found {
+                return Ok(RangeStep::Found(key, cell));
             }
         }
     }
@@ -119,6 +190,13 @@ impl Range {
     fn is_live(&self, record: &Record<'_>) -> bool {
         record.kind != Kind::Tombstone && !record.stamp.is_expired(self.live_at_ms)
     }
+}
+
+/// The first key behind `key`.
+fn set_behind(bound: &mut Vec<u8>, key: &[u8]) {
+    bound.clear();
+    bound.extend_from_slice(key);
+    bound.push(0);
 }
 
 fn cell_of(record: &Record<'_>, source: &Source) -> Result<(Bytes, Cell), Error> {

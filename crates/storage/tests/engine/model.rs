@@ -4,14 +4,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ladoga_model::HybridClock;
-use ladoga_storage::{Cached, Cell, Durability, Engine, Error, LEVELS, PendingRead, ReadTier, Snapshot};
+use ladoga_storage::{
+    Cached, Cell, Durability, Engine, Error, LEVELS, PendingRead, ReadTier, Side, Snapshot,
+};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use crate::paused::drive;
 use crate::support::{
-    Change, Machine, Model, Pairs, Write, assert_same, backward, bytes, forward, live, settle, tiny_options,
-    write,
+    Change, Machine, Model, Pairs, Write, assert_same, backward, bytes, forward, live, settle, step,
+    tiny_options, write,
 };
 
 #[derive(Debug, Clone)]
@@ -34,6 +36,8 @@ enum Action {
         start: u8,
         end: Option<u8>,
         from_front: Vec<bool>,
+        /// At how many cells each step looks.
+        looks: u32,
     },
     Advance(u64),
     /// From here on, nothing older than now is written.
@@ -79,8 +83,8 @@ fn actions() -> impl Strategy<Value = Action> {
         6 => bound.clone().prop_map(Action::Get),
         6 => bound.clone().prop_map(Action::BeginGet),
         3 => any::<usize>().prop_map(Action::EndGet),
-        6 => (bound.clone(), prop::option::of(bound), prop::collection::vec(any::<bool>(), 0..60))
-            .prop_map(|(start, end, from_front)| Action::Range { start, end, from_front }),
+        6 => (bound.clone(), prop::option::of(bound), prop::collection::vec(any::<bool>(), 0..60), 1..4_u32)
+            .prop_map(|(start, end, from_front, looks)| Action::Range { start, end, from_front, looks }),
         2 => (0..1500_u64).prop_map(Action::Advance),
         1 => (0..60_000_u64).prop_map(Action::Advance),
         1 => Just(Action::SettleBefore),
@@ -156,7 +160,7 @@ impl Run {
             Action::Get(n) => self.get(&key(*n)),
             Action::BeginGet(n) => self.begin_get(&key(*n)),
             Action::EndGet(index) => self.end_get(*index),
-            Action::Range { start, end, from_front } => self.range(*start, *end, from_front),
+            Action::Range { start, end, from_front, looks } => self.range(*start, *end, from_front, *looks),
             Action::Advance(ms) => self.machine.clock.advance(Duration::from_millis(*ms)),
             Action::SettleBefore => {
                 self.floor_ms = self.coarse_ms.max(self.machine.now_ms()) + 1;
@@ -257,17 +261,20 @@ impl Run {
         }
     }
 
-    fn range(&self, start: u8, end: Option<u8>, from_front: &[bool]) {
+    fn range(&self, start: u8, end: Option<u8>, from_front: &[bool], looks: u32) {
         let (start, end) = (key(start), end.map(key));
         let now_ms = self.machine.now_ms();
         let mut expected: std::collections::VecDeque<_> =
             self.model.range(&start, end.as_deref(), now_ms).into();
         let mut range = self.engine.snapshot().range(&start, end.as_deref()).live_at_ms(now_ms);
         for front in from_front {
-            let found = if *front { range.next() } else { range.next_back() };
-            let found = found.unwrap().map(|(key, value)| (key.to_vec(), bytes(&value)));
+            let side = if *front { Side::Front } else { Side::Back };
             let wanted = if *front { expected.pop_front() } else { expected.pop_back() };
-            assert_eq!(found, wanted, "from the front: {front}");
+            assert_eq!(step(&mut range, side, looks), wanted, "from the front: {front}");
+            // What memory has goes into tables while the range is read.
+            if looks == 1 {
+                assert!(self.engine.step().is_ok());
+            }
         }
         let rest: Pairs = expected.into();
         assert_same(&forward(range), &rest, "the rest");

@@ -8,8 +8,8 @@ use ladoga_env::sim::{self, SimClock, SimDisk};
 use ladoga_env::{Clock, Env};
 use ladoga_model::{Stamp, Version};
 use ladoga_storage::{
-    Background, Cell as StoredCell, Durability, Engine, Error, Options, Range, Value, WriteBatch, check,
-    read_value,
+    Background, Cell as StoredCell, Durability, Engine, Error, Options, Range, RangeStep, Side, Value,
+    WriteBatch, check, read_value,
 };
 
 /// Small enough that a few dozen writes fill memtables, tables and levels.
@@ -260,7 +260,13 @@ impl Model {
         }
         let mut range = engine.snapshot().range(b"", None);
         let cells = std::iter::from_fn(|| range.next_cell().unwrap());
-        let stamps: BTreeMap<Vec<u8>, Stamp> = cells.map(|(key, cell)| (key.to_vec(), cell.stamp)).collect();
+        let cells: Vec<_> = cells.map(|(key, cell)| (key.to_vec(), cell.stamp)).collect();
+        let mut range = engine.snapshot().range(b"", None);
+        let backward = std::iter::from_fn(|| range.next_cell_from(Side::Back).unwrap());
+        let mut backward: Vec<_> = backward.map(|(key, cell)| (key.to_vec(), cell.stamp)).collect();
+        backward.reverse();
+        assert_eq!(backward, cells, "{context}: cells backward");
+        let stamps: BTreeMap<Vec<u8>, Stamp> = cells.into_iter().collect();
         for (key, stamp) in &stamps {
             assert_eq!(Some(stamp), self.cells.get(key).map(|cell| &cell.stamp), "{context}");
         }
@@ -297,6 +303,20 @@ pub(crate) fn length(value: &Value) -> u64 {
 
 pub(crate) fn forward(mut range: Range) -> Pairs {
     std::iter::from_fn(|| range.next().unwrap()).map(|(key, value)| (key.to_vec(), bytes(&value))).collect()
+}
+
+/// The next record from this side, by looks at a few cells each.
+pub(crate) fn step(range: &mut Range, side: Side, looks: u32) -> Option<(Vec<u8>, Vec<u8>)> {
+    loop {
+        let mut left = looks;
+        let step = range.step(side, &mut left).unwrap();
+        assert!(left <= looks, "no more was looked at than was allowed");
+        match step {
+            RangeStep::Found(key, cell) => return Some((key.to_vec(), bytes(&cell.value.expect("a value")))),
+            RangeStep::NotYet => assert_eq!(left, 0, "it stops before the bound is reached"),
+            RangeStep::End => return None,
+        }
+    }
 }
 
 pub(crate) fn backward(mut range: Range) -> Pairs {

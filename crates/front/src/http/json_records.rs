@@ -1,0 +1,171 @@
+use ladoga_model::Stamp;
+use ladoga_service::RecordFormat;
+
+use super::base64::{Base64, base64_bytes};
+use super::etag::ETag;
+use super::framing::Framing;
+
+/// Records as lines of JSON:
+///
+/// ```text
+/// {"key":"lake","etag":"\"0019abcdef012345-0000\"","expires_ms":1764000000000,"value":"deep"}
+/// ```
+///
+/// `key_base64` and `value_base64` in place of `key` and `value` have bytes that are no UTF-8; `expires_ms` is there if the value
+/// expires. Of a large value it is not known whether it is UTF-8 before all of it is read, so that it is `value_base64` always.
+pub(super) struct JsonRecords {
+    framing: Framing,
+    has_values: bool,
+    /// What of a large value is written.
+    large: Base64,
+    /// A line that is being made.
+    line: Vec<u8>,
+}
+
+/// What comes after a large value.
+const LARGE_END: &[u8] = b"\"}\n";
+
+impl JsonRecords {
+    pub(super) fn new(framing: Framing, has_values: bool) -> JsonRecords {
+        JsonRecords { framing, has_values, large: Base64::default(), line: Vec::new() }
+    }
+
+    /// Begins a line, up to the value.
+    fn begin(&mut self, key: &[u8], stamp: Stamp) {
+        self.line.clear();
+        self.line.push(b'{');
+        put_bytes(&mut self.line, "key", key);
+        let etag = ETag::from(stamp.version);
+        let opaque = etag.as_str().trim_matches('"');
+        self.line.extend_from_slice(format!(",\"etag\":\"\\\"{opaque}\\\"\"").as_bytes());
+        if stamp.expires_at_ms != 0 {
+            self.line.extend_from_slice(format!(",\"expires_ms\":{}", stamp.expires_at_ms).as_bytes());
+        }
+    }
+}
+
+impl RecordFormat for JsonRecords {
+    fn wants_values(&self) -> bool {
+        self.has_values
+    }
+
+    fn record(&mut self, out: &mut Vec<u8>, key: &[u8], stamp: Stamp, value: &[u8]) {
+        self.begin(key, stamp);
+        if self.has_values {
+            self.line.push(b',');
+            put_bytes(&mut self.line, "value", value);
+        }
+        self.line.extend_from_slice(b"}\n");
+        self.framing.whole(out, &self.line);
+    }
+
+    fn begin_large(&mut self, out: &mut Vec<u8>, key: &[u8], stamp: Stamp, value_bytes: u64) {
+        self.begin(key, stamp);
+        self.line.extend_from_slice(b",\"value_base64\":\"");
+        let line_bytes = self.line.len() + LARGE_END.len();
+        self.framing.begin(out, line_bytes as u64 + base64_bytes(value_bytes));
+        out.extend_from_slice(&self.line);
+    }
+
+    fn large(&mut self, out: &mut Vec<u8>, bytes: &[u8]) {
+        self.large.put(out, bytes);
+    }
+
+    fn end_large(&mut self, out: &mut Vec<u8>) {
+        self.large.finish(out);
+        out.extend_from_slice(LARGE_END);
+        self.framing.end(out);
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        self.framing.last(out);
+    }
+}
+
+/// Writes bytes as a member of an object: as text where they are text.
+fn put_bytes(out: &mut Vec<u8>, name: &str, bytes: &[u8]) {
+    match str::from_utf8(bytes) {
+        Ok(text) => {
+            out.extend_from_slice(format!("\"{name}\":\"").as_bytes());
+            put_escaped(out, text);
+        }
+        Err(_) => {
+            out.extend_from_slice(format!("\"{name}_base64\":\"").as_bytes());
+            let mut base64 = Base64::default();
+            base64.put(out, bytes);
+            base64.finish(out);
+        }
+    }
+    out.push(b'"');
+}
+
+/// RFC 8259, 7: quotes, backslashes and control characters are escaped; anything else stands as it is.
+fn put_escaped(out: &mut Vec<u8>, text: &str) {
+    let mut plain = 0;
+    for (index, byte) in text.bytes().enumerate() {
+        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        out.extend_from_slice(&text.as_bytes()[plain..index]);
+        plain = index + 1;
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            _ => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+        }
+    }
+    out.extend_from_slice(&text.as_bytes()[plain..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use ladoga_model::Version;
+
+    use super::*;
+
+    const STAMP: Stamp = Stamp::new(Version { timestamp: 1, node: 2 });
+    const ETAG: &str = "\"etag\":\"\\\"0000000000000001-0002\\\"\"";
+
+    fn line(has_values: bool, stamp: Stamp, key: &[u8], value: &[u8]) -> String {
+        let mut out = Vec::new();
+        JsonRecords::new(Framing::Plain, has_values).record(&mut out, key, stamp, value);
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn a_record_is_a_line() {
+        assert_eq!(line(true, STAMP, b"k", b"v"), format!("{{\"key\":\"k\",{ETAG},\"value\":\"v\"}}\n"));
+        assert_eq!(line(false, STAMP, b"k", b"v"), format!("{{\"key\":\"k\",{ETAG}}}\n"));
+        let expiring = Stamp { expires_at_ms: 17, ..STAMP };
+        let expected = format!("{{\"key\":\"k\",{ETAG},\"expires_ms\":17,\"value\":\"\"}}\n");
+        assert_eq!(line(true, expiring, b"k", b""), expected);
+    }
+
+    #[test]
+    fn any_bytes_are_told_apart() {
+        let escaped = line(true, STAMP, b"a\"b\\c\n", "\r\t\0\u{1f}\u{7f}\u{2028}\u{1f600}".as_bytes());
+        let expected =
+            "{\"key\":\"a\\\"b\\\\c\\n\",ETAG,\"value\":\"\\r\\t\\u0000\\u001f\u{7f}\u{2028}\u{1f600}\"}\n";
+        assert_eq!(escaped, expected.replace("ETAG", ETAG));
+        let bytes = line(true, STAMP, b"\xff", b"\xfe\xfd");
+        assert_eq!(bytes, format!("{{\"key_base64\":\"/w==\",{ETAG},\"value_base64\":\"/v0=\"}}\n"));
+    }
+
+    #[test]
+    fn a_large_value_is_one_chunk_and_one_line() {
+        let value = b"deep and cold";
+        for cut in 0..=value.len() {
+            let (mut out, mut records) = (Vec::new(), JsonRecords::new(Framing::Chunked, true));
+            records.begin_large(&mut out, b"k", STAMP, value.len() as u64);
+            records.large(&mut out, &value[..cut]);
+            records.large(&mut out, &value[cut..]);
+            records.end_large(&mut out);
+            let line = format!("{{\"key\":\"k\",{ETAG},\"value_base64\":\"ZGVlcCBhbmQgY29sZA==\"}}\n");
+            let chunk = format!("{:x}\r\n{line}\r\n", line.len());
+            assert_eq!(str::from_utf8(&out), Ok(&chunk[..]), "cut at {cut}");
+        }
+    }
+}

@@ -264,7 +264,7 @@ fn a_file_without_certificates_is_named() {
     }
     let ran = bench("-t1 -c1 -d1s --verify http://127.0.0.1:1");
     assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.err.contains("only https:// has them"), "{}", ran.err);
+    assert!(ran.err.contains("which only https:// has"), "{}", ran.err);
 }
 
 /// Each read was answered in time, so the command waited for an hour.

@@ -27,6 +27,8 @@ const STEPS: [Step; 9] = [
 /// How many seeds of the simulation CI runs: always the same ones, four minutes of two idle cores. What a machine may find must not
 /// depend on how fast it is; `cargo xtask sim --minutes` looks at others.
 const SIM_SEEDS: &str = "1000";
+/// The same with conditional writes.
+const CONDITIONAL_SEEDS: &str = "500";
 
 pub(crate) fn task(workspace: &Workspace) -> TaskResult {
     run_steps(&STEPS, workspace, &mut std::io::stdout())
@@ -53,9 +55,11 @@ fn clippy(workspace: &Workspace) -> TaskResult {
 
 /// Far more seeds than `cargo test` runs, with optimized code: always the same ones; without conditional writes, and with them.
 fn sim(workspace: &Workspace) -> TaskResult {
-    let seeds = ["--first", "0", "--seeds", SIM_SEEDS];
-    match cargo::run(cargo::sim(workspace).args(seeds))? {
-        Outcome::Passed => cargo::run(cargo::sim(workspace).args(seeds).arg("--conditional")),
+    let first = ["--first", "0", "--seeds"];
+    match cargo::run(cargo::sim(workspace).args(first).arg(SIM_SEEDS))? {
+        Outcome::Passed => {
+            cargo::run(cargo::sim(workspace).args(first).args([CONDITIONAL_SEEDS, "--conditional"]))
+        }
         outcome => Ok(outcome),
     }
 }

@@ -38,7 +38,7 @@ pub fn peer_seeds() -> Vec<Vec<u8>> {
         },
         Request::Write { key: key.clone(), stamp, value: None, origin: Origin::Repair, is_again: false },
         Request::OpenValue { key: key.clone(), version },
-        Request::OpenCells { start: key.clone(), end: Bytes::new() },
+        Request::OpenCells { start: key.clone(), end: Bytes::new(), is_reverse: true, has_values: false },
         Request::Push { stream: 3, bytes: Bytes::from_static(b"piece") },
         Request::Finish { stream: 3, stamp, key: key.clone(), origin: Origin::Exchange },
         Request::Prepare { key: key.clone(), ballot: version },

@@ -116,3 +116,27 @@ fn a_clock_that_is_half_a_minute_off_neither_ends_a_value_early_nor_brings_it_ba
         }
     }
 }
+
+#[test]
+fn the_expiry_of_a_value_is_changed_through_any_node_and_the_value_stays() {
+    let cluster = Cluster::start(3);
+    let values = [("small", value(1, 100)), ("large", value(2, 400_000))];
+    for (key, value) in &values {
+        put(&cluster, 0, key, "1h", value);
+        let first = expiry(&cluster, 0, key, "2/3");
+        let changed = cluster.request(1, "POST", key, "2/3&ttl=2h", None);
+        assert_eq!(changed.status, 200, "{}", changed.text());
+        let told = changed.header("ladoga-expires").expect("it expires").parse().ok();
+        assert!(told > first && told == expiry(&cluster, 2, key, "2/3"));
+        let etag = changed.header("etag").expect("a new version").to_owned();
+        let forever = cluster.request(2, "POST", key, "2/3&ttl=none", None);
+        assert_eq!((forever.status, forever.header("ladoga-expires")), (200, None), "{}", forever.text());
+        assert_ne!(forever.header("etag"), Some(&etag[..]));
+        let found = cluster.request(0, "GET", key, "2/3", None);
+        assert_eq!((found.status, found.header("ladoga-expires")), (200, None));
+        assert_eq!(found.header("etag"), forever.header("etag"));
+        assert!(found.body == *value, "{key} has another value");
+    }
+    assert_refusal(&cluster.request(1, "POST", "nothing", "2/3&ttl=1h", None), 404, "no value");
+    assert_refusal(&cluster.request(1, "POST", "small", "1/3&ttl=1h", None), 400, "no majority");
+}

@@ -10,7 +10,8 @@ use ladoga_model::Version;
 /// For how many keys a replica holds promises. Each belongs to a proposal that is under way, or whose coordinator is gone.
 pub const FENCED_KEYS_MAX: usize = 65_536;
 
-/// How many promises it holds for one key. More than one means that coordinators outbid each other.
+/// How many promises it holds for one key. More than one means that coordinators outbid each other, or are gone. If there are
+/// more, the oldest become one: to refuse a promise would leave the key to nobody.
 const FENCES_PER_KEY_MAX: usize = 8;
 
 /// Why a replica does not promise.
@@ -39,8 +40,12 @@ impl Fences {
         let fences = self.by_key.entry(key_hash).or_default();
         match fences.last() {
             Some(&newest) if newest >= ballot => Err(NoPromise::Outbid(newest)),
-            _ if fences.len() >= FENCES_PER_KEY_MAX => Err(NoPromise::Full),
             _ => {
+                if fences.len() >= FENCES_PER_KEY_MAX {
+                    // One in the place of the two oldest, which nobody can release: it keeps out whatever they did.
+                    let merged = Version { node: u16::MAX, ..fences[1] };
+                    fences.splice(..2, [merged]);
+                }
                 fences.push(ballot);
                 Ok(())
             }
@@ -162,13 +167,28 @@ mod tests {
         assert_eq!(fences.refusing(1, version(4)), Some(version(5)));
     }
 
+    /// It refused the ninth, and since nothing but a new cell ends those of coordinators that are gone, all after it.
+    #[test]
+    fn the_oldest_promises_of_a_key_become_one_that_nobody_releases() {
+        let mut fences = Fences::default();
+        for timestamp in 1..=10 {
+            fences.promise(1, version(timestamp)).expect("there is always room for one more");
+        }
+        assert_eq!(fences.len(), 8);
+        for timestamp in (1..=10).rev() {
+            assert_eq!(fences.release(1, version(timestamp)), timestamp > 3, "{timestamp}");
+        }
+        assert_eq!(fences.refusing(1, version(3)).map(|fence| fence.timestamp), Some(3));
+        assert_eq!(fences.refusing(1, version(4)), None);
+        assert!(fences.has_cell(1, version(4)) && fences.is_empty());
+    }
+
     #[test]
     fn there_are_only_so_many_and_what_is_old_goes() {
         let mut fences = Fences::default();
         for timestamp in 1..=8 {
             fences.promise(1, version(timestamp)).expect("room");
         }
-        assert_eq!(fences.promise(1, version(9)), Err(NoPromise::Full));
         assert!(fences.void_before(3) && !fences.void_before(3));
         assert_eq!(fences.len(), 6);
         assert_eq!(fences.promise(1, version(9)), Ok(()));

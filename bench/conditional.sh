@@ -3,7 +3,8 @@
 #
 #   bench/conditional.sh [--binary FILE] [--rounds 3] [--seconds 3] [--rate 20000] [--cluster-rate 5000]
 #
-# Open loop on 64 connections for p50 and p99; closed loop for increments of 10,000 keys and of one.
+# Open loop on 64 connections for p50 and p99; closed loop for increments of 10,000 keys and of one, through one node; and of one
+# through all nodes at the same time, on 21 connections to each: the sum of what they do, and the latency of the slowest.
 set -euo pipefail
 
 binary=target/release/ladoga rounds=3 seconds=3 rate=20000 cluster_rate=5000
@@ -21,7 +22,7 @@ done
 [[ -x $binary ]] || { echo "$binary is no program: cargo build --release, or --binary FILE" >&2; exit 2; }
 binary=$(realpath "$binary")
 script=$(dirname "$(realpath "$0")")/wrk/conditional.lua
-out=$(mktemp -d) nodes=()
+out=$(mktemp -d) nodes=() list=()
 
 end_nodes() {
   for pid in "${nodes[@]}"; do kill "$pid" 2>/dev/null || true; done
@@ -31,9 +32,10 @@ end_nodes() {
 trap 'end_nodes; rm -rf "$out"' EXIT
 trap 'exit 130' INT TERM
 
-# Starts as many nodes; sets `url` to the first.
+# Starts as many nodes; sets `list` to all of them, and `url` to the first.
 start_nodes() {
-  local first=$((20000 + RANDOM % 20000)) number list=()
+  local first=$((20000 + RANDOM % 20000)) number
+  list=()
   for ((number = 0; number < $1; number++)); do list+=("http://127.0.0.1:$((first + number))"); done
   url=${list[0]}
   for ((number = 0; number < $1; number++)); do
@@ -72,6 +74,32 @@ print(latency["p50"], latency["p99"], good / result["duration_s"], cpu_us / max(
 PY
 }
 
+# run_through_all NAME KIND KEYS: one round of the closed loop through each node; appends the figures of all to $out/NAME.
+run_through_all() {
+  local name=$1 kind=$2 keys=$3 before number loads=()
+  before=$(cpu_us)
+  for number in "${!list[@]}"; do
+    "$binary" bench -t1 -c21 -d "${seconds}s" -T 10s -s "$script" --json "$out/json-$number" "${list[number]}" \
+      -- "$kind" "$keys" "$RANDOM" >"$out/text-$number" 2>&1 &
+    loads+=($!)
+  done
+  for number in "${!loads[@]}"; do
+    wait "${loads[number]}" || { cat "$out/text-$number" >&2; exit 1; }
+  done
+  python3 - "$(($(cpu_us) - before))" "$out/json" >>"$out/$name" <<'PY'
+import glob, json, sys
+cpu_us, pattern = float(sys.argv[1]), sys.argv[2] + "-*"
+p50 = p99 = rate = good = bad = 0
+for path in glob.glob(pattern):
+    result = json.load(open(path))
+    ok = result["answers"]["2xx"]["count"]
+    bad += result["requests"] - ok + sum(result["errors"][kind] for kind in ("connect", "read", "write", "timeout"))
+    p50, p99 = max(p50, result["latency_us"]["p50"]), max(p99, result["latency_us"]["p99"])
+    good, rate = good + ok, rate + ok / result["duration_s"]
+print(p50, p99, rate, cpu_us / max(good, 1), bad)
+PY
+}
+
 # One line of the table: medians, lowest and highest.
 row() {
   python3 - "$1" "$out/$2" <<'PY'
@@ -97,6 +125,7 @@ for count in 1 3; do
     run "sum-$count" increment 10000 "$at"
     run "sums-closed-$count" increment 10000
     run "one-closed-$count" increment 1
+    ((count == 1)) || run_through_all "one-through-all-$count" increment 1
   done
   end_nodes
   what=$( ((count == 1)) && echo "one node" || echo "three nodes, 2/3")
@@ -105,4 +134,5 @@ for count in 1 3; do
   row "$what, $at/s: increments of 10,000 keys" "sum-$count"
   row "$what, closed loop: increments of 10,000 keys" "sums-closed-$count"
   row "$what, closed loop: increments of one key" "one-closed-$count"
+  ((count == 1)) || row "$what, closed loop: increments of one key through all nodes" "one-through-all-$count"
 done

@@ -44,14 +44,14 @@ trap 'exit 130' INT TERM
 
 # Starts a node on a free port; sets `url`.
 start_node() {
-  local port=$((20000 + RANDOM % 20000)) pid
+  local pid
   rm -rf "$out/data-$1"
-  "$binary" serve --listen "127.0.0.1:$port" --data "$out/data-$1" --fsync never --threads 1 2>"$out/log-$1" &
+  "$binary" serve --listen 127.0.0.1:0 --data "$out/data-$1" --fsync never --threads 1 2>"$out/log-$1" &
   pid=$!
   nodes+=("$pid")
-  url=http://127.0.0.1:$port
   for _ in $(seq 200); do
-    "$binary" bench -t1 -c1 -d 50ms --workload status "$url" >/dev/null 2>&1 && return
+    url=$(sed -n 's/.* listening on \(http:[^,]*\),.*/\1/p' "$out/log-$1")
+    [[ -z $url ]] || return 0
     kill -0 "$pid" 2>/dev/null || break
     sleep 0.05
   done

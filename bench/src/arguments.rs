@@ -9,6 +9,7 @@ ladoga-bench COMPARISON [--records N] [--seconds S] [--rounds R] [--memory SIZE]
   all          every comparison at full size
   smoke        every comparison, tiny: does it still compile and run? no time means anything
   list         the comparisons and what each claims
+  help         this text
   p1 … p15     one of them
   lookup       a part of p9, the engine alone
   storage      p4 and p5
@@ -57,6 +58,9 @@ impl Arguments {
         let mut parsed = Self::default();
         let mut rest = arguments.into_iter();
         while let Some(argument) = rest.next() {
+            if matches!(&*argument, "--help" | "-h") {
+                return Ok(Self { comparison: "help".to_owned(), ..Self::default() });
+            }
             if !argument.starts_with("--") {
                 if !parsed.comparison.is_empty() {
                     return Err(format!(

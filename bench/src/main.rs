@@ -2,7 +2,7 @@
 //!
 //! | module | is |
 //! | --- | --- |
-//! | [`comparisons`] | the claims, P1 to P11 |
+//! | [`comparisons`] | the claims, P1 to P15 |
 //! | [`references`] | the servers and programs on either side |
 //! | [`storage`] | the storage engines on either side |
 //! | [`load`] | load on a server: the lab's generator with requests of our own |
@@ -10,6 +10,7 @@
 //! | [`report`] | tables, ratios, JSON lines |
 //! | [`turns`] | two builds of the node, before and after a change |
 //! | [`process`] | child processes and what the kernel knows about them |
+//! | [`ending`] | ends them when this program is told to end |
 #![expect(
     clippy::disallowed_methods,
     reason = "a benchmark measures from outside, with the system's own clock and files"
@@ -20,6 +21,7 @@ mod client;
 mod comparisons;
 mod context;
 mod dataset;
+mod ending;
 mod fill;
 mod load;
 mod machine;
@@ -54,6 +56,13 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if arguments.comparison == "help" {
+        print!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    if let Err(stop) = ending::end_children_on_signal() {
+        return exit_code(Err(stop));
+    }
     if arguments.comparison == "turns" {
         return exit_code(turns::run(&arguments));
     }

@@ -3,12 +3,15 @@
 //! `fuzz_targets/` wraps them for libFuzzer; `tests/smoke.rs` runs them for a moment on stable Rust.
 
 mod answer;
+mod batch;
 mod http1;
 mod resp;
 mod seeds;
 
 pub use answer::{answer, answer_seeds};
+pub use batch::batch_seeds;
 pub use http1::{http1, http1_seeds};
+pub use ladoga_front::fuzzing::batch;
 pub use ladoga_node::peers::wire::decode_all as peer;
 pub use ladoga_storage::fuzzing::{block, manifest, table_footer, wal};
 pub use resp::{resp, resp_seeds};

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use ladoga_env::Env;
 use ladoga_env::sim::{self, SimDisk};
-use ladoga_model::{Stamp, Version};
-use ladoga_node::peers::wire::{Answer, Base, Had, Incarnation, Origin, Request};
+use ladoga_model::{Replicas, Stamp, Version};
+use ladoga_node::peers::wire::{
+    Answer, Base, Change, Changed, Forward, Forwarded, Had, Incarnation, Origin, Precondition, Request,
+};
 use ladoga_storage::{Background, Compression, Durability, Engine, Error, Options, WriteBatch};
 
 /// Files as the engine writes them.
@@ -19,6 +21,21 @@ pub struct Seeds {
     pub tables: Vec<Vec<u8>>,
     /// The first blocks of those: as they stand in the file, without their checksums.
     pub blocks: Vec<Vec<u8>>,
+}
+
+fn answers(stamp: Stamp) -> [Answer; 7] {
+    [
+        Answer::Done,
+        Answer::Superseded { newest: stamp.version, had: Had::Once },
+        Answer::Fenced(stamp.version),
+        Answer::Outbid(stamp.version),
+        Answer::Forwarded(Box::new(Forwarded {
+            is_shared: true,
+            outcome: Some(Ok(Changed { stamp, sum: 7 })),
+        })),
+        Answer::Opened(3),
+        Answer::Piece(Bytes::from_static(b"piece")),
+    ]
 }
 
 /// What nodes say to each other.
@@ -35,29 +52,45 @@ pub fn peer_seeds() -> Vec<Vec<u8>> {
             value: Some(Bytes::from_static(b"value")),
             origin: Origin::Client,
             is_again: true,
+            durability: Some(Durability::Always),
         },
-        Request::Write { key: key.clone(), stamp, value: None, origin: Origin::Repair, is_again: false },
+        Request::Write {
+            key: key.clone(),
+            stamp,
+            value: None,
+            origin: Origin::Repair,
+            is_again: false,
+            durability: None,
+        },
         Request::OpenValue { key: key.clone(), version },
         Request::OpenCells { start: key.clone(), end: Bytes::new(), is_reverse: true, has_values: false },
         Request::Push { stream: 3, bytes: Bytes::from_static(b"piece") },
-        Request::Finish { stream: 3, stamp, key: key.clone(), origin: Origin::Exchange },
-        Request::Prepare { key: key.clone(), ballot: version },
+        Request::Finish {
+            stream: 3,
+            stamp,
+            key: key.clone(),
+            origin: Origin::Exchange,
+            durability: Some(Durability::EverySecond),
+        },
+        Request::Prepare { key: key.clone(), ballot: version, durability: None },
         Request::Accept {
             key: key.clone(),
             stamp,
             base: base.clone(),
             value: Some(Bytes::from_static(b"value")),
+            durability: Some(Durability::Always),
         },
-        Request::AcceptUpload { stream: 3, stamp, base, key: key.clone() },
-        Request::Release { key, ballot: version },
-    ];
-    let answers = [
-        Answer::Done,
-        Answer::Superseded { newest: version, had: Had::Once },
-        Answer::Fenced(version),
-        Answer::Outbid(version),
-        Answer::Opened(3),
-        Answer::Piece(Bytes::from_static(b"piece")),
+        Request::AcceptUpload { stream: 3, stamp, base, key: key.clone(), durability: None },
+        Request::Release { key: key.clone(), ballot: version },
+        Request::Forward(Box::new(Forward {
+            key,
+            replicas: Replicas { ack: 2, from: 3 },
+            durability: None,
+            left_ms: 5_000,
+            expires_at_ms: 0,
+            precondition: Precondition::IfMatch([version].into()),
+            change: Change::Put(Bytes::from_static(b"value")),
+        })),
     ];
     let frame = |put: &dyn Fn(&mut BytesMut)| {
         let mut out = BytesMut::new();
@@ -65,6 +98,7 @@ pub fn peer_seeds() -> Vec<Vec<u8>> {
         out.to_vec()
     };
     let requests = requests.iter().map(|request| frame(&|out| request.put(out, 7)));
+    let answers = answers(stamp);
     let answers = answers.iter().map(|answer| frame(&|out| answer.put(out, 7)));
     let mut seeds: Vec<_> = requests.chain(answers).collect();
     // The same without what stands before a body, as the target has it.

@@ -1,4 +1,4 @@
-use crate::support::{Ladoga, Node, Outcome, Port, ladoga_in, value};
+use crate::support::{Ladoga, Launch, Node, Outcome, Port, ladoga_in, value};
 
 /// Runs a command of the client against this node.
 fn run(node: &Node, arguments: &[&str]) -> Outcome {
@@ -35,6 +35,32 @@ fn a_value_is_put_for_a_while() {
             .expect_failure(2, &["--ttl", "60s, 5m, 12h or 30d"]);
     }
     assert_eq!(node.connect().value("lake").as_deref(), Some(&b"deep"[..]));
+}
+
+#[test]
+fn a_write_may_say_when_it_is_on_disk() {
+    let node = Launch::new().flag("--fsync", "never").start();
+    let syncs = || node.metrics().sum("ladoga_wal_sync_duration_seconds_count", &[]).expect("a histogram");
+    let before = syncs();
+    for command in [
+        &["put", "lake", "7"][..],
+        &["increment", "lake", "2"],
+        &["expire", "lake", "1h", "--if-match", "*"],
+        &["delete", "lake"],
+    ] {
+        let with = |fsync: &'static str| [command, &["--fsync", fsync][..]].concat();
+        run(&node, command).expect_success();
+        run(&node, &["put", "lake", "7", "--fsync", "never"]).expect_success();
+        let unsynced = syncs();
+        run(&node, &with("always")).expect_success();
+        assert!((syncs() - unsynced - 1.0).abs() < 0.5, "{command:?}");
+        run(&node, &["put", "lake", "7"]).expect_success();
+        for wrong in ["", "Always", "sometimes"] {
+            run(&node, &with(wrong)).expect_failure(2, &["--fsync", "always, everysec or never"]);
+        }
+    }
+    assert!((syncs() - before - 4.0).abs() < 0.5);
+    run(&node, &["get", "lake", "--fsync", "always"]).expect_failure(2, &["--fsync"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use crate::support::Ladoga;
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 17] = [
     "serve",
     "get",
     "put",
@@ -8,7 +8,11 @@ const COMMANDS: [&str; 13] = [
     "increment",
     "expire",
     "range",
+    "changes",
     "count",
+    "batch",
+    "export",
+    "import",
     "status",
     "bench",
     "profile",
@@ -39,7 +43,21 @@ fn help_of_serve_names_every_setting() {
 
 #[test]
 fn help_of_the_client_names_its_url() {
-    for command in ["get", "put", "delete", "increment", "expire", "range", "count", "status", "profile"] {
+    for command in [
+        "get",
+        "put",
+        "delete",
+        "increment",
+        "expire",
+        "range",
+        "changes",
+        "count",
+        "batch",
+        "export",
+        "import",
+        "status",
+        "profile",
+    ] {
         let help = Ladoga::new([command, "--help"]).run().expect_success();
         for word in ["--url", "http://127.0.0.1:8080"] {
             assert!(help.text().contains(word), "{command}: {word} is missing: {}", help.text());
@@ -52,7 +70,11 @@ fn help_of_the_client_names_its_url() {
         "increment",
         "expire",
         "range",
+        "changes",
         "count",
+        "batch",
+        "export",
+        "import",
         "status",
         "repair",
         "check",

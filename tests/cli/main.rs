@@ -4,6 +4,8 @@
 //! - `settings`: wrong ones are named before anything is opened
 //! - `precedence`: a flag wins over the environment, which wins over the file
 //! - `client`: `get`, `put`, `delete`, `range`, `status`; `ranges`: parts of a range, and how many keys it has
+//! - `batch`: many operations from a file; `transfer`: all records into a file, and back
+//! - `changes`: `ladoga changes`, over the crash of a node
 //! - `repair`: `ladoga repair`, against a server that answers as a test says
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
@@ -11,9 +13,12 @@
 #[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
 mod support;
 
+mod batch;
+mod changes;
 mod client;
 mod help;
 mod precedence;
 mod ranges;
 mod repair;
 mod settings;
+mod transfer;

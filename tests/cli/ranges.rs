@@ -1,4 +1,4 @@
-use crate::support::{Ladoga, Node, Outcome};
+use crate::support::{Ladoga, Node, Outcome, value};
 
 fn run(node: &Node, arguments: &[&str]) -> Outcome {
     let url = node.url();
@@ -47,6 +47,22 @@ fn a_range_may_be_lines_of_json() {
     assert_eq!(lines[1]["value_base64"], "YW55CmJ5dGVzAP8=");
     let keys = run(&node, &["range", "a", "b", "--json", "--keys-only"]).expect_success();
     assert!(!keys.text().contains("value"), "{}", keys.text());
+}
+
+#[test]
+fn a_key_ends_where_it_ends_whatever_bytes_it_has() {
+    let node = with_keys(&[]);
+    let mut connection = node.connect();
+    connection.put("a\nb", b"c\nd");
+    connection.put([b'k', 0xff], &[0xfe]);
+    let lines = run(&node, &["range", "a"]).expect_success();
+    assert_eq!(lines.stdout, b"a\\nb\tc\\nd\nk\xff\t\xfe\n");
+    let raw = run(&node, &["range", "a", "--raw"]).expect_success();
+    assert_eq!(raw.stdout, b"a\nb\0c\nd\0k\xff\0\xfe\0");
+    // A value that does not come with its line.
+    connection.put("large", &value(7, 700_000));
+    let large = run(&node, &["range", "--prefix", "large", "--raw"]).expect_success();
+    assert!(large.stdout == [&b"large\0"[..], &value(7, 700_000), b"\0"].concat());
 }
 
 #[test]

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, launches, target};
-use crate::support::{Connection, Launch, Node, Random, Response, assert_refusal, value, wait_until};
+use crate::contended::{Added, addresses};
+use crate::support::{Connection, Launch, Random, Response, assert_refusal, value, wait_until};
 
 const LARGE: usize = 700_000;
 
@@ -35,7 +36,11 @@ fn send(
 }
 
 /// The same over a connection of its own; `None` if the node went away.
-fn try_ask(address: SocketAddr, request: (&str, &str, &str), body: Option<&[u8]>) -> Option<Response> {
+pub(crate) fn try_ask(
+    address: SocketAddr,
+    request: (&str, &str, &str),
+    body: Option<&[u8]>,
+) -> Option<Response> {
     let mut connection = Connection::try_open(address).ok()?;
     send(&mut connection, request, body).ok()?;
     connection.try_response().ok()
@@ -46,12 +51,8 @@ fn etag(response: &Response) -> String {
     response.header("etag").unwrap_or_else(|| panic!("no ETag: {response:?}")).to_owned()
 }
 
-fn addresses(cluster: &Cluster) -> Vec<SocketAddr> {
-    cluster.nodes.iter().map(Node::address).collect()
-}
-
 /// Nodes that hold each other for frozen after a while that a test can wait for.
-fn impatient() -> Vec<Launch> {
+pub(crate) fn impatient() -> Vec<Launch> {
     let with_timeouts = |launch: Launch| {
         launch.env("LADOGA_PEER_TIMEOUT_MS", "2000").env("LADOGA_QUORUM_TIMEOUT_MS", "10000")
     };
@@ -212,108 +213,6 @@ fn of_many_that_create_a_key_one_does() {
         created_at_all += created.len();
     }
     assert!(created_at_all > KEYS / 2, "{created_at_all} of {KEYS}");
-}
-
-/// What became of increments.
-#[derive(Default)]
-struct Added {
-    added: AtomicU64,
-    unknown: AtomicU64,
-    refused: AtomicU64,
-}
-
-impl Added {
-    /// Adds to a key until it is over; a client that hears nothing goes on over another connection.
-    fn add(&self, address: SocketAddr, target: &str, is_over: &AtomicBool) {
-        let mut connection = None;
-        while !is_over.load(Ordering::Relaxed) {
-            let Some(open) = connection.as_mut() else {
-                connection = Connection::try_open(address).ok();
-                if connection.is_none() {
-                    thread::sleep(Duration::from_millis(5));
-                }
-                continue;
-            };
-            match open.try_request("POST", &format!("{target}&increment=1"), None) {
-                Ok(answer) => {
-                    let count = match answer.status {
-                        200 => &self.added,
-                        504 if answer.text().contains("may have happened") => &self.unknown,
-                        503 | 504 => &self.refused,
-                        _ => panic!("{answer:?}"),
-                    };
-                    count.fetch_add(1, Ordering::Relaxed);
-                    if answer.closes() {
-                        connection = None;
-                    }
-                }
-                Err(_) => {
-                    self.unknown.fetch_add(1, Ordering::Relaxed);
-                    connection = None;
-                }
-            }
-        }
-    }
-
-    #[track_caller]
-    fn check(&self, cluster: &Cluster, key: &str, added_min: u64) {
-        let sum = cluster.get(0, key, "3/3").expect("a number");
-        let sum: u64 = String::from_utf8(sum).expect("digits").parse().expect("a number");
-        let [added, unknown, refused] =
-            [&self.added, &self.unknown, &self.refused].map(|count| count.load(Ordering::Relaxed));
-        eprintln!("{added} added, {unknown} unknown, {refused} refused, the sum is {sum}");
-        assert!(added >= added_min, "{added} were added, {unknown} unknown, {refused} refused");
-        assert!(added <= sum && sum <= added + unknown, "{added} added, {unknown} unknown, the sum is {sum}");
-    }
-}
-
-#[test]
-fn many_add_to_one_number_through_all_nodes_while_they_are_killed_and_frozen_and_none_is_lost_or_counted_twice()
- {
-    const CLIENTS: usize = 24;
-    let mut cluster = Cluster::launch(impatient());
-    let (addresses, target) = (addresses(&cluster), target("n", "2/3"));
-    let (is_over, added) = (AtomicBool::new(false), Added::default());
-    thread::scope(|scope| {
-        for client in 0..CLIENTS {
-            let (address, target, added, is_over) = (addresses[client % 3], &target, &added, &is_over);
-            scope.spawn(move || added.add(address, target, is_over));
-        }
-        for round in 0..6 {
-            thread::sleep(Duration::from_millis(500));
-            let node = &mut cluster.nodes[round % 3];
-            if round % 2 == 0 {
-                node.crash();
-            } else {
-                node.signal("STOP");
-                thread::sleep(Duration::from_millis(400));
-                node.signal("CONT");
-            }
-        }
-        thread::sleep(Duration::from_millis(500));
-        is_over.store(true, Ordering::Relaxed);
-    });
-    added.check(&cluster, "n", CLIENTS as u64);
-}
-
-/// The nodes do not outbid each other for ever.
-#[test]
-fn increments_through_all_nodes_go_on_while_nothing_happens_to_them() {
-    const CLIENTS: usize = 12;
-    let cluster = Cluster::start(3);
-    let (addresses, target) = (addresses(&cluster), target("n", ""));
-    let (is_over, added) = (AtomicBool::new(false), Added::default());
-    thread::scope(|scope| {
-        for client in 0..CLIENTS {
-            let (address, target, added, is_over) = (addresses[client % 3], &target, &added, &is_over);
-            scope.spawn(move || added.add(address, target, is_over));
-        }
-        thread::sleep(Duration::from_secs(3));
-        is_over.store(true, Ordering::Relaxed);
-    });
-    added.check(&cluster, "n", 30);
-    let [added, unknown] = [&added.added, &added.unknown].map(|count| count.load(Ordering::Relaxed));
-    assert!(unknown <= added, "{unknown} unknown, {added} added");
 }
 
 /// Whoever replaces a version does so once: no two writes that succeeded did it with the same `ETag`. Plain writes, which ask for

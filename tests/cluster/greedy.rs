@@ -109,6 +109,7 @@ fn writes(count: u32, value_bytes: usize) -> Vec<u8> {
             value: Some(value.clone()),
             origin: Origin::Client,
             is_again: false,
+            durability: None,
         };
         write.put(&mut out, number);
     }

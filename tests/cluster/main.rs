@@ -12,8 +12,10 @@
 //! - `recovery`: nodes that lost their disk; `restored`: nodes with an older state of their directory
 //! - `identity`: nodes with a directory of another, or one that was copied or moved; `directories`: how that is done
 //! - `values`: values that do not fit into memory; `streams`: what becomes of those that break off
-//! - `expiry`: values that live for a while
-//! - `conditional`: writes that depend on what is there
+//! - `expiry`: values that live for a while; `fsync`: writes that say when they have to be on disk
+//! - `conditional`: writes that depend on what is there; `shared_key`: many of them for one key through all nodes
+//! - `contended`: many of them on one key, while nodes are killed, frozen and cut off; `register`: beside plain ones
+//! - `batches`: many operations in one request
 //! - `clocks`: nodes whose wall clocks are wrong
 //! - `membership`: nodes that were started with different lists
 //! - `pipelines`: requests behind ranges of the whole cluster, cut anywhere
@@ -24,11 +26,14 @@
 #[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
 mod support;
 
+mod batches;
 mod clocks;
 mod cluster;
 mod conditional;
+mod contended;
 mod directories;
 mod expiry;
+mod fsync;
 mod greedy;
 mod hints;
 mod history;
@@ -41,8 +46,10 @@ mod probes;
 mod protocol;
 mod ranges;
 mod recovery;
+mod register;
 mod replicas;
 mod restored;
+mod shared_key;
 mod starting;
 mod streams;
 mod values;

@@ -3,9 +3,12 @@
 //! - `entity`: values by key
 //! - `conditional`: versions as `ETag`s, `If-Match`, `If-None-Match`; `increments`: increments of numbers
 //! - `expiry`: values that expire
+//! - `fsync`: writes that say when they have to be on disk
 //! - `keys`: which bytes a key may have, and how they are written
 //! - `values`: how long a value may be
 //! - `ranges`: many records, in order, chunk by chunk; `range_options`: which of them, in which order, and as what
+//! - `batch`: many operations in one request; `batch_atomic`: all of them, or none
+//! - `changes`: what becomes of keys, as it happens
 //! - `replicas`: the parameters for the number of copies
 //! - `refusals`: well-formed requests that are refused
 //! - `lengths`: bodies without a length, with a wrong one, with one too many
@@ -22,10 +25,14 @@
 #[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
 mod support;
 
+mod batch;
+mod batch_atomic;
+mod changes;
 mod conditional;
 mod connections;
 mod entity;
 mod expiry;
+mod fsync;
 mod headers;
 mod increments;
 mod keys;

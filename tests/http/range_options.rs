@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::support::{Connection, Launch, Node, Response, assert_refusal, percent_encoded, value};
+use crate::support::{
+    Connection, Launch, Node, Response, assert_refusal, percent_encoded, value, wait_until,
+};
 
 const LINES: &str = "Accept: application/x-ndjson\r\n";
 
@@ -92,6 +94,53 @@ fn pages_follow_each_other_in_both_directions() {
         keys(&mut connection, "start=key0100&end=key0103&reverse=true&limit=2"),
         ["key0102", "key0101"]
     );
+}
+
+#[test]
+fn the_last_keys_of_all_are_in_ranges_of_both_directions() {
+    let (_node, mut connection) = with_keys(&["a"]);
+    let longest = [0xff; 4_096];
+    let last: [&[u8]; 5] = [&[0xfe, 0xff], &[0xff], &[0xff, 0], &[0xff, 0xff], &longest];
+    last.iter().for_each(|key| connection.put(key, b"value"));
+    let mut keys = |query: &str| -> Vec<Vec<u8>> {
+        ask(&mut connection, query, "").records().into_iter().map(|(key, _)| key).collect()
+    };
+    let expected: Vec<Vec<u8>> = last[1..].iter().map(|key| key.to_vec()).collect();
+    assert_eq!(keys("prefix=%ff"), expected);
+    assert_eq!(keys("prefix=%ff&start=z&after=a"), expected);
+    let backward: Vec<Vec<u8>> = expected.iter().rev().cloned().collect();
+    assert_eq!(keys("prefix=%ff&reverse=true"), backward);
+    assert_eq!(keys("start=%ff&reverse=true&limit=3"), backward[..3]);
+    assert_eq!(keys("prefix=%ff&end=%ff%ff&reverse=true"), backward[2..]);
+    // No key is behind the last one, and none that begins with these bytes is before the first one.
+    let encoded = percent_encoded(&longest);
+    let none = Vec::<Vec<u8>>::new();
+    assert_eq!(keys(&format!("after={encoded}")), none);
+    assert_eq!(keys(&format!("after={encoded}&reverse=true&limit=1")), backward[1..2]);
+    assert_eq!(keys("prefix=%ff%ff&after=%ff%ff&reverse=true"), none);
+    assert_eq!(keys("after=%ff%ff&limit=1"), backward[..1]);
+    for (query, count) in
+        [("prefix=%ff", "4\n"), ("prefix=%ff&limit=3", "3\n"), ("prefix=%ff&limit=9&reverse=true", "4\n")]
+    {
+        assert_eq!(ask(&mut connection, &format!("{query}&count=true"), "").text(), count, "{query}");
+    }
+}
+
+#[test]
+fn what_expired_counts_for_no_limit() {
+    let (node, mut connection) = with_keys(&["b", "d"]);
+    for key in ["a", "c", "e"] {
+        let target = format!("/v0/entity?id={key}&ttl=1ms");
+        assert_eq!(connection.request("PUT", &target, Some(b"for a moment")).status, 201);
+    }
+    wait_until("values that expire", || {
+        ["a", "c", "e"].iter().all(|key| node.connect().get(key).status == 404)
+    });
+    assert_eq!(keys(&mut connection, "start=a&limit=2"), ["b", "d"]);
+    assert_eq!(keys(&mut connection, "start=a&limit=2&reverse=true"), ["d", "b"]);
+    assert_eq!(keys(&mut connection, "after=a&limit=1"), ["b"]);
+    assert_eq!(ask(&mut connection, "start=a&limit=2&count=true", "").text(), "2\n");
+    assert_eq!(ask(&mut connection, "start=a&count=true", "").text(), "2\n");
 }
 
 #[test]

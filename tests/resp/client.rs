@@ -2,7 +2,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::Child;
 
-use crate::support::{DEADLINE, Launch, Node, Port, wait_for};
+use crate::support::{DEADLINE, Launch, Node, Port, wait_for, wait_until};
 
 /// A node that clients of Redis can use.
 pub(crate) struct RespNode {
@@ -19,6 +19,33 @@ impl RespNode {
         let port = Port::claim();
         let node = launch.flag("--resp", &port.address().to_string()).start();
         RespNode { node, port }
+    }
+
+    /// Nodes of one cluster, which take requests from each other.
+    pub(crate) fn cluster(count: usize) -> Vec<RespNode> {
+        let launches: Vec<_> = (0..count).map(|_| Launch::patient().flag("--fsync", "never")).collect();
+        let urls = launches.iter().map(Launch::url).collect::<Vec<_>>().join(",");
+        let spawn = |launch: Launch| {
+            let port = Port::claim();
+            let launch = launch.flag("--cluster", &urls).flag("--memory", "32MiB").flag("--threads", "2");
+            // A machine that is busy with other tests is no frozen peer.
+            let patience = [("PEER", "20000"), ("PEER_CONNECT", "20000"), ("QUORUM", "60000")];
+            let launch = patience.into_iter().fold(launch, |launch, (name, timeout_ms)| {
+                launch.env(&format!("LADOGA_{name}_TIMEOUT_MS"), timeout_ms)
+            });
+            let launch = launch.env("LADOGA_RESP_FLUSH", "true");
+            RespNode { node: launch.flag("--resp", &port.address().to_string()).spawn(), port }
+        };
+        let mut nodes: Vec<RespNode> = launches.into_iter().map(spawn).collect();
+        nodes.iter_mut().for_each(|node| node.node.wait_until_it_serves());
+        for node in &nodes {
+            wait_until("a node that reaches the others", || {
+                let mut client = node.connect();
+                client.ask(&format!("LADOGA.REPLICAS {count}/{count}")) == "+OK\r\n"
+                    && client.ask("GET probe") == "$-1\r\n"
+            });
+        }
+        nodes
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -73,6 +100,23 @@ impl RespClient {
     pub(crate) fn ask_bytes(&mut self, arguments: &[&[u8]]) -> Vec<u8> {
         self.send(&request(arguments));
         self.reply()
+    }
+
+    /// The same with one reply of one line, or none if the connection has ended.
+    pub(crate) fn try_ask(&mut self, command: &str) -> Option<String> {
+        let arguments: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+        self.stream.get_mut().write_all(&request(&arguments)).ok()?;
+        self.try_reply()
+    }
+
+    fn try_reply(&mut self) -> Option<String> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line).ok().filter(|_| line.ends_with("\r\n"))?;
+        let items = line.strip_prefix('*').map_or(0, |count| count.trim_end().parse().expect("a count"));
+        for _ in 0..items {
+            line.push_str(&self.try_reply()?);
+        }
+        Some(line)
     }
 
     /// The next reply, as it arrived.

@@ -4,20 +4,30 @@
 //! - `commands`: what each command does; `both_doors`: that HTTP sees the same
 //! - `connections`: pipelines, single bytes, floods, what is no request, the end of a node
 //! - `values`: values that are not held in memory
-//! - `transactions`: `MULTI` to `EXEC`, and keys that are watched
+//! - `order`: pipelines of commands of all kinds take effect in their order
+//! - `transactions`: `MULTI` to `EXEC`, and keys that are watched; `atomic`: on a node on its own, all or nothing
+//! - `cluster`: the same commands on a cluster
+//! - `flush`: everything is deleted, if that is allowed
+//! - `hostile`: what costs a node more than it should
 //! - `oracle`: the same commands to Redis and to a node get the same replies
-//! - `tools`: what comes with Redis
+//! - `tools`: what comes with Redis; `clients`: libraries, with what they say by themselves
 #![expect(clippy::disallowed_methods, reason = "tests drive the real system from outside")]
 
 #[path = "../support/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
 mod support;
 
+mod atomic;
 mod both_doors;
 mod client;
+mod clients;
+mod cluster;
 mod commands;
 mod connections;
+mod flush;
+mod hostile;
 mod oracle;
+mod order;
 mod tools;
 mod transactions;
 mod values;

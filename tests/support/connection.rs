@@ -151,6 +151,11 @@ impl Connection {
             .expect("a connection");
     }
 
+    /// Has reading fail if the node sends nothing for so long.
+    pub(crate) fn limit_receiving_for(&self, patience: Duration) {
+        self.stream.get_ref().set_read_timeout(Some(patience)).expect("a connection");
+    }
+
     /// Has sending fail if the node takes nothing for so long.
     pub(crate) fn limit_sending_to(&self, patience: Duration) {
         self.stream.get_ref().set_write_timeout(Some(patience)).expect("a connection");

@@ -85,7 +85,7 @@ impl Fences {
     }
 
     /// The key has a cell of this version: no promise up to it is needed. Answers whether there was one.
-    pub fn has_cell(&mut self, key_hash: u64, version: Version) -> bool {
+    pub fn lift(&mut self, key_hash: u64, version: Version) -> bool {
         self.retain(key_hash, |fence| fence > version)
     }
 
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(fences.refusing(1, version(5)), None);
         assert_eq!(fences.refusing(2, version(4)), None);
         assert_eq!(fences.promise(1, version(5)), Err(NoPromise::Outbid(version(5))));
-        assert!(!fences.has_cell(1, version(4)) && fences.has_cell(1, version(5)));
+        assert!(!fences.lift(1, version(4)) && fences.lift(1, version(5)));
         assert!(fences.is_empty());
     }
 
@@ -180,7 +180,7 @@ mod tests {
         }
         assert_eq!(fences.refusing(1, version(3)).map(|fence| fence.timestamp), Some(3));
         assert_eq!(fences.refusing(1, version(4)), None);
-        assert!(fences.has_cell(1, version(4)) && fences.is_empty());
+        assert!(fences.lift(1, version(4)) && fences.is_empty());
     }
 
     #[test]

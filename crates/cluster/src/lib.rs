@@ -2,7 +2,7 @@
 //!
 //! - `nodes`: the list of nodes; `placement`: which nodes hold which keys
 //! - `coverage`: which nodes can answer for all keys
-//! - `write`, `read`: one request, decided by its coordinator
+//! - `write`, `read`: one request, decided by its coordinator; `sent`: what replicas send to a read
 //! - `proposal`: a conditional write, decided by its coordinator; `fences`: what a replica has promised
 //! - `failure`: why a replica did not answer, and the error for the client
 //! - `hints`: writes that are kept for a peer that is away
@@ -37,6 +37,7 @@ mod proposal;
 mod pull;
 mod reach;
 mod read;
+mod sent;
 mod set;
 mod slice;
 mod stability;
@@ -65,7 +66,8 @@ pub use pull::{
     PullProgress, PullRequest, PullResponse, PullStep, SyncSession,
 };
 pub use reach::{Memory, Opening, Reach, Regression};
-pub use read::{READ_WAIT_MS, ReadAnswer, ReadCore, ReadStep, SentCell};
+pub use read::{READ_WAIT_MS, ReadCore, ReadStep};
+pub use sent::{ReadAnswer, SentCell};
 pub use slice::AsOf;
 pub use stability::{RESERVE_MS, SETTLE_MS, StabilityTracker, SyncRound};
 pub use statement::{Acquaintance, Statement};

@@ -19,7 +19,7 @@
 use ladoga_model::{Replicas, Version};
 
 use crate::failure::{Failure, QuorumError};
-use crate::read::SentCell;
+use crate::sent::SentCell;
 use crate::set::ReplicaSet;
 
 /// A replica's answer to a ballot.

@@ -15,50 +15,12 @@
 use ladoga_model::{Cell, Replicas, Stamp, Version};
 
 use crate::failure::{Failure, QuorumError, Refusal};
+use crate::sent::{ReadAnswer, SentCell};
 use crate::set::ReplicaSet;
 use crate::write::{Had, WriteAnswer};
 
 /// How long a read waits for answers that may spare it a second phase: longer than a replica that is well takes.
 pub const READ_WAIT_MS: u64 = 20;
-
-/// A replica's newest cell of a key, as far as it was sent.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum SentCell<B, L> {
-    /// The cell.
-    Whole(Cell<B, L>),
-    /// It has a value, which was not sent: the version stands for it, since no two writes share a version.
-    Digest(Stamp),
-}
-
-impl<B, L> SentCell<B, L> {
-    /// The stamp of the cell.
-    pub const fn stamp(&self) -> Stamp {
-        match self {
-            SentCell::Whole(cell) => cell.stamp,
-            SentCell::Digest(stamp) => *stamp,
-        }
-    }
-}
-
-/// What a replica says to a read.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ReadAnswer<B, L> {
-    /// The newest cell that it has.
-    pub cell: Option<SentCell<B, L>>,
-    /// Whether it has all that it should. One that lost its data and does not have it back yet cannot vouch for what it
-    /// lacks, so its answer does not count; the cell that it has does.
-    pub is_whole: bool,
-}
-
-impl<B, L> ReadAnswer<B, L> {
-    const fn is_digest(&self) -> bool {
-        matches!(self.cell, Some(SentCell::Digest(_)))
-    }
-
-    fn version(&self) -> Option<Version> {
-        self.cell.as_ref().map(|cell| cell.stamp().version)
-    }
-}
 
 /// What the coordinator of a read has to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -174,7 +136,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
             // The client has its answer already, and the newer cell needs no repair.
             Ok(WriteAnswer::Superseded { .. }) if self.decided => self.repaired.insert(replica),
             Ok(WriteAnswer::Superseded { newest, had: Had::Never | Had::Skipped | Had::Unknown }) => {
-                self.has_newer(replica, newest);
+                self.note_newer(replica, newest);
             }
             Ok(WriteAnswer::Fenced { .. }) => self.repair_failed(replica, Failure::Fenced),
             Err(failure) => self.repair_failed(replica, failure),
@@ -188,7 +150,7 @@ impl<B: Clone, L: Clone> ReadCore<B, L> {
     }
 
     /// Whatever is of that version is asked for where it is the newest: a value, or that it is deleted.
-    fn has_newer(&mut self, replica: usize, newest: Version) {
+    fn note_newer(&mut self, replica: usize, newest: Version) {
         if let ReplicaState::Answered(answer) = &mut self.states[replica] {
             answer.cell = Some(SentCell::Digest(Stamp::new(newest)));
         }

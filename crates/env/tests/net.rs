@@ -302,6 +302,26 @@ fn lost_packets_hold_up_their_own_stream_and_no_other() {
 }
 
 #[test]
+fn a_path_is_slow_one_way_and_what_is_behind_on_the_same_stream_waits() {
+    simulated(async {
+        let Two { net, mut dialed, mut accepted, .. } = two().await;
+        let (began, slow) = (Instant::now(), Duration::from_millis(700));
+        net.slow_down(A, B, slow);
+        write(&mut *dialed, b"late").await.unwrap();
+        write(&mut *accepted, b"soon").await.unwrap();
+        assert_eq!(read_bytes(&mut *dialed, 4).await, b"soon");
+        assert!(began.elapsed() < Duration::from_millis(10));
+        net.speed_up();
+        write(&mut *dialed, b"behind").await.unwrap();
+        assert_eq!(read_bytes(&mut *accepted, 10).await, b"latebehind");
+        assert_eq!(began.elapsed(), slow);
+        write(&mut *dialed, b"soon").await.unwrap();
+        assert_eq!(read_bytes(&mut *accepted, 4).await, b"soon");
+        assert!(began.elapsed() < slow + Duration::from_millis(10));
+    });
+}
+
+#[test]
 fn a_resolver_may_be_silent() {
     simulated(async {
         let Two { net, a, .. } = two().await;

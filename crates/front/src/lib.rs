@@ -8,12 +8,14 @@
 //! - `serve`: a connection from its first request to its last word
 //! - `resp`: the same for the protocol of Redis
 //! - `entrances`: both, on one event loop
+//! - `fuzzing`: decoders, for fuzz targets
 #![forbid(unsafe_code)]
 
 mod admin;
 mod connection;
 mod door;
 mod entrances;
+pub mod fuzzing;
 mod handlers;
 mod http;
 mod resp;

@@ -1,6 +1,6 @@
 use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -10,10 +10,13 @@ use ladoga_runtime::Taken;
 use ladoga_server::Connection;
 use ladoga_service::KeyValue;
 
-use crate::connection::{Core, Link, NoRequest, StreamError, Streamed, write_all, write_stream};
+use crate::connection::{
+    Core, Following, Link, NoRequest, StreamError, Streamed, hear_out, write_all, write_changes,
+    write_stream, yield_once,
+};
 use crate::door::Door;
 use crate::handlers::{self, Outcome, Reply};
-use crate::http::{Answer, ETag, Refusal};
+use crate::http::{Answer, ETag, EVENTS, NDJSON, Refusal};
 
 /// A body up to this length is copied behind its head; a longer one is written from its own buffer.
 const COPIED_BYTES_MAX: usize = 16 << 10;
@@ -22,9 +25,6 @@ const ANSWERS_BYTES_MAX: usize = 64 << 10;
 /// An unread body of up to this size that has arrived is read and discarded: that costs both sides less than another
 /// connection.
 const UNREAD_BODY_BYTES_MAX: u64 = 64 << 10;
-/// How many bytes a client may still send after its last answer. A client that is sending a value reads no answer before it is
-/// done, and a reset would discard the answer.
-const LINGER_BYTES_MAX: usize = 128 << 20;
 /// Requests that are served before other connections have their turn, if all have arrived at once.
 const TURN_REQUESTS_MAX: u32 = 64;
 
@@ -48,9 +48,9 @@ pub(crate) fn refusal(core: &Core, bound: &str) -> Vec<u8> {
 /// Serves a connection until it ends.
 pub(crate) async fn serve<K: KeyValue>(door: Rc<Door<K>>, link: Rc<Link>) {
     let core = &door.core;
-    let parting = match unless_overdue(&link, converse(&door, &link)).await {
+    let parting = match link.ending.unless_ended(converse(&door, &link)).await {
         Ok(parting) => parting,
-        Err(overdue) => when_overdue(overdue, core),
+        Err(overdue) => when_overdue(overdue, core, &link),
     };
     match parting {
         CloseReason::Drop => {}
@@ -107,13 +107,16 @@ async fn answer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>, request: Reque
     };
     let status = match &outcome {
         Outcome::Answer(answer) => answer.status,
-        Outcome::Stream(_) => StatusCode::OK,
+        Outcome::Stream(_) | Outcome::Follow(_) | Outcome::Exchange(_) => StatusCode::OK,
         Outcome::Peer => StatusCode::SWITCHING_PROTOCOLS,
     };
     core.metrics.answered(operation, status.as_u16(), core.clock.monotonic_ns().saturating_sub(started_ns));
     let written = match outcome {
         Outcome::Answer(answer) => write_answer(core, link, answer).await.map_err(StreamError::from),
         Outcome::Stream(streamed) => stream(core, link, streamed).await,
+        // Boxed, so that connections which follow nothing are no larger for it.
+        Outcome::Follow(following) => Box::pin(follow(door, link, following)).await,
+        Outcome::Exchange(exchange) => exchange.await,
         Outcome::Peer => return Some(serve_as_peer(door, link).await),
     };
     match written {
@@ -177,6 +180,17 @@ async fn stream(core: &Core, link: &Link, streamed: Streamed) -> Result<(), Stre
     write_stream(link, streamed).await
 }
 
+/// Writes changes for as long as the client likes.
+async fn follow<K: KeyValue>(door: &Door<K>, link: &Link, following: Following) -> Result<(), StreamError> {
+    let core = &door.core;
+    let content_type = if following.lines.is_events { EVENTS } else { NDJSON };
+    // Neither a cache nor a proxy that gathers what it passes on is of use here.
+    let fields = [("content-type", content_type), ("cache-control", "no-store"), ("x-accel-buffering", "no")];
+    let (status, length) = (StatusCode::OK, ReplyLength::Unknown);
+    begin(core, link, &ReplyHead { status, fields: &fields, length, date: &core.date() }, false);
+    write_changes(core, link, &door.streams, following).await
+}
+
 /// Writes the head of an answer. While the node drains, who was there before gets no other.
 fn begin(core: &Core, link: &Link, head: &ReplyHead<'_>, is_last: bool) {
     link.http().begin_answer(head, is_last || (core.is_draining() && !link.is_late()));
@@ -184,7 +198,7 @@ fn begin(core: &Core, link: &Link, head: &ReplyHead<'_>, is_last: bool) {
 
 fn after_stream_error(core: &Core, error: &StreamError) -> CloseReason {
     match error {
-        StreamError::Socket(_) => tracing::debug!(%error, "a response was aborted"),
+        StreamError::Socket(_) | StreamError::Left => tracing::debug!(%error, "a response was aborted"),
         StreamError::Displaced(_) => {
             core.metrics.displaced(Taken::Stream);
             tracing::debug!(%error, "a response was aborted");
@@ -222,19 +236,6 @@ async fn discard_unread(link: &Link) {
     }
 }
 
-/// Lets others have their turn.
-async fn yield_once() {
-    let mut has_yielded = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut has_yielded, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
-
 /// Serves a connection that a peer has asked for.
 async fn serve_as_peer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> CloseReason {
     // The handler saw to it that there is one.
@@ -256,12 +257,14 @@ async fn serve_as_peer<K: KeyValue>(door: &Rc<Door<K>>, link: &Rc<Link>) -> Clos
     }
 }
 
-fn when_overdue(overdue: Overdue, core: &Core) -> CloseReason {
+fn when_overdue(overdue: Overdue, core: &Core, link: &Link) -> CloseReason {
     let timeout_ms = core.limits.request_timeout_ms;
+    // Who has got a part of an answer would take another one for the rest of it.
+    let is_answered = link.http().has_begun_answer();
     match overdue {
         Overdue::Head => CloseReason::Say(Refusal::request_timeout("head", timeout_ms)),
-        Overdue::Body => CloseReason::Say(Refusal::request_timeout("body", timeout_ms)),
-        Overdue::Answer => {
+        Overdue::Body if !is_answered => CloseReason::Say(Refusal::request_timeout("body", timeout_ms)),
+        Overdue::Body | Overdue::Answer => {
             core.metrics.cut_off();
             CloseReason::Abort
         }
@@ -271,37 +274,13 @@ fn when_overdue(overdue: Overdue, core: &Core) -> CloseReason {
 
 /// Writes the last answer. If the client is still sending, or may be, it waits for the end of that, though not for long.
 async fn part(link: &Link, last: &[u8], is_interrupted: bool) {
-    let mut may_be_speaking = link.begins_to_linger() || is_interrupted;
+    let may_be_sending = link.begins_to_linger() || is_interrupted;
     let end = async {
         link.http().send(last);
         poll_fn(|context| link.poll_flush(context)).await?;
         link.shut_down()?;
-        let mut discarded = 0;
-        while discarded < LINGER_BYTES_MAX {
-            let read = poll_fn(|context| match link.poll_discard(context) {
-                Poll::Pending if !may_be_speaking => Poll::Ready(Ok(0)),
-                read => read,
-            });
-            match read.await? {
-                0 => break,
-                count => discarded += count,
-            }
-            may_be_speaking = true;
-        }
-        io::Result::Ok(())
+        hear_out(|context| link.poll_discard(context), may_be_sending).await
     };
     // However that ends, the connection does.
-    let _ = unless_overdue(link, end).await;
-}
-
-async fn unless_overdue<T>(link: &Link, future: impl Future<Output = T>) -> Result<T, Overdue> {
-    let mut future = pin!(future);
-    poll_fn(|context| {
-        link.driven_by(context.waker());
-        match link.verdict() {
-            Some(overdue) => Poll::Ready(Err(overdue)),
-            None => future.as_mut().poll(context).map(Ok),
-        }
-    })
-    .await
+    let _ = link.ending.unless_ended(end).await;
 }

@@ -4,8 +4,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use ladoga_model::Ttl;
 
+use crate::batch_arguments::{BatchArguments, ExportArguments, ImportArguments};
+use crate::changes_arguments::ChangesArguments;
 pub(crate) use crate::node_arguments::NodeArguments;
 use crate::range_arguments::{CountArguments, RangeArguments};
+use crate::write_arguments::WriteArguments;
 
 /// A persistent key-value store that speaks plain HTTP.
 #[derive(Debug, Parser)]
@@ -48,8 +51,16 @@ pub(crate) enum Command {
     Expire(ExpireArguments),
     /// Print all keys and values of a range
     Range(RangeArguments),
+    /// Follow the changes of keys, as they happen
+    Changes(ChangesArguments),
     /// Count the keys of a range
     Count(CountArguments),
+    /// Carry out many operations, one JSON object a line
+    Batch(BatchArguments),
+    /// Print all records, as a file that `ladoga import` reads
+    Export(ExportArguments),
+    /// Store the records of an export
+    Import(ImportArguments),
     /// Show whether a node serves requests
     #[command(after_help = STATUS_HELP)]
     Status(NodeArguments),
@@ -90,6 +101,7 @@ Rarely needed settings, as environment variables or in the file only:
   LADOGA_PEER_CONNECT_TIMEOUT_MS   time in which a connection to a peer must be established [default: 1000]
   LADOGA_QUORUM_TIMEOUT_MS         time that a request waits for its replicas [default: 5000]
   LADOGA_CLOCK_AHEAD_MS_MAX        how far a version may be ahead of the time of a majority of the nodes [default: 60000]
+  LADOGA_CHANGES_KEEP_MS           how long deletions are kept for those who follow changes [default: 86400000, a day]
   LADOGA_DISK_READS                how blocks are read: auto (io_uring if available, else threads) or pool (threads) [default: auto]
   LADOGA_LOG                       log level: off, error, warn, info, debug or trace, or a list such as
                                    warn,ladoga_storage=debug [default: warn]";
@@ -104,6 +116,9 @@ pub(crate) struct ServeFlags {
     /// Address for clients of Redis to connect to, which need no other change [default: none]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) resp: Option<String>,
+    /// Clients of Redis may delete everything at once, by FLUSHALL and FLUSHDB
+    #[arg(long)]
+    pub(crate) resp_flush: bool,
     /// Data directory; created if it does not exist [default: ./ladoga-data]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
@@ -183,6 +198,8 @@ pub(crate) struct DeleteArguments {
     #[arg(long, value_name = "ETAG")]
     pub(crate) if_match: Option<String>,
     #[command(flatten)]
+    pub(crate) write: WriteArguments,
+    #[command(flatten)]
     pub(crate) node: NodeArguments,
 }
 
@@ -204,6 +221,8 @@ pub(crate) struct IncrementArguments {
     /// Number to add
     #[arg(value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) by: i64,
+    #[command(flatten)]
+    pub(crate) write: WriteArguments,
     #[command(flatten)]
     pub(crate) node: NodeArguments,
 }
@@ -246,6 +265,8 @@ pub(crate) struct ExpireArguments {
     #[arg(long, value_name = "ETAG")]
     pub(crate) if_match: Option<String>,
     #[command(flatten)]
+    pub(crate) write: WriteArguments,
+    #[command(flatten)]
     pub(crate) node: NodeArguments,
 }
 
@@ -257,9 +278,10 @@ Examples:
   ladoga put session 4711 --ttl 30m
   ladoga put lock \"$(hostname)\" --if-absent
   ladoga put lake 'deeper' --if-match \"$(ladoga get lake --etag)\"
+  ladoga put order-4711 'paid' --fsync always
 
-Exit codes: 0 if the value is stored, as durably as --fsync of the node says; 1 if it is not stored, or this is unknown because
-the node did not answer; 2 if the command line is wrong.";
+Exit codes: 0 if the value is stored, as durably as --fsync says, or else --fsync of the node; 1 if it is not stored, or this is
+unknown because the node did not answer; 2 if the command line is wrong.";
 
 fn parse_ttl(text: &str) -> Result<Ttl, String> {
     Ttl::parse(text.as_bytes()).map_err(|error| error.to_string())
@@ -283,6 +305,8 @@ pub(crate) struct PutArguments {
     /// Store only if the key does not exist
     #[arg(long)]
     pub(crate) if_absent: bool,
+    #[command(flatten)]
+    pub(crate) write: WriteArguments,
     #[command(flatten)]
     pub(crate) node: NodeArguments,
 }

@@ -1,7 +1,8 @@
 //! A persistent key-value store that speaks plain HTTP.
 //!
 //! - `allocator`: the allocator, and when it returns memory to the system
-//! - `arguments`: the command line; `range_arguments`: of a range; `node_arguments`: the URL of a node
+//! - `arguments`: the command line; `range_arguments`: of a range; `changes_arguments`: of changes; `batch_arguments`: of many operations or records;
+//!   `node_arguments`: the URL of a node; `write_arguments`: what writes may ask for
 //! - `settings`: flags, environment and file, validated
 //! - `commands`: what each command does
 //! - `client`: HTTP, as far as the client needs it
@@ -9,12 +10,15 @@
 
 mod allocator;
 mod arguments;
+mod batch_arguments;
+mod changes_arguments;
 mod client;
 mod commands;
 mod logging;
 mod node_arguments;
 mod range_arguments;
 mod settings;
+mod write_arguments;
 
 use std::process::ExitCode;
 
@@ -36,7 +40,11 @@ fn main() -> ExitCode {
         Command::Increment(arguments) => commands::increment(&arguments),
         Command::Expire(arguments) => commands::expire(&arguments),
         Command::Range(arguments) => commands::range(&arguments),
+        Command::Changes(arguments) => commands::changes(&arguments),
         Command::Count(arguments) => commands::count(&arguments),
+        Command::Batch(arguments) => commands::batch(&arguments),
+        Command::Export(arguments) => commands::export(&arguments),
+        Command::Import(arguments) => commands::import(&arguments),
         Command::Status(node) => commands::status(&node),
         Command::Repair(node) => commands::repair(&node),
         Command::Bench(arguments) => return ladoga_lab::bench(&arguments),

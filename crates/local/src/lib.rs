@@ -3,10 +3,12 @@
 //! - `store`: the narrow interface to a store: point read, apply versioned cells, stream a range, statistics
 //! - `embedded`: the engine behind it
 //! - `one_node`: the service of a node that answers alone; the one local write; how a node admits its own writes
+//! - `distinct_keys`: the keys of writes that happen all or none
 //! - `versions`: the hybrid clock that they get their versions from; `lone_versions`: how they and decisions inside the commit
 //!   come in one order
 #![forbid(unsafe_code)]
 
+mod distinct_keys;
 pub mod embedded;
 mod lone_versions;
 mod one_node;

@@ -6,7 +6,7 @@ use ladoga_service::Error;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::one_node::Admission;
-use crate::store::{CellGate, Passage};
+use crate::store::{CellGate, CellOrder, Passage};
 use crate::versions::VersionClock;
 
 /// How many fences there are. Two keys that share one cost each other a version now and then, and nothing else.
@@ -23,15 +23,18 @@ pub struct LoneVersions {
     /// By the hash of a key, the timestamp of the newest update; never lowered, so that no write is missed however long it
     /// takes. Written and read in the turn of the commit alone.
     fences: Box<[AtomicU64]>,
-    /// The highest of them.
+    /// The highest of them, and of `closed`.
     newest: AtomicU64,
+    /// While changes are followed: what was committed last. Who follows has been told of everything up to here, so an older cell
+    /// gets a new version, too.
+    closed: AtomicU64,
 }
 
 impl LoneVersions {
     /// By this clock.
     pub fn new(clock: VersionClock) -> LoneVersions {
         let fences = (0..FENCES).map(|_| AtomicU64::new(0)).collect();
-        LoneVersions { clock, fences, newest: AtomicU64::new(0) }
+        LoneVersions { clock, fences, newest: AtomicU64::new(0), closed: AtomicU64::new(0) }
     }
 
     /// The clock.
@@ -62,10 +65,24 @@ impl CellGate for LoneVersions {
     }
 
     fn pass(&self, key_hash: u64, version: Version) -> Passage {
-        if version.timestamp > self.fence(key_hash).load(Ordering::Relaxed) {
+        let fence = self.fence(key_hash).load(Ordering::Relaxed);
+        if version.timestamp > fence.max(self.closed.load(Ordering::Relaxed)) {
             return Passage::Open;
         }
         Passage::Renewed(self.next())
+    }
+}
+
+impl CellOrder for LoneVersions {
+    fn close_up_to(&self, timestamp: u64) {
+        self.closed.fetch_max(timestamp, Ordering::Relaxed);
+        self.newest.fetch_max(timestamp, Ordering::Relaxed);
+    }
+
+    fn close_all(&self) -> u64 {
+        let timestamp = self.clock.next();
+        self.close_up_to(timestamp);
+        timestamp
     }
 }
 
@@ -110,5 +127,21 @@ mod tests {
         assert!(renewed > after && after > update && update > before);
         assert_eq!(versions.pass(hash, after), Passage::Open);
         assert_eq!(versions.pass(xxh3_64(b"another key"), before), Passage::Open);
+    }
+
+    #[test]
+    fn what_was_given_before_all_was_closed_gets_a_version_anew() {
+        let versions = Arc::new(LoneVersions::new(VersionClock::new(Arc::new(SimClock::new()))));
+        let [first, second] = [versions.stamp().version, versions.stamp().version];
+        versions.close_up_to(first.timestamp);
+        assert!(!versions.is_open_to(first.timestamp) && versions.is_open_to(second.timestamp));
+        let hash = xxh3_64(b"key");
+        assert_eq!(versions.pass(hash, second), Passage::Open);
+        let closed = versions.close_all();
+        assert!(closed > second.timestamp && !versions.is_open_to(second.timestamp));
+        let Passage::Renewed(renewed) = versions.pass(hash, second) else { panic!("it is older") };
+        assert!(renewed.timestamp > closed && versions.is_open_to(renewed.timestamp));
+        versions.close_up_to(first.timestamp);
+        assert!(!versions.is_open_to(second.timestamp), "what is closed stays closed");
     }
 }

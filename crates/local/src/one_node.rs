@@ -5,10 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ladoga_model::{self as model, Cell, Stamp, Ttl, Version};
 use ladoga_service::{
-    Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, NUMBER_BYTES_MAX, Pieces, Precondition,
-    RecordFormat, StoredCell, Sum, Upload, may_expire, may_write, sum,
+    ChangeFormat, Changed, Context, Error, Followed, Follower, KeyRange, KeyValue, KeyWrite, Later, Lookup,
+    Metric, NUMBER_BYTES_MAX, Pieces, RecordFormat, Seen, StoredCell, Sum, Together, Transaction, Upload,
+    decide_together, may_expire, may_write, sum,
 };
 
+use crate::distinct_keys::DistinctKeys;
 use crate::store::{LocalStore, Store, WriteKind};
 
 /// The service of one node: what it answers, and acknowledges, by itself.
@@ -19,7 +21,9 @@ pub struct OneNode<S: Store, A> {
 }
 
 /// What a write puts under its key: a value in memory, or a finished upload.
-type WrittenValue<S> = model::Value<Bytes, <<<S as Store>::Local as LocalStore>::Upload as Upload>::Finished>;
+type WrittenValue<S> = model::Value<Bytes, Finished<S>>;
+/// A finished upload.
+type Finished<S> = <<<S as Store>::Local as LocalStore>::Upload as Upload>::Finished;
 
 impl<S: Store, A: Admission> OneNode<S, A> {
     /// Answers from `store`, which is how one event loop reaches `shared`.
@@ -27,15 +31,23 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         OneNode { shared, store, admission }
     }
 
+    /// The store, as a request reaches it that may ask for a durability of its own.
+    fn store_for(&self, context: &Context) -> Rc<S::Local> {
+        let asked = context.durability.map(|durability| Rc::new(self.store.with_durability(durability)));
+        asked.unwrap_or_else(|| Rc::clone(&self.store))
+    }
+
     /// The one local write, or deletion if there is no value: it gets its version, is admitted and applied. Who applies
     /// it is the store's business: see [`LocalStore::apply`].
     fn write<K: AsRef<[u8]> + 'static, R: 'static>(
         &self,
+        context: &Context,
         key: K,
-        (value, ttl): (Option<WrittenValue<S>>, Option<Ttl>),
+        value: Option<WrittenValue<S>>,
         room: R,
     ) -> impl Future<Output = Result<Version, Error>> + use<S, A, K, R> + 'static {
-        let (store, admission) = (Rc::clone(&self.store), self.admission.clone());
+        let (store, admission) = (self.store_for(context), self.admission.clone());
+        let ttl = context.ttl.filter(|_| value.is_some());
         async move {
             let expires_at_ms = ttl.map_or(0, |ttl| ttl.ends_ms(admission.time_ms()));
             let stamp = Stamp { expires_at_ms, ..admission.stamp() };
@@ -51,26 +63,29 @@ impl<S: Store, A: Admission> OneNode<S, A> {
             drop(room);
             let applied = applied.await;
             drop(admitted);
-            Ok(applied?.unwrap_or(stamp.version))
+            let version = applied?.unwrap_or(stamp.version);
+            admission.acknowledge(key, version)?;
+            Ok(version)
         }
     }
 
     /// The same if it has a precondition: it gets its version when that is found true, inside the commit.
     fn write_if(
         &self,
-        precondition: &Precondition,
+        context: &Context,
         key: &[u8],
-        (value, ttl): (Option<WrittenValue<S>>, Option<Ttl>),
+        value: Option<WrittenValue<S>>,
     ) -> Later<Result<Version, Error>> {
         let now_ms = self.admission.time_ms();
+        let ttl = context.ttl.filter(|_| value.is_some());
         let expires_at_ms = ttl.map_or(0, |ttl| ttl.ends_ms(now_ms));
-        let (precondition, stamp) = (precondition.clone(), self.admission.stamp_of_update(key));
+        let (precondition, stamp) = (context.precondition.clone(), self.admission.stamp_of_update(key));
         let stamp = match stamp {
             Ok(stamp) => stamp,
             Err(error) => return Box::pin(ready(Err(error))),
         };
         let value_bytes = value.as_ref().map_or(0, model::Value::inline_bytes);
-        let updated = self.store.update(key, value_bytes, move |newest| {
+        let updated = self.store_for(context).update(key, value_bytes, move |newest| {
             if let Err(error) = may_write(&precondition, newest.as_ref(), now_ms) {
                 return (None, Err(error));
             }
@@ -80,14 +95,14 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         Box::pin(async move { updated.await? })
     }
 
-    fn add(&self, precondition: &Precondition, key: &[u8], by: i64) -> Later<Result<(i64, Version), Error>> {
+    fn add(&self, context: &Context, key: &[u8], by: i64) -> Later<Result<(i64, Version), Error>> {
         let admitted = self.store.admit(WriteKind::Put, NUMBER_BYTES_MAX as u64).map_err(Error::from);
         let stamp = match admitted.and_then(|()| self.admission.stamp_of_update(key)) {
             Ok(stamp) => stamp,
             Err(error) => return Box::pin(ready(Err(error))),
         };
-        let (precondition, now_ms) = (precondition.clone(), self.admission.time_ms());
-        let updated = self.store.update(key, NUMBER_BYTES_MAX as u64, move |newest| {
+        let (precondition, now_ms) = (context.precondition.clone(), self.admission.time_ms());
+        let updated = self.store_for(context).update(key, NUMBER_BYTES_MAX as u64, move |newest| {
             let Sum { number, expires_at_ms } = match sum(&precondition, newest.as_ref(), by, now_ms) {
                 Ok(sum) => sum,
                 Err(error) => return (None, Err(error)),
@@ -98,20 +113,39 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         Box::pin(async move { updated.await? })
     }
 
-    fn change_expiry(
-        &self,
-        precondition: &Precondition,
-        key: &[u8],
-        ttl: Option<Ttl>,
-    ) -> Later<Result<Stamp, Error>> {
+    /// Writes that happen all or none: one update of all their keys.
+    fn write_all(&self, context: &Context, writes: Vec<KeyWrite>) -> Later<Result<Together, Error>> {
+        let value_bytes = writes.iter().map(|write| write.change.value_bytes_max()).sum();
+        if let Err(error) = self.store.admit(WriteKind::Put, value_bytes) {
+            return Box::pin(ready(Err(error.into())));
+        }
+        let (mut keys, mut room) = (DistinctKeys::default(), Vec::with_capacity(writes.len()));
+        let mut numbered = Vec::with_capacity(writes.len());
+        for write in writes {
+            // Each write gets its version when it is decided, as an update of its key alone would.
+            let stamp = match self.admission.stamp_of_update(&write.key) {
+                Ok(stamp) => stamp,
+                Err(error) => return Box::pin(ready(Err(error))),
+            };
+            let number = keys.number(&write.key);
+            room.push((number, write.change.value_bytes_max()));
+            numbered.push((number, write, stamp));
+        }
+        let now_ms = self.admission.time_ms();
+        let decide = move |newest| decide_together(numbered, newest, now_ms);
+        let written = self.store_for(context).update_together(keys.keys, &room, decide);
+        Box::pin(async move { Ok(written.await?) })
+    }
+
+    fn change_expiry(&self, context: &Context, key: &[u8], ttl: Option<Ttl>) -> Later<Result<Stamp, Error>> {
         let admitted = self.store.admit(WriteKind::Put, 0).map_err(Error::from);
         let stamp = match admitted.and_then(|()| self.admission.stamp_of_update(key)) {
             Ok(stamp) => stamp,
             Err(error) => return Box::pin(ready(Err(error))),
         };
-        let (precondition, now_ms) = (precondition.clone(), self.admission.time_ms());
+        let (precondition, now_ms) = (context.precondition.clone(), self.admission.time_ms());
         let expires_at_ms = ttl.map_or(0, |ttl| ttl.ends_ms(now_ms));
-        let changed = self.store.restamp(key, move |newest| {
+        let changed = self.store_for(context).restamp(key, move |newest| {
             if let Err(error) = may_expire(&precondition, newest.as_ref(), now_ms) {
                 return (None, Err(error));
             }
@@ -120,7 +154,44 @@ impl<S: Store, A: Admission> OneNode<S, A> {
         });
         Box::pin(async move { changed.await? })
     }
+
+    /// What was seen is looked at again inside the commit, where all cells get their versions.
+    fn write_transaction(
+        &self,
+        Transaction { seen, writes }: Transaction<Finished<S>>,
+    ) -> Later<Result<Result<(), Changed>, Error>> {
+        let mut keys = DistinctKeys::default();
+        let seen: Vec<_> = seen.iter().map(|(key, seen)| (keys.number(key), *seen)).collect();
+        let (mut cells, mut room) = (Vec::with_capacity(writes.len()), Vec::with_capacity(writes.len()));
+        for (key, written) in writes {
+            let stamp: StampOfUpdate = match self.admission.stamp_of_update(&key) {
+                Ok(stamp) => Box::new(stamp),
+                Err(error) => return Box::pin(ready(Err(error))),
+            };
+            let number = keys.number(&key);
+            room.push((number, written.value.as_ref().map_or(0, model::Value::inline_bytes)));
+            cells.push((number, written, stamp));
+        }
+        let now_ms = self.admission.time_ms();
+        let decided = self.store.update_together(keys.keys, &room, move |newest| {
+            let is_changed = |(number, before): &(usize, Seen)| {
+                !Seen::of_mark(newest[*number].as_ref().map(Cell::mark), now_ms).is_as(*before)
+            };
+            if let Some(number) = seen.iter().position(is_changed) {
+                return (Vec::new(), Err(Changed(number)));
+            }
+            let cells = cells.into_iter().map(|(number, written, stamp)| {
+                let stamp = Stamp { expires_at_ms: written.expires_at_ms, ..stamp() };
+                (number, Cell { stamp, value: written.value })
+            });
+            (cells.collect(), Ok(()))
+        });
+        Box::pin(async move { Ok(decided.await?) })
+    }
 }
+
+/// What gives its version to a cell, inside the commit.
+type StampOfUpdate = Box<dyn FnOnce() -> Stamp + Send>;
 
 /// A write, with a precondition or without.
 enum OneWrite<W> {
@@ -188,17 +259,10 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
     ) -> impl Future<Output = Result<Version, Error>> + use<S, A, K, R> + 'static {
         let value = Some(model::Value::Inline(value));
         let (written, held) = if context.precondition.is_none() {
-            (OneWrite::Plain(self.write(key, (value, context.ttl), room)), None)
+            (OneWrite::Plain(self.write(context, key, value, room)), None)
         } else {
             // The value itself is what is queued.
-            (
-                OneWrite::Conditional(self.write_if(
-                    &context.precondition,
-                    key.as_ref(),
-                    (value, context.ttl),
-                )),
-                Some(room),
-            )
+            (OneWrite::Conditional(self.write_if(context, key.as_ref(), value)), Some(room))
         };
         async move {
             let written = written.done().await;
@@ -215,9 +279,9 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         let admitted = self.store.admit(WriteKind::Delete, 0);
         let written = admitted.map(|()| {
             if context.precondition.is_none() {
-                OneWrite::Plain(self.write(key, (None, None), ()))
+                OneWrite::Plain(self.write(context, key, None, ()))
             } else {
-                OneWrite::Conditional(self.write_if(&context.precondition, key.as_ref(), (None, None)))
+                OneWrite::Conditional(self.write_if(context, key.as_ref(), None))
             }
         });
         async move { written?.done().await }
@@ -229,7 +293,7 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         key: K,
         by: i64,
     ) -> impl Future<Output = Result<(i64, Version), Error>> + use<S, A, K> + 'static {
-        self.add(&context.precondition, key.as_ref(), by)
+        self.add(context, key.as_ref(), by)
     }
 
     fn expire<K: AsRef<[u8]> + 'static>(
@@ -238,7 +302,26 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
         key: K,
         ttl: Option<Ttl>,
     ) -> impl Future<Output = Result<Stamp, Error>> + use<S, A, K> + 'static {
-        self.change_expiry(&context.precondition, key.as_ref(), ttl)
+        self.change_expiry(context, key.as_ref(), ttl)
+    }
+
+    fn admit_together(&self) -> Result<(), Error> {
+        Ok(self.store.admit(WriteKind::Put, 0)?)
+    }
+
+    fn write_together(&self, context: &Context, writes: Vec<KeyWrite>) -> Later<Result<Together, Error>> {
+        self.write_all(context, writes)
+    }
+
+    fn transact(
+        &self,
+        transaction: Transaction<<Self::Upload as Upload>::Finished>,
+    ) -> Option<Later<Result<Result<(), Changed>, Error>>> {
+        Some(self.write_transaction(transaction))
+    }
+
+    fn unordered_writes(&self) -> u64 {
+        self.store.unqueued_updates()
     }
 
     fn upload_bytes_min(&self) -> u64 {
@@ -262,9 +345,9 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
     ) -> impl Future<Output = Result<Version, Error>> + use<S, A, K> + 'static {
         let value = Some(model::Value::Large(value));
         let written = if context.precondition.is_none() {
-            OneWrite::Plain(self.write(key, (value, context.ttl), ()))
+            OneWrite::Plain(self.write(context, key, value, ()))
         } else {
-            OneWrite::Conditional(self.write_if(&context.precondition, key.as_ref(), (value, context.ttl)))
+            OneWrite::Conditional(self.write_if(context, key.as_ref(), value))
         };
         async move { written.done().await }
     }
@@ -277,6 +360,14 @@ impl<S: Store, A: Admission> KeyValue for OneNode<S, A> {
     ) -> impl Future<Output = Result<Box<dyn Pieces>, Error>> + use<S, A> + 'static {
         let KeyRange { span, limit, .. } = range;
         ready(Ok(self.store.range(span, limit, self.admission.time_ms(), format)))
+    }
+
+    fn follow(
+        &self,
+        followed: Followed,
+        format: Box<dyn ChangeFormat>,
+    ) -> Later<Result<Box<dyn Follower>, Error>> {
+        self.store.follow(followed, format)
     }
 
     fn failure(&self) -> Option<String> {
@@ -295,7 +386,8 @@ fn as_of_now<A: Admission>(found: Option<StoredCell>, admission: &A) -> Option<S
 
 /// How a node gives its own writes their versions, and lets them in.
 ///
-/// Protocol of a write: `stamp admit`, then the write; what was admitted is dropped once the write is applied or has failed.
+/// Protocol of a write: `stamp admit`, then the write, then `acknowledge`; what was admitted is dropped once the write is applied
+/// or has failed.
 pub trait Admission: Clone + 'static {
     /// Held while a write is under way.
     type Admitted: 'static;
@@ -309,11 +401,27 @@ pub trait Admission: Clone + 'static {
     /// Waits until a write with this stamp may be applied.
     fn admit(&self, stamp: Stamp) -> impl Future<Output = Result<Self::Admitted, Error>>;
 
+    /// Whether a write of this version, which is applied, took effect for all that is known. It did not if what depends on the newest
+    /// cell was decided by another node, without it, before it was applied: that went over it. A node on its own decides inside the
+    /// commit.
+    fn acknowledge(&self, _key: &[u8], _version: Version) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// What gives its version to an update of this key when it is decided, inside the commit: one that is newer than
     /// all that were given before.
     fn stamp_of_update(&self, key: &[u8]) -> Result<impl FnOnce() -> Stamp + Send + 'static, Error>;
 }
 
 #[cfg(test)]
+#[path = "asked_tests.rs"]
+mod asked_tests;
+#[cfg(test)]
 #[path = "one_node_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "together_tests.rs"]
+mod together_tests;
+#[cfg(test)]
+mod transact_tests;

@@ -9,7 +9,7 @@ use ladoga_env::sim::{self, PowerCut, SimDisk};
 use ladoga_env::{Clock, Env};
 use ladoga_model::Replicas;
 use ladoga_runtime::Supervisor;
-use ladoga_service::StoreError;
+use ladoga_service::{Precondition, StoreError};
 use ladoga_storage::{Background, Durability, Options};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -23,15 +23,15 @@ use crate::{LoneVersions, VersionClock};
 const ONE: Replicas = Replicas { ack: 1, from: 1 };
 
 /// A node on its own, over a disk that outlives it.
-struct Lone {
-    store: Arc<Embedded>,
+pub(super) struct Lone {
+    pub(super) store: Arc<Embedded>,
     versions: Arc<LoneVersions>,
 }
 
-type Service = OneNode<Embedded, Arc<LoneVersions>>;
+pub(super) type Service = OneNode<Embedded, Arc<LoneVersions>>;
 
 impl Lone {
-    fn open(env: &Env, durability: Durability) -> Lone {
+    pub(super) fn open(env: &Env, durability: Durability) -> Lone {
         let options = Options { background: Background::Manual, ..Options::new(16 << 20, durability) };
         let store = Embedded::open(env.clone(), Path::new("/data"), options).expect("a store that opens");
         let versions = Arc::new(LoneVersions::new(VersionClock::new(Arc::clone(&env.clock))));
@@ -42,7 +42,7 @@ impl Lone {
     }
 
     /// Runs on one of its event loops.
-    fn on_a_loop<T>(&self, work: impl AsyncFnOnce(Service) -> T) -> T {
+    pub(super) fn on_a_loop<T>(&self, work: impl AsyncFnOnce(Service) -> T) -> T {
         let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
         runtime.expect("a runtime").block_on(async {
             let local = Rc::new(self.store.attach(&Supervisor::default()));
@@ -51,11 +51,11 @@ impl Lone {
     }
 }
 
-fn context(precondition: Precondition) -> Context {
+pub(super) fn context(precondition: Precondition) -> Context {
     Context { precondition, ..Context::new(ONE) }
 }
 
-async fn newest(service: &Service, key: &[u8]) -> Option<StoredCell> {
+pub(super) async fn newest(service: &Service, key: &[u8]) -> Option<StoredCell> {
     service.get(&context(Precondition::None), key).wait().await.expect("it can be read")
 }
 
@@ -86,13 +86,13 @@ enum If {
 }
 
 #[derive(Debug, Clone)]
-struct Step {
-    key: u8,
+pub(super) struct Step {
+    pub(super) key: u8,
     act: Act,
     when: If,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     // No time passes.
     let ttl = proptest::option::of((1_u64..1 << 40).prop_map(|ms| Ttl::of_ms(ms).expect("in bounds")));
     let act = prop_oneof![
@@ -109,26 +109,32 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// What a key has: its value and how long that lives, and the version of that or of its deletion.
-type State = (Option<Living>, Version);
-type Living = (Vec<u8>, Option<Ttl>);
+pub(super) type State = (Option<Living>, Version);
+pub(super) type Living = (Vec<u8>, Option<Ttl>);
 
 /// What a step asks for is not so.
 #[derive(Debug, PartialEq, Eq)]
-enum MustFail {
+pub(super) enum MustFail {
     Precondition,
     NotFound,
 }
 
 /// What may be under each key: one state, or two if the last write got no answer.
-#[derive(Default)]
-struct Expected(BTreeMap<u8, Vec<Option<State>>>);
+#[derive(Default, Clone)]
+pub(super) struct Expected(BTreeMap<u8, Vec<Option<State>>>);
 
 impl Expected {
-    fn state(&self, key: u8) -> Option<State> {
+    pub(super) fn state(&self, key: u8) -> Option<State> {
         self.0.get(&key).and_then(|states| states[0].clone())
     }
 
-    fn precondition(&self, step: &Step) -> Precondition {
+    pub(super) fn with(&self, key: u8, state: Option<State>) -> Expected {
+        let mut next = self.clone();
+        next.0.insert(key, vec![state]);
+        next
+    }
+
+    pub(super) fn precondition(&self, step: &Step) -> Precondition {
         let version = self.state(step.key).map(|(_, version)| version);
         match step.when {
             If::Nothing => Precondition::None,
@@ -143,7 +149,7 @@ impl Expected {
     }
 
     /// What the key has after a step, unless that must not succeed.
-    fn after(&self, step: &Step) -> Result<Option<Living>, MustFail> {
+    pub(super) fn after(&self, step: &Step) -> Result<Option<Living>, MustFail> {
         let value = self.state(step.key).and_then(|(value, _)| value);
         if value.is_none() && matches!(step.act, Act::Expire(_)) {
             return Err(MustFail::NotFound);
@@ -169,7 +175,7 @@ impl Expected {
     }
 }
 
-async fn take(service: &Service, step: &Step, context: &Context) -> Result<Version, Error> {
+pub(super) async fn take(service: &Service, step: &Step, context: &Context) -> Result<Version, Error> {
     let key = vec![step.key];
     match step.act {
         Act::Put(byte) => service.put(context, key, Bytes::from(byte.to_string()), ()).await,
@@ -182,7 +188,7 @@ async fn take(service: &Service, step: &Step, context: &Context) -> Result<Versi
 }
 
 /// Whether a cell is this value, or a deletion.
-fn is_of(cell: &StoredCell, living: Option<&Living>, now_ms: u64) -> bool {
+pub(super) fn is_of(cell: &StoredCell, living: Option<&Living>, now_ms: u64) -> bool {
     match (&cell.value, living) {
         (None, None) => true,
         (Some(model::Value::Inline(found)), Some((bytes, ttl))) => {
@@ -356,4 +362,49 @@ fn many_who_add_to_one_number_lose_none_on_any_loop() {
         assert_eq!(sum, Some(2 * ADDS));
         lone.store.close().expect("a store that closes");
     }
+}
+
+/// A node of a cluster over which another one decides.
+#[derive(Clone)]
+struct PassedOver(Arc<LoneVersions>);
+
+impl Admission for PassedOver {
+    type Admitted = ();
+
+    fn stamp(&self) -> Stamp {
+        self.0.stamp()
+    }
+
+    fn time_ms(&self) -> u64 {
+        self.0.time_ms()
+    }
+
+    async fn admit(&self, stamp: Stamp) -> Result<(), Error> {
+        self.0.admit(stamp).await
+    }
+
+    fn acknowledge(&self, key: &[u8], version: Version) -> Result<(), Error> {
+        assert!(key == b"key" && version.timestamp > 0);
+        Err(Error::Undecided)
+    }
+
+    fn stamp_of_update(&self, key: &[u8]) -> Result<impl FnOnce() -> Stamp + Send + 'static, Error> {
+        self.0.stamp_of_update(key)
+    }
+}
+
+/// It was acknowledged once it was applied, whatever had gone over it by then.
+#[test]
+fn a_write_that_something_conditional_went_over_is_not_acknowledged() {
+    let (env, _disk, _clock) = sim::env(1);
+    let lone = Lone::open(&env, Durability::Always);
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    runtime.expect("a runtime").block_on(async {
+        let local = Rc::new(lone.store.attach(&Supervisor::default()));
+        let service = OneNode::new(Arc::clone(&lone.store), local, PassedOver(Arc::clone(&lone.versions)));
+        let put = service.put(&Context::new(ONE), b"key", Bytes::from_static(b"value"), ()).await;
+        assert!(matches!(put, Err(Error::Undecided)), "{put:?}");
+        let deleted = service.delete(&Context::new(ONE), b"key").await;
+        assert!(matches!(deleted, Err(Error::Undecided)), "{deleted:?}");
+    });
 }

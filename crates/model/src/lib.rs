@@ -1,7 +1,8 @@
-//! The values everyone speaks of: keys, versions, stamps, consistency, limits. No I/O, no clock, no threads, no unsafe.
+//! The values everyone speaks of: keys, versions, stamps, consistency, durability, limits. No I/O, no clock, no threads, no unsafe.
 #![forbid(unsafe_code)]
 
 mod cell;
+mod durability;
 mod hybrid_clock;
 mod key;
 mod quote;
@@ -11,6 +12,7 @@ mod ttl;
 mod version;
 
 pub use cell::{Cell, CellMark, Value};
+pub use durability::Durability;
 pub use hybrid_clock::{ClockError, HybridClock};
 pub use key::{KEY_BYTES_MAX, KeyError, VALUE_BYTES_MAX, check_key};
 pub use quote::Quote;

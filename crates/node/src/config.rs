@@ -11,6 +11,8 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Where clients of Redis connect, if they may.
     pub resp: Vec<SocketAddr>,
+    /// Whether these may delete everything at once.
+    pub resp_flush: bool,
     /// How many event loops there are, at least 1.
     pub event_loops: usize,
     /// The cluster that it is of, if any.
@@ -28,6 +30,7 @@ impl Config {
         Config {
             listen,
             resp: Vec::new(),
+            resp_flush: false,
             event_loops,
             membership: None,
             limits: Limits::default(),

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use ladoga_env::{Clock, Env, Net};
 use ladoga_front::{ClusterDoor, Core, Cursors, Door, Entrances, Link, Opening, RespDoor};
-use ladoga_local::store::{CellGate, Store};
+use ladoga_local::store::{CellGate, CellOrder, Store};
 use ladoga_local::{LoneVersions, OneNode, VersionClock};
 use ladoga_replica::{
     Bounds, Cluster, MembershipFile, OwnReplica, PeerSocket, Replicated, UPGRADE, serve, start,
@@ -55,6 +55,8 @@ struct Shared<S> {
     uploads: Gate,
     /// Where scans of clients of Redis are.
     cursors: Arc<Cursors>,
+    /// Whether they may delete everything at once.
+    resp_flush: bool,
     /// Empty until the store is open.
     store: OnceLock<Arc<S>>,
     /// Says that it is there.
@@ -81,7 +83,7 @@ pub struct Node<S: Store> {
 impl<S: Store> Node<S> {
     /// Listens. Until a store is opened, requests are answered with `503`.
     pub fn start(config: Config, clock: Arc<dyn Clock>, net: Arc<dyn Net>) -> Result<Node<S>, StartError> {
-        let Config { listen, resp, event_loops, membership, limits, peer_limits } = config;
+        let Config { listen, resp, resp_flush, event_loops, membership, limits, peer_limits } = config;
         let listen = vec![listen, resp];
         let supervisor = Supervisor::default();
         let membership = match membership {
@@ -90,7 +92,7 @@ impl<S: Store> Node<S> {
                 Membership::Cluster(Arc::new(Cluster::new(&of, peer_limits, Arc::clone(&clock), net)))
             }
         };
-        let shared = Arc::new(Shared::new(limits.clone(), event_loops, Arc::clone(&clock)));
+        let shared = Arc::new(Shared::new(limits.clone(), event_loops, resp_flush, Arc::clone(&clock)));
         let metrics = Arc::clone(&shared.metrics);
         let config =
             ServerConfig { listen, event_loops, limits, clock, metrics, supervisor: supervisor.clone() };
@@ -140,6 +142,7 @@ impl<S: Store> Node<S> {
             Membership::Alone(versions) => {
                 versions.clock().continue_after(store.last_timestamp());
                 store.gate(Arc::clone(versions) as Arc<dyn CellGate>);
+                store.order(Arc::clone(versions) as Arc<dyn CellOrder>);
             }
             Membership::Cluster(cluster) => cluster.starts_after(store.last_timestamp()),
         }
@@ -171,7 +174,7 @@ impl<S: Store> Node<S> {
 }
 
 impl<S: Store> Shared<S> {
-    fn new(limits: Limits, event_loops: usize, clock: Arc<dyn Clock>) -> Shared<S> {
+    fn new(limits: Limits, event_loops: usize, resp_flush: bool, clock: Arc<dyn Clock>) -> Shared<S> {
         let gate = |max, window_ms, bound| Gate::new(max as u64, window_ms, bound, Arc::clone(&clock));
         Shared {
             streams: gate(
@@ -185,6 +188,7 @@ impl<S: Store> Shared<S> {
                 "the limit of large values being written is reached",
             ),
             cursors: Arc::default(),
+            resp_flush,
             metrics: Arc::new(Metrics::new(event_loops)),
             store: OnceLock::new(),
             opened: Notify::new(),
@@ -250,7 +254,7 @@ impl<S: Store> Shared<S> {
     /// All ways in that there are, for the event loop of this number.
     fn entrances<K: KeyValue>(&self, index: usize, door: Door<K>) -> Entrances<K> {
         let door = Rc::new(door);
-        let resp = RespDoor::new(Rc::clone(&door), Arc::clone(&self.cursors), index);
+        let resp = RespDoor::new(Rc::clone(&door), Arc::clone(&self.cursors), index, self.resp_flush);
         Entrances::new(door, resp)
     }
 

@@ -9,8 +9,8 @@
 //! - `cluster`: all of that, as the event loops of a node share it
 //! - `link`: the connections that this node makes to others
 //! - `own`: this node as one of the replicas, on one event loop
-//! - `serve`: the connections that other nodes make to this one
 //! - `coordinate`: a request that several nodes have to answer; the service of a node of a cluster
+//! - `serve`: the connections that other nodes make to this one
 //! - `sync`: repair of nodes that missed something
 //!
 //! `planted` has the bugs that the simulation plants, `simulated` a node for it.

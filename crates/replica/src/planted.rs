@@ -32,12 +32,14 @@ pub enum Bug {
     IgnoreRegressions,
     /// What a node has promised to conditional writes is gone when it starts again.
     ForgottenFence,
-    /// A promise is void after a while, whatever became of its cell.
+    /// A promise is void after half a second to a second, whatever became of its cell.
     FenceTimesOut,
     /// A repair and a hint are written although a promise is newer.
     RepairThroughFence,
     /// A node that lost its disk promises before it is whole.
     PromiseByLostDisk,
+    /// What another node was asked to decide, and may have, is decided once more.
+    DecideAgain,
     /// A client is told that its condition is not met, because of what too few replicas have.
     RefuseOnUnstableState,
     /// What expires is not compared: a node that lacks it does not find out.

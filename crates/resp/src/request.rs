@@ -2,6 +2,8 @@ use std::ops::Index;
 
 use bytes::Bytes;
 
+/// A request up to this length is copied to be kept. What it arrived in may be much longer.
+const COPIED_BYTES_MAX: usize = 64 << 10;
 /// So many arguments need no memory of their own.
 const PLACES_NEAR: usize = 8;
 
@@ -89,6 +91,16 @@ impl Request {
         (number..self.len()).map(|number| &self[number])
     }
 
+    /// The same in memory of its own, so that it does not keep what arrived around it. A long one has that already, more or less.
+    #[must_use]
+    pub fn detached(&self) -> Request {
+        let frame = match self.frame.len() {
+            ..=COPIED_BYTES_MAX => Bytes::copy_from_slice(&self.frame),
+            _ => self.frame.clone(),
+        };
+        Request { frame, ..self.clone() }
+    }
+
     /// How many bytes of memory it holds.
     pub fn memory_bytes(&self) -> usize {
         let before: usize = self.before.iter().map(|argument| argument.len() + size_of::<Bytes>()).sum();
@@ -104,5 +116,20 @@ impl Index<usize> for Request {
             Some(argument) => argument,
             None => &self.frame[self.places.range(number - self.before.len())],
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_is_kept_keeps_nothing_else() {
+        let arrived = Bytes::from(vec![b'x'; 100]);
+        let request = Request::of(arrived.slice(40..50), vec![(0, 4), (4, 6)]);
+        let detached = request.detached();
+        assert_eq!(detached, request);
+        assert!(!arrived.as_ptr_range().contains(&detached[0].as_ptr()));
+        assert!(arrived.as_ptr_range().contains(&request[0].as_ptr()));
     }
 }

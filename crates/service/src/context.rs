@@ -1,4 +1,4 @@
-use ladoga_model::{Replicas, Ttl};
+use ladoga_model::{Durability, Replicas, Ttl};
 
 use crate::Precondition;
 
@@ -13,11 +13,13 @@ pub struct Context {
     pub precondition: Precondition,
     /// The time to live of the value that is put; none for ever.
     pub ttl: Option<Ttl>,
+    /// How durable a write has to be before it is answered; none if as durable as the node makes it.
+    pub durability: Option<Durability>,
 }
 
 impl Context {
     /// The context of a request with no other wishes.
     pub const fn new(replicas: Replicas) -> Context {
-        Context { replicas, waited_ms: 0, precondition: Precondition::None, ttl: None }
+        Context { replicas, waited_ms: 0, precondition: Precondition::None, ttl: None, durability: None }
     }
 }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use ladoga_model::{ClockError, Replicas, Version};
+use ladoga_model::{ClockError, Quote, Replicas, Version};
 
 use crate::StoreError;
 
@@ -39,6 +39,9 @@ pub enum Error {
         /// What was to be added.
         by: i64,
     },
+    /// Several keys are to be written all or none, by nodes that do not agree on more than one key at a time.
+    #[error("the nodes of a cluster decide about one key at a time; all or nothing is for a node on its own")]
+    NotTogether,
     /// Too few replicas answered.
     #[error(transparent)]
     TooFewReplicas(Box<TooFewReplicas>),
@@ -100,6 +103,26 @@ pub enum Error {
     /// The time of the write is not reserved on disk yet, so a restart could give it out again.
     #[error("the node has not yet saved its clock to disk")]
     TimeNotReserved,
+    /// What is to name a place in the feed of changes is no token.
+    #[error("since is {found}, expected a token that this feed gave, or 0 for everything that is stored")]
+    NoToken {
+        /// What it is.
+        found: Quote,
+    },
+    /// A token names a place in the feed of changes that cannot be gone on from.
+    #[error("{reason}; read everything that is stored again, and follow from there on")]
+    ChangesGone {
+        /// Why not.
+        reason: &'static str,
+        /// The oldest token that can be gone on from.
+        oldest: Box<str>,
+    },
+    /// There is no feed of changes.
+    #[error(
+        "a node of a cluster has no feed of changes: writes arrive at its replicas in no common order; expected a node on its \
+         own"
+    )]
+    NoChanges,
     /// The store is not open yet.
     #[error("the node is opening its data directory")]
     Opening,

@@ -1,9 +1,12 @@
-use std::future::Future;
+use std::future::{Future, ready};
 
 use bytes::Bytes;
 use ladoga_model::{Stamp, Ttl, Version};
 
-use crate::{Context, Error, Later, Lookup, Metric, Pieces, RecordFormat, StoredCell, Upload};
+use crate::{
+    ChangeFormat, Changed, Context, Error, Followed, Follower, KeySpan, KeyWrite, Later, Lookup, Metric,
+    Pieces, RecordFormat, StoredCell, Together, Transaction, Upload,
+};
 
 /// The service, as one event loop reaches it. Nothing here blocks the thread.
 ///
@@ -77,6 +80,31 @@ pub trait KeyValue: 'static {
         ttl: Option<Ttl>,
     ) -> impl Future<Output = Result<Stamp, Error>> + use<Self, K> + 'static;
 
+    /// Does all of a transaction or nothing of it, in one step that no other write comes between. None if this service has no
+    /// transactions, as a cluster: there, each key is written by itself. Values are admitted before, as for
+    /// [`put`](KeyValue::put).
+    fn transact(
+        &self,
+        _transaction: Transaction<<Self::Upload as Upload>::Finished>,
+    ) -> Option<Later<Result<Result<(), Changed>, Error>>> {
+        None
+    }
+
+    /// How many writes of this event loop have begun that others that begin now may come before, because they wait for the disk
+    /// first. All others happen in the order in which they begin, if they are of one kind: plain writes, or writes that depend on
+    /// what is there.
+    fn unordered_writes(&self) -> u64 {
+        0
+    }
+
+    /// Whether several keys could be written together now. Asked before the writes are read.
+    fn admit_together(&self) -> Result<(), Error>;
+
+    /// Carries out these writes in their order, all of them or none, also if the node crashes meanwhile. Nothing else is written in
+    /// between; a range has all of them or none. Each sees those before it. The values have to be in memory, each shorter than
+    /// `upload_bytes_min`.
+    fn write_together(&self, context: &Context, writes: Vec<KeyWrite>) -> Later<Result<Together, Error>>;
+
     /// The length from which on a value has to go through [`upload`](KeyValue::upload).
     fn upload_bytes_min(&self) -> u64;
 
@@ -103,6 +131,11 @@ pub trait KeyValue: 'static {
         format: Box<dyn RecordFormat>,
     ) -> impl Future<Output = Result<Box<dyn Pieces>, Error>> + use<Self> + 'static;
 
+    /// Follows changes, in this format. A service that has no order of its changes does not.
+    fn follow(&self, _: Followed, _: Box<dyn ChangeFormat>) -> Later<Result<Box<dyn Follower>, Error>> {
+        Box::pin(ready(Err(Error::NoChanges)))
+    }
+
     /// Why writes are refused until an operator intervenes; none if they are not.
     fn failure(&self) -> Option<String>;
 
@@ -124,17 +157,6 @@ pub struct KeyRange {
     pub limit: Option<u64>,
     /// Whose entities.
     pub scope: Scope,
-}
-
-/// Keys that follow each other.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeySpan {
-    /// The first key; empty for the first one that there is.
-    pub start: Bytes,
-    /// The key before which it ends.
-    pub end: Option<Bytes>,
-    /// Whether the last key comes first.
-    pub is_reverse: bool,
 }
 
 /// Whose entities a range has.

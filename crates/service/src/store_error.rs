@@ -27,6 +27,17 @@ pub enum StoreError {
         /// The file, the offset, and what was expected and found.
         reason: String,
     },
+    /// Cells that are to be written all or none do not fit into one record of the log.
+    #[error(
+        "the operations take up to {bytes} bytes of the log, and at most {bytes_max} can be written all or nothing with the memory \
+         that the node has; send fewer at a time, or give the node more with --memory"
+    )]
+    TooLargeTogether {
+        /// How many bytes they take at most.
+        bytes: u64,
+        /// How many there may be.
+        bytes_max: u64,
+    },
     /// Some of the cells are older than what was promised about their keys: those are not written, all others are.
     #[error("{} of the cells are older than what was promised to a conditional write", .0.len())]
     Fenced(Vec<FencedCell>),

@@ -246,7 +246,7 @@ impl Checker {
         let is_near =
             as_of_ms <= latest_ms + AHEAD_MS_MAX && earliest_ms.saturating_sub(APART_MS_MAX) <= as_of_ms;
         self.check(is_near, || {
-            format!("a read was decided as of {as_of_ms}, between {earliest_ms} and {latest_ms} of the world")
+            format!("a read of {replicas:?} was decided as of {as_of_ms}, between {earliest_ms} and {latest_ms} of the world")
         });
     }
 
@@ -288,6 +288,15 @@ impl Checker {
         });
         let newest = self.durable[node].entry(key.clone()).or_default();
         *newest = version.max(*newest);
+    }
+
+    /// A node has this version of a key when it decides about it. It may have it from before a power cut that came between the sync
+    /// and the answer, of which nobody was told.
+    pub(crate) fn found(&mut self, node: usize, key: &Key, version: Version) {
+        if self.versions.contains_key(&version) {
+            let newest = self.durable[node].entry(key.clone()).or_default();
+            *newest = version.max(*newest);
+        }
     }
 
     /// Whether a node ever had a key.

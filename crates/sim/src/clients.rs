@@ -6,8 +6,9 @@ use ladoga_env::Rng;
 use ladoga_env::sim::SimRng;
 use ladoga_model::{Replicas, Ttl, Version};
 
-use crate::LARGE_BYTES_MIN;
-use crate::values::Key;
+use crate::scenes::{Asked, SCENES, Scene};
+use crate::values::{Key, number_of};
+use crate::{LARGE_BYTES_MIN, Load};
 
 const KEYS: usize = 10;
 const WRITERS_MAX: usize = 3;
@@ -19,9 +20,14 @@ const CROWD_PAUSE_MS_MAX: u64 = 40;
 const CONTENDERS_MIN: u64 = 3;
 const CONTENDERS_MAX: u64 = 5;
 const CONTENDER_REQUESTS_MAX: u64 = 8;
-/// Keys that are written by what is there.
-const CONDITIONAL: [(&str, Kind); 3] =
-    [("counter", Kind::Counter), ("compared", Kind::Compared), ("compared too", Kind::Compared)];
+/// Keys that are written by what is there; all nodes have them, but for the last one.
+const CONDITIONAL: [(&str, Kind); 5] = [
+    ("counter", Kind::Counter),
+    ("compared", Kind::Compared),
+    ("compared too", Kind::Compared),
+    ("mixed", Kind::Mixed),
+    ("mixed on few", Kind::Mixed),
+];
 /// One value in so many expires, and every other one of these while clients look: the others later than everything that happens.
 const EXPIRES_EVERY: u64 = 3;
 const SHORT_TTL_MS: u64 = 20_000;
@@ -53,6 +59,8 @@ pub(crate) enum Kind {
     Plain,
     /// By values that take the place of what their client saw last.
     Compared,
+    /// By both, at the same time.
+    Mixed,
     /// By increments.
     Counter,
 }
@@ -81,7 +89,8 @@ impl KeyPlan {
     fn write(&self, value: Vec<u8>, ttl: Option<Ttl>) -> Wish {
         match self.kind {
             Kind::Plain => Wish::Put { value, ttl },
-            Kind::Compared => Wish::PutIf { value, expected: self.last_seen },
+            Kind::Mixed if number_of(&value).is_multiple_of(2) => Wish::Put { value, ttl: None },
+            Kind::Compared | Kind::Mixed => Wish::PutIf { value, expected: self.last_seen },
             Kind::Counter => Wish::Increment,
         }
     }
@@ -119,7 +128,7 @@ pub(crate) struct Clients {
 
 impl Clients {
     /// Keys with replicas of every kind; every other key has a majority of all.
-    pub(crate) fn new(nodes: usize, rng: &SimRng, (seed, is_conditional): (u64, bool)) -> Clients {
+    pub(crate) fn new(nodes: usize, rng: &SimRng, (seed, load): (u64, Load)) -> Clients {
         let plan = |n: usize| {
             let from = if n.is_multiple_of(2) { nodes as u32 } else { 1 + rng.below(nodes as u64) as u32 };
             let majority = Replicas::majority_of(from);
@@ -134,18 +143,31 @@ impl Clients {
                 writing: Vec::new(),
             }
         };
-        let mut keys: Vec<KeyPlan> = (0..KEYS).map(plan).collect();
-        if is_conditional {
-            keys.extend(CONDITIONAL.map(|(name, kind)| KeyPlan {
-                key: name.as_bytes().to_vec(),
-                kind,
-                last_seen: None,
-                replicas: Replicas::majority_of(nodes as u32),
-                is_mixed: false,
-                writers_max: WRITERS_MAX,
-                writing: Vec::new(),
-            }));
-        }
+        let of_majority = |name: &str, kind| KeyPlan {
+            key: name.as_bytes().to_vec(),
+            kind,
+            last_seen: None,
+            replicas: Replicas::majority_of(nodes as u32),
+            is_mixed: false,
+            writers_max: WRITERS_MAX,
+            writing: Vec::new(),
+        };
+        let keys: Vec<KeyPlan> = match load {
+            Load::Plain => (0..KEYS).map(plan).collect(),
+            Load::Conditional => {
+                let mut conditional = CONDITIONAL.map(|(name, kind)| of_majority(name, kind));
+                let few = Replicas::majority_of(nodes as u32 / 2 + 1);
+                conditional[CONDITIONAL.len() - 1].replicas = few;
+                (0..KEYS).map(plan).chain(conditional).collect()
+            }
+            Load::Targeted => {
+                let of_scene = |scene: Scene| {
+                    let replicas = Replicas::majority_of(scene.copies());
+                    KeyPlan { replicas, ..of_majority(scene.key(), Kind::Mixed) }
+                };
+                SCENES.map(of_scene).into()
+            }
+        };
         let life_rng = SimRng::new(seed ^ 0x006c_6976_6573);
         Clients { keys, next: 0, crowd: (0, 0), contenders: Vec::new(), life_rng }
     }
@@ -213,7 +235,7 @@ impl Clients {
         let is_write = plan.writing.len() < plan.writers_max && rng.below(5) < 3;
         let wish = match rng.below(4) {
             _ if !is_write => Wish::Get,
-            0 if plan.kind == Kind::Plain => Wish::Delete,
+            0 if matches!(plan.kind, Kind::Plain | Kind::Mixed) => Wish::Delete,
             _ => {
                 let mut value = number.to_le_bytes().to_vec();
                 let bytes = if rng.below(one_is_large_of) == 0 {
@@ -228,6 +250,20 @@ impl Clients {
         if is_write {
             plan.writing.push(number);
         }
+        (number, wish)
+    }
+
+    /// What a client asks for in a scene, about its key.
+    pub(crate) fn next_of_scene(&mut self, index: usize, asked: Asked) -> (u64, Wish) {
+        let number = self.next_number();
+        let value = number.to_le_bytes().to_vec();
+        let wish = match asked {
+            Asked::Put => Wish::Put { value, ttl: None },
+            Asked::PutForAnHour => Wish::Put { value, ttl: Ttl::of_ms(LONG_TTL_MS) },
+            Asked::PutIf => Wish::PutIf { value, expected: self.keys[index].last_seen },
+            Asked::Increment => Wish::Increment,
+            Asked::Get => Wish::Get,
+        };
         (number, wish)
     }
 

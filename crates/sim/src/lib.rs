@@ -2,6 +2,7 @@
 //! jump, and every fault that a cluster has to survive. Every promise is checked at the moment at which it could break.
 //!
 //! - `world`: the sequence of events; `faults`: what goes wrong; `clients`: the requests
+//! - `scenes`: requests and faults that meet at the moments at which conditional writes are most easily broken
 //! - `machine`: a disk, a clock and a process that dies and comes back: the shipping `replica`, `local` and `storage`
 //! - `request`: one request, as it asks the node that coordinates it; `store`: what becomes durable, told to the checker
 //! - `values`: what keys and values say
@@ -18,6 +19,7 @@ mod faults;
 mod histories;
 mod machine;
 mod request;
+mod scenes;
 mod store;
 mod tally;
 mod values;
@@ -100,6 +102,18 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// What clients ask for, and what goes wrong beside it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Load {
+    /// Reads and writes, and faults at any time.
+    #[default]
+    Plain,
+    /// The same with conditional writes, too, and numbers that are added to.
+    Conditional,
+    /// A few requests at a time on three nodes, with faults that meet them between two steps of a protocol.
+    Targeted,
+}
+
 /// How a seed is run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings {
@@ -107,8 +121,8 @@ pub struct Settings {
     pub bug: Option<Bug>,
     /// Whether what happens is printed.
     pub is_traced: bool,
-    /// Whether clients make conditional writes, too, and add to numbers.
-    pub is_conditional: bool,
+    /// What clients ask for, and what goes wrong beside it.
+    pub load: Load,
     /// Whether what clients were told need have no order: to see what else shows.
     pub skips_histories: bool,
 }

@@ -6,21 +6,23 @@ use std::sync::{Mutex, PoisonError};
 
 use ladoga_env::Clock;
 use ladoga_env::real::RealClock;
-use ladoga_sim::{Bug, Failure, Settings, Summary, run_with};
+use ladoga_sim::{Bug, Failure, Load, Settings, Summary, run_with};
 
 const HELP: &str = "\
-cargo xtask sim [--seeds N] [--minutes N] [--first SEED] [--threads N] [--trace] [--conditional]
+cargo xtask sim [--seeds N] [--minutes N] [--first SEED] [--threads N] [--trace] [--conditional | --targeted]
                [--no-histories] [--bug NAME]
 
 Runs a whole cluster in simulation, once for each of N seeds (default 100) from SEED on (default 0).
 --minutes runs as many seeds as there is time for, and tells how many: from SEED on, or, without --first, from one on that
 depends on the time of day, so that each long run sees others. Seeds run on all cores; --threads says on how many instead, and
 --trace, which prints what happens in each, has them run on one. A seed fails if what clients were told of a key has no order;
---no-histories leaves that out. With --conditional, clients make conditional writes and add to numbers as well.
+--no-histories leaves that out. With --conditional, clients make conditional writes and add to numbers as well. With --targeted,
+a seed is a few requests on three nodes, with faults that meet them between two steps of a protocol.
 A seed that fails is printed with the line that repeats it. --bug plants one, which has to be found: ack-without-writing,
 drop-tombstones-by-time, vouch-while-rebuilding, ignore-newer-versions, forget-copies, trust-own-clock,
-acknowledge-stale-large, ignore-regressions, restamp-after-exposure, expiry-not-in-trees; and with --conditional:
-forgotten-fence, fence-times-out, repair-through-fence, promise-by-lost-disk, refuse-on-unstable-state.
+acknowledge-stale-large, ignore-regressions; with --conditional: decide-again; and with --targeted:
+restamp-after-exposure, expiry-not-in-trees, forgotten-fence, fence-times-out, repair-through-fence, promise-by-lost-disk,
+refuse-on-unstable-state.
 The exit code is 1 if a seed failed.
 ";
 
@@ -31,13 +33,13 @@ struct Arguments {
     threads: Option<usize>,
     first: Option<u64>,
     traced: bool,
-    is_conditional: bool,
+    load: Load,
     skips_histories: bool,
     bug: Option<Bug>,
 }
 
 /// What `--bug` takes.
-const BUGS: [(&str, Bug); 15] = [
+const BUGS: [(&str, Bug); 16] = [
     ("ack-without-writing", Bug::AckWithoutWriting),
     ("drop-tombstones-by-time", Bug::DropTombstonesByTime),
     ("vouch-while-rebuilding", Bug::VouchWhileRebuilding),
@@ -53,6 +55,7 @@ const BUGS: [(&str, Bug); 15] = [
     ("repair-through-fence", Bug::RepairThroughFence),
     ("promise-by-lost-disk", Bug::PromiseByLostDisk),
     ("refuse-on-unstable-state", Bug::RefuseOnUnstableState),
+    ("decide-again", Bug::DecideAgain),
 ];
 
 fn bug_of(name: &str) -> Result<Bug, String> {
@@ -66,9 +69,13 @@ fn bug_of(name: &str) -> Result<Bug, String> {
 fn repeating(seed: u64, settings: Settings) -> String {
     let found = BUGS.iter().find(|(_, known)| Some(*known) == settings.bug);
     let bug = found.map_or_else(String::new, |(name, _)| format!(" --bug {name}"));
-    let conditional = if settings.is_conditional { " --conditional" } else { "" };
+    let load = match settings.load {
+        Load::Plain => "",
+        Load::Conditional => " --conditional",
+        Load::Targeted => " --targeted",
+    };
     let histories = if settings.skips_histories { " --no-histories" } else { "" };
-    format!("cargo xtask sim --first {seed} --seeds 1 --trace{conditional}{histories}{bug}")
+    format!("cargo xtask sim --first {seed} --seeds 1 --trace{load}{histories}{bug}")
 }
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Arguments>, String> {
@@ -78,7 +85,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Arguments
         threads: None,
         first: None,
         traced: false,
-        is_conditional: false,
+        load: Load::Plain,
         skips_histories: false,
         bug: None,
     };
@@ -92,7 +99,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Arguments
             "--threads" => parsed.threads = Some(number(text()?)?.max(1) as usize),
             "--first" => parsed.first = Some(number(text()?)?),
             "--trace" => parsed.traced = true,
-            "--conditional" => parsed.is_conditional = true,
+            "--conditional" => parsed.load = Load::Conditional,
+            "--targeted" => parsed.load = Load::Targeted,
             "--no-histories" => parsed.skips_histories = true,
             "--bug" => parsed.bug = Some(bug_of(&text()?)?),
             "--help" | "-h" => return Ok(None),
@@ -141,8 +149,8 @@ impl Arguments {
     }
 
     fn settings(&self) -> Settings {
-        let Arguments { bug, traced, is_conditional, skips_histories, .. } = *self;
-        Settings { bug, is_traced: traced, is_conditional, skips_histories }
+        let Arguments { bug, traced, load, skips_histories, .. } = *self;
+        Settings { bug, is_traced: traced, load, skips_histories }
     }
 
     fn seeds(&self) -> u64 {

@@ -12,7 +12,7 @@ use ladoga_local::embedded::{Applied, Embedded, EmbeddedUpload, Local};
 use ladoga_local::store::{
     CellFormat, CellGate, CellObserver, LocalStore, NewCell, NewestCell, Store, WriteKind,
 };
-use ladoga_model::{self as model, Cell, Stamp, Version};
+use ladoga_model::{self as model, Cell, Durability, Stamp, Version};
 use ladoga_runtime::Supervisor;
 use ladoga_service::{KeySpan, Later, Lookup, Metric, Pieces, RecordFormat, StoreError, Upload, Value};
 use parking_lot::Mutex;
@@ -36,6 +36,10 @@ impl Watcher {
         for (key, cell) in cells {
             checker.seen(key, cell);
         }
+    }
+
+    fn found(&self, key: &Key, version: Version) {
+        self.checker.lock().found(self.node.index(), key, version);
     }
 
     fn mark_durable(&self, cells: &[KeyedCell]) {
@@ -140,9 +144,29 @@ fn written(key: &[u8], stamp: Stamp, value: Option<&[u8]>) -> KeyedCell {
     (key.to_vec(), Cell { stamp, value })
 }
 
+/// A cell as the store gets it, and as the checker does.
+fn watched(
+    key: &[u8],
+    Cell { stamp, value }: NewCell<WatchedLocal>,
+) -> (Cell<Bytes, <EmbeddedUpload as Upload>::Finished>, KeyedCell) {
+    let (bytes, value) = match value {
+        Some(model::Value::Inline(bytes)) => (Some(bytes.to_vec()), Some(model::Value::Inline(bytes))),
+        Some(model::Value::Large(Finished { inner, bytes })) => {
+            (Some(bytes), Some(model::Value::Large(inner)))
+        }
+        None => (None, None),
+    };
+    let seen = written(key, stamp, bytes.as_deref());
+    (Cell { stamp, value }, seen)
+}
+
 impl LocalStore for WatchedLocal {
     type Apply = WatchedApply;
     type Upload = WatchedUpload;
+
+    fn with_durability(&self, durability: Durability) -> WatchedLocal {
+        WatchedLocal { inner: self.inner.with_durability(durability), watcher: self.watcher.clone() }
+    }
 
     fn get_cell(&self, key: &[u8]) -> Lookup {
         self.inner.get_cell(key)
@@ -191,21 +215,11 @@ impl LocalStore for WatchedLocal {
         let watcher = self.watcher.clone();
         let of_key = key.to_vec();
         let updated = self.inner.update(key, value_bytes_max, move |newest| {
+            if let Some(newest) = &newest {
+                watcher.found(&of_key, newest.stamp.version);
+            }
             let (cell, decided) = decide(newest);
-            let mut seen = None;
-            let cell = cell.map(|Cell { stamp, value }| {
-                let (bytes, value) = match value {
-                    Some(model::Value::Inline(bytes)) => {
-                        (Some(bytes.to_vec()), Some(model::Value::Inline(bytes)))
-                    }
-                    Some(model::Value::Large(Finished { inner, bytes })) => {
-                        (Some(bytes), Some(model::Value::Large(inner)))
-                    }
-                    None => (None, None),
-                };
-                seen = Some(written(&of_key, stamp, bytes.as_deref()));
-                Cell { stamp, value }
-            });
+            let (cell, seen) = cell.map(|cell| watched(&of_key, cell)).unzip();
             watcher.begins(seen.as_slice());
             (cell, (decided, seen))
         });
@@ -213,6 +227,31 @@ impl LocalStore for WatchedLocal {
         Box::pin(async move {
             let (decided, seen) = updated.await?;
             watcher.mark_durable(seen.as_slice());
+            Ok(decided)
+        })
+    }
+
+    fn update_together<R: Send + 'static>(
+        &self,
+        keys: Vec<Bytes>,
+        room: &[(usize, u64)],
+        decide: impl FnOnce(Vec<Option<NewestCell>>) -> (Vec<(usize, NewCell<WatchedLocal>)>, R) + Send + 'static,
+    ) -> Later<Result<R, StoreError>> {
+        let (watcher, of_keys) = (self.watcher.clone(), keys.clone());
+        let updated = self.inner.update_together(keys, room, move |newest| {
+            let (cells, decided) = decide(newest);
+            let both = cells.into_iter().map(|(number, cell)| {
+                let (cell, seen) = watched(&of_keys[number], cell);
+                ((number, cell), seen)
+            });
+            let (cells, seen): (Vec<_>, Vec<_>) = both.unzip();
+            watcher.begins(&seen);
+            (cells, (decided, seen))
+        });
+        let watcher = self.watcher.clone();
+        Box::pin(async move {
+            let (decided, seen) = updated.await?;
+            watcher.mark_durable(&seen);
             Ok(decided)
         })
     }
@@ -239,6 +278,10 @@ impl LocalStore for WatchedLocal {
             watcher.mark_durable(seen.as_slice());
             Ok(decided)
         })
+    }
+
+    fn unqueued_updates(&self) -> u64 {
+        self.inner.unqueued_updates()
     }
 
     fn upload_bytes_min(&self) -> u64 {

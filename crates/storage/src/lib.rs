@@ -43,10 +43,13 @@ mod wal;
 pub use batch::{Fate, WriteBatch};
 pub use blob::{BLOB_PIECE_BYTES, Blob, BlobWriter, FinishedBlob};
 pub use check::{CheckProgress, CheckReport, check};
-pub use engine::{Cached, Engine, PendingRead, Progress, Range, RangeStep, ReadTier, Side, Snapshot};
+pub use engine::{
+    Cached, Engine, Newer, NewerStep, PendingRead, Progress, Range, RangeStep, ReadTier, Side, Snapshot,
+};
 pub use error::Error;
 pub use health::WriteState;
-pub use options::{Background, Compression, Durability, LEVELS, MEMORY_BYTES_MIN, Options};
+pub use ladoga_model::Durability;
+pub use options::{Background, Compression, LEVELS, MEMORY_BYTES_MIN, Options};
 pub use paths::count_tables;
 pub use record::BLOB_BYTES_MIN;
 pub use stats::{LATENCY_BOUNDS_US, Latencies, LevelStatistics, Statistics};

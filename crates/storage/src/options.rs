@@ -1,15 +1,6 @@
-use crate::error::Error;
+use ladoga_model::Durability;
 
-/// When an acknowledged write is on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// Before the answer.
-    Always,
-    /// Within a second; a crash of the process alone loses nothing.
-    EverySecond,
-    /// When the system likes; a crash of the process alone loses nothing.
-    Never,
-}
+use crate::error::Error;
 
 /// Who does the background work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +39,7 @@ const FLUSH_EARLY_PERCENT_MAX: u64 = 50;
 pub struct Options {
     /// The budget for memtables, caches, indexes, filters and iterators.
     pub memory_bytes: u64,
-    /// When an acknowledged write is on disk.
+    /// When an acknowledged write is on disk, unless the write asks for something else.
     pub durability: Durability,
     /// Who does the background work.
     pub background: Background,

@@ -178,7 +178,7 @@ impl Replica {
 
     fn take(&mut self, held: Held) {
         self.held = Some(held);
-        self.fences.has_cell(KEY, held.version);
+        self.fences.lift(KEY, held.version);
     }
 
     fn had(&self, version: Version, from: From) -> Had {

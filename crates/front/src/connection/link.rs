@@ -1,4 +1,5 @@
 use std::cell::{Cell, RefCell, RefMut};
+use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
@@ -9,6 +10,7 @@ use ladoga_runtime::Address;
 use tokio::net::TcpStream;
 
 use super::core::Core;
+use super::ending::Ending;
 use super::socket::Socket;
 use crate::http::{HEADERS_BYTES_MAX, REQUEST_LINE_BYTES_MAX};
 
@@ -30,9 +32,7 @@ pub struct Link {
     /// Whether it was accepted while the node was draining: then it is answered instead of being closed.
     is_late: bool,
     /// Which timeout ended it, if one did.
-    verdict: Cell<Option<Overdue>>,
-    /// The task that drives it.
-    task: RefCell<Option<Waker>>,
+    pub(crate) ending: Ending<Overdue>,
 }
 
 /// Why there is no next request.
@@ -54,8 +54,7 @@ impl Link {
             is_late: core.is_draining(),
             core,
             address: Cell::new(None),
-            verdict: Cell::new(None),
-            task: RefCell::new(None),
+            ending: Ending::none(),
         }
     }
 
@@ -79,6 +78,11 @@ impl Link {
     /// The body of a request is waited for.
     pub(crate) fn body_begins(&self) {
         self.http().begin_body(self.now_ms());
+    }
+
+    /// The same of a body whose parts are of use as they arrive.
+    pub(crate) fn body_begins_in_pieces(&self) {
+        self.http().begin_body_in_pieces(self.now_ms());
     }
 
     /// The body is not waited for while the disk is.
@@ -112,35 +116,22 @@ impl Link {
         }
     }
 
+    /// Whether the client has closed its side, and nothing was sent to it since `sent_ms` for as long as a client may take to
+    /// read. One that is gone shows only when something is sent; one that has merely asked for everything looks the same.
+    pub(crate) async fn is_abandoned(&self, sent_ms: u64) -> bool {
+        let is_silent = self.now_ms() - sent_ms >= self.core.limits.answer_timeout_ms;
+        is_silent && poll_fn(|context| Poll::Ready(self.poll_left(context).is_ready())).await
+    }
+
     /// The last answer is about to be written. It has a time-out of its own. Answers whether the client may still be sending.
     pub(crate) fn begins_to_linger(&self) -> bool {
-        self.verdict.set(None);
+        self.ending.begin_anew();
         self.http().linger(self.now_ms())
     }
 
     /// The task to wake when the connection has to end.
     pub fn driven_by(&self, waker: &Waker) {
-        let mut task = self.task.borrow_mut();
-        if !task.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            *task = Some(waker.clone());
-        }
-    }
-
-    pub(crate) fn verdict(&self) -> Option<Overdue> {
-        self.verdict.get()
-    }
-
-    /// Has the task check the connection.
-    fn wake(&self) {
-        if let Some(task) = &*self.task.borrow() {
-            task.wake_by_ref();
-        }
-    }
-
-    /// Ends the connection.
-    fn end(&self, why: Overdue) {
-        self.verdict.set(Some(why));
-        self.wake();
+        self.ending.driven_by(waker);
     }
 
     /// Makes dropping the connection tell the client that something is missing.
@@ -296,23 +287,23 @@ impl ladoga_server::Connection for Link {
     fn sweep(&self, now_ms: u64) {
         let mut http = self.http();
         http.give_back_if_idle(now_ms.saturating_sub(BUFFERS_KEPT_MS));
-        if self.verdict.get().is_none()
+        if self.ending.why().is_none()
             && let Some(overdue) = http.overdue(now_ms, &self.core.timeouts())
         {
-            self.end(overdue);
+            self.ending.end(overdue);
         }
     }
 
     /// Wakes the task, and lingers no longer after its last answer.
     fn begin_to_drain(&self) {
         if self.http().is_lingering() {
-            self.end(Overdue::Idle);
+            self.ending.end(Overdue::Idle);
         }
-        self.wake();
+        self.ending.wake();
     }
 
     fn cut_off(&self) {
-        self.end(Overdue::Answer);
+        self.ending.end(Overdue::Answer);
     }
 
     fn is_late(&self) -> bool {

@@ -1,17 +1,24 @@
 //! A connection to a client, from its first byte to its last.
 //!
 //! - `core`: what all connections of an event loop share
+//! - `ending`: how it ends before or behind its last answer
 //! - `link`: its bytes and its state, as all who deal with it share them
 //! - `socket`: its system calls
-//! - `stream`: answers that are too large for memory
+//! - `stream`: answers that are too large for memory; `follow`: those that have no end
 
 mod core;
+mod ending;
+mod follow;
 mod link;
 mod socket;
 mod stream;
 
 pub use core::Core;
+pub(crate) use ending::{Ending, hear_out, yield_once};
+pub(crate) use follow::{Following, Next, stream_permit, wait_for_more, write_changes};
 pub use link::Link;
 pub(crate) use link::NoRequest;
 pub(crate) use socket::Socket;
-pub(crate) use stream::{SILENCE_MS_MAX, StreamError, Streamed, write_all, write_stream};
+pub(crate) use stream::{
+    SILENCE_MS_MAX, StreamError, Streamed, flush_unless_displaced, write_all, write_stream,
+};

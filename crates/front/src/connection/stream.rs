@@ -35,6 +35,9 @@ pub(crate) enum StreamError {
     /// The rest cannot be read.
     #[error("the rest of the value or range cannot be read: {0}")]
     Store(#[from] StoreError),
+    /// The client closed its side, and there was nothing to send by which its absence could be noticed.
+    #[error("the client closed its side of the connection, and nothing was found for it since")]
+    Left,
     /// The client reads so slowly that it has to give way.
     #[error("the client read the response too slowly while other requests waited")]
     Displaced(#[from] Displaced),
@@ -46,7 +49,7 @@ pub(crate) const SILENCE_MS_MAX: u64 = 1_000;
 /// Writes an answer, behind its head, as fast as the client takes it, with one piece read ahead.
 pub(crate) async fn write_stream(link: &Link, streamed: Streamed) -> Result<(), StreamError> {
     let Streamed { first: mut piece, alive, permit, .. } = streamed;
-    let mut written_ms = None;
+    let (mut written_ms, mut sent_ms) = (None, link.now_ms());
     while let Some((bytes, rest)) = piece {
         let next = rest.next();
         if bytes.is_empty() {
@@ -56,12 +59,19 @@ pub(crate) async fn write_stream(link: &Link, streamed: Streamed) -> Result<(), 
                 flush_unless_displaced(link, &permit).await?;
                 link.sent(alive.len() as u64);
                 written_ms = Some(link.now_ms());
+                if !alive.is_empty() {
+                    sent_ms = link.now_ms();
+                }
+            }
+            if link.is_abandoned(sent_ms).await {
+                return Err(StreamError::Left);
             }
             tokio::task::yield_now().await;
         } else {
             write_unless_displaced(link, &permit, &bytes).await?;
             link.sent(bytes.len() as u64);
-            written_ms = Some(link.now_ms());
+            sent_ms = link.now_ms();
+            written_ms = Some(sent_ms);
         }
         piece = next.await?;
     }
@@ -69,7 +79,7 @@ pub(crate) async fn write_stream(link: &Link, streamed: Streamed) -> Result<(), 
 }
 
 /// Writes what is to be sent, unless the client takes it so slowly that it has to give way.
-async fn flush_unless_displaced(link: &Link, permit: &Permit) -> Result<(), StreamError> {
+pub(crate) async fn flush_unless_displaced(link: &Link, permit: &Permit) -> Result<(), StreamError> {
     poll_fn(|context| {
         if let Poll::Ready(displaced) = permit.poll_displaced(context) {
             return Poll::Ready(Err(StreamError::from(displaced)));
@@ -86,7 +96,11 @@ async fn flush_unless_displaced(link: &Link, permit: &Permit) -> Result<(), Stre
 }
 
 /// Writes what is already queued and then all the bytes, unless the client takes them so slowly that it has to give way.
-async fn write_unless_displaced(link: &Link, permit: &Permit, mut bytes: &[u8]) -> Result<(), StreamError> {
+pub(super) async fn write_unless_displaced(
+    link: &Link,
+    permit: &Permit,
+    mut bytes: &[u8],
+) -> Result<(), StreamError> {
     while !bytes.is_empty() {
         let count = poll_fn(|context| {
             if let Poll::Ready(displaced) = permit.poll_displaced(context) {

@@ -6,9 +6,9 @@ use std::task::Poll;
 use ladoga_model::Replicas;
 use ladoga_service::{Context, Error, KeyValue, Later, Precondition};
 
-use crate::connection::{Link, Streamed};
+use crate::connection::{Following, Link, StreamError, Streamed};
 use crate::door::Door;
-use crate::http::{Answer, EntityTarget, Refusal};
+use crate::http::{Answer, BatchTarget, ConditionError, EntityTarget, Refusal};
 
 /// A request, and where it came from.
 pub(super) struct Call<'c, K: KeyValue> {
@@ -42,7 +42,13 @@ impl<'c, K: KeyValue> Call<'c, K> {
 
     /// The same of a write.
     pub(super) fn write_context(&self, target: &EntityTarget, precondition: Precondition) -> Context {
-        Context { precondition, ttl: target.ttl(), ..self.context(target.replicas()) }
+        let (ttl, durability) = (target.ttl(), target.durability());
+        Context { precondition, ttl, durability, ..self.context(target.replicas()) }
+    }
+
+    /// The same of the lines of a batch, beside what each says itself.
+    pub(super) fn batch_context(&self, target: BatchTarget) -> Context {
+        Context { durability: target.durability, ..self.context(target.replicas) }
     }
 
     /// The service, unless the node does not serve.
@@ -73,6 +79,10 @@ pub(crate) enum Outcome {
     Answer(Answer),
     /// One that is not.
     Stream(Streamed),
+    /// One that has no end.
+    Follow(Following),
+    /// One with the status 200 that is written while the body of the request is read.
+    Exchange(Pin<Box<dyn Future<Output = Result<(), StreamError>>>>),
     /// None: the connection is a peer's from now on.
     Peer,
 }
@@ -106,5 +116,15 @@ impl Reply {
 impl From<Refusal> for Outcome {
     fn from(refusal: Refusal) -> Outcome {
         Outcome::Answer(refusal.into())
+    }
+}
+
+/// What depends on what is there needs a majority that agrees on it.
+pub(super) fn check_majority(replicas: Replicas) -> Result<(), Refusal> {
+    let Replicas { ack, from } = replicas;
+    if replicas.is_quorum() {
+        Ok(())
+    } else {
+        Err(Refusal::bad_request(ConditionError::NoMajority { ack, from }))
     }
 }

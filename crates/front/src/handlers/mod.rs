@@ -6,9 +6,12 @@
 //! - `put`: stores a value that fits into memory
 //! - `upload`: stores one that does not
 //! - `value`: reads a value from the connection
-//! - `range`: streams entities
+//! - `range`: streams entities; `changes`: tells what becomes of them
+//! - `batch`: many operations in one request
 
+mod batch;
 mod call;
+mod changes;
 mod entity;
 mod put;
 mod range;

@@ -2,16 +2,15 @@ use std::rc::Rc;
 
 use ladoga_http1::Uri;
 use ladoga_http1::server::Request;
-use ladoga_model::Replicas;
 use ladoga_runtime::Operation;
 use ladoga_service::KeyValue;
 
-use super::call::{Call, Outcome, Reply};
-use super::{entity, put, range};
+use super::call::{Call, Outcome, Reply, check_majority};
+use super::{batch, changes, entity, put, range};
 use crate::admin;
 use crate::connection::Link;
 use crate::door::Door;
-use crate::http::{ConditionError, Conditions, EntityChange, EntityTarget, Refusal, change, operation};
+use crate::http::{Conditions, EntityChange, EntityTarget, Refusal, change, operation};
 
 /// Serves a request.
 pub(crate) fn handle<K: KeyValue>(
@@ -46,6 +45,8 @@ impl<K: KeyValue> Call<'_, K> {
             Operation::Put | Operation::Delete => self.write(operation, request),
             Operation::Increment | Operation::Expire => self.change(request),
             Operation::Range => range::range(self, &request),
+            Operation::Changes => changes::changes(self, &request),
+            Operation::Batch => batch::batch(self, &request),
             Operation::Status => admin::status(door).map(Reply::now),
             Operation::Live => Ok(Reply::now(admin::live())),
             Operation::Ready => admin::ready(door, &request.uri).map(Reply::now),
@@ -64,7 +65,7 @@ impl<K: KeyValue> Call<'_, K> {
     fn read(&self, operation: Operation, request: Request) -> Result<Reply, Refusal> {
         let conditions = Conditions::of(&request).map_err(Refusal::bad_request)?;
         let target = EntityTarget::parse(request.uri, self.door.nodes).map_err(Refusal::bad_request)?;
-        target.check_ttl(false).map_err(Refusal::bad_request)?;
+        target.check_read().map_err(Refusal::bad_request)?;
         self.once_it_is_ready(move |call| entity::get(call, operation, &target, conditions))
     }
 
@@ -95,15 +96,5 @@ impl<K: KeyValue> Call<'_, K> {
             EntityChange::Increment(by) => entity::increment(call, (target, by), precondition),
             EntityChange::Expire(life) => entity::expire(call, (target, life.ttl()), precondition),
         })
-    }
-}
-
-/// What depends on what is there needs a majority that agrees on it.
-fn check_majority(replicas: Replicas) -> Result<(), Refusal> {
-    let Replicas { ack, from } = replicas;
-    if replicas.is_quorum() {
-        Ok(())
-    } else {
-        Err(Refusal::bad_request(ConditionError::NoMajority { ack, from }))
     }
 }

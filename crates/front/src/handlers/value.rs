@@ -28,7 +28,7 @@ pub(super) async fn read_value(core: &Core, link: &Link, bytes: u64) -> Result<R
 }
 
 async fn read_with_room(core: &Core, link: &Link, bytes: u64, first: Bytes) -> Result<Received, Refusal> {
-    let mut room = Room { core, link, permit: None, held_bytes: VALUE_BYTES_UNCOUNTED };
+    let mut room = Room::new(core, link);
     let value = if first.len() as u64 == bytes {
         room.hold(bytes, bytes, bytes).await?;
         first
@@ -38,12 +38,18 @@ async fn read_with_room(core: &Core, link: &Link, bytes: u64, first: Bytes) -> R
     Ok((value, room.permit))
 }
 
-/// The room that a value takes while it arrives.
-struct Room<'a> {
+/// The room that a value takes while it arrives, and until it is dropped.
+pub(super) struct Room<'a> {
     core: &'a Core,
     link: &'a Link,
     permit: Option<Permit>,
     held_bytes: u64,
+}
+
+impl<'a> Room<'a> {
+    pub(super) const fn new(core: &'a Core, link: &'a Link) -> Room<'a> {
+        Room { core, link, permit: None, held_bytes: VALUE_BYTES_UNCOUNTED }
+    }
 }
 
 impl Room<'_> {
@@ -53,9 +59,7 @@ impl Room<'_> {
         while let Some(piece) = self.next_piece().await? {
             self.extend(&mut value, &piece, bytes).await?;
         }
-        if let Some(permit) = &self.permit {
-            permit.rests();
-        }
+        self.mark_complete();
         check_complete(value.len() as u64, bytes)?;
         Ok(Bytes::from(value))
     }
@@ -72,9 +76,21 @@ impl Room<'_> {
         Ok(())
     }
 
+    /// All of it has arrived: the client is not waited for any more.
+    pub(super) fn mark_complete(&self) {
+        if let Some(permit) = &self.permit {
+            permit.rests();
+        }
+    }
+
     /// Reserves memory for `bytes` of a value, of which `arrived_bytes` of `value_bytes` have arrived. The time that other
     /// clients take to give way does not count against this one.
-    async fn hold(&mut self, bytes: u64, arrived_bytes: u64, value_bytes: u64) -> Result<(), Refusal> {
+    pub(super) async fn hold(
+        &mut self,
+        bytes: u64,
+        arrived_bytes: u64,
+        value_bytes: u64,
+    ) -> Result<(), Refusal> {
         if bytes <= self.held_bytes {
             return Ok(());
         }
@@ -100,7 +116,8 @@ impl Room<'_> {
         Ok(())
     }
 
-    async fn next_piece(&self) -> Result<Option<Bytes>, Refusal> {
+    /// The next piece, unless it has to give way; `None` at the end.
+    pub(super) async fn next_piece(&self) -> Result<Option<Bytes>, Refusal> {
         let Some(permit) = &self.permit else { return next_piece(self.link).await };
         let piece = next_piece_unless_displaced(self.link, permit).await;
         piece.map_err(|end| end.into_refusal(self.core, Taken::Value))

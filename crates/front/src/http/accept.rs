@@ -1,16 +1,29 @@
 /// Lines of JSON.
 pub(crate) const NDJSON: &str = "application/x-ndjson";
 
+/// Server-sent events.
+pub(crate) const EVENTS: &str = "text/event-stream";
+
 /// Whether the `Accept` fields of a request prefer lines of JSON to bytes. Who names neither gets bytes.
 pub(crate) fn prefers_ndjson<'r>(accept: impl Iterator<Item = &'r [u8]>) -> bool {
-    let (mut of_lines, mut of_octets) = (0.0, 0.0);
+    prefers(accept, NDJSON, "application/octet-stream")
+}
+
+/// Whether they prefer server-sent events to lines of JSON. Who names neither gets lines.
+pub(crate) fn prefers_events<'r>(accept: impl Iterator<Item = &'r [u8]>) -> bool {
+    prefers(accept, EVENTS, NDJSON)
+}
+
+/// Whether they name one media type, and no other one rather.
+fn prefers<'r>(accept: impl Iterator<Item = &'r [u8]>, one: &str, other: &str) -> bool {
+    let (mut of_one, mut of_other) = (0.0, 0.0);
     for range in accept.filter_map(|field| str::from_utf8(field).ok()).flat_map(|field| field.split(',')) {
         let mut parts = range.split(';').map(str::trim);
         let media_type = parts.next().unwrap_or_default();
-        let wanted = if media_type.eq_ignore_ascii_case(NDJSON) {
-            &mut of_lines
-        } else if media_type.eq_ignore_ascii_case("application/octet-stream") {
-            &mut of_octets
+        let wanted = if media_type.eq_ignore_ascii_case(one) {
+            &mut of_one
+        } else if media_type.eq_ignore_ascii_case(other) {
+            &mut of_other
         } else {
             continue;
         };
@@ -22,14 +35,14 @@ pub(crate) fn prefers_ndjson<'r>(accept: impl Iterator<Item = &'r [u8]>) -> bool
             *wanted = f64::max(*wanted, quality);
         }
     }
-    of_lines > 0.0 && of_lines >= of_octets
+    of_one > 0.0 && of_one >= of_other
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn prefers(accept: &[&str]) -> bool {
+    fn prefers_lines(accept: &[&str]) -> bool {
         prefers_ndjson(accept.iter().map(|field| field.as_bytes()))
     }
 
@@ -43,9 +56,9 @@ mod tests {
             "application/octet-stream;q=0.5, application/x-ndjson;q=0.6",
             "application/octet-stream,application/x-ndjson",
         ] {
-            assert!(prefers(&[accept]), "{accept}");
+            assert!(prefers_lines(&[accept]), "{accept}");
         }
-        assert!(prefers(&["text/html", "application/x-ndjson"]));
+        assert!(prefers_lines(&["text/html", "application/x-ndjson"]));
         for accept in [
             "",
             "*/*",
@@ -58,8 +71,15 @@ mod tests {
             "application/octet-stream, application/x-ndjson;q=0.9",
             "application/x-ndjsonx",
         ] {
-            assert!(!prefers(&[accept]), "{accept}");
+            assert!(!prefers_lines(&[accept]), "{accept}");
         }
-        assert!(!prefers(&[]) && !prefers_ndjson([&b"\xff"[..]].into_iter()));
+        assert!(!prefers_lines(&[]) && !prefers_ndjson([&b"\xff"[..]].into_iter()));
+    }
+
+    #[test]
+    fn events_are_for_who_names_them() {
+        let events = |accept: &str| prefers_events([accept.as_bytes()].into_iter());
+        assert!(events("text/event-stream") && events("text/event-stream, */*"));
+        assert!(!events("*/*") && !events("application/x-ndjson") && !events("text/event-stream;q=0"));
     }
 }

@@ -59,14 +59,13 @@ impl Tags {
     fn of(request: &Request, name: &'static str) -> Result<Option<Tags>, ConditionError> {
         let mut lines = request.fields(name);
         let Some(first) = lines.next() else { return Ok(None) };
-        let Some(second) = lines.next() else {
-            return if first == b"*" {
-                Ok(Some(Tags::Any))
-            } else {
-                Tags::list(name, [first].into_iter()).map(Some)
-            };
-        };
+        let Some(second) = lines.next() else { return Tags::of_one(name, first).map(Some) };
         Tags::list(name, [first, second].into_iter().chain(lines)).map(Some)
+    }
+
+    /// Reads one that came in one line.
+    fn of_one(name: &'static str, line: &[u8]) -> Result<Tags, ConditionError> {
+        if line == b"*" { Ok(Tags::Any) } else { Tags::list(name, [line].into_iter()) }
     }
 
     fn list<'r>(name: &'static str, lines: impl Iterator<Item = &'r [u8]>) -> Result<Tags, ConditionError> {
@@ -150,6 +149,17 @@ impl Conditions {
         }
         let if_match = Tags::of(request, IF_MATCH)?;
         Ok(Conditions { if_match, if_none_match: Tags::of(request, IF_NONE_MATCH)? })
+    }
+
+    /// Those of a line of a batch, by the names of its members.
+    pub(super) fn of_members(
+        if_match: Option<&str>,
+        if_none_match: Option<&str>,
+    ) -> Result<Conditions, ConditionError> {
+        let tags =
+            |name, text: Option<&str>| text.map(|text| Tags::of_one(name, text.as_bytes())).transpose();
+        let if_match = tags("if_match", if_match)?;
+        Ok(Conditions { if_match, if_none_match: tags("if_none_match", if_none_match)? })
     }
 
     /// As a write has them.

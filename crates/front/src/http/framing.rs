@@ -26,14 +26,14 @@ impl Framing {
     }
 
     /// What comes after the last one.
-    pub(super) fn last(self, out: &mut Vec<u8>) {
+    pub(crate) fn last(self, out: &mut Vec<u8>) {
         if self == Framing::Chunked {
             out.extend_from_slice(LAST_CHUNK);
         }
     }
 
     /// A record that is at hand.
-    pub(super) fn whole(self, out: &mut Vec<u8>, record: &[u8]) {
+    pub(crate) fn whole(self, out: &mut Vec<u8>, record: &[u8]) {
         self.begin(out, record.len() as u64);
         out.extend_from_slice(record);
         self.end(out);

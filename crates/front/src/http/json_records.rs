@@ -2,8 +2,8 @@ use ladoga_model::Stamp;
 use ladoga_service::RecordFormat;
 
 use super::base64::{Base64, base64_bytes};
-use super::etag::ETag;
 use super::framing::Framing;
+use super::json::{put_bytes, put_stamp};
 
 /// Records as lines of JSON:
 ///
@@ -35,12 +35,7 @@ impl JsonRecords {
         self.line.clear();
         self.line.push(b'{');
         put_bytes(&mut self.line, "key", key);
-        let etag = ETag::from(stamp.version);
-        let opaque = etag.as_str().trim_matches('"');
-        self.line.extend_from_slice(format!(",\"etag\":\"\\\"{opaque}\\\"\"").as_bytes());
-        if stamp.expires_at_ms != 0 {
-            self.line.extend_from_slice(format!(",\"expires_ms\":{}", stamp.expires_at_ms).as_bytes());
-        }
+        put_stamp(&mut self.line, stamp.version, stamp.expires_at_ms);
     }
 }
 
@@ -80,44 +75,6 @@ impl RecordFormat for JsonRecords {
     fn end(&mut self, out: &mut Vec<u8>) {
         self.framing.last(out);
     }
-}
-
-/// Writes bytes as a member of an object: as text where they are text.
-fn put_bytes(out: &mut Vec<u8>, name: &str, bytes: &[u8]) {
-    match str::from_utf8(bytes) {
-        Ok(text) => {
-            out.extend_from_slice(format!("\"{name}\":\"").as_bytes());
-            put_escaped(out, text);
-        }
-        Err(_) => {
-            out.extend_from_slice(format!("\"{name}_base64\":\"").as_bytes());
-            let mut base64 = Base64::default();
-            base64.put(out, bytes);
-            base64.finish(out);
-        }
-    }
-    out.push(b'"');
-}
-
-/// RFC 8259, 7: quotes, backslashes and control characters are escaped; anything else stands as it is.
-fn put_escaped(out: &mut Vec<u8>, text: &str) {
-    let mut plain = 0;
-    for (index, byte) in text.bytes().enumerate() {
-        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
-            continue;
-        }
-        out.extend_from_slice(&text.as_bytes()[plain..index]);
-        plain = index + 1;
-        match byte {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            _ => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-        }
-    }
-    out.extend_from_slice(&text.as_bytes()[plain..]);
 }
 
 #[cfg(test)]

@@ -9,17 +9,28 @@
 //! - `body`: the bodies of answers
 //! - `response`: answers that say yes
 //! - `range_target`: which entities a range has, and what of them; `accept`: in which format
-//! - `records`: how ranges are written; `json_records`: as lines of JSON; `base64`: bytes in them; `framing`: a record a chunk
+//! - `changes_target`: which changes are followed; `json_changes`: how they are written
+//! - `batch_target`: what a batch asks for; `lines`: lines out of pieces, `batch_line`: what one of them is to do, `batch_answer`: what
+//!   it is answered
+//! - `records`: how ranges are written; `json_records`: as lines of JSON; `json`: members of them; `base64`: bytes in them; `framing`: a record
+//!   a chunk
 
 mod accept;
 mod base64;
+mod batch_answer;
+mod batch_line;
+mod batch_target;
 mod body;
 mod change;
+mod changes_target;
 mod conditions;
 mod etag;
 mod framing;
+mod json;
+mod json_changes;
 mod json_records;
 mod lifetime;
+mod lines;
 mod profile;
 mod range_target;
 mod records;
@@ -28,11 +39,17 @@ mod response;
 mod route;
 mod target;
 
-pub(crate) use accept::{NDJSON, prefers_ndjson};
+pub(crate) use accept::{EVENTS, NDJSON, prefers_ndjson};
+pub(crate) use batch_answer::{LargeLine, LineAnswer};
+pub(crate) use batch_line::{BatchAction, BatchOperation, LINE_BYTES_MAX};
+pub(crate) use batch_target::BatchTarget;
 pub(crate) use change::{EntityChange, change};
+pub(crate) use changes_target::ChangesTarget;
 pub(crate) use conditions::{ConditionError, Conditions, ReadVerdict};
 pub(crate) use etag::ETag;
 pub(crate) use framing::Framing;
+pub(crate) use json_changes::{ChangeLines, JsonChanges};
+pub(crate) use lines::{CutLine, LineCutter};
 pub(crate) use profile::ProfileTarget;
 pub(crate) use range_target::RangeTarget;
 pub(crate) use records::Telling;

@@ -27,11 +27,7 @@ impl RangeTarget {
         let query = uri.query().unwrap_or("");
         let [start, end, prefix, after, limit, reverse, values, count, scope] = parameters(query, names)?;
         let [replicas, ack, from] = parameters(query, ["replicas", "ack", "from"])?;
-        let scope = match scope.as_deref() {
-            None | Some(b"node") => Scope::Node,
-            Some(b"cluster") => Scope::Cluster,
-            Some(other) => return Err(no_word("scope", other, "node or cluster")),
-        };
+        let scope = self::scope(scope.as_deref())?;
         let is_reverse = flag("reverse", reverse.as_deref())?.unwrap_or(false);
         let bounds = Bounds {
             start: bound("start", start)?,
@@ -41,7 +37,11 @@ impl RangeTarget {
         };
         let limit = limit.map(|limit| parse_limit(&limit)).transpose()?;
         Ok(RangeTarget {
-            range: KeyRange { span: bounds.span(is_reverse).ok_or(TargetError::NoStart)?, limit, scope },
+            range: KeyRange {
+                span: bounds.span(is_reverse).map_err(|_| TargetError::NoStart)?,
+                limit,
+                scope,
+            },
             replicas: Replicas::parse(replicas.as_deref(), ack.as_deref(), from.as_deref(), nodes)?,
             has_values: flag("values", values.as_deref())?.unwrap_or(true),
             is_count: flag("count", count.as_deref())?.unwrap_or(false),
@@ -49,25 +49,36 @@ impl RangeTarget {
     }
 }
 
-fn bound(name: &'static str, value: Option<Cow<'_, [u8]>>) -> Result<Option<Vec<u8>>, TargetError> {
+pub(super) fn scope(text: Option<&[u8]>) -> Result<Scope, TargetError> {
+    match text {
+        None | Some(b"node") => Ok(Scope::Node),
+        Some(b"cluster") => Ok(Scope::Cluster),
+        Some(other) => Err(no_word("scope", other, "node or cluster")),
+    }
+}
+
+pub(super) fn bound(
+    name: &'static str,
+    value: Option<Cow<'_, [u8]>>,
+) -> Result<Option<Vec<u8>>, TargetError> {
     let Some(value) = value else { return Ok(None) };
     Ok(Some(key(name, Some(value))?.into_owned()))
 }
 
 /// What a request says about its keys; all of it has to be true of each.
-struct Bounds {
-    start: Option<Vec<u8>>,
-    end: Option<Vec<u8>>,
-    prefix: Option<Vec<u8>>,
-    after: Option<Vec<u8>>,
+pub(super) struct Bounds {
+    pub(super) start: Option<Vec<u8>>,
+    pub(super) end: Option<Vec<u8>>,
+    pub(super) prefix: Option<Vec<u8>>,
+    pub(super) after: Option<Vec<u8>>,
 }
 
 impl Bounds {
-    /// The keys, if it is said where they begin.
-    fn span(self, is_reverse: bool) -> Option<KeySpan> {
+    /// The keys; if it is not said where they begin, their end.
+    pub(super) fn span(self, is_reverse: bool) -> Result<KeySpan, Option<Vec<u8>>> {
         let Bounds { start, mut end, prefix, after } = self;
         if start.is_none() && prefix.is_none() && after.is_none() {
-            return None;
+            return Err(end);
         }
         let mut start = start.unwrap_or_default();
         if let Some(prefix) = prefix {
@@ -80,7 +91,7 @@ impl Bounds {
             Some(after) => start = start.max([&after[..], &[0]].concat()),
             None => {}
         }
-        Some(KeySpan { start: Bytes::from(start), end: end.map(Bytes::from), is_reverse })
+        Ok(KeySpan { start: Bytes::from(start), end: end.map(Bytes::from), is_reverse })
     }
 }
 
@@ -106,7 +117,7 @@ fn parse_limit(text: &[u8]) -> Result<u64, TargetError> {
     number.filter(|&limit| limit > 0).ok_or_else(|| TargetError::Limit { found: Quote::of(text) })
 }
 
-fn flag(name: &'static str, value: Option<&[u8]>) -> Result<Option<bool>, TargetError> {
+pub(super) fn flag(name: &'static str, value: Option<&[u8]>) -> Result<Option<bool>, TargetError> {
     match value {
         None => Ok(None),
         Some(b"true") => Ok(Some(true)),

@@ -25,20 +25,22 @@ pub(crate) struct Refusal {
     allow: Option<&'static str>,
     /// The version of the newest cell, if there is one.
     version: Option<Version>,
+    /// The oldest token of the feed of changes, if it was asked for an older one.
+    oldest: Option<Box<str>>,
     closes: bool,
 }
 
 impl Refusal {
     fn new(status: StatusCode, mut line: String) -> Refusal {
         line.push('\n');
-        Refusal { status, text: Bytes::from(line), allow: None, version: None, closes: false }
+        Refusal { status, text: Bytes::from(line), allow: None, version: None, oldest: None, closes: false }
     }
 
     /// One that is always the same, and costs nothing to make.
     fn fixed(status: StatusCode, text: &'static str) -> Refusal {
         debug_assert!(text.ends_with('\n'));
         let text = Bytes::from_static(text.as_bytes());
-        Refusal { status, text, allow: None, version: None, closes: false }
+        Refusal { status, text, allow: None, version: None, oldest: None, closes: false }
     }
 
     /// `400`: the request is none, for the reason given.
@@ -46,11 +48,10 @@ impl Refusal {
         Refusal::new(StatusCode::BAD_REQUEST, reason.to_string())
     }
 
-    /// `400`: there is no such path.
-    pub(crate) fn unknown_path(path: &str) -> Refusal {
+    /// `400`: there is no such path, but these.
+    pub(crate) fn unknown_path(path: &str, known: &str) -> Refusal {
         let path = Quote::of(path.as_bytes());
-        let expected = "/v0/entity, /v0/entities, /v0/status, /v0/cluster, /v0/repair, /livez, /readyz, /metrics or /debug/profile/{cpu,alloc,lock}";
-        Refusal::bad_request(format_args!("the path {path} does not exist; expected {expected}"))
+        Refusal::bad_request(format_args!("the path {path} does not exist; expected {known}"))
     }
 
     /// `403`: not for this client.
@@ -88,6 +89,12 @@ impl Refusal {
         Refusal::fixed(StatusCode::REQUEST_TIMEOUT, text).and_close()
     }
 
+    /// `410`: the feed of changes cannot be followed from there on.
+    pub(crate) fn gone(reason: impl Display, oldest: Box<str>) -> Refusal {
+        let oldest = Some(oldest).filter(|oldest| !oldest.is_empty());
+        Refusal { oldest, ..Refusal::new(StatusCode::GONE, reason.to_string()) }
+    }
+
     /// `411`: a value without its length.
     pub(crate) fn length_required() -> Refusal {
         let text = "the request has no Content-Length; expected the length of the value in bytes\n";
@@ -103,6 +110,11 @@ impl Refusal {
     pub(crate) fn value_too_large(bytes: u64) -> Refusal {
         let line = format!("the value has {bytes} bytes; at most {VALUE_BYTES_MAX} are allowed");
         Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, line).and_close()
+    }
+
+    /// `413`: operations that are to happen all or none, and take more than this.
+    pub(crate) fn batch_too_large(what: impl Display) -> Refusal {
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, what.to_string())
     }
 
     /// `426`: peers speak another protocol.
@@ -176,6 +188,15 @@ impl Refusal {
         self.status
     }
 
+    /// Its status, what was wrong, and the version of the newest cell, if there is one.
+    pub(super) fn into_parts(self) -> (StatusCode, Bytes, Option<Version>) {
+        let mut text = self.text;
+        if text.ends_with(b"\n") {
+            text.truncate(text.len() - 1);
+        }
+        (self.status, text, self.version)
+    }
+
     #[cfg(test)]
     pub(crate) fn allow(&self) -> Option<&'static str> {
         self.allow
@@ -196,9 +217,9 @@ impl Refusal {
 
 impl From<Refusal> for Answer {
     fn from(refusal: Refusal) -> Answer {
-        let Refusal { status, text, allow, version, closes } = refusal;
-        let etag = version.map(ETag::from);
-        Answer { status, allow, etag, is_last: closes, ..Answer::content(TEXT, text) }
+        let Refusal { status, text, allow, version, oldest, closes } = refusal;
+        let (etag, field) = (version.map(ETag::from), oldest.map(|oldest| ("ladoga-oldest", oldest)));
+        Answer { status, allow, etag, field, is_last: closes, ..Answer::content(TEXT, text) }
     }
 }
 
@@ -207,6 +228,9 @@ impl From<Error> for Refusal {
     fn from(error: Error) -> Refusal {
         match error {
             Error::Store(error) => Refusal::from(error),
+            Error::NoToken { .. } | Error::NotTogether => Refusal::bad_request(error),
+            Error::ChangesGone { ref oldest, .. } => Refusal::gone(&error, oldest.clone()),
+            Error::NoChanges => Refusal::not_implemented(error),
             Error::Contended(what) => Refusal::over_capacity(what),
             Error::PreconditionFailed { current } => Refusal::precondition_failed(error, current),
             Error::NotFound { current } => Refusal::not_found(current),
@@ -234,6 +258,7 @@ impl From<StoreError> for Refusal {
             StoreError::NoRoom { reason } => Refusal::no_room(reason),
             StoreError::Failed { reason } => Refusal::unavailable(reason),
             StoreError::Unreadable { reason } => Refusal::unreadable(reason),
+            StoreError::TooLargeTogether { .. } => Refusal::batch_too_large(error),
             StoreError::Fenced(_) => {
                 Refusal::over_capacity("the key is being changed by a conditional request")
             }

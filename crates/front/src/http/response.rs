@@ -24,6 +24,8 @@ pub(crate) struct Answer {
     pub(crate) etag: Option<ETag>,
     /// When the value expires, in milliseconds since 1970, if it does.
     pub(crate) expires: Option<Box<str>>,
+    /// One more header field, by its lower-case name.
+    pub(crate) field: Option<(&'static str, Box<str>)>,
     pub(crate) body: Body,
     /// Whether the connection ends with it.
     pub(crate) is_last: bool,
@@ -31,7 +33,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// As many header fields as there may be.
-    pub(crate) const FIELDS_MAX: usize = 6;
+    pub(crate) const FIELDS_MAX: usize = 7;
 
     /// `200` with a value.
     pub(crate) fn value(value: Bytes) -> Answer {
@@ -56,8 +58,18 @@ impl Answer {
 
     /// An answer without a body.
     pub(crate) fn empty(status: StatusCode) -> Answer {
-        let (content_type, allow, profile, etag, expires) = (None, None, None, None, None);
-        Answer { status, content_type, allow, profile, etag, expires, body: Body::Empty, is_last: false }
+        let (content_type, allow, profile, etag, expires, field) = (None, None, None, None, None, None);
+        Answer {
+            status,
+            content_type,
+            allow,
+            profile,
+            etag,
+            expires,
+            field,
+            body: Body::Empty,
+            is_last: false,
+        }
     }
 
     /// The same about a cell of this version.
@@ -78,6 +90,7 @@ impl Answer {
             ("ladoga-profile", self.profile.as_deref()),
             ("etag", self.etag.as_ref().map(ETag::as_str)),
             ("ladoga-expires", self.expires.as_deref()),
+            self.field.as_ref().map_or(("", None), |(name, value)| (*name, Some(&**value))),
         ];
         let mut count = 0;
         for (name, value) in fields {

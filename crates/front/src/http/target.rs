@@ -2,7 +2,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use ladoga_http1::Uri;
-use ladoga_model::{KEY_BYTES_MAX, KeyError, Quote, Replicas, ReplicasError, Ttl, TtlError, check_key};
+use ladoga_model::{
+    Durability, KEY_BYTES_MAX, KeyError, Quote, Replicas, ReplicasError, Ttl, TtlError, check_key,
+};
 
 use super::lifetime::Lifetime;
 
@@ -73,6 +75,11 @@ pub(crate) enum TargetError {
         "the parameter ttl is only for PUT and POST; a request with another method does not set when a value expires"
     )]
     TtlOfNothing,
+    /// Nothing is written that could be durable.
+    #[error(
+        "the parameter fsync is only for PUT, POST and DELETE; a request with another method writes nothing"
+    )]
+    FsyncOfNothing,
     /// It is not given.
     #[error("ttl is none, expected a duration such as 60s: a value that is put without a ttl never expires")]
     PutForEver,
@@ -91,16 +98,19 @@ pub(crate) struct EntityTarget {
     key: Key,
     replicas: Replicas,
     life: Option<Lifetime>,
+    durability: Option<Durability>,
 }
 
 impl EntityTarget {
     /// Reads the query of `uri`, for a cluster of `nodes`.
     pub(crate) fn parse(uri: Uri, nodes: u32) -> Result<EntityTarget, TargetError> {
         let query = uri.query().unwrap_or("");
-        let [id, replicas, ack, from, ttl] = parameters(query, ["id", "replicas", "ack", "from", "ttl"])?;
+        let names = ["id", "replicas", "ack", "from", "ttl", "fsync"];
+        let [id, replicas, ack, from, ttl, fsync] = parameters(query, names)?;
         let id = key("id", id)?;
         let replicas = Replicas::parse(replicas.as_deref(), ack.as_deref(), from.as_deref(), nodes)?;
         let life = ttl.map(|ttl| Lifetime::parse(&ttl)).transpose()?;
+        let durability = fsync.map(|fsync| durability(&fsync)).transpose()?;
         let key = match id {
             Cow::Owned(decoded) => Key::Decoded(decoded),
             Cow::Borrowed(slice) => {
@@ -109,7 +119,7 @@ impl EntityTarget {
                 Key::InUri { uri, range }
             }
         };
-        Ok(EntityTarget { key, replicas, life })
+        Ok(EntityTarget { key, replicas, life, durability })
     }
 
     /// The key.
@@ -141,6 +151,17 @@ impl EntityTarget {
         self.life.and_then(Lifetime::ttl)
     }
 
+    /// How durable the write is to be before it is answered, if that is said.
+    pub(crate) fn durability(&self) -> Option<Durability> {
+        self.durability
+    }
+
+    /// Refuses what is only for writes.
+    pub(crate) fn check_read(&self) -> Result<(), TargetError> {
+        self.check_ttl(false)?;
+        if self.durability.is_some() { Err(TargetError::FsyncOfNothing) } else { Ok(()) }
+    }
+
     /// Refuses a time to live on a request that writes no value.
     pub(crate) fn check_ttl(&self, is_put: bool) -> Result<(), TargetError> {
         match self.life {
@@ -149,6 +170,11 @@ impl EntityTarget {
             Some(Lifetime::Limited(_)) | None => Ok(()),
         }
     }
+}
+
+pub(super) fn durability(text: &[u8]) -> Result<Durability, TargetError> {
+    let wrong = || TargetError::Word { name: "fsync", found: Quote::of(text), expected: Durability::WORDS };
+    Durability::parse(text).ok_or_else(wrong)
 }
 
 pub(super) fn key<'q>(
@@ -285,6 +311,33 @@ mod tests {
         for query in ["&ttl=", "&ttl", "&ttl=0s", "&ttl=60", "&ttl=-1s", "&ttl=1s&ttl=2s"] {
             assert!(target(query).is_err(), "{query}");
         }
+    }
+
+    #[test]
+    fn a_write_may_say_how_durable_it_is_to_be() {
+        let target = |query: &str| {
+            let uri = format!("/v0/entity?id=key{query}").parse::<Uri>().expect("a URI");
+            EntityTarget::parse(uri, 1).map_err(|error| error.to_string())
+        };
+        let asked = |query: &str| target(query).map(|target| target.durability());
+        for durability in Durability::ALL {
+            assert_eq!(asked(&format!("&fsync={}", durability.word())), Ok(Some(durability)));
+        }
+        assert_eq!(asked("&f%73ync=%61lways&ttl=1s"), Ok(Some(Durability::Always)));
+        assert_eq!(asked(""), Ok(None));
+        for query in
+            ["&fsync", "&fsync=", "&fsync=Always", "&fsync=1", "&fsync=always+", "&fsync=every%20sec"]
+        {
+            let is_told =
+                |error: String| error.starts_with("fsync is '") && error.ends_with(Durability::WORDS);
+            assert!(asked(query).is_err_and(is_told), "{query}");
+        }
+        let twice = asked("&fsync=always&fsync=always").expect_err("once is enough");
+        assert_eq!(twice, "the parameter fsync is given more than once");
+        let read = target("&fsync=never").expect("a write may").check_read();
+        assert_eq!(read, Err(TargetError::FsyncOfNothing));
+        assert_eq!(target("").expect("a key").check_read(), Ok(()));
+        assert_eq!(target("&ttl=1s").expect("a write may").check_read(), Err(TargetError::TtlOfNothing));
     }
 
     fn id(query: &str) -> Result<Option<Vec<u8>>, QueryError> {

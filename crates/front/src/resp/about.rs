@@ -12,6 +12,9 @@ use super::server::{REDIS_VERSION, unknown_subcommand, wrong_arguments};
 use super::session::Replies;
 use super::table::{Command, Verb};
 
+/// The longest name that a connection or a library has.
+const NAME_BYTES_MAX: usize = 1 << 10;
+
 impl<K: KeyValue> Conversation<'_, K> {
     /// Serves a command that is about this connection.
     pub(super) async fn serve_session(
@@ -67,10 +70,7 @@ impl<K: KeyValue> Conversation<'_, K> {
                 name = Some(client_name(&request[at + 1], "Client names")?);
                 at += 2;
             } else {
-                let option = String::from_utf8_lossy(option);
-                return Err(Failed::Told(Reply::error(format_args!(
-                    "Syntax error in HELLO option '{option}'"
-                ))));
+                return Err(Failed::of_word("Syntax error in HELLO option", option));
             }
         }
         self.session.dialect = dialect;
@@ -146,8 +146,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         } else if is(what, "LIB-VER") {
             self.session.library.1 = client_name(value, "lib-ver")?;
         } else {
-            let what = String::from_utf8_lossy(what);
-            return Err(Failed::Told(Reply::error(format_args!("Unrecognized option '{what}'"))));
+            return Err(Failed::of_word("Unrecognized option", what));
         }
         Ok(Served::OK)
     }
@@ -189,6 +188,9 @@ fn client_name(name: &[u8], what: &str) -> Result<String, Failed> {
     if !is_plain {
         let words = format_args!("{what} cannot contain spaces, newlines or special characters.");
         return Err(Failed::Told(Reply::error(words)));
+    }
+    if name.len() > NAME_BYTES_MAX {
+        return Err(Failed::Told(Reply::error(format_args!("{what} have {NAME_BYTES_MAX} bytes at most"))));
     }
     Ok(String::from_utf8_lossy(name).into_owned())
 }

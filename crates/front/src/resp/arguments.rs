@@ -4,8 +4,8 @@
 use ladoga_model::Ttl;
 use ladoga_resp::{Request, parse_integer};
 
-use super::call::NewLifetime;
 use super::failed::Failed;
+use super::found::NewLifetime;
 
 /// An argument that is a number.
 pub(super) fn integer(text: &[u8]) -> Result<i64, Failed> {

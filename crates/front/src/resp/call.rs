@@ -2,49 +2,32 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use ladoga_model::{Replicas, Ttl, VALUE_BYTES_MAX, Version, check_key};
+use ladoga_model::{Replicas, Ttl, VALUE_BYTES_MAX, check_key};
 use ladoga_runtime::{Address, OverCapacity, Permit};
-use ladoga_service::{Context, Error, KeyValue, LargeValue, Lookup, Precondition, StoredCell, Upload, Value};
+use ladoga_service::{
+    Context, Error, KeyValue, LargeValue, Lookup, Precondition, Seen, StoredCell, Upload, Value,
+};
 
 use super::door::RespDoor;
 use super::failed::Failed;
+use super::found::{Effect, Found, read};
+use super::overlay::{Overlay, Watched, note};
+use super::pauses::{Pauses, is_full};
 
 /// How often a read-modify-write begins anew if others are faster.
-const ATTEMPTS_MAX: u32 = 256;
+pub(super) const ATTEMPTS_MAX: u32 = 256;
 
 /// One command, and the store that it asks.
 pub(super) struct StoreCall<K> {
     pub(super) door: Rc<RespDoor<K>>,
     pub(super) service: Rc<K>,
     pub(super) replicas: Replicas,
-    waited_ms: u64,
-    address: Address,
-    /// Of keys that are watched and were not written since, which version there was.
-    watched: Option<Rc<RefCell<Vec<Watched>>>>,
-}
-
-/// A key that is watched, and what it was like then.
-pub(super) type Watched = (Bytes, Seen);
-
-/// What a key is like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
-    /// Also of a deletion, as far as one is known of.
-    pub(super) version: Option<Version>,
-    pub(super) is_there: bool,
-}
-
-impl Seen {
-    /// The version of the value; none if there was none.
-    fn of_value(self) -> Option<Version> {
-        self.version.filter(|_| self.is_there)
-    }
-
-    /// Whether nobody has written the key since then. A deletion may be forgotten meanwhile.
-    pub(super) fn is_as(self, before: Seen) -> bool {
-        let is_forgotten = !self.is_there && self.version.is_none();
-        self.is_there == before.is_there && (self.version == before.version || is_forgotten)
-    }
+    pub(super) waited_ms: u64,
+    pub(super) address: Address,
+    /// In a transaction on a cluster: of keys that are watched and were not written since, what they were like.
+    pub(super) watched: Option<Rc<RefCell<Vec<Watched>>>>,
+    /// In a transaction on a node on its own.
+    pub(super) overlay: Option<Rc<RefCell<Overlay>>>,
 }
 
 impl<K> Clone for StoreCall<K> {
@@ -56,47 +39,7 @@ impl<K> Clone for StoreCall<K> {
             waited_ms: self.waited_ms,
             address: self.address,
             watched: self.watched.clone(),
-        }
-    }
-}
-
-/// What is stored under a key.
-pub(super) struct Found {
-    pub(super) version: Version,
-    /// In milliseconds since 1970; 0 if it does not expire.
-    pub(super) expires_at_ms: u64,
-    pub(super) bytes: u64,
-    /// Empty if it was not asked for.
-    pub(super) value: Bytes,
-    /// The right to hold a large one.
-    _room: Option<Permit>,
-}
-
-/// What becomes of a key.
-pub(super) enum Effect {
-    Nothing,
-    Put(Bytes, NewLifetime),
-    /// It stays as it is, for so long.
-    Expire(NewLifetime),
-    Delete,
-}
-
-/// For how long a value lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NewLifetime {
-    Forever,
-    /// As long as the one before it.
-    Kept,
-    For(Ttl),
-}
-
-impl NewLifetime {
-    /// The time to live of a value that takes the place of one that expires then; 0 if that never does.
-    pub(super) fn ttl(self, before_ms: u64) -> Option<Ttl> {
-        match self {
-            NewLifetime::Forever => None,
-            NewLifetime::For(ttl) => Some(ttl),
-            NewLifetime::Kept => Ttl::until_ms(before_ms),
+            overlay: self.overlay.clone(),
         }
     }
 }
@@ -108,17 +51,17 @@ impl<K: KeyValue> StoreCall<K> {
         (replicas, waited_ms): (Replicas, u64),
         address: Address,
     ) -> StoreCall<K> {
-        StoreCall { door, service, replicas, waited_ms, address, watched: None }
+        StoreCall { door, service, replicas, waited_ms, address, watched: None, overlay: None }
     }
 
-    /// The same as part of a transaction, for keys that are watched.
+    /// The same as part of a transaction on a cluster, for keys that are watched.
     pub(super) fn watching(self, watched: Rc<RefCell<Vec<Watched>>>) -> StoreCall<K> {
         StoreCall { watched: Some(watched), ..self }
     }
 
-    /// Whether keys are watched that are not ours yet.
+    /// Whether it is part of a transaction.
     pub(super) const fn is_in_transaction(&self) -> bool {
-        self.watched.is_some()
+        self.watched.is_some() || self.overlay.is_some()
     }
 
     pub(super) fn context(&self) -> Context {
@@ -165,12 +108,50 @@ impl<K: KeyValue> StoreCall<K> {
             // Redis has no bound that a read could run into: under such a key there is nothing.
             return Lookup::Now(Ok(None));
         }
-        self.service.get(&self.context(), key)
+        if let Some(cell) = self.overlay.as_ref().and_then(|overlay| overlay.borrow().cell(key)) {
+            return Lookup::Now(Ok(Some(cell)));
+        }
+        let found = match self.service.get(&self.context(), key) {
+            Lookup::Now(found) => {
+                if let Some(overlay) = &self.overlay {
+                    note(overlay, key, &found);
+                }
+                return Lookup::Now(found);
+            }
+            Lookup::Later(found) => found,
+        };
+        let noted = self.overlay.as_ref().map(|overlay| (Rc::clone(overlay), Bytes::copy_from_slice(key)));
+        Lookup::Later(async move {
+            let found = found.await;
+            if let Some((overlay, key)) = noted {
+                note(&overlay, &key, &found);
+            }
+            found
+        })
+    }
+
+    /// The newest cell of a key.
+    pub(super) async fn cell(&self, key: &[u8]) -> Result<Option<StoredCell>, Failed> {
+        let found = self.look_up(key).wait().await;
+        self.unless_full(key, found).await
+    }
+
+    /// The same after a first attempt, which may have met too many other reads.
+    pub(super) async fn unless_full(
+        &self,
+        key: &[u8],
+        mut found: Result<Option<StoredCell>, Error>,
+    ) -> Result<Option<StoredCell>, Failed> {
+        let mut pauses = self.pauses();
+        while found.as_ref().is_err_and(is_full) && pauses.wait().await {
+            found = self.look_up(key).wait().await;
+        }
+        found.map_err(|error| self.failed(error))
     }
 
     /// What is under a key, with its value if that is wanted.
     pub(super) async fn find(&self, key: &[u8], with_value: bool) -> Result<Option<Found>, Failed> {
-        let cell = self.look_up(key).wait().await?;
+        let cell = self.cell(key).await?;
         let Some((stamp, value)) = cell.and_then(|cell| Some((cell.stamp, cell.value?))) else {
             return Ok(None);
         };
@@ -179,23 +160,36 @@ impl<K: KeyValue> StoreCall<K> {
             Value::Large(LargeValue { bytes, .. }) if !with_value => (bytes, Bytes::new(), None),
             Value::Large(large) => {
                 let room = self.room(large.bytes).await?;
-                (large.bytes, read(large).await?, Some(room))
+                let value = read(large).await.map_err(|failed| self.noted(failed))?;
+                (value.len() as u64, value, Some(Rc::new(room)))
             }
         };
-        Ok(Some(Found {
-            version: stamp.version,
-            expires_at_ms: stamp.expires_at_ms,
-            bytes,
-            value,
-            _room: room,
-        }))
+        Ok(Some(Found { version: stamp.version, expires_at_ms: stamp.expires_at_ms, bytes, value, room }))
     }
 
     /// The right to hold so many bytes of a value.
-    async fn room(&self, bytes: u64) -> Result<Permit, OverCapacity> {
-        let permit = self.door.door.core.bodies.enter(self.address, bytes)?;
+    pub(super) async fn room(&self, bytes: u64) -> Result<Permit, Failed> {
+        let bodies = &self.door.door.core.bodies;
+        if self.overlay.as_ref().is_some_and(|overlay| overlay.borrow().is_counted()) {
+            let permit = bodies.enter_if_room(self.address, bytes).map_err(Failed::from);
+            return permit.map_err(|failed| self.noted(failed));
+        }
+        let permit = bodies.enter(self.address, bytes)?;
         permit.granted().await;
         Ok(permit)
+    }
+
+    /// Why the store did not answer: a transaction does not happen then.
+    pub(super) fn failed(&self, error: Error) -> Failed {
+        self.noted(error.into())
+    }
+
+    /// The same of what was refused.
+    pub(super) fn noted(&self, failed: Failed) -> Failed {
+        if let (Some(overlay), Failed::Service(error)) = (&self.overlay, &failed) {
+            overlay.borrow_mut().fail(error.clone());
+        }
+        failed
     }
 
     /// The right to read a value that is not in memory.
@@ -205,6 +199,33 @@ impl<K: KeyValue> StoreCall<K> {
         Ok(permit)
     }
 
+    fn pauses(&self) -> Pauses {
+        Pauses::new(&self.door.paused)
+    }
+
+    /// Waits until the store has room for a value of so many bytes.
+    pub(super) async fn admit(&self, context: &Context, key: &[u8], bytes: u64) -> Result<(), Error> {
+        let mut pauses = self.pauses();
+        let mut admitted = self.service.admit_put(context, key, bytes);
+        while admitted.as_ref().is_err_and(is_full) && pauses.wait().await {
+            admitted = self.service.admit_put(context, key, bytes);
+        }
+        admitted
+    }
+
+    /// A write that a node on its own refuses before anything is written, while too much is queued.
+    async fn admitted<T, F: Future<Output = Result<T, Error>>>(
+        &self,
+        write: impl Fn() -> F,
+    ) -> Result<T, Error> {
+        let mut pauses = self.pauses();
+        let mut written = write().await;
+        while self.door.door.nodes == 1 && written.as_ref().is_err_and(is_full) && pauses.wait().await {
+            written = write().await;
+        }
+        written
+    }
+
     /// Stores a value.
     pub(super) async fn put(
         &self,
@@ -212,23 +233,31 @@ impl<K: KeyValue> StoreCall<K> {
         value: Bytes,
         precondition: Precondition,
         ttl: Option<Ttl>,
-    ) -> Result<Version, Failed> {
+    ) -> Result<(), Failed> {
         check_write(&key, value.len() as u64)?;
+        if self.overlay.is_some() {
+            let expires_at_ms = ttl.map_or(0, |ttl| ttl.ends_ms(self.door.now_ms()));
+            return self.write_over(key, (Some(value), expires_at_ms), &precondition).await;
+        }
         let context = self.write_context(&key, precondition, ttl);
-        self.service.admit_put(&context, &key, value.len() as u64)?;
+        self.admit(&context, &key, value.len() as u64).await?;
         if value.len() as u64 >= self.service.upload_bytes_min() {
-            return self.put_large(key, value, &context).await;
+            let finished = self.upload(&key, value).await?;
+            return self.put_uploaded(key, finished, context.precondition, context.ttl).await;
         }
         let written = self.service.put(&context, key.clone(), value, ()).await;
-        self.written(&key, written)
+        self.written(&key, written).map(drop)
     }
 
-    async fn put_large(&self, key: Bytes, value: Bytes, context: &Context) -> Result<Version, Failed> {
-        let permit = self.upload_permit().await?;
-        let upload = self.service.upload(context, &key).await?;
-        let finished = upload.write(value).await?.finish().await?;
-        drop(permit);
-        self.put_uploaded(key, finished, context.precondition.clone(), context.ttl).await
+    /// Uploads a large value that is in memory.
+    pub(super) async fn upload(
+        &self,
+        key: &[u8],
+        value: Bytes,
+    ) -> Result<<K::Upload as Upload>::Finished, Failed> {
+        let _permit = self.upload_permit().await?;
+        let upload = self.service.upload(&self.context(), key).await?;
+        Ok(upload.write(value).await?.finish().await?)
     }
 
     /// Stores a value that was uploaded.
@@ -238,10 +267,10 @@ impl<K: KeyValue> StoreCall<K> {
         value: <K::Upload as Upload>::Finished,
         precondition: Precondition,
         ttl: Option<Ttl>,
-    ) -> Result<Version, Failed> {
+    ) -> Result<(), Failed> {
         let context = self.write_context(&key, precondition, ttl);
         let written = self.service.put_uploaded(&context, key.clone(), value).await;
-        self.written(&key, written)
+        self.written(&key, written).map(drop)
     }
 
     pub(super) async fn upload_permit(&self) -> Result<Permit, OverCapacity> {
@@ -250,17 +279,23 @@ impl<K: KeyValue> StoreCall<K> {
         Ok(permit)
     }
 
-    pub(super) async fn delete(&self, key: Bytes, precondition: Precondition) -> Result<Version, Failed> {
+    pub(super) async fn delete(&self, key: Bytes, precondition: Precondition) -> Result<(), Failed> {
         check_write(&key, 0)?;
+        if self.overlay.is_some() {
+            return self.write_over(key, (None, 0), &precondition).await;
+        }
         let context = self.write_context(&key, precondition, None);
-        let written = self.service.delete(&context, key.clone()).await;
-        self.written(&key, written)
+        let written = self.admitted(|| self.service.delete(&context, key.clone())).await;
+        self.written(&key, written).map(drop)
     }
 
     pub(super) async fn increment(&self, key: Bytes, by: i64) -> Result<i64, Failed> {
         check_write(&key, 0)?;
+        if self.overlay.is_some() {
+            return self.increment_over(key, by).await;
+        }
         let context = self.write_context(&key, Precondition::None, None);
-        let written = self.service.increment(&context, key.clone(), by).await;
+        let written = self.admitted(|| self.service.increment(&context, key.clone(), by)).await;
         self.written(&key, written).map(|(sum, _)| sum)
     }
 
@@ -278,34 +313,37 @@ impl<K: KeyValue> StoreCall<K> {
             if self.watched(&key).is_some_and(|seen| seen.of_value() != version) {
                 return Err(Failed::WatchedKeyChanged);
             }
-            let (change, answer) = decide(found.as_ref())?;
-            match self.apply(key.clone(), found.as_ref(), change).await {
+            let (effect, answer) = decide(found.as_ref())?;
+            match self.apply(key.clone(), found.as_ref(), effect).await {
                 Ok(()) => return Ok(answer),
                 Err(Failed::Service(Error::PreconditionFailed { .. } | Error::NotFound { .. })) => {}
                 Err(failed) => return Err(failed),
             }
         }
-        Err(Error::Contended("others write the key all the time; nothing was written").into())
+        Err(contended())
     }
 
-    async fn apply(&self, key: Bytes, found: Option<&Found>, change: Effect) -> Result<(), Failed> {
+    async fn apply(&self, key: Bytes, found: Option<&Found>, effect: Effect) -> Result<(), Failed> {
         let precondition = if_still(found.map(|found| found.version));
-        match change {
+        let before_ms = found.map_or(0, |found| found.expires_at_ms);
+        match effect {
             Effect::Nothing => Ok(()),
             Effect::Delete if found.is_none() => Ok(()),
-            Effect::Delete => self.delete(key, precondition).await.map(drop),
-            Effect::Put(value, life) => {
-                let before_ms = found.map_or(0, |found| found.expires_at_ms);
-                self.put(key, value, precondition, life.ttl(before_ms)).await.map(drop)
-            }
+            Effect::Delete => self.delete(key, precondition).await,
+            Effect::Put(value, life) => self.put(key, value, precondition, life.ttl(before_ms)).await,
+            Effect::Expire(life) if self.overlay.is_some() => self.expire_over(key, life).await,
             Effect::Expire(life) => {
-                let ttl = life.ttl(found.map_or(0, |found| found.expires_at_ms));
-                let context = self.write_context(&key, precondition, None);
-                let written = self.service.expire(&context, key.clone(), ttl).await;
+                let (context, ttl) = (self.write_context(&key, precondition, None), life.ttl(before_ms));
+                let written = self.admitted(|| self.service.expire(&context, key.clone(), ttl)).await;
                 self.written(&key, written).map(drop)
             }
         }
     }
+}
+
+/// Others are faster each time.
+pub(super) fn contended() -> Failed {
+    Error::Contended("others write the key all the time; nothing was written").into()
 }
 
 /// That a key and a value can be stored.
@@ -317,20 +355,9 @@ pub(super) fn check_write(key: &[u8], value_bytes: u64) -> Result<(), Failed> {
 }
 
 /// That a key still has the version that was found.
-fn if_still(version: Option<Version>) -> Precondition {
+fn if_still(version: Option<ladoga_model::Version>) -> Precondition {
     match version {
         Some(version) => Precondition::IfMatch([version].into()),
         None => Precondition::IfNoneMatchAny,
     }
-}
-
-/// All of a large value.
-async fn read(large: LargeValue) -> Result<Bytes, Failed> {
-    let mut value = Vec::with_capacity(large.bytes as usize);
-    let mut piece = large.pieces.next().await?;
-    while let Some((bytes, rest)) = piece {
-        value.extend_from_slice(&bytes);
-        piece = rest.next().await?;
-    }
-    Ok(Bytes::from(value))
 }

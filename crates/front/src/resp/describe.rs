@@ -8,10 +8,16 @@ use super::served::{CommandResult, Served};
 use super::server::{unknown_subcommand, wrong_arguments};
 use super::table::{COMMANDS, Command, find};
 
+/// How many commands can be asked for at once.
+const NAMES_MAX: usize = 1_024;
+
 pub(super) fn command(request: &Request) -> CommandResult {
     let Some(of) = request.get(1) else {
         return Ok(Reply::Array(COMMANDS.iter().map(row).collect()).into());
     };
+    if request.len() > 2 + NAMES_MAX && !is(of, "GETKEYS") {
+        return Err(Failed::err("at most 1024 commands can be asked for"));
+    }
     if is(of, "COUNT") && request.len() == 2 {
         return Ok(Served::integer(COMMANDS.len()));
     }

@@ -3,15 +3,15 @@
 use ladoga_resp::{Reply, Request};
 use ladoga_service::KeyValue;
 
-use super::arguments::is;
+use super::arguments::{Condition, SetOptions, is};
 use super::call::StoreCall;
-use super::in_flight::{Begun, Wave, later};
+use super::failed::REPEATED_BYTES_MAX;
+use super::found::NewLifetime;
+use super::in_flight::{Begun, READS_MAX, Wave, later};
 use super::served::{CommandResult, Served};
 use super::table::{Command, Verb, find};
-use super::{describe, expiry, keys, numbers, scan, server, strings};
+use super::{describe, expiry, flush, keys, numbers, scan, server, strings, together};
 
-/// So much of an unknown command is repeated.
-const REPEATED_BYTES_MAX: usize = 128;
 /// A request with more is served alone: its value may have to be written elsewhere before it has its turn.
 const WAVE_BYTES_MAX: usize = 32 << 10;
 
@@ -52,6 +52,7 @@ fn unknown(request: &Request) -> Reply {
 pub(super) fn wave(command: &Command, request: &Request, nodes: u32) -> Wave {
     match command.verb {
         _ if request.memory_bytes() > WAVE_BYTES_MAX => Wave::Alone,
+        Verb::MGet if request.len() > 1 + READS_MAX => Wave::Alone,
         Verb::Get
         | Verb::MGet
         | Verb::StrLen
@@ -68,10 +69,36 @@ pub(super) fn wave(command: &Command, request: &Request, nodes: u32) -> Wave {
         | Verb::Object
         | Verb::Memory => Wave::Reads,
         Verb::Set if sets_without_looking(request) => Wave::Writes,
-        Verb::SetEx | Verb::PSetEx | Verb::MSet => Wave::Writes,
-        Verb::Incr | Verb::Decr | Verb::IncrBy | Verb::DecrBy if nodes == 1 => Wave::Updates,
+        Verb::SetEx | Verb::PSetEx => Wave::Writes,
+        Verb::MSet if nodes > 1 => Wave::Writes,
+        _ if nodes == 1 && is_decided_when_written(command.verb, request) => Wave::Updates,
         Verb::Ping | Verb::Echo | Verb::Time | Verb::Select => Wave::Any,
         _ => Wave::Alone,
+    }
+}
+
+/// How many keys a request reads at a time.
+pub(super) fn reads(command: &Command, request: &Request) -> usize {
+    match command.verb {
+        Verb::Set | Verb::SetEx | Verb::PSetEx | Verb::MSet => 0,
+        verb if is_decided_when_written(verb, request) => 0,
+        Verb::MGet => request.len() - 1,
+        Verb::Ping | Verb::Echo | Verb::Time | Verb::Select => 0,
+        _ => 1,
+    }
+}
+
+/// Whether a node on its own decides a request in one step, inside the commit, without anything that is read before.
+fn is_decided_when_written(verb: Verb, request: &Request) -> bool {
+    match verb {
+        Verb::Incr | Verb::Decr | Verb::IncrBy | Verb::DecrBy | Verb::SetNx => true,
+        Verb::MSet => together::writes_several(verb, request),
+        Verb::Del | Verb::Unlink => request.len() == 2,
+        Verb::Set => SetOptions::parse(request, 3).is_ok_and(|options| {
+            let SetOptions { condition, gets, life } = options;
+            !gets && life != NewLifetime::Kept && matches!(condition, Condition::Absent | Condition::Present)
+        }),
+        _ => false,
     }
 }
 
@@ -88,6 +115,9 @@ fn sets_without_looking(request: &Request) -> bool {
 /// Begins to serve a request that is not about its connection.
 pub(super) fn begin<K: KeyValue>(call: &StoreCall<K>, command: &Command, request: Request) -> Begun {
     let verb = command.verb;
+    if call.may_transact() && together::writes_several(verb, &request) {
+        return later(together::alone(call.clone(), verb, request));
+    }
     match verb {
         Verb::Get => strings::get(call, &request),
         Verb::Set => later(strings::set(call.clone(), request)),
@@ -127,6 +157,7 @@ pub(super) fn begin<K: KeyValue>(call: &StoreCall<K>, command: &Command, request
         Verb::Memory => later(keys::memory(call.clone(), request)),
         Verb::Scan => later(scan::scan(call.clone(), request)),
         Verb::Keys => later(scan::keys(call.clone(), request)),
+        Verb::Flush => later(flush::flush(call.clone(), request)),
         Verb::DbSize => later(scan::count(call.clone())),
         Verb::RandomKey => later(scan::random_key(call.clone())),
         _ => now(about_the_node(call, verb, &request)),

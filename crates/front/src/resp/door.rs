@@ -18,13 +18,23 @@ pub struct RespDoor<K> {
     /// The next connection's number, and how far it is from the one after that: each loop has its own.
     next_id: Cell<u64>,
     id_step: u64,
+    /// Requests of the event loop that wait for room in the queues of the store.
+    pub(super) paused: Rc<Cell<u64>>,
+    /// Whether clients may delete everything at once.
+    pub(super) allows_flush: bool,
 }
 
 impl<K> RespDoor<K> {
-    /// Of an event loop with this number.
-    pub fn new(door: Rc<Door<K>>, cursors: Arc<Cursors>, event_loop: usize) -> RespDoor<K> {
+    /// Of an event loop with this number. Whether clients may delete everything at once is the operator's decision.
+    pub fn new(
+        door: Rc<Door<K>>,
+        cursors: Arc<Cursors>,
+        event_loop: usize,
+        allows_flush: bool,
+    ) -> RespDoor<K> {
         let id_step = door.metrics.loops.len() as u64;
-        RespDoor { door, cursors, next_id: Cell::new(event_loop as u64 + 1), id_step }
+        let next_id = Cell::new(event_loop as u64 + 1);
+        RespDoor { door, cursors, next_id, id_step, paused: Rc::default(), allows_flush }
     }
 
     /// A number that no other connection of the node has.

@@ -4,8 +4,9 @@ use ladoga_resp::{Reply, Request};
 use ladoga_service::KeyValue;
 
 use super::arguments::{GetExOption, Unit, integer, is};
-use super::call::{Effect, NewLifetime, StoreCall};
-use super::failed::Failed;
+use super::call::StoreCall;
+use super::failed::{Failed, shown};
+use super::found::{Effect, NewLifetime};
 use super::served::{CommandResult, Served};
 use super::table::Verb;
 
@@ -29,7 +30,7 @@ impl When {
                 option if is(option, "GT") => when.later = true,
                 option if is(option, "LT") => when.earlier = true,
                 _ => {
-                    let option = String::from_utf8_lossy(option);
+                    let option = shown(option);
                     return Err(Failed::Told(Reply::error(format_args!("Unsupported option {option}"))));
                 }
             }
@@ -117,14 +118,14 @@ pub(super) async fn getex<K: KeyValue>(call: StoreCall<K>, request: Request) -> 
             GetExOption::Persist if found.expires_at_ms != 0 => Effect::Expire(NewLifetime::Forever),
             GetExOption::Persist | GetExOption::Nothing => Effect::Nothing,
         };
-        Ok((change, Served::value(Some(found.value.clone()))))
+        Ok((change, found.reply()))
     })
     .await
 }
 
 /// `TTL` and its like: how long a value is to live, or until when; -1 if for ever, -2 if there is none.
 pub(super) async fn time_left<K: KeyValue>(call: StoreCall<K>, key: Bytes, verb: Verb) -> CommandResult {
-    let cell = call.look_up(&key).wait().await?;
+    let cell = call.cell(&key).await?;
     let Some(cell) = cell.filter(|cell| cell.value.is_some()) else { return Ok(Served::integer(-2)) };
     let end_ms = cell.stamp.expires_at_ms;
     if end_ms == 0 {

@@ -2,6 +2,9 @@ use ladoga_resp::Reply;
 use ladoga_runtime::OverCapacity;
 use ladoga_service::{Error, StoreError};
 
+/// So much of what a client said is repeated to it.
+pub(super) const REPEATED_BYTES_MAX: usize = 128;
+
 /// Why a command does not do what it is told.
 #[derive(Debug)]
 pub(super) enum Failed {
@@ -14,6 +17,11 @@ pub(super) enum Failed {
 }
 
 impl Failed {
+    /// Something that a client said is none of what it could have said.
+    pub(super) fn of_word(words: &str, found: &[u8]) -> Failed {
+        Failed::Told(Reply::error(format_args!("{words} '{}'", shown(found))))
+    }
+
     /// `ERR` and these words.
     pub(super) fn err(words: &str) -> Failed {
         Failed::Told(Reply::error(words))
@@ -62,6 +70,11 @@ impl From<OverCapacity> for Failed {
     fn from(full: OverCapacity) -> Failed {
         Failed::Service(Error::Store(StoreError::OverCapacity { bound: full.bound }))
     }
+}
+
+/// As much of what a client said as is repeated to it.
+pub(super) fn shown(found: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(&found[..found.len().min(REPEATED_BYTES_MAX)])
 }
 
 /// The one place where errors of the service become replies. The words in capital letters are those by which clients of Redis know

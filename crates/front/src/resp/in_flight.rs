@@ -6,7 +6,11 @@ use std::task::{Context, Poll};
 use super::served::{CommandResult, Served};
 
 /// So many requests of one connection are served side by side.
-pub(super) const IN_FLIGHT_MAX: usize = 128;
+const IN_FLIGHT_MAX: usize = 128;
+/// So many keys are read for them at a time: the values, which may be large, wait for those before them.
+pub(super) const READS_MAX: usize = 16;
+/// What replies that wait for others may hold.
+const HELD_BYTES_MAX: u64 = 1 << 20;
 
 /// What serves a request that memory cannot answer at once.
 pub(super) type Serving = Pin<Box<dyn Future<Output = Served>>>;
@@ -30,8 +34,8 @@ pub(super) enum Wave {
     Reads,
     /// It writes without looking: with others that do.
     Writes,
-    /// It is decided when it is written, by a node on its own: with others that are, which it decides in their order. Plain writes may
-    /// come before or behind them.
+    /// It is decided when it is written, by a node on its own: with others that are, which are decided in the order in which they
+    /// begin. A plain write does not come among them: its version says when it began, and theirs when they were decided.
     Updates,
     /// It asks for nothing that is stored: with all others.
     Any,
@@ -47,8 +51,19 @@ enum Waiting {
 
 /// Requests of one connection that are served, in the order in which they are to be answered.
 pub(super) struct InFlight {
-    waiting: VecDeque<(Waiting, Measured)>,
+    waiting: VecDeque<Request>,
     wave: Wave,
+    /// The keys that they read.
+    reads: usize,
+    /// What replies hold that were there at once.
+    held_bytes: u64,
+}
+
+struct Request {
+    waiting: Waiting,
+    measured: Measured,
+    reads: usize,
+    held_bytes: u64,
 }
 
 /// By what a request is counted.
@@ -60,23 +75,26 @@ pub(super) struct Measured {
 
 impl InFlight {
     pub(super) const fn new() -> InFlight {
-        InFlight { waiting: VecDeque::new(), wave: Wave::Alone }
+        InFlight { waiting: VecDeque::new(), wave: Wave::Alone, reads: 0, held_bytes: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Whether a request of this wave may begin now.
-    pub(super) fn admits(&self, wave: Wave) -> bool {
+    /// Whether a request of this wave, which reads so many keys, may begin now.
+    pub(super) fn admits(&self, wave: Wave, reads: usize) -> bool {
         let goes_along = wave == Wave::Any || (wave != Wave::Alone && self.wave == wave);
-        self.waiting.is_empty() || (goes_along && self.waiting.len() < IN_FLIGHT_MAX)
+        let has_room = self.waiting.len() < IN_FLIGHT_MAX
+            && self.reads + reads <= READS_MAX
+            && self.held_bytes <= HELD_BYTES_MAX;
+        self.waiting.is_empty() || (goes_along && has_room)
     }
 
     /// A request begins: what serves it is polled at once, so that requests begin in their order.
     pub(super) fn begin(
         &mut self,
-        wave: Wave,
+        (wave, reads): (Wave, usize),
         mut serving: Serving,
         measured: Measured,
         context: &mut Context<'_>,
@@ -86,30 +104,73 @@ impl InFlight {
             Poll::Ready(served) => Waiting::Served(served),
             Poll::Pending => Waiting::Serving(serving),
         };
-        self.waiting.push_back((waiting, measured));
+        self.reads += reads;
+        self.waiting.push_back(Request { waiting, measured, reads, held_bytes: 0 });
     }
 
     /// A request is served behind others that are not yet.
     pub(super) fn push(&mut self, served: Served, measured: Measured) {
-        self.waiting.push_back((Waiting::Served(served), measured));
+        let held_bytes = served.held_bytes();
+        self.held_bytes += held_bytes;
+        self.waiting.push_back(Request { waiting: Waiting::Served(served), measured, reads: 0, held_bytes });
     }
 
     /// What the first of them comes to; none if there is none.
     pub(super) fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<Option<(Served, Measured)>> {
-        for (waiting, _) in &mut self.waiting {
-            if let Waiting::Serving(serving) = waiting
+        for request in &mut self.waiting {
+            if let Waiting::Serving(serving) = &mut request.waiting
                 && let Poll::Ready(served) = serving.as_mut().poll(context)
             {
-                *waiting = Waiting::Served(served);
+                request.waiting = Waiting::Served(served);
             }
         }
         match self.waiting.front() {
-            None => Poll::Ready(None),
-            Some((Waiting::Serving(_), _)) => Poll::Pending,
-            Some((Waiting::Served(_), _)) => match self.waiting.pop_front() {
-                Some((Waiting::Served(served), measured)) => Poll::Ready(Some((served, measured))),
-                _ => unreachable!("the first is served"),
-            },
+            None => return Poll::Ready(None),
+            Some(Request { waiting: Waiting::Serving(_), .. }) => return Poll::Pending,
+            Some(_) => {}
         }
+        match self.waiting.pop_front() {
+            Some(Request { waiting: Waiting::Served(served), measured, reads, held_bytes }) => {
+                self.reads -= reads;
+                self.held_bytes -= held_bytes;
+                Poll::Ready(Some((served, measured)))
+            }
+            _ => unreachable!("the first is served"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use std::task::Waker;
+
+    const MEASURED: Measured = Measured { kind: ladoga_runtime::CommandKind::Read, started_ns: 0 };
+
+    fn never() -> Serving {
+        Box::pin(std::future::pending())
+    }
+
+    #[test]
+    fn what_goes_along_is_bounded_by_number_by_reads_and_by_what_replies_hold() {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut in_flight = InFlight::new();
+        assert!(in_flight.admits(Wave::Alone, 100));
+        in_flight.begin((Wave::Reads, READS_MAX - 1), never(), MEASURED, &mut context);
+        assert!(in_flight.admits(Wave::Reads, 1) && !in_flight.admits(Wave::Reads, 2));
+        assert!(in_flight.admits(Wave::Any, 0));
+        assert!(!in_flight.admits(Wave::Writes, 0) && !in_flight.admits(Wave::Alone, 0));
+        in_flight.push(Served::value(Some(Bytes::from(vec![0; HELD_BYTES_MAX as usize]))), MEASURED);
+        assert!(!in_flight.admits(Wave::Reads, 1) && !in_flight.admits(Wave::Any, 0));
+        assert!(in_flight.poll_first(&mut context).is_pending());
+
+        let mut in_flight = InFlight::new();
+        for _ in 0..IN_FLIGHT_MAX {
+            assert!(in_flight.admits(Wave::Writes, 0));
+            in_flight.begin((Wave::Writes, 0), Box::pin(async { Served::OK }), MEASURED, &mut context);
+        }
+        assert!(!in_flight.admits(Wave::Writes, 0));
+        assert!(in_flight.poll_first(&mut context).is_ready() && in_flight.admits(Wave::Writes, 0));
     }
 }

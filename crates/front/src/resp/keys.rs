@@ -1,21 +1,26 @@
-use ladoga_model::Ttl;
+use ladoga_model::{Ttl, check_key};
 use ladoga_resp::{Reply, Request, parse_integer};
 use ladoga_service::{Error, KeyValue, Precondition};
 
 use super::arguments::{integer, is};
-use super::call::{Effect, Found, NewLifetime, StoreCall};
+use super::call::StoreCall;
 use super::failed::Failed;
+use super::found::{Effect, Found, NewLifetime};
 use super::served::{CommandResult, Served};
 use super::strings::all;
 
 /// Values up to this length are kept in one piece by Redis, which clients can ask for.
 const EMBEDDED_BYTES_MAX: u64 = 44;
+/// The most that a value has that is a number.
+const INTEGER_BYTES_MAX: u64 = 20;
 /// What a key and its value take beside their own bytes, about.
 const ENTRY_BYTES: u64 = 56;
 
 /// `DEL` and `UNLINK`: how many of the keys there were.
 pub(super) async fn del<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
-    // One after the other where the same key may be named twice.
+    if request.len() == 2 && !call.is_in_transaction() {
+        return del_one(&call, request.bytes(1)).await;
+    }
     let (call, request) = (&call, &request);
     let mut deleted = 0;
     let mut keys: Vec<usize> = (1..request.len()).collect();
@@ -34,11 +39,23 @@ pub(super) async fn del<K: KeyValue>(call: StoreCall<K>, request: Request) -> Co
     Ok(Served::integer(deleted))
 }
 
+/// The same of one key, in one step: whether there was something says the store, once it is deleted.
+async fn del_one<K: KeyValue>(call: &StoreCall<K>, key: bytes::Bytes) -> CommandResult {
+    if check_key(&key).is_err() {
+        return Ok(Served::flag(false));
+    }
+    match call.delete(key, Precondition::IfMatchAny).await {
+        Ok(()) => Ok(Served::flag(true)),
+        Err(Failed::Service(Error::PreconditionFailed { .. })) => Ok(Served::flag(false)),
+        Err(failed) => Err(failed),
+    }
+}
+
 /// `EXISTS` and `TOUCH`: how many of the keys there are, each as often as it is named.
 pub(super) async fn exists<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
     let (call, request) = (&call, &request);
     let look = |number: usize| async move {
-        let cell = call.look_up(&request[number]).wait().await?;
+        let cell = call.cell(&request[number]).await?;
         Ok(cell.is_some_and(|cell| cell.value.is_some()))
     };
     let found = all((1..request.len()).collect(), look).await?;
@@ -46,12 +63,13 @@ pub(super) async fn exists<K: KeyValue>(call: StoreCall<K>, request: Request) ->
 }
 
 pub(super) async fn type_of<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
-    let cell = call.look_up(&request[1]).wait().await?;
+    let cell = call.cell(&request[1]).await?;
     let is_there = cell.is_some_and(|cell| cell.value.is_some());
     Ok(Reply::Simple(if is_there { "string" } else { "none" }).into())
 }
 
-/// `RENAME` and `RENAMENX`: the new key is written, then the old one deleted, each by itself.
+/// `RENAME` and `RENAMENX`: in one step as part of a transaction; else the new key is written, then the old one deleted, each by
+/// itself.
 pub(super) async fn rename<K: KeyValue>(
     call: StoreCall<K>,
     request: Request,
@@ -69,7 +87,7 @@ pub(super) async fn rename<K: KeyValue>(
     let still = Precondition::IfMatch([found.version].into());
     match call.delete(from, still).await {
         // Somebody wrote it meanwhile: that write came behind the renaming.
-        Ok(_) | Err(Failed::Service(Error::PreconditionFailed { .. })) => Ok(done),
+        Ok(()) | Err(Failed::Service(Error::PreconditionFailed { .. })) => Ok(done),
         Err(failed) => Err(failed),
     }
 }
@@ -128,7 +146,11 @@ pub(super) async fn object<K: KeyValue>(call: StoreCall<K>, request: Request) ->
     if arguments != 3 {
         return Err(super::server::wrong_arguments("object", known));
     }
-    let Some(found) = call.find(&request[2], known == "ENCODING").await? else { return Ok(Served::NULL) };
+    let Some(mut found) = call.find(&request[2], false).await? else { return Ok(Served::NULL) };
+    if known == "ENCODING" && found.bytes <= INTEGER_BYTES_MAX {
+        let Some(with_value) = call.find(&request[2], true).await? else { return Ok(Served::NULL) };
+        found = with_value;
+    }
     match known {
         "ENCODING" => Ok(Reply::text(encoding(&found)).into()),
         "FREQ" => Err(Failed::err(
@@ -142,7 +164,7 @@ pub(super) async fn object<K: KeyValue>(call: StoreCall<K>, request: Request) ->
 
 fn encoding(found: &Found) -> &'static str {
     match found.bytes {
-        1..=20 if parse_integer(&found.value).is_some() => "int",
+        1..=INTEGER_BYTES_MAX if parse_integer(&found.value).is_some() => "int",
         0..=EMBEDDED_BYTES_MAX => "embstr",
         _ => "raw",
     }

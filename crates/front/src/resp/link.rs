@@ -1,9 +1,8 @@
 use std::cell::{Cell, RefCell, RefMut};
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 
 use bytes::BytesMut;
 use ladoga_model::VALUE_BYTES_MAX;
@@ -11,8 +10,8 @@ use ladoga_resp::{Parser, ParserLimits};
 use ladoga_runtime::Address;
 use tokio::net::TcpStream;
 
-use super::waits::{Ending, Waits};
-use crate::connection::{Core, Socket};
+use super::waits::{Interruption, Waits};
+use crate::connection::{Core, Ending, Socket, hear_out};
 
 /// After so long without a request, a connection keeps no buffers.
 const BUFFERS_KEPT_MS: u64 = 500;
@@ -31,9 +30,8 @@ pub(crate) struct RespLink {
     buffers: RefCell<Buffers>,
     address: Cell<Option<Address>>,
     is_late: bool,
-    ending: Cell<Option<Ending>>,
-    /// The task that drives it.
-    task: RefCell<Option<Waker>>,
+    /// Why it has to end, if it has to.
+    pub(super) ending: Ending<Interruption>,
 }
 
 /// The one owner of a connection's bytes: all that arrive and all that are sent pass here, in order.
@@ -68,8 +66,7 @@ impl RespLink {
             address: Cell::new(None),
             is_late: core.is_draining(),
             core,
-            ending: Cell::new(None),
-            task: RefCell::new(None),
+            ending: Ending::none(),
         }
     }
 
@@ -160,67 +157,24 @@ impl RespLink {
         Ok(())
     }
 
-    /// What `future` comes to, unless the connection has to end before.
-    pub(super) async fn unless_ended<T>(&self, future: impl Future<Output = T>) -> Result<T, Ending> {
-        let mut future = pin!(future);
-        poll_fn(|context| {
-            self.driven_by(context.waker());
-            match self.ending.get() {
-                Some(ending) => Poll::Ready(Err(ending)),
-                None => future.as_mut().poll(context).map(Ok),
-            }
-        })
-        .await
-    }
-
-    fn driven_by(&self, waker: &Waker) {
-        let mut task = self.task.borrow_mut();
-        if !task.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            *task = Some(waker.clone());
-        }
-    }
-
     /// The last reply is about to be sent. It has its own time, whatever made it the last. Answers whether the client was in the middle
     /// of something.
     pub(super) fn begins_to_linger(&self) -> bool {
-        self.ending.set(None);
+        self.ending.begin_anew();
         self.buffers().lingers(self.core.now_ms())
     }
 
     /// Sends the last reply. A client that may still be speaking is listened to for a while: a reset would take the reply away
     /// from it.
-    pub(super) async fn linger(&self, mut may_be_speaking: bool, bytes_max: usize) -> io::Result<()> {
+    pub(super) async fn linger(&self, may_be_speaking: bool) -> io::Result<()> {
         self.flush().await?;
         self.socket.shut_down()?;
-        let mut discarded = 0;
-        while discarded < bytes_max {
-            let read = poll_fn(|context| match self.socket.poll_read(context, &mut self.core.scratch()) {
-                Poll::Pending if !may_be_speaking => Poll::Ready(Ok(0)),
-                read => read,
-            });
-            match read.await? {
-                0 => break,
-                count => discarded += count,
-            }
-            may_be_speaking = true;
-        }
-        Ok(())
+        hear_out(|context| self.socket.poll_read(context, &mut self.core.scratch()), may_be_speaking).await
     }
 
     /// Makes dropping the connection tell the client that something is missing.
     pub(super) fn abort_on_drop(&self) {
         self.socket.abort_on_drop();
-    }
-
-    fn wake(&self) {
-        if let Some(task) = &*self.task.borrow() {
-            task.wake_by_ref();
-        }
-    }
-
-    fn end(&self, why: Ending) {
-        self.ending.set(Some(why));
-        self.wake();
     }
 }
 
@@ -232,21 +186,21 @@ impl ladoga_server::Connection for RespLink {
         let limits = &self.core.limits;
         let ending = buffers.waits.ending(now_ms, limits);
         drop(buffers);
-        if let (None, Some(ending)) = (self.ending.get(), ending) {
-            self.end(ending);
+        if let (None, Some(why)) = (self.ending.why(), ending) {
+            self.ending.end(why);
         }
     }
 
     /// Has the task look, and waits no longer for what a client says after its last reply.
     fn begin_to_drain(&self) {
         if self.buffers().waits.lingering.is_some() {
-            return self.end(Ending::CutOff);
+            return self.ending.end(Interruption::CutOff);
         }
-        self.wake();
+        self.ending.wake();
     }
 
     fn cut_off(&self) {
-        self.end(Ending::CutOff);
+        self.ending.end(Interruption::CutOff);
     }
 
     fn is_late(&self) -> bool {

@@ -8,8 +8,11 @@
 //! - `session`: what a connection has been told: its version of the protocol, its name, its transaction
 //! - `table`: every command there is, how many arguments it takes, where its keys are
 //! - `dispatch`: from a request to what serves it; `transaction`: `MULTI` to `EXEC`, `queued`: what is kept in between
-//! - `call`: one request and the store: reads, writes, and read-modify-write; `served`, `failed`: what becomes of it
-//! - `strings`, `numbers`, `expiry`, `keys`, `scan`: commands by what they are about; `arguments`: their options
+//! - `exec`: transactions of a node on its own; `together`: commands that happen in one step there; `overlay`: what they have read
+//!   and written until then
+//! - `call`: one request and the store: reads, writes, and read-modify-write; `found`: what they are about; `pauses`: how it waits
+//!   for room; `served`, `failed`: what becomes of it
+//! - `strings`, `numbers`, `expiry`, `keys`, `scan`, `flush`: commands by what they are about; `arguments`: their options
 //! - `upload`: values that are not held in memory, on their way in
 //! - `about`: commands about a connection; `server`, `describe`: about the node and its commands
 
@@ -20,12 +23,17 @@ mod cursors;
 mod describe;
 mod dispatch;
 mod door;
+mod exec;
 mod expiry;
 mod failed;
+mod flush;
+mod found;
 mod in_flight;
 mod keys;
 mod link;
 mod numbers;
+mod overlay;
+mod pauses;
 mod queued;
 mod replies;
 mod scan;
@@ -35,6 +43,7 @@ mod server;
 mod session;
 mod strings;
 mod table;
+mod together;
 mod transaction;
 mod upload;
 mod waits;

@@ -3,8 +3,9 @@ use ladoga_resp::Request;
 use ladoga_service::KeyValue;
 
 use super::arguments::integer;
-use super::call::{Effect, NewLifetime, StoreCall};
+use super::call::StoreCall;
 use super::failed::Failed;
+use super::found::{Effect, NewLifetime};
 use super::served::{CommandResult, Served};
 use super::table::Verb;
 
@@ -83,7 +84,7 @@ fn exact(text: &str) -> Option<i128> {
         return None;
     }
     let number: i128 = format!("{whole}{behind}").parse().ok()?;
-    let shift = DECIMALS as i32 - behind.len() as i32 + exponent;
+    let shift = (DECIMALS as i32 - behind.len() as i32).checked_add(exponent)?;
     let power = 10_i128.checked_pow(u32::try_from(shift).ok()?)?;
     let number = number.checked_mul(power)?;
     Some(if is_negative { -number } else { number })
@@ -126,6 +127,10 @@ mod tests {
         ] {
             assert_eq!(sum(one, other).as_deref(), Some(expected), "{one} + {other}");
         }
+        assert_eq!(
+            (sum("0e2147483647", "1").as_deref(), sum("1", "1e-2147483648").as_deref()),
+            (Some("1"), Some("1"))
+        );
         assert!(sum("1e300", "1e300").is_some_and(|sum| sum.starts_with('2') && sum.len() == 301));
     }
 

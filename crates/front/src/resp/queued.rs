@@ -1,8 +1,11 @@
+use bytes::Bytes;
 use ladoga_resp::{Reply, Request};
 use ladoga_runtime::{Address, Permit};
+use ladoga_service::Seen;
 
-use super::call::Watched;
+use super::arguments::is;
 use super::failed::Failed;
+use super::overlay::Watched;
 use super::table::{Command, Verb};
 use crate::door::Door;
 
@@ -38,17 +41,30 @@ impl Transaction {
 
     /// What was said cannot be understood.
     pub(super) fn spoil(&mut self) {
-        self.is_spoiled = self.queued.is_some();
+        if self.queued.is_some() {
+            let watched = std::mem::take(&mut self.watched);
+            *self =
+                Transaction { queued: Some(Vec::new()), is_spoiled: true, watched, ..Transaction::default() };
+        }
     }
 
-    /// Keeps a request until `EXEC`.
+    /// Keeps a request until `EXEC`, by itself: not what else arrived with it.
     pub(super) fn queue<K>(
         &mut self,
         command: &'static Command,
-        request: Request,
+        request: &Request,
         door: &Door<K>,
         address: Address,
     ) -> Reply {
+        if !is_allowed(command.verb, request) {
+            self.spoil();
+            return Reply::error("Command not allowed inside a transaction");
+        }
+        if self.is_spoiled {
+            // It is not going to be done.
+            return Reply::Simple("QUEUED");
+        }
+        let request = request.detached();
         self.queued_bytes += request.memory_bytes() as u64;
         if let Err(full) = self.hold(door, address) {
             self.spoil();
@@ -60,7 +76,21 @@ impl Transaction {
         Reply::Simple("QUEUED")
     }
 
-    /// Takes room for what is queued: twice as much, so that it need not be taken for each. Nobody gives way for it.
+    /// Watches a key from now on, by itself: not what arrived with it.
+    pub(super) fn watch<K>(
+        &mut self,
+        key: &[u8],
+        seen: Seen,
+        door: &Door<K>,
+        address: Address,
+    ) -> Result<(), Failed> {
+        self.queued_bytes += (key.len() + size_of::<Watched>()) as u64;
+        self.hold(door, address)?;
+        self.watched.push((Bytes::copy_from_slice(key), seen));
+        Ok(())
+    }
+
+    /// Takes room for what is queued and watched: twice as much, so that it need not be taken for each. Nobody gives way for it.
     fn hold<K>(&mut self, door: &Door<K>, address: Address) -> Result<(), Failed> {
         let held_bytes = self.room.as_ref().map_or(QUEUED_BYTES_UNCOUNTED, |(_, bytes)| *bytes);
         if self.queued_bytes <= held_bytes {
@@ -89,7 +119,17 @@ impl Transaction {
     }
 
     pub(super) fn unwatch(&mut self) -> Reply {
-        self.watched.clear();
+        *self = Transaction::default();
         Reply::OK
+    }
+}
+
+/// Whether a command may stand in a transaction: what cannot be done in one step may not, nor what would keep the replies of a
+/// transaction from being as many as its commands.
+fn is_allowed(verb: Verb, request: &Request) -> bool {
+    match verb {
+        Verb::Flush => false,
+        Verb::Client => !is(&request[1], "REPLY"),
+        _ => true,
     }
 }

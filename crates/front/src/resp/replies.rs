@@ -4,13 +4,17 @@ use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 
-use ladoga_resp::{Reply, write_bulk_head};
+use bytes::Bytes;
+use ladoga_resp::{Reply, Request, write_array_head, write_bulk_head};
 use ladoga_runtime::{Displaced, Permit, Taken};
-use ladoga_service::{KeyValue, StoreError};
+use ladoga_service::{KeyValue, Piece, StoreError};
 
+use super::call::StoreCall;
 use super::failed::Failed;
+use super::in_flight::READS_MAX;
 use super::serve::{Conversation, Parting};
 use super::served::{LargeReply, Served};
+use super::strings;
 
 /// Replies that wait for others to be written with them.
 const REPLIES_BYTES_MAX: usize = 64 << 10;
@@ -20,22 +24,51 @@ const COPIED_BYTES_MAX: usize = 16 << 10;
 impl<K: KeyValue> Conversation<'_, K> {
     /// Writes a reply, unless the client wants none.
     pub(super) async fn write(&mut self, served: Served) -> Result<(), Parting> {
-        if !self.session.wants_reply() && !matches!(served, Served::Last(_)) {
+        let is_written = matches!(served, Served::Written);
+        if is_written || (!self.session.wants_reply() && !matches!(served, Served::Last(_))) {
             return Ok(());
         }
+        self.write_wanted(served).await
+    }
+
+    /// Writes a reply, and all that are in it.
+    pub(super) async fn write_wanted(&mut self, served: Served) -> Result<(), Parting> {
+        if !matches!(served, Served::Many(_)) {
+            return self.write_one(served).await;
+        }
+        let mut left = vec![served];
+        while let Some(served) = left.pop() {
+            match served {
+                Served::Many(all) => {
+                    write_array_head(&mut self.link.buffers().output, all.len());
+                    left.extend(all.into_iter().rev());
+                }
+                one => self.write_one(one).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_one(&mut self, served: Served) -> Result<(), Parting> {
         match served {
-            Served::Silent => return Ok(()),
-            Served::WatchedKeyChanged => Failed::WatchedKeyChanged
-                .into_reply()
-                .write(&mut self.link.buffers().output, self.session.dialect),
+            Served::Silent | Served::Written => return Ok(()),
+            Served::Many(_) => unreachable!("they are written one by one"),
+            Served::WatchedKeyChanged => self.write_reply(&Failed::WatchedKeyChanged.into_reply()),
             Served::Last(reply) => return Err(Parting::Say(reply)),
-            Served::Large(large) => return self.write_large(large).await,
+            Served::Large(large) => self.write_large(large).await?,
+            Served::Held(Reply::Bulk(value), permit) => self.write_held(&value, &permit).await?,
+            Served::Held(reply, permit) => {
+                let mut bytes = Vec::new();
+                reply.write(&mut bytes, self.session.dialect);
+                drop(reply);
+                self.write_counted(&bytes, &permit).await?;
+            }
             Served::Reply(Reply::Bulk(value)) if value.len() > COPIED_BYTES_MAX => {
                 write_bulk_head(&mut self.link.buffers().output, value.len() as u64);
                 self.link.write_all(&value).await?;
                 self.link.buffers().output.extend_from_slice(b"\r\n");
             }
-            Served::Reply(reply) => reply.write(&mut self.link.buffers().output, self.session.dialect),
+            Served::Reply(reply) => self.write_reply(&reply),
         }
         if self.link.buffers().unsent().len() > REPLIES_BYTES_MAX {
             self.link.flush().await?;
@@ -43,30 +76,79 @@ impl<K: KeyValue> Conversation<'_, K> {
         Ok(())
     }
 
+    fn write_reply(&self, reply: &Reply) {
+        reply.write(&mut self.link.buffers().output, self.session.dialect);
+    }
+
+    /// Writes a value that takes room in memory, which its client may have to give back.
+    async fn write_held(&mut self, value: &Bytes, permit: &Permit) -> Result<(), Parting> {
+        write_bulk_head(&mut self.link.buffers().output, value.len() as u64);
+        self.write_counted(value, permit).await?;
+        self.link.buffers().output.extend_from_slice(b"\r\n");
+        Ok(())
+    }
+
+    async fn write_counted(&mut self, bytes: &[u8], permit: &Permit) -> Result<(), Parting> {
+        match self.write_unless_displaced(permit, bytes).await? {
+            Ok(()) => Ok(()),
+            Err(Displaced) => Err(self.gives_way(Taken::Value)),
+        }
+    }
+
     /// Writes a value that is not in memory, as fast as the client takes it, with one piece read ahead.
     async fn write_large(&mut self, large: LargeReply) -> Result<(), Parting> {
-        let LargeReply { bytes, first: mut piece, permit } = large;
+        let LargeReply { value, mut from, bytes } = large;
+        // Nobody waits for these while others are waited for.
+        self.link.flush().await?;
+        let permit = match self.door.door.streams.enter(self.link.address(), 1) {
+            Ok(permit) => permit,
+            Err(full) => {
+                self.write_reply(&Failed::from(full).into_reply());
+                return Ok(());
+            }
+        };
+        permit.granted().await;
+        let mut piece = match value.pieces.next().await {
+            Ok(piece) => piece,
+            Err(error) => {
+                self.write_reply(&Failed::from(error).into_reply());
+                return Ok(());
+            }
+        };
         write_bulk_head(&mut self.link.buffers().output, bytes);
-        while let Some((bytes, rest)) = piece {
+        let mut left = bytes;
+        while left > 0 {
+            let Some((mut bytes, rest)) = piece else { return Err(self.cannot_go_on(&ends_early())) };
             let next = rest.next();
-            let written = self.write_unless_displaced(&permit, &bytes).await?;
-            if let Err(Displaced) = written {
-                self.door.door.core.metrics.displaced(Taken::Stream);
-                self.door.door.core.metrics.cut_off();
-                return Err(Parting::Abort);
+            let skipped = from.min(bytes.len() as u64);
+            from -= skipped;
+            bytes = bytes.split_off(skipped as usize);
+            bytes.truncate(left.min(bytes.len() as u64) as usize);
+            if let Err(Displaced) = self.write_unless_displaced(&permit, &bytes).await? {
+                return Err(self.gives_way(Taken::Stream));
             }
             self.door.door.core.metrics.sent(bytes.len() as u64);
-            piece = match next.await {
-                Ok(piece) => piece,
-                Err(error) => return Err(self.cannot_go_on(&error)),
-            };
+            left -= bytes.len() as u64;
+            // What was begun is not waited for if nothing of it is wanted.
+            piece = if left == 0 { None } else { self.piece(next.await)? };
         }
         self.link.buffers().output.extend_from_slice(b"\r\n");
         Ok(())
     }
 
+    fn piece(&self, piece: Result<Option<Piece>, StoreError>) -> Result<Option<Piece>, Parting> {
+        piece.map_err(|error| self.cannot_go_on(&error))
+    }
+
     fn cannot_go_on(&self, error: &StoreError) -> Parting {
         tracing::warn!(%error, "a reply was aborted");
+        self.door.door.core.metrics.cut_off();
+        Parting::Abort
+    }
+
+    /// The client reads so slowly that it gives way to others.
+    fn gives_way(&self, taken: Taken) -> Parting {
+        self.door.door.core.metrics.displaced(taken);
         self.door.door.core.metrics.cut_off();
         Parting::Abort
     }
@@ -101,4 +183,29 @@ impl<K: KeyValue> Conversation<'_, K> {
         }
         Ok(Ok(()))
     }
+
+    /// Serves `MGET` of more keys than are read at a time: some, which are written before the next are read. So it holds no more than
+    /// they have.
+    pub(super) async fn write_values(
+        &mut self,
+        call: &StoreCall<K>,
+        request: &Request,
+    ) -> Result<Served, Parting> {
+        if !self.session.wants_reply() {
+            return Ok(Served::Written);
+        }
+        write_array_head(&mut self.link.buffers().output, request.len() - 1);
+        for first in (1..request.len()).step_by(READS_MAX) {
+            let numbers = first..request.len().min(first + READS_MAX);
+            for value in strings::values(call, request, numbers).await {
+                self.write_wanted(value).await?;
+            }
+            tokio::task::yield_now().await;
+        }
+        Ok(Served::Written)
+    }
+}
+
+fn ends_early() -> StoreError {
+    StoreError::Unreadable { reason: "a value ends before its length".to_owned() }
 }

@@ -1,3 +1,8 @@
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::ops::Bound;
+use std::rc::Rc;
+
 use bytes::{Buf, Bytes, BytesMut};
 use ladoga_model::Stamp;
 use ladoga_resp::{Reply, Request, matches};
@@ -12,6 +17,12 @@ use super::served::{CommandResult, Served};
 /// Keys that `SCAN` looks at if nothing is said, and at most.
 const COUNT_DEFAULT: i64 = 10;
 const COUNT_MAX: i64 = 10_000;
+/// What `SCAN` answers together, about; and `KEYS` without taking room for it.
+const SCAN_BYTES_MAX: usize = 1 << 20;
+/// The longest pattern.
+const PATTERN_BYTES_MAX: usize = 4 << 10;
+/// Comparisons of bytes before others of the event loop have their turn: about a millisecond's.
+const TURN_COST_MAX: usize = 1 << 20;
 /// What `KEYS` may answer together.
 const KEYS_BYTES_MAX: usize = 16 << 20;
 /// `RANDOMKEY` chooses among so many.
@@ -43,27 +54,67 @@ impl RecordFormat for KeyRecords {
     fn end(&mut self, _: &mut Vec<u8>) {}
 }
 
-/// The keys of a range, in order.
-struct KeyReader {
+/// The keys of a range, in order, as a transaction would leave them if it is part of one.
+pub(super) struct KeyReader {
     rest: Option<Box<dyn Pieces>>,
     read: BytesMut,
     _permit: Permit,
+    /// The next key that is stored, if it was read already.
+    stored: Option<Bytes>,
+    /// What the transaction has written in the range: keys, and whether they have a value.
+    written: VecDeque<(Bytes, bool)>,
 }
 
 impl KeyReader {
-    async fn open<K: KeyValue>(
+    /// Of all keys that may match a pattern, or of all; behind this one, if there is one.
+    pub(super) async fn open<K: KeyValue>(
         call: &StoreCall<K>,
-        (start, end): (Bytes, Option<Bytes>),
+        (pattern, after): (Option<&[u8]>, Option<&Bytes>),
     ) -> Result<KeyReader, Failed> {
+        let (start, end) = range_of(pattern, after);
         let permit = call.stream_permit().await?;
+        let written = call.overlay.as_ref().map_or_else(VecDeque::new, |overlay| {
+            let behind = end.clone().map_or(Bound::Unbounded, Bound::Excluded);
+            let overlay = overlay.borrow();
+            let is_empty = end.as_ref().is_some_and(|end| *end <= start);
+            let written =
+                (!is_empty).then(|| overlay.written.range((Bound::Included(start.clone()), behind)));
+            written
+                .into_iter()
+                .flatten()
+                .map(|(key, written)| (key.clone(), written.value.is_some()))
+                .collect()
+        });
         let scope = if call.door.door.nodes > 1 { Scope::Cluster } else { Scope::Node };
         let range = KeyRange { span: KeySpan { start, end, is_reverse: false }, limit: None, scope };
         let rest = Some(call.service.range(&call.context(), range, Box::new(KeyRecords)).await?);
-        Ok(KeyReader { rest, read: BytesMut::new(), _permit: permit })
+        Ok(KeyReader { rest, read: BytesMut::new(), _permit: permit, stored: None, written })
     }
 
     /// The next key; none behind the last.
-    async fn next(&mut self) -> Result<Option<Bytes>, Failed> {
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Failed> {
+        loop {
+            if self.written.is_empty() && self.stored.is_none() {
+                return self.next_stored().await;
+            }
+            if self.stored.is_none() {
+                self.stored = self.next_stored().await?;
+            }
+            let Some((written, has_value)) = self.written.front() else { return Ok(self.stored.take()) };
+            match self.stored.as_ref().map(|stored| stored.cmp(written)) {
+                Some(Ordering::Less) => return Ok(self.stored.take()),
+                Some(Ordering::Equal) => self.stored = None,
+                Some(Ordering::Greater) | None => {}
+            }
+            let key = has_value.then(|| written.clone());
+            self.written.pop_front();
+            if key.is_some() {
+                return Ok(key);
+            }
+        }
+    }
+
+    async fn next_stored(&mut self) -> Result<Option<Bytes>, Failed> {
         loop {
             if let Some(key) = self.take_key() {
                 return Ok(Some(key));
@@ -134,6 +185,7 @@ impl<'r> ScanOptions<'r> {
                     return Err(Failed::syntax());
                 }
             } else if is(option, "MATCH") {
+                check_pattern(value)?;
                 options.pattern = Some(value);
             } else if is(option, "TYPE") {
                 options.is_of_type = is(value, "string");
@@ -150,6 +202,29 @@ impl<'r> ScanOptions<'r> {
     }
 }
 
+/// No key is as long as a longer pattern, unless most of it stands for nothing; and what it costs to look at a key grows with it.
+fn check_pattern(pattern: &[u8]) -> Result<(), Failed> {
+    if pattern.len() > PATTERN_BYTES_MAX {
+        return Err(Failed::err("the pattern is longer than 4096 bytes"));
+    }
+    Ok(())
+}
+
+/// What matching has cost since others had their turn.
+#[derive(Default)]
+struct Turn(usize);
+
+impl Turn {
+    /// Lets others have theirs, if it has cost much.
+    async fn matched(&mut self, pattern: &[u8], key: &[u8]) {
+        self.0 += 1 + pattern.len() * key.len();
+        if self.0 > TURN_COST_MAX {
+            self.0 = 0;
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
 /// `SCAN`: in the order of the keys, so each that is there all the time is answered exactly once.
 pub(super) async fn scan<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
     let invalid = || Failed::err("invalid cursor");
@@ -160,17 +235,23 @@ pub(super) async fn scan<K: KeyValue>(call: StoreCall<K>, request: Request) -> C
         0 => None,
         cursor => Some(call.door.cursors.key(cursor).ok_or_else(invalid)?),
     };
-    let mut reader = KeyReader::open(&call, range_of(options.pattern, after.as_ref())).await?;
+    let mut reader = KeyReader::open(&call, (options.pattern, after.as_ref())).await?;
     let (mut found, mut last, mut cursor) = (Vec::new(), None, 0);
+    let (mut bytes, mut turn) = (0, Turn::default());
     for _ in 0..options.count.min(COUNT_MAX) {
         let Some(key) = reader.next().await? else {
             last = None;
             break;
         };
+        turn.matched(options.pattern.unwrap_or_default(), &key).await;
         if options.matches(&key) {
+            bytes += key.len();
             found.push(Reply::Bulk(key.clone()));
         }
         last = Some(key);
+        if bytes > SCAN_BYTES_MAX {
+            break;
+        }
     }
     if let Some(last) = last {
         cursor = call.door.cursors.after(last);
@@ -181,9 +262,12 @@ pub(super) async fn scan<K: KeyValue>(call: StoreCall<K>, request: Request) -> C
 /// `KEYS`, which keeps nobody else waiting, and refuses what would not fit into memory.
 pub(super) async fn keys<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
     let pattern = &request[1];
-    let mut reader = KeyReader::open(&call, range_of(Some(pattern), None)).await?;
-    let (mut found, mut bytes) = (Vec::new(), 0);
+    check_pattern(pattern)?;
+    let mut reader = KeyReader::open(&call, (Some(pattern), None)).await?;
+    let (mut found, mut bytes, mut turn) = (Vec::new(), 0, Turn::default());
+    let mut room = None;
     while let Some(key) = reader.next().await? {
+        turn.matched(pattern, &key).await;
         if !matches(pattern, &key) {
             continue;
         }
@@ -191,15 +275,22 @@ pub(super) async fn keys<K: KeyValue>(call: StoreCall<K>, request: Request) -> C
         if bytes > KEYS_BYTES_MAX {
             return Err(Failed::err("the keys that match take more than 16 MiB; use SCAN"));
         }
+        if bytes > SCAN_BYTES_MAX && room.is_none() {
+            room = Some(Rc::new(call.room(KEYS_BYTES_MAX as u64).await?));
+        }
         // By itself, so that it does not keep what was read around it.
         found.push(Reply::Bulk(Bytes::copy_from_slice(&key)));
     }
-    Ok(Reply::Array(found).into())
+    let found = Reply::Array(found);
+    Ok(match room {
+        Some(room) => Served::Held(found, room),
+        None => Served::Reply(found),
+    })
 }
 
 /// `DBSIZE`: counted, by reading all keys.
 pub(super) async fn count<K: KeyValue>(call: StoreCall<K>) -> CommandResult {
-    let mut reader = KeyReader::open(&call, range_of(None, None)).await?;
+    let mut reader = KeyReader::open(&call, (None, None)).await?;
     let mut count: u64 = 0;
     while reader.next().await?.is_some() {
         count += 1;
@@ -209,7 +300,7 @@ pub(super) async fn count<K: KeyValue>(call: StoreCall<K>) -> CommandResult {
 
 /// `RANDOMKEY`: one of the first keys, each as likely as the others.
 pub(super) async fn random_key<K: KeyValue>(call: StoreCall<K>) -> CommandResult {
-    let mut reader = KeyReader::open(&call, range_of(None, None)).await?;
+    let mut reader = KeyReader::open(&call, (None, None)).await?;
     let (mut chosen, mut seen) = (None, 0);
     while seen < SAMPLE_KEYS_MAX
         && let Some(key) = reader.next().await?

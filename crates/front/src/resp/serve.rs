@@ -11,17 +11,18 @@ use super::call::StoreCall;
 use super::dispatch;
 use super::door::RespDoor;
 use super::failed::Failed;
-use super::in_flight::{Begun, InFlight, Measured};
+use super::in_flight::{Begun, InFlight, Measured, READS_MAX};
 use super::link::RespLink;
 use super::served::Served;
 use super::session::Session;
-use super::table::Command;
-use super::waits::Ending;
+use super::table::{Command, Verb};
+use super::waits::Interruption;
+use crate::connection::yield_once;
 
+/// What an argument takes of memory beside its bytes, about.
+const ARGUMENT_BYTES: u64 = 64;
 /// A request of up to this length takes no room of its own: the memory of its connection, which is counted, has it.
 const REQUEST_BYTES_UNCOUNTED: u64 = 16 << 10;
-/// What a client may still send after its last reply.
-const LINGER_BYTES_MAX: usize = 128 << 20;
 /// Requests that are served before other connections have their turn, if all have arrived at once.
 const TURN_REQUESTS_MAX: u32 = 64;
 
@@ -62,13 +63,13 @@ pub(crate) async fn serve<K: KeyValue>(door: &Rc<RespDoor<K>>, link: &Rc<RespLin
         room: None,
         served: 0,
     };
-    let parting = match link.unless_ended(conversation.converse()).await {
+    let parting = match link.ending.unless_ended(conversation.converse()).await {
         Ok(Err(parting)) => parting,
         Ok(Ok(())) => Parting::Over,
-        Err(Ending::Late) => {
+        Err(Interruption::Late) => {
             Parting::Say(Reply::error("the request did not arrive in time, the connection is closed"))
         }
-        Err(Ending::CutOff) => {
+        Err(Interruption::CutOff) => {
             door.door.core.metrics.cut_off();
             Parting::Abort
         }
@@ -83,7 +84,7 @@ pub(crate) async fn serve<K: KeyValue>(door: &Rc<RespDoor<K>>, link: &Rc<RespLin
     }
     let may_be_speaking = link.begins_to_linger() || is_interrupted;
     // However that ends, the connection does.
-    let _ = link.unless_ended(link.linger(may_be_speaking, LINGER_BYTES_MAX)).await;
+    let _ = link.ending.unless_ended(link.linger(may_be_speaking)).await;
 }
 
 /// A connection while it is served.
@@ -140,7 +141,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         self.link.serves();
         self.served = self.served.wrapping_add(1);
         if self.served.is_multiple_of(TURN_REQUESTS_MAX) {
-            self.let_others_have_their_turn().await;
+            yield_once().await;
         }
         let started_ns = self.door.door.core.clock.monotonic_ns();
         let command = match dispatch::command(&request) {
@@ -152,8 +153,8 @@ impl<K: KeyValue> Conversation<'_, K> {
         };
         let measured = Measured { kind: command.kind, started_ns };
         if self.session.transaction.takes(command) {
-            let reply =
-                self.session.transaction.queue(command, request, &self.door.door, self.link.address());
+            let (door, address) = (&self.door.door, self.link.address());
+            let reply = self.session.transaction.queue(command, &request, door, address);
             return self.reply_alone(reply.into(), CommandKind::Other, started_ns).await;
         }
         if command.is_of_session {
@@ -171,7 +172,8 @@ impl<K: KeyValue> Conversation<'_, K> {
         measured: Measured,
     ) -> Result<(), Parting> {
         let wave = dispatch::wave(command, &request, self.door.door.nodes);
-        while !self.in_flight.admits(wave) {
+        let reads = dispatch::reads(command, &request);
+        while !self.in_flight.admits(wave, reads) {
             self.answer_first().await?;
         }
         let call = match self.call().await? {
@@ -182,6 +184,11 @@ impl<K: KeyValue> Conversation<'_, K> {
                     .await;
             }
         };
+        if command.verb == Verb::MGet && reads > READS_MAX {
+            let served = self.write_values(&call, &request).await?;
+            return self.write_measured(served, measured).await;
+        }
+        let unordered = self.unordered(&call);
         match dispatch::begin(&call, command, request) {
             Begun::Served(served) if self.in_flight.is_empty() => self.write_measured(served, measured).await,
             Begun::Served(served) => {
@@ -192,14 +199,23 @@ impl<K: KeyValue> Conversation<'_, K> {
                 let mut serving = Some(serving);
                 poll_fn(|context| {
                     if let Some(serving) = serving.take() {
-                        self.in_flight.begin(wave, serving, measured, context);
+                        self.in_flight.begin((wave, reads), serving, measured, context);
                     }
                     Poll::Ready(())
                 })
                 .await;
+                if self.unordered(&call) > unordered {
+                    // It waits before it has its place among others: nothing may come before it.
+                    self.answer_all().await?;
+                }
                 Ok(())
             }
         }
+    }
+
+    /// How many requests of the event loop have begun and have no place yet.
+    fn unordered(&self, call: &StoreCall<K>) -> u64 {
+        call.service.unordered_writes() + self.door.paused.get()
     }
 
     /// What a command needs to ask the store; waits until the service can answer.
@@ -270,7 +286,8 @@ impl<K: KeyValue> Conversation<'_, K> {
     /// Takes room for a request of which so many bytes are wanted, twice as much as have arrived at most; gives back what the one
     /// before had.
     async fn make_room(&mut self, wanted_bytes: u64) -> Result<(), Parting> {
-        let arrived_bytes = self.link.buffers().input.len() as u64;
+        let arguments_bytes = self.link.buffers().parser.progress().0 as u64 * ARGUMENT_BYTES;
+        let arrived_bytes = self.link.buffers().input.len() as u64 + arguments_bytes;
         if wanted_bytes.max(arrived_bytes) <= REQUEST_BYTES_UNCOUNTED {
             self.room = None;
             return Ok(());
@@ -342,17 +359,5 @@ impl<K: KeyValue> Conversation<'_, K> {
         let words = "the request arrived too slowly, and the node needed its memory for other requests; send it again, \
                      faster or later";
         Parting::Say(Reply::error(words))
-    }
-
-    async fn let_others_have_their_turn(&self) {
-        let mut has_yielded = false;
-        poll_fn(|context| {
-            if std::mem::replace(&mut has_yielded, true) {
-                return Poll::Ready(());
-            }
-            context.waker().wake_by_ref();
-            Poll::Pending
-        })
-        .await;
     }
 }

@@ -5,14 +5,14 @@ use ladoga_service::KeyValue;
 
 use super::arguments::{integer, is};
 use super::call::StoreCall;
-use super::failed::Failed;
+use super::failed::{Failed, shown};
 use super::served::{CommandResult, Served};
 
 /// The version of Redis that clients are told: what it can do with strings, this can.
 pub(super) const REDIS_VERSION: &str = "7.0.15";
 
 pub(super) fn unknown_subcommand(command: &str, found: &[u8]) -> Failed {
-    let found = String::from_utf8_lossy(&found[..found.len().min(128)]);
+    let found = shown(found);
     Failed::Told(Reply::error(format_args!("unknown subcommand '{found}'. Try {command} HELP.")))
 }
 
@@ -65,7 +65,7 @@ pub(super) fn cluster() -> CommandResult {
 
 /// `ACL`, `MODULE`, `SLOWLOG` and `LATENCY`: as of a server that has none of these.
 pub(super) fn nothing_of(command: &str, request: &Request) -> CommandResult {
-    let of = String::from_utf8_lossy(&request[1]).to_uppercase();
+    let of = shown(&request[1]).to_uppercase();
     match (command, &*of) {
         ("ACL", "WHOAMI") => Ok(Reply::text("default").into()),
         ("MODULE", "LIST") | ("SLOWLOG", "GET") | ("LATENCY", "LATEST" | "HISTORY") => {
@@ -77,6 +77,9 @@ pub(super) fn nothing_of(command: &str, request: &Request) -> CommandResult {
     }
 }
 
+/// How many settings can be asked for at once, and how long each name or pattern may be.
+const PATTERNS_MAX: usize = 64;
+const PATTERN_BYTES_MAX: usize = 128;
 /// Settings that clients ask for, as a server has them that keeps what it acknowledges.
 const SETTINGS: [(&str, &str); 12] = [
     ("appendfsync", "always"),
@@ -99,7 +102,7 @@ pub(super) fn config(request: &Request) -> CommandResult {
         return Ok(Served::OK);
     }
     if is(of, "SET") && request.len() >= 4 {
-        let name = String::from_utf8_lossy(&request[2]);
+        let name = shown(&request[2]);
         let words = format_args!(
             "CONFIG SET failed (possibly related to argument '{name}') - can't set immutable config"
         );
@@ -110,6 +113,9 @@ pub(super) fn config(request: &Request) -> CommandResult {
     }
     if request.len() < 3 {
         return Err(wrong_arguments("config", "get"));
+    }
+    if request.len() > 2 + PATTERNS_MAX || request.from(2).any(|pattern| pattern.len() > PATTERN_BYTES_MAX) {
+        return Err(Failed::err("at most 64 settings can be asked for, by 128 bytes each"));
     }
     let is_wanted =
         |name: &str| request.from(2).any(|pattern| matches(&pattern.to_ascii_lowercase(), name.as_bytes()));
@@ -122,7 +128,10 @@ pub(super) fn info<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Serve
     let (door, nodes) = (&call.door.door, call.door.door.nodes);
     let connections: u64 = door.metrics.loops.iter().map(|metrics| metrics.connections()).sum();
     let commands: u64 = door.metrics.loops.iter().map(|metrics| metrics.commands()).sum();
-    let transactions = "MULTI: in order, not isolated; MSET and RENAME: each key by itself";
+    let transactions = match nodes {
+        1 => "MULTI, MSET, MSETNX, RENAME, COPY and DEL: all or nothing, isolated",
+        _ => "MULTI: in order, not isolated; MSET, MSETNX, RENAME, COPY and DEL: each key by itself",
+    };
     let sections = [
         (
             "Server",

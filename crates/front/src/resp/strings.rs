@@ -5,17 +5,23 @@ use std::task::Poll;
 use bytes::{Bytes, BytesMut};
 use ladoga_model::VALUE_BYTES_MAX;
 use ladoga_resp::{Reply, Request};
-use ladoga_service::{Error, KeyValue, LargeValue, Lookup, Precondition, StoredCell, Value};
+use ladoga_service::{Error, KeyValue, Lookup, Precondition, StoredCell, Value};
 
 use super::arguments::{Condition, SetOptions, condition_of_delete, digest, integer};
-use super::call::{Effect, Found, NewLifetime, StoreCall, check_write};
+use super::call::{StoreCall, check_write};
 use super::failed::Failed;
-use super::in_flight::{Begun, later};
+use super::found::{Effect, Found, NewLifetime, reply_to};
+use super::in_flight::{Begun, READS_MAX, later};
+use super::pauses::is_full;
 use super::served::{CommandResult, LargeReply, Served, length};
 use super::table::Verb;
 
-/// Keys of one request that are asked for side by side.
+/// Keys of one request that are written side by side, or looked up without their values.
 const KEYS_AT_A_TIME: usize = 128;
+/// A value that `SETRANGE` makes up to this length takes no room of its own.
+const SET_RANGE_BYTES_UNCOUNTED: u64 = 256 << 10;
+/// Keys that a transaction writes before other connections have their turn: more than one that is served beside others can have.
+const KEYS_IN_TURN: usize = 8 << 10;
 
 /// `GET`: answered at once if memory can tell.
 pub(super) fn get<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Begun {
@@ -24,34 +30,50 @@ pub(super) fn get<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Begun 
             Begun::Served(Served::value(Some(value)))
         }
         Lookup::Now(Ok(Some(StoredCell { value: None, .. }) | None)) => Begun::Served(Served::NULL),
-        Lookup::Now(Err(error)) => Begun::Served(Served::of(Err(error.into()))),
+        Lookup::Now(Err(error)) if !is_full(&error) => Begun::Served(Served::of(Err(call.failed(error)))),
         found => {
-            let call = call.clone();
-            later(async move { value_of(&call, found.wait().await?).await })
+            let (call, key) = (call.clone(), request.bytes(1));
+            later(async move {
+                let found = found.wait().await;
+                Ok(value_of(call.unless_full(&key, found).await?))
+            })
         }
     }
 }
 
-/// The value of a cell: one that is not in memory is streamed, once its first piece is read.
-async fn value_of<K: KeyValue>(call: &StoreCall<K>, cell: Option<StoredCell>) -> CommandResult {
+/// The value of a cell: one that is not in memory is streamed.
+fn value_of(cell: Option<StoredCell>) -> Served {
     match cell.and_then(|cell| cell.value) {
-        None => Ok(Served::NULL),
-        Some(Value::Inline(value)) => Ok(Served::value(Some(value))),
-        Some(Value::Large(LargeValue { bytes, pieces })) => {
-            let permit = call.stream_permit().await?;
-            let first = pieces.next().await?;
-            Ok(Served::Large(LargeReply { bytes, first, permit }))
-        }
+        None => Served::NULL,
+        Some(Value::Inline(value)) => Served::value(Some(value)),
+        Some(Value::Large(large)) => Served::Large(LargeReply::whole(large)),
     }
 }
 
+/// What is under some keys of a request.
+pub(super) async fn values<K: KeyValue>(
+    call: &StoreCall<K>,
+    request: &Request,
+    numbers: std::ops::Range<usize>,
+) -> Vec<Served> {
+    let value = |number: usize| async move {
+        let cell = call.cell(&request[number]).await;
+        Ok::<_, Failed>(Served::of(cell.map(value_of)))
+    };
+    all(numbers.collect(), value).await.unwrap_or_default()
+}
+
+/// `MGET`: each key by itself, unless it is part of a transaction.
 pub(super) async fn mget<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
-    let (call, request) = (&call, &request);
-    let values = all((1..request.len()).collect(), |number| async move {
-        let found = call.find(&request[number], true).await?;
-        Ok(found.map_or(Reply::Null, |found| Reply::Bulk(found.value)))
-    });
-    Ok(Reply::Array(values.await?).into())
+    let mut found = Vec::with_capacity(request.len() - 1);
+    for first in (1..request.len()).step_by(READS_MAX) {
+        let numbers = first..request.len().min(first + READS_MAX);
+        for value in values(&call, &request, numbers).await {
+            call.hold(value.held_bytes())?;
+            found.push(value);
+        }
+    }
+    Ok(Served::Many(found))
 }
 
 /// A future, and what it has come to.
@@ -80,6 +102,9 @@ where
         })
         .await;
         results.extend(working.into_iter().filter_map(|(_, done)| done));
+        if of.peek().is_some() {
+            tokio::task::yield_now().await;
+        }
     }
     results.into_iter().collect()
 }
@@ -120,10 +145,9 @@ async fn set_by_value<K: KeyValue>(
     let (key, value) = (request.bytes(1), request.bytes(2));
     let needs_value = gets || matches!(condition, Condition::Equal { .. } | Condition::Digest { .. });
     call.update(key, needs_value, |found| {
-        let before = found.map(|found| found.value.clone());
-        let is_true = condition.is_true_of(before.as_deref(), request);
+        let is_true = condition.is_true_of(found.map(|found| &found.value[..]), request);
         let served = match (gets, is_true) {
-            (true, _) => Served::value(before),
+            (true, _) => reply_to(found),
             (false, true) => Served::OK,
             (false, false) => Served::NULL,
         };
@@ -156,10 +180,10 @@ pub(super) async fn setex<K: KeyValue>(
     Ok(Served::OK)
 }
 
-/// `MSET`: each key by itself.
+/// `MSET`: in one step as part of a transaction, else each key by itself.
 pub(super) async fn mset<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
     check_pairs(&request, "mset")?;
-    put_pairs(&call, &request, &Precondition::None).await?;
+    put_pairs(&call, &request).await?;
     Ok(Served::OK)
 }
 
@@ -172,7 +196,7 @@ pub(super) async fn msetnx<K: KeyValue>(call: StoreCall<K>, request: Request) ->
     if found.iter().any(Option::is_some) {
         return Ok(Served::flag(false));
     }
-    put_pairs(&call, &request, &Precondition::None).await?;
+    put_pairs(&call, &request).await?;
     Ok(Served::flag(true))
 }
 
@@ -183,33 +207,34 @@ fn check_pairs(request: &Request, command: &str) -> Result<(), Failed> {
     Err(Failed::Told(Reply::error(format_args!("wrong number of arguments for '{command}' command"))))
 }
 
-async fn put_pairs<K: KeyValue>(
-    call: &StoreCall<K>,
-    request: &Request,
-    precondition: &Precondition,
-) -> Result<(), Failed> {
+async fn put_pairs<K: KeyValue>(call: &StoreCall<K>, request: &Request) -> Result<(), Failed> {
     let keys: Vec<usize> = (1..request.len()).step_by(2).collect();
     for &number in &keys {
         check_write(&request[number], request[number + 1].len() as u64)?;
     }
-    let put = |number| call.put(request.bytes(number), request.bytes(number + 1), precondition.clone(), None);
-    all(keys, put).await.map(drop)
+    let put = |number| call.put(request.bytes(number), request.bytes(number + 1), Precondition::None, None);
+    if !call.is_in_transaction() {
+        return all(keys, put).await.map(drop);
+    }
+    for (count, number) in keys.into_iter().enumerate() {
+        if count % KEYS_IN_TURN == KEYS_IN_TURN - 1 {
+            tokio::task::yield_now().await;
+        }
+        put(number).await?;
+    }
+    Ok(())
 }
 
 pub(super) async fn getset<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
     let value = request.bytes(2);
     call.update(request.bytes(1), true, |found| {
-        let before = found.map(|found| found.value.clone());
-        Ok((Effect::Put(value.clone(), NewLifetime::Forever), Served::value(before)))
+        Ok((Effect::Put(value.clone(), NewLifetime::Forever), reply_to(found)))
     })
     .await
 }
 
 pub(super) async fn getdel<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
-    call.update(request.bytes(1), true, |found| {
-        Ok((Effect::Delete, Served::value(found.map(|found| found.value.clone()))))
-    })
-    .await
+    call.update(request.bytes(1), true, |found| Ok((Effect::Delete, reply_to(found)))).await
 }
 
 pub(super) async fn delex<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
@@ -246,6 +271,12 @@ pub(super) async fn append<K: KeyValue>(call: StoreCall<K>, request: Request) ->
 pub(super) async fn setrange<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
     let offset = u64::try_from(integer(&request[2])?).map_err(|_| Failed::err("offset is out of range"))?;
     let new = request.bytes(3);
+    let end = offset.saturating_add(new.len() as u64);
+    // As much as the value before it, which may be far shorter.
+    let _room = match end {
+        SET_RANGE_BYTES_UNCOUNTED..=VALUE_BYTES_MAX => Some(call.room(end).await?),
+        _ => None,
+    };
     call.update(request.bytes(1), true, |found| {
         let before = found.map(|found| found.value.clone()).unwrap_or_default();
         if new.is_empty() {
@@ -263,17 +294,25 @@ pub(super) async fn setrange<K: KeyValue>(call: StoreCall<K>, request: Request) 
 }
 
 pub(super) async fn strlen<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
-    let cell = call.look_up(&request[1]).wait().await?;
+    let cell = call.cell(&request[1]).await?;
     Ok(Served::integer(cell.and_then(|cell| cell.value).map_or(0, |value| length(&value))))
 }
 
 /// `GETRANGE`, and `SUBSTR`, as it was called once.
 pub(super) async fn getrange<K: KeyValue>(call: StoreCall<K>, request: Request) -> CommandResult {
     let (start, end) = (integer(&request[2])?, integer(&request[3])?);
-    let found = call.find(&request[1], true).await?;
-    let value = found.map(|found| found.value).unwrap_or_default();
-    let range = part(start, end, value.len());
-    Ok(Served::value(Some(value.slice(range))))
+    let cell = call.cell(&request[1]).await?;
+    Ok(match cell.and_then(|cell| cell.value) {
+        None => Served::value(Some(Bytes::new())),
+        Some(Value::Inline(value)) => {
+            let range = part(start, end, value.len());
+            Served::value(Some(value.slice(range)))
+        }
+        Some(Value::Large(value)) => {
+            let range = part(start, end, value.bytes as usize);
+            Served::Large(LargeReply { value, from: range.start as u64, bytes: range.len() as u64 })
+        }
+    })
 }
 
 /// Which bytes of so many are from `start` to `end`, both included and counted from the end if they are negative.

@@ -42,6 +42,7 @@ pub(super) enum Verb {
     Expire,
     ExpireAt,
     ExpireTime,
+    Flush,
     Get,
     GetDel,
     GetEx,
@@ -98,7 +99,7 @@ pub(super) enum Verb {
 const NAME_BYTES_MAX: usize = 16;
 
 /// Every command there is, by name.
-pub(super) const COMMANDS: [Command; 71] = [
+pub(super) const COMMANDS: [Command; 73] = [
     new("acl", Verb::Acl, -2, &["noscript", "loading", "stale"], (0, 0, 0), CommandKind::Other, false),
     new("append", Verb::Append, 3, &["write", "denyoom", "fast"], (1, 1, 1), CommandKind::Write, false),
     new(
@@ -144,6 +145,8 @@ pub(super) const COMMANDS: [Command; 71] = [
     new("expire", Verb::Expire, -3, &["write", "fast"], (1, 1, 1), CommandKind::Write, false),
     new("expireat", Verb::ExpireAt, -3, &["write", "fast"], (1, 1, 1), CommandKind::Write, false),
     new("expiretime", Verb::ExpireTime, 2, &["readonly", "fast"], (1, 1, 1), CommandKind::Read, false),
+    new("flushall", Verb::Flush, -1, &["write"], (0, 0, 0), CommandKind::Write, false),
+    new("flushdb", Verb::Flush, -1, &["write"], (0, 0, 0), CommandKind::Write, false),
     new("get", Verb::Get, 2, &["readonly", "fast"], (1, 1, 1), CommandKind::Read, false),
     new("getdel", Verb::GetDel, 2, &["write", "fast"], (1, 1, 1), CommandKind::Write, false),
     new("getex", Verb::GetEx, -2, &["write", "fast"], (1, 1, 1), CommandKind::Write, false),

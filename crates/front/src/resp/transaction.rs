@@ -1,18 +1,22 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use ladoga_model::check_key;
 use ladoga_resp::{Reply, Request, write_array_head};
-use ladoga_service::KeyValue;
+use ladoga_service::{KeyValue, Seen};
 
-use super::call::{Seen, StoreCall, Watched};
+use super::call::StoreCall;
 use super::dispatch;
 use super::failed::Failed;
 use super::in_flight::Begun;
+use super::overlay::{Watched, seen_of};
 use super::queued::Transaction;
 use super::serve::{Conversation, Parting};
 use super::served::Served;
 use super::table::{Command, Verb};
 
+/// Commands that are served before other connections have their turn.
+const TURN_COMMANDS_MAX: usize = 64;
 /// Keys that one connection may watch.
 const WATCHED_KEYS_MAX: usize = 1_024;
 
@@ -42,7 +46,14 @@ impl<K: KeyValue> Conversation<'_, K> {
             Err(failed) => return Ok(failed.into_reply().into()),
         };
         for number in 1..request.len() {
+            if number % TURN_COMMANDS_MAX == 0 {
+                tokio::task::yield_now().await;
+            }
             let key = request.bytes(number);
+            if check_key(&key).is_err() {
+                // There is never anything under it.
+                continue;
+            }
             if self.session.transaction.watched.iter().any(|(known, _)| *known == key) {
                 continue;
             }
@@ -52,10 +63,11 @@ impl<K: KeyValue> Conversation<'_, K> {
                 );
             }
             match seen(&call, &key).await {
-                // By itself, so that it does not keep what arrived around it.
                 Ok(seen) => {
-                    let key = bytes::Bytes::copy_from_slice(&key);
-                    self.session.transaction.watched.push((key, seen));
+                    let (door, address) = (&self.door.door, self.link.address());
+                    if let Err(full) = self.session.transaction.watch(&key, seen, door, address) {
+                        return Ok(full.into_reply().into());
+                    }
                 }
                 Err(failed) => return Ok(failed.into_reply().into()),
             }
@@ -63,7 +75,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         Ok(Served::OK)
     }
 
-    /// Serves what is queued, in order. Others may come in between; a key that is watched is written only if it is as it was.
+    /// Serves what is queued: in one step on a node on its own, else one after the other.
     async fn exec(&mut self) -> Result<Served, Parting> {
         if !self.session.transaction.is_open() {
             // What is watched stays so.
@@ -87,22 +99,33 @@ impl<K: KeyValue> Conversation<'_, K> {
                 Err(failed) => return Ok(failed.into_reply().into()),
             }
         }
-        let served = self.exec_all(call, queued, watched).await;
+        let served = if call.may_transact() {
+            Ok(self.exec_together(call, queued, watched).await)
+        } else {
+            self.exec_in_order(call, queued, watched).await
+        };
         drop(room);
         served
     }
 
-    async fn exec_all(
+    /// Others may come in between; a key that is watched is written only if it is as it was.
+    async fn exec_in_order(
         &mut self,
         call: StoreCall<K>,
         queued: Vec<(&'static Command, Request)>,
         watched: Vec<Watched>,
     ) -> Result<Served, Parting> {
         let call = if watched.is_empty() { call } else { call.watching(Rc::new(RefCell::new(watched))) };
+        let wants_reply = self.session.wants_reply();
         self.link.flush().await?;
-        write_array_head(&mut self.link.buffers().output, queued.len());
+        if wants_reply {
+            write_array_head(&mut self.link.buffers().output, queued.len());
+        }
         let (head_bytes, mut has_written) = (self.link.buffers().output.len(), false);
-        for (command, request) in queued {
+        for (number, (command, request)) in queued.into_iter().enumerate() {
+            if number % TURN_COMMANDS_MAX == TURN_COMMANDS_MAX - 1 {
+                tokio::task::yield_now().await;
+            }
             let served = if command.is_of_session {
                 self.tell_session(command.verb, &request)
             } else {
@@ -114,19 +137,23 @@ impl<K: KeyValue> Conversation<'_, K> {
             let is_unsent = self.link.buffers().unsent().len() >= head_bytes;
             if matches!(served, Served::WatchedKeyChanged) && !has_written && is_unsent {
                 // Nothing has happened, and nothing was said: as if the key had changed before.
-                self.link.buffers().output.clear();
-                return Ok(Reply::NullArray.into());
+                let mut buffers = self.link.buffers();
+                buffers.output.clear();
+                if wants_reply {
+                    Reply::NullArray.write(&mut buffers.output, self.session.dialect);
+                }
+                return Ok(Served::Written);
             }
             has_written |= command.is_write() && !served.is_error();
-            self.write(served).await?;
+            if wants_reply {
+                self.write_wanted(served).await?;
+            }
         }
-        Ok(Served::Silent)
+        Ok(Served::Written)
     }
 }
 
 /// What a key is like.
 async fn seen<K: KeyValue>(call: &StoreCall<K>, key: &[u8]) -> Result<Seen, Failed> {
-    let cell = call.look_up(key).wait().await?;
-    let is_there = cell.as_ref().is_some_and(|cell| cell.value.is_some());
-    Ok(Seen { version: cell.map(|cell| cell.stamp.version), is_there })
+    Ok(seen_of(call.cell(key).await?.as_ref()))
 }

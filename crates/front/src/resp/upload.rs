@@ -4,9 +4,10 @@ use ladoga_runtime::{CommandKind, Permit};
 use ladoga_service::{Error, KeyValue, Later, Precondition, StoreError, Upload};
 
 use super::arguments::{Condition, SetOptions, Unit};
-use super::call::{NewLifetime, StoreCall, check_write};
+use super::call::{StoreCall, check_write};
 use super::dispatch;
 use super::failed::Failed;
+use super::found::{NewLifetime, reply_to};
 use super::in_flight::Measured;
 use super::serve::{Conversation, Parting};
 use super::served::{CommandResult, Served};
@@ -26,7 +27,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         self.answer_all().await?;
         let call = self.call().await?.map_err(refused)?;
         check_write(&key, bytes).map_err(refused)?;
-        call.service.admit_put(&call.context(), &key, bytes).map_err(|error| refused(error.into()))?;
+        call.admit(&call.context(), &key, bytes).await.map_err(|error| refused(error.into()))?;
         let permit = call.upload_permit().await.map_err(|full| refused(full.into()))?;
         let upload =
             call.service.upload(&call.context(), &key).await.map_err(|error| refused(error.into()))?;
@@ -117,7 +118,7 @@ async fn put_uploaded<K: KeyValue>(
     match verb {
         Verb::SetNx => {
             let put = call.put_uploaded(key, value, Precondition::IfNoneMatchAny, None).await;
-            unless_refused(put.map(drop), (Served::flag(true), Served::flag(false)))
+            unless_refused(put, (Served::flag(true), Served::flag(false)))
         }
         Verb::SetEx | Verb::PSetEx => {
             let (unit, command) =
@@ -145,7 +146,7 @@ async fn set_uploaded<K: KeyValue>(
     };
     let ttl = if let NewLifetime::For(ttl) = life { Some(ttl) } else { None };
     let put = call.put_uploaded(key, value, precondition, ttl).await;
-    unless_refused(put.map(drop), (Served::OK, Served::NULL))
+    unless_refused(put, (Served::OK, Served::NULL))
 }
 
 /// The same where the value before has to be looked at. The new one is there once: if another one comes in between, the client has
@@ -158,8 +159,7 @@ async fn set_uploaded_by_value<K: KeyValue>(
 ) -> CommandResult {
     let key = request.bytes(1);
     let found = call.find(&key, true).await?;
-    let before = found.as_ref().map(|found| found.value.clone());
-    let is_true = condition.is_true_of(before.as_deref(), request);
+    let is_true = condition.is_true_of(found.as_ref().map(|found| &found.value[..]), request);
     if is_true {
         let ttl = life.ttl(found.as_ref().map_or(0, |found| found.expires_at_ms));
         let precondition = match &found {
@@ -171,11 +171,11 @@ async fn set_uploaded_by_value<K: KeyValue>(
                 let words = "the key was written while the value arrived; nothing was written";
                 return Err(Error::Contended(words).into());
             }
-            put => put.map(drop)?,
+            put => put?,
         }
     }
     Ok(match (gets, is_true) {
-        (true, _) => Served::value(before),
+        (true, _) => reply_to(found.as_ref()),
         (false, true) => Served::OK,
         (false, false) => Served::NULL,
     })

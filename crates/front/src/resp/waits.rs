@@ -5,9 +5,9 @@ const TAKEN_BYTES_MIN: u64 = 4 << 10;
 /// How long the last bytes of a client are waited for after its last reply.
 const LINGER_MS: u64 = 5_000;
 
-/// Why a connection has to end.
+/// Why a connection has to end before everything is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum Interruption {
     /// A request does not arrive.
     Late,
     /// Replies are not read, or there is no more time.
@@ -51,18 +51,18 @@ impl Waits {
     }
 
     /// Why it has waited for too long, if it has. An idle connection may wait for ever.
-    pub(super) fn ending(&self, now_ms: u64, limits: &Limits) -> Option<Ending> {
+    pub(super) fn ending(&self, now_ms: u64, limits: &Limits) -> Option<Interruption> {
         let is_past = |since_ms: u64, timeout_ms: u64| now_ms.saturating_sub(since_ms) > timeout_ms;
         if self.unread.is_some_and(|since_ms| is_past(since_ms, limits.answer_timeout_ms))
             || self.lingering.is_some_and(|since_ms| is_past(since_ms, LINGER_MS))
         {
-            return Some(Ending::CutOff);
+            return Some(Interruption::CutOff);
         }
         let allowance_ms = self.request_bytes * 1_000 / limits.body_bytes_per_second_min.max(1);
         let is_late = self.request.is_some_and(|(since_ms, has_begun)| {
             has_begun && is_past(since_ms, limits.request_timeout_ms + allowance_ms)
         });
-        is_late.then_some(Ending::Late)
+        is_late.then_some(Interruption::Late)
     }
 }
 
@@ -78,10 +78,10 @@ mod tests {
         assert_eq!(waits.ending(u64::MAX / 2, &limits), None);
         waits.received(1, 1_000);
         assert_eq!(waits.ending(1_101, &limits), None);
-        assert_eq!(waits.ending(1_102, &limits), Some(Ending::Late));
+        assert_eq!(waits.ending(1_102, &limits), Some(Interruption::Late));
         waits.received(500, 1_100);
         assert_eq!(waits.ending(1_601, &limits), None);
-        assert_eq!(waits.ending(1_602, &limits), Some(Ending::Late));
+        assert_eq!(waits.ending(1_602, &limits), Some(Interruption::Late));
         waits.request = None;
         assert_eq!(waits.ending(u64::MAX / 2, &limits), None);
     }
@@ -94,7 +94,7 @@ mod tests {
         waits.taken(TAKEN_BYTES_MIN - 1, false);
         waits.blocked(40);
         assert_eq!(waits.ending(50, &limits), None);
-        assert_eq!(waits.ending(51, &limits), Some(Ending::CutOff));
+        assert_eq!(waits.ending(51, &limits), Some(Interruption::CutOff));
         waits.taken(1, false);
         assert_eq!(waits.ending(51, &limits), None);
     }

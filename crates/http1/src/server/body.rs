@@ -88,11 +88,20 @@ impl Body {
 
     /// The next piece out of what has arrived; `None` if more has to arrive first.
     pub(crate) fn next(&mut self, input: &mut BytesMut) -> Result<Option<Piece>, BadBody> {
+        self.next_within(input, WHOLE_BYTES_MAX)
+    }
+
+    /// The same without waiting for the rest of a short body.
+    pub(crate) fn next_arrived(&mut self, input: &mut BytesMut) -> Result<Option<Piece>, BadBody> {
+        self.next_within(input, 0)
+    }
+
+    fn next_within(&mut self, input: &mut BytesMut, whole_bytes_max: u64) -> Result<Option<Piece>, BadBody> {
         match self {
             Body::Known(0) => Ok(Some(Piece::End)),
             Body::Known(left) => {
                 let has_all = input.len() as u64 >= *left;
-                if input.is_empty() || (*left <= WHOLE_BYTES_MAX && !has_all) {
+                if input.is_empty() || (*left <= whole_bytes_max && !has_all) {
                     return Ok(None);
                 }
                 Ok(Some(split(input, left)))

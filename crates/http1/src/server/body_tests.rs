@@ -49,6 +49,9 @@ fn a_short_body_is_one_piece_and_a_long_one_is_what_has_arrived() {
     let mut input = BytesMut::from("abc");
     let mut short = Body::Known(WHOLE_BYTES_MAX);
     assert_eq!(short.next(&mut input), Ok(None));
+    let mut arrived = short;
+    let part = Piece::Bytes(Bytes::from_static(b"abc"));
+    assert_eq!(arrived.next_arrived(&mut input.clone()), Ok(Some(part)), "unless that is asked for");
     let mut long = Body::Known(WHOLE_BYTES_MAX + 1);
     assert_eq!(long.next(&mut input), Ok(Some(Piece::Bytes(Bytes::from_static(b"abc")))));
     assert_eq!(long, Body::Known(WHOLE_BYTES_MAX - 2));

@@ -11,6 +11,7 @@ const OUTPUT_BYTES_KEPT: usize = 16 << 10;
 
 /// What is known of a request while it is served.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is known of a request by itself")]
 struct Turn {
     version: Version,
     is_head: bool,
@@ -20,6 +21,10 @@ struct Turn {
     waits_for_continue: bool,
     /// Whether another request may follow.
     keeps_alive: bool,
+    /// Whether the head of its answer is written.
+    has_begun_answer: bool,
+    /// Whether a short body is taken as it arrives, too.
+    takes_pieces: bool,
 }
 
 impl Turn {
@@ -30,6 +35,8 @@ impl Turn {
         body: Body::NOTHING,
         waits_for_continue: false,
         keeps_alive: true,
+        has_begun_answer: false,
+        takes_pieces: false,
     };
 
     fn of(request: &Request) -> Turn {
@@ -40,6 +47,8 @@ impl Turn {
             body,
             waits_for_continue: request.expects_continue && !body.is_over(),
             keeps_alive: request.keeps_alive,
+            has_begun_answer: false,
+            takes_pieces: false,
         }
     }
 }
@@ -124,6 +133,12 @@ impl Connection {
         }
     }
 
+    /// The same for a body of which each part is of use by itself, also of a short one.
+    pub fn begin_body_in_pieces(&mut self, now_ms: u64) {
+        self.begin_body(now_ms);
+        self.turn.takes_pieces = true;
+    }
+
     /// The body is not waited for while the server is busy with the part that has arrived.
     pub fn pause_body(&mut self, now_ms: u64) {
         self.timing.pause_body(now_ms);
@@ -134,9 +149,12 @@ impl Connection {
         self.timing.resume_body(now_ms);
     }
 
-    /// The next piece of the body of the request in turn, once it is there. A short body is one piece.
+    /// The next piece of the body of the request in turn, once it is there. A short body is one piece, unless it was begun in
+    /// pieces.
     pub fn next_piece(&mut self, now_ms: u64) -> Result<Option<Piece>, BadBody> {
-        let piece = self.turn.body.next(&mut self.input)?;
+        let Turn { body, takes_pieces, .. } = &mut self.turn;
+        let piece =
+            if *takes_pieces { body.next_arrived(&mut self.input)? } else { body.next(&mut self.input)? };
         if self.turn.body.is_over() && self.timing.phase() == Phase::Body {
             self.timing.enter(Phase::Serving, now_ms);
         }
@@ -188,15 +206,32 @@ impl Connection {
     /// Writes the head of the answer to the current request. If `is_last`, or if a part of the body is missing, the connection
     /// takes no other request, and the head says so.
     pub fn begin_answer(&mut self, head: &ReplyHead<'_>, is_last: bool) {
+        self.begin_answer_early(head, is_last || !self.turn.body.is_over());
+    }
+
+    /// The same while the body is still arriving and goes on to be read. [`Connection::end_early_answer`] comes after the last bytes
+    /// of the answer.
+    pub fn begin_answer_early(&mut self, head: &ReplyHead<'_>, is_last: bool) {
         let is_new = self.turn.version == Version::HTTP_11;
         let has_end = is_new || head.length != ReplyLength::Unknown;
-        self.turn.keeps_alive &= !is_last && self.turn.body.is_over() && has_end;
+        self.turn.keeps_alive &= !is_last && has_end;
+        self.turn.has_begun_answer = true;
         let persistence = match self.turn.keeps_alive {
             false => Persistence::Close,
             true if is_new => Persistence::Unsaid,
             true => Persistence::KeepAlive,
         };
         head.write(&mut self.output, is_new, persistence);
+    }
+
+    /// An answer that began early is complete. If a part of the body is missing, the connection takes no other request.
+    pub fn end_early_answer(&mut self) {
+        self.turn.keeps_alive &= self.turn.body.is_over();
+    }
+
+    /// Whether the answer to the current request has begun, so that it can get no other one.
+    pub fn has_begun_answer(&self) -> bool {
+        self.turn.has_begun_answer
     }
 
     /// Whether the answer in turn is one to HEAD, which has no body.
@@ -254,6 +289,16 @@ impl Connection {
     pub fn give_back_if_idle(&mut self, since_ms: u64) {
         if self.timing.has_rested_since(since_ms) && self.input.is_empty() && self.output.is_empty() {
             (self.input, self.output) = (BytesMut::new(), Vec::new());
+        }
+    }
+
+    /// Gives back the memory that nothing is in, in the middle of an answer that pauses.
+    pub fn give_back(&mut self) {
+        if self.output.is_empty() {
+            self.output = Vec::new();
+        }
+        if self.input.is_empty() {
+            self.input = BytesMut::new();
         }
     }
 

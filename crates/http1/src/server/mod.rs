@@ -6,6 +6,9 @@
 //! (receive* next_request (begin_body (next_piece receive*)*)? discard_body begin_answer send* (unsent sent)* rest)*
 //! ```
 //!
+//! An answer may begin before its request has arrived: `begin_answer_early` comes between two pieces, and `end_early_answer` behind
+//! the last bytes that are sent.
+//!
 //! - `head`: request lines and header fields, bounded and strict
 //! - `body`: the end of a body, by its length or by chunks
 //! - `reply`: the heads of answers

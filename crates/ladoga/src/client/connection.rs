@@ -1,5 +1,6 @@
 use std::io::{BufReader, ErrorKind, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use super::{ClientError, Response, Url};
 
@@ -16,8 +17,18 @@ pub(crate) struct Request<'r> {
 impl Request<'_> {
     /// Sends it, and reads the head of the answer.
     pub(crate) fn send(&self, url: &Url) -> Result<Response, ClientError> {
+        self.send_with_patience(url, None)
+    }
+
+    /// The same, and takes the node for gone if it sends nothing for so long.
+    pub(crate) fn send_with_patience(
+        &self,
+        url: &Url,
+        patience: Option<Duration>,
+    ) -> Result<Response, ClientError> {
         let unreachable = |error| ClientError::Unreachable { url: url.clone(), error };
         let stream = TcpStream::connect((url.host.as_str(), url.port)).map_err(unreachable)?;
+        stream.set_read_timeout(patience).map_err(unreachable)?;
         let sent = self.write(&stream, url);
         let reader = Box::new(BufReader::new(stream));
         match (Response::read_head(url, reader, self.method == "HEAD"), sent) {

@@ -1,11 +1,15 @@
 //! HTTP/1.1 as far as a client of a node needs it, blocking, with one connection for each request. A library would hide the
 //! chunks of a range, which mark the ends of records.
 
+mod base64;
 mod connection;
+mod exchange;
 mod response;
 mod url;
 
+pub(crate) use base64::from_base64;
 pub(crate) use connection::Request;
+pub(crate) use exchange::exchange;
 pub(crate) use response::Response;
 pub(crate) use url::{Url, percent_encoded};
 

@@ -2,7 +2,7 @@ use std::ffi::OsStr;
 use std::io::{IsTerminal, Read, Write, stdin, stdout};
 use std::os::unix::ffi::OsStrExt;
 
-use ladoga_model::VALUE_BYTES_MAX;
+use ladoga_model::{Durability, VALUE_BYTES_MAX};
 
 use super::{Failure, parse_url};
 use crate::arguments::{
@@ -56,7 +56,8 @@ pub(crate) fn put(arguments: &PutArguments) -> Result<(), Failure> {
         None => read_value()?,
     };
     let life = arguments.ttl.map(Life::Limited);
-    let put = Ask { method: "PUT", body: Some(&value), condition, life, ..Ask::new(&arguments.key) };
+    let fsync = arguments.write.fsync;
+    let put = Ask { method: "PUT", body: Some(&value), condition, life, fsync, ..Ask::new(&arguments.key) };
     expect(201, ask(put, &arguments.node)?, &arguments.key)
 }
 
@@ -74,14 +75,15 @@ fn read_value() -> Result<Vec<u8>, Failure> {
 pub(crate) fn delete(arguments: &DeleteArguments) -> Result<(), Failure> {
     let etag = arguments.if_match.as_deref().map(entity_tag).transpose()?;
     let condition = etag.map(|etag| ("if-match", etag));
-    let delete = Ask { method: "DELETE", condition, ..Ask::new(&arguments.key) };
+    let delete =
+        Ask { method: "DELETE", condition, fsync: arguments.write.fsync, ..Ask::new(&arguments.key) };
     expect(202, ask(delete, &arguments.node)?, &arguments.key)
 }
 
 /// Adds to a number, and prints the sum.
 pub(crate) fn increment(arguments: &IncrementArguments) -> Result<(), Failure> {
-    let by = Some(arguments.by);
-    let response = ask(Ask { method: "POST", by, ..Ask::new(&arguments.key) }, &arguments.node)?;
+    let (by, fsync) = (Some(arguments.by), arguments.write.fsync);
+    let response = ask(Ask { method: "POST", by, fsync, ..Ask::new(&arguments.key) }, &arguments.node)?;
     if response.status != 200 {
         return Err(Failure::Failed(response.line()));
     }
@@ -91,10 +93,11 @@ pub(crate) fn increment(arguments: &IncrementArguments) -> Result<(), Failure> {
 
 /// Changes when a value expires.
 pub(crate) fn expire(arguments: &ExpireArguments) -> Result<(), Failure> {
-    let ExpireArguments { key, life, if_match, node } = arguments;
+    let ExpireArguments { key, life, if_match, write, node } = arguments;
     let etag = if_match.as_deref().map(entity_tag).transpose()?;
     let condition = etag.map(|etag| ("if-match", etag));
-    let response = ask(Ask { method: "POST", condition, life: Some(*life), ..Ask::new(key) }, node)?;
+    let (life, fsync) = (Some(*life), write.fsync);
+    let response = ask(Ask { method: "POST", condition, life, fsync, ..Ask::new(key) }, node)?;
     if response.status == 404 {
         return Err(absent(key));
     }
@@ -124,16 +127,18 @@ struct Ask<'a> {
     by: Option<i64>,
     /// How long what is stored is to live.
     life: Option<Life>,
+    /// How durable it is to be before the answer.
+    fsync: Option<Durability>,
 }
 
 impl<'a> Ask<'a> {
     fn new(key: &'a OsStr) -> Ask<'a> {
-        Ask { method: "GET", key, body: None, condition: None, by: None, life: None }
+        Ask { method: "GET", key, body: None, condition: None, by: None, life: None, fsync: None }
     }
 }
 
 fn ask(ask: Ask<'_>, node: &NodeArguments) -> Result<Response, Failure> {
-    let Ask { method, key, body, condition, by, life } = ask;
+    let Ask { method, key, body, condition, by, life, fsync } = ask;
     let url = parse_url(&node.url)?;
     let by = by.map_or_else(String::new, |by| format!("&increment={by}"));
     let ttl = match life {
@@ -141,7 +146,8 @@ fn ask(ask: Ask<'_>, node: &NodeArguments) -> Result<Response, Failure> {
         Some(Life::Limited(ttl)) => format!("&ttl={}ms", ttl.ms()),
         Some(Life::Unlimited) => "&ttl=none".to_owned(),
     };
-    let target = format!("/v0/entity?id={}{by}{ttl}", percent_encoded(key.as_bytes()));
+    let fsync = fsync.map_or_else(String::new, |fsync| format!("&fsync={}", fsync.word()));
+    let target = format!("/v0/entity?id={}{by}{ttl}{fsync}", percent_encoded(key.as_bytes()));
     let field = condition.as_ref().map(|(name, value)| (*name, value.as_str()));
     Ok(Request { method, target, field, body }.send(&url)?)
 }

@@ -1,18 +1,26 @@
 //! What each command does.
 
+mod batch;
+mod changes;
 mod check;
 mod cluster;
 mod entity;
+mod lines;
 mod profile;
 mod range;
 mod serve;
+mod tally;
+mod transfer;
 
+pub(crate) use batch::batch;
+pub(crate) use changes::changes;
 pub(crate) use check::check;
 pub(crate) use cluster::{repair, status};
 pub(crate) use entity::{delete, expire, get, increment, put};
 pub(crate) use profile::profile;
 pub(crate) use range::{count, range};
 pub(crate) use serve::serve;
+pub(crate) use transfer::{export, import};
 
 use std::fmt;
 use std::io::{Write, stderr};

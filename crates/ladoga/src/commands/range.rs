@@ -1,10 +1,13 @@
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io::{self, BufWriter, Write, stdout};
 use std::os::unix::ffi::OsStrExt;
 
+use serde_json::Value;
+
 use super::{Failure, parse_url};
 use crate::arguments::NodeArguments;
-use crate::client::{Request, Response, percent_encoded};
+use crate::client::{Request, Response, from_base64, percent_encoded};
 use crate::range_arguments::{BoundArguments, CountArguments, RangeArguments};
 
 /// Prints the records of a range.
@@ -18,24 +21,26 @@ pub(crate) fn range(arguments: &RangeArguments) -> Result<(), Failure> {
     for (name, value) in [("reverse", *reverse), ("values", !keys_only)] {
         query.add(name, if value { "true" } else { "false" });
     }
-    let accept = json.then_some(("accept", "application/x-ndjson"));
-    let mut response = ask(&query, accept, node)?;
     let mut out = BufWriter::new(stdout().lock());
     if *json {
-        let mut lines = Lines::default();
+        let (response, mut lines) = (ask(&query, LINES, node)?, Lines::default());
         response.body(|piece| lines.print(&mut out, piece).map_err(Failure::from))?;
-        return Ok(out.flush()?);
-    }
-    let mut record = Vec::new();
-    while response.next_chunk(&mut record)? {
-        if *keys_only {
+    } else if *keys_only {
+        let (mut response, mut record) = (ask(&query, None, node)?, Vec::new());
+        while response.next_chunk(&mut record)? {
             print_key(&mut out, &record, *raw)?;
-        } else {
-            print(&mut out, &record, *raw)?;
         }
+    } else {
+        // In lines it is known where a key ends, whatever bytes it has.
+        let (response, mut records) = (ask(&query, LINES, node)?, Records::default());
+        response.body(|piece| records.print(&mut out, piece, *raw))?;
+        records.end()?;
     }
     Ok(out.flush()?)
 }
+
+/// By which lines of JSON are asked for.
+const LINES: Option<(&str, &str)> = Some(("accept", "application/x-ndjson"));
 
 /// Prints how many keys a range has.
 pub(crate) fn count(arguments: &CountArguments) -> Result<(), Failure> {
@@ -55,48 +60,54 @@ pub(crate) fn count(arguments: &CountArguments) -> Result<(), Failure> {
 }
 
 /// The query of a range.
-struct Query(String);
+#[derive(Default)]
+pub(super) struct Query(String);
 
 impl Query {
-    fn of(start: Option<&OsStr>, bounds: &BoundArguments) -> Query {
-        let mut query = Query(String::new());
+    pub(super) fn of(start: Option<&OsStr>, bounds: &BoundArguments) -> Query {
+        let mut query = Query::default();
         query.add_key("start", start);
         query.add_key("end", bounds.end.as_deref());
         query.add_key("prefix", bounds.prefix.as_deref());
         query
     }
 
-    fn add_key(&mut self, name: &str, key: Option<&OsStr>) {
+    /// The path with it.
+    pub(super) fn target(&self, path: &str) -> String {
+        if self.0.is_empty() { path.to_owned() } else { format!("{path}?{}", self.0) }
+    }
+
+    pub(super) fn add_key(&mut self, name: &str, key: Option<&OsStr>) {
         if let Some(key) = key {
             self.add(name, &percent_encoded(key.as_bytes()));
         }
     }
 
-    fn add(&mut self, name: &str, value: &str) {
+    pub(super) fn add(&mut self, name: &str, value: &str) {
         let separator = if self.0.is_empty() { "" } else { "&" };
         self.0.extend([separator, name, "=", value]);
     }
 }
 
-fn ask(
+pub(super) fn ask(
     query: &Query,
-    field: Option<(&'static str, &str)>,
+    field: Option<(&'static str, &'static str)>,
     node: &NodeArguments,
 ) -> Result<Response, Failure> {
     let url = parse_url(&node.url)?;
-    let target = format!("/v0/entities?{}", query.0);
+    let target = query.target("/v0/entities");
     let response = Request { method: "GET", target, field, body: None }.send(&url)?;
     if response.status == 200 { Ok(response) } else { Err(Failure::Failed(response.line())) }
 }
 
 /// Lines that come in pieces. Empty ones say only that more is coming.
 #[derive(Default)]
-struct Lines {
+pub(super) struct Lines {
     is_within: bool,
 }
 
 impl Lines {
-    fn print(&mut self, out: &mut impl Write, piece: &[u8]) -> io::Result<()> {
+    pub(super) fn print(&mut self, out: &mut impl Write, piece: &[u8]) -> io::Result<()> {
         for part in piece.split_inclusive(|&byte| byte == b'\n') {
             if self.is_within || part != b"\n" {
                 out.write_all(part)?;
@@ -118,11 +129,54 @@ fn print_key(out: &mut impl Write, record: &[u8], raw: bool) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// A record is a key, a newline, a value. A key that has a newline itself cannot be told from a value that has one; its
-/// first line is taken for it.
-fn print(out: &mut impl Write, record: &[u8], raw: bool) -> io::Result<()> {
-    let newline = record.iter().position(|&byte| byte == b'\n').unwrap_or(record.len());
-    let (key, value) = (&record[..newline], record.get(newline + 1..).unwrap_or_default());
+/// Records that come as lines of JSON, in pieces.
+#[derive(Default)]
+struct Records {
+    /// What has come of a line.
+    line: Vec<u8>,
+}
+
+impl Records {
+    fn print(&mut self, out: &mut impl Write, mut piece: &[u8], raw: bool) -> Result<(), Failure> {
+        while let Some(end) = piece.iter().position(|&byte| byte == b'\n') {
+            self.line.extend_from_slice(&piece[..end]);
+            piece = &piece[end + 1..];
+            if !self.line.is_empty() {
+                print_record(out, &self.line, raw)?;
+                self.line.clear();
+            }
+        }
+        self.line.extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// No part of a line may be left.
+    fn end(self) -> Result<(), Failure> {
+        if self.line.is_empty() { Ok(()) } else { Err(no_record()) }
+    }
+}
+
+fn no_record() -> Failure {
+    let reason = "the node sent a line that is no record; expected one with a key and a value";
+    Failure::Failed(reason.to_owned())
+}
+
+fn print_record(out: &mut impl Write, line: &[u8], raw: bool) -> Result<(), Failure> {
+    let record: Option<Value> = serde_json::from_slice(line).ok();
+    let members = record.as_ref().and_then(|record| bytes_of(record, "key").zip(bytes_of(record, "value")));
+    let (key, value) = members.ok_or_else(no_record)?;
+    Ok(print(out, (&*key, &*value), raw)?)
+}
+
+/// A member that is text, or bytes that are no text.
+fn bytes_of<'r>(record: &'r Value, name: &str) -> Option<Cow<'r, [u8]>> {
+    if let Some(text) = record[name].as_str() {
+        return Some(Cow::Borrowed(text.as_bytes()));
+    }
+    from_base64(record[format!("{name}_base64")].as_str()?).map(Cow::Owned)
+}
+
+fn print(out: &mut impl Write, (key, value): (&[u8], &[u8]), raw: bool) -> io::Result<()> {
     if raw {
         out.write_all(key)?;
         out.write_all(b"\0")?;
@@ -135,7 +189,7 @@ fn print(out: &mut impl Write, record: &[u8], raw: bool) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-fn print_escaped(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn print_escaped(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     let mut plain = 0;
     for (index, byte) in bytes.iter().enumerate() {
         let escaped = match byte {
@@ -157,17 +211,44 @@ fn print_escaped(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn printed(record: &[u8], raw: bool) -> Vec<u8> {
+    fn printed((key, value): (&[u8], &[u8]), raw: bool) -> Vec<u8> {
         let mut out = Vec::new();
-        print(&mut out, record, raw).expect("memory takes all");
+        print(&mut out, (key, value), raw).expect("memory takes all");
         out
     }
 
     #[test]
     fn a_record_is_a_line() {
-        assert_eq!(printed(b"key\nvalue", false), b"key\tvalue\n");
-        assert_eq!(printed(b"key\n", false), b"key\t\n");
-        assert_eq!(printed(b"a\tb\nc\nd\\\r\0\xff", false), b"a\\tb\tc\\nd\\\\\\r\\0\xff\n");
+        assert_eq!(printed((b"key", b"value"), false), b"key\tvalue\n");
+        assert_eq!(printed((b"key", b""), false), b"key\t\n");
+        assert_eq!(printed((b"a\tb", b"c\nd\\\r\0\xff"), false), b"a\\tb\tc\\nd\\\\\\r\\0\xff\n");
+        assert_eq!(printed((b"a\nb", b"c\n"), false), b"a\\nb\tc\\n\n");
+    }
+
+    #[test]
+    fn records_come_as_lines_however_these_are_cut() {
+        let lines = b"\n{\"key\":\"a\\nb\",\"etag\":\"x\",\"value\":\"c\"}\n\n{\"key_base64\":\"/w==\",\"value_base64\":\"/g==\"}\n";
+        for cut in 0..=lines.len() {
+            let (mut out, mut records) = (Vec::new(), Records::default());
+            for piece in [&lines[..cut], &lines[cut..]] {
+                records.print(&mut out, piece, false).expect("records");
+            }
+            assert_eq!(out, b"a\\nb\tc\n\xff\t\xfe\n", "cut at {cut}");
+            assert!(records.end().is_ok(), "cut at {cut}");
+        }
+        let mut cut_off = Records::default();
+        cut_off.print(&mut Vec::new(), b"{\"key\":\"a\"", false).expect("the beginning of a record");
+        assert!(cut_off.end().is_err());
+        for line in [
+            "{}\n",
+            "key\n",
+            "{\"key\":\"k\"}\n",
+            "{\"key\":1,\"value\":\"v\"}\n",
+            "{\"key\":\"k\",\"value_base64\":\"v\"}\n",
+        ] {
+            let refused = Records::default().print(&mut Vec::new(), line.as_bytes(), false);
+            assert!(matches!(refused, Err(Failure::Failed(_))), "{line}");
+        }
     }
 
     #[test]
@@ -193,6 +274,6 @@ mod tests {
 
     #[test]
     fn raw_is_raw() {
-        assert_eq!(printed(b"key\na\nb\t", true), b"key\0a\nb\t\0");
+        assert_eq!(printed((b"key\n", b"a\nb\t"), true), b"key\n\0a\nb\t\0");
     }
 }

@@ -10,7 +10,7 @@ use ladoga_env::real::RealDisk;
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::{MembershipError, MembershipFile};
 use ladoga_node::{Config, Node};
-use ladoga_storage::{Durability, MEMORY_BYTES_MIN, Options, count_tables};
+use ladoga_storage::{MEMORY_BYTES_MIN, Options, count_tables};
 use rustix::process::{getppid, set_parent_process_death_signal};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -108,6 +108,7 @@ fn config(env: &Env, settings: &Settings) -> Config {
         membership: settings.membership.clone(),
         peer_limits: settings.peer_limits.clone(),
         resp: settings.resp.clone(),
+        resp_flush: settings.resp_flush,
         ..Config::alone(settings.listen.clone(), settings.threads)
     }
 }
@@ -138,12 +139,12 @@ fn open(
 ) -> Result<Option<Embedded>, Failure> {
     let is_in_cluster = settings.membership.is_some();
     let options = Options::new(engine_memory_bytes(settings), settings.durability);
-    let (env, data) = (env.clone(), settings.data.clone());
+    let (env, data, changes_keep_ms) = (env.clone(), settings.data.clone(), settings.changes_keep_ms);
     let opened = on_a_thread("open", move || {
         if is_in_cluster {
             Embedded::open_replica(env, &data, options)
         } else {
-            Embedded::open(env, &data, options)
+            Embedded::open_to_follow(env, &data, options, changes_keep_ms)
         }
     })?;
     match runtime.block_on(signals.unless_one_comes(opened)) {
@@ -176,11 +177,7 @@ fn announce(settings: &Settings, node: &Node<Embedded>, disk_reads: &str, open_m
     let http = node.addresses().iter().map(|address| format!("http://{address}"));
     let resp = node.resp_addresses().iter().map(|address| format!("redis://{address}"));
     let addresses: Vec<String> = http.chain(resp).collect();
-    let durability = match settings.durability {
-        Durability::Always => "always",
-        Durability::EverySecond => "everysec",
-        Durability::Never => "never",
-    };
+    let durability = settings.durability.word();
     tracing::info!(
         target: LIFE,
         "listening on {}, data in {}, fsync {durability}, memory {}, {} event loop{}, disk reads by {disk_reads}, opened in {open_ms} ms",

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use ladoga_node::Limits;
+use ladoga_node::embedded::CHANGES_KEPT_MS;
 use ladoga_node::peers::{Membership, PeerLimits};
 use ladoga_storage::Durability;
 use tracing_subscriber::filter::Targets;
@@ -36,6 +37,8 @@ pub(crate) struct SettingError {
 pub(crate) struct Settings {
     pub(crate) listen: Vec<SocketAddr>,
     pub(crate) resp: Vec<SocketAddr>,
+    /// Whether clients of Redis may delete everything at once.
+    pub(crate) resp_flush: bool,
     pub(crate) data: PathBuf,
     pub(crate) durability: Durability,
     pub(crate) memory_bytes: u64,
@@ -45,6 +48,8 @@ pub(crate) struct Settings {
     pub(crate) membership: Option<Membership>,
     pub(crate) limits: Limits,
     pub(crate) peer_limits: PeerLimits,
+    /// How long deletions are kept for those who follow changes.
+    pub(crate) changes_keep_ms: u64,
     pub(crate) disk_reads: DiskReads,
     pub(crate) log: Option<Targets>,
 }
@@ -59,6 +64,7 @@ impl Settings {
         let listen = sources.get("listen", parse::listen)?;
         let (host_and_port, listen) = listen.unwrap_or_else(parse::default_listen);
         let resp = sources.get("resp", parse::listen)?.map(|(_, resp)| resp).unwrap_or_default();
+        let resp_flush = sources.get("resp_flush", parse::yes_or_no)?.unwrap_or(false);
         let data = sources.get("data", parse::directory)?.unwrap_or_else(|| PathBuf::from("./ladoga-data"));
         let durability = sources.get("fsync", parse::durability)?.unwrap_or(Durability::Always);
         let memory = Memory::available();
@@ -71,12 +77,14 @@ impl Settings {
         let limits = limits(sources, memory_bytes)?;
         let peers = membership.as_ref().map_or(0, |membership| membership.nodes.len() - 1);
         let peer_limits = peer_limits(sources, memory_bytes, peers * threads)?;
+        let changes_keep_ms = sources.get("changes_keep_ms", parse::timeout_ms)?.unwrap_or(CHANGES_KEPT_MS);
         let disk_reads = sources.get("disk_reads", parse::disk_reads)?.unwrap_or(DiskReads::Auto);
         let log = sources.get("log", parse::log)?;
         sources.check_overridden(check_form)?;
         Ok(Settings {
             listen,
             resp,
+            resp_flush,
             data,
             durability,
             memory_bytes,
@@ -85,6 +93,7 @@ impl Settings {
             membership,
             limits,
             peer_limits,
+            changes_keep_ms,
             disk_reads,
             log,
         })
@@ -95,6 +104,7 @@ impl Settings {
 fn check_form(name: &str, text: &str) -> Result<(), String> {
     match name {
         "listen" | "resp" => parse::host_and_port(text).map(drop),
+        "resp_flush" => parse::yes_or_no(text).map(drop),
         "data" => parse::directory(text).map(drop),
         "cluster" => cluster::urls(text).map(drop),
         "advertise" => cluster::url(text).map(drop),
@@ -183,6 +193,7 @@ mod tests {
         for (name, good, wrong) in [
             ("listen", "127.0.0.1:80", "80"),
             ("resp", "127.0.0.1:6379", "6379"),
+            ("resp_flush", "true", "yes"),
             ("data", "here", ""),
             ("cluster", "http://a:1,http://b:1", "a,b"),
             ("advertise", "http://a:1", "a"),

@@ -63,12 +63,7 @@ pub(super) fn directory(text: &str) -> Result<PathBuf, String> {
 }
 
 pub(super) fn durability(text: &str) -> Result<Durability, String> {
-    match text {
-        "always" => Ok(Durability::Always),
-        "everysec" => Ok(Durability::EverySecond),
-        "never" => Ok(Durability::Never),
-        _ => Err("always, everysec or never".to_owned()),
-    }
+    Durability::parse(text.as_bytes()).ok_or_else(|| Durability::WORDS.to_owned())
 }
 
 /// How blocks are read that memory does not have.
@@ -106,6 +101,10 @@ pub(super) fn threads(text: &str) -> Result<usize, String> {
         .filter(|threads| (1..=THREADS_MAX as u64).contains(threads))
         .map(|n| n as usize)
         .ok_or_else(expected)
+}
+
+pub(super) fn yes_or_no(text: &str) -> Result<bool, String> {
+    text.parse().map_err(|_| "true or false".to_owned())
 }
 
 pub(super) fn timeout_ms(text: &str) -> Result<u64, String> {

@@ -8,9 +8,10 @@ use super::SettingError;
 use crate::arguments::ServeFlags;
 
 /// Settings that have a flag, a variable and a key.
-const WITH_FLAG: [&str; 8] = ["listen", "resp", "data", "cluster", "advertise", "fsync", "memory", "threads"];
+const WITH_FLAG: [&str; 9] =
+    ["listen", "resp", "resp_flush", "data", "cluster", "advertise", "fsync", "memory", "threads"];
 /// Settings that have a variable and a key.
-const WITHOUT_FLAG: [&str; 10] = [
+const WITHOUT_FLAG: [&str; 11] = [
     "request_timeout_ms",
     "answer_timeout_ms",
     "idle_timeout_ms",
@@ -19,6 +20,7 @@ const WITHOUT_FLAG: [&str; 10] = [
     "peer_timeout_ms",
     "quorum_timeout_ms",
     "clock_ahead_ms_max",
+    "changes_keep_ms",
     "disk_reads",
     "log",
 ];
@@ -77,7 +79,8 @@ impl Sources {
                 })?;
                 Ok(Some(Written { name: variable_name, text }))
             };
-            let from_flag = flag(flags, name).map(|text| Written { name: format!("--{name}"), text });
+            let from_flag =
+                flag(flags, name).map(|text| Written { name: format!("--{}", name.replace('_', "-")), text });
             let over_file = match from_flag {
                 Some(written) => Some(written),
                 None => from_environment()?,
@@ -126,6 +129,7 @@ fn flag(flags: &ServeFlags, name: &str) -> Option<String> {
     match name {
         "listen" => flags.listen.clone(),
         "resp" => flags.resp.clone(),
+        "resp_flush" => flags.resp_flush.then(|| "true".to_owned()),
         "data" => flags.data.as_ref().map(|data| data.to_string_lossy().into_owned()),
         "cluster" => flags.cluster.clone(),
         "advertise" => flags.advertise.clone(),

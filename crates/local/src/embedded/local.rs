@@ -1,16 +1,22 @@
+use std::cell::Cell as Counter;
 use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use ladoga_model::{Cell, Stamp};
-use ladoga_storage::{BLOB_BYTES_MIN, Cached, Engine, FinishedBlob, PendingRead, ReadTier, Side, WriteState};
+use ladoga_storage::{
+    BLOB_BYTES_MIN, Cached, Durability, Engine, FinishedBlob, PendingRead, ReadTier, Side, WriteBatch,
+    WriteState,
+};
 use parking_lot::Mutex;
 
 use super::cells::CellReader;
 use super::commit::{
     Applied, CommitShared, CommitTrigger, Decision, Inbox, InlineCommitter, Update, Waiters, WriteQueue,
 };
+use super::feed::Feed;
+use super::follow::{EmbeddedFollower, Hub, Reached};
 use super::pieces::RangePieces;
 use super::pool::DiskHandle;
 use super::range::RecordReader;
@@ -19,8 +25,8 @@ use super::reads::Reads;
 use super::upload::EmbeddedUpload;
 use super::{Embedded, poison_reason, read_error, write_error};
 use crate::store::{
-    CellFormat, KeySpan, Later, LocalStore, Lookup, NewCell, NewestCell, Pieces, RecordFormat, StoreError,
-    WriteKind,
+    CellFormat, ChangeFormat, Error, Followed, Follower, KeySpan, Later, LocalStore, Lookup, NewCell,
+    NewestCell, Pieces, RecordFormat, StoreError, WriteKind,
 };
 use ladoga_runtime::Supervisor;
 
@@ -32,6 +38,34 @@ pub struct Local {
     disk: DiskHandle,
     /// Where this loop has a ring to read blocks by.
     pub(super) reads: Option<Rc<Reads>>,
+    /// Updates that wait for the disk before they are queued.
+    unqueued: Rc<Counter<u64>>,
+    /// By what its changes are followed, if they can be.
+    following: Option<Following>,
+}
+
+/// An update that is not queued yet.
+struct Unqueued(Rc<Counter<u64>>);
+
+impl Unqueued {
+    fn begin(unqueued: &Rc<Counter<u64>>) -> Unqueued {
+        unqueued.set(unqueued.get() + 1);
+        Unqueued(Rc::clone(unqueued))
+    }
+}
+
+impl Drop for Unqueued {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// The feed of changes, and who of this loop waits for it.
+#[derive(Clone)]
+struct Following {
+    feed: Arc<Feed>,
+    hub: Rc<Hub>,
+    begin: Arc<dyn Fn() + Send + Sync>,
 }
 
 /// The writes that are queued on this loop, and who waits for them.
@@ -40,6 +74,8 @@ struct Queued {
     write_queue: Arc<WriteQueue>,
     waiters: Rc<Waiters>,
     commit_trigger: Rc<CommitTrigger>,
+    /// How durable what is queued has to be before it is answered.
+    durability: Durability,
 }
 
 impl Queued {
@@ -48,11 +84,11 @@ impl Queued {
         kind: WriteKind,
         cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], FinishedBlob>)>,
     ) -> Applied {
-        self.wait_for(|waiter| self.write_queue.push(kind, cells, waiter))
+        self.wait_for(|waiter| self.write_queue.push((kind, self.durability), cells, waiter))
     }
 
     fn push_update(&self, update: Update) -> Applied {
-        self.wait_for(|waiter| self.write_queue.push_update(update, waiter))
+        self.wait_for(|waiter| self.write_queue.push_update(update, self.durability, waiter))
     }
 
     fn wait_for(&self, push: impl FnOnce(u32)) -> Applied {
@@ -74,21 +110,30 @@ impl Local {
             Arc::clone(&inbox).read(move |result| receiving_waiters.receive(&receiving_queue, result)),
         );
         let commit_trigger = Rc::<CommitTrigger>::default();
+        let queue = store.queue.shared();
         let inline = InlineCommitter::new(
-            store.engine.syncs_each_group(),
             Arc::clone(&store.clock),
-            store.queue.shared(),
+            Arc::clone(&queue),
             Arc::clone(&write_queue),
             Rc::clone(&waiters),
         );
         supervisor.spawn_local("commit", inline.run(Rc::clone(&commit_trigger)));
         let disk = DiskHandle { pool: Arc::clone(&store.pool), inbox };
+        let following = store.feed.as_ref().map(|feed| {
+            let hub = Rc::new(Hub::new(Arc::clone(feed), Arc::clone(&store.clock)));
+            supervisor.spawn_local("changes", Rc::clone(&hub).run());
+            let (queue, begun) = (store.queue.shared(), Arc::clone(feed));
+            let begin = Arc::new(move || queue.begin_to_follow(&begun));
+            Following { feed: Arc::clone(feed), hub, begin }
+        });
         Local {
+            following,
             reads: store.start_reads(&disk, supervisor),
             engine: Arc::clone(&store.engine),
-            queue: store.queue.shared(),
-            queued: Queued { write_queue, waiters, commit_trigger },
+            queued: Queued { write_queue, waiters, commit_trigger, durability: queue.durability(None) },
+            queue,
             disk,
+            unqueued: Rc::default(),
         }
     }
 
@@ -119,6 +164,18 @@ impl Local {
 impl LocalStore for Local {
     type Apply = Applied;
     type Upload = EmbeddedUpload;
+
+    fn with_durability(&self, durability: Durability) -> Local {
+        Local {
+            engine: Arc::clone(&self.engine),
+            queue: Arc::clone(&self.queue),
+            queued: Queued { durability: self.queue.durability(Some(durability)), ..self.queued.clone() },
+            disk: self.disk.clone(),
+            unqueued: Rc::clone(&self.unqueued),
+            reads: self.reads.clone(),
+            following: self.following.clone(),
+        }
+    }
 
     fn get_cell(&self, key: &[u8]) -> Lookup {
         match self.engine.get_cell_cached(key, self.tier()) {
@@ -176,9 +233,12 @@ impl LocalStore for Local {
             // the cache.
             Ok(Cached::NeedsDisk(read)) => {
                 let (found, queued) = (self.later(read, |_, _| Some(())), self.queued.clone());
+                let unqueued = Unqueued::begin(&self.unqueued);
                 Box::pin(async move {
                     found.wait().await?;
-                    queued.push_update(update).await?;
+                    let written = queued.push_update(update);
+                    drop(unqueued);
+                    written.await?;
                     Ok(take())
                 })
             }
@@ -191,6 +251,52 @@ impl LocalStore for Local {
             }
             Err(error) => Box::pin(ready(Err(read_error(&error)))),
         }
+    }
+
+    fn update_together<R: Send + 'static>(
+        &self,
+        keys: Vec<Bytes>,
+        room: &[(usize, u64)],
+        decide: impl FnOnce(Vec<Option<NewestCell>>) -> (Vec<(usize, NewCell<Local>)>, R) + Send + 'static,
+    ) -> Later<Result<R, StoreError>> {
+        let cell_bytes =
+            |&(key, value): &(usize, u64)| WriteBatch::cell_bytes_max(keys[key].len(), value as usize);
+        let bytes: usize = room.iter().map(cell_bytes).sum();
+        if !self.engine.fits_into_a_group(room.len(), bytes) {
+            let bytes_max = self.engine.group_bytes_max() as u64;
+            return Box::pin(ready(Err(StoreError::TooLargeTogether { bytes: bytes as u64, bytes_max })));
+        }
+        // Read before they are queued, as for an update of one key, and all at the same time.
+        let mut reads = Vec::new();
+        for key in &keys {
+            match self.engine.get_cell_cached(key, self.tier()) {
+                Ok(Cached::NeedsDisk(read)) => reads.push(self.later(read, |_, _| Some(()))),
+                Ok(Cached::Found(_) | Cached::Absent) => {}
+                Err(error) => return Box::pin(ready(Err(read_error(&error)))),
+            }
+        }
+        let answer = Arc::<Mutex<Option<R>>>::default();
+        let answered = Arc::clone(&answer);
+        let update = Update::together(keys, (room.len(), bytes), move |newest| {
+            let (cells, decided) = decide(newest);
+            *answered.lock() = Some(decided);
+            cells
+        });
+        let queued = self.queued.clone();
+        let unqueued = (!reads.is_empty()).then(|| Unqueued::begin(&self.unqueued));
+        let at_once = if reads.is_empty() { Ok(queued.push_update(update)) } else { Err(update) };
+        Box::pin(async move {
+            for read in reads {
+                read.wait().await?;
+            }
+            let written = match at_once {
+                Ok(written) => written,
+                Err(update) => queued.push_update(update),
+            };
+            drop(unqueued);
+            written.await?;
+            Ok(answer.lock().take().expect("what is written was decided"))
+        })
     }
 
     fn restamp<R: Send + 'static>(
@@ -223,6 +329,10 @@ impl LocalStore for Local {
         })
     }
 
+    fn unqueued_updates(&self) -> u64 {
+        self.unqueued.get()
+    }
+
     fn upload_bytes_min(&self) -> u64 {
         BLOB_BYTES_MIN
     }
@@ -242,6 +352,24 @@ impl LocalStore for Local {
     ) -> Box<dyn Pieces> {
         let reader = RecordReader::new(format, side(&span), limit);
         Box::new(RangePieces::new(reader, &self.engine, span, now_ms, &self.disk))
+    }
+
+    fn follow(
+        &self,
+        followed: Followed,
+        format: Box<dyn ChangeFormat>,
+    ) -> Later<Result<Box<dyn Follower>, Error>> {
+        let Some(Following { feed, hub, begin }) = &self.following else {
+            return Box::pin(ready(Err(Error::NoChanges)));
+        };
+        let reached = Reached {
+            feed: Arc::clone(feed),
+            hub: Rc::clone(hub),
+            engine: Arc::clone(&self.engine),
+            disk: self.disk.clone(),
+            begin: Arc::clone(begin),
+        };
+        EmbeddedFollower::begin(reached, followed, format)
     }
 
     fn cells_of(&self, span: KeySpan, format: CellFormat) -> Box<dyn Pieces> {

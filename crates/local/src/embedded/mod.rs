@@ -5,12 +5,15 @@
 //! - `commit::Inbox`: how both answer an event loop, with one wake-up for many answers
 //! - `local`: the engine as one event loop reaches it
 //! - `read`, `range`, `cells`, `upload`: the jobs of the pool; `pieces`: how it reads a range
+//! - `feed`: the changes of a node on its own, in order; `follow`: those who follow them
 //! - `scan`: every cell that is there, for an observer
 //! - `engine_metrics`: what the engine counts, for `/metrics`
 
 mod cells;
 mod commit;
 mod engine_metrics;
+mod feed;
+mod follow;
 mod local;
 mod pieces;
 mod pool;
@@ -30,11 +33,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ladoga_env::{Clock, Env, Workers};
-use ladoga_storage::{Engine, Error, Options, WriteState};
+use ladoga_storage::{Durability, Engine, Error, Options, WriteState};
 
-use crate::store::{CellGate, CellObserver, Metric, Store, StoreError};
+use crate::store::{CellGate, CellObserver, CellOrder, Metric, Store, StoreError};
 use commit::CommitQueue;
 use engine_metrics::engine_metrics;
+use feed::Feed;
 use ladoga_runtime::Supervisor;
 use pool::Pool;
 use reads::{RING_READS_MAX, ReadCounters, Reads};
@@ -43,6 +47,9 @@ use scan::Scan;
 /// How long after its version was given a write may still be queued: far above what the queue's bounds allow. And by how much
 /// the wall clock may be ahead, and set right again, before a value is lost that had seemed to have expired.
 const TOMBSTONE_AGE_MS_MIN: u64 = 60_000;
+
+/// How long deletions are kept for those who follow changes, unless it is set otherwise.
+pub const CHANGES_KEPT_MS: u64 = 24 * 3_600_000;
 
 /// By how much a replica flushes earlier than it has to, at most: enough for the flushes of replicas to drift apart.
 const REPLICA_FLUSH_EARLY_PERCENT: u64 = 25;
@@ -65,6 +72,8 @@ pub struct Embedded {
     queue: CommitQueue,
     pool: Arc<Pool>,
     scan: Scan,
+    /// The feed of changes of a node on its own.
+    feed: Option<Arc<Feed>>,
     workers: Arc<dyn Workers>,
     disk: Arc<dyn ladoga_env::Disk>,
     /// Why event loops read without a ring, if they do.
@@ -74,32 +83,54 @@ pub struct Embedded {
 
 impl Embedded {
     /// Opens the data directory of a node on its own.
-    pub fn open(env: Env, dir: &Path, mut options: Options) -> Result<Embedded, OpenError> {
+    pub fn open(env: Env, dir: &Path, options: Options) -> Result<Embedded, OpenError> {
+        Embedded::open_to_follow(env, dir, options, CHANGES_KEPT_MS)
+    }
+
+    /// The same with deletions kept for so long for those who follow changes.
+    pub fn open_to_follow(
+        env: Env,
+        dir: &Path,
+        mut options: Options,
+        changes_kept_ms: u64,
+    ) -> Result<Embedded, OpenError> {
         options.tombstone_age_ms_min = Some(TOMBSTONE_AGE_MS_MIN);
-        Embedded::start(env, dir, options)
+        // If all of the log is synced each second, there is no less to be had.
+        let may_be_weaker = options.durability == Durability::Always;
+        let memory_bytes = options.memory_bytes;
+        let mut store = Embedded::start(env.clone(), dir, options, may_be_weaker)?;
+        let engine = Arc::clone(&store.engine);
+        let feed = Arc::new(Feed::new(env, dir, engine, memory_bytes, changes_kept_ms));
+        store.queue.feed(Arc::clone(&feed));
+        store.feed = Some(feed);
+        Ok(store)
     }
 
     /// Opens the data directory of a node of a cluster: there, no time proves that a deletion has reached every
-    /// replica, so none is dropped for its age; and the wall clock of one node does not say what has expired.
+    /// replica, so none is dropped for its age; and the wall clock of one node does not say what has expired. No write is less
+    /// durable than the options say, whatever it asks for: a node that lost what it acknowledged is rebuilt.
     pub fn open_replica(env: Env, dir: &Path, mut options: Options) -> Result<Embedded, OpenError> {
         options.flush_early_percent = REPLICA_FLUSH_EARLY_PERCENT;
-        Embedded::start(env, dir, options)
+        Embedded::start(env, dir, options, false)
     }
 
-    fn start(env: Env, dir: &Path, options: Options) -> Result<Embedded, OpenError> {
+    /// With writes that are less durable than the options say if they ask for it, if they may.
+    fn start(env: Env, dir: &Path, options: Options, may_be_weaker: bool) -> Result<Embedded, OpenError> {
         let memory_bytes = options.memory_bytes;
         let (clock, disk) = (Arc::clone(&env.clock), Arc::clone(&env.disk));
         let workers = Arc::clone(&env.workers);
         // Tried once, for all event loops: if one may have a ring, all may.
         let no_rings = disk.read_ring(RING_READS_MAX).err().map(|error| error.to_string());
         let engine = Arc::new(Engine::open(env, dir, options)?);
-        let queue = CommitQueue::start(Arc::clone(&engine), Arc::clone(&clock), memory_bytes, &*workers)?;
+        let bounds = (memory_bytes, may_be_weaker);
+        let queue = CommitQueue::start(Arc::clone(&engine), Arc::clone(&clock), bounds, &*workers)?;
         Ok(Embedded {
             engine,
             clock,
             queue,
             pool: Arc::new(Pool::start(&*workers)?),
             scan: Scan::default(),
+            feed: None,
             workers,
             disk,
             no_rings,
@@ -157,7 +188,8 @@ impl Store for Embedded {
     }
 
     fn last_timestamp(&self) -> u64 {
-        self.engine.last_timestamp()
+        // Or else a version could be given to a cell that is older than a token.
+        self.engine.last_timestamp().max(self.feed.as_ref().map_or(0, |feed| feed.reserved()))
     }
 
     fn failure(&self) -> Option<String> {
@@ -176,6 +208,7 @@ impl Store for Embedded {
         metrics.extend(self.queue.metrics());
         metrics.extend(self.pool.metrics());
         metrics.extend(self.read_counters.metrics());
+        metrics.extend(self.feed.iter().flat_map(|feed| feed.metrics()));
         metrics
     }
 
@@ -186,6 +219,12 @@ impl Store for Embedded {
 
     fn gate(&self, gate: Arc<dyn CellGate>) {
         self.queue.gate(gate);
+    }
+
+    fn order(&self, order: Arc<dyn CellOrder>) {
+        if let Some(feed) = &self.feed {
+            feed.order(order);
+        }
     }
 
     fn tell_again(&self) {
@@ -245,6 +284,8 @@ fn write_error(error: &Error) -> StoreError {
 }
 
 #[cfg(test)]
+mod asked_tests;
+#[cfg(test)]
 mod restamp_tests;
 #[cfg(test)]
 mod update_tests;
@@ -253,11 +294,9 @@ mod update_tests;
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use super::*;
     use ladoga_env::real::Threads;
     use ladoga_env::{Worker, WorkerHandle, sim};
-    use ladoga_storage::Durability;
-
-    use super::*;
 
     /// A system that has only so many threads left.
     struct Few(AtomicUsize);
@@ -277,7 +316,7 @@ mod tests {
         let (env, _disk, _clock) = sim::env(1);
         let open = |workers: Arc<dyn Workers>| {
             let options = Options::new(16 << 20, Durability::Never);
-            Embedded::start(Env { workers, ..env.clone() }, Path::new("/data"), options)
+            Embedded::start(Env { workers, ..env.clone() }, Path::new("/data"), options, false)
         };
         for threads in [0, 1, 2, 16] {
             let error = open(Arc::new(Few(AtomicUsize::new(threads)))).err();

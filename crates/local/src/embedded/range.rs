@@ -3,7 +3,7 @@ use ladoga_storage::{BLOB_PIECE_BYTES, Blob, Cell, Error, Range, RangeStep, Side
 use super::pieces::RangeReader;
 use crate::store::RecordFormat;
 
-/// Cells that are looked at for one piece: a few milliseconds, after which other reads have their turn.
+/// Cells that are looked at for one piece, or KiB of their values: a few milliseconds, after which other reads have their turn.
 const LOOKS_MAX: u32 = 16 << 10;
 
 /// Reads the records of a range.
@@ -79,9 +79,10 @@ mod tests {
     use std::path::Path;
 
     use ladoga_env::sim;
-    use ladoga_model::{Stamp, Version};
+    use ladoga_model::{self as model, Stamp, Version};
     use ladoga_storage::{Durability, Engine, Options, WriteBatch};
 
+    use super::super::cells::CellReader;
     use super::*;
 
     /// Keys, each on a line.
@@ -153,5 +154,46 @@ mod tests {
             assert_eq!(piece, format!("{}end", keys[0]).into_bytes(), "from {side:?}");
         }
         engine.close().expect("a store that closes");
+    }
+
+    /// A count of long values kept a thread busy for gigabytes of them.
+    #[test]
+    fn long_values_that_nobody_wants_are_many_turns_too() {
+        const VALUES: usize = 200;
+        let (env, _, _) = sim::env(1);
+        let engine = Engine::open(env, Path::new("/data"), Options::new(1 << 30, Durability::Never));
+        let engine = engine.expect("room");
+        let value = vec![b'v'; 200 << 10];
+        for number in 0..VALUES {
+            let stamp = Stamp::new(Version { timestamp: number as u64 + 1, node: 0 });
+            let mut batch = WriteBatch::new();
+            batch.put(format!("k{number:03}").as_bytes(), stamp, &value);
+            engine.write_group(&[batch]).expect("room");
+        }
+        let keys: Vec<String> = (0..VALUES).map(|number| format!("k{number:03}\n")).collect();
+        let all = keys.concat();
+        let reader = RecordReader::new(Box::new(Keys), Side::Front, None);
+        assert_eq!(read_all(&engine, reader), (format!("{all}end"), 3), "40 MiB, 16 MiB at a time");
+        let reader = CellReader { format: put_key, side: Side::Front };
+        assert_eq!(read_all(&engine, reader), (all, 3), "40 MiB, 16 MiB at a time");
+        engine.close().expect("a store that closes");
+    }
+
+    /// What a reader reads of all keys, and in how many turns.
+    fn read_all(engine: &Engine, mut reader: impl RangeReader) -> (String, usize) {
+        let mut range = engine.snapshot().range(b"", None);
+        let (mut out, mut turns, mut has_more) = (Vec::new(), 0, true);
+        while has_more {
+            let mut piece = Vec::new();
+            has_more = reader.read(&mut range, &mut piece).expect("sound");
+            out.extend_from_slice(&piece);
+            turns += 1;
+        }
+        (String::from_utf8(out).expect("text"), turns)
+    }
+
+    fn put_key(out: &mut Vec<u8>, key: &[u8], _: model::Cell<&[u8], u64>) {
+        out.extend_from_slice(key);
+        out.push(b'\n');
     }
 }

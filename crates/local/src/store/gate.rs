@@ -13,6 +13,18 @@ pub trait CellGate: Send + Sync {
     fn pass(&self, key_hash: u64, version: Version) -> Passage;
 }
 
+/// A gate that has cells written in the order of their versions, from when it is asked to.
+///
+/// Asked in the same turn as [`CellGate`].
+pub trait CellOrder: Send + Sync {
+    /// Cells with this timestamp or an earlier one get a new version from now on.
+    fn close_up_to(&self, timestamp: u64);
+
+    /// The same for all versions that were given until now. Answers a timestamp that is later than all of them, and earlier than
+    /// those to come.
+    fn close_all(&self) -> u64;
+}
+
 /// What becomes of a cell at a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passage {

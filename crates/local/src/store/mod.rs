@@ -7,18 +7,18 @@ mod cells;
 mod gate;
 
 pub use cells::{CellChange, CellFormat, CellObserver, SupersededCell};
-pub use gate::{CellGate, Passage};
+pub use gate::{CellGate, CellOrder, Passage};
 pub use ladoga_service::{
-    Distribution, FencedCell, KeySpan, LargeValue, Later, Lookup, Metric, MetricKind, MetricValue, Piece,
-    Pieces, RecordFormat, StoreError, StoredCell, Upload, Value,
+    ChangeFormat, Distribution, Error, FencedCell, Followed, Follower, KeySpan, LargeValue, Later, Lookup,
+    Metric, MetricKind, MetricValue, Piece, Pieces, RecordFormat, StoreError, StoredCell, Upload, Value,
 };
 
-use std::future::Future;
+use std::future::{Future, ready};
 use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ladoga_model::{Cell, Stamp, Version};
+use ladoga_model::{Cell, Durability, Stamp, Version};
 use ladoga_runtime::Supervisor;
 
 /// A store, shared by the event loops.
@@ -47,6 +47,10 @@ pub trait Store: Send + Sync + 'static {
     /// Checks every cell at this gate from now on. Called at most once, before anything is written.
     fn gate(&self, gate: Arc<dyn CellGate>);
 
+    /// Its cells are written in this order, if they are followed. Called at most once, before anything is written. A store that
+    /// has no feed of changes does nothing.
+    fn order(&self, _: Arc<dyn CellOrder>) {}
+
     /// Notifies the observer of every stored cell again, as at the beginning.
     fn tell_again(&self);
 
@@ -67,16 +71,21 @@ pub trait LocalStore: 'static {
     /// A large value on its way in.
     type Upload: Upload<Finished: Send>;
 
+    /// The same way in for one request, whose writes are answered once they are as durable as it asks: more than the store
+    /// otherwise makes them, or less.
+    #[must_use]
+    fn with_durability(&self, durability: Durability) -> Self;
+
     /// The newest cell of a key, deletions included: at once if memory can tell.
     fn get_cell(&self, key: &[u8]) -> Lookup;
 
     /// Whether a write with this many bytes of value would be taken now. Asked before the value is read.
     fn admit(&self, kind: WriteKind, value_bytes: u64) -> Result<(), StoreError>;
 
-    /// Makes the cells durable and visible under their keys, however many they are. If it fails, each cell may or may not be
-    /// written, unless the error is [`Fenced`](StoreError::Fenced). A value in memory must be shorter than
-    /// [`upload_bytes_min`](LocalStore::upload_bytes_min). Answers the version of the last cell that got another one at the
-    /// gate.
+    /// Makes the cells visible under their keys, and durable as the store does it or was asked to, however many they are. If it
+    /// fails, each cell may or may not be written, unless the error is [`Fenced`](StoreError::Fenced). A value in memory must be
+    /// shorter than [`upload_bytes_min`](LocalStore::upload_bytes_min). Answers the version of the last cell that got another one
+    /// at the gate.
     fn apply<'c>(
         &self,
         cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], <Self::Upload as Upload>::Finished>)>,
@@ -87,7 +96,7 @@ pub trait LocalStore: 'static {
     /// bytes.
     ///
     /// Updates of a key that are committed together see each other, and the other writes of their group. The answer comes once
-    /// the new cell, and the one that it was decided by, are durable. If that fails, the cell may or may not be written. If the
+    /// the new cell, and the one that it was decided by, are as durable as other writes. If that fails, the cell may or may not be written. If the
     /// newest cell cannot be read, nothing is decided. If the answer is dropped, the update may or may not happen.
     ///
     /// `decide` runs inside the commit, maybe on another thread and with a lock held: it must be quick, and must not wait.
@@ -98,13 +107,28 @@ pub trait LocalStore: 'static {
         decide: impl FnOnce(Option<NewestCell>) -> (Option<NewCell<Self>>, R) + Send + 'static,
     ) -> Later<Result<R, StoreError>>;
 
-    /// The same for a cell that keeps its value, or its deletion, and gets another stamp, if `decide` says one: newer than what is
-    /// there. No byte of a large value is copied.
+    /// The same for several different keys: `decide` is called with the newest cell of each, and all cells that it returns are
+    /// written, each with the number of its key, or none of them, also if the power fails meanwhile. They share one record of the log.
+    /// `room` has an entry for each cell that there may be: the number of its key, and how many bytes its value has at most. Fails
+    /// with [`TooLargeTogether`](StoreError::TooLargeTogether), with nothing done, if that does not fit into one record.
+    fn update_together<R: Send + 'static>(
+        &self,
+        keys: Vec<Bytes>,
+        room: &[(usize, u64)],
+        decide: impl FnOnce(Vec<Option<NewestCell>>) -> (Vec<(usize, NewCell<Self>)>, R) + Send + 'static,
+    ) -> Later<Result<R, StoreError>>;
+
+    /// As [`update`](LocalStore::update) for a cell that keeps its value, or its deletion, and gets another stamp, if `decide` says
+    /// one: newer than what is there. No byte of a large value is copied.
     fn restamp<R: Send + 'static>(
         &self,
         key: &[u8],
         decide: impl FnOnce(Option<NewestCell>) -> (Option<Stamp>, R) + Send + 'static,
     ) -> Later<Result<R, StoreError>>;
+
+    /// How many updates of this event loop are not queued yet, because the disk has to be read before: others that begin after them
+    /// may come before them.
+    fn unqueued_updates(&self) -> u64;
 
     /// The length from which on a value has to go through [`upload`](LocalStore::upload).
     fn upload_bytes_min(&self) -> u64;
@@ -120,6 +144,11 @@ pub trait LocalStore: 'static {
         now_ms: u64,
         format: Box<dyn RecordFormat>,
     ) -> Box<dyn Pieces>;
+
+    /// Follows the changes of its cells, in this format.
+    fn follow(&self, _: Followed, _: Box<dyn ChangeFormat>) -> Later<Result<Box<dyn Follower>, Error>> {
+        Box::pin(ready(Err(Error::NoChanges)))
+    }
 
     /// The cells of `span`, deletions included, as they are now. Each piece has whole cells, and one more than fit into a few
     /// ten kilobytes.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use ladoga_cluster::{ReadAnswer, Refusal, SentCell};
 use ladoga_env::Clock;
 use ladoga_env::real::RealClock;
-use ladoga_model::{Cell, Stamp, Value, Version};
+use ladoga_model::{Cell, Durability, Stamp, Value, Version};
 use ladoga_node::peers::PeerLimits;
 use ladoga_node::peers::wire::{Answer, Origin, Request};
 
@@ -161,4 +161,50 @@ fn a_node_that_was_held_up_holds_that_against_nobody() {
     cluster.peers[0].answer(number, &found(Some(("value", 1))));
     let answer = client.answer();
     assert_eq!((answer.status, answer.text()), (200, "value"));
+}
+
+#[test]
+fn what_a_client_asks_for_is_asked_of_every_replica() {
+    let cluster = with_engine(2, &PeerLimits::default());
+    let mut client = cluster.connect();
+    let cases = [
+        ("", None),
+        ("&fsync=always", Some(Durability::Always)),
+        ("&fsync=everysec", Some(Durability::EverySecond)),
+        ("&fsync=never", Some(Durability::Never)),
+    ];
+    let nothing = found(None);
+    for (number, (asks, expected)) in cases.into_iter().enumerate() {
+        client.send_put(&format!("key&replicas=3/3{asks}"), b"value");
+        for peer in &cluster.peers {
+            let (number, found) = peer.asked(|request| match request {
+                Request::Write { durability, origin: Origin::Client, .. } => Some(*durability),
+                _ => None,
+            });
+            assert_eq!(found, expected, "{asks}");
+            peer.answer(number, &Answer::Done);
+        }
+        assert_eq!(client.answer().status, 201, "{asks}");
+        client.send(format!(
+            "POST /v0/entity?id=number{number}&increment=1&replicas=3/3{asks} HTTP/1.1\r\nhost: h\r\n\r\n"
+        ));
+        for peer in &cluster.peers {
+            let (number, found) = peer.asked(|request| match request {
+                Request::Prepare { durability, .. } => Some(*durability),
+                _ => None,
+            });
+            assert_eq!(found, expected, "{asks}");
+            peer.answer(number, &nothing);
+        }
+        for peer in &cluster.peers {
+            let (number, found) = peer.asked(|request| match request {
+                Request::Accept { durability, .. } => Some(*durability),
+                _ => None,
+            });
+            assert_eq!(found, expected, "{asks}");
+            peer.answer(number, &Answer::Done);
+        }
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.text()), (200, "1"), "{asks}");
+    }
 }

@@ -11,13 +11,14 @@
 //! - `simulated`: the engine on a disk that fills up or fails
 //! - `cluster`: a node whose peers are played by the test; `peer`: one of those
 //! - `starting`: nodes that do not know yet whether they lost anything
-//! - `promises`: what a replica says to conditional writes
+//! - `promises`: what a replica says to conditional writes; `forwarded`: those that another node decides
 //! - `coordinator`: what becomes of answers that come late, or not at all; `replica`: what a peer may ask for
 
 mod bounds;
 mod client;
 mod cluster;
 mod coordinator;
+mod forwarded;
 mod panics;
 mod patience;
 mod peer;

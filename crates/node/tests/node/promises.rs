@@ -6,10 +6,11 @@ use bytes::Bytes;
 use ladoga_cluster::{Incarnation, Origin, ReadAnswer, SentCell};
 use ladoga_env::Clock;
 use ladoga_env::sim::SimClock;
-use ladoga_model::{Cell, HybridClock, Stamp, Value, Version};
+use ladoga_model::{Cell, Durability, HybridClock, Stamp, Value, Version};
 use ladoga_node::embedded::Embedded;
 use ladoga_node::peers::PeerLimits;
 use ladoga_node::peers::wire::{Answer, Base, Had, Request};
+use ladoga_node::store::{MetricValue, Store};
 
 use crate::cluster::{Cluster, with_engine_by};
 use crate::peer::Caller;
@@ -47,18 +48,19 @@ impl Asked {
 
     fn prepare(&mut self, ballot: u64) -> Answer {
         let ballot = self.version(ballot);
-        self.ask(Request::Prepare { key: KEY, ballot })
+        self.ask(Request::Prepare { key: KEY, ballot, durability: None })
     }
 
     fn accept(&mut self, ballot: u64, base: Base) -> Answer {
         let stamp = Stamp::new(self.version(ballot));
-        self.ask(Request::Accept { key: KEY, stamp, base, value: Some(Bytes::from_static(b"accepted")) })
+        let value = Some(Bytes::from_static(b"accepted"));
+        self.ask(Request::Accept { key: KEY, stamp, base, value, durability: None })
     }
 
     fn write(&mut self, version: u64, origin: Origin) -> Answer {
         let stamp = Stamp::new(self.version(version));
         let value = Some(Bytes::from_static(b"written"));
-        self.ask(Request::Write { key: KEY, stamp, value, origin, is_again: false })
+        self.ask(Request::Write { key: KEY, stamp, value, origin, is_again: false, durability: None })
     }
 
     fn release(&mut self, ballot: u64) {
@@ -163,9 +165,58 @@ fn a_large_value_is_accepted_by_its_upload() {
         assert_eq!(asked.ask(Request::Push { stream, bytes: piece.clone() }), Answer::Done);
     }
     let stamp = Stamp::new(asked.version(10));
-    let accept = Request::AcceptUpload { stream, stamp, base: Base::default(), key: KEY };
+    let accept = Request::AcceptUpload { stream, stamp, base: Base::default(), key: KEY, durability: None };
     assert_eq!(asked.ask(accept.clone()), Answer::Done);
     assert_eq!(asked.ask(accept), Answer::Gone, "the upload is used up");
     let cell = SentCell::Whole(Cell { stamp, value: Some(Value::Large(400_000)) });
     assert_eq!(asked.prepare(11), Answer::Read(ReadAnswer { cell: Some(cell), is_whole: true }));
+}
+
+/// Syncs of the log because somebody asked for one.
+fn requested_syncs(asked: &Asked) -> u64 {
+    let metrics = asked.node.store.metrics();
+    let requested = metrics.iter().find(|metric| metric.name == "ladoga_commit_requested_syncs_total");
+    match requested.expect("a counter").series[0].value {
+        MetricValue::Number(number) => number as u64,
+        MetricValue::Distribution(_) => panic!("it is a counter"),
+    }
+}
+
+/// The replica syncs nothing by itself.
+#[test]
+fn what_is_asked_to_be_on_disk_is_synced_before_the_answer() {
+    let mut asked = Asked::start();
+    let cases = [None, Some(Durability::Never), Some(Durability::EverySecond), Some(Durability::Always)];
+    for (number, durability) in (1..).zip(cases) {
+        let (ballot, origin) = (asked.version(number), Origin::Client);
+        let [plain, large, decided] =
+            ["plain", "large", "decided"].map(|name| Bytes::from(format!("{name}{number}")));
+        let (stamp, value) = (Stamp::new(ballot), Some(Bytes::from_static(b"value")));
+        let write = |key, value| Request::Write { key, stamp, value, origin, is_again: false, durability };
+        let upload = |asked: &mut Asked| {
+            let Answer::Opened(stream) = asked.ask(Request::Upload) else { panic!("a place was expected") };
+            let bytes = Bytes::from(vec![b'v'; 200_000]);
+            assert_eq!(asked.ask(Request::Push { stream, bytes: bytes.clone() }), Answer::Done);
+            assert_eq!(asked.ask(Request::Push { stream, bytes }), Answer::Done);
+            stream
+        };
+        let (base, first, second) = (Base::default(), upload(&mut asked), upload(&mut asked));
+        let absent = Answer::Read(ReadAnswer { cell: None, is_whole: true });
+        let of_large = Bytes::from(format!("decided large{number}"));
+        let requests = [
+            (write(plain.clone(), value.clone()), Answer::Done),
+            (write(Bytes::from(format!("deleted{number}")), None), Answer::Done),
+            (Request::Finish { stream: first, stamp, key: large, origin, durability }, Answer::Done),
+            (Request::Prepare { key: decided.clone(), ballot, durability }, absent.clone()),
+            (Request::Accept { key: decided, stamp, base: base.clone(), value, durability }, Answer::Done),
+            (Request::Prepare { key: of_large.clone(), ballot, durability }, absent),
+            (Request::AcceptUpload { stream: second, stamp, base, key: of_large, durability }, Answer::Done),
+        ];
+        for (request, expected) in requests {
+            let before = requested_syncs(&asked);
+            assert_eq!(asked.ask(request.clone()), expected, "{request:?}");
+            let syncs = u64::from(durability == Some(Durability::Always));
+            assert_eq!(requested_syncs(&asked) - before, syncs, "{durability:?}: {request:?}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ladoga_env::Clock;
 use ladoga_env::real::{RealClock, RealNet};
-use ladoga_model::{self as model, Cell, Stamp, Version};
+use ladoga_model::{self as model, Cell, Durability, Stamp, Version};
 use ladoga_node::store::{
     CellFormat, CellGate, CellObserver, KeySpan, LargeValue, Later, LocalStore, Lookup, Metric, NewCell,
     NewestCell, Piece, Pieces, RecordFormat, Store, StoreError, StoredCell, Upload, Value, WriteKind,
@@ -172,6 +172,10 @@ impl LocalStore for Local {
     type Apply = Later<Result<Option<Version>, StoreError>>;
     type Upload = Uploading;
 
+    fn with_durability(&self, _: Durability) -> Local {
+        Local(Arc::clone(&self.0))
+    }
+
     fn get_cell(&self, key: &[u8]) -> Lookup {
         self.read(key, move |value| StoredCell { stamp: STAMP, value: Some(value) })
     }
@@ -226,6 +230,31 @@ impl LocalStore for Local {
         })
     }
 
+    fn update_together<R: Send + 'static>(
+        &self,
+        keys: Vec<Bytes>,
+        _: &[(usize, u64)],
+        decide: impl FnOnce(Vec<Option<NewestCell>>) -> (Vec<(usize, NewCell<Local>)>, R) + Send + 'static,
+    ) -> Later<Result<R, StoreError>> {
+        let newest = |key: &Bytes| {
+            let value = self.0.entities.lock().get(&key[..]).map(|value| Bytes::copy_from_slice(value));
+            value.map(|value| Cell { stamp: STAMP, value: Some(model::Value::Inline(value)) })
+        };
+        let (cells, decided) = decide(keys.iter().map(newest).collect());
+        let cells = cells.iter().map(|(number, cell)| {
+            let value = cell.value.as_ref().map(|value| match value {
+                model::Value::Inline(bytes) => model::Value::Inline(&bytes[..]),
+                model::Value::Large(bytes) => model::Value::Inline(&bytes[..]),
+            });
+            (&keys[*number][..], Cell { stamp: cell.stamp, value })
+        });
+        let applied = self.apply(cells);
+        Box::pin(async move {
+            applied.await?;
+            Ok(decided)
+        })
+    }
+
     fn restamp<R: Send + 'static>(
         &self,
         key: &[u8],
@@ -233,6 +262,10 @@ impl LocalStore for Local {
     ) -> Later<Result<R, StoreError>> {
         // All cells have one stamp.
         self.update(key, 0, |newest| (None, decide(newest).1))
+    }
+
+    fn unqueued_updates(&self) -> u64 {
+        0
     }
 
     fn upload_bytes_min(&self) -> u64 {

@@ -16,7 +16,11 @@ const VALUE: [u8; 10_000] = [b'v'; 10_000];
 
 /// A node over the engine, on a disk that is not there.
 fn start(env: Env) -> Node<Embedded> {
-    let options = Options::new(16 << 20, Durability::Always);
+    start_with(env, Durability::Always)
+}
+
+fn start_with(env: Env, durability: Durability) -> Node<Embedded> {
+    let options = Options::new(16 << 20, durability);
     let store = Embedded::open(env.clone(), Path::new(DIR), options).expect("a store that opens");
     let any = "127.0.0.1:0".parse().expect("an address");
     let node =
@@ -119,6 +123,30 @@ fn a_failed_sync_ends_the_writes_and_not_the_reads() {
     assert!(status.text().contains("restarted") && status.text().contains("sync"), "{status:?}");
     assert_eq!(client.get("/v0/entity?id=before").text(), "value");
     assert!(client.get("/metrics").text().contains("ladoga_write_state{state=\"failed\"} 1\n"));
+    // Whatever closing has to say about it, it ends.
+    let _ = node.stop();
+}
+
+/// The same on a node that syncs nothing by itself, for a write that asks for it.
+#[test]
+fn a_failed_sync_that_was_asked_for_is_told_to_who_asked() {
+    let (env, disk, _) = sim::env(2);
+    let node = start_with(env, Durability::Never);
+    let mut client = connect(&node);
+    assert_eq!(client.put("before&fsync=always", b"value").status, 201);
+    disk.fail_operation(0, Fault::io().on(Operation::Sync).on_path("000001.wal"));
+    assert_eq!(client.put("plain", b"value").status, 201);
+    // Behind it in the pipeline is a write that did not ask: it comes too late.
+    client.send_put("failed&fsync=always", b"value");
+    client.send_put("after", b"value");
+    for _ in 0..2 {
+        let answer = client.answer();
+        assert_eq!(answer.status, 503);
+        assert!(answer.text().contains("sync"), "{answer:?}");
+    }
+    assert_eq!(client.delete("before").status, 503);
+    assert_eq!(client.get("/v0/entity?id=plain").text(), "value");
+    assert_eq!(client.get("/v0/status").status, 503);
     // Whatever closing has to say about it, it ends.
     let _ = node.stop();
 }

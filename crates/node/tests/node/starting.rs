@@ -15,7 +15,7 @@ fn read(origin: Origin) -> Request {
 fn write(timestamp: u64, origin: Origin) -> Request {
     let stamp = Stamp::new(Version { timestamp, node: 0 });
     let (key, value) = (Bytes::from_static(b"key"), Some(Bytes::new()));
-    Request::Write { key, stamp, value, origin, is_again: false }
+    Request::Write { key, stamp, value, origin, is_again: false, durability: None }
 }
 
 /// It answered for what it has, or that it is being rebuilt, without knowing either.

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use ladoga_node::Limits;
+
 use crate::scripted::{LARGE_BYTES, Running, Script};
 
 const LARGE: usize = LARGE_BYTES as usize * 3 + 7;
@@ -97,6 +99,37 @@ fn a_range_that_finds_nothing_for_long_shows_that_it_goes_on() {
     let (until_head, body) = ask("");
     assert!(until_head < slow, "the head came after {until_head:?}");
     assert_eq!(body, "lake\ndeeppond\nshallow");
+}
+
+/// A count has nothing to send before its end, so a client that left would keep its place, and the disk busy, until then.
+#[test]
+fn a_range_that_finds_nothing_ends_for_a_client_that_left() {
+    let running = Running::start_with(Limits { answer_timeout_ms: 300, ..Limits::default() });
+    running.store.insert("lake", b"deep");
+    let ask = |script: Script, field: &str| {
+        running.store.tell(script);
+        let mut client = running.connect();
+        client.send(format!("GET /v0/entities?start=a&count=true HTTP/1.1\r\nhost: h\r\n{field}\r\n"));
+        client
+    };
+    let (short, endless) = (20, 1_000_000);
+    // Who stays gets the answer, however long that takes.
+    let mut staying = ask(Script { empty_pieces: short, ..Script::default() }, "");
+    assert_eq!(staying.answer().text(), "1\n");
+    for field in ["", "accept: application/x-ndjson\r\n"] {
+        drop(ask(Script { empty_pieces: endless, ..Script::default() }, field));
+    }
+    let ended = || {
+        let metrics = running.connect().get("/metrics");
+        let count =
+            metrics.text().lines().find_map(|line| line.strip_prefix("ladoga_responses_aborted_total "));
+        count.expect("a counter").parse::<u32>().expect("a number")
+    };
+    let in_time = (0..900).find(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        ended() == 2
+    });
+    assert!(in_time.is_some(), "{} of two ranges have ended", ended());
 }
 
 #[test]

@@ -99,15 +99,22 @@ impl Readers {
         self.0.borrow().iter().any(|(reader, _)| reader.upgrade().is_some_and(|reader| reader.awaits()))
     }
 
-    fn join(&self, reader: &Rc<dyn CopyReader>, place: usize) {
+    /// Adds one. As many are kept as wait, and the first: a value that many read is not remembered for each. Answers those
+    /// that were not kept.
+    fn join(&self, reader: &Rc<dyn CopyReader>, place: usize) -> Vec<(Rc<dyn CopyReader>, usize)> {
         let mut readers = self.0.borrow_mut();
-        // As many as wait, and the first one: a value that many read is not remembered for each.
-        let mut index = 0;
-        readers.retain(|(reader, _)| {
-            index += 1;
-            index == 1 || reader.upgrade().is_some_and(|reader| reader.awaits())
-        });
+        let first = readers.len().min(1);
+        let others = readers.split_off(first);
+        let mut left = Vec::new();
+        for (other, place) in others {
+            match other.upgrade() {
+                Some(awaiting) if awaiting.awaits() => readers.push((other, place)),
+                Some(other) => left.push((other, place)),
+                None => {}
+            }
+        }
         readers.push((Rc::downgrade(reader), place));
+        left
     }
 }
 
@@ -120,17 +127,20 @@ impl Copies {
         reader: &Rc<dyn CopyReader>,
         place: usize,
     ) -> CopyRequest {
-        let mut under_way = self.under_way.borrow_mut();
-        if let Some(readers) = under_way.get(&name) {
+        let readers = self.under_way.borrow().get(&name).map(Rc::clone);
+        if let Some(readers) = readers {
             if !reader.awaits() {
                 return CopyRequest::UnderWay;
             }
-            readers.join(reader, place);
+            for (left, place) in readers.join(reader, place) {
+                // What it is told may have it wish for more.
+                left.copied(place, name.version, Err(Failure::Refused(Refusal::OverCapacity)));
+            }
             return CopyRequest::Joined;
         }
         let readers = Rc::<Readers>::default();
         readers.join(reader, place);
-        under_way.insert(name.clone(), Rc::clone(&readers));
+        self.under_way.borrow_mut().insert(name.clone(), Rc::clone(&readers));
         let (copies, turns) = (Rc::clone(self), Arc::clone(turns));
         CopyRequest::New(Copying { copies, turns, name, readers, turn: None, outcome: Err(Failure::Broken) })
     }

@@ -148,6 +148,23 @@ fn the_same_copy_is_made_once_and_a_client_that_joins_it_hurries_it() {
     });
 }
 
+/// It was told nothing, and the delivery of a hint waited for that for ever. (Seed 951 of the simulation with conditional writes.)
+#[test]
+fn a_reader_that_makes_room_for_another_is_told() {
+    within_a_runtime(async {
+        let node = Node::default();
+        let [first, second, third] = [(); 3].map(|()| Client::new(true));
+        let copy = node.copy("a", &first);
+        assert!(matches!(node.wish("a", &second, 2), CopyRequest::Joined));
+        second.awaits.set(false);
+        assert!(matches!(node.wish("a", &third, 3), CopyRequest::Joined));
+        assert_eq!(*second.heard.borrow(), [(2, REFUSED)]);
+        copy.ends(MADE);
+        assert_eq!(*second.heard.borrow(), [(2, REFUSED)]);
+        assert_eq!([first.heard.take(), third.heard.take()], [vec![(1, MADE)], vec![(3, MADE)]]);
+    });
+}
+
 #[test]
 fn who_wished_for_copies_hears_of_the_last() {
     within_a_runtime(async {

@@ -1,5 +1,5 @@
 //! Conditional requests of one key take turns at their coordinator: proposals that meet outbid each other, and all of them would
-//! have to begin again.
+//! have to begin again. (For those of several coordinators, see `shared_keys`.)
 //!
 //! One queue for all event loops of a node, in the order in which the requests came. A request leaves it when its time is over or
 //! its client is gone, and holds nobody up.
@@ -16,6 +16,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const REQUESTS_PER_KEY_MAX: usize = 1_024;
 /// Requests of all keys that have a turn or wait for one.
 const REQUESTS_MAX: usize = 16_384;
+/// Those of them that wait for their turn at another node. They share the queues of requests to it with all others.
+const FORWARDED_MAX: usize = 2_048;
 
 /// Why a request gets no turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +39,8 @@ struct Keys {
     by_hash: HashMap<u64, Queue>,
     /// In all queues.
     requests: usize,
+    /// At other nodes.
+    forwarded: usize,
 }
 
 #[derive(Debug)]
@@ -57,15 +61,16 @@ pub(crate) struct Turn {
 
 /// A place in a queue.
 #[derive(Debug)]
-struct QueuePlace {
+pub(crate) struct QueuePlace {
     turns: Arc<Turns>,
     key_hash: u64,
+    is_forwarded: bool,
 }
 
 impl Turns {
     /// Waits for the turn of a key, so many milliseconds at most. Dropped, it waits no more.
     pub(crate) async fn wait(self: &Arc<Self>, key_hash: u64, wait_ms: u64) -> Result<Turn, NoTurn> {
-        let (turn, place) = self.enter(key_hash)?;
+        let (turn, place) = self.enter(key_hash, false)?;
         // Nobody closes it, so there is no other reason for an error.
         match tokio::time::timeout(Duration::from_millis(wait_ms), turn.acquire_owned()).await {
             Ok(Ok(turn)) => Ok(Turn { _turn: turn, _place: place }),
@@ -73,9 +78,18 @@ impl Turns {
         }
     }
 
-    fn enter(self: &Arc<Self>, key_hash: u64) -> Result<(Arc<Semaphore>, QueuePlace), NoTurn> {
+    /// Takes a place for a request that gets its turn at another node: so those count as well.
+    pub(crate) fn forward(self: &Arc<Self>, key_hash: u64) -> Result<QueuePlace, NoTurn> {
+        self.enter(key_hash, true).map(|(_, place)| place)
+    }
+
+    fn enter(
+        self: &Arc<Self>,
+        key_hash: u64,
+        is_forwarded: bool,
+    ) -> Result<(Arc<Semaphore>, QueuePlace), NoTurn> {
         let mut keys = self.keys.lock();
-        if keys.requests >= REQUESTS_MAX {
+        if keys.requests >= REQUESTS_MAX || (is_forwarded && keys.forwarded >= FORWARDED_MAX) {
             return Err(NoTurn::Full);
         }
         let queue = keys
@@ -88,7 +102,8 @@ impl Turns {
         queue.requests += 1;
         let turn = Arc::clone(&queue.turn);
         keys.requests += 1;
-        Ok((turn, QueuePlace { turns: Arc::clone(self), key_hash }))
+        keys.forwarded += usize::from(is_forwarded);
+        Ok((turn, QueuePlace { turns: Arc::clone(self), key_hash, is_forwarded }))
     }
 }
 
@@ -96,6 +111,7 @@ impl Drop for QueuePlace {
     fn drop(&mut self) {
         let mut keys = self.turns.keys.lock();
         keys.requests -= 1;
+        keys.forwarded -= usize::from(self.is_forwarded);
         if let Entry::Occupied(mut queue) = keys.by_hash.entry(self.key_hash) {
             queue.get_mut().requests -= 1;
             if queue.get().requests == 0 {

@@ -117,3 +117,19 @@ fn who_waits_too_long_is_told_and_leaves() {
         assert!(turns.keys.lock().by_hash.is_empty());
     });
 }
+
+#[test]
+fn those_that_are_forwarded_count_and_only_so_many_are() {
+    in_runtime(|| {
+        let turns = Arc::<Turns>::default();
+        let place = |number: usize| turns.forward((number / REQUESTS_PER_KEY_MAX) as u64);
+        let places: Vec<_> = (0..FORWARDED_MAX).map(|number| place(number).expect("room")).collect();
+        assert_eq!(turns.forward(99).err(), Some(NoTurn::Full));
+        assert!(turn(pin!(turns.wait(99, LONG_MS))).is_some(), "one that is decided here");
+        assert!(matches!(poll(pin!(turns.wait(0, LONG_MS))), Poll::Ready(Err(NoTurn::Full))), "a full queue");
+        drop(places);
+        assert!(turns.forward(99).is_ok());
+        let keys = turns.keys.lock();
+        assert!(keys.by_hash.is_empty() && (keys.requests, keys.forwarded) == (0, 0));
+    });
+}

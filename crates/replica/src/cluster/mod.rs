@@ -20,7 +20,7 @@ use ladoga_env::{Clock, Disk, Env, Net};
 use ladoga_local::store::{CellGate, CellObserver};
 use ladoga_runtime::Supervisor;
 
-use crate::bounds::{CopyTurns, Pace, SessionBudget, Turns};
+use crate::bounds::{CopyTurns, Pace, SessionBudget, SharedKeys, Turns};
 use crate::fences::{self, FenceKeeper};
 use crate::hints::HintKeeper;
 use crate::membership::{
@@ -53,6 +53,8 @@ pub struct Cluster {
     pub(crate) copy_turns: Arc<CopyTurns>,
     /// Whose turn it is among conditional requests of one key.
     pub(crate) turns: Arc<Turns>,
+    /// Which keys such requests come for through several nodes.
+    pub(crate) shared_keys: SharedKeys,
     /// What time it is for this node.
     pub(crate) versions: Arc<ClusterClock>,
 }
@@ -99,6 +101,7 @@ impl Cluster {
             sessions,
             copy_turns: Arc::default(),
             turns: Arc::default(),
+            shared_keys: SharedKeys::default(),
             versions: Arc::new(versions),
         }
     }
@@ -128,6 +131,8 @@ impl Cluster {
         };
         let fences = FenceKeeper::start(env, dir, supervisor)?;
         let hints = HintKeeper::start(env, &dir.join("hints"), &self.peers, supervisor)?;
+        // As it is after all cells that are here: or a write that is older than a promise looks as if nothing were newer.
+        self.versions.starts_after(fences.newest_timestamp());
         let (nodes, tree_bytes_max) = (self.nodes.len(), self.limits.tree_bytes_max);
         let stability =
             Arc::new(Stability::new(self.own, nodes, &self.placement, tree_bytes_max, found, opening));
@@ -278,3 +283,7 @@ fn remove_hints(disk: &dyn Disk, hints: &Path) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "join_tests.rs"]
+mod tests;

@@ -1,31 +1,24 @@
 //! A change of a key that depends on what is there: one ballot after another, until one is accepted or there is nothing to change.
-//!
-//! # What became of earlier ballots of the same request
-//!
-//! A ballot that was outbid after its cell was sent may have left it on a replica. The request remembers each of those, and looks
-//! for it on the next majority of promises:
-//!
-//! - It is the newest cell: the request goes on with it. The same value is accepted again, or is on a majority already.
-//! - Everything there is older: it is on a minority at most, and the promises keep it there. The next cell that is accepted buries
-//!   it. So that has to be one: if there is nothing to change, it is the newest cell, once more.
-//! - Something newer is there: nobody knows whether that took the earlier cell into account. The answer is "may have happened".
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use ladoga_cluster::ProposalError;
+use ladoga_cluster::{NodeId, ProposalError};
 use ladoga_model::{Cell, Stamp, Value, Version};
 use ladoga_service::Error;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::ballots::{Ballots, Course};
 use super::failures::too_few;
 use super::fetch::HeldCell;
+use super::forward::Forwarding;
 use super::plan::Plan;
 use super::propose::{Promise, Proposal};
 use super::read::read_once;
 use super::spread::{Targets, spread_again};
 use crate::bounds::{NoTurn, Turn};
 use crate::planted::{Bug, has, note_version};
+use crate::wire::CONTENDED;
 use ladoga_local::store::Store;
 
 /// How often a request proposes before it gives up. Each time, others were faster, and it waits longer.
@@ -69,25 +62,16 @@ pub(super) async fn change<S: Store, T: Clone>(
     earlier: Option<(Version, T)>,
     decide: impl Fn(Option<&HeldCell>) -> Decision<T>,
 ) -> Result<(T, Version), Error> {
-    let until_ms = plan.until_ms();
-    let earlier = earlier.map(|(version, answer)| Ballot { version, answer: Some(answer) });
-    let mut changing = Changing { decide, targets, ballots: earlier.into_iter().collect() };
-    // Held until it is over.
-    let _turn = turn(&plan).await.map_err(|error| changing.unless_it_may_have_happened(error))?;
-    for attempt in 0..BALLOTS_MAX {
-        back_off(&plan, attempt).await;
-        let Some(rest) = plan.rest(until_ms) else { break };
-        match changing.attempt(&rest).await {
-            Ok(Some((answer, version))) => {
-                note_version(Some(version));
-                return Ok((answer, version));
-            }
-            Ok(None) => {}
-            Err(error) => return Err(changing.unless_it_may_have_happened(error)),
-        }
-    }
-    let contended = Error::Contended("other conditional requests of the same key were faster each time");
-    Err(changing.unless_it_may_have_happened(contended))
+    Changing { decide, targets, ballots: Ballots::new(earlier), forwarding: None }.carry_out(&plan).await
+}
+
+/// The same for a request of a client, which another node may decide while several are asked for the key.
+pub(super) async fn change_at_one_node<S: Store, T: Clone>(
+    plan: Plan<S>,
+    forwarding: Option<Forwarding<T>>,
+    decide: impl Fn(Option<&HeldCell>) -> Decision<T>,
+) -> Result<(T, Version), Error> {
+    Changing { decide, targets: Vec::new(), ballots: Ballots::new(None), forwarding }.carry_out(&plan).await
 }
 
 /// A cell as clients see it by the time of the cluster.
@@ -102,22 +86,18 @@ pub(super) async fn seen<S: Store>(
 }
 
 /// Waits until no other request of this node changes the key.
-async fn turn<S: Store>(plan: &Plan<S>) -> Result<Turn, Error> {
+async fn wait_for_turn<S: Store>(plan: &Plan<S>) -> Result<Turn, Error> {
     let turns = &plan.cluster().turns;
     turns.wait(xxh3_64(&plan.key), plan.left_ms()).await.map_err(|error| match error {
-        NoTurn::Full => {
-            Error::Contended("too many conditional requests wait for the same key, or for all keys")
-        }
-        NoTurn::TooLate => {
-            Error::Contended("the conditional requests of the same key that came before took too long")
-        }
+        NoTurn::Full => Error::Contended(CONTENDED[1]),
+        NoTurn::TooLate => Error::Contended(CONTENDED[2]),
     })
 }
 
-/// Waits for those who were faster, unless it is the first attempt: two that propose at the same time outbid each other. The first
+/// Waits for those who were faster, after so many attempts: two that propose at the same time outbid each other. The first
 /// nodes of a key wait the least, so that one of them goes on.
-async fn back_off<S: Store>(plan: &Plan<S>, attempt: u32) {
-    let Some(doublings) = attempt.checked_sub(1) else { return };
+async fn back_off<S: Store>(plan: &Plan<S>, attempts: u32) {
+    let doublings = attempts - 1;
     let place = plan.own_place().unwrap_or(plan.nodes().len()) as u64;
     let window_ms = (BACK_OFF_MS_MIN << doublings.min(16)).min(BACK_OFF_MS_MAX) * (place + 1);
     // Spread like random numbers: other ones on each node, and each time.
@@ -131,46 +111,87 @@ struct Changing<S: Store, T, D> {
     decide: D,
     /// A large value at the replicas, until they are asked to accept it.
     targets: Targets<S>,
-    /// What may be somewhere, the oldest first.
-    ballots: Vec<Ballot<T>>,
-}
-
-/// A ballot whose cell a replica may have.
-struct Ballot<T> {
-    version: Version,
-    /// What the client is to be told, if the cell is its change; none if it only keeps older ones out.
-    answer: Option<T>,
+    /// What may be somewhere.
+    ballots: Ballots<T>,
+    /// How another node can decide it; none if it cannot, or did not.
+    forwarding: Option<Forwarding<T>>,
 }
 
 impl<S: Store, T: Clone, D: Fn(Option<&HeldCell>) -> Decision<T>> Changing<S, T, D> {
+    async fn carry_out(mut self, plan: &Plan<S>) -> Result<(T, Version), Error> {
+        let changed = self.decided(plan).await;
+        if let Ok((_, version)) = &changed {
+            note_version(Some(*version));
+        }
+        changed.map_err(|error| self.unless_it_may_have_happened(error))
+    }
+
+    /// Has it decided: at the node where the requests for the key queue, or here, when it is its turn.
+    async fn decided(&mut self, plan: &Plan<S>) -> Result<(T, Version), Error> {
+        let until_ms = plan.until_ms();
+        if self.forwarding.is_some() {
+            plan.note_request_of_client();
+        }
+        let mut turn = None;
+        let mut attempt = 0;
+        while attempt < BALLOTS_MAX {
+            let Some(rest) = plan.rest(until_ms) else { break };
+            if let Some((forwarding, node)) = self.forward_to(&rest) {
+                drop(turn.take());
+                match forwarding.decide_at(node, &rest).await {
+                    Some(decided) => return decided,
+                    None => continue,
+                }
+            }
+            if turn.is_none() {
+                turn = Some(wait_for_turn(&rest).await?);
+                // Whoever had it before may have met another node.
+                continue;
+            }
+            if let Some(changed) = self.attempt(&rest).await? {
+                return Ok(changed);
+            }
+            attempt += 1;
+            if attempt < BALLOTS_MAX {
+                back_off(plan, attempt).await;
+            }
+        }
+        Err(Error::Contended(CONTENDED[0]))
+    }
+
+    /// How another node can decide it, and which, if it should: once, and only as long as nothing of it may be anywhere.
+    fn forward_to(&mut self, plan: &Plan<S>) -> Option<(Forwarding<T>, NodeId)> {
+        if self.forwarding.is_none() || !self.ballots.is_empty() || !plan.is_shared() {
+            return None;
+        }
+        let node = plan.queue_node()?;
+        self.forwarding.take().map(|forwarding| (forwarding, node))
+    }
+
     /// Proposes once. Answers what came of it, or nothing if it is to be tried again.
     async fn attempt(&mut self, plan: &Plan<S>) -> Result<Option<(T, Version)>, Error> {
         let stamp = plan.stamp().await?;
         let proposal = Proposal::begin(plan, stamp.version);
         let Promise { newest, is_stable } = match proposal.promised().await {
             Ok(promise) => promise,
-            Err(ProposalError::Outbid { newest, .. }) => {
-                plan.observe(newest)?;
-                return Ok(None);
-            }
+            Err(ProposalError::Outbid { newest, .. }) => return plan.observe_outbid(newest).map(|()| None),
             Err(ProposalError::TooFew { error, .. }) => return Err(too_few(plan, &error, false)),
         };
         let newest_version = newest.as_ref().map(|newest| newest.stamp.version);
-        if let Some(index) = self.ballots.iter().position(|ballot| Some(ballot.version) == newest_version) {
-            // Those before it are buried by it, wherever it ends up.
-            self.ballots.drain(..index);
-            if let Some(answer) = self.ballots[0].answer.clone() {
-                let is_last = self.ballots.len() == 1;
-                if is_stable && is_last && plan.replicas.ack as usize <= plan.replicas.majority() {
-                    return Ok(newest_version.map(|version| (answer, version)));
-                }
+        match self.ballots.course(newest_version, is_stable) {
+            Course::Done(answer) if plan.replicas.ack as usize <= plan.replicas.majority() => {
+                return Ok(newest_version.map(|version| (answer, version)));
+            }
+            Course::Done(answer) => {
                 let same = self.same(plan, newest).await?;
                 return self.replace(plan, (proposal, stamp), same, Some(answer)).await;
             }
-            self.ballots.remove(0);
-        }
-        if self.ballots.iter().any(|ballot| Some(ballot.version) < newest_version) {
-            return Err(Error::Undecided);
+            Course::Again(answer) => {
+                let same = self.same(plan, newest).await?;
+                return self.replace(plan, (proposal, stamp), same, answer).await;
+            }
+            Course::Unknown => return Err(Error::Undecided),
+            Course::Decide => {}
         }
         match (self.decide)(seen(plan, newest.clone()).await?.as_ref()) {
             Decision::Replace(NewCell { value, expires_at_ms }, answer) => {
@@ -246,11 +267,11 @@ impl<S: Store, T: Clone, D: Fn(Option<&HeldCell>) -> Decision<T>> Changing<S, T,
         let version = stamp.version;
         let (may_have_happened, outcome) = match proposal.accept(Cell { stamp, value }, targets).await {
             Ok(()) => {
-                self.ballots.clear();
+                self.ballots.buried();
                 return Ok(answer.map(|answer| (answer, version)));
             }
             Err(ProposalError::Outbid { newest, may_have_happened }) => {
-                (may_have_happened, plan.observe(newest))
+                (may_have_happened, plan.observe_outbid(newest))
             }
             Err(ProposalError::TooFew { error, may_have_happened }) => {
                 // Another ballot shows what became of it; but not that more replicas have it, which the request asks for.
@@ -259,7 +280,7 @@ impl<S: Store, T: Clone, D: Fn(Option<&HeldCell>) -> Decision<T>> Changing<S, T,
             }
         };
         if may_have_happened {
-            self.ballots.push(Ballot { version, answer });
+            self.ballots.left(version, answer);
         }
         outcome.map(|()| None)
     }

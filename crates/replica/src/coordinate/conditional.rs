@@ -4,11 +4,13 @@ use bytes::Bytes;
 use ladoga_model::{Stamp, Version};
 use ladoga_service::{Error, Precondition, Sum, may_expire, may_write, sum};
 
-use super::change::{Decision, NewCell, NewValue, change, seen};
+use super::change::{Decision, NewCell, NewValue, change, change_at_one_node, seen};
 use super::fenced::read;
 use super::fetch::HeldCell;
+use super::forward::Forwarding;
 use super::plan::Plan;
 use super::spread::Spread;
+use crate::wire::Change;
 use ladoga_local::store::Store;
 
 /// Cells are decided about as they were when they were read: what had expired by the time of the cluster has no value any more.
@@ -26,9 +28,10 @@ pub(super) async fn write_if<S: Store>(
     precondition: Precondition,
     value: Option<Bytes>,
 ) -> Result<Version, Error> {
+    let forwarding = Forwarding::of(&precondition, value.clone().map_or(Change::Delete, Change::Put), |_| ());
     let value = || value.clone().map_or(NewValue::Deleted, NewValue::Inline);
-    let changed = change(plan, Vec::new(), None, |newest| replace_if(&precondition, newest, value())).await;
-    changed.map(|((), version)| version)
+    let decide = |newest: Option<&HeldCell>| replace_if(&precondition, newest, value());
+    change_at_one_node(plan, forwarding, decide).await.map(|((), version)| version)
 }
 
 /// Stores a large value that the replicas have got, if what the request depends on is so. Answers its version.
@@ -54,7 +57,7 @@ pub(super) async fn increment<S: Store>(
         }
         Err(error) => Decision::Leave(Err(error)),
     };
-    change(plan, Vec::new(), None, decide).await
+    change_at_one_node(plan, Forwarding::of(&precondition, Change::Increment(by), |sum| sum), decide).await
 }
 
 /// Has a value expire at another time, or never, as the plan says. Answers its new version and expiry.
@@ -66,7 +69,8 @@ pub(super) async fn expire<S: Store>(plan: Plan<S>, precondition: Precondition) 
         }
         Err(error) => Decision::Leave(Err(error)),
     };
-    let changed = change(plan, Vec::new(), None, decide).await;
+    let forwarding = Forwarding::of(&precondition, Change::Expire, |_| ());
+    let changed = change_at_one_node(plan, forwarding, decide).await;
     changed.map(|((), version)| Stamp { expires_at_ms, ..Stamp::new(version) })
 }
 

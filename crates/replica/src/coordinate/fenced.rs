@@ -16,7 +16,7 @@ use super::plan::Plan;
 use super::read::decision;
 use super::write::{FENCED_MS_MAX, FENCED_WAIT_MS, PlainWrite, write_unless_fenced};
 use crate::own::OwnReplica;
-use ladoga_local::store::{LocalStore, Store};
+use ladoga_local::store::Store;
 
 /// Writes a cell to the nodes of its key, and answers its version. `None` deletes.
 pub(super) async fn write<S: Store>(plan: Plan<S>, value: Option<Bytes>) -> Result<Version, Error> {
@@ -91,12 +91,12 @@ async fn write_again<S: Store>(plan: Plan<S>) -> Result<Version, Error> {
     change(plan, Vec::new(), None, decide).await.map(|((), version)| version)
 }
 
-/// Takes over for a coordinator that is gone, on whichever node its promise is in the way: writes the newest cell of the key again.
-/// Answers whether a majority of the key's nodes has that.
-pub(crate) async fn take_over<S: Store>(replica: Rc<OwnReplica<S>>, key: Bytes) -> bool {
-    // A key that has nothing here may be for fewer nodes; it is asked of all then.
-    let found = replica.store.get_cell(&key).wait().await.ok().flatten();
-    let copies = found.map_or(0, |cell| cell.stamp.copies);
+/// Takes over for a coordinator that is gone, on whichever node its promise is in the way of a cell for so many nodes: writes the
+/// newest cell of the key again. Answers whether a majority of these nodes has that.
+///
+/// Which nodes these are is not to be told by what this node has of the key: it may have nothing, or not be one of them. A majority
+/// of all nodes need not have any of those in it that acknowledged the newest cell.
+pub(crate) async fn take_over<S: Store>(replica: Rc<OwnReplica<S>>, key: Bytes, copies: u8) -> bool {
     let written = write_again(Plan::of_majority(&replica, key, copies)).await;
     if let Err(error) = &written {
         tracing::debug!(%error, "promises of a coordinator that is gone could not be ended yet");

@@ -143,7 +143,7 @@ pub(crate) async fn take_large<S: Store>(
         let expired_before_ms = replica.cluster.versions.expired_before_ms();
         if expired_before_ms.is_some_and(|before_ms| stamp.is_expired(before_ms)) {
             // It has lost its bytes by now, and is to be here all the same: it may hide something older.
-            return replica::apply(replica, (key, stamp, None), Origin::Exchange)?.await;
+            return replica::apply(replica, (key, stamp, None), (Origin::Exchange, None))?.await;
         }
         // Replaced since it was listed: what replaced it is listed another time.
         return Ok(WriteAnswer::Applied);
@@ -158,5 +158,6 @@ pub(crate) async fn take_large<S: Store>(
     }
     let finished = upload.finish().await.map_err(refused)?;
     let arrival = replica::arrival(replica, key, stamp.version, Origin::Exchange);
-    replica::apply_upload(replica, (key, stamp), (finished, bytes), arrival, Origin::Exchange).await
+    let origin = (Origin::Exchange, None);
+    replica::apply_upload(replica, (key, stamp), (finished, bytes), arrival, origin).await
 }

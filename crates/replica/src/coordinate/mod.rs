@@ -5,7 +5,8 @@
 //! - `write`: a value that fits into memory, or a deletion
 //! - `read`: a cell, and what it takes to keep its replicas alike
 //! - `conditional`: what depends on what is there: a pure function of the newest cell
-//! - `change`: such a function, carried out; `propose`: one ballot of it
+//! - `change`: such a function, carried out; `propose`: one ballot of it; `ballots`: what became of earlier ones
+//! - `forward`: has another node carry it out, while several are asked for the key; `forwarded`: what another node forwarded
 //! - `fenced`: reads and writes that promises to one are in the way of
 //! - `spread`: a value that does not fit into memory, to many nodes at once
 //! - `target`: uploads such a value to one node; `fetch`: reads it from one
@@ -14,11 +15,14 @@
 //! - `starting`: waits for nodes that are starting
 //! - `failures`: why a replica did not answer, as `ladoga_cluster` names it
 
+mod ballots;
 mod change;
 mod conditional;
 mod failures;
 mod fenced;
 mod fetch;
+mod forward;
+mod forwarded;
 mod merge;
 mod obstacles;
 mod plan;
@@ -32,5 +36,6 @@ mod write;
 
 pub(crate) use fenced::take_over;
 pub(crate) use fetch::take_large;
+pub(crate) use forwarded::decide_forwarded;
 pub(crate) use read::refresh;
 pub use replicated::Replicated;

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ladoga_cluster::{Failure, NodeId, Origin, QuorumError, WriteAnswer};
-use ladoga_model::{Cell, HybridClock, Replicas, Stamp, Ttl, Version};
+use ladoga_model::{Cell, Durability, HybridClock, Replicas, Stamp, Ttl, Version};
 use ladoga_service::{Context, Error};
 use tokio::task::JoinSet;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::cluster::Cluster;
 use crate::link::{Expires, PeerLink, Place};
 use crate::own::{OwnReplica, hear, replica};
 use crate::planted::{Bug, has, note_time};
 use crate::stability::Admitted;
+use crate::wire::Forward;
 use ladoga_local::Admission;
 use ladoga_local::store::Store;
 
@@ -26,8 +28,12 @@ pub(super) struct Plan<S: Store> {
     waited_ms: u64,
     /// How long the value that is written is to live.
     ttl: Option<Ttl>,
+    /// How durable each replica has to make what is written before it answers, if that is more than it does by itself.
+    pub(super) durability: Option<Durability>,
     /// When it expires, once that is decided: however often its write gets another version.
     expires_at_ms: OnceCell<u64>,
+    /// Whether another node was asked for it, which forwarded it.
+    is_forwarded: bool,
 }
 
 /// Once a timestamp may be given out: no restart, on whichever clock, gives it out again.
@@ -62,6 +68,11 @@ impl Admission for AloneInCluster {
         admitted.map_err(|refusal| Error::NotVouched { reason: refusal.to_string() })
     }
 
+    fn acknowledge(&self, key: &[u8], version: Version) -> Result<(), Error> {
+        let is_passed_over = self.0.stability().past.may_be_passed_over(key, version);
+        if is_passed_over { Err(Error::Undecided) } else { Ok(()) }
+    }
+
     /// Conditional writes have plans, also those of keys that a node has alone: another one may coordinate one of the same key.
     fn stamp_of_update(&self, _: &[u8]) -> Result<impl FnOnce() -> Stamp + Send + 'static, Error> {
         let reason = "a node of a cluster does not decide alone about a conditional write".to_owned();
@@ -83,7 +94,9 @@ impl<S: Store> Clone for Plan<S> {
             replicas: self.replicas,
             waited_ms: self.waited_ms,
             ttl: self.ttl,
+            durability: self.durability,
             expires_at_ms: self.expires_at_ms.clone(),
+            is_forwarded: self.is_forwarded,
         }
     }
 }
@@ -110,13 +123,85 @@ impl<S: Store> Plan<S> {
         Plan {
             waited_ms: context.waited_ms,
             ttl: context.ttl,
+            durability: context.durability,
             ..Plan::new(replica, Bytes::copy_from_slice(key), context.replicas)
         }
     }
 
     fn new(replica: &Rc<OwnReplica<S>>, key: Bytes, replicas: Replicas) -> Plan<S> {
         let (replica, expires_at_ms) = (Rc::clone(replica), OnceCell::new());
-        Plan { replica, key, replicas, waited_ms: 0, ttl: None, expires_at_ms }
+        Plan {
+            replica,
+            key,
+            replicas,
+            waited_ms: 0,
+            ttl: None,
+            durability: None,
+            expires_at_ms,
+            is_forwarded: false,
+        }
+    }
+
+    /// The plan for a request that another node forwarded; none if it asks for what cannot be decided.
+    pub(super) fn of_forwarded(replica: &Rc<OwnReplica<S>>, forward: &Forward) -> Option<Plan<S>> {
+        let &Forward { ref key, replicas, durability, left_ms, expires_at_ms, .. } = forward;
+        let waited_ms = replica.cluster.limits.quorum_timeout_ms.saturating_sub(u64::from(left_ms));
+        let plan = Plan {
+            waited_ms,
+            durability,
+            expires_at_ms: OnceCell::from(expires_at_ms),
+            is_forwarded: true,
+            ..Plan::new(replica, key.clone(), replicas)
+        };
+        (replicas.from <= replica.cluster.node_count() && replicas.is_quorum()).then_some(plan)
+    }
+
+    /// The node at which the requests for a key queue that is asked for through several: its first one that can be asked; none if
+    /// that is this one, or it was forwarded to this one.
+    pub(super) fn queue_node(&self) -> Option<NodeId> {
+        let cluster = self.cluster();
+        let stability = cluster.stability();
+        let may_be_asked = |&node: &NodeId| {
+            if node == cluster.own {
+                return stability.has_all();
+            }
+            cluster.peers[node.index()].is_reachable() && stability.heard_whole(node) == Some(true)
+        };
+        let first = self.nodes().iter().copied().find(may_be_asked)?;
+        (first != cluster.own && !self.is_forwarded).then_some(first)
+    }
+
+    /// Whether its key is asked for through several nodes.
+    pub(super) fn is_shared(&self) -> bool {
+        let cluster = self.cluster();
+        cluster.shared_keys.is_shared(xxh3_64(&self.key), cluster.versions.monotonic_ms())
+    }
+
+    /// A request for the key came through a node, this one or another, and is decided here.
+    pub(super) fn note_request(&self, through: NodeId) {
+        let cluster = self.cluster();
+        cluster.shared_keys.decide(xxh3_64(&self.key), through, cluster.versions.monotonic_ms());
+    }
+
+    /// The same of a client of this node.
+    pub(super) fn note_request_of_client(&self) {
+        if !self.is_forwarded {
+            self.note_request(self.cluster().own);
+        }
+    }
+
+    /// A ballot was outbid by a version: the next one is after that.
+    pub(super) fn observe_outbid(&self, newest: Version) -> Result<(), Error> {
+        if newest.node != self.cluster().own.0 {
+            self.share();
+        }
+        self.observe(newest)
+    }
+
+    /// Another node was in the way, or says that others are.
+    pub(super) fn share(&self) {
+        let cluster = self.cluster();
+        cluster.shared_keys.share(xxh3_64(&self.key), cluster.versions.monotonic_ms());
     }
 
     /// Whether others have to answer a request, or this node cannot by itself.
@@ -221,7 +306,7 @@ impl<S: Store> Plan<S> {
         origin: Origin,
         then: impl FnOnce(Result<WriteAnswer, Failure>) + 'static,
     ) {
-        match replica::apply(&self.replica, (&self.key, stamp, value), origin) {
+        match replica::apply(&self.replica, (&self.key, stamp, value), (origin, self.durability)) {
             Ok(applied) => {
                 tokio::task::spawn_local(async move { then(applied.await.map_err(Failure::Refused)) });
             }

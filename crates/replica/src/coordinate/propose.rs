@@ -168,11 +168,11 @@ impl<S: Store> Proposing<S> {
 
     /// Asks a replica to promise.
     fn prepare(self: &Rc<Self>, place: usize) {
-        let (key, ballot) = (self.plan.key.clone(), self.ballot);
+        let (key, ballot, durability) = (self.plan.key.clone(), self.ballot, self.plan.durability);
         if self.plan.own_place() != Some(place) {
-            return self.send(&Request::Prepare { key, ballot }, place);
+            return self.send(&Request::Prepare { key, ballot, durability }, place);
         }
-        let promised = promises::prepare(&self.plan.replica, &key, ballot);
+        let promised = promises::prepare(&self.plan.replica, &key, ballot, durability);
         let proposing = Rc::clone(self);
         tokio::task::spawn_local(async move {
             let answer = promised.await.map_err(Failure::Refused);
@@ -196,13 +196,13 @@ impl<S: Store> Proposing<S> {
             }
         };
         drop(state);
-        let key = self.plan.key.clone();
+        let (key, durability) = (self.plan.key.clone(), self.plan.durability);
         if self.plan.own_place() != Some(place) {
-            let request = Request::Accept { key, stamp, base, value };
+            let request = Request::Accept { key, stamp, base, value, durability };
             return self.send(&request, ACCEPT_SLOTS + place);
         }
-        let value = value.map(Value::Inline);
-        let accepted = promises::accept(&self.plan.replica, &key, stamp, base, value);
+        let cell = (&key, stamp, value.map(Value::Inline));
+        let accepted = promises::accept(&self.plan.replica, cell, base, durability);
         let proposing = Rc::clone(self);
         tokio::task::spawn_local(async move {
             proposing.accepted(place, accepted.await.map_err(Failure::Refused));

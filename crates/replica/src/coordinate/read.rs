@@ -227,7 +227,7 @@ impl<S: Store> Reading<S> {
         }
         if plan.node(place) != plan.cluster().own {
             let (key, origin) = (plan.key.clone(), Origin::Repair);
-            let request = Request::Write { key, stamp, value, origin, is_again: false };
+            let request = Request::Write { key, stamp, value, origin, is_again: false, durability: None };
             return self.send(&request, place, self.repair_slot(place, stamp.version));
         }
         let reading = Rc::clone(self);

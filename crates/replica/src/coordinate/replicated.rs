@@ -1,12 +1,12 @@
-use std::future::Future;
+use std::future::{Future, ready};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use ladoga_model::{Cell, Stamp, Ttl, Version};
 use ladoga_service::{
-    Context, Error, KeyRange, KeyValue, Later, Lookup, Metric, Pieces, Precondition, RecordFormat, Scope,
-    StoreError, StoredCell, Upload,
+    Context, Error, KeyRange, KeyValue, KeyWrite, Later, Lookup, Metric, Pieces, Precondition, RecordFormat,
+    Scope, StoreError, StoredCell, Together, Upload,
 };
 
 use super::conditional::{admit, expire, increment, write_if, write_uploaded_if};
@@ -171,6 +171,14 @@ impl<S: Store> KeyValue for Replicated<S> {
         let context = Context { ttl, ..context.clone() };
         let plan = Plan::of_conditional(&self.replica, &context, key.as_ref());
         expire(plan, context.precondition)
+    }
+
+    fn admit_together(&self) -> Result<(), Error> {
+        Err(Error::NotTogether)
+    }
+
+    fn write_together(&self, _: &Context, _: Vec<KeyWrite>) -> Later<Result<Together, Error>> {
+        Box::pin(ready(Err(Error::NotTogether)))
     }
 
     fn upload_bytes_min(&self) -> u64 {

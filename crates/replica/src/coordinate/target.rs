@@ -76,13 +76,15 @@ impl<S: Store> Target<S> {
                 let bytes = plan.replica.store.upload_bytes_min();
                 let arrival = replica::arrival(&plan.replica, &plan.key, stamp.version, origin);
                 let cell = (&plan.key, stamp);
+                let origin = (origin, plan.durability);
                 let applied =
                     replica::apply_upload(&plan.replica, cell, (finished, bytes), arrival, origin).await;
                 applied.map_err(Failure::Refused)
             }
             Target::Remote(mut upload) => {
-                let key = plan.key.clone();
-                let answer = upload.ask(|stream| Request::Finish { stream, stamp, key, origin }).await;
+                let (key, durability) = (plan.key.clone(), plan.durability);
+                let finish = |stream| Request::Finish { stream, stamp, key, origin, durability };
+                let answer = upload.ask(finish).await;
                 mark_closed(&mut upload, &answer);
                 answer.map_or_else(
                     |error| Err(unexpected(Err(error))),
@@ -102,14 +104,14 @@ impl<S: Store> Target<S> {
         match self {
             Target::Local(upload) => {
                 let finished = upload.finish().await.map_err(|error| refused(&error))?;
-                let value = Some(Value::Large(finished));
-                let accepted = promises::accept(&plan.replica, &plan.key, stamp, base, value);
+                let cell = (&plan.key, stamp, Some(Value::Large(finished)));
+                let accepted = promises::accept(&plan.replica, cell, base, plan.durability);
                 accepted.await.map_err(Failure::Refused)
             }
             Target::Remote(mut upload) => {
-                let key = plan.key.clone();
-                let answer = upload.ask(|stream| Request::AcceptUpload { stream, stamp, base, key });
-                let answer = answer.await;
+                let (key, durability) = (plan.key.clone(), plan.durability);
+                let accept = |stream| Request::AcceptUpload { stream, stamp, base, key, durability };
+                let answer = upload.ask(accept).await;
                 mark_closed(&mut upload, &answer);
                 match answer {
                     // It had to make room for others, and has not taken it.

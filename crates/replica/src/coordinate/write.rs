@@ -163,7 +163,8 @@ impl<S: Store> Writing<S> {
 
     fn request(&self, is_again: bool) -> Request {
         let (key, stamp) = (self.plan.key.clone(), self.cell.stamp);
-        Request::Write { key, stamp, value: self.inline().cloned(), origin: Origin::Client, is_again }
+        let (value, origin, durability) = (self.inline().cloned(), Origin::Client, self.plan.durability);
+        Request::Write { key, stamp, value, origin, is_again, durability }
     }
 
     fn send(self: &Rc<Self>, request: &Request, place: usize) {

@@ -177,7 +177,7 @@ impl FenceKeeper {
     pub(crate) fn lift(&self, changes: &[CellChange]) {
         self.end(|state| {
             for CellChange { key_hash, new, .. } in changes {
-                if state.fences.has_cell(*key_hash, new.stamp.version) {
+                if state.fences.lift(*key_hash, new.stamp.version) {
                     state.note(FenceRecord::Lift(*key_hash, new.stamp.version));
                 }
             }
@@ -207,6 +207,11 @@ impl FenceKeeper {
             return None;
         }
         self.state.lock().fences.newest(key_hash)
+    }
+
+    /// No promise is newer; 0 if there are none.
+    pub(crate) fn newest_timestamp(&self) -> u64 {
+        self.newest.load(Ordering::Acquire)
     }
 
     /// How many promises there are.

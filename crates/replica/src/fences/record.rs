@@ -75,7 +75,7 @@ impl FenceRecord {
         match self {
             FenceRecord::Promise(key_hash, version) => fences.learn(key_hash, version),
             FenceRecord::Release(key_hash, version) => fences.release(key_hash, version),
-            FenceRecord::Lift(key_hash, version) => fences.has_cell(key_hash, version),
+            FenceRecord::Lift(key_hash, version) => fences.lift(key_hash, version),
             FenceRecord::Void(timestamp) => fences.void_before(timestamp),
             FenceRecord::Mark => false,
         };

@@ -81,6 +81,11 @@ impl PeerView {
         self.unreachable.lock().as_ref().map(|known| known.reason.clone())
     }
 
+    /// Whether this node can speak with the peer, as far as it knows.
+    pub(crate) fn is_reachable(&self) -> bool {
+        self.unreachable.lock().is_none()
+    }
+
     /// Whether it ever greeted this node.
     pub(crate) fn has_greeted(&self) -> bool {
         self.has_greeted.load(Ordering::Relaxed)

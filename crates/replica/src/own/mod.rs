@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use ladoga_cluster::NodeId;
 use ladoga_local::store::{LocalStore, Store, Upload};
-use ladoga_model::Cell;
+use ladoga_model::{Cell, Durability};
 use ladoga_runtime::{Gate, LoopContext};
 
 use crate::bounds::Copies;
@@ -88,6 +88,12 @@ impl<S: Store> OwnReplica<S> {
             uploads,
             greeting_timeout_ms,
         }
+    }
+
+    /// The store, for what has to be as durable as this before it is answered; by itself it makes nothing less durable.
+    pub(crate) fn store_for(&self, durability: Option<Durability>) -> Rc<S::Local> {
+        let asked = durability.map(|durability| Rc::new(self.store.with_durability(durability)));
+        asked.unwrap_or_else(|| Rc::clone(&self.store))
     }
 
     /// Keeps a write for a peer that has not got it. What this node itself has not got is left to anti-entropy: nothing

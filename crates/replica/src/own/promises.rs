@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ladoga_cluster::{AcceptAnswer, NoPromise, Origin, PrepareAnswer, Refusal, SentCell};
 use ladoga_local::store::{LocalStore, NewestCell, Store};
-use ladoga_model::{Cell, Stamp, Value, Version};
+use ladoga_model::{Cell, Durability, HybridClock, Stamp, Value, Version};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::refusal::refusal;
@@ -22,29 +22,25 @@ use crate::planted::{Bug, has};
 use crate::stability::Admitted;
 use crate::wire::Base;
 
-/// For how long a ballot waits for the end of an older promise. Most are on their way to their ends; to promise at once would
-/// outbid them, and coordinators that come at the same time would go on outbidding each other.
-const OLDER_PROMISE_WAIT_MS: u64 = 10;
+/// For how long a ballot waits for the end of an older promise, at most. Most are on their way to their ends; to promise at once would
+/// outbid them, and whoever is outbid with its cell on its way cannot know what became of it. So this is longer than a busy node takes.
+const OLDER_PROMISE_WAIT_MS: u64 = 100;
 /// How often it is looked whether it has ended.
 const LOOK_EVERY_MS: u64 = 1;
 
-/// What this replica says to a ballot: it promises to take no older cell of the key, and tells the newest one that it has; or
-/// it has promised or has something that is not older. Who asks again is promised the same again.
+/// What this replica says to a ballot: it promises to take no older cell of the key, and tells the newest one that it has, once
+/// that is as durable as asked; or it has promised or has something that is not older. Who asks again is promised the same again.
 pub(crate) fn prepare<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     key: &Bytes,
     ballot: Version,
+    durability: Option<Durability>,
 ) -> impl Future<Output = Result<PrepareAnswer<Bytes, u64>, Refusal>> + use<S> {
     let (replica, key) = (Rc::clone(replica), key.clone());
     async move {
         let key_hash = xxh3_64(&key);
         let fences = Arc::clone(replica.cluster.fences());
-        for _ in 0..OLDER_PROMISE_WAIT_MS / LOOK_EVERY_MS {
-            if fences.newest(key_hash).is_none_or(|newest| newest >= ballot) {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(LOOK_EVERY_MS)).await;
-        }
+        until_older_ends(&replica, key_hash, ballot).await;
         let admitted = let_in(&replica, Stamp::new(ballot), None)?;
         let stability = Arc::clone(replica.cluster.stability());
         let decide = move |newest: Option<NewestCell>| {
@@ -56,7 +52,8 @@ pub(crate) fn prepare<S: Store>(
             };
             (None, promised.map(|fence| (fence, newest)))
         };
-        let decided = replica.store.update(&key, 0, decide).await.map_err(|error| refusal(&error))?;
+        let decided = replica.store_for(durability).update(&key, 0, decide).await;
+        let decided = decided.map_err(|error| refusal(&error))?;
         let fences = replica.cluster.fences();
         let answer = match decided {
             Ok((fence, newest)) => {
@@ -74,15 +71,34 @@ pub(crate) fn prepare<S: Store>(
     }
 }
 
+/// Waits for the end of an older promise, unless its coordinator must be gone by now.
+async fn until_older_ends<S: Store>(replica: &OwnReplica<S>, key_hash: u64, ballot: Version) {
+    let OwnReplica { cluster, .. } = replica;
+    let standing = || cluster.fences().newest(key_hash);
+    if standing().is_some_and(|standing| standing.node != ballot.node) {
+        cluster.shared_keys.share(key_hash, cluster.versions.monotonic_ms());
+    }
+    let lives_ms = cluster.limits.quorum_timeout_ms;
+    let is_waited_for = |standing: Version| {
+        let began_ms = HybridClock::wall_ms(standing.timestamp);
+        standing < ballot && cluster.versions.time_ms() <= began_ms + lives_ms
+    };
+    for _ in 0..OLDER_PROMISE_WAIT_MS / LOOK_EVERY_MS {
+        if !standing().is_some_and(is_waited_for) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(LOOK_EVERY_MS)).await;
+    }
+}
+
 /// What this replica says to the cell of a ballot: it takes it only if that is its newest promise, what it has is what it had
 /// when it promised, and none of the key's replicas has lost its promises since the coordinator began. Who asks again for what
 /// it took is told so again. [`Refusal::StoreFailed`] does not say that it has not taken it.
 pub(crate) fn accept<S: Store>(
     replica: &Rc<OwnReplica<S>>,
-    key: &Bytes,
-    stamp: Stamp,
+    (key, stamp, value): (&Bytes, Stamp, Option<Value<Bytes, FinishedUpload<S>>>),
     base: Base,
-    value: Option<Value<Bytes, FinishedUpload<S>>>,
+    durability: Option<Durability>,
 ) -> impl Future<Output = Result<AcceptAnswer, Refusal>> + use<S> {
     let (replica, key) = (Rc::clone(replica), key.clone());
     async move {
@@ -119,7 +135,7 @@ pub(crate) fn accept<S: Store>(
             is_tried.store(true, Ordering::Release);
             (Some(Cell { stamp, value }), AcceptAnswer::Accepted)
         };
-        let updated = replica.store.update(&key, inline_bytes, decide).await;
+        let updated = replica.store_for(durability).update(&key, inline_bytes, decide).await;
         drop(admitted);
         let figures = &replica.cluster.fences().figures;
         let updated = updated.map_err(|error| {

@@ -7,7 +7,10 @@ pub(crate) fn refusal(error: &StoreError) -> Refusal {
         StoreError::OverCapacity { .. } => Refusal::OverCapacity,
         StoreError::NoRoom { .. } => Refusal::NoRoom,
         // Which cells were kept out is looked at before: see `Arrival`.
-        StoreError::Failed { .. } | StoreError::Fenced(_) => Refusal::StoreFailed,
+        // No peer asks for several keys together.
+        StoreError::Failed { .. } | StoreError::Fenced(_) | StoreError::TooLargeTogether { .. } => {
+            Refusal::StoreFailed
+        }
         StoreError::Unreadable { .. } => Refusal::Unreadable,
     }
 }

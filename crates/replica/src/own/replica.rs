@@ -5,7 +5,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use ladoga_cluster::{NodeId, Origin, ReadAnswer, Refusal, SentCell, Statement, WriteAnswer};
 use ladoga_local::store::{LargeValue, LocalStore, Pieces, Store, StoredCell, WriteKind};
-use ladoga_model::{Cell, Stamp, Value, Version};
+use ladoga_model::{Cell, Durability, Stamp, Value, Version};
 
 use super::refusal::refusal;
 use super::{Arrival, FinishedUpload, OwnReplica};
@@ -53,12 +53,13 @@ pub(crate) fn admit<S: Store>(
 pub(crate) fn apply<S: Store>(
     replica: &Rc<OwnReplica<S>>,
     (key, stamp, value): (&Bytes, Stamp, Option<&[u8]>),
-    origin: Origin,
+    (origin, durability): (Origin, Option<Durability>),
 ) -> Result<impl Future<Output = Result<WriteAnswer, Refusal>> + use<S>, Refusal> {
     let bytes = value.map(|value| value.len() as u64);
     let arrival = arrival(replica, key, stamp.version, origin);
     let admitted = admit(replica, stamp, bytes, origin)?;
-    let applied = replica.store.apply([(&key[..], Cell { stamp, value: value.map(Value::Inline) })]);
+    let cell = Cell { stamp, value: value.map(Value::Inline) };
+    let applied = replica.store_for(durability).apply([(&key[..], cell)]);
     let (replica, key) = (Rc::clone(replica), key.clone());
     Ok(async move {
         let applied = applied.await;
@@ -73,11 +74,11 @@ pub(crate) async fn apply_upload<S: Store>(
     (key, stamp): (&Bytes, Stamp),
     (upload, bytes): (FinishedUpload<S>, u64),
     arrival: Arrival,
-    origin: Origin,
+    (origin, durability): (Origin, Option<Durability>),
 ) -> Result<WriteAnswer, Refusal> {
     let admitted = admit(replica, stamp, Some(bytes), origin)?;
     let cell = Cell { stamp, value: Some(Value::Large(upload)) };
-    let applied = replica.store.apply([(&key[..], cell)]).await;
+    let applied = replica.store_for(durability).apply([(&key[..], cell)]).await;
     drop(admitted);
     arrival.outcome(replica, key, (&applied, 0)).await
 }

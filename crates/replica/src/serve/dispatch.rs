@@ -13,6 +13,7 @@ use super::input::Next;
 use super::listing;
 use super::requests::{self, Served, Writes};
 use super::session::{Session, Taken, cost};
+use crate::coordinate;
 use crate::own::{promises, replica};
 use crate::wire::{Answer, Origin, Request, put_mark, put_record};
 
@@ -62,9 +63,9 @@ impl<S: Store> Session<S> {
                 let served = (origin == Origin::Client).then(|| self.served());
                 requests::read(self, (asked, served), &key, (digest, origin));
             }
-            Request::Write { key, stamp, value, origin, is_again } => {
+            Request::Write { key, stamp, value, origin, is_again, durability } => {
                 let served = (origin == Origin::Client).then(|| self.served());
-                writes.add(self, (asked, served), (key, stamp, value), (origin, is_again));
+                writes.add(self, (asked, served), (key, stamp, value), (origin, is_again), durability);
             }
             Request::Statement(_) | Request::Groups(_) | Request::Leaves { .. } => {
                 self.compare(asked, request);
@@ -89,18 +90,25 @@ impl<S: Store> Session<S> {
             Request::Next { stream } => self.next_piece(asked, stream),
             Request::Upload => requests::begin_upload(self, asked),
             Request::Push { stream, bytes } => requests::push(self, asked, stream, bytes),
-            Request::Finish { stream, stamp, key, origin } => {
-                requests::finish_upload(self, (asked, stream), (stamp, key), origin);
+            Request::Finish { stream, stamp, key, origin, durability } => {
+                requests::finish_upload(self, (asked, stream), (stamp, key), (origin, durability));
             }
-            Request::Prepare { key, ballot } => requests::prepare(self, asked, &key, ballot),
-            Request::Accept { key, stamp, base, value } => {
+            Request::Prepare { key, ballot, durability } => {
+                requests::prepare(self, asked, &key, (ballot, durability));
+            }
+            Request::Accept { key, stamp, base, value, durability } => {
                 let served = self.served();
-                requests::accept(self, (asked, served), (&key, stamp, value), base);
+                requests::accept(self, (asked, served), (&key, stamp, value), base, durability);
             }
-            Request::AcceptUpload { stream, stamp, base, key } => {
-                requests::accept_upload(self, (asked, stream), (key, stamp), base);
+            Request::AcceptUpload { stream, stamp, base, key, durability } => {
+                requests::accept_upload(self, (asked, stream), (key, stamp), base, durability);
             }
             Request::Release { key, ballot } => promises::release(&self.replica, &key, ballot),
+            Request::Forward(forward) => {
+                let through = self.peer_id().expect("it has greeted");
+                let replica = Rc::clone(&self.replica);
+                self.answer_later(asked, coordinate::decide_forwarded(replica, through, *forward));
+            }
             Request::Hello(_) | Request::Close { .. } => unreachable!("served before"),
         }
     }

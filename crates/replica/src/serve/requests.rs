@@ -5,7 +5,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use ladoga_cluster::{AcceptAnswer, Origin, Refusal, WriteAnswer};
 use ladoga_local::store::{LocalStore, Lookup, Store, StoreError, StoredCell, Upload, WriteKind};
-use ladoga_model::{Cell, Stamp, VALUE_BYTES_MAX, Value, Version};
+use ladoga_model::{Cell, Durability, Stamp, VALUE_BYTES_MAX, Value, Version};
 use ladoga_runtime::{LoopContext, Taken};
 
 use super::asked::Asked;
@@ -69,7 +69,8 @@ pub(super) fn read<S: Store>(
 /// The writes of one turn: they are committed together.
 pub(super) struct Writes<S: Store> {
     values: Vec<Write<S>>,
-    tombstones: Vec<Write<S>>,
+    /// Those that share no other's fate: deletions, which a full disk takes, and what has to be durable before the others.
+    apart: Vec<Write<S>>,
 }
 
 struct Write<S: Store> {
@@ -78,6 +79,7 @@ struct Write<S: Store> {
     key: Bytes,
     stamp: Stamp,
     value: Option<Bytes>,
+    durability: Option<Durability>,
     arrival: Arrival,
     /// Until it is applied, or has failed.
     admitted: Admitted,
@@ -85,7 +87,7 @@ struct Write<S: Store> {
 
 impl<S: Store> Default for Writes<S> {
     fn default() -> Writes<S> {
-        Writes { values: Vec::new(), tombstones: Vec::new() }
+        Writes { values: Vec::new(), apart: Vec::new() }
     }
 }
 
@@ -97,6 +99,7 @@ impl<S: Store> Writes<S> {
         (asked, served): (Asked<S>, Option<Served>),
         (key, stamp, value): (Bytes, Stamp, Option<Bytes>),
         (origin, is_again): (Origin, bool),
+        durability: Option<Durability>,
     ) {
         let replica = &session.replica;
         let arrival = Arrival::of(replica, &key, stamp.version, (origin, is_again));
@@ -108,21 +111,21 @@ impl<S: Store> Writes<S> {
         if strikes(Bug::AckWithoutWriting) {
             return session.answer(asked.number, &Answer::Done);
         }
-        let write = Write { asked, served, key, stamp, value, arrival, admitted };
-        // A full disk takes deletions, as long as nothing shares their fate.
-        if write.value.is_some() { self.values.push(write) } else { self.tombstones.push(write) }
+        let write = Write { asked, served, key, stamp, value, durability, arrival, admitted };
+        let is_one_of_many = write.value.is_some() && durability.is_none();
+        if is_one_of_many { self.values.push(write) } else { self.apart.push(write) }
     }
 }
 
 /// Commits the writes of a turn, and answers each.
 pub(super) fn write<S: Store>(session: &Rc<Session<S>>, writes: Writes<S>) {
-    let Writes { values, tombstones } = writes;
-    let one_by_one = tombstones.into_iter().map(|write| vec![write]);
+    let Writes { values, apart } = writes;
+    let one_by_one = apart.into_iter().map(|write| vec![write]);
     for group in std::iter::once(values).chain(one_by_one).filter(|group| !group.is_empty()) {
         let cells = group.iter().map(|Write { key, stamp, value, .. }| {
             (&key[..], Cell { stamp: *stamp, value: value.as_deref().map(Value::Inline) })
         });
-        let applied = session.replica.store.apply(cells);
+        let applied = session.replica.store_for(group[0].durability).apply(cells);
         session.answer_all_later(answers(Rc::clone(&session.replica), group, applied));
     }
 }
@@ -236,7 +239,7 @@ pub(super) fn finish_upload<S: Store>(
     session: &Rc<Session<S>>,
     (asked, stream): (Asked<S>, u32),
     (stamp, key): (Stamp, Bytes),
-    origin: Origin,
+    (origin, durability): (Origin, Option<Durability>),
 ) {
     let taken = session.opened.uploads.borrow_mut().remove(&stream);
     let Some(Uploading { upload: Some(upload), bytes, permit }) = taken else {
@@ -252,7 +255,8 @@ pub(super) fn finish_upload<S: Store>(
             Err(error) => return Answer::Refused(refusal(&error)),
         };
         drop(permit);
-        let outcome = apply_upload(&replica, (&key, stamp), (finished, bytes), arrival, origin).await;
+        let asked = (origin, durability);
+        let outcome = apply_upload(&replica, (&key, stamp), (finished, bytes), arrival, asked).await;
         if let Ok(WriteAnswer::Applied | WriteAnswer::Superseded { .. }) = outcome {
             acknowledged(&replica, Some(stamp.version));
         }
@@ -261,8 +265,13 @@ pub(super) fn finish_upload<S: Store>(
 }
 
 /// Promises to take nothing older, or says what is in the way.
-pub(super) fn prepare<S: Store>(session: &Rc<Session<S>>, asked: Asked<S>, key: &Bytes, ballot: Version) {
-    let prepared = promises::prepare(&session.replica, key, ballot);
+pub(super) fn prepare<S: Store>(
+    session: &Rc<Session<S>>,
+    asked: Asked<S>,
+    key: &Bytes,
+    (ballot, durability): (Version, Option<Durability>),
+) {
+    let prepared = promises::prepare(&session.replica, key, ballot, durability);
     session
         .answer_later(asked, async move { prepared.await.map_or_else(Answer::Refused, Answer::of_prepare) });
 }
@@ -273,8 +282,10 @@ pub(super) fn accept<S: Store>(
     (asked, served): (Asked<S>, Served),
     (key, stamp, value): (&Bytes, Stamp, Option<Bytes>),
     base: Base,
+    durability: Option<Durability>,
 ) {
-    let accepted = promises::accept(&session.replica, key, stamp, base, value.map(Value::Inline));
+    let value = value.map(Value::Inline);
+    let accepted = promises::accept(&session.replica, (key, stamp, value), base, durability);
     session.answer_later(asked, async move {
         let accepted = accepted.await;
         if let Ok(AcceptAnswer::Accepted) = accepted {
@@ -290,6 +301,7 @@ pub(super) fn accept_upload<S: Store>(
     (asked, stream): (Asked<S>, u32),
     (key, stamp): (Bytes, Stamp),
     base: Base,
+    durability: Option<Durability>,
 ) {
     let taken = session.opened.uploads.borrow_mut().remove(&stream);
     let Some(Uploading { upload: Some(upload), permit, .. }) = taken else {
@@ -303,7 +315,8 @@ pub(super) fn accept_upload<S: Store>(
             Err(error) => return Answer::Refused(refusal(&error)),
         };
         drop(permit);
-        let accepted = promises::accept(&replica, &key, stamp, base, Some(Value::Large(finished)));
+        let cell = (&key, stamp, Some(Value::Large(finished)));
+        let accepted = promises::accept(&replica, cell, base, durability);
         accepted.await.map_or_else(Answer::Refused, Answer::of_accept)
     });
 }

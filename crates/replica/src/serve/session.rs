@@ -19,7 +19,7 @@ use crate::bounds::{SESSION_OWN_BYTES, SessionAccount};
 use crate::cluster::Cluster;
 use crate::membership::PeerView;
 use crate::own::OwnReplica;
-use crate::wire::{Answer, FRAME_BYTES_MAX, Request};
+use crate::wire::{Answer, FORWARDED_BYTES_MAX, FRAME_BYTES_MAX, Request};
 use ladoga_local::store::Store;
 
 /// What is taken in before others have a turn.
@@ -345,6 +345,7 @@ pub(super) fn cost(next: &Next) -> usize {
         Request::Read { .. } | Request::Prepare { .. } | Request::OpenValue { .. } | Request::Next { .. } => {
             FRAME_BYTES_MAX
         }
+        Request::Forward(_) => FORWARDED_BYTES_MAX,
         _ => 0,
     };
     next.bytes + REQUEST_BYTES + answer

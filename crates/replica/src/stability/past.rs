@@ -31,6 +31,7 @@ use ladoga_cluster::Had;
 use ladoga_local::store::SupersededCell;
 use ladoga_model::Version;
 use parking_lot::Mutex;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// How many versions each ring has: those of some seconds, at the highest pace of repair of recent cells. Versions older than
 /// the newest one that fell out cost nothing, and are most of what an exchange brings.
@@ -176,6 +177,15 @@ impl Past {
         version.timestamp <= self.promised_of(key_hash).load(Ordering::Acquire)
     }
 
+    /// Whether something conditional that was decided without a version may have gone over it: of the only replica of a key. Asked once
+    /// it is committed.
+    pub(crate) fn may_be_passed_over(&self, key: &[u8], version: Version) -> bool {
+        let is_passed_over = |key_hash| {
+            self.may_have_promised_over(key_hash, version) && self.met(key_hash, version) != Met::Nothing
+        };
+        self.may_have_met_newer(version) && is_passed_over(xxh3_64(key))
+    }
+
     fn promised_of(&self, key_hash: u64) -> &AtomicU64 {
         &self.promised[key_hash as usize % PROMISED_PLACES]
     }
@@ -293,6 +303,17 @@ mod tests {
         assert_eq!(past.had(KEY + 1, version(1)), Had::Never, "nothing was promised");
         past.promises(KEY + 1, version(9));
         assert_eq!(past.had(KEY + 1, version(1)), Had::Skipped, "decided on nothing");
+    }
+
+    #[test]
+    fn a_version_is_passed_over_if_what_it_met_was_promised() {
+        let (past, key) = (Past::new(), b"key");
+        let met = SupersededCell { key_hash: xxh3_64(key), version: version(5), newest: version(9) };
+        past.met_newer(&[met]);
+        assert!(!past.may_be_passed_over(key, version(5)), "a plain write at the same time");
+        past.promises(xxh3_64(key), version(9));
+        assert!(past.may_be_passed_over(key, version(5)));
+        assert!(!past.may_be_passed_over(key, version(4)) && !past.may_be_passed_over(key, version(6)));
     }
 
     #[test]

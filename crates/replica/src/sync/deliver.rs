@@ -53,12 +53,13 @@ async fn deliver_one<S: Store>(replica: Rc<OwnReplica<S>>, delivery: Delivery) {
         None => None,
     };
     let of_key = key.clone();
-    let request = Request::Write { key, stamp, value, origin: Origin::Hint, is_again: false };
+    let (origin, durability) = (Origin::Hint, None);
+    let request = Request::Write { key, stamp, value, origin, is_again: false, durability };
     let arrived = match replica.peers.link(peer).ask(&request).await {
         Ok(Answer::Done | Answer::Superseded { .. } | Answer::Refused(Refusal::TooOld { .. })) => true,
         Ok(Answer::Fenced(fence)) => {
             // Delivered again: by then, something newer is there.
-            fenced::take_over(&replica, &of_key, fence).await;
+            fenced::take_over(&replica, &of_key, stamp.copies, fence).await;
             false
         }
         Ok(_) | Err(_) => false,

@@ -44,6 +44,8 @@ pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
     let stability = Arc::clone(cluster.stability());
     let mut ticks = tokio::time::interval(Duration::from_millis(LOOK_EVERY_MS));
     let mut filled_at_ms = None;
+    // What the version clock showed at the last look.
+    let mut looked_at = 0;
     loop {
         ticks.tick().await;
         let mut dropped_before = stability.drop_tombstones();
@@ -57,8 +59,7 @@ pub(super) async fn exchange<S: Store>(replica: Rc<OwnReplica<S>>) {
         // What is older has arrived everywhere, and is not taken any more: there is nothing left to keep out.
         let mut void_before = stability.droppable_before();
         if has(Bug::FenceTimesOut) {
-            let since_ms = cluster.versions.time_ms().saturating_sub(1_000);
-            void_before = void_before.max(HybridClock::at_wall_ms(since_ms));
+            void_before = void_before.max(std::mem::replace(&mut looked_at, cluster.versions.last()));
         }
         cluster.fences().void_before(void_before);
         if let Some(expired_before_ms) = cluster.versions.expired_before_ms() {
@@ -234,7 +235,7 @@ async fn write<S: Store>(
     cell: PeerCell,
 ) -> Result<(), Refusal> {
     let Cell { stamp, value } = cell;
-    let apply = |value: Option<&[u8]>| replica::apply(replica, (key, stamp, value), Origin::Exchange);
+    let apply = |value: Option<&[u8]>| replica::apply(replica, (key, stamp, value), (Origin::Exchange, None));
     let said = match value {
         Some(Value::Large(_)) => coordinate::take_large(replica, link, key, stamp).await?,
         Some(Value::Inline(value)) => apply(Some(&value[..]))?.await?,
@@ -243,7 +244,9 @@ async fn write<S: Store>(
     match said {
         // That something newer is here is as good.
         WriteAnswer::Applied | WriteAnswer::Superseded { .. } => Ok(()),
-        WriteAnswer::Fenced { fence } => fenced::replace(replica, key, stamp.version, fence).await,
+        WriteAnswer::Fenced { fence } => {
+            fenced::replace(replica, key, (stamp.version, stamp.copies), fence).await
+        }
     }
 }
 

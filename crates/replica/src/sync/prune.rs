@@ -31,10 +31,11 @@ pub(super) async fn prune<S: Store>(
             cluster.pace.draw_cell(0).await;
             // Newer than the value, and than nothing else.
             let stamp = Stamp::new(Version { node: u16::MAX, ..cell.stamp.version });
-            match replica::apply(replica, (&key, stamp, None), Origin::Exchange) {
+            match replica::apply(replica, (&key, stamp, None), (Origin::Exchange, None)) {
                 Ok(applied) => {
                     if let WriteAnswer::Fenced { fence } = applied.await? {
-                        fenced::replace(replica, &key, stamp.version, fence).await?;
+                        let kept_out = (stamp.version, cell.stamp.copies);
+                        fenced::replace(replica, &key, kept_out, fence).await?;
                     }
                 }
                 Err(Refusal::TooOld { .. }) => {}

@@ -4,6 +4,7 @@ use ladoga_cluster::{
 };
 use ladoga_model::{CellMark, Version};
 
+use super::forward::Forwarded;
 use super::frame::{Frame, FrameError, put_frame};
 use super::hello::Hello;
 use super::message::{
@@ -64,6 +65,8 @@ pub enum Answer {
         /// The last key that was scanned, if there are more.
         next: Option<Bytes>,
     },
+    /// What became of a conditional request.
+    Forwarded(Box<Forwarded>),
 }
 
 impl Answer {
@@ -109,6 +112,7 @@ impl Answer {
             }),
             Answer::Fenced(fence) => put_frame(out, number, 80, |out| put_version(out, *fence)),
             Answer::Outbid(newest) => put_frame(out, number, 81, |out| put_version(out, *newest)),
+            Answer::Forwarded(forwarded) => put_frame(out, number, 82, |out| forwarded.put(out)),
         }
     }
 
@@ -199,6 +203,7 @@ impl Answer {
             }
             80 => Answer::Fenced(reader.version()?),
             81 => Answer::Outbid(reader.version()?),
+            82 => Answer::Forwarded(Box::new(Forwarded::take(&mut reader)?)),
             _ => return Err(reader.wrong("there is no such answer")),
         };
         reader.end()?;

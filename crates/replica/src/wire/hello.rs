@@ -99,7 +99,7 @@ mod tests {
         let text = said(hello(1, &["a", "b", "d"]));
         assert!(text.contains("lacks c") && text.contains('d'), "{text}");
         let other = Hello { version: PROTOCOL_VERSION + 1, ..hello(1, &["a", "b"]) };
-        assert!(said(other).contains("version 6 of the protocol, expected 5"));
+        assert!(said(other).contains("version 7 of the protocol, expected 6"));
         assert!(said(hello(0, &["a", "b", "c"])).contains("--advertise"));
     }
 }

@@ -7,13 +7,13 @@
 //!          | 10 finish { stream u32, origin u8, stamp, key } | 11 statement { statement } | 12 groups { slice }
 //!          | 13 leaves { slice, groups u8 × n } | 14 list { slice, n u16, partition u16 × n, [after key] }
 //!          | 15 prepare { version, key } | 16 accept { stamp, base, what u8, key, [bytes] }
-//!          | 17 accept_upload { stream u32, stamp, base, key } | 18 release { version, key }
+//!          | 17 accept_upload { stream u32, stamp, base, key } | 18 release { version, key } | 19 forward { forward }
 //! answer  := 1 hello | 65 stranger { line } | 66 absent { whole u8 } | 67 cell { whole u8, stamp, what u8, [bytes] }
 //!          | 68 done {} | 69 refused { why u8, u64, u64 } | 70 piece { bytes } | 71 end {} | 72 superseded { version, had u8 }
 //!          | 73 alive {} | 74 opened { stream u32 } | 75 gone {} | 76 statement { statement }
 //!          | 77 groups { dropped_before u64, hash u64 × n } | 78 leaves { hash u64 × n }
 //!          | 79 list { n u16, (key, stamp, tombstone u8) × n, [next key] } | 80 fenced { version }
-//!          | 81 outbid { version }
+//!          | 81 outbid { version } | 82 forwarded { forwarded }
 //! flags   := 1 the last key first | 2 without values         their sum; left out if it is 0
 //! origin  := 1 client | 2 hint | 3 repair | 4 exchange
 //! had     := 1 never | 2 once | 3 unknown | 4 skipped

@@ -2,11 +2,13 @@
 //!
 //! - `frame`: lengths, checksums, numbers of requests
 //! - `message`: the grammar; `request`, `answer`: the messages; `parts`: what several of them have
+//! - `forward`: conditional requests that another node decides
 //! - `hello`: the first message on either side
 //! - `record`: the cells of a range
 //! - `reader`: decodes bodies, nothing trusted
 
 mod answer;
+mod forward;
 mod frame;
 mod hello;
 mod message;
@@ -18,13 +20,16 @@ mod request;
 mod tests;
 
 pub use answer::Answer;
+pub use forward::{Change, Changed, Forward, Forwarded};
 pub use frame::{FRAME_BYTES_MAX, Frame, FrameError, PROTOCOL_VERSION, take_frame};
 pub use hello::Hello;
 pub use ladoga_cluster::{AsOf, Had, Incarnation, Origin, Statement};
+pub use ladoga_service::Precondition;
 pub use message::PeerCell;
 pub use parts::Base;
 pub use request::Request;
 
+pub(crate) use forward::{CONTENDED, FORWARD_BYTES_MAX, FORWARD_VERSIONS_MAX, FORWARDED_BYTES_MAX};
 pub(crate) use frame::frame_bytes;
 pub(crate) use record::{Record, put_mark, put_record, take_record};
 

@@ -1,6 +1,6 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use ladoga_cluster::{Acquaintance, AsOf, Had, Incarnation, Memory, NODES_MAX, Origin, Reach, Statement};
-use ladoga_model::Version;
+use ladoga_model::{Durability, Version};
 
 use super::frame::FrameError;
 use super::message::{put_short, put_version};
@@ -53,6 +53,25 @@ pub(super) fn origin(reader: &mut Reader) -> Result<Origin, FrameError> {
         3 => Ok(Origin::Repair),
         4 => Ok(Origin::Exchange),
         _ => Err(reader.wrong("there is no such origin")),
+    }
+}
+
+pub(super) const fn durability_byte(durability: Option<Durability>) -> u8 {
+    match durability {
+        None => 0,
+        Some(Durability::Never) => 1,
+        Some(Durability::EverySecond) => 2,
+        Some(Durability::Always) => 3,
+    }
+}
+
+pub(super) fn durability(reader: &mut Reader) -> Result<Option<Durability>, FrameError> {
+    match reader.u8()? {
+        0 => Ok(None),
+        1 => Ok(Some(Durability::Never)),
+        2 => Ok(Some(Durability::EverySecond)),
+        3 => Ok(Some(Durability::Always)),
+        _ => Err(reader.wrong("there is no such durability")),
     }
 }
 

@@ -51,6 +51,11 @@ impl Reader {
         Ok(self.rest.get_u64_le())
     }
 
+    pub(super) fn i64(&mut self) -> Result<i64, FrameError> {
+        self.need(8)?;
+        Ok(self.rest.get_i64_le())
+    }
+
     /// Bytes behind their length.
     pub(super) fn short_bytes(&mut self) -> Result<Bytes, FrameError> {
         let length = usize::from(self.u16()?);

@@ -1,13 +1,14 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use ladoga_cluster::{AsOf, LEAF_GROUPS_MAX, Origin, Partition, Statement};
-use ladoga_model::{Stamp, Version};
+use ladoga_model::{Durability, Stamp, Version};
 
+use super::forward::Forward;
 use super::frame::{Frame, FrameError, put_frame};
 use super::hello::Hello;
 use super::message::{put_short, put_stamp, put_version};
 use super::parts::{
-    Base, base, cells_flags, optional_key, origin, origin_byte, put_base, put_optional_key, put_slice,
-    put_span, put_statement, slice, statement,
+    Base, base, cells_flags, durability, durability_byte, optional_key, origin, origin_byte, put_base,
+    put_optional_key, put_slice, put_span, put_statement, slice, statement,
 };
 use super::reader::Reader;
 
@@ -37,6 +38,8 @@ pub enum Request {
         origin: Origin,
         /// Whether it may have been asked before.
         is_again: bool,
+        /// How durable it has to be before the answer, if that is more than the replica makes it.
+        durability: Option<Durability>,
     },
     /// To stream a large value, if it still has this version.
     OpenValue {
@@ -85,6 +88,8 @@ pub enum Request {
         key: Bytes,
         /// Where it is from.
         origin: Origin,
+        /// As of a write.
+        durability: Option<Durability>,
     },
     /// What does the sender say about itself; answered with the same.
     Statement(Statement),
@@ -112,6 +117,8 @@ pub enum Request {
         key: Bytes,
         /// The version that the new cell is to get.
         ballot: Version,
+        /// How durable what the replica has is to be before it says so.
+        durability: Option<Durability>,
     },
     /// To store a cell that was promised room, if nothing came between.
     Accept {
@@ -123,6 +130,8 @@ pub enum Request {
         base: Base,
         /// `None` for a tombstone.
         value: Option<Bytes>,
+        /// As of a write.
+        durability: Option<Durability>,
     },
     /// The same with a large value.
     AcceptUpload {
@@ -134,6 +143,8 @@ pub enum Request {
         base: Base,
         /// Under which key.
         key: Bytes,
+        /// As of a write.
+        durability: Option<Durability>,
     },
     /// To forget a promise, if there was one: its cell is nowhere, and will not be. There is no answer.
     Release {
@@ -142,6 +153,20 @@ pub enum Request {
         /// Which.
         ballot: Version,
     },
+    /// To decide a conditional request.
+    Forward(Box<Forward>),
+}
+
+fn put_key_version(out: &mut BytesMut, version: Version, key: &[u8]) {
+    put_version(out, version);
+    put_short(out, key);
+}
+
+/// What a cell that is to be accepted has in common, small or large.
+fn put_accepted(out: &mut BytesMut, durability: Option<Durability>, stamp: Stamp, base: &Base) {
+    out.put_u8(durability_byte(durability));
+    put_stamp(out, stamp);
+    put_base(out, base);
 }
 
 impl Request {
@@ -154,17 +179,17 @@ impl Request {
                 out.put_u8(origin_byte(*origin));
                 put_short(out, key);
             }),
-            Request::Write { key, stamp, value, origin, is_again } => put_frame(out, number, 3, |out| {
-                out.put_u8(origin_byte(*origin));
-                out.put_u8(u8::from(*is_again));
-                put_stamp(out, *stamp);
-                out.put_u8(if value.is_some() { 1 } else { 2 });
-                put_short(out, key);
-                out.put_slice(value.as_deref().unwrap_or_default());
-            }),
+            Request::Write { key, stamp, value, origin, is_again, durability } => {
+                put_frame(out, number, 3, |out| {
+                    out.put_u8(origin_byte(*origin));
+                    out.put_u8(u8::from(*is_again));
+                    out.put_u8(durability_byte(*durability));
+                    put_stamp(out, *stamp);
+                    put_cell(out, key, value.as_ref());
+                });
+            }
             Request::OpenValue { key, version } => put_frame(out, number, 4, |out| {
-                put_version(out, *version);
-                put_short(out, key);
+                put_key_version(out, *version, key);
             }),
             Request::OpenCells { start, end, is_reverse, has_values } => put_frame(out, number, 5, |out| {
                 put_span(out, (start, end), *is_reverse, *has_values);
@@ -176,9 +201,10 @@ impl Request {
                 out.put_u32_le(*stream);
                 out.put_slice(bytes);
             }),
-            Request::Finish { stream, stamp, key, origin } => put_frame(out, number, 10, |out| {
+            Request::Finish { stream, stamp, key, origin, durability } => put_frame(out, number, 10, |out| {
                 out.put_u32_le(*stream);
                 out.put_u8(origin_byte(*origin));
+                out.put_u8(durability_byte(*durability));
                 put_stamp(out, *stamp);
                 put_short(out, key);
             }),
@@ -194,27 +220,25 @@ impl Request {
                 partitions.iter().for_each(|partition| out.put_u16_le(partition.0));
                 put_optional_key(out, Some(after).filter(|after| !after.is_empty()));
             }),
-            Request::Prepare { key, ballot } => put_frame(out, number, 15, |out| {
-                put_version(out, *ballot);
-                put_short(out, key);
+            Request::Prepare { key, ballot, durability } => put_frame(out, number, 15, |out| {
+                out.put_u8(durability_byte(*durability));
+                put_key_version(out, *ballot, key);
             }),
-            Request::Accept { key, stamp, base, value } => put_frame(out, number, 16, |out| {
-                put_stamp(out, *stamp);
-                put_base(out, base);
-                out.put_u8(if value.is_some() { 1 } else { 2 });
-                put_short(out, key);
-                out.put_slice(value.as_deref().unwrap_or_default());
+            Request::Accept { key, stamp, base, value, durability } => put_frame(out, number, 16, |out| {
+                put_accepted(out, *durability, *stamp, base);
+                put_cell(out, key, value.as_ref());
             }),
-            Request::AcceptUpload { stream, stamp, base, key } => put_frame(out, number, 17, |out| {
-                out.put_u32_le(*stream);
-                put_stamp(out, *stamp);
-                put_base(out, base);
-                put_short(out, key);
-            }),
+            Request::AcceptUpload { stream, stamp, base, key, durability } => {
+                put_frame(out, number, 17, |out| {
+                    out.put_u32_le(*stream);
+                    put_accepted(out, *durability, *stamp, base);
+                    put_short(out, key);
+                });
+            }
             Request::Release { key, ballot } => put_frame(out, number, 18, |out| {
-                put_version(out, *ballot);
-                put_short(out, key);
+                put_key_version(out, *ballot, key);
             }),
+            Request::Forward(forward) => put_frame(out, number, 19, |out| forward.put(out)),
         }
     }
 
@@ -245,8 +269,9 @@ impl Request {
                 return Ok(Request::Push { stream, bytes: reader.rest() });
             }
             10 => {
-                let (stream, origin, stamp) = (reader.u32()?, origin(&mut reader)?, reader.stamp()?);
-                Request::Finish { stream, stamp, key: reader.key()?, origin }
+                let (stream, origin) = (reader.u32()?, origin(&mut reader)?);
+                let (durability, stamp) = (durability(&mut reader)?, reader.stamp()?);
+                Request::Finish { stream, stamp, key: reader.key()?, origin, durability }
             }
             11 => Request::Statement(statement(&mut reader)?),
             12 => Request::Groups(slice(&mut reader)?),
@@ -261,22 +286,25 @@ impl Request {
                 Request::List { slice, partitions, after: optional_key(&mut reader)?.unwrap_or_default() }
             }
             15 => {
-                let ballot = reader.ballot()?;
-                Request::Prepare { key: reader.key()?, ballot }
+                let (durability, ballot) = (durability(&mut reader)?, reader.ballot()?);
+                Request::Prepare { key: reader.key()?, ballot, durability }
             }
             16 => {
+                let durability = durability(&mut reader)?;
                 let (stamp, base) = (reader.stamp()?, base(&mut reader)?);
                 let (key, value) = cell(reader)?;
-                return Ok(Request::Accept { key, stamp, base, value });
+                return Ok(Request::Accept { key, stamp, base, value, durability });
             }
             17 => {
-                let (stream, stamp, base) = (reader.u32()?, reader.stamp()?, base(&mut reader)?);
-                Request::AcceptUpload { stream, stamp, base, key: reader.key()? }
+                let (stream, durability) = (reader.u32()?, durability(&mut reader)?);
+                let (stamp, base) = (reader.stamp()?, base(&mut reader)?);
+                Request::AcceptUpload { stream, stamp, base, key: reader.key()?, durability }
             }
             18 => {
                 let ballot = reader.ballot()?;
                 Request::Release { key: reader.key()?, ballot }
             }
+            19 => return Forward::take(reader).map(|forward| Request::Forward(Box::new(forward))),
             _ => return Err(reader.wrong("there is no such request")),
         };
         reader.end()?;
@@ -291,10 +319,16 @@ impl Request {
 
     fn write(mut reader: Reader) -> Result<Request, FrameError> {
         let (origin, is_again) = (origin(&mut reader)?, reader.bool()?);
-        let stamp = reader.stamp()?;
+        let (durability, stamp) = (durability(&mut reader)?, reader.stamp()?);
         let (key, value) = cell(reader)?;
-        Ok(Request::Write { key, stamp, value, origin, is_again })
+        Ok(Request::Write { key, stamp, value, origin, is_again, durability })
     }
+}
+
+fn put_cell(out: &mut BytesMut, key: &[u8], value: Option<&Bytes>) {
+    out.put_u8(if value.is_some() { 1 } else { 2 });
+    put_short(out, key);
+    out.put_slice(value.map_or(&[][..], |value| &value[..]));
 }
 
 /// A key with its value, or with none for a tombstone; up to the end.

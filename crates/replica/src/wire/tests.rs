@@ -3,11 +3,13 @@ use ladoga_cluster::{
     Acquaintance, AsOf, Had, Incarnation, KeyVersion, Memory, NodeList, Origin, Partition, Reach, ReadAnswer,
     Refusal, SentCell, Statement,
 };
-use ladoga_model::{Cell, CellMark, ClockError, Stamp, Value, Version};
+use ladoga_model::{Cell, CellMark, ClockError, Durability, Replicas, Stamp, Value, Version};
+use ladoga_service::{Error, Precondition, TooFewReplicas};
 use proptest::prelude::*;
 
+use super::forward::{CONTENDED, FORWARDED_BYTES_MAX};
 use super::frame::take_frame;
-use super::{Answer, Base, Hello, PROTOCOL_VERSION, Request};
+use super::{Answer, Base, Change, Changed, Forward, Forwarded, Hello, PROTOCOL_VERSION, Request};
 
 fn bytes(range: std::ops::Range<usize>) -> impl Strategy<Value = Bytes> {
     proptest::collection::vec(any::<u8>(), range).prop_map(Bytes::from)
@@ -84,6 +86,10 @@ fn origin() -> impl Strategy<Value = Origin> {
     prop_oneof![Just(Origin::Client), Just(Origin::Hint), Just(Origin::Repair), Just(Origin::Exchange)]
 }
 
+fn durability() -> impl Strategy<Value = Option<Durability>> {
+    proptest::option::of(proptest::sample::select(Durability::ALL.to_vec()))
+}
+
 fn request() -> impl Strategy<Value = Request> {
     prop_oneof![
         hello().prop_map(Request::Hello),
@@ -92,9 +98,10 @@ fn request() -> impl Strategy<Value = Request> {
             digest,
             origin
         }),
-        (bytes(1..40), stamp(), proptest::option::of(bytes(0..99)), origin(), any::<bool>()).prop_map(
-            |(key, stamp, value, origin, is_again)| Request::Write { key, stamp, value, origin, is_again }
-        ),
+        (bytes(1..40), stamp(), proptest::option::of(bytes(0..99)), origin(), any::<bool>(), durability())
+            .prop_map(|(key, stamp, value, origin, is_again, durability)| {
+                Request::Write { key, stamp, value, origin, is_again, durability }
+            }),
         (bytes(1..40), version()).prop_map(|(key, version)| Request::OpenValue { key, version }),
         (bytes(0..40), bytes(0..40), any::<[bool; 2]>()).prop_map(
             |(start, end, [is_reverse, has_values])| {
@@ -105,11 +112,8 @@ fn request() -> impl Strategy<Value = Request> {
         any::<u32>().prop_map(|stream| Request::Close { stream }),
         Just(Request::Upload),
         (any::<u32>(), bytes(0..99)).prop_map(|(stream, bytes)| Request::Push { stream, bytes }),
-        (any::<u32>(), stamp(), bytes(1..40)).prop_map(|(stream, stamp, key)| Request::Finish {
-            stream,
-            stamp,
-            key,
-            origin: Origin::Exchange
+        (any::<u32>(), stamp(), bytes(1..40), durability()).prop_map(|(stream, stamp, key, durability)| {
+            Request::Finish { stream, stamp, key, origin: Origin::Exchange, durability }
         }),
         statement().prop_map(Request::Statement),
         slice().prop_map(Request::Groups),
@@ -117,13 +121,77 @@ fn request() -> impl Strategy<Value = Request> {
             .prop_map(|(slice, groups)| Request::Leaves { slice, groups }),
         (slice(), proptest::collection::vec(any::<u16>().prop_map(Partition), 0..9), bytes(0..40))
             .prop_map(|(slice, partitions, after)| Request::List { slice, partitions, after }),
-        (bytes(1..40), version()).prop_map(|(key, ballot)| Request::Prepare { key, ballot }),
-        (bytes(1..40), stamp(), base(), proptest::option::of(bytes(0..99)))
-            .prop_map(|(key, stamp, base, value)| Request::Accept { key, stamp, base, value }),
-        (any::<u32>(), stamp(), base(), bytes(1..40))
-            .prop_map(|(stream, stamp, base, key)| Request::AcceptUpload { stream, stamp, base, key }),
+        (bytes(1..40), version(), durability()).prop_map(|(key, ballot, durability)| Request::Prepare {
+            key,
+            ballot,
+            durability
+        }),
+        (bytes(1..40), stamp(), base(), proptest::option::of(bytes(0..99)), durability()).prop_map(
+            |(key, stamp, base, value, durability)| Request::Accept { key, stamp, base, value, durability }
+        ),
+        (any::<u32>(), stamp(), base(), bytes(1..40), durability()).prop_map(
+            |(stream, stamp, base, key, durability)| {
+                Request::AcceptUpload { stream, stamp, base, key, durability }
+            }
+        ),
         (bytes(1..40), version()).prop_map(|(key, ballot)| Request::Release { key, ballot }),
+        forward().prop_map(|forward| Request::Forward(Box::new(forward))),
     ]
+}
+
+fn forward() -> impl Strategy<Value = Forward> {
+    let precondition = prop_oneof![
+        Just(Precondition::None),
+        proptest::collection::vec(version(), 0..5)
+            .prop_map(|versions| Precondition::IfMatch(versions.into())),
+        Just(Precondition::IfMatchAny),
+        Just(Precondition::IfNoneMatchAny),
+        Just(Precondition::Never),
+    ];
+    let change = prop_oneof![
+        bytes(0..99).prop_map(Change::Put),
+        Just(Change::Delete),
+        any::<i64>().prop_map(Change::Increment),
+        Just(Change::Expire),
+    ];
+    let replicas = (1_u32..5, 0_u32..5).prop_map(|(ack, more)| Replicas { ack, from: ack + more });
+    (bytes(1..40), replicas, durability(), any::<u32>(), any::<u64>(), precondition, change).prop_map(
+        |(key, replicas, durability, left_ms, expires_at_ms, precondition, change)| Forward {
+            key,
+            replicas,
+            durability,
+            left_ms,
+            expires_at_ms,
+            precondition,
+            change,
+        },
+    )
+}
+
+fn forwarded() -> impl Strategy<Value = Forwarded> {
+    let current = || proptest::option::of(version());
+    let failures = proptest::collection::vec(("[a-z:/.0-9]{1,30}", "[a-z ]{0,40}"), 0..5);
+    let too_few = (any::<[u16; 3]>(), any::<bool>(), failures).prop_map(
+        |([acked, required, asked], may_have_happened, failures)| {
+            let [acked, required, asked] = [acked, required, asked].map(usize::from);
+            TooFewReplicas { acked, required, asked, failures, may_have_happened }
+        },
+    );
+    let error = prop_oneof![
+        current().prop_map(|current| Error::PreconditionFailed { current }),
+        current().prop_map(|current| Error::NotFound { current }),
+        "[a-z']{0,40}".prop_map(|found| Error::NotANumber { found }),
+        (any::<i64>(), any::<i64>()).prop_map(|(number, by)| Error::Overflow { number, by }),
+        too_few.prop_map(|too_few| Error::TooFewReplicas(Box::new(too_few))),
+        Just(Error::Undecided),
+        (0..CONTENDED.len()).prop_map(|why| Error::Contended(CONTENDED[why])),
+    ];
+    let outcome = prop_oneof![
+        (stamp(), any::<i64>()).prop_map(|(stamp, sum)| Some(Ok(Changed { stamp, sum }))),
+        error.prop_map(|error| Some(Err(error))),
+        Just(None),
+    ];
+    (any::<bool>(), outcome).prop_map(|(is_shared, outcome)| Forwarded { is_shared, outcome })
 }
 
 fn answer() -> impl Strategy<Value = Answer> {
@@ -179,7 +247,39 @@ fn answer() -> impl Strategy<Value = Answer> {
                 };
                 Answer::List { entries: entries.into_iter().map(listed).collect(), next }
             }),
+        forwarded().prop_map(|forwarded| Answer::Forwarded(Box::new(forwarded))),
     ]
+}
+
+/// What is about the node that was to decide it, and no answer to the client, is "not decided"; and no answer is longer than it
+/// counts for.
+#[test]
+fn an_error_that_says_nothing_about_the_request_is_not_passed_on() {
+    let passed_on = |error| {
+        let mut wire = BytesMut::new();
+        let forwarded = Forwarded { is_shared: true, outcome: Some(Err(error)) };
+        Answer::Forwarded(Box::new(forwarded)).put(&mut wire, 1);
+        assert!(wire.len() <= FORWARDED_BYTES_MAX + 64, "{} bytes", wire.len());
+        let frame = take_frame(&mut wire).expect("a frame").expect("a whole one");
+        let Ok(Answer::Forwarded(forwarded)) = Answer::of(&frame) else { panic!("another answer") };
+        forwarded.outcome
+    };
+    for error in [Error::TimeNotReserved, Error::Draining, Error::Contended("for some other reason")] {
+        assert_eq!(passed_on(error), None);
+    }
+    let (name, why) = ("http://node".repeat(99), "\u{e4}".repeat(999));
+    let too_few = TooFewReplicas {
+        acked: 1,
+        required: 33,
+        asked: 64,
+        failures: vec![(name, why); 63],
+        may_have_happened: true,
+    };
+    let Some(Err(Error::TooFewReplicas(told))) = passed_on(Error::TooFewReplicas(Box::new(too_few))) else {
+        panic!("another error")
+    };
+    assert!((told.acked, told.required, told.asked, told.may_have_happened) == (1, 33, 64, true));
+    assert!(!told.failures.is_empty() && told.failures[0].0.starts_with("http://node"));
 }
 
 proptest! {
@@ -208,5 +308,20 @@ proptest! {
         let mut frame = take_frame(&mut wire).expect("a frame").expect("a whole one");
         frame.body.truncate(cut);
         let _ = (Request::of(&frame), Answer::of(&frame));
+    }
+}
+
+#[test]
+fn a_durability_that_is_none_is_refused() {
+    let mut wire = BytesMut::new();
+    let ballot = Version { timestamp: 1, node: 0 };
+    let prepare = Request::Prepare { key: Bytes::from_static(b"key"), ballot, durability: None };
+    prepare.put(&mut wire, 1);
+    let mut frame = take_frame(&mut wire).expect("a frame").expect("a whole one");
+    for byte in 0..=u8::MAX {
+        let mut body = BytesMut::from(&frame.body[..]);
+        body[0] = byte;
+        frame.body = body.freeze();
+        assert_eq!(Request::of(&frame).is_ok(), byte < 4, "{byte}");
     }
 }

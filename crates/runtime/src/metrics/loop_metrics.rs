@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::histogram::{Histogram, HistogramSum, add};
 
 /// The statuses that a node answers with.
-const STATUSES: [u16; 21] =
-    [101, 200, 201, 202, 304, 400, 403, 404, 405, 408, 409, 411, 412, 413, 426, 431, 500, 501, 503, 504, 507];
+const STATUSES: [u16; 22] = [
+    101, 200, 201, 202, 304, 400, 403, 404, 405, 408, 409, 410, 411, 412, 413, 426, 431, 500, 501, 503, 504,
+    507,
+];
 
 /// Those of them that a client may have wished for.
 const SUCCESSES: [u16; 6] = [200, 201, 202, 304, 404, 412];
@@ -27,6 +29,10 @@ pub enum Operation {
     Expire,
     /// A range was read.
     Range,
+    /// Changes were followed.
+    Changes,
+    /// Many operations came together.
+    Batch,
     /// The node was asked whether it serves.
     Status,
     /// The node was asked whether it lives.
@@ -46,7 +52,7 @@ pub enum Operation {
 }
 
 /// Each operation, and what it is called.
-const OPERATIONS: [(Operation, &str); 15] = [
+const OPERATIONS: [(Operation, &str); 17] = [
     (Operation::Get, "get"),
     (Operation::Head, "head"),
     (Operation::Put, "put"),
@@ -54,6 +60,8 @@ const OPERATIONS: [(Operation, &str); 15] = [
     (Operation::Increment, "increment"),
     (Operation::Expire, "expire"),
     (Operation::Range, "range"),
+    (Operation::Changes, "changes"),
+    (Operation::Batch, "batch"),
     (Operation::Status, "status"),
     (Operation::Live, "livez"),
     (Operation::Ready, "readyz"),

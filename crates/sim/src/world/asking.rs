@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use ladoga_env::Rng;
+use ladoga_model::Replicas;
 
 use super::{Event, World};
 use crate::clients::Wish;
@@ -103,10 +104,19 @@ impl World {
     }
 
     fn ask(&mut self, node: usize, index: usize, number: u64, wish: Wish) {
-        let (key, replicas) = {
-            let clients = self.shared.clients.borrow();
-            (clients.keys[index].key.clone(), clients.keys[index].replicas(&self.rng))
-        };
+        let replicas = self.shared.clients.borrow().keys[index].replicas(&self.rng);
+        self.ask_of(node, index, (number, wish), replicas);
+    }
+
+    /// The same of so many nodes.
+    pub(super) fn ask_of(
+        &mut self,
+        node: usize,
+        index: usize,
+        (number, wish): (u64, Wish),
+        replicas: Replicas,
+    ) {
+        let key = self.shared.clients.borrow().keys[index].key.clone();
         let floor = self.shared.checker.lock().floor(&key);
         self.shared.trace(|| {
             format!("request {number} to {node}: {} {replicas:?} {}", key.escape_ascii(), brief(&wish))

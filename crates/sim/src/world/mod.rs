@@ -2,10 +2,12 @@
 //!
 //! - `shared`: what clients and the world share; `asking`: clients ask
 //! - `trouble`: what goes wrong, and how it ends; `converge`: whether the nodes agree in the end
+//! - `targeted`: in the place of all that, scenes, one after the other
 
 mod asking;
 mod converge;
 mod shared;
+mod targeted;
 mod trouble;
 
 use std::cell::RefCell;
@@ -28,7 +30,8 @@ use crate::checker::Checker;
 use crate::clients::Clients;
 use crate::faults::Trouble;
 use crate::machine::{Common, Machine, placement_of};
-use crate::{Settings, Summary};
+use crate::scenes::Step;
+use crate::{Load, Settings, Summary};
 use shared::Shared;
 
 /// The numbers of nodes. Most clusters have three nodes, of which two are still a majority.
@@ -57,6 +60,8 @@ enum Event {
     Background { node: usize, session: u64, ticks: u64 },
     Trouble,
     Contention,
+    Scene { number: usize },
+    Step { number: usize, step: Step },
     Compare,
     End,
 }
@@ -99,11 +104,12 @@ pub(crate) fn run(seed: u64, settings: Settings) -> Result<Summary, String> {
 impl World {
     fn new(seed: u64, settings: Settings) -> World {
         let rng = SimRng::new(seed);
-        let nodes = NODES[rng.below(NODES.len() as u64) as usize];
+        let drawn = NODES[rng.below(NODES.len() as u64) as usize];
+        let nodes = if settings.load == Load::Targeted { 3 } else { drawn };
         let net = SimNet::new(rng.next_u64());
         net.set_delay(Duration::from_micros(100), Duration::from_millis(5));
         let machines = (0..nodes).map(|index| Machine::new(index, &net, rng.next_u64())).collect();
-        let clients = Clients::new(nodes, &rng, (seed, settings.is_conditional));
+        let clients = Clients::new(nodes, &rng, (seed, settings.load));
         let checker = Arc::new(Mutex::new(Checker::new(nodes, SimClock::new().wall_ms())));
         for plan in &clients.keys {
             checker.lock().expects_copies(&plan.key, plan.copies());
@@ -138,6 +144,10 @@ impl World {
         };
         for node in 0..nodes {
             world.plan(node as u64, Event::Start { node });
+        }
+        if settings.load == Load::Targeted {
+            world.plan(5000, Event::Scene { number: 0 });
+            return world;
         }
         world.plan(5000, Event::Client);
         world.plan(6000, Event::Trouble);
@@ -267,6 +277,8 @@ impl World {
             Event::Background { node, session, ticks } => self.background(node, session, ticks),
             Event::Trouble => self.trouble(),
             Event::Contention => self.contention(),
+            Event::Scene { number } => self.scene(number),
+            Event::Step { number, step } => self.step(number, step),
             Event::Compare => self.compare(),
             Event::End => self.is_done = true,
         }

@@ -106,6 +106,7 @@ impl Shared {
         }
         let seen = match answer {
             Ok(Answer::Read(Found { version, value, .. })) => version.zip(value.as_deref().map(number_of)),
+            Ok(Answer::Written(_)) if request.wish == Wish::Delete => None,
             Ok(Answer::Written(version)) => version.map(|version| (version, request.number)),
             Ok(Answer::Refused(version)) => {
                 version.and_then(|version| Some((version, self.checker.lock().writer_of(version)?)))

@@ -124,11 +124,16 @@ impl World {
         }
     }
 
-    fn isolate(&mut self, node: usize, ms: u64) {
+    /// Nothing gets from or to a node.
+    pub(super) fn cut_off(&mut self, node: usize, ms: u64) {
         for other in (0..self.machines.len()).filter(|&other| other != node) {
             self.cut(node, other, ms);
             self.cut(other, node, ms);
         }
+    }
+
+    fn isolate(&mut self, node: usize, ms: u64) {
+        self.cut_off(node, ms);
         self.miss_deletions(node, ms);
         // As soon as it is back, and does not know yet what it missed.
         self.plan(ms + 20, Event::LookAround { node });
@@ -147,7 +152,7 @@ impl World {
         }
     }
 
-    fn lose_disk(&mut self, node: usize, down_ms: u64, loss: Loss) {
+    pub(super) fn lose_disk(&mut self, node: usize, down_ms: u64, loss: Loss) {
         self.disk_lost_at_us = Some(self.now_us());
         match loss {
             // What no peer remembers, no peer can hold against it.

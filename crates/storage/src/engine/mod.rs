@@ -2,10 +2,10 @@
 //!
 //! - `parts`: the state that reads, writes and the background use
 //! - `open`: recovery, orphans, the first manifest; `close`; `recover`: from the log to memtables or tables
-//! - `write`: log, sync, memtable; `segments`: the files of the log
+//! - `write`: log, memtable; `sync`: what makes the log durable; `segments`: the files of the log
 //! - `read`: point reads; `view`: what they look at; `found`: what they find; `search`: their way through the tables;
 //!   `pending`: those that memory cannot answer
-//! - `snapshot`, `range`: the store at one moment, and its keys in order
+//! - `snapshot`, `range`: the store at one moment, and its keys in order; `newer`: those that were written within some time
 //! - `flush`, `compact`: memtables to tables, tables to tables; `background`: when; `threads`: on which thread; `damage`: which
 //!   tables they leave alone
 //! - `retire`: frees what nothing uses any more
@@ -19,6 +19,7 @@ mod flush;
 #[cfg(test)]
 mod forged_tests;
 mod found;
+mod newer;
 mod open;
 mod parts;
 mod pending;
@@ -29,6 +30,7 @@ mod retire;
 mod search;
 mod segments;
 mod snapshot;
+mod sync;
 mod threads;
 mod view;
 mod write;
@@ -38,7 +40,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ladoga_env::{Env, Lock};
-use ladoga_model::HybridClock;
+use ladoga_model::{Durability, HybridClock};
 use parking_lot::Mutex;
 
 use crate::batch::WriteBatch;
@@ -49,6 +51,7 @@ use crate::options::{Budget, Options};
 use crate::stats::Statistics;
 use crate::table::TableShared;
 use background::BackgroundWork;
+pub use newer::{Newer, NewerStep};
 pub(crate) use open::{levels_of, take_lock};
 use parts::{ReadPath, Upkeep, WritePath};
 pub use pending::{PendingRead, Progress};
@@ -125,13 +128,23 @@ impl Engine {
     /// Writes batches as one group, with one frame and one sync, all or nothing. The caller has a queue that gathers the writes
     /// which arrive during a sync. A group is at most [`Engine::group_bytes_max`] long. Waits while the background is behind.
     pub fn write_group(&self, batches: &[WriteBatch]) -> Result<(), Error> {
-        self.inner.write_group(batches)
+        self.write_group_as(batches, self.durability())
+    }
+
+    /// The same with a durability of its own. One that is synced, be it an empty one, makes all durable that was written before it.
+    pub fn write_group_as(&self, batches: &[WriteBatch], durability: Durability) -> Result<(), Error> {
+        self.inner.write_group(batches, durability)
     }
 
     /// As [`Engine::write_group`], but only if that takes no waiting for a sync, a flush, another writer or the background.
     /// Otherwise it does nothing and answers false: then a thread that may wait has to write the group.
     pub fn try_write_group(&self, batches: &[WriteBatch]) -> Result<bool, Error> {
-        self.inner.try_write_group(batches)
+        self.try_write_group_as(batches, self.durability())
+    }
+
+    /// The same with a durability of its own.
+    pub fn try_write_group_as(&self, batches: &[WriteBatch], durability: Durability) -> Result<bool, Error> {
+        self.inner.try_write_group(batches, durability)
     }
 
     /// The same, but `make` is called for the batches once nothing is in the way: so what they are made from is consumed only
@@ -143,19 +156,25 @@ impl Engine {
     pub fn try_write_made<B: AsRef<[WriteBatch]>>(
         &self,
         room: (usize, usize),
+        durability: Durability,
         make: impl FnOnce() -> B,
     ) -> Result<Option<B>, Error> {
-        self.inner.try_write_made(room, make)
+        self.inner.try_write_made(room, durability, make)
     }
 
-    /// Whether each group is synced before its write is answered, so that every write waits for the disk.
-    pub fn syncs_each_group(&self) -> bool {
-        self.inner.syncs_each_group()
+    /// The durability of groups that ask for none.
+    pub fn durability(&self) -> Durability {
+        self.inner.durability()
     }
 
     /// The most encoded bytes that one group may have.
     pub fn group_bytes_max(&self) -> usize {
         self.inner.group_bytes_max()
+    }
+
+    /// Whether a batch of so many records, and encoded bytes, fits into one group.
+    pub fn fits_into_a_group(&self, records: usize, bytes: usize) -> bool {
+        self.inner.fits(records, bytes)
     }
 
     /// Whether writes are taken.
@@ -182,6 +201,12 @@ impl Engine {
     /// its time was over. Never moves back.
     pub fn drop_tombstones_before(&self, timestamp: u64) {
         self.inner.upkeep.drop_before.fetch_max(timestamp, Ordering::Relaxed);
+    }
+
+    /// Keeps deletions until they are this old, if the wall clock decides when they go, and up to this time by the wall clock.
+    pub fn keep_deletions(&self, age_ms: u64, until_ms: u64) {
+        self.inner.upkeep.deletions_age_ms.store(age_ms, Ordering::Relaxed);
+        self.inner.upkeep.deletions_kept_until_ms.fetch_max(until_ms, Ordering::Relaxed);
     }
 
     /// Says that it is later than this by every clock that counts: values that had expired by then may lose their bytes. A
@@ -223,7 +248,7 @@ impl Engine {
         self.inner.seal()
     }
 
-    /// Makes everything written so far durable, whatever the durability.
+    /// Makes everything written so far durable, whatever the durability. Writes go on meanwhile.
     pub fn sync(&self) -> Result<(), Error> {
         self.check_open()?;
         self.inner.sync_log()
@@ -260,17 +285,24 @@ impl Inner {
     /// The timestamp before which everything that was deleted may be dropped.
     fn drop_before(&self) -> u64 {
         let told = self.upkeep.drop_before.load(Ordering::Relaxed);
-        told.max(self.aged_ms().map_or(0, HybridClock::at_wall_ms))
+        told.max(self.aged_ms(self.deletions_age_ms()).map_or(0, HybridClock::at_wall_ms))
     }
 
     /// The time before which values that expired may lose their bytes.
     fn expired_before_ms(&self) -> u64 {
-        self.upkeep.expired_before_ms.load(Ordering::Relaxed).max(self.aged_ms().unwrap_or(0))
+        self.upkeep.expired_before_ms.load(Ordering::Relaxed).max(self.aged_ms(0).unwrap_or(0))
     }
 
-    /// The time before which nothing arrives any more, if that is decided by the wall clock.
-    fn aged_ms(&self) -> Option<u64> {
-        let age_ms = self.options.tombstone_age_ms_min?;
+    /// How old deletions have to be because somebody may still ask for them.
+    fn deletions_age_ms(&self) -> u64 {
+        let upkeep = &self.upkeep;
+        let is_past = self.env.clock.wall_ms() >= upkeep.deletions_kept_until_ms.load(Ordering::Relaxed);
+        if is_past { 0 } else { upkeep.deletions_age_ms.load(Ordering::Relaxed) }
+    }
+
+    /// The time before which nothing arrives any more, and that is so long ago, if that is decided by the wall clock.
+    fn aged_ms(&self, age_ms_min: u64) -> Option<u64> {
+        let age_ms = self.options.tombstone_age_ms_min?.max(age_ms_min);
         Some(self.env.clock.wall_ms().saturating_sub(age_ms))
     }
 

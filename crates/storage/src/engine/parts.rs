@@ -44,8 +44,8 @@ pub(super) struct WritePath {
     pub(super) next_segment: Mutex<NextSegment>,
     /// Earlier segments, by number, that are not known to be on disk, and whose records are not all in tables.
     pub(super) unsynced: Mutex<BTreeMap<u64, SegmentFile>>,
-    /// Held while the log is synced by a thread that does not write it: until the sync ends, no other thread knows what is
-    /// durable.
+    /// Held while the log is synced: until the sync ends, no other thread knows what is durable. Whoever needs the writer as well
+    /// locks that first.
     pub(super) syncing: Mutex<()>,
     /// What the logs are checked with.
     pub(super) secret: Option<u64>,
@@ -53,6 +53,8 @@ pub(super) struct WritePath {
     pub(super) visible: AtomicU64,
     /// The group up to which the log is known to be on disk.
     pub(super) durable: AtomicU64,
+    /// The last group that is to be on disk within a second; 0 if there was none.
+    pub(super) due: AtomicU64,
     /// The memory of a freed memtable, for the next one.
     pub(super) spare: Mutex<Option<Spare>>,
 }
@@ -68,6 +70,7 @@ impl WritePath {
             secret,
             visible: AtomicU64::new(log.next_sequence - 1),
             durable: AtomicU64::new(log.next_sequence - 1),
+            due: AtomicU64::new(0),
             spare: Mutex::default(),
         }
     }
@@ -83,6 +86,10 @@ pub(super) struct Upkeep {
     pub(super) drop_before: AtomicU64,
     /// Values that expired before this time may lose their bytes.
     pub(super) expired_before_ms: AtomicU64,
+    /// Deletions stay until they are this old,
+    pub(super) deletions_age_ms: AtomicU64,
+    /// up to this time.
+    pub(super) deletions_kept_until_ms: AtomicU64,
 }
 
 impl Upkeep {
@@ -93,6 +100,8 @@ impl Upkeep {
             retired: Mutex::default(),
             drop_before: AtomicU64::new(0),
             expired_before_ms: AtomicU64::new(0),
+            deletions_age_ms: AtomicU64::new(0),
+            deletions_kept_until_ms: AtomicU64::new(0),
         }
     }
 }

@@ -44,6 +44,8 @@ pub enum RangeStep {
 const REFRESH_RECORDS: u32 = 256;
 /// How many are looked at in vain before memtables that have become tables are let go of.
 const LOOKS_AT_ONCE: u32 = 16 << 10;
+/// A cell with a long value counts for one more look for each so many bytes of it: they come from the disk with the cell.
+const LOOK_BYTES: usize = 1 << 10;
 
 impl Range {
     pub(crate) fn new(snapshot: Snapshot, start: &[u8], end: Option<&[u8]>) -> Range {
@@ -90,8 +92,9 @@ impl Range {
         })
     }
 
-    /// The next cell that has a value and has not expired. Looks at no more than `looks` cells, and takes off `looks` how many
-    /// it looked at: a range may begin with a million deletions.
+    /// The next cell that has a value and has not expired. Looks at no more than `looks` cells, each KiB of a value counting for
+    /// one more, and takes off `looks` what it used: a range may begin with a million deletions, or with long values that have
+    /// expired.
     pub fn step(&mut self, side: Side, looks: &mut u32) -> Result<RangeStep, Error> {
         self.take(side, true, looks)
     }
@@ -177,7 +180,7 @@ impl Range {
                 return Ok(RangeStep::End);
             }
             let Some(left) = looks.checked_sub(1) else { return Ok(RangeStep::NotYet) };
-            *looks = left;
+            *looks = left.saturating_sub((record.value.len() / LOOK_BYTES) as u32);
             let is_left_out = is_live && !self.is_live(&record);
             let found = if is_left_out { None } else { Some(cell_of(&record, source)?) };
             merge.advance()?;
@@ -199,7 +202,8 @@ fn set_behind(bound: &mut Vec<u8>, key: &[u8]) {
     bound.push(0);
 }
 
-fn cell_of(record: &Record<'_>, source: &Source) -> Result<(Bytes, Cell), Error> {
+/// A record as its readers have it.
+pub(super) fn cell_of(record: &Record<'_>, source: &Source) -> Result<(Bytes, Cell), Error> {
     let value = match record.kind {
         Kind::Tombstone => None,
         Kind::Value | Kind::Blob => Some(value_of(record, |number| source.blob_ref(number))?),

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::iterator::{LevelCursor, Source};
 use crate::memtable::Memtable;
 use crate::options::LEVELS;
-use crate::table::{Access, TableCursor};
+use crate::table::{Access, TableCursor, TableMeta};
 use crate::value::Cell;
 
 /// The store at one moment: every batch that was written before, whole; nothing that came after.
@@ -87,16 +87,26 @@ impl Snapshot {
     }
 
     pub(crate) fn sources(&self) -> Vec<Source> {
+        self.sources_if(|_| true)
+    }
+
+    /// The memtables, and those of the tables that are wanted.
+    pub(crate) fn sources_if(&self, is_wanted: impl Fn(&TableMeta) -> bool) -> Vec<Source> {
         let mut sources = Vec::new();
         for memtable in self.view.memtables() {
             sources.extend(memtable.cursors(self.sequence).into_iter().map(Source::Memtable));
         }
-        let levels = &self.view.levels;
-        for table in levels.level(0) {
-            sources.push(Source::Table(TableCursor::new(table.clone(), Access::Once)));
-        }
-        for level in (1..LEVELS).filter(|&level| !levels.level(level).is_empty()) {
-            sources.push(Source::Level(LevelCursor::new(levels.level(level).to_vec(), Access::Once)));
+        for level in 0..LEVELS {
+            let tables =
+                self.view.levels.level(level).iter().filter(|table| is_wanted(table.meta())).cloned();
+            if level == 0 {
+                sources.extend(tables.map(|table| Source::Table(TableCursor::new(table, Access::Once))));
+                continue;
+            }
+            let tables: Vec<_> = tables.collect();
+            if !tables.is_empty() {
+                sources.push(Source::Level(LevelCursor::new(tables, Access::Once)));
+            }
         }
         sources
     }

@@ -9,9 +9,8 @@ use ladoga_env::Priority;
 use super::Inner;
 use super::background::{Pace, TICK};
 use crate::error::Error;
-use crate::options::Durability;
 
-/// Half of the second that [`Durability::EverySecond`] promises; the other half is for the sync itself.
+/// Half of the second that `Durability::EverySecond` promises; the other half is for the sync itself.
 const SYNC_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a flush or compaction that failed waits before it is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -52,10 +51,8 @@ pub(super) fn start(inner: &Arc<Inner>, threads: &mut Threads, spawn: &Spawn) ->
     spawn("ladoga-flush", flush_loop)?;
     spawn("ladoga-compact", |inner| compact_loop(inner, Pace::Patient))?;
     spawn("ladoga-hurry", |inner| compact_loop(inner, Pace::Hurried))?;
-    if inner.options.durability == Durability::EverySecond {
-        spawn("ladoga-sync", sync_loop)?;
-    }
-    Ok(())
+    // Whatever the durability of the store: a write may ask for another one.
+    spawn("ladoga-sync", sync_loop)
 }
 
 fn flush_loop(inner: &Inner) {
@@ -97,7 +94,7 @@ fn sync_loop(inner: &Inner) {
             continue;
         }
         due = now + SYNC_INTERVAL.as_nanos() as u64;
-        if inner.sync_log().is_err() {
+        if inner.sync_if_due().is_err() {
             return;
         }
     }
@@ -119,6 +116,8 @@ mod tests {
     use std::path::Path;
 
     use ladoga_env::sim;
+
+    use ladoga_model::Durability;
 
     use super::*;
     use crate::engine::Engine;

@@ -3,6 +3,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ladoga_env::Rng;
+use ladoga_model::Durability;
 use parking_lot::MutexGuard;
 
 use super::{Inner, View};
@@ -10,7 +11,7 @@ use crate::batch::{WriteBatch, records};
 use crate::error::Error;
 use crate::health::WriteState;
 use crate::memtable::{MemtableWriter, worst_bytes};
-use crate::options::{Durability, Options, SEALED_MAX};
+use crate::options::{Options, SEALED_MAX};
 use crate::pacing::{Backlog, delay};
 use crate::wal::WalWriter;
 
@@ -49,8 +50,8 @@ fn is_early_enough(writer: &Writer, records: usize, bytes: usize) -> bool {
 }
 
 impl Inner {
-    pub(super) fn syncs_each_group(&self) -> bool {
-        self.options.durability == Durability::Always
+    pub(super) fn durability(&self) -> Durability {
+        self.options.durability
     }
 
     pub(super) fn group_bytes_max(&self) -> usize {
@@ -58,7 +59,7 @@ impl Inner {
     }
 
     /// Whether a group fits into a fresh memtable and a fresh segment.
-    fn fits(&self, records: usize, bytes: usize) -> bool {
+    pub(super) fn fits(&self, records: usize, bytes: usize) -> bool {
         bytes <= self.group_bytes_max() && worst_bytes(records, bytes) <= self.budget.memtable_bytes * 3 / 4
     }
 
@@ -70,16 +71,16 @@ impl Inner {
         Err(Error::BatchTooLarge { bytes: bytes as u64, bytes_max: self.group_bytes_max() as u64 })
     }
 
-    pub(super) fn write_group(&self, batches: &[WriteBatch]) -> Result<(), Error> {
+    pub(super) fn write_group(&self, batches: &[WriteBatch], durability: Durability) -> Result<(), Error> {
         let records = batches.iter().map(WriteBatch::len).sum();
         let bytes = batches.iter().map(WriteBatch::encoded_bytes).sum();
         if records == 0 {
-            return Ok(());
+            return if durability == Durability::Always { self.sync_log() } else { Ok(()) };
         }
         if !self.fits(records, bytes) {
             return match batches {
                 [batch] => self.check_fits(batch),
-                _ => self.write_in_parts(batches),
+                _ => self.write_in_parts(batches, durability),
             };
         }
         self.admit(batches)?;
@@ -87,29 +88,34 @@ impl Inner {
         self.or_poison(|| {
             self.pace(&mut writer, bytes);
             self.make_room(&mut writer, records, bytes)?;
-            let sequence = self.append_to_log(&mut writer, batches)?;
+            let sequence = self.append_to_log(&mut writer, batches, durability)?;
             self.apply(&mut writer, sequence, batches);
             Ok(())
         })
     }
 
     /// As [`Inner::write_group`], if that takes no waiting. Otherwise it does nothing and answers false.
-    pub(super) fn try_write_group(&self, batches: &[WriteBatch]) -> Result<bool, Error> {
+    pub(super) fn try_write_group(
+        &self,
+        batches: &[WriteBatch],
+        durability: Durability,
+    ) -> Result<bool, Error> {
         let records = batches.iter().map(WriteBatch::len).sum();
         let bytes = batches.iter().map(WriteBatch::encoded_bytes).sum();
         if records == 0 {
             return Ok(true);
         }
-        Ok(self.try_write_made((records, bytes), || batches)?.is_some())
+        Ok(self.try_write_made((records, bytes), durability, || batches)?.is_some())
     }
 
     /// The same with batches that are made once nothing is in the way. They have at most so many records and bytes.
     pub(super) fn try_write_made<B: AsRef<[WriteBatch]>>(
         &self,
         (records_max, bytes_max): (usize, usize),
+        durability: Durability,
         make: impl FnOnce() -> B,
     ) -> Result<Option<B>, Error> {
-        if self.syncs_each_group() {
+        if durability == Durability::Always {
             return Ok(None);
         }
         let Some(mut writer) = self.writes.writer.try_lock() else { return Ok(None) };
@@ -129,7 +135,7 @@ impl Inner {
             let bytes: usize = batches.iter().map(WriteBatch::encoded_bytes).sum();
             assert!(records <= records_max && bytes <= bytes_max, "no more is made than there is room for");
             if records > 0 {
-                let sequence = self.append_to_log(&mut writer, batches)?;
+                let sequence = self.append_to_log(&mut writer, batches, durability)?;
                 self.apply(&mut writer, sequence, batches);
             }
             Ok(Some(made))
@@ -137,10 +143,10 @@ impl Inner {
     }
 
     /// A group of more than one part is no longer all or nothing; each batch is.
-    fn write_in_parts(&self, batches: &[WriteBatch]) -> Result<(), Error> {
+    fn write_in_parts(&self, batches: &[WriteBatch], durability: Durability) -> Result<(), Error> {
         let (front, back) = batches.split_at(batches.len() / 2);
-        self.write_group(front)?;
-        self.write_group(back)
+        self.write_group(front, durability)?;
+        self.write_group(back, durability)
     }
 
     fn admit(&self, batches: &[WriteBatch]) -> Result<(), Error> {
@@ -312,7 +318,12 @@ impl Inner {
         Ok(())
     }
 
-    fn append_to_log(&self, writer: &mut Writer, batches: &[WriteBatch]) -> Result<u64, Error> {
+    fn append_to_log(
+        &self,
+        writer: &mut Writer,
+        batches: &[WriteBatch],
+        durability: Durability,
+    ) -> Result<u64, Error> {
         // What was admitted may have waited here until the store was closed or poisoned.
         if self.closed.load(Ordering::SeqCst) {
             return Err(Error::Closed);
@@ -330,11 +341,10 @@ impl Inner {
         writer.next_sequence = sequence + 1;
         let counters = &self.shared.counters;
         counters.wal_bytes.add(written);
-        if self.syncs_each_group() {
-            let started = self.env.clock.monotonic_ns();
-            writer.wal.sync().map_err(|error| self.poison(&error))?;
-            counters.syncs.record(self.env.clock.monotonic_ns() - started);
-            self.writes.durable.store(sequence, Ordering::Release);
+        match durability {
+            Durability::Always => self.sync_group(writer, sequence)?,
+            Durability::EverySecond => self.writes.due.store(sequence, Ordering::Release),
+            Durability::Never => {}
         }
         counters.write_groups.add(1);
         Ok(sequence)
@@ -351,31 +361,6 @@ impl Inner {
             self.shared.counters.write_records.add(batch.len() as u64);
         }
         self.writes.visible.store(sequence, Ordering::Release);
-    }
-
-    /// Makes the log durable up to what is written now, for durabilities that do not sync each group.
-    pub(super) fn sync_log(&self) -> Result<(), Error> {
-        let _syncing = self.writes.syncing.lock();
-        let (segments, sequence) = {
-            let writer = self.writes.writer.lock();
-            let sequence = writer.next_sequence - 1;
-            // After a failed sync it is unknown what was written, and the kernel may report success to the next one.
-            self.check_writable()?;
-            if self.writes.durable.load(Ordering::Acquire) >= sequence {
-                return Ok(());
-            }
-            let mut segments = std::mem::take(&mut *self.writes.unsynced.lock());
-            segments.insert(writer.wal.number(), (writer.wal.path().clone(), writer.wal.file()));
-            (segments, sequence)
-        };
-        for (path, file) in segments.into_values() {
-            let started = self.env.clock.monotonic_ns();
-            // Never tried again: the system may have dropped the pages that it could not write.
-            file.sync_data().map_err(Error::io("sync", &path)).map_err(|error| self.poison(&error))?;
-            self.shared.counters.syncs.record(self.env.clock.monotonic_ns() - started);
-        }
-        self.writes.durable.fetch_max(sequence, Ordering::AcqRel);
-        Ok(())
     }
 
     pub(super) fn seal(&self) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use crate::support::{Machine, Write, forward, tiny_options, write};
 use crate::workload::{Known, Step, assert_goes_on, assert_recovers, run, workload};
 
 /// The policies, with seeds for the dice.
-const POLICIES: [(PowerCut, u64); 6] = [
+pub(crate) const POLICIES: [(PowerCut, u64); 6] = [
     (PowerCut::LoseAll, 1),
     (PowerCut::KeepAll, 2),
     (PowerCut::Random, 3),
@@ -16,10 +16,10 @@ const POLICIES: [(PowerCut, u64); 6] = [
     (PowerCut::Random, 6),
 ];
 
-type Plan = fn(&Machine, u64, PowerCut);
+pub(crate) type Plan = fn(&Machine, u64, PowerCut);
 
-const AT_SYNC: Plan = |machine, n, policy| machine.disk.cut_power_at_sync(n, policy);
-const AT_OPERATION: Plan = |machine, n, policy| machine.disk.cut_power_at_operation(n, policy);
+pub(crate) const AT_SYNC: Plan = |machine, n, policy| machine.disk.cut_power_at_sync(n, policy);
+pub(crate) const AT_OPERATION: Plan = |machine, n, policy| machine.disk.cut_power_at_operation(n, policy);
 
 /// Runs the workload with the `n`-th cut; `None` if it ended before that.
 fn crashed(
@@ -164,7 +164,7 @@ fn a_power_cut_during_the_recovery_leaves_a_prefix_too() {
 }
 
 /// After a cut of a store that does not sync every group, it is what it was after one of the acknowledged groups.
-fn assert_is_a_prefix(machine: &Machine, known: &Known, context: &str) {
+pub(crate) fn assert_is_a_prefix(machine: &Machine, known: &Known, context: &str) {
     machine.assert_sound(context);
     let engine = machine.open().unwrap_or_else(|error| panic!("{context}: does not open: {error}"));
     let found = forward(engine.snapshot().range(b"", None));

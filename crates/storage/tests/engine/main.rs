@@ -3,11 +3,13 @@
 //! - `support`: a store on a simulated disk, the model that it is compared with, workloads
 //! - `model`: any sequence of operations answers as a `BTreeMap` does
 //! - `no_waiting`: writes of who must not wait
+//! - `asked`: writes that ask for a durability of their own
 //! - `panics`: one of the threads is gone
 //! - `workload`: what crash and fault tests let a store do, and what it has to answer afterwards
 //! - `crash`: the power fails at every sync and at every operation, also while the store recovers
 #![expect(clippy::unwrap_used, reason = "a test")]
 
+mod asked;
 mod corruption;
 mod crash;
 mod damage;

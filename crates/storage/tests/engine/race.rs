@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, OnceLock, Weak, mpsc};
 use std::time::Duration;
 
-use ladoga_env::sim::{Fault, Operation, SimClock};
+use ladoga_env::sim::{Fault, Operation, PowerCut, SimClock};
 use ladoga_env::{Clock, Env};
 use ladoga_storage::{Durability, Engine, Options};
 
-use crate::support::{Machine, Write, tiny_options, write};
+use crate::support::{Machine, Write, batch, tiny_options, write};
 
 type Hook = Box<dyn FnOnce(&Engine) + Send>;
 
@@ -102,4 +102,52 @@ fn two_threads_sync_the_log() {
     }));
     assert!(engine.sync().is_err());
     assert!(answers.recv().unwrap().is_err(), "the first segment is not durable");
+}
+
+/// The same for a group that is synced as it is written.
+#[test]
+fn a_group_that_is_synced_meets_a_sync_that_fails() {
+    let (machine, clock, engine) = open();
+    write(&engine, &[Write::put("in the first segment", 1, 10)]).unwrap();
+    engine.seal().unwrap();
+    write(&engine, &[Write::put("in the second", 2, 10)]).unwrap();
+    machine.disk.fail_operation(0, Fault::io().on(Operation::Sync).on_path("000001.wal"));
+    let (answer, answers) = mpsc::channel();
+    let other = engine.clone();
+    *clock.timing_hook.lock().unwrap() = Some(Box::new(move |_| {
+        let (begun, begins) = mpsc::channel();
+        std::thread::spawn(move || {
+            let group = batch(&other, &[Write::put("asked", 3, 10)]).unwrap();
+            begun.send(()).unwrap();
+            answer.send(other.write_group_as(&[group], Durability::Always)).unwrap();
+        });
+        begins.recv().unwrap();
+        // Time for the wrong answer to arrive.
+        (0..1000).for_each(|_| std::thread::yield_now());
+    }));
+    assert!(engine.sync().is_err());
+    assert!(answers.recv().unwrap().is_err(), "what was before it is not durable");
+    assert!(engine.get(b"asked").unwrap().is_none(), "it is not shown");
+}
+
+#[test]
+fn writes_go_on_while_another_thread_syncs_the_log() {
+    let (machine, clock, engine) = open();
+    write(&engine, &[Write::put("before", 1, 10)]).unwrap();
+    let (done, when_done) = mpsc::channel();
+    *clock.timing_hook.lock().unwrap() = Some(Box::new(move |engine| {
+        let group = batch(engine, &[Write::put("meanwhile", 2, 10)]).unwrap();
+        done.send(engine.try_write_group(&[group]).unwrap()).unwrap();
+    }));
+    engine.sync().unwrap();
+    assert!(when_done.recv().unwrap(), "nothing is in the way");
+    assert!(engine.get(b"meanwhile").unwrap().is_some());
+    // It came after what is being synced was noted, so it is left to the next sync.
+    let syncs = engine.statistics().syncs.count();
+    engine.sync().unwrap();
+    assert_eq!(engine.statistics().syncs.count(), syncs + 1);
+    drop(engine);
+    machine.disk.power_cut(PowerCut::LoseAll);
+    machine.disk.power_on();
+    assert!(machine.open().unwrap().get(b"meanwhile").unwrap().is_some());
 }

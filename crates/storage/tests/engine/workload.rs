@@ -102,13 +102,26 @@ impl Known {
 
 /// Runs until the end, or the first error.
 pub(crate) fn run(machine: &Machine, steps: &[Step], known: &mut Known) -> Result<Engine, Error> {
+    run_with(machine, steps, known, |engine, writes| write(engine, writes).map(|()| false))
+}
+
+/// The same with writes that are made by `write`, which answers whether all is durable by then.
+pub(crate) fn run_with(
+    machine: &Machine,
+    steps: &[Step],
+    known: &mut Known,
+    write: impl Fn(&Engine, &[Write]) -> Result<bool, Error>,
+) -> Result<Engine, Error> {
     let mut engine = machine.open()?;
     for step in steps {
         match step {
             Step::Write(writes) => {
                 known.in_flight.clone_from(writes);
-                write(&engine, writes)?;
+                let is_durable = write(&engine, writes)?;
                 known.acknowledge(writes);
+                if is_durable {
+                    known.all_is_durable();
+                }
             }
             Step::Work => drop(engine.step()?),
             Step::Seal => engine.seal()?,

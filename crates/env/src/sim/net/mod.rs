@@ -60,6 +60,17 @@ impl SimNet {
         self.state.lock().delay = (min, max);
     }
 
+    /// From now on bytes take so long from one host to another, whatever is set for all, and none are lost. The other direction
+    /// stays as it is, and so does what is under way.
+    pub fn slow_down(&self, from: IpAddr, to: IpAddr, delay: Duration) {
+        self.state.lock().slow_paths.insert((from, to), delay);
+    }
+
+    /// Ends that for all hosts. What is sent from now on stays behind what was sent before on the same connection.
+    pub fn speed_up(&self) {
+        self.state.lock().slow_paths.clear();
+    }
+
     /// From now on so many packets in a thousand are lost.
     pub fn set_loss(&self, per_mille: u64) {
         assert!(per_mille < 1000, "some packets arrive");

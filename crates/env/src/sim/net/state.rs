@@ -26,6 +26,8 @@ pub(super) struct NetState {
     rng: SimRng,
     pub(super) delay: (Duration, Duration),
     pub(super) loss_per_mille: u64,
+    /// How long packets take from one host to another, if that is not `delay`; none of them is lost.
+    pub(super) slow_paths: BTreeMap<(IpAddr, IpAddr), Duration>,
     cuts: BTreeSet<(IpAddr, IpAddr)>,
     /// Whether each host has power.
     hosts: BTreeMap<IpAddr, bool>,
@@ -64,6 +66,7 @@ impl NetState {
             rng: SimRng::new(seed),
             delay: (Duration::from_micros(100), Duration::from_millis(1)),
             loss_per_mille: 0,
+            slow_paths: BTreeMap::new(),
             cuts: BTreeSet::new(),
             hosts: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -92,7 +95,10 @@ impl NetState {
     }
 
     /// How long a packet takes now: with each loss, until it was sent again.
-    fn travel(&self) -> Duration {
+    fn travel(&self, from: IpAddr, to: IpAddr) -> Duration {
+        if let Some(delay) = self.slow_paths.get(&(from, to)) {
+            return *delay;
+        }
         let (min, max) = self.delay;
         let spread_us = max.saturating_sub(min).as_micros() as u64;
         let mut travel = min + Duration::from_micros(self.rng.below(spread_us + 1));
@@ -106,8 +112,8 @@ impl NetState {
     }
 
     /// How long after a cut has healed what it held back is sent again.
-    fn resend(&self) -> Duration {
-        Duration::from_millis(self.rng.below(RESEND_MS << 3)) + self.travel()
+    fn resend(&self, from: IpAddr, to: IpAddr) -> Duration {
+        Duration::from_millis(self.rng.below(RESEND_MS << 3)) + self.travel(from, to)
     }
 
     pub(super) fn listen(&mut self, ip: IpAddr, port: u16) -> io::Result<SocketAddr> {
@@ -147,7 +153,7 @@ impl NetState {
         if is_lost || is_cut || !self.has_power(from) || !self.has_power(to.ip()) {
             return Knock::Lost;
         }
-        let (there, back) = (self.travel(), self.travel());
+        let (there, back) = (self.travel(from, to.ip()), self.travel(to.ip(), from));
         let is_open = self.listeners.get(&to).is_some_and(|backlog| backlog.arriving.len() < BACKLOG_MAX);
         if !is_open {
             return Knock::Refused(there + back);
@@ -171,8 +177,8 @@ impl NetState {
     /// Sends a packet from one end of a wire to the other.
     pub(super) fn send(&mut self, wire: u64, end: usize, packet: Packet) {
         self.packets += 1;
-        let travel = self.travel();
         let [from, to] = self.wires[&wire].hosts(end);
+        let travel = self.travel(from, to);
         let is_held = self.is_cut(from, to) || !self.has_power(to);
         let now = Instant::now();
         self.wire(wire).push(end, packet, (!is_held).then_some(now + travel));
@@ -191,11 +197,11 @@ impl NetState {
 
     /// An end spoke to one that is closed, or that knows of no connection.
     pub(super) fn answer_with_reset(&mut self, wire: u64, speaker: usize) {
-        let there = self.travel();
         let [from, to] = self.wires[&wire].hosts(speaker);
+        let there = self.travel(from, to);
         let is_heard = !self.is_cut(from, to) && self.has_power(to);
         if is_heard && !self.wires[&wire].is_reset_under_way(1 - speaker) {
-            let at = (!self.is_cut(to, from)).then(|| Instant::now() + there + self.travel());
+            let at = (!self.is_cut(to, from)).then(|| Instant::now() + there + self.travel(to, from));
             self.wire(wire).push(1 - speaker, Packet::Reset, at);
         }
     }
@@ -218,7 +224,7 @@ impl NetState {
             return;
         }
         let is_whole = !self.is_cut(to, from) && self.has_power(from) && self.has_power(to);
-        let (now, resend) = (Instant::now(), self.resend());
+        let (now, resend) = (Instant::now(), self.resend(from, to));
         let arrives = self.has_power(to);
         self.wires_between(from, to, |wire| {
             for end in [End::DIALER, End::ACCEPTOR] {
@@ -270,7 +276,7 @@ impl NetState {
                     continue;
                 }
                 let within_ms = if wire.has_under_way(1 - end) { RESEND_MS << 2 } else { ASKED_WITHIN_MS };
-                let after = Duration::from_millis(self.rng.below(within_ms)) + self.travel();
+                let after = Duration::from_millis(self.rng.below(within_ms)) + self.travel(own, other);
                 let is_cut = self.is_cut(own, other) || self.is_cut(other, own);
                 let at = (!is_cut).then(|| Instant::now() + after);
                 self.wire(number).push(end, Packet::Reset, at);

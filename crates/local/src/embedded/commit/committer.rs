@@ -2,7 +2,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use ladoga_env::{Clock, Turn, Worker};
-use ladoga_storage::WriteBatch;
+use ladoga_storage::{Durability, WriteBatch};
 
 use super::super::write_error;
 use super::inbox::{CommitResult, Outcome, WaitingWrite};
@@ -14,7 +14,7 @@ use super::{passing, update};
 
 /// The worker that commits the writes that event loops do not commit themselves. It takes all that is queued, writes it as one
 /// group with one sync, reports the result, and begins again. What arrives during a sync is the next group, so groups grow as
-/// the disk gets slower.
+/// the disk gets slower. Writes of each durability are a group.
 pub(super) struct Committer {
     shared: Arc<CommitShared>,
     clock: Arc<dyn Clock>,
@@ -55,59 +55,64 @@ impl Committer {
     }
 
     fn commit_next(&mut self) -> Turn {
-        self.collect();
-        if self.group.is_empty() {
-            return self.wait();
+        let mut is_idle = true;
+        // The weakest first: it does not wait for the sync of the strongest.
+        for durability in Durability::ALL {
+            self.collect(durability);
+            if !self.group.is_empty() {
+                self.commit(durability);
+                is_idle = false;
+            }
         }
-        self.commit();
-        Turn::Again
+        if is_idle { self.wait() } else { Turn::Again }
     }
 
     /// Begins with the group that it was at.
     fn refuse_next(&mut self) -> Turn {
         let SharedGroup { put_shares, delete_shares, update_shares, .. } = std::mem::take(&mut self.group);
         for share in [put_shares, delete_shares, update_shares].into_iter().flatten() {
-            self.deliver(share, Err(panicked()), Vec::new());
+            // Nothing that is refused waits for a sync.
+            self.deliver(share, Durability::Never, Err(panicked()), Vec::new());
         }
-        self.collect();
+        Durability::ALL.into_iter().for_each(|durability| self.collect(durability));
         if self.group.is_empty() { self.wait() } else { Turn::Again }
     }
 
-    /// Takes what all write queues have.
-    fn collect(&mut self) {
+    /// Takes what all write queues have of a durability.
+    fn collect(&mut self, durability: Durability) {
         if self.write_queues.len() != self.shared.write_queues_count() {
             self.write_queues = self.shared.write_queues();
         }
         let mut deletes = Vec::new();
         for (index, write_queue) in self.write_queues.iter().enumerate() {
-            self.group.add(index, write_queue.take(), &mut deletes);
+            self.group.add(index, write_queue.take(durability), &mut deletes);
         }
         let WriteGroup { batches, puts, .. } = &mut self.group.group;
         *puts = batches.len();
         batches.append(&mut deletes);
     }
 
-    fn commit(&mut self) {
+    fn commit(&mut self, durability: Durability) {
         let started_ns = self.clock.monotonic_ns();
         // Only the batches are moved out: if the write panics, the list of who waits for them is still here to be answered.
         let group = std::mem::take(&mut self.group.group);
-        let written = self.shared.writer().write(group);
+        let written = self.shared.writer().write(group, self.shared.written_as(durability));
         self.unit_cost.observe(self.group.load.units, self.clock.monotonic_ns().saturating_sub(started_ns));
         self.shared.count_group(self.group.entries);
         self.shared.set_unit_ns(self.unit_cost.unit_ns());
         let shares = std::mem::take(&mut self.group);
         match written {
-            Ok(written) => self.deliver_all(shares, &written),
+            Ok(written) => self.deliver_all(shares, durability, &written),
             Err(error) => {
                 let SharedGroup { put_shares, delete_shares, update_shares, .. } = shares;
                 for share in [put_shares, delete_shares, update_shares].into_iter().flatten() {
-                    self.deliver(share, Err(write_error(&error)), Vec::new());
+                    self.deliver(share, durability, Err(write_error(&error)), Vec::new());
                 }
             }
         }
     }
 
-    fn deliver_all(&self, shares: SharedGroup, written: &WrittenGroup) {
+    fn deliver_all(&self, shares: SharedGroup, durability: Durability, written: &WrittenGroup) {
         let WrittenGroup { outcome, of_deletes, passed, verdicts } = written;
         let [outcome, of_deletes] = [outcome, of_deletes].map(|outcome| match outcome {
             Ok(()) => Ok(None),
@@ -125,19 +130,26 @@ impl Committer {
             if outcome.is_err() {
                 exceptions.clear();
             }
-            self.deliver(share, outcome.clone(), exceptions);
+            self.deliver(share, durability, outcome.clone(), exceptions);
         }
         let mut verdicts = verdicts.iter();
         for share in shares.update_shares {
             let of_share = verdicts.by_ref().take(share.waiting.len());
             let exceptions = update::exceptions(&share.waiting, of_share, &outcome, &of_deletes);
-            self.deliver(share, outcome.clone(), exceptions);
+            self.deliver(share, durability, outcome.clone(), exceptions);
         }
     }
 
-    fn deliver(&self, share: Share, outcome: Outcome, exceptions: Vec<(u32, Outcome)>) {
+    fn deliver(
+        &self,
+        share: Share,
+        durability: Durability,
+        outcome: Outcome,
+        exceptions: Vec<(u32, Outcome)>,
+    ) {
         let Share { write_queue, waiting, load } = share;
-        self.write_queues[write_queue].deliver(CommitResult { waiting, load, outcome, exceptions });
+        let result = CommitResult { waiting, load, outcome, exceptions };
+        self.shared.deliver(&self.write_queues[write_queue], durability, result);
     }
 
     /// There is nothing to commit.

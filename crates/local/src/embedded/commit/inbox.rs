@@ -30,6 +30,23 @@ pub(in super::super) struct CommitResult {
     pub(super) exceptions: Vec<(u32, Outcome)>,
 }
 
+impl CommitResult {
+    /// Writes have left the queue, and nobody is told of them yet.
+    pub(super) fn of_none(load: Cost) -> CommitResult {
+        CommitResult { waiting: Vec::new(), load, outcome: Ok(None), exceptions: Vec::new() }
+    }
+
+    /// Nobody is told of success: what was written may not be on disk.
+    pub(super) fn fail(&mut self, error: &StoreError) {
+        let of_exceptions = self.exceptions.iter_mut().map(|(_, outcome)| outcome);
+        for outcome in std::iter::once(&mut self.outcome).chain(of_exceptions) {
+            if outcome.is_ok() {
+                *outcome = Err(error.clone());
+            }
+        }
+    }
+}
+
 /// Results that other threads hand to an event loop.
 ///
 /// Waking a loop from another thread takes a system call. So only the first result that is delivered before the loop looks does
@@ -103,6 +120,20 @@ mod tests {
     impl Wake for Count {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn what_failed_before_the_sync_keeps_its_reason() {
+        let [full, failed] = ["full", "the sync"].map(|reason| StoreError::NoRoom { reason: reason.into() });
+        let renewed = Some(Version { timestamp: 7, node: 0 });
+        for (outcome, expected) in [(Ok(None), Err(failed.clone())), (Err(full.clone()), Err(full.clone()))] {
+            let exceptions = vec![(1, Ok(renewed)), (2, Err(full.clone())), (3, Ok(None))];
+            let mut result = CommitResult { waiting: Vec::new(), load: Cost::default(), outcome, exceptions };
+            result.fail(&failed);
+            assert_eq!(result.outcome, expected);
+            let told = [(1, Err(failed.clone())), (2, Err(full.clone())), (3, Err(failed.clone()))];
+            assert_eq!(result.exceptions, told);
         }
     }
 

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use ladoga_env::Clock;
+use ladoga_storage::Durability;
 
 use super::super::write_error;
 use super::inbox::{CommitResult, Outcome, WaitingWrite};
 use super::shared::{CommitShared, panicked};
 use super::unit_cost::Cost;
-use super::update;
 use super::write_queue::{Pending, PendingUpdates, PendingWrites, Waiters, WriteQueue};
+use super::{passing, update};
 use crate::store::WriteKind;
 
 /// What a loop commits itself at most: more takes it longer than it takes to wake another thread.
@@ -54,16 +55,13 @@ impl Pause {
 }
 
 impl InlineCommitter {
-    /// `syncs_each_group` leaves every commit to the committer.
     pub(in super::super) fn new(
-        syncs_each_group: bool,
         clock: Arc<dyn Clock>,
         queue: Arc<CommitShared>,
         write_queue: Arc<WriteQueue>,
         waiters: Rc<Waiters>,
     ) -> InlineCommitter {
-        let until_ns = if syncs_each_group { u64::MAX } else { 0 };
-        let paused = Cell::new(Pause { until_ns, lasts_ns: 0 });
+        let paused = Cell::new(Pause { until_ns: 0, lasts_ns: 0 });
         InlineCommitter { clock, queue, write_queue, waiters, paused }
     }
 
@@ -74,6 +72,11 @@ impl InlineCommitter {
 
     /// What the time is, unless the committer is to do it.
     fn begin(&self) -> Option<u64> {
+        if self.queue.syncs_each_group()
+            && self.write_queue.durabilities().all(|durability| self.queue.syncs_group(durability))
+        {
+            return None;
+        }
         let now_ns = self.clock.monotonic_ns();
         (now_ns >= self.paused.get().until_ns).then_some(now_ns)
     }
@@ -84,9 +87,11 @@ impl InlineCommitter {
         else {
             return self.queue.pushed();
         };
-        let Pending { puts, deletes, updates } = self.write_queue.take();
-        let is_done = self.commit_part(WriteKind::Put, puts) & self.commit_part(WriteKind::Delete, deletes);
-        if !(is_done & self.commit_updates(updates)) {
+        let mut is_done = true;
+        for durability in self.write_queue.durabilities() {
+            is_done &= !self.queue.syncs_group(durability) && self.commit_all_of(durability);
+        }
+        if !is_done {
             self.queue.pushed();
         }
         let ended_ns = self.clock.monotonic_ns();
@@ -95,39 +100,50 @@ impl InlineCommitter {
         }
     }
 
+    /// Commits what is there of a durability. True if that was all.
+    fn commit_all_of(&self, durability: Durability) -> bool {
+        let Pending { puts, deletes, updates } = self.write_queue.take(durability);
+        let is_done = self.commit_part((WriteKind::Put, durability), puts)
+            & self.commit_part((WriteKind::Delete, durability), deletes);
+        is_done & self.commit_updates(durability, updates)
+    }
+
     /// True if all of it was committed, or there was nothing.
-    fn commit_part(&self, kind: WriteKind, part: PendingWrites) -> bool {
+    fn commit_part(&self, (kind, durability): (WriteKind, Durability), mut part: PendingWrites) -> bool {
         if part.is_empty() {
             return true;
         }
         // A panic would end the task that commits, and no write of this loop would ever be answered.
-        let outcome = match catch_unwind(AssertUnwindSafe(|| self.queue.writer().try_write(&part.batches))) {
-            Ok(Ok(true)) => Ok(()),
-            Ok(Ok(false)) => {
-                self.write_queue.put_back(kind, part);
-                return false;
-            }
-            Ok(Err(error)) => Err(write_error(&error)),
-            Err(_) => {
-                self.queue.mark_panicked();
-                Err(panicked())
-            }
-        };
-        self.tell((part.waiting, part.load), outcome.map(|()| None), Vec::new());
+        let (writer, written_as) = (self.queue.writer(), self.queue.written_as(durability));
+        let (outcome, exceptions) =
+            match catch_unwind(AssertUnwindSafe(|| writer.try_write(&mut part.batches, written_as))) {
+                Ok(Ok(Some(passed))) if passed.is_empty() => (Ok(None), Vec::new()),
+                Ok(Ok(Some(passed))) => (Ok(None), passing::exceptions(&part.waiting, &mut 0, &passed)),
+                Ok(Ok(None)) => {
+                    self.write_queue.put_back((kind, durability), part);
+                    return false;
+                }
+                Ok(Err(error)) => (Err(write_error(&error)), Vec::new()),
+                Err(_) => {
+                    self.queue.mark_panicked();
+                    (Err(panicked()), Vec::new())
+                }
+            };
+        self.tell(durability, (part.waiting, part.load), outcome, exceptions);
         true
     }
 
     /// The same for updates.
-    fn commit_updates(&self, mut part: PendingUpdates) -> bool {
+    fn commit_updates(&self, durability: Durability, mut part: PendingUpdates) -> bool {
         if part.updates.is_empty() {
             return true;
         }
-        let writer = self.queue.writer();
+        let (writer, written_as) = (self.queue.writer(), self.queue.written_as(durability));
         let (outcome, verdicts) =
-            match catch_unwind(AssertUnwindSafe(|| writer.try_update(&mut part.updates))) {
+            match catch_unwind(AssertUnwindSafe(|| writer.try_update(&mut part.updates, written_as))) {
                 Ok(Ok(Some(verdicts))) => (Ok(None), verdicts),
                 Ok(Ok(None)) => {
-                    self.write_queue.put_back_updates(part);
+                    self.write_queue.put_back_updates(durability, part);
                     return false;
                 }
                 Ok(Err(error)) => (Err(write_error(&error)), Vec::new()),
@@ -137,18 +153,25 @@ impl InlineCommitter {
                 }
             };
         let exceptions = update::exceptions(&part.waiting, verdicts.iter(), &outcome, &outcome);
-        self.tell((part.waiting, part.load), outcome, exceptions);
+        self.tell(durability, (part.waiting, part.load), outcome, exceptions);
         true
     }
 
-    /// Says what became of a group.
+    /// Says what became of a group, or has it said after a sync.
     fn tell(
         &self,
+        durability: Durability,
         (waiting, load): (Vec<WaitingWrite>, Cost),
         outcome: Outcome,
         exceptions: Vec<(u32, Outcome)>,
     ) {
         self.queue.count_inline_group(waiting.len() as u64);
+        if self.queue.waits_for_sync(durability) {
+            // As on the committer.
+            self.write_queue.leave(load);
+            let result = CommitResult { waiting, load: Cost::default(), outcome, exceptions };
+            return self.queue.unsynced().push(Arc::clone(&self.write_queue), result);
+        }
         self.waiters.receive(&self.write_queue, CommitResult { waiting, load, outcome, exceptions });
     }
 }

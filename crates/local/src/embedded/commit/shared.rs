@@ -2,11 +2,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use ladoga_env::WorkerHandle;
-use ladoga_storage::{Engine, Snapshot};
+use ladoga_storage::{Durability, Engine, Snapshot};
 use parking_lot::RwLock;
 
-use super::inbox::Inbox;
+use super::super::feed::Feed;
+use super::inbox::{CommitResult, Inbox};
 use super::unit_cost::{Bound, Cost, UnitCost, admit};
+use super::unsynced::UnsyncedWrites;
 use super::write_queue::WriteQueue;
 use super::writer::GroupWriter;
 use crate::store::{Distribution, Metric, MetricKind, StoreError};
@@ -15,7 +17,7 @@ use crate::store::{Distribution, Metric, MetricKind, StoreError};
 const QUEUE_MEMORY_SHARE: u64 = 16;
 const QUEUE_BYTES_MAX: u64 = 32 << 20;
 
-/// What the event loops and the committer share.
+/// What the event loops, the committer and the syncer share.
 pub(in super::super) struct CommitShared {
     write_queues: RwLock<Vec<Arc<WriteQueue>>>,
     committer: OnceLock<Arc<dyn WorkerHandle>>,
@@ -31,6 +33,11 @@ pub(in super::super) struct CommitShared {
     groups: GroupSizes,
     /// Groups that an event loop committed itself.
     inline_groups: AtomicU64,
+    /// The durability of writes that ask for none.
+    durability: Durability,
+    /// Whether a write may be less durable than that, if it asks.
+    may_be_weaker: bool,
+    unsynced: UnsyncedWrites,
     writer: GroupWriter,
 }
 
@@ -84,7 +91,7 @@ pub(super) fn panicked() -> StoreError {
 }
 
 impl CommitShared {
-    pub(super) fn new(engine: Arc<Engine>, memory_bytes: u64) -> CommitShared {
+    pub(super) fn new(engine: Arc<Engine>, memory_bytes: u64, may_be_weaker: bool) -> CommitShared {
         CommitShared {
             write_queues: RwLock::default(),
             committer: OnceLock::new(),
@@ -97,6 +104,9 @@ impl CommitShared {
             refusals: Refusals::default(),
             groups: GroupSizes::default(),
             inline_groups: AtomicU64::new(0),
+            durability: engine.durability(),
+            may_be_weaker,
+            unsynced: UnsyncedWrites::default(),
             writer: GroupWriter::new(engine),
         }
     }
@@ -118,7 +128,7 @@ impl CommitShared {
         self.is_closed.store(true, Ordering::SeqCst);
     }
 
-    pub(super) fn metrics(&self) -> [Metric; 6] {
+    pub(super) fn metrics(&self) -> [Metric; 7] {
         let queued = self.queued();
         [
             Metric::histogram(
@@ -130,6 +140,11 @@ impl CommitShared {
                 "ladoga_commit_inline_groups_total",
                 "Groups of writes that an event loop committed itself, because there was nothing to wait for.",
                 self.inline_groups.load(Ordering::Relaxed),
+            ),
+            Metric::counter(
+                "ladoga_commit_requested_syncs_total",
+                "Syncs of the write-ahead log because a write asked for one (fsync=always), on a node that does not sync every write.",
+                self.unsynced.syncs(),
             ),
             Metric::by_label(
                 MetricKind::Counter,
@@ -194,8 +209,62 @@ impl CommitShared {
         }
     }
 
+    /// The durability of writes that ask for this one, or for none.
+    pub(in super::super) fn durability(&self, asked: Option<Durability>) -> Durability {
+        match asked {
+            Some(asked) if asked > self.durability || self.may_be_weaker => asked,
+            _ => self.durability,
+        }
+    }
+
+    /// Whether a group that asks for nothing is synced before readers see it.
+    pub(super) fn syncs_each_group(&self) -> bool {
+        self.durability == Durability::Always
+    }
+
+    /// Whether writing a group with this durability takes a sync.
+    pub(super) fn syncs_group(&self, durability: Durability) -> bool {
+        durability == Durability::Always && self.syncs_each_group()
+    }
+
+    /// How the engine writes a group with this durability. In a store that does not sync each group, one that has to be on disk is
+    /// written like any other, and synced afterwards.
+    pub(super) fn written_as(&self, durability: Durability) -> Durability {
+        if durability == Durability::Always { self.durability } else { durability }
+    }
+
+    pub(super) fn unsynced(&self) -> &UnsyncedWrites {
+        &self.unsynced
+    }
+
+    /// Says what became of writes that were committed with this durability: at once, or after the sync that they wait for. On the
+    /// committer.
+    pub(super) fn deliver(
+        &self,
+        write_queue: &Arc<WriteQueue>,
+        durability: Durability,
+        mut result: CommitResult,
+    ) {
+        if !self.waits_for_sync(durability) {
+            return write_queue.deliver(result);
+        }
+        // They are written: while they wait, they take no room in the queue.
+        write_queue.deliver(CommitResult::of_none(std::mem::take(&mut result.load)));
+        self.unsynced.push(Arc::clone(write_queue), result);
+    }
+
+    /// Whether writes of this durability are synced after they were written.
+    pub(super) fn waits_for_sync(&self, durability: Durability) -> bool {
+        durability == Durability::Always && !self.syncs_each_group()
+    }
+
     pub(super) fn writer(&self) -> &GroupWriter {
         &self.writer
+    }
+
+    /// Has a feed begin, or move on, between two groups. May wait for the disk.
+    pub(in super::super) fn begin_to_follow(&self, feed: &Feed) {
+        self.writer.begin_to_follow(feed);
     }
 
     /// Restarts the observer between two groups, so that it is notified of each cell exactly once. Answers a snapshot of the

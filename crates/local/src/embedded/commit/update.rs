@@ -8,14 +8,21 @@ use super::batches::{add_cell, open_batch};
 use super::inbox::{Outcome, WaitingWrite};
 use crate::store::{NewestCell, StoreError};
 
-/// A decision about a key that is taken when it is committed.
+/// A decision about a key, or several, that is taken when it is committed.
 pub(in super::super) struct Update {
-    key: Bytes,
-    decide: Box<Decide>,
-    cell_bytes_max: usize,
+    subject: Subject,
+    cells_max: usize,
+    bytes_max: usize,
+}
+
+enum Subject {
+    One(Bytes, Box<Decide>),
+    /// Several keys, all different, whose cells are written all or none: they come into one batch.
+    Together(Vec<Bytes>, Box<DecideTogether>),
 }
 
 type Decide = dyn FnOnce(Option<NewestCell>) -> Decision + Send;
+type DecideTogether = dyn FnOnce(Vec<Option<NewestCell>>) -> Vec<(usize, KnownCell)> + Send;
 
 /// What is decided about a key.
 pub(in super::super) enum Decision {
@@ -38,15 +45,37 @@ impl Update {
         decide: impl FnOnce(Option<NewestCell>) -> Decision + Send + 'static,
     ) -> Update {
         Update {
-            cell_bytes_max: WriteBatch::cell_bytes_max(key.len(), value_bytes_max as usize),
-            key: Bytes::copy_from_slice(key),
-            decide: Box::new(decide),
+            cells_max: 1,
+            bytes_max: WriteBatch::cell_bytes_max(key.len(), value_bytes_max as usize),
+            subject: Subject::One(Bytes::copy_from_slice(key), Box::new(decide)),
         }
     }
 
+    /// An update of several different keys, which is decided by the newest cell of each, in the order of the keys. It comes to at most
+    /// so many cells and encoded bytes, each cell with the number of its key, which have to fit into one group.
+    pub(in super::super) fn together(
+        keys: Vec<Bytes>,
+        (cells_max, bytes_max): (usize, usize),
+        decide: impl FnOnce(Vec<Option<NewestCell>>) -> Vec<(usize, KnownCell)> + Send + 'static,
+    ) -> Update {
+        Update { cells_max, bytes_max, subject: Subject::Together(keys, Box::new(decide)) }
+    }
+
+    /// The most cells that it comes to.
+    pub(super) const fn cells_max(&self) -> usize {
+        self.cells_max
+    }
+
     /// The most that it takes in the log.
-    pub(super) const fn cell_bytes_max(&self) -> usize {
-        self.cell_bytes_max
+    pub(super) const fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    fn keys(&self) -> &[Bytes] {
+        match &self.subject {
+            Subject::One(key, _) => std::slice::from_ref(key),
+            Subject::Together(keys, _) => keys,
+        }
     }
 }
 
@@ -68,7 +97,7 @@ impl NewestCells {
         find: impl Fn(&[u8]) -> Result<Result<Option<KnownCell>, StoreError>, E>,
     ) -> Result<NewestCells, E> {
         let mut cells = HashMap::with_capacity(updates.len());
-        for Update { key, .. } in updates {
+        for key in updates.iter().flat_map(Update::keys) {
             if !cells.contains_key(key) {
                 let cell = find(key)?;
                 let before = cell.as_ref().ok().and_then(|cell| cell.as_ref().map(Cell::mark));
@@ -99,37 +128,88 @@ impl NewestCells {
     /// Decides, one update after the other.
     pub(super) fn decide(&mut self, updates: Vec<Update>, batch_bytes_max: usize) -> Decided {
         let mut decided = Decided::default();
-        for Update { key, decide, cell_bytes_max } in updates {
-            let known = self.0.get_mut(&key).expect("each was looked up");
-            let newest = match &mut known.cell {
-                Ok(newest) => newest,
-                Err(error) => {
-                    decided.verdicts.push(Verdict::Undecided(error.clone()));
-                    continue;
+        for Update { subject, bytes_max, .. } in updates {
+            let verdict = match subject {
+                Subject::One(key, decide) => {
+                    self.decide_one(&mut decided, (&key, decide), bytes_max, batch_bytes_max)
+                }
+                Subject::Together(keys, decide) => {
+                    self.decide_together(&mut decided, (&keys, decide), bytes_max)
                 }
             };
-            let is_free = !known.is_in_group;
-            let cell = match decide(newest.clone().map(as_newest)) {
-                Decision::Write(cell) => cell,
-                Decision::Stamp(stamp) => {
-                    Cell { stamp, ..newest.clone().expect("what is there gets another stamp") }
-                }
-                Decision::Keep => {
-                    decided.verdicts.push(if is_free { Verdict::Free } else { Verdict::Bound });
-                    continue;
-                }
-            };
-            let replaced = newest.as_ref().map(|newest| newest.stamp.version);
-            assert!(replaced < Some(cell.stamp.version), "an update is newer than what it replaces");
-            known.is_in_group = true;
-            *newest = Some(cell.clone());
-            let is_free = is_free && cell.value.is_none();
-            let batches = if is_free { &mut decided.free } else { &mut decided.bound };
-            let bytes = add_cell(open_batch(batches, batch_bytes_max), &key, cell);
-            assert!(bytes <= cell_bytes_max, "an update comes to no more than it said");
-            decided.verdicts.push(if is_free { Verdict::Free } else { Verdict::Bound });
+            decided.verdicts.push(verdict);
         }
         decided
+    }
+
+    fn decide_one(
+        &mut self,
+        decided: &mut Decided,
+        (key, decide): (&Bytes, Box<Decide>),
+        bytes_max: usize,
+        batch_bytes_max: usize,
+    ) -> Verdict {
+        let known = self.0.get_mut(key).expect("each was looked up");
+        let newest = match &known.cell {
+            Ok(newest) => newest,
+            Err(error) => return Verdict::Undecided(error.clone()),
+        };
+        let is_free = !known.is_in_group;
+        let cell = match decide(newest.clone().map(as_newest)) {
+            Decision::Write(cell) => cell,
+            Decision::Stamp(stamp) => {
+                Cell { stamp, ..newest.clone().expect("what is there gets another stamp") }
+            }
+            Decision::Keep => return if is_free { Verdict::Free } else { Verdict::Bound },
+        };
+        known.replace(&cell);
+        let is_free = is_free && cell.value.is_none();
+        let batches = if is_free { &mut decided.free } else { &mut decided.bound };
+        let bytes = add_cell(open_batch(batches, batch_bytes_max), key, cell);
+        assert!(bytes <= bytes_max, "an update comes to no more than it said");
+        if is_free { Verdict::Free } else { Verdict::Bound }
+    }
+
+    fn decide_together(
+        &mut self,
+        decided: &mut Decided,
+        (keys, decide): (&[Bytes], Box<DecideTogether>),
+        bytes_max: usize,
+    ) -> Verdict {
+        let (mut newest, mut is_free) = (Vec::with_capacity(keys.len()), true);
+        for key in keys {
+            let known = self.0.get(key).expect("each was looked up");
+            match &known.cell {
+                Ok(cell) => newest.push(cell.clone().map(as_newest)),
+                Err(error) => return Verdict::Undecided(error.clone()),
+            }
+            is_free &= !known.is_in_group;
+        }
+        let cells = decide(newest);
+        if cells.is_empty() {
+            return if is_free { Verdict::Free } else { Verdict::Bound };
+        }
+        // A batch of its own: a group is cut between batches, never within one.
+        let mut batch = WriteBatch::new();
+        for (number, cell) in cells {
+            let key = &keys[number];
+            self.0.get_mut(key).expect("each was looked up").replace(&cell);
+            add_cell(&mut batch, key, cell);
+        }
+        assert!(batch.encoded_bytes() <= bytes_max, "an update comes to no more than it said");
+        decided.bound.push(batch);
+        Verdict::Bound
+    }
+}
+
+impl Known {
+    /// This cell takes the place of the newest one.
+    fn replace(&mut self, cell: &KnownCell) {
+        let newest = self.cell.as_mut().expect("what cannot be read is not replaced");
+        let replaced = newest.as_ref().map(|newest| newest.stamp.version);
+        assert!(replaced < Some(cell.stamp.version), "an update is newer than what it replaces");
+        self.is_in_group = true;
+        *newest = Some(cell.clone());
     }
 }
 

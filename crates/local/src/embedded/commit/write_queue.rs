@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use ladoga_model::Cell;
-use ladoga_storage::{FinishedBlob, WriteBatch};
+use ladoga_storage::{Durability, FinishedBlob, WriteBatch};
 use parking_lot::Mutex;
 use slab::Slab;
 
@@ -19,7 +19,8 @@ use crate::store::WriteKind;
 
 /// The writes of one event loop that are not committed yet.
 pub(in super::super) struct WriteQueue {
-    pending: Mutex<Pending>,
+    /// By the durability that they are answered with.
+    pending: Mutex<[Pending; Durability::ALL.len()]>,
     inbox: Arc<Inbox>,
     batch_bytes_max: usize,
     /// What is pending or being committed; written by the event loop alone.
@@ -33,6 +34,12 @@ pub(super) struct Pending {
     pub(super) puts: PendingWrites,
     pub(super) deletes: PendingWrites,
     pub(super) updates: PendingUpdates,
+}
+
+impl Pending {
+    fn is_empty(&self) -> bool {
+        self.puts.is_empty() && self.deletes.is_empty() && self.updates.updates.is_empty()
+    }
 }
 
 /// Writes that share their fate.
@@ -75,11 +82,12 @@ impl WriteQueue {
     /// loop.
     pub(in super::super) fn push<'c>(
         &self,
-        kind: WriteKind,
+        (kind, durability): (WriteKind, Durability),
         cells: impl IntoIterator<Item = (&'c [u8], Cell<&'c [u8], FinishedBlob>)>,
         waiter: u32,
     ) {
-        let mut pending = self.pending.lock();
+        let mut all = self.pending.lock();
+        let pending = &mut all[durability as usize];
         let part = match kind {
             WriteKind::Put => &mut pending.puts,
             WriteKind::Delete => &mut pending.deletes,
@@ -94,15 +102,15 @@ impl WriteQueue {
         let load = Cost::of_entry(bytes as u64);
         part.load = part.load + load;
         part.waiting.push(WaitingWrite { waiter, cells: count });
-        drop(pending);
+        drop(all);
         self.set_queued(self.queued() + load);
     }
 
     /// Queues an update, and who waits for it. On the event loop.
-    pub(in super::super) fn push_update(&self, update: Update, waiter: u32) {
-        let load = Cost::of_entry(update.cell_bytes_max() as u64);
+    pub(in super::super) fn push_update(&self, update: Update, durability: Durability, waiter: u32) {
+        let load = Cost::of_entry(update.bytes_max() as u64);
         let mut pending = self.pending.lock();
-        let part = &mut pending.updates;
+        let part = &mut pending[durability as usize].updates;
         part.updates.push(update);
         part.waiting.push(WaitingWrite { waiter, cells: 0 });
         part.load = part.load + load;
@@ -110,14 +118,20 @@ impl WriteQueue {
         self.set_queued(self.queued() + load);
     }
 
-    /// Takes everything.
-    pub(super) fn take(&self) -> Pending {
-        std::mem::take(&mut *self.pending.lock())
+    /// The durabilities of what there is to take, from the weakest to the strongest.
+    pub(super) fn durabilities(&self) -> impl Iterator<Item = Durability> + use<> {
+        let has_some = self.pending.lock().each_ref().map(|pending| !pending.is_empty());
+        Durability::ALL.into_iter().filter(move |&durability| has_some[durability as usize])
+    }
+
+    /// Takes everything of a durability.
+    pub(super) fn take(&self, durability: Durability) -> Pending {
+        std::mem::take(&mut self.pending.lock()[durability as usize])
     }
 
     /// Gives back what was taken. On the event loop, before anything else is pushed.
-    pub(super) fn put_back(&self, kind: WriteKind, part: PendingWrites) {
-        let mut pending = self.pending.lock();
+    pub(super) fn put_back(&self, (kind, durability): (WriteKind, Durability), part: PendingWrites) {
+        let pending = &mut self.pending.lock()[durability as usize];
         let place = match kind {
             WriteKind::Put => &mut pending.puts,
             WriteKind::Delete => &mut pending.deletes,
@@ -127,16 +141,15 @@ impl WriteQueue {
     }
 
     /// The same for updates.
-    pub(super) fn put_back_updates(&self, part: PendingUpdates) {
-        let mut pending = self.pending.lock();
+    pub(super) fn put_back_updates(&self, durability: Durability, part: PendingUpdates) {
+        let pending = &mut self.pending.lock()[durability as usize];
         assert!(pending.updates.updates.is_empty(), "nothing is pushed between taking and giving back");
         pending.updates = part;
     }
 
     /// Whether there is nothing to take.
     pub(super) fn is_empty(&self) -> bool {
-        let pending = self.pending.lock();
-        pending.puts.is_empty() && pending.deletes.is_empty() && pending.updates.updates.is_empty()
+        self.pending.lock().iter().all(Pending::is_empty)
     }
 
     /// Says what became of writes. On the committer.
@@ -277,9 +290,12 @@ mod tests {
         let stamp = Stamp::new(Version { timestamp: 1, node: 0 });
         let cells =
             sizes.map(|bytes| (&key[..], Cell { stamp, value: Some(Value::Inline(&largest[..bytes])) }));
-        write_queue.push(WriteKind::Put, cells, 3);
-        write_queue.push(WriteKind::Delete, [], 4);
-        let Pending { puts, deletes, .. } = write_queue.take();
+        write_queue.push((WriteKind::Put, Durability::Always), cells, 3);
+        write_queue.push((WriteKind::Delete, Durability::Always), [], 4);
+        write_queue.push((WriteKind::Put, Durability::Never), [], 5);
+        assert!(write_queue.durabilities().eq([Durability::Never, Durability::Always]));
+        let Pending { puts, deletes, .. } = write_queue.take(Durability::Always);
+        assert!(write_queue.durabilities().eq([Durability::Never]) && !write_queue.is_empty());
         let encoded: Vec<usize> = puts.batches.iter().map(WriteBatch::encoded_bytes).collect();
         assert!(encoded.iter().all(|&bytes| bytes <= GROUP_BYTES_MAX), "{encoded:?}");
         assert_eq!(puts.batches.iter().map(WriteBatch::len).sum::<usize>(), sizes.len());

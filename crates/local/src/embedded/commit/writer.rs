@@ -3,10 +3,11 @@ use std::convert::Infallible;
 use std::sync::{Arc, OnceLock};
 
 use ladoga_model::CellMark;
-use ladoga_storage::{Cached, Cell, Engine, Error, ReadTier, Snapshot, WriteBatch};
+use ladoga_storage::{Cached, Cell, Durability, Engine, Error, ReadTier, Snapshot, WriteBatch};
 use parking_lot::Mutex;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::super::feed::Feed;
 use super::super::read_error;
 use super::batches::batch_bytes_max;
 use super::passing::{self, Passed};
@@ -19,6 +20,7 @@ pub(super) struct GroupWriter {
     engine: Arc<Engine>,
     observer: OnceLock<Arc<dyn CellObserver>>,
     gate: OnceLock<Arc<dyn CellGate>>,
+    feed: OnceLock<Arc<Feed>>,
     batch_bytes_max: usize,
     /// Held while a group is written: what is the newest cell at its beginning is what the group replaces. True if a write
     /// panicked while it was held.
@@ -57,6 +59,7 @@ impl GroupWriter {
             engine,
             observer: OnceLock::new(),
             gate: OnceLock::new(),
+            feed: OnceLock::new(),
             turn: Mutex::default(),
         }
     }
@@ -71,6 +74,22 @@ impl GroupWriter {
         assert!(self.gate.set(gate).is_ok(), "there is one gate");
     }
 
+    /// Tells this feed of everything that is written from now on.
+    pub(super) fn feed(&self, feed: Arc<Feed>) {
+        assert!(self.feed.set(feed).is_ok(), "there is one feed");
+    }
+
+    /// Has a feed begin, or move on. It does neither if a write panicked: nothing is written any more.
+    pub(super) fn begin_to_follow(&self, feed: &Feed) {
+        let begun = in_turn(&mut self.turn.lock(), || {
+            feed.begin();
+            Ok(())
+        });
+        if let Err(error) = begun {
+            tracing::debug!(%error, "nobody can follow what is written");
+        }
+    }
+
     /// Restarts the observer, and answers a snapshot of that moment: the observer is not notified of what is in it. `None` if
     /// there is no observer, or a write panicked.
     pub(super) fn begin_to_tell(&self) -> Option<Snapshot> {
@@ -82,7 +101,7 @@ impl GroupWriter {
     }
 
     /// Writes a group. May wait for the disk.
-    pub(super) fn write(&self, group: WriteGroup) -> Result<WrittenGroup, Error> {
+    pub(super) fn write(&self, group: WriteGroup, durability: Durability) -> Result<WrittenGroup, Error> {
         in_turn(&mut self.turn.lock(), || {
             let WriteGroup { mut batches, puts, updates } = group;
             let passed = self.gate.get().map_or_else(Vec::new, |gate| passing::pass(&**gate, &mut batches));
@@ -90,14 +109,26 @@ impl GroupWriter {
             batches.extend(free);
             let deletes_end = batches.len();
             batches.extend(bound);
-            let outcome = self.write_told(&batches);
+            let outcome = self.write_told(&batches, durability);
             let of_deletes = match &outcome {
                 // A disk that has no room for a group may have some for its deletes alone.
-                Err(error) if error.is_disk_full() => self.write_told(&batches[puts..deletes_end]),
+                Err(error) if error.is_disk_full() => {
+                    self.write_told(&batches[puts..deletes_end], durability)
+                }
                 outcome => outcome.clone(),
             };
+            self.tell_feed(&batches, outcome.is_ok());
             Ok(WrittenGroup { outcome, of_deletes, passed, verdicts })
         })
+    }
+
+    /// A group was written, or failed; then a part of it may have been written.
+    fn tell_feed(&self, batches: &[WriteBatch], is_written: bool) {
+        match self.feed.get() {
+            Some(feed) if is_written => feed.committed(batches),
+            Some(feed) => feed.lost_track(),
+            None => {}
+        }
     }
 
     /// Decides updates that follow these writes.
@@ -111,11 +142,12 @@ impl GroupWriter {
         newest.decide(updates, self.batch_bytes_max)
     }
 
-    fn write_told(&self, batches: &[WriteBatch]) -> Result<(), Error> {
-        let Some(observer) = self.observer.get() else { return self.engine.write_group(batches) };
+    fn write_told(&self, batches: &[WriteBatch], durability: Durability) -> Result<(), Error> {
+        let write = || self.engine.write_group_as(batches, durability);
+        let Some(observer) = self.observer.get() else { return write() };
         let Ok(outcome) =
             GroupOutcome::of(batches, |key| Ok::<_, Infallible>(newest(self.engine.get_cell(key))));
-        let written = self.engine.write_group(batches);
+        let written = write();
         match &written {
             Ok(()) => outcome.tell(&**observer),
             // What is too large for the engine is written in parts, of which those before the one that failed are stored.
@@ -140,28 +172,72 @@ impl GroupWriter {
         stored.collect()
     }
 
-    /// Writes batches as one group, if that takes no waiting for the disk, for memory, or for another group. Answers false,
-    /// with nothing done, if it does, or if the gate would change any of the cells.
-    pub(super) fn try_write(&self, batches: &[WriteBatch]) -> Result<bool, Error> {
-        let Some(mut turn) = self.turn.try_lock() else { return Ok(false) };
-        if self.gate.get().is_some_and(|gate| !passing::is_open(&**gate, batches)) {
-            return Ok(false);
-        }
-        in_turn(&mut turn, || {
-            let Some(observer) = self.observer.get() else { return self.engine.try_write_group(batches) };
-            let outcome = GroupOutcome::of(batches, |key| self.newest_in_memory(key));
-            let Ok(outcome) = outcome else { return Ok(false) };
-            let is_written = self.engine.try_write_group(batches)?;
-            if is_written {
-                outcome.tell(&**observer);
+    /// Writes batches as one group, if that takes no waiting for the disk, for memory, or for another group. Answers the cells
+    /// that did not pass the gate as they came; or `None`, with nothing done, if it takes waiting, or if cells do not pass that
+    /// an observer is to be notified of.
+    pub(super) fn try_write(
+        &self,
+        batches: &mut [WriteBatch],
+        durability: Durability,
+    ) -> Result<Option<Vec<Passed>>, Error> {
+        let Some(mut turn) = self.turn.try_lock() else { return Ok(None) };
+        let closed = self.gate.get().filter(|gate| !passing::is_open(&***gate, batches));
+        in_turn(&mut turn, || match (self.observer.get(), closed) {
+            (Some(_), Some(_)) => Ok(None),
+            (Some(observer), None) => {
+                Ok(self.try_write_told((batches, durability), &**observer)?.then(Vec::new))
             }
-            Ok(is_written)
+            (None, closed) => self.try_write_passing((batches, durability), closed.map(|gate| &**gate)),
         })
+    }
+
+    fn try_write_told(
+        &self,
+        (batches, durability): (&[WriteBatch], Durability),
+        observer: &dyn CellObserver,
+    ) -> Result<bool, Error> {
+        let outcome = GroupOutcome::of(batches, |key| self.newest_in_memory(key));
+        let Ok(outcome) = outcome else { return Ok(false) };
+        let is_written = self.engine.try_write_group_as(batches, durability)?;
+        if is_written {
+            outcome.tell(observer);
+        }
+        Ok(is_written)
+    }
+
+    fn try_write_passing(
+        &self,
+        (batches, durability): (&mut [WriteBatch], Durability),
+        closed: Option<&dyn CellGate>,
+    ) -> Result<Option<Vec<Passed>>, Error> {
+        let mut passed = Vec::new();
+        let written = match closed {
+            None => self.engine.try_write_group_as(batches, durability),
+            Some(gate) => {
+                let records = batches.iter().map(WriteBatch::len).sum();
+                let bytes = batches.iter().map(WriteBatch::encoded_bytes).sum();
+                // Not before it is sure that they are written now: who waits is told of a new version with the outcome alone.
+                let made = self.engine.try_write_made((records, bytes), durability, || {
+                    passed = passing::pass(gate, batches);
+                    &*batches
+                });
+                made.map(|made| made.is_some())
+            }
+        };
+        match &written {
+            Ok(false) => return Ok(None),
+            written => self.tell_feed(batches, written.is_ok()),
+        }
+        written.map(|_| Some(passed))
     }
 
     /// Decides updates and writes the result, if that takes no waiting. Then it empties `updates` and answers the verdicts;
     /// otherwise it answers `None` and changes nothing.
-    pub(super) fn try_update(&self, updates: &mut Vec<Update>) -> Result<Option<Vec<Verdict>>, Error> {
+    pub(super) fn try_update(
+        &self,
+        updates: &mut Vec<Update>,
+        durability: Durability,
+    ) -> Result<Option<Vec<Verdict>>, Error> {
         let Some(mut turn) = self.turn.try_lock() else { return Ok(None) };
         in_turn(&mut turn, || {
             let find = |key: &[u8]| match self.engine.get_cell_cached(key, ReadTier::Memory) {
@@ -171,9 +247,10 @@ impl GroupWriter {
                 Err(error) => Ok(newest_cell(Err(error))),
             };
             let Ok(mut newest) = NewestCells::look_up(updates, find) else { return Ok(None) };
-            let room = (updates.len(), updates.iter().map(Update::cell_bytes_max).sum());
+            let cells_max = updates.iter().map(Update::cells_max).sum();
+            let room = (cells_max, updates.iter().map(Update::bytes_max).sum());
             let (mut verdicts, mut outcome) = (Vec::new(), GroupOutcome::default());
-            let made = self.engine.try_write_made(room, || {
+            let made = self.engine.try_write_made(room, durability, || {
                 let Decided { mut free, bound, verdicts: decided } =
                     newest.decide(std::mem::take(updates), self.batch_bytes_max);
                 free.extend(bound);
@@ -184,12 +261,12 @@ impl GroupWriter {
                 }
                 free
             });
-            if made?.is_none() {
-                return Ok(None);
-            }
+            let made = made.inspect_err(|_| self.tell_feed(&[], false))?;
+            let Some(made) = made else { return Ok(None) };
             if let Some(observer) = self.observer.get() {
                 outcome.tell(&**observer);
             }
+            self.tell_feed(&made, true);
             Ok(Some(verdicts))
         })
     }

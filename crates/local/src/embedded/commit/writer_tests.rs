@@ -2,9 +2,11 @@ use std::path::Path;
 
 use ladoga_env::sim;
 use ladoga_model::{Stamp, Version};
-use ladoga_storage::{Background, Durability, Options};
+use ladoga_storage::{Background, Options};
 
 use super::*;
+
+const SOON: Durability = Durability::EverySecond;
 
 #[derive(Default)]
 struct Watcher(Mutex<Vec<CellChange>>, Mutex<Vec<SupersededCell>>);
@@ -47,14 +49,18 @@ fn what_is_replaced_is_looked_up_on_the_disk_only_by_who_may_wait() {
     let writer = GroupWriter::new(open());
     let watcher = Arc::<Watcher>::default();
     writer.observe(Arc::clone(&watcher) as Arc<dyn CellObserver>);
-    assert_eq!(writer.try_write(&put(2)).ok(), Some(false), "memory does not know what it replaces");
+    assert_eq!(writer.try_write(&mut put(2), SOON).ok(), Some(None), "memory does not know what it replaces");
     assert!(watcher.0.lock().is_empty(), "nothing was done");
     let group = WriteGroup { batches: put(3).into(), puts: 1, updates: Vec::new() };
-    assert_eq!(writer.write(group).expect("a turn").outcome.ok(), Some(()));
-    assert_eq!(writer.try_write(&put(4)).ok(), Some(true));
+    assert_eq!(writer.write(group, SOON).expect("a turn").outcome.ok(), Some(()));
+    assert_eq!(writer.try_write(&mut put(4), SOON).ok(), Some(Some(vec![])));
     assert!(watcher.1.lock().is_empty(), "nothing newer was there");
-    assert_eq!(writer.try_write(&put(2)).ok(), Some(true), "an older one replaces nothing");
-    assert_eq!(writer.try_write(&put(4)).ok(), Some(true), "what is there already does not either");
+    assert_eq!(writer.try_write(&mut put(2), SOON).ok(), Some(Some(vec![])), "an older one replaces nothing");
+    assert_eq!(
+        writer.try_write(&mut put(4), SOON).ok(),
+        Some(Some(vec![])),
+        "what is there already does not either"
+    );
     let told: Vec<_> = watcher.0.lock().iter().map(|change| (change.old, change.new)).collect();
     assert_eq!(told, [(Some(mark(1)), mark(3)), (Some(mark(3)), mark(4))]);
     let [version, newest] = [2, 4].map(|timestamp| mark(timestamp).stamp.version);
@@ -85,7 +91,7 @@ fn what_a_group_stored_before_it_failed_is_told() {
     };
     let write = |batches: Vec<WriteBatch>| {
         let group = WriteGroup { puts: batches.len(), batches, updates: Vec::new() };
-        writer.write(group).expect("a turn").outcome
+        writer.write(group, Durability::Always).expect("a turn").outcome
     };
     write(vec![batch(b"front", &[2])]).expect("a write");
     let group =
@@ -109,7 +115,7 @@ fn one_group_is_written_at_a_time() {
     let engine = Engine::open(env, Path::new("/data"), Options::new(16 << 20, Durability::EverySecond));
     let writer = GroupWriter::new(Arc::new(engine.expect("a store")));
     let turn = writer.turn.lock();
-    assert_eq!(writer.try_write(&put(1)).ok(), Some(false));
+    assert_eq!(writer.try_write(&mut put(1), SOON).ok(), Some(None));
     drop(turn);
-    assert_eq!(writer.try_write(&put(1)).ok(), Some(true));
+    assert_eq!(writer.try_write(&mut put(1), SOON).ok(), Some(Some(vec![])));
 }

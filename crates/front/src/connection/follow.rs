@@ -1,0 +1,115 @@
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use ladoga_runtime::{Gate, Permit};
+use ladoga_service::{ChangePiece, Follower};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::core::Core;
+use super::link::Link;
+use super::stream::{StreamError, write_all, write_unless_displaced};
+use crate::http::ChangeLines;
+
+/// After so long without a change, a client is given a sign that it would be told of one.
+const SILENCE: Duration = Duration::from_secs(15);
+/// How soon a place among the answers that are read is asked for again.
+const PERMIT_RETRY: Duration = Duration::from_millis(20);
+
+/// An answer that goes on for as long as its client likes.
+pub(crate) struct Following {
+    pub(crate) follower: Box<dyn Follower>,
+    pub(crate) lines: ChangeLines,
+}
+
+/// What ended a wait.
+pub(crate) enum Next {
+    /// There may be more.
+    More,
+    /// There was nothing in time.
+    Silence,
+    /// The client has closed its side.
+    Left,
+    /// The node is about to stop.
+    Drain,
+}
+
+/// A place among the answers that are read and written: while it reads and writes, a follower is one of them. `None` if the node
+/// is about to stop.
+pub(crate) async fn stream_permit(core: &Core, link: &Link, streams: &Gate) -> Option<Permit> {
+    loop {
+        if core.is_draining() {
+            return None;
+        }
+        if let Ok(permit) = streams.enter(link.address(), 1) {
+            permit.granted().await;
+            return Some(permit);
+        }
+        sleep(PERMIT_RETRY).await;
+    }
+}
+
+/// Waits until there may be more to tell, up to this moment.
+pub(crate) async fn wait_for_more(
+    core: &Core,
+    link: &Link,
+    follower: &mut dyn Follower,
+    until: Instant,
+) -> Next {
+    let mut silence = pin!(sleep_until(until));
+    poll_fn(|context| {
+        if core.is_draining() {
+            return Poll::Ready(Next::Drain);
+        }
+        if follower.poll_more(context).is_ready() {
+            return Poll::Ready(Next::More);
+        }
+        if link.poll_left(context).is_ready() {
+            return Poll::Ready(Next::Left);
+        }
+        silence.as_mut().poll(context).map(|()| Next::Silence)
+    })
+    .await
+}
+
+/// Writes changes as they come, behind the head of the answer, until the client leaves or the node is about to stop.
+pub(crate) async fn write_changes(
+    core: &Core,
+    link: &Link,
+    streams: &Gate,
+    following: Following,
+) -> Result<(), StreamError> {
+    let Following { mut follower, lines } = following;
+    poll_fn(|context| link.poll_flush(context)).await?;
+    let (mut told, mut silent_until) = (None, Instant::now() + SILENCE);
+    while let Some(permit) = stream_permit(core, link, streams).await {
+        let (ChangePiece { bytes, token, is_all }, rest) = follower.next().await?;
+        follower = rest;
+        let is_silent = Instant::now() >= silent_until;
+        // A place is told at the beginning, behind changes, and now and then.
+        let is_due = !bytes.is_empty() || is_silent || told.is_none();
+        let news = token.filter(|token| is_due && told.as_ref() != Some(token));
+        let mut out = lines.changes(bytes, news.as_deref());
+        if out.is_empty() && is_silent {
+            out = lines.alive();
+        }
+        told = news.or(told);
+        if !out.is_empty() {
+            write_unless_displaced(link, &permit, &out).await?;
+            link.sent(out.len() as u64);
+            silent_until = Instant::now() + SILENCE;
+        }
+        drop((permit, out));
+        if !is_all {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        link.http().give_back();
+        match wait_for_more(core, link, &mut *follower, silent_until).await {
+            Next::More | Next::Silence => {}
+            Next::Left | Next::Drain => break,
+        }
+    }
+    Ok(write_all(link, &lines.end()).await?)
+}

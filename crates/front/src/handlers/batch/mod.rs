@@ -1,0 +1,62 @@
+//! Many operations in one request, one a line.
+//!
+//! - `stream`: lines are served as they come, and answered in their order
+//! - `window`: lines that are served at the same time
+//! - `operation`: what one line does
+//! - `atomic`: all lines happen, or none
+
+mod atomic;
+mod operation;
+mod stream;
+mod window;
+
+use std::rc::Rc;
+
+use ladoga_http1::Version;
+use ladoga_http1::server::{BodyLength, Request};
+use ladoga_service::KeyValue;
+
+use super::call::{Call, Outcome, Reply};
+use crate::http::{BatchTarget, Framing, Refusal};
+use operation::LineCall;
+use stream::BatchStream;
+
+/// `POST` of a batch.
+pub(super) fn batch<K: KeyValue>(call: &Call<'_, K>, request: &Request) -> Result<Reply, Refusal> {
+    let target = BatchTarget::parse(&request.uri, call.door.nodes).map_err(Refusal::bad_request)?;
+    let framing = if request.version == Version::HTTP_11 { Framing::Chunked } else { Framing::Plain };
+    let body = request.body;
+    call.once_it_is_ready(move |call| {
+        if target.is_atomic { atomic(call, target, body) } else { stream(call, target, framing) }
+    })
+}
+
+fn stream<K: KeyValue>(call: &Call<'_, K>, target: BatchTarget, framing: Framing) -> Result<Reply, Refusal> {
+    let (link, address) = (Rc::clone(call.link), call.link.address());
+    let lines = LineCall {
+        service: Rc::clone(call.service()?),
+        door: Rc::clone(call.door),
+        context: call.batch_context(target),
+        address,
+    };
+    // It takes as much memory as a range.
+    let permit = call.door.streams.enter(address, 1)?;
+    Ok(Reply::later(async move {
+        permit.granted().await;
+        Ok(Outcome::Exchange(Box::pin(BatchStream::new(lines, link, framing, permit).run())))
+    }))
+}
+
+fn atomic<K: KeyValue>(call: &Call<'_, K>, target: BatchTarget, body: BodyLength) -> Result<Reply, Refusal> {
+    let service = Rc::clone(call.service()?);
+    service.admit_together()?;
+    if let BodyLength::Known(bytes) = body {
+        atomic::check_length(bytes).map_err(Refusal::and_close)?;
+    }
+    let context = call.batch_context(target);
+    let (core, link) = (Rc::clone(&call.door.core), Rc::clone(call.link));
+    Ok(Reply::later(async move {
+        let answer = atomic::carry_out(&*service, &context, (&core, &link)).await?;
+        Ok(Outcome::Answer(answer))
+    }))
+}

@@ -1,0 +1,68 @@
+use std::rc::Rc;
+use std::time::Duration;
+
+use ladoga_http1::server::Request;
+use ladoga_http1::{StatusCode, Version};
+use ladoga_service::{ChangePiece, Follower, KeyValue};
+use tokio::time::Instant;
+
+use super::call::{Call, Outcome, Reply};
+use crate::connection::{Following, Next, stream_permit, wait_for_more};
+use crate::http::{Answer, ChangeLines, ChangesTarget, Framing, JsonChanges, NDJSON, Refusal};
+
+/// `GET` of changes: a stream, or one answer for who prefers to wait for it.
+pub(super) fn changes<K: KeyValue>(call: &Call<'_, K>, request: &Request) -> Result<Reply, Refusal> {
+    let ChangesTarget { followed, has_values, is_events, wait_s } =
+        ChangesTarget::parse(request).map_err(Refusal::bad_request)?;
+    let is_events = is_events && wait_s.is_none();
+    let framing = if request.version == Version::HTTP_11 { Framing::Chunked } else { Framing::Plain };
+    let lines = ChangeLines { framing, is_events };
+    let follower = call.service()?.follow(followed, Box::new(JsonChanges { is_events, has_values }));
+    let (door, link) = (Rc::clone(call.door), Rc::clone(call.link));
+    Ok(Reply::later(async move {
+        let follower = follower.await?;
+        match wait_s {
+            None => Ok(Outcome::Follow(Following { follower, lines })),
+            Some(wait_s) => {
+                let until = Instant::now() + Duration::from_secs(wait_s);
+                one_batch(&Call { door: &door, link: &link, waited_ms: 0 }, follower, until).await
+            }
+        }
+    }))
+}
+
+/// The first changes that there are, unless none come in time.
+async fn one_batch<K: KeyValue>(
+    call: &Call<'_, K>,
+    mut follower: Box<dyn Follower>,
+    until: Instant,
+) -> Result<Outcome, Refusal> {
+    let Call { door, link, .. } = call;
+    let mut next = None;
+    loop {
+        let permit = stream_permit(&door.core, link, &door.streams).await;
+        let (ChangePiece { bytes, token, is_all }, rest) = follower.next().await?;
+        drop(permit);
+        follower = rest;
+        next = token.or(next);
+        if !bytes.is_empty() {
+            let field = next.map(|token| ("ladoga-next", token));
+            return Ok(Outcome::Answer(Answer { field, ..Answer::content(NDJSON, bytes) }));
+        }
+        if !is_all {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        match wait_for_more(&door.core, link, &mut *follower, until).await {
+            Next::More => {}
+            Next::Silence | Next::Drain => {
+                let field = next.map(|token| ("ladoga-next", token));
+                return Ok(Outcome::Answer(Answer { field, ..Answer::empty(StatusCode::NOT_MODIFIED) }));
+            }
+            Next::Left => {
+                let reason = "the connection was closed for sending while its request waited for changes, expected it to stay open";
+                return Err(Refusal::unavailable(reason).and_close());
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+use std::io::{IsTerminal, Write, stderr};
+
+use ladoga_env::Clock;
+use ladoga_env::real::RealClock;
+
+use super::Failure;
+
+/// What every answer of a batch begins with; the status follows.
+const BEGINNING: &[u8] = b"{\"status\":";
+const STATUS_DIGITS: usize = 3;
+/// From this status on, an operation has failed.
+const FAILURES_FROM: u16 = 400;
+
+/// Counts the answers of a batch, which are lines that come in pieces. Of a line it keeps only the beginning.
+#[derive(Default)]
+pub(super) struct Tally {
+    beginning: Vec<u8>,
+    is_within: bool,
+    pub(super) answers: u64,
+    failures: u64,
+    /// The number of the first one, and its status.
+    first_failure: Option<(u64, String)>,
+}
+
+impl Tally {
+    /// A piece of the answers.
+    pub(super) fn add(&mut self, piece: &[u8]) {
+        for part in piece.split_inclusive(|&byte| byte == b'\n') {
+            let room = BEGINNING.len() + STATUS_DIGITS - self.beginning.len();
+            self.beginning.extend_from_slice(&part[..part.len().min(room)]);
+            self.is_within = !part.ends_with(b"\n");
+            if !self.is_within {
+                self.count_line();
+            }
+        }
+    }
+
+    fn count_line(&mut self) {
+        self.answers += 1;
+        let status = self.beginning.strip_prefix(BEGINNING).and_then(|digits| str::from_utf8(digits).ok());
+        let is_success = status
+            .and_then(|digits| digits.parse::<u16>().ok())
+            .is_some_and(|status| (200..FAILURES_FROM).contains(&status));
+        if !is_success {
+            self.failures += 1;
+            let found = status.unwrap_or("no status").to_owned();
+            self.first_failure.get_or_insert((self.answers, found));
+        }
+        self.beginning.clear();
+    }
+
+    /// How many have not failed.
+    pub(super) const fn successes(&self) -> u64 {
+        self.answers - self.failures
+    }
+
+    /// Fails if an operation has.
+    pub(super) fn outcome(&self) -> Result<(), Failure> {
+        let Some((number, status)) = &self.first_failure else { return Ok(()) };
+        let Tally { failures, answers, .. } = self;
+        Err(Failure::Failed(format!(
+            "{failures} of {answers} operations failed; the first one is number {number}, with status {status}"
+        )))
+    }
+}
+
+/// Says on standard error how far a long command is: on a terminal every second, else every ten.
+pub(super) struct ProgressLine {
+    clock: RealClock,
+    what: &'static str,
+    began_ms: u64,
+    told_ms: u64,
+    every_ms: u64,
+    is_on_terminal: bool,
+    has_told: bool,
+}
+
+/// A command that takes no longer is quiet.
+const QUIET_MS: u64 = 2_000;
+
+impl ProgressLine {
+    pub(super) fn of(what: &'static str) -> ProgressLine {
+        let (clock, is_on_terminal) = (RealClock::new(), stderr().is_terminal());
+        let now_ms = clock.monotonic_ns() / 1_000_000;
+        let every_ms = if is_on_terminal { 1_000 } else { 10_000 };
+        ProgressLine {
+            clock,
+            what,
+            began_ms: now_ms,
+            told_ms: now_ms,
+            every_ms,
+            is_on_terminal,
+            has_told: false,
+        }
+    }
+
+    /// So many are done. If that cannot be printed, nothing is lost.
+    pub(super) fn tell(&mut self, done: u64) {
+        let now_ms = self.clock.monotonic_ns() / 1_000_000;
+        let (passed_ms, what) = (now_ms - self.began_ms, self.what);
+        if passed_ms < QUIET_MS || now_ms - self.told_ms < self.every_ms {
+            return;
+        }
+        (self.told_ms, self.has_told) = (now_ms, true);
+        let per_second = done * 1_000 / passed_ms;
+        let line = format!("{done} {what}, {per_second} per second");
+        _ = if self.is_on_terminal {
+            write!(stderr(), "\r\x1b[K{line}")
+        } else {
+            writeln!(stderr(), "{line}")
+        };
+    }
+}
+
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        if self.has_told && self.is_on_terminal {
+            _ = write!(stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(answers: &[u8], step: usize) -> Tally {
+        let mut tally = Tally::default();
+        answers.chunks(step).for_each(|piece| tally.add(piece));
+        tally
+    }
+
+    #[test]
+    fn failures_are_counted_however_the_answers_come() {
+        let answers = b"{\"status\":201}\n{\"status\":412,\"error\":\"{\\\"status\\\":200}\"}\n{\"status\":304}\n{\"status\":503}\n";
+        for step in 1..=answers.len() {
+            let tally = tally(answers, step);
+            assert_eq!((tally.answers, tally.failures), (4, 2), "by {step}");
+            let said = tally.outcome().expect_err("two failed");
+            let expected = "2 of 4 operations failed; the first one is number 2, with status 412";
+            assert!(matches!(said, Failure::Failed(reason) if reason == expected));
+        }
+    }
+
+    #[test]
+    fn what_is_no_answer_is_a_failure() {
+        assert!(tally(b"{\"status\":200}\n", 5).outcome().is_ok());
+        for answers in [&b"\n"[..], b"{}\n", b"{\"status\":9\n", b"{\"status\":100}\n"] {
+            assert!(tally(answers, 7).outcome().is_err(), "{}", answers.escape_ascii());
+        }
+    }
+}

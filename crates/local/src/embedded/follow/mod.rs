@@ -1,0 +1,12 @@
+//! Those who follow changes, as one event loop serves them.
+//!
+//! - `hub`: wakes those whose keys have changed
+//! - `follower`: reads what one of them is told, from memory or from the tables
+
+mod follower;
+mod hub;
+#[cfg(test)]
+mod tests;
+
+pub(super) use follower::{EmbeddedFollower, Reached};
+pub(super) use hub::Hub;

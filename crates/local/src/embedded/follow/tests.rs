@@ -1,0 +1,483 @@
+//! The feed against a model: whatever is written, flushed, compacted, restarted, and however slowly somebody reads, who follows ends
+//! up with what is stored; and the versions of a key rise.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::path::Path;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ladoga_env::sim::{self, PowerCut, SimClock, SimDisk, SimRng};
+use ladoga_env::{Env, Rng};
+use ladoga_model::{Cell, HybridClock, Replicas, Stamp, Ttl, Value, Version};
+use ladoga_runtime::Supervisor;
+use ladoga_service::{
+    ChangeFormat, ChangedTo, Context, Error, Followed, Follower, KeySpan, KeyValue, Lookup, Since,
+};
+use ladoga_storage::{Background, Durability, Options};
+use tokio::runtime::{Builder, LocalOptions};
+
+use super::super::{Embedded, Local};
+use crate::store::{LocalStore, Store};
+use crate::{LoneVersions, OneNode, VersionClock};
+
+const KEPT_MS: u64 = 3_600_000;
+const KEYS: u64 = 40;
+
+type Service = OneNode<Embedded, Arc<LoneVersions>>;
+
+/// Each change is a line: what, the key, the version, when it expires, the value or its length.
+struct Text;
+
+impl ChangeFormat for Text {
+    fn change(&mut self, out: &mut Vec<u8>, key: &[u8], stamp: Stamp, to: ChangedTo<'_>) {
+        let value = match to {
+            ChangedTo::Value(Value::Inline(value)) => format!("put {}", value.escape_ascii()),
+            ChangedTo::Value(Value::Large(bytes)) => format!("large {bytes}"),
+            ChangedTo::Nothing => "delete".to_owned(),
+            ChangedTo::Expired => "expire".to_owned(),
+        };
+        let (timestamp, expires) = (stamp.version.timestamp, stamp.expires_at_ms);
+        out.extend_from_slice(format!("{} {timestamp} {expires} {value}\n", key.escape_ascii()).as_bytes());
+    }
+}
+
+/// What is known of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Known {
+    timestamp: u64,
+    expires_ms: u64,
+    value: Option<String>,
+}
+
+impl Known {
+    fn as_of(&self, now_ms: u64) -> Option<&str> {
+        let is_over = self.expires_ms != 0 && self.expires_ms <= now_ms;
+        self.value.as_deref().filter(|_| !is_over)
+    }
+}
+
+type State = BTreeMap<String, Known>;
+
+fn values(state: &State, span: &KeySpan, now_ms: u64) -> BTreeMap<String, String> {
+    let is_inside = |key: &str| {
+        span.start[..] <= *key.as_bytes() && span.end.as_ref().is_none_or(|end| key.as_bytes() < &end[..])
+    };
+    let live = state.iter().filter(|(key, _)| is_inside(key));
+    live.filter_map(|(key, known)| Some((key.clone(), known.as_of(now_ms)?.to_owned()))).collect()
+}
+
+/// Somebody who follows, and keeps what was told.
+struct Client {
+    span: KeySpan,
+    since: Since,
+    state: State,
+    /// What this connection was told of each key.
+    told: BTreeMap<String, u64>,
+    follower: Option<Box<dyn Follower>>,
+}
+
+impl Client {
+    fn new(start: &'static str, end: Option<&'static str>) -> Client {
+        let span = KeySpan { start: Bytes::from(start), end: end.map(Bytes::from), is_reverse: false };
+        Client { span, since: Since::Beginning, state: State::new(), told: BTreeMap::new(), follower: None }
+    }
+
+    async fn connect(&mut self, service: &Service) -> Result<(), Error> {
+        self.told.clear();
+        let followed = Followed { span: self.span.clone(), since: self.since.clone() };
+        self.follower = Some(service.follow(followed, Box::new(Text)).await?);
+        Ok(())
+    }
+
+    /// Reads a piece; answers whether there is nothing more now.
+    async fn read(&mut self) -> bool {
+        let follower = self.follower.take().expect("it is connected");
+        let (piece, rest) = follower.next().await.expect("a piece");
+        self.follower = Some(rest);
+        for line in String::from_utf8(piece.bytes).expect("text").lines() {
+            let parts: Vec<&str> = line.splitn(4, ' ').collect();
+            let &[key, timestamp, expires, value] = parts.as_slice() else { panic!("no change: {line}") };
+            let (timestamp, expires_ms) =
+                (timestamp.parse().expect("a number"), expires.parse().expect("a number"));
+            let before = self.told.insert(key.to_owned(), timestamp);
+            assert!(before.is_none_or(|before| before < timestamp), "{line}: after {before:?}");
+            let value = value.strip_prefix("put ").or(value.strip_prefix("large ")).map(str::to_owned);
+            self.state.insert(key.to_owned(), Known { timestamp, expires_ms, value });
+        }
+        if let Some(token) = piece.token {
+            self.since = Since::Token(Bytes::from(token.into_string()));
+        }
+        piece.is_all
+    }
+
+    async fn read_all(&mut self) {
+        while !self.read().await {}
+    }
+}
+
+struct World {
+    env: Env,
+    disk: SimDisk,
+    clock: SimClock,
+    rng: SimRng,
+    durability: Durability,
+    model: State,
+    clients: Vec<Client>,
+}
+
+impl World {
+    fn new(seed: u64, durability: Durability) -> World {
+        let (env, disk, clock) = sim::env(seed);
+        let clients = vec![Client::new("", None), Client::new("k10", Some("k25")), Client::new("k3", None)];
+        World { env, disk, clock, rng: SimRng::new(seed), durability, model: State::new(), clients }
+    }
+
+    fn open(&self) -> Arc<Embedded> {
+        let mut options = Options::new(16 << 20, self.durability);
+        options.background = Background::Manual;
+        options.table_bytes = Some(16 << 10);
+        let store = Embedded::open_to_follow(self.env.clone(), Path::new("/data"), options, KEPT_MS);
+        Arc::new(store.expect("a store that opens"))
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.env.clock.wall_ms()
+    }
+
+    fn note(&mut self, key: &str, timestamp: u64, expires_ms: u64, value: Option<String>) {
+        let known = Known { timestamp, expires_ms, value };
+        let newest = self.model.entry(key.to_owned()).or_insert_with(|| known.clone());
+        if newest.timestamp < timestamp {
+            *newest = known;
+        }
+    }
+
+    async fn put(&mut self, service: &Service, key: &str, ttl_ms: Option<u64>) {
+        let length = [10, 200, 3_000, 30_000][self.rng.below(4) as usize];
+        let value = format!("{}-{}", self.rng.next_u64(), "v".repeat(length));
+        let ttl = ttl_ms.map(|ms| Ttl::parse(format!("{ms}ms").as_bytes()).expect("a duration"));
+        let context = Context { ttl, ..context() };
+        let put = service.put(&context, key.as_bytes().to_vec(), Bytes::from(value.clone()), ());
+        let version = put.await.expect("room");
+        let expires_ms = ttl.map_or(0, |ttl| ttl.ends_ms(self.now_ms()));
+        self.note(key, version.timestamp, expires_ms, Some(value));
+    }
+
+    /// A write that is committed after others that got a later version.
+    async fn put_late(&mut self, service: &Service, versions: &LoneVersions, local: &Local, key: &str) {
+        let stamp = Stamp::new(Version { timestamp: versions.clock().next(), node: 0 });
+        for _ in 0..3 {
+            let other = self.key();
+            self.put(service, &other, None).await;
+        }
+        let value = format!("late-{}", self.rng.next_u64());
+        let cell = Cell { stamp, value: Some(Value::Inline(value.as_bytes())) };
+        let renewed = local.apply([(key.as_bytes(), cell)]).await.expect("room");
+        self.note(key, renewed.unwrap_or(stamp.version).timestamp, 0, Some(value));
+    }
+
+    fn key(&self) -> String {
+        format!("k{:02}", self.rng.below(KEYS))
+    }
+
+    async fn step(
+        &mut self,
+        store: &Arc<Embedded>,
+        (service, versions, local): (&Service, &LoneVersions, &Local),
+    ) {
+        let (key, client) = (self.key(), self.rng.below(self.clients.len() as u64) as usize);
+        match self.rng.below(100) {
+            0..40 => self.put(service, &key, None).await,
+            40..50 => {
+                let deleted = service.delete(&context(), key.as_bytes().to_vec()).await.expect("room");
+                self.note(&key, deleted.timestamp, 0, None);
+            }
+            50..55 => self.put(service, &key, Some(1 + self.rng.below(100_000))).await,
+            55..60 => self.put_late(service, versions, local, &key).await,
+            60..65 => {
+                let number = format!("n{}", self.rng.below(3));
+                let (sum, version) =
+                    service.increment(&context(), number.clone().into_bytes(), 1).await.expect("room");
+                self.note(&number, version.timestamp, 0, Some(sum.to_string()));
+            }
+            65..70 => store.engine.seal().expect("room"),
+            70..80 => {
+                store.engine.step().expect("a sound disk");
+            }
+            80..85 => self.clock.advance(Duration::from_secs(self.rng.below(100))),
+            85..95 => {
+                if self.clients[client].follower.is_some() {
+                    self.clients[client].read().await;
+                }
+            }
+            _ => self.clients[client].connect(service).await.expect("it may go on"),
+        }
+    }
+
+    /// A process, from its start to its end.
+    fn live(&mut self, steps: u64) {
+        let store = self.open();
+        on_a_loop(&store, async |local| {
+            let versions = versions(&store, &self.env);
+            let local = Rc::new(local);
+            let service = OneNode::new(Arc::clone(&store), Rc::clone(&local), Arc::clone(&versions));
+            for _ in 0..steps {
+                self.step(&store, (&service, &*versions, &*local)).await;
+            }
+            for client in &mut self.clients {
+                if client.follower.is_none() {
+                    client.connect(&service).await.expect("it may go on");
+                }
+                client.read_all().await;
+            }
+            let now_ms = self.now_ms();
+            for (number, client) in self.clients.iter_mut().enumerate() {
+                let (found, expected) =
+                    (values(&client.state, &client.span, now_ms), values(&self.model, &client.span, now_ms));
+                assert!(found == expected, "client {number}: {:?}", differing(&found, &expected));
+                // Half of them leave before the process does, and miss its last writes.
+                client.follower = None;
+            }
+            for _ in 0..self.rng.below(20) {
+                let key = self.key();
+                self.put(&service, &key, None).await;
+            }
+        });
+        self.end(store);
+    }
+
+    fn end(&self, store: Arc<Embedded>) {
+        match (self.rng.below(3), self.durability) {
+            (0, _) => store.close().expect("a store that closes"),
+            (1, Durability::Always) => {
+                self.disk.power_cut(PowerCut::Random);
+                drop(store);
+                self.disk.power_on();
+            }
+            _ => {
+                self.disk.kill_process();
+                drop(store);
+            }
+        }
+    }
+}
+
+fn differing(found: &BTreeMap<String, String>, expected: &BTreeMap<String, String>) -> Vec<String> {
+    let short = |value: Option<&String>| value.map(|value| value[..value.len().min(24)].to_owned());
+    let keys = found.keys().chain(expected.keys()).filter(|key| found.get(*key) != expected.get(*key));
+    keys.map(|key| format!("{key}: {:?}, expected {:?}", short(found.get(key)), short(expected.get(key))))
+        .collect()
+}
+
+fn context() -> Context {
+    Context::new(Replicas { ack: 1, from: 1 })
+}
+
+fn versions(store: &Arc<Embedded>, env: &Env) -> Arc<LoneVersions> {
+    let versions = Arc::new(LoneVersions::new(VersionClock::new(Arc::clone(&env.clock))));
+    versions.clock().continue_after(store.last_timestamp());
+    store.gate(Arc::clone(&versions) as _);
+    store.order(Arc::clone(&versions) as _);
+    versions
+}
+
+fn on_a_loop<T>(store: &Arc<Embedded>, work: impl AsyncFnOnce(Local) -> T) -> T {
+    let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default());
+    runtime.expect("a runtime").block_on(async { work(store.attach(&Supervisor::default())).await })
+}
+
+#[test]
+fn who_follows_ends_up_with_what_is_stored() {
+    for durability in [Durability::Always, Durability::Never] {
+        for seed in 0..12 {
+            let mut world = World::new(seed, durability);
+            for _ in 0..4 {
+                world.live(150);
+            }
+        }
+    }
+}
+
+/// Two event loops that write the same keys at the same time, and somebody on each who follows.
+#[test]
+fn writes_of_many_loops_are_told_in_one_order() {
+    for durability in [Durability::Always, Durability::Never] {
+        let (env, _disk, _clock) = sim::env(7);
+        let store = Embedded::open(env.clone(), Path::new("/data"), Options::new(16 << 20, durability));
+        let store = Arc::new(store.expect("a store that opens"));
+        let versions = versions(&store, &env);
+        let write = |writer: u64| {
+            on_a_loop(&store, async |local| {
+                let service = OneNode::new(Arc::clone(&store), Rc::new(local), Arc::clone(&versions));
+                let mut client = Client::new("", None);
+                client.connect(&service).await.expect("it begins");
+                for n in 0..300 {
+                    let put = |key: u64| {
+                        let value = Bytes::from(format!("{writer}-{n}"));
+                        service.put(&context(), format!("k{:02}", (key + n) % 17).into_bytes(), value, ())
+                    };
+                    let writes = [0, 3, 5].map(|key| tokio::task::spawn_local(put(key)));
+                    for written in writes {
+                        written.await.expect("a write").expect("room");
+                    }
+                    if n % 4 == writer {
+                        client.read().await;
+                    }
+                }
+                client
+            })
+        };
+        // A follower belongs to its loop; what it was told does not.
+        let told = |writer| {
+            let Client { state, since, .. } = write(writer);
+            (state, since)
+        };
+        let states: Vec<(State, Since)> = std::thread::scope(|scope| {
+            let told = &told;
+            let writers = [0, 1].map(|writer| scope.spawn(move || told(writer)));
+            writers.map(|writer| writer.join().expect("a writer")).into()
+        });
+        on_a_loop(&store, async |local| {
+            let service = OneNode::new(Arc::clone(&store), Rc::new(local), Arc::clone(&versions));
+            for (state, since) in states {
+                let mut client = Client { since, state, ..Client::new("", None) };
+                client.connect(&service).await.expect("it goes on");
+                client.read_all().await;
+                for n in 0..17 {
+                    let key = format!("k{n:02}");
+                    let Lookup::Now(Ok(Some(cell))) = service.get(&context(), key.as_bytes()) else {
+                        panic!("{key} is lost")
+                    };
+                    assert_eq!(client.state[&key].timestamp, cell.stamp.version.timestamp, "{key}");
+                }
+            }
+        });
+        store.close().expect("a store that closes");
+    }
+}
+
+#[test]
+fn a_token_is_good_until_deletions_behind_it_may_be_gone_and_for_its_own_feed() {
+    let world = World::new(1, Durability::Always);
+    let store = world.open();
+    let since = on_a_loop(&store, async |local| {
+        let versions = versions(&store, &world.env);
+        let service = OneNode::new(Arc::clone(&store), Rc::new(local), versions);
+        let mut client = Client::new("", None);
+        client.since = Since::Now;
+        client.connect(&service).await.expect("it begins");
+        assert!(client.read().await && client.state.is_empty());
+        client.since
+    });
+    store.close().expect("a store that closes");
+
+    let ask = |world: &World, since: Since| {
+        let store = world.open();
+        let answered = on_a_loop(&store, async |local| {
+            let service = OneNode::new(Arc::clone(&store), Rc::new(local), versions(&store, &world.env));
+            let mut client = Client { since, ..Client::new("", None) };
+            client.connect(&service).await
+        });
+        store.close().expect("a store that closes");
+        answered
+    };
+    let is_gone = |answered: &Result<(), Error>, why: &str| match answered {
+        Err(Error::ChangesGone { reason, oldest }) => reason.contains(why) && !oldest.is_empty(),
+        _ => false,
+    };
+    for wrong in ["", "x", "00", "0102"] {
+        let answered = ask(&world, Since::Token(Bytes::from(wrong)));
+        assert!(matches!(answered, Err(Error::NoToken { .. })), "{wrong}: {answered:?}");
+    }
+    world.clock.advance(Duration::from_millis(KEPT_MS - 60_000));
+    assert!(ask(&world, since.clone()).is_ok());
+    world.clock.advance(Duration::from_mins(2));
+    let answered = ask(&world, since.clone());
+    assert!(is_gone(&answered, "too old"), "{answered:?}");
+    let Err(Error::ChangesGone { oldest, .. }) = answered else { unreachable!("it was seen") };
+    assert!(ask(&world, Since::Token(Bytes::from(oldest.into_string()))).is_ok());
+    assert!(ask(&world, Since::Beginning).is_ok(), "it needs no deletions");
+    let other = World::new(2, Durability::Always);
+    let Since::Token(token) = since else { panic!("it was given one") };
+    assert!(is_gone(&ask(&other, Since::Token(token)), "another data directory"));
+}
+
+/// The wall clock of a machine that lost its power may be behind.
+#[test]
+fn what_is_written_after_a_power_cut_comes_after_every_token_whatever_the_clock_shows() {
+    let mut world = World::new(3, Durability::Never);
+    let store = world.open();
+    let mut client = Client::new("", None);
+    on_a_loop(&store, async |local| {
+        let service = OneNode::new(Arc::clone(&store), Rc::new(local), versions(&store, &world.env));
+        client.connect(&service).await.expect("it begins");
+        for n in 0..20 {
+            world.put(&service, &format!("k{n:02}"), None).await;
+        }
+        client.read_all().await;
+        client.follower = None;
+    });
+    world.disk.power_cut(PowerCut::LoseAll);
+    drop(store);
+    world.disk.power_on();
+    world.clock.jump_wall_ms(-3_000);
+    let before = client.state.values().map(|known| known.timestamp).max().expect("it was told of some");
+    let store = world.open();
+    on_a_loop(&store, async |local| {
+        let service = OneNode::new(Arc::clone(&store), Rc::new(local), versions(&store, &world.env));
+        world.put(&service, "new", None).await;
+        assert!(world.model["new"].timestamp > before);
+        client.connect(&service).await.expect("it goes on");
+        client.read_all().await;
+        assert!(client.told.contains_key("new"));
+    });
+    store.close().expect("a store that closes");
+}
+
+#[test]
+fn who_waits_is_woken_for_its_own_keys_alone_and_the_end_moves_on_with_the_time() {
+    let mut world = World::new(4, Durability::Never);
+    let store = world.open();
+    on_a_loop(&store, async |local| {
+        let service = OneNode::new(Arc::clone(&store), Rc::new(local), versions(&store, &world.env));
+        let mut client = Client::new("k10", Some("k20"));
+        client.connect(&service).await.expect("it begins");
+        client.read_all().await;
+        let waits = async |client: &mut Client, ms| {
+            let follower = client.follower.as_mut().expect("it is connected");
+            let more = poll_fn(|context| follower.poll_more(context));
+            tokio::time::timeout(Duration::from_millis(ms), more).await.is_err()
+        };
+        // More than the ring has: who waits for other keys is none the slower for it.
+        {
+            let others = async {
+                for _ in 0..60 {
+                    world.put(&service, "k05", None).await;
+                    tokio::time::sleep(Duration::from_millis(4)).await;
+                }
+            };
+            let (mut has_waited, mut others) = (pin!(waits(&mut client, 400)), pin!(others));
+            let mut are_written = false;
+            let has_waited = poll_fn(|context| {
+                are_written = are_written || others.as_mut().poll(context).is_ready();
+                has_waited.as_mut().poll(context)
+            });
+            assert!(has_waited.await, "nothing of it is for this one");
+        }
+        world.put(&service, "k15", None).await;
+        assert!(!waits(&mut client, 30_000).await);
+        client.read_all().await;
+        assert_eq!(client.state.len(), 1);
+        let Since::Token(before) = client.since.clone() else { panic!("it was given a token") };
+        world.clock.advance(Duration::from_mins(3));
+        client.read_all().await;
+        assert_ne!(client.since, Since::Token(before), "or else it would become too old");
+        let end = store.feed.as_ref().and_then(|feed| feed.last()).expect("it is followed");
+        assert!(HybridClock::wall_ms(end) >= world.now_ms() - 1_000);
+    });
+    store.close().expect("a store that closes");
+}

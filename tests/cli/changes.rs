@@ -1,0 +1,40 @@
+use crate::support::{Ladoga, Node, Running, wait_until};
+
+fn follow(node: &Node, arguments: &[&str]) -> Running {
+    let url = node.url();
+    Ladoga::new(["changes"].into_iter().chain(arguments.iter().copied()).chain(["--url", &url])).start()
+}
+
+#[test]
+fn changes_are_printed_as_they_happen_and_after_a_crash_too() {
+    let mut node = Node::start();
+    node.connect().put("user:0", b"stored before");
+    let lines = follow(&node, &["--since", "0", "--prefix", "user:"]);
+    let json = follow(&node, &["--since", "0", "--json"]);
+    wait_until("what was stored", || {
+        lines.printed().contains("user:0") && json.printed().contains("bookmark")
+    });
+    node.connect().put("user:1", b"a\tb");
+    node.connect().put("other", b"of no interest");
+    node.connect().delete("user:1");
+    wait_until("a deletion", || lines.printed().contains("delete\tuser:1\n"));
+    assert_eq!(lines.printed(), "put\tuser:0\tstored before\nput\tuser:1\ta\\tb\ndelete\tuser:1\n");
+    wait_until("its bookmark", || json.printed().contains("delete"));
+    node.crash();
+    node.connect().put("user:2", b"after the crash");
+    wait_until("a change after the crash", || lines.printed().contains("put\tuser:2\tafter the crash\n"));
+    wait_until("the same as JSON", || json.printed().contains("after the crash"));
+    assert!(json.printed().lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
+    lines.signal("KILL");
+    json.signal("KILL");
+}
+
+#[test]
+fn what_cannot_be_followed_is_told() {
+    let node = Node::start();
+    let run = |arguments: &[&str]| follow(&node, arguments).wait();
+    run(&["--since", "nonsense"]).expect_failure(1, &["since is 'nonsense'"]);
+    run(&["", "b"]).expect_failure(1, &["start"]);
+    Ladoga::new(["changes", "--url", "http://127.0.0.1:1"]).run().expect_failure(1, &["cannot reach"]);
+    Ladoga::new(["changes", "--url", "nowhere"]).run().expect_failure(2, &["--url"]);
+}

@@ -1,0 +1,132 @@
+//! Many operations in one request, through a node of a cluster.
+
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+use crate::support::{Connection, assert_refusal};
+
+fn ask(connection: &mut Connection, query: &str, operations: &[Value]) -> Vec<Value> {
+    let body = operations.iter().map(|operation| format!("{operation}\n")).collect::<Vec<_>>().concat();
+    let response = connection.request("POST", &format!("/v0/batch{query}"), Some(body.as_bytes()));
+    assert_eq!(response.status, 200, "{}", response.text());
+    let answers: Vec<Value> =
+        response.text().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(answers.len(), operations.len(), "{answers:?}");
+    answers
+}
+
+fn statuses(answers: &[Value]) -> Vec<u64> {
+    answers.iter().map(|answer| answer["status"].as_u64().expect("a status")).collect()
+}
+
+#[test]
+fn operations_go_to_the_replicas_of_their_keys() {
+    let cluster = Cluster::start(3);
+    let mut connection = cluster.connect(0);
+    let puts: Vec<Value> =
+        (0..500).map(|n| json!({"op": "put", "key": format!("key{n}"), "value": n.to_string()})).collect();
+    assert!(statuses(&ask(&mut connection, "", &puts)).iter().all(|&status| status == 201));
+    let gets: Vec<Value> = (0..500).map(|n| json!({"op": "get", "key": format!("key{n}")})).collect();
+    for node in 0..3 {
+        let found = ask(&mut cluster.connect(node), "?replicas=3/3", &gets);
+        for (number, answer) in found.iter().enumerate() {
+            assert_eq!((&answer["status"], &answer["value"]), (&json!(200), &json!(number.to_string())));
+        }
+    }
+    let mixed = [
+        json!({"op": "increment", "key": "key7", "by": 35}),
+        json!({"op": "get", "key": "key7"}),
+        json!({"op": "put", "key": "key7", "value": "x", "if_none_match": "*"}),
+        json!({"op": "delete", "key": "key7", "if_match": "*"}),
+        json!({"op": "get", "key": "key7"}),
+        json!({"op": "put", "key": "key7", "value": "back", "if_none_match": "*", "ttl": "1h"}),
+    ];
+    let found = ask(&mut cluster.connect(1), "", &mixed);
+    assert_eq!(statuses(&found), [200, 200, 412, 202, 404, 201]);
+    assert_eq!(found[1]["value"], "42");
+    assert_eq!(cluster.get(2, "key7", "3/3").as_deref(), Some(&b"back"[..]));
+    // Conditions need a majority; plain writes do not.
+    let found = ask(
+        &mut connection,
+        "?replicas=1/3",
+        &[
+            json!({"op": "put", "key": "a", "value": "1"}),
+            json!({"op": "delete", "key": "a", "if_match": "*"}),
+            json!({"op": "increment", "key": "a"}),
+        ],
+    );
+    assert_eq!(statuses(&found), [201, 400, 400]);
+}
+
+#[test]
+fn all_or_nothing_is_refused_and_the_connection_goes_on() {
+    let cluster = Cluster::start(2);
+    let mut connection = cluster.connect(0);
+    let line = b"{\"op\":\"put\",\"key\":\"a\",\"value\":\"1\"}\n";
+    let refused = connection.request("POST", "/v0/batch?atomic=true", Some(line));
+    assert_refusal(&refused, 400, "atomic in a cluster");
+    assert!(refused.text().contains("a node on its own"), "{}", refused.text());
+    assert!(!refused.closes());
+    assert_eq!(ask(&mut connection, "", &[json!({"op": "get", "key": "a"})])[0]["status"], 404);
+}
+
+#[test]
+fn lines_of_a_key_keep_their_order_and_each_is_counted_once() {
+    const BATCHES: usize = 3;
+    const SHARED: usize = 5;
+    let cluster = Cluster::start(3);
+    let operations = |batch: usize| {
+        let of_round = move |round: usize| {
+            let own = format!("own{batch}");
+            [
+                json!({"op": "put", "key": own, "value": round.to_string()}),
+                json!({"op": "increment", "key": format!("shared{}", round % SHARED)}),
+                json!({"op": "get", "key": own}),
+            ]
+        };
+        (0..60).flat_map(of_round).collect::<Vec<_>>()
+    };
+    // Of each shared key: increments that happened, and those of which nobody knows, because several nodes decided at once.
+    let mut sums = [(0, 0); SHARED];
+    let found: Vec<Vec<Value>> = thread::scope(|scope| {
+        let asking: Vec<_> = (0..BATCHES)
+            .map(|batch| {
+                let (cluster, operations) = (&cluster, operations(batch));
+                scope.spawn(move || ask(&mut cluster.connect(batch), "", &operations))
+            })
+            .collect();
+        asking.into_iter().map(|asking| asking.join().expect("answers")).collect()
+    });
+    for (round, three) in found.iter().flat_map(|found| found.chunks(3).enumerate()) {
+        assert_eq!((&three[0]["status"], &three[2]["status"]), (&json!(201), &json!(200)), "{three:?}");
+        assert_eq!(three[2]["value"], round.to_string());
+        let (happened, unknown) = &mut sums[round % SHARED];
+        match three[1]["status"].as_u64() {
+            Some(200) => *happened += 1,
+            Some(504) => *unknown += 1,
+            status => assert_eq!(status, Some(503), "{three:?}"),
+        }
+    }
+    for (number, (happened, unknown)) in sums.into_iter().enumerate() {
+        let sum = cluster.get(0, &format!("shared{number}"), "3/3").expect("a number");
+        let sum: i32 = String::from_utf8(sum).expect("digits").parse().expect("a number");
+        assert!((happened..=happened + unknown).contains(&sum), "{sum}: {happened} and maybe {unknown}");
+        assert!(happened > 0);
+    }
+}
+
+#[test]
+fn a_node_that_is_down_fails_the_lines_that_need_it_and_no_others() {
+    let mut cluster = Cluster::start(3);
+    let mut connection = cluster.connect(0);
+    ask(&mut connection, "?replicas=3/3", &[json!({"op": "put", "key": "a", "value": "1"})]);
+    cluster.nodes[2].kill();
+    let get = [json!({"op": "get", "key": "a"})];
+    assert_eq!(statuses(&ask(&mut connection, "", &get)), [200]);
+    let failed = ask(&mut connection, "?replicas=3/3", &get);
+    assert_eq!(statuses(&failed), [504]);
+    assert!(failed[0]["error"].as_str().expect("a reason").contains("replicas answered"), "{failed:?}");
+    assert_eq!(statuses(&ask(&mut connection, "", &get)), [200], "the connection goes on");
+}

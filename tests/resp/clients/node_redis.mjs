@@ -1,0 +1,30 @@
+// node-redis as it comes.
+import assert from "node:assert";
+import { createClient } from "redis";
+
+const [host, port] = process.argv.slice(2);
+const client = createClient({ url: `redis://${host}:${port}` });
+client.on("error", (error) => { throw error; });
+await client.connect();
+assert.equal(await client.set("lake", "deep and cold", { EX: 3600 }), "OK");
+assert.equal(await client.get("lake"), "deep and cold");
+assert.equal(await client.set("lake", "x", { NX: true }), null);
+assert.equal(await client.mSet({ a: "1", b: "2" }), "OK");
+assert.deepEqual(await client.mGet(["a", "b", "none"]), ["1", "2", null]);
+const sums = await Promise.all(Array.from({ length: 200 }, () => client.incr("n")));
+assert.deepEqual(sums, Array.from({ length: 200 }, (_, number) => number + 1));
+assert.deepEqual(await client.multi().set("t", "1").incr("t").get("t").exec(), ["OK", 2, "2"]);
+const other = client.duplicate();
+await other.connect();
+await client.watch("t");
+await other.incr("t");
+await assert.rejects(client.multi().set("t", "mine").exec());
+for (let number = 0; number < 300; number++) await client.set(`key:${number}`, `${number}`);
+const found = new Set();
+for await (const keys of client.scanIterator({ MATCH: "key:*", COUNT: 50 })) [keys].flat().forEach((key) => found.add(key));
+assert.equal(found.size, 300);
+await assert.rejects(client.lPush("list", "1"), /unknown command/);
+await client.set("by a client", "node-redis");
+await client.close();
+await other.close();
+console.log("ok");

@@ -34,7 +34,7 @@ pub(crate) const FRAME_HEADER_BYTES: usize = 4 + 4 + 4 + 8 + 8;
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 256 << 20;
 
 /// A header is shorter.
-const HEADER_BYTES_MAX: usize = 64;
+pub(crate) const HEADER_BYTES_MAX: usize = 64;
 
 /// What a log is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -51,6 +51,9 @@ pub struct Options {
     pub tombstone_age_ms_min: Option<u64>,
     /// The size of a memtable; `None` derives it from the budget.
     pub memtable_bytes: Option<usize>,
+    /// The size of the first segment of the log after a start; `None` derives it from what the store has. Those after it grow to the
+    /// size of a memtable.
+    pub first_segment_bytes: Option<u64>,
     /// By how much of its size a memtable is flushed before it is full, at most; by chance, for each another. Replicas take
     /// the same writes: without it they would all flush at the same time, and no quorum could do without one that does.
     pub flush_early_percent: u64,
@@ -74,6 +77,7 @@ impl Options {
             compression: [Plain, Lz4, Lz4, Lz4, Lz4, Lz4, Lz4],
             tombstone_age_ms_min: None,
             memtable_bytes: None,
+            first_segment_bytes: None,
             flush_early_percent: 0,
             table_bytes: None,
             level_1_bytes: None,

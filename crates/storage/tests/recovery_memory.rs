@@ -37,7 +37,12 @@ fn forget_the_peak() {
 
 fn options(memory_bytes: u64, memtable_bytes: Option<usize>) -> Options {
     let background = Background::Manual;
-    Options { background, memtable_bytes, ..Options::new(memory_bytes, Durability::Never) }
+    Options {
+        background,
+        memtable_bytes,
+        first_segment_bytes: Some(u64::MAX),
+        ..Options::new(memory_bytes, Durability::Never)
+    }
 }
 
 #[test]

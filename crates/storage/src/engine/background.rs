@@ -137,9 +137,10 @@ impl BackgroundWork {
         self.progress.wait_for(writer, TICK);
     }
 
-    pub(super) fn flushed(&self, bytes: u64, elapsed_ns: u64) {
-        let rate = u128::from(bytes) * 1_000_000_000 / u128::from(elapsed_ns.max(1));
-        self.flush_bytes_per_s.store(rate.min(u128::from(u64::MAX)) as u64, Ordering::Relaxed);
+    pub(super) fn flushed(&self, bytes_per_s: Option<u64>) {
+        if let Some(bytes_per_s) = bytes_per_s {
+            self.flush_bytes_per_s.store(bytes_per_s, Ordering::Relaxed);
+        }
         self.flush_failures.store(0, Ordering::Relaxed);
         self.lacks_descriptors.store(false, Ordering::Relaxed);
     }
@@ -266,7 +267,7 @@ impl Inner {
         if writer.memtable.table().is_empty() || self.has_too_many_sealed() {
             return Ok(true);
         }
-        self.rotate(&mut writer).map(|()| true)
+        self.rotate(&mut writer, 0).map(|()| true)
     }
 
     /// The log keeps what could not be flushed, so a failure is tried again, but not for ever: writers wait for it.

@@ -260,6 +260,7 @@ mod tests {
             background: Background::Manual,
             table_bytes: Some(4 << 10),
             reserve_bytes: Some(0),
+            first_segment_bytes: Some(u64::MAX),
             ..Options::new(16 << 20, Durability::Never)
         };
         let engine = Engine::open(env.clone(), Path::new("/data"), options).expect("a new store");

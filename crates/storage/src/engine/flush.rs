@@ -14,6 +14,8 @@ use crate::table::{Table, TableMeta};
 
 /// Records that are handed to the record cache at a time.
 const CACHED_AT_ONCE: usize = 32;
+/// A memtable that holds less than this part of a full one says nothing about how fast flushes are.
+const RATE_SHARE: u64 = 4;
 
 impl Inner {
     /// Writes the oldest sealed memtable to level 0; `false` if none waits.
@@ -26,7 +28,9 @@ impl Inner {
         self.cache_records(&memtable);
         self.install_flush(&memtable, metas)?;
         let elapsed = self.env.clock.monotonic_ns() - started;
-        self.background.flushed(memtable.used_bytes(), elapsed);
+        // The time for a small memtable is that of its syncs, and tells nothing about larger ones.
+        let tells_rate = memtable.used_bytes() >= self.budget.memtable_bytes as u64 / RATE_SHARE;
+        self.background.flushed(tells_rate.then(|| bytes_per_s(memtable.used_bytes(), elapsed)));
         self.shared.counters.flushes.add(1);
         self.shared.counters.flush_bytes.add(bytes);
         self.retire_segment(memtable.wal_number());
@@ -205,4 +209,9 @@ impl Inner {
             tracing::warn!(path = %path.display(), %error, "could not remove a segment of the write-ahead log");
         }
     }
+}
+
+fn bytes_per_s(bytes: u64, elapsed_ns: u64) -> u64 {
+    let rate = u128::from(bytes) * 1_000_000_000 / u128::from(elapsed_ns.max(1));
+    rate.min(u128::from(u64::MAX)) as u64
 }

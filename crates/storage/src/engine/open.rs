@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use super::background::BackgroundWork;
 use super::parts::{ReadPath, Upkeep, WritePath};
 use super::recover::ReplayedMemtables;
+use super::segments::first_bytes;
 use super::write::{Writer, flush_early_bytes};
 use super::{Inner, View};
 use crate::blob::BlobRegistry;
@@ -256,7 +257,10 @@ fn assemble(
 ) -> Result<Arc<Inner>, Error> {
     let budget = options.budget();
     let capacity = budget.memtable_bytes;
-    let mut wal = WalWriter::create(&*env.disk, dir, log.next_number, capacity as u64)?;
+    let (table_bytes, log_bytes) = (levels.disk_bytes(), log.segments.iter().map(|&(_, end)| end).sum());
+    let store_bytes = table_bytes.saturating_add(log_bytes);
+    let wal_bytes = first_bytes(options.first_segment_bytes, store_bytes, capacity as u64);
+    let mut wal = WalWriter::create(&*env.disk, dir, log.next_number, wal_bytes)?;
     wal.begin(log.next_sequence, manifest.secret())?;
     if log.segments.is_empty() {
         // This is the first; without it, a log that got lost would look like one that has not begun.
@@ -279,7 +283,7 @@ fn assemble(
         budget,
         options,
         reads: ReadPath::new(view, RecordCache::new(budget.records_bytes)),
-        writes: WritePath::new(writer, log, manifest.secret()),
+        writes: WritePath::new(writer, log, manifest.secret(), capacity as u64),
         upkeep: Upkeep::new(manifest),
         background,
         next_file: AtomicU64::new(next_file),

@@ -61,10 +61,15 @@ pub(super) struct WritePath {
 
 impl WritePath {
     /// Behind a log of which all is replayed, visible and on disk.
-    pub(super) fn new(writer: Writer, log: &Replayed, secret: Option<u64>) -> WritePath {
+    pub(super) fn new(
+        writer: Writer,
+        log: &Replayed,
+        secret: Option<u64>,
+        full_segment_bytes: u64,
+    ) -> WritePath {
         WritePath {
+            next_segment: Mutex::new(NextSegment::behind(&writer.wal, full_segment_bytes)),
             writer: Mutex::new(writer),
-            next_segment: Mutex::new(NextSegment { number: log.next_number + 1, ready: None }),
             unsynced: Mutex::default(),
             syncing: Mutex::new(()),
             secret,

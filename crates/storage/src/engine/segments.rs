@@ -6,29 +6,64 @@ use ladoga_env::File;
 use super::Inner;
 use crate::error::Error;
 use crate::health::WriteState;
+use crate::options::MEMTABLE_BYTES;
 use crate::wal::WalWriter;
+
+/// What the first segment of a store that has next to nothing is of a full one: an empty store takes little room on the disk.
+const FIRST_SHARE: u64 = 512;
+/// By how much each segment is larger than the one before, until they are of full size.
+const GROWTH: u64 = 4;
 
 /// A segment's file, and where it is.
 pub(super) type SegmentFile = (PathBuf, Arc<dyn File>);
 
 /// The segments that come next. Locked while one is made, so that no number is used twice.
 pub(super) struct NextSegment {
-    pub number: u64,
+    number: u64,
+    /// The size that it gets.
+    bytes: u64,
     /// Made ahead.
-    pub ready: Option<WalWriter>,
+    ready: Option<WalWriter>,
+}
+
+impl NextSegment {
+    /// Behind one of this number and size.
+    pub(super) fn behind(segment: &WalWriter, full_bytes: u64) -> NextSegment {
+        NextSegment {
+            number: segment.number() + 1,
+            bytes: larger(segment.capacity(), full_bytes),
+            ready: None,
+        }
+    }
+}
+
+/// The size of the first segment after a start: as much as the store has, since that tells how much will come.
+pub(super) fn first_bytes(set_bytes: Option<u64>, store_bytes: u64, full_bytes: u64) -> u64 {
+    set_bytes
+        .unwrap_or(store_bytes.max(full_bytes / FIRST_SHARE))
+        .clamp(*MEMTABLE_BYTES.start() as u64, full_bytes)
+}
+
+fn larger(bytes: u64, full_bytes: u64) -> u64 {
+    bytes.saturating_mul(GROWTH).min(full_bytes)
 }
 
 impl Inner {
-    /// The next segment, begun.
-    pub(super) fn begin_segment(&self, first_sequence: u64) -> Result<WalWriter, Error> {
+    /// The next segment, begun, with room for a group of `group_bytes` bytes of batches.
+    pub(super) fn begin_segment(&self, first_sequence: u64, group_bytes: usize) -> Result<WalWriter, Error> {
+        let full_bytes = self.full_segment_bytes();
         let mut next = self.writes.next_segment.lock();
-        let mut segment = match next.ready.take() {
+        let mut segment = match next.ready.take().filter(|ready| ready.will_have_room(group_bytes)) {
             Some(ready) => ready,
-            None => self.create_segment(next.number).map_err(|error| self.cannot_go_on(error))?,
+            None => {
+                let bytes =
+                    if WalWriter::suffices(next.bytes, group_bytes) { next.bytes } else { full_bytes };
+                self.create_segment(next.number, bytes).map_err(|error| self.cannot_go_on(error))?
+            }
         };
         match segment.begin(first_sequence, self.writes.secret) {
             Ok(()) => {
-                next.number += 1;
+                *next = NextSegment::behind(&segment, full_bytes);
                 Ok(segment)
             }
             Err(error) if error.is_disk_full() => {
@@ -48,7 +83,7 @@ impl Inner {
     pub(super) fn prepare_segment(&self) -> Result<(), Error> {
         let mut next = self.writes.next_segment.lock();
         if next.ready.is_none() && self.health.state() != WriteState::Poisoned {
-            next.ready = Some(self.create_segment(next.number)?);
+            next.ready = Some(self.create_segment(next.number, next.bytes)?);
         }
         Ok(())
     }
@@ -59,8 +94,7 @@ impl Inner {
         self.writes.unsynced.lock().remove(&number);
         let mut next = self.writes.next_segment.lock();
         if next.ready.is_none() {
-            let capacity = self.budget.memtable_bytes as u64;
-            match WalWriter::recycle(&*self.env.disk, &self.dir, number, next.number, capacity) {
+            match WalWriter::recycle(&*self.env.disk, &self.dir, number, next.number, next.bytes) {
                 Ok(Some(segment)) => {
                     next.ready = Some(segment);
                     return;
@@ -73,9 +107,12 @@ impl Inner {
         self.remove_segment(number);
     }
 
-    fn create_segment(&self, number: u64) -> Result<WalWriter, Error> {
-        let capacity = self.budget.memtable_bytes as u64;
-        WalWriter::create(&*self.env.disk, &self.dir, number, capacity)
-            .map_err(|error| self.out_of_room(error))
+    fn create_segment(&self, number: u64, bytes: u64) -> Result<WalWriter, Error> {
+        WalWriter::create(&*self.env.disk, &self.dir, number, bytes).map_err(|error| self.out_of_room(error))
+    }
+
+    /// A segment has all that a memtable has.
+    const fn full_segment_bytes(&self) -> u64 {
+        self.budget.memtable_bytes as u64
     }
 }

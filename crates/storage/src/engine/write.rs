@@ -223,7 +223,7 @@ impl Inner {
             return Ok(());
         }
         let has_room = has_room(writer, records, bytes);
-        match self.rotate(writer) {
+        match self.rotate(writer, bytes) {
             // What is due and not necessary needs room on the disk, or a descriptor, which the write itself does not.
             Err(error) if has_room && error.may_pass() => Ok(()),
             rotated => rotated,
@@ -252,15 +252,19 @@ impl Inner {
         blob_bytes.saturating_add(hidden) > self.budget.level_1_bytes
     }
 
-    /// Seals the memtable and its segment, and begins the next ones.
-    pub(super) fn rotate(&self, writer: &mut MutexGuard<'_, Writer>) -> Result<(), Error> {
+    /// Seals the memtable and its segment, and begins the next ones, for a group of `bytes` bytes of batches.
+    pub(super) fn rotate(&self, writer: &mut MutexGuard<'_, Writer>, bytes: usize) -> Result<(), Error> {
         self.wait_for_flush(writer)?;
-        let next = self.begin_segment(writer.next_sequence)?;
+        let next = self.begin_segment(writer.next_sequence, bytes)?;
         let (spare, seed) = (self.writes.spare.lock().take(), self.env.rng.next_u64());
         let memtable = match spare.filter(|spare| spare.capacity() == self.budget.memtable_bytes) {
             Some(spare) => MemtableWriter::within(spare, next.number(), seed),
             None => MemtableWriter::new(self.budget.memtable_bytes, next.number(), seed),
         };
+        if writer.memtable.table().is_empty() {
+            // The group is larger than the segment. No group has synced its header, and a log has no gaps.
+            writer.wal.sync().map_err(|error| self.poison(&error))?;
+        }
         let sealed = std::mem::replace(&mut writer.memtable, memtable);
         writer.flush_early_bytes = flush_early_bytes(&*self.env.rng, &self.options);
         sealed.table().seal(writer.next_sequence);
@@ -369,6 +373,6 @@ impl Inner {
         if writer.memtable.table().is_empty() {
             return Ok(());
         }
-        self.or_poison(|| self.rotate(&mut writer))
+        self.or_poison(|| self.rotate(&mut writer, 0))
     }
 }

@@ -116,6 +116,10 @@ impl Levels {
         Levels::checked(levels).expect("a compaction takes everything that overlaps")
     }
 
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        self.iter().map(|(_, table)| table.meta().disk_bytes()).fold(0, u64::saturating_add)
+    }
+
     pub(crate) fn statistics(&self) -> Vec<LevelStatistics> {
         let sum = |tables: &Vec<Arc<Table>>| LevelStatistics {
             tables: tables.len() as u64,

@@ -116,6 +116,7 @@ mod tests {
             background: Background::Manual,
             compression: [Compression::None; LEVELS],
             reserve_bytes: Some(0),
+            first_segment_bytes: Some(u64::MAX),
             ..Options::new(16 << 20, Durability::Never)
         };
         let engine = Engine::open(env, Path::new("/data"), options).expect("a new store");

@@ -1,7 +1,7 @@
 //! The write-ahead log: one segment for each memtable, one frame for each group of writes.
 //!
-//! Segments are numbered without gaps and allocated ahead of their use, at full size, so that appending changes no metadata and
-//! cannot fail for lack of space. `docs/formats.md` has the format; `frame.rs` the frames.
+//! Segments are numbered without gaps and allocated ahead of their use, so that appending changes no metadata and cannot fail
+//! for lack of space. In a store that has little they are small, and grow to the size of a memtable. `docs/formats.md` has the format; `frame.rs` the frames.
 
 mod replay;
 mod writer;

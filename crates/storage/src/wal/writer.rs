@@ -5,7 +5,7 @@ use ladoga_env::{Disk, File, OpenMode};
 
 use crate::batch::WriteBatch;
 use crate::error::Error;
-use crate::frame::{FRAME_HEADER_BYTES, Header, LogId, LogKind, encode_frame};
+use crate::frame::{FRAME_HEADER_BYTES, HEADER_BYTES_MAX, Header, LogId, LogKind, encode_frame};
 use crate::paths;
 
 /// What file systems write at a time.
@@ -27,7 +27,7 @@ pub(crate) struct WalWriter {
 }
 
 impl WalWriter {
-    /// Makes an empty segment of full size, durably.
+    /// Makes an empty segment of this size, durably.
     pub(crate) fn create(
         disk: &dyn Disk,
         dir: &Path,
@@ -62,7 +62,7 @@ impl WalWriter {
     /// ones, since frames are checked with their log's number. Syncing bytes that were written before changes only them, while
     /// the first write to allocated space goes through the file system's journal as well.
     ///
-    /// `None` if the old one is not of full size.
+    /// `None` if the old one is of another size.
     pub(crate) fn recycle(
         disk: &dyn Disk,
         dir: &Path,
@@ -104,6 +104,20 @@ impl WalWriter {
 
     pub(crate) const fn path(&self) -> &PathBuf {
         &self.path
+    }
+
+    pub(crate) const fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Whether a segment of `capacity` bytes takes a group of `bytes` bytes of batches as its first.
+    pub(crate) const fn suffices(capacity: u64, bytes: usize) -> bool {
+        (HEADER_BYTES_MAX + FRAME_HEADER_BYTES + bytes) as u64 <= capacity
+    }
+
+    /// The same for this segment, which is not begun.
+    pub(crate) const fn will_have_room(&self, bytes: usize) -> bool {
+        WalWriter::suffices(self.capacity, bytes)
     }
 
     /// Whether a group of `bytes` bytes of batches fits.

@@ -100,7 +100,11 @@ fn a_power_cut_at_every_operation_of_the_recovery_loses_nothing_either() {
 
 /// A store that was written with memtables eight times as large: four of them, large values among what is replaced.
 fn written_with_more_memory(seed: u64, durability: Durability) -> (Machine, Known) {
-    let options = Options { memtable_bytes: Some(64 << 10), ..tiny_options(durability) };
+    let options = Options {
+        memtable_bytes: Some(64 << 10),
+        first_segment_bytes: Some(u64::MAX),
+        ..tiny_options(durability)
+    };
     let mut machine = Machine::new(seed, options);
     let engine = machine.open().unwrap();
     let mut known = Known::new();

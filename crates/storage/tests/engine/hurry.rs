@@ -79,6 +79,7 @@ fn open() -> (Machine, Engine, Granting) {
     let options = Options {
         background: Background::Threads,
         memtable_bytes: Some(256 << 10),
+        first_segment_bytes: Some(u64::MAX),
         table_bytes: Some(64 << 10),
         level_1_bytes: Some(64 << 20),
         ..tiny_options(Durability::Never)

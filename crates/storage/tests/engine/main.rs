@@ -15,6 +15,7 @@ mod crash;
 mod damage;
 mod expiry;
 mod faults;
+mod footprint;
 mod forged;
 mod full;
 mod hurry;

@@ -208,7 +208,11 @@ fn a_store_that_lost_its_current_is_not_taken_for_a_new_one() {
 /// The answer of a long range is that of its moment, whatever is flushed, merged and removed meanwhile.
 #[test]
 fn a_long_range_goes_on_while_everything_changes() {
-    let options = Options { memtable_bytes: Some(64 << 10), ..tiny_options(Durability::Never) };
+    let options = Options {
+        memtable_bytes: Some(64 << 10),
+        first_segment_bytes: Some(u64::MAX),
+        ..tiny_options(Durability::Never)
+    };
     let machine = Machine::new(4, options);
     let engine = machine.open().unwrap();
     let mut model = Model::default();

@@ -7,7 +7,7 @@ ARGS       ?=
 # command:package, the package being Debian's.
 BUILD_TOOLS := cc:build-essential pkg-config:pkg-config curl:curl git:git
 # Tests that need one of these are skipped where it cannot be had, and say so.
-TEST_TOOLS  := redis-server:redis-server redis-cli:redis-tools chromium:chromium ip:iproute2 unshare:util-linux faketime:faketime
+TEST_TOOLS  := redis-server:redis-server redis-cli:redis-tools chromium:chromium ip:iproute2 unshare:util-linux faketime:faketime prometheus:prometheus
 BENCH_TOOLS := wrk:wrk nginx:nginx redis-server:redis-server fio:fio db_bench:rocksdb-tools openssl:openssl
 
 # Servers are in a directory that only root has on its path.
@@ -40,7 +40,7 @@ fi
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster test bench fmt clean build-tools test-tools bench-tools
+.PHONY: help run cluster test bench deb fmt clean build-tools test-tools bench-tools
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,10 @@ test: build-tools test-tools ## everything that must pass, the same as on the se
 
 bench: build-tools bench-tools ## every benchmark beside its reference (takes a while)
 	cargo run --release --manifest-path bench/Cargo.toml -- all $(ARGS)
+
+deb: build-tools ## make a Debian package in target/
+	cargo build --release -p ladoga
+	ops/deb/build $(TARGET_DIR)/release/ladoga $(TARGET_DIR)
 
 fmt: ## format the code
 	@for manifest in $(wildcard Cargo.toml fuzz/Cargo.toml bench/Cargo.toml); do \

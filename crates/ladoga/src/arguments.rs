@@ -6,6 +6,7 @@ use ladoga_model::Ttl;
 
 use crate::batch_arguments::{BatchArguments, ExportArguments, ImportArguments};
 use crate::changes_arguments::ChangesArguments;
+use crate::install_arguments::{CompletionsArguments, ManArguments};
 pub(crate) use crate::node_arguments::NodeArguments;
 use crate::range_arguments::{CountArguments, RangeArguments};
 use crate::write_arguments::WriteArguments;
@@ -75,6 +76,10 @@ pub(crate) enum Command {
     Repair(NodeArguments),
     /// Verify a data directory while no node uses it
     Check(CheckArguments),
+    /// Print the script by which bash, zsh or fish completes this command
+    Completions(CompletionsArguments),
+    /// Write the manual pages
+    Man(ManArguments),
 }
 
 const SERVE_EXAMPLES: &str = "\
@@ -103,6 +108,7 @@ Rarely needed settings, as environment variables or in the file only:
   LADOGA_CLOCK_AHEAD_MS_MAX        how far a version may be ahead of the time of a majority of the nodes [default: 60000]
   LADOGA_CHANGES_KEEP_MS           how long deletions are kept for those who follow changes [default: 86400000, a day]
   LADOGA_DISK_READS                how blocks are read: auto (io_uring if available, else threads) or pool (threads) [default: auto]
+  LADOGA_LOG_FORMAT                how a line of the log looks: text or json [default: text]
   LADOGA_LOG                       log level: off, error, warn, info, debug or trace, or a list such as
                                    warn,ladoga_storage=debug [default: warn]";
 
@@ -142,6 +148,9 @@ pub(crate) struct ServeFlags {
     /// TOML file with settings [default: none]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Only check the settings: print what the node would run with, or what is wrong
+    #[arg(long)]
+    pub(crate) check_config: bool,
     /// Ends at once with the process that started it: for `ladoga lab run`, which may be killed
     #[arg(long, value_name = "PID", hide = true)]
     pub(crate) ends_with: Option<u32>,

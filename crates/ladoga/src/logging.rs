@@ -9,9 +9,22 @@ pub(crate) const LIFE: &str = "ladoga::life";
 
 /// Begins to log to standard error: what `LADOGA_LOG` selects, or else what an operator has to act upon, and the start and end
 /// of the process.
-pub(crate) fn start(wanted: Option<Targets>) {
+pub(crate) fn start(wanted: Option<Targets>, format: LogFormat) {
     let targets = wanted.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
     let targets = targets.with_target(LIFE, LevelFilter::INFO);
-    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false).with_ansi(false);
-    tracing_subscriber::registry().with(lines).with(targets).init();
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);
+    let log = tracing_subscriber::registry().with(targets);
+    match format {
+        LogFormat::Text => log.with(lines.with_target(false)).init(),
+        LogFormat::Json => log.with(lines.json().flatten_event(true)).init(),
+    }
+}
+
+/// How a line of the log looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// A JSON object a line.
+    Json,
 }

@@ -2,7 +2,7 @@
 //!
 //! - `allocator`: the allocator, and when it returns memory to the system
 //! - `arguments`: the command line; `range_arguments`: of a range; `changes_arguments`: of changes; `batch_arguments`: of many operations or records;
-//!   `node_arguments`: the URL of a node; `write_arguments`: what writes may ask for
+//!   `install_arguments`: of what is installed beside the binary; `node_arguments`: the URL of a node; `write_arguments`: what writes may ask for
 //! - `settings`: flags, environment and file, validated
 //! - `commands`: what each command does
 //! - `client`: HTTP, as far as the client needs it
@@ -14,6 +14,7 @@ mod batch_arguments;
 mod changes_arguments;
 mod client;
 mod commands;
+mod install_arguments;
 mod logging;
 mod node_arguments;
 mod range_arguments;
@@ -51,6 +52,8 @@ fn main() -> ExitCode {
         Command::Profile(arguments) => commands::profile(&arguments),
         Command::Lab(arguments) => return ladoga_lab::lab(&arguments),
         Command::Check(arguments) => commands::check(&arguments),
+        Command::Completions(arguments) => commands::completions(&arguments),
+        Command::Man(arguments) => commands::man(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,6 @@
 use std::fmt::Display;
 use std::future::{Future, poll_fn};
+use std::io::{Write, stdout};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -12,11 +13,12 @@ use ladoga_node::peers::{MembershipError, MembershipFile};
 use ladoga_node::{Config, Node};
 use ladoga_storage::{MEMORY_BYTES_MIN, Options, count_tables};
 use rustix::process::{getppid, set_parent_process_death_signal};
+use sd_notify::NotifyState;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
-use super::Failure;
+use super::{Failure, complain, notify};
 use crate::arguments::ServeFlags;
 use crate::logging::{self, LIFE};
 use crate::settings::{DiskReads, Settings, format_size, raise_descriptor_limit};
@@ -32,13 +34,16 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
         end_with(parent)?;
     }
     let settings = Settings::read(flags)?;
-    logging::start(settings.log.clone());
+    if flags.check_config {
+        return check_config(&settings);
+    }
+    logging::start(settings.log.clone(), settings.log_format);
     if let Some(objection) = &settings.objection {
         tracing::warn!("{objection}");
     }
     let env = environment(settings.disk_reads)?;
     check_nodes(&env, &settings)?;
-    let runtime = Builder::new_current_thread().enable_io().build()?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
     let mut signals = runtime.block_on(async { Signals::listen() })?;
     let node =
         Node::start(config(&env, &settings), Arc::clone(&env.clock), Arc::clone(&env.net)).map_err(failed)?;
@@ -55,11 +60,41 @@ pub(crate) fn serve(flags: &ServeFlags) -> Result<(), Failure> {
     let disk_reads = store.no_rings().map_or_else(|| "io_uring".to_owned(), |why| format!("threads ({why})"));
     node.open(Arc::new(store));
     announce(&settings, &node, &disk_reads, (env.clock.monotonic_ns() - started_ns) / 1_000_000);
-    match runtime.block_on(signals.unless_one_comes(node.panicked())) {
+    notify::tell(NotifyState::Ready);
+    let ended = runtime.block_on(signals.unless_one_comes(watched(node.panicked())));
+    notify::tell(NotifyState::Stopping);
+    match ended {
         Ok(panicked) => tracing::info!(target: LIFE, "{panicked}: finishing the requests in flight"),
         Err(signal) => tracing::info!(target: LIFE, "{signal}: finishing the requests in flight"),
     }
     stop(&runtime, &mut signals, node)
+}
+
+/// Prints with what the node would run. That the settings are right was checked before.
+fn check_config(settings: &Settings) -> Result<(), Failure> {
+    let env = environment(settings.disk_reads)?;
+    check_nodes(&env, settings)?;
+    if let Some(objection) = &settings.objection {
+        complain(format_args!("{objection}"));
+    }
+    let addresses = settings.listen.iter().map(|address| format!("http://{address}"));
+    let addresses = addresses.chain(settings.resp.iter().map(|address| format!("redis://{address}")));
+    let addresses: Vec<String> = addresses.collect();
+    let what = describe(settings, &addresses);
+    writeln!(stdout(), "the settings are right: {what}")?;
+    Ok(())
+}
+
+/// Waits for `future`, and tells systemd meanwhile that this process still runs.
+async fn watched<T>(future: impl Future<Output = T>) -> T {
+    let Some(period) = notify::watchdog_period() else { return future.await };
+    let mut future = pin!(future);
+    loop {
+        match tokio::time::timeout(period, future.as_mut()).await {
+            Ok(done) => return done,
+            Err(_) => notify::tell(NotifyState::Watchdog),
+        }
+    }
 }
 
 /// Makes the system end this process when the one that started it ends.
@@ -177,16 +212,20 @@ fn announce(settings: &Settings, node: &Node<Embedded>, disk_reads: &str, open_m
     let http = node.addresses().iter().map(|address| format!("http://{address}"));
     let resp = node.resp_addresses().iter().map(|address| format!("redis://{address}"));
     let addresses: Vec<String> = http.chain(resp).collect();
-    let durability = settings.durability.word();
-    tracing::info!(
-        target: LIFE,
-        "listening on {}, data in {}, fsync {durability}, memory {}, {} event loop{}, disk reads by {disk_reads}, opened in {open_ms} ms",
+    let what = describe(settings, &addresses);
+    tracing::info!(target: LIFE, "{what}, disk reads by {disk_reads}, opened in {open_ms} ms");
+}
+
+fn describe(settings: &Settings, addresses: &[String]) -> String {
+    format!(
+        "listening on {}, data in {}, fsync {}, memory {}, {} event loop{}",
         addresses.join(" and "),
         settings.data.display(),
+        settings.durability.word(),
         format_size(settings.memory_bytes),
         settings.threads,
         if settings.threads == 1 { "" } else { "s" },
-    );
+    )
 }
 
 /// Runs a blocking call on a thread, so that signals are still handled.

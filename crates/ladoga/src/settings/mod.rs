@@ -15,6 +15,7 @@ use ladoga_storage::Durability;
 use tracing_subscriber::filter::Targets;
 
 use crate::arguments::ServeFlags;
+use crate::logging::LogFormat;
 use machine::Memory;
 pub(crate) use machine::raise_descriptor_limit;
 pub(crate) use parse::{DiskReads, alloc_interval, format_size};
@@ -52,6 +53,7 @@ pub(crate) struct Settings {
     pub(crate) changes_keep_ms: u64,
     pub(crate) disk_reads: DiskReads,
     pub(crate) log: Option<Targets>,
+    pub(crate) log_format: LogFormat,
 }
 
 impl Settings {
@@ -80,6 +82,7 @@ impl Settings {
         let changes_keep_ms = sources.get("changes_keep_ms", parse::timeout_ms)?.unwrap_or(CHANGES_KEPT_MS);
         let disk_reads = sources.get("disk_reads", parse::disk_reads)?.unwrap_or(DiskReads::Auto);
         let log = sources.get("log", parse::log)?;
+        let log_format = sources.get("log_format", parse::log_format)?.unwrap_or(LogFormat::Text);
         sources.check_overridden(check_form)?;
         Ok(Settings {
             listen,
@@ -96,6 +99,7 @@ impl Settings {
             changes_keep_ms,
             disk_reads,
             log,
+            log_format,
         })
     }
 }
@@ -113,6 +117,7 @@ fn check_form(name: &str, text: &str) -> Result<(), String> {
         "threads" => parse::threads(text).map(drop),
         "disk_reads" => parse::disk_reads(text).map(drop),
         "log" => parse::log(text).map(drop),
+        "log_format" => parse::log_format(text).map(drop),
         _ => parse::timeout_ms(text).map(drop),
     }
 }
@@ -200,6 +205,7 @@ mod tests {
             ("fsync", "never", "often"),
             ("threads", "1", "none"),
             ("disk_reads", "pool", "ring"),
+            ("log_format", "json", "xml"),
             ("log", "warn", "zzz"),
             ("peer_timeout_ms", "5", "soon"),
         ] {

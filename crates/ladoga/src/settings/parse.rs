@@ -5,6 +5,8 @@ use ladoga_profiler::{ALLOC_INTERVAL_BYTES_MAX, ALLOC_INTERVAL_BYTES_MIN};
 use ladoga_storage::{Durability, MEMORY_BYTES_MIN};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
+use crate::logging::LogFormat;
+
 /// Event loops that make sense on any machine.
 const THREADS_MAX: usize = 1024;
 /// A day.
@@ -80,6 +82,14 @@ pub(super) fn disk_reads(text: &str) -> Result<DiskReads, String> {
         "auto" => Ok(DiskReads::Auto),
         "pool" => Ok(DiskReads::Pool),
         _ => Err("auto or pool".to_owned()),
+    }
+}
+
+pub(super) fn log_format(text: &str) -> Result<LogFormat, String> {
+    match text {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err("text or json".to_owned()),
     }
 }
 

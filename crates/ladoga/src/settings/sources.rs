@@ -11,7 +11,7 @@ use crate::arguments::ServeFlags;
 const WITH_FLAG: [&str; 9] =
     ["listen", "resp", "resp_flush", "data", "cluster", "advertise", "fsync", "memory", "threads"];
 /// Settings that have a variable and a key.
-const WITHOUT_FLAG: [&str; 11] = [
+const WITHOUT_FLAG: [&str; 12] = [
     "request_timeout_ms",
     "answer_timeout_ms",
     "idle_timeout_ms",
@@ -23,6 +23,7 @@ const WITHOUT_FLAG: [&str; 11] = [
     "changes_keep_ms",
     "disk_reads",
     "log",
+    "log_format",
 ];
 
 /// A setting as it was written.

@@ -16,7 +16,7 @@ fn a_supervisor_is_told_when_the_node_is_ready_alive_and_stopping() {
     let directory = Directory::new();
     let path = directory.path().join("notify");
     let socket = UnixDatagram::bind(&path).expect("a socket");
-    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a time-out");
+    socket.set_read_timeout(Some(Duration::from_mins(1))).expect("a time-out");
     let launch = Launch::new().env("NOTIFY_SOCKET", path.to_str().expect("a path"));
     let mut node = launch.env("WATCHDOG_USEC", "200000").start();
     assert_eq!(told(&socket), "READY=1\n");

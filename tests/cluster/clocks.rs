@@ -199,6 +199,38 @@ fn a_node_whose_clock_falls_back_by_a_day_goes_by_the_others() {
     }
 }
 
+/// (It took the clock of the other one for right, whichever was. With one that is behind, values that had expired came back.)
+#[test]
+fn a_node_that_starts_and_hears_one_clock_a_day_ahead_decides_nothing_by_the_day_between() {
+    let Some((clocks, mut cluster)) = cluster_of(3) else { return };
+    let put = |cluster: &Cluster, key: &str, ttl: &str| {
+        cluster.request(0, "PUT", key, &format!("2/3&ttl={ttl}"), Some(b"value"))
+    };
+    for (key, ttl) in [("hour", "1h"), ("month", "30d")] {
+        assert_eq!(put(&cluster, key, ttl).status, 201);
+    }
+    cluster.put(0, "ever", "2/3", b"value");
+    cluster.nodes[2].kill();
+    clocks.set_ahead(1, DAY);
+    cluster.nodes[0].crash();
+    for key in ["month", "ever"] {
+        assert_eq!(cluster.get(0, key, "2/3"), Some(b"value".to_vec()), "{key}: it is there by both clocks");
+    }
+    let refused = [cluster.request(0, "GET", "hour", "2/3", None), put(&cluster, "minute", "1m")];
+    for refused in refused {
+        assert_refusal(&refused, 504, "which of the two is right?");
+        assert!(refused.text().contains(" ms apart") && refused.text().contains("nothing was written"));
+    }
+    assert_eq!(cluster.get(0, "minute", "2/3"), None);
+    cluster.nodes[2].start_again();
+    wait_until("clocks of a majority that agree", || put(&cluster, "minute", "1m").status == 201);
+    assert_eq!(cluster.get(0, "hour", "2/3"), Some(b"value".to_vec()));
+    // Which it knows from then on.
+    cluster.nodes[2].kill();
+    assert_eq!(cluster.get(0, "hour", "2/3"), Some(b"value".to_vec()));
+    assert_eq!(put(&cluster, "hour", "2h").status, 201);
+}
+
 /// The versions of a directory never move back: if a node wrote on its own with a clock a day ahead, and becomes one of
 /// several, the others cannot take its versions before that day. It reports that, and keeps nothing that they refuse.
 #[test]

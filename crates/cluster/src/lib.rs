@@ -58,7 +58,7 @@ pub use origin::Origin;
 pub use pace::{
     Foreground, PACE_BYTES_PER_SECOND_MAX, PACE_CELLS_PER_SECOND_MAX, PACE_INTERVAL_MS, PaceRate, Pacer,
 };
-pub use peer_clocks::{CLOCK_MARGIN_MS, ClockReading, PeerClocks, TimeBounds};
+pub use peer_clocks::{CLOCK_MARGIN_MS, ClockReading, ExpiryTime, PeerClocks, TimeBounds};
 pub use placement::{PARTITIONS, Partition, Placement};
 pub use proposal::{AcceptAnswer, PrepareAnswer, ProposalCore, ProposalError, ProposalStep};
 pub use pull::{

@@ -13,6 +13,10 @@
 //! and the wall clock counts no further ahead than that. After a start, until enough nodes have reported, the newest version in
 //! the store serves as that time.
 //!
+//! That errs on the side of what is behind: a version that is too old loses, and is written again. For values that
+//! expire, neither side is safe: one brings back what had expired, the other ends what lives. So for that, it is also told how late it may be ([`TimeBounds::expiry_time`]). While a bare majority is
+//! heard, all but one of its clocks may be wrong, and it is unknown which one is right.
+//!
 //! As long as a majority of the clocks is right, the resulting time lies between clocks that are right, on every node. Computed
 //! times are never reported to others: so one wrong clock cannot move the others' step by step.
 
@@ -64,8 +68,35 @@ pub struct PeerClocks {
     agreed_offset_ms: Option<i64>,
     /// What more clocks had reached than may be wrong, that of this node among them, minus the monotonic clock.
     passed_offset_ms: Option<i64>,
+    /// Whether so many clocks were heard at once, in the life of this process, that those that are wrong were outnumbered. From then
+    /// on, what had passed goes on by the monotonic clock.
+    is_certain: bool,
     /// The latest time by a majority so far.
     reached_ms: u64,
+}
+
+/// What time it is for values that expire: it is somewhere between the two, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExpiryTime {
+    /// Clocks that cannot all be wrong have reached this.
+    pub earliest_ms: u64,
+    /// Clocks that cannot all be wrong have not passed this.
+    pub latest_ms: u64,
+}
+
+impl ExpiryTime {
+    /// The time, if it is known.
+    pub fn exact_ms(&self) -> Option<u64> {
+        (self.earliest_ms == self.latest_ms).then_some(self.earliest_ms)
+    }
+
+    /// Whether a value that expires then has expired; none if it depends on which clock is right.
+    pub const fn has_expired(&self, expires_at_ms: u64) -> Option<bool> {
+        if expires_at_ms <= self.earliest_ms {
+            return Some(true);
+        }
+        if expires_at_ms > self.latest_ms { Some(false) } else { None }
+    }
 }
 
 /// The time, and which versions are acceptable, until the next report. Plain numbers, so that a driver can keep them in atomics
@@ -79,6 +110,12 @@ pub struct TimeBounds {
     /// More clocks had reached this than may be wrong, or a majority had versions of then; counted from the monotonic clock. What
     /// had expired by then does not come back while only some are heard, which are behind: a majority may have one that is wrong.
     pub passed_ms: i64,
+    /// For values that expire, it is at least what more clocks show than may be wrong: the wall clock of this node, but no less than
+    /// the first and no more than the second of these, counted from the monotonic clock.
+    pub first_ms: (i64, i64),
+    /// And it is no later than what the wall clock shows, but no less than the first and no more than the second of these. No later
+    /// than what it is at least, if enough clocks were heard to know that.
+    pub last_ms: (i64, i64),
     /// The wall clock of this node counts for what it takes, since too few peers were heard to know better.
     pub is_unverified: bool,
     /// Versions are judged as if it was at least this late.
@@ -96,7 +133,17 @@ impl TimeBounds {
 
     /// What time it is for values that expire: the same, but not before what has passed.
     pub fn expiry_time_ms(&self, wall_ms: u64, monotonic_ms: u64) -> u64 {
-        self.time_ms(wall_ms, monotonic_ms).max(at(self.passed_ms, monotonic_ms)).min(WALL_MS_MAX)
+        let shown_ms = between(wall_ms, self.first_ms, monotonic_ms);
+        let known_ms = shown_ms.max(at(self.passed_ms, monotonic_ms));
+        self.time_ms(wall_ms, monotonic_ms).max(known_ms).min(WALL_MS_MAX)
+    }
+
+    /// The same, with how late it can be: clocks that are right may be so far apart, and then the time that is behind counts.
+    pub fn expiry_time(&self, wall_ms: u64, monotonic_ms: u64, apart_ms_max: u64) -> ExpiryTime {
+        let earliest_ms = self.expiry_time_ms(wall_ms, monotonic_ms);
+        let latest_ms = between(wall_ms, self.last_ms, monotonic_ms).min(WALL_MS_MAX);
+        let is_apart = latest_ms > earliest_ms.saturating_add(apart_ms_max);
+        ExpiryTime { earliest_ms, latest_ms: if is_apart { latest_ms } else { earliest_ms } }
     }
 
     /// Whether a version is not too far ahead to be accepted, whichever node gave it out, including this one.
@@ -146,6 +193,7 @@ impl PeerClocks {
             floor_ms: 0,
             agreed_offset_ms: None,
             passed_offset_ms: None,
+            is_certain: false,
             reached_ms: 0,
         }
     }
@@ -187,6 +235,7 @@ impl PeerClocks {
         let time_ms = bounds.time_ms(wall_ms, monotonic_ms);
         self.reached_ms = self.reached_ms.max(time_ms);
         self.note_passed(wall_ms, monotonic_ms);
+        self.is_certain |= self.lately(monotonic_ms).len() >= 2 * self.wrong_max();
         if self.lately(monotonic_ms).len() >= self.needed() {
             self.agreed_offset_ms = Some(time_ms.cast_signed() - monotonic_ms.cast_signed());
         }
@@ -200,7 +249,7 @@ impl PeerClocks {
         let is_each_heard = lately.len() + 1 == self.heard.len();
         let shown = latest_first(lately.into_iter().chain([own_ms]));
         let known = self.passed_or_before().filter(|_| !is_each_heard);
-        self.passed_offset_ms = shown.get((self.heard.len() - 1) / 2).copied().max(known);
+        self.passed_offset_ms = shown.get(self.wrong_max()).copied().max(known);
     }
 
     /// What time it is by all that was heard; to be asked for again now and then, since it grows old.
@@ -227,6 +276,8 @@ impl PeerClocks {
             earliest_ms,
             latest_ms,
             passed_ms: self.passed_or_before().unwrap_or(i64::MIN),
+            first_ms: self.first_bounds(&lately, margin_ms),
+            last_ms: self.last_bounds(&lately),
             is_unverified,
             reached_ms: self.reached_ms.max(floor_ms),
             majority_ms: versions.get(needed).copied().unwrap_or(0),
@@ -243,6 +294,33 @@ impl PeerClocks {
             floor_ms - self.started_ms.cast_signed()
         };
         self.passed_offset_ms.or(shared_ms.map(before))
+    }
+
+    /// Between what the wall clock of this node counts, so that of all clocks that are heard, it included, more have reached the outcome
+    /// than may be wrong. If these are none, the one that is behind counts.
+    fn first_bounds(&self, latest_first: &[i64], margin_ms: i64) -> (i64, i64) {
+        let last_but = |count: usize| latest_first.get(count).copied();
+        let Some(max_ms) = self.wrong_max().checked_sub(1).and_then(last_but) else {
+            return (i64::MIN, i64::MIN);
+        };
+        let min_ms = last_but(self.wrong_max()).map_or(i64::MIN, |offset_ms| offset_ms - margin_ms);
+        (min_ms, max_ms + margin_ms)
+    }
+
+    /// The same so that more have not passed it. Nothing, if it is known what time it is.
+    fn last_bounds(&self, latest_first: &[i64]) -> (i64, i64) {
+        let wrong_max = self.wrong_max();
+        if self.is_certain || latest_first.len() >= 2 * wrong_max {
+            return (i64::MIN, i64::MIN);
+        }
+        let mut earliest_first = latest_first.iter().rev();
+        let min_ms = earliest_first.nth(wrong_max - 1).copied().unwrap_or(i64::MAX);
+        (min_ms, earliest_first.next().copied().unwrap_or(i64::MAX))
+    }
+
+    /// How many clocks may be wrong, so that those of a majority are right.
+    const fn wrong_max(&self) -> usize {
+        (self.heard.len() - 1) / 2
     }
 
     /// How many peers make a majority with this node.
@@ -266,6 +344,11 @@ impl PeerClocks {
 /// The time at a moment of the monotonic clock that it is counted from.
 fn at(offset_ms: i64, monotonic_ms: u64) -> u64 {
     offset_ms.saturating_add_unsigned(monotonic_ms).max(0).cast_unsigned()
+}
+
+/// A wall clock, but no less than the first and no more than the second of two moments.
+fn between(wall_ms: u64, (min_ms, max_ms): (i64, i64), monotonic_ms: u64) -> u64 {
+    wall_ms.min(at(max_ms, monotonic_ms)).max(at(min_ms, monotonic_ms))
 }
 
 fn latest_first<T: Ord>(times: impl Iterator<Item = T>) -> Vec<T> {

@@ -6,6 +6,8 @@
 //! on the same thread, which only the simulation does; a noted version is kept for nobody; and the rest of the feature is
 //! functions that only the simulation calls. Programs that are measured or shipped are built by `-p ladoga`, without it.
 
+use std::ops::RangeInclusive;
+
 use ladoga_model::Version;
 
 /// A bug that is planted, to see that it is found.
@@ -50,6 +52,7 @@ pub enum Bug {
 #[cfg(feature = "simulation")]
 mod simulation {
     use std::cell::{Cell, RefCell};
+    use std::ops::RangeInclusive;
 
     use super::{Bug, Version};
 
@@ -57,7 +60,7 @@ mod simulation {
         static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
         static COUNT: Cell<u64> = const { Cell::new(0) };
         static LAST_VERSION: Cell<Option<Version>> = const { Cell::new(None) };
-        static LAST_TIME_MS: Cell<Option<u64>> = const { Cell::new(None) };
+        static LAST_TIME_MS: RefCell<Option<RangeInclusive<u64>>> = const { RefCell::new(None) };
         static GIVEN_UP: RefCell<Vec<Version>> = const { RefCell::new(Vec::new()) };
         static LET_THROUGH: RefCell<Vec<(u64, Version)>> = const { RefCell::new(Vec::new()) };
     }
@@ -99,19 +102,19 @@ mod simulation {
         LAST_VERSION.set(version);
     }
 
-    /// The answer that is about to be given is as of this time, by which it is decided what has expired; none if that did not
-    /// matter, or nobody but this node says so.
-    pub(super) fn note_time(time_ms: Option<u64>) {
+    /// The answer that is about to be given is as of a time between these, by which it is decided what has expired; none if that did
+    /// not matter, or nobody but this node says so.
+    pub(super) fn note_time(time_ms: Option<RangeInclusive<u64>>) {
         LAST_TIME_MS.set(time_ms);
     }
 
     /// What was noted.
-    pub(super) fn noted_time() -> Option<u64> {
-        LAST_TIME_MS.get()
+    pub(super) fn noted_time() -> Option<RangeInclusive<u64>> {
+        LAST_TIME_MS.with_borrow(Clone::clone)
     }
 
     /// The time that the last answer on this thread was as of.
-    pub fn last_time_ms() -> Option<u64> {
+    pub fn last_time_ms() -> Option<RangeInclusive<u64>> {
         LAST_TIME_MS.take()
     }
 
@@ -133,6 +136,8 @@ mod simulation {
 
 #[cfg(not(feature = "simulation"))]
 mod simulation {
+    use std::ops::RangeInclusive;
+
     use super::{Bug, Version};
 
     pub(super) const fn has(_: Bug) -> bool {
@@ -151,9 +156,9 @@ mod simulation {
 
     pub(super) const fn note_version(_: Option<Version>) {}
 
-    pub(super) const fn note_time(_: Option<u64>) {}
+    pub(super) fn note_time(_: Option<RangeInclusive<u64>>) {}
 
-    pub(super) const fn noted_time() -> Option<u64> {
+    pub(super) const fn noted_time() -> Option<RangeInclusive<u64>> {
         None
     }
 
@@ -193,15 +198,15 @@ pub(crate) fn note_version(version: Option<Version>) {
     simulation::note_version(version);
 }
 
-/// What has expired is decided by this time; none if that does not matter, or too few peers were heard.
+/// What has expired is decided by a time between these; none if that does not matter, or too few peers were heard.
 #[inline]
-pub(crate) fn note_time(time_ms: Option<u64>) {
+pub(crate) fn note_time(time_ms: Option<RangeInclusive<u64>>) {
     simulation::note_time(time_ms);
 }
 
 /// The time that was noted last.
 #[inline]
-pub(crate) fn noted_time() -> Option<u64> {
+pub(crate) fn noted_time() -> Option<RangeInclusive<u64>> {
     simulation::noted_time()
 }
 

@@ -77,6 +77,18 @@ pub enum Error {
         /// Each node that cannot be reached, and why.
         missing: Vec<String>,
     },
+    /// This node was started and hears no more than a majority, whose clocks do not agree about what has expired.
+    #[error(
+        "this node has just started, and the clocks that it hears are {apart_ms} ms apart: whether a value has expired depends on \
+         which of them is right, and it does not hear enough to know{}; nothing was written",
+        after_a_colon(.missing)
+    )]
+    ClocksApart {
+        /// How far they are apart.
+        apart_ms: u64,
+        /// Each node that cannot be reached, and why.
+        missing: Vec<String>,
+    },
     /// This node does not know yet whether it lost anything that it acknowledged.
     #[error("{}; before it serves, it must learn from {}: {}", what(*.is_copy), whom(*.is_copy), why(.missing))]
     Starting {
@@ -129,6 +141,10 @@ pub enum Error {
     /// The node is about to stop.
     #[error("the node is draining: it is shutting down")]
     Draining,
+}
+
+fn after_a_colon(missing: &[String]) -> String {
+    if missing.is_empty() { String::new() } else { format!(": {}", missing.join("; ")) }
 }
 
 fn what(is_copy: bool) -> &'static str {
@@ -197,6 +213,17 @@ mod tests {
             Error::TooFewReplicas(Box::new(error)).to_string(),
             "1 of 3 replicas answered, expected 2: http://b timed out; http://c unreachable; the write may have happened"
         );
+    }
+
+    #[test]
+    fn clocks_that_differ_are_told_with_the_nodes_that_are_missing() {
+        let error = |missing| Error::ClocksApart { apart_ms: 86_400_000, missing }.to_string();
+        let why = "this node has just started, and the clocks that it hears are 86400000 ms apart: whether a value has expired \
+                   depends on which of them is right, and it does not hear enough to know";
+        assert_eq!(error(Vec::new()), format!("{why}; nothing was written"));
+        let missing = ["http://b timed out", "http://c is down"].map(str::to_owned);
+        let text = error(missing.to_vec());
+        assert_eq!(text, format!("{why}: http://b timed out; http://c is down; nothing was written"));
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl Checker {
         key: &Key,
         replicas: Replicas,
         (version, value, ttl): (Option<Version>, Option<&[u8]>, Option<Ttl>),
-        floor: Version,
+        (floor, began_ms): (Version, u64),
     ) {
         let Some(version) = version else { return };
         let written = self.versions.get(&version);
@@ -156,9 +156,11 @@ impl Checker {
         let expires_at_ms = written.map_or(0, |written| written.expires_at_ms);
         self.check(is_it, || format!("{version:?} was acknowledged, under which something else was written"));
         let is_asked_for = ttl.map_or(expires_at_ms == 0, |ttl| {
-            // It is decided by the time at which it began, a while ago, and without a majority by whatever clock there is.
+            // It is decided by a time since it began, and without a majority by whatever clock there is.
+            let earliest_ms = ttl.ends_ms((self.epoch_ms + began_ms).saturating_sub(APART_MS_MAX));
             let latest_ms = ttl.ends_ms(self.wall_ms() + AHEAD_MS_MAX);
-            expires_at_ms != 0 && (expires_at_ms <= latest_ms || 2 * replicas.ack as usize <= self.nodes)
+            let is_near = earliest_ms <= expires_at_ms && expires_at_ms <= latest_ms;
+            expires_at_ms != 0 && (is_near || 2 * replicas.ack as usize <= self.nodes)
         });
         self.check(is_asked_for, || format!("{version:?} expires at {expires_at_ms}, expected {ttl:?}"));
         self.acknowledged(key, replicas, version, floor);
@@ -233,20 +235,23 @@ impl Checker {
     ) {
         let is_gone = found.value.is_none();
         self.told_expired += u64::from(is_gone);
-        let Some(as_of_ms) = found.as_of_ms else { return };
-        self.check(is_gone == (expires_at_ms <= as_of_ms), || {
+        let Some(as_of_ms) = &found.as_of_ms else { return };
+        // A coordinator that does not know better than that decides only what is the same at each time between the two.
+        let has_expired = expires_at_ms <= *as_of_ms.start();
+        let is_decided = has_expired || expires_at_ms > *as_of_ms.end();
+        self.check(is_decided && is_gone == has_expired, || {
             let what = if is_gone { "nothing" } else { "a value" };
-            format!("a read as of {as_of_ms} gave {what}: {version:?}, which expires at {expires_at_ms}")
+            format!("a read as of {as_of_ms:?} gave {what}: {version:?}, which expires at {expires_at_ms}")
         });
         if !is_checked(replicas) {
             // A node that has just started, and hears one other, may take its wrong clock for right.
             return;
         }
         let (earliest_ms, latest_ms) = (self.epoch_ms + began_ms, self.wall_ms());
-        let is_near =
-            as_of_ms <= latest_ms + AHEAD_MS_MAX && earliest_ms.saturating_sub(APART_MS_MAX) <= as_of_ms;
+        let is_near = *as_of_ms.start() <= latest_ms + AHEAD_MS_MAX
+            && earliest_ms.saturating_sub(APART_MS_MAX) <= *as_of_ms.end();
         self.check(is_near, || {
-            format!("a read of {replicas:?} was decided as of {as_of_ms}, between {earliest_ms} and {latest_ms} of the world")
+            format!("a read of {replicas:?} was decided as of {as_of_ms:?}, between {earliest_ms} and {latest_ms} of the world")
         });
     }
 
@@ -290,8 +295,8 @@ impl Checker {
         *newest = version.max(*newest);
     }
 
-    /// A node has this version of a key when it decides about it. It may have it from before a power cut that came between the sync
-    /// and the answer, of which nobody was told.
+    /// A node had this version of a key when it decided about it, and what it had then is as durable as what it answers. It may have
+    /// it from before a power cut that came between the sync and the answer, of which nobody was told.
     pub(crate) fn found(&mut self, node: usize, key: &Key, version: Version) {
         if self.versions.contains_key(&version) {
             let newest = self.durable[node].entry(key.clone()).or_default();

@@ -60,7 +60,7 @@ fn version(write: u64) -> Version {
 }
 
 fn found(write: Option<u64>, value: Option<Vec<u8>>) -> Found {
-    Found { version: write.map(version), value, as_of_ms: Some(1) }
+    Found { version: write.map(version), value, as_of_ms: Some(1..=1) }
 }
 
 /// It expires as early as any clock has it.

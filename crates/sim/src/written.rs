@@ -1,4 +1,5 @@
 use std::convert::Infallible;
+use std::ops::RangeInclusive;
 
 use ladoga_model::{Cell, Value, Version};
 
@@ -16,8 +17,9 @@ pub(crate) struct Found {
     /// The version, of a deletion as well.
     pub(crate) version: Option<Version>,
     pub(crate) value: Option<Vec<u8>>,
-    /// The time by which it was decided whether it has expired, if it ever does, and if that was the time of the cluster.
-    pub(crate) as_of_ms: Option<u64>,
+    /// Between what the time was by which it was decided whether it has expired, if it ever does, and if that was the time of the
+    /// cluster.
+    pub(crate) as_of_ms: Option<RangeInclusive<u64>>,
 }
 
 /// All of the value of a cell, if it has one.

@@ -240,6 +240,7 @@ impl From<Error> for Refusal {
             | Error::Overtaken
             | Error::Undecided
             | Error::TimeUnknown { .. }
+            | Error::ClocksApart { .. }
             | Error::Starting { .. } => Refusal::too_few_replicas(error.to_string()),
             Error::NotVouched { .. }
             | Error::ClockAhead(_)

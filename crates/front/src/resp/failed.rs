@@ -90,6 +90,7 @@ fn told(error: &Error) -> Reply {
         | Error::RangeIncomplete { .. }
         | Error::Overtaken
         | Error::TimeUnknown { .. }
+        | Error::ClocksApart { .. }
         | Error::Starting { .. } => "NOREPLICAS",
         _ => "ERR",
     };

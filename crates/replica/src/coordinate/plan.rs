@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ladoga_cluster::{Failure, NodeId, Origin, QuorumError, WriteAnswer};
+use ladoga_cluster::{ExpiryTime, Failure, NodeId, Origin, QuorumError, WriteAnswer};
 use ladoga_model::{Cell, Durability, HybridClock, Replicas, Stamp, Ttl, Version};
 use ladoga_service::{Context, Error};
 use tokio::task::JoinSet;
@@ -314,23 +314,34 @@ impl<S: Store> Plan<S> {
         }
     }
 
-    /// After a start: asks all peers for their clocks, until a majority has answered. A version that is given out before may be
-    /// as old as the newest one here, and an earlier write, which too few replicas had, could win over it. If a majority has to
-    /// take the write, a peer that cannot be reached would not take it either.
-    async fn hear_clocks(&self) -> Result<(), Error> {
+    /// After a start: asks all peers for their clocks, until `known` can tell what is to be known; none if it cannot in the end, and
+    /// the request does not depend on that. If a majority has to answer it, it does: a version that is given out before a majority was
+    /// heard may be as old as the newest one here, and an earlier write, which too few replicas had, could win over it; and a value
+    /// that has expired could come back, or one that lives be taken for gone. A peer that cannot be reached would not answer the
+    /// request either.
+    async fn hear_clocks<T>(&self, known: impl Fn() -> Option<T>) -> Result<Option<T>, Error> {
         let OwnReplica { cluster, peers, .. } = &*self.replica;
         let others = || cluster.peers.iter().filter(|peer| peer.id != cluster.own);
         let mut asked = JoinSet::new();
         for peer in others() {
             asked.spawn_local(hear(&self.replica, peers.link(peer.id), cluster.stability(), peer.id));
         }
-        while cluster.versions.is_unverified() && asked.join_next().await.is_some() {}
-        if !cluster.versions.is_unverified() || self.replicas.ack as usize <= cluster.nodes.len() / 2 {
-            return Ok(());
+        loop {
+            let found = known();
+            if found.is_some() || self.replicas.ack as usize <= cluster.nodes.len() / 2 && asked.is_empty() {
+                return Ok(found);
+            }
+            if asked.join_next().await.is_none() {
+                break;
+            }
         }
-        let missing =
-            others().filter_map(|peer| Some(format!("{} {}", peer.url, peer.unreachable_reason()?)));
-        Err(Error::TimeUnknown { replicas: self.replicas, missing: missing.collect() })
+        let missing = others()
+            .filter_map(|peer| Some(format!("{} {}", peer.url, peer.unreachable_reason()?)))
+            .collect();
+        Err(match cluster.versions.expiry_time() {
+            Some(time) => Error::ClocksApart { apart_ms: time.latest_ms - time.earliest_ms, missing },
+            None => Error::TimeUnknown { replicas: self.replicas, missing },
+        })
     }
 
     /// The version of a write that happens now. Fails if a majority of the nodes would refuse it as too far ahead: the others
@@ -338,8 +349,9 @@ impl<S: Store> Plan<S> {
     pub(super) async fn stamp(&self) -> Result<Stamp, Error> {
         let cluster = self.cluster();
         if self.replicas.ack > 1 && cluster.versions.is_unverified() {
-            self.hear_clocks().await?;
+            self.hear_clocks(|| (!cluster.versions.is_unverified()).then_some(())).await?;
         }
+        let expires_at_ms = self.fixed_expiry_ms().await?;
         let timestamp = cluster.versions.next_for_all().map_err(|error| {
             self.replica.core.metrics.clock_ahead();
             Error::ClockAhead(error)
@@ -349,37 +361,47 @@ impl<S: Store> Plan<S> {
         // The number also if it is that of all nodes: those that join later are not among them. A list has 64 at most.
         let copies =
             if has(Bug::ForgetCopies) { cluster.nodes.len() as u8 } else { self.replicas.from as u8 };
-        Ok(Stamp { copies, expires_at_ms: self.expires_at_ms(), ..stamp })
+        Ok(Stamp { copies, expires_at_ms, ..stamp })
     }
 
-    /// When the value that is written expires, once the time of the cluster is known. It stays the same for the request, whichever version it gets.
+    /// When the value that is written expires, once the time of the cluster is known; 0 if it never does. It stays the same for the
+    /// request, whichever version it gets.
     pub(super) async fn fixed_expiry_ms(&self) -> Result<u64, Error> {
-        if self.ttl.is_some() && self.replicas.ack > 1 && self.cluster().versions.is_unverified() {
-            self.hear_clocks().await?;
+        if let Some(expires_at_ms) = self.expires_at_ms.get() {
+            return Ok(*expires_at_ms);
         }
-        Ok(self.expires_at_ms())
+        let Some(ttl) = self.ttl else { return Ok(0) };
+        let known = self.expiry_time(|time| time.exact_ms().is_some()).await?;
+        let now_ms = known.map_or_else(|| self.cluster().versions.expiry_time_ms(), |time| time.earliest_ms);
+        Ok(*self.expires_at_ms.get_or_init(|| ttl.ends_ms(now_ms)))
     }
 
-    /// When the value that is written expires; 0 if it never does.
-    fn expires_at_ms(&self) -> u64 {
+    /// What time it is for values that expire, known so well that `is_enough`; none if it is not, and the request does not depend on
+    /// that.
+    async fn expiry_time(
+        &self,
+        is_enough: impl Fn(&ExpiryTime) -> bool,
+    ) -> Result<Option<ExpiryTime>, Error> {
         let versions = &self.cluster().versions;
-        let ends_ms = |ttl: Ttl| ttl.ends_ms(versions.expiry_time_ms());
-        *self.expires_at_ms.get_or_init(|| self.ttl.map_or(0, ends_ms))
+        let known = || versions.expiry_time().filter(&is_enough);
+        match known() {
+            None if self.replicas.ack > 1 => self.hear_clocks(known).await,
+            known => Ok(known),
+        }
     }
 
     /// A cell that was read, without its value if that has expired. This node decides that, by the time of the cluster, and no
     /// replica by its own.
     pub(super) async fn as_of_now<B, L>(&self, cell: Cell<B, L>) -> Result<Cell<B, L>, Error> {
-        let versions = &self.cluster().versions;
         note_time(None);
-        if cell.stamp.expires_at_ms == 0 {
+        let expires_at_ms = cell.stamp.expires_at_ms;
+        if expires_at_ms == 0 {
             return Ok(cell);
         }
-        if self.replicas.ack > 1 && versions.is_unverified() {
-            self.hear_clocks().await?;
-        }
-        let time_ms = versions.expiry_time_ms();
-        note_time((!versions.is_unverified()).then_some(time_ms));
-        Ok(cell.as_of_ms(|| time_ms))
+        let known = self.expiry_time(|time| time.has_expired(expires_at_ms).is_some()).await?;
+        note_time(known.map(|time| time.earliest_ms..=time.latest_ms));
+        let now_ms =
+            || known.map_or_else(|| self.cluster().versions.expiry_time_ms(), |time| time.earliest_ms);
+        Ok(cell.as_of_ms(now_ms))
     }
 }

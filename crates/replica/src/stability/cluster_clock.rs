@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use ladoga_cluster::{ClockReading, NodeId};
+use ladoga_cluster::{ClockReading, ExpiryTime, NodeId};
 use ladoga_env::Clock;
 use ladoga_model::ClockError;
 
@@ -77,6 +77,12 @@ impl ClusterClock {
         let wall_ms = self.wall_ms();
         let time_ms = self.time.expiry_time_ms(wall_ms, self.monotonic_ms());
         if self.is_unverified() { time_ms.max(wall_ms) } else { time_ms }
+    }
+
+    /// The same, with how late it can be: a node that has just started, and hears a bare majority whose clocks are far apart, does not
+    /// know which of them is right. None while it has not heard a majority.
+    pub(crate) fn expiry_time(&self) -> Option<ExpiryTime> {
+        (!self.is_unverified()).then(|| self.time.expiry_time(self.wall_ms(), self.monotonic_ms()))
     }
 
     /// Values that expired before this have expired by the clocks of all nodes, however far a minority of them is off; none

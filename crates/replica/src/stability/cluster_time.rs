@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-use ladoga_cluster::{ClockReading, NodeId, PeerClocks, TimeBounds};
+use ladoga_cluster::{ClockReading, ExpiryTime, NodeId, PeerClocks, TimeBounds};
 use ladoga_model::{ClockError, HybridClock};
 use parking_lot::Mutex;
 
@@ -18,6 +18,8 @@ pub(crate) struct ClusterTime {
     earliest_ms: AtomicI64,
     latest_ms: AtomicI64,
     passed_ms: AtomicI64,
+    first_ms: AtomicPair,
+    last_ms: AtomicPair,
     is_unverified: AtomicBool,
     reached_ms: AtomicU64,
     majority_ms: AtomicU64,
@@ -25,20 +27,39 @@ pub(crate) struct ClusterTime {
     is_off: AtomicBool,
 }
 
+/// Two bounds, each of use on its own.
+struct AtomicPair(AtomicI64, AtomicI64);
+
+impl AtomicPair {
+    const fn new((min_ms, max_ms): (i64, i64)) -> AtomicPair {
+        AtomicPair(AtomicI64::new(min_ms), AtomicI64::new(max_ms))
+    }
+
+    fn load(&self) -> (i64, i64) {
+        (self.0.load(Ordering::Acquire), self.1.load(Ordering::Acquire))
+    }
+
+    fn store(&self, (min_ms, max_ms): (i64, i64)) {
+        self.0.store(min_ms, Ordering::Release);
+        self.1.store(max_ms, Ordering::Release);
+    }
+}
+
 impl ClusterTime {
     pub(crate) fn new(own: NodeId, nodes: usize, ahead_ms_max: u64, monotonic_ms: u64) -> ClusterTime {
         let peers = PeerClocks::new(own, nodes, ahead_ms_max, monotonic_ms);
-        let TimeBounds { earliest_ms, latest_ms, passed_ms, is_unverified, reached_ms, majority_ms } =
-            peers.bounds(monotonic_ms);
+        let bounds = peers.bounds(monotonic_ms);
         ClusterTime {
             ahead_ms_max,
             peers: Mutex::new(peers),
-            earliest_ms: AtomicI64::new(earliest_ms),
-            latest_ms: AtomicI64::new(latest_ms),
-            passed_ms: AtomicI64::new(passed_ms),
-            is_unverified: AtomicBool::new(is_unverified),
-            reached_ms: AtomicU64::new(reached_ms),
-            majority_ms: AtomicU64::new(majority_ms),
+            earliest_ms: AtomicI64::new(bounds.earliest_ms),
+            latest_ms: AtomicI64::new(bounds.latest_ms),
+            passed_ms: AtomicI64::new(bounds.passed_ms),
+            first_ms: AtomicPair::new(bounds.first_ms),
+            last_ms: AtomicPair::new(bounds.last_ms),
+            is_unverified: AtomicBool::new(bounds.is_unverified),
+            reached_ms: AtomicU64::new(bounds.reached_ms),
+            majority_ms: AtomicU64::new(bounds.majority_ms),
             is_off: AtomicBool::new(false),
         }
     }
@@ -67,6 +88,14 @@ impl ClusterTime {
     /// See [`TimeBounds::expiry_time_ms`].
     pub(crate) fn expiry_time_ms(&self, wall_ms: u64, monotonic_ms: u64) -> u64 {
         if has(Bug::TrustOwnClock) { wall_ms } else { self.bounds().expiry_time_ms(wall_ms, monotonic_ms) }
+    }
+
+    /// See [`TimeBounds::expiry_time`]. Clocks that are right are no further apart than versions may be ahead.
+    pub(crate) fn expiry_time(&self, wall_ms: u64, monotonic_ms: u64) -> ExpiryTime {
+        if has(Bug::TrustOwnClock) {
+            return ExpiryTime { earliest_ms: wall_ms, latest_ms: wall_ms };
+        }
+        self.bounds().expiry_time(wall_ms, monotonic_ms, self.ahead_ms_max)
     }
 
     /// Whether too few peers were heard to know what time it is by a majority.
@@ -126,10 +155,14 @@ impl ClusterTime {
     fn bounds(&self) -> TimeBounds {
         // First: whoever sees that enough was heard must see the result as well.
         let is_unverified = self.is_unverified.load(Ordering::Acquire);
+        // The same for whoever sees that it is known what time it is.
+        let last_ms = self.last_ms.load();
         TimeBounds {
             earliest_ms: self.earliest_ms.load(Ordering::Relaxed),
             latest_ms: self.latest_ms.load(Ordering::Relaxed),
             passed_ms: self.passed_ms.load(Ordering::Relaxed),
+            first_ms: self.first_ms.load(),
+            last_ms,
             is_unverified,
             reached_ms: self.reached_ms.load(Ordering::Relaxed),
             majority_ms: self.majority_ms.load(Ordering::Relaxed),
@@ -140,13 +173,14 @@ impl ClusterTime {
         let mut peers = self.peers.lock();
         change(&mut peers);
         // Under the lock, so that the last one to change is the last one to publish.
-        let TimeBounds { earliest_ms, latest_ms, passed_ms, is_unverified, reached_ms, majority_ms } =
-            peers.bounds(monotonic_ms);
-        self.earliest_ms.store(earliest_ms, Ordering::Relaxed);
-        self.latest_ms.store(latest_ms, Ordering::Relaxed);
-        self.passed_ms.store(passed_ms, Ordering::Relaxed);
-        self.reached_ms.store(reached_ms, Ordering::Relaxed);
-        self.majority_ms.store(majority_ms, Ordering::Relaxed);
-        self.is_unverified.store(is_unverified, Ordering::Release);
+        let bounds = peers.bounds(monotonic_ms);
+        self.earliest_ms.store(bounds.earliest_ms, Ordering::Relaxed);
+        self.latest_ms.store(bounds.latest_ms, Ordering::Relaxed);
+        self.passed_ms.store(bounds.passed_ms, Ordering::Relaxed);
+        self.first_ms.store(bounds.first_ms);
+        self.reached_ms.store(bounds.reached_ms, Ordering::Relaxed);
+        self.majority_ms.store(bounds.majority_ms, Ordering::Relaxed);
+        self.last_ms.store(bounds.last_ms);
+        self.is_unverified.store(bounds.is_unverified, Ordering::Release);
     }
 }

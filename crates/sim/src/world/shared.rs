@@ -72,6 +72,7 @@ impl Shared {
         };
         summary.succeeded += 1;
         let mut checker = self.checker.lock();
+        let since = (floor, began_us / 1000);
         match answer {
             Answer::Written(version) => {
                 self.trace(|| format!("request {number}: {version:?} is written"));
@@ -80,7 +81,7 @@ impl Shared {
                     Wish::PutIf { value, .. } => (Some(value.as_slice()), None),
                     Wish::Delete | Wish::Get | Wish::Increment => (None, None),
                 };
-                checker.told_written(key, *replicas, (version, value, ttl), floor);
+                checker.told_written(key, *replicas, (version, value, ttl), since);
             }
             Answer::Refused(version) => {
                 self.trace(|| format!("request {number}: refused because of {version:?}"));
@@ -89,12 +90,12 @@ impl Shared {
             Answer::Counted(sum, version) => {
                 self.trace(|| format!("request {number}: {version:?} is written, {sum} there are"));
                 let text = sum.to_string();
-                checker.told_written(key, *replicas, (Some(version), Some(text.as_bytes()), None), floor);
+                checker.told_written(key, *replicas, (Some(version), Some(text.as_bytes()), None), since);
             }
             Answer::Read(found) => {
                 let what = if expired.is_some() { "has expired" } else { "is read" };
                 self.trace(|| format!("request {number}: {:?} {what}", found.version));
-                checker.told_read(key, *replicas, &found, (floor, began_us / 1000));
+                checker.told_read(key, *replicas, &found, since);
             }
         }
     }

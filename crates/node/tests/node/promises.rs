@@ -155,6 +155,26 @@ fn a_promise_that_is_released_keeps_nothing_out_and_those_before_it_hold_on() {
     }
 }
 
+/// It waited for each of them: so a node that was stopped for a moment, to which another one had sent a thousand ballots for one key
+/// meanwhile, which it had decided without it, answered nothing else for seconds.
+#[test]
+fn a_ballot_waits_for_promises_to_other_nodes_and_not_for_those_that_its_node_left_behind() {
+    let mut asked = Asked::start();
+    let waited = |asked: &Asked, count: u64| {
+        let answer = asked.node.connect().get("/metrics");
+        let line = format!("ladoga_promises_waited_total {count}\n");
+        assert!(answer.text().contains(&line), "{line}: {}", answer.text());
+    };
+    for ballot in 10..20 {
+        assert_eq!(asked.prepare(ballot), asked.promised(None));
+    }
+    waited(&asked, 0);
+    let ballot = Version { node: 0, ..asked.version(30) };
+    let answer = asked.ask(Request::Prepare { key: KEY, ballot, durability: None });
+    assert_eq!(answer, asked.promised(None));
+    waited(&asked, 1);
+}
+
 #[test]
 fn a_large_value_is_accepted_by_its_upload() {
     let mut asked = Asked::start();

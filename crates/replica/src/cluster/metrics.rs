@@ -134,6 +134,11 @@ impl Cluster {
                 &figures.outbid,
             ),
             counter(
+                "ladoga_promises_waited_total",
+                "Promises that were given later because one to another node was in force, at most 100 ms each.",
+                &figures.waited,
+            ),
+            counter(
                 "ladoga_promises_kept_out_total",
                 "Cells that were not stored because they were older than a promise.",
                 &figures.kept_out,

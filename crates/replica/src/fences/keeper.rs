@@ -40,6 +40,8 @@ pub(crate) struct FenceKeeper {
 pub(crate) struct Figures {
     pub(crate) promises: AtomicU64,
     pub(crate) accepts: AtomicU64,
+    /// Ballots that had to wait for the end of an older promise.
+    pub(crate) waited: AtomicU64,
     /// Ballots and cells that came too late.
     pub(crate) outbid: AtomicU64,
     /// Cells that were kept out.

@@ -71,7 +71,9 @@ pub(crate) fn prepare<S: Store>(
     }
 }
 
-/// Waits for the end of an older promise, unless its coordinator must be gone by now.
+/// Waits for the end of an older promise, unless its coordinator must be gone by now, or has gone on: a node proposes once at a time
+/// for a key, so by a newer ballot of it its older one is over. What it still sends about that comes behind all of its ballots that
+/// are on their way, and a node that was away for a moment gets thousands of those: it would wait for each of them in vain.
 async fn until_older_ends<S: Store>(replica: &OwnReplica<S>, key_hash: u64, ballot: Version) {
     let OwnReplica { cluster, .. } = replica;
     let standing = || cluster.fences().newest(key_hash);
@@ -81,11 +83,15 @@ async fn until_older_ends<S: Store>(replica: &OwnReplica<S>, key_hash: u64, ball
     let lives_ms = cluster.limits.quorum_timeout_ms;
     let is_waited_for = |standing: Version| {
         let began_ms = HybridClock::wall_ms(standing.timestamp);
-        standing < ballot && cluster.versions.time_ms() <= began_ms + lives_ms
+        let is_another = standing.node != ballot.node;
+        is_another && standing < ballot && cluster.versions.time_ms() <= began_ms + lives_ms
     };
-    for _ in 0..OLDER_PROMISE_WAIT_MS / LOOK_EVERY_MS {
+    for look in 0..OLDER_PROMISE_WAIT_MS / LOOK_EVERY_MS {
         if !standing().is_some_and(is_waited_for) {
             return;
+        }
+        if look == 0 {
+            cluster.fences().figures.waited.fetch_add(1, Ordering::Relaxed);
         }
         tokio::time::sleep(Duration::from_millis(LOOK_EVERY_MS)).await;
     }

@@ -215,17 +215,19 @@ impl LocalStore for WatchedLocal {
         let watcher = self.watcher.clone();
         let of_key = key.to_vec();
         let updated = self.inner.update(key, value_bytes_max, move |newest| {
-            if let Some(newest) = &newest {
-                watcher.found(&of_key, newest.stamp.version);
-            }
+            let found = newest.as_ref().map(|newest| (of_key.clone(), newest.stamp.version));
             let (cell, decided) = decide(newest);
             let (cell, seen) = cell.map(|cell| watched(&of_key, cell)).unzip();
             watcher.begins(seen.as_slice());
-            (cell, (decided, seen))
+            (cell, (decided, seen, found))
         });
         let watcher = self.watcher.clone();
         Box::pin(async move {
-            let (decided, seen) = updated.await?;
+            let (decided, seen, found) = updated.await?;
+            // Not when it was decided: it may have been in memory only.
+            if let Some((key, version)) = found {
+                watcher.found(&key, version);
+            }
             watcher.mark_durable(seen.as_slice());
             Ok(decided)
         })

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::adding::{Added, addresses};
 use crate::cluster::{Cluster, launches, target};
-use crate::contended::{Added, addresses};
 use crate::support::{Connection, Launch, Random, Response, assert_refusal, value, wait_until};
 
 const LARGE: usize = 700_000;
@@ -321,7 +321,7 @@ fn a_coordinator_that_is_killed_blocks_no_key() {
         }
         cluster.nodes[2].start_again();
     }
-    assert!(added.added.load(Ordering::Relaxed) > KEYS as u64);
+    assert!(added.figures()[0] > KEYS as u64);
 }
 
 /// A value that is not to be stored need not be sent.

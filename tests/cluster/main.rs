@@ -14,6 +14,7 @@
 //! - `values`: values that do not fit into memory; `streams`: what becomes of those that break off
 //! - `expiry`: values that live for a while; `fsync`: writes that say when they have to be on disk
 //! - `conditional`: writes that depend on what is there; `shared_key`: many of them for one key through all nodes
+//! - `adding`: clients that add to one number
 //! - `contended`: many of them on one key, while nodes are killed, frozen and cut off; `register`: beside plain ones
 //! - `batches`: many operations in one request
 //! - `clocks`: nodes whose wall clocks are wrong
@@ -26,6 +27,7 @@
 #[expect(dead_code, unused_imports, reason = "every test crate uses its part")]
 mod support;
 
+mod adding;
 mod batches;
 mod clocks;
 mod cluster;

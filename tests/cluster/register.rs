@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 
 use ladoga_history::{Input, Operation, Output, Verdict, check};
 
+use crate::adding::{OverWhenDropped, addresses};
 use crate::cluster::{Cluster, target};
 use crate::conditional::try_ask;
-use crate::contended::{OverWhenDropped, addresses, disturb, duration, in_networks};
+use crate::contended::{disturb, duration, in_networks};
 use crate::support::{Random, Response, in_a_network_of_its_own};
 
 const CLIENTS: u64 = 6;

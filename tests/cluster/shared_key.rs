@@ -1,92 +1,17 @@
 //! Conditional requests of many clients for one key, through all nodes: they queue, and none is in the way of another.
 
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::adding::{Added, OverWhenDropped, addresses};
 use crate::cluster::{Cluster, launches, target};
-use crate::support::{Connection, Launch, Node, Response, assert_refusal};
+use crate::support::{Connection, Launch, Response, assert_refusal};
 
 const CLIENTS: usize = 24;
 
-/// Has clients end, also if the test fails before it would tell them.
-struct Over<'o>(&'o AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 fn with_fsync(launches: Vec<Launch>, fsync: &str) -> Vec<Launch> {
     launches.into_iter().map(|launch| launch.flag("--fsync", fsync)).collect()
-}
-
-fn addresses(cluster: &Cluster) -> Vec<SocketAddr> {
-    cluster.nodes.iter().map(Node::address).collect()
-}
-
-/// What became of increments.
-#[derive(Default)]
-struct Counted {
-    added: AtomicU64,
-    /// Nobody knows whether they happened.
-    unknown: AtomicU64,
-    refused: AtomicU64,
-}
-
-impl Counted {
-    /// Has clients add to a key through all nodes while `meanwhile` goes on.
-    fn add_through(&self, addresses: &[SocketAddr], target: &str, meanwhile: impl FnOnce()) {
-        let is_over = AtomicBool::new(false);
-        thread::scope(|scope| {
-            let _over = Over(&is_over);
-            for client in 0..CLIENTS {
-                let (address, is_over) = (addresses[client % addresses.len()], &is_over);
-                scope.spawn(move || self.add(address, target, is_over));
-            }
-            meanwhile();
-        });
-    }
-
-    /// Adds until it is over; a client that hears nothing goes on over another connection.
-    fn add(&self, address: SocketAddr, target: &str, is_over: &AtomicBool) {
-        let mut connection = None;
-        while !is_over.load(Ordering::Relaxed) {
-            let Some(open) = connection.as_mut() else {
-                connection = Connection::try_open(address).ok();
-                if connection.is_none() {
-                    thread::sleep(Duration::from_millis(5));
-                }
-                continue;
-            };
-            let Ok(answer) = open.try_request("POST", &format!("{target}&increment=1"), None) else {
-                self.unknown.fetch_add(1, Ordering::Relaxed);
-                connection = None;
-                continue;
-            };
-            let count = match answer.status {
-                200 => &self.added,
-                504 if answer.text().contains("may have happened") => &self.unknown,
-                503 | 504 => &self.refused,
-                _ => panic!("{answer:?}"),
-            };
-            count.fetch_add(1, Ordering::Relaxed);
-            if answer.closes() {
-                connection = None;
-            }
-        }
-    }
-
-    fn figures(&self) -> [u64; 3] {
-        [&self.added, &self.unknown, &self.refused].map(|count| count.load(Ordering::Relaxed))
-    }
-}
-
-fn sum(cluster: &Cluster, key: &str, replicas: &str) -> u64 {
-    let sum = cluster.get(0, key, replicas).expect("a number");
-    String::from_utf8(sum).expect("digits").parse().expect("a number")
 }
 
 #[test]
@@ -94,20 +19,14 @@ fn increments_through_all_nodes_succeed_while_nothing_happens_to_them() {
     for fsync in ["always", "everysec"] {
         let cluster = Cluster::launch(with_fsync(launches(3), fsync));
         for replicas in ["2/3", "3/3", "1/1"] {
-            let (key, counted) = (format!("n{}", &replicas[..1]), Counted::default());
+            let (key, added) = (format!("n{}", &replicas[..1]), Added::default());
             let wait = || thread::sleep(Duration::from_secs(2));
-            counted.add_through(&addresses(&cluster), &target(&key, replicas), wait);
-            let [added, unknown, refused] = counted.figures();
-            eprintln!("{fsync}, {replicas}: {added} added");
+            added.add_through(&addresses(&cluster), (&key, replicas), CLIENTS, wait);
+            added.check(&cluster, (&key, replicas), CLIENTS as u64);
+            let [added, unknown, refused] = added.figures();
             // The first of them meet before their nodes know that the key is shared.
             assert!(unknown <= CLIENTS as u64, "{fsync}, {replicas}: {added} added, {unknown} unknown");
             assert_eq!(refused, 0, "{fsync}, {replicas}: {added} added");
-            let sum = sum(&cluster, &key, replicas);
-            assert!(
-                added <= sum && sum <= added + unknown,
-                "{fsync}, {replicas}: {sum} of {added}, {unknown}"
-            );
-            assert!(added > CLIENTS as u64, "{added}");
         }
     }
 }
@@ -120,19 +39,15 @@ fn none_is_lost_or_counted_twice_if_nodes_are_killed_that_sync_nothing_before_th
     };
     let launches = launches(3).into_iter().map(with_timeouts).collect();
     let mut cluster = Cluster::launch(with_fsync(launches, "everysec"));
-    let (addresses, counted) = (addresses(&cluster), Counted::default());
-    counted.add_through(&addresses, &target("n", "2/3"), || {
+    let (addresses, added) = (addresses(&cluster), Added::default());
+    added.add_through(&addresses, ("n", "2/3"), CLIENTS, || {
         for round in 0..6 {
             thread::sleep(Duration::from_millis(500));
             cluster.nodes[round % 3].crash();
         }
         thread::sleep(Duration::from_millis(500));
     });
-    let [added, unknown, refused] = counted.figures();
-    let sum = sum(&cluster, "n", "3/3");
-    eprintln!("{added} added, {unknown} unknown, {refused} refused, the sum is {sum}");
-    assert!(added >= CLIENTS as u64, "{added} added, {unknown} unknown, {refused} refused");
-    assert!(added <= sum && sum <= added + unknown, "{added} added, {unknown} unknown, the sum is {sum}");
+    added.check(&cluster, ("n", "3/3"), CLIENTS as u64);
 }
 
 /// A request with a condition.
@@ -162,7 +77,7 @@ fn a_client_is_told_the_same_whichever_node_decides() {
     let (key, is_over) = (target("k", "2/3"), AtomicBool::new(false));
     cluster.put(0, "k", "2/3", b"0");
     thread::scope(|scope| {
-        let _over = Over(&is_over);
+        let _over = OverWhenDropped(&is_over);
         for address in &addresses {
             let (key, is_over) = (&key, &is_over);
             scope.spawn(move || {

@@ -1,6 +1,7 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
@@ -80,6 +81,11 @@ impl RespLink {
         let address = self.address.get().unwrap_or_else(|| Address::of_client(self.socket.peer_ip()));
         self.address.set(Some(address));
         address
+    }
+
+    /// The address of the client, while there is one.
+    pub(super) fn peer_ip(&self) -> Option<IpAddr> {
+        self.socket.peer_ip()
     }
 
     /// Where the two ends of it are, as text.

@@ -14,9 +14,11 @@
 //!   for room; `served`, `failed`: what becomes of it
 //! - `strings`, `numbers`, `expiry`, `keys`, `scan`, `flush`: commands by what they are about; `arguments`: their options
 //! - `upload`: values that are not held in memory, on their way in
+//! - `access`: who may say what
 //! - `about`: commands about a connection; `server`, `describe`: about the node and its commands
 
 mod about;
+mod access;
 mod arguments;
 mod call;
 mod cursors;

@@ -151,6 +151,10 @@ impl<K: KeyValue> Conversation<'_, K> {
                 return self.reply_alone(reply.into(), CommandKind::Other, started_ns).await;
             }
         };
+        if let Err(reply) = self.authorize(command, &request) {
+            self.session.transaction.spoil();
+            return self.reply_alone(reply.into(), command.kind, started_ns).await;
+        }
         let measured = Measured { kind: command.kind, started_ns };
         if self.session.transaction.takes(command) {
             let (door, address) = (&self.door.door, self.link.address());

@@ -25,6 +25,7 @@ impl<K: KeyValue> Conversation<'_, K> {
         };
         let started_ns = self.door.door.core.clock.monotonic_ns();
         self.answer_all().await?;
+        self.authorize_large(verb, &key, bytes).map_err(Parting::Say)?;
         let call = self.call().await?.map_err(refused)?;
         check_write(&key, bytes).map_err(refused)?;
         call.admit(&call.context(), &key, bytes).await.map_err(|error| refused(error.into()))?;

@@ -3,7 +3,8 @@ use ladoga_http1::StatusCode;
 use ladoga_service::{Context, KeyChange, KeyValue, KeyWrite, NotWritten};
 
 use super::super::value::Room;
-use super::operation::written_answer;
+use super::operation::{check_line, written_answer};
+use crate::auth::Caller;
 use crate::connection::{Core, Link};
 use crate::http::{
     Answer, BatchAction, BatchOperation, CutLine, LINE_BYTES_MAX, LineAnswer, LineCutter, NDJSON, Refusal,
@@ -33,7 +34,7 @@ pub(super) async fn carry_out<K: KeyValue>(
 ) -> Result<Answer, Refusal> {
     let mut room = Room::new(core, link);
     let lines = read_lines(link, &mut room).await?;
-    let writes = match writes_of(lines) {
+    let writes = match writes_of(lines, link.caller().as_deref()) {
         Ok(writes) => writes,
         Err(answers) => return Ok(not_written(answers)),
     };
@@ -102,11 +103,11 @@ fn add_line(lines: &mut Vec<CutLine>, line: CutLine) -> Result<(), Refusal> {
 /// The answer to each line, if it is known before anything is carried out.
 type KnownAnswers = Vec<Option<LineAnswer>>;
 
-fn writes_of(lines: Vec<CutLine>) -> Result<Vec<KeyWrite>, KnownAnswers> {
+fn writes_of(lines: Vec<CutLine>, caller: Option<&Caller>) -> Result<Vec<KeyWrite>, KnownAnswers> {
     let count = lines.len();
     let (mut writes, mut answers) = (Vec::with_capacity(count), Vec::with_capacity(count));
     for line in lines {
-        match write_of(line) {
+        match write_of(line, caller) {
             Ok(write) => {
                 writes.push(write);
                 answers.push(None);
@@ -117,9 +118,11 @@ fn writes_of(lines: Vec<CutLine>) -> Result<Vec<KeyWrite>, KnownAnswers> {
     if writes.len() == count { Ok(writes) } else { Err(answers) }
 }
 
-fn write_of(line: CutLine) -> Result<KeyWrite, Refusal> {
+fn write_of(line: CutLine, caller: Option<&Caller>) -> Result<KeyWrite, Refusal> {
     let CutLine::Whole(line) = line else { unreachable!("a line that is too long is in a body that is") };
-    let BatchOperation { key, action } = BatchOperation::parse(&line).map_err(Refusal::bad_request)?;
+    let operation = BatchOperation::parse(&line).map_err(Refusal::bad_request)?;
+    caller.map_or(Ok(()), |caller| check_line(caller, &operation))?;
+    let BatchOperation { key, action } = operation;
     let (precondition, change) = match action {
         BatchAction::Put { value, ttl, precondition } => (precondition, KeyChange::Put(value, ttl)),
         BatchAction::Delete(precondition) => (precondition, KeyChange::Delete),

@@ -38,6 +38,7 @@ fn stream<K: KeyValue>(call: &Call<'_, K>, target: BatchTarget, framing: Framing
         door: Rc::clone(call.door),
         context: call.batch_context(target),
         address,
+        caller: link.caller().map(|caller| caller.clone()),
     };
     // It takes as much memory as a range.
     let permit = call.door.streams.enter(address, 1)?;

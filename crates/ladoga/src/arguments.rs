@@ -9,6 +9,7 @@ use crate::changes_arguments::ChangesArguments;
 use crate::install_arguments::{CompletionsArguments, ManArguments};
 pub(crate) use crate::node_arguments::NodeArguments;
 use crate::range_arguments::{CountArguments, RangeArguments};
+use crate::token_arguments::TokenArguments;
 use crate::write_arguments::WriteArguments;
 
 /// A persistent key-value store that speaks plain HTTP.
@@ -74,6 +75,8 @@ pub(crate) enum Command {
     /// Repair a node of a cluster now: copy to it what it lacks
     #[command(after_help = REPAIR_HELP)]
     Repair(NodeArguments),
+    /// Make, list and revoke the tokens by which clients are let in
+    Token(TokenArguments),
     /// Verify a data directory while no node uses it
     Check(CheckArguments),
     /// Print the script by which bash, zsh or fish completes this command
@@ -88,9 +91,9 @@ Every setting can also be an environment variable (LADOGA_LISTEN, LADOGA_RESP, .
 
 Examples:
   ladoga serve
-  ladoga serve --listen 0.0.0.0:9000 --data /var/lib/ladoga --memory 4GiB
+  ladoga serve --listen 0.0.0.0:9000 --tokens tokens.toml --data /var/lib/ladoga --memory 4GiB
   ladoga serve --fsync everysec --threads 2
-  ladoga serve --listen 0.0.0.0:8080 --cluster http://a:8080,http://b:8080,http://c:8080
+  ladoga serve --listen 0.0.0.0:8080 --insecure --cluster http://a:8080,http://b:8080,http://c:8080
   LADOGA_MEMORY=512MiB ladoga serve --config ladoga.toml
 
 Exit codes: 0 if a signal stopped the node and everything is on disk; 2 if a setting is wrong (nothing was opened); 1 on any
@@ -145,6 +148,24 @@ pub(crate) struct ServeFlags {
     /// Number of event-loop threads [default: the number of cores]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) threads: Option<String>,
+    /// File of tokens, as `ladoga token` makes it: clients need one to do anything [default: none; anybody may do everything]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tokens: Option<PathBuf>,
+    /// File with a secret that all nodes of the cluster share, which --tokens needs there [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) peer_secret: Option<PathBuf>,
+    /// Listen for everybody on the network without tokens
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Without tokens, names by which clients may also ask for this node, such as that of a proxy before it; * is any name
+    #[arg(long, value_name = "NAME,...")]
+    pub(crate) allow_host: Option<String>,
+    /// File for the audit log: what was refused, and what operators did, as lines of JSON [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) audit: Option<PathBuf>,
+    /// Write every write to the audit log, too
+    #[arg(long)]
+    pub(crate) audit_writes: bool,
     /// TOML file with settings [default: none]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

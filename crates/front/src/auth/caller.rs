@@ -62,6 +62,11 @@ impl Caller {
         self.token.admit(now_ns, bytes)
     }
 
+    /// It has made so many requests more, which came as one.
+    pub(crate) fn charge_requests(&self, now_ns: u64, count: u64) {
+        self.token.charge_requests(now_ns, count);
+    }
+
     /// Bytes have been moved for it.
     pub(crate) fn charge(&self, now_ns: u64, bytes: u64) {
         self.token.charge(now_ns, bytes);

@@ -78,10 +78,13 @@ impl LiveToken {
     /// Bytes have been moved for it, which nobody knew of before.
     pub(super) fn charge(&self, now_ns: u64, bytes: u64) {
         self.usage.bytes.fetch_add(bytes, Ordering::Relaxed);
-        let Some(rate) = self.entry.bytes else { return };
-        let charged = |full_ns| Some(rate.charge(full_ns, now_ns, bytes));
-        // It fails only if that answers nothing.
-        let _ = self.usage.bytes_full_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, charged);
+        charge(self.entry.bytes, &self.usage.bytes_full_ns, now_ns, bytes);
+    }
+
+    /// The same of requests.
+    pub(super) fn charge_requests(&self, now_ns: u64, count: u64) {
+        self.usage.requests.fetch_add(count, Ordering::Relaxed);
+        charge(self.entry.requests, &self.usage.requests_full_ns, now_ns, count);
     }
 
     pub(super) fn denied(&self) {
@@ -94,6 +97,15 @@ impl LiveToken {
             [requests, bytes, denied, throttled].map(|count| count.load(Ordering::Relaxed));
         Used { requests, bytes, denied, throttled }
     }
+}
+
+/// Takes from a bucket what nobody can refuse any more.
+fn charge(rate: Option<Rate>, full_ns: &AtomicU64, now_ns: u64, cost: u64) {
+    let Some(rate) = rate else { return };
+    // It fails only if that answers nothing.
+    let _ = full_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |full_ns| {
+        Some(rate.charge(full_ns, now_ns, cost))
+    });
 }
 
 /// Takes from a bucket that many threads share; the error is how long to wait.

@@ -1,5 +1,7 @@
 //! Who may do what by commands: the same tokens as by HTTP, and what Redis says to those who may not.
 
+use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use ladoga_access::{Denied, Presented, Scope, Scopes};
@@ -7,10 +9,13 @@ use ladoga_resp::{Reply, Request};
 use ladoga_service::KeyValue;
 
 use super::arguments::is;
+use super::in_flight::Begun;
 use super::scan::pattern_range;
 use super::serve::Conversation;
+use super::served::Served;
 use super::table::{Command, Verb};
-use crate::auth::{AuditLine, Caller, Guard, Unauthorized};
+use crate::auth::{Access, AuditLine, Caller, Guard, Unauthorized};
+use crate::connection::Core;
 
 const NO_AUTH: &str = "NOAUTH Authentication required.";
 const WRONG_PASS: &str = "WRONGPASS invalid username-password pair or user is disabled.";
@@ -199,6 +204,22 @@ impl<K: KeyValue> Conversation<'_, K> {
         }
     }
 
+    /// What the audit log has of a command that changes something, once it is known what becomes of it.
+    pub(super) fn audited(&self, command: &Command, request: &Request) -> Option<AuditedCommand> {
+        let access = &self.door.door.access;
+        let audit = access.audit.as_ref()?;
+        if command.verb != Verb::Flush && !(audit.has_writes() && command.is_write()) {
+            return None;
+        }
+        Some(AuditedCommand {
+            access: Arc::clone(access),
+            core: Rc::clone(&self.door.door.core),
+            who: self.session.caller.as_ref().map(|caller| caller.id().into()),
+            from: self.link.peer_ip(),
+            what: words_of(command, request),
+        })
+    }
+
     fn record_words(&self, what: &[u8], status: &str) {
         let Some(audit) = &self.door.door.access.audit else { return };
         let who = self.session.caller.as_ref().map(Caller::id);
@@ -209,6 +230,52 @@ impl<K: KeyValue> Conversation<'_, K> {
             what,
             status,
         });
+    }
+}
+
+/// A command that belongs into the audit log.
+pub(super) struct AuditedCommand {
+    access: Arc<Access>,
+    core: Rc<Core>,
+    who: Option<Box<str>>,
+    from: Option<IpAddr>,
+    what: Vec<u8>,
+}
+
+impl AuditedCommand {
+    /// Has it written down.
+    pub(super) fn end(&self, status: &str) {
+        let AuditedCommand { access, core, who, from, what } = self;
+        let Some(audit) = &access.audit else { return };
+        let (wall_ms, who, from) = (core.clock.wall_ms(), who.as_deref(), *from);
+        audit.record(&AuditLine { wall_ms, who, from, what, status });
+    }
+
+    /// The same by what it is answered.
+    pub(super) fn end_with(&self, served: &Served) {
+        self.end(if served.is_error() { "error" } else { "ok" });
+    }
+
+    /// Has it written down once it is served, if it belongs there.
+    pub(super) fn follow_if(audited: Option<AuditedCommand>, begun: Begun) -> Begun {
+        match audited {
+            None => begun,
+            Some(audited) => audited.follow(begun),
+        }
+    }
+
+    fn follow(self, begun: Begun) -> Begun {
+        match begun {
+            Begun::Served(served) => {
+                self.end_with(&served);
+                Begun::Served(served)
+            }
+            Begun::Serving(serving) => Begun::Serving(Box::pin(async move {
+                let served = serving.await;
+                self.end_with(&served);
+                served
+            })),
+        }
     }
 }
 

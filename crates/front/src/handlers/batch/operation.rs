@@ -10,6 +10,7 @@ use ladoga_runtime::Address;
 use ladoga_service::{Context, Error, KeyValue, Lookup, Precondition, StoredCell, Upload, Value};
 
 use super::super::call::check_majority;
+use super::audited::BatchAudit;
 use crate::auth::Caller;
 use crate::connection::Core;
 use crate::door::Door;
@@ -23,6 +24,8 @@ pub(super) struct LineCall<K: KeyValue> {
     pub(super) address: Address,
     /// On a node with tokens, who asks.
     pub(super) caller: Option<Caller>,
+    /// On a node with an audit log, what that has of its lines.
+    pub(super) audit: Option<BatchAudit>,
 }
 
 /// What serves a line that memory cannot answer at once.
@@ -41,6 +44,23 @@ fn later(answer: impl Future<Output = Result<LineAnswer, Refusal>> + 'static) ->
 impl<K: KeyValue> LineCall<K> {
     /// Begins to serve a line.
     pub(super) fn begin(&mut self, operation: BatchOperation) -> LineBegun {
+        let audited = self.audit.as_ref().and_then(|audit| audit.begin(&operation));
+        let begun = self.begin_unaudited(operation);
+        match (audited, begun) {
+            (None, begun) => begun,
+            (Some(audited), LineBegun::Served(answer)) => {
+                audited.end(answer.status());
+                LineBegun::Served(answer)
+            }
+            (Some(audited), LineBegun::Serving(serving)) => LineBegun::Serving(Box::pin(async move {
+                let answer = serving.await;
+                audited.end(answer.status());
+                answer
+            })),
+        }
+    }
+
+    fn begin_unaudited(&mut self, operation: BatchOperation) -> LineBegun {
         if let Some(caller) = &mut self.caller
             && let Err(refusal) = admit_line(caller, &self.door.core, &operation)
         {

@@ -1,6 +1,8 @@
 use toml::value::Datetime;
 
 const DAY_S: i64 = 86_400;
+/// The first moment that has a year with five digits.
+const MS_END: u64 = 253_402_300_800_000;
 
 /// Reads a moment of RFC 3339 in UTC, such as `2027-01-31T12:00:00Z`, as milliseconds since 1970.
 pub fn parse_moment(text: &str) -> Option<u64> {
@@ -18,7 +20,7 @@ pub(crate) fn moment_ms(moment: &Datetime) -> Option<u64> {
     let second = i64::from(time.second);
     let of_day = i64::from(time.hour) * 3_600 + i64::from(time.minute) * 60 + second;
     let seconds = days * DAY_S + of_day - offset_minutes * 60;
-    u64::try_from(seconds).ok()?.checked_mul(1_000)
+    u64::try_from(seconds).ok()?.checked_mul(1_000).filter(|ms| *ms < MS_END)
 }
 
 /// A moment as it can be read again, to the second.
@@ -69,7 +71,14 @@ mod tests {
             let (year, month, of_month) = civil_from_days(day);
             assert_eq!(days_from_civil(year, month, of_month), day);
         }
-        for wrong in ["", "tomorrow", "2027-01-01", "2027-01-01T00:00:00", "1960-01-01T00:00:00Z"] {
+        for wrong in [
+            "",
+            "tomorrow",
+            "2027-01-01",
+            "2027-01-01T00:00:00",
+            "1960-01-01T00:00:00Z",
+            "9999-12-31T23:59:59-00:01",
+        ] {
             assert_eq!(parse_moment(wrong), None, "{wrong}");
         }
     }

@@ -158,7 +158,11 @@ impl<K: KeyValue> Conversation<'_, K> {
 
     fn admit(&mut self, bytes: u64) -> Result<(), Reply> {
         let now_ns = self.door.door.core.clock.monotonic_ns();
-        self.caller()?.admit(now_ns, bytes).map_err(Reply::error)
+        // What it was sent before counts before it is sent more.
+        let sent_bytes = self.link.buffers().take_uncharged();
+        let caller = self.caller()?;
+        caller.charge(now_ns, sent_bytes);
+        caller.admit(now_ns, bytes).map_err(Reply::error)
     }
 
     /// Who speaks, as long as its token counts.

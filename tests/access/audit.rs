@@ -35,8 +35,9 @@ fn what_is_refused_and_what_operators_do_is_written_down() {
     let launch = tokens.launch().flag("--audit", log.to_str().expect("a path of text"));
     let node = RespNode::launch(launch);
     let mut connection = node.node.connect();
-    let mut send =
-        |asked: (&str, &str), token: Option<&str>, body: Option<&[u8]>| ask(&mut connection, asked, token, body).status;
+    let mut send = |asked: (&str, &str), token: Option<&str>, body: Option<&[u8]>| {
+        ask(&mut connection, asked, token, body).status
+    };
     assert_eq!(send(("PUT", &entity("user:1")), Some(&app), Some(b"1")), 201);
     assert_eq!(send(("PUT", &entity("a")), Some(&app), Some(b"1")), 403);
     assert_eq!(send(("GET", &entity("a")), None, None), 401);

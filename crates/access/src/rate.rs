@@ -28,11 +28,11 @@ impl Rate {
         self.per_second
     }
 
-    /// Takes `cost` at `now_ns` from a bucket that is full again at `full_ns`; answers when it is full again after that. What costs more
-    /// than a whole bucket is admitted by a full one, which it leaves in debt. The error is how long to wait.
+    /// Takes `cost` at `now_ns` from a bucket that is full again at `full_ns`; answers when it is full again after that. There has to be
+    /// something in it; what costs more leaves it in debt, or who makes small requests all the time could never make a large one. The
+    /// error is how long to wait.
     pub fn take(self, full_ns: u64, now_ns: u64, cost: u64) -> Result<u64, u64> {
-        let cost_ns = self.cost_ns(cost);
-        let needed_ns = full_ns.max(now_ns).saturating_add(cost_ns.min(WINDOW_NS));
+        let needed_ns = full_ns.max(now_ns).saturating_add(self.cost_ns(cost.min(1)));
         let permitted_ns = now_ns.saturating_add(WINDOW_NS);
         if needed_ns > permitted_ns {
             return Err(needed_ns - permitted_ns);
@@ -94,9 +94,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_larger_than_the_bucket_passes_once_and_is_paid_for() {
+    fn what_is_larger_than_what_is_left_passes_once_and_is_paid_for() {
         let (rate, now_ns) = (rate(100), SECOND);
-        let full_ns = rate.take(0, now_ns, 1_000).expect("a full bucket");
+        let full_ns = rate.take(0, now_ns, 99).expect("a full bucket");
+        let full_ns = rate.take(full_ns, now_ns, 901).expect("there is something in it");
         assert_eq!(full_ns, now_ns + 10 * SECOND);
         assert_eq!(rate.take(full_ns, now_ns, 0), Err(9 * SECOND), "in debt");
         assert!(rate.take(full_ns, now_ns + 9 * SECOND, 0).is_ok());
